@@ -1,0 +1,136 @@
+// Package embedded runs a NATS server with JetStream inside the process, for
+// `callyard up` and for tests.
+//
+// It promises that what JetStream acknowledged is synced to disk, and that two
+// processes never share one data directory. It refuses to listen on anything
+// but loopback, and by default listens on nothing at all.
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// Options says where the server keeps its data and how it can be reached.
+type Options struct {
+	// Dir holds the streams. It is made when missing.
+	Dir string
+	// Listen, when set, is a loopback address ("127.0.0.1:0" for a free port) on
+	// which other local processes reach the server. Empty: in-process only.
+	Listen string
+	// MaxPayload is the largest message in bytes; 0 means 8 MiB.
+	MaxPayload int
+	// Log receives the server's warnings and errors. It must be set.
+	Log *slog.Logger
+}
+
+// Server is a running NATS server.
+type Server struct {
+	s    *server.Server
+	lock *os.File
+}
+
+const (
+	defaultMaxPayload = 8 << 20
+	readyTimeout      = 10 * time.Second
+)
+
+// Start starts the server and waits until it takes connections.
+func Start(o Options) (*Server, error) {
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the data directory: %w", err)
+	}
+	lock, err := lockDir(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	opts := &server.Options{
+		ServerName: "callyard", DontListen: true, JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"), SyncAlways: true,
+		NoSigs: true, NoLog: true, MaxPayload: defaultMaxPayload, DisableShortFirstPing: true,
+	}
+	if o.MaxPayload > 0 {
+		opts.MaxPayload = int32(min(o.MaxPayload, 64<<20)) //nolint:gosec // clamped
+	}
+	if o.Listen != "" {
+		if err := listenOn(opts, o.Listen); err != nil {
+			return nil, errors.Join(err, lock.Close())
+		}
+	}
+	s, err := server.NewServer(opts)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("preparing the embedded NATS server: %w", err), lock.Close())
+	}
+	s.SetLoggerV2(serverLog{o.Log}, false, false, false)
+	s.Start()
+	if !s.ReadyForConnections(readyTimeout) {
+		s.Shutdown()
+		s.WaitForShutdown()
+		return nil, errors.Join(fmt.Errorf("the embedded NATS server was not ready within %s; see the log above for its reason", readyTimeout), lock.Close())
+	}
+	return &Server{s: s, lock: lock}, nil
+}
+
+func listenOn(opts *server.Options, address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("the embedded NATS server's address %q: %w", address, err)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("the embedded NATS server listens on loopback only, not on %q; run a nats-server of your own for more machines", host)
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return fmt.Errorf("the embedded NATS server's port %q is not a number", port)
+	}
+	if n == 0 {
+		n = server.RANDOM_PORT
+	}
+	opts.DontListen, opts.Host, opts.Port = false, host, n
+	return nil
+}
+
+// InProcessConn returns a connection that leaves the process nowhere.
+func (s *Server) InProcessConn() (net.Conn, error) { return s.s.InProcessConn() }
+
+// URL is the address for other local processes, "" when there is none.
+func (s *Server) URL() string {
+	if u, err := url.Parse(s.s.ClientURL()); err == nil && s.s.Addr() != nil {
+		return u.String()
+	}
+	return ""
+}
+
+// Close stops the server, waits for it and releases the data directory.
+func (s *Server) Close() error {
+	s.s.Shutdown()
+	s.s.WaitForShutdown()
+	if err := s.lock.Close(); err != nil {
+		return fmt.Errorf("releasing the data directory: %w", err)
+	}
+	return nil
+}
+
+// serverLog passes on what an operator must see and drops the rest.
+type serverLog struct{ log *slog.Logger }
+
+func (l serverLog) Noticef(string, ...any) {}
+func (l serverLog) Debugf(string, ...any)  {}
+func (l serverLog) Tracef(string, ...any)  {}
+func (l serverLog) Warnf(format string, args ...any) {
+	l.log.Warn("nats: " + fmt.Sprintf(format, args...))
+}
+func (l serverLog) Errorf(format string, args ...any) {
+	l.log.Error("nats: " + fmt.Sprintf(format, args...))
+}
+func (l serverLog) Fatalf(format string, args ...any) {
+	l.log.Error("nats: " + fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,450 @@
+package bus_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// answerer is a worker that answers each call by what its tool's name says.
+type answerer struct {
+	l         *bus.Listener
+	ready     chan struct{}
+	mu        sync.Mutex
+	messages  int
+	cancelled chan uint64
+	held      []func()
+}
+
+func listen(t *testing.T, c *bus.Conn, id string) *answerer {
+	t.Helper()
+	a := &answerer{ready: make(chan struct{}), cancelled: make(chan uint64, 100)}
+	l, err := c.Listen(id, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.l = l
+	close(a.ready)
+	t.Cleanup(l.Close)
+	return a
+}
+
+func (a *answerer) Call(f *bus.CallFrame, to bus.ReplyTo) {
+	<-a.ready
+	seq, tool, body := f.Seq, f.Tool, f.Payload
+	switch tool {
+	case "echo":
+		a.l.Result(to, seq, &schema.Result{Body: body})
+	case "progress":
+		a.l.Progress(to, seq, []byte(`1`))
+		a.l.Progress(to, seq, []byte(`2`))
+		a.l.Result(to, seq, &schema.Result{Body: body})
+	case "big":
+		var n int
+		_, _ = fmt.Sscan(string(body), &n)
+		a.l.Result(to, seq, &schema.Result{Body: pattern(n)})
+	case "fail":
+		e := schema.Errorf(schema.KindProtocol, "no")
+		e.RPC = &schema.RPCError{Code: -32602, Message: "no", Data: []byte(`{"n":9007199254740993}`)}
+		a.l.Error(to, seq, e, true, time.Millisecond)
+	case "hold":
+		a.mu.Lock()
+		a.held = append(a.held, func() { a.l.Result(to, seq, &schema.Result{Body: body}) })
+		a.mu.Unlock()
+	}
+}
+
+func (a *answerer) Cancel(seq uint64) { a.cancelled <- seq }
+
+func pattern(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte('a' + i%23)
+	}
+	return b
+}
+
+// waiter receives the replies to one call.
+type waiter struct {
+	frames chan bus.ReplyFrame
+}
+
+func (w *waiter) Reply(f *bus.ReplyFrame) { w.frames <- *f }
+
+func newWaiter() *waiter { return &waiter{frames: make(chan bus.ReplyFrame, 4096)} }
+
+func (w *waiter) next(t *testing.T) bus.ReplyFrame {
+	t.Helper()
+	select {
+	case f := <-w.frames:
+		return f
+	case <-time.After(10 * time.Second):
+		t.Fatal("no reply")
+		return bus.ReplyFrame{}
+	}
+}
+
+func client(t *testing.T, c *bus.Conn) *bus.Client {
+	t.Helper()
+	cl, err := c.NewClient(schema.NewID("router"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cl.Close() })
+	return cl
+}
+
+func send(t *testing.T, cl *bus.Client, worker, tool, body string) (*waiter, uint64) {
+	t.Helper()
+	w := newWaiter()
+	seq, err := cl.Send(worker, &bus.CallFrame{ID: "c", Server: "s", Tool: tool, Payload: []byte(body)}, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, seq
+}
+
+// servers runs the test against an embedded server and a real process.
+func servers(t *testing.T, f func(t *testing.T, s *bustest.Server)) {
+	t.Run("embedded", func(t *testing.T) { f(t, bustest.Start(t)) })
+	t.Run("process", func(t *testing.T) { f(t, bustest.StartProcess(t)) })
+}
+
+func TestArgumentsAndResultsCrossAsTheyAre(t *testing.T) {
+	servers(t, func(t *testing.T, s *bustest.Server) {
+		listen(t, s.Connect(t, "worker"), "w1")
+		cl := client(t, s.Connect(t, "router"))
+		body := `{"b":9007199254740993,"a":1.0,"a\u0000":"` + "\u2028" + `"}`
+		w, _ := send(t, cl, "w1", "echo", body)
+		if f := w.next(t); f.Kind != bus.ReplyResult || string(f.Payload) != body {
+			t.Fatalf("got %v %q", f.Kind, f.Payload)
+		}
+		w, _ = send(t, cl, "w1", "progress", "{}")
+		for i, want := range []bus.ReplyKind{bus.ReplyProgress, bus.ReplyProgress, bus.ReplyResult} {
+			if f := w.next(t); f.Kind != want {
+				t.Fatalf("frame %d is %v", i, f.Kind)
+			}
+		}
+		w, _ = send(t, cl, "w1", "fail", "{}")
+		if f := w.next(t); f.Kind != bus.ReplyError || !f.Started || !bytes.Contains(f.Payload, []byte("9007199254740993")) {
+			t.Fatalf("got %v %s", f.Kind, f.Payload)
+		}
+		if n := cl.Pending(); n != 0 {
+			t.Errorf("%d calls are still pending", n)
+		}
+	})
+}
+
+func TestAThousandCallsAtOnceAllGetTheirOwnAnswer(t *testing.T) {
+	servers(t, func(t *testing.T, s *bustest.Server) {
+		listen(t, s.Connect(t, "worker"), "w1")
+		cl := client(t, s.Connect(t, "router"))
+		var wg sync.WaitGroup
+		for i := range 1000 {
+			wg.Go(func() {
+				body := fmt.Sprintf(`{"i":%d}`, i)
+				w, _ := send(t, cl, "w1", "echo", body)
+				if f := w.next(t); string(f.Payload) != body {
+					t.Errorf("call %d got %q", i, f.Payload)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestACallThatNobodyHearsIsReportedAsNeverStarted(t *testing.T) {
+	servers(t, func(t *testing.T, s *bustest.Server) {
+		cl := client(t, s.Connect(t, "router"))
+		w, _ := send(t, cl, "nobody", "echo", "{}")
+		if f := w.next(t); f.Kind != bus.ReplyNobody {
+			t.Fatalf("got %v", f.Kind)
+		}
+		w2 := newWaiter()
+		if _, err := cl.SendAny(&bus.CallFrame{Server: "unheard"}, w2); err != nil {
+			t.Fatal(err)
+		}
+		if f := w2.next(t); f.Kind != bus.ReplyNobody {
+			t.Fatalf("got %v", f.Kind)
+		}
+	})
+}
+
+func TestTheQueueGroupOfAServerReachesOneOfItsWorkers(t *testing.T) {
+	s := bustest.Start(t)
+	a := listen(t, s.Connect(t, "worker"), "w1")
+	if err := a.l.Offer("s"); err != nil {
+		t.Fatal(err)
+	}
+	c := s.Connect(t, "router")
+	cl := client(t, c)
+	if err := c.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	var w *waiter
+	for range 50 { // the interest of the worker's connection spreads on its own
+		w = newWaiter()
+		if _, err := cl.SendAny(&bus.CallFrame{Server: "s", Tool: "echo", Payload: []byte("{}")}, w); err != nil {
+			t.Fatal(err)
+		}
+		if f := w.next(t); f.Kind == bus.ReplyResult && f.Worker == "w1" {
+			a.l.Withdraw("s")
+			return
+		}
+	}
+	t.Fatal("the worker was never reached")
+}
+
+func TestAResultOverTheMessageLimitArrivesWhole(t *testing.T) {
+	servers(t, func(t *testing.T, s *bustest.Server) {
+		a := listen(t, s.Connect(t, "worker"), "w1")
+		cl := client(t, s.Connect(t, "router"))
+		var wg sync.WaitGroup
+		for _, n := range []int{256<<10 - 1, 256 << 10, 256<<10 + 1, 1 << 20, 20 << 20, 20 << 20, 20 << 20, 5<<20 + 7} {
+			wg.Go(func() {
+				w, _ := send(t, cl, "w1", "big", fmt.Sprint(n))
+				f := w.next(t)
+				body := f.Payload
+				if f.Kind == bus.ReplyFirst {
+					ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+					defer cancel()
+					var err error
+					if body, err = cl.Fetch(ctx, "w1", f, w.frames); err != nil {
+						t.Errorf("%d bytes: %v", n, err)
+						return
+					}
+				}
+				if !bytes.Equal(body, pattern(n)) {
+					t.Errorf("%d bytes came back as %d other bytes", n, len(body))
+				}
+			})
+		}
+		wg.Wait()
+		if n := a.l.Transfers(); n != 0 {
+			t.Errorf("%d results are still kept", n)
+		}
+	})
+}
+
+func TestAReaderThatGivesUpFreesTheResult(t *testing.T) {
+	s := bustest.Start(t)
+	a := listen(t, s.Connect(t, "worker"), "w1")
+	c := s.Connect(t, "router")
+	cl := client(t, c)
+	w, _ := send(t, cl, "w1", "big", fmt.Sprint(9<<20))
+	f := w.next(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := cl.Fetch(ctx, "w1", f, w.frames); err == nil {
+		t.Fatal("a fetch whose context has ended must fail")
+	}
+	// The word to forget follows on the same connection as this call, so once
+	// the call is answered it has been heard or is about to be.
+	for range 100 {
+		w, _ := send(t, cl, "w1", "echo", "{}")
+		w.next(t)
+		if a.l.Transfers() == 0 {
+			return
+		}
+	}
+	t.Error("the result is still kept")
+}
+
+func TestALostWorkerEndsItsCallsWithinOneRoundTrip(t *testing.T) {
+	servers(t, func(t *testing.T, s *bustest.Server) {
+		conn := s.Connect(t, "worker")
+		listen(t, conn, "w1")
+		cl := client(t, s.Connect(t, "router"))
+		w, _ := send(t, cl, "w1", "hold", "{}")
+		w2, _ := send(t, cl, "w1", "echo", "{}")
+		w2.next(t)
+		cl.Probe(context.Background(), "w1")
+		select {
+		case f := <-w.frames:
+			t.Fatalf("a live worker was called lost: %v", f.Kind)
+		default:
+		}
+		conn.Close()
+		// The server may take a moment to see that the connection is closed, and a
+		// probe that it still passes on is never answered: routers ask again.
+		for range 20 {
+			ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+			cl.Probe(ctx, "w1")
+			cancel()
+			select {
+			case f := <-w.frames:
+				if f.Kind != bus.ReplyLost {
+					t.Fatalf("got %v", f.Kind)
+				}
+				return
+			default:
+			}
+		}
+		t.Fatal("the worker is not noticed as lost")
+	})
+}
+
+func TestCancelReachesTheWorker(t *testing.T) {
+	s := bustest.Start(t)
+	a := listen(t, s.Connect(t, "worker"), "w1")
+	cl := client(t, s.Connect(t, "router"))
+	_, seq := send(t, cl, "w1", "hold", "{}")
+	cl.Cancel("w1", seq)
+	select {
+	case got := <-a.cancelled:
+		if got != seq {
+			t.Errorf("cancelled %d, not %d", got, seq)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("no cancel")
+	}
+}
+
+func TestAWorkerThatStopsListeningAnswersWhatItWasGiven(t *testing.T) {
+	s := bustest.Start(t)
+	a := listen(t, s.Connect(t, "worker"), "w1")
+	cl := client(t, s.Connect(t, "router"))
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	var answered, refused int
+	var mu sync.Mutex
+	for range 20 {
+		wg.Go(func() {
+			for {
+				w, _ := send(t, cl, "w1", "echo", "{}")
+				f := w.next(t)
+				mu.Lock()
+				switch f.Kind {
+				case bus.ReplyResult:
+					answered++
+					if answered == 200 {
+						close(stop)
+					}
+				case bus.ReplyNobody:
+					refused++
+				default:
+					t.Errorf("a call ended with %v", f.Kind)
+				}
+				over := refused > 0
+				mu.Unlock()
+				if over {
+					return
+				}
+			}
+		})
+	}
+	<-stop
+	a.l.StopCalls()
+	wg.Wait()
+	if refused == 0 {
+		t.Error("after StopCalls a call must learn that nobody listens")
+	}
+}
+
+func TestArgumentsOverTheMessageLimitAreRefusedBeforeTheyLeave(t *testing.T) {
+	s := bustest.StartProcess(t)
+	cl := client(t, s.Connect(t, "router"))
+	_, err := cl.Send("w1", &bus.CallFrame{Payload: make([]byte, 1<<20)}, newWaiter())
+	if schema.KindOf(err) != schema.KindTooLarge {
+		t.Fatalf("got %v", err)
+	}
+	if cl.Pending() != 0 {
+		t.Error("a refused call is pending")
+	}
+}
+
+func TestASwitchOutlivesEveryReader(t *testing.T) {
+	s := bustest.Start(t)
+	ctx := context.Background()
+	changed := make(chan struct{}, 16)
+	one, err := bus.OpenSwitches(ctx, s.Connect(t, "a"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	two, err := bus.OpenSwitches(ctx, s.Connect(t, "b"), func() { changed <- struct{}{} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer two.Close()
+	row := bus.Switch{Server: "odd name.*", Tool: "a/b c", Reason: "broken", At: time.Unix(1, 0).UTC()}
+	if err := one.Put(ctx, row); err != nil {
+		t.Fatal(err)
+	}
+	<-changed
+	if got, ok := two.Get(bus.SwitchKey(row.Server, row.Tool)); !ok || got != row {
+		t.Fatalf("the other reader has %+v", got)
+	}
+	three, err := bus.OpenSwitches(ctx, s.Connect(t, "c"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer three.Close()
+	if len(three.All()) != 1 {
+		t.Fatal("a new reader must find the row")
+	}
+	if err := three.Delete(ctx, bus.SwitchKey(row.Server, row.Tool)); err != nil {
+		t.Fatal(err)
+	}
+	<-changed
+	if len(two.All()) != 0 {
+		t.Error("the row is still there")
+	}
+}
+
+func TestPresenceIsHeard(t *testing.T) {
+	s := bustest.Start(t)
+	c := s.Connect(t, "router")
+	workers, routers := make(chan *schema.Worker, 4), make(chan string, 4)
+	w, err := c.WatchPresence(func(w *schema.Worker) { workers <- w }, func(id string) { routers <- id })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	hello := make(chan struct{}, 1)
+	other := s.Connect(t, "worker")
+	h, err := other.WatchHello(func() { hello <- struct{}{} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Stop()
+	for _, f := range []func() error{
+		func() error { return other.Flush(context.Background()) },
+		func() error { return c.Flush(context.Background()) },
+		c.Hello,
+		func() error { return other.Announce(&schema.Worker{ID: "w.1", Servers: []schema.Server{{ID: "s"}}}) },
+		func() error { return c.AnnounceRouter("r1") },
+	} {
+		if err := f(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-hello
+	if got := <-workers; got.ID != "w.1" || got.Servers[0].ID != "s" {
+		t.Errorf("heard %+v", got)
+	}
+	if got := <-routers; got != "r1" {
+		t.Errorf("heard %q", got)
+	}
+}
+
+func TestAnUnreachableServerIsNamedWithTheMend(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_, err := bus.Connect(ctx, bus.Options{URL: "nats://127.0.0.1:1", Log: slog.New(slog.DiscardHandler)})
+	if err == nil || !bytes.Contains([]byte(err.Error()), []byte("127.0.0.1:1")) || !bytes.Contains([]byte(err.Error()), []byte("nats-server")) {
+		t.Errorf("got %v", err)
+	}
+}

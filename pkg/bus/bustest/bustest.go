@@ -1,0 +1,103 @@
+// Package bustest gives tests a NATS server: an embedded one, or, where a test
+// asks for it, a real nats-server process. It must not be used outside tests.
+package bustest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// Server is a NATS server for one test.
+type Server struct {
+	// URL is its address on loopback.
+	URL string
+	s   *server.Server
+}
+
+// Start runs an embedded server with JetStream until the test ends.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
+		NoSigs: true, NoLog: true, MaxPayload: 8 << 20,
+	})
+	if err != nil {
+		t.Fatalf("embedded NATS: %v", err)
+	}
+	s.Start()
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("embedded NATS is not ready")
+	}
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	return &Server{URL: s.ClientURL(), s: s}
+}
+
+// StartProcess runs a real nats-server process with JetStream and its default
+// message limit of 1 MiB until the test ends. The binary is found in the folder
+// that CALLYARD_TEST_BIN names, which scripts/test.sh fills, or on the PATH.
+func StartProcess(t testing.TB) *Server {
+	t.Helper()
+	bin := filepath.Join(os.Getenv("CALLYARD_TEST_BIN"), "nats-server")
+	if _, err := os.Stat(bin); err != nil {
+		if bin, err = exec.LookPath("nats-server"); err != nil {
+			t.Fatal("no nats-server: run the tests with scripts/test.sh, which builds it, or set CALLYARD_TEST_BIN")
+		}
+	}
+	port := freePort(t)
+	cmd := exec.Command(bin, "-js", "-a", "127.0.0.1", "-p", fmt.Sprint(port), "-sd", t.TempDir()) //nolint:gosec // a test's own server
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("nats-server: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	s := &Server{URL: fmt.Sprintf("nats://127.0.0.1:%d", port)}
+	nc, err := nats.Connect(s.URL, nats.RetryOnFailedConnect(true), nats.MaxReconnects(200), nats.ReconnectWait(50*time.Millisecond))
+	if err != nil {
+		t.Fatalf("nats-server: %v", err)
+	}
+	defer nc.Close()
+	if err := nc.FlushTimeout(10 * time.Second); err != nil {
+		t.Fatalf("nats-server does not answer: %v", err)
+	}
+	return s
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// InProcessConn returns a connection inside the process; embedded servers only.
+func (s *Server) InProcessConn() (net.Conn, error) { return s.s.InProcessConn() }
+
+// Connect opens a connection until the test ends.
+func (s *Server) Connect(t testing.TB, name string) *bus.Conn {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	c, err := bus.Connect(ctx, bus.Options{URL: s.URL, Name: name, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatalf("connecting: %v", err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}

@@ -1,0 +1,302 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	crand "crypto/rand"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Receiver takes the replies to one call. Reply is called on the client's
+// subscription, one frame after the other; it must not block. The payload
+// belongs to the receiver, the frame does not.
+type Receiver interface {
+	Reply(*ReplyFrame)
+}
+
+// Client is the calling side of the bus: a router's half. One client has one
+// reply subject; its calls to one worker that are under way at once share
+// messages. All methods are safe for concurrent use.
+type Client struct {
+	conn     *Conn
+	id       string
+	log      *slog.Logger
+	sub      *nats.Subscription
+	replies  string
+	numbers  atomic.Uint64
+	credit   *semaphore.Weighted // bytes of granted parts that are on their way
+	assembly *semaphore.Weighted // bytes of results that are being put together
+
+	mu      sync.Mutex
+	random  *rand.ChaCha8
+	pending map[uint64]*pendingCall
+
+	boxes sync.Map // subject → *outbox
+}
+
+type pendingCall struct {
+	to      Receiver
+	worker  string // empty: sent to the queue group
+	message atomic.Uint64
+}
+
+const (
+	// partSize is the most of a result that travels in one message. It keeps
+	// what a NATS server has to hold for a router that reads slowly far below
+	// its limit of 64 MiB for a connection.
+	partSize = 256 << 10
+	// creditBytes is how much of large results may be on its way to one client.
+	creditBytes = 16 << 20
+	// grantBytes is the most of that for one result at a time.
+	grantBytes = 4 << 20
+	// assemblyBytes bounds what large results may take while they are put together.
+	assemblyBytes = 1 << 30
+	// pendingBytes is what may wait for the subscription to read it.
+	pendingBytes = 512 << 20
+)
+
+// NewClient opens the calling side of the router id.
+func (c *Conn) NewClient(id string) (*Client, error) {
+	var seed [32]byte
+	if _, err := crand.Read(seed[:]); err != nil {
+		return nil, fmt.Errorf("seeding call numbers: %w", err)
+	}
+	cl := &Client{
+		conn: c, id: id, log: c.log,
+		replies:  subjectReply + token(id) + ".",
+		credit:   semaphore.NewWeighted(creditBytes),
+		assembly: semaphore.NewWeighted(assemblyBytes),
+		random:   rand.NewChaCha8(seed),
+		pending:  make(map[uint64]*pendingCall),
+	}
+	sub, err := c.nc.Subscribe(cl.replies+"*", cl.receive)
+	if err != nil {
+		return nil, fmt.Errorf("listening for replies: %w", err)
+	}
+	if err := sub.SetPendingLimits(-1, pendingBytes); err != nil {
+		return nil, fmt.Errorf("listening for replies: %w", err)
+	}
+	cl.sub = sub
+	// The subscription must stand before the first call leaves.
+	if err := c.nc.FlushTimeout(connectTimeout); err != nil {
+		return nil, fmt.Errorf("listening for replies: %w", err)
+	}
+	return cl, nil
+}
+
+// Close stops listening. Replies that come later are lost, so the caller waits
+// for its calls first.
+func (cl *Client) Close() error {
+	if err := cl.sub.Unsubscribe(); err != nil && !cl.conn.nc.IsClosed() {
+		return fmt.Errorf("closing the reply subscription: %w", err)
+	}
+	return nil
+}
+
+// Send sends f to a worker and returns the number by which [Client.Cancel] and
+// [Client.Forget] know it. Exactly one final frame (result, error, first part,
+// nobody, lost) reaches to, unless Forget is called first. A message over the
+// server's limit is refused with KindTooLarge and nothing is sent.
+func (cl *Client) Send(worker string, f *CallFrame, to Receiver) (uint64, error) {
+	return cl.send(subjectCall+token(worker), worker, f, to)
+}
+
+// SendAny sends f to any worker that offers f.Server: the fallback for callers
+// that see no worker to choose.
+func (cl *Client) SendAny(f *CallFrame, to Receiver) (uint64, error) {
+	return cl.send(subjectServe+token(f.Server), "", f, to)
+}
+
+func (cl *Client) send(subject, worker string, f *CallFrame, to Receiver) (uint64, error) {
+	size := len(f.Payload) + HeadRoom
+	if most := cl.conn.MaxPayload(); size > most {
+		return 0, schema.Errorf(schema.KindTooLarge, "The arguments are %d bytes; a message to a worker takes %d. Send less, or raise max_payload of the NATS server.", len(f.Payload), most-HeadRoom)
+	}
+	p := &pendingCall{to: to, worker: worker}
+	cl.mu.Lock()
+	for f.Seq = cl.random.Uint64(); f.Seq == 0 || cl.pending[f.Seq] != nil; {
+		f.Seq = cl.random.Uint64()
+	}
+	cl.pending[f.Seq] = p
+	cl.mu.Unlock()
+	cl.box(subject).add(size,
+		func(dst []byte) []byte { return AppendCall(dst, f) },
+		p.message.Store,
+		cl.unsent)
+	return f.Seq, nil
+}
+
+// HeadRoom is more than any head takes beside its payload: ids, names and the
+// trace context are bounded where they come in.
+const HeadRoom = 16 << 10
+
+func (cl *Client) box(subject string) *outbox {
+	if b, ok := cl.boxes.Load(subject); ok {
+		return b.(*outbox)
+	}
+	b, _ := cl.boxes.LoadOrStore(subject, &outbox{
+		nc: cl.conn.nc, subject: subject, numbers: &cl.numbers,
+		limit: min(partSize, cl.conn.MaxPayload()),
+		reply: func(n uint64) string { return cl.replies + strconv.FormatUint(n, 36) },
+	})
+	return b.(*outbox)
+}
+
+// forgetBox drops the outbox of a worker that is gone.
+func (cl *Client) forgetBox(worker string) { cl.boxes.Delete(subjectCall + token(worker)) }
+
+// unsent ends the calls of a message that NATS did not take: they did not start.
+func (cl *Client) unsent(number uint64, err error) {
+	cl.log.Warn("a message was not sent", "error", err)
+	cl.endMessage(number, ReplyNobody)
+}
+
+// receive takes one message of replies.
+func (cl *Client) receive(m *nats.Msg) {
+	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
+		n, err := strconv.ParseUint(lastToken(m.Subject), 36, 64)
+		if err == nil {
+			cl.endMessage(n, ReplyNobody)
+		}
+		return
+	}
+	if err := ReadReplies(m.Data, cl.deliver); err != nil {
+		cl.log.Error("a reply cannot be read", "subject", m.Subject, "bytes", len(m.Data), "error", err)
+	}
+}
+
+func (cl *Client) deliver(f *ReplyFrame) {
+	cl.mu.Lock()
+	p := cl.pending[f.Seq]
+	if p != nil && (f.Kind == ReplyResult || f.Kind == ReplyError) {
+		delete(cl.pending, f.Seq)
+	}
+	cl.mu.Unlock()
+	if p != nil {
+		p.to.Reply(f)
+	}
+}
+
+// endMessage ends every call that left in one message. It is rare, so it looks
+// at all calls rather than keep a second index on the hot path.
+func (cl *Client) endMessage(number uint64, kind ReplyKind) {
+	cl.endWhere(kind, func(p *pendingCall) bool { return p.message.Load() == number })
+}
+
+// Lost ends every call that is under way at the worker with [ReplyLost] and
+// drops what was kept for it.
+func (cl *Client) Lost(worker string) {
+	cl.endWhere(ReplyLost, func(p *pendingCall) bool { return p.worker == worker })
+	cl.forgetBox(worker)
+}
+
+func (cl *Client) endWhere(kind ReplyKind, which func(*pendingCall) bool) {
+	ended := make(map[uint64]*pendingCall)
+	cl.mu.Lock()
+	for seq, p := range cl.pending {
+		if which(p) {
+			ended[seq] = p
+			delete(cl.pending, seq)
+		}
+	}
+	cl.mu.Unlock()
+	for seq, p := range ended {
+		p.to.Reply(&ReplyFrame{Seq: seq, Kind: kind, Worker: p.worker})
+	}
+}
+
+// Pending is how many calls wait for a reply.
+func (cl *Client) Pending() int {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return len(cl.pending)
+}
+
+// Forget drops a call: no further frame reaches its receiver, except one that
+// is being delivered at this moment.
+func (cl *Client) Forget(seq uint64) {
+	cl.mu.Lock()
+	delete(cl.pending, seq)
+	cl.mu.Unlock()
+}
+
+// Cancel asks the worker to end the call seq. The worker answers with an error
+// as usual, if it can.
+func (cl *Client) Cancel(worker string, seq uint64) {
+	cl.control(worker, &ControlFrame{Kind: ControlCancel, Seq: seq})
+}
+
+func (cl *Client) control(worker string, f *ControlFrame) {
+	if err := cl.conn.nc.Publish(subjectControl+token(worker), AppendControl(nil, f)); err != nil {
+		cl.log.Warn("a control message was not sent", "worker", worker, "error", err)
+	}
+}
+
+// Probe asks whether the worker still listens. When it does not, every call
+// that is under way there ends with [ReplyLost], within one round trip.
+func (cl *Client) Probe(ctx context.Context, worker string) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	_, err := cl.conn.nc.RequestWithContext(ctx, subjectControl+token(worker), nil)
+	if err == nats.ErrNoResponders { //nolint:errorlint // returned as it is
+		cl.Lost(worker)
+	}
+}
+
+// Fetch brings in the rest of a large result: first is the frame of kind
+// [ReplyFirst], parts the frames of kind [ReplyPart] that the receiver passes
+// on. It returns the whole result, or an error when ctx ends, the worker is
+// lost, or a part is missing.
+func (cl *Client) Fetch(ctx context.Context, worker string, first ReplyFrame, parts <-chan ReplyFrame) ([]byte, error) {
+	defer cl.Forget(first.Seq)
+	if err := cl.assembly.Acquire(ctx, first.Total); err != nil {
+		cl.control(worker, &ControlFrame{Kind: ControlForget, Seq: first.Seq})
+		return nil, fmt.Errorf("waiting for room for a result of %d bytes: %w", first.Total, err)
+	}
+	defer cl.assembly.Release(first.Total)
+	body := make([]byte, 0, first.Total)
+	body = append(body, first.Payload...)
+	for int64(len(body)) < first.Total {
+		want := min(first.Total-int64(len(body)), grantBytes)
+		if err := cl.fetchPart(ctx, worker, first.Seq, &body, want, parts); err != nil {
+			cl.control(worker, &ControlFrame{Kind: ControlForget, Seq: first.Seq})
+			return nil, err
+		}
+	}
+	return body, nil
+}
+
+func (cl *Client) fetchPart(ctx context.Context, worker string, seq uint64, body *[]byte, want int64, parts <-chan ReplyFrame) error {
+	if err := cl.credit.Acquire(ctx, want); err != nil {
+		return fmt.Errorf("waiting to fetch the rest of the result: %w", err)
+	}
+	defer cl.credit.Release(want)
+	cl.control(worker, &ControlFrame{Kind: ControlGrant, Seq: seq, Offset: int64(len(*body)), Length: want})
+	for end := int64(len(*body)) + want; int64(len(*body)) < end; {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("fetching the rest of the result: %w", ctx.Err())
+		case p := <-parts:
+			switch {
+			case p.Kind == ReplyPart && p.Offset == int64(len(*body)) && int64(len(*body)+len(p.Payload)) <= end:
+				*body = append(*body, p.Payload...)
+			case p.Kind == ReplyError:
+				return fmt.Errorf("the worker no longer has the rest of the result: %s", p.Payload)
+			default:
+				return fmt.Errorf("a part of the result is missing at byte %d", len(*body))
+			}
+		}
+	}
+	return nil
+}

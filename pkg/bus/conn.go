@@ -1,0 +1,195 @@
+package bus
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Options says how to reach NATS.
+type Options struct {
+	// URL of the server or, with commas, of the cluster; unused with InProcess.
+	URL string
+	// InProcess, when set, gives connections to a server inside this process.
+	InProcess nats.InProcessConnProvider
+	// Name is shown in the server's monitoring: the role and its id.
+	Name string
+	// CredentialsFile, NKeySeedFile, User with Password, and Token are the ways
+	// of NATS to sign in; at most one is set.
+	CredentialsFile string
+	NKeySeedFile    string
+	User, Password  string
+	Token           string
+	// CAFile, CertFile and KeyFile are PEM files for TLS.
+	CAFile, CertFile, KeyFile string
+	// KeepWhileDown keeps what is published while the connection is down, up to
+	// 32 MiB, and sends it when the connection stands again. Workers want that for
+	// their results; routers do not, because a call that leaves minutes late is
+	// worse than an error now.
+	KeepWhileDown bool
+	// Log receives connection events. It must be set.
+	Log *slog.Logger
+}
+
+// Conn is one connection to NATS. It reconnects for ever by itself. All methods
+// are safe for concurrent use.
+type Conn struct {
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	log    *slog.Logger
+	closed chan struct{}
+}
+
+// connectTimeout bounds one attempt to reach a server.
+const connectTimeout = 5 * time.Second
+
+// Connect opens a connection and waits until it stands or ctx ends. The error
+// names the address and the mend.
+func Connect(ctx context.Context, o Options) (*Conn, error) {
+	c := &Conn{log: o.Log, closed: make(chan struct{})}
+	opts := []nats.Option{
+		nats.Name(o.Name),
+		nats.Timeout(connectTimeout),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(250 * time.Millisecond),
+		nats.ReconnectJitter(250*time.Millisecond, 500*time.Millisecond),
+		// A dead peer is noticed within seconds, not minutes.
+		nats.PingInterval(5 * time.Second),
+		nats.MaxPingsOutstanding(2),
+		nats.ReconnectBufSize(reconnectBuffer(o.KeepWhileDown)),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				o.Log.Warn("connection to NATS lost; reconnecting", "error", err)
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			o.Log.Info("connection to NATS stands again", "server", nc.ConnectedUrlRedacted())
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+			subject := ""
+			if sub != nil {
+				subject = sub.Subject
+			}
+			o.Log.Error("NATS reported an error", "subject", subject, "error", err)
+		}),
+		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
+	}
+	if o.InProcess != nil {
+		opts = append(opts, nats.InProcessServer(o.InProcess))
+	}
+	auth, err := authOptions(o)
+	if err != nil {
+		return nil, err
+	}
+	opts = append(opts, auth...)
+	if deadline, ok := ctx.Deadline(); ok {
+		opts = append(opts, nats.Timeout(min(connectTimeout, time.Until(deadline))))
+	}
+	if c.nc, err = nats.Connect(o.URL, opts...); err != nil {
+		return nil, fmt.Errorf("connecting to NATS at %s: %w; start a server there (nats-server -js), or name another one with --nats", redactURL(o), err)
+	}
+	if c.js, err = jetstream.New(c.nc); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("preparing JetStream: %w", err)
+	}
+	return c, nil
+}
+
+func authOptions(o Options) ([]nats.Option, error) {
+	var opts []nats.Option
+	if o.CredentialsFile != "" {
+		opts = append(opts, nats.UserCredentials(o.CredentialsFile))
+	}
+	if o.NKeySeedFile != "" {
+		opt, err := nats.NkeyOptionFromSeed(o.NKeySeedFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading the NATS key seed %s: %w", o.NKeySeedFile, err)
+		}
+		opts = append(opts, opt)
+	}
+	if o.User != "" {
+		opts = append(opts, nats.UserInfo(o.User, o.Password))
+	}
+	if o.Token != "" {
+		opts = append(opts, nats.Token(o.Token))
+	}
+	if o.CAFile == "" && o.CertFile == "" {
+		return opts, nil
+	}
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.CAFile != "" {
+		pem, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading the CA certificates for NATS: %w", err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no PEM certificate", o.CAFile)
+		}
+	}
+	if o.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading the client certificate for NATS: %w", err)
+		}
+		cfg.Certificates = []tls.Certificate{pair}
+	}
+	return append(opts, nats.Secure(cfg)), nil
+}
+
+func reconnectBuffer(keep bool) int {
+	if keep {
+		return 32 << 20
+	}
+	return -1
+}
+
+func redactURL(o Options) string {
+	if o.InProcess != nil {
+		return "the embedded server"
+	}
+	if o.URL == "" {
+		return nats.DefaultURL
+	}
+	return o.URL
+}
+
+// MaxPayload is the largest message the server takes, in bytes.
+func (c *Conn) MaxPayload() int { return int(c.nc.MaxPayload()) }
+
+// Ready returns nil while the connection stands, else an error that says what
+// is missing.
+func (c *Conn) Ready() error {
+	if s := c.nc.Status(); s != nats.CONNECTED {
+		return fmt.Errorf("NATS is %s", s)
+	}
+	return nil
+}
+
+// Flush waits until the server has seen everything published so far, at most
+// until ctx ends or, when that has no deadline, 5 s.
+func (c *Conn) Flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	return c.nc.FlushWithContext(ctx)
+}
+
+// Close closes the connection and waits for its callbacks to end. What was
+// published before is written out first, as far as the server takes it.
+func (c *Conn) Close() {
+	if !c.nc.IsClosed() {
+		if err := c.nc.FlushTimeout(time.Second); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+			c.log.Debug("flushing before close", "error", err)
+		}
+		c.nc.Close()
+	}
+	<-c.closed
+}

@@ -1,0 +1,426 @@
+package bus
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// wireVersion is the first byte of every message with frames. A reader refuses
+// other versions; fields can be added without changing it.
+const wireVersion = 1
+
+const frameOverhead = 8
+
+// Field tags of a frame's head. A tag is never given a second meaning.
+const (
+	tagSeq         = 1
+	tagID          = 2
+	tagMethod      = 3
+	tagServer      = 4
+	tagTool        = 5
+	tagBudget      = 6
+	tagPrincipal   = 7
+	tagToolDigest  = 8
+	tagTraceParent = 9
+	tagTraceState  = 10
+	tagAttempt     = 11
+	tagFlags       = 12
+	tagOwner       = 13
+	tagGroup       = 14
+	tagKind        = 15
+	tagWorker      = 16
+	tagTook        = 17
+	tagTotal       = 18
+	tagOffset      = 19
+	tagLength      = 20
+)
+
+const (
+	flagProgress  = 1 << 0
+	flagSafe      = 1 << 1
+	flagToolError = 1 << 2
+	flagStarted   = 1 << 3
+)
+
+// CallFrame is a call on its way to a worker.
+type CallFrame struct {
+	// Seq names the call between one router and one worker; it is random, so
+	// that nobody else can answer it.
+	Seq    uint64
+	ID     string
+	Method string // empty: tools/call
+	Server string
+	Tool   string
+	// Budget is how long the call may take from now on. It is relative, so
+	// that clocks of different machines need not agree. Zero: the server's own.
+	Budget      time.Duration
+	Principal   string
+	Owner       string
+	Groups      []string
+	ToolDigest  string
+	TraceParent string
+	TraceState  string
+	Attempt     int
+	Progress    bool
+	Safe        bool
+	Payload     []byte
+}
+
+// ReplyKind says what a reply frame carries.
+type ReplyKind byte
+
+const (
+	// ReplyResult: Payload is the whole result.
+	ReplyResult ReplyKind = 1
+	// ReplyError: Payload is a schema.Error as JSON. Started says whether the
+	// request may have reached the MCP server.
+	ReplyError ReplyKind = 2
+	// ReplyProgress: Payload is the params object of a progress notification.
+	ReplyProgress ReplyKind = 3
+	// ReplyFirst: Payload is the beginning of a result of Total bytes; the rest
+	// comes as ReplyPart frames once it was granted.
+	ReplyFirst ReplyKind = 4
+	// ReplyPart: Payload is the part of the result that begins at Offset.
+	ReplyPart ReplyKind = 5
+	// ReplyNobody never travels: the client makes it when no worker listened,
+	// which proves that the call did not start.
+	ReplyNobody ReplyKind = 6
+	// ReplyLost never travels: the client makes it when the worker is known to
+	// be gone, which proves nothing about the call.
+	ReplyLost ReplyKind = 7
+)
+
+// ReplyFrame is a word from a worker about one call.
+type ReplyFrame struct {
+	Seq       uint64
+	Kind      ReplyKind
+	Worker    string
+	Took      time.Duration
+	ToolError bool
+	Started   bool
+	Total     int64
+	Offset    int64
+	Payload   []byte
+}
+
+// ControlKind says what a control frame asks of a worker.
+type ControlKind byte
+
+const (
+	// ControlCancel: end the call Seq.
+	ControlCancel ControlKind = 1
+	// ControlGrant: send Length bytes of the result of Seq from Offset on.
+	ControlGrant ControlKind = 2
+	// ControlForget: the rest of the result of Seq is not wanted.
+	ControlForget ControlKind = 3
+)
+
+// ControlFrame is a router's word about a call that a worker holds.
+type ControlFrame struct {
+	Kind   ControlKind
+	Seq    uint64
+	Offset int64
+	Length int64
+}
+
+func beginFrame(dst []byte, payload int) ([]byte, int) {
+	if len(dst) == 0 {
+		dst = append(dst, wireVersion)
+	}
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0, 0, 0, 0, 0)
+	binary.BigEndian.PutUint32(dst[start+4:], uint32(payload)) //nolint:gosec // payloads are bounded by the message limit, far below 4 GiB
+	return dst, start
+}
+
+func endFrame(dst []byte, start int, payload []byte) []byte {
+	binary.BigEndian.PutUint32(dst[start:], uint32(len(dst)-start-frameOverhead)) //nolint:gosec // heads are a few hundred bytes
+	return append(dst, payload...)
+}
+
+func appendString(dst []byte, tag byte, s string) []byte {
+	if s == "" {
+		return dst
+	}
+	dst = append(dst, tag)
+	dst = binary.AppendUvarint(dst, uint64(len(s)))
+	return append(dst, s...)
+}
+
+func appendUint(dst []byte, tag byte, v uint64) []byte {
+	if v == 0 {
+		return dst
+	}
+	var tmp [binary.MaxVarintLen64]byte
+	n := binary.PutUvarint(tmp[:], v)
+	dst = append(dst, tag, byte(n))
+	return append(dst, tmp[:n]...)
+}
+
+func appendSeq(dst []byte, seq uint64) []byte {
+	dst = append(dst, tagSeq, 8)
+	return binary.BigEndian.AppendUint64(dst, seq)
+}
+
+// AppendCall appends f to dst, which is empty or holds earlier frames, and
+// returns the extended message.
+func AppendCall(dst []byte, f *CallFrame) []byte {
+	dst, start := beginFrame(dst, len(f.Payload))
+	dst = appendSeq(dst, f.Seq)
+	dst = appendString(dst, tagID, f.ID)
+	dst = appendString(dst, tagMethod, f.Method)
+	dst = appendString(dst, tagServer, f.Server)
+	dst = appendString(dst, tagTool, f.Tool)
+	dst = appendUint(dst, tagBudget, durationToWire(f.Budget))
+	dst = appendString(dst, tagPrincipal, f.Principal)
+	dst = appendString(dst, tagOwner, f.Owner)
+	for _, g := range f.Groups {
+		dst = appendString(dst, tagGroup, g)
+	}
+	dst = appendString(dst, tagToolDigest, f.ToolDigest)
+	dst = appendString(dst, tagTraceParent, f.TraceParent)
+	dst = appendString(dst, tagTraceState, f.TraceState)
+	dst = appendUint(dst, tagAttempt, uint64(max(f.Attempt, 0))) //nolint:gosec // not negative
+	var flags uint64
+	if f.Progress {
+		flags |= flagProgress
+	}
+	if f.Safe {
+		flags |= flagSafe
+	}
+	dst = appendUint(dst, tagFlags, flags)
+	return endFrame(dst, start, f.Payload)
+}
+
+// AppendReply appends f to dst as [AppendCall] does.
+func AppendReply(dst []byte, f *ReplyFrame) []byte {
+	dst, start := beginFrame(dst, len(f.Payload))
+	dst = appendSeq(dst, f.Seq)
+	dst = appendUint(dst, tagKind, uint64(f.Kind))
+	dst = appendString(dst, tagWorker, f.Worker)
+	dst = appendUint(dst, tagTook, durationToWire(f.Took))
+	var flags uint64
+	if f.ToolError {
+		flags |= flagToolError
+	}
+	if f.Started {
+		flags |= flagStarted
+	}
+	dst = appendUint(dst, tagFlags, flags)
+	dst = appendUint(dst, tagTotal, uint64(f.Total))   //nolint:gosec // sizes are not negative
+	dst = appendUint(dst, tagOffset, uint64(f.Offset)) //nolint:gosec // as above
+	return endFrame(dst, start, f.Payload)
+}
+
+// AppendControl appends f to dst as [AppendCall] does.
+func AppendControl(dst []byte, f *ControlFrame) []byte {
+	dst, start := beginFrame(dst, 0)
+	dst = appendSeq(dst, f.Seq)
+	dst = appendUint(dst, tagKind, uint64(f.Kind))
+	dst = appendUint(dst, tagOffset, uint64(f.Offset)) //nolint:gosec // as above
+	dst = appendUint(dst, tagLength, uint64(f.Length)) //nolint:gosec // as above
+	return endFrame(dst, start, nil)
+}
+
+// Durations travel in microseconds.
+func durationToWire(d time.Duration) uint64 {
+	if d <= 0 {
+		return 0
+	}
+	return uint64(max(d.Microseconds(), 1)) //nolint:gosec // positive
+}
+
+func durationFromWire(v uint64) time.Duration {
+	const most = uint64(1<<63-1) / uint64(time.Microsecond)
+	return time.Duration(min(v, most)) * time.Microsecond //nolint:gosec // clamped
+}
+
+// Errors of the frame readers. A message that gives one is dropped whole by
+// the receiving side: there is no telling whose frame it was.
+var (
+	errVersion = errors.New("the message has another wire version: upgrade the older side, or let both speak the older one")
+	errShort   = errors.New("the message ends inside a frame")
+)
+
+// frames calls each with the head and the payload of every frame of msg, in
+// order, until each returns an error.
+func frames(msg []byte, each func(head, payload []byte) error) error {
+	if len(msg) == 0 {
+		return errShort
+	}
+	if msg[0] != wireVersion {
+		return fmt.Errorf("version %d: %w", msg[0], errVersion)
+	}
+	for rest := msg[1:]; len(rest) > 0; {
+		if len(rest) < frameOverhead {
+			return errShort
+		}
+		head := uint64(binary.BigEndian.Uint32(rest))
+		payload := uint64(binary.BigEndian.Uint32(rest[4:]))
+		rest = rest[frameOverhead:]
+		if head+payload > uint64(len(rest)) {
+			return errShort
+		}
+		if err := each(rest[:head:head], rest[head:head+payload:head+payload]); err != nil {
+			return err
+		}
+		rest = rest[head+payload:]
+	}
+	return nil
+}
+
+// fields calls each for every field of a head. The strings share one copy of
+// the head.
+func fields(head []byte, each func(tag byte, value string) error) error {
+	s := string(head)
+	for i := 0; i < len(s); {
+		tag := s[i]
+		n, w := uvarint(s[i+1:])
+		if w <= 0 || n > uint64(len(s)-i-1-w) {
+			return errShort
+		}
+		i += 1 + w
+		if err := each(tag, s[i:i+int(n)]); err != nil { //nolint:gosec // n is at most len(s)
+			return err
+		}
+		i += int(n) //nolint:gosec // as above
+	}
+	return nil
+}
+
+func uvarint(s string) (uint64, int) {
+	var v uint64
+	for i := 0; i < len(s) && i < binary.MaxVarintLen64; i++ {
+		b := s[i]
+		v |= uint64(b&0x7f) << (7 * i)
+		if b < 0x80 {
+			return v, i + 1
+		}
+	}
+	return 0, 0
+}
+
+func number(value string) uint64 {
+	v, _ := uvarint(value)
+	return v
+}
+
+func sequence(value string) (uint64, error) {
+	if len(value) != 8 {
+		return 0, fmt.Errorf("sequence number of %d bytes: %w", len(value), errShort)
+	}
+	return binary.BigEndian.Uint64([]byte(value)), nil
+}
+
+func size(value string) int64 {
+	return int64(min(number(value), 1<<62)) //nolint:gosec // clamped
+}
+
+// ReadCalls calls each with every call of msg, in order. The frame and its
+// payload share the memory of msg, which must not be changed afterwards.
+func ReadCalls(msg []byte, each func(*CallFrame)) error {
+	return frames(msg, func(head, payload []byte) error {
+		f := &CallFrame{Payload: payload}
+		err := fields(head, func(tag byte, value string) (err error) {
+			switch tag {
+			case tagSeq:
+				f.Seq, err = sequence(value)
+			case tagID:
+				f.ID = value
+			case tagMethod:
+				f.Method = value
+			case tagServer:
+				f.Server = value
+			case tagTool:
+				f.Tool = value
+			case tagBudget:
+				f.Budget = durationFromWire(number(value))
+			case tagPrincipal:
+				f.Principal = value
+			case tagOwner:
+				f.Owner = value
+			case tagGroup:
+				f.Groups = append(f.Groups, value)
+			case tagToolDigest:
+				f.ToolDigest = value
+			case tagTraceParent:
+				f.TraceParent = value
+			case tagTraceState:
+				f.TraceState = value
+			case tagAttempt:
+				f.Attempt = int(min(number(value), 1<<30)) //nolint:gosec // clamped
+			case tagFlags:
+				flags := number(value)
+				f.Progress, f.Safe = flags&flagProgress != 0, flags&flagSafe != 0
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		each(f)
+		return nil
+	})
+}
+
+// ReadReplies calls each with every reply of msg, as [ReadCalls] does. The frame
+// is reused: each must copy what it keeps, except the payload.
+func ReadReplies(msg []byte, each func(*ReplyFrame)) error {
+	var f ReplyFrame
+	return frames(msg, func(head, payload []byte) error {
+		f = ReplyFrame{Payload: payload}
+		err := fields(head, func(tag byte, value string) (err error) {
+			switch tag {
+			case tagSeq:
+				f.Seq, err = sequence(value)
+			case tagKind:
+				f.Kind = ReplyKind(number(value)) //nolint:gosec // an unknown kind is refused by the receiver
+			case tagWorker:
+				f.Worker = value
+			case tagTook:
+				f.Took = durationFromWire(number(value))
+			case tagTotal:
+				f.Total = size(value)
+			case tagOffset:
+				f.Offset = size(value)
+			case tagFlags:
+				flags := number(value)
+				f.ToolError, f.Started = flags&flagToolError != 0, flags&flagStarted != 0
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		each(&f)
+		return nil
+	})
+}
+
+// ReadControls calls each with every control frame of msg, as [ReadReplies] does.
+func ReadControls(msg []byte, each func(*ControlFrame)) error {
+	var f ControlFrame
+	return frames(msg, func(head, _ []byte) error {
+		f = ControlFrame{}
+		err := fields(head, func(tag byte, value string) (err error) {
+			switch tag {
+			case tagSeq:
+				f.Seq, err = sequence(value)
+			case tagKind:
+				f.Kind = ControlKind(number(value)) //nolint:gosec // an unknown kind is ignored by the receiver
+			case tagOffset:
+				f.Offset = size(value)
+			case tagLength:
+				f.Length = size(value)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		each(&f)
+		return nil
+	})
+}

@@ -1,0 +1,311 @@
+package bus
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Handler is the worker behind a [Listener]. Its methods are called on the
+// subscriptions and must not block.
+type Handler interface {
+	// Call takes a call. Exactly one of [Listener.Result] and [Listener.Error]
+	// is owed for it.
+	Call(*CallFrame, ReplyTo)
+	// Cancel ends a call that is under way; unknown numbers are ignored.
+	Cancel(seq uint64)
+}
+
+// ReplyTo says where the replies to a call go.
+type ReplyTo string
+
+// Listener is the answering side of the bus: a worker's half. All methods are
+// safe for concurrent use.
+type Listener struct {
+	conn    *Conn
+	worker  string
+	log     *slog.Logger
+	handler Handler
+	calls   *nats.Subscription
+	control *nats.Subscription
+
+	mu        sync.Mutex
+	offers    map[string]*nats.Subscription
+	transfers map[uint64]*transfer
+
+	boxes  sync.Map // ReplyTo → *outbox
+	grants chan ControlFrame
+	stop   chan struct{}
+	done   chan struct{}
+}
+
+// transfer is a large result that waits for its reader.
+type transfer struct {
+	to      ReplyTo
+	body    []byte
+	touched time.Time
+}
+
+const (
+	// transferKept is how long the rest of a result waits for a reader that
+	// went silent.
+	transferKept = 30 * time.Second
+	grantQueue   = 1024
+)
+
+// Listen begins to take calls for the worker.
+func (c *Conn) Listen(worker string, h Handler) (*Listener, error) {
+	l := &Listener{
+		conn: c, worker: worker, log: c.log, handler: h,
+		offers:    make(map[string]*nats.Subscription),
+		transfers: make(map[uint64]*transfer),
+		grants:    make(chan ControlFrame, grantQueue),
+		stop:      make(chan struct{}),
+		done:      make(chan struct{}),
+	}
+	var err error
+	if l.calls, err = c.nc.Subscribe(subjectCall+token(worker), l.receive); err != nil {
+		return nil, fmt.Errorf("listening for calls: %w", err)
+	}
+	if err = l.calls.SetPendingLimits(-1, pendingBytes); err != nil {
+		return nil, fmt.Errorf("listening for calls: %w", err)
+	}
+	if l.control, err = c.nc.Subscribe(subjectControl+token(worker), l.receiveControl); err != nil {
+		return nil, fmt.Errorf("listening for control messages: %w", err)
+	}
+	if err = c.nc.FlushTimeout(connectTimeout); err != nil {
+		return nil, fmt.Errorf("listening for calls: %w", err)
+	}
+	go l.send()
+	return l, nil
+}
+
+// Offer also takes calls that are sent to any worker of the server.
+func (l *Listener) Offer(server string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.offers[server] != nil {
+		return nil
+	}
+	sub, err := l.conn.nc.QueueSubscribe(subjectServe+token(server), queueWorkers, l.receive)
+	if err != nil {
+		return fmt.Errorf("offering server %q: %w", server, err)
+	}
+	l.offers[server] = sub
+	return nil
+}
+
+// Withdraw undoes [Listener.Offer]. Calls that were already given to this worker
+// still arrive.
+func (l *Listener) Withdraw(server string) {
+	l.mu.Lock()
+	sub := l.offers[server]
+	delete(l.offers, server)
+	l.mu.Unlock()
+	if sub != nil {
+		if err := sub.Drain(); err != nil && !l.conn.nc.IsClosed() {
+			l.log.Warn("withdrawing a server", "server", server, "error", err)
+		}
+	}
+}
+
+func (l *Listener) receive(m *nats.Msg) {
+	to := ReplyTo(m.Reply[:len(m.Reply)-len(lastToken(m.Reply))])
+	err := ReadCalls(m.Data, func(f *CallFrame) { l.handler.Call(f, to) })
+	if err != nil {
+		l.log.Error("a call cannot be read", "bytes", len(m.Data), "error", err)
+	}
+}
+
+func (l *Listener) receiveControl(m *nats.Msg) {
+	if len(m.Data) == 0 { // somebody asks whether we are here
+		if err := m.Respond(nil); err != nil {
+			l.log.Debug("answering a probe", "error", err)
+		}
+		return
+	}
+	err := ReadControls(m.Data, func(f *ControlFrame) {
+		switch f.Kind {
+		case ControlCancel:
+			l.handler.Cancel(f.Seq)
+		case ControlGrant:
+			select {
+			case l.grants <- *f:
+			default: // the reader's own deadline ends the transfer
+				l.log.Warn("too many grants at once; one was dropped")
+			}
+		case ControlForget:
+			l.mu.Lock()
+			delete(l.transfers, f.Seq)
+			l.mu.Unlock()
+		}
+	})
+	if err != nil {
+		l.log.Error("a control message cannot be read", "error", err)
+	}
+}
+
+// Result sends the result of a call; body is not changed afterwards. A body over
+// the size of one part is kept until the router has fetched it.
+func (l *Listener) Result(to ReplyTo, seq uint64, r *schema.Result) {
+	f := &ReplyFrame{Seq: seq, Kind: ReplyResult, Worker: l.worker, Took: r.Took, ToolError: r.ToolError, Started: true, Payload: r.Body}
+	if part := l.partSize(); len(r.Body) > part {
+		l.mu.Lock()
+		l.transfers[seq] = &transfer{to: to, body: r.Body, touched: time.Now()}
+		l.mu.Unlock()
+		f.Kind, f.Total, f.Payload = ReplyFirst, int64(len(r.Body)), r.Body[:part]
+	}
+	l.reply(to, f)
+}
+
+// Error ends a call with e. started says that the request may have reached the
+// MCP server.
+func (l *Listener) Error(to ReplyTo, seq uint64, e *schema.Error, started bool, took time.Duration) {
+	body, err := json.Marshal(e)
+	if part := l.partSize(); err != nil || len(body) > part {
+		// Data of a JSON-RPC error can be anything; the sentence still arrives.
+		small := &schema.Error{Kind: e.Kind, CallID: e.CallID, Retryable: e.Retryable, Detail: truncate(e.Detail, 4<<10)}
+		body, _ = json.Marshal(small) //nolint:errchkjson // strings and numbers only
+	}
+	l.reply(to, &ReplyFrame{Seq: seq, Kind: ReplyError, Worker: l.worker, Took: took, Started: started, Payload: body})
+}
+
+// Progress passes on the params of a progress notification.
+func (l *Listener) Progress(to ReplyTo, seq uint64, params []byte) {
+	if len(params) > l.partSize() {
+		return // progress is a courtesy; one of this size is none
+	}
+	l.reply(to, &ReplyFrame{Seq: seq, Kind: ReplyProgress, Payload: params})
+}
+
+func (l *Listener) partSize() int { return min(partSize, l.conn.MaxPayload()-HeadRoom) }
+
+func (l *Listener) reply(to ReplyTo, f *ReplyFrame) {
+	l.box(to).add(len(f.Payload)+256,
+		func(dst []byte) []byte { return AppendReply(dst, f) },
+		nil,
+		func(_ uint64, err error) { l.log.Error("replies were not sent", "error", err) })
+}
+
+func (l *Listener) box(to ReplyTo) *outbox {
+	if b, ok := l.boxes.Load(to); ok {
+		return b.(*outbox)
+	}
+	b, _ := l.boxes.LoadOrStore(to, &outbox{nc: l.conn.nc, subject: string(to) + "r", limit: min(2*partSize, l.conn.MaxPayload())})
+	return b.(*outbox)
+}
+
+// send serves grants, one after the other, so that no subscription waits for a
+// slow socket.
+func (l *Listener) send() {
+	defer close(l.done)
+	tick := time.NewTicker(transferKept / 2)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.stop:
+			return
+		case now := <-tick.C:
+			l.sweep(now)
+		case g := <-l.grants:
+			l.serve(g)
+		}
+	}
+}
+
+func (l *Listener) serve(g ControlFrame) {
+	l.mu.Lock()
+	t := l.transfers[g.Seq]
+	if t != nil {
+		t.touched = time.Now()
+		if g.Offset+g.Length >= int64(len(t.body)) {
+			delete(l.transfers, g.Seq)
+		}
+	}
+	l.mu.Unlock()
+	if t == nil || g.Offset < 0 || g.Length < 0 || g.Offset > int64(len(t.body)) {
+		return // ended, or nonsense; the reader's deadline speaks
+	}
+	end := min(g.Offset+g.Length, int64(len(t.body)))
+	for at := g.Offset; at < end; {
+		n := min(int64(l.partSize()), end-at)
+		l.reply(t.to, &ReplyFrame{Seq: g.Seq, Kind: ReplyPart, Offset: at, Payload: t.body[at : at+n]})
+		at += n
+	}
+}
+
+func (l *Listener) sweep(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for seq, t := range l.transfers {
+		if now.Sub(t.touched) > transferKept {
+			delete(l.transfers, seq)
+		}
+	}
+}
+
+// Transfers is how many large results still wait for their reader.
+func (l *Listener) Transfers() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.transfers)
+}
+
+// StopCalls takes no further calls: a router that sends one learns that nobody
+// listens, which proves that it did not start. Calls that NATS had already given
+// to this worker are handled before StopCalls returns.
+func (l *Listener) StopCalls() {
+	l.mu.Lock()
+	subs := []*nats.Subscription{l.calls}
+	for _, s := range l.offers {
+		subs = append(subs, s)
+	}
+	clear(l.offers)
+	l.mu.Unlock()
+	var wait []<-chan nats.SubStatus
+	for _, s := range subs {
+		if !s.IsValid() {
+			continue
+		}
+		ch := s.StatusChanged(nats.SubscriptionClosed)
+		if err := s.Drain(); err == nil {
+			wait = append(wait, ch)
+		}
+	}
+	deadline := time.NewTimer(5 * time.Second)
+	defer deadline.Stop()
+	for _, ch := range wait {
+		select {
+		case <-ch:
+		case <-deadline.C:
+			l.log.Warn("subscriptions did not drain in time")
+			return
+		}
+	}
+}
+
+// Close ends the listener. Calls and large results that are still under way are
+// lost, so the caller waits for them first.
+func (l *Listener) Close() {
+	l.StopCalls()
+	if l.control.IsValid() {
+		if err := l.control.Unsubscribe(); err != nil && !l.conn.nc.IsClosed() {
+			l.log.Debug("closing the control subscription", "error", err)
+		}
+	}
+	close(l.stop)
+	<-l.done
+}
+
+func truncate(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:n] + " …"
+}

@@ -1,0 +1,88 @@
+package bus
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Announce tells all routers what this worker has. A worker announces itself
+// each second, on every change, and when a router says hello.
+func (c *Conn) Announce(w *schema.Worker) error {
+	body, err := json.Marshal(w)
+	if err != nil {
+		return fmt.Errorf("encoding the announcement: %w", err)
+	}
+	if err := c.nc.Publish(subjectWorker+token(w.ID), body); err != nil {
+		return fmt.Errorf("announcing the worker: %w", err)
+	}
+	return nil
+}
+
+// AnnounceRouter tells the other routers that this one is here.
+func (c *Conn) AnnounceRouter(id string) error {
+	if err := c.nc.Publish(subjectRouter+token(id), []byte(id)); err != nil {
+		return fmt.Errorf("announcing the router: %w", err)
+	}
+	return nil
+}
+
+// Hello asks all workers to announce themselves now.
+func (c *Conn) Hello() error {
+	if err := c.nc.Publish(subjectHello, nil); err != nil {
+		return fmt.Errorf("asking for announcements: %w", err)
+	}
+	return nil
+}
+
+// Watch is a running subscription; Stop ends it.
+type Watch struct{ subs []*nats.Subscription }
+
+// Stop ends the watch. A callback may still be running when it returns.
+func (w *Watch) Stop() {
+	for _, s := range w.subs {
+		_ = s.Unsubscribe() // it fails only when the connection is closed, which ends it too
+	}
+}
+
+// WatchPresence calls worker for each announcement of a worker and router for
+// each sign of life of a router. Announcements that cannot be read are logged.
+// Calls to worker come one after the other, and so do calls to router.
+func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(id string)) (*Watch, error) {
+	w := &Watch{}
+	workers, err := c.nc.Subscribe(subjectWorker+"*", func(m *nats.Msg) {
+		var a schema.Worker
+		if err := json.Unmarshal(m.Data, &a); err != nil {
+			c.log.Error("an announcement cannot be read", "subject", m.Subject, "error", err)
+			return
+		}
+		if token(a.ID) != lastToken(m.Subject) {
+			c.log.Error("a worker announced another worker's name; ignored", "subject", m.Subject)
+			return
+		}
+		worker(&a)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching workers: %w", err)
+	}
+	w.subs = append(w.subs, workers)
+	routers, err := c.nc.Subscribe(subjectRouter+"*", func(m *nats.Msg) { router(string(m.Data)) })
+	if err != nil {
+		w.Stop()
+		return nil, fmt.Errorf("watching routers: %w", err)
+	}
+	w.subs = append(w.subs, routers)
+	return w, nil
+}
+
+// WatchHello calls f when a router asks for announcements.
+func (c *Conn) WatchHello(f func()) (*Watch, error) {
+	s, err := c.nc.Subscribe(subjectHello, func(*nats.Msg) { f() })
+	if err != nil {
+		return nil, fmt.Errorf("watching for routers: %w", err)
+	}
+	return &Watch{subs: []*nats.Subscription{s}}, nil
+}

@@ -1,0 +1,172 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Switch says whether a tool may be called, and why not.
+type Switch struct {
+	Server  string    `json:"server"`
+	Tool    string    `json:"tool"`
+	Enabled bool      `json:"enabled"`
+	Reason  string    `json:"reason,omitempty"`
+	By      string    `json:"by,omitempty"`
+	At      time.Time `json:"at"`
+}
+
+// AddedServer is a server that was added over the API. Definition is its entry
+// in the shape of the servers file.
+type AddedServer struct {
+	ID         string          `json:"id"`
+	Definition json.RawMessage `json:"definition"`
+	By         string          `json:"by,omitempty"`
+	At         time.Time       `json:"at"`
+}
+
+// Records is a small durable table on JetStream, seen by every front door: each
+// write reaches every watcher. Use [OpenSwitches] or [OpenServers].
+type Records[T any] struct {
+	kv     jetstream.KeyValue
+	key    func(*T) string
+	ready  chan struct{}
+	watch  jetstream.KeyWatcher
+	done   chan struct{}
+	cancel context.CancelFunc
+
+	mu   sync.RWMutex
+	rows map[string]T
+}
+
+// OpenSwitches opens the table of tools that were switched off. changed is
+// called after every change, on one goroutine.
+func OpenSwitches(ctx context.Context, c *Conn, changed func()) (*Records[Switch], error) {
+	return openRecords(ctx, c, bucketSwitches, "tools switched off", func(s *Switch) string { return SwitchKey(s.Server, s.Tool) }, changed)
+}
+
+// SwitchKey is the key of a tool in the table of switches.
+func SwitchKey(server, tool string) string { return kvKey(server) + "." + kvKey(tool) }
+
+// OpenServers opens the table of servers that were added over the API.
+func OpenServers(ctx context.Context, c *Conn, changed func()) (*Records[AddedServer], error) {
+	return openRecords(ctx, c, bucketServers, "servers added over the API", func(s *AddedServer) string { return ServerKey(s.ID) }, changed)
+}
+
+// ServerKey is the key of a server in the table of added servers.
+func ServerKey(id string) string { return kvKey(id) }
+
+func kvKey(name string) string { return token(name) }
+
+func openRecords[T any](ctx context.Context, c *Conn, bucket, what string, key func(*T) string, changed func()) (*Records[T], error) {
+	kv, err := c.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucket, Description: what, History: 5, Storage: jetstream.FileStorage})
+	if err != nil {
+		if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
+			return nil, fmt.Errorf("the NATS server has no JetStream, where %s are kept: start it with -js, or enable it for this account", what)
+		}
+		return nil, fmt.Errorf("opening the table of %s: %w", what, err)
+	}
+	// The watch outlives ctx, which bounds the opening only.
+	watching, cancel := context.WithCancel(context.Background())
+	w, err := kv.WatchAll(watching)
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("watching %s: %w", what, err)
+	}
+	r := &Records[T]{kv: kv, key: key, watch: w, ready: make(chan struct{}), done: make(chan struct{}), cancel: cancel, rows: make(map[string]T)}
+	go r.follow(c, changed)
+	select {
+	case <-r.ready:
+		return r, nil
+	case <-ctx.Done():
+		r.Close()
+		return nil, fmt.Errorf("reading %s: %w", what, ctx.Err())
+	}
+}
+
+func (r *Records[T]) follow(c *Conn, changed func()) {
+	defer close(r.done)
+	loaded := false
+	for e := range r.watch.Updates() {
+		if e == nil { // everything that was there has been read
+			if !loaded {
+				loaded = true
+				close(r.ready)
+			}
+			continue
+		}
+		r.mu.Lock()
+		if e.Operation() == jetstream.KeyValuePut {
+			var v T
+			if err := json.Unmarshal(e.Value(), &v); err != nil {
+				c.log.Error("a record cannot be read; it is left out", "bucket", e.Bucket(), "key", e.Key(), "error", err)
+			} else {
+				r.rows[e.Key()] = v
+			}
+		} else {
+			delete(r.rows, e.Key())
+		}
+		r.mu.Unlock()
+		if loaded && changed != nil {
+			changed()
+		}
+	}
+}
+
+// Get returns the row of the key.
+func (r *Records[T]) Get(key string) (T, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	v, ok := r.rows[key]
+	return v, ok
+}
+
+// All returns every row, in no order.
+func (r *Records[T]) All() []T {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	rows := make([]T, 0, len(r.rows))
+	for _, v := range r.rows {
+		rows = append(rows, v)
+	}
+	return rows
+}
+
+// Put writes a row and waits until it is stored; this process sees it at once.
+func (r *Records[T]) Put(ctx context.Context, v T) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encoding the record: %w", err)
+	}
+	key := r.key(&v)
+	if _, err := r.kv.Put(ctx, key, body); err != nil {
+		return fmt.Errorf("storing the record: %w", err)
+	}
+	r.mu.Lock()
+	r.rows[key] = v
+	r.mu.Unlock()
+	return nil
+}
+
+// Delete removes the row of the key and waits until that is stored.
+func (r *Records[T]) Delete(ctx context.Context, key string) error {
+	if err := r.kv.Delete(ctx, key); err != nil {
+		return fmt.Errorf("removing the record: %w", err)
+	}
+	r.mu.Lock()
+	delete(r.rows, key)
+	r.mu.Unlock()
+	return nil
+}
+
+// Close ends the watch and waits for it.
+func (r *Records[T]) Close() {
+	_ = r.watch.Stop() // it fails only when the connection is gone, which ends the watch too
+	r.cancel()
+	<-r.done
+}

@@ -1,0 +1,98 @@
+package schema
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/binary"
+	"time"
+)
+
+// MCP methods that a call may carry. Every call names exactly one of them.
+const (
+	MethodCallTool     = "tools/call"
+	MethodReadResource = "resources/read"
+	MethodGetPrompt    = "prompts/get"
+)
+
+// Call is one request to run one tool once.
+type Call struct {
+	// ID names the call for its whole life; see [NewCallID].
+	ID string
+	// Method is the MCP method; empty means [MethodCallTool].
+	Method string
+	// Server and Tool say what is to run. Tool is empty for methods other than
+	// [MethodCallTool].
+	Server string
+	Tool   string
+	// Arguments are the exact bytes that the caller sent: the arguments object
+	// for [MethodCallTool], the whole params object for other methods.
+	Arguments []byte
+	// ToolDigest is the digest of the tool definition the arguments were
+	// checked against, so that a worker can tell when it holds another one.
+	ToolDigest string
+	// Timeout bounds the run, counted from the moment a worker is chosen. Zero
+	// means the server's own default.
+	Timeout time.Duration
+	// Principal is who asks.
+	Principal Principal
+	// Safe says that the call may be repeated: the operator said so, or a
+	// trusted server's annotations did.
+	Safe bool
+	// Trace carries the W3C trace context of the caller, if there was one.
+	Trace Trace
+	// Progress, when set, receives the params object of each progress
+	// notification, in order, before the result. It must not block.
+	Progress func(params []byte)
+}
+
+// Trace is a W3C trace context (https://www.w3.org/TR/trace-context/).
+type Trace struct {
+	Parent string // traceparent
+	State  string // tracestate
+}
+
+// Result is what a tool answered, its own error or not.
+type Result struct {
+	// Body holds the exact bytes of the MCP result object.
+	Body []byte
+	// ToolError is true when the result carries isError:true.
+	ToolError bool
+	// Worker is the worker that ran the call.
+	Worker string
+	// Took is the time between sending the request to the MCP server and
+	// reading its answer, as the worker saw it.
+	Took time.Duration
+}
+
+// Principal is who asks: an API key, a person, a service.
+type Principal struct {
+	// Name is unique among principals: the name of the API key, the subject of a
+	// token. "local" is the caller of a loopback front door without keys.
+	Name string `json:"name"`
+	// Owner is the person or team behind the name; empty means Name.
+	Owner string `json:"owner,omitempty"`
+	// Groups the principal is in, as the operator configured them.
+	Groups []string `json:"groups,omitempty"`
+}
+
+var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+
+// NewCallID returns a new call id: "call_" and 26 characters that sort by time
+// of minting (48 bits of milliseconds) and hold 80 random bits. It is safe for
+// concurrent use.
+func NewCallID() string { return NewID("call") }
+
+// NewID returns a sortable random id with the given prefix, in the form that
+// [NewCallID] describes.
+func NewID(prefix string) string {
+	var raw [16]byte
+	binary.BigEndian.PutUint64(raw[:8], uint64(time.Now().UnixMilli())<<16)
+	if _, err := rand.Read(raw[6:]); err != nil {
+		panic("schema: no randomness: " + err.Error()) // crypto/rand never fails on Linux; there is nothing to fall back to
+	}
+	buf := make([]byte, len(prefix)+1+26)
+	n := copy(buf, prefix)
+	buf[n] = '_'
+	idEncoding.Encode(buf[n+1:], raw[:])
+	return string(buf)
+}

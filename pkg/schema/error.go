@@ -1,0 +1,109 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Kind names a failure. It is the stable part of an [Error]: the front door maps
+// each kind to one HTTP status and one problem type, the MCP face to one MCP
+// error, and a kind crosses the bus intact.
+type Kind string
+
+const (
+	KindInvalidRequest   Kind = "invalid-request"     // the request cannot be read
+	KindUnauthenticated  Kind = "unauthenticated"     // no credential, or an unknown one
+	KindForbidden        Kind = "forbidden"           // known, but not allowed
+	KindDisabled         Kind = "tool-disabled"       // an operator switched the tool off
+	KindNotFound         Kind = "not-found"           // no such server, tool, call
+	KindConflict         Kind = "conflict"            // it exists already, or is in another state
+	KindTooLarge         Kind = "too-large"           // the request is over a limit
+	KindInvalidArguments Kind = "invalid-arguments"   // arguments against the tool's schema
+	KindQuota            Kind = "quota-exceeded"      // the caller's own limit
+	KindUnavailable      Kind = "unavailable"         // our capacity, or no live worker; nothing started
+	KindServerFailed     Kind = "server-failed"       // the MCP server cannot be reached; the call did not start
+	KindProtocol         Kind = "tool-protocol-error" // the MCP server answered with a JSON-RPC error
+	KindResultTooLarge   Kind = "result-too-large"    // the tool answered more than the limit
+	KindInputRequired    Kind = "input-required"      // the tool asks for input that this way of calling cannot give
+	KindOutcomeUnknown   Kind = "outcome-unknown"     // the call left and no answer came back
+	KindCanceled         Kind = "canceled"            // the caller went away or cancelled
+	KindInternal         Kind = "internal"            // a fault of ours
+)
+
+// Error is a failure as callers see it. Detail is a full sentence that names the
+// fault and, where there is one, the mend; it never holds argument values.
+type Error struct {
+	Kind   Kind   `json:"kind"`
+	Detail string `json:"detail"`
+	// CallID is the call that failed, once it has an id.
+	CallID string `json:"call_id,omitempty"`
+	// Retryable says that the same request may be sent again without a second
+	// side effect: nothing started, or the tool is safe to repeat.
+	Retryable bool `json:"retryable,omitempty"`
+	// RetryAfter is how long to wait first; zero says nothing.
+	RetryAfter time.Duration `json:"retry_after_ns,omitempty"`
+	// Faults lists each fault of the arguments.
+	Faults []Fault `json:"faults,omitempty"`
+	// RPC is the JSON-RPC error of the MCP server, for [KindProtocol].
+	RPC *RPCError `json:"rpc,omitempty"`
+
+	cause error
+}
+
+// Fault is one thing wrong with the arguments of a call.
+type Fault struct {
+	// Pointer is a JSON pointer (RFC 6901) into the arguments; "" is the whole.
+	Pointer string `json:"pointer"`
+	// Message says what was expected there. It never repeats the value.
+	Message string `json:"message"`
+}
+
+// RPCError is a JSON-RPC error as the MCP server sent it.
+type RPCError struct {
+	Code    int64           `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// Errorf returns an *Error of the kind; %w wraps a cause, which stays out of the JSON form.
+func Errorf(kind Kind, format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	return &Error{Kind: kind, Detail: err.Error(), cause: errors.Unwrap(err)}
+}
+
+// Error returns the detail.
+func (e *Error) Error() string { return e.Detail }
+
+// Unwrap returns the cause on this side of the bus, if any.
+func (e *Error) Unwrap() error { return e.cause }
+
+// WithCall returns a copy of e that names the call.
+func (e *Error) WithCall(id string) *Error {
+	c := *e
+	c.CallID = id
+	return &c
+}
+
+// AsError returns err as an *Error. What is not one becomes [KindInternal] with
+// a fixed sentence: the cause is for the log, not for callers.
+func AsError(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &Error{Kind: KindInternal, Detail: "The fabric failed on this call; the log of the front door says why.", cause: err}
+}
+
+// KindOf returns the kind of err, [KindInternal] for errors of other types and
+// "" for nil.
+func KindOf(err error) Kind {
+	if err == nil {
+		return ""
+	}
+	return AsError(err).Kind
+}

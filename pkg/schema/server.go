@@ -1,0 +1,101 @@
+package schema
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// InitializationState says how far a server has come; the words are those of
+// the API of MCP Bridge.
+type InitializationState string
+
+const (
+	StateStarting    InitializationState = "starting"
+	StateInitialized InitializationState = "initialized"
+	StateTimeout     InitializationState = "timeout"
+	StateError       InitializationState = "error"
+)
+
+// Server is an MCP server as one worker sees it.
+type Server struct {
+	ID        string              `json:"id"`
+	State     InitializationState `json:"initialization_state"`
+	Transport string              `json:"transport"` // "stdio", "http" or "sse"
+	// Risk is the level the operator set: 0 for none, else 1 to 3.
+	Risk int `json:"risk_level,omitempty"`
+	// PID is the process id of the first live child on that worker, 0 where there is none.
+	PID int `json:"pid"`
+	// Digest names the [Definitions] the worker holds for this server; empty
+	// until they were read once.
+	Digest string `json:"definitions_digest,omitempty"`
+	// Slots is how many calls this worker takes at once for the server.
+	Slots int `json:"slots"`
+	// Sessions is how many live MCP sessions there are; Restarts counts the
+	// replacements since the worker started.
+	Sessions int `json:"sessions"`
+	Restarts int `json:"restarts"`
+	// Error says why State is not initialized; StderrTail holds the last lines
+	// that a failed child wrote.
+	Error      string `json:"error,omitempty"`
+	StderrTail string `json:"stderr_tail,omitempty"`
+	// Protocol is the MCP revision the session speaks, Title and Version what
+	// the server calls itself.
+	Protocol string `json:"protocol_version,omitempty"`
+	Version  string `json:"version,omitempty"`
+	Title    string `json:"title,omitempty"`
+	// TrustAnnotations says that the operator lets this server's readOnlyHint
+	// and idempotentHint count.
+	TrustAnnotations bool `json:"trust_annotations,omitempty"`
+	// SafeTools are tool globs that the operator marked as safe to repeat.
+	SafeTools []string `json:"safe_tools,omitempty"`
+	// Timeout is the server's default time for a call.
+	Timeout time.Duration `json:"timeout_ns,omitempty"`
+}
+
+// Definitions is everything a server says that it offers, as the raw bytes it
+// sent. Lists are nil where the server does not offer the kind at all.
+type Definitions struct {
+	Tools             []json.RawMessage `json:"tools"`
+	Resources         []json.RawMessage `json:"resources,omitempty"`
+	ResourceTemplates []json.RawMessage `json:"resource_templates,omitempty"`
+	Prompts           []json.RawMessage `json:"prompts,omitempty"`
+}
+
+// Tool is one operation that a server offers.
+type Tool struct {
+	Server string
+	Name   string
+	// Raw is the definition exactly as the server sent it.
+	Raw json.RawMessage
+	// Digest is the digest of Raw.
+	Digest string
+	// Input is the raw inputSchema inside Raw.
+	Input json.RawMessage
+	// ReadOnly and Idempotent are the server's hints; false when absent.
+	ReadOnly   bool
+	Idempotent bool
+}
+
+// Worker is one process that runs calls, as it announces itself.
+type Worker struct {
+	// ID is unique for each start of the process: its configured name and a
+	// random tail.
+	ID string `json:"id"`
+	// Name is what the operator calls it.
+	Name string `json:"name"`
+	// Version is the build it runs.
+	Version string `json:"version"`
+	// Host and PID say where it runs.
+	Host   string            `json:"host"`
+	PID    int               `json:"pid"`
+	Labels map[string]string `json:"labels,omitempty"`
+	// Draining workers finish what they have and take nothing new.
+	Draining bool `json:"draining"`
+	// InFlight is how many calls it runs now.
+	InFlight int      `json:"in_flight"`
+	Servers  []Server `json:"servers"`
+	// APIServers says that the operator lets the front door add servers here.
+	APIServers bool `json:"api_servers,omitempty"`
+	// Started is when the process began.
+	Started time.Time `json:"started"`
+}
