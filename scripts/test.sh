@@ -1,0 +1,152 @@
+#!/usr/bin/env bash
+# Runs every test of Callyard on a machine that has Go and Node.js.
+#
+#   scripts/test.sh                    everything
+#   scripts/test.sh ./pkg/... -run X   what "go test" takes, after the same set-up
+#   scripts/test.sh --setup            the set-up alone
+#
+# It fetches and builds what the tests need into .cache and node_modules, vets
+# the code, and prints a summary whose last line holds the counts. With CI=true a
+# skipped test fails the run and no result comes from Go's test cache. It can be
+# run again at any time: what is up to date is left alone.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$PWD
+
+# Programs the tests need: command, Debian package.
+needs=(
+  "gcc gcc"
+  "redis-server redis-server"
+)
+# Debian packages without a command of their own.
+libraries=("libc6-dev") # the headers that the race detector is built with
+
+say() { printf '%s\n' "$*" >&2; }
+die() { say "test.sh: $*"; exit 2; }
+
+# at_least HAVE WANT reports whether a dotted version is new enough.
+at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
+
+check_languages() {
+  if ! command -v go >/dev/null && [ -x /usr/local/go/bin/go ]; then
+    PATH=$PATH:/usr/local/go/bin
+  fi
+  command -v go >/dev/null || die "Go is missing. Install Go 1.26 or newer from https://go.dev/dl/ and put its bin directory on PATH."
+  local go_version node_version
+  go_version=$(go env GOVERSION) || die "go.mod asks for Go 1.26, and this Go cannot fetch it. Install it from https://go.dev/dl/."
+  go_version=${go_version#go}
+  at_least "${go_version%%[- ]*}" 1.26 || die "Go is $go_version, and the tests need 1.26 or newer: https://go.dev/dl/."
+  command -v node >/dev/null || die "Node.js is missing. Install Node.js 20.19 or newer (Debian: apt-get install nodejs npm)."
+  node_version=$(node --version)
+  at_least "${node_version#v}" 20.19 || die "Node.js is $node_version, and the tests need 20.19 or newer: https://nodejs.org/."
+  command -v npm >/dev/null || die "npm is missing. Install it (Debian: apt-get install npm)."
+}
+
+check_programs() {
+  local need command package missing=()
+  for need in "${needs[@]}"; do
+    read -r command package <<<"$need"
+    command -v "$command" >/dev/null || missing+=("$package")
+  done
+  if command -v dpkg-query >/dev/null; then
+    for package in "${libraries[@]}"; do
+      dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+    done
+  fi
+  [ ${#missing[@]} -gt 0 ] || return 0
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    say "installing ${missing[*]}"
+    install_packages "${missing[@]}"
+    return 0
+  fi
+  if command -v apt-get >/dev/null; then
+    die "missing: ${missing[*]}. Install with: sudo apt-get install ${missing[*]}"
+  fi
+  die "missing: ${missing[*]} (names of Debian packages). Install them the way this system does."
+}
+
+install_packages() {
+  local log
+  log=$(mktemp)
+  # RUNLEVEL keeps Debian from starting the servers that come with a package.
+  if ! { apt-get update -qq && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "$@"; } >"$log" 2>&1 </dev/null; then
+    cat "$log" >&2
+    rm -f "$log"
+    die "apt-get could not install: $*"
+  fi
+  rm -f "$log"
+}
+
+# npm_install FOLDER installs what the lock file says when it changed, or when
+# another Node.js is here.
+npm_install() {
+  local folder=$1 log
+  local stamp=.cache/npm-${folder//\//-}.stamp want
+  want="$(node --version) $(cksum <"$folder/package-lock.json")"
+  if [ -d "$folder/node_modules" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
+    return 0
+  fi
+  say "installing the npm packages of $folder"
+  log=$(mktemp)
+  # No package here needs its install scripts, so none may run.
+  if ! (cd "$folder" && npm ci --ignore-scripts --no-audit --no-fund) >"$log" 2>&1 </dev/null; then
+    cat "$log" >&2
+    rm -f "$log"
+    die "npm could not install the packages of $folder"
+  fi
+  rm -f "$log"
+  printf '%s\n' "$want" >"$stamp"
+}
+
+build() { # build NAME PACKAGE, into .cache/bin; Go's build cache makes it quick when nothing changed
+  CGO_ENABLED=0 go build -o ".cache/bin/$1" "$2" || die "cannot build $2"
+}
+
+setup() {
+  check_languages
+  check_programs
+  mkdir -p .cache/bin
+  npm_install e2e/servers
+  npm_install tools/npm
+  build everything-server github.com/modelcontextprotocol/go-sdk/conformance/everything-server
+  build nats-server github.com/nats-io/nats-server/v2
+  build scripted-server ./e2e/servers/scripted
+  build testsum ./scripts/testsum
+  export CALLYARD_TEST_BIN=$root/.cache/bin
+  export CALLYARD_TEST_SERVERS=$root/e2e/servers/node_modules
+  # The reaper of testcontainers is an image to pull; the tests clean up
+  # themselves. Where a container is the host, its guess of the address is wrong.
+  export TESTCONTAINERS_RYUK_DISABLED=true
+  export TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1
+}
+
+check_code() {
+  local unformatted status=0
+  unformatted=$(find . \( -name node_modules -o -name '.?*' \) -prune -o -name '*.go' -exec gofmt -l {} +)
+  if [ -n "$unformatted" ]; then
+    say "not formatted, run make fmt:"
+    say "$unformatted"
+    status=1
+  fi
+  go vet "$@" || status=1
+  return $status
+}
+
+setup
+if [ "${1-}" = --setup ]; then
+  exit 0
+fi
+
+status=0
+if [ $# -eq 0 ]; then
+  set -- ./...
+  check_code ./... || status=1
+fi
+fresh=()
+if [ "${CI-}" = true ]; then
+  fresh=(-count=1)
+fi
+# testsum judges the tests; the status of go test itself counts as well.
+go test -json -race -p 2 -timeout 20m "${fresh[@]}" "$@" </dev/null | .cache/bin/testsum || status=1
+exit $status
