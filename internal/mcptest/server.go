@@ -1,0 +1,226 @@
+package mcptest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+)
+
+// script is what a mode does differently from a server that behaves.
+type script struct {
+	start         func(*server)                                                 // before the first line is read
+	deaf          bool                                                          // read, and do nothing
+	mute          bool                                                          // tools/call is never answered
+	ignoreUnknown bool                                                          // unknown methods are not answered
+	changing      bool                                                          // the tool list changes after a call
+	extraTool     string                                                        // one more tool definition
+	answer        func(s *server, id json.RawMessage, body string, modern bool) // answers a call; nil is the honest way
+	end           func(*server)                                                 // after stdin ended and the calls are done
+}
+
+// server is one scripted server; serve runs it to the end.
+type server struct {
+	mode  string
+	opts  options
+	act   script
+	out   output
+	tasks sync.WaitGroup // running calls, and the flood
+
+	mu      sync.Mutex
+	running map[string]context.CancelFunc // by the id of the request
+	listen  json.RawMessage               // id of the subscriptions/listen that waits
+	changed bool
+}
+
+func newServer(mode string, o options, act script, w io.Writer) *server {
+	return &server{mode: mode, opts: o, act: act, out: output{w: w}, running: map[string]context.CancelFunc{}}
+}
+
+// serve reads until in ends, and returns when every call has ended too.
+func (s *server) serve(in io.Reader) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if s.act.start != nil {
+		s.act.start(s)
+	}
+	if s.opts.Flood {
+		s.tasks.Go(func() { s.flood(ctx) })
+	}
+	r := bufio.NewReader(in)
+	for {
+		line, err := r.ReadBytes('\n')
+		if m, ok := parseMessage(line); ok && !s.act.deaf {
+			s.take(ctx, m)
+		}
+		if err != nil {
+			break
+		}
+	}
+	cancel()
+	s.tasks.Wait()
+	if s.act.end != nil {
+		s.act.end(s)
+	}
+}
+
+// take serves one message. Calls run beside the reading, everything else in it.
+func (s *server) take(ctx context.Context, m message) {
+	if m.ID == nil {
+		s.notified(m)
+		return
+	}
+	if !s.speaks(m) {
+		return
+	}
+	switch m.Method {
+	case "initialize":
+		s.out.result(m.ID, s.initializeResult(m))
+	case "server/discover":
+		s.out.result(m.ID, s.discoverResult())
+	case "ping":
+		s.out.result(m.ID, "{}")
+	case "tools/list":
+		s.list(m, "tools", s.tools())
+	case "tools/call":
+		s.startCall(ctx, m)
+	case "subscriptions/listen":
+		s.startListen(m)
+	default:
+		if !s.serveData(m) {
+			s.unknown(m)
+		}
+	}
+}
+
+// speaks reports whether the method exists in the eras that the server speaks,
+// and answers the request when it does not.
+func (s *server) speaks(m message) bool {
+	inModern := s.opts.Era == modernEra || s.opts.Era == bothEras && m.modern
+	switch m.Method {
+	case "initialize", "ping":
+		if inModern {
+			s.unknown(m)
+			return false
+		}
+	case "server/discover", "subscriptions/listen":
+		if !inModern {
+			s.unknown(m)
+			return false
+		}
+	}
+	if s.opts.Era == modernEra && !m.modern {
+		s.out.fault(m.ID, rpcFault{code: -32602, message: "the request lacks the protocol version " + modernVersion + " in its _meta"})
+		return false
+	}
+	return true
+}
+
+func (s *server) unknown(m message) {
+	if !s.act.ignoreUnknown {
+		s.out.fault(m.ID, rpcFault{code: -32601, message: "Method not found"})
+	}
+}
+
+// list answers one of the lists, all of it on one page.
+func (s *server) list(m message, key, items string) {
+	if m.modern {
+		s.out.result(m.ID, fmt.Sprintf(`{"resultType":"complete","ttlMs":0,"cacheScope":"public",%q:[%s]}`, key, items))
+		return
+	}
+	s.out.result(m.ID, fmt.Sprintf(`{%q:[%s]}`, key, items))
+}
+
+func (s *server) capabilities() string {
+	return fmt.Sprintf(`{"tools":{"listChanged":%t},"resources":{},"prompts":{}}`, s.act.changing)
+}
+
+func (s *server) info() string {
+	return `{"name":` + quote("mcptest-"+s.mode) + `,"version":"1.0.0"}`
+}
+
+func (s *server) initializeResult(m message) string {
+	var p struct {
+		ProtocolVersion string `json:"protocolVersion"`
+	}
+	_ = json.Unmarshal(m.Params, &p)
+	version := p.ProtocolVersion
+	switch version {
+	case "2024-11-05", "2025-03-26", "2025-06-18":
+	default:
+		version = legacyVersion
+	}
+	return fmt.Sprintf(`{"protocolVersion":%q,"capabilities":%s,"serverInfo":%s}`, version, s.capabilities(), s.info())
+}
+
+func (s *server) discoverResult() string {
+	versions := `"` + modernVersion + `"`
+	if s.opts.Era == bothEras {
+		versions += `,"` + legacyVersion + `"`
+	}
+	return fmt.Sprintf(`{"resultType":"complete","ttlMs":0,"cacheScope":"public","supportedVersions":[%s],"capabilities":%s,"_meta":{"io.modelcontextprotocol/serverInfo":%s}}`,
+		versions, s.capabilities(), s.info())
+}
+
+// notified heeds the one notification that matters here.
+func (s *server) notified(m message) {
+	if m.Method != "notifications/cancelled" {
+		return
+	}
+	var p struct {
+		RequestID json.RawMessage `json:"requestId"`
+	}
+	_ = json.Unmarshal(m.Params, &p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cancel, ok := s.running[string(p.RequestID)]; ok {
+		cancel()
+	}
+	if s.listen != nil && string(s.listen) == string(p.RequestID) {
+		s.listen = nil
+	}
+}
+
+// startListen acknowledges the subscription; the request stays unanswered until
+// it is cancelled.
+func (s *server) startListen(m message) {
+	s.mu.Lock()
+	s.listen = m.ID
+	s.mu.Unlock()
+	s.out.line(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":%t},"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`,
+		s.act.changing, m.ID)
+}
+
+// change makes the tool list another one, once, and tells the client in the way
+// of its era.
+func (s *server) change(modern bool) {
+	s.mu.Lock()
+	first, listen := !s.changed, s.listen
+	s.changed = true
+	s.mu.Unlock()
+	switch {
+	case !first:
+	case !modern:
+		s.out.line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	case listen != nil:
+		s.out.line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, listen)
+	}
+}
+
+// tools returns the definitions as they are now, comma-separated.
+func (s *server) tools() string {
+	s.mu.Lock()
+	changed := s.changed
+	s.mu.Unlock()
+	defs := definitions()
+	if changed {
+		defs[0] = changedEcho
+	}
+	if s.act.extraTool != "" {
+		defs = append(defs, s.act.extraTool)
+	}
+	return strings.Join(defs, ",")
+}
