@@ -1,0 +1,255 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// maxAttempts bounds how often one call is sent, however often it is proven
+// that it did not start.
+const maxAttempts = 8
+
+// Do runs the call on the best worker and returns its result. The error is a
+// *schema.Error that names the call. When ctx ends, the worker is told to
+// cancel and Do returns at once.
+func (r *Router) Do(ctx context.Context, call *schema.Call) (*schema.Result, error) {
+	rt := r.lookup(call.Server)
+	var avoid map[string]bool
+	var last error
+	for n := 1; n <= maxAttempts; n++ {
+		l, err := rt.acquire(ctx, avoid)
+		if err != nil {
+			if errors.Is(err, errNoOther) && last != nil {
+				err = last
+			}
+			return nil, schema.AsError(err).WithCall(call.ID)
+		}
+		res, next, err := r.try(ctx, call, l, n)
+		if err == nil {
+			return res, nil
+		}
+		if next == tryNone || ctx.Err() != nil {
+			return nil, schema.AsError(err).WithCall(call.ID)
+		}
+		r.log.Debug("a call is sent again", "call", call.ID, "server", call.Server, "worker", l.worker, "reason", err)
+		last = err
+		if next == tryOther {
+			if avoid == nil {
+				avoid = make(map[string]bool)
+			}
+			avoid[l.worker] = true
+		}
+	}
+	return nil, schema.AsError(last).WithCall(call.ID)
+}
+
+// next says what may follow an attempt that failed.
+type next int
+
+const (
+	tryNone  next = iota // it may have run, or would fail again
+	tryAny               // any worker that is open
+	tryOther             // any worker but this one
+)
+
+// attempt is one try at a call by one worker. It receives the replies.
+type attempt struct {
+	call   *schema.Call
+	lane   *lane
+	worker *worker
+	sent   time.Time
+	budget time.Duration
+	final  chan bus.ReplyFrame
+	parts  chan bus.ReplyFrame // made when a large result begins
+	ended  atomic.Bool         // the slot was given back
+}
+
+// partsWaiting is more than one grant brings.
+const partsWaiting = 64
+
+// Reply takes one frame; see [bus.Receiver].
+func (a *attempt) Reply(f *bus.ReplyFrame) {
+	if a.worker != nil {
+		a.worker.heard.set(time.Now())
+	}
+	switch f.Kind {
+	case bus.ReplyProgress:
+		if a.call.Progress != nil {
+			a.call.Progress(f.Payload)
+		}
+	case bus.ReplyFirst:
+		if a.parts == nil {
+			a.parts = make(chan bus.ReplyFrame, partsWaiting)
+			a.end(time.Since(a.sent))
+			a.final <- *f
+		}
+	case bus.ReplyPart:
+		a.part(f)
+	default:
+		if a.parts != nil {
+			a.part(f)
+			return
+		}
+		took := time.Duration(0)
+		if f.Kind == bus.ReplyResult {
+			took = time.Since(a.sent)
+		}
+		a.end(took)
+		a.final <- *f
+	}
+}
+
+func (a *attempt) part(f *bus.ReplyFrame) {
+	if a.parts == nil {
+		return
+	}
+	select {
+	case a.parts <- *f:
+	default: // the reader notices the gap
+	}
+}
+
+// end gives the slot back, once.
+func (a *attempt) end(took time.Duration) {
+	if a.ended.Swap(true) {
+		return
+	}
+	if a.worker != nil {
+		a.worker.owed.add(-1)
+	}
+	a.lane.release(took)
+}
+
+// try sends the call to the worker of the lane and waits for its end. next says
+// where it may be sent again when it failed.
+func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int) (*schema.Result, next, error) {
+	budget := call.Timeout
+	if budget <= 0 {
+		budget = r.limits.CallTimeout
+	}
+	a := &attempt{call: call, lane: l, worker: r.worker(l.worker), sent: time.Now(), budget: budget, final: make(chan bus.ReplyFrame, 1)}
+	if a.worker != nil {
+		if a.worker.owed.add(1) == 1 {
+			a.worker.heard.set(a.sent)
+		}
+	}
+	f := frameOf(call, budget, n)
+	seq, err := r.client.Send(l.worker, f, a)
+	if err != nil {
+		a.end(0)
+		return nil, tryNone, err
+	}
+	timer := time.NewTimer(budget + replyGrace)
+	defer timer.Stop()
+	select {
+	case f := <-a.final:
+		return r.finish(ctx, a, &f)
+	case <-ctx.Done():
+		// The slot stays taken until the worker says that the call has ended.
+		r.client.Cancel(l.worker, seq)
+		time.AfterFunc(budget+replyGrace, func() {
+			r.client.Forget(seq)
+			a.end(0)
+		})
+		e := schema.Errorf(schema.KindCanceled, "The caller cancelled the call while it was running; it may have had an effect.")
+		e.Retryable = call.Safe
+		return nil, tryNone, e
+	case <-timer.C:
+		r.client.Cancel(l.worker, seq)
+		r.client.Forget(seq)
+		a.end(budget)
+		return nil, tryNone, unknown(call, "no answer came from worker %s within %s", l.worker, budget)
+	}
+}
+
+func frameOf(call *schema.Call, budget time.Duration, n int) *bus.CallFrame {
+	method := call.Method
+	if method == schema.MethodCallTool {
+		method = ""
+	}
+	return &bus.CallFrame{
+		ID: call.ID, Method: method, Server: call.Server, Tool: call.Tool, Budget: budget,
+		Principal: call.Principal.Name, Owner: call.Principal.Owner, Groups: call.Principal.Groups,
+		ToolDigest: call.ToolDigest, TraceParent: call.Trace.Parent, TraceState: call.Trace.State,
+		Attempt: n, Progress: call.Progress != nil, Safe: call.Safe, Payload: call.Arguments,
+	}
+}
+
+// finish turns the final frame into a result or an error.
+func (r *Router) finish(ctx context.Context, a *attempt, f *bus.ReplyFrame) (*schema.Result, next, error) {
+	switch f.Kind {
+	case bus.ReplyResult:
+		return &schema.Result{Body: f.Payload, ToolError: f.ToolError, Worker: f.Worker, Took: f.Took}, tryNone, nil
+	case bus.ReplyFirst:
+		body, err := r.client.Fetch(ctx, a.lane.worker, *f, a.parts)
+		if err != nil {
+			e := unknown(a.call, "the tool ran and answered %d bytes, but they did not arrive whole: %v", f.Total, err)
+			return nil, tryNone, e
+		}
+		return &schema.Result{Body: body, ToolError: f.ToolError, Worker: f.Worker, Took: f.Took}, tryNone, nil
+	case bus.ReplyNobody:
+		a.lane.route.closeLane(a.lane.worker)
+		e := schema.Errorf(schema.KindUnavailable, "Worker %s no longer listens; the call did not start.", a.lane.worker)
+		e.Retryable, e.RetryAfter = true, time.Second
+		return nil, tryAny, e
+	case bus.ReplyLost:
+		a.lane.route.closeLane(a.lane.worker)
+		return nil, a.ifSafe(tryAny), unknown(a.call, "worker %s was lost while the call was under way", a.lane.worker)
+	}
+	e := &schema.Error{}
+	if err := json.Unmarshal(f.Payload, e); err != nil || e.Kind == "" {
+		e = unknown(a.call, "worker %s answered with an error that cannot be read", a.lane.worker)
+	}
+	if !f.Started {
+		// Nothing reached the MCP server, so another worker may have better luck.
+		e.Retryable = true
+		if e.Kind == schema.KindUnavailable || e.Kind == schema.KindServerFailed {
+			return nil, tryOther, e
+		}
+		return nil, tryNone, e
+	}
+	if e.Kind != schema.KindOutcomeUnknown {
+		return nil, tryNone, e
+	}
+	e.Retryable = a.call.Safe
+	return nil, a.ifSafe(tryAny), e
+}
+
+// ifSafe returns n for a call that may be repeated and whose time is not over.
+func (a *attempt) ifSafe(n next) next {
+	if a.call.Safe && time.Since(a.sent) < a.budget {
+		return n
+	}
+	return tryNone
+}
+
+func unknown(call *schema.Call, format string, args ...any) *schema.Error {
+	e := schema.Errorf(schema.KindOutcomeUnknown, format, args...)
+	e.Detail = "The outcome of the call is not known: " + e.Detail + ". It may have run."
+	e.Retryable = call.Safe
+	if call.Safe {
+		e.Detail += " The tool is safe to repeat."
+	} else {
+		e.Detail += " Look at its effects before you send it again."
+	}
+	return e
+}
+
+// Ask sends a request of the fabric's own (describe, start, stop) to one worker
+// and returns the body of its answer. It takes no slot.
+func (r *Router) Ask(ctx context.Context, workerID, method, server string, payload []byte, timeout time.Duration) ([]byte, error) {
+	rt := &route{limits: &r.limits}
+	call := &schema.Call{ID: schema.NewID("ask"), Method: method, Server: server, Arguments: payload, Timeout: timeout}
+	l := &lane{route: rt, worker: workerID, inFlight: 1, slots: 1}
+	res, _, err := r.try(ctx, call, l, 1)
+	if err != nil {
+		return nil, err
+	}
+	return res.Body, nil
+}

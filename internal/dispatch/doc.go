@@ -1,0 +1,15 @@
+// Package dispatch is the router: it decides which worker takes a call, sends
+// it there and waits for its end.
+//
+// It owns the slots. Every worker says how many calls it takes at once for each
+// server; the live routers share them out evenly, and a call that finds none
+// free waits here, in order, not at a worker. The worker with the least work,
+// weighted by its observed speed, goes first, so one slow worker does not slow
+// the others' calls.
+//
+// It promises that a call is sent again only when it is proven that it never
+// started (nobody listened, the worker was full, the server could not be
+// reached), or when it is marked as safe to repeat. Everything else that ends
+// without an answer is reported as outcome-unknown. It refuses early, with the
+// time to come back after, when the wait would be too long.
+package dispatch

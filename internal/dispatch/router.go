@@ -1,0 +1,223 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Options bounds what the router does. Zero fields get the defaults named.
+type Options struct {
+	// MaxQueue is how many calls may wait for one server (10,000).
+	MaxQueue int
+	// MaxWait is how long a call may wait for a slot (30 s).
+	MaxWait time.Duration
+	// WorkerWait is how long a call waits when no live worker has its server,
+	// so that a restarting worker is not an error (3 s).
+	WorkerWait time.Duration
+	// CallTimeout is for calls that name none (60 s).
+	CallTimeout time.Duration
+}
+
+func (o *Options) fill() {
+	if o.MaxQueue == 0 {
+		o.MaxQueue = 10_000
+	}
+	if o.MaxWait == 0 {
+		o.MaxWait = 30 * time.Second
+	}
+	if o.WorkerWait == 0 {
+		o.WorkerWait = 3 * time.Second
+	}
+	if o.CallTimeout == 0 {
+		o.CallTimeout = 60 * time.Second
+	}
+}
+
+const (
+	// replyGrace is how much longer than the worker the router waits: the worker
+	// ends a call at its deadline and says what it knows.
+	replyGrace = 2 * time.Second
+	// probeEvery and probeAfter say when a worker that owes answers is asked
+	// whether it is still there.
+	probeEvery = 250 * time.Millisecond
+	probeAfter = 500 * time.Millisecond
+)
+
+var errNoOther = errors.New("dispatch: no other worker to try")
+
+// Router sends calls to workers. All methods are safe for concurrent use.
+type Router struct {
+	client *bus.Client
+	log    *slog.Logger
+	limits Options
+
+	mu      sync.RWMutex
+	routes  map[string]*route
+	workers map[string]*worker
+	routers int
+
+	stop context.CancelFunc
+	wait sync.WaitGroup
+}
+
+// worker is what the router keeps about one worker.
+type worker struct {
+	announced schema.Worker
+	heard     atomicTime // last reply or announcement
+	owed      atomicCount
+}
+
+// New returns a router named id on the connection. Close ends it.
+func New(conn *bus.Conn, id string, o Options, log *slog.Logger) (*Router, error) {
+	client, err := conn.NewClient(id)
+	if err != nil {
+		return nil, fmt.Errorf("opening the router: %w", err)
+	}
+	o.fill()
+	ctx, stop := context.WithCancel(context.Background())
+	r := &Router{client: client, log: log, limits: o, routes: make(map[string]*route), workers: make(map[string]*worker), routers: 1, stop: stop}
+	r.wait.Go(func() { r.probe(ctx) })
+	return r, nil
+}
+
+// Close stops the router. The caller waits for its calls first.
+func (r *Router) Close() error {
+	r.stop()
+	r.wait.Wait()
+	return r.client.Close()
+}
+
+// SetWorker takes in what a worker announced.
+func (r *Router) SetWorker(w *schema.Worker) {
+	r.mu.Lock()
+	old := r.workers[w.ID]
+	if old == nil {
+		old = &worker{}
+		r.workers[w.ID] = old
+	}
+	before := old.announced
+	old.announced = *w
+	old.heard.set(time.Now())
+	r.applyLocked(&before, w)
+	r.mu.Unlock()
+}
+
+func (r *Router) applyLocked(before, w *schema.Worker) {
+	has := make(map[string]bool, len(w.Servers))
+	for i := range w.Servers {
+		s := &w.Servers[i]
+		has[s.ID] = true
+		open := !w.Draining && s.State == schema.StateInitialized && s.Slots > 0
+		r.routeLocked(s.ID).set(w.ID, r.share(s.Slots), open)
+	}
+	for i := range before.Servers {
+		if id := before.Servers[i].ID; !has[id] {
+			r.routeLocked(id).drop(w.ID)
+		}
+	}
+}
+
+// share is this router's part of a worker's slots.
+func (r *Router) share(slots int) int { return max(1, (slots+r.routers-1)/r.routers) }
+
+func (r *Router) routeLocked(server string) *route {
+	rt := r.routes[server]
+	if rt == nil {
+		rt = &route{server: server, limits: &r.limits}
+		r.routes[server] = rt
+	}
+	return rt
+}
+
+// SetRouters says how many routers are alive, this one included.
+func (r *Router) SetRouters(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n = max(n, 1); n == r.routers {
+		return
+	}
+	r.routers = n
+	for _, w := range r.workers {
+		r.applyLocked(&w.announced, &w.announced)
+	}
+}
+
+// RemoveWorker forgets a worker that is gone and ends the calls that are under
+// way there.
+func (r *Router) RemoveWorker(id string) {
+	r.mu.Lock()
+	w := r.workers[id]
+	delete(r.workers, id)
+	if w != nil {
+		for i := range w.announced.Servers {
+			r.routeLocked(w.announced.Servers[i].ID).drop(id)
+		}
+	}
+	r.mu.Unlock()
+	r.client.Lost(id)
+}
+
+// Load returns what waits and runs for each known server.
+func (r *Router) Load() map[string]Load {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	loads := make(map[string]Load, len(r.routes))
+	for id, rt := range r.routes {
+		loads[id] = rt.load()
+	}
+	return loads
+}
+
+// probe asks workers that owe answers and are silent whether they are there.
+func (r *Router) probe(ctx context.Context) {
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := time.Now()
+		r.mu.RLock()
+		var silent []string
+		for id, w := range r.workers {
+			if w.owed.get() > 0 && now.Sub(w.heard.get()) > probeAfter {
+				w.heard.set(now) // ask again after the same time
+				silent = append(silent, id)
+			}
+		}
+		r.mu.RUnlock()
+		for _, id := range silent {
+			asking.Go(func() { r.client.Probe(ctx, id) })
+		}
+	}
+}
+
+// lookup returns the route of a server and the worker record of an id.
+func (r *Router) lookup(server string) *route {
+	r.mu.RLock()
+	rt := r.routes[server]
+	r.mu.RUnlock()
+	if rt == nil {
+		r.mu.Lock()
+		rt = r.routeLocked(server)
+		r.mu.Unlock()
+	}
+	return rt
+}
+
+func (r *Router) worker(id string) *worker {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.workers[id]
+}
