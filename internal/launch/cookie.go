@@ -1,0 +1,78 @@
+package launch
+
+import (
+	"bytes"
+	"sync"
+	"time"
+)
+
+// carries says whether an environment, as /proc shows it (NAME=value entries,
+// each ended by NUL), holds a cookie that matches.
+func carries(environ []byte, match func(cookie []byte) bool) bool {
+	if !bytes.Contains(environ, []byte(cookieVariable)) { // nearly always, and quick to see
+		return false
+	}
+	for entry := range bytes.SplitSeq(environ, []byte{0}) {
+		if name, value, ok := bytes.Cut(entry, []byte{'='}); ok && string(name) == cookieVariable && match(value) {
+			return true
+		}
+	}
+	return false
+}
+
+// isGuardEnviron says whether a process with this environment is a guard.
+func isGuardEnviron(environ []byte) bool {
+	for entry := range bytes.SplitSeq(environ, []byte{0}) {
+		if string(entry) == guardVariable+"=1" {
+			return true
+		}
+	}
+	return false
+}
+
+// sweepLimit bounds one sweep: something that keeps forking carriers faster than
+// they can be killed must not hold up the worker for ever.
+const sweepLimit = 5 * time.Second
+
+// sweeper kills what ended children left behind. To look at every process costs
+// the same for one cookie as for hundreds, so callers that come while a look is
+// under way share the next one.
+type sweeper struct {
+	queue struct {
+		sync.Mutex
+		waiting []*sweep
+	}
+	run sync.Mutex // held while looking; guards sweep.done
+}
+
+type sweep struct {
+	cookie string
+	done   bool
+}
+
+// sweep returns when nothing that carries exactly this cookie is left.
+func (s *sweeper) sweep(cookie string) {
+	mine := &sweep{cookie: cookie}
+	s.queue.Lock()
+	s.queue.waiting = append(s.queue.waiting, mine)
+	s.queue.Unlock()
+
+	s.run.Lock()
+	defer s.run.Unlock()
+	if mine.done {
+		return
+	}
+	s.queue.Lock()
+	batch := s.queue.waiting
+	s.queue.waiting = nil
+	s.queue.Unlock()
+
+	cookies := make(map[string]struct{}, len(batch))
+	for _, w := range batch {
+		cookies[w.cookie] = struct{}{}
+	}
+	eradicate(func(c []byte) bool { _, ok := cookies[string(c)]; return ok }, sweepLimit)
+	for _, w := range batch {
+		w.done = true
+	}
+}

@@ -1,0 +1,200 @@
+package launch
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// closeGrace is what [Launcher.Close] gives children that nobody stopped.
+const closeGrace = time.Second
+
+// Launcher starts children and sees to it that they, and everything that they
+// start, are gone when they should be. Three nets hold them:
+//
+//   - Each child leads a process group of its own, which is killed as a whole.
+//   - Each child's environment carries a cookie that its descendants inherit;
+//     what carries the cookie of an ended child is killed (Linux).
+//   - A guard, a small process that knows the groups and the cookie, kills them
+//     all when the worker is gone, however it went.
+//
+// A Launcher is safe for concurrent use.
+type Launcher struct {
+	log     *slog.Logger
+	cookie  string
+	guard   *guard // nil only in tests that show what it is for
+	sweeper sweeper
+	budget  pipeBudget
+	owners  sync.WaitGroup // one for each child
+
+	mu       sync.Mutex
+	closed   bool
+	count    int
+	starting sync.WaitGroup // Starts under way; added to under mu while not closed
+	children map[*Child]struct{}
+}
+
+// options are for tests.
+type options struct {
+	noGuard      bool
+	guardStarted func(pid int) // called for each guard, from any goroutine
+}
+
+// New returns a Launcher, its guard started. It fails where the guard does not
+// come up, which mostly means that main does not begin as the package comment
+// asks. Descriptors that the worker inherited are marked close-on-exec, so that
+// no child gets them.
+func New(log *slog.Logger) (*Launcher, error) { return newLauncher(log, options{}) }
+
+func newLauncher(log *slog.Logger, opt options) (*Launcher, error) {
+	if IsGuard() {
+		// Without this a main that forgot the guard would start itself for ever.
+		return nil, errors.New("this process was started as a guard but main does not call launch.RunGuard first; add the call")
+	}
+	var random [8]byte
+	if _, err := rand.Read(random[:]); err != nil {
+		return nil, fmt.Errorf("making the launcher's cookie: %w", err)
+	}
+	keepDescriptors()
+	l := &Launcher{log: log, cookie: hex.EncodeToString(random[:]), children: make(map[*Child]struct{})}
+	if !opt.noGuard {
+		g, err := startGuard(log, l.cookie, opt.guardStarted)
+		if err != nil {
+			return nil, fmt.Errorf("starting the guard of child processes: %w", err)
+		}
+		l.guard = g
+	}
+	return l, nil
+}
+
+// keepDescriptors marks every descriptor above 2 close-on-exec. Go opens its own
+// that way; this is for those that came from whoever started the worker.
+func keepDescriptors() {
+	names, err := readNames("/dev/fd")
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		if fd, err := strconv.Atoi(name); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+}
+
+func readNames(dir string) ([]string, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Readdirnames(-1)
+}
+
+// Start starts the process of a stdio server and returns it running. Who starts
+// a child calls [Child.Stop] in the end, also where the child ended by itself.
+// The error is a *schema.Error of kind server-failed.
+func (l *Launcher) Start(spec Spec) (*Child, error) {
+	if err := spec.check(); err != nil {
+		return nil, err
+	}
+	path, fault := spec.find()
+	if fault != nil {
+		return nil, fault
+	}
+
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil, failed("The server %q was not started: the worker is shutting down.", spec.ID)
+	}
+	l.count++
+	cookie := l.cookie + "." + strconv.Itoa(l.count)
+	l.starting.Add(1)
+	l.mu.Unlock()
+	defer l.starting.Done()
+	return l.start(spec, path, cookie)
+}
+
+func (l *Launcher) start(spec Spec, path, cookie string) (*Child, error) {
+	ends, err := openPipes()
+	if err != nil {
+		return nil, spec.startFault(path, err)
+	}
+	attr := &os.ProcAttr{
+		Dir:   spec.Dir,
+		Env:   environment(spec, cookie),
+		Files: ends.child[:],
+		Sys:   &syscall.SysProcAttr{Setpgid: true},
+	}
+	argv := append([]string{spec.Command}, spec.Args...)
+	proc, err := startProcess(path, argv, attr)
+	ends.closeChild()
+	if err != nil {
+		ends.closeOurs()
+		return nil, spec.startFault(path, err)
+	}
+	c := &Child{
+		Stdin:    ends.stdin,
+		Stdout:   ends.stdout,
+		launcher: l,
+		id:       spec.ID,
+		cookie:   cookie,
+		proc:     proc,
+		stdin:    ends.stdin,
+		tail:     newTail(l.log.With("server", spec.ID, "pid", proc.Pid), spec.Env),
+		done:     make(chan struct{}),
+	}
+	c.borrowed = l.budget.enlarge(ends.stdin) + l.budget.enlarge(ends.stdout)
+	if l.guard != nil {
+		l.guard.add(proc.Pid)
+	}
+	l.mu.Lock()
+	l.children[c] = struct{}{}
+	l.mu.Unlock()
+	l.log.Info("server process started", "server", spec.ID, "pid", proc.Pid)
+	l.owners.Go(func() { c.own(ends.stderr) })
+	return c, nil
+}
+
+// forget is the last thing that a child's owner does.
+func (l *Launcher) forget(c *Child) {
+	l.budget.giveBack(c.borrowed)
+	l.mu.Lock()
+	delete(l.children, c)
+	l.mu.Unlock()
+}
+
+// Close refuses further starts, stops the children that are left, side by side
+// with a short grace, and ends the guard after the last of them is gone. It may
+// be called more than once, then from one goroutine at a time.
+func (l *Launcher) Close() error {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.starting.Wait()
+
+	var stops sync.WaitGroup
+	l.mu.Lock()
+	for c := range l.children {
+		stops.Go(func() { c.Stop(closeGrace) })
+	}
+	l.mu.Unlock()
+	stops.Wait()
+	l.owners.Wait()
+	if l.guard == nil {
+		return nil
+	}
+	if err := l.guard.close(); err != nil {
+		return fmt.Errorf("ending the guard of child processes: %w", err)
+	}
+	return nil
+}

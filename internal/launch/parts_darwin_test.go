@@ -1,0 +1,3 @@
+package launch
+
+func playHere(string) int { return 99 }

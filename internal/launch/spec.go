@@ -1,0 +1,153 @@
+package launch
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Spec says how one server is reached.
+type Spec struct {
+	ID   string // server id, for logs and messages
+	Type string // "stdio", "http" (streamable HTTP) or "sse" (legacy)
+
+	// Of a stdio server. Command is a name that is looked up in PATH (that of Env
+	// where it has one, else the worker's) or a path; a relative path counts from
+	// Dir. Env is added to the few variables that every child gets. Dir is where
+	// it runs, the worker's directory when empty.
+	Command string
+	Args    []string
+	Env     map[string]string
+	Dir     string
+
+	// Of an http or sse server.
+	URL     string
+	Headers map[string]string
+}
+
+// Environment variables with a meaning of their own here.
+const (
+	guardVariable  = "CALLYARD_GUARD"  // "1" makes a process a guard, see IsGuard
+	cookieVariable = "CALLYARD_COOKIE" // marks a child and what it starts
+)
+
+// passedOn are the variables of the worker that a child gets as well: what
+// programs need to find their files and to speak the right language.
+var passedOn = [...]string{"PATH", "HOME", "TMPDIR", "LANG", "TZ", "USER"}
+
+// defaultPath is searched where neither the spec nor the worker has a PATH.
+const defaultPath = "/usr/local/bin:/usr/bin:/bin"
+
+// environment returns the whole environment of a child. The cookie comes first,
+// where a search finds it early.
+func environment(spec Spec, cookie string) []string {
+	env := make([]string, 0, 1+len(passedOn)+len(spec.Env))
+	env = append(env, cookieVariable+"="+cookie)
+	for _, name := range passedOn {
+		if _, own := spec.Env[name]; own {
+			continue
+		}
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	own := len(env)
+	for name, value := range spec.Env {
+		env = append(env, name+"="+value)
+	}
+	slices.Sort(env[own:])
+	return env
+}
+
+// check finds what can be known to be wrong before a process is started.
+func (spec Spec) check() *schema.Error {
+	if spec.Type != "stdio" {
+		return failed("The server %q is of type %q and has no process to start; only stdio servers have one.", spec.ID, spec.Type)
+	}
+	if spec.Command == "" {
+		return failed("The server %q has no command; name the program to run in its \"command\".", spec.ID)
+	}
+	if strings.ContainsRune(spec.Command, 0) || slices.ContainsFunc(spec.Args, func(a string) bool { return strings.ContainsRune(a, 0) }) {
+		return failed("The command or an argument of the server %q holds a NUL byte; remove it.", spec.ID)
+	}
+	for name, value := range spec.Env {
+		switch {
+		case name == "" || strings.ContainsAny(name, "=\x00"):
+			return failed("The environment of the server %q has the name %q; names cannot be empty or hold \"=\" or NUL.", spec.ID, name)
+		case strings.ContainsRune(value, 0):
+			return failed("The environment variable %s of the server %q holds a NUL byte; remove it.", name, spec.ID)
+		case name == guardVariable || name == cookieVariable:
+			return failed("The environment of the server %q sets %s, which Callyard keeps for itself; remove it.", spec.ID, name)
+		}
+	}
+	if spec.Dir != "" {
+		if info, err := os.Stat(spec.Dir); err != nil || !info.IsDir() {
+			return failed("The server %q is to run in the directory %q, which is not there or cannot be read; create it or correct the path.", spec.ID, spec.Dir)
+		}
+	}
+	return nil
+}
+
+// find returns the path of the command.
+func (spec Spec) find() (string, *schema.Error) {
+	if strings.Contains(spec.Command, "/") {
+		return spec.Command, nil
+	}
+	path, ok := spec.Env["PATH"]
+	if !ok {
+		path = os.Getenv("PATH")
+	}
+	if path == "" {
+		path = defaultPath
+	}
+	for _, dir := range filepath.SplitList(path) {
+		// An empty or relative entry would make the result depend on where the
+		// worker happens to stand.
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		file := filepath.Join(dir, spec.Command)
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return file, nil
+		}
+	}
+	return "", failed("The server %q could not be started: the command %q is not in PATH; install it, give its absolute path as \"command\", or set PATH in its \"env\".", spec.ID, spec.Command)
+}
+
+// startFault turns what the kernel said about starting the command at path into
+// a sentence with a mend.
+func (spec Spec) startFault(path string, err error) *schema.Error {
+	file := path
+	if !filepath.IsAbs(file) && spec.Dir != "" {
+		file = filepath.Join(spec.Dir, file)
+	}
+	mend := "see the error"
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		mend = "there is no such file; correct the path or install it"
+		if _, statErr := os.Stat(file); statErr == nil {
+			mend = "the file is there, but the interpreter that it names is not; install that"
+		}
+	case errors.Is(err, fs.ErrPermission):
+		mend = "the file may not be executed; set its execute permission, or start it through its interpreter"
+	case errors.Is(err, syscall.ENOEXEC):
+		mend = "the file is no program for this machine; a script needs a first line such as #!/bin/sh"
+	case errors.Is(err, syscall.E2BIG):
+		mend = "its arguments and environment are too long; shorten them"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		mend = "no file descriptor is left; raise the limit on open files (ulimit -n)"
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
+		mend = "the machine takes no more processes; raise the limit (ulimit -u, pids of the container) or hold fewer servers"
+	}
+	return failed("The server %q could not be started with the command %q: %s (%w).", spec.ID, spec.Command, mend, err)
+}
+
+func failed(format string, args ...any) *schema.Error {
+	return schema.Errorf(schema.KindServerFailed, format, args...)
+}
