@@ -1,0 +1,201 @@
+// Package admission is the gate: it decides whether a call may proceed.
+//
+// It promises that every path a call can take (REST by tool, REST by body, the
+// MCP face, batches) is judged by the one function [Gate.Call], in one order:
+// the caller's quota, the tool known and switched on, the arguments well formed
+// and right for the tool's schema. It refuses to change a call: arguments leave
+// as the bytes that came.
+package admission
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/validate"
+)
+
+// Limits bounds what one call may be. Zero fields get the defaults named.
+type Limits struct {
+	// ArgumentBytes is the most that the arguments of a call may take (1 MiB).
+	ArgumentBytes int
+	// ArgumentDepth is how deep they may nest (64).
+	ArgumentDepth int
+	// MaxTimeout is the longest time a caller may ask for (1 h).
+	MaxTimeout time.Duration
+	// PrincipalInFlight is how many calls of one principal may be under way or
+	// waiting at once at this front door; 0 sets no limit.
+	PrincipalInFlight int
+}
+
+func (l *Limits) fill() {
+	if l.ArgumentBytes == 0 {
+		l.ArgumentBytes = 1 << 20
+	}
+	if l.ArgumentDepth == 0 {
+		l.ArgumentDepth = 64
+	}
+	if l.MaxTimeout == 0 {
+		l.MaxTimeout = time.Hour
+	}
+}
+
+// Gate admits calls and hands them to the router. It is safe for concurrent use.
+type Gate struct {
+	catalog *catalog.Catalog
+	router  *dispatch.Router
+	metrics *telemetry.Metrics
+	limits  Limits
+
+	quota   sync.Map // principal → *atomic.Int64
+	flying  atomic.Int64
+	drained chan struct{}
+	closing atomic.Bool
+}
+
+// NewGate returns a gate before the router.
+func NewGate(c *catalog.Catalog, r *dispatch.Router, m *telemetry.Metrics, l Limits) *Gate {
+	l.fill()
+	return &Gate{catalog: c, router: r, metrics: m, limits: l, drained: make(chan struct{}, 1)}
+}
+
+// Limits returns what is in force.
+func (g *Gate) Limits() Limits { return g.limits }
+
+// Call admits the call and waits for its result. It fills in what the caller
+// left open: the id, the default time, what is known of the tool. The error is
+// a *schema.Error that names the call.
+func (g *Gate) Call(ctx context.Context, call *schema.Call) (*schema.Result, error) {
+	if call.ID == "" {
+		call.ID = schema.NewCallID()
+	}
+	began := time.Now()
+	done, err := g.enter(call)
+	if err != nil {
+		return nil, schema.AsError(err).WithCall(call.ID)
+	}
+	defer done()
+	g.metrics.CallStarted()
+	if err := g.admit(call); err != nil {
+		g.count(call, nil, err, began)
+		return nil, schema.AsError(err).WithCall(call.ID)
+	}
+	res, err := g.router.Do(ctx, call)
+	g.count(call, res, err, began)
+	return res, err
+}
+
+// count puts the end of a call into the metrics. Names that callers made up do
+// not become labels.
+func (g *Gate) count(call *schema.Call, res *schema.Result, err error, began time.Time) {
+	server, tool := call.Server, call.Tool
+	if tool == "" {
+		tool = call.Method
+	}
+	if schema.KindOf(err) == schema.KindNotFound {
+		server, tool = "unknown", "unknown"
+	}
+	g.metrics.CallEnded(server, tool, outcome(res, err), time.Since(began))
+}
+
+func outcome(res *schema.Result, err error) string {
+	switch {
+	case err != nil:
+		return string(schema.KindOf(err))
+	case res.ToolError:
+		return "tool-error"
+	}
+	return "ok"
+}
+
+// enter counts the call against its principal and this front door.
+func (g *Gate) enter(call *schema.Call) (done func(), err error) {
+	g.flying.Add(1)
+	leave := func() {
+		if g.flying.Add(-1) == 0 && g.closing.Load() {
+			select {
+			case g.drained <- struct{}{}:
+			default:
+			}
+		}
+	}
+	most := int64(g.limits.PrincipalInFlight)
+	if most == 0 {
+		return leave, nil
+	}
+	v, ok := g.quota.Load(call.Principal.Name)
+	if !ok {
+		v, _ = g.quota.LoadOrStore(call.Principal.Name, new(atomic.Int64))
+	}
+	n := v.(*atomic.Int64)
+	if n.Add(1) > most {
+		n.Add(-1)
+		leave()
+		e := schema.Errorf(schema.KindQuota, "You have %d calls under way, which is your limit; the call did not start. Wait for some of them to end.", most)
+		e.Retryable, e.RetryAfter = true, time.Second
+		return nil, e
+	}
+	return func() { n.Add(-1); leave() }, nil
+}
+
+// admit checks the call and completes it.
+func (g *Gate) admit(call *schema.Call) error {
+	if call.Timeout < 0 || call.Timeout > g.limits.MaxTimeout {
+		return schema.Errorf(schema.KindInvalidRequest, "timeout_ms must be between 1 and %d.", g.limits.MaxTimeout.Milliseconds())
+	}
+	if call.Method != "" && call.Method != schema.MethodCallTool {
+		if _, err := g.catalog.Server(call.Server); err != nil {
+			return err
+		}
+		return validate.Arguments(call.Arguments, g.limits.ArgumentBytes, g.limits.ArgumentDepth)
+	}
+	tool, err := g.catalog.Tool(call.Server, call.Tool)
+	if err != nil {
+		return err
+	}
+	if !tool.Switch.Enabled {
+		reason := tool.Switch.Reason
+		if reason == "" {
+			reason = "no reason was given"
+		}
+		return schema.Errorf(schema.KindDisabled, "Tool %q of server %q is switched off: %s", call.Tool, call.Server, reason)
+	}
+	if err := validate.Arguments(call.Arguments, g.limits.ArgumentBytes, g.limits.ArgumentDepth); err != nil {
+		return err
+	}
+	s, err := g.catalog.Schema(tool)
+	if err != nil {
+		return err
+	}
+	if faults := s.Validate(call.Arguments); len(faults) > 0 {
+		e := schema.Errorf(schema.KindInvalidArguments, "The arguments do not fit the schema of tool %q: %s", call.Tool, faults[0].Message)
+		e.Faults = faults
+		return e
+	}
+	call.ToolDigest, call.Safe = tool.Digest, tool.Safe
+	if call.Timeout == 0 {
+		call.Timeout = tool.Timeout
+	}
+	return nil
+}
+
+// InFlight is how many calls are under way or waiting here.
+func (g *Gate) InFlight() int { return int(g.flying.Load()) }
+
+// Drain waits until no call is under way, or ctx ends.
+func (g *Gate) Drain(ctx context.Context) error {
+	g.closing.Store(true)
+	for g.flying.Load() > 0 {
+		select {
+		case <-g.drained:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}

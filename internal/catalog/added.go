@@ -1,0 +1,121 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// addTimeout bounds how long the addition of a server waits for it.
+	addTimeout = 25 * time.Second
+	askTimeout = 12 * time.Second
+)
+
+// AddServer has every worker that takes servers over the API hold the server,
+// now and after a restart, and waits until one of them has it initialized or
+// says that it failed. entry is its entry in the shape of the servers file,
+// with the id in it. Errors: KindConflict for an id that exists, KindUnavailable
+// when no worker takes servers, and what the worker says of the entry.
+func (c *Catalog) AddServer(ctx context.Context, id, by string, entry json.RawMessage) (Server, error) {
+	if _, err := c.Server(id); err == nil {
+		return Server{}, schema.Errorf(schema.KindConflict, "Server %q exists already. DELETE /servers/%s removes one that was added over the API.", id, id)
+	}
+	changes, cancel := c.Changes()
+	defer cancel()
+	ctx, stop := context.WithTimeout(ctx, addTimeout)
+	defer stop()
+	if err := c.startOn(ctx, id, entry); err != nil {
+		return Server{}, err
+	}
+	row := bus.AddedServer{ID: id, Definition: entry, By: by, At: time.Now().UTC()}
+	if err := c.added.Put(ctx, row); err != nil {
+		return Server{}, schema.Errorf(schema.KindUnavailable, "The server was started but could not be recorded; remove it or try again: %w", err)
+	}
+	for {
+		if s, err := c.Server(id); err == nil && s.State != schema.StateStarting {
+			if s.State == schema.StateInitialized {
+				return s, nil
+			}
+			err := schema.Errorf(schema.KindServerFailed, "Server %q does not start: %s", id, s.Error)
+			return s, errors.Join(err, c.RemoveServer(context.WithoutCancel(ctx), id))
+		}
+		select {
+		case <-changes:
+		case <-ctx.Done():
+			err := schema.Errorf(schema.KindServerFailed, "Server %q was not ready within %s.", id, addTimeout)
+			return Server{}, errors.Join(err, c.RemoveServer(context.WithoutCancel(ctx), id))
+		}
+	}
+}
+
+// startOn starts the server on every worker that takes servers over the API.
+func (c *Catalog) startOn(ctx context.Context, id string, entry json.RawMessage) error {
+	err := error(schema.Errorf(schema.KindUnavailable, "No worker takes servers over the API: set worker.api_servers on at least one."))
+	started := false
+	for _, w := range c.Workers() {
+		if !w.APIServers || w.Draining {
+			continue
+		}
+		if _, askErr := c.router.Ask(ctx, w.ID, MethodStart, id, entry, askTimeout); askErr != nil {
+			err = askErr
+			continue
+		}
+		started = true
+	}
+	if started {
+		return nil
+	}
+	return err
+}
+
+// RemoveServer ends a server that was added over the API, everywhere and for
+// good. The error is of KindNotFound, or KindConflict for one from a servers file.
+func (c *Catalog) RemoveServer(ctx context.Context, id string) error {
+	if _, ok := c.added.Get(bus.ServerKey(id)); !ok {
+		if _, err := c.Server(id); err != nil {
+			return err
+		}
+		return schema.Errorf(schema.KindConflict, "Server %q is in a worker's servers file; take it out there.", id)
+	}
+	if err := c.added.Delete(ctx, bus.ServerKey(id)); err != nil {
+		return schema.Errorf(schema.KindUnavailable, "The removal could not be recorded, so nothing changed: %w", err)
+	}
+	var first error
+	for _, w := range c.Workers() {
+		if !w.APIServers {
+			continue
+		}
+		if _, err := c.router.Ask(ctx, w.ID, MethodStop, id, nil, askTimeout); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// spread gives added servers to workers that came later.
+func (c *Catalog) spread(ctx context.Context) {
+	for _, row := range c.added.All() {
+		for _, w := range c.Workers() {
+			if !w.APIServers || w.Draining || holds(&w, row.ID) {
+				continue
+			}
+			if _, err := c.router.Ask(ctx, w.ID, MethodStart, row.ID, row.Definition, askTimeout); err != nil && ctx.Err() == nil {
+				c.log.Warn("a worker did not take a server that was added over the API", "server", row.ID, "worker", w.ID, "error", err)
+			}
+		}
+	}
+}
+
+func holds(w *schema.Worker, id string) bool {
+	for i := range w.Servers {
+		if w.Servers[i].ID == id {
+			return true
+		}
+	}
+	return false
+}

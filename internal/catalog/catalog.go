@@ -1,0 +1,303 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/validate"
+)
+
+const (
+	// AnnounceEvery is how often workers and routers announce themselves.
+	AnnounceEvery = time.Second
+	// silentFor is how long a worker may be silent before it counts as gone. A
+	// worker that owes an answer is noticed sooner, by the router's probe.
+	silentFor = 3500 * time.Millisecond
+	// describeTimeout bounds one reading of a server's definitions from a worker.
+	describeTimeout = 15 * time.Second
+	schemasKept     = 20_000
+)
+
+// Methods of the fabric's own, asked of a worker; they never reach a server.
+const (
+	// MethodDescribe asks for the definitions of a server: a [Description].
+	MethodDescribe = "callyard/describe"
+	// MethodStart asks to hold a server; the payload is its entry in the shape
+	// of the servers file, with its id.
+	MethodStart = "callyard/start-server"
+	// MethodStop asks to end a server that came by MethodStart.
+	MethodStop = "callyard/stop-server"
+)
+
+// Catalog is the front door's view of the fleet. All methods are safe for
+// concurrent use.
+type Catalog struct {
+	conn     *bus.Conn
+	router   *dispatch.Router
+	id       string
+	log      *slog.Logger
+	switches *bus.Records[bus.Switch]
+	added    *bus.Records[bus.AddedServer]
+	schemas  *validate.Cache
+	presence *bus.Watch
+	stop     context.CancelFunc
+	wait     sync.WaitGroup
+	wake     chan struct{} // something was announced that needs reading
+
+	mu      sync.RWMutex
+	workers map[string]*seenWorker
+	routers map[string]time.Time
+	defs    map[string]*definitions // by server and digest
+	servers map[string]*server
+	changes []chan struct{}
+}
+
+type seenWorker struct {
+	schema.Worker
+	seen time.Time
+}
+
+// server is what all workers together say of one server.
+type server struct {
+	view Server
+	defs *definitions // the newest that was read; kept when all workers fail
+	want string       // the digest that is announced, "" when none
+	from string       // a worker that has it
+}
+
+// Open starts to follow the fleet as the router id and waits a moment for the
+// workers that are already there.
+func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id string, log *slog.Logger) (*Catalog, error) {
+	c := &Catalog{
+		conn: conn, router: router, id: id, log: log, wake: make(chan struct{}, 1),
+		schemas: validate.NewCache(schemasKept),
+		workers: make(map[string]*seenWorker), routers: map[string]time.Time{},
+		defs: make(map[string]*definitions), servers: make(map[string]*server),
+	}
+	var err error
+	if c.switches, err = bus.OpenSwitches(ctx, conn, c.notify); err != nil {
+		return nil, err
+	}
+	if c.added, err = bus.OpenServers(ctx, conn, c.awaken); err != nil {
+		c.switches.Close()
+		return nil, err
+	}
+	if c.presence, err = conn.WatchPresence(c.worker, c.sawRouter); err != nil {
+		c.switches.Close()
+		c.added.Close()
+		return nil, err
+	}
+	running, stop := context.WithCancel(context.Background())
+	c.stop = stop
+	c.wait.Go(func() { c.follow(running) })
+	c.wait.Go(func() { c.readAll(running) })
+	if err := conn.Hello(); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Close stops following.
+func (c *Catalog) Close() {
+	c.presence.Stop()
+	c.stop()
+	c.wait.Wait()
+	c.switches.Close()
+	c.added.Close()
+}
+
+// worker takes in an announcement.
+func (c *Catalog) worker(w *schema.Worker) {
+	c.router.SetWorker(w)
+	c.mu.Lock()
+	old := c.workers[w.ID]
+	c.workers[w.ID] = &seenWorker{Worker: *w, seen: time.Now()}
+	changed := old == nil || !sameServers(old.Servers, w.Servers) || old.Draining != w.Draining
+	if changed {
+		c.rebuildLocked()
+	}
+	c.mu.Unlock()
+	if changed {
+		c.awaken()
+		c.notify()
+	}
+}
+
+// awaken has the definitions and the added servers looked at soon.
+func (c *Catalog) awaken() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func sameServers(a, b []schema.Server) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		x, y := a[i], b[i]
+		if x.ID != y.ID || x.State != y.State || x.Digest != y.Digest || x.Error != y.Error || x.PID != y.PID || x.Sessions != y.Sessions || x.Restarts != y.Restarts || x.Slots != y.Slots {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Catalog) sawRouter(id string) {
+	c.mu.Lock()
+	c.routers[id] = time.Now()
+	n := len(c.routers)
+	c.mu.Unlock()
+	c.router.SetRouters(n)
+}
+
+// follow announces this router and drops what fell silent.
+func (c *Catalog) follow(ctx context.Context) {
+	tick := time.NewTicker(AnnounceEvery)
+	defer tick.Stop()
+	for {
+		if err := c.conn.AnnounceRouter(c.id); err != nil {
+			c.log.Debug("announcing the router", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			c.expire(now)
+		}
+	}
+}
+
+func (c *Catalog) expire(now time.Time) {
+	var gone []string
+	c.mu.Lock()
+	// While our own connection is down everybody is silent; nobody is dropped
+	// for that.
+	if c.conn.Ready() != nil {
+		for _, w := range c.workers {
+			w.seen = now
+		}
+	}
+	for id, w := range c.workers {
+		if now.Sub(w.seen) > silentFor {
+			gone = append(gone, id)
+			delete(c.workers, id)
+		}
+	}
+	for id, seen := range c.routers {
+		if now.Sub(seen) > silentFor && id != c.id {
+			delete(c.routers, id)
+		}
+	}
+	routers := len(c.routers)
+	if len(gone) > 0 {
+		c.rebuildLocked()
+	}
+	c.mu.Unlock()
+	c.router.SetRouters(routers)
+	for _, id := range gone {
+		c.log.Warn("a worker is gone", "worker", id)
+		c.router.RemoveWorker(id)
+	}
+	if len(gone) > 0 {
+		c.notify()
+	}
+}
+
+// readAll fetches definitions that were announced and are not here yet.
+func (c *Catalog) readAll(ctx context.Context) {
+	retry := time.NewTicker(AnnounceEvery)
+	defer retry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.wake:
+		case <-retry.C:
+		}
+		var reading sync.WaitGroup
+		for id, from := range c.missing() {
+			reading.Go(func() {
+				if err := c.read(ctx, id, from); err != nil && ctx.Err() == nil {
+					c.log.Warn("reading the definitions of a server", "server", id, "worker", from, "error", err)
+				}
+			})
+		}
+		reading.Wait()
+		c.spread(ctx)
+	}
+}
+
+func (c *Catalog) missing() map[string]string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	missing := make(map[string]string)
+	for id, s := range c.servers {
+		if s.want != "" && c.defs[defsKey(id, s.want)] == nil {
+			missing[id] = s.from
+		}
+	}
+	return missing
+}
+
+func (c *Catalog) read(ctx context.Context, id, worker string) error {
+	body, err := c.router.Ask(ctx, worker, MethodDescribe, id, nil, describeTimeout)
+	if err != nil {
+		return err
+	}
+	var answer Description
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return fmt.Errorf("reading the worker's answer: %w", err)
+	}
+	if answer.Definitions == nil {
+		return nil // it has none yet; the next announcement says more
+	}
+	d := read(id, answer.Definitions, c.log)
+	c.mu.Lock()
+	c.defs[defsKey(id, answer.Digest)] = d
+	c.rebuildLocked()
+	c.mu.Unlock()
+	c.notify()
+	return nil
+}
+
+func defsKey(server, digest string) string { return server + "\x00" + digest }
+
+// Changes returns a channel that gets a word after each change of the view;
+// words that nobody reads are dropped. cancel ends it.
+func (c *Catalog) Changes() (changes <-chan struct{}, cancel func()) {
+	ch := make(chan struct{}, 1)
+	c.mu.Lock()
+	c.changes = append(c.changes, ch)
+	c.mu.Unlock()
+	return ch, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for i, other := range c.changes {
+			if other == ch {
+				c.changes = append(c.changes[:i:i], c.changes[i+1:]...)
+				return
+			}
+		}
+	}
+}
+
+func (c *Catalog) notify() {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, ch := range c.changes {
+		select {
+		case ch <- struct{}{}:
+		default:
+		}
+	}
+}

@@ -1,0 +1,276 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/digest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// herald is a worker that announces what the test says and describes its servers.
+type herald struct {
+	t         *testing.T
+	conn      *bus.Conn
+	l         *bus.Listener
+	ready     chan struct{}
+	defs      map[string]*schema.Definitions
+	described atomic.Int64
+	me        schema.Worker
+}
+
+func newHerald(t *testing.T, srv *bustest.Server, id string, defs map[string]*schema.Definitions) *herald {
+	t.Helper()
+	h := &herald{t: t, conn: srv.Connect(t, id), ready: make(chan struct{}), defs: defs, me: schema.Worker{ID: id, Started: time.Now()}}
+	var err error
+	if h.l, err = h.conn.Listen(id, h); err != nil {
+		t.Fatal(err)
+	}
+	close(h.ready)
+	t.Cleanup(h.l.Close)
+	for server, d := range defs {
+		h.me.Servers = append(h.me.Servers, schema.Server{ID: server, State: schema.StateInitialized, Slots: 4, Digest: digest.OfDefinitions(d)})
+	}
+	return h
+}
+
+func (h *herald) announce() {
+	h.t.Helper()
+	if err := h.conn.Announce(&h.me); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *herald) Call(f *bus.CallFrame, to bus.ReplyTo) {
+	<-h.ready
+	if f.Method != MethodDescribe {
+		h.l.Result(to, f.Seq, &schema.Result{Body: f.Payload})
+		return
+	}
+	h.described.Add(1)
+	d := h.defs[f.Server]
+	answer := Description{Digest: digest.OfDefinitions(d), Definitions: d}
+	h.l.Result(to, f.Seq, &schema.Result{Body: answer.Encode()})
+}
+func (*herald) Cancel(uint64) {}
+
+func tools(defs ...string) *schema.Definitions {
+	d := &schema.Definitions{Tools: []json.RawMessage{}}
+	for _, def := range defs {
+		d.Tools = append(d.Tools, json.RawMessage(def))
+	}
+	return d
+}
+
+func open(t *testing.T, srv *bustest.Server) *Catalog {
+	t.Helper()
+	conn := srv.Connect(t, "front")
+	id := schema.NewID("router")
+	log := slog.New(slog.DiscardHandler)
+	r, err := dispatch.New(conn, id, dispatch.Options{}, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	c, err := Open(ctx, conn, r, id, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Close()
+		_ = r.Close()
+	})
+	return c
+}
+
+func await(t *testing.T, c *Catalog, what string, ok func() bool) {
+	t.Helper()
+	changes, cancel := c.Changes()
+	defer cancel()
+	deadline := time.After(15 * time.Second)
+	for !ok() {
+		select {
+		case <-changes:
+		case <-deadline:
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func has(c *Catalog, server, tool string) func() bool {
+	return func() bool {
+		_, err := c.Tool(server, tool)
+		return err == nil
+	}
+}
+
+const oddTool = `{ "name":"a/b c", "x":9007199254740993, "inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"z":1,"a":"<&>"}`
+
+func TestToolsAreShownAsTheServerSentThem(t *testing.T) {
+	srv := bustest.Start(t)
+	c := open(t, srv)
+	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(oddTool, `{"name":"b"}`, `{"name":"b","second":true}`, `{}`)})
+	h.announce()
+	await(t, c, "the tools", has(c, "s", "a/b c"))
+	all, err := c.Tools("s")
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%d tools, %v", len(all), err)
+	}
+	if string(all[0].Raw) != oddTool || !all[0].ReadOnly || all[0].Digest != digest.Of([]byte(oddTool)) {
+		t.Errorf("got %s", all[0].Raw)
+	}
+	if all[0].Safe {
+		t.Error("annotations of a server that is not trusted must not count")
+	}
+}
+
+func TestTheOperatorsWordMakesAToolSafe(t *testing.T) {
+	srv := bustest.Start(t)
+	c := open(t, srv)
+	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(`{"name":"get_x","annotations":{"idempotentHint":true}}`, `{"name":"put_x"}`, `{"name":"list"}`)})
+	h.me.Servers[0].TrustAnnotations, h.me.Servers[0].SafeTools = true, []string{"li*"}
+	h.announce()
+	await(t, c, "the tools", has(c, "s", "list"))
+	for tool, want := range map[string]bool{"get_x": true, "put_x": false, "list": true} {
+		if got, err := c.Tool("s", tool); err != nil || got.Safe != want {
+			t.Errorf("%s: safe is %v, %v", tool, got.Safe, err)
+		}
+	}
+}
+
+func TestAFailedServerKeepsItsToolsAndIsShownAsFailed(t *testing.T) {
+	srv := bustest.Start(t)
+	c := open(t, srv)
+	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	h.announce()
+	await(t, c, "the tools", has(c, "s", "a"))
+	h.me.Servers[0].State, h.me.Servers[0].Error = schema.StateError, "it exited with code 3"
+	h.me.Servers = append(h.me.Servers, schema.Server{ID: "never", State: schema.StateError, Error: "no such file"})
+	h.announce()
+	await(t, c, "the failure", func() bool { s, _ := c.Server("s"); return s.State == schema.StateError })
+	if all, err := c.Tools("s"); err != nil || len(all) != 1 {
+		t.Errorf("%d tools, %v", len(all), err)
+	}
+	if s, _ := c.Server("s"); s.Connected {
+		t.Error("it is shown as connected")
+	}
+	_, err := c.Tools("never")
+	if e := schema.AsError(err); e.Kind != schema.KindUnavailable || e.RetryAfter == 0 {
+		t.Errorf("a server whose tools were never read: %v", err)
+	}
+	if _, err := c.Tools("unheard"); schema.KindOf(err) != schema.KindNotFound {
+		t.Errorf("an unknown server: %v", err)
+	}
+}
+
+func TestWorkersWithTheSameServerShareOneReading(t *testing.T) {
+	srv := bustest.Start(t)
+	c := open(t, srv)
+	defs := map[string]*schema.Definitions{"s": tools(`{"name":"a"}`)}
+	one, two := newHerald(t, srv, "w1", defs), newHerald(t, srv, "w2", defs)
+	one.announce()
+	await(t, c, "the tools", has(c, "s", "a"))
+	two.announce()
+	await(t, c, "both workers", func() bool { s, _ := c.Server("s"); return len(s.Workers) == 2 })
+	if n := one.described.Load() + two.described.Load(); n != 1 {
+		t.Errorf("the definitions were read %d times", n)
+	}
+}
+
+func TestAnUpgradedServerShowsItsNewTools(t *testing.T) {
+	srv := bustest.Start(t)
+	c := open(t, srv)
+	old := newHerald(t, srv, "old", map[string]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	old.announce()
+	await(t, c, "the tools", has(c, "s", "a"))
+	newer := newHerald(t, srv, "newer", map[string]*schema.Definitions{"s": tools(`{"name":"b"}`)})
+	newer.announce()
+	await(t, c, "the new tools", has(c, "s", "b"))
+	// And when one worker's server changes under it.
+	newer.defs["s"] = tools(`{"name":"c"}`)
+	newer.me.Servers[0].Digest = digest.OfDefinitions(newer.defs["s"])
+	newer.announce()
+	await(t, c, "the changed tools", has(c, "s", "c"))
+}
+
+func TestASilentWorkerIsGoneWithinSeconds(t *testing.T) {
+	srv := bustest.Start(t)
+	c := open(t, srv)
+	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	h.announce()
+	await(t, c, "the tools", has(c, "s", "a"))
+	began := time.Now()
+	await(t, c, "its end", func() bool { return len(c.Workers()) == 0 })
+	if took := time.Since(began); took > 3*silentFor {
+		t.Errorf("it took %s", took)
+	}
+	if _, err := c.Server("s"); schema.KindOf(err) != schema.KindNotFound {
+		t.Errorf("its server is still there: %v", err)
+	}
+}
+
+func TestASwitchIsSeenByEveryFrontDoorAndOutlivesThem(t *testing.T) {
+	srv := bustest.Start(t)
+	one, two := open(t, srv), open(t, srv)
+	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	h.announce()
+	await(t, one, "the tools", has(one, "s", "a"))
+	await(t, two, "the tools", has(two, "s", "a"))
+	ctx := context.Background()
+	if _, err := one.Switch(ctx, "s", "a", false, "it deletes things", "ops"); err != nil {
+		t.Fatal(err)
+	}
+	off := func(c *Catalog) func() bool {
+		return func() bool {
+			tool, err := c.Tool("s", "a")
+			return err == nil && !tool.Switch.Enabled && tool.Switch.Reason == "it deletes things" && tool.Switch.By == "ops"
+		}
+	}
+	if !off(one)() {
+		t.Error("the front door that switched does not see it")
+	}
+	await(t, two, "the switch", off(two))
+	three := open(t, srv)
+	h.announce()
+	await(t, three, "the switch after a restart", off(three))
+	if _, err := three.Switch(ctx, "s", "a", true, "", "ops"); err != nil {
+		t.Fatal(err)
+	}
+	await(t, two, "the switch back", func() bool { return !off(two)() })
+	if _, err := one.Switch(ctx, "s", "nope", false, "", ""); schema.KindOf(err) != schema.KindNotFound {
+		t.Errorf("an unknown tool: %v", err)
+	}
+}
+
+func TestRoutersShareTheSlotsOfAWorker(t *testing.T) {
+	srv := bustest.Start(t)
+	one, two := open(t, srv), open(t, srv)
+	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	for _, c := range []*Catalog{one, two} {
+		h.announce()
+		await(t, c, "the tools", has(c, "s", "a"))
+	}
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for one.Routers() != 2 || two.Routers() != 2 || one.router.Load()["s"].Slots != 2 || two.router.Load()["s"].Slots != 2 {
+		h.announce()
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("routers %d and %d, slots %+v and %+v", one.Routers(), two.Routers(), one.router.Load(), two.router.Load())
+		}
+	}
+}

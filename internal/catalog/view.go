@@ -1,0 +1,251 @@
+package catalog
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/validate"
+)
+
+// Server is what the fleet says of one server.
+type Server struct {
+	// Server is the report of the worker in the best state: an initialized one
+	// before one that starts before one that failed.
+	schema.Server
+	// Connected says that at least one live worker has it initialized.
+	Connected bool
+	// Workers has the report of every worker, by worker id.
+	Workers []WorkerServer
+}
+
+// WorkerServer is one worker's report of a server.
+type WorkerServer struct {
+	Worker   string        `json:"worker"`
+	Draining bool          `json:"draining,omitempty"`
+	Report   schema.Server `json:"report"`
+}
+
+// Tool is a tool as callers may use it.
+type Tool struct {
+	*schema.Tool
+	// Switch says whether it may be called; a tool that was never switched has
+	// Enabled true.
+	Switch bus.Switch
+	// Safe says that a call may be repeated.
+	Safe bool
+	// Timeout is the server's default for a call.
+	Timeout time.Duration
+}
+
+// rebuildLocked makes the view of servers from the workers' reports.
+func (c *Catalog) rebuildLocked() {
+	next := make(map[string]*server)
+	workers := make([]*seenWorker, 0, len(c.workers))
+	for _, w := range c.workers {
+		workers = append(workers, w)
+	}
+	// The newest worker's definitions count: during an upgrade of a server the
+	// new tools are shown as soon as one worker has them.
+	slices.SortFunc(workers, func(a, b *seenWorker) int {
+		if d := b.Started.Compare(a.Started); d != 0 {
+			return d
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	for _, w := range workers {
+		for _, report := range w.Servers {
+			s := next[report.ID]
+			if s == nil {
+				s = &server{view: Server{Server: report}}
+				next[report.ID] = s
+			}
+			if rank(report.State) > rank(s.view.State) {
+				s.view.Server = report
+			}
+			if report.Digest != "" && s.want == "" && !w.Draining {
+				s.want, s.from = report.Digest, w.ID
+			}
+			s.view.Connected = s.view.Connected || report.State == schema.StateInitialized
+			s.view.Workers = append(s.view.Workers, WorkerServer{Worker: w.ID, Draining: w.Draining, Report: report})
+		}
+	}
+	used := make(map[string]bool)
+	for id, s := range next {
+		if d := c.defs[defsKey(id, s.want)]; d != nil {
+			s.defs = d
+		} else if old := c.servers[id]; old != nil {
+			s.defs = old.defs
+		}
+		for _, w := range s.view.Workers {
+			used[defsKey(id, w.Report.Digest)] = true
+		}
+	}
+	for key := range c.defs {
+		if !used[key] {
+			delete(c.defs, key)
+		}
+	}
+	c.servers = next
+}
+
+func rank(s schema.InitializationState) int {
+	switch s {
+	case schema.StateInitialized:
+		return 3
+	case schema.StateStarting:
+		return 2
+	case schema.StateTimeout:
+		return 1
+	}
+	return 0
+}
+
+// Servers returns every known server, sorted by id.
+func (c *Catalog) Servers() []Server {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	all := make([]Server, 0, len(c.servers))
+	for _, s := range c.servers {
+		all = append(all, s.view)
+	}
+	slices.SortFunc(all, func(a, b Server) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}
+
+// Server returns one server. The error is of KindNotFound.
+func (c *Catalog) Server(id string) (Server, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s := c.servers[id]
+	if s == nil {
+		return Server{}, errNoServer(id)
+	}
+	return s.view, nil
+}
+
+func errNoServer(id string) error {
+	return schema.Errorf(schema.KindNotFound, "There is no server %q. GET /servers lists the servers.", id)
+}
+
+// known returns the server with definitions, or the error for callers.
+func (c *Catalog) known(id string) (*server, error) {
+	s := c.servers[id]
+	if s == nil {
+		return nil, errNoServer(id)
+	}
+	if s.defs == nil {
+		e := schema.Errorf(schema.KindUnavailable, "Server %q is not ready: its state is %q, and its tools are not known yet.", id, s.view.State)
+		if s.view.Error != "" {
+			e = schema.Errorf(schema.KindUnavailable, "Server %q is not ready: %s", id, s.view.Error)
+		}
+		e.Retryable, e.RetryAfter = true, time.Second
+		return nil, e
+	}
+	return s, nil
+}
+
+// Definitions returns what the server offers, as it said it. The error is of
+// KindNotFound, or KindUnavailable while nothing is known of its tools.
+func (c *Catalog) Definitions(id string) (*schema.Definitions, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s, err := c.known(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.defs.raw, nil
+}
+
+// Tools returns the tools of one server in its own order. Errors as
+// [Catalog.Definitions].
+func (c *Catalog) Tools(id string) ([]Tool, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s, err := c.known(id)
+	if err != nil {
+		return nil, err
+	}
+	tools := make([]Tool, 0, len(s.defs.order))
+	for _, t := range s.defs.order {
+		tools = append(tools, c.toolLocked(s, t))
+	}
+	return tools, nil
+}
+
+// Tool returns one tool. Errors as [Catalog.Definitions].
+func (c *Catalog) Tool(id, name string) (Tool, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s, err := c.known(id)
+	if err != nil {
+		return Tool{}, err
+	}
+	t := s.defs.tools[name]
+	if t == nil {
+		return Tool{}, schema.Errorf(schema.KindNotFound, "Server %q has no tool %q. GET /servers/%s/tools lists its tools.", id, name, id)
+	}
+	return c.toolLocked(s, t), nil
+}
+
+func (c *Catalog) toolLocked(s *server, t *schema.Tool) Tool {
+	tool := Tool{Tool: t, Timeout: s.view.Timeout, Switch: bus.Switch{Server: t.Server, Tool: t.Name, Enabled: true}}
+	if sw, ok := c.switches.Get(bus.SwitchKey(t.Server, t.Name)); ok {
+		tool.Switch = sw
+	}
+	tool.Safe = s.view.TrustAnnotations && (t.ReadOnly || t.Idempotent)
+	for _, glob := range s.view.SafeTools {
+		if ok, err := path.Match(glob, t.Name); err == nil && ok {
+			tool.Safe = true
+		}
+	}
+	return tool
+}
+
+// Schema returns the compiled input schema of the tool; it is compiled once for
+// each definition. The error is of KindInternal when the server's schema itself
+// is broken.
+func (c *Catalog) Schema(t Tool) (*validate.Schema, error) {
+	return c.schemas.Get(t.Digest, t.Input)
+}
+
+// Switch turns a tool off or on, for all front doors and over restarts. reason
+// is shown to callers.
+func (c *Catalog) Switch(ctx context.Context, id, name string, enabled bool, reason, by string) (Tool, error) {
+	t, err := c.Tool(id, name)
+	if err != nil {
+		return Tool{}, err
+	}
+	sw := bus.Switch{Server: id, Tool: name, Enabled: enabled, Reason: reason, By: by, At: time.Now().UTC()}
+	if err := c.switches.Put(ctx, sw); err != nil {
+		e := schema.Errorf(schema.KindUnavailable, "The switch could not be stored, so nothing changed: %w", err)
+		e.Retryable, e.RetryAfter = true, time.Second
+		return Tool{}, e
+	}
+	t.Switch = sw
+	c.notify()
+	return t, nil
+}
+
+// Workers returns every live worker, sorted by id.
+func (c *Catalog) Workers() []schema.Worker {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	all := make([]schema.Worker, 0, len(c.workers))
+	for _, w := range c.workers {
+		all = append(all, w.Worker)
+	}
+	slices.SortFunc(all, func(a, b schema.Worker) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}
+
+// Routers is how many routers are alive, this one included.
+func (c *Catalog) Routers() int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return max(len(c.routers), 1)
+}

@@ -1,0 +1,110 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"io"
+	"log/slog"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+)
+
+// hiddenText stands where a secret was.
+const hiddenText = "[secret]"
+
+// Dump writes v as YAML with its secrets hidden: the configuration as it is in
+// effect. Types that know what to show in a log (slog.LogValuer) or as text say
+// so themselves; user and password in URLs are hidden in every text. Load reads
+// the rest of the output back to the same values.
+func Dump(w io.Writer, v any) error {
+	out, err := yaml.Marshal(shown(reflect.ValueOf(v), 0))
+	if err != nil {
+		return fmt.Errorf("writing the configuration: %w", err)
+	}
+	_, err = w.Write(out)
+	return err
+}
+
+// shown turns a value into what the YAML writer takes.
+func shown(v reflect.Value, depth int) any {
+	if !v.IsValid() || depth > maxDepth {
+		return nil
+	}
+	if v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		if v.IsNil() {
+			return nil
+		}
+	}
+	if v.CanInterface() {
+		switch value := v.Interface().(type) {
+		case slog.LogValuer:
+			return shownLog(value.LogValue().Resolve(), depth+1)
+		case time.Duration:
+			return formatDuration(value)
+		case encoding.TextMarshaler:
+			text, err := value.MarshalText()
+			if err != nil {
+				return hiddenText
+			}
+			return hideCredentials(string(text))
+		}
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		return shown(v.Elem(), depth+1)
+	case reflect.Struct:
+		m := yaml.MapSlice{}
+		for _, f := range fieldsOf(v.Type()) {
+			m = append(m, yaml.MapItem{Key: f.key, Value: shown(v.FieldByIndex(f.index), depth+1)})
+		}
+		return m
+	case reflect.Map:
+		m := yaml.MapSlice{}
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for _, key := range keys {
+			m = append(m, yaml.MapItem{Key: key.String(), Value: shown(v.MapIndex(key), depth+1)})
+		}
+		return m
+	case reflect.Slice, reflect.Array:
+		list := make([]any, v.Len())
+		for i := range list {
+			list[i] = shown(v.Index(i), depth+1)
+		}
+		return list
+	case reflect.String:
+		return hideCredentials(v.String())
+	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
+		return nil
+	}
+	return v.Interface()
+}
+
+func shownLog(v slog.Value, depth int) any {
+	switch v.Kind() {
+	case slog.KindGroup:
+		m := yaml.MapSlice{}
+		for _, attr := range v.Group() {
+			m = append(m, yaml.MapItem{Key: attr.Key, Value: shownLog(attr.Value.Resolve(), depth+1)})
+		}
+		return m
+	case slog.KindDuration:
+		return formatDuration(v.Duration())
+	}
+	return shown(reflect.ValueOf(v.Any()), depth)
+}
+
+var credentials = regexp.MustCompile(`://[^\s/,]*@`)
+
+// hideCredentials hides user and password of the URLs in s.
+func hideCredentials(s string) string {
+	if !strings.Contains(s, "@") {
+		return s
+	}
+	return credentials.ReplaceAllLiteralString(s, "://"+hiddenText+"@")
+}

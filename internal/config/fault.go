@@ -1,0 +1,165 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Fault is one thing wrong in a configuration.
+type Fault struct {
+	// Path is the key, such as "worker.servers[0].timeout"; "" is the whole.
+	Path string
+	// Message is a sentence that names the fault and the mend.
+	Message string
+	// Where is "file:line:column", a variable or a flag. The loader fills it in.
+	Where string
+
+	at place
+}
+
+// Faultf is a fault of the key at path, for Validate methods; path counts from
+// the struct that has the method. The sentence must not repeat secrets.
+func Faultf(path, format string, args ...any) Fault {
+	return Fault{Path: path, Message: fmt.Sprintf(format, args...)}
+}
+
+// String returns where, what and how to mend it, on one line.
+func (f Fault) String() string {
+	var b strings.Builder
+	for _, part := range []string{f.Where, f.Path} {
+		if part != "" {
+			b.WriteString(part)
+			b.WriteString(": ")
+		}
+	}
+	b.WriteString(f.Message)
+	return oneLine(b.String())
+}
+
+// Faults is the error of a configuration: everything that is wrong with it, in
+// the order of the file, then of variables and flags. It is never empty.
+type Faults struct {
+	List []Fault
+}
+
+// Error lists all faults, one on each line.
+func (f *Faults) Error() string {
+	lines := make([]string, len(f.List))
+	for i := range f.List {
+		lines[i] = f.List[i].String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// maxFaults bounds a report; a file with more is likely not the one meant.
+const maxFaults = 200
+
+// report collects faults while a configuration is read.
+type report struct {
+	list []Fault
+	full bool
+}
+
+func (r *report) add(at place, path, format string, args ...any) {
+	if len(r.list) == maxFaults {
+		r.full = true
+		return
+	}
+	r.list = append(r.list, Fault{Path: path, Message: fmt.Sprintf(format, args...), Where: at.String(), at: at})
+}
+
+// has says whether there is a fault already at path, below it, or at what holds it.
+func (r *report) has(path string) bool {
+	return slices.ContainsFunc(r.list, func(f Fault) bool {
+		return within(f.Path, path) || f.Path != "" && within(path, f.Path)
+	})
+}
+
+// err returns what was collected, sorted, as *Faults, or nil.
+func (r *report) err() error {
+	if len(r.list) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(r.list, func(a, b Fault) int {
+		return cmp.Or(
+			cmp.Compare(a.at.layer, b.at.layer),
+			cmp.Compare(a.at.line, b.at.line),
+			cmp.Compare(a.at.column, b.at.column),
+			cmp.Compare(a.Where, b.Where),
+			cmp.Compare(a.Path, b.Path),
+		)
+	})
+	if r.full {
+		r.list = append(r.list, Fault{Message: fmt.Sprintf("more than %d faults; the rest is not listed", maxFaults)})
+	}
+	return &Faults{List: r.list}
+}
+
+// layer is where a value comes from; a later one wins.
+type layer int
+
+const (
+	layerFile layer = iota
+	layerEnv
+	layerFlag
+)
+
+// place is where a value stands. Lines and columns count from 1, columns in
+// characters; line 0 means the source as a whole.
+type place struct {
+	layer        layer
+	source       string
+	line, column int
+}
+
+func (p place) String() string {
+	if p.line == 0 {
+		return p.source
+	}
+	return fmt.Sprintf("%s:%d:%d", p.source, p.line, p.column)
+}
+
+// join appends a key to a path.
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	if key == "" || strings.HasPrefix(key, "[") {
+		return path + key
+	}
+	return path + "." + key
+}
+
+// joinName appends a name that an operator chose, in quotes where it would not
+// stand out from the path.
+func joinName(path, name string) string {
+	if name != "" && strings.IndexFunc(name, func(c rune) bool { return c < '0' && c != '-' || strings.ContainsRune(".[]:;", c) }) < 0 {
+		return join(path, name)
+	}
+	return path + "[" + quote(name) + "]"
+}
+
+// within says whether path is at or below root.
+func within(path, root string) bool {
+	rest, ok := strings.CutPrefix(path, root)
+	return ok && (rest == "" || root == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// oneLine keeps text of the outside from breaking a report into other lines or
+// steering a terminal.
+func oneLine(s string) string {
+	clean := func(r rune) bool {
+		return r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == 0x2028 || r == 0x2029
+	}
+	if strings.IndexFunc(s, clean) < 0 {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if clean(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,156 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"sort"
+	"unicode/utf8"
+
+	"github.com/tailscale/hujson"
+)
+
+// parseJSON turns JSON, with comments and trailing commas allowed, into nodes.
+// It returns nil where the text cannot be read; faults say why. The text of a
+// variable has no lines: at is the place of all of it, and path its key.
+func parseJSON(at place, path string, data []byte, faults *report) *node {
+	j := &jsonReader{at: at, lines: at.layer == layerFile, data: data}
+	if offset := j.tooDeep(); offset >= 0 {
+		faults.add(j.place(offset), path, "the JSON is nested more than %d levels deep; write it flatter.", maxDepth)
+		return nil
+	}
+	// A comment may end the file without a line break.
+	value, err := hujson.Parse(append(data[:len(data):len(data)], '\n'))
+	if err != nil {
+		// The parser's sentence can repeat values, which may be secret; only the
+		// place is taken from it.
+		var line, column int
+		if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); scanErr != nil {
+			line, column = 1, 1
+		}
+		faults.add(j.place(j.offset(line, column)), path, "this is not valid JSON%s; check the quotes, commas and brackets here and just before.", j.found(line, column))
+		return nil
+	}
+	return j.convert(&value)
+}
+
+type jsonReader struct {
+	at    place
+	lines bool
+	data  []byte
+	// starts holds the offset of each line, once one is asked for.
+	starts []int
+}
+
+func (j *jsonReader) lineStarts() []int {
+	if j.starts == nil {
+		j.starts = []int{0}
+		for i, c := range j.data {
+			if c == '\n' {
+				j.starts = append(j.starts, i+1)
+			}
+		}
+	}
+	return j.starts
+}
+
+// offset turns the parser's line and column, in bytes, into an offset.
+func (j *jsonReader) offset(line, column int) int {
+	starts := j.lineStarts()
+	if line < 1 || line > len(starts) {
+		return len(j.data)
+	}
+	return min(starts[line-1]+max(column-1, 0), len(j.data))
+}
+
+// found names the character that stands in the way, where that says something.
+func (j *jsonReader) found(line, column int) string {
+	offset := j.offset(line, column)
+	if offset >= len(bytes.TrimRight(j.data, " \t\r\n")) {
+		return ": it ends too early"
+	}
+	switch c := j.data[offset]; c {
+	case '}', ']', ',', ':', '\'', '{', '[', '/':
+		return fmt.Sprintf(": unexpected %c", c)
+	}
+	return ""
+}
+
+func (j *jsonReader) place(offset int) place {
+	if !j.lines {
+		return j.at
+	}
+	starts := j.lineStarts()
+	i := sort.SearchInts(starts, offset+1) - 1
+	p := j.at
+	p.line, p.column = i+1, 1+utf8.RuneCount(j.data[starts[i]:min(offset, len(j.data))])
+	return p
+}
+
+// tooDeep returns the offset at which the nesting passes the bound, else -1.
+func (j *jsonReader) tooDeep() int {
+	depth := 0
+	for i := 0; i < len(j.data); i++ {
+		switch j.data[i] {
+		case '{', '[':
+			if depth++; depth > maxDepth {
+				return i
+			}
+		case '}', ']':
+			depth--
+		case '"':
+			for i++; i < len(j.data) && j.data[i] != '"'; i++ {
+				if j.data[i] == '\\' {
+					i++
+				}
+			}
+		case '/':
+			end := ""
+			switch rest := j.data[i:]; {
+			case bytes.HasPrefix(rest, []byte("//")):
+				end = "\n"
+			case bytes.HasPrefix(rest, []byte("/*")):
+				end = "*/"
+				i += 2
+			default:
+				continue
+			}
+			n := bytes.Index(j.data[min(i, len(j.data)):], []byte(end))
+			if n < 0 {
+				return -1
+			}
+			i += n + len(end) - 1
+		}
+	}
+	return -1
+}
+
+func (j *jsonReader) convert(v *hujson.Value) *node {
+	n := &node{at: j.place(v.StartOffset)}
+	switch value := v.Value.(type) {
+	case *hujson.Object:
+		n.kind = kindMap
+		for i := range value.Members {
+			m := &value.Members[i]
+			key, _ := m.Name.Value.(hujson.Literal)
+			n.members = append(n.members, member{key: key.String(), at: j.place(m.Name.StartOffset), value: j.convert(&m.Value)})
+		}
+	case *hujson.Array:
+		n.kind = kindList
+		for i := range value.Elements {
+			n.items = append(n.items, j.convert(&value.Elements[i]))
+		}
+	case hujson.Literal:
+		n.text = value.String()
+		switch value.Kind() {
+		case 'n':
+			n.kind = kindNull
+		case 't', 'f':
+			n.kind = kindBool
+		case '0':
+			n.kind = kindNumber
+		default:
+			n.kind = kindText
+		}
+	}
+	return n
+}

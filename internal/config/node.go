@@ -1,0 +1,116 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"unicode/utf8"
+)
+
+// kind is what a value looks like, before anybody asks what it should be.
+type kind string
+
+const (
+	kindBad    kind = "a fault" // reported already
+	kindNull   kind = "nothing"
+	kindBool   kind = "true or false"
+	kindNumber kind = "a number"
+	kindText   kind = "a text"
+	kindList   kind = "a list"
+	kindMap    kind = "a map"
+)
+
+// node is one value of a file or variable. YAML, JSON and variables all become
+// nodes, so that one decoder serves them all and each fault knows its place.
+type node struct {
+	kind    kind
+	at      place
+	text    string // scalars: as it was written; texts without quotes and escapes
+	items   []*node
+	members []member
+	// loose marks a text whose writer had no way to say number or bool: a
+	// variable or a flag.
+	loose bool
+	// literal marks a text in which ${…} means nothing; hidden one that faults
+	// must not show.
+	literal, hidden bool
+}
+
+// member is one key of a map with its value.
+type member struct {
+	key   string
+	at    place
+	value *node
+}
+
+// get returns the member with that key, or nil.
+func (n *node) get(key string) *member {
+	for i := range n.members {
+		if n.members[i].key == key {
+			return &n.members[i]
+		}
+	}
+	return nil
+}
+
+// freeze marks all texts of the tree as literal.
+func (n *node) freeze() {
+	n.literal = true
+	for _, item := range n.items {
+		item.freeze()
+	}
+	for _, m := range n.members {
+		m.value.freeze()
+	}
+}
+
+// duplicates reports the keys that a map has twice.
+func (r *report) duplicates(path string, n *node) {
+	seen := make(map[string]place, len(n.members))
+	for _, m := range n.members {
+		if first, ok := seen[m.key]; ok {
+			r.add(m.at, joinName(path, m.key), "the key is given twice, first in line %d; remove one of them.", first.line)
+			continue
+		}
+		seen[m.key] = m.at
+	}
+}
+
+// maxDepth bounds the nesting of what is read; parsers recurse.
+const maxDepth = 100
+
+// readText reads a whole file of at most limit bytes: UTF-8, without its byte
+// order mark. The error is a sentence without the path.
+func readText(path string, limit int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, readFault(err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	switch {
+	case err != nil:
+		return nil, readFault(err)
+	case int64(len(data)) > limit:
+		return nil, fmt.Errorf("the file is larger than %s; it is likely not the file that was meant.", Size(limit))
+	case !utf8.Valid(data):
+		return nil, errors.New("the file is not UTF-8 text; save it as UTF-8.")
+	}
+	return []byte(strings.TrimPrefix(string(data), "\ufeff")), nil
+}
+
+func readFault(err error) error {
+	var pathErr *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errors.New("there is no such file; correct the path or create it.")
+	case errors.Is(err, fs.ErrPermission):
+		return errors.New("the file may not be read by this user; change its permissions.")
+	case errors.As(err, &pathErr):
+		return fmt.Errorf("the file cannot be read: %w; correct the path.", pathErr.Err)
+	}
+	return fmt.Errorf("the file cannot be read: %w.", err)
+}

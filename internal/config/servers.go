@@ -1,0 +1,178 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"slices"
+	"time"
+)
+
+// Servers is what a servers file and its variables say.
+type Servers struct {
+	// Entries are the servers in the order of the file, then those that only
+	// variables name.
+	Entries []ServerEntry
+	// Notes say what was left out or not looked at, one sentence each, with its
+	// place. They hold no secrets.
+	Notes []string
+}
+
+// Transports of a server.
+const (
+	TypeStdio = "stdio" // a process that talks over its standard input and output
+	TypeHTTP  = "http"  // streamable HTTP
+	TypeSSE   = "sse"   // the older HTTP transport with server-sent events
+)
+
+// ServerEntry is one MCP server as an operator wrote it, with its variables put
+// in. It shows neither environment, headers nor arguments when it is printed,
+// logged or written as JSON; read the fields to use them.
+type ServerEntry struct {
+	ID   string
+	Type string // TypeStdio, TypeHTTP or TypeSSE
+
+	Command string            // of a stdio server: a name in PATH or a path
+	Args    []string          //
+	Env     map[string]string // added to the few variables that every server gets
+	Dir     string            // where it runs; "" is the worker's own directory
+
+	URL     string            // of an http or sse server
+	Headers map[string]string // sent with each request, bearer token included
+
+	Risk   int     // the level, 1 to 3; 0 where none is set
+	Docker *Docker // nil where none is set
+
+	Sessions int           // live sessions; 0 means the default
+	InFlight int           // calls at once in each session; 0 means the default
+	Timeout  time.Duration // for one call; 0 means the default
+	IdleStop time.Duration // stop when unused that long; 0 means never
+	OnDemand bool          // do not start before the first call
+
+	Labels           map[string]string // only workers that have all of them take it
+	TrustAnnotations bool              // its readOnlyHint and idempotentHint count
+	SafeTools        []string          // globs of tools that are safe to repeat
+
+	// Where is the place it was written at: "file:line:column" or a variable.
+	Where string
+}
+
+// Docker says in which container a server runs.
+type Docker struct {
+	Image   string            `yaml:"image"`
+	Volumes []string          `yaml:"volumes"`
+	Network string            `yaml:"network"`
+	Env     map[string]string `yaml:"env"`
+}
+
+// LogValue returns what may be shown of the entry.
+func (e ServerEntry) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.String("id", e.ID), slog.String("type", e.Type)}
+	text := func(key, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(key, value))
+		}
+	}
+	list := func(key string, values []string) {
+		if len(values) > 0 {
+			attrs = append(attrs, slog.Any(key, values))
+		}
+	}
+	number := func(key string, value int) {
+		if value != 0 {
+			attrs = append(attrs, slog.Int(key, value))
+		}
+	}
+	text("command", e.Command)
+	if n := len(e.Args); n > 0 {
+		attrs = append(attrs, slog.String("args", fmt.Sprintf("[%d not shown]", n)))
+	}
+	list("env", names(e.Env))
+	text("cwd", e.Dir)
+	text("url", shownURL(e.URL))
+	list("headers", names(e.Headers))
+	number("riskLevel", e.Risk)
+	if e.Docker != nil {
+		attrs = append(attrs, slog.Any("docker", *e.Docker))
+	}
+	number("sessions", e.Sessions)
+	number("inFlight", e.InFlight)
+	if e.Timeout != 0 {
+		text("timeout", formatDuration(e.Timeout))
+	}
+	if e.IdleStop != 0 {
+		text("idleStop", formatDuration(e.IdleStop))
+	}
+	if e.OnDemand {
+		attrs = append(attrs, slog.Bool("onDemand", true))
+	}
+	if len(e.Labels) > 0 {
+		attrs = append(attrs, slog.Any("labels", e.Labels))
+	}
+	if e.TrustAnnotations {
+		attrs = append(attrs, slog.Bool("trustAnnotations", true))
+	}
+	list("safeTools", e.SafeTools)
+	return slog.GroupValue(attrs...)
+}
+
+// String returns what may be shown of the entry.
+func (e ServerEntry) String() string { return e.LogValue().String() }
+
+// Format prints String for every verb.
+func (e ServerEntry) Format(s fmt.State, _ rune) { _, _ = fmt.Fprint(s, e.String()) }
+
+// MarshalJSON writes what may be shown: an entry is not meant to travel.
+func (e ServerEntry) MarshalJSON() ([]byte, error) { return shownJSON(e.LogValue()) }
+
+// LogValue returns what may be shown of the container.
+func (d Docker) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.String("image", d.Image)}
+	if len(d.Volumes) > 0 {
+		attrs = append(attrs, slog.Any("volumes", d.Volumes))
+	}
+	if d.Network != "" {
+		attrs = append(attrs, slog.String("network", d.Network))
+	}
+	if len(d.Env) > 0 {
+		attrs = append(attrs, slog.Any("env", names(d.Env)))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// String returns what may be shown of the container.
+func (d Docker) String() string { return d.LogValue().String() }
+
+// Format prints String for every verb.
+func (d Docker) Format(s fmt.State, _ rune) { _, _ = fmt.Fprint(s, d.String()) }
+
+// MarshalJSON writes what may be shown.
+func (d Docker) MarshalJSON() ([]byte, error) { return shownJSON(d.LogValue()) }
+
+func names(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
+
+// shownURL keeps the scheme and host: tokens travel in paths and queries too.
+func shownURL(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" {
+		if s == "" {
+			return ""
+		}
+		return hiddenText
+	}
+	if u.Path == "" && u.RawQuery == "" {
+		return u.Scheme + "://" + u.Host
+	}
+	return u.Scheme + "://" + u.Host + "/…"
+}
+
+// shownJSON writes a group of log attributes as a JSON object.
+func shownJSON(group slog.Value) ([]byte, error) {
+	m := map[string]any{}
+	for _, attr := range group.Group() {
+		m[attr.Key] = attr.Value.Any()
+	}
+	return json.Marshal(m)
+}

@@ -1,0 +1,253 @@
+package config
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// place returns where a key of the draft was given.
+func (d *draft) place(key string) place {
+	if at, ok := d.set[key]; ok {
+		return at
+	}
+	return d.at
+}
+
+func (d *draft) has(key string) bool {
+	_, ok := d.set[key]
+	return ok
+}
+
+// fault reports a key of the draft, unless the reading found it wrong already.
+func (r *serverReader) fault(d *draft, key, format string, args ...any) {
+	full := join(d.path, key)
+	if key != "" && r.read.has(full) {
+		return
+	}
+	r.faults.add(d.place(key), full, format, args...)
+}
+
+// finish looks at the settings of one server together.
+func (r *serverReader) finish(d *draft) ServerEntry {
+	s := &d.shape
+	e := ServerEntry{
+		ID: d.id, Type: r.transport(d), Risk: s.RiskLevel, Docker: s.Docker,
+		Sessions: s.Sessions, InFlight: s.InFlight, Timeout: s.Timeout, IdleStop: s.IdleStop, OnDemand: s.OnDemand,
+		Labels: s.Labels, TrustAnnotations: s.TrustAnnotations, SafeTools: s.SafeTools,
+		Where: d.at.String(),
+	}
+	if e.Type == TypeStdio {
+		e.Command, e.Dir, e.Env = s.Command, s.Cwd, plainMap(s.Env)
+		for _, arg := range s.Args {
+			e.Args = append(e.Args, string(arg))
+		}
+		r.checkProcess(d, &e)
+		r.unused(d, "headers")
+	} else {
+		e.URL, e.Headers = s.URL, plainMap(s.Headers)
+		r.checkRemote(d, &e)
+		r.unused(d, "args", "env", "cwd")
+	}
+	r.checkLimits(d)
+	return e
+}
+
+// transport decides how the server is reached.
+func (r *serverReader) transport(d *draft) string {
+	switch {
+	case d.has("command") && d.has("url"):
+		r.fault(d, "", "the server has both a command and a url; keep the one that it is reached by.")
+	case !d.has("command") && !d.has("url") && !r.read.has(join(d.path, "command")) && !r.read.has(join(d.path, "url")):
+		r.fault(d, "", "the server has neither a command nor a url; add \"command\" for a program to start, or \"url\" for a server elsewhere.")
+	}
+	byKey := map[string]string{}
+	for key, value := range map[string]string{"type": d.shape.Type, "transport": d.shape.Transport} {
+		if !d.has(key) {
+			continue
+		}
+		known, ok := transportNames[strings.ToLower(value)]
+		if !ok {
+			r.fault(d, key, "%s is no transport that is known here; write \"stdio\", \"http\" (streamable HTTP) or \"sse\".", quote(value))
+			continue
+		}
+		byKey[key] = known
+	}
+	named := byKey["type"]
+	if other := byKey["transport"]; other != "" {
+		if named != "" && named != other {
+			r.fault(d, "transport", "type and transport name different transports; keep one of them.")
+		}
+		named = other
+	}
+	switch {
+	case named == TypeStdio && d.has("url") && !d.has("command"):
+		r.fault(d, "type", "a server with a url is not reached over stdio; write \"http\" or \"sse\", or remove it.")
+		return TypeHTTP
+	case named != "" && named != TypeStdio && d.has("command") && !d.has("url"):
+		r.fault(d, "type", "a server with a command is reached over stdio; remove it, or give a \"url\" instead of the command.")
+		return TypeStdio
+	case named != "":
+		return named
+	case d.has("url"):
+		// Bare URLs of the older transport are common, and end so by convention.
+		if u, err := url.Parse(d.shape.URL); err == nil && strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/sse") {
+			r.note(d.place("url"), "the url of the server %q ends in /sse and is taken for the older SSE transport; \"type\" says otherwise", d.id)
+			return TypeSSE
+		}
+		return TypeHTTP
+	}
+	return TypeStdio
+}
+
+var transportNames = map[string]string{
+	"stdio": TypeStdio, "http": TypeHTTP, "sse": TypeSSE,
+	"streamable-http": TypeHTTP, "streamablehttp": TypeHTTP, "streamable_http": TypeHTTP,
+}
+
+func (r *serverReader) checkProcess(d *draft, e *ServerEntry) {
+	if d.has("command") && strings.TrimSpace(e.Command) == "" {
+		r.fault(d, "command", "is empty; name the program to start.")
+	}
+	if strings.ContainsRune(e.Command, 0) || slices.ContainsFunc(e.Args, func(a string) bool { return strings.ContainsRune(a, 0) }) {
+		r.fault(d, "command", "it or its arguments hold a NUL character; remove it.")
+	}
+	for _, key := range []string{"auth", "bearerTokenEnv"} {
+		if d.has(key) {
+			r.fault(d, key, "a server that is started here gets no bearer token; pass it in \"env\".")
+		}
+	}
+	r.checkEnv(d, "env", e.Env)
+}
+
+func (r *serverReader) checkEnv(d *draft, key string, env map[string]string) {
+	for _, name := range names(env) {
+		switch {
+		case name == "" || strings.ContainsAny(name, "=\x00"):
+			r.fault(d, key, "%s is no name for an environment variable; remove the \"=\".", quote(name))
+		case strings.ContainsRune(env[name], 0):
+			r.fault(d, key, "the value of %s holds a NUL character; remove it.", quote(name))
+		}
+	}
+}
+
+func (r *serverReader) checkRemote(d *draft, e *ServerEntry) {
+	if d.has("url") {
+		u, err := url.Parse(e.URL)
+		switch {
+		case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
+			r.fault(d, "url", "is no address of an HTTP server; write it as https://host/path.")
+		}
+	}
+	if d.has("docker") {
+		r.fault(d, "docker", "a server that is reached by url does not run here, so no container can hold it; remove docker, or give its command.")
+	}
+	seen := map[string]bool{}
+	for _, name := range names(e.Headers) {
+		canonical := http.CanonicalHeaderKey(name)
+		switch {
+		case !isToken(name):
+			r.fault(d, "headers", "%s is no name for a header; use letters, digits and \"-\".", quote(name))
+		case strings.ContainsAny(e.Headers[name], "\r\n\x00"):
+			r.fault(d, "headers", "the value of %s holds a line break; remove it.", quote(name))
+		case seen[canonical]:
+			r.fault(d, "headers", "%s is given twice in different letter case; remove one of them.", quote(canonical))
+		}
+		seen[canonical] = true
+	}
+	r.bearer(d, e, seen["Authorization"])
+}
+
+// bearer puts the token, from wherever it is named, into the headers.
+func (r *serverReader) bearer(d *draft, e *ServerEntry, have bool) {
+	token, key := "", ""
+	if d.has("auth") {
+		token, key = string(d.shape.Auth.Bearer), "auth"
+	}
+	if d.has("bearerTokenEnv") {
+		if key != "" {
+			r.fault(d, "bearerTokenEnv", "auth gives a bearer token as well; keep one of them.")
+		}
+		key = "bearerTokenEnv"
+		if token = r.vars[d.shape.BearerTokenEnv]; token == "" {
+			// What stands there may be the token itself, so it is not repeated.
+			r.fault(d, key, "the environment variable that it names is not set; write the name of one that holds the token.")
+			return
+		}
+	}
+	switch {
+	case key == "":
+		return
+	case have:
+		r.fault(d, key, "the headers have an Authorization already; keep one of them.")
+	case token == "":
+		r.fault(d, key, "has no token; write {\"bearer\": \"${NAME}\"}.")
+	case strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c >= 0x7f }):
+		r.fault(d, key, "the token holds a space, a line break or another character that a header cannot carry; remove it.")
+	default:
+		if e.Headers == nil {
+			e.Headers = map[string]string{}
+		}
+		e.Headers["Authorization"] = "Bearer " + token
+	}
+}
+
+func (r *serverReader) checkLimits(d *draft) {
+	s := &d.shape
+	if d.has("riskLevel") && (s.RiskLevel < 1 || s.RiskLevel > 3) {
+		r.fault(d, "riskLevel", "%d is no risk level; write 1 (low), 2 (medium) or 3 (high).", s.RiskLevel)
+	}
+	if d.has("docker") && s.Docker != nil {
+		if s.Docker.Image == "" {
+			r.fault(d, "docker", "has no image; add \"image\".")
+		}
+		r.checkEnv(d, "docker", s.Docker.Env)
+	}
+	for key, value := range map[string]struct{ n, most int }{"sessions": {s.Sessions, 1000}, "inFlight": {s.InFlight, 100_000}} {
+		if d.has(key) && (value.n < 1 || value.n > value.most) {
+			r.fault(d, key, "must be from 1 to %d.", value.most)
+		}
+	}
+	if d.has("timeout") && (s.Timeout < time.Millisecond || s.Timeout > 7*day) {
+		r.fault(d, "timeout", "must be from \"1ms\" to \"7d\".")
+	}
+	for i, glob := range s.SafeTools {
+		if _, err := path.Match(glob, ""); err != nil || glob == "" {
+			r.fault(d, "safeTools", "entry %d is no pattern for tool names; use * and ?, such as \"read_*\".", i+1)
+		}
+	}
+}
+
+// unused notes keys that mean nothing for this kind of server.
+func (r *serverReader) unused(d *draft, keys ...string) {
+	for _, key := range keys {
+		if d.has(key) {
+			r.note(d.place(key), "%q of the server %q is not used: servers of this kind have none", key, d.id)
+		}
+	}
+}
+
+func plainMap(m map[string]looseString) map[string]string {
+	if len(m) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(m))
+	for key, value := range m {
+		out[key] = string(value)
+	}
+	return out
+}
+
+func isToken(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
+	})
+}
+
+func inputFault(id string) error {
+	return fmt.Errorf("${input:%s} asks a person, and nobody is asked here; set an environment variable and write ${NAME} instead.", shorten(id))
+}

@@ -1,0 +1,212 @@
+package config
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	serverPrefix  = "MCP_SERVER_"
+	pathVariable  = "MCP_CONFIG_PATH"
+	portVariable  = "PORT"
+	commandSuffix = "_COMMAND"
+)
+
+// serverSuffixes are the ends of MCP Bridge's variables and the keys they set.
+var serverSuffixes = [...]struct{ suffix, key string }{
+	{commandSuffix, "command"}, {"_ARGS", "args"}, {"_ENV", "env"}, {"_RISK_LEVEL", "riskLevel"}, {"_DOCKER_CONFIG", "docker"},
+}
+
+// FindServersFile returns the servers file: the flag where it is set, else what
+// MCP_CONFIG_PATH in env names, else "".
+func FindServersFile(flag string, env []string) string {
+	if flag != "" {
+		return flag
+	}
+	return environment(env)[pathVariable]
+}
+
+// Port returns the port that the variable PORT in env asks for; ok is false where
+// it is not set. The error is a *Faults.
+func Port(env []string) (port string, ok bool, err error) {
+	value := strings.TrimSpace(environment(env)[portVariable])
+	if value == "" {
+		return "", false, nil
+	}
+	if n, err := strconv.ParseUint(value, 10, 16); err != nil || n == 0 {
+		faults := &report{}
+		faults.add(place{layer: layerEnv, source: portVariable}, "", "must be a port from 1 to 65535; correct or unset it.")
+		return "", false, faults.err()
+	}
+	return value, true, nil
+}
+
+// variables applies MCP_SERVER_<NAME>_… to the drafts. An empty variable counts
+// as not set.
+func (r *serverReader) variables() {
+	// bridge holds the variables of each NAME by the key that they set.
+	bridge := map[string]map[string]string{}
+	var others []string
+	for _, name := range slices.Sorted(maps.Keys(r.vars)) {
+		rest, ok := strings.CutPrefix(name, serverPrefix)
+		if !ok || r.vars[name] == "" {
+			continue
+		}
+		matched := false
+		for _, s := range serverSuffixes {
+			if server, ok := strings.CutSuffix(rest, s.suffix); ok && server != "" {
+				if bridge[server] == nil {
+					bridge[server] = map[string]string{}
+				}
+				bridge[server][s.key] = name
+				matched = true
+			}
+		}
+		if !matched {
+			others = append(others, rest)
+		}
+	}
+	for _, server := range slices.Sorted(maps.Keys(bridge)) {
+		r.override(server, bridge[server])
+	}
+	r.misspelt(others)
+}
+
+// override adds a server, replaces one, or changes single keys of one.
+func (r *serverReader) override(server string, byKey map[string]string) {
+	var matches []*draft
+	for _, d := range r.drafts {
+		if variableName(d.id) == server {
+			matches = append(matches, d)
+		}
+	}
+	first := place{layer: layerEnv, source: byKey[slices.Sorted(maps.Keys(byKey))[0]]}
+	if len(matches) > 1 {
+		r.faults.add(first, "", "the servers %q and %q both answer to %s; rename one of them.", matches[0].id, matches[1].id, serverPrefix+server)
+		return
+	}
+	var d *draft
+	if len(matches) == 1 {
+		d = matches[0]
+	}
+	command, whole := byKey["command"]
+	switch {
+	case d == nil && !whole:
+		r.faults.add(first, "", "no server of the file answers to this name, and %s is not set; set it, or correct the name.", serverPrefix+server+commandSuffix)
+		return
+	case d != nil && d.disabled:
+		r.note(first, "the server %q is disabled in the file, so its variables are not used", d.id)
+		return
+	case d == nil:
+		d = &draft{id: strings.ToLower(server)}
+		if fault := idFault(d.id); fault != "" {
+			r.faults.add(first, "", "the server name %s %s", quote(d.id), fault)
+		}
+		d.path = joinName("mcpServers", d.id)
+		r.drafts = append(r.drafts, d)
+		r.replace(d, place{layer: layerEnv, source: command})
+	case whole:
+		r.replace(d, place{layer: layerEnv, source: command})
+		r.note(d.at, "the server %q of the file is replaced by this variable; its risk, container and labels are kept", d.id)
+	}
+	for _, s := range serverSuffixes {
+		if name, ok := byKey[s.key]; ok {
+			r.variable(d, s.key, name)
+		}
+	}
+}
+
+// replace makes the draft anew. What limits the server stays: a variable that
+// names another command must not lower a risk. What trusts it goes.
+func (r *serverReader) replace(d *draft, at place) {
+	old := *d
+	*d = draft{id: old.id, path: old.path, at: at, set: map[string]place{}}
+	d.shape.RiskLevel, d.shape.Docker, d.shape.Labels = old.shape.RiskLevel, old.shape.Docker, old.shape.Labels
+	for _, key := range []string{"riskLevel", "docker", "labels"} {
+		if where, ok := old.set[key]; ok {
+			d.set[key] = where
+		}
+	}
+}
+
+// variable sets one key of a draft from a variable.
+func (r *serverReader) variable(d *draft, key, name string) {
+	at := place{layer: layerEnv, source: name}
+	value := r.vars[name]
+	var n *node
+	switch key {
+	case "args":
+		if strings.HasPrefix(strings.TrimSpace(value), "[") {
+			// A list with a comma inside an argument can be written as JSON; what only
+			// begins like one is the plain form.
+			n = parseJSON(at, "", []byte(value), &report{})
+		}
+		if n == nil {
+			n = commaList(at, strings.TrimSpace(value))
+		}
+	case "env", "docker":
+		if n = parseJSON(at, join(d.path, key), []byte(value), r.faults); n == nil {
+			d.set[key] = at
+			return
+		}
+		if n.kind != kindMap {
+			r.faults.add(at, join(d.path, key), "must be a JSON object, such as {\"NAME\": \"value\"}.")
+			return
+		}
+	default:
+		n = &node{kind: kindText, at: at, text: value, loose: true}
+	}
+	n.freeze()
+	if key == "docker" { // the whole of it, not the keys that are named
+		d.shape.Docker = nil
+	}
+	d.set[key] = at
+	r.decode.members(d.path, &node{kind: kindMap, members: []member{{key: key, at: at, value: n}}}, shapeSections(d), nil)
+}
+
+// shapeSections lists the keys of a draft with their values.
+func shapeSections(d *draft) []section {
+	v := reflect.ValueOf(&d.shape).Elem()
+	var sections []section
+	for _, f := range fieldsOf(v.Type()) {
+		sections = append(sections, section{f.key, v.FieldByIndex(f.index)})
+	}
+	return sections
+}
+
+// misspelt reports variables that begin with the name of a server but end in
+// nothing known: a risk level that is misspelt must not be lost. Others of that
+// prefix are taken for somebody else's.
+func (r *serverReader) misspelt(rests []string) {
+	suffixes := make([]string, len(serverSuffixes))
+	for i, s := range serverSuffixes {
+		suffixes[i] = s.suffix
+	}
+	for _, rest := range rests {
+		for _, d := range r.drafts {
+			suffix, ok := strings.CutPrefix(rest, variableName(d.id))
+			if !ok || !strings.HasPrefix(suffix, "_") {
+				continue
+			}
+			mend := "the variables of a server end in " + strings.Join(suffixes, ", ") + "."
+			if near := nearest(suffix, suffixes); near != "" {
+				mend = "did you mean " + strings.TrimSuffix(serverPrefix+rest, suffix) + near + "?"
+			}
+			r.faults.add(place{layer: layerEnv, source: serverPrefix + rest}, "", "the server %q has no such setting; %s", d.id, mend)
+			break
+		}
+	}
+}
+
+// variableName is the NAME of MCP_SERVER_<NAME>_… for a server id.
+func variableName(id string) string {
+	return strings.Map(func(c rune) rune {
+		if c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
+			return c
+		}
+		return '_'
+	}, strings.ToUpper(id))
+}

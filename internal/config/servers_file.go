@@ -1,0 +1,323 @@
+package config
+
+import (
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxServersFile is large: some programs keep their history in the same file.
+const maxServersFile = 16 << 20
+
+// LoadServers reads a file of MCP servers in the shapes of Claude Desktop, Claude
+// Code, Cursor and MCP Bridge (mcpServers) or VS Code (servers), JSON with
+// comments and trailing commas, and then the MCP_SERVER_… variables of MCP Bridge
+// in env. Without a path there are only the variables. A relative path in the
+// file is kept as it is. The error is a *Faults with everything that is wrong.
+func LoadServers(path string, env []string) (Servers, error) {
+	r := newServerReader(path, env)
+	if path != "" {
+		if data, err := readText(path, maxServersFile); err != nil {
+			r.faults.add(place{source: path}, "", "%v", err)
+		} else {
+			r.file(path, data)
+		}
+	}
+	r.variables()
+	return r.servers()
+}
+
+// servers looks at everything that was collected.
+func (r *serverReader) servers() (Servers, error) {
+	r.read = report{list: r.faults.list}
+	var servers Servers
+	for _, d := range r.drafts {
+		if d.disabled {
+			continue
+		}
+		servers.Entries = append(servers.Entries, r.finish(d))
+	}
+	if err := r.faults.err(); err != nil {
+		return Servers{}, err
+	}
+	servers.Notes = r.notes
+	return servers, nil
+}
+
+// serverReader collects servers from a file and from variables.
+type serverReader struct {
+	faults *report
+	read   report // what the reading found, before settings are looked at together
+	vars   variables
+	decode *decoder
+	drafts []*draft
+	notes  []string
+}
+
+// draft is a server before its settings were looked at together.
+type draft struct {
+	id       string
+	path     string // for faults, such as mcpServers.github
+	at       place
+	shape    entryShape
+	set      map[string]place // the keys that were given
+	disabled bool
+}
+
+// entryShape is what may stand in one entry.
+type entryShape struct {
+	Command        string                 `yaml:"command"`
+	Args           []looseString          `yaml:"args"`
+	Env            map[string]looseString `yaml:"env"`
+	Cwd            string                 `yaml:"cwd"`
+	URL            string                 `yaml:"url"`
+	Type           string                 `yaml:"type"`
+	Transport      string                 `yaml:"transport"`
+	Headers        map[string]looseString `yaml:"headers"`
+	Auth           authShape              `yaml:"auth"`
+	BearerTokenEnv string                 `yaml:"bearerTokenEnv"`
+	RiskLevel      int                    `yaml:"riskLevel"`
+	Docker         *Docker                `yaml:"docker"`
+	Disabled       bool                   `yaml:"disabled"`
+	Enabled        bool                   `yaml:"enabled"`
+
+	Sessions         int               `yaml:"sessions"`
+	InFlight         int               `yaml:"inFlight"`
+	Timeout          time.Duration     `yaml:"timeout"`
+	IdleStop         time.Duration     `yaml:"idleStop"`
+	OnDemand         bool              `yaml:"onDemand"`
+	Labels           map[string]string `yaml:"labels"`
+	TrustAnnotations bool              `yaml:"trustAnnotations"`
+	SafeTools        []string          `yaml:"safeTools"`
+}
+
+type authShape struct {
+	Bearer looseString `yaml:"bearer"`
+}
+
+// looseString takes numbers and bools as they were written: other programs
+// accept them in environments and arguments.
+type looseString string
+
+func (s *looseString) UnmarshalText(text []byte) error {
+	*s = looseString(text)
+	return nil
+}
+
+// foreignKeys are of other programs and change neither what runs nor its risk.
+// A key that does, such as a list of tools to leave out, is not among them.
+var foreignKeys = [...]string{
+	"$comment", "alwaysAllow", "autoApprove", "comment", "description", "dev", "displayName", "gallery", "icon", "icons",
+	"name", "note", "notes", "tags", "title", "trust", "version",
+}
+
+// meantKeys are keys of other programs that mean one of ours.
+var meantKeys = map[string]string{
+	"serverUrl": "write \"url\" instead.", "httpUrl": "write \"url\" instead.", "http_headers": "write \"headers\" instead.",
+	"bearer_token_env_var": "write \"bearerTokenEnv\" instead.", "envFile": "write its variables into \"env\".",
+	"working_directory": "write \"cwd\" instead.", "workingDir": "write \"cwd\" instead.",
+}
+
+func newServerReader(path string, env []string) *serverReader {
+	r := &serverReader{faults: &report{}, vars: environment(env)}
+	r.decode = &decoder{faults: r.faults, expand: &expander{vars: r.vars, special: clientForms(path, r.vars)}}
+	return r
+}
+
+// file reads the root of the file, where other programs may keep what they like.
+func (r *serverReader) file(path string, data []byte) {
+	root := parseJSON(place{source: path}, "", data, r.faults)
+	if root == nil {
+		return
+	}
+	if root.kind != kindMap {
+		r.faults.add(root.at, "", "the file must hold a JSON object, not %s; begin it with {\"mcpServers\": {…}}.", root.kind)
+		return
+	}
+	ours, theirs := root.get("mcpServers"), root.get("servers")
+	switch {
+	case ours != nil && theirs != nil:
+		r.faults.add(theirs.at, "", "the file has both mcpServers and servers; keep one of them.")
+	case ours == nil && theirs == nil:
+		r.faults.add(root.at, "", "the file has neither mcpServers nor servers%s", likelyRoot(root))
+	}
+	for i, m := range root.members {
+		if m.key != "mcpServers" && m.key != "servers" {
+			continue
+		}
+		if first := root.get(m.key); first != &root.members[i] {
+			r.faults.add(m.at, m.key, "the key is given twice, first in line %d; remove one of them.", first.at.line)
+			continue
+		}
+		r.list(m.key, m.value)
+	}
+}
+
+// likelyRoot is the mend for a root without servers.
+func likelyRoot(root *node) string {
+	for _, m := range root.members {
+		if near := nearest(m.key, []string{"mcpServers", "servers"}); near != "" {
+			return "; did you mean \"" + near + "\" where it has " + quote(m.key) + "?"
+		}
+		if m.value.kind == kindMap && (m.value.get("servers") != nil || m.value.get("mcpServers") != nil) {
+			return "; they stand inside " + quote(m.key) + ", move them to the root of a file of their own."
+		}
+		if m.value.kind == kindMap && (m.value.get("command") != nil || m.value.get("url") != nil) {
+			return "; put the servers into {\"mcpServers\": {…}}."
+		}
+	}
+	return "; list the servers in {\"mcpServers\": {…}}."
+}
+
+func (r *serverReader) list(path string, n *node) {
+	if n.kind != kindMap {
+		r.faults.add(n.at, path, "must be a map of server names to their settings, not %s.", n.kind)
+		return
+	}
+	if len(n.members) == 0 {
+		r.note(n.at, "there are no servers in %s", path)
+	}
+	r.faults.duplicates(path, n)
+	done := map[string]bool{}
+	for _, m := range n.members {
+		if !done[m.key] {
+			done[m.key] = true
+			r.entry(path, m)
+		}
+	}
+}
+
+func (r *serverReader) entry(root string, m member) {
+	d := &draft{id: m.key, path: joinName(root, m.key), at: m.at, set: map[string]place{}}
+	if fault := idFault(m.key); fault != "" {
+		r.faults.add(m.at, "", "the server name %s %s", quote(m.key), fault)
+	}
+	if m.value.kind != kindMap {
+		r.faults.add(m.value.at, d.path, "must be a map with \"command\" or \"url\", not %s.", m.value.kind)
+		return
+	}
+	r.drafts = append(r.drafts, d)
+	r.faults.duplicates(d.path, m.value)
+	if d.disabled = r.isDisabled(d, m.value); d.disabled {
+		r.note(m.at, "the server %q is disabled and left out", m.key)
+		return
+	}
+	known := r.known(d, m.value)
+	r.decode.decode(d.path, known, reflect.ValueOf(&d.shape).Elem())
+	for _, key := range known.members {
+		d.set[key.key] = key.at
+	}
+}
+
+// isDisabled looks at the two ways to leave a server out, before anything else
+// of the entry is read: variables of a disabled server need not be set.
+func (r *serverReader) isDisabled(d *draft, n *node) bool {
+	disabled, enabled := n.get("disabled"), n.get("enabled")
+	return disabled != nil && disabled.value.kind == kindBool && disabled.value.text == "true" ||
+		enabled != nil && enabled.value.kind == kindBool && enabled.value.text == "false"
+}
+
+// known returns the entry without keys of other programs, which are noted, and
+// reports keys of theirs that mean one of ours. Of a key given twice it keeps
+// the first. Programs write null for what is not set; only where a risk or an
+// off switch would get lost is that a fault, by the reading.
+func (r *serverReader) known(d *draft, n *node) *node {
+	out := &node{kind: kindMap, at: n.at}
+	var ignored []string
+	for _, m := range n.members {
+		switch mend := meantKeys[m.key]; {
+		case out.get(m.key) != nil:
+		case m.value.kind == kindNull && !slices.Contains([]string{"riskLevel", "disabled", "enabled", "docker"}, m.key):
+		case mend != "":
+			r.faults.add(m.at, join(d.path, m.key), "is a key of another program; %s", mend)
+			if strings.HasSuffix(m.key, "Url") { // not to be missed as well
+				out.members = append(out.members, member{key: "url", at: m.at, value: m.value})
+			}
+		case slices.Contains(foreignKeys[:], m.key) || strings.HasPrefix(m.key, "//") || strings.HasPrefix(m.key, "_"):
+			if !slices.Contains(ignored, m.key) {
+				ignored = append(ignored, m.key)
+			}
+		case m.key == "env" && m.value.kind == kindMap:
+			out.members = append(out.members, member{key: m.key, at: m.at, value: r.withoutNulls(d, m.value)})
+		default:
+			out.members = append(out.members, m)
+		}
+	}
+	if len(ignored) > 0 {
+		r.note(d.at, "the server %q has keys of other programs, which are not used: %s", d.id, strings.Join(ignored, ", "))
+	}
+	return out
+}
+
+// withoutNulls leaves out the variables that VS Code unsets with null: a server
+// gets none but those that are listed.
+func (r *serverReader) withoutNulls(d *draft, env *node) *node {
+	out := &node{kind: kindMap, at: env.at}
+	for _, m := range env.members {
+		if m.value.kind == kindNull {
+			r.note(m.at, "the variable %s of the server %q is null and not passed on", shorten(m.key), d.id)
+			continue
+		}
+		out.members = append(out.members, m)
+	}
+	return out
+}
+
+func (r *serverReader) note(at place, format string, args ...any) {
+	r.notes = append(r.notes, Fault{Where: at.String(), Message: Faultf("", format, args...).Message}.String()+".")
+}
+
+// idFault says what is wrong with a server name; "" is nothing. Names travel in
+// URL paths, so they hold no "/".
+func idFault(id string) string {
+	const most = 64
+	switch {
+	case id == "":
+		return "is empty; give the server a name."
+	case utf8.RuneCountInString(id) > most:
+		return "is longer than 64 characters; shorten it."
+	case id == "." || id == "..":
+		return "cannot stand in a URL; choose another."
+	case strings.TrimSpace(id) != id:
+		return "begins or ends with a space; remove it."
+	case strings.ContainsFunc(id, func(c rune) bool { return c == '/' || c == utf8.RuneError || !unicode.IsPrint(c) }):
+		return "holds a \"/\" or a character that cannot be printed; use letters, digits, \"_\" and \"-\"."
+	}
+	return ""
+}
+
+// clientForms answers the forms of ${…} that editors have beside variables.
+func clientForms(path string, vars variables) func(string) (string, bool, error) {
+	return func(form string) (string, bool, error) {
+		if name, ok := strings.CutPrefix(form, "env:"); ok {
+			value, err := (&expander{vars: vars}).value(name)
+			return value, true, err
+		}
+		if id, ok := strings.CutPrefix(form, "input:"); ok {
+			return "", true, inputFault(id)
+		}
+		folder := filepath.Dir(path)
+		if base := filepath.Base(folder); base == ".vscode" || base == ".cursor" {
+			folder = filepath.Dir(folder)
+		}
+		switch form {
+		case "workspaceFolder":
+			return folder, true, nil
+		case "workspaceFolderBasename":
+			if full, err := filepath.Abs(folder); err == nil {
+				folder = full
+			}
+			return filepath.Base(folder), true, nil
+		case "userHome":
+			value, err := (&expander{vars: vars}).value("HOME")
+			return value, true, err
+		case "/", "pathSeparator":
+			return string(filepath.Separator), true, nil
+		}
+		return "", false, nil
+	}
+}

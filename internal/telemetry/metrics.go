@@ -1,0 +1,162 @@
+package telemetry
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Metrics holds the metrics of a process on a registry of its own. Its methods
+// are safe for concurrent use. Names of servers and tools are to come from the
+// catalog; should they come from elsewhere, all beyond a bound count as "other".
+type Metrics struct {
+	registry *prometheus.Registry
+
+	calls    *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	inFlight prometheus.Gauge
+	waiting  *prometheus.GaugeVec
+	workers  prometheus.Gauge
+	requests *prometheus.CounterVec
+	sessions *prometheus.GaugeVec
+	restarts *prometheus.CounterVec
+	noise    *prometheus.CounterVec
+
+	// The label values seen so far, for readers that take no lock: maps are
+	// replaced, never changed. mu is for those who replace them.
+	mu      sync.Mutex
+	tools   atomic.Pointer[map[toolKey]*toolMetrics]
+	servers atomic.Pointer[map[string]string]
+	codes   atomic.Pointer[map[requestKey]prometheus.Counter]
+}
+
+// secondsBuckets run from the fastest call over a worker in the same process to
+// the longest that callers wait for.
+var secondsBuckets = []float64{
+	.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60,
+}
+
+// NewMetrics returns metrics at zero.
+func NewMetrics() *Metrics {
+	server := []string{"server"}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	}
+	gauges := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, server)
+	}
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		calls:    counter("callyard_calls_total", "Calls that ended, by server, tool and outcome.", "server", "tool", "outcome"),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "callyard_call_seconds", Help: "Time from admission of a call to its end, by server.", Buckets: secondsBuckets,
+		}, server),
+		inFlight: gauge("callyard_calls_in_flight", "Calls that were admitted and have not ended."),
+		waiting:  gauges("callyard_waiting_calls", "Calls that wait for a free slot, by server."),
+		workers:  gauge("callyard_workers", "Live workers."),
+		requests: counter("callyard_http_requests_total", "HTTP requests answered, by method and status code.", "method", "code"),
+		sessions: gauges("callyard_sessions", "Live MCP sessions, by server."),
+		restarts: counter("callyard_session_restarts_total", "MCP sessions that were replaced, by server.", "server"),
+		noise:    counter("callyard_stdout_noise_total", "Lines on a server's standard output that were not MCP, by server.", "server"),
+	}
+	m.tools.Store(&map[toolKey]*toolMetrics{})
+	m.servers.Store(&map[string]string{})
+	m.codes.Store(&map[requestKey]prometheus.Counter{})
+	m.registry.MustRegister(
+		m.calls, m.seconds, m.inFlight, m.waiting, m.workers, m.requests, m.sessions, m.restarts, m.noise,
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+// Handler serves the metrics in the formats that Prometheus reads.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+}
+
+// CallStarted counts a call as in flight; CallEnded must follow.
+func (m *Metrics) CallStarted() { m.inFlight.Inc() }
+
+// CallEnded counts a call that CallStarted counted. outcome is "ok",
+// "tool-error" or the kind of the error; took is what its caller waited.
+func (m *Metrics) CallEnded(server, tool, outcome string, took time.Duration) {
+	m.inFlight.Dec()
+	t := m.tool(server, tool)
+	t.ended(outcome).Inc()
+	t.seconds.Observe(took.Seconds())
+}
+
+// SetWaiting says how many calls wait for a slot of the server.
+func (m *Metrics) SetWaiting(server string, n int) {
+	m.waiting.WithLabelValues(m.server(server)).Set(float64(n))
+}
+
+// SetWorkers says how many workers are live.
+func (m *Metrics) SetWorkers(n int) { m.workers.Set(float64(n)) }
+
+// SetSessions says how many sessions of the server are live.
+func (m *Metrics) SetSessions(server string, n int) {
+	m.sessions.WithLabelValues(m.server(server)).Set(float64(n))
+}
+
+// SessionRestarted counts a session of the server that was replaced.
+func (m *Metrics) SessionRestarted(server string) {
+	m.restarts.WithLabelValues(m.server(server)).Inc()
+}
+
+// StdoutNoise counts a line on the server's standard output that was not MCP.
+func (m *Metrics) StdoutNoise(server string) { m.noise.WithLabelValues(m.server(server)).Inc() }
+
+// ForgetServer drops the gauges of a server that is no longer there; what was
+// counted stays.
+func (m *Metrics) ForgetServer(server string) {
+	m.waiting.DeleteLabelValues(m.server(server))
+	m.sessions.DeleteLabelValues(m.server(server))
+}
+
+// HTTPRequest counts an answered request. Methods and codes that HTTP does not
+// define count as "other".
+func (m *Metrics) HTTPRequest(method string, code int) {
+	k := requestKey{method, code}
+	if c := (*m.codes.Load())[k]; c != nil {
+		c.Inc()
+		return
+	}
+	m.addRequest(k).Inc()
+}
+
+type requestKey struct {
+	method string
+	code   int
+}
+
+func (m *Metrics) addRequest(k requestKey) prometheus.Counter {
+	switch k.method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+	default:
+		k.method = other
+	}
+	code := strconv.Itoa(k.code)
+	if http.StatusText(k.code) == "" {
+		k.code, code = 0, other
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	seen := *m.codes.Load()
+	if c := seen[k]; c != nil {
+		return c
+	}
+	c := m.requests.WithLabelValues(k.method, code)
+	m.codes.Store(with(seen, k, c))
+	return c
+}

@@ -1,0 +1,146 @@
+package worker
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// job is one call that this worker has.
+type job struct {
+	worker  *Worker
+	seq     uint64
+	to      bus.ReplyTo
+	id      string
+	running atomic.Pointer[session.Running]
+	ended   atomic.Bool // cancelled before it was running
+	request session.Request
+}
+
+// Call takes a call from the bus; see [bus.Handler].
+func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
+	if strings.HasPrefix(f.Method, ownPrefix) {
+		w.own.Go(func() { w.answerOwn(f, to) })
+		return
+	}
+	j := &job{worker: w, seq: f.Seq, to: to, id: f.ID}
+	w.mu.Lock()
+	h := w.held[f.Server]
+	refusal := w.refuseLocked(h, f)
+	if refusal == nil {
+		w.jobs[f.Seq] = j
+	}
+	w.mu.Unlock()
+	if refusal != nil {
+		w.listener.Error(to, f.Seq, refusal.WithCall(f.ID), false, 0)
+		return
+	}
+	method := f.Method
+	if method == "" {
+		method = schema.MethodCallTool
+	}
+	j.request = session.Request{
+		CallID: f.ID, Method: method, Name: f.Tool, Params: f.Payload, Timeout: f.Budget,
+		Trace: schema.Trace{Parent: f.TraceParent, State: f.TraceState},
+	}
+	if f.Progress {
+		j.request.Progress = j.progress
+	}
+	running := h.pool.Do(&j.request, j.done)
+	j.running.Store(running)
+	if j.ended.Load() {
+		running.Cancel()
+	}
+}
+
+// refuseLocked says why the worker cannot take the call, which then did not start.
+func (w *Worker) refuseLocked(h *held, f *bus.CallFrame) *schema.Error {
+	switch {
+	case h == nil:
+		return schema.Errorf(schema.KindUnavailable, "Worker %s does not hold server %q.", w.id, f.Server)
+	case h.served.Risk > 1:
+		return schema.Errorf(schema.KindForbidden, "Server %q has risk level %d, which this worker cannot honour.", f.Server, h.served.Risk)
+	}
+	return nil
+}
+
+func (j *job) progress(params []byte) { j.worker.listener.Progress(j.to, j.seq, params) }
+
+// done ends the job; see [session.Pool.Do].
+func (j *job) done(_ *session.Request, out session.Outcome) {
+	w := j.worker
+	w.mu.Lock()
+	delete(w.jobs, j.seq)
+	last := w.draining && len(w.jobs) == 0
+	w.mu.Unlock()
+	if out.Err != nil {
+		w.listener.Error(j.to, j.seq, out.Err.WithCall(j.id), out.Started, out.Took)
+	} else {
+		w.listener.Result(j.to, j.seq, &schema.Result{Body: out.Body, ToolError: out.ToolError, Took: out.Took})
+	}
+	if last {
+		select {
+		case w.idle <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Cancel ends a call; see [bus.Handler].
+func (w *Worker) Cancel(seq uint64) {
+	w.mu.RLock()
+	j := w.jobs[seq]
+	w.mu.RUnlock()
+	if j == nil {
+		return
+	}
+	j.ended.Store(true)
+	if r := j.running.Load(); r != nil {
+		r.Cancel()
+	}
+}
+
+// ownPrefix begins the methods that are the fabric's own.
+const ownPrefix = "callyard/"
+
+// answerOwn answers a request of the fabric's own.
+func (w *Worker) answerOwn(f *bus.CallFrame, to bus.ReplyTo) {
+	body, err := w.ownRequest(f)
+	if err != nil {
+		w.listener.Error(to, f.Seq, schema.AsError(err).WithCall(f.ID), false, 0)
+		return
+	}
+	w.listener.Result(to, f.Seq, &schema.Result{Body: body})
+}
+
+func (w *Worker) ownRequest(f *bus.CallFrame) ([]byte, error) {
+	switch f.Method {
+	case catalog.MethodDescribe:
+		return w.describe(f.Server)
+	case catalog.MethodStart:
+		return nil, w.add(f.Server, f.Payload)
+	case catalog.MethodStop:
+		return nil, w.remove(f.Server)
+	}
+	return nil, schema.Errorf(schema.KindInvalidRequest, "Worker %s does not know %q; it may be older than the front door.", w.id, f.Method)
+}
+
+func (w *Worker) describe(server string) ([]byte, error) {
+	w.mu.RLock()
+	h := w.held[server]
+	w.mu.RUnlock()
+	if h == nil {
+		return nil, schema.Errorf(schema.KindNotFound, "Worker %s does not hold server %q.", w.id, server)
+	}
+	defs, digest := h.pool.Definitions()
+	return (&catalog.Description{Digest: digest, Definitions: defs}).Encode(), nil
+}
+
+func sortServers(s []schema.Server) {
+	slices.SortFunc(s, func(a, b schema.Server) int { return strings.Compare(a.ID, b.ID) })
+}

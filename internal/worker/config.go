@@ -1,0 +1,111 @@
+package worker
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Config is the section worker of the configuration.
+type Config struct {
+	// Name is what operators call this worker.
+	Name string `yaml:"name"`
+	// Labels are what this worker carries. A server whose entry asks for labels
+	// is held only by workers that carry all of them.
+	Labels map[string]string `yaml:"labels"`
+	// Servers names the servers file.
+	Servers string `yaml:"servers"`
+	// APIServers lets the front door add servers here on behalf of callers.
+	// Whoever may do that can run any command as this worker's user.
+	APIServers bool `yaml:"api_servers"`
+	// Sessions and InFlight are for servers whose entry does not say.
+	Sessions int `yaml:"sessions"`
+	InFlight int `yaml:"in_flight"`
+	// CallTimeout, StartTimeout and ResultBytes likewise.
+	CallTimeout  time.Duration `yaml:"call_timeout"`
+	StartTimeout time.Duration `yaml:"start_timeout"`
+	ResultBytes  config.Size   `yaml:"result_bytes"`
+	// DrainGrace is how long running calls may take when the worker stops.
+	DrainGrace time.Duration `yaml:"drain_grace"`
+}
+
+// Defaults returns the configuration of a worker that was told nothing.
+func Defaults() Config {
+	return Config{
+		Name: "worker", Sessions: 1, InFlight: 64, CallTimeout: time.Minute, StartTimeout: 20 * time.Second,
+		ResultBytes: 64 << 20, DrainGrace: 30 * time.Second,
+	}
+}
+
+// Serve picks the entries that this worker is to hold. The error lists every
+// entry that cannot be honoured; such a server never runs with less isolation
+// than was asked for.
+func (c *Config) Serve(entries []config.ServerEntry) ([]Served, error) {
+	var served []Served
+	var faults []error
+	for i := range entries {
+		e := &entries[i]
+		if !carries(c.Labels, e.Labels) {
+			continue
+		}
+		s, err := c.serve(e)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		served = append(served, s)
+	}
+	return served, errors.Join(faults...)
+}
+
+func carries(has, wants map[string]string) bool {
+	for k, v := range wants {
+		if has[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Config) serve(e *config.ServerEntry) (Served, error) {
+	if e.Risk > 1 {
+		what := "holding calls for a confirmation"
+		if e.Risk == 3 {
+			what = "running calls in a container"
+		}
+		return Served{}, schema.Errorf(schema.KindInvalidRequest, "Server %q has riskLevel %d, which needs %s; this build cannot do that yet, and the server is not run at a lower level. Remove the server, or set riskLevel 1 if you accept that its calls run at once.", e.ID, e.Risk, what)
+	}
+	return Served{
+		Risk: e.Risk, TrustAnnotations: e.TrustAnnotations, SafeTools: e.SafeTools,
+		Session: session.Config{
+			Spec: launch.Spec{
+				ID: e.ID, Type: e.Type, Command: e.Command, Args: e.Args, Env: e.Env, Dir: e.Dir, URL: e.URL, Headers: e.Headers,
+			},
+			Sessions: or(e.Sessions, c.Sessions), InFlight: or(e.InFlight, c.InFlight),
+			CallTimeout: or(e.Timeout, c.CallTimeout), StartTimeout: c.StartTimeout,
+			IdleStop: e.IdleStop, OnDemand: e.OnDemand, MaxResult: int(c.ResultBytes),
+		},
+	}, nil
+}
+
+func or[T comparable](v, fallback T) T {
+	var zero T
+	if v == zero {
+		return fallback
+	}
+	return v
+}
+
+// ParseAdded reads an entry that came over the API; see [Options.Parse].
+func (c *Config) ParseAdded(id string, entry json.RawMessage) (Served, error) {
+	e, err := config.ParseServer(id, entry)
+	if err != nil {
+		return Served{}, schema.Errorf(schema.KindInvalidRequest, "The server cannot be read: %w", err)
+	}
+	return c.serve(&e)
+}

@@ -1,0 +1,286 @@
+// Package worker assembles and runs a worker: it takes calls from the bus, runs
+// them on the MCP sessions that it holds, and answers.
+//
+// It promises that every call that reached it is answered exactly once (with a
+// result, or with an error that says whether the MCP server may have seen it),
+// that a worker which drains finishes what it has, and that its children end
+// with it. It refuses to run a call for a server that it does not hold, and a
+// server whose risk it cannot honour.
+//
+// A worker faces no caller: it needs core NATS only, and writes nothing durable.
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Served is a server that a worker is to hold.
+type Served struct {
+	Session          session.Config
+	Risk             int // 0 or 1 to 3, as the operator set it
+	TrustAnnotations bool
+	SafeTools        []string
+}
+
+// Options says what a worker is.
+type Options struct {
+	// Name is what operators call it; each start adds a random tail.
+	Name    string
+	Version string
+	Labels  map[string]string
+	Conn    *bus.Conn
+	Servers []Served
+	// Parse turns an entry that came over the API into a server; nil switches
+	// that off.
+	Parse   func(id string, entry json.RawMessage) (Served, error)
+	Metrics *telemetry.Metrics
+	Log     *slog.Logger
+}
+
+// Worker is a running worker.
+type Worker struct {
+	id       string
+	o        Options
+	log      *slog.Logger
+	listener *bus.Listener
+	launcher *launch.Launcher
+	started  time.Time
+	host     string
+
+	mu       sync.RWMutex
+	held     map[string]*held
+	jobs     map[uint64]*job
+	draining bool
+	idle     chan struct{} // a word when the last job ended while draining
+
+	announcing sync.Mutex
+	restarts   map[string]int // guarded by announcing
+	changed    chan struct{}
+	hello      *bus.Watch
+	stop       context.CancelFunc
+	wait       sync.WaitGroup
+	own        sync.WaitGroup // the fabric's own requests
+}
+
+// held is one server of this worker.
+type held struct {
+	served Served
+	pool   *session.Pool
+	added  bool // over the API
+}
+
+// Start begins to hold the servers and to take calls. It returns when the bus
+// knows the worker; the servers become ready in the background, side by side.
+func Start(o Options) (*Worker, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	launcher, err := launch.New(o.Log)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to start servers: %w", err)
+	}
+	w := &Worker{
+		id: schema.NewID(o.Name), o: o, log: o.Log, launcher: launcher, started: time.Now().UTC(), host: host,
+		held: make(map[string]*held), jobs: make(map[uint64]*job),
+		restarts: make(map[string]int), changed: make(chan struct{}, 1), idle: make(chan struct{}, 1),
+	}
+	for _, s := range o.Servers {
+		w.holdLocked(s, false)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	w.stop = stop
+	if w.listener, err = o.Conn.Listen(w.id, w); err == nil {
+		w.hello, err = o.Conn.WatchHello(w.change)
+	}
+	if err != nil {
+		stop()
+		w.closePools(context.Background())
+		_ = launcher.Close() // the first error counts
+		return nil, err
+	}
+	w.wait.Go(func() { w.announce(ctx) })
+	return w, nil
+}
+
+// ID is the worker's name on the bus.
+func (w *Worker) ID() string { return w.id }
+
+// holdLocked begins to hold a server.
+func (w *Worker) holdLocked(s Served, added bool) *held {
+	h := &held{served: s, added: added}
+	w.held[s.Session.Spec.ID] = h
+	h.pool = session.Open(s.Session, w.launcher, w.log.With("server", s.Session.Spec.ID), w.change)
+	return h
+}
+
+// change asks for an announcement soon; many changes share one.
+func (w *Worker) change() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+// settle is how long changes are gathered before they are announced.
+const settle = 10 * time.Millisecond
+
+func (w *Worker) announce(ctx context.Context) {
+	tick := time.NewTicker(catalog.AnnounceEvery)
+	defer tick.Stop()
+	for {
+		w.announceOnce()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-w.changed:
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(settle):
+			}
+		}
+	}
+}
+
+func (w *Worker) announceOnce() {
+	w.announcing.Lock()
+	defer w.announcing.Unlock()
+	a := w.Report()
+	for i := range a.Servers {
+		s := &a.Servers[i]
+		w.measure(s)
+		if a.Draining {
+			continue
+		}
+		if s.State != schema.StateInitialized {
+			w.listener.Withdraw(s.ID)
+		} else if err := w.listener.Offer(s.ID); err != nil {
+			w.log.Warn("offering a server", "error", err)
+		}
+	}
+	if err := w.o.Conn.Announce(&a); err != nil {
+		w.log.Debug("not announced", "error", err)
+	}
+}
+
+// measure puts what is new of a server into the metrics; announcing is locked.
+func (w *Worker) measure(s *schema.Server) {
+	w.o.Metrics.SetSessions(s.ID, s.Sessions)
+	for ; w.restarts[s.ID] < s.Restarts; w.restarts[s.ID]++ {
+		w.o.Metrics.SessionRestarted(s.ID)
+	}
+}
+
+// Report is what this worker announces.
+func (w *Worker) Report() schema.Worker {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	a := schema.Worker{
+		ID: w.id, Name: w.o.Name, Version: w.o.Version, Host: w.host, PID: os.Getpid(), Labels: w.o.Labels,
+		Draining: w.draining, InFlight: len(w.jobs), Started: w.started, APIServers: w.o.Parse != nil,
+		Servers: make([]schema.Server, 0, len(w.held)),
+	}
+	for _, h := range w.held {
+		s := h.pool.Snapshot()
+		s.Risk, s.TrustAnnotations, s.SafeTools, s.Timeout = h.served.Risk, h.served.TrustAnnotations, h.served.SafeTools, h.served.Session.CallTimeout
+		a.Servers = append(a.Servers, s)
+	}
+	sortServers(a.Servers)
+	return a
+}
+
+// Ready returns nil when every server has left the state starting, else what is
+// still missing.
+func (w *Worker) Ready() error {
+	if err := w.o.Conn.Ready(); err != nil {
+		return err
+	}
+	var starting []string
+	for _, s := range w.Report().Servers {
+		if s.State == schema.StateStarting {
+			starting = append(starting, s.ID)
+		}
+	}
+	if len(starting) > 0 {
+		return fmt.Errorf("still starting: %s", strings.Join(starting, ", "))
+	}
+	return nil
+}
+
+// Stop drains and ends the worker: it takes nothing new, finishes what it has
+// until ctx ends, stops the servers and waits for everything it started.
+func (w *Worker) Stop(ctx context.Context) error {
+	w.mu.Lock()
+	w.draining = true
+	w.mu.Unlock()
+	w.announceOnce()
+	w.listener.StopCalls()
+	err := w.finish(ctx)
+	w.hello.Stop()
+	w.stop()
+	w.wait.Wait()
+	w.closePools(ctx)
+	w.own.Wait()
+	if flushErr := w.o.Conn.Flush(ctx); flushErr != nil && err == nil {
+		err = fmt.Errorf("sending the last answers: %w", flushErr)
+	}
+	w.listener.Close()
+	if closeErr := w.launcher.Close(); closeErr != nil && err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// finish waits for the running calls and for large results to be fetched.
+func (w *Worker) finish(ctx context.Context) error {
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		w.mu.RLock()
+		n := len(w.jobs)
+		w.mu.RUnlock()
+		if n == 0 && w.listener.Transfers() == 0 {
+			return nil
+		}
+		select {
+		case <-w.idle:
+		case <-poll.C: // a reader of a large result tells nobody when it is done
+		case <-ctx.Done():
+			return fmt.Errorf("%d calls were still running at the end of the grace time; their outcome is reported as unknown", n)
+		}
+	}
+}
+
+func (w *Worker) closePools(ctx context.Context) {
+	w.mu.Lock()
+	pools := make([]*session.Pool, 0, len(w.held))
+	for _, h := range w.held {
+		pools = append(pools, h.pool)
+	}
+	w.mu.Unlock()
+	var closing sync.WaitGroup
+	for _, p := range pools {
+		closing.Go(func() {
+			if err := p.Close(ctx); err != nil {
+				w.log.Warn("closing a server", "error", err)
+			}
+		})
+	}
+	closing.Wait()
+}

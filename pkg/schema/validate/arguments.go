@@ -1,0 +1,138 @@
+package validate
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Limits that a front door uses unless its operator set others.
+const (
+	DefaultBytes = 1 << 20
+	DefaultDepth = 64
+)
+
+// maxToken and maxPointer bound how much of the key names an error repeats.
+const (
+	maxToken   = 128
+	maxPointer = 1024
+)
+
+// Arguments checks that raw is one strict JSON object of at most maxBytes bytes
+// and maxDepth nested containers, the object itself being the first. A limit of
+// zero or less stands for the default.
+//
+// The error is a *[schema.Error]: [schema.KindTooLarge] for too many bytes, else
+// [schema.KindInvalidRequest]. It names the byte offset and the JSON pointer,
+// and no value. Good input is read once and costs no allocation; objects of more
+// than 16 keys cost a map.
+func Arguments(raw []byte, maxBytes, maxDepth int) error {
+	s := scanner{raw: raw, maxDepth: limit(maxDepth, DefaultDepth)}
+	if len(raw) > limit(maxBytes, DefaultBytes) {
+		return tooLarge("arguments", len(raw), limit(maxBytes, DefaultBytes))
+	}
+	if s.document() < 0 {
+		return s.err("arguments", "Send one JSON object")
+	}
+	if i := s.space(0); raw[i] != '{' {
+		return schema.Errorf(schema.KindInvalidRequest,
+			"The arguments are %s, at byte %d; send one JSON object.", kindAt(raw[i]), i)
+	}
+	return nil
+}
+
+// Value is [Arguments] for any JSON value, not only an object.
+func Value(raw []byte, maxBytes, maxDepth int) error {
+	s := scanner{raw: raw, maxDepth: limit(maxDepth, DefaultDepth)}
+	if len(raw) > limit(maxBytes, DefaultBytes) {
+		return tooLarge("JSON text", len(raw), limit(maxBytes, DefaultBytes))
+	}
+	if s.document() < 0 {
+		return s.err("JSON text", "Send one JSON value")
+	}
+	return nil
+}
+
+func limit(given, standard int) int {
+	if given <= 0 {
+		return standard
+	}
+	return given
+}
+
+func tooLarge(what string, size, limit int) error {
+	return schema.Errorf(schema.KindTooLarge,
+		"The %s: %d bytes are over the limit of %d; send less, or ask the operator to raise the limit.", what, size, limit)
+}
+
+// err says what was wrong, in a sentence for the caller.
+func (s *scanner) err(what, mend string) error {
+	if s.wrong == tooDeep {
+		return schema.Errorf(schema.KindInvalidRequest,
+			"The %s: %s of %d, at byte %d%s. Send a flatter value.", what, s.wrong, s.maxDepth, s.at, s.place())
+	}
+	return schema.Errorf(schema.KindInvalidRequest,
+		"The %s: %s, at byte %d%s. %s, strict and in UTF-8.", what, s.wrong, s.at, s.place(), mend)
+}
+
+func (s *scanner) place() string {
+	if len(s.path) == 0 {
+		return ""
+	}
+	tokens := slices.Clone(s.path)
+	slices.Reverse(tokens)
+	return " (" + pointer(tokens) + ")"
+}
+
+// pointer renders tokens as a JSON pointer (RFC 6901). Very long names are cut,
+// visibly, so that an error stays small whatever came in.
+func pointer(tokens []string) string {
+	var b strings.Builder
+	for _, token := range tokens {
+		if b.Len() > maxPointer {
+			b.WriteString("/…")
+			break
+		}
+		b.WriteByte('/')
+		b.WriteString(escapeToken(cut(token, maxToken)))
+	}
+	return b.String()
+}
+
+func escapeToken(token string) string {
+	if !strings.ContainsAny(token, "~/") {
+		return token
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
+}
+
+// cut shortens text to at most n bytes and a sign that something is missing.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n] + "…"
+}
+
+// kindAt names the kind of a value by its first byte.
+func kindAt(c byte) string {
+	switch c {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	default:
+		return "a number"
+	}
+}

@@ -1,0 +1,80 @@
+package validate
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// farDigits bounds the digits and the exponent of numbers that are compared
+// exactly. The validator computes with fractions: one number like 1e999999 would
+// keep it busy for a long time, and a larger exponent would break it.
+const farDigits = 400
+
+// tamed returns doc with every number beyond exact comparison replaced by one
+// that is as good for a bound or a type: the same sign, whole where the original
+// is, and further out than any bound. The bytes of the call are not touched.
+func tamed(doc any) any {
+	switch doc := doc.(type) {
+	case json.Number:
+		return tame(doc)
+	case []any:
+		for i, item := range doc {
+			doc[i] = tamed(item)
+		}
+	case map[string]any:
+		for name, item := range doc {
+			doc[name] = tamed(item)
+		}
+	}
+	return doc
+}
+
+func tame(n json.Number) json.Number {
+	text := string(n)
+	mantissa, exponent := text, 0
+	if e := strings.IndexAny(text, "eE"); e >= 0 {
+		mantissa = text[:e]
+		exponent = atoiSaturated(text[e+1:])
+	}
+	if len(text) <= farDigits && exponent <= farDigits && exponent >= -farDigits {
+		return n
+	}
+	sign := ""
+	if strings.HasPrefix(mantissa, "-") {
+		sign, mantissa = "-", mantissa[1:]
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := whole + fraction
+	first := strings.IndexAny(digits, "123456789")
+	if first < 0 {
+		return "0"
+	}
+	// The value is 0.DDD × 10^magnitude, D beginning with the first digit that counts.
+	magnitude := len(whole) - first + exponent
+	switch {
+	case magnitude > farDigits:
+		return json.Number(sign + "1e" + strconv.Itoa(2*farDigits))
+	case magnitude < -farDigits:
+		return json.Number(sign + "1e-" + strconv.Itoa(2*farDigits))
+	}
+	digits = strings.TrimRight(digits[first:], "0")
+	if len(digits) > 2*farDigits {
+		digits = digits[:2*farDigits]
+	}
+	return json.Number(sign + "0." + digits + "e" + strconv.Itoa(magnitude))
+}
+
+// atoiSaturated reads the digits of an exponent; one that does not fit is as far
+// away as one can be.
+func atoiSaturated(text string) int {
+	n, err := strconv.Atoi(text)
+	switch {
+	case err == nil && n > -1e9 && n < 1e9:
+		return n
+	case strings.HasPrefix(text, "-"):
+		return -1e9
+	default:
+		return 1e9
+	}
+}

@@ -1,0 +1,127 @@
+package validate
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// relax takes out of a decoded schema what cannot be enforced, so that the rest
+// refuses nothing that the whole schema would accept. Dropping a pattern makes
+// its own subschema accept more; under not, oneOf, if and contains accepting
+// more can mean refusing more, so such keywords go too when a dropped pattern is
+// inside them or could be, through a reference.
+type relax struct {
+	dropped []string // pointers of what was taken out
+}
+
+// relaxed changes doc and returns the pointers of the keywords it took out.
+func relaxed(doc any) []string {
+	var r relax
+	r.walk(doc, nil, r.dropPatterns)
+	if len(r.dropped) == 0 {
+		return nil
+	}
+	patterns := slices.Clone(r.dropped)
+	r.walk(doc, nil, func(obj map[string]any, path []string) {
+		r.dropSwitches(obj, path, patterns)
+	})
+	slices.Sort(r.dropped)
+	return r.dropped
+}
+
+// dropPatterns takes out what does not compile. Whether a property falls under
+// an unknown pattern is unknown, so what is said about all other properties goes
+// as well.
+func (r *relax) dropPatterns(obj map[string]any, path []string) {
+	if source, ok := obj["pattern"].(string); ok && !compiles(source) {
+		r.drop(obj, path, "pattern")
+	}
+	named, ok := obj["patternProperties"].(map[string]any)
+	if !ok {
+		return
+	}
+	for source := range named {
+		if !compiles(source) {
+			r.drop(named, append(path, "patternProperties"), source)
+			r.drop(obj, path, "additionalProperties")
+		}
+	}
+}
+
+// dropSwitches takes out the keywords of obj that may refuse more when a part of
+// them accepts more.
+func (r *relax) dropSwitches(obj map[string]any, path, patterns []string) {
+	r.drop(obj, path, "unevaluatedProperties")
+	r.drop(obj, path, "unevaluatedItems")
+	for _, group := range [][]string{{"not"}, {"oneOf"}, {"if", "then", "else"}, {"contains", "minContains", "maxContains"}} {
+		sub, there := obj[group[0]]
+		if !there {
+			continue
+		}
+		inside := pointer(append(path, group[0])) + "/"
+		hit := slices.ContainsFunc(patterns, func(p string) bool { return len(p) > len(inside) && p[:len(inside)] == inside })
+		if hit || refers(sub) {
+			for _, keyword := range group {
+				r.drop(obj, path, keyword)
+			}
+		}
+	}
+}
+
+func (r *relax) drop(obj map[string]any, path []string, keyword string) {
+	if _, there := obj[keyword]; there {
+		delete(obj, keyword)
+		r.dropped = append(r.dropped, pointer(append(path, keyword)))
+	}
+}
+
+func compiles(source string) bool {
+	_, err := compilePattern(source)
+	return err == nil
+}
+
+// refers says that a schema holds a reference anywhere.
+func refers(doc any) bool {
+	switch doc := doc.(type) {
+	case map[string]any:
+		for name, sub := range doc {
+			if name == "$ref" || name == "$dynamicRef" || name == "$recursiveRef" || refers(sub) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(doc, refers)
+	}
+	return false
+}
+
+// walk visits every schema object in doc, parents first, in a fixed order. Data
+// inside a schema (enum, const, default, examples) is not a schema.
+func (r *relax) walk(doc any, path []string, visit func(obj map[string]any, path []string)) {
+	obj, ok := doc.(map[string]any)
+	if !ok {
+		return
+	}
+	visit(obj, path)
+	for _, keyword := range slices.Sorted(maps.Keys(obj)) {
+		here := append(slices.Clone(path), keyword)
+		switch keyword {
+		case "enum", "const", "default", "examples", "required", "type":
+		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies":
+			named, _ := obj[keyword].(map[string]any)
+			for _, name := range slices.Sorted(maps.Keys(named)) {
+				r.walk(named[name], append(slices.Clone(here), name), visit)
+			}
+		default:
+			// A keyword of the draft, or a place that only a reference reaches.
+			if list, ok := obj[keyword].([]any); ok {
+				for i, item := range list {
+					r.walk(item, append(slices.Clone(here), strconv.Itoa(i)), visit)
+				}
+				continue
+			}
+			r.walk(obj[keyword], here, visit)
+		}
+	}
+}
