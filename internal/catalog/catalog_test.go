@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,7 +28,47 @@ type herald struct {
 	ready     chan struct{}
 	defs      map[string]*schema.Definitions
 	described atomic.Int64
+	mu        sync.Mutex
 	me        schema.Worker
+}
+
+// heartbeat announces as a real worker does, when a router says hello and each
+// second, until the test ends.
+func (h *herald) heartbeat() {
+	hello := make(chan struct{}, 1)
+	w, err := h.conn.WatchHello(func() { hello <- struct{}{} })
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	end, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(AnnounceEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-end:
+				return
+			case <-hello:
+			case <-tick.C:
+			}
+			h.announce()
+		}
+	}()
+	h.t.Cleanup(func() {
+		w.Stop()
+		close(end)
+		<-done
+	})
+	h.announce()
+}
+
+// change changes what is announced, and announces it.
+func (h *herald) change(f func(*schema.Worker)) {
+	h.mu.Lock()
+	f(&h.me)
+	h.mu.Unlock()
+	h.announce()
 }
 
 func newHerald(t *testing.T, srv *bustest.Server, id string, defs map[string]*schema.Definitions) *herald {
@@ -46,9 +87,10 @@ func newHerald(t *testing.T, srv *bustest.Server, id string, defs map[string]*sc
 }
 
 func (h *herald) announce() {
-	h.t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if err := h.conn.Announce(&h.me); err != nil {
-		h.t.Fatal(err)
+		h.t.Error(err)
 	}
 }
 
@@ -59,7 +101,9 @@ func (h *herald) Call(f *bus.CallFrame, to bus.ReplyTo) {
 		return
 	}
 	h.described.Add(1)
+	h.mu.Lock()
 	d := h.defs[f.Server]
+	h.mu.Unlock()
 	answer := Description{Digest: digest.OfDefinitions(d), Definitions: d}
 	h.l.Result(to, f.Seq, &schema.Result{Body: answer.Encode()})
 }
@@ -122,7 +166,7 @@ func TestToolsAreShownAsTheServerSentThem(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
 	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(oddTool, `{"name":"b"}`, `{"name":"b","second":true}`, `{}`)})
-	h.announce()
+	h.heartbeat()
 	await(t, c, "the tools", has(c, "s", "a/b c"))
 	all, err := c.Tools("s")
 	if err != nil || len(all) != 2 {
@@ -140,8 +184,8 @@ func TestTheOperatorsWordMakesAToolSafe(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
 	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(`{"name":"get_x","annotations":{"idempotentHint":true}}`, `{"name":"put_x"}`, `{"name":"list"}`)})
-	h.me.Servers[0].TrustAnnotations, h.me.Servers[0].SafeTools = true, []string{"li*"}
-	h.announce()
+	h.change(func(w *schema.Worker) { w.Servers[0].TrustAnnotations, w.Servers[0].SafeTools = true, []string{"li*"} })
+	h.heartbeat()
 	await(t, c, "the tools", has(c, "s", "list"))
 	for tool, want := range map[string]bool{"get_x": true, "put_x": false, "list": true} {
 		if got, err := c.Tool("s", tool); err != nil || got.Safe != want {
@@ -154,11 +198,12 @@ func TestAFailedServerKeepsItsToolsAndIsShownAsFailed(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
 	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(`{"name":"a"}`)})
-	h.announce()
+	h.heartbeat()
 	await(t, c, "the tools", has(c, "s", "a"))
-	h.me.Servers[0].State, h.me.Servers[0].Error = schema.StateError, "it exited with code 3"
-	h.me.Servers = append(h.me.Servers, schema.Server{ID: "never", State: schema.StateError, Error: "no such file"})
-	h.announce()
+	h.change(func(w *schema.Worker) {
+		w.Servers[0].State, w.Servers[0].Error = schema.StateError, "it exited with code 3"
+		w.Servers = append(w.Servers, schema.Server{ID: "never", State: schema.StateError, Error: "no such file"})
+	})
 	await(t, c, "the failure", func() bool { s, _ := c.Server("s"); return s.State == schema.StateError })
 	if all, err := c.Tools("s"); err != nil || len(all) != 1 {
 		t.Errorf("%d tools, %v", len(all), err)
@@ -180,9 +225,9 @@ func TestWorkersWithTheSameServerShareOneReading(t *testing.T) {
 	c := open(t, srv)
 	defs := map[string]*schema.Definitions{"s": tools(`{"name":"a"}`)}
 	one, two := newHerald(t, srv, "w1", defs), newHerald(t, srv, "w2", defs)
-	one.announce()
+	one.heartbeat()
 	await(t, c, "the tools", has(c, "s", "a"))
-	two.announce()
+	two.heartbeat()
 	await(t, c, "both workers", func() bool { s, _ := c.Server("s"); return len(s.Workers) == 2 })
 	if n := one.described.Load() + two.described.Load(); n != 1 {
 		t.Errorf("the definitions were read %d times", n)
@@ -193,15 +238,17 @@ func TestAnUpgradedServerShowsItsNewTools(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
 	old := newHerald(t, srv, "old", map[string]*schema.Definitions{"s": tools(`{"name":"a"}`)})
-	old.announce()
+	old.heartbeat()
 	await(t, c, "the tools", has(c, "s", "a"))
 	newer := newHerald(t, srv, "newer", map[string]*schema.Definitions{"s": tools(`{"name":"b"}`)})
-	newer.announce()
+	newer.heartbeat()
 	await(t, c, "the new tools", has(c, "s", "b"))
 	// And when one worker's server changes under it.
-	newer.defs["s"] = tools(`{"name":"c"}`)
-	newer.me.Servers[0].Digest = digest.OfDefinitions(newer.defs["s"])
-	newer.announce()
+	changed := tools(`{"name":"c"}`)
+	newer.mu.Lock()
+	newer.defs = map[string]*schema.Definitions{"s": changed}
+	newer.mu.Unlock()
+	newer.change(func(w *schema.Worker) { w.Servers[0].Digest = digest.OfDefinitions(changed) })
 	await(t, c, "the changed tools", has(c, "s", "c"))
 }
 
@@ -225,7 +272,7 @@ func TestASwitchIsSeenByEveryFrontDoorAndOutlivesThem(t *testing.T) {
 	srv := bustest.Start(t)
 	one, two := open(t, srv), open(t, srv)
 	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(`{"name":"a"}`)})
-	h.announce()
+	h.heartbeat()
 	await(t, one, "the tools", has(one, "s", "a"))
 	await(t, two, "the tools", has(two, "s", "a"))
 	ctx := context.Background()
@@ -243,7 +290,6 @@ func TestASwitchIsSeenByEveryFrontDoorAndOutlivesThem(t *testing.T) {
 	}
 	await(t, two, "the switch", off(two))
 	three := open(t, srv)
-	h.announce()
 	await(t, three, "the switch after a restart", off(three))
 	if _, err := three.Switch(ctx, "s", "a", true, "", "ops"); err != nil {
 		t.Fatal(err)
@@ -258,15 +304,14 @@ func TestRoutersShareTheSlotsOfAWorker(t *testing.T) {
 	srv := bustest.Start(t)
 	one, two := open(t, srv), open(t, srv)
 	h := newHerald(t, srv, "w", map[string]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	h.heartbeat()
 	for _, c := range []*Catalog{one, two} {
-		h.announce()
 		await(t, c, "the tools", has(c, "s", "a"))
 	}
 	deadline := time.After(10 * time.Second)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for one.Routers() != 2 || two.Routers() != 2 || one.router.Load()["s"].Slots != 2 || two.router.Load()["s"].Slots != 2 {
-		h.announce()
 		select {
 		case <-tick.C:
 		case <-deadline:

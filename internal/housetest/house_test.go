@@ -1,0 +1,153 @@
+package housetest
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// root of the module, as seen from this package.
+const moduleRoot = "../.."
+
+// TestTheHouseIsInOrder is the rules of the house, applied.
+func TestTheHouseIsInOrder(t *testing.T) {
+	tree := os.DirFS(moduleRoot)
+	units, err := load(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(units) < 10 {
+		t.Fatalf("found %d packages only: is this the root of the module?", len(units))
+	}
+	for _, v := range check(moduleName(t, tree), units) {
+		t.Error(v)
+	}
+}
+
+func moduleName(t *testing.T, tree fs.FS) string {
+	t.Helper()
+	raw, err := fs.ReadFile(tree, "go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		if name, ok := strings.CutPrefix(line, "module "); ok {
+			return strings.TrimSpace(name)
+		}
+	}
+	t.Fatal("go.mod names no module")
+	return ""
+}
+
+// TestEveryBreakIsFound runs the trees of testdata. Each file holds "want: TEXT"
+// lines, one for each violation and in any order, and then the tree.
+func TestEveryBreakIsFound(t *testing.T) {
+	fixtures, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(fixtures) < 10 {
+		t.Fatalf("%d fixtures, %v", len(fixtures), err)
+	}
+	for _, name := range fixtures {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
+			raw, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wants, tree := fixture(string(raw))
+			units, err := load(tree)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := check("example.com/m", units)
+			for _, v := range found {
+				if v.reason == "" {
+					t.Errorf("no reason: %v", v)
+				}
+				i := slices.IndexFunc(wants, func(want string) bool { return strings.Contains(v.String(), want) })
+				if i < 0 {
+					t.Errorf("not wanted: %v", v)
+					continue
+				}
+				wants = slices.Delete(wants, i, i+1)
+			}
+			for _, want := range wants {
+				t.Errorf("not found: %s", want)
+			}
+		})
+	}
+}
+
+// fixture splits a fixture into what it wants and its files.
+func fixture(text string) (wants []string, tree fstest.MapFS) {
+	tree = fstest.MapFS{}
+	var current *fstest.MapFile
+	for line := range strings.Lines(text) {
+		trimmed := strings.TrimSpace(line)
+		if name, ok := strings.CutPrefix(trimmed, "-- "); ok {
+			current = new(fstest.MapFile)
+			tree[strings.TrimSuffix(name, " --")] = current
+			continue
+		}
+		if want, ok := strings.CutPrefix(trimmed, "want: "); ok && current == nil {
+			wants = append(wants, want)
+		}
+		if current != nil {
+			current.Data = append(current.Data, line...)
+		}
+	}
+	return wants, tree
+}
+
+func TestAFileOverTheLimitIsFoundAndOneAtItIsNot(t *testing.T) {
+	of := func(lines int) fstest.MapFS {
+		text := "// Package bus is long.\npackage bus\n"
+		text += strings.Repeat("//\n", lines-strings.Count(text, "\n"))
+		return fstest.MapFS{"pkg/bus/bus.go": {Data: []byte(text)}}
+	}
+	for lines, want := range map[int]int{maxLines: 0, maxLines + 1: 1} {
+		units, err := load(of(lines))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := check("example.com/m", units); len(found) != want {
+			t.Errorf("%d lines: %v", lines, found)
+		}
+	}
+}
+
+func TestAFileThatDoesNotParseIsAnError(t *testing.T) {
+	if _, err := load(fstest.MapFS{"pkg/bus/bus.go": {Data: []byte("package")}}); err == nil || !strings.Contains(err.Error(), "pkg/bus/bus.go") {
+		t.Error(err)
+	}
+}
+
+func TestEveryRowOfTheTablesHasItsReason(t *testing.T) {
+	seen := map[string]bool{}
+	for _, l := range layers {
+		if seen[l.root] {
+			t.Errorf("%s stands twice", l.root)
+		}
+		seen[l.root] = true
+	}
+	for _, row := range libraries {
+		if row.reason == "" {
+			t.Errorf("%s has no reason", row.root)
+		}
+		for _, owner := range row.owners {
+			if _, ok := placed(owner); !ok {
+				t.Errorf("%s is for %s, which has no place", row.root, owner)
+			}
+		}
+	}
+	if fmt.Sprint(command) != "the commands" {
+		t.Error("the names of the ranks are out of step")
+	}
+}

@@ -1,0 +1,121 @@
+package housetest
+
+// rank is how high a package stands; arrows go down only.
+type rank int
+
+const (
+	nouns rank = iota // pkg/schema
+	onNouns
+	ground // risk, bus
+	support
+	domain
+	role
+	command
+)
+
+func (r rank) String() string {
+	return [...]string{"the nouns", "the packages on the nouns", "the ground (risk, bus)", "support", "the domain", "the roles", "the commands"}[r]
+}
+
+// layer places a package and all below it; the longest root that fits counts.
+type layer struct {
+	root string
+	rank rank
+}
+
+// layers is section 2 of the architecture as section 3 orders it.
+var layers = []layer{
+	{"pkg/schema", nouns},
+	{"pkg/schema/validate", onNouns},
+	{"pkg/schema/format", onNouns},
+	{"pkg/schema/digest", onNouns},
+
+	{"pkg/risk", ground},
+	{"pkg/bus", ground},
+
+	{"internal/config", support},
+	{"internal/telemetry", support},
+	{"internal/lifecycle", support},
+	{"internal/authn", support},
+	{"internal/audit", support},
+	{"internal/confirm", support},
+	{"internal/ledger", support},
+	{"internal/launch", support},
+	{"internal/embedded", support},
+	{"internal/demo", support}, // a server like any other: it knows nothing of us
+
+	{"internal/catalog", domain},
+	{"internal/session", domain},
+	{"internal/approval", domain},
+	{"internal/admission", domain},
+	{"internal/dispatch", domain},
+	{"internal/batch", domain},
+
+	{"internal/frontdoor", role},
+	{"internal/worker", role},
+	{"internal/approver", role},
+	{"internal/bench", role}, // what `callyard bench` runs, beside the roles and never part of one
+
+	{"cmd", command},
+	{"e2e", command},
+	{"deploy", command},
+	{"docs", command},
+	{"scripts", command},
+
+	{"internal/housetest", command}, // reads everything, imports nothing
+	{"internal/mcptest", support},
+}
+
+// mixed are the ranks whose packages may import each other; a cycle does not
+// compile. Of the others each package stands for itself.
+var mixed = map[rank]bool{onNouns: true, support: true, domain: true, command: true}
+
+// library says which packages may import an outside library. Subpackages of an
+// owner own too.
+type library struct {
+	root   string // import path; everything below is meant too
+	owners []string
+	reason string
+	// names, when set, narrows the row to files that use one of these names.
+	names []string
+}
+
+// libraries is rule 3. Of rows that fit one import, the longest root counts. A
+// library without a row may have one importing package.
+var libraries = []library{
+	{root: "github.com/nats-io/nats.go", owners: []string{"pkg/bus", "internal/embedded"},
+		reason: "subjects, headers and delivery promises are decided in one place"},
+	{root: "github.com/nats-io", owners: []string{"internal/embedded", "pkg/bus"},
+		reason: "the server is embedded in one place and faced by one package"},
+	{root: "github.com/danielgtaylor/huma", owners: []string{"internal/frontdoor/rest"},
+		reason: "the REST framework stays replaceable while one package knows it"},
+	{root: "github.com/modelcontextprotocol/go-sdk", owners: []string{"internal/frontdoor/mcpface", "internal/session", "internal/launch", "internal/mcptest", "internal/demo", "internal/bench"},
+		reason: "the SDK has traps that few files should have to know"},
+	{root: "github.com/modelcontextprotocol/go-sdk/mcp", owners: []string{"internal/frontdoor/mcpface", "internal/mcptest", "internal/demo"},
+		names:  []string{"NewServer", "AddTool", "NewStreamableHTTPHandler", "NewSSEHandler"},
+		reason: "the server half of the SDK is the MCP face's"},
+	{root: "github.com/modelcontextprotocol/go-sdk/mcp", owners: []string{"internal/session", "internal/launch", "internal/bench"},
+		names:  []string{"NewClient"},
+		reason: "the client half of the SDK is the sessions'"},
+	{root: "github.com/redis/go-redis", owners: []string{"internal/confirm"},
+		reason: "what Redis may forget is decided where tokens are spent"},
+	{root: "github.com/moby", owners: []string{"internal/launch"},
+		reason: "one package hardens containers"},
+	{root: "github.com/docker", owners: []string{"internal/launch"},
+		reason: "one package hardens containers"},
+	{root: "github.com/slack-go/slack", owners: []string{"internal/approver/slack"},
+		reason: "Slack is one way to ask people, and the web page the other"},
+	{root: "go.opentelemetry.io/otel/sdk", owners: []string{"internal/telemetry"},
+		reason: "telemetry is set up once"},
+	{root: "go.opentelemetry.io/otel/exporters", owners: []string{"internal/telemetry"},
+		reason: "telemetry is set up once"},
+	{root: "github.com/prometheus", owners: []string{"internal/telemetry"},
+		reason: "metric names and the number of their series are decided in one place"},
+	{root: "github.com/lmittmann/tint", owners: []string{"internal/telemetry"},
+		reason: "log formats are decided in one place"},
+	{root: "github.com/santhosh-tekuri/jsonschema", owners: []string{"pkg/schema/validate"},
+		reason: "its sentences repeat values and its arithmetic needs a guard; validate has both in hand"},
+	{root: "github.com/spf13", owners: []string{"cmd"}, reason: "flags are the commands' business"},
+	{root: "charm.land", owners: []string{"cmd"}, reason: "the terminal is the commands' business"},
+	{root: "golang.org/x", reason: "it belongs to the language"},
+}
