@@ -202,6 +202,15 @@ func TestFilesWithoutSettingsKeepTheDefaults(t *testing.T) {
 	}
 }
 
+func TestLinesEndAsEditorsEndThem(t *testing.T) {
+	got := defaults()
+	path := write(t, "c.yaml", "nats: a\r\nfront_door:\r\n  listen: b\r\n  timeout: 5\r\n")
+	err := Load(Source{Path: path}, got)
+	if got.Nats != "a" || got.FrontDoor.Listen != "b" || err == nil || !strings.HasPrefix(err.Error(), path+":4:12: ") {
+		t.Errorf("got %q, %q, %v", got.Nats, got.FrontDoor.Listen, err)
+	}
+}
+
 func TestAnUnreadableFileIsAFault(t *testing.T) {
 	dir := t.TempDir()
 	big := filepath.Join(dir, "big.yaml")

@@ -1,13 +1,9 @@
 package config
 
 import (
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
-	"time"
-	"unicode"
-	"unicode/utf8"
 )
 
 // maxServersFile is large: some programs keep their history in the same file.
@@ -66,60 +62,6 @@ type draft struct {
 	shape    entryShape
 	set      map[string]place // the keys that were given
 	disabled bool
-}
-
-// entryShape is what may stand in one entry.
-type entryShape struct {
-	Command        string                 `yaml:"command"`
-	Args           []looseString          `yaml:"args"`
-	Env            map[string]looseString `yaml:"env"`
-	Cwd            string                 `yaml:"cwd"`
-	URL            string                 `yaml:"url"`
-	Type           string                 `yaml:"type"`
-	Transport      string                 `yaml:"transport"`
-	Headers        map[string]looseString `yaml:"headers"`
-	Auth           authShape              `yaml:"auth"`
-	BearerTokenEnv string                 `yaml:"bearerTokenEnv"`
-	RiskLevel      int                    `yaml:"riskLevel"`
-	Docker         *Docker                `yaml:"docker"`
-	Disabled       bool                   `yaml:"disabled"`
-	Enabled        bool                   `yaml:"enabled"`
-
-	Sessions         int               `yaml:"sessions"`
-	InFlight         int               `yaml:"inFlight"`
-	Timeout          time.Duration     `yaml:"timeout"`
-	IdleStop         time.Duration     `yaml:"idleStop"`
-	OnDemand         bool              `yaml:"onDemand"`
-	Labels           map[string]string `yaml:"labels"`
-	TrustAnnotations bool              `yaml:"trustAnnotations"`
-	SafeTools        []string          `yaml:"safeTools"`
-}
-
-type authShape struct {
-	Bearer looseString `yaml:"bearer"`
-}
-
-// looseString takes numbers and bools as they were written: other programs
-// accept them in environments and arguments.
-type looseString string
-
-func (s *looseString) UnmarshalText(text []byte) error {
-	*s = looseString(text)
-	return nil
-}
-
-// foreignKeys are of other programs and change neither what runs nor its risk.
-// A key that does, such as a list of tools to leave out, is not among them.
-var foreignKeys = [...]string{
-	"$comment", "alwaysAllow", "autoApprove", "comment", "description", "dev", "displayName", "gallery", "icon", "icons",
-	"name", "note", "notes", "tags", "title", "trust", "version",
-}
-
-// meantKeys are keys of other programs that mean one of ours.
-var meantKeys = map[string]string{
-	"serverUrl": "write \"url\" instead.", "httpUrl": "write \"url\" instead.", "http_headers": "write \"headers\" instead.",
-	"bearer_token_env_var": "write \"bearerTokenEnv\" instead.", "envFile": "write its variables into \"env\".",
-	"working_directory": "write \"cwd\" instead.", "workingDir": "write \"cwd\" instead.",
 }
 
 func newServerReader(path string, env []string) *serverReader {
@@ -269,55 +211,4 @@ func (r *serverReader) withoutNulls(d *draft, env *node) *node {
 
 func (r *serverReader) note(at place, format string, args ...any) {
 	r.notes = append(r.notes, Fault{Where: at.String(), Message: Faultf("", format, args...).Message}.String()+".")
-}
-
-// idFault says what is wrong with a server name; "" is nothing. Names travel in
-// URL paths, so they hold no "/".
-func idFault(id string) string {
-	const most = 64
-	switch {
-	case id == "":
-		return "is empty; give the server a name."
-	case utf8.RuneCountInString(id) > most:
-		return "is longer than 64 characters; shorten it."
-	case id == "." || id == "..":
-		return "cannot stand in a URL; choose another."
-	case strings.TrimSpace(id) != id:
-		return "begins or ends with a space; remove it."
-	case strings.ContainsFunc(id, func(c rune) bool { return c == '/' || c == utf8.RuneError || !unicode.IsPrint(c) }):
-		return "holds a \"/\" or a character that cannot be printed; use letters, digits, \"_\" and \"-\"."
-	}
-	return ""
-}
-
-// clientForms answers the forms of ${…} that editors have beside variables.
-func clientForms(path string, vars variables) func(string) (string, bool, error) {
-	return func(form string) (string, bool, error) {
-		if name, ok := strings.CutPrefix(form, "env:"); ok {
-			value, err := (&expander{vars: vars}).value(name)
-			return value, true, err
-		}
-		if id, ok := strings.CutPrefix(form, "input:"); ok {
-			return "", true, inputFault(id)
-		}
-		folder := filepath.Dir(path)
-		if base := filepath.Base(folder); base == ".vscode" || base == ".cursor" {
-			folder = filepath.Dir(folder)
-		}
-		switch form {
-		case "workspaceFolder":
-			return folder, true, nil
-		case "workspaceFolderBasename":
-			if full, err := filepath.Abs(folder); err == nil {
-				folder = full
-			}
-			return filepath.Base(folder), true, nil
-		case "userHome":
-			value, err := (&expander{vars: vars}).value("HOME")
-			return value, true, err
-		case "/", "pathSeparator":
-			return string(filepath.Separator), true, nil
-		}
-		return "", false, nil
-	}
 }

@@ -135,6 +135,23 @@ func TestFaultsOfServerVariablesNameThem(t *testing.T) {
 	golden(t, filepath.Join("testdata", "server_variables.golden"), err.Error()+"\n")
 }
 
+func TestAnEntryFromElsewhereCannotReadTheEnvironment(t *testing.T) {
+	t.Setenv("GH_TOKEN", "hunter2")
+	for _, entry := range []string{
+		`{"command": "x", "args": ["${GH_TOKEN}"]}`, `{"command": "x", "env": {"A": "${env:GH_TOKEN}"}}`, `{"command": "x", "cwd": "${userHome}"}`,
+		`{"url": "https://h.example", "bearerTokenEnv": "GH_TOKEN"}`, `{"command": "x", "riskLevl": 3}`, `{"command": "x"}, "b": {"command": "y"}`,
+		`{"command": "x", "disabled": true}`, `{"command": "x"} //`, ``, `[]`,
+	} {
+		if e, err := ParseServer("a", []byte(entry)); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: got %v, %v", entry, e, err)
+		}
+	}
+	e, err := ParseServer("a b", []byte(`{"command": "x", "riskLevel": 2}`))
+	if err != nil || e.ID != "a b" || e.Command != "x" || e.Risk != 2 {
+		t.Errorf("got %v, %v", e, err)
+	}
+}
+
 func TestServersCanComeFromVariablesAlone(t *testing.T) {
 	servers, err := LoadServers("", []string{"MCP_SERVER_FILESYSTEM_COMMAND=npx", "MCP_SERVER_FILESYSTEM_ARGS=-y,pkg,/tmp"})
 	if err != nil || len(servers.Entries) != 1 || servers.Entries[0].ID != "filesystem" || len(servers.Entries[0].Args) != 3 {
@@ -142,6 +159,17 @@ func TestServersCanComeFromVariablesAlone(t *testing.T) {
 	}
 	if servers, err := LoadServers("", nil); err != nil || len(servers.Entries) != 0 {
 		t.Errorf("nothing: got %v, %v", servers, err)
+	}
+}
+
+func TestTheFolderOfAnEditorIsTheOneThatHoldsItsOwn(t *testing.T) {
+	for path, want := range map[string]string{
+		"/w/.vscode/mcp.json": "/w", "/w/.cursor/mcp.json": "/w", "/w/mcp.json": "/w", ".vscode/mcp.json": ".", "mcp.json": ".",
+	} {
+		got, ok, err := clientForms(path, nil)("workspaceFolder")
+		if got != want || !ok || err != nil {
+			t.Errorf("%s: got %q, %v, %v", path, got, ok, err)
+		}
 	}
 }
 

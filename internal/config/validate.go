@@ -27,8 +27,8 @@ func (d *decoder) walk(path string, v reflect.Value, read, depth int) {
 		return
 	}
 	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		if !v.IsNil() && v.Kind() == reflect.Pointer {
+	case reflect.Pointer:
+		if !v.IsNil() {
 			d.walk(path, v.Elem(), read, depth+1)
 		}
 	case reflect.Struct:

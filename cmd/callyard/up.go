@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callyard/callyard/cmd/internal/setup"
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/embedded"
+	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/lifecycle"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/worker"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+func upCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Run front door, worker and NATS in this process",
+		Long: "up runs the whole fabric in one process: front door and worker over an embedded NATS server with JetStream.\n" +
+			"Without --servers (and without MCP_CONFIG_PATH) it serves the built-in demo tools.",
+		Example: "  callyard up\n  callyard up --servers mcp.json --listen 127.0.0.1:9000",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return up(cmd) },
+	}
+	setup.AddFlags(cmd.Flags(), "servers", "listen", "data", "log-level", "log-format")
+	return cmd
+}
+
+func up(cmd *cobra.Command) error {
+	cfg, err := setup.Load(cmd.Flags())
+	if err != nil {
+		return err
+	}
+	stderr, stdout := cmd.ErrOrStderr(), cmd.OutOrStdout()
+	log, err := cfg.Logger(stderr)
+	if err != nil {
+		return err
+	}
+	served, err := cfg.Servers(log, demoEntry())
+	if err != nil {
+		return err
+	}
+	u := &fabric{cfg: cfg, log: log, out: stdout, served: served}
+	metrics := telemetry.NewMetrics()
+	err = lifecycle.Run(cmd.Context(), log,
+		lifecycle.Part{Name: "embedded NATS", Start: u.startNATS, Stop: func(context.Context) error { return u.nats.Close() }},
+		cfg.WorkerPart(u.connect, served, metrics, log, func(w *worker.Worker) { u.worker = w }),
+		cfg.FrontDoorPart(u.connect, metrics, log, func(d *frontdoor.FrontDoor) { u.door = d }),
+		lifecycle.Part{Name: "greeting", Start: u.greet, Stop: u.bye},
+	)
+	if err != nil {
+		setup.Fail(stderr, "callyard", err)
+		return statusError(lifecycle.ExitCode(err))
+	}
+	return nil
+}
+
+// demoEntry is the built-in server, started from this very binary.
+func demoEntry() []config.ServerEntry {
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	return []config.ServerEntry{{ID: "demo", Type: config.TypeStdio, Command: self, Args: []string{"demo-server"}, TrustAnnotations: true}}
+}
+
+// fabric is everything that `up` runs.
+type fabric struct {
+	cfg    *setup.Config
+	log    *slog.Logger
+	out    io.Writer
+	served []worker.Served
+	nats   *embedded.Server
+	worker *worker.Worker
+	door   *frontdoor.FrontDoor
+	hush   context.CancelFunc
+	said   chan struct{}
+}
+
+func (u *fabric) startNATS(context.Context) (err error) {
+	u.nats, err = embedded.Start(embedded.Options{Dir: u.cfg.Data, Listen: u.cfg.NATS.Listen, Log: u.log})
+	return err
+}
+
+func (u *fabric) connect(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
+	return bus.Connect(ctx, bus.Options{InProcess: u.nats, Name: name, KeepWhileDown: keep, Log: u.log})
+}
+
+// greet says where things are; the servers' states follow when they are known.
+func (u *fabric) greet(ctx context.Context) error {
+	base := "http://" + u.door.Addr()
+	fmt.Fprintf(u.out, "Callyard %s is up.\n\n  REST API   %s\n  reference  %s/docs\n  data       %s\n", setup.Version(), base, base, u.cfg.Data)
+	if url := u.nats.URL(); url != "" {
+		fmt.Fprintf(u.out, "  NATS       %s\n", url)
+	}
+	fmt.Fprintln(u.out)
+	ctx, u.hush = context.WithCancel(ctx)
+	u.said = make(chan struct{})
+	go func() {
+		defer close(u.said)
+		u.sayServers(ctx, base)
+	}()
+	return nil
+}
+
+func (u *fabric) bye(context.Context) error {
+	u.hush()
+	<-u.said
+	return nil
+}
+
+// sayServers prints each server once it is known how it came up, then a call to try.
+func (u *fabric) sayServers(ctx context.Context, base string) {
+	changes, cancel := u.door.Catalog().Changes()
+	defer cancel()
+	said := make(map[string]bool)
+	for len(said) < len(u.served) {
+		for _, s := range u.door.Catalog().Servers() {
+			if said[s.ID] || s.State == schema.StateStarting {
+				continue
+			}
+			tools, err := u.door.Catalog().Tools(s.ID)
+			if s.State == schema.StateInitialized && err != nil {
+				continue // its tools are being read
+			}
+			said[s.ID] = true
+			if s.State == schema.StateInitialized {
+				fmt.Fprintf(u.out, "  server %-20s ready, %d tools\n", s.ID, len(tools))
+			} else {
+				fmt.Fprintf(u.out, "  server %-20s FAILED: %s\n", s.ID, firstLine(s.Error))
+			}
+		}
+		if len(said) == len(u.served) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changes:
+		case <-time.After(time.Second):
+		}
+	}
+	fmt.Fprint(u.out, "\n"+u.tryLine(base)+"\nCtrl-C stops it.\n")
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// tryLine is one curl line that works with what is served.
+func (u *fabric) tryLine(base string) string {
+	for _, s := range u.door.Catalog().Servers() {
+		if tool, err := u.door.Catalog().Tool(s.ID, "echo"); err == nil && s.Connected {
+			return fmt.Sprintf("Try:  curl -s --json '{\"message\":\"hello\"}' %s/servers/%s/tools/%s\n", base, s.ID, tool.Name)
+		}
+	}
+	for _, s := range u.door.Catalog().Servers() {
+		if s.Connected {
+			return fmt.Sprintf("Try:  curl -s %s/servers/%s/tools\n", base, s.ID)
+		}
+	}
+	return fmt.Sprintf("Try:  curl -s %s/servers\n", base)
+}

@@ -1,0 +1,43 @@
+// Command frontdoor runs the front door of a fleet: the REST API before NATS.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/callyard/callyard/cmd/internal/setup"
+	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/lifecycle"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	fs := pflag.NewFlagSet("frontdoor", pflag.ExitOnError)
+	setup.AddFlags(fs, "listen", "nats", "log-level", "log-format")
+	_ = fs.Parse(os.Args[1:]) // ExitOnError
+	cfg, err := setup.Load(fs)
+	if err != nil {
+		setup.Fail(os.Stderr, "frontdoor", err)
+		return 2
+	}
+	log, err := cfg.Logger(os.Stderr)
+	if err != nil {
+		setup.Fail(os.Stderr, "frontdoor", err)
+		return 2
+	}
+	connect := func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
+		return cfg.Connect(ctx, name, keep, log)
+	}
+	err = lifecycle.Run(context.Background(), log, cfg.FrontDoorPart(connect, telemetry.NewMetrics(), log, func(d *frontdoor.FrontDoor) {
+		log.Info("front door is open", "url", "http://"+d.Addr())
+	}))
+	if err != nil {
+		setup.Fail(os.Stderr, "frontdoor", err)
+	}
+	return lifecycle.ExitCode(err)
+}

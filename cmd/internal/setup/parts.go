@@ -1,0 +1,79 @@
+package setup
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/lifecycle"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/worker"
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// Connector opens a connection to NATS under a name.
+type Connector func(ctx context.Context, name string, keep bool) (*bus.Conn, error)
+
+// FrontDoorPart returns the front door as a part. started is called with its address.
+func (c *Config) FrontDoorPart(connect Connector, m *telemetry.Metrics, log *slog.Logger, started func(*frontdoor.FrontDoor)) lifecycle.Part {
+	var conn *bus.Conn
+	var door *frontdoor.FrontDoor
+	failed := make(chan error, 1)
+	return lifecycle.Part{
+		Name: "front door", Failed: failed, Grace: c.FrontDoor.DrainDelay + c.FrontDoor.DrainGrace,
+		Start: func(ctx context.Context) (err error) {
+			if conn, err = connect(ctx, "frontdoor", false); err != nil {
+				return err
+			}
+			opening, cancel := context.WithTimeout(ctx, connectFor)
+			defer cancel()
+			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Conn: conn, Metrics: m, Log: log, Version: Version(), Failed: failed})
+			if err != nil {
+				conn.Close()
+				return err
+			}
+			started(door)
+			return nil
+		},
+		Stop: func(ctx context.Context) error {
+			err := door.Stop(ctx)
+			conn.Close()
+			return err
+		},
+	}
+}
+
+// closeReserve is kept from a worker's grace for the end of its servers.
+const closeReserve = 5 * time.Second
+
+// WorkerPart returns a worker that holds the servers as a part.
+func (c *Config) WorkerPart(connect Connector, served []worker.Served, m *telemetry.Metrics, log *slog.Logger, started func(*worker.Worker)) lifecycle.Part {
+	var conn *bus.Conn
+	var w *worker.Worker
+	return lifecycle.Part{
+		Name: "worker", Grace: c.Worker.DrainGrace + closeReserve,
+		Start: func(ctx context.Context) (err error) {
+			if conn, err = connect(ctx, "worker "+c.Worker.Name, true); err != nil {
+				return err
+			}
+			o := worker.Options{Name: c.Worker.Name, Version: Version(), Labels: c.Worker.Labels, Conn: conn, Servers: served, Metrics: m, Log: log}
+			if c.Worker.APIServers {
+				o.Parse = c.Worker.ParseAdded
+			}
+			if w, err = worker.Start(o); err != nil {
+				conn.Close()
+				return err
+			}
+			started(w)
+			return nil
+		},
+		Stop: func(ctx context.Context) error {
+			grace, cancel := context.WithTimeout(ctx, c.Worker.DrainGrace)
+			defer cancel()
+			err := w.Stop(grace)
+			conn.Close()
+			return err
+		},
+	}
+}

@@ -1,0 +1,198 @@
+// Package setup is what the commands share: the configuration file with its
+// sections, the common flags, the log, and the way to NATS.
+//
+// It promises that a command either has a configuration without a fault or does
+// not start, with every fault listed.
+package setup
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/worker"
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// Config is the whole configuration file. Each process reads the sections that
+// it needs; one file can serve all of them.
+type Config struct {
+	// Data is where `callyard up` keeps what must last.
+	Data      string           `yaml:"data"`
+	Log       Log              `yaml:"log"`
+	NATS      NATS             `yaml:"nats"`
+	FrontDoor frontdoor.Config `yaml:"front_door"`
+	Worker    worker.Config    `yaml:"worker"`
+}
+
+// Log is the section log.
+type Log struct {
+	Level  string `yaml:"level"`  // debug, info, warn, error
+	Format string `yaml:"format"` // auto, text, json
+}
+
+// NATS is the section nats.
+type NATS struct {
+	URL             string           `yaml:"url"`
+	CredentialsFile string           `yaml:"credentials_file"`
+	NKeySeedFile    string           `yaml:"nkey_seed_file"`
+	User            string           `yaml:"user"`
+	Password        telemetry.Secret `yaml:"password"`
+	Token           telemetry.Secret `yaml:"token"`
+	CAFile          string           `yaml:"ca_file"`
+	CertFile        string           `yaml:"cert_file"`
+	KeyFile         string           `yaml:"key_file"`
+	// Listen lets other local processes reach the embedded server of `callyard
+	// up`; empty means that nobody can.
+	Listen string `yaml:"listen"`
+}
+
+// Defaults returns the configuration of a command that was told nothing.
+func Defaults() Config {
+	return Config{
+		Data: "callyard-data", Log: Log{Level: "info", Format: "auto"},
+		NATS: NATS{URL: "nats://127.0.0.1:4222"}, FrontDoor: frontdoor.Defaults(), Worker: worker.Defaults(),
+	}
+}
+
+// flagKeys maps the common flags to the keys that they set.
+var flagKeys = [...]struct{ name, key, usage string }{
+	{"servers", "worker.servers", "the servers file (mcpServers of Claude Desktop, Cursor, VS Code or MCP Bridge)"},
+	{"listen", "front_door.listen", "address of the REST API"},
+	{"data", "data", "folder for what must last"},
+	{"nats", "nats.url", "address of the NATS server or cluster"},
+	{"log-level", "log.level", "debug, info, warn or error"},
+	{"log-format", "log.format", "auto, text or json"},
+}
+
+// AddFlags declares --config and the named ones of the common flags.
+func AddFlags(fs *pflag.FlagSet, names ...string) {
+	fs.String("config", "", "the configuration file (YAML)")
+	for _, f := range flagKeys {
+		for _, name := range names {
+			if f.name == name {
+				fs.String(f.name, "", f.usage)
+			}
+		}
+	}
+}
+
+// clientVariables are CALLYARD_ variables that are no keys of the file.
+var clientVariables = []string{"CALLYARD_URL", "CALLYARD_KEY", "CALLYARD_KEY_FILE", "CALLYARD_TEST_*", "CALLYARD_MCPTEST*", "CALLYARD_COOKIE", "CALLYARD_GUARD", "CALLYARD_BENCH_*", "CALLYARD_CONFIG"}
+
+// Load reads the configuration: defaults, file, environment, flags, in that
+// order. The error lists every fault.
+func Load(fs *pflag.FlagSet) (*Config, error) {
+	c := Defaults()
+	env := os.Environ()
+	src := config.Source{Env: env, Ignore: clientVariables, Others: []string{"approver", "redis"}}
+	if f := fs.Lookup("config"); f != nil {
+		src.Path = f.Value.String()
+	}
+	if src.Path == "" {
+		src.Path = os.Getenv("CALLYARD_CONFIG")
+	}
+	port, ok, err := config.Port(env)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		// MCP Bridge's clients set the port this way; a flag or key still wins.
+		c.FrontDoor.Listen = "127.0.0.1:" + port
+	}
+	for _, k := range flagKeys {
+		if f := fs.Lookup(k.name); f != nil && f.Changed {
+			src.Flags = append(src.Flags, config.Flag{Name: "--" + k.name, Path: k.key, Value: f.Value.String()})
+		}
+	}
+	if err := config.Load(src, &c); err != nil {
+		return nil, err
+	}
+	c.Worker.Servers = config.FindServersFile(c.Worker.Servers, env)
+	return &c, nil
+}
+
+// Logger returns the log that the configuration asks for.
+func (c *Config) Logger(w io.Writer) (*slog.Logger, error) {
+	return telemetry.NewLogger(w, c.Log.Level, c.Log.Format)
+}
+
+// connectFor is how long a command tries to reach NATS before it gives up.
+const connectFor = 15 * time.Second
+
+// Connect opens a connection as the named role. keep is [bus.Options.KeepWhileDown].
+func (c *Config) Connect(ctx context.Context, name string, keep bool, log *slog.Logger) (*bus.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectFor)
+	defer cancel()
+	n := c.NATS
+	o := bus.Options{
+		URL: n.URL, Name: name, CredentialsFile: n.CredentialsFile, NKeySeedFile: n.NKeySeedFile, User: n.User,
+		Password: n.Password.Reveal(), Token: n.Token.Reveal(), CAFile: n.CAFile, CertFile: n.CertFile, KeyFile: n.KeyFile,
+		KeepWhileDown: keep, Log: log,
+	}
+	for {
+		conn, err := bus.Connect(ctx, o)
+		if err == nil {
+			return conn, nil
+		}
+		log.Warn("NATS is not reachable yet; trying again", "error", err)
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// Servers reads the servers file and picks what this worker is to hold. Without
+// a file and without MCP_SERVER_ variables, fallback is used.
+func (c *Config) Servers(log *slog.Logger, fallback []config.ServerEntry) ([]worker.Served, error) {
+	env := os.Environ()
+	found, err := config.LoadServers(c.Worker.Servers, env)
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range found.Notes {
+		log.Info("servers file: " + note) //nolint:sloglint // the note is the message
+	}
+	if c.Worker.Servers == "" && len(found.Entries) == 0 {
+		found.Entries = fallback
+	}
+	served, err := c.Worker.Serve(found.Entries)
+	if err != nil {
+		return nil, err
+	}
+	return served, nil
+}
+
+// Version is the build's version: the module version, else the commit, else "dev".
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "dev"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return "dev-" + s.Value[:12]
+		}
+	}
+	return "dev"
+}
+
+// Fail prints why a command cannot go on.
+func Fail(w io.Writer, name string, err error) {
+	fmt.Fprintf(w, "%s: %s\n", name, strings.TrimRight(err.Error(), "\n"))
+}

@@ -1,0 +1,61 @@
+// Command worker runs a worker of a fleet: it holds MCP servers and runs the
+// calls that come over NATS.
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/callyard/callyard/cmd/internal/setup"
+	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/internal/lifecycle"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/worker"
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+func main() {
+	if launch.IsGuard() {
+		os.Exit(launch.RunGuard())
+	}
+	os.Exit(run())
+}
+
+var errNoServers = errors.New("there is no server for this worker: name a servers file with --servers, or set worker.api_servers; with labels, check that they match the entries")
+
+func run() int {
+	fs := pflag.NewFlagSet("worker", pflag.ExitOnError)
+	setup.AddFlags(fs, "servers", "nats", "log-level", "log-format")
+	_ = fs.Parse(os.Args[1:]) // ExitOnError
+	cfg, err := setup.Load(fs)
+	if err != nil {
+		setup.Fail(os.Stderr, "worker", err)
+		return 2
+	}
+	log, err := cfg.Logger(os.Stderr)
+	if err != nil {
+		setup.Fail(os.Stderr, "worker", err)
+		return 2
+	}
+	served, err := cfg.Servers(log, nil)
+	if err == nil && len(served) == 0 && !cfg.Worker.APIServers {
+		err = errNoServers
+	}
+	if err != nil {
+		setup.Fail(os.Stderr, "worker", err)
+		return 2
+	}
+	connect := func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
+		return cfg.Connect(ctx, name, keep, log)
+	}
+	err = lifecycle.Run(context.Background(), log, cfg.WorkerPart(connect, served, telemetry.NewMetrics(), log, func(w *worker.Worker) {
+		log.Info("worker is up", "worker", w.ID(), "servers", len(served))
+	}))
+	if err != nil {
+		setup.Fail(os.Stderr, "worker", err)
+	}
+	return lifecycle.ExitCode(err)
+}

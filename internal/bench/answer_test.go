@@ -1,0 +1,129 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+type readAnswer struct {
+	Status int
+	Body   string
+	Keep   bool
+}
+
+func readAll(source io.Reader, n int) ([]readAnswer, error) {
+	r := newAnswerReader(source)
+	var all []readAnswer
+	for range n {
+		a, err := r.next()
+		if err != nil {
+			return all, err
+		}
+		all = append(all, readAnswer{a.status, string(a.body), a.keep})
+	}
+	return all, nil
+}
+
+func TestAnswersEndInAllThreeWays(t *testing.T) {
+	for name, c := range map[string]struct {
+		wire string
+		want []readAnswer
+	}{
+		"by length":             {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", []readAnswer{{200, "hello", true}}},
+		"two on one connection": {"HTTP/1.1 200 OK\r\ncontent-length:2\r\n\r\nabHTTP/1.1 404 Not Found\r\nCONTENT-LENGTH: 1 \r\n\r\nc", []readAnswer{{200, "ab", true}, {404, "c", true}}},
+		"by chunks":             {"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\n\r\n", []readAnswer{{200, "abc0123456789", true}}},
+		"chunks and trailers":   {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX: y\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", []readAnswer{{200, "a", true}, {204, "", true}}},
+		"by the end":            {"HTTP/1.1 200 OK\r\n\r\nto the end", []readAnswer{{200, "to the end", false}}},
+		"close":                 {"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\na", []readAnswer{{200, "a", false}}},
+		"old version":           {"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na", []readAnswer{{200, "a", false}}},
+		"interim first":         {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", []readAnswer{{200, "a", true}}},
+		"no reason phrase":      {"HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", []readAnswer{{200, "", true}}},
+		"over the buffer":       {"HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n" + strings.Repeat("x", 20000), []readAnswer{{200, strings.Repeat("x", 20000), true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for how, source := range map[string]io.Reader{
+				"at once":      strings.NewReader(c.wire),
+				"bytewise":     iotest.OneByteReader(strings.NewReader(c.wire)),
+				"with its end": iotest.DataErrReader(strings.NewReader(c.wire)),
+			} {
+				got, err := readAll(source, len(c.want))
+				if err != nil {
+					t.Fatalf("%s: %v", how, err)
+				}
+				if d := cmp.Diff(c.want, got); d != "" {
+					t.Errorf("%s: %s", how, d)
+				}
+			}
+		})
+	}
+}
+
+func TestAnswersThatAreCutOrWrongAreErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		wire string
+		want error
+	}{
+		"nothing":           {"", io.ErrUnexpectedEOF},
+		"half a head":       {"HTTP/1.1 200 OK\r\nContent-Le", io.ErrUnexpectedEOF},
+		"half a body":       {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", io.ErrUnexpectedEOF},
+		"half the chunks":   {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", io.ErrUnexpectedEOF},
+		"chunk too long":    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n", errHTTP},
+		"chunk no number":   {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n\r\n", errHTTP},
+		"other encoding":    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", errHTTP},
+		"two lengths":       {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", errHTTP},
+		"negative length":   {"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", errHTTP},
+		"huge length":       {"HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n", errHTTP},
+		"protocol change":   {"HTTP/1.1 101 Switching Protocols\r\n\r\n", errHTTP},
+		"not HTTP":          {"SSH-2.0-OpenSSH_9.6\r\n\r\n", errHTTP},
+		"endless head":      {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", maxHead+10), errHTTP},
+		"header, no colon":  {"HTTP/1.1 200 OK\r\nfoo\r\n\r\n", errHTTP},
+		"bare line end":     {"HTTP/1.1 200 OK\n\r\n\r\n", errHTTP},
+		"chunks too early":  {"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", errHTTP},
+		"status of letters": {"HTTP/1.1 abc OK\r\n\r\n", errHTTP},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, err := readAll(strings.NewReader(c.wire), 1); !errors.Is(err, c.want) {
+				t.Errorf("read %v, error %v, want %v", got, err, c.want)
+			}
+		})
+	}
+}
+
+// FuzzAnswer compares with net/http: what both take, both read alike.
+func FuzzAnswer(f *testing.F) {
+	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"))
+	f.Add([]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n"))
+	f.Add([]byte("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 500 No\r\n\r\nrest"))
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		got, err := readAll(bytes.NewReader(wire), 1)
+		if err != nil {
+			return
+		}
+		buffered := bufio.NewReader(bytes.NewReader(wire))
+		for {
+			response, err := http.ReadResponse(buffered, &http.Request{Method: http.MethodPost})
+			if err != nil {
+				return
+			}
+			body, err := io.ReadAll(response.Body)
+			if err != nil {
+				return
+			}
+			if response.StatusCode < 200 {
+				continue
+			}
+			if response.StatusCode != got[0].Status || string(body) != got[0].Body {
+				t.Fatalf("read %d %q, net/http %d %q", got[0].Status, got[0].Body, response.StatusCode, body)
+			}
+			return
+		}
+	})
+}

@@ -1,0 +1,223 @@
+package bench
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// dialTimeout bounds the making of one connection.
+const dialTimeout = 10 * time.Second
+
+// Endpoint is a [Target] that is reached over HTTP: it takes the arguments
+// object as the body of a POST and answers 200 with the result of the tool.
+type Endpoint struct {
+	name    string
+	url     *url.URL
+	headers map[string]string
+	fixed   []byte // the arguments where they are given, nil: a message of the size
+	pids    map[string]int
+}
+
+// NewEndpoint returns the target at an http or https URL. Headers are sent with
+// every call; what they hold is not shown anywhere. A fragment "#pid=123" of the
+// URL names the process whose CPU time belongs to it.
+func NewEndpoint(name, address string, headers map[string]string) (*Endpoint, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("the URL of %q is not an http or https address such as http://127.0.0.1:8080/servers/everything/tools/echo", name)
+	}
+	for key, value := range headers {
+		if key == "" || strings.ContainsAny(key, " \t\r\n:") || strings.ContainsAny(value, "\r\n") {
+			return nil, fmt.Errorf("a header for %q cannot be sent: its name or value holds characters that headers may not have", name)
+		}
+	}
+	e := &Endpoint{name: name, url: u, headers: headers}
+	if tag, ok := strings.CutPrefix(u.Fragment, "pid="); ok {
+		pid, err := strconv.Atoi(tag)
+		if err != nil || pid < 1 {
+			return nil, fmt.Errorf("the process in the URL of %q is not a number; write #pid=123", name)
+		}
+		e.pids = map[string]int{name: pid}
+	}
+	return e, nil
+}
+
+// Name returns the name given.
+func (e *Endpoint) Name() string { return e.name }
+
+// PIDs returns the process of the URL's fragment, if any.
+func (e *Endpoint) PIDs() map[string]int { return e.pids }
+
+// Close does nothing: an endpoint was there before.
+func (e *Endpoint) Close() error { return nil }
+
+// Dial opens the connection of one lane.
+func (e *Endpoint) Dial(ctx context.Context, n, size int) (Lane, error) {
+	l := &endpointLane{ctx: ctx, at: e}
+	if e.fixed != nil {
+		l.request = append([]byte(e.head(len(e.fixed))), e.fixed...)
+	} else {
+		if err := checkSize(size); err != nil {
+			return nil, err
+		}
+		body := len(argumentsHead) + size + len(argumentsTail)
+		l.request, l.message = echoArguments(e.head(body), n, size)
+	}
+	if err := l.open(); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// head returns the request up to its body of length bytes.
+func (e *Endpoint) head(length int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\n", e.url.RequestURI(), e.url.Host)
+	b.WriteString("User-Agent: callyard-bench\r\nAccept: application/json\r\nContent-Type: application/json\r\n")
+	for _, key := range slices.Sorted(maps.Keys(e.headers)) {
+		fmt.Fprintf(&b, "%s: %s\r\n", key, e.headers[key])
+	}
+	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n", length)
+	return b.String()
+}
+
+func (e *Endpoint) connect(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	host := e.url.Host
+	if e.url.Port() == "" {
+		host = net.JoinHostPort(e.url.Hostname(), e.url.Scheme)
+	}
+	if e.url.Scheme == "https" {
+		d := tls.Dialer{Config: &tls.Config{ServerName: e.url.Hostname(), MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}}
+		return d.DialContext(ctx, "tcp", host)
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", host)
+}
+
+// endpointLane is a closed loop over one kept connection, with the request
+// written once and stamped for each call.
+type endpointLane struct {
+	ctx     context.Context // the lane's life, see Target.Dial
+	at      *Endpoint
+	request []byte
+	message *message // inside request; nil for fixed arguments
+
+	conn   net.Conn // nil: to be opened by the next call
+	answer *answerReader
+	unhook func() bool
+}
+
+func (l *endpointLane) open() error {
+	conn, err := l.at.connect(l.ctx)
+	if err != nil {
+		return fmt.Errorf("connecting to %s: %w", l.at.name, withoutAddress(err))
+	}
+	l.conn = conn
+	if l.answer == nil {
+		l.answer = newAnswerReader(conn)
+	} else {
+		l.answer.source, l.answer.from, l.answer.to = conn, 0, 0
+	}
+	// One hook for the connection costs nothing per call.
+	l.unhook = context.AfterFunc(l.ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	return nil
+}
+
+func (l *endpointLane) Call() error {
+	if l.conn == nil {
+		if err := l.open(); err != nil {
+			return err
+		}
+	}
+	if l.message != nil {
+		l.message.next()
+	}
+	if _, err := l.conn.Write(l.request); err != nil {
+		return l.broken("sending a call", err)
+	}
+	a, err := l.answer.next()
+	if err != nil {
+		return l.broken("reading an answer", err)
+	}
+	if !a.keep {
+		_ = l.Close()
+	}
+	switch {
+	case a.status != 200:
+		return refusal(a)
+	case l.message != nil:
+		return l.message.in(a.body)
+	}
+	return toolError(a.body)
+}
+
+// broken drops the connection and says what was being done with it.
+func (l *endpointLane) broken(doing string, err error) error {
+	_ = l.Close()
+	if l.ctx.Err() != nil {
+		err = context.Cause(l.ctx)
+	}
+	return fmt.Errorf("%s: %w", doing, withoutAddress(err))
+}
+
+func (l *endpointLane) Close() error {
+	if l.conn == nil {
+		return nil
+	}
+	l.unhook()
+	err := l.conn.Close()
+	l.conn = nil
+	return err
+}
+
+// withoutAddress drops the local port from network errors, so that equal
+// failures read the same.
+func withoutAddress(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Err
+	}
+	return err
+}
+
+// refusal turns a status other than 200 into an error. Only the detail of a
+// problem document is repeated, which holds no arguments.
+func refusal(a answer) error {
+	var problem struct {
+		Detail string `json:"detail"`
+	}
+	switch {
+	case a.status == 202:
+		return errors.New("status 202: the call is held or runs later; load a tool that runs at once")
+	case json.Unmarshal(a.body, &problem) == nil && problem.Detail != "":
+		return fmt.Errorf("status %d: %s", a.status, problem.Detail)
+	}
+	return fmt.Errorf("status %d", a.status)
+}
+
+var errTool = errors.New("the tool answered with isError")
+
+// toolError looks into a result of a tool that we know nothing about.
+func toolError(body []byte) error {
+	var result struct {
+		IsError bool `json:"isError"`
+	}
+	if err := json.Unmarshal(body, &result); err != nil {
+		return errors.New("the answer is not a JSON object")
+	}
+	if result.IsError {
+		return errTool
+	}
+	return nil
+}

@@ -1,0 +1,211 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Names of the targets that the bench starts itself.
+const (
+	DirectSDK      = "direct-sdk"      // the go-sdk client on the server's pipes
+	DirectSession  = "direct-session"  // our session on the server's pipes
+	AllInOne       = "all-in-one"      // callyard up
+	ThreeProcesses = "three-processes" // nats-server, frontdoor and worker
+)
+
+const (
+	readyTimeout = 30 * time.Second
+	readyPause   = 20 * time.Millisecond
+	serverID     = "everything"
+	toolName     = "echo"
+)
+
+// fabric is Callyard in processes that the bench started, reached over HTTP.
+type fabric struct {
+	*Endpoint
+	children []*child
+}
+
+// Close stops the processes, front door first.
+func (f *fabric) Close() error { return stopAll(f.children) }
+
+// startAllInOne starts `callyard up` on the servers file. Its data and log go to dir.
+func startAllInOne(ctx context.Context, bin binaries, servers, dir string) (Target, error) {
+	addresses, err := freeAddresses(2)
+	if err != nil {
+		return nil, err
+	}
+	f := &fabric{}
+	err = f.start("callyard", bin.callyard, dir,
+		"up", "--servers", servers, "--data", filepath.Join(dir, "data"), "--log-level", "warn",
+		"--listen", addresses[0], "--approver-listen", addresses[1])
+	if err != nil {
+		return nil, err
+	}
+	return f.ready(ctx, AllInOne, addresses[0])
+}
+
+// startThree starts the three processes that a call goes through in production.
+// NATS syncs to disk as the embedded server does, so that the two compare.
+func startThree(ctx context.Context, bin binaries, servers, dir string) (Target, error) {
+	addresses, err := freeAddresses(2)
+	if err != nil {
+		return nil, err
+	}
+	settings := fmt.Sprintf("listen: %q\nmax_payload: 8MB\njetstream { store_dir: %q, sync_interval: always }\n",
+		addresses[1], filepath.Join(dir, "nats"))
+	file := filepath.Join(dir, "nats.conf")
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		return nil, fmt.Errorf("writing the settings of nats-server: %w", err)
+	}
+	f := &fabric{}
+	if err := f.start("nats", bin.nats, dir, "--config", file); err != nil {
+		return nil, err
+	}
+	if err := f.await(ctx, "listening", func() bool { return listens(ctx, addresses[1]) }); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	nats := "nats://" + addresses[1]
+	if err := f.start("worker", bin.worker, dir, "--nats", nats, "--servers", servers, "--log-level", "warn"); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if err := f.start("front door", bin.frontdoor, dir, "--nats", nats, "--listen", addresses[0], "--log-level", "warn"); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f.ready(ctx, ThreeProcesses, addresses[0])
+}
+
+// start adds a child.
+func (f *fabric) start(name, path, dir string, args ...string) error {
+	if path == "" {
+		return fmt.Errorf("the program for %s is not there", name)
+	}
+	c, err := startChild(name, path, args, filepath.Join(dir, name+".log"))
+	if err != nil {
+		return err
+	}
+	f.children = append(f.children, c)
+	return nil
+}
+
+// ready waits until the front door at the address says that it is ready and a
+// call comes back. On failure everything is stopped.
+func (f *fabric) ready(ctx context.Context, name, address string) (Target, error) {
+	base := "http://" + address
+	var err error
+	if f.Endpoint, err = NewEndpoint(name, base+"/servers/"+serverID+"/tools/"+toolName, nil); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	f.pids = make(map[string]int)
+	for _, c := range f.children {
+		f.pids[c.name] = c.pid()
+	}
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	err = f.await(ctx, "ready", func() bool {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", nil)
+		if err != nil {
+			return false
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return false
+		}
+		_ = response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	})
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	// Ready says that calls are taken; the server of this call may still start.
+	var last error
+	err = f.await(ctx, "answering calls", func() bool { last = tryOnce(ctx, f.Endpoint); return last == nil })
+	if err != nil {
+		return nil, errors.Join(err, last, f.Close())
+	}
+	return f, nil
+}
+
+// tryOnce makes one small call.
+func tryOnce(ctx context.Context, t Target) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	lane, err := t.Dial(ctx, 0, MinSize)
+	if err != nil {
+		return err
+	}
+	defer lane.Close()
+	return lane.Call()
+}
+
+// await asks until the answer is yes, a child ends or the time is over.
+func (f *fabric) await(ctx context.Context, what string, yes func() bool) error {
+	deadline := time.Now().Add(readyTimeout)
+	for !yes() {
+		for _, c := range f.children {
+			if err := c.ended(); err != nil {
+				return err
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			last := f.children[len(f.children)-1]
+			return fmt.Errorf("%s is not %s after %s: %s", last.name, what, readyTimeout, last.tail())
+		}
+		wait(ctx, readyPause)
+	}
+	return nil
+}
+
+func listens(ctx context.Context, address string) bool {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
+}
+
+// freeAddresses returns n loopback addresses that were free just now.
+func freeAddresses(n int) ([]string, error) {
+	var addresses []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
+		if err != nil {
+			return nil, fmt.Errorf("looking for a free port: %w", err)
+		}
+		// Held until all are chosen, so that they differ.
+		defer l.Close()
+		addresses = append(addresses, l.Addr().String())
+	}
+	return addresses, nil
+}
+
+// writeServers writes the mcpServers file with the one server. Its tool runs at
+// once: what is measured is the way of a call, not the questions asked.
+func writeServers(file string, command []string) error {
+	type server struct {
+		Command   string   `json:"command"`
+		Args      []string `json:"args"`
+		RiskLevel int      `json:"riskLevel"`
+	}
+	text, err := json.Marshal(map[string]map[string]server{
+		"mcpServers": {serverID: {Command: command[0], Args: command[1:], RiskLevel: 1}},
+	})
+	if err == nil {
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the servers file: %w", err)
+	}
+	return nil
+}

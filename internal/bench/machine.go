@@ -1,0 +1,45 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+)
+
+// Machine is what one must know of a machine to believe its figures. It names
+// no host.
+type Machine struct {
+	OS   string `json:"os"`
+	Arch string `json:"arch"`
+	CPUs int    `json:"cpus"`
+	CPU  string `json:"cpu,omitempty"`
+	Go   string `json:"go"`
+}
+
+func thisMachine() Machine {
+	m := Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()}
+	// Only Linux has this file; elsewhere the model stays unknown.
+	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		m.CPU = cpuModel(string(text))
+	}
+	return m
+}
+
+func cpuModel(cpuinfo string) string {
+	for line := range strings.Lines(cpuinfo) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// String is one line for titles.
+func (m Machine) String() string {
+	s := fmt.Sprintf("%d CPUs, %s/%s, %s", m.CPUs, m.OS, m.Arch, m.Go)
+	if m.CPU != "" {
+		s = m.CPU + ", " + s
+	}
+	return s
+}

@@ -1,0 +1,82 @@
+package bench
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+const (
+	stampLen = 16
+	// MinSize is the smallest message in bytes: it has a stamp at both ends.
+	MinSize = 2*stampLen + 8
+	// MaxSize is the largest, the limit of results.
+	MaxSize = 64 << 20
+
+	argumentsHead = `{"message":"`
+	argumentsTail = `"}`
+)
+
+// checkSize says whether a message can have the size.
+func checkSize(size int) error {
+	if size < MinSize || size > MaxSize {
+		return fmt.Errorf("a message cannot have %d bytes; choose a size from %d to %d", size, MinSize, MaxSize)
+	}
+	return nil
+}
+
+var errNotWhole = errors.New("the answer does not hold the whole message of this call")
+
+// message is the text that goes out and must come back. Its two ends carry the
+// numbers of the lane and of the call, so that an answer that was cut, or that
+// belongs to another call, is not taken for this one. It holds letters and
+// digits only and is the same bytes in every JSON writing.
+type message struct {
+	text []byte
+	lane uint32
+	call uint32
+}
+
+// newMessage makes a message inside text, which keeps being used.
+func newMessage(text []byte, lane int) *message {
+	for i := range text {
+		text[i] = 'a' + byte(i%26)
+	}
+	m := &message{text: text, lane: uint32(lane)} //nolint:gosec // lanes are few
+	m.next()
+	return m
+}
+
+// next turns m into the message of the next call.
+func (m *message) next() {
+	m.call++
+	stamp(m.text[:stampLen], m.lane, m.call)
+	stamp(m.text[len(m.text)-stampLen:], m.call, m.lane)
+}
+
+// in says whether text holds the whole message.
+func (m *message) in(text []byte) error {
+	at := bytes.Index(text, m.text[:stampLen])
+	if at < 0 || !bytes.HasPrefix(text[at:], m.text) {
+		return errNotWhole
+	}
+	return nil
+}
+
+func stamp(to []byte, high, low uint32) {
+	const digits = "0123456789ABCDEF"
+	both := uint64(high)<<32 | uint64(low)
+	for i := range to {
+		to[i] = digits[both>>(60-4*i)&15]
+	}
+}
+
+// echoArguments returns the arguments object of the echo tool and the message
+// that lives inside it.
+func echoArguments(prefix string, lane, size int) ([]byte, *message) {
+	from := len(prefix) + len(argumentsHead)
+	text := make([]byte, from+size+len(argumentsTail))
+	copy(text, prefix+argumentsHead)
+	copy(text[from+size:], argumentsTail)
+	return text, newMessage(text[from:from+size:from+size], lane)
+}

@@ -1,0 +1,148 @@
+package bench
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Options is what the command line can say. The zero value is the full run.
+type Options struct {
+	// Root is the repository; empty: looked for upwards from the working directory.
+	Root string
+	// Bin is a directory with callyard, frontdoor, worker and nats-server; empty:
+	// they are built from Root.
+	Bin string
+	// Command is the command line of the everything server on stdio; empty: the
+	// one that npm installed in e2e/servers of Root.
+	Command []string
+
+	C, Sizes         []int // 1, 10, 50, 200; 200 B, 20 kB, 1 MB
+	Rounds           int   // 3
+	Warmup, Duration time.Duration
+	// Quick makes the values above small where they are not set.
+	Quick bool
+
+	// Only names the targets to load; empty: all.
+	Only []string
+	// URLs adds endpoints as "name=http://…"; see [NewEndpoint].
+	URLs []string
+	// Headers go with every call to an endpoint of URLs or URL.
+	Headers map[string]string
+	// Out is the directory for bench.json and bench.png; empty: neither.
+	Out string
+
+	// URL, when set, loads one tool of a running Callyard and nothing else:
+	// Server, Tool and the arguments object.
+	URL, Server, Tool string
+	Arguments         []byte
+
+	// Log hears of what the direct session says; nil: nobody does.
+	Log *slog.Logger
+}
+
+// builtIn are the targets that the bench starts itself.
+func builtIn() []string { return []string{DirectSDK, DirectSession, AllInOne, ThreeProcesses} }
+
+// filled returns the options with the defaults in.
+func (o Options) filled() Options {
+	full := Options{C: []int{1, 10, 50, 200}, Sizes: []int{200, 20_000, 1_000_000}, Rounds: 3, Warmup: 500 * time.Millisecond, Duration: 2 * time.Second}
+	if o.Quick {
+		full = Options{C: []int{1, 50}, Sizes: []int{200, 20_000}, Rounds: 1, Warmup: 300 * time.Millisecond, Duration: 700 * time.Millisecond}
+	}
+	if len(o.C) == 0 {
+		o.C = full.C
+	}
+	if len(o.Sizes) == 0 {
+		o.Sizes = full.Sizes
+	}
+	if o.Rounds == 0 {
+		o.Rounds = full.Rounds
+	}
+	if o.Warmup == 0 {
+		o.Warmup = full.Warmup
+	}
+	if o.Duration == 0 {
+		o.Duration = full.Duration
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// wants says whether the target is to be loaded.
+func (o Options) wants(name string) bool {
+	return len(o.Only) == 0 || slices.Contains(o.Only, name)
+}
+
+// peers returns the endpoints of URLs that are wanted, and an error where a
+// name in Only or an entry of URLs makes no sense.
+func (o Options) peers() ([]*Endpoint, error) {
+	known := builtIn()
+	var peers []*Endpoint
+	for _, entry := range o.URLs {
+		name, address, ok := strings.Cut(entry, "=")
+		if !ok || name == "" || strings.Contains(name, "/") {
+			return nil, fmt.Errorf("the endpoint %q has no name; write name=http://…", withoutQuery(entry))
+		}
+		if slices.Contains(known, name) {
+			return nil, fmt.Errorf("two targets are called %q; give each a name of its own", name)
+		}
+		known = append(known, name)
+		peer, err := NewEndpoint(name, address, o.Headers)
+		if err != nil {
+			return nil, err
+		}
+		if o.wants(name) {
+			peers = append(peers, peer)
+		}
+	}
+	for _, name := range o.Only {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("there is no target %q; choose from %s", name, strings.Join(known, ", "))
+		}
+	}
+	for _, size := range o.Sizes {
+		if err := checkSize(size); err != nil {
+			return nil, err
+		}
+	}
+	return peers, nil
+}
+
+// withoutQuery keeps what may be a secret out of error messages.
+func withoutQuery(address string) string {
+	address, _, _ = strings.Cut(address, "?")
+	return address
+}
+
+// endpoint returns the one endpoint of URL, Server, Tool and Arguments.
+func (o Options) endpoint() (*Endpoint, error) {
+	if o.Server == "" || o.Tool == "" {
+		return nil, errors.New("to load a running Callyard, name the server and the tool")
+	}
+	arguments := o.Arguments
+	if len(arguments) == 0 {
+		arguments = []byte("{}")
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(arguments, &object) != nil || object == nil {
+		return nil, errors.New("the arguments are not a JSON object")
+	}
+	base, err := url.Parse(o.URL)
+	if err != nil {
+		return nil, errors.New("the URL of Callyard cannot be read; write it as http://127.0.0.1:8080")
+	}
+	e, err := NewEndpoint("callyard", base.JoinPath("servers", url.PathEscape(o.Server), "tools", url.PathEscape(o.Tool)).String(), o.Headers)
+	if err != nil {
+		return nil, err
+	}
+	e.fixed = arguments
+	return e, nil
+}

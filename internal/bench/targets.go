@@ -1,0 +1,131 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// targets are what a run loads, and the directory that they live in.
+type targets struct {
+	list   []Target
+	absent map[string]string
+	dir    string
+}
+
+// start starts what the options ask for. What cannot be started is left out
+// with its reason; options that make no sense are an error.
+func (s *targets) start(ctx context.Context, o Options, stderr io.Writer) error {
+	peers, err := o.peers()
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(builtIn(), o.wants) {
+		if err := s.startOwn(ctx, o, stderr); err != nil {
+			return err
+		}
+	}
+	for _, peer := range peers {
+		s.add(ctx, peer.name, stderr, func() (Target, error) { return peer, tryOnce(ctx, peer) })
+	}
+	return ctx.Err()
+}
+
+// startOwn starts the targets that need the everything server.
+func (s *targets) startOwn(ctx context.Context, o Options, stderr io.Writer) error {
+	root := o.Root
+	if root == "" && (len(o.Command) == 0 || o.Bin == "") {
+		var err error
+		if root, err = findRoot("."); err != nil {
+			return err
+		}
+	}
+	command := o.Command
+	if len(command) == 0 {
+		var err error
+		if command, err = everything(root); err != nil {
+			return err
+		}
+	}
+	var err error
+	if s.dir, err = os.MkdirTemp("", "callyard-bench-"); err != nil {
+		return fmt.Errorf("making a temporary directory: %w", err)
+	}
+	servers := filepath.Join(s.dir, "servers.json")
+	if err := writeServers(servers, command); err != nil {
+		return err
+	}
+	programs := func(three bool) (binaries, error) {
+		if o.Bin != "" {
+			return binariesIn(o.Bin), nil
+		}
+		return build(ctx, root, s.dir, three)
+	}
+	for _, own := range []struct {
+		name  string
+		start func(dir string) (Target, error)
+	}{
+		{DirectSDK, func(string) (Target, error) { return startSDK(ctx, command) }},
+		{DirectSession, func(string) (Target, error) { return startSession(ctx, command, o.Log) }},
+		{AllInOne, func(dir string) (Target, error) {
+			bin, err := programs(false)
+			if err != nil {
+				return nil, err
+			}
+			return startAllInOne(ctx, bin, servers, dir)
+		}},
+		{ThreeProcesses, func(dir string) (Target, error) {
+			bin, err := programs(true)
+			if err != nil {
+				return nil, err
+			}
+			return startThree(ctx, bin, servers, dir)
+		}},
+	} {
+		if !o.wants(own.name) {
+			continue
+		}
+		s.add(ctx, own.name, stderr, func() (Target, error) {
+			dir := filepath.Join(s.dir, own.name)
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				return nil, fmt.Errorf("making a directory: %w", err)
+			}
+			return own.start(dir)
+		})
+	}
+	return nil
+}
+
+// add starts one target, or notes why it is absent.
+func (s *targets) add(ctx context.Context, name string, stderr io.Writer, start func() (Target, error)) {
+	if ctx.Err() != nil {
+		return
+	}
+	fmt.Fprintf(stderr, "starting %s\n", name)
+	t, err := start()
+	if err != nil {
+		fmt.Fprintf(stderr, "%s is left out: %v\n", name, err)
+		if s.absent == nil {
+			s.absent = make(map[string]string)
+		}
+		s.absent[name] = err.Error()
+		return
+	}
+	s.list = append(s.list, t)
+}
+
+// close stops all and removes what they left.
+func (s *targets) close() error {
+	var errs []error
+	for _, t := range s.list {
+		errs = append(errs, t.Close())
+	}
+	if s.dir != "" {
+		errs = append(errs, os.RemoveAll(s.dir))
+	}
+	return errors.Join(errs...)
+}

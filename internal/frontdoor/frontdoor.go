@@ -1,0 +1,222 @@
+// Package frontdoor assembles and runs the front door: the REST API before the
+// fleet.
+//
+// It promises that it serves only when NATS stands, that a stop is announced
+// (readiness goes red, connections are asked to leave) before it happens, and
+// that calls under way are finished first. It refuses to listen beyond loopback
+// without API keys. It never starts a process of a tool server.
+package frontdoor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/frontdoor/rest"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Config is the section front_door of the configuration.
+type Config struct {
+	// Listen is the address of the REST API.
+	Listen string `yaml:"listen"`
+	// Keys are the API keys; without any the front door serves loopback only.
+	Keys []authn.Key `yaml:"keys"`
+	// AddServers lets callers add servers with POST /servers. A caller that can
+	// do that can start any command on a worker.
+	AddServers bool `yaml:"add_servers"`
+	// ArgumentBytes is the most the arguments of a call may take.
+	ArgumentBytes config.Size `yaml:"argument_bytes"`
+	// ArgumentDepth is how deep arguments may nest.
+	ArgumentDepth int `yaml:"argument_depth"`
+	// CallTimeout is for calls that name no time of their own, MaxTimeout the
+	// longest that one may name.
+	CallTimeout time.Duration `yaml:"call_timeout"`
+	MaxTimeout  time.Duration `yaml:"max_timeout"`
+	// MaxQueue is how many calls may wait for one server, MaxWait how long one
+	// may wait for a slot, WorkerWait how long when no worker is there.
+	MaxQueue   int           `yaml:"max_queue"`
+	MaxWait    time.Duration `yaml:"max_wait"`
+	WorkerWait time.Duration `yaml:"worker_wait"`
+	// PrincipalInFlight is how many calls one principal may have under way here;
+	// 0 sets no limit.
+	PrincipalInFlight int `yaml:"principal_in_flight"`
+	// DrainDelay is how long readiness is red before the front door stops to
+	// take connections, so that a load balancer sees it; DrainGrace how long
+	// calls under way may take after that.
+	DrainDelay time.Duration `yaml:"drain_delay"`
+	DrainGrace time.Duration `yaml:"drain_grace"`
+}
+
+// Defaults returns the configuration of a front door that was told nothing.
+func Defaults() Config {
+	return Config{
+		Listen: "127.0.0.1:8080", ArgumentBytes: 1 << 20, ArgumentDepth: 64,
+		CallTimeout: 60 * time.Second, MaxTimeout: time.Hour,
+		MaxQueue: 10_000, MaxWait: 30 * time.Second, WorkerWait: 3 * time.Second,
+		DrainDelay: time.Second, DrainGrace: 30 * time.Second,
+	}
+}
+
+const (
+	readHeaderTimeout = 5 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 32 << 10
+)
+
+// Options says what a front door runs on.
+type Options struct {
+	Config  Config
+	Conn    *bus.Conn
+	Metrics *telemetry.Metrics
+	Log     *slog.Logger
+	Version string
+	// Failed gets the error that ends the front door by itself; it has room for one.
+	Failed chan<- error
+}
+
+// FrontDoor is a running front door.
+type FrontDoor struct {
+	o        Options
+	router   *dispatch.Router
+	catalog  *catalog.Catalog
+	gate     *admission.Gate
+	server   *http.Server
+	listener net.Listener
+	draining atomic.Bool
+	wait     sync.WaitGroup
+}
+
+// Start opens the front door. It serves when Start returns; ctx bounds the start only.
+func Start(ctx context.Context, o Options) (*FrontDoor, error) {
+	keys, err := authn.NewKeys(o.Config.Keys)
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Config.Keys) == 0 && !loopback(o.Config.Listen) {
+		return nil, fmt.Errorf("front_door.listen is %s, which others can reach, and there are no API keys: add front_door.keys (callyard keys new makes one), or listen on 127.0.0.1", o.Config.Listen)
+	}
+	d := &FrontDoor{o: o}
+	id := schema.NewID("frontdoor")
+	c := o.Config
+	if d.router, err = dispatch.New(o.Conn, id, dispatch.Options{
+		MaxQueue: c.MaxQueue, MaxWait: c.MaxWait, WorkerWait: c.WorkerWait, CallTimeout: c.CallTimeout,
+	}, o.Log); err != nil {
+		return nil, err
+	}
+	if d.catalog, err = catalog.Open(ctx, o.Conn, d.router, id, o.Log); err != nil {
+		return nil, errors.Join(err, d.router.Close())
+	}
+	d.gate = admission.NewGate(d.catalog, d.router, o.Metrics, admission.Limits{
+		ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout, PrincipalInFlight: c.PrincipalInFlight,
+	})
+	if err := d.serve(keys); err != nil {
+		d.catalog.Close()
+		return nil, errors.Join(err, d.router.Close())
+	}
+	return d, nil
+}
+
+// argumentBytes is the configured limit, or what fits in a message if that is less.
+func (d *FrontDoor) argumentBytes() int {
+	most := d.o.Conn.MaxPayload() - bus.HeadRoom
+	if want := int(d.o.Config.ArgumentBytes); want <= most {
+		return want
+	}
+	d.o.Log.Warn("arguments are limited by the message size of the NATS server; raise its max_payload", "wanted", int(d.o.Config.ArgumentBytes), "limit", most)
+	return most
+}
+
+func (d *FrontDoor) serve(keys *authn.Keys) error {
+	o := d.o
+	handler, err := rest.New(rest.Options{
+		Catalog: d.catalog, Gate: d.gate, Router: d.router, Keys: keys, Metrics: o.Metrics, Log: o.Log, Version: o.Version, Started: time.Now(),
+		Ready: d.Ready, Draining: d.draining.Load, AllowAddServers: o.Config.AddServers,
+	})
+	if err != nil {
+		return err
+	}
+	if d.listener, err = net.Listen("tcp", o.Config.Listen); err != nil {
+		return fmt.Errorf("listening on %s: %w; is another front door running? --listen names another address", o.Config.Listen, err)
+	}
+	d.server = &http.Server{
+		Handler: d.leaving(handler), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+	}
+	d.wait.Go(func() {
+		if err := d.server.Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {
+			o.Failed <- fmt.Errorf("serving on %s: %w", o.Config.Listen, err)
+		}
+	})
+	return nil
+}
+
+// leaving asks clients to close their connections while the front door drains,
+// each after its answer: closing idle connections instead would meet requests
+// that are already on their way.
+func (d *FrontDoor) leaving(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if d.draining.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func loopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// Addr is the address that the front door listens on.
+func (d *FrontDoor) Addr() string { return d.listener.Addr().String() }
+
+// Catalog is the front door's view of the fleet.
+func (d *FrontDoor) Catalog() *catalog.Catalog { return d.catalog }
+
+// Ready returns nil while calls can be taken, else what is missing.
+func (d *FrontDoor) Ready() error {
+	if d.draining.Load() {
+		return errors.New("the front door is about to stop")
+	}
+	return d.o.Conn.Ready()
+}
+
+// Stop drains and ends the front door: readiness goes red and connections are
+// asked to close, then nothing new is taken, calls under way are finished until
+// ctx ends, and everything it started is waited for.
+func (d *FrontDoor) Stop(ctx context.Context) error {
+	d.draining.Store(true)
+	select {
+	case <-time.After(d.o.Config.DrainDelay):
+	case <-ctx.Done():
+	}
+	err := d.server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("%d calls were still under way at the end of the grace time", d.gate.InFlight()), d.server.Close())
+	}
+	d.wait.Wait()
+	d.catalog.Close()
+	return errors.Join(err, d.router.Close())
+}

@@ -1,0 +1,129 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Options says what the API stands on. Catalog, Gate, Router, Keys and Log are
+// required.
+type Options struct {
+	Catalog *catalog.Catalog
+	Gate    *admission.Gate
+	Router  *dispatch.Router
+	Keys    *authn.Keys
+	// Metrics counts requests and is served at /metrics; without it the path is
+	// not there.
+	Metrics *telemetry.Metrics
+	Log     *slog.Logger
+	// Version is the build, Started when the process began.
+	Version string
+	Started time.Time
+	// Ready returns nil while calls can be taken, else what is missing.
+	Ready func() error
+	// Draining says that the front door is about to stop: /readyz is red and
+	// event streams end.
+	Draining func() bool
+	// Hosts are names, beside those of loopback, by which a front door without
+	// keys may be reached; see [API.ServeHTTP].
+	Hosts []string
+	// AllowAddServers switches POST and DELETE /servers on.
+	AllowAddServers bool
+	// AddServer adds the server that body describes for the principal by and
+	// waits for its start; without it Catalog.AddServer takes the body as the
+	// entry. It returns errors of KindInvalidRequest for a bad entry and of
+	// KindConflict for an id that exists.
+	AddServer func(ctx context.Context, by string, body json.RawMessage) (catalog.Server, error)
+	// RemoveServer removes a server that was added; without it
+	// Catalog.RemoveServer does.
+	RemoveServer func(ctx context.Context, id string) error
+	// Heartbeat is how often a quiet event stream sends a comment (15 s).
+	Heartbeat time.Duration
+}
+
+// API serves the REST API. It is safe for concurrent use. What a request starts
+// has ended when its handler returns; event streams end within a second after
+// Draining reports true.
+type API struct {
+	o      Options
+	log    *slog.Logger
+	mux    *http.ServeMux
+	huma   huma.API
+	limits admission.Limits
+	origin *http.CrossOriginProtection
+	hosts  map[string]bool
+
+	kinds   map[schema.Kind]*kind
+	spec    []byte // openapi.json
+	yaml    []byte // openapi.yaml
+	idHead  string // of request ids
+	idCount atomic.Uint64
+	fixed   fixedHeaders
+}
+
+// fixedHeaders are header values that every answer shares, so that setting them
+// costs nothing. They are never changed.
+type fixedHeaders struct {
+	json, problem, events, noStore, nosniff []string
+}
+
+// New returns the API. It serves at once.
+func New(o Options) (*API, error) {
+	if o.Catalog == nil || o.Gate == nil || o.Router == nil || o.Keys == nil || o.Log == nil {
+		return nil, errors.New("rest: Catalog, Gate, Router, Keys and Log are required")
+	}
+	if o.Ready == nil {
+		o.Ready = func() error { return nil }
+	}
+	if o.Draining == nil {
+		o.Draining = func() bool { return false }
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = heartbeat
+	}
+	if o.RemoveServer == nil {
+		o.RemoveServer = o.Catalog.RemoveServer
+	}
+	a := &API{
+		o: o, log: o.Log, mux: http.NewServeMux(), limits: o.Gate.Limits(),
+		origin: http.NewCrossOriginProtection(), hosts: make(map[string]bool), kinds: kindTable(),
+		idHead: schema.NewID("req")[:len("req_")+20],
+		fixed: fixedHeaders{
+			json: []string{"application/json"}, problem: []string{"application/problem+json"}, events: []string{"text/event-stream"},
+			noStore: []string{"no-store"}, nosniff: []string{"nosniff"},
+		},
+	}
+	if a.o.AddServer == nil {
+		a.o.AddServer = a.addEntry
+	}
+	for _, host := range o.Hosts {
+		a.hosts[host] = true
+	}
+	a.openHuma()
+	a.registerProbes()
+	a.registerServers()
+	a.registerTools()
+	a.registerCalls()
+	a.registerResources()
+	a.registerFleet()
+	a.registerPages()
+	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { a.notFound(w.(*exchange), r) })
+	if err := a.finishDocument(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}

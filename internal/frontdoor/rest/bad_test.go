@@ -1,0 +1,231 @@
+package rest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// secret stands in requests where no answer may repeat it.
+const secret = "hunter2-canary"
+
+func TestEveryBadInputGetsTheRightProblemAndNeverAnEcho(t *testing.T) {
+	f := openFabric(t, nil)
+	const call = "/servers/demo/tools/strict"
+	deep := strings.Repeat(`{"a":`, 70) + "1" + strings.Repeat("}", 70)
+	for _, row := range []struct {
+		name, method, path, body string
+		header                   []string
+		status                   int
+		kind, says               string
+	}{
+		{"not JSON", "POST", call, `{"n":` + secret, nil, 400, "invalid-request", "byte 5"},
+		{"two values", "POST", call, `{"n":1} {}`, nil, 400, "invalid-request", "something follows"},
+		{"duplicate key", "POST", call, `{"n":1,"\u006e":2}`, nil, 400, "invalid-request", "twice"},
+		{"duplicate key inside", "POST", call, `{"n":1,"o":{"a":1,"a":2}}`, nil, 400, "invalid-request", "(/o/a)"},
+		{"too deep", "POST", call, deep, nil, 400, "invalid-request", "deeper"},
+		{"bad UTF-8", "POST", call, "{\"n\":\"\xff" + secret + "\"}", nil, 400, "invalid-request", "UTF-8"},
+		{"an array", "POST", call, `["` + secret + `"]`, nil, 400, "invalid-request", "an array"},
+		{"null", "POST", call, `null`, nil, 400, "invalid-request", "null"},
+		{"only white space", "POST", call, "  ", nil, 400, "invalid-request", "missing"},
+		{"byte order mark", "POST", call, "\xef\xbb\xbf{}", nil, 400, "invalid-request", "byte order mark"},
+		{"wrong type", "POST", call, `{"n":"` + secret + `"}`, nil, 422, "invalid-arguments", `"/n"`},
+		{"missing and unknown", "POST", call, `{"m":"` + secret + `"}`, nil, 422, "invalid-arguments", "schema"},
+		{"without body", "POST", call, ``, nil, 422, "invalid-arguments", "schema"},
+		{"oversize", "POST", call, `{"s":"` + strings.Repeat("x", 64<<10) + `"}`, nil, 413, "too-large", "limit"},
+		{"form", "POST", call, `{"n":1}`, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "unsupported-media-type", "curl --json"},
+		{"text", "POST", call, `{"n":1}`, []string{"Content-Type", "text/plain"}, 415, "unsupported-media-type", "curl --json"},
+		{"nonsense type", "POST", call, `{"n":1}`, []string{"Content-Type", ";;"}, 415, "unsupported-media-type", "curl --json"},
+		{"unknown server", "POST", "/servers/nope/tools/echo", `{}`, nil, 404, "not-found", "nope"},
+		{"unknown tool", "POST", "/servers/demo/tools/nope", `{}`, nil, 404, "not-found", "nope"},
+		{"dead server", "POST", "/servers/dead/tools/echo", `{}`, nil, 503, "unavailable", "exited with code 3"},
+		{"broken schema", "POST", "/servers/demo/tools/broken", `{}`, nil, 500, "internal", ""},
+		{"timeout of words", "POST", call + "?timeout_ms=soon", `{"n":1}`, nil, 400, "invalid-request", "whole number"},
+		{"timeout of nothing", "POST", call + "?timeout_ms=", `{"n":1}`, nil, 400, "invalid-request", "empty"},
+		{"timeout of zero", "POST", call + "?timeout_ms=0", `{"n":1}`, nil, 400, "invalid-request", "between 1 and 60000"},
+		{"timeout too long", "POST", call, `{"n":1}`, []string{"Callyard-Timeout-Ms", "60001"}, 400, "invalid-request", "between 1 and 60000"},
+		{"two timeouts", "POST", call + "?timeout_ms=1&timeout_ms=2", `{"n":1}`, nil, 400, "invalid-request", "send it once"},
+		{"unknown parameter", "POST", call + "?dry_run=1", `{"n":1}`, nil, 400, "invalid-request", "timeout_ms"},
+		{"bad query", "POST", call + "?a=%zz", `{"n":1}`, nil, 400, "invalid-request", "percent-encode"},
+
+		{"call without body", "POST", "/calls", ``, nil, 400, "invalid-request", "empty"},
+		{"call of a list", "POST", "/calls", `[]`, nil, 400, "invalid-request", "not a JSON object"},
+		{"call of null", "POST", "/calls", `null`, nil, 400, "invalid-request", "not a JSON object"},
+		{"call with a wrong case", "POST", "/calls", `{"Server":"demo","tool":"echo"}`, nil, 400, "invalid-request", "did you mean server"},
+		{"call with an unknown member", "POST", "/calls", `{"server":"demo","tool":"echo","` + "args" + `":{"p":"` + secret + `"}}`, nil, 400, "invalid-request", `"/args"`},
+		{"call with a duplicate", "POST", "/calls", `{"server":"demo","tool":"echo","tool":"strict"}`, nil, 400, "invalid-request", "twice"},
+		{"call without tool", "POST", "/calls", `{"server":"demo"}`, nil, 400, "invalid-request", "tool is missing"},
+		{"call with a number as tool", "POST", "/calls", `{"server":"demo","tool":7}`, nil, 400, "invalid-request", "must be a string"},
+		{"call with null as server", "POST", "/calls", `{"server":null,"tool":"echo"}`, nil, 400, "invalid-request", "must be a string"},
+		{"call with a time as text", "POST", "/calls", `{"server":"demo","tool":"echo","timeout_ms":"5"}`, nil, 400, "invalid-request", "not a string"},
+		{"call with a fraction", "POST", "/calls", `{"server":"demo","tool":"echo","timeout_ms":1.5}`, nil, 400, "invalid-request", "whole number"},
+		{"call with null arguments", "POST", "/calls", `{"server":"demo","tool":"echo","arguments":null}`, nil, 400, "invalid-request", "null"},
+		{"call with text as arguments", "POST", "/calls", `{"server":"demo","tool":"echo","arguments":"` + secret + `"}`, nil, 400, "invalid-request", "a string"},
+		{"call with too much", "POST", "/calls", `{"server":"demo","tool":"echo","arguments":{"s":"` + strings.Repeat("x", 66<<10) + `"}}`, nil, 413, "too-large", "limit"},
+		{"call with bad arguments", "POST", "/calls", `{"server":"demo","tool":"strict","arguments":{"n":"` + secret + `"}}`, nil, 422, "invalid-arguments", `"/n"`},
+
+		{"switch without body", "PATCH", call, ``, nil, 400, "invalid-request", "empty"},
+		{"switch of text", "PATCH", call, `{"enabled":"` + secret + `"}`, nil, 400, "invalid-request", "true or false"},
+		{"switch without enabled", "PATCH", call, `{"reason":"x"}`, nil, 400, "invalid-request", "enabled is missing"},
+		{"switch with more", "PATCH", call, `{"enabled":true,"Reason":"x"}`, nil, 400, "invalid-request", "did you mean reason"},
+		{"switch with a long reason", "PATCH", call, `{"enabled":true,"reason":"` + strings.Repeat("x", 1001) + `"}`, nil, 400, "invalid-request", "1001 bytes"},
+		{"switch of an unknown tool", "PATCH", "/servers/demo/tools/nope", `{"enabled":true}`, nil, 404, "not-found", "nope"},
+
+		{"prompt with a number", "POST", "/servers/demo/prompts/greet", `{"a":7,"b":"x"}`, nil, 422, "invalid-arguments", `"/a"`},
+		{"prompt of an unknown server", "POST", "/servers/nope/prompts/greet", `{}`, nil, 404, "not-found", "nope"},
+		{"resource of an unknown server", "GET", "/servers/nope/resources/a", ``, nil, 404, "not-found", "nope"},
+		{"resource without a name", "GET", "/servers/demo/resources?uri=", ``, nil, 400, "invalid-request", "URI"},
+		{"a time for a list", "GET", "/servers/demo/resources?timeout_ms=5", ``, nil, 400, "invalid-request", "goes with uri"},
+		{"tools of a dead server", "GET", "/servers/dead/tools", ``, nil, 503, "unavailable", "exited with code 3"},
+		{"tools of an unknown server", "GET", "/servers/nope/tools", ``, nil, 404, "not-found", "nope"},
+		{"one unknown server", "GET", "/servers/nope", ``, nil, 404, "not-found", "nope"},
+		{"tools filtered by an unknown server", "GET", "/tools?server=nope", ``, nil, 404, "not-found", "nope"},
+
+		{"limit of zero", "GET", "/tools?limit=0", ``, nil, 400, "invalid-request", `"parameter":"limit"`},
+		{"limit of words", "GET", "/tools?limit=" + secret, ``, nil, 400, "invalid-request", `"parameter":"limit"`},
+		{"another format", "GET", "/tools?format=" + secret, ``, nil, 400, "invalid-request", `"parameter":"format"`},
+		{"a foreign cursor", "GET", "/tools?cursor=" + secret, ``, nil, 400, "invalid-request", "cursor"},
+		{"unknown parameter of a list", "GET", "/servers?verbose=1", ``, nil, 400, "invalid-request", "verbose"},
+		{"unknown parameter of events", "GET", "/events?since=1", ``, nil, 400, "invalid-request", "takes none"},
+
+		{"no such path", "GET", "/nope", ``, nil, 404, "not-found", "/docs"},
+		{"a slash too many", "GET", "/servers/", ``, nil, 404, "not-found", "/docs"},
+		{"two slashes", "GET", "//servers", ``, nil, 404, "not-found", "/docs"},
+		{"dots", "GET", "/x/../servers", ``, nil, 404, "not-found", "/docs"},
+		{"wrong method", "DELETE", "/calls", ``, nil, 405, "method-not-allowed", "POST"},
+		{"odd method", "BREW", "/servers", ``, nil, 405, "method-not-allowed", "GET, HEAD, POST"},
+		{"options", "OPTIONS", call, ``, nil, 405, "method-not-allowed", "POST, PATCH"},
+		{"no such problem", "GET", "/problems/nope", ``, nil, 404, "not-found", "outcome-unknown"},
+		{"no such file of the docs", "GET", "/docs/nope.js", ``, nil, 404, "not-found", ""},
+		{"page of another origin", "POST", call, `{"n":1}`, []string{"Origin", "http://evil.example"}, 403, "forbidden", "origin"},
+		{"page of another site", "POST", call, `{"n":1}`, []string{"Sec-Fetch-Site", "cross-site"}, 403, "forbidden", "origin"},
+		{"name of another host", "GET", "/servers", ``, []string{"Host", "evil.example"}, 403, "forbidden", "loopback"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			a := f.do(row.method, row.path, row.body, row.header...)
+			p := problemOf(t, a)
+			if a.status != row.status || p.Type != "/problems/"+row.kind {
+				t.Errorf("status %d, type %s; want %d %s\n%s", a.status, p.Type, row.status, row.kind, a.body)
+			}
+			if !strings.Contains(strings.ReplaceAll(string(a.body), `\"`, `"`), row.says) {
+				t.Errorf("does not say %q: %s", row.says, a.body)
+			}
+			if bytes.Contains(a.body, []byte(secret)) {
+				t.Errorf("repeats what was sent: %s", a.body)
+			}
+			if a.status == 405 && a.header.Get("Allow") == "" {
+				t.Error("no Allow header")
+			}
+			if strings.Contains(row.path, "/tools/") && row.method == "POST" && a.status != 403 && p.CallID == "" {
+				t.Error("no call id")
+			}
+		})
+	}
+	if strings.Contains(f.log.String(), secret) {
+		t.Error("the log repeats what was sent")
+	}
+	if n := len(f.worker.seen); n != 0 {
+		t.Errorf("%d of these calls reached a worker", n)
+	}
+}
+
+func TestAChunkedBodyOverTheLimitIsRefused(t *testing.T) {
+	f := openFabric(t, nil)
+	r := f.request("POST", "/servers/demo/tools/echo", io.MultiReader(strings.NewReader(`{"a":"`), strings.NewReader(strings.Repeat("x", 64<<10)), strings.NewReader(`"}`)))
+	if a := f.send(r); problemOf(t, a).Type != "/problems/too-large" {
+		t.Errorf("%s", a.body)
+	}
+	r = f.request("POST", "/servers/demo/tools/echo", io.MultiReader(strings.NewReader(`{"a":`), strings.NewReader(`1}`)))
+	if a := f.send(r); a.status != 200 || !strings.Contains(string(a.body), `"got":{"a":1}`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+func TestABodyThatBreaksOffIsAProblemToo(t *testing.T) {
+	f := openFabric(t, nil)
+	host := strings.TrimPrefix(f.url, "http://")
+	conn, err := net.Dial("tcp", host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	_, _ = fmt.Fprintf(conn, "POST /servers/demo/tools/echo HTTP/1.1\r\nHost: %s\r\nContent-Length: 10\r\n\r\n{}", host)
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, _ := io.ReadAll(res.Body)
+	if p := problemOf(t, answer{res.StatusCode, res.Header, body}); p.Type != "/problems/invalid-request" {
+		t.Errorf("%s", body)
+	}
+}
+
+func TestAPanicIsAProblemWithoutInternals(t *testing.T) {
+	f := openFabric(t, func(o *Options) {
+		o.AllowAddServers = true
+		o.AddServer = nil
+		o.RemoveServer = nil
+	})
+	f.api.o.AddServer = func(context.Context, string, json.RawMessage) (catalog.Server, error) { panic("boom " + secret) }
+	a := f.do("POST", "/servers", `{"id":"x"}`)
+	p := problemOf(t, a)
+	if p.Type != "/problems/internal" || !strings.Contains(p.Detail, a.header.Get("X-Request-Id")) {
+		t.Errorf("%s", a.body)
+	}
+	if strings.Contains(string(a.body), "boom") || strings.Contains(string(a.body), "goroutine") {
+		t.Errorf("tells internals: %s", a.body)
+	}
+	if !strings.Contains(f.log.String(), "boom") || !strings.Contains(f.log.String(), "goroutine") {
+		t.Error("the log does not tell the panic and its stack")
+	}
+}
+
+func TestEveryKindOfErrorHasItsRow(t *testing.T) {
+	table := kindTable()
+	for _, k := range []schema.Kind{
+		schema.KindInvalidRequest, schema.KindUnauthenticated, schema.KindForbidden, schema.KindDisabled, schema.KindNotFound, schema.KindConflict,
+		schema.KindTooLarge, schema.KindInvalidArguments, schema.KindQuota, schema.KindUnavailable, schema.KindServerFailed, schema.KindProtocol,
+		schema.KindResultTooLarge, schema.KindInputRequired, schema.KindOutcomeUnknown, schema.KindCanceled, schema.KindInternal,
+	} {
+		if row := table[k]; row == nil || row.Title == "" || row.Meaning == "" || row.Mend == "" || row.Status < 400 {
+			t.Errorf("%s: %+v", k, row)
+		}
+	}
+}
+
+func FuzzNoBodyOfACallIsAFaultOfOurs(f *testing.F) {
+	for _, seed := range []string{
+		`{"server":"demo","tool":"echo"}`, `{"server":"demo","tool":"strict","arguments":{"n":1},"timeout_ms":5}`, `{}`, `null`, `[1]`, `{"server":1}`,
+		`{"timeout_ms":1e400,"server":"","tool":""}`, "\xef\xbb\xbf{}", `{"arguments":{"a":{"a":{}}}}`, `{"server":"demo","tool":"echo","timeout_ms":null}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		members, err := object(body, 1<<16, 64, "server", "tool", "arguments", "timeout_ms")
+		if err != nil {
+			if k := schema.KindOf(err); k != schema.KindInvalidRequest && k != schema.KindTooLarge {
+				t.Fatalf("kind %s: %v", k, err)
+			}
+			return
+		}
+		for name, member := range members {
+			if !bytes.Contains(body, member) {
+				t.Fatalf("member %q did not come out as it is", name)
+			}
+		}
+	})
+}

@@ -1,0 +1,188 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/validate"
+)
+
+// readBody returns the whole body, at most limit bytes of it. No body is not an
+// error; a body that is declared as something other than JSON is.
+func (a *API) readBody(x *exchange, r *http.Request, limit int) ([]byte, error) {
+	if r.ContentLength == 0 {
+		return nil, nil
+	}
+	if err := checkMediaType(r.Header); err != nil {
+		return nil, err
+	}
+	if r.ContentLength > int64(limit) {
+		return nil, errBodyTooLarge(limit)
+	}
+	rc := http.NewResponseController(x.ResponseWriter)
+	_ = rc.SetReadDeadline(time.Now().Add(timeFor(limit))) // a writer without deadlines does without
+	body, err := readAtMost(r.Body, r.ContentLength, limit)
+	if err == nil {
+		// Beyond the body the server itself reads on, to notice that the client left.
+		_ = rc.SetReadDeadline(time.Time{})
+		return body, nil
+	}
+	var known *schema.Error
+	switch {
+	case errors.As(err, &known):
+		return nil, err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		x.set("Connection", "close")
+		return nil, schema.Errorf(kindBodyTimeout, "The body did not arrive within %s.", timeFor(limit))
+	}
+	x.set("Connection", "close")
+	return nil, schema.Errorf(schema.KindInvalidRequest, "The body could not be read to its end: it is shorter than announced, or the connection broke.")
+}
+
+func readAtMost(from io.Reader, length int64, limit int) ([]byte, error) {
+	if length > 0 {
+		body := make([]byte, length)
+		_, err := io.ReadFull(from, body)
+		return body, err
+	}
+	body, err := io.ReadAll(io.LimitReader(from, int64(limit)+1))
+	if err == nil && len(body) > limit {
+		return nil, errBodyTooLarge(limit)
+	}
+	return body, err
+}
+
+func errBodyTooLarge(limit int) error {
+	return schema.Errorf(schema.KindTooLarge, "The body is over the limit of %d bytes; send less, or ask the operator to raise the limit.", limit)
+}
+
+// checkMediaType takes JSON and what is not declared at all.
+func checkMediaType(h http.Header) error {
+	values := h["Content-Type"]
+	if len(values) == 0 || len(values) == 1 && (values[0] == "application/json" || values[0] == "") {
+		return nil
+	}
+	if len(values) == 1 {
+		media, _, err := mime.ParseMediaType(values[0])
+		if err == nil && (media == "application/json" || strings.HasSuffix(media, "+json")) {
+			return nil
+		}
+	}
+	return schema.Errorf(kindMediaType, "The body must be JSON: send Content-Type: application/json. curl --json 'BODY' does, curl -d does not.")
+}
+
+// object reads body as one strict JSON object with no other members than those
+// named, and returns each member as the bytes that came. Names count exactly as
+// they are written.
+func object(body []byte, limit, depth int, known ...string) (map[string]json.RawMessage, error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The body is empty; send a JSON object with %s.", strings.Join(known, ", "))
+	}
+	if err := validate.Value(body, limit, depth); err != nil {
+		return nil, err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil || members == nil {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The body is not a JSON object; send one with %s.", strings.Join(known, ", "))
+	}
+	e := schema.Errorf(schema.KindInvalidRequest, "The body has members that are not known here; it takes %s.", strings.Join(known, ", "))
+	for name := range members {
+		if !contains(known, name) {
+			e.Faults = append(e.Faults, schema.Fault{Pointer: pointer(name), Message: "unknown member" + meant(known, name)})
+		}
+	}
+	if len(e.Faults) > 0 {
+		sortFaults(e.Faults)
+		return nil, e
+	}
+	return members, nil
+}
+
+func contains(list []string, s string) bool {
+	for _, have := range list {
+		if have == s {
+			return true
+		}
+	}
+	return false
+}
+
+// meant names the member that differs in case only.
+func meant(known []string, name string) string {
+	for _, k := range known {
+		if strings.EqualFold(k, name) {
+			return "; did you mean " + k + "?"
+		}
+	}
+	return ""
+}
+
+// pointer is the JSON pointer of a member of the body.
+func pointer(name string) string {
+	name = printable(name, 128)
+	return "/" + strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+}
+
+// member decodes one member into v. want says in words what it has to be.
+func member(members map[string]json.RawMessage, name string, required bool, want string, v any) error {
+	raw, ok := members[name]
+	if !ok && !required {
+		return nil
+	}
+	if ok && string(raw) != "null" && json.Unmarshal(raw, v) == nil {
+		return nil
+	}
+	e := schema.Errorf(schema.KindInvalidRequest, "The member %s must be %s.", name, want)
+	e.Faults = []schema.Fault{{Pointer: pointer(name), Message: "must be " + want}}
+	if !ok {
+		e = schema.Errorf(schema.KindInvalidRequest, "The member %s is missing; it must be %s.", name, want)
+		e.Faults = []schema.Fault{{Pointer: pointer(name), Message: "is missing"}}
+	}
+	return e
+}
+
+// query returns the query parameters, each at most once and no others than those
+// named.
+func query(r *http.Request, known ...string) (url.Values, error) {
+	if r.URL.RawQuery == "" {
+		return nil, nil
+	}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The query cannot be read: percent-encode what is special in it.")
+	}
+	for name, all := range values {
+		if !contains(known, name) {
+			if len(known) == 0 {
+				return nil, schema.Errorf(schema.KindInvalidRequest, "Query parameter %s is not known here; this path takes none.", printable(name, 64))
+			}
+			return nil, schema.Errorf(schema.KindInvalidRequest, "Query parameter %s is not known here; this path takes %s.", printable(name, 64), strings.Join(known, ", "))
+		}
+		if len(all) > 1 {
+			return nil, schema.Errorf(schema.KindInvalidRequest, "Query parameter %s appears %d times; send it once.", name, len(all))
+		}
+	}
+	return values, nil
+}
+
+// timeout reads a number of milliseconds; empty means the default of the server.
+func (a *API) timeout(text, name string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || ms < 1 || ms > a.limits.MaxTimeout.Milliseconds() {
+		return 0, schema.Errorf(schema.KindInvalidRequest, "%s must be a whole number of milliseconds between 1 and %d.", name, a.limits.MaxTimeout.Milliseconds())
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}

@@ -1,0 +1,188 @@
+package rest
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// bodyRoom is what the body of POST /calls may take beside the arguments.
+const bodyRoom = 4 << 10
+
+// Bounds of the trace context that travels with a call.
+const (
+	traceParentLength = 55
+	traceStateMost    = 512
+)
+
+func (a *API) registerCalls() {
+	a.raw(a.opCallTool(), "/servers/{id}/tools/{tool}", a.callTool)
+	a.raw(a.opCall(), "/calls", a.call)
+}
+
+// callTool is POST /servers/{id}/tools/{tool}: the hot path. The body is the
+// arguments, the answer is the result, both as they are.
+func (a *API) callTool(x *exchange, r *http.Request) error {
+	call := &schema.Call{ID: schema.NewCallID(), Server: r.PathValue("id"), Tool: r.PathValue("tool"), Principal: x.principal}
+	a.trace(x, r, call)
+	arguments, err := a.readBody(x, r, a.limits.ArgumentBytes)
+	if err != nil {
+		return schema.AsError(err).WithCall(call.ID)
+	}
+	if call.Arguments = arguments; len(arguments) == 0 {
+		call.Arguments = []byte("{}")
+	}
+	if call.Timeout, err = a.requestTimeout(r); err != nil {
+		return schema.AsError(err).WithCall(call.ID)
+	}
+	return a.run(x, r, call)
+}
+
+// call is POST /calls: the same call with everything in the body.
+func (a *API) call(x *exchange, r *http.Request) error {
+	call := &schema.Call{ID: schema.NewCallID(), Principal: x.principal}
+	a.trace(x, r, call)
+	if err := a.readCall(x, r, call); err != nil {
+		return schema.AsError(err).WithCall(call.ID)
+	}
+	return a.run(x, r, call)
+}
+
+func (a *API) readCall(x *exchange, r *http.Request, call *schema.Call) error {
+	limit := a.limits.ArgumentBytes + bodyRoom
+	body, err := a.readBody(x, r, limit)
+	if err != nil {
+		return err
+	}
+	members, err := object(body, limit, a.limits.ArgumentDepth+1, "server", "tool", "arguments", "timeout_ms")
+	if err != nil {
+		return err
+	}
+	if err := member(members, "server", true, "a string, the id of a server", &call.Server); err != nil {
+		return err
+	}
+	if err := member(members, "tool", true, "a string, the name of a tool", &call.Tool); err != nil {
+		return err
+	}
+	call.Arguments = []byte("{}")
+	if raw, ok := members["arguments"]; ok {
+		call.Arguments = raw // the bytes that came; the gate says what is wrong with them
+	}
+	var ms json.Number
+	if err := member(members, "timeout_ms", false, "a number of milliseconds", &ms); err != nil {
+		return err
+	}
+	if raw := members["timeout_ms"]; len(raw) > 0 && raw[0] == '"' {
+		return schema.Errorf(schema.KindInvalidRequest, "The member timeout_ms must be a number, not a string.")
+	}
+	if call.Timeout, err = a.timeout(ms.String(), "timeout_ms"); err != nil {
+		return err
+	}
+	if call.Timeout > 0 {
+		return nil
+	}
+	call.Timeout, err = a.requestTimeout(r)
+	return err
+}
+
+// requestTimeout reads the time a caller gives a call in the query or, when it is
+// not there, in the header.
+func (a *API) requestTimeout(r *http.Request) (time.Duration, error) {
+	values, err := query(r, "timeout_ms")
+	if err != nil {
+		return 0, err
+	}
+	if text, ok := values["timeout_ms"]; ok {
+		if text[0] == "" {
+			return 0, schema.Errorf(schema.KindInvalidRequest, "timeout_ms is empty; leave it out, or give a number of milliseconds.")
+		}
+		return a.timeout(text[0], "timeout_ms")
+	}
+	if header := r.Header["Callyard-Timeout-Ms"]; len(header) > 0 {
+		return a.timeout(header[0], "The header Callyard-Timeout-Ms")
+	}
+	return 0, nil
+}
+
+// trace takes the W3C trace context of the request along, if it is sound, and
+// echoes it.
+func (a *API) trace(x *exchange, r *http.Request, call *schema.Call) {
+	parent := r.Header["Traceparent"]
+	if len(parent) != 1 || !soundTraceParent(parent[0]) {
+		return
+	}
+	call.Trace.Parent = parent[0]
+	x.set("Traceparent", parent[0])
+	if state := r.Header["Tracestate"]; len(state) > 0 {
+		if joined := strings.Join(state, ","); len(joined) <= traceStateMost {
+			call.Trace.State = joined
+		}
+	}
+}
+
+// soundTraceParent says that the text is version-traceid-parentid-flags in lower
+// hex, with neither id all zero.
+func soundTraceParent(text string) bool {
+	if len(text) != traceParentLength || text[2] != '-' || text[35] != '-' || text[52] != '-' || text[:2] == "ff" {
+		return false
+	}
+	trace, span := false, false
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if i == 2 || i == 35 || i == 52 {
+			continue
+		}
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+		trace = trace || i > 2 && i < 35 && c != '0'
+		span = span || i > 35 && i < 52 && c != '0'
+	}
+	return trace && span
+}
+
+// run has the call run and answers with its result, as a stream of events where
+// the caller asked for one.
+func (a *API) run(x *exchange, r *http.Request, call *schema.Call) error {
+	if wantsEvents(r.Header["Accept"]) {
+		return a.stream(x, r, call)
+	}
+	res, err := a.o.Gate.Call(r.Context(), call)
+	if err != nil {
+		return err
+	}
+	x.set("Callyard-Call-Id", call.ID)
+	if res.Worker != "" {
+		x.set("Callyard-Worker", res.Worker)
+	}
+	x.send(http.StatusOK, a.fixed.json, res.Body)
+	return nil
+}
+
+// wantsEvents says that the caller prefers a stream of events to JSON: it names
+// text/event-stream, and JSON not before it.
+func wantsEvents(accept []string) bool {
+	if len(accept) == 0 {
+		return false
+	}
+	if len(accept) == 1 && (accept[0] == "*/*" || accept[0] == "application/json") {
+		return false
+	}
+	for media := range strings.SplitSeq(strings.ToLower(strings.Join(accept, ",")), ",") {
+		media, parameters, _ := strings.Cut(media, ";")
+		if slices.Contains(strings.Fields(strings.ReplaceAll(parameters, ";", " ")), "q=0") {
+			continue
+		}
+		switch strings.TrimSpace(media) {
+		case "text/event-stream":
+			return true
+		case "application/json":
+			return false
+		}
+	}
+	return false
+}

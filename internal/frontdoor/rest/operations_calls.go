@@ -1,0 +1,57 @@
+package rest
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// callStatuses are what a call can be refused with, beside what everything can.
+func callStatuses() []int {
+	return []int{
+		http.StatusBadRequest, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
+		http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+	}
+}
+
+func exampleResult() any {
+	return map[string]any{"content": []any{map[string]any{"type": "text", "text": "Echo: hello"}}}
+}
+
+func (a *API) opCallTool() huma.Operation {
+	op := operation(http.MethodPost, "/servers/{id}/tools/{tool}", "call-tool", tagCalls, "Call a tool",
+		"Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as the bytes that were sent; without a body the tool gets an empty object. "+
+			"A tool that fails says so in its result, with status 200 and isError true. Arguments may take "+byteSize(a.limits.ArgumentBytes)+".", callStatuses()...)
+	op.Parameters = append([]*huma.Param{serverParam(), toolParam()}, a.callParams()...)
+	op.RequestBody = jsonBody(openObject("The arguments of the tool.", nil), false, "The arguments of the tool.", map[string]any{"message": "hello"})
+	op.Responses["200"] = answered(schemaResult, "The result of the tool.", exampleResult())
+	return op
+}
+
+func (a *API) opCall() huma.Operation {
+	op := operation(http.MethodPost, "/calls", "call", tagCalls, "Call a tool that the body names",
+		"The same as calling the tool by its path, in one shape for every tool.", callStatuses()...)
+	op.Parameters = a.callParams()
+	op.RequestBody = jsonBody(ref(schemaCall), true, "The call.", map[string]any{
+		"server": "everything", "tool": "echo", "arguments": map[string]any{"message": "hello"}, "timeout_ms": 5000,
+	})
+	op.Responses["200"] = answered(schemaResult, "The result of the tool.", exampleResult())
+	return op
+}
+
+func (a *API) opReadResource() huma.Operation {
+	op := operation(http.MethodGet, "/servers/{id}/resources/{uri}", "read-resource", tagServers, "Read a resource",
+		"Asks the server for the resource and answers as it does. The URI is percent-encoded; GET /servers/{id}/resources?uri= takes it as a parameter.", callStatuses()...)
+	op.Parameters = append([]*huma.Param{serverParam(), pathParam("uri", "The URI of the resource, percent-encoded.", "demo%3A%2F%2Fresource%2F1")}, a.callParams()...)
+	op.Responses["200"] = answered(schemaReadAnswer, "The content of the resource.", map[string]any{"contents": []any{map[string]any{"uri": "demo://resource/1", "text": "Resource 1"}}})
+	return op
+}
+
+func (a *API) opGetPrompt() huma.Operation {
+	op := operation(http.MethodPost, "/servers/{id}/prompts/{name}", "get-prompt", tagServers, "Get a prompt",
+		"Asks the server for the prompt and answers as it does. The body is the object of its arguments, all of them strings.", callStatuses()...)
+	op.Parameters = append([]*huma.Param{serverParam(), pathParam("name", "The name of the prompt.", "args-prompt")}, a.callParams()...)
+	op.RequestBody = jsonBody(&huma.Schema{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}}, false, "The arguments of the prompt.", map[string]any{"city": "Oslo"})
+	op.Responses["200"] = answered(schemaPrompt, "The prompt.", map[string]any{"messages": []any{map[string]any{"role": "user", "content": map[string]any{"type": "text", "text": "What is the weather in Oslo?"}}}})
+	return op
+}

@@ -1,0 +1,210 @@
+package rest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"embed"
+	"fmt"
+	"html/template"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// The page at /docs is Stoplight Elements, whole, so that it works without a
+// network. Its licence stands beside it.
+//
+//go:embed docs/index.html docs/elements.js.gz docs/elements.css.gz docs/LICENSE.elements.txt docs/LICENSE.elements-parts.txt
+var docs embed.FS
+
+// docsPolicy lets the page load from here and nowhere else. Elements sets styles
+// in line, which a policy cannot name one by one.
+const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// pagePolicy is for the small pages, which have nothing but text and style.
+const pagePolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// pageTemplate is the source of the small pages for people.
+const pageTemplate = `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>{{.Title}}</title>
+    <style>
+      :root { color-scheme: light dark; }
+      body { font: 16px/1.5 system-ui, sans-serif; max-width: 42rem; margin: 3rem auto; padding: 0 1rem; }
+      code, pre { font-family: ui-monospace, monospace; font-size: .9em; }
+      pre { padding: .8rem 1rem; border: 1px solid color-mix(in srgb, currentColor 25%, transparent); border-radius: 6px; overflow-x: auto; }
+      dt { font-weight: 600; margin-top: .8rem; } dd { margin: 0; }
+    </style>
+  </head>
+  <body>
+    <h1>{{.Title}}</h1>
+    <p>{{.Text}}</p>
+    {{- with .Example}}
+    <pre>{{.}}</pre>
+    {{- end}}
+    <dl>
+      {{- range .Rows}}
+      <dt>{{if .Link}}<a href="{{.Link}}">{{.Name}}</a>{{else}}{{.Name}}{{end}}</dt><dd>{{.Text}}</dd>
+      {{- end}}
+    </dl>
+  </body>
+</html>
+`
+
+type page struct {
+	Title, Text, Example string
+	Rows                 []pageRow
+}
+
+type pageRow struct{ Name, Link, Text string }
+
+// pages serves what is for people rather than programs.
+type pages struct {
+	api      *API
+	template *template.Template
+	index    []byte
+}
+
+func (a *API) registerPages() {
+	index, err := docs.ReadFile("docs/index.html")
+	if err != nil {
+		panic("rest: the docs page is not embedded: " + err.Error()) // the build made sure of it
+	}
+	p := &pages{api: a, template: template.Must(template.New("page").Parse(pageTemplate)), index: index}
+	page := func(pattern string, h func(*exchange, *http.Request) error) {
+		a.mux.HandleFunc("GET "+pattern, func(w http.ResponseWriter, r *http.Request) { a.serve(w.(*exchange), r, h) })
+	}
+	page("/{$}", p.root)
+	page("/problems/{kind}", p.problem)
+	page("/docs", p.docs)
+	page("/docs/{file}", p.asset)
+	page("/openapi.json", func(x *exchange, _ *http.Request) error {
+		x.send(http.StatusOK, []string{"application/openapi+json"}, a.spec)
+		return nil
+	})
+	page("/openapi.yaml", func(x *exchange, _ *http.Request) error {
+		x.send(http.StatusOK, []string{"application/openapi+yaml"}, a.yaml)
+		return nil
+	})
+}
+
+func wantsHTML(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
+
+func (p *pages) send(x *exchange, content page) error {
+	var b bytes.Buffer
+	if err := p.template.Execute(&b, content); err != nil {
+		return fmt.Errorf("making a page: %w", err)
+	}
+	x.Header().Set("Content-Security-Policy", pagePolicy)
+	x.send(http.StatusOK, []string{"text/html; charset=utf-8"}, b.Bytes())
+	return nil
+}
+
+// root says where everything is.
+func (p *pages) root(x *exchange, r *http.Request) error {
+	rows := []pageRow{
+		{"/docs", "docs", "The API, to read and to try"},
+		{"/openapi.json", "openapi.json", "The API as an OpenAPI 3.1 document; also /openapi.yaml"},
+		{"/servers", "servers", "The MCP servers"},
+		{"/tools", "tools", "All tools"},
+		{"/workers", "workers", "The workers"},
+		{"/health", "health", "Health in short"},
+	}
+	x.set("Vary", "Accept")
+	if wantsHTML(r) {
+		return p.send(x, page{
+			Title: "Callyard", Text: "This is a front door of Callyard, version " + p.api.o.Version + ". It runs the tools of MCP servers.",
+			Example: `curl --json '{"message":"hello"}' http://` + r.Host + `/servers/everything/tools/echo`, Rows: rows,
+		})
+	}
+	links := make(map[string]string, len(rows))
+	for _, row := range rows {
+		links[row.Link] = row.Name
+	}
+	x.send(http.StatusOK, p.api.fixed.json, encode(map[string]any{"name": "Callyard", "version": p.api.o.Version, "links": links}))
+	return nil
+}
+
+// problem explains a kind of problem: it is where the type of a document points.
+func (p *pages) problem(x *exchange, r *http.Request) error {
+	k := p.api.kinds[schema.Kind(r.PathValue("kind"))]
+	if k == nil {
+		kinds := make([]string, 0, len(p.api.kinds))
+		for kind := range p.api.kinds {
+			kinds = append(kinds, string(kind))
+		}
+		slices.Sort(kinds)
+		return schema.Errorf(schema.KindNotFound, "There is no such kind of problem. The kinds are %s.", strings.Join(kinds, ", "))
+	}
+	x.set("Vary", "Accept")
+	if wantsHTML(r) {
+		return p.send(x, page{
+			Title: k.Title, Text: k.Meaning,
+			Rows: []pageRow{{"What to do", "", k.Mend}, {"Status", "", fmt.Sprintf("%d", k.Status)}, {"Type", "", "/problems/" + string(k.Kind)}},
+		})
+	}
+	x.send(http.StatusOK, p.api.fixed.json, encode(map[string]any{
+		"type": "/problems/" + string(k.Kind), "title": k.Title, "status": k.Status, "meaning": k.Meaning, "mend": k.Mend,
+	}))
+	return nil
+}
+
+func (p *pages) docs(x *exchange, _ *http.Request) error {
+	x.Header().Set("Content-Security-Policy", docsPolicy)
+	x.send(http.StatusOK, []string{"text/html; charset=utf-8"}, p.index)
+	return nil
+}
+
+// asset serves a file of the docs page: packed, as it is embedded, to browsers
+// that can unpack it.
+func (p *pages) asset(x *exchange, r *http.Request) error {
+	var mediaType string
+	name := r.PathValue("file")
+	switch name {
+	case "elements.js":
+		mediaType = "text/javascript; charset=utf-8"
+	case "elements.css":
+		mediaType = "text/css; charset=utf-8"
+	case "LICENSE.elements.txt", "LICENSE.elements-parts.txt":
+		body, err := docs.ReadFile("docs/" + name)
+		if err != nil {
+			return fmt.Errorf("reading a licence: %w", err)
+		}
+		x.send(http.StatusOK, []string{"text/plain; charset=utf-8"}, body)
+		return nil
+	default:
+		return schema.Errorf(schema.KindNotFound, "There is no such file.")
+	}
+	body, err := docs.ReadFile("docs/" + name + ".gz")
+	if err != nil {
+		return fmt.Errorf("reading the docs page: %w", err)
+	}
+	h := x.Header()
+	h.Set("Cache-Control", "public, max-age=3600")
+	h.Set("Vary", "Accept-Encoding")
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+	} else if body, err = unpack(body); err != nil {
+		return err
+	}
+	x.send(http.StatusOK, []string{mediaType}, body)
+	return nil
+}
+
+func unpack(packed []byte) ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, fmt.Errorf("unpacking the docs page: %w", err)
+	}
+	body, err := io.ReadAll(z)
+	if err != nil {
+		return nil, fmt.Errorf("unpacking the docs page: %w", err)
+	}
+	return body, nil
+}

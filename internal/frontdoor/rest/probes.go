@@ -1,0 +1,98 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Health is the answer to GET /health, in the shape of MCP Bridge.
+type Health struct {
+	Status      string         `json:"status" enum:"ok" example:"ok"`
+	Uptime      float64        `json:"uptime" doc:"Seconds since the front door started." example:"86400.5"`
+	ServerCount int            `json:"serverCount" example:"4"`
+	Servers     []HealthServer `json:"servers" nullable:"false"`
+}
+
+// HealthServer is one server of GET /health.
+type HealthServer struct {
+	ID                  string `json:"id" example:"everything"`
+	Connected           bool   `json:"connected"`
+	InitializationState string `json:"initialization_state" enum:"starting,initialized,timeout,error" example:"initialized"`
+	PID                 int    `json:"pid" example:"4711"`
+	RiskLevel           int    `json:"risk_level,omitempty" example:"1"`
+	RiskDescription     string `json:"risk_description,omitempty" example:"Low risk - Standard execution"`
+	RunningInDocker     *bool  `json:"running_in_docker,omitempty"`
+}
+
+// Status is the answer of the probes.
+type Status struct {
+	Status string `json:"status" enum:"ok,ready" example:"ok"`
+}
+
+// Version is the answer to GET /version.
+type Version struct {
+	Version string    `json:"version" example:"0.1.0"`
+	Go      string    `json:"go" doc:"The Go release it was built with." example:"go1.26.0"`
+	Started time.Time `json:"started"`
+}
+
+type (
+	healthOutput  struct{ Body Health }
+	statusOutput  struct{ Body Status }
+	versionOutput struct{ Body Version }
+)
+
+func (a *API) registerProbes() {
+	get(a, a.opHealth(), func(context.Context, *nothing) (*healthOutput, error) { return &healthOutput{Body: a.health()}, nil })
+	get(a, a.opLive(), func(context.Context, *nothing) (*statusOutput, error) {
+		return &statusOutput{Body: Status{Status: "ok"}}, nil
+	})
+	get(a, a.opReady(), func(context.Context, *nothing) (*statusOutput, error) {
+		if err := a.ready(); err != nil {
+			return nil, err
+		}
+		return &statusOutput{Body: Status{Status: "ready"}}, nil
+	})
+	get(a, a.opVersion(), func(context.Context, *nothing) (*versionOutput, error) {
+		return &versionOutput{Body: Version{Version: a.o.Version, Go: runtime.Version(), Started: a.o.Started.UTC()}}, nil
+	})
+	if a.o.Metrics != nil {
+		metrics := a.o.Metrics.Handler()
+		a.raw(a.opMetrics(), "/metrics", func(x *exchange, r *http.Request) error {
+			metrics.ServeHTTP(x, r)
+			return nil
+		})
+	}
+}
+
+func (a *API) health() Health {
+	servers := a.o.Catalog.Servers()
+	h := Health{
+		Status: "ok", Uptime: float64(time.Since(a.o.Started).Milliseconds()) / 1000,
+		ServerCount: len(servers), Servers: make([]HealthServer, 0, len(servers)),
+	}
+	for i := range servers {
+		s := HealthServer{ID: servers[i].ID, Connected: servers[i].Connected, InitializationState: string(servers[i].State), PID: servers[i].PID}
+		s.RiskLevel, s.RiskDescription, s.RunningInDocker = risk(servers[i].Risk)
+		h.Servers = append(h.Servers, s)
+	}
+	return h
+}
+
+// ready says what keeps this front door from taking calls.
+func (a *API) ready() error {
+	var e *schema.Error
+	if a.o.Draining() {
+		e = schema.Errorf(schema.KindUnavailable, "Not ready: the front door is draining and about to stop.")
+	} else if err := a.o.Ready(); err != nil {
+		e = schema.Errorf(schema.KindUnavailable, "Not ready: %w.", err)
+	} else {
+		return nil
+	}
+	e.Retryable, e.RetryAfter = true, time.Second
+	return e
+}

@@ -1,0 +1,193 @@
+package rest
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"path"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// ServeHTTP answers one request. Around every handler, in this order: panics
+// become a problem document, the request gets an id, requests that a web page of
+// another origin made are refused, and the caller is authenticated.
+//
+// Without API keys everybody who reaches the port is let in, which is why such a
+// front door listens on loopback only. A web page can still send the browser
+// there: unsafe requests of other origins are refused, and so are all requests
+// to a host name that is neither loopback nor in Options.Hosts, because a page
+// can point a name of its own at 127.0.0.1.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{ResponseWriter: w}
+	defer a.afterPanic(x, r)
+	x.id = a.nextID()
+	x.set("X-Request-Id", x.id)
+	h := w.Header()
+	h["Cache-Control"] = a.fixed.noStore
+	h["X-Content-Type-Options"] = a.fixed.nosniff
+	began := time.Time{}
+	debugging := a.log.Enabled(r.Context(), slog.LevelDebug)
+	if debugging {
+		began = time.Now()
+	}
+	a.handle(x, r)
+	if a.o.Metrics != nil {
+		a.o.Metrics.HTTPRequest(r.Method, x.status)
+	}
+	if debugging {
+		a.log.Debug("request", "id", x.id, "method", r.Method, "path", r.URL.Path, "status", x.status, "took", time.Since(began),
+			"principal", x.principal.Name, "client_id", printable(r.Header.Get("X-Request-Id"), 64))
+	}
+}
+
+func (a *API) handle(x *exchange, r *http.Request) {
+	if err := a.checkOrigin(r); err != nil {
+		a.fail(x, err)
+		return
+	}
+	if !open(r.URL.Path) {
+		var err error
+		if x.principal, err = a.o.Keys.Authenticate(r); err != nil {
+			a.fail(x, err)
+			return
+		}
+	}
+	if escaped := r.URL.EscapedPath(); !clean(escaped) {
+		// The mux would answer with a redirect to another path. A resource URI
+		// that was not percent-encoded is the one thing that is meant like that.
+		a.unclean(x, r, escaped)
+		return
+	}
+	a.mux.ServeHTTP(x, r)
+}
+
+// open says that the path is served without a credential.
+func open(path string) bool {
+	switch path {
+	case "/", "/livez", "/readyz", "/health", "/docs", "/openapi.json", "/openapi.yaml":
+		return true
+	}
+	return strings.HasPrefix(path, "/docs/") || strings.HasPrefix(path, "/problems/")
+}
+
+func (a *API) checkOrigin(r *http.Request) error {
+	if err := a.origin.Check(r); err != nil {
+		return schema.Errorf(schema.KindForbidden, "The request comes from a web page of another origin; the API serves programs, and its own pages.")
+	}
+	if !a.o.Keys.Configured() && !a.localHost(r.Host) {
+		return schema.Errorf(schema.KindForbidden, "A front door without API keys answers to the names of loopback only. Reach it as 127.0.0.1 or localhost, or configure keys.")
+	}
+	return nil
+}
+
+func (a *API) localHost(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") || a.hosts[host] {
+		return true
+	}
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && address.IsLoopback()
+}
+
+// nextID returns a request id that is unique among all front doors.
+func (a *API) nextID() string {
+	buf := make([]byte, 0, 48)
+	buf = append(buf, a.idHead...)
+	return string(strconv.AppendUint(buf, a.idCount.Add(1), 36))
+}
+
+func (a *API) afterPanic(x *exchange, r *http.Request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(v)
+	}
+	a.log.Error("a handler panicked", "id", x.id, "method", r.Method, "pattern", r.Pattern, "panic", v, "stack", string(debug.Stack()))
+	if x.status != 0 {
+		panic(http.ErrAbortHandler) // the answer has begun; only a broken connection says that it is not whole
+	}
+	a.fail(x, schema.Errorf(schema.KindInternal, "The front door failed on this request; its log says why, under request id %s.", x.id))
+}
+
+// clean says that the mux takes the escaped path as it is.
+func clean(escaped string) bool {
+	if escaped == "" || escaped[0] != '/' {
+		return false
+	}
+	if !strings.Contains(escaped, "//") && !strings.Contains(escaped, "/.") {
+		return true
+	}
+	cleaned := path.Clean(escaped)
+	if strings.HasSuffix(escaped, "/") && cleaned != "/" {
+		cleaned += "/"
+	}
+	return cleaned == escaped
+}
+
+func (a *API) unclean(x *exchange, r *http.Request, escaped string) {
+	rest, ok := strings.CutPrefix(escaped, "/servers/")
+	server, uri, found := strings.Cut(rest, "/resources/")
+	if ok && found && !strings.Contains(server, "/") && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		id, err1 := url.PathUnescape(server)
+		name, err2 := url.PathUnescape(uri)
+		if err1 == nil && err2 == nil {
+			r.SetPathValue("id", id)
+			r.SetPathValue("uri", name)
+			a.serve(x, r, a.readResource)
+			return
+		}
+	}
+	a.notFound(x, r)
+}
+
+// notFound answers what no other handler took: 405 when the path exists with
+// another method, else 404.
+func (a *API) notFound(x *exchange, r *http.Request) {
+	var allowed []string
+	if escaped := r.URL.EscapedPath(); clean(escaped) {
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPatch, http.MethodDelete} {
+			probe := &http.Request{Method: method, URL: r.URL, Host: r.Host}
+			if _, pattern := a.mux.Handler(probe); pattern != "/" {
+				allowed = append(allowed, method)
+			}
+		}
+	}
+	if len(allowed) > 0 && !slices.Contains(allowed, r.Method) {
+		x.set("Allow", strings.Join(allowed, ", "))
+		a.fail(x, schema.Errorf(kindMethod, "This path does not take %s; it takes %s.", printable(r.Method, 20), strings.Join(allowed, ", ")))
+		return
+	}
+	a.fail(x, schema.Errorf(schema.KindNotFound, "There is no such path. GET /docs shows the API, GET /openapi.json describes it."))
+}
+
+// serve runs a handler and answers with its error, if any.
+func (a *API) serve(x *exchange, r *http.Request, h func(*exchange, *http.Request) error) {
+	if err := h(x, r); err != nil {
+		a.fail(x, err)
+	}
+}
+
+// printable returns at most n characters of text that are safe to repeat.
+func printable(text string, n int) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return -1
+		}
+		return r
+	}, text)
+	return text[:min(len(text), n)]
+}

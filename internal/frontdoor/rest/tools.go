@@ -1,0 +1,222 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// switchMost is the most that the body of a switch may take, reasonMost the most
+// that its reason may, in bytes.
+const (
+	switchMost = 16 << 10
+	reasonMost = 1000
+)
+
+// ToolItem is one tool of GET /tools.
+type ToolItem struct {
+	Server     string    `json:"server" example:"everything"`
+	Name       string    `json:"name" example:"echo"`
+	Enabled    bool      `json:"enabled" doc:"False when an operator switched the tool off; calls answer 403 then."`
+	Reason     string    `json:"reason,omitempty" doc:"Why the tool is switched off."`
+	Definition AnyObject `json:"definition" doc:"The tool as the server gave it."`
+}
+
+// ToolList is the answer to GET /tools.
+type ToolList struct {
+	Tools      []ToolItem `json:"tools" nullable:"false"`
+	NextCursor string     `json:"next_cursor,omitempty" doc:"Where the next page begins; absent on the last one."`
+	Unknown    []string   `json:"unknown,omitempty" nullable:"false" doc:"Servers whose tools are not known at the moment, so that they are missing here."`
+}
+
+// ToolSwitch is the answer to PATCH /servers/{id}/tools/{tool}.
+type ToolSwitch struct {
+	Server  string    `json:"server" example:"everything"`
+	Name    string    `json:"name" example:"echo"`
+	Enabled bool      `json:"enabled" example:"false"`
+	Reason  string    `json:"reason,omitempty" example:"Deletes files; use archive instead."`
+	By      string    `json:"by,omitempty" example:"ops"`
+	At      time.Time `json:"at"`
+}
+
+// SwitchRequest is the body of PATCH /servers/{id}/tools/{tool}.
+type SwitchRequest struct {
+	Enabled bool   `json:"enabled" doc:"Whether the tool may be called." example:"false"`
+	Reason  string `json:"reason,omitempty" maxLength:"1000" doc:"Why not; callers are shown it." example:"Deletes files; use archive instead."`
+}
+
+type toolListInput struct {
+	Format string `query:"format" enum:"mcp" default:"mcp" doc:"The shape of each definition; mcp is the server's own."`
+	Server string `query:"server" doc:"Only the tools of this server." example:"everything"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"The most tools on one page."`
+	Cursor string `query:"cursor" maxLength:"2048" doc:"Where to begin: next_cursor of the page before."`
+}
+
+type toolListOutput struct {
+	Link string `header:"Link" doc:"The next page, as rel=\"next\"; absent on the last one."`
+	Body ToolList
+}
+
+func (a *API) registerTools() {
+	get(a, a.opListTools(), a.listTools)
+	a.raw(a.opServerTools(), "/servers/{id}/tools", a.serverTools)
+	a.raw(a.opSwitchTool(), "/servers/{id}/tools/{tool}", a.switchTool)
+}
+
+// listTools is GET /tools: all tools, by server and name, in pages. A page begins
+// behind a name, not at a number, so tools that come and go shift nothing.
+func (a *API) listTools(_ context.Context, in *toolListInput) (*toolListOutput, error) {
+	from, err := readCursor(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	out := &toolListOutput{Body: ToolList{Tools: make([]ToolItem, 0, in.Limit)}}
+	servers := a.o.Catalog.Servers()
+	if in.Server != "" {
+		s, err := a.o.Catalog.Server(in.Server)
+		if err != nil {
+			return nil, err
+		}
+		servers = []catalog.Server{s}
+	}
+	for _, s := range servers {
+		tools, err := a.o.Catalog.Tools(s.ID)
+		if err != nil {
+			out.Body.Unknown = append(out.Body.Unknown, s.ID)
+			continue
+		}
+		if out.Body.NextCursor != "" {
+			continue // the page is full; only servers with unknown tools are still of interest
+		}
+		slices.SortFunc(tools, func(a, b catalog.Tool) int { return cmp.Compare(a.Name, b.Name) })
+		for _, t := range tools {
+			if !from.before(t.Server, t.Name) {
+				continue
+			}
+			if len(out.Body.Tools) == in.Limit {
+				last := out.Body.Tools[in.Limit-1]
+				out.Body.NextCursor = cursor{last.Server, last.Name}.String()
+				out.Link = nextLink(in, out.Body.NextCursor)
+				break
+			}
+			item := ToolItem{Server: t.Server, Name: t.Name, Enabled: t.Switch.Enabled, Definition: AnyObject{t.Raw}}
+			if !item.Enabled {
+				item.Reason = t.Switch.Reason
+			}
+			out.Body.Tools = append(out.Body.Tools, item)
+		}
+	}
+	return out, nil
+}
+
+func nextLink(in *toolListInput, next string) string {
+	q := url.Values{"cursor": {next}, "limit": {strconv.Itoa(in.Limit)}}
+	if in.Server != "" {
+		q.Set("server", in.Server)
+	}
+	return fmt.Sprintf("</tools?%s>; rel=%q", q.Encode(), "next")
+}
+
+// cursor is the last tool of a page.
+type cursor struct{ server, tool string }
+
+func (c cursor) before(server, tool string) bool {
+	return c == cursor{} || cmp.Or(strings.Compare(c.server, server), strings.Compare(c.tool, tool)) < 0
+}
+
+// String is the opaque form of the cursor.
+func (c cursor) String() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(c.server + "\x00" + c.tool))
+}
+
+func readCursor(text string) (cursor, error) {
+	if text == "" {
+		return cursor{}, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	server, tool, ok := strings.Cut(string(raw), "\x00")
+	if err != nil || !ok {
+		return cursor{}, schema.Errorf(schema.KindInvalidRequest, "The cursor is not one of ours; take next_cursor of the page before, or leave it out.")
+	}
+	return cursor{server, tool}, nil
+}
+
+// serverTools is GET /servers/{id}/tools: the definitions, byte for byte.
+func (a *API) serverTools(x *exchange, r *http.Request) error {
+	return a.definitions(x, r, "tools", func(d *schema.Definitions) []json.RawMessage { return d.Tools })
+}
+
+// definitions answers with one list of a server's definitions.
+func (a *API) definitions(x *exchange, r *http.Request, name string, list func(*schema.Definitions) []json.RawMessage) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	d, err := a.o.Catalog.Definitions(r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	a.sendList(x, name, list(d))
+	return nil
+}
+
+// sendList answers with the definitions as the server gave them, byte for byte.
+func (a *API) sendList(x *exchange, name string, items []json.RawMessage) {
+	size := len(name) + 8
+	for _, item := range items {
+		size += len(item) + 1
+	}
+	body := make([]byte, 0, size)
+	body = append(append(append(body, `{"`...), name...), `":[`...)
+	for i, item := range items {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, item...)
+	}
+	x.send(http.StatusOK, a.fixed.json, append(body, "]}"...))
+}
+
+// switchTool is PATCH /servers/{id}/tools/{tool}.
+func (a *API) switchTool(x *exchange, r *http.Request) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	body, err := a.readBody(x, r, switchMost)
+	if err != nil {
+		return err
+	}
+	members, err := object(body, switchMost, a.limits.ArgumentDepth, "enabled", "reason")
+	if err != nil {
+		return err
+	}
+	var in SwitchRequest
+	if err := member(members, "enabled", true, "true or false", &in.Enabled); err != nil {
+		return err
+	}
+	if err := member(members, "reason", false, "a string", &in.Reason); err != nil {
+		return err
+	}
+	if len(in.Reason) > reasonMost {
+		return schema.Errorf(schema.KindInvalidRequest, "The member reason has %d bytes; at most %d are kept.", len(in.Reason), reasonMost)
+	}
+	t, err := a.o.Catalog.Switch(r.Context(), r.PathValue("id"), r.PathValue("tool"), in.Enabled, in.Reason, x.principal.Name)
+	if err != nil {
+		return err
+	}
+	a.log.Info("a tool was switched", "server", t.Server, "tool", t.Name, "enabled", in.Enabled, "by", x.principal.Name, "id", x.id)
+	x.send(http.StatusOK, a.fixed.json, encode(ToolSwitch{
+		Server: t.Server, Name: t.Name, Enabled: t.Switch.Enabled, Reason: t.Switch.Reason, By: t.Switch.By, At: t.Switch.At,
+	}))
+	return nil
+}

@@ -1,0 +1,196 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Request is one call as a session sends it. It is not changed by the pool and
+// must not be changed by the caller before the call has ended.
+type Request struct {
+	CallID string
+	Method string // one of the methods of package schema; empty means tools/call
+	// Name is the tool of tools/call. For the other methods it is the prompt's
+	// name or the resource's URI, which remote servers of the modern era want in
+	// a header.
+	Name string
+	// Params is the raw arguments object of tools/call, and the raw params object
+	// of other methods.
+	Params   []byte
+	Timeout  time.Duration // zero means the pool's default
+	Trace    schema.Trace
+	Progress func(params []byte) // nil asks for no progress; must not block; owns params
+}
+
+func (r *Request) method() string {
+	if r.Method == "" {
+		return schema.MethodCallTool
+	}
+	return r.Method
+}
+
+// Outcome is how a call ended.
+type Outcome struct {
+	Body      []byte // the result object as the server sent it, owned by the receiver; nil with Err
+	ToolError bool   // the result carries isError:true
+	Err       *schema.Error
+	Started   bool // the request may have reached the server
+	Took      time.Duration
+}
+
+// Running is a call under way.
+type Running struct {
+	req     *Request
+	done    func(*Request, Outcome)
+	pool    *Pool // nil for a session's own requests
+	timer   *time.Timer
+	timeout time.Duration
+	ended   atomic.Bool // whoever sets it ends the call
+
+	on *session // guarded by pool.mu, nil while the call waits for a session
+
+	// Guarded by the session's mu.
+	id     int64
+	offset int64 // where its bytes begin in what was queued for a pipe
+	sent   time.Time
+	stop   context.CancelFunc // ends its HTTP exchange
+}
+
+// Cancel ends the call with kind canceled, where it has not ended yet, and tells
+// the server. It is safe at any time and from any goroutine.
+func (r *Running) Cancel() {
+	if !r.ended.CompareAndSwap(false, true) {
+		return
+	}
+	r.timer.Stop()
+	s, sent := r.leave()
+	o := Outcome{Started: sent, Took: r.took(), Err: &schema.Error{
+		Kind: schema.KindCanceled, Retryable: !sent,
+		Detail: "The call was canceled before it was sent to the server.",
+	}}
+	if sent {
+		o.Err.Detail = "The call was canceled while it was running; the server was told and may have done part of it."
+		s.forget(r, "canceled")
+	}
+	r.finish(o)
+}
+
+// expire is what the timer of a call runs.
+func (r *Running) expire() {
+	if !r.ended.CompareAndSwap(false, true) {
+		return
+	}
+	s, sent := r.leave()
+	o := Outcome{Started: sent, Took: r.took()}
+	if sent {
+		o.Err = schema.Errorf(schema.KindOutcomeUnknown,
+			"The server %q gave no answer within %v; the call was given up, but it may have run.", s.pool.cfg.Spec.ID, r.timeout)
+		s.forget(r, "timeout")
+		s.timedOut()
+	} else {
+		o.Err = r.pool.notReady(r.timeout)
+	}
+	r.finish(o)
+}
+
+// end ends the call with what its session found out.
+func (r *Running) end(o Outcome) {
+	if !r.ended.CompareAndSwap(false, true) {
+		return
+	}
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	if o.Started {
+		o.Took = r.took()
+	}
+	r.leave()
+	r.finish(o)
+}
+
+// leave frees the place that the call has in a session or in the queue. It
+// returns the session, and whether the request was handed to its connection.
+func (r *Running) leave() (s *session, sent bool) {
+	if r.pool != nil {
+		s = r.pool.release(r)
+	}
+	if s == nil {
+		return nil, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s, r.id != 0
+}
+
+// finish tells the caller. The place is free by then, so that the next call may
+// come from inside done.
+func (r *Running) finish(o Outcome) {
+	if o.Err != nil && r.req.CallID != "" {
+		o.Err = o.Err.WithCall(r.req.CallID)
+	}
+	r.done(r.req, o)
+	if r.pool != nil {
+		r.pool.finished()
+	}
+}
+
+func (r *Running) took() time.Duration {
+	if r.sent.IsZero() {
+		return 0
+	}
+	return time.Since(r.sent)
+}
+
+// outcome reads how the call ended from the answer. keep says that the bytes of
+// the frame stay as they are; else the result is copied.
+func (s *session) outcome(f *frame, keep bool) Outcome {
+	cfg := &s.pool.cfg
+	if f.fault != nil {
+		return Outcome{Started: true, Err: rpcFault(cfg.Spec.ID, f.fault)}
+	}
+	fail := func(kind schema.Kind, format string, args ...any) Outcome {
+		return Outcome{Started: true, Err: schema.Errorf(kind, format, args...)}
+	}
+	switch {
+	case len(f.result) > cfg.MaxResult:
+		return tooLarge(cfg)
+	case len(f.result) == 0 || f.result[0] != '{':
+		return fail(schema.KindProtocol, "The server %q answered with a result that is not an object; it does not follow the protocol.", cfg.Spec.ID)
+	}
+	switch kind := string(f.resultType); kind {
+	case "", `"complete"`:
+	case `"input_required"`:
+		return fail(schema.KindInputRequired, "The server %q asks for more input before it goes on, which this way of calling cannot give.", cfg.Spec.ID)
+	case `"task"`:
+		return fail(schema.KindProtocol, "The server %q answered with a task although tasks were not offered; it does not follow the protocol.", cfg.Spec.ID)
+	default:
+		if s.env.fixed != "" {
+			return fail(schema.KindProtocol, "The server %q answered with a resultType that this revision of the protocol does not have.", cfg.Spec.ID)
+		}
+	}
+	o := Outcome{Body: f.result, ToolError: f.toolError, Started: true}
+	if !keep {
+		o.Body = bytes.Clone(f.result)
+	}
+	return o
+}
+
+func tooLarge(cfg *Config) Outcome {
+	return Outcome{Started: true, Err: schema.Errorf(schema.KindResultTooLarge,
+		"The server %q answered with more than the limit of %d bytes for a result; ask it for less, or raise the limit.", cfg.Spec.ID, cfg.MaxResult)}
+}
+
+// rpcFault turns a JSON-RPC error into ours. The message stays out of the
+// sentence, because servers like to repeat arguments in it.
+func rpcFault(server string, raw []byte) *schema.Error {
+	rpc := &schema.RPCError{}
+	_ = json.Unmarshal(raw, rpc) // an error that is no error object has code 0 and no message
+	e := schema.Errorf(schema.KindProtocol, "The server %q refused the request with the JSON-RPC error %d.", server, rpc.Code)
+	e.RPC = rpc
+	return e
+}

@@ -1,0 +1,289 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// event is one server-sent event. Its data is valid until the next one.
+type event struct {
+	name string
+	data []byte
+}
+
+// events reads a text/event-stream, as far as MCP uses it.
+type events struct {
+	in     *lines
+	max    int
+	data   []byte
+	lastID string        // id of the last event that had one
+	retry  time.Duration // what the server wants waited before coming back
+}
+
+func newEvents(from io.Reader, max int) *events {
+	return &events{in: newLines(from, max), max: max}
+}
+
+// next returns the next event that has data. The error is errTooLong, or what
+// the stream ended with; an event cut off by that is dropped.
+func (e *events) next() (event, error) {
+	var ev event
+	e.data = e.data[:0]
+	some := false
+	for {
+		line, err := e.in.next()
+		if err != nil {
+			return event{}, err
+		}
+		if len(line) == 0 {
+			if some && len(e.data) > 0 {
+				ev.data = e.data
+				return ev, nil
+			}
+			ev, some = event{}, false
+			continue
+		}
+		field, value, _ := bytes.Cut(line, []byte{':'})
+		value = bytes.TrimPrefix(value, []byte{' '})
+		switch string(field) {
+		case "data":
+			if len(e.data)+len(value) > e.max {
+				return event{}, errTooLong
+			}
+			if some {
+				e.data = append(e.data, '\n')
+			}
+			some = true
+			e.data = append(e.data, value...)
+		case "event":
+			ev.name = string(value)
+		case "id":
+			if bytes.IndexByte(value, 0) < 0 {
+				e.lastID = string(value)
+			}
+		case "retry":
+			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
+				e.retry = time.Duration(ms) * time.Millisecond
+			}
+		}
+	}
+}
+
+// isMessage reports whether the event carries a JSON-RPC message.
+func (ev event) isMessage() bool { return ev.name == "" || ev.name == "message" }
+
+// eventLink talks to a server over the legacy SSE transport: it answers on one
+// long event stream, requests are posted to an address that it names there.
+type eventLink struct {
+	s      *session
+	client *http.Client
+	to     string // where messages are posted
+	ctx    context.Context
+	end    context.CancelFunc
+	in     *events
+	body   io.Closer
+	work   sync.WaitGroup
+}
+
+// newEventLink opens the event stream. ctx bounds the opening only.
+func newEventLink(ctx context.Context, s *session, client *http.Client) (*eventLink, error) {
+	spec := &s.pool.cfg.Spec
+	l := &eventLink{s: s, client: client}
+	l.ctx, l.end = context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, l.end)
+	in, err := l.open(spec.URL)
+	if err == nil && !stop() {
+		l.body.Close()
+		err = ctx.Err()
+	}
+	if err != nil {
+		l.end()
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	l.in = in
+	s.link = l
+	return l, nil
+}
+
+// start begins to read.
+func (l *eventLink) start() { l.work.Go(l.read) }
+
+func (l *eventLink) open(address string) (*events, error) {
+	req, err := http.NewRequestWithContext(l.ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, errors.New("its url is not an address")
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := l.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close()
+		return nil, fmt.Errorf("it answered with HTTP %s", statusLine(resp.StatusCode))
+	}
+	in := newEvents(resp.Body, l.s.pool.cfg.MaxResult+frameRoom)
+	ev, err := in.next()
+	if err == nil && ev.name != "endpoint" {
+		err = errors.New("its first event does not name an endpoint")
+	}
+	var to *url.URL
+	if err == nil {
+		to, err = req.URL.Parse(string(ev.data))
+	}
+	if err != nil {
+		resp.Body.Close()
+		return nil, fmt.Errorf("reading where it takes messages: %w", err)
+	}
+	l.to, l.body = to.String(), resp.Body
+	return in, nil
+}
+
+func (l *eventLink) read() {
+	for {
+		ev, err := l.in.next()
+		if err != nil {
+			if !errors.Is(err, errTooLong) {
+				err = errors.New("its event stream ended")
+			}
+			l.s.fail(err)
+			return
+		}
+		if ev.isMessage() {
+			l.s.receive(ev.data)
+		}
+	}
+}
+
+func (l *eventLink) send(r *Running) bool {
+	s := l.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, ok := s.register(r)
+	if id == 0 {
+		return ok
+	}
+	ctx, stop := context.WithCancel(l.ctx)
+	r.stop = stop
+	body := appendRequest(nil, s.env, id, r.req)
+	l.work.Go(func() {
+		defer stop()
+		if o, ok := l.push(ctx, body); !ok {
+			if s.take(id) != nil {
+				r.end(o)
+			}
+		}
+	})
+	return true
+}
+
+// push posts one message. Where that fails it returns how a call in it ended.
+func (l *eventLink) push(ctx context.Context, body []byte) (Outcome, bool) {
+	resp, connected, err := postMessage(ctx, l.client, l.to, nil, body)
+	if err != nil {
+		l.s.doubt()
+		return unreachable(&l.s.pool.cfg, connected, err), false
+	}
+	resp.Body.Close()
+	if resp.StatusCode/100 == 2 {
+		return Outcome{}, true
+	}
+	if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone {
+		l.s.retire(errors.New("it does not know the session any more"))
+	}
+	return refused(&l.s.pool.cfg, resp), false
+}
+
+func (l *eventLink) sdkWrite(ctx context.Context, body []byte) error {
+	if o, ok := l.push(ctx, body); !ok {
+		return o.Err
+	}
+	return nil
+}
+
+func (l *eventLink) post(body []byte) {
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	if l.s.closed {
+		return
+	}
+	l.work.Go(func() {
+		ctx, cancel := context.WithTimeout(l.ctx, postTime)
+		defer cancel()
+		l.push(ctx, body)
+	})
+}
+
+func (l *eventLink) cancel(r *Running, reason string) {
+	r.stop()
+	l.post(appendCancel(nil, r.id, reason))
+}
+
+func (l *eventLink) close() {
+	l.end()
+	l.body.Close()
+	l.work.Wait()
+}
+
+// statusLine names an HTTP status without anything that the server chose.
+func statusLine(code int) string {
+	return strconv.Itoa(code) + " " + http.StatusText(code)
+}
+
+// unreachable words how a call ended whose exchange failed in the network.
+func unreachable(cfg *Config, connected bool, err error) Outcome {
+	var ours *schema.Error
+	switch {
+	case errors.As(err, &ours):
+		return Outcome{Err: ours}
+	case !connected:
+		return Outcome{Err: &schema.Error{Kind: schema.KindServerFailed, Retryable: true,
+			Detail: fmt.Sprintf("The server %q could not be reached: %v. The call did not start.", cfg.Spec.ID, plainError(err))}}
+	}
+	return Outcome{Started: true, Err: schema.Errorf(schema.KindOutcomeUnknown,
+		"The connection to the server %q broke while the call was running: %w. The call may have run.", cfg.Spec.ID, plainError(err))}
+}
+
+// refused words how a call ended that was answered with an HTTP error.
+func refused(cfg *Config, resp *http.Response) Outcome {
+	status := statusLine(resp.StatusCode)
+	if resp.StatusCode/100 != 4 || resp.StatusCode == http.StatusRequestTimeout {
+		// A gateway may say 502 to 504 also when the server has begun.
+		return Outcome{Started: true, Err: schema.Errorf(schema.KindOutcomeUnknown,
+			"The server %q answered with HTTP %s; the call may have run.", cfg.Spec.ID, status)}
+	}
+	e := &schema.Error{Kind: schema.KindServerFailed, Retryable: true,
+		Detail: fmt.Sprintf("The server %q refused the call with HTTP %s; it did not start.", cfg.Spec.ID, status)}
+	switch resp.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		e.Detail = fmt.Sprintf("The server %q refused the call with HTTP %s; check the credentials in its \"headers\". The call did not start.", cfg.Spec.ID, status)
+	case http.StatusTooManyRequests:
+		if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 && s < 3600 {
+			e.RetryAfter = time.Duration(s) * time.Second
+		}
+	}
+	return Outcome{Err: e}
+}
+
+// plainError drops the address from an error of net/http: a query in it may hold
+// a secret.
+func plainError(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}

@@ -1,0 +1,235 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// firstID is where our request ids begin. The go-sdk counts its own from 1, so
+// the two never meet, and a double holds both exactly.
+const firstID = int64(1) << 32
+
+// ourID returns the id that raw holds where it is one of ours, else 0. Some
+// servers hold ids as floating-point numbers and write them back as such.
+func ourID(raw []byte) int64 {
+	if len(raw) == 0 || raw[0]-'1' > 8 {
+		return 0
+	}
+	n := int64(0)
+	for i, c := range raw {
+		if c-'0' > 9 || i > 17 {
+			f, err := strconv.ParseFloat(string(raw), 64)
+			if err != nil || f != math.Trunc(f) || f >= 1<<53 {
+				return 0
+			}
+			n = int64(f)
+			break
+		}
+		n = n*10 + int64(c-'0')
+	}
+	if n < firstID {
+		return 0
+	}
+	return n
+}
+
+// envelope is what a session adds to each request in the params' _meta.
+type envelope struct {
+	// fixed holds the members that the modern era requires, without braces;
+	// empty in the legacy era.
+	fixed string
+}
+
+// modernEnvelope returns the envelope of a revision of the modern era.
+func modernEnvelope(protocol, name, version string) envelope {
+	b := appendString([]byte(`"io.modelcontextprotocol/protocolVersion":`), protocol)
+	b = append(b, `,"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":`...)
+	b = appendString(b, name)
+	b = append(b, `,"version":`...)
+	b = appendString(b, version)
+	return envelope{fixed: string(append(b, '}'))}
+}
+
+// ownMeta are the members of _meta that a session writes itself.
+func ownMeta(key string, e envelope, req *Request) bool {
+	switch key {
+	case "io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientCapabilities", "io.modelcontextprotocol/clientInfo":
+		return e.fixed != ""
+	case "traceparent":
+		return req.Trace.Parent != ""
+	case "tracestate":
+		return req.Trace.State != ""
+	case "progressToken":
+		// A token of the caller means nothing on this connection.
+		return true
+	}
+	return false
+}
+
+// appendRequest appends the JSON-RPC request to dst. Arguments are copied as
+// they are.
+func appendRequest(dst []byte, e envelope, id int64, req *Request) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+	dst = strconv.AppendInt(dst, id, 10)
+	if req.method() != schema.MethodCallTool {
+		dst = append(dst, `,"method":`...)
+		dst = appendString(dst, req.Method)
+		if len(req.Params) > 0 || e.needed(req) {
+			dst = append(dst, `,"params":`...)
+			dst = appendParams(dst, e, id, req)
+		}
+		return append(dst, '}')
+	}
+	dst = append(dst, `,"method":"tools/call","params":{"name":`...)
+	dst = appendString(dst, req.Name)
+	dst = append(dst, `,"arguments":`...)
+	if len(req.Params) == 0 {
+		dst = append(dst, `{}`...)
+	} else {
+		dst = append(dst, req.Params...)
+	}
+	if e.needed(req) {
+		dst = append(dst, `,"_meta":{`...)
+		dst = e.append(dst, id, req)
+		dst = append(dst, '}')
+	}
+	return append(dst, `}}`...)
+}
+
+// appendParams appends a whole params object, with our members put into the
+// _meta that it may have. The other members stay the bytes that they are.
+func appendParams(dst []byte, e envelope, id int64, req *Request) []byte {
+	var meta []byte
+	count := 0
+	if len(req.Params) > 0 {
+		members(req.Params, func(key string, value []byte) {
+			if count++; key == "_meta" {
+				meta = value
+			}
+		})
+	}
+	if meta == nil {
+		if !e.needed(req) {
+			return append(dst, req.Params...)
+		}
+		dst = append(dst, `{"_meta":{`...)
+		dst = append(e.append(dst, id, req), '}')
+		if count == 0 {
+			return append(dst, '}')
+		}
+		dst = append(dst, ',')
+		return append(dst, req.Params[bytes.IndexByte(req.Params, '{')+1:]...)
+	}
+	dst = append(dst, '{')
+	members(req.Params, func(key string, value []byte) {
+		if key != "_meta" {
+			dst = appendMember(dst, key, value)
+		}
+	})
+	var inner []byte
+	if e.needed(req) {
+		inner = e.append(inner, id, req)
+	}
+	members(meta, func(key string, value []byte) {
+		if !ownMeta(key, e, req) {
+			inner = appendMember(inner, key, value)
+		}
+	})
+	dst = appendMember(dst, "_meta", append(append([]byte{'{'}, inner...), '}'))
+	return append(dst, '}')
+}
+
+// appendMember appends a member to an object that dst holds open.
+func appendMember(dst []byte, key string, value []byte) []byte {
+	if n := len(dst); n > 0 && dst[n-1] != '{' {
+		dst = append(dst, ',')
+	}
+	dst = appendString(dst, key)
+	dst = append(dst, ':')
+	return append(dst, value...)
+}
+
+// needed reports whether the request needs members in _meta.
+func (e envelope) needed(req *Request) bool {
+	return e.fixed != "" || req.Progress != nil || req.Trace.Parent != "" || req.Trace.State != ""
+}
+
+// append appends the members of _meta for one request, at least one.
+func (e envelope) append(dst []byte, id int64, req *Request) []byte {
+	from := len(dst)
+	dst = append(dst, e.fixed...)
+	comma := func() {
+		if len(dst) > from {
+			dst = append(dst, ',')
+		}
+	}
+	if req.Progress != nil {
+		comma()
+		dst = append(dst, `"progressToken":`...)
+		dst = strconv.AppendInt(dst, id, 10)
+	}
+	if req.Trace.Parent != "" {
+		comma()
+		dst = append(dst, `"traceparent":`...)
+		dst = appendString(dst, req.Trace.Parent)
+	}
+	if req.Trace.State != "" {
+		comma()
+		dst = append(dst, `"tracestate":`...)
+		dst = appendString(dst, req.Trace.State)
+	}
+	return dst
+}
+
+// appendCancel appends the notification that tells the server to stop working
+// on a request.
+func appendCancel(dst []byte, id int64, reason string) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`...)
+	dst = strconv.AppendInt(dst, id, 10)
+	dst = append(dst, `,"reason":`...)
+	dst = appendString(dst, reason)
+	return append(dst, `}}`...)
+}
+
+// appendReply appends the answer to a request of the server: pings are answered,
+// all else is refused, because the session declares no client capability.
+func appendReply(dst []byte, f *frame) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+	dst = append(dst, f.id...)
+	if string(f.method) == `"ping"` {
+		return append(dst, `,"result":{}}`...)
+	}
+	return append(dst, `,"error":{"code":-32601,"message":"this client declares no capabilities and answers no requests"}}`...)
+}
+
+// appendString appends s as a JSON string.
+func appendString(dst []byte, s string) []byte {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(s) // a string always marshals
+			return append(dst, quoted...)
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, s...)
+	return append(dst, '"')
+}
+
+// flatten replaces raw line breaks, legal white space between JSON tokens, by
+// spaces: a line break ends a message on stdio. Inside strings there are none.
+func flatten(b []byte) {
+	for _, c := range [2]byte{'\n', '\r'} {
+		for rest := b; ; {
+			i := bytes.IndexByte(rest, c)
+			if i < 0 {
+				break
+			}
+			rest[i] = ' '
+			rest = rest[i+1:]
+		}
+	}
+}

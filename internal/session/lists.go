@@ -1,0 +1,206 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/digest"
+)
+
+const (
+	settleTime = 50 * time.Millisecond // changes come in bursts
+	pollEvery  = 60 * time.Second      // remote servers may lose the stream that tells of changes
+	maxPages   = 1000
+)
+
+// refresh is the goroutine that reads the lists again when they may have changed.
+func (p *Pool) refresh() {
+	var poll <-chan time.Time
+	if p.cfg.Spec.Type != "stdio" {
+		ticker := time.NewTicker(pollEvery)
+		defer ticker.Stop()
+		poll = ticker.C
+	}
+	for {
+		all := false
+		select {
+		case <-p.ctx.Done():
+			return
+		case <-p.refreshC:
+			if !p.rest(settleTime) {
+				return
+			}
+		case <-poll:
+			all = true
+		}
+		p.mu.Lock()
+		live := p.live
+		p.mu.Unlock()
+		for i, s := range live {
+			// One session is enough for a poll; a session that told of a change is
+			// asked itself.
+			if !s.changes.Swap(false) && !(all && i == 0) {
+				continue
+			}
+			ctx, cancel := context.WithTimeout(p.ctx, p.cfg.StartTimeout)
+			err := p.readInto(ctx, s)
+			cancel()
+			if err != nil && p.ctx.Err() == nil {
+				p.log.Warn("reading what the server offers failed; the last known lists stay", "error", err.Error())
+			}
+		}
+	}
+}
+
+// wantRefresh wakes refresh.
+func (p *Pool) wantRefresh() {
+	select {
+	case p.refreshC <- struct{}{}:
+	default:
+	}
+}
+
+// readInto reads the definitions over the session and makes them the pool's.
+func (p *Pool) readInto(ctx context.Context, s *session) error {
+	defs, err := s.readDefinitions(ctx)
+	if err != nil {
+		return err
+	}
+	if l, ok := s.link.(*remoteLink); ok && s.modern() {
+		l.headers.Store(newParamHeaders(defs))
+	}
+	sum := digest.OfDefinitions(defs)
+	p.mu.Lock()
+	same := p.digest == sum
+	if !same {
+		p.defs, p.digest = defs, sum
+	}
+	p.mu.Unlock()
+	if !same {
+		p.changed()
+	}
+	return nil
+}
+
+// list is one kind of thing that a server offers.
+type list struct {
+	method string
+	member string // of the result
+	key    string // what must be unique
+	into   *[]json.RawMessage
+	must   bool // a failure fails the whole
+}
+
+// readDefinitions reads the lists that the server says it has, side by side.
+func (s *session) readDefinitions(ctx context.Context) (*schema.Definitions, error) {
+	defs := &schema.Definitions{}
+	var lists []list
+	if caps := s.about.Capabilities; caps != nil {
+		if caps.Tools != nil {
+			lists = append(lists, list{"tools/list", "tools", "name", &defs.Tools, true})
+		}
+		if caps.Resources != nil {
+			lists = append(lists,
+				list{"resources/list", "resources", "uri", &defs.Resources, false},
+				list{"resources/templates/list", "resourceTemplates", "uriTemplate", &defs.ResourceTemplates, false})
+		}
+		if caps.Prompts != nil {
+			lists = append(lists, list{"prompts/list", "prompts", "name", &defs.Prompts, false})
+		}
+	}
+	errs := make([]error, len(lists))
+	var work sync.WaitGroup
+	for i, l := range lists {
+		work.Go(func() { errs[i] = s.readList(ctx, l) })
+	}
+	work.Wait()
+	for i, l := range lists {
+		if errs[i] == nil {
+			continue
+		}
+		var fault *schema.Error
+		if !l.must && errors.As(errs[i], &fault) && fault.RPC != nil {
+			if fault.RPC.Code != -32601 { // some declare resources and have no templates
+				s.pool.log.Warn("the server does not give one of its lists", "method", l.method, "code", fault.RPC.Code)
+			}
+			continue
+		}
+		return nil, fmt.Errorf("reading %s: %w", l.method, errs[i])
+	}
+	return defs, nil
+}
+
+// readList reads all pages of one list.
+func (s *session) readList(ctx context.Context, l list) error {
+	found := []json.RawMessage{}
+	seen := make(map[string]bool)
+	size := 0
+	var params []byte
+	cursors := make(map[string]bool)
+	for range maxPages {
+		page, err := s.ask(ctx, l.method, params)
+		if err != nil {
+			return err
+		}
+		if size += len(page); size > s.pool.cfg.MaxResult {
+			return fmt.Errorf("it is over the limit of %d bytes", s.pool.cfg.MaxResult)
+		}
+		var items []json.RawMessage
+		var cursor []byte
+		members(page, func(key string, value []byte) {
+			switch key {
+			case l.member:
+				err = json.Unmarshal(value, &items)
+			case "nextCursor":
+				cursor = value
+			}
+		})
+		if err != nil {
+			return errors.New("it is not an array")
+		}
+		for _, item := range items {
+			name := member(item, l.key)
+			if name == "" {
+				s.pool.log.Warn("left out an entry without a name", "method", l.method)
+				continue
+			}
+			if seen[name] {
+				s.pool.log.Warn("left out an entry with a name that another has", "method", l.method, "name", name)
+				continue
+			}
+			seen[name] = true
+			found = append(found, item)
+		}
+		// An empty cursor ends the list for most clients, and so it does here.
+		if len(cursor) == 0 || cursor[0] != '"' || string(cursor) == `""` {
+			*l.into = found
+			return nil
+		}
+		if cursors[string(cursor)] {
+			return errors.New("its pages go in a circle")
+		}
+		cursors[string(cursor)] = true
+		params = append(append([]byte(`{"cursor":`), cursor...), '}')
+	}
+	return fmt.Errorf("it has more than %d pages", maxPages)
+}
+
+// member returns the string that a member of an object holds; "" for none.
+func member(object []byte, key string) string {
+	var raw []byte
+	members(object, func(k string, value []byte) {
+		if k == key {
+			raw = value
+		}
+	})
+	var s string
+	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}

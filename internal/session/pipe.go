@@ -1,0 +1,309 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	maxBacklog = 64 << 20  // bytes waiting for a server that does not read
+	maxReplies = 1 << 20   // the same for what may be dropped
+	keepBuffer = 256 << 10 // larger write buffers are not kept
+)
+
+// pipeLink talks to a child over its pipes, one message in a line. Requests that
+// come while a write is under way leave together in the next one.
+type pipeLink struct {
+	s     *session
+	child *launch.Child
+	fd    syscall.RawConn // of stdin where it does not block, else nil
+	try   func(fd uintptr) bool
+	work  sync.WaitGroup
+	wake  chan struct{}
+
+	// Guarded by s.mu.
+	buf, spare []byte
+	busy       bool  // somebody writes
+	queued     int64 // bytes put into buf so far
+	handed     int64 // bytes given to a write that did not certainly leave them
+	lost       error // writing failed
+
+	// Of whoever is busy.
+	out []byte
+	n   int
+	err error
+}
+
+// newPipeLink starts reading from the child and writing to it.
+func newPipeLink(s *session, child *launch.Child) *pipeLink {
+	l := &pipeLink{s: s, child: child, wake: make(chan struct{}, 1)}
+	if conn, ok := child.Stdin.(syscall.Conn); ok {
+		l.fd = nonBlocking(conn)
+	}
+	l.try = func(fd uintptr) bool {
+		for {
+			if l.n, l.err = unix.Write(int(fd), l.out); l.err != unix.EINTR {
+				return true
+			}
+		}
+	}
+	s.link = l
+	return l
+}
+
+func (l *pipeLink) start() {
+	l.work.Go(l.read)
+	l.work.Go(l.write)
+	l.work.Go(l.mourn)
+}
+
+// nonBlocking returns the raw connection where a write to it never waits.
+func nonBlocking(conn syscall.Conn) syscall.RawConn {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	flags := 0
+	if raw.Control(func(fd uintptr) { flags, err = unix.FcntlInt(fd, unix.F_GETFL, 0) }) != nil || err != nil || flags&unix.O_NONBLOCK == 0 {
+		return nil
+	}
+	return raw
+}
+
+func (l *pipeLink) send(r *Running) bool {
+	s := l.s
+	s.mu.Lock()
+	if len(l.buf) > maxBacklog {
+		s.mu.Unlock()
+		r.end(Outcome{Err: &schema.Error{Kind: schema.KindUnavailable, Retryable: true,
+			Detail: fmt.Sprintf("The server %q does not read its input; the call was not sent.", s.pool.cfg.Spec.ID)}})
+		return true
+	}
+	id, ok := s.register(r)
+	if id == 0 {
+		s.mu.Unlock()
+		return ok
+	}
+	from := len(l.buf)
+	r.offset = l.queued
+	l.buf = appendRequest(l.buf, s.env, id, r.req)
+	flatten(l.buf[from:])
+	l.buf = append(l.buf, '\n')
+	l.queued += int64(len(l.buf) - from)
+	begin := !l.busy
+	l.busy = true
+	// A call that is alone has nothing to wait for. With others about, the writing
+	// goroutine comes a little later and takes several at once.
+	alone := len(s.calls) == 1
+	s.mu.Unlock()
+	if !begin {
+		return true
+	}
+	if alone && l.fd != nil && !l.flush(l.tryWrite) {
+		return true
+	}
+	l.signal()
+	return true
+}
+
+// enqueue puts a whole message into the buffer.
+func (l *pipeLink) enqueue(body []byte, limit int) error {
+	s := l.s
+	s.mu.Lock()
+	if l.lost != nil || s.closed {
+		s.mu.Unlock()
+		return errClosed
+	}
+	if len(l.buf) > limit {
+		s.mu.Unlock()
+		return errors.New("the server does not read its input")
+	}
+	l.buf = append(append(l.buf, body...), '\n')
+	l.queued += int64(len(body) + 1)
+	begin := !l.busy
+	l.busy = true
+	s.mu.Unlock()
+	if begin {
+		l.signal()
+	}
+	return nil
+}
+
+func (l *pipeLink) post(body []byte) {
+	flatten(body)
+	_ = l.enqueue(body, maxReplies) // dropped where the server does not read: it may answer for itself
+}
+
+func (l *pipeLink) sdkWrite(_ context.Context, body []byte) error {
+	return l.enqueue(body, maxBacklog)
+}
+
+func (l *pipeLink) cancel(r *Running, reason string) { l.post(appendCancel(nil, r.id, reason)) }
+
+func (l *pipeLink) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// write is the goroutine that writes whenever there is more than one call.
+func (l *pipeLink) write() {
+	for {
+		select {
+		case <-l.wake:
+		case <-l.s.dead:
+			return
+		}
+		runtime.Gosched() // lets callers that are ready add to the buffer first
+		for l.flush(l.child.Stdin.Write) {
+		}
+		l.s.mu.Lock()
+		lost := l.lost
+		l.s.mu.Unlock()
+		if lost == nil {
+			continue
+		}
+		// The last answers may still be in the other pipe, and mostly the process
+		// is about to end, which says more than a broken pipe does.
+		select {
+		case <-l.s.dead:
+		case <-time.After(exitWait):
+			l.s.fail(errors.New("it closed its input"))
+		}
+		return
+	}
+}
+
+// flush writes what is buffered and returns true where there is more to do for
+// the writing goroutine. Only whoever made the link busy calls it.
+func (l *pipeLink) flush(write func([]byte) (int, error)) bool {
+	s := l.s
+	s.mu.Lock()
+	if l.lost != nil || s.closed {
+		s.mu.Unlock() // and stays busy: nothing is written any more
+		return false
+	}
+	if len(l.buf) == 0 {
+		l.busy = false
+		s.mu.Unlock()
+		return false
+	}
+	out := l.buf
+	l.buf, l.spare = l.spare[:0], nil
+	l.handed += int64(len(out))
+	s.mu.Unlock()
+
+	n, err := write(out)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.handed -= int64(len(out) - n)
+	switch {
+	case err != nil:
+		l.lost = err
+		return true
+	case n < len(out):
+		// Only the attempt of a single call stops half way.
+		l.buf = append(out[n:], l.buf...)
+		return true
+	}
+	if cap(out) <= keepBuffer {
+		l.spare = out[:0]
+	}
+	l.busy = len(l.buf) > 0
+	return l.busy
+}
+
+// tryWrite writes as much as the pipe takes at once.
+func (l *pipeLink) tryWrite(out []byte) (int, error) {
+	l.out, l.n, l.err = out, 0, nil
+	err := l.fd.Write(l.try)
+	l.out = nil
+	if err == nil {
+		err = l.err
+	}
+	if err == unix.EAGAIN {
+		err = nil
+	}
+	return max(l.n, 0), err
+}
+
+func (l *pipeLink) handedOver() int64 {
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	return l.handed
+}
+
+// read is the goroutine that reads what the child writes.
+func (l *pipeLink) read() {
+	in := newLines(l.child.Stdout, l.s.pool.cfg.MaxResult+frameRoom)
+	for {
+		line, err := in.next()
+		if err == nil {
+			if len(line) > 0 {
+				l.s.receive(line)
+			}
+			continue
+		}
+		if !errors.Is(err, errTooLong) {
+			err = l.exit(err)
+		}
+		l.s.fail(err)
+		return
+	}
+}
+
+// exit words the end of the child's output. How the process ended is known a
+// little later than that it ended.
+func (l *pipeLink) exit(err error) error {
+	l.s.mu.Lock()
+	l.s.closed = true // calls that come now wait for the next session
+	l.s.mu.Unlock()
+	select {
+	case <-l.child.Done():
+		return fmt.Errorf("the process %w", l.child.Err())
+	case <-l.s.dead:
+	case <-time.After(exitWait):
+	}
+	if errors.Is(err, io.EOF) {
+		return errors.New("it closed its output")
+	}
+	return fmt.Errorf("reading from it failed: %w", err)
+}
+
+// mourn ends the session of a child that is gone while somebody else keeps its
+// output open.
+func (l *pipeLink) mourn() {
+	select {
+	case <-l.s.dead:
+		return
+	case <-l.child.Done():
+	}
+	select {
+	case <-l.s.dead: // the reader came to the end by itself
+	case <-time.After(exitWait):
+		l.s.fail(fmt.Errorf("the process %w", l.child.Err()))
+	}
+}
+
+// close stops the child and waits for the goroutines.
+func (l *pipeLink) close() {
+	grace := stopGrace
+	if l.s.failed.Load() {
+		grace = failedGrace
+	}
+	l.child.Stop(grace)
+	l.work.Wait()
+}

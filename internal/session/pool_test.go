@@ -1,0 +1,498 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+func TestArgumentsAndResultsStayTheBytesThatTheyAre(t *testing.T) {
+	for _, mode := range []string{"legacy", "modern"} {
+		t.Run(mode, func(t *testing.T) {
+			p := open(t, Config{Spec: scripted(mode)})
+			args := `{ "z":9007199254740993, "a":1.0,"é":"\u00e9 <&>","a2":[1e400]}`
+			got := must(t, p.call("echo", args))
+			if want := `{"content":[{"type":"text","text":"ok"}],"args":` + args + `}`; string(got.Body) != want {
+				t.Errorf("got  %s\nwant %s", got.Body, want)
+			}
+			if !got.Started || got.Took <= 0 || got.ToolError {
+				t.Errorf("got %+v", got)
+			}
+			odd := must(t, p.call("odd", ""))
+			if want := `{ "z":1.0,"content":[{"type":"hologram","n":9007199254740993}] , "_meta":{"x":1e2},"a":"\u00e9" }`; string(odd.Body) != want {
+				t.Errorf("got  %s\nwant %s", odd.Body, want)
+			}
+			if o := must(t, p.call("toolerror", "{}")); !o.ToolError {
+				t.Error("isError:true was not seen")
+			}
+		})
+	}
+}
+
+func TestALineBreakInArgumentsDoesNotEndTheMessage(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy")})
+	got := must(t, p.call("echo", "{\n\t\"a\" : [\r\n1,\n2]\r}"))
+	if want := "\"args\":{ \t\"a\" : [  1, 2] }}"; !strings.HasSuffix(string(got.Body), want) {
+		t.Errorf("got %s, want it to end with %s", got.Body, want)
+	}
+}
+
+func TestWhatIsNoObjectIsNotSent(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy")})
+	for _, args := range []string{`[]`, `{}},"method":"x"`, `{`, `null`, `{"a":}`} {
+		wantKind(t, p.call("echo", args), schema.KindInvalidRequest, false)
+	}
+}
+
+func TestEachEraGetsTheMetaThatItNeeds(t *testing.T) {
+	line := func(p *watched, req *Request) string {
+		req.Name = "line"
+		_, wait := p.begin(req)
+		var out struct{ Line string }
+		if err := json.Unmarshal(must(t, wait()).Body, &out); err != nil {
+			t.Fatal(err)
+		}
+		return out.Line
+	}
+	legacy := open(t, Config{Spec: scripted("legacy")})
+	legacy.ready()
+	bare := line(legacy, &Request{Params: []byte(`{"a":1}`)})
+	if want := `"method":"tools/call","params":{"name":"line","arguments":{"a":1}}}`; !strings.HasSuffix(bare, want) {
+		t.Errorf("legacy: got %s, want it to end with %s", bare, want)
+	}
+	full := line(legacy, &Request{Trace: schema.Trace{Parent: "00-aa-bb-01", State: "x=1"}, Progress: func([]byte) {}})
+	if want := `"traceparent":"00-aa-bb-01","tracestate":"x=1"}}}`; !strings.HasSuffix(full, want) || !strings.Contains(full, `"_meta":{"progressToken":42`) {
+		t.Errorf("legacy with trace: got %s", full)
+	}
+	modern := open(t, Config{Spec: scripted("modern")})
+	s := modern.ready()
+	if s.Protocol != "2026-07-28" || s.Title != "modern" || s.Version != "7" {
+		t.Errorf("got %+v", s)
+	}
+	got := line(modern, &Request{Trace: schema.Trace{Parent: "00-aa-bb-01"}})
+	for _, want := range []string{`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"callyard"`, `,"traceparent":"00-aa-bb-01"}}}`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("modern: got %s, want %s in it", got, want)
+		}
+	}
+	if strings.Contains(got, "progressToken") {
+		t.Errorf("modern: progress was asked for: %s", got)
+	}
+}
+
+func TestEveryAnswerOutsideTheCommonOneIsNamed(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy")})
+	e := wantKind(t, p.call("rpcerror", "{}"), schema.KindProtocol, true)
+	want := &schema.RPCError{Code: -32602, Message: "no such thing", Data: json.RawMessage(`{"n":9007199254740993}`)}
+	if diff := cmp.Diff(want, e.RPC); diff != "" {
+		t.Errorf("RPC (-want +got):\n%s", diff)
+	}
+	wantKind(t, p.call("input", "{}"), schema.KindInputRequired, true)
+	wantKind(t, p.call("task", "{}"), schema.KindProtocol, true)
+	wantKind(t, p.call("array", "{}"), schema.KindProtocol, true)
+	wantKind(t, p.call("brokenjson", "{}"), schema.KindProtocol, true)
+	must(t, p.call("echo", "{}"))
+}
+
+func TestProgressComesInOrderBeforeTheResult(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy")})
+	var mu sync.Mutex
+	var got []int
+	_, wait := p.begin(&Request{Name: "progress", Params: []byte(`{"n":50}`), Progress: func(params []byte) {
+		var v struct{ Progress int }
+		if err := json.Unmarshal(params, &v); err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		got = append(got, v.Progress)
+		mu.Unlock()
+	}})
+	must(t, wait())
+	mu.Lock()
+	defer mu.Unlock()
+	for i, v := range got {
+		if v != i {
+			t.Fatalf("progress %d came at place %d", v, i)
+		}
+	}
+	if len(got) != 50 {
+		t.Errorf("%d of 50 came before the result", len(got))
+	}
+}
+
+func TestAServersOwnRequestsAreAnswered(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy")})
+	if got := must(t, p.call("asks", `{"n":0}`)); string(got.Body) != `{"reply":{},"error":null}` {
+		t.Errorf("ping: got %s", got.Body)
+	}
+	if got := must(t, p.call("asks", `{"n":1}`)); !strings.Contains(string(got.Body), `"code":-32601`) {
+		t.Errorf("elicitation: got %s", got.Body)
+	}
+}
+
+func TestDefinitionsAreTheBytesThatTheServerSent(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy")})
+	s := p.ready()
+	defs, sum := p.Definitions()
+	want := &schema.Definitions{Tools: []json.RawMessage{
+		[]byte(`{"name":"echo",  "inputSchema":{"type":"object"},"x-page":0,"big":9007199254740993}`),
+		[]byte(`{"name":"twin",  "inputSchema":{"type":"object"},"x-page":1,"big":9007199254740993}`),
+	}}
+	if diff := cmp.Diff(want, defs); diff != "" {
+		t.Errorf("definitions (-want +got):\n%s", diff)
+	}
+	if s.Digest != sum || sum == "" || s.Title != "A script" || s.Version != "1.2" || s.Protocol != "2025-11-25" || s.PID == 0 || s.Slots != 64 {
+		t.Errorf("got %+v and digest %q", s, sum)
+	}
+	must(t, p.call("change", "{}"))
+	p.until("the lists were read again", func(s schema.Server) bool { return s.Digest != sum })
+	if defs, _ = p.Definitions(); len(defs.Tools) != 3 {
+		t.Errorf("%d tools after the change, want 3", len(defs.Tools))
+	}
+}
+
+func TestAChildKilledInMidCallIsReplaced(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy")})
+	pid := p.ready().PID
+	_, wait := p.begin(&Request{Name: "hang"})
+	must(t, p.call("echo", "{}")) // so the other one has left as well
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	e := wantKind(t, wait(), schema.KindOutcomeUnknown, true)
+	if !strings.Contains(e.Detail, "killed") || e.Retryable {
+		t.Errorf("got %q, retryable %v", e.Detail, e.Retryable)
+	}
+	began := time.Now()
+	must(t, p.call("echo", "{}"))
+	if d := time.Since(began); d > 2*time.Second {
+		t.Errorf("the next call took %v", d)
+	}
+	if s := p.Snapshot(); s.Restarts != 1 || s.PID == pid {
+		t.Errorf("got %+v", s)
+	}
+}
+
+func TestAServerThatExitsAtOnceIsAnErrorWithItsLastWords(t *testing.T) {
+	p := open(t, Config{Spec: scripted("exits")})
+	_, wait := p.begin(&Request{Name: "echo"})
+	e := wantKind(t, wait(), schema.KindServerFailed, false)
+	if !e.Retryable || !strings.Contains(e.Detail, "exited with code 3") {
+		t.Errorf("got %+v", e)
+	}
+	s := p.until("an error", func(s schema.Server) bool { return s.State == schema.StateError })
+	if !strings.Contains(s.StderrTail, "no licence found") || !strings.Contains(s.Error, "code 3") {
+		t.Errorf("got %+v", s)
+	}
+	began := time.Now()
+	wantKind(t, p.call("echo", "{}"), schema.KindServerFailed, false)
+	if d := time.Since(began); d > time.Second {
+		t.Errorf("with the breaker open a call took %v to fail", d)
+	}
+}
+
+func TestACommandThatIsNotThereIsNamed(t *testing.T) {
+	spec := scripted("legacy")
+	spec.Command = "no-such-command-here"
+	p := open(t, Config{Spec: spec})
+	if e := wantKind(t, p.call("echo", "{}"), schema.KindServerFailed, false); !strings.Contains(e.Detail, "no-such-command-here") {
+		t.Errorf("got %q", e.Detail)
+	}
+}
+
+func TestASilentServerTimesOut(t *testing.T) {
+	p := open(t, Config{Spec: scripted("silent"), StartTimeout: 600 * time.Millisecond, ProbeTimeout: 100 * time.Millisecond})
+	s := p.until("a timeout", func(s schema.Server) bool { return s.State == schema.StateTimeout })
+	if !strings.Contains(s.Error, "600ms") {
+		t.Errorf("got %q", s.Error)
+	}
+}
+
+func TestAServerThatIgnoresDiscoverIsSpokenToAsLegacy(t *testing.T) {
+	for _, mode := range []string{"ignores", "poisoned"} {
+		t.Run(mode, func(t *testing.T) {
+			p := open(t, Config{Spec: scripted(mode), ProbeTimeout: 200 * time.Millisecond})
+			if s := p.ready(); s.Protocol != "2025-11-25" {
+				t.Errorf("got %+v", s)
+			}
+			// Remembered: after a crash there is no second wait.
+			wantKind(t, p.call("crash", "{}"), schema.KindOutcomeUnknown, true)
+			must(t, p.call("echo", "{}"))
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.guess != eraLegacy || p.probes != 1 {
+				t.Errorf("guess %v after %d probes", p.guess, p.probes)
+			}
+		})
+	}
+}
+
+func TestStrayLinesAreCountedAndAFloodReplacesTheSession(t *testing.T) {
+	p := open(t, Config{Spec: scripted("talks")})
+	p.ready()
+	if n := p.Noise(); n != 902 {
+		t.Errorf("noise is %d, want 902", n)
+	}
+	must(t, p.call("echo", "{}"))
+	e := wantKind(t, p.call("flood", `{"n":1000}`), schema.KindOutcomeUnknown, true)
+	if !strings.Contains(e.Detail, "1000 lines") {
+		t.Errorf("got %q", e.Detail)
+	}
+	must(t, p.call("echo", "{}"))
+}
+
+func TestAServerThatOnlyPrintsGarbageDoesNotStart(t *testing.T) {
+	p := open(t, Config{Spec: scripted("garbage")})
+	if e := wantKind(t, p.call("echo", "{}"), schema.KindServerFailed, false); !strings.Contains(e.Detail, "not MCP") {
+		t.Errorf("got %q", e.Detail)
+	}
+}
+
+func TestAResultOverTheLimitIsRefusedAndTheNextCallWorks(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy"), MaxResult: 1 << 20})
+	must(t, p.call("huge", fmt.Sprintf(`{"n":%d}`, 1<<20-100)))
+	pid := p.Snapshot().PID
+	e := wantKind(t, p.call("huge", fmt.Sprintf(`{"n":%d}`, 1<<20)), schema.KindResultTooLarge, true)
+	if !strings.Contains(e.Detail, "1048576") {
+		t.Errorf("got %q", e.Detail)
+	}
+	if got := p.Snapshot().PID; got != pid {
+		t.Error("a result little over the limit cost the session")
+	}
+	wantKind(t, p.call("endless", "{}"), schema.KindResultTooLarge, true)
+	must(t, p.call("echo", "{}"))
+	if got := p.Snapshot().PID; got == pid {
+		t.Error("the session with the endless line was kept")
+	}
+}
+
+func TestATimeoutEndsTheCallAndTellsTheServer(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy")})
+	p.ready()
+	_, wait := p.begin(&Request{CallID: "call_1", Name: "hang", Timeout: 50 * time.Millisecond})
+	e := wantKind(t, wait(), schema.KindOutcomeUnknown, true)
+	if e.CallID != "call_1" || !strings.Contains(e.Detail, "50ms") {
+		t.Errorf("got %+v", e)
+	}
+	must(t, p.call("echo", "{}")) // the notification went before
+	p.mu.Lock()
+	child := p.live[0].child
+	p.mu.Unlock()
+	waitFor(t, "the server heard of it", func() bool {
+		return strings.Contains(child.StderrTail(), `"reason":"timeout"`)
+	})
+	// The late answer is nobody's.
+	_, wait = p.begin(&Request{Name: "sleep", Params: []byte(`{"n":100}`), Timeout: 20 * time.Millisecond})
+	wantKind(t, wait(), schema.KindOutcomeUnknown, true)
+	must(t, p.call("sleep", `{"n":150}`))
+	if n := p.Noise(); n != 0 {
+		t.Errorf("noise is %d", n)
+	}
+}
+
+// waitFor asks until ok, for what gives no signal.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); !ok(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+func TestCancelEndsTheCallWhereverItIs(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy"), InFlight: 1})
+	p.ready()
+	running, waitRunning := p.begin(&Request{Name: "hang"})
+	queued, waitQueued := p.begin(&Request{Name: "echo"})
+	if n := p.InFlight(); n != 2 {
+		t.Errorf("%d in flight, want 2", n)
+	}
+	queued.Cancel()
+	if e := wantKind(t, waitQueued(), schema.KindCanceled, false); !e.Retryable {
+		t.Error("a call that never left is not retryable")
+	}
+	running.Cancel()
+	running.Cancel()
+	wantKind(t, waitRunning(), schema.KindCanceled, true)
+	must(t, p.call("echo", "{}"))
+	if n := p.InFlight(); n != 0 {
+		t.Errorf("%d in flight, want 0", n)
+	}
+}
+
+func TestCallsBeyondAllPlacesQueueAndThenAreRefused(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy"), Sessions: 2, InFlight: 1, Queue: 1})
+	p.until("both are there", func(s schema.Server) bool { return s.Sessions == 2 })
+	a, waitA := p.begin(&Request{Name: "hang"})
+	b, waitB := p.begin(&Request{Name: "hang"})
+	_, waitC := p.begin(&Request{Name: "echo"})
+	e := wantKind(t, p.call("echo", "{}"), schema.KindUnavailable, false)
+	if !e.Retryable || !strings.Contains(e.Detail, "busy") {
+		t.Errorf("got %+v", e)
+	}
+	a.Cancel()
+	must(t, waitC())
+	b.Cancel()
+	wantKind(t, waitA(), schema.KindCanceled, true)
+	wantKind(t, waitB(), schema.KindCanceled, true)
+}
+
+func TestAServerThatHangsIsReplacedAfterAFailedHealthCheck(t *testing.T) {
+	p := open(t, Config{Spec: scripted("pingless")})
+	pid := p.ready().PID
+	for range 3 {
+		_, wait := p.begin(&Request{Name: "hang", Timeout: 20 * time.Millisecond})
+		wantKind(t, wait(), schema.KindOutcomeUnknown, true)
+	}
+	p.until("it was replaced", func(s schema.Server) bool { return s.Restarts == 1 && s.PID != pid && s.PID != 0 })
+	must(t, p.call("echo", "{}"))
+}
+
+func TestASlowServerThatAnswersPingsIsKept(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy")})
+	pid := p.ready().PID
+	p.mu.Lock()
+	s := p.live[0]
+	p.mu.Unlock()
+	for range maxLate {
+		_, wait := p.begin(&Request{Name: "hang", Timeout: 20 * time.Millisecond})
+		wantKind(t, wait(), schema.KindOutcomeUnknown, true)
+	}
+	waitFor(t, "the check was passed", func() bool { return s.late.Load() == 0 })
+	if got := p.Snapshot(); got.PID != pid || got.Restarts != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestAServerThatStopsReadingBlocksNobodyElse(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy")})
+	p.ready()
+	_, waitStop := p.begin(&Request{Name: "stopreading", Timeout: 4 * time.Second})
+	big := []byte(`{"a":"` + strings.Repeat("x", 1<<20) + `"}`)
+	var waits []func() Outcome
+	began := time.Now()
+	for range 20 {
+		_, wait := p.begin(&Request{Name: "echo", Params: big, Timeout: 3 * time.Second})
+		waits = append(waits, wait)
+	}
+	if d := time.Since(began); d > 2*time.Second {
+		t.Errorf("Do blocked: 20 calls took %v to start", d)
+	}
+	for _, wait := range waits {
+		wantKind(t, wait(), schema.KindOutcomeUnknown, true)
+	}
+	wantKind(t, waitStop(), schema.KindOutcomeUnknown, true)
+}
+
+func TestAGrandchildThatKeepsStdoutOpenDoesNotKeepTheSession(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy")})
+	p.ready()
+	var out struct{ PID int }
+	if err := json.Unmarshal(must(t, p.call("grandchild", "{}")).Body, &out); err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, p.call("crash", "{}"), schema.KindOutcomeUnknown, true)
+	must(t, p.call("echo", "{}"))
+	waitFor(t, "the grandchild is gone", func() bool { return syscall.Kill(out.PID, 0) != nil })
+}
+
+func TestAnIdlePoolStopsAndStartsAgainOnDemand(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy"), IdleStop: 100 * time.Millisecond, Sessions: 2})
+	s := p.until("it stopped", func(s schema.Server) bool { return s.Sessions == 0 && s.Digest != "" })
+	if s.State != schema.StateInitialized || s.PID != 0 {
+		t.Errorf("got %+v", s)
+	}
+	must(t, p.call("echo", "{}"))
+	p.until("it stopped again", func(s schema.Server) bool { return s.Sessions == 0 })
+	if s := p.Snapshot(); s.Restarts != 0 {
+		t.Errorf("a stop counted as %d restarts", s.Restarts)
+	}
+}
+
+func TestOnDemandStartsOnceForTheDefinitions(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy"), OnDemand: true})
+	p.until("definitions without a session", func(s schema.Server) bool { return s.Sessions == 0 && s.Digest != "" })
+	must(t, p.call("echo", "{}"))
+	if s := p.Snapshot(); s.Sessions != 1 || s.State != schema.StateInitialized {
+		t.Errorf("got %+v", s)
+	}
+}
+
+func TestCloseLetsCallsFinish(t *testing.T) {
+	p := openNoClose(t, Config{Spec: scripted("legacy")})
+	p.ready()
+	_, wait := p.begin(&Request{Name: "sleep", Params: []byte(`{"n":200}`)})
+	if err := p.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	must(t, wait())
+	wantKind(t, p.call("echo", "{}"), schema.KindUnavailable, false)
+}
+
+func TestCloseCutsOffWhatDoesNotFinish(t *testing.T) {
+	p := openNoClose(t, Config{Spec: scripted("stubborn"), InFlight: 1})
+	p.ready()
+	_, waitRunning := p.begin(&Request{Name: "hang"})
+	_, waitQueued := p.begin(&Request{Name: "echo"})
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if err := p.Close(ctx); err == nil || !strings.Contains(err.Error(), "2 calls") {
+		t.Errorf("Close returned %v", err)
+	}
+	wantKind(t, waitRunning(), schema.KindOutcomeUnknown, true)
+	wantKind(t, waitQueued(), schema.KindUnavailable, false)
+}
+
+func TestCloseWhileStartingReturns(t *testing.T) {
+	p := openNoClose(t, Config{Spec: scripted("silent"), Sessions: 3})
+	_, wait := p.begin(&Request{Name: "echo"})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := p.Close(ctx); err == nil {
+		t.Error("Close did not say that a call was cut off")
+	}
+	wantKind(t, wait(), schema.KindUnavailable, false)
+}
+
+func TestAFailedServerKeepsItsDefinitions(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy")})
+	sum := p.ready().Digest
+	p.mu.Lock()
+	p.cfg.Spec.Command = "gone" // as if the program was removed
+	p.starter = launcher(t)
+	p.mu.Unlock()
+	wantKind(t, p.call("crash", "{}"), schema.KindOutcomeUnknown, true)
+	p.until("an error", func(s schema.Server) bool { return s.State == schema.StateError })
+	if defs, got := p.Definitions(); got != sum || len(defs.Tools) != 2 {
+		t.Errorf("the definitions became %v", defs)
+	}
+}
+
+func TestManyCallersShareTheSessions(t *testing.T) {
+	p := open(t, Config{Spec: scripted("modern"), Sessions: 2, InFlight: 8, Queue: 1000})
+	p.ready()
+	var work sync.WaitGroup
+	for i := range 200 {
+		work.Go(func() {
+			want := []byte(fmt.Sprintf(`{"i":%d}`, i))
+			_, wait := p.begin(&Request{Name: "echo", Params: want})
+			if o := wait(); o.Err != nil || !bytes.Contains(o.Body, want) {
+				t.Errorf("call %d: got %s, %v", i, o.Body, o.Err)
+			}
+		})
+	}
+	work.Wait()
+}

@@ -1,0 +1,352 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	postTime   = 10 * time.Second // for messages that nobody waits for
+	maxResumes = 5                // in a row without a new event
+	drainTime  = 250 * time.Millisecond
+	resumeWait = time.Second // where the server does not say how long
+)
+
+// remoteLink talks streamable HTTP: each request is a POST of its own, answered
+// by one JSON message or by an event stream that ends with the answer.
+type remoteLink struct {
+	s        *session
+	client   *http.Client
+	url      string
+	protocol string // negotiated revision
+	id       string // Mcp-Session-Id, empty where there is none
+	headers  atomic.Pointer[paramHeaders]
+	ctx      context.Context
+	end      context.CancelFunc
+	work     sync.WaitGroup
+}
+
+func newRemoteLink(s *session, client *http.Client, protocol, id string) *remoteLink {
+	l := &remoteLink{s: s, client: client, url: s.pool.cfg.Spec.URL, protocol: protocol, id: id}
+	l.ctx, l.end = context.WithCancel(context.Background())
+	s.link = l
+	return l
+}
+
+func (l *remoteLink) send(r *Running) bool {
+	s := l.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, ok := s.register(r)
+	if id == 0 {
+		return ok
+	}
+	ctx, stop := context.WithCancel(l.ctx)
+	r.stop = stop
+	l.work.Go(func() {
+		defer stop()
+		o, resp := l.exchange(ctx, r, id)
+		if s.take(id) != nil {
+			if o.Started && (o.Err == nil || o.Err.Kind == schema.KindProtocol) {
+				s.answered()
+				s.hear()
+			}
+			r.end(o)
+		}
+		if resp != nil {
+			drain(resp, stop)
+		}
+	})
+	return true
+}
+
+// drain reads the little that follows an answer, so that the connection can be
+// used again, and closes the body. A server that keeps it open is not waited for.
+func drain(resp *http.Response, stop context.CancelFunc) {
+	timer := time.AfterFunc(drainTime, stop)
+	defer timer.Stop()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // only a courtesy to the connection
+	resp.Body.Close()
+}
+
+// exchange sends the request and reads until its answer. The response, where
+// there is one, is still open.
+func (l *remoteLink) exchange(ctx context.Context, r *Running, id int64) (Outcome, *http.Response) {
+	cfg := &l.s.pool.cfg
+	body := appendRequest(nil, l.s.env, id, r.req)
+	resp, connected, err := postMessage(ctx, l.client, l.url, l.header(r.req), body)
+	if err != nil {
+		l.s.doubt()
+		return unreachable(cfg, connected, err), nil
+	}
+	if resp.StatusCode/100 != 2 {
+		return l.refusal(resp), resp
+	}
+	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind {
+	case "application/json":
+		text, err := readAll(resp, cfg.MaxResult+frameRoom)
+		if err != nil {
+			return cutShort(cfg, err), resp
+		}
+		var scan scanner
+		var f frame
+		if o, ok := l.answer(&scan, &f, text, id); ok {
+			return o, resp
+		}
+	case "text/event-stream":
+		return l.followAll(ctx, resp, id)
+	}
+	return strange(cfg), resp
+}
+
+// followAll reads the event stream of an answer to its end. A server of the
+// legacy era may hang up and let the client come back for the rest.
+func (l *remoteLink) followAll(ctx context.Context, resp *http.Response, id int64) (Outcome, *http.Response) {
+	cfg := &l.s.pool.cfg
+	in := newEvents(resp.Body, cfg.MaxResult+frameRoom)
+	for resumes := 0; ; {
+		before := in.lastID
+		o, err := l.follow(in, id)
+		if err == nil {
+			return o, resp
+		}
+		if resumes++; in.lastID != before {
+			resumes = 0
+		}
+		if l.s.modern() || in.lastID == "" || resumes > maxResumes || ctx.Err() != nil || errors.Is(err, errTooLong) {
+			return cutShort(cfg, err), resp
+		}
+		again, err := l.resume(ctx, in)
+		if err != nil {
+			return cutShort(cfg, err), resp
+		}
+		resp.Body.Close()
+		resp = again
+		next := newEvents(resp.Body, cfg.MaxResult+frameRoom)
+		next.lastID, next.retry = in.lastID, in.retry
+		in = next
+	}
+}
+
+// cutShort words how a call ended whose answer could not be read to its end.
+func cutShort(cfg *Config, err error) Outcome {
+	if errors.Is(err, errTooLong) {
+		return tooLarge(cfg)
+	}
+	return unreachable(cfg, true, err)
+}
+
+// follow reads an event stream up to the answer.
+func (l *remoteLink) follow(in *events, id int64) (Outcome, error) {
+	var scan scanner
+	var f frame
+	for stray := 0; ; {
+		ev, err := in.next()
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = errors.New("its event stream ended without an answer")
+			}
+			return Outcome{}, err
+		}
+		if !ev.isMessage() {
+			continue
+		}
+		if o, ok := l.answer(&scan, &f, ev.data, id); ok {
+			return o, nil
+		}
+		if f.method == nil {
+			l.s.pool.noise.Add(1)
+			if stray++; stray == maxStray {
+				return strange(&l.s.pool.cfg), nil
+			}
+		}
+	}
+}
+
+// answer looks at one message. ok says that it answers the request; what else a
+// server may send along is dealt with on the way.
+func (l *remoteLink) answer(scan *scanner, f *frame, text []byte, id int64) (o Outcome, ok bool) {
+	if !scan.frame(text, f) {
+		return Outcome{}, false
+	}
+	if f.method != nil {
+		l.s.incoming(f)
+		return Outcome{}, false
+	}
+	if string(f.fault) == "null" {
+		f.fault = nil
+	}
+	nameless := f.fault != nil && (f.id == nil || string(f.id) == "null") // the server could not read the request
+	if ourID(f.id) != id && !nameless || f.fault == nil && f.result == nil {
+		return Outcome{}, false
+	}
+	return l.s.outcome(f, true), true
+}
+
+// resume asks for the rest of an event stream.
+func (l *remoteLink) resume(ctx context.Context, in *events) (*http.Response, error) {
+	wait := in.retry
+	if wait <= 0 {
+		wait = resumeWait
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = l.header(nil)
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Last-Event-ID", in.lastID)
+	resp, err := l.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close()
+		return nil, fmt.Errorf("it refused to go on with HTTP %s", statusLine(resp.StatusCode))
+	}
+	return resp, nil
+}
+
+// refusal reads an HTTP error: a JSON-RPC error in it is the answer.
+func (l *remoteLink) refusal(resp *http.Response) Outcome {
+	cfg := &l.s.pool.cfg
+	text, _ := readAll(resp, frameRoom) // what cannot be read says as little as nothing
+	// Some servers answer 400 where the protocol asks for 404.
+	lost := resp.StatusCode == http.StatusNotFound ||
+		resp.StatusCode == http.StatusBadRequest && bytes.Contains(bytes.ToLower(text), []byte("session"))
+	if l.id != "" && lost {
+		l.s.retire(errors.New("it does not know the session any more"))
+		return Outcome{Err: &schema.Error{Kind: schema.KindServerFailed, Retryable: true,
+			Detail: fmt.Sprintf("The server %q does not know the session any more; a new one is being opened. The call did not start.", cfg.Spec.ID)}}
+	}
+	var scan scanner
+	var f frame
+	if scan.frame(text, &f) && f.method == nil && f.fault != nil && string(f.fault) != "null" {
+		return Outcome{Started: true, Err: rpcFault(cfg.Spec.ID, f.fault)}
+	}
+	return refused(cfg, resp)
+}
+
+// header returns the headers for a request, or for none.
+func (l *remoteLink) header(req *Request) http.Header {
+	h := make(http.Header, 8)
+	h["Mcp-Protocol-Version"] = []string{l.protocol}
+	if l.id != "" {
+		h["Mcp-Session-Id"] = []string{l.id}
+	}
+	if req == nil || !l.s.modern() {
+		return h
+	}
+	method := req.method()
+	h["Mcp-Method"] = []string{method}
+	switch method {
+	case schema.MethodCallTool, schema.MethodReadResource, schema.MethodGetPrompt:
+		h["Mcp-Name"] = []string{headerValue(req.Name)}
+	}
+	if method == schema.MethodCallTool {
+		l.headers.Load().set(h, req)
+	}
+	return h
+}
+
+// post sends a message that has no answer, and waits a little until it is taken.
+func (l *remoteLink) post(body []byte) {
+	ctx, cancel := context.WithTimeout(l.ctx, postTime)
+	defer cancel()
+	if resp, _, err := postMessage(ctx, l.client, l.url, l.header(nil), body); err == nil {
+		resp.Body.Close()
+	}
+}
+
+func (l *remoteLink) cancel(r *Running, reason string) {
+	r.stop() // in the modern era hanging up is how a request is canceled
+	if l.s.modern() {
+		return
+	}
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	if !l.s.closed {
+		l.work.Go(func() { l.post(appendCancel(nil, r.id, reason)) })
+	}
+}
+
+func (l *remoteLink) close() {
+	l.end()
+	l.work.Wait()
+}
+
+// strange words how a call ended that got an answer outside the protocol.
+func strange(cfg *Config) Outcome {
+	return Outcome{Started: true, Err: schema.Errorf(schema.KindOutcomeUnknown,
+		"The server %q took the request and answered with something that is not MCP; the call may have run.", cfg.Spec.ID)}
+}
+
+// postMessage posts one JSON-RPC message. connected says that the request may
+// have left.
+func postMessage(ctx context.Context, client *http.Client, url string, header http.Header, body []byte) (resp *http.Response, connected bool, err error) {
+	var got atomic.Bool
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { got.Store(true) }}
+	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, false, errors.New("its url is not an address")
+	}
+	if header != nil {
+		req.Header = header
+	}
+	req.Header["Content-Type"] = []string{"application/json"}
+	req.Header["Accept"] = []string{"application/json, text/event-stream"}
+	resp, err = client.Do(req)
+	return resp, got.Load(), err
+}
+
+// readAll reads a body of at most max bytes; errTooLong for more.
+func readAll(resp *http.Response, max int) ([]byte, error) {
+	if resp.ContentLength > int64(max) {
+		return nil, errTooLong
+	}
+	var b bytes.Buffer
+	if resp.ContentLength > 0 {
+		b.Grow(int(resp.ContentLength) + bytes.MinRead)
+	}
+	if _, err := b.ReadFrom(io.LimitReader(resp.Body, int64(max)+1)); err != nil {
+		return nil, err
+	}
+	if b.Len() > max {
+		return nil, errTooLong
+	}
+	return b.Bytes(), nil
+}
+
+// headerValue returns s as a header may carry it: in base64 where it holds
+// anything else than plain ASCII, or looks encoded already.
+func headerValue(s string) string {
+	const prefix, suffix = "=?base64?", "?="
+	plain := s == strings.Trim(s, " \t") && !(strings.HasPrefix(s, prefix) && strings.HasSuffix(s, suffix))
+	for i := 0; plain && i < len(s); i++ {
+		plain = s[i] >= 0x20 && s[i] <= 0x7e
+	}
+	if plain {
+		return s
+	}
+	return prefix + base64.StdEncoding.EncodeToString([]byte(s)) + suffix
+}

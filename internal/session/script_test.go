@@ -1,0 +1,233 @@
+package session
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A script is a small MCP server with one fault, written by hand so that it can
+// do what no SDK would. Its name says how it behaves at the start; what it does
+// with a call is in the name of the tool.
+
+type script struct {
+	mode  string
+	mu    sync.Mutex
+	out   *bufio.Writer
+	tools []string
+	held  []json.RawMessage // ids of calls that are never answered
+}
+
+type scriptMessage struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Error  json.RawMessage `json:"error"`
+	Result json.RawMessage `json:"result"`
+}
+
+func runScript(mode string) {
+	s := &script{mode: mode, out: bufio.NewWriterSize(os.Stdout, 1<<20), tools: []string{"echo", "twin", "twin"}}
+	switch mode {
+	case "exits":
+		fmt.Fprintln(os.Stderr, "no licence found")
+		os.Exit(3)
+	case "garbage":
+		for {
+			fmt.Println("[debug] not a protocol line {")
+		}
+	case "deaf":
+		select {}
+	case "silent":
+		s.mode = "silent"
+	case "talks":
+		for i := range 900 {
+			fmt.Println("starting up", i)
+		}
+		fmt.Println(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`)
+		fmt.Println(`["not an object"]`)
+	}
+	in := bufio.NewReaderSize(os.Stdin, 1<<20)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			if s.mode == "stubborn" {
+				select {}
+			}
+			return
+		}
+		var m scriptMessage
+		if err := json.Unmarshal(line, &m); err != nil {
+			fmt.Fprintf(os.Stderr, "bad line: %v\n", err)
+			os.Exit(9)
+		}
+		s.handle(&m, line)
+	}
+}
+
+func (s *script) print(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintf(s.out, format+"\n", args...)
+	s.out.Flush()
+}
+
+func (s *script) result(id json.RawMessage, result string) {
+	s.print(`{"result":%s,"jsonrpc":"2.0","id":%s}`, result, id)
+}
+
+func (s *script) handle(m *scriptMessage, line []byte) {
+	switch {
+	case s.mode == "silent":
+		return
+	case m.Method == "":
+		s.print(`{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
+		s.answered(m)
+	case m.Method == "server/discover" && s.mode == "modern":
+		s.result(m.ID, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"modern","version":"7"}}}`)
+	case m.Method == "server/discover":
+		switch s.mode {
+		case "ignores":
+		case "poisoned":
+			s.mode = "silent" // hangs for ever on what it does not know
+		default:
+			s.print(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`, m.ID)
+		}
+	case m.Method == "initialize":
+		if s.mode == "half" {
+			return
+		}
+		s.result(m.ID, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"script","title":"A script","version":"1.2"}}`)
+	case m.Method == "tools/list":
+		s.list(m)
+	case m.Method == "tools/call":
+		s.call(m, line)
+	case m.Method == "ping":
+		if s.mode != "pingless" {
+			s.result(m.ID, `{}`)
+		}
+	case m.Method == "notifications/cancelled":
+		s.print(`{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
+		fmt.Fprintf(os.Stderr, "cancelled %s\n", m.Params)
+	}
+}
+
+// list gives one tool on each page.
+func (s *script) list(m *scriptMessage) {
+	var params struct{ Cursor string }
+	_ = json.Unmarshal(m.Params, &params)
+	page := 0
+	_, _ = fmt.Sscanf(params.Cursor, "page%d", &page)
+	next := ""
+	if page+1 < len(s.tools) {
+		next = fmt.Sprintf(`,"nextCursor":"page%d"`, page+1)
+	}
+	s.result(m.ID, fmt.Sprintf(`{"tools":[{"name":%q,  "inputSchema":{"type":"object"},"x-page":%d,"big":9007199254740993}]%s}`, s.tools[page], page, next))
+}
+
+func (s *script) answered(m *scriptMessage) {
+	// An answer to a request of ours: show it in the result of the call that asked.
+	for _, id := range s.held {
+		s.result(id, fmt.Sprintf(`{"reply":%s,"error":%s}`, orNull(m.Result), orNull(m.Error)))
+	}
+	s.held = nil
+}
+
+func orNull(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return "null"
+	}
+	return string(raw)
+}
+
+func (s *script) call(m *scriptMessage, line []byte) {
+	var params struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+		Meta      struct {
+			ProgressToken json.RawMessage `json:"progressToken"`
+		} `json:"_meta"`
+	}
+	if err := json.Unmarshal(m.Params, &params); err != nil {
+		os.Exit(8)
+	}
+	var number struct{ N int }
+	_ = json.Unmarshal(params.Arguments, &number)
+	switch params.Name {
+	case "echo": // the arguments as they came in, and the whole line
+		s.result(m.ID, fmt.Sprintf(`{"content":[{"type":"text","text":"ok"}],"args":%s}`, params.Arguments))
+	case "line":
+		quoted, _ := json.Marshal(strings.TrimRight(string(line), "\n"))
+		s.result(m.ID, fmt.Sprintf(`{"line":%s}`, quoted))
+	case "odd":
+		s.result(m.ID, `{ "z":1.0,"content":[{"type":"hologram","n":9007199254740993}] , "_meta":{"x":1e2},"a":"\u00e9" }`)
+	case "toolerror":
+		s.result(m.ID, `{"content":[],"isError": true}`)
+	case "rpcerror":
+		s.print(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"no such thing","data":{"n":9007199254740993}}}`, m.ID)
+	case "input":
+		s.result(m.ID, `{"resultType":"input_required","inputRequests":{}}`)
+	case "task":
+		s.result(m.ID, `{"resultType":"task","taskId":"1"}`)
+	case "array":
+		s.result(m.ID, `[]`)
+	case "brokenjson":
+		s.print(`{"id":%s,"result":{"a":}}`, m.ID)
+	case "hang":
+	case "sleep":
+		go func() {
+			time.Sleep(time.Duration(number.N) * time.Millisecond) // in the server, not in a test
+			s.result(m.ID, `{"slept":true}`)
+		}()
+	case "crash":
+		os.Exit(7)
+	case "pid":
+		s.result(m.ID, fmt.Sprintf(`{"pid":%d}`, os.Getpid()))
+	case "huge":
+		s.print(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s"}]}}`, m.ID, strings.Repeat("x", number.N))
+	case "endless":
+		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`, m.ID)
+		block := strings.Repeat("y", 1<<20)
+		for {
+			if _, err := os.Stdout.WriteString(block); err != nil {
+				os.Exit(1)
+			}
+		}
+	case "flood":
+		for range number.N {
+			s.print("this is no protocol line")
+		}
+	case "progress":
+		for i := range number.N {
+			s.print(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, params.Meta.ProgressToken, i)
+		}
+		s.result(m.ID, `{}`)
+	case "asks": // a request of the server's own, in mid-call
+		s.held = append(s.held, m.ID)
+		s.print(`{"jsonrpc":"2.0","id":"q1","method":"%s","params":{}}`, map[int]string{0: "ping", 1: "elicitation/create"}[number.N])
+	case "change":
+		s.tools = append(s.tools, fmt.Sprintf("new%d", len(s.tools)))
+		s.print(`{"jsonrpc":"2.0","method":"notifications\/tools\/list_changed"}`)
+		s.result(m.ID, `{}`)
+	case "stopreading": // and never answer
+		select {}
+	case "grandchild": // that keeps stdout open and outlives us
+		exe, _ := os.Executable()
+		c := exec.Command(exe)
+		c.Env = append(os.Environ(), scriptVariable+"=deaf")
+		c.Stdout, c.Stderr = os.Stdout, os.Stderr
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := c.Start(); err != nil {
+			os.Exit(6)
+		}
+		s.result(m.ID, fmt.Sprintf(`{"pid":%d}`, c.Process.Pid))
+	default:
+		s.print(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"unknown tool"}}`, m.ID)
+	}
+}

@@ -1,0 +1,253 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// era is what is believed about a server that did not answer server/discover.
+type era int
+
+const (
+	eraUnknown era = iota
+	eraLegacy      // do not ask again
+)
+
+// startError says why a session could not be opened.
+type startError struct {
+	err     error
+	timeout bool
+	tail    string // of the child's stderr
+}
+
+func (e *startError) Error() string { return e.err.Error() }
+func (e *startError) Unwrap() error { return e.err }
+
+// open opens one session: it starts what is to be started, shakes hands and, the
+// first time, reads what the server offers.
+func (p *Pool) open() (*session, error) {
+	p.mu.Lock()
+	guess, probes := p.guess, p.probes
+	p.mu.Unlock()
+	if p.cfg.Spec.Type == "sse" {
+		guess = eraLegacy // the transport belongs to that era
+	}
+	probe := min(p.cfg.ProbeTimeout<<min(probes, 8), p.cfg.StartTimeout/2)
+	s, unheard, err := p.attempt(guess, probe)
+	if unheard {
+		p.mu.Lock()
+		p.probes++
+		p.mu.Unlock()
+	}
+	switch {
+	case err == nil && unheard:
+		p.believe(eraLegacy)
+	case err == nil:
+	case guess == eraLegacy:
+		p.believe(eraUnknown) // it may have been replaced by a newer one
+	case unheard && p.cfg.Spec.Type == "stdio" && p.ctx.Err() == nil:
+		// Not only did it ignore server/discover, it stopped listening there.
+		p.log.Debug("server/discover went unanswered; starting again with the legacy handshake")
+		if s, _, err = p.attempt(eraLegacy, 0); err == nil {
+			p.believe(eraLegacy)
+		}
+	}
+	return s, err
+}
+
+func (p *Pool) believe(e era) {
+	p.mu.Lock()
+	p.guess = e
+	p.mu.Unlock()
+}
+
+// attempt opens one session in one way. unheard says that the server did not
+// answer server/discover within the probe time.
+func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, unheard bool, err error) {
+	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.StartTimeout)
+	defer cancel()
+	s := newSession(p)
+	switch p.cfg.Spec.Type {
+	case "stdio":
+		unheard, err = s.overPipes(ctx, guess, probe)
+	case "sse":
+		err = s.overEvents(ctx)
+	default:
+		unheard, err = s.overHTTP(ctx, guess, probe)
+	}
+	if err == nil {
+		p.mu.Lock()
+		p.all[s] = struct{}{}
+		known := p.defs != nil
+		p.mu.Unlock()
+		if !known {
+			err = p.readInto(ctx, s)
+		} else {
+			s.listChanged() // it may be a newer program than the last one
+		}
+	}
+	if err == nil {
+		return s, unheard, nil
+	}
+	if errors.Is(err, errClosed) || errors.Is(err, mcp.ErrConnectionClosed) {
+		select { // the reader is about to say why
+		case <-s.dead:
+		case <-time.After(exitWait):
+		}
+	}
+	late := ctx.Err() != nil && p.ctx.Err() == nil
+	if why := s.cause(); why != nil && !errors.Is(why, errClosed) {
+		err = why
+	}
+	fault := &startError{err: errors.New(p.plain(err)), timeout: late}
+	if late {
+		fault.err = fmt.Errorf("it was not ready within %v", p.cfg.StartTimeout)
+	}
+	s.failed.Store(true)
+	s.retire(errClosed)
+	s.endCalls(errClosed, func(*Running) Outcome {
+		return Outcome{Err: schema.Errorf(schema.KindServerFailed, "The server %q did not start.", p.cfg.Spec.ID)}
+	})
+	s.close()
+	if s.child != nil {
+		fault.tail = s.child.StderrTail()
+	}
+	p.mu.Lock()
+	delete(p.all, s)
+	p.mu.Unlock()
+	return nil, unheard, fault
+}
+
+// overPipes starts the child and shakes hands with it.
+func (s *session) overPipes(ctx context.Context, guess era, probe time.Duration) (unheard bool, err error) {
+	if s.child, err = s.pool.starter.Start(s.pool.cfg.Spec); err != nil {
+		return false, err
+	}
+	l := newPipeLink(s, s.child)
+	s.sdk = newSDKConn(s, probe, l.sdkWrite)
+	l.start()
+	if guess == eraUnknown {
+		// A server that hangs on server/discover would not answer the handshake
+		// after it either; one that is slow gets time for both.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		hang := time.AfterFunc(3*probe, func() {
+			if s.sdk.unheard.Load() {
+				cancel()
+			}
+		})
+		defer hang.Stop()
+	}
+	err = s.handshake(ctx, s.sdk, guess)
+	return s.sdk.unheard.Load(), err
+}
+
+// overEvents opens the event stream and shakes hands over it.
+func (s *session) overEvents(ctx context.Context) error {
+	l, err := newEventLink(ctx, s, s.pool.client)
+	if err != nil {
+		return err
+	}
+	s.sdk = newSDKConn(s, 0, l.sdkWrite)
+	l.start()
+	return s.handshake(ctx, s.sdk, eraLegacy)
+}
+
+// overHTTP shakes hands through the SDK's own transport, whose private hooks
+// would be lost behind a wrapper, and sets ours beside it.
+func (s *session) overHTTP(ctx context.Context, guess era, probe time.Duration) (unheard bool, err error) {
+	shake := func(ctx context.Context, guess era) error {
+		t := &keptTransport{StreamableClientTransport: mcp.StreamableClientTransport{
+			Endpoint: s.pool.cfg.Spec.URL, HTTPClient: s.pool.client, MaxEventSize: s.pool.cfg.MaxResult + frameRoom,
+		}}
+		err := s.handshake(ctx, t, guess)
+		if err != nil && t.conn != nil {
+			t.conn.Close()
+		}
+		return err
+	}
+	if guess == eraUnknown {
+		brief, cancel := context.WithTimeout(ctx, probe)
+		err = shake(brief, guess)
+		unheard = brief.Err() != nil
+		cancel()
+	}
+	if guess == eraLegacy || err != nil && unheard && ctx.Err() == nil {
+		err = shake(ctx, eraLegacy)
+	}
+	if err == nil {
+		newRemoteLink(s, s.pool.client, s.about.ProtocolVersion, s.cs.ID())
+	}
+	return unheard, err
+}
+
+// keptTransport remembers the connection that it made.
+type keptTransport struct {
+	mcp.StreamableClientTransport
+	conn mcp.Connection
+}
+
+func (t *keptTransport) Connect(ctx context.Context) (mcp.Connection, error) {
+	conn, err := t.StreamableClientTransport.Connect(ctx)
+	t.conn = conn
+	return conn, err
+}
+
+// handshake lets the SDK discover the server or shake hands with it.
+func (s *session) handshake(ctx context.Context, t mcp.Transport, guess era) error {
+	opts := &mcp.ClientSessionOptions{}
+	if guess == eraLegacy {
+		opts.ProtocolVersion = legacyNewest
+	}
+	impl := &mcp.Implementation{Name: clientName, Version: s.pool.version}
+	client := mcp.NewClient(impl, s.clientOptions())
+	cs, err := client.Connect(ctx, t, opts)
+	if err != nil {
+		return err
+	}
+	s.cs, s.about = cs, cs.InitializeResult()
+	if s.sdk != nil {
+		s.sdk.handshaken()
+	}
+	if isModern(s.about.ProtocolVersion) {
+		s.env = modernEnvelope(s.about.ProtocolVersion, impl.Name, impl.Version)
+	}
+	return nil
+}
+
+// clientName is what servers are told about us.
+const clientName = "callyard"
+
+// close ends the connection and waits for all that belongs to it.
+func (s *session) close() {
+	if s.sdk != nil {
+		s.sdk.handshaken()
+		s.sdk.Close()
+	}
+	if s.link != nil {
+		s.link.close()
+	}
+	if s.cs != nil {
+		if err := s.cs.Close(); err != nil {
+			s.pool.log.Debug("closing the session", "error", s.pool.plain(err))
+		}
+	}
+}
+
+// plain returns the words of an error without the server's address, which may
+// hold a secret.
+func (p *Pool) plain(err error) string {
+	text := plainError(err).Error()
+	if p.cfg.Spec.URL != "" {
+		text = strings.ReplaceAll(text, p.cfg.Spec.URL, "its address")
+	}
+	return text
+}
