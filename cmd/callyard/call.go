@@ -37,6 +37,7 @@ func callCommand() *cobra.Command {
 		}),
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "longest time the tool may take, such as 30s (default: what the server is given)")
+	cmd.Flags().Lookup("timeout").DefValue = "" // the help says it in words
 	return cmd
 }
 

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 
 	"github.com/spf13/pflag"
@@ -51,11 +52,33 @@ func run() int {
 	connect := func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
 		return cfg.Connect(ctx, name, keep, log)
 	}
-	err = lifecycle.Run(context.Background(), log, cfg.WorkerPart(connect, served, telemetry.NewMetrics(), log, func(w *worker.Worker) {
-		log.Info("worker is up", "worker", w.ID(), "servers", len(served))
-	}))
+	metrics := telemetry.NewMetrics()
+	var running *worker.Worker
+	err = lifecycle.Run(context.Background(), log,
+		cfg.WorkerPart(connect, served, metrics, log, func(w *worker.Worker) {
+			running = w
+			log.Info("worker is up", "worker", w.ID(), "servers", len(served))
+		}),
+		probes(cfg.Worker.Listen, metrics, log, func() error { return running.Ready() }),
+	)
 	if err != nil {
 		setup.Fail(os.Stderr, "worker", err)
 	}
 	return lifecycle.ExitCode(err)
+}
+
+// probes serves the worker's state, where an address is set.
+func probes(listen string, m *telemetry.Metrics, log *slog.Logger, ready func() error) lifecycle.Part {
+	if listen == "" {
+		return lifecycle.Part{Name: "probes"}
+	}
+	var p *telemetry.Probes
+	return lifecycle.Part{
+		Name: "probes",
+		Start: func(context.Context) (err error) {
+			p, err = telemetry.ServeProbes(listen, m, ready, log)
+			return err
+		},
+		Stop: func(ctx context.Context) error { return p.Close(ctx) },
+	}
 }

@@ -76,6 +76,7 @@ const (
 	readHeaderTimeout = 5 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 32 << 10
+	gaugeEvery        = time.Second
 )
 
 // Options says what a front door runs on.
@@ -98,6 +99,7 @@ type FrontDoor struct {
 	server   *http.Server
 	listener net.Listener
 	draining atomic.Bool
+	stopped  chan struct{}
 	wait     sync.WaitGroup
 }
 
@@ -110,7 +112,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	if len(o.Config.Keys) == 0 && !loopback(o.Config.Listen) {
 		return nil, fmt.Errorf("front_door.listen is %s, which others can reach, and there are no API keys: add front_door.keys (callyard keys new makes one), or listen on 127.0.0.1", o.Config.Listen)
 	}
-	d := &FrontDoor{o: o}
+	d := &FrontDoor{o: o, stopped: make(chan struct{})}
 	id := schema.NewID("frontdoor")
 	c := o.Config
 	if d.router, err = dispatch.New(o.Conn, id, dispatch.Options{
@@ -128,7 +130,25 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
+	d.wait.Go(d.gauge)
 	return d, nil
+}
+
+// gauge keeps the metrics that are states rather than events.
+func (d *FrontDoor) gauge() {
+	tick := time.NewTicker(gaugeEvery)
+	defer tick.Stop()
+	for {
+		for server, load := range d.router.Load() {
+			d.o.Metrics.SetWaiting(server, load.Waiting)
+		}
+		d.o.Metrics.SetWorkers(len(d.catalog.Workers()))
+		select {
+		case <-d.stopped:
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // argumentBytes is the configured limit, or what fits in a message if that is less.
@@ -216,6 +236,7 @@ func (d *FrontDoor) Stop(ctx context.Context) error {
 	if err != nil {
 		err = errors.Join(fmt.Errorf("%d calls were still under way at the end of the grace time", d.gate.InFlight()), d.server.Close())
 	}
+	close(d.stopped)
 	d.wait.Wait()
 	d.catalog.Close()
 	return errors.Join(err, d.router.Close())

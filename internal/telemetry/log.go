@@ -76,5 +76,8 @@ func hideSecrets(_ []string, a slog.Attr) slog.Attr {
 	case "password", "passwd", "secret", "token", "authorization", "cookie", "set-cookie", "api_key", "apikey", "credential", "private_key":
 		return slog.String(a.Key, hidden)
 	}
+	if a.Value.Kind() == slog.KindDuration {
+		return slog.String(a.Key, a.Value.Duration().String()) // JSON would show nanoseconds
+	}
 	return a
 }

@@ -15,6 +15,9 @@ import (
 type Config struct {
 	// Name is what operators call this worker.
 	Name string `yaml:"name"`
+	// Listen is an address for /livez, /readyz and /metrics; empty: none. The
+	// front door of `callyard up` has them already.
+	Listen string `yaml:"listen"`
 	// Labels are what this worker carries. A server whose entry asks for labels
 	// is held only by workers that carry all of them.
 	Labels map[string]string `yaml:"labels"`

@@ -49,7 +49,7 @@ func TestEveryBadInputGetsTheRightProblemAndNeverAnEcho(t *testing.T) {
 		{"unknown server", "POST", "/servers/nope/tools/echo", `{}`, nil, 404, "not-found", "nope"},
 		{"unknown tool", "POST", "/servers/demo/tools/nope", `{}`, nil, 404, "not-found", "nope"},
 		{"dead server", "POST", "/servers/dead/tools/echo", `{}`, nil, 503, "unavailable", "exited with code 3"},
-		{"broken schema", "POST", "/servers/demo/tools/broken", `{}`, nil, 500, "internal", ""},
+		{"broken schema", "POST", "/servers/demo/tools/broken", `{}`, nil, 502, "server-failed", "schema"},
 		{"timeout of words", "POST", call + "?timeout_ms=soon", `{"n":1}`, nil, 400, "invalid-request", "whole number"},
 		{"timeout of nothing", "POST", call + "?timeout_ms=", `{"n":1}`, nil, 400, "invalid-request", "empty"},
 		{"timeout of zero", "POST", call + "?timeout_ms=0", `{"n":1}`, nil, 400, "invalid-request", "between 1 and 60000"},

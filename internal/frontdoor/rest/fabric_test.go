@@ -287,7 +287,7 @@ const workerID = "worker-1"
 
 func startWorker(t testing.TB, conn *bus.Conn) *worker {
 	t.Helper()
-	w := &worker{conn: conn, held: make(map[uint64]bus.ReplyTo), canceled: make(chan uint64, 16), asked: make(chan struct{}, 16)}
+	w := &worker{conn: conn, held: make(map[uint64]bus.ReplyTo), canceled: make(chan uint64, 256), asked: make(chan struct{}, 256)}
 	w.announce = schema.Worker{
 		ID: workerID, Name: "worker", Version: "test", Host: "host", PID: 4700, Started: time.Unix(1_700_000_000, 0).UTC(),
 		Labels: map[string]string{"zone": "a"}, APIServers: true,

@@ -49,32 +49,33 @@ func (e *events) start() {
 	e.x.WriteHeader(http.StatusOK)
 }
 
-// event sends one event. Lines of data that end in a carriage return, a line
-// feed or both become lines of the event, as the format asks for.
+// event sends one event.
 func (e *events) event(name, id string, data []byte) error {
-	e.buf = append(e.buf[:0], "event: "...)
-	e.buf = append(e.buf, name...)
-	e.buf = append(e.buf, '\n')
+	e.build(name, id, data)
+	return e.flush()
+}
+
+// build writes an event into the buffer. Lines of data that end in a carriage
+// return, a line feed or both become lines of the event, as the format asks for.
+func (e *events) build(name, id string, data []byte) {
+	e.buf = append(append(append(e.buf[:0], "event: "...), name...), '\n')
 	if id != "" {
 		e.buf = append(append(append(e.buf, "id: "...), id...), '\n')
 	}
-	for {
-		line, rest := data, []byte(nil)
-		end := bytes.IndexAny(data, "\r\n")
-		if end >= 0 {
-			line, rest = data[:end], data[end+1:]
-			if data[end] == '\r' && len(rest) > 0 && rest[0] == '\n' {
-				rest = rest[1:]
+	for more := true; more; {
+		line := data
+		if end := bytes.IndexAny(data, "\r\n"); end < 0 {
+			more = false
+		} else {
+			line = data[:end]
+			if data[end] == '\r' && end+1 < len(data) && data[end+1] == '\n' {
+				end++
 			}
+			data = data[end+1:]
 		}
 		e.buf = append(append(append(e.buf, "data: "...), line...), '\n')
-		if end < 0 {
-			break
-		}
-		data = rest
 	}
 	e.buf = append(e.buf, '\n')
-	return e.flush()
 }
 
 // beat sends a comment.
@@ -108,19 +109,7 @@ type ended struct {
 // problem document. When the client leaves, the call is cancelled.
 func (a *API) stream(x *exchange, r *http.Request, call *schema.Call) error {
 	progress := make(chan []byte, progressWaiting)
-	call.Progress = func(params []byte) {
-		for {
-			select {
-			case progress <- params:
-				return
-			default:
-			}
-			select {
-			case <-progress:
-			default:
-			}
-		}
-	}
+	call.Progress = func(params []byte) { pushNewest(progress, params) }
 	ctx, cancel := context.WithCancel(r.Context())
 	done := make(chan ended, 1)
 	var wait sync.WaitGroup
@@ -145,6 +134,21 @@ func (a *API) stream(x *exchange, r *http.Request, call *schema.Call) error {
 		}
 		if err != nil {
 			return nil //nolint:nilerr // the client left; nobody reads an error
+		}
+	}
+}
+
+// pushNewest never blocks: where there is no room, the oldest goes.
+func pushNewest(to chan []byte, params []byte) {
+	for {
+		select {
+		case to <- params:
+			return
+		default:
+		}
+		select {
+		case <-to:
+		default:
 		}
 	}
 }

@@ -1,0 +1,113 @@
+package rest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// cpu is what the process used so far.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// benchmarkHandler sends a call over one connection with a client that costs next
+// to nothing, so that what is measured is the server's side.
+func benchmarkHandler(b *testing.B, h http.Handler) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	done := make(chan struct{})
+	go func() {
+		_ = s.Serve(l)
+		close(done)
+	}()
+	defer func() {
+		_ = s.Close()
+		<-done
+	}()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	body := `{"message":"` + strings.Repeat("x", 150) + `"}`
+	request := fmt.Appendf(nil, "POST /servers/demo/tools/echo HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	in := bufio.NewReader(conn)
+	b.ReportAllocs()
+	began := cpu()
+	for b.Loop() {
+		if _, err := conn.Write(request); err != nil {
+			b.Fatal(err)
+		}
+		length := 0
+		for {
+			line, err := in.ReadSlice('\n')
+			if err != nil {
+				b.Fatal(err)
+			}
+			if len(line) == 2 {
+				break
+			}
+			if strings.HasPrefix(string(line), "Content-Length: ") {
+				_, _ = fmt.Sscan(string(line[16:]), &length)
+			}
+		}
+		if _, err := in.Discard(length); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64((cpu()-began).Microseconds())/float64(b.N), "cpu-µs/op")
+}
+
+// BenchmarkTheDoorAlone is everything but the gate, for comparison with the next.
+func BenchmarkTheDoorAlone(b *testing.B) {
+	f := openFabric(b, nil)
+	result := &schema.Result{Body: []byte(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 150) + `"}]}`), Worker: workerID}
+	f.api.mux.HandleFunc("POST /servers/demo/tools/echo", func(w http.ResponseWriter, r *http.Request) {
+		x := w.(*exchange)
+		call := &schema.Call{ID: schema.NewCallID(), Server: "demo", Tool: "echo"}
+		f.api.trace(x, r, call)
+		if _, err := f.api.readBody(x, r, 1<<20); err != nil {
+			b.Error(err)
+		}
+		if _, err := f.api.requestTimeout(r); err != nil || wantsEvents(r.Header["Accept"]) {
+			b.Error("no")
+		}
+		x.set("Callyard-Call-Id", call.ID)
+		x.set("Callyard-Worker", result.Worker)
+		x.send(http.StatusOK, f.api.fixed.json, result.Body)
+	})
+	benchmarkHandler(b, f.api)
+}
+
+// BenchmarkNetHTTPAlone is the least that a server of net/http costs.
+func BenchmarkNetHTTPAlone(b *testing.B) {
+	body := []byte(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 150) + `"}]}`)
+	benchmarkHandler(b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.ReadAll(r.Body); err != nil {
+			b.Error(err)
+		}
+		_, _ = w.Write(body)
+	}))
+}
+
+// BenchmarkACall is the whole way to a scripted worker in this process and back.
+func BenchmarkACall(b *testing.B) {
+	f := openFabric(b, nil)
+	benchmarkHandler(b, f.api)
+}

@@ -1,0 +1,159 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// documentOf returns the OpenAPI document as it is served, indented.
+func documentOf(t *testing.T, f *fabric) []byte {
+	t.Helper()
+	a := f.do("GET", "/openapi.json", "")
+	if a.status != http.StatusOK || a.header.Get("Content-Type") != "application/openapi+json" {
+		t.Fatalf("%d %v", a.status, a.header)
+	}
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, a.body, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	pretty.WriteByte('\n')
+	return pretty.Bytes()
+}
+
+func TestTheDocumentIsTheOneInTestdata(t *testing.T) {
+	f := openFabric(t, nil)
+	compare(t, "openapi.json", documentOf(t, f))
+}
+
+func TestTheDocumentPassesTheLinter(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	redocly := filepath.Join(root, "tools", "npm", "node_modules", "@redocly", "cli", "bin", "cli.js")
+	if _, err := os.Stat(redocly); err != nil {
+		t.Fatal("the linter is not installed: run the tests with scripts/test.sh, or npm ci in tools/npm")
+	}
+	// The options keep the linter from asking a registry for a newer release.
+	cmd := exec.Command("node", redocly, "lint", "--extends=recommended", "--format=stylish", filepath.Join("testdata", "openapi.json")) //nolint:gosec // our own linter
+	cmd.Env = append(os.Environ(), "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "REDOCLY_TELEMETRY=off", "CI=true")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if !strings.Contains(string(out), "Your API description is valid") && !strings.Contains(string(out), "valid") {
+		t.Errorf("%s", out)
+	}
+	t.Logf("%s", out)
+}
+
+// served is every path of the document with its methods.
+func served(t *testing.T, document []byte) map[string][]string {
+	t.Helper()
+	var doc struct {
+		Paths map[string]map[string]json.RawMessage `json:"paths"`
+	}
+	if err := json.Unmarshal(document, &doc); err != nil {
+		t.Fatal(err)
+	}
+	paths := make(map[string][]string)
+	for path, methods := range doc.Paths {
+		for method := range methods {
+			paths[path] = append(paths[path], strings.ToUpper(method))
+		}
+	}
+	return paths
+}
+
+func TestEveryDocumentedOperationIsServed(t *testing.T) {
+	f := openFabric(t, nil)
+	fill := strings.NewReplacer("{id}", "demo", "{tool}", "echo", "{uri}", "a%3Ab", "{name}", "greet")
+	operations := 0
+	for path, methods := range served(t, documentOf(t, f)) {
+		for _, method := range methods {
+			operations++
+			req := f.request(method, fill.Replace(path), nil)
+			if _, pattern := f.api.mux.Handler(req); pattern == "/" || pattern == "" {
+				t.Errorf("%s %s is documented and not served", method, path)
+			}
+		}
+	}
+	if operations < 20 {
+		t.Errorf("only %d operations", operations)
+	}
+}
+
+func TestTheYAMLDocumentIsThere(t *testing.T) {
+	f := openFabric(t, nil)
+	a := f.do("GET", "/openapi.yaml", "")
+	if a.status != http.StatusOK || !strings.Contains(string(a.body), "openapi: 3.1.0") || !strings.Contains(string(a.body), "/servers/{id}/tools/{tool}:") {
+		t.Errorf("%d %.200s", a.status, a.body)
+	}
+}
+
+func TestTheDocsPageLoadsFromHereOnly(t *testing.T) {
+	f := openFabric(t, nil)
+	a := f.do("GET", "/docs", "")
+	policy := a.header.Get("Content-Security-Policy")
+	if a.status != 200 || !strings.HasPrefix(a.header.Get("Content-Type"), "text/html") || !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "http") || strings.Contains(policy, "unsafe-eval") {
+		t.Errorf("%d %q", a.status, policy)
+	}
+	if regexp.MustCompile(`(src|href)="(https?:)?//`).Match(a.body) {
+		t.Errorf("the page loads from elsewhere: %s", a.body)
+	}
+	for name, mediaType := range map[string]string{"elements.js": "text/javascript; charset=utf-8", "elements.css": "text/css; charset=utf-8"} {
+		if !bytes.Contains(a.body, []byte(`"docs/`+name+`"`)) {
+			t.Errorf("the page does not load %s", name)
+		}
+		packed := f.do("GET", "/docs/"+name, "", "Accept-Encoding", "gzip")
+		plain := f.do("GET", "/docs/"+name, "", "Accept-Encoding", "identity")
+		if packed.header.Get("Content-Encoding") != "gzip" || plain.header.Get("Content-Encoding") != "" || plain.header.Get("Content-Type") != mediaType {
+			t.Errorf("%s: %v, %v", name, packed.header, plain.header)
+		}
+		unpacked, err := unpack(packed.body)
+		if err != nil || !bytes.Equal(unpacked, plain.body) || len(plain.body) < 100_000 {
+			t.Errorf("%s: %v, %d and %d bytes", name, err, len(unpacked), len(plain.body))
+		}
+	}
+	if a := f.do("GET", "/docs/LICENSE.elements.txt", ""); a.status != 200 || !bytes.Contains(a.body, []byte("Apache License")) {
+		t.Errorf("licence: %d", a.status)
+	}
+}
+
+func TestPeopleGetPagesAndProgramsGetJSON(t *testing.T) {
+	f := openFabric(t, nil)
+	for _, path := range []string{"/", "/problems/invalid-arguments"} {
+		page := f.do("GET", path, "", "Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+		if !strings.HasPrefix(page.header.Get("Content-Type"), "text/html") || !bytes.HasPrefix(page.body, []byte("<!doctype html>")) || !strings.Contains(page.header.Get("Content-Security-Policy"), "default-src 'none'") {
+			t.Errorf("%s: %v %.80s", path, page.header, page.body)
+		}
+		if data := f.do("GET", path, ""); data.header.Get("Content-Type") != "application/json" || !json.Valid(data.body) {
+			t.Errorf("%s: %v", path, data.header)
+		}
+	}
+	// What a request carries must not become markup.
+	a := f.do("GET", "/", "", "Accept", "text/html", "Host", `localhost`)
+	if !bytes.Contains(a.body, []byte("curl --json")) {
+		t.Errorf("%s", a.body)
+	}
+}
+
+func TestHeadAnswersLikeGetWithoutABody(t *testing.T) {
+	f := openFabric(t, nil)
+	for _, path := range []string{"/health", "/servers/demo/tools", "/docs", "/openapi.json"} {
+		res, err := f.client.Do(f.request("HEAD", path, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if res.StatusCode != 200 || len(body) != 0 || err != nil {
+			t.Errorf("%s: %d %v", path, res.StatusCode, err)
+		}
+	}
+}

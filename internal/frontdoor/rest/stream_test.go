@@ -1,0 +1,199 @@
+package rest
+
+import (
+	"bufio"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// received is a server-sent event as a reader of the format sees it.
+type received struct{ Name, ID, Data string }
+
+// reader reads events by the rules of the format.
+type reader struct {
+	t        testing.TB
+	lines    *bufio.Reader
+	comments int
+}
+
+func (r *reader) next() (e received, ok bool) {
+	r.t.Helper()
+	var data []string
+	for {
+		line, err := r.lines.ReadString('\n')
+		if err != nil {
+			return received{}, false
+		}
+		line = strings.TrimRight(line, "\r\n")
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case line == "" && e.Name+e.ID+strings.Join(data, "") == "":
+		case line == "":
+			e.Data = strings.Join(data, "\n")
+			return e, true
+		case name == "":
+			r.comments++
+		case name == "event":
+			e.Name = value
+		case name == "id":
+			e.ID = value
+		case name == "data":
+			data = append(data, value)
+		default:
+			r.t.Errorf("an odd line %q", line)
+		}
+	}
+}
+
+func (f *fabric) stream(method, path, body string) (*http.Response, *reader) {
+	f.t.Helper()
+	r := f.request(method, path, strings.NewReader(body), "Accept", "text/event-stream")
+	res, err := f.client.Do(r)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = res.Body.Close() })
+	return res, &reader{t: f.t, lines: bufio.NewReader(res.Body)}
+}
+
+func (r *reader) all() (events []received) {
+	for {
+		e, ok := r.next()
+		if !ok {
+			return events
+		}
+		events = append(events, e)
+	}
+}
+
+func TestProgressComesBeforeTheResult(t *testing.T) {
+	f := openFabric(t, nil)
+	for _, row := range []struct{ path, body string }{
+		{"/servers/demo/tools/steps", "{}"}, {"/calls", `{"server":"demo","tool":"steps"}`},
+	} {
+		res, r := f.stream("POST", row.path, row.body)
+		if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream" || res.Header.Get("X-Accel-Buffering") != "no" || res.Header.Get("Callyard-Call-Id") == "" {
+			t.Errorf("%d %v", res.StatusCode, res.Header)
+		}
+		want := []received{
+			{"progress", "", `{"progress":1,"total":3}`}, {"progress", "", `{"progress":2,"total":3}`}, {"progress", "", `{"progress":3,"total":3}`},
+			{"result", "", `{"content":[]}`},
+		}
+		if diff := cmp.Diff(want, r.all()); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestAResultOfSeveralLinesArrivesWhole(t *testing.T) {
+	f := openFabric(t, nil)
+	_, r := f.stream("POST", "/servers/demo/tools/lines", "{}")
+	want := []received{{"result", "", "{\"content\":\n[],\n\n\"a\":1\n}"}}
+	if diff := cmp.Diff(want, r.all()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAStreamEndsWithAnErrorOnlyAfterItBegan(t *testing.T) {
+	f := openFabric(t, nil)
+	_, r := f.stream("POST", "/servers/demo/tools/late-error", "{}")
+	got := r.all()
+	if len(got) != 2 || got[0].Name != "progress" || got[1].Name != "error" || !strings.Contains(got[1].Data, `"type":"/problems/result-too-large"`) || !strings.Contains(got[1].Data, `"call_id":"call_`) {
+		t.Errorf("%v", got)
+	}
+	res, _ := f.stream("POST", "/servers/demo/tools/rpc", "{}")
+	if res.StatusCode != http.StatusBadGateway || res.Header.Get("Content-Type") != "application/problem+json" {
+		t.Errorf("%d %v", res.StatusCode, res.Header)
+	}
+	res, _ = f.stream("POST", "/servers/demo/tools/strict", "{}")
+	if res.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("%d", res.StatusCode)
+	}
+}
+
+func TestAQuietStreamSendsHeartbeats(t *testing.T) {
+	f := openFabric(t, func(o *Options) { o.Heartbeat = 5 * time.Millisecond })
+	_, r := f.stream("POST", "/servers/demo/tools/hang?timeout_ms=60", "{}")
+	got := r.all()
+	if len(got) != 1 || got[0].Name != "error" || r.comments == 0 {
+		t.Errorf("%d comments, events %v", r.comments, got)
+	}
+}
+
+func TestAClientThatReadsNothingDoesNotHoldTheWorkerUp(t *testing.T) {
+	progress := make(chan []byte, progressWaiting)
+	for i := range 3 * progressWaiting {
+		pushNewest(progress, []byte{byte(i)})
+	}
+	if first := <-progress; int(first[0]) != 2*progressWaiting {
+		t.Errorf("the oldest that is left is %d", first[0])
+	}
+}
+
+func TestEventsShowTheFleetAndEachChangeOfIt(t *testing.T) {
+	var draining atomic.Bool
+	f := openFabric(t, func(o *Options) { o.Draining = draining.Load })
+	res, r := f.stream("GET", "/events", "")
+	if res.StatusCode != 200 || res.Header.Get("X-Accel-Buffering") != "no" {
+		t.Errorf("%d %v", res.StatusCode, res.Header)
+	}
+	first, _ := r.next()
+	if first.Name != "fleet" || first.ID != "1" || !strings.Contains(first.Data, `"exited with code 3"`) || !strings.Contains(first.Data, `"workers":[{"id":"worker-1"`) {
+		t.Errorf("%v", first)
+	}
+	f.worker.change(func(w *schema.Worker) {
+		w.Servers[1].State, w.Servers[1].Error = schema.StateTimeout, "not ready within 20s"
+	})
+	for {
+		e, ok := r.next()
+		if !ok {
+			t.Fatal("the stream ended")
+		}
+		if strings.Contains(e.Data, "not ready within 20s") {
+			break
+		}
+	}
+	draining.Store(true)
+	for range r.all() { //nolint:revive // until it ends
+	}
+}
+
+func TestAcceptSaysWhetherToStream(t *testing.T) {
+	for _, row := range []struct {
+		accept string
+		want   bool
+	}{
+		{"", false}, {"*/*", false}, {"application/json", false}, {"text/event-stream", true}, {"Text/Event-Stream;q=0.9", true},
+		{"application/json, text/event-stream", false}, {"text/event-stream, application/json", true}, {"text/event-stream;q=0, */*", false}, {"text/html", false},
+	} {
+		if got := wantsEvents([]string{row.accept}); got != row.want {
+			t.Errorf("%q: %v", row.accept, got)
+		}
+	}
+	if wantsEvents(nil) || !wantsEvents([]string{"text/html", "text/event-stream"}) {
+		t.Error("several headers, or none")
+	}
+}
+
+func FuzzEventsCarryTheirDataWhole(f *testing.F) {
+	f.Add([]byte("{\"a\":\r\n1,\n\r2}"))
+	f.Add([]byte("\n\n"))
+	f.Add([]byte(""))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		out := &events{buf: nil}
+		out.build("e", "", data)
+		got, ok := (&reader{t: t, lines: bufio.NewReader(strings.NewReader(string(out.buf)))}).next()
+		want := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data))
+		if !ok || got.Data != want || got.Name != "e" {
+			t.Errorf("%q came out as %q", data, got)
+		}
+	})
+}

@@ -1,0 +1,62 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Probes serves /livez, /readyz and /metrics of a process that has no API.
+type Probes struct {
+	server *http.Server
+	addr   net.Addr
+	log    *slog.Logger
+	wait   sync.WaitGroup
+}
+
+// ServeProbes listens on the address until Close. ready says what keeps the
+// process from being ready, nil when nothing does; it must be quick.
+func ServeProbes(listen string, m *Metrics, ready func() error, log *slog.Logger) (*Probes, error) {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", m.Handler())
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := ready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return nil, fmt.Errorf("listening for probes on %s: %w", listen, err)
+	}
+	p := &Probes{addr: l.Addr(), log: log, server: &http.Server{
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}}
+	p.wait.Go(func() {
+		if err := p.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("the probes ended", "error", err)
+		}
+	})
+	return p, nil
+}
+
+// Addr is where the probes are served.
+func (p *Probes) Addr() string { return p.addr.String() }
+
+// Close stops serving and waits for requests under way until ctx ends.
+func (p *Probes) Close(ctx context.Context) error {
+	err := p.server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("closing the probes: %w", err), p.server.Close())
+	}
+	p.wait.Wait()
+	return err
+}
