@@ -23,8 +23,8 @@ race: ## go test -race without any set-up; name packages with PKG=./pkg/...
 e2e: ## the tests that see Callyard from outside
 	scripts/test.sh ./e2e/...
 
-bench: ## the benchmarks; name suites with SUITE="a b"
-	scripts/bench.sh $(SUITE)
+bench: ## measure Callyard beside direct clients; ARGS="--quick" and other flags
+	scripts/bench.sh $(ARGS)
 
 generate: ## generated code and documents
 	$(GO) generate ./...

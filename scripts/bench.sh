@@ -1,11 +1,13 @@
-#!/usr/bin/env bash
-# Runs the benchmark suites: scripts/bench.sh [SUITE...]. Without a suite it runs
-# all of them.
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-if [ $# -eq 0 ]; then
-  set -- all
+#!/bin/sh
+# Runs the load generator over everything: the go-sdk and our session straight on
+# the everything server, Callyard in one process, Callyard in three. Arguments go
+# on to `callyard bench`: --quick for a first look, --endpoint name=url for a peer.
+# The table is printed, the figures and the picture go to bench-out.
+set -eu
+cd "$(dirname "$0")/.."
+
+if [ ! -d e2e/servers/node_modules ]; then
+	(cd e2e/servers && npm ci --no-audit --no-fund)
 fi
-for suite in "$@"; do
-  go run ./cmd/callyard bench --suite "$suite"
-done
+go build -trimpath -o bin/ ./cmd/callyard ./cmd/frontdoor ./cmd/worker github.com/nats-io/nats-server/v2
+exec bin/callyard bench --bin bin --out bench-out "$@"

@@ -244,7 +244,7 @@ func (r *answerReader) more(want int) error {
 	switch {
 	case n > 0:
 		return nil
-	case err == io.EOF: //nolint:errorlint // readers return it bare
+	case err == io.EOF:
 		return io.ErrUnexpectedEOF
 	case err == nil:
 		return io.ErrNoProgress

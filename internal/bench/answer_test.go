@@ -114,7 +114,7 @@ func FuzzAnswer(f *testing.F) {
 				return
 			}
 			body, err := io.ReadAll(response.Body)
-			if err != nil {
+			if errors.Join(err, response.Body.Close()) != nil {
 				return
 			}
 			if response.StatusCode < 200 {

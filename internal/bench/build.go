@@ -35,7 +35,7 @@ func build(ctx context.Context, root, dir string, three bool) (binaries, error) 
 		packages = []string{"./cmd/frontdoor", "./cmd/worker", "github.com/nats-io/nats-server/v2"}
 	}
 	args := append([]string{"build", "-trimpath", "-o", dir + string(filepath.Separator)}, packages...)
-	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // fixed words and our own directory
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return binaries{}, fmt.Errorf("building the fabric (%w): %s", err, strings.TrimSpace(string(out)))
@@ -52,7 +52,7 @@ func findRoot(dir string) (string, error) {
 		return "", fmt.Errorf("looking for the repository: %w", err)
 	}
 	for {
-		text, err := os.ReadFile(filepath.Join(dir, "go.mod")) //nolint:gosec // a go.mod above us
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 		if line, _, _ := strings.Cut(string(text), "\n"); err == nil && strings.TrimSpace(line) == modulePath {
 			return dir, nil
 		}

@@ -38,14 +38,14 @@ func (f *fabric) Close() error { return stopAll(f.children) }
 
 // startAllInOne starts `callyard up` on the servers file. Its data and log go to dir.
 func startAllInOne(ctx context.Context, bin binaries, servers, dir string) (Target, error) {
-	addresses, err := freeAddresses(2)
+	addresses, err := freeAddresses(1)
 	if err != nil {
 		return nil, err
 	}
 	f := &fabric{}
 	err = f.start("callyard", bin.callyard, dir,
 		"up", "--servers", servers, "--data", filepath.Join(dir, "data"), "--log-level", "warn",
-		"--listen", addresses[0], "--approver-listen", addresses[1])
+		"--listen", addresses[0])
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func tryOnce(ctx context.Context, t Target) error {
 	if err != nil {
 		return err
 	}
-	defer lane.Close()
+	defer func() { _ = lane.Close() }()
 	return lane.Call()
 }
 

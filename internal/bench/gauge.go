@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -13,8 +12,10 @@ import (
 )
 
 const (
-	// drainTime is what calls get that still run when the measuring is over.
-	drainTime = 30 * time.Second
+	// patience is how much longer than planned a warm-up, a measurement and the
+	// calls at its end may take. Where one call takes longer than the plan has
+	// time, figures taken on the dot would be of something half begun.
+	patience = 10 * time.Second
 	// errorPause keeps a target that refuses everything from being asked in a
 	// loop without any waiting.
 	errorPause = 2 * time.Millisecond
@@ -31,7 +32,7 @@ const (
 	over
 )
 
-var errDrain = fmt.Errorf("no answer within %s after the measurement", drainTime)
+var errDrain = fmt.Errorf("no answer within %s after the measurement", patience)
 
 // gauge makes measurements, one at a time, and keeps its histograms for the next.
 type gauge struct {
@@ -68,8 +69,39 @@ func (r *laneRecord) failure(err error) {
 	r.failures[text]++
 }
 
+// headcount waits until each lane has done something once.
+type headcount struct {
+	left atomic.Int64
+	all  chan struct{}
+}
+
+func newHeadcount(lanes int) *headcount {
+	h := &headcount{all: make(chan struct{})}
+	h.left.Store(int64(lanes))
+	return h
+}
+
+func (h *headcount) tick() {
+	if h.left.Add(-1) == 0 {
+		close(h.all)
+	}
+}
+
+// wait waits for d, and then until every lane has ticked, but not for ever.
+func (h *headcount) wait(ctx context.Context, d time.Duration) {
+	wait(ctx, d)
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	select {
+	case <-h.all:
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+}
+
 // measure puts a closed loop of c lanes on the target. Calls that end while the
-// measuring lasts count; failures count until all lanes are at rest.
+// measuring lasts count; failures count until all lanes are at rest. The warm-up
+// lasts until each lane has had an answer, and so does the measuring.
 func (g *gauge) measure(ctx context.Context, t Target, size, c int, warmup, duration time.Duration) (Sample, error) {
 	for len(g.lanes) < c {
 		g.lanes = append(g.lanes, newLaneRecord())
@@ -82,48 +114,62 @@ func (g *gauge) measure(ctx context.Context, t Target, size, c int, warmup, dura
 	// to clean up.
 	runtime.GC()
 
-	ctx, cancel := context.WithCancelCause(ctx)
+	run := ctx
+	ctx, cancel := context.WithCancelCause(run)
 	defer cancel(nil)
 	var (
 		phase atomic.Int32
 		lanes sync.WaitGroup
+		// How many lanes have had an answer at all, and one that counts.
+		warm, counted = newHeadcount(c), newHeadcount(c)
 	)
 	for n, record := range records {
 		lane, err := t.Dial(ctx, n, size)
 		if err != nil {
 			record.failure(err)
+			warm.tick()
+			counted.tick()
 			continue
 		}
 		lanes.Go(func() {
-			drive(ctx, lane, record, &phase)
+			drive(ctx, lane, record, &phase, warm, counted)
 			_ = lane.Close() // its errors say nothing about the calls
 		})
 	}
 	m := meter{roots: t.PIDs()}
 	m.find()
-	wait(ctx, warmup)
+	warm.wait(ctx, warmup)
 	before, from := m.read(), time.Now()
 	phase.Store(measuring)
-	wait(ctx, duration)
+	counted.wait(ctx, duration)
 	phase.Store(over)
 	window, after := time.Since(from), m.read()
 
-	late := time.AfterFunc(drainTime, func() { cancel(errDrain) })
+	late := time.AfterFunc(patience, func() { cancel(errDrain) })
 	lanes.Wait()
 	late.Stop()
-	if err := context.Cause(ctx); err != nil && !errors.Is(err, errDrain) {
+	if err := run.Err(); err != nil {
 		return Sample{}, err
 	}
 	return newSample(records, window, m.between(before, after)), nil
 }
 
 // drive calls until the measuring is over.
-func drive(ctx context.Context, lane Lane, record *laneRecord, phase *atomic.Int32) {
+func drive(ctx context.Context, lane Lane, record *laneRecord, phase *atomic.Int32, warm, counted *headcount) {
+	var isWarm, isCounted bool
 	began := time.Now()
 	for phase.Load() != over && ctx.Err() == nil {
 		err := lane.Call()
 		ended := time.Now()
 		now := phase.Load()
+		if !isWarm {
+			isWarm = true
+			warm.tick()
+		}
+		if now == measuring && !isCounted {
+			isCounted = true
+			counted.tick()
+		}
 		switch {
 		case err != nil:
 			if now != warming {

@@ -73,7 +73,7 @@ func writeFiles(r *Report, dir string) error {
 }
 
 func writeFile(name string, write func(io.Writer) error) error {
-	f, err := os.Create(name) //nolint:gosec // the operator names the directory
+	f, err := os.Create(name)
 	if err != nil {
 		return fmt.Errorf("writing the results: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 func short(t *testing.T) Options {
 	t.Helper()
 	return Options{
-		Bin: programs(t), Command: serverCommand(t), C: []int{1, 4}, Sizes: []int{200}, Rounds: 1,
+		Bin: programs(t, "callyard", "frontdoor", "worker", "nats-server"), Command: serverCommand(t), C: []int{1, 4}, Sizes: []int{200}, Rounds: 1,
 		Warmup: 10 * time.Millisecond, Duration: 150 * time.Millisecond,
 	}
 }
@@ -40,7 +40,6 @@ func TestARunStartsMeasuresWritesAndStops(t *testing.T) {
 	peer := httptest.NewServer(http.HandlerFunc(echo))
 	defer peer.Close()
 	o := short(t)
-	o.Only = []string{DirectSDK, DirectSession, AllInOne, "peer"}
 	o.URLs = []string{"peer=" + peer.URL}
 	o.Out = filepath.Join(t.TempDir(), "results")
 	var stdout, stderr strings.Builder
@@ -48,7 +47,7 @@ func TestARunStartsMeasuresWritesAndStops(t *testing.T) {
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}
 	r := readReport(t, o.Out)
-	if len(r.Cells) != 2*4 || len(r.Absent) != 0 {
+	if len(r.Cells) != 2*5 || len(r.Absent) != 0 {
 		t.Fatalf("%d cells, absent %v", len(r.Cells), r.Absent)
 	}
 	for _, c := range r.Cells {
@@ -57,12 +56,12 @@ func TestARunStartsMeasuresWritesAndStops(t *testing.T) {
 			t.Errorf("%s at %d: %+v, ratio %g", c.Target, c.Concurrency, m, c.Ratio)
 		}
 	}
-	for _, want := range append(o.Only, "calls/s", "200 B", "bench.png") {
+	for _, want := range append(r.Targets, "calls/s", "200 B", "bench.png") {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the output does not hold %q:\n%s", want, stdout.String())
 		}
 	}
-	if n := strings.Count(stderr.String(), "[8/8]"); n != 1 {
+	if n := strings.Count(stderr.String(), "[10/10]"); n != 1 {
 		t.Errorf("progress was:\n%s", stderr.String())
 	}
 	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "callyard-bench-*")); err != nil || len(left) > 0 {
@@ -72,7 +71,8 @@ func TestARunStartsMeasuresWritesAndStops(t *testing.T) {
 
 func TestATargetThatCannotStartIsNamedAndTheOthersAreMeasured(t *testing.T) {
 	o := short(t)
-	o.Only = []string{DirectSDK, ThreeProcesses} // there is no nats-server in Bin
+	o.Only = []string{DirectSDK, ThreeProcesses}
+	o.Bin = programs(t, "frontdoor", "worker")
 	o.Out = t.TempDir()
 	var stdout, stderr strings.Builder
 	err := Main(t.Context(), o, &stdout, &stderr)
@@ -89,7 +89,6 @@ func TestATargetThatCannotStartIsNamedAndTheOthersAreMeasured(t *testing.T) {
 }
 
 func TestOneToolOfARunningCallyardIsLoaded(t *testing.T) {
-	var seen string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/servers/demo/tools/add" {
 			http.NotFound(w, r)
@@ -104,14 +103,14 @@ func TestOneToolOfARunningCallyardIsLoaded(t *testing.T) {
 		C: []int{2}, Rounds: 1, Warmup: time.Millisecond, Duration: 50 * time.Millisecond,
 	}, &stdout, &stderr)
 	if err != nil || !strings.Contains(stdout.String(), "13 B") || strings.Contains(stdout.String(), "Errors") {
-		t.Errorf("%v, %s\n%s", err, seen, stdout.String())
+		t.Errorf("%v\n%s", err, stdout.String())
 	}
 }
 
 func TestAnInterruptedRunStopsWhatItStarted(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	o := short(t)
-	o.Only = []string{DirectSDK, AllInOne}
+	o.Only = []string{DirectSDK, ThreeProcesses}
 	o.Rounds = 1000
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -137,7 +136,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 func TestAProgramThatEndsEarlyIsQuoted(t *testing.T) {
 	dir := t.TempDir()
 	// Without its servers file the program says so and ends.
-	_, err := startAllInOne(t.Context(), binariesIn(programs(t)), filepath.Join(dir, "missing.json"), dir)
+	_, err := startAllInOne(t.Context(), binariesIn(programs(t, "callyard")), filepath.Join(dir, "missing.json"), dir)
 	if err == nil || !strings.Contains(err.Error(), "there is no servers file") || !strings.Contains(err.Error(), "exit status 2") {
 		t.Errorf("got %v", err)
 	}

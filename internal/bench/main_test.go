@@ -2,13 +2,16 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -22,11 +25,12 @@ func TestMain(m *testing.M) {
 	if launch.IsGuard() {
 		os.Exit(launch.RunGuard())
 	}
-	switch {
-	case len(os.Args) == 2 && os.Args[1] == "serve-stdio":
+	if len(os.Args) == 2 && os.Args[1] == "serve-stdio" {
 		os.Exit(serveStdio())
-	case filepath.Base(os.Args[0]) == "callyard":
-		os.Exit(serveFabric())
+	}
+	switch program := filepath.Base(os.Args[0]); program {
+	case "callyard", "frontdoor", "worker", "nats-server":
+		os.Exit(play(program))
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -56,44 +60,82 @@ func serveStdio() int {
 	return 0
 }
 
-// programs makes a directory in which "callyard" is this test binary, playing
-// the one process of the fabric.
-func programs(t *testing.T) string {
+// programs makes a directory in which the names are this test binary, playing
+// those parts of the fabric.
+func programs(t *testing.T, names ...string) string {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := os.Symlink(self, filepath.Join(dir, "callyard")); err != nil {
-		t.Fatal(err)
+	for _, name := range names {
+		if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return dir
 }
 
-// serveFabric plays `callyard up`: it is ready at once and echoes.
-func serveFabric() int {
-	flags := flag.NewFlagSet("callyard", flag.ContinueOnError)
-	listen := flags.String("listen", "", "")
-	servers := flags.String("servers", "", "")
-	for _, name := range []string{"approver-listen", "data", "log-level"} {
-		flags.String(name, "", "")
+// play plays a program of the fabric until SIGTERM: what faces callers is ready
+// at once and echoes.
+func play(program string) int {
+	flags := flag.NewFlagSet(program, flag.ContinueOnError)
+	text := make(map[string]*string)
+	for _, name := range []string{"listen", "servers", "nats", "config", "approver-listen", "data", "log-level"} {
+		text[name] = flags.String(name, "", "")
 	}
-	if len(os.Args) < 2 || os.Args[1] != "up" || flags.Parse(os.Args[2:]) != nil {
+	args := os.Args[1:]
+	if program == "callyard" {
+		if len(args) == 0 || args[0] != "up" {
+			return 2
+		}
+		args = args[1:]
+	}
+	if flags.Parse(args) != nil {
 		return 2
 	}
-	if _, err := os.Stat(*servers); err != nil {
-		fmt.Fprintln(os.Stderr, "there is no servers file")
-		return 2
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	switch program {
+	case "nats-server":
+		settings, err := os.ReadFile(*text["config"])
+		_, rest, ok := strings.Cut(string(settings), `listen: "`)
+		address, _, _ := strings.Cut(rest, `"`)
+		if err != nil || !ok {
+			return 2
+		}
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return 1
+		}
+		defer l.Close()
+		<-ctx.Done()
+		return 0
+	case "worker", "frontdoor":
+		conn, err := net.Dial("tcp", strings.TrimPrefix(*text["nats"], "nats://"))
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "there is no NATS:", err)
+			return 2
+		}
+		_ = conn.Close()
+	}
+	if program != "frontdoor" {
+		if _, err := os.Stat(*text["servers"]); err != nil {
+			fmt.Fprintln(os.Stderr, "there is no servers file")
+			return 2
+		}
+	}
+	if program == "worker" {
+		<-ctx.Done()
+		return 0
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("POST /servers/everything/tools/echo", echo)
-	server := &http.Server{Addr: *listen, Handler: mux} //nolint:gosec // a test
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
+	server := &http.Server{Addr: *text["listen"], Handler: mux}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
-	if err := server.ListenAndServe(); err != http.ErrServerClosed { //nolint:errorlint // bare
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

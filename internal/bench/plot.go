@@ -62,7 +62,7 @@ func (r *Report) drawTitle(c draw.Canvas, like plot.Legend) {
 	c.FillText(style, vg.Point{X: c.Min.X, Y: c.Max.Y - 0.3*vg.Centimeter}, "Calls of the tool echo, "+r.Date.Format("2 January 2006"))
 	style.Font.Size = 10
 	c.FillText(style, vg.Point{X: c.Min.X, Y: c.Max.Y - 0.95*vg.Centimeter},
-		fmt.Sprintf("%s; medians of %d rounds of %g s", r.Machine, r.RoundCount, r.DurationSeconds))
+		fmt.Sprintf("%s; medians of %s", r.Machine, r.roundsText()))
 }
 
 // panels returns the two plots of a size and the legend for both.

@@ -55,11 +55,11 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil { //nolint:gosec // a golden file
+		if err := os.WriteFile(file, got, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(file) //nolint:gosec // a golden file
+	want, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}

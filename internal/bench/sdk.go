@@ -27,7 +27,7 @@ type sdkTarget struct {
 func startSDK(ctx context.Context, command []string) (*sdkTarget, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec // the operator's own command; it lives longer than ctx
+	cmd := exec.Command(command[0], command[1:]...) // not CommandContext: it lives longer than ctx
 	client := mcp.NewClient(&mcp.Implementation{Name: "callyard-bench", Version: "0"}, nil)
 	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd, TerminateDuration: stopGrace}, nil)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // WriteTable writes the medians as aligned text, one block for each size.
 func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Medians of %d rounds of %g s, %s, %s\n", r.RoundCount, r.DurationSeconds, r.Date.Format("2006-01-02"), r.Machine)
+	fmt.Fprintf(&b, "Medians of %s, %s, %s\n", r.roundsText(), r.Date.Format("2006-01-02"), r.Machine)
 	b.WriteString("Times in ms; CPU in µs for each call, all processes, then by process. The generator's CPU holds the client of a direct target.\n")
 	for _, size := range r.Sizes {
 		fmt.Fprintf(&b, "\n%s\n", bytesText(size))
@@ -121,6 +121,14 @@ func cpuText(used map[string]float64) (total, parts string) {
 		each = append(each, name+" "+microText(used[name]))
 	}
 	return microText(sum), strings.Join(each, ", ")
+}
+
+func (r *Report) roundsText() string {
+	many := "s"
+	if r.RoundCount == 1 {
+		many = ""
+	}
+	return fmt.Sprintf("%d round%s of %g s", r.RoundCount, many, r.DurationSeconds)
 }
 
 // bytesText writes a size as people say it.
