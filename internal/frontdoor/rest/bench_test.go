@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -22,6 +23,9 @@ func cpu() time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// quiet has the log of production, where requests are not written down.
+func quiet(o *Options) { o.Log = slog.New(slog.DiscardHandler) }
 
 // benchmarkHandler sends a call over one connection with a client that costs next
 // to nothing, so that what is measured is the server's side.
@@ -76,7 +80,7 @@ func benchmarkHandler(b *testing.B, h http.Handler) {
 
 // BenchmarkTheDoorAlone is everything but the gate, for comparison with the next.
 func BenchmarkTheDoorAlone(b *testing.B) {
-	f := openFabric(b, nil)
+	f := openFabric(b, quiet)
 	result := &schema.Result{Body: []byte(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 150) + `"}]}`), Worker: workerID}
 	f.api.mux.HandleFunc("POST /servers/demo/tools/echo", func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*exchange)
@@ -108,6 +112,6 @@ func BenchmarkNetHTTPAlone(b *testing.B) {
 
 // BenchmarkACall is the whole way to a scripted worker in this process and back.
 func BenchmarkACall(b *testing.B) {
-	f := openFabric(b, nil)
+	f := openFabric(b, quiet)
 	benchmarkHandler(b, f.api)
 }

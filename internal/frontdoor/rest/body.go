@@ -81,19 +81,26 @@ func checkMediaType(h http.Header) error {
 	return schema.Errorf(kindMediaType, "The body must be JSON: send Content-Type: application/json. curl --json 'BODY' does, curl -d does not.")
 }
 
-// object reads body as one strict JSON object with no other members than those
-// named, and returns each member as the bytes that came. Names count exactly as
-// they are written.
+// object reads body as one strict JSON object and returns each member as the
+// bytes that came. Names count exactly as they are written; where any are known,
+// others are refused.
 func object(body []byte, limit, depth int, known ...string) (map[string]json.RawMessage, error) {
+	with := ""
+	if len(known) > 0 {
+		with = " with " + strings.Join(known, ", ")
+	}
 	if len(bytes.TrimSpace(body)) == 0 {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "The body is empty; send a JSON object with %s.", strings.Join(known, ", "))
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The body is empty; send a JSON object%s.", with)
 	}
 	if err := validate.Value(body, limit, depth); err != nil {
 		return nil, err
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil || members == nil {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "The body is not a JSON object; send one with %s.", strings.Join(known, ", "))
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The body is not a JSON object; send a JSON object%s.", with)
+	}
+	if len(known) == 0 {
+		return members, nil
 	}
 	e := schema.Errorf(schema.KindInvalidRequest, "The body has members that are not known here; it takes %s.", strings.Join(known, ", "))
 	for name := range members {

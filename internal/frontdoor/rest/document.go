@@ -36,6 +36,7 @@ func (AnyValue) Schema(huma.Registry) *huma.Schema {
 func (a *API) openHuma() {
 	config := huma.DefaultConfig("Callyard", a.o.Version)
 	config.Info.Description = documentText
+	config.Info.License = &huma.License{Name: "Apache 2.0", URL: "https://www.apache.org/licenses/LICENSE-2.0"}
 	config.Servers = []*huma.Server{{URL: "/", Description: "This front door"}}
 	config.Tags = []*huma.Tag{
 		{Name: tagCalls, Description: "Run tools and wait for their results."},

@@ -46,10 +46,9 @@ func TestTheDocumentPassesTheLinter(t *testing.T) {
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if !strings.Contains(string(out), "Your API description is valid") && !strings.Contains(string(out), "valid") {
+	if !strings.Contains(string(out), "Your API description is valid") || strings.Contains(string(out), "You have") {
 		t.Errorf("%s", out)
 	}
-	t.Logf("%s", out)
 }
 
 // served is every path of the document with its methods.
@@ -135,11 +134,6 @@ func TestPeopleGetPagesAndProgramsGetJSON(t *testing.T) {
 		if data := f.do("GET", path, ""); data.header.Get("Content-Type") != "application/json" || !json.Valid(data.body) {
 			t.Errorf("%s: %v", path, data.header)
 		}
-	}
-	// What a request carries must not become markup.
-	a := f.do("GET", "/", "", "Accept", "text/html", "Host", `localhost`)
-	if !bytes.Contains(a.body, []byte("curl --json")) {
-		t.Errorf("%s", a.body)
 	}
 }
 

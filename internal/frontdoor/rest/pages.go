@@ -120,7 +120,7 @@ func (p *pages) root(x *exchange, r *http.Request) error {
 	if wantsHTML(r) {
 		return p.send(x, page{
 			Title: "Callyard", Text: "This is a front door of Callyard, version " + p.api.o.Version + ". It runs the tools of MCP servers.",
-			Example: `curl --json '{"message":"hello"}' http://` + r.Host + `/servers/everything/tools/echo`, Rows: rows,
+			Example: "curl --json '{\"message\":\"hello\"}' \\\n  http://" + r.Host + `/servers/everything/tools/echo`, Rows: rows,
 		})
 	}
 	links := make(map[string]string, len(rows))

@@ -3,7 +3,6 @@ package rest
 import (
 	"errors"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -90,8 +89,8 @@ func (a *API) checkOrigin(r *http.Request) error {
 }
 
 func (a *API) localHost(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
+	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') {
+		host = host[:colon]
 	}
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") || a.hosts[host] {

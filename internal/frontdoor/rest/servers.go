@@ -3,10 +3,13 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -76,39 +79,51 @@ func (a *API) addServer(x *exchange, r *http.Request) error {
 	return nil
 }
 
-// addEntry hands the body to the catalog, as it is. Its id and the promise that
-// high risk runs in a container are looked at here; the workers read the rest,
-// with the code that reads a servers file.
+// addEntry reads the body as an entry of a servers file, strictly, so that a
+// misspelt risk is refused here, and hands it to the catalog without its id.
 func (a *API) addEntry(ctx context.Context, by string, body json.RawMessage) (catalog.Server, error) {
-	members, err := object(body, entryMost, a.limits.ArgumentDepth, "id", "command", "args", "env", "cwd", "riskLevel", "docker", "url", "type", "transport", "headers",
-		"sessions", "inFlight", "timeout", "trustAnnotations", "safeTools", "template", "values")
+	none := catalog.Server{}
+	members, err := object(body, entryMost, a.limits.ArgumentDepth)
 	if err != nil {
-		return catalog.Server{}, err
+		return none, err
 	}
 	var id string
 	if err := member(members, "id", true, "a string, the id of the new server", &id); err != nil {
-		return catalog.Server{}, err
+		return none, err
 	}
-	if id == "" {
-		return catalog.Server{}, schema.Errorf(schema.KindInvalidRequest, "The member id is empty; name the new server.")
+	delete(members, "id")
+	entry, err := json.Marshal(members)
+	if err != nil {
+		return none, schema.Errorf(schema.KindInvalidRequest, "The body cannot be read as a server.")
 	}
-	var level int
-	if err := member(members, "riskLevel", false, "1, 2 or 3", &level); err != nil {
-		return catalog.Server{}, err
+	parsed, err := config.ParseServer(id, entry)
+	if err != nil {
+		return none, entryError(id, err)
 	}
-	var docker struct {
-		Image string `json:"image"`
+	if parsed.Risk == 3 && (parsed.Docker == nil || parsed.Docker.Image == "") {
+		return none, schema.Errorf(schema.KindInvalidRequest, "High risk (riskLevel 3) runs in a container only: name its image in docker.image.")
 	}
-	if err := member(members, "docker", false, "an object with image", &docker); err != nil {
-		return catalog.Server{}, err
+	return a.o.Catalog.AddServer(ctx, id, by, entry)
+}
+
+// entryError turns the faults of an entry into those of a request.
+func entryError(id string, err error) error {
+	var faults *config.Faults
+	if !errors.As(err, &faults) || len(faults.List) == 0 {
+		return schema.Errorf(schema.KindInvalidRequest, "The body cannot be read as the entry of a server in a servers file.")
 	}
-	if _, set := members["riskLevel"]; set && (level < 1 || level > 3) {
-		return catalog.Server{}, schema.Errorf(schema.KindInvalidRequest, "The member riskLevel must be 1, 2 or 3.")
+	e := schema.Errorf(schema.KindInvalidRequest, "The server cannot be added: %s", faults.List[0].Message)
+	brackets := strings.NewReplacer("[", "/", "]", "", ".", "/")
+	for _, f := range faults.List {
+		inside, ok := strings.CutPrefix(f.Path, "mcpServers."+id+".")
+		if !ok {
+			inside = ""
+		} else {
+			inside = "/" + brackets.Replace(inside)
+		}
+		e.Faults = append(e.Faults, schema.Fault{Pointer: inside, Message: f.Message})
 	}
-	if level == 3 && docker.Image == "" {
-		return catalog.Server{}, schema.Errorf(schema.KindInvalidRequest, "High risk (riskLevel 3) runs in a container only: name its image in docker.image.")
-	}
-	return a.o.Catalog.AddServer(ctx, id, by, body)
+	return e
 }
 
 func (a *API) removeServer(x *exchange, r *http.Request) error {
