@@ -81,6 +81,7 @@ type fabric struct {
 	out    io.Writer
 	served []worker.Served
 	nats   *embedded.Server
+	local  bus.Local
 	worker *worker.Worker
 	door   *frontdoor.FrontDoor
 	hush   context.CancelFunc
@@ -93,7 +94,7 @@ func (u *fabric) startNATS(context.Context) (err error) {
 }
 
 func (u *fabric) connect(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
-	return bus.Connect(ctx, bus.Options{InProcess: u.nats, Name: name, KeepWhileDown: keep, Log: u.log})
+	return bus.Connect(ctx, bus.Options{InProcess: u.nats, Name: name, Local: &u.local, KeepWhileDown: keep, Log: u.log})
 }
 
 // greet says where things are; the servers' states follow when they are known.

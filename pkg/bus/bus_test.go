@@ -116,14 +116,24 @@ func send(t *testing.T, cl *bus.Client, worker, tool, body string) (*waiter, uin
 	return w, seq
 }
 
-// servers runs the test against an embedded server and a real process.
-func servers(t *testing.T, f func(t *testing.T, s *bustest.Server)) {
-	t.Run("embedded", func(t *testing.T) { f(t, bustest.Start(t)) })
-	t.Run("process", func(t *testing.T) { f(t, bustest.StartProcess(t)) })
+// place is a server with a way to connect to it.
+type place struct {
+	*bustest.Server
+	local *bus.Local
+}
+
+func (p place) Connect(t testing.TB, name string) *bus.Conn { return p.ConnectLocal(t, name, p.local) }
+
+// servers runs the test against an embedded server, within one process, and
+// against a real server process.
+func servers(t *testing.T, f func(t *testing.T, s place)) {
+	t.Run("embedded", func(t *testing.T) { f(t, place{bustest.Start(t), nil}) })
+	t.Run("local", func(t *testing.T) { f(t, place{bustest.Start(t), &bus.Local{}}) })
+	t.Run("process", func(t *testing.T) { f(t, place{bustest.StartProcess(t), nil}) })
 }
 
 func TestArgumentsAndResultsCrossAsTheyAre(t *testing.T) {
-	servers(t, func(t *testing.T, s *bustest.Server) {
+	servers(t, func(t *testing.T, s place) {
 		listen(t, s.Connect(t, "worker"), "w1")
 		cl := client(t, s.Connect(t, "router"))
 		body := `{"b":9007199254740993,"a":1.0,"a\u0000":"` + "\u2028" + `"}`
@@ -148,7 +158,7 @@ func TestArgumentsAndResultsCrossAsTheyAre(t *testing.T) {
 }
 
 func TestAThousandCallsAtOnceAllGetTheirOwnAnswer(t *testing.T) {
-	servers(t, func(t *testing.T, s *bustest.Server) {
+	servers(t, func(t *testing.T, s place) {
 		listen(t, s.Connect(t, "worker"), "w1")
 		cl := client(t, s.Connect(t, "router"))
 		var wg sync.WaitGroup
@@ -166,7 +176,7 @@ func TestAThousandCallsAtOnceAllGetTheirOwnAnswer(t *testing.T) {
 }
 
 func TestACallThatNobodyHearsIsReportedAsNeverStarted(t *testing.T) {
-	servers(t, func(t *testing.T, s *bustest.Server) {
+	servers(t, func(t *testing.T, s place) {
 		cl := client(t, s.Connect(t, "router"))
 		w, _ := send(t, cl, "nobody", "echo", "{}")
 		if f := w.next(t); f.Kind != bus.ReplyNobody {
@@ -208,7 +218,7 @@ func TestTheQueueGroupOfAServerReachesOneOfItsWorkers(t *testing.T) {
 }
 
 func TestAResultOverTheMessageLimitArrivesWhole(t *testing.T) {
-	servers(t, func(t *testing.T, s *bustest.Server) {
+	servers(t, func(t *testing.T, s place) {
 		a := listen(t, s.Connect(t, "worker"), "w1")
 		cl := client(t, s.Connect(t, "router"))
 		var wg sync.WaitGroup
@@ -263,9 +273,9 @@ func TestAReaderThatGivesUpFreesTheResult(t *testing.T) {
 }
 
 func TestALostWorkerEndsItsCallsWithinOneRoundTrip(t *testing.T) {
-	servers(t, func(t *testing.T, s *bustest.Server) {
+	servers(t, func(t *testing.T, s place) {
 		conn := s.Connect(t, "worker")
-		listen(t, conn, "w1")
+		a := listen(t, conn, "w1")
 		cl := client(t, s.Connect(t, "router"))
 		w, _ := send(t, cl, "w1", "hold", "{}")
 		w2, _ := send(t, cl, "w1", "echo", "{}")
@@ -275,6 +285,9 @@ func TestALostWorkerEndsItsCallsWithinOneRoundTrip(t *testing.T) {
 		case f := <-w.frames:
 			t.Fatalf("a live worker was called lost: %v", f.Kind)
 		default:
+		}
+		if s.local != nil {
+			a.l.Close() // within one process it is lost only with its listener
 		}
 		conn.Close()
 		// The server may take a moment to see that the connection is closed, and a
@@ -313,7 +326,10 @@ func TestCancelReachesTheWorker(t *testing.T) {
 }
 
 func TestAWorkerThatStopsListeningAnswersWhatItWasGiven(t *testing.T) {
-	s := bustest.Start(t)
+	servers(t, stopsListening)
+}
+
+func stopsListening(t *testing.T, s place) {
 	a := listen(t, s.Connect(t, "worker"), "w1")
 	cl := client(t, s.Connect(t, "router"))
 	var wg sync.WaitGroup

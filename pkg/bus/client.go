@@ -88,6 +88,9 @@ func (c *Conn) NewClient(id string) (*Client, error) {
 		return nil, fmt.Errorf("listening for replies: %w", err)
 	}
 	cl.sub = sub
+	if c.local != nil {
+		c.local.clients.Store(ReplyTo(cl.replies), cl)
+	}
 	// The subscription must stand before the first call leaves.
 	if err := c.nc.FlushTimeout(connectTimeout); err != nil {
 		return nil, fmt.Errorf("listening for replies: %w", err)
@@ -98,6 +101,9 @@ func (c *Conn) NewClient(id string) (*Client, error) {
 // Close stops listening. Replies that come later are lost, so the caller waits
 // for its calls first.
 func (cl *Client) Close() error {
+	if l := cl.conn.local; l != nil {
+		l.clients.Delete(ReplyTo(cl.replies))
+	}
 	if err := cl.sub.Unsubscribe(); err != nil && !cl.conn.nc.IsClosed() {
 		return fmt.Errorf("closing the reply subscription: %w", err)
 	}
@@ -130,6 +136,10 @@ func (cl *Client) send(subject, worker string, f *CallFrame, to Receiver) (uint6
 	}
 	cl.pending[f.Seq] = p
 	cl.mu.Unlock()
+	if l := cl.conn.local.listener(worker); l != nil {
+		cl.sendLocal(l, f)
+		return f.Seq, nil
+	}
 	cl.box(subject).add(size,
 		func(dst []byte) []byte { return AppendCall(dst, f) },
 		p.message.Store,
@@ -238,6 +248,10 @@ func (cl *Client) Cancel(worker string, seq uint64) {
 }
 
 func (cl *Client) control(worker string, f *ControlFrame) {
+	if l := cl.conn.local.listener(worker); l != nil {
+		l.obey(f)
+		return
+	}
 	if err := cl.conn.nc.Publish(subjectControl+token(worker), AppendControl(nil, f)); err != nil {
 		cl.log.Warn("a control message was not sent", "worker", worker, "error", err)
 	}
@@ -246,6 +260,9 @@ func (cl *Client) control(worker string, f *ControlFrame) {
 // Probe asks whether the worker still listens. When it does not, every call
 // that is under way there ends with [ReplyLost], within one round trip.
 func (cl *Client) Probe(ctx context.Context, worker string) {
+	if cl.conn.local.listener(worker) != nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	_, err := cl.conn.nc.RequestWithContext(ctx, subjectControl+token(worker), nil)

@@ -35,6 +35,8 @@ type Options struct {
 	// their results; routers do not, because a call that leaves minutes late is
 	// worse than an error now.
 	KeepWhileDown bool
+	// Local, when set, joins the connections of this process; see [Local].
+	Local *Local
 	// Log receives connection events. It must be set.
 	Log *slog.Logger
 }
@@ -43,6 +45,7 @@ type Options struct {
 // are safe for concurrent use.
 type Conn struct {
 	nc     *nats.Conn
+	local  *Local
 	js     jetstream.JetStream
 	log    *slog.Logger
 	closed chan struct{}
@@ -54,7 +57,7 @@ const connectTimeout = 5 * time.Second
 // Connect opens a connection and waits until it stands or ctx ends. The error
 // names the address and the mend.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
-	c := &Conn{log: o.Log, closed: make(chan struct{})}
+	c := &Conn{log: o.Log, local: o.Local, closed: make(chan struct{})}
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.Timeout(connectTimeout),

@@ -39,10 +39,13 @@ type Listener struct {
 	offers    map[string]*nats.Subscription
 	transfers map[uint64]*transfer
 
+	gate   localGate
 	boxes  sync.Map // ReplyTo → *outbox
 	grants chan ControlFrame
 	stop   chan struct{}
 	done   chan struct{}
+
+	closing sync.Once
 }
 
 // transfer is a large result that waits for its reader.
@@ -83,6 +86,9 @@ func (c *Conn) Listen(worker string, h Handler) (*Listener, error) {
 		return nil, fmt.Errorf("listening for calls: %w", err)
 	}
 	go l.send()
+	if c.local != nil {
+		c.local.listeners.Store(worker, l)
+	}
 	return l, nil
 }
 
@@ -130,30 +136,35 @@ func (l *Listener) receiveControl(m *nats.Msg) {
 		}
 		return
 	}
-	err := ReadControls(m.Data, func(f *ControlFrame) {
-		switch f.Kind {
-		case ControlCancel:
-			l.handler.Cancel(f.Seq)
-		case ControlGrant:
-			select {
-			case l.grants <- *f:
-			default: // the reader's own deadline ends the transfer
-				l.log.Warn("too many grants at once; one was dropped")
-			}
-		case ControlForget:
-			l.mu.Lock()
-			delete(l.transfers, f.Seq)
-			l.mu.Unlock()
-		}
-	})
-	if err != nil {
+	if err := ReadControls(m.Data, l.obey); err != nil {
 		l.log.Error("a control message cannot be read", "error", err)
+	}
+}
+
+func (l *Listener) obey(f *ControlFrame) {
+	switch f.Kind {
+	case ControlCancel:
+		l.handler.Cancel(f.Seq)
+	case ControlGrant:
+		select {
+		case l.grants <- *f:
+		default: // the reader's own deadline ends the transfer
+			l.log.Warn("too many grants at once; one was dropped")
+		}
+	case ControlForget:
+		l.mu.Lock()
+		delete(l.transfers, f.Seq)
+		l.mu.Unlock()
 	}
 }
 
 // Result sends the result of a call; body is not changed afterwards. A body over
 // the size of one part is kept until the router has fetched it.
 func (l *Listener) Result(to ReplyTo, seq uint64, r *schema.Result) {
+	if cl := l.conn.local.client(to); cl != nil {
+		resultLocal(cl, l, seq, r)
+		return
+	}
 	f := &ReplyFrame{Seq: seq, Kind: ReplyResult, Worker: l.worker, Took: r.Took, ToolError: r.ToolError, Started: true, Payload: r.Body}
 	if part := l.partSize(); len(r.Body) > part {
 		l.mu.Lock()
@@ -187,6 +198,10 @@ func (l *Listener) Progress(to ReplyTo, seq uint64, params []byte) {
 func (l *Listener) partSize() int { return min(partSize, l.conn.MaxPayload()-HeadRoom) }
 
 func (l *Listener) reply(to ReplyTo, f *ReplyFrame) {
+	if cl := l.conn.local.client(to); cl != nil {
+		cl.deliver(f)
+		return
+	}
 	l.box(to).add(len(f.Payload)+256,
 		func(dst []byte) []byte { return AppendReply(dst, f) },
 		nil,
@@ -261,6 +276,7 @@ func (l *Listener) Transfers() int {
 // listens, which proves that it did not start. Calls that NATS had already given
 // to this worker are handled before StopCalls returns.
 func (l *Listener) StopCalls() {
+	l.closeGate()
 	l.mu.Lock()
 	subs := []*nats.Subscription{l.calls}
 	for _, s := range l.offers {
@@ -291,15 +307,15 @@ func (l *Listener) StopCalls() {
 }
 
 // Close ends the listener. Calls and large results that are still under way are
-// lost, so the caller waits for them first.
+// lost, so the caller waits for them first. It may be called more than once.
 func (l *Listener) Close() {
 	l.StopCalls()
-	if l.control.IsValid() {
+	l.closing.Do(func() {
 		if err := l.control.Unsubscribe(); err != nil && !l.conn.nc.IsClosed() {
 			l.log.Debug("closing the control subscription", "error", err)
 		}
-	}
-	close(l.stop)
+		close(l.stop)
+	})
 	<-l.done
 }
 

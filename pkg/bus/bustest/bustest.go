@@ -90,11 +90,14 @@ func freePort(t testing.TB) int {
 func (s *Server) InProcessConn() (net.Conn, error) { return s.s.InProcessConn() }
 
 // Connect opens a connection until the test ends.
-func (s *Server) Connect(t testing.TB, name string) *bus.Conn {
+func (s *Server) Connect(t testing.TB, name string) *bus.Conn { return s.ConnectLocal(t, name, nil) }
+
+// ConnectLocal opens a connection that is joined with others of this process.
+func (s *Server) ConnectLocal(t testing.TB, name string, local *bus.Local) *bus.Conn {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	c, err := bus.Connect(ctx, bus.Options{URL: s.URL, Name: name, Log: slog.New(slog.DiscardHandler)})
+	c, err := bus.Connect(ctx, bus.Options{URL: s.URL, Name: name, Local: local, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatalf("connecting: %v", err)
 	}
