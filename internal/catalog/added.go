@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/url"
 	"time"
 
 	"github.com/callyard/callyard/pkg/bus"
@@ -19,11 +20,11 @@ const (
 // AddServer has every worker that takes servers over the API hold the server,
 // now and after a restart, and waits until one of them has it initialized or
 // says that it failed. entry is its entry in the shape of the servers file,
-// with the id in it. Errors: KindConflict for an id that exists, KindUnavailable
+// without the id. Errors: KindConflict for an id that exists, KindUnavailable
 // when no worker takes servers, and what the worker says of the entry.
 func (c *Catalog) AddServer(ctx context.Context, id, by string, entry json.RawMessage) (Server, error) {
 	if _, err := c.Server(id); err == nil {
-		return Server{}, schema.Errorf(schema.KindConflict, "Server %q exists already. DELETE /servers/%s removes one that was added over the API.", id, id)
+		return Server{}, schema.Errorf(schema.KindConflict, "Server %q exists already. DELETE /servers/%s removes one that was added over the API.", id, url.PathEscape(id))
 	}
 	changes, cancel := c.Changes()
 	defer cancel()

@@ -22,7 +22,11 @@ const (
 	silentFor = 3500 * time.Millisecond
 	// describeTimeout bounds one reading of a server's definitions from a worker.
 	describeTimeout = 15 * time.Second
-	schemasKept     = 20_000
+	// rememberFor is how long a server is still known when its last worker is
+	// gone, so that a restart of the fleet answers "come back later" and not "no
+	// such server".
+	rememberFor = 10 * time.Minute
+	schemasKept = 20_000
 )
 
 // Methods of the fabric's own, asked of a worker; they never reach a server.
@@ -70,6 +74,7 @@ type server struct {
 	defs *definitions // the newest that was read; kept when all workers fail
 	want string       // the digest that is announced, "" when none
 	from string       // a worker that has it
+	lost time.Time    // since when no live worker has it; zero while one does
 }
 
 // Open starts to follow the fleet as the router id and waits a moment for the
@@ -120,7 +125,7 @@ func (c *Catalog) worker(w *schema.Worker) {
 	c.mu.Lock()
 	old := c.workers[w.ID]
 	c.workers[w.ID] = &seenWorker{Worker: *w, seen: time.Now()}
-	changed := old == nil || !sameServers(old.Servers, w.Servers) || old.Draining != w.Draining
+	changed := old == nil || !sameServers(old.Servers, w.Servers) || old.Draining != w.Draining || old.APIServers != w.APIServers
 	if changed {
 		c.rebuildLocked()
 	}
@@ -199,7 +204,11 @@ func (c *Catalog) expire(now time.Time) {
 		}
 	}
 	routers := len(c.routers)
-	if len(gone) > 0 {
+	forgotten := false
+	for _, s := range c.servers {
+		forgotten = forgotten || !s.lost.IsZero() && now.Sub(s.lost) > rememberFor
+	}
+	if len(gone) > 0 || forgotten {
 		c.rebuildLocked()
 	}
 	c.mu.Unlock()
@@ -208,7 +217,7 @@ func (c *Catalog) expire(now time.Time) {
 		c.log.Warn("a worker is gone", "worker", id)
 		c.router.RemoveWorker(id)
 	}
-	if len(gone) > 0 {
+	if len(gone) > 0 || forgotten {
 		c.notify()
 	}
 }

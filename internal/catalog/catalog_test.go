@@ -263,9 +263,24 @@ func TestASilentWorkerIsGoneWithinSeconds(t *testing.T) {
 	if took := time.Since(began); took > 3*silentFor {
 		t.Errorf("it took %s", took)
 	}
-	if _, err := c.Server("s"); schema.KindOf(err) != schema.KindNotFound {
-		t.Errorf("its server is still there: %v", err)
+	s, err := c.Server("s")
+	if err != nil || s.Connected || s.State != schema.StateError || len(s.Workers) != 0 {
+		t.Errorf("its server must be known as failed: %+v, %v", s, err)
 	}
+	if _, err := c.Tool("s", "a"); err != nil {
+		t.Errorf("its tools must still be known: %v", err)
+	}
+	later := newHerald(t, srv, "later", map[string]*schema.Definitions{"other": tools(`{"name":"b"}`)})
+	later.heartbeat()
+	await(t, c, "another worker", has(c, "other", "b"))
+	back := newHerald(t, srv, "back", map[string]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	back.heartbeat()
+	await(t, c, "its return", func() bool { s, _ := c.Server("s"); return s.Connected })
+	back.change(func(w *schema.Worker) { w.Servers = nil })
+	await(t, c, "its removal on purpose", func() bool {
+		_, err := c.Server("s")
+		return schema.KindOf(err) == schema.KindNotFound
+	})
 }
 
 func TestASwitchIsSeenByEveryFrontDoorAndOutlivesThem(t *testing.T) {

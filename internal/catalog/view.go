@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -75,6 +76,7 @@ func (c *Catalog) rebuildLocked() {
 		}
 	}
 	used := make(map[string]bool)
+	c.rememberLocked(next, used)
 	for id, s := range next {
 		if d := c.defs[defsKey(id, s.want)]; d != nil {
 			s.defs = d
@@ -91,6 +93,32 @@ func (c *Catalog) rebuildLocked() {
 		}
 	}
 	c.servers = next
+}
+
+// rememberLocked keeps servers whose last worker is gone, as failed. A server
+// that a live worker has stopped to hold was taken away on purpose.
+func (c *Catalog) rememberLocked(next map[string]*server, used map[string]bool) {
+	now := time.Now()
+	for id, old := range c.servers {
+		if next[id] != nil || old.from == "" {
+			continue
+		}
+		if w := c.workers[old.from]; w != nil && !w.Draining {
+			continue
+		}
+		if old.lost.IsZero() {
+			old.lost = now
+		}
+		if now.Sub(old.lost) > rememberFor {
+			continue
+		}
+		report := old.view.Server
+		report.State, report.PID, report.Sessions = schema.StateError, 0, 0
+		report.Error = "no live worker holds it"
+		s := &server{view: Server{Server: report}, want: old.want, from: old.from, lost: old.lost}
+		next[id] = s
+		used[defsKey(id, old.want)] = true
+	}
 }
 
 func rank(s schema.InitializationState) int {
@@ -187,7 +215,7 @@ func (c *Catalog) Tool(id, name string) (Tool, error) {
 	}
 	t := s.defs.tools[name]
 	if t == nil {
-		return Tool{}, schema.Errorf(schema.KindNotFound, "Server %q has no tool %q. GET /servers/%s/tools lists its tools.", id, name, id)
+		return Tool{}, schema.Errorf(schema.KindNotFound, "Server %q has no tool %q. GET /servers/%s/tools lists its tools.", id, name, url.PathEscape(id))
 	}
 	return c.toolLocked(s, t), nil
 }

@@ -24,6 +24,9 @@ func (r *Router) Do(ctx context.Context, call *schema.Call) (*schema.Result, err
 	var last error
 	for n := 1; n <= maxAttempts; n++ {
 		l, err := rt.acquire(ctx, avoid)
+		if errors.Is(err, errNoWorker) {
+			l, err = rt.anybody(), nil
+		}
 		if err != nil {
 			if errors.Is(err, errNoOther) && last != nil {
 				err = last
@@ -140,7 +143,7 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int) (*s
 		}
 	}
 	f := frameOf(call, budget, n)
-	seq, err := r.client.Send(l.worker, f, a)
+	seq, err := r.send(l.worker, f, a)
 	if err != nil {
 		a.end(0)
 		return nil, tryNone, err
@@ -168,6 +171,15 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int) (*s
 	}
 }
 
+// send sends to the worker or, when there is none to name, to any worker that
+// offers the server.
+func (r *Router) send(worker string, f *bus.CallFrame, a *attempt) (uint64, error) {
+	if worker == anyWorker {
+		return r.client.SendAny(f, a)
+	}
+	return r.client.Send(worker, f, a)
+}
+
 func frameOf(call *schema.Call, budget time.Duration, n int) *bus.CallFrame {
 	method := call.Method
 	if method == schema.MethodCallTool {
@@ -187,13 +199,16 @@ func (r *Router) finish(ctx context.Context, a *attempt, f *bus.ReplyFrame) (*sc
 	case bus.ReplyResult:
 		return &schema.Result{Body: f.Payload, ToolError: f.ToolError, Worker: f.Worker, Took: f.Took}, tryNone, nil
 	case bus.ReplyFirst:
-		body, err := r.client.Fetch(ctx, a.lane.worker, *f, a.parts)
+		body, err := r.client.Fetch(ctx, f.Worker, *f, a.parts)
 		if err != nil {
 			e := unknown(a.call, "the tool ran and answered %d bytes, but they did not arrive whole: %v", f.Total, err)
 			return nil, tryNone, e
 		}
 		return &schema.Result{Body: body, ToolError: f.ToolError, Worker: f.Worker, Took: f.Took}, tryNone, nil
 	case bus.ReplyNobody:
+		if a.lane.worker == anyWorker {
+			return nil, tryNone, a.lane.route.fullError(0)
+		}
 		a.lane.route.closeLane(a.lane.worker)
 		e := schema.Errorf(schema.KindUnavailable, "Worker %s no longer listens; the call did not start.", a.lane.worker)
 		e.Retryable, e.RetryAfter = true, time.Second
@@ -208,8 +223,8 @@ func (r *Router) finish(ctx context.Context, a *attempt, f *bus.ReplyFrame) (*sc
 	}
 	if !f.Started {
 		// Nothing reached the MCP server, so another worker may have better luck.
-		e.Retryable = true
 		if e.Kind == schema.KindUnavailable || e.Kind == schema.KindServerFailed {
+			e.Retryable = true
 			return nil, tryOther, e
 		}
 		return nil, tryNone, e

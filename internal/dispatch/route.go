@@ -107,8 +107,8 @@ func (r *route) acquire(ctx context.Context, avoid map[string]bool) (*lane, erro
 	}
 	w := &waiter{got: make(chan *lane, 1), avoid: avoid}
 	e := r.waiting.PushBack(w)
-	wait := r.limits.MaxWait
-	if !r.hasOpenLocked(avoid) {
+	wait, open := r.limits.MaxWait, r.hasOpenLocked(avoid)
+	if !open {
 		wait = min(wait, r.limits.WorkerWait)
 	}
 	r.mu.Unlock()
@@ -121,8 +121,16 @@ func (r *route) acquire(ctx context.Context, avoid map[string]bool) (*lane, erro
 	case <-ctx.Done():
 		return r.stopWaiting(w, e, schema.Errorf(schema.KindCanceled, "The call was cancelled while it waited for a worker; it did not start."))
 	case <-timer.C:
+		if !open {
+			return r.stopWaiting(w, e, errNoWorker)
+		}
 		return r.stopWaiting(w, e, r.fullError(wait))
 	}
+}
+
+// anybody returns a lane of its own for a call that goes to whoever hears it.
+func (r *route) anybody() *lane {
+	return &lane{route: &route{server: r.server, limits: r.limits}, worker: anyWorker, inFlight: 1, slots: 1}
 }
 
 // stopWaiting takes the waiter out of the queue. A slot that was given in the

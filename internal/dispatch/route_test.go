@@ -214,7 +214,7 @@ func TestARestartOfTheOnlyWorkerIsWaitedFor(t *testing.T) {
 		r.drop("new")
 		began := time.Now()
 		_, err = r.acquire(t.Context(), nil)
-		if schema.KindOf(err) != schema.KindUnavailable || time.Since(began) != 3*time.Second {
+		if !errors.Is(err, errNoWorker) || time.Since(began) != 3*time.Second {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
 	})

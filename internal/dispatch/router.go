@@ -50,7 +50,14 @@ const (
 	probeAfter = 500 * time.Millisecond
 )
 
-var errNoOther = errors.New("dispatch: no other worker to try")
+var (
+	errNoOther  = errors.New("dispatch: no other worker to try")
+	errNoWorker = errors.New("dispatch: no worker is known")
+)
+
+// anyWorker stands for whoever hears a call to a server. It is the way when no
+// live worker of the server is known, its announcement being on its way or lost.
+const anyWorker = ""
 
 // Router sends calls to workers. All methods are safe for concurrent use.
 type Router struct {

@@ -236,3 +236,25 @@ func TestTheSlotsOfAWorkerAreSharedAmongRouters(t *testing.T) {
 		t.Errorf("alone it has %d", l.Slots)
 	}
 }
+
+func TestAWorkerThatIsNotKnownYetIsReachedThroughItsServer(t *testing.T) {
+	srv := bustest.Start(t)
+	r := startRouter(t, srv)
+	w, conn := startScripted(t, srv, r, "unseen", echo)
+	r.RemoveWorker("unseen")
+	_, err := r.Do(context.Background(), call(false))
+	if e := schema.AsError(err); e.Kind != schema.KindUnavailable || !e.Retryable || e.RetryAfter == 0 {
+		t.Errorf("with nobody there: %+v", err)
+	}
+	if err := w.l.Offer("s"); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	res, err := r.Do(context.Background(), call(false))
+	if err != nil || res.Worker != "unseen" {
+		t.Errorf("got %+v, %v", res, err)
+	}
+	w.l.Withdraw("s")
+}

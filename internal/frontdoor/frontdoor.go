@@ -72,6 +72,32 @@ func Defaults() Config {
 	}
 }
 
+// Validate says what of the section cannot be honoured; see package config.
+func (c Config) Validate() []config.Fault {
+	var faults []config.Fault
+	if len(c.Keys) == 0 && !loopback(c.Listen) {
+		faults = append(faults, config.Faultf("listen", "is %s, which others can reach, and there are no API keys: add front_door.keys (callyard keys new makes one), or listen on 127.0.0.1.", c.Listen))
+	}
+	positive := func(key string, ok bool) {
+		if !ok {
+			faults = append(faults, config.Faultf(key, "must be more than zero; leave the key out for the default."))
+		}
+	}
+	positive("argument_bytes", c.ArgumentBytes > 0)
+	positive("argument_depth", c.ArgumentDepth > 0)
+	positive("call_timeout", c.CallTimeout > 0)
+	positive("max_timeout", c.MaxTimeout > 0)
+	positive("max_queue", c.MaxQueue > 0)
+	positive("max_wait", c.MaxWait > 0)
+	if c.CallTimeout > c.MaxTimeout {
+		faults = append(faults, config.Faultf("call_timeout", "is longer than max_timeout; make it shorter, or max_timeout longer."))
+	}
+	if c.PrincipalInFlight < 0 {
+		faults = append(faults, config.Faultf("principal_in_flight", "is negative; 0 sets no limit."))
+	}
+	return faults
+}
+
 const (
 	readHeaderTimeout = 5 * time.Second
 	idleTimeout       = 2 * time.Minute
@@ -109,8 +135,8 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(o.Config.Keys) == 0 && !loopback(o.Config.Listen) {
-		return nil, fmt.Errorf("front_door.listen is %s, which others can reach, and there are no API keys: add front_door.keys (callyard keys new makes one), or listen on 127.0.0.1", o.Config.Listen)
+	if faults := o.Config.Validate(); len(faults) > 0 {
+		return nil, fmt.Errorf("front_door.%s", faults[0]) // whoever did not load a file has not seen it yet
 	}
 	d := &FrontDoor{o: o, stopped: make(chan struct{})}
 	id := schema.NewID("frontdoor")

@@ -138,7 +138,7 @@ func (c *Child) reap() error {
 	}
 	status, ok := state.Sys().(syscall.WaitStatus)
 	if ok && status.Signaled() {
-		return errors.New("killed by signal: " + status.Signal().String())
+		return errors.New("was killed by signal: " + status.Signal().String())
 	}
 	return fmt.Errorf("exited with code %d", state.ExitCode())
 }

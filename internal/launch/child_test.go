@@ -86,7 +86,7 @@ func TestAChildSaysHowItEnded(t *testing.T) {
 	}
 	readLine(t, c.Stdout)
 	c.Stop(time.Millisecond)
-	if got := c.Err().Error(); got != "killed by signal: killed" {
+	if got := c.Err().Error(); got != "was killed by signal: killed" {
 		t.Errorf("ended: %s", got)
 	}
 }

@@ -114,8 +114,10 @@ func (m *Metrics) SessionRestarted(server string) {
 	m.restarts.WithLabelValues(m.server(server)).Inc()
 }
 
-// StdoutNoise counts a line on the server's standard output that was not MCP.
-func (m *Metrics) StdoutNoise(server string) { m.noise.WithLabelValues(m.server(server)).Inc() }
+// StdoutNoise counts n lines on the server's standard output that were not MCP.
+func (m *Metrics) StdoutNoise(server string, n int64) {
+	m.noise.WithLabelValues(m.server(server)).Add(float64(n))
+}
 
 // ForgetServer drops the gauges of a server that is no longer there; what was
 // counted stays.

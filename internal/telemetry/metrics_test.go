@@ -37,7 +37,7 @@ func TestEveryMetricIsServed(t *testing.T) {
 	m.SetWorkers(2)
 	m.SetSessions("files", 3)
 	m.SessionRestarted("files")
-	m.StdoutNoise("files")
+	m.StdoutNoise("files", 1)
 	m.HTTPRequest("POST", 200)
 	m.HTTPRequest("POST", 200)
 	m.HTTPRequest("BREW", 418)
@@ -98,7 +98,7 @@ func TestTheNumberOfSeriesIsBoundedWhateverNamesComeIn(t *testing.T) {
 		m.CallStarted()
 		m.CallEnded(name, "t", "ok", time.Millisecond)
 		m.SetSessions(name, 1)
-		m.StdoutNoise(name)
+		m.StdoutNoise(name, 1)
 	}
 	for i := range 3 * maxOutcomes {
 		m.CallStarted()

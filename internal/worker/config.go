@@ -3,6 +3,7 @@ package worker
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/callyard/callyard/internal/config"
@@ -43,6 +44,25 @@ func Defaults() Config {
 		Name: "worker", Sessions: 1, InFlight: 64, CallTimeout: time.Minute, StartTimeout: 20 * time.Second,
 		ResultBytes: 64 << 20, DrainGrace: 30 * time.Second,
 	}
+}
+
+// Validate says what of the section cannot be honoured; see package config.
+func (c Config) Validate() []config.Fault {
+	var faults []config.Fault
+	between := func(key string, v, least, most int64) {
+		if v < least || v > most {
+			faults = append(faults, config.Faultf(key, "must be between %d and %d.", least, most))
+		}
+	}
+	if c.Name == "" || strings.ContainsFunc(c.Name, func(r rune) bool { return r < '!' || r > '~' }) || len(c.Name) > 40 {
+		faults = append(faults, config.Faultf("name", "must be 1 to 40 printable ASCII characters without spaces."))
+	}
+	between("sessions", int64(c.Sessions), 1, 1000)
+	between("in_flight", int64(c.InFlight), 1, 10_000)
+	between("result_bytes", int64(c.ResultBytes), 1<<10, 1<<30)
+	between("call_timeout", int64(c.CallTimeout/time.Millisecond), 1, int64(24*time.Hour/time.Millisecond))
+	between("start_timeout", int64(c.StartTimeout/time.Millisecond), 1, int64(time.Hour/time.Millisecond))
+	return faults
 }
 
 // Serve picks the entries that this worker is to hold. The error lists every

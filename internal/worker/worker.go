@@ -68,7 +68,8 @@ type Worker struct {
 	idle     chan struct{} // a word when the last job ended while draining
 
 	announcing sync.Mutex
-	restarts   map[string]int // guarded by announcing
+	restarts   map[string]int   // guarded by announcing
+	noise      map[string]int64 // guarded by announcing
 	changed    chan struct{}
 	hello      *bus.Watch
 	stop       context.CancelFunc
@@ -97,7 +98,7 @@ func Start(o Options) (*Worker, error) {
 	w := &Worker{
 		id: schema.NewID(o.Name), o: o, log: o.Log, launcher: launcher, started: time.Now().UTC(), host: host,
 		held: make(map[string]*held), jobs: make(map[uint64]*job),
-		restarts: make(map[string]int), changed: make(chan struct{}, 1), idle: make(chan struct{}, 1),
+		restarts: make(map[string]int), noise: make(map[string]int64), changed: make(chan struct{}, 1), idle: make(chan struct{}, 1),
 	}
 	for _, s := range o.Servers {
 		w.holdLocked(s, false)
@@ -124,7 +125,7 @@ func (w *Worker) ID() string { return w.id }
 func (w *Worker) holdLocked(s Served, added bool) *held {
 	h := &held{served: s, added: added}
 	w.held[s.Session.Spec.ID] = h
-	h.pool = session.Open(s.Session, w.launcher, w.log.With("server", s.Session.Spec.ID), w.change)
+	h.pool = session.Open(s.Session, w.launcher, w.log, w.change)
 	return h
 }
 
@@ -184,6 +185,16 @@ func (w *Worker) measure(s *schema.Server) {
 	w.o.Metrics.SetSessions(s.ID, s.Sessions)
 	for ; w.restarts[s.ID] < s.Restarts; w.restarts[s.ID]++ {
 		w.o.Metrics.SessionRestarted(s.ID)
+	}
+	w.mu.RLock()
+	h := w.held[s.ID]
+	w.mu.RUnlock()
+	if h == nil {
+		return // removed at this moment
+	}
+	if n := h.pool.Noise(); n > w.noise[s.ID] {
+		w.o.Metrics.StdoutNoise(s.ID, n-w.noise[s.ID])
+		w.noise[s.ID] = n
 	}
 }
 

@@ -62,6 +62,8 @@ const (
 	grantBytes = 4 << 20
 	// assemblyBytes bounds what large results may take while they are put together.
 	assemblyBytes = 1 << 30
+	// partTimeout is how long a worker may be silent between two parts.
+	partTimeout = 10 * time.Second
 	// pendingBytes is what may wait for the subscription to read it.
 	pendingBytes = 512 << 20
 )
@@ -300,8 +302,12 @@ func (cl *Client) fetchPart(ctx context.Context, worker string, seq uint64, body
 	}
 	defer cl.credit.Release(want)
 	cl.control(worker, &ControlFrame{Kind: ControlGrant, Seq: seq, Offset: int64(len(*body)), Length: want})
-	for end := int64(len(*body)) + want; int64(len(*body)) < end; {
+	silence := time.NewTimer(partTimeout)
+	defer silence.Stop()
+	for end := int64(len(*body)) + want; int64(len(*body)) < end; silence.Reset(partTimeout) {
 		select {
+		case <-silence.C:
+			return fmt.Errorf("the worker sent nothing of it for %s", partTimeout)
 		case <-ctx.Done():
 			return fmt.Errorf("fetching the rest of the result: %w", ctx.Err())
 		case p := <-parts:

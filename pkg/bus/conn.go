@@ -35,6 +35,9 @@ type Options struct {
 	// their results; routers do not, because a call that leaves minutes late is
 	// worse than an error now.
 	KeepWhileDown bool
+	// Replicas is how many servers of a cluster keep each table that is made; 0
+	// means 1. Tables that exist are left as they are.
+	Replicas int
 	// Local, when set, joins the connections of this process; see [Local].
 	Local *Local
 	// Log receives connection events. It must be set.
@@ -44,11 +47,13 @@ type Options struct {
 // Conn is one connection to NATS. It reconnects for ever by itself. All methods
 // are safe for concurrent use.
 type Conn struct {
-	nc     *nats.Conn
-	local  *Local
-	js     jetstream.JetStream
-	log    *slog.Logger
-	closed chan struct{}
+	nc    *nats.Conn
+	local *Local
+
+	replicas int
+	js       jetstream.JetStream
+	log      *slog.Logger
+	closed   chan struct{}
 }
 
 // connectTimeout bounds one attempt to reach a server.
@@ -57,7 +62,7 @@ const connectTimeout = 5 * time.Second
 // Connect opens a connection and waits until it stands or ctx ends. The error
 // names the address and the mend.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
-	c := &Conn{log: o.Log, local: o.Local, closed: make(chan struct{})}
+	c := &Conn{log: o.Log, local: o.Local, replicas: max(o.Replicas, 1), closed: make(chan struct{})}
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.Timeout(connectTimeout),

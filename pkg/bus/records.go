@@ -41,7 +41,15 @@ type Records[T any] struct {
 	cancel context.CancelFunc
 
 	mu   sync.RWMutex
-	rows map[string]T
+	rows map[string]row[T]
+}
+
+// row is a value with the revision that wrote it, so that word of an older write
+// cannot undo a newer one.
+type row[T any] struct {
+	value    T
+	revision uint64
+	gone     bool
 }
 
 // OpenSwitches opens the table of tools that were switched off. changed is
@@ -64,7 +72,14 @@ func ServerKey(id string) string { return kvKey(id) }
 func kvKey(name string) string { return token(name) }
 
 func openRecords[T any](ctx context.Context, c *Conn, bucket, what string, key func(*T) string, changed func()) (*Records[T], error) {
-	kv, err := c.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucket, Description: what, History: 5, Storage: jetstream.FileStorage})
+	// A bucket that is there stays as it is: an operator may have changed it.
+	kv, err := c.js.KeyValue(ctx, bucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		kv, err = c.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucket, Description: what, History: 5, Storage: jetstream.FileStorage, Replicas: c.replicas})
+		if errors.Is(err, jetstream.ErrBucketExists) { // another front door was faster
+			kv, err = c.js.KeyValue(ctx, bucket)
+		}
+	}
 	if err != nil {
 		if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
 			return nil, fmt.Errorf("the NATS server has no JetStream, where %s are kept: start it with -js, or enable it for this account", what)
@@ -78,7 +93,7 @@ func openRecords[T any](ctx context.Context, c *Conn, bucket, what string, key f
 		cancel()
 		return nil, fmt.Errorf("watching %s: %w", what, err)
 	}
-	r := &Records[T]{kv: kv, key: key, watch: w, ready: make(chan struct{}), done: make(chan struct{}), cancel: cancel, rows: make(map[string]T)}
+	r := &Records[T]{kv: kv, key: key, watch: w, ready: make(chan struct{}), done: make(chan struct{}), cancel: cancel, rows: make(map[string]row[T])}
 	go r.follow(c, changed)
 	select {
 	case <-r.ready:
@@ -100,21 +115,26 @@ func (r *Records[T]) follow(c *Conn, changed func()) {
 			}
 			continue
 		}
-		r.mu.Lock()
-		if e.Operation() == jetstream.KeyValuePut {
-			var v T
-			if err := json.Unmarshal(e.Value(), &v); err != nil {
+		next := row[T]{revision: e.Revision(), gone: e.Operation() != jetstream.KeyValuePut}
+		if !next.gone {
+			if err := json.Unmarshal(e.Value(), &next.value); err != nil {
 				c.log.Error("a record cannot be read; it is left out", "bucket", e.Bucket(), "key", e.Key(), "error", err)
-			} else {
-				r.rows[e.Key()] = v
+				next.gone = true
 			}
-		} else {
-			delete(r.rows, e.Key())
 		}
-		r.mu.Unlock()
+		r.keep(e.Key(), next)
 		if loaded && changed != nil {
 			changed()
 		}
+	}
+}
+
+// keep takes in a write unless a newer one is known.
+func (r *Records[T]) keep(key string, next row[T]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if next.revision >= r.rows[key].revision {
+		r.rows[key] = next
 	}
 }
 
@@ -123,7 +143,7 @@ func (r *Records[T]) Get(key string) (T, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	v, ok := r.rows[key]
-	return v, ok
+	return v.value, ok && !v.gone
 }
 
 // All returns every row, in no order.
@@ -132,7 +152,9 @@ func (r *Records[T]) All() []T {
 	defer r.mu.RUnlock()
 	rows := make([]T, 0, len(r.rows))
 	for _, v := range r.rows {
-		rows = append(rows, v)
+		if !v.gone {
+			rows = append(rows, v.value)
+		}
 	}
 	return rows
 }
@@ -144,23 +166,23 @@ func (r *Records[T]) Put(ctx context.Context, v T) error {
 		return fmt.Errorf("encoding the record: %w", err)
 	}
 	key := r.key(&v)
-	if _, err := r.kv.Put(ctx, key, body); err != nil {
+	revision, err := r.kv.Put(ctx, key, body)
+	if err != nil {
 		return fmt.Errorf("storing the record: %w", err)
 	}
-	r.mu.Lock()
-	r.rows[key] = v
-	r.mu.Unlock()
+	r.keep(key, row[T]{value: v, revision: revision})
 	return nil
 }
 
-// Delete removes the row of the key and waits until that is stored.
+// Delete removes the row of the key and waits until that is stored; this process
+// sees it at once.
 func (r *Records[T]) Delete(ctx context.Context, key string) error {
 	if err := r.kv.Delete(ctx, key); err != nil {
 		return fmt.Errorf("removing the record: %w", err)
 	}
 	r.mu.Lock()
-	delete(r.rows, key)
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	r.rows[key] = row[T]{revision: r.rows[key].revision, gone: true}
 	return nil
 }
 

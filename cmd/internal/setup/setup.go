@@ -52,6 +52,8 @@ type NATS struct {
 	CAFile          string           `yaml:"ca_file"`
 	CertFile        string           `yaml:"cert_file"`
 	KeyFile         string           `yaml:"key_file"`
+	// Replicas is how many servers of a cluster keep each table (1 to 5).
+	Replicas int `yaml:"replicas"`
 	// Listen lets other local processes reach the embedded server of `callyard
 	// up`; empty means that nobody can.
 	Listen string `yaml:"listen"`
@@ -61,7 +63,7 @@ type NATS struct {
 func Defaults() Config {
 	return Config{
 		Data: "callyard-data", Log: Log{Level: "info", Format: "auto"},
-		NATS: NATS{URL: "nats://127.0.0.1:4222"}, FrontDoor: frontdoor.Defaults(), Worker: worker.Defaults(),
+		NATS: NATS{URL: "nats://127.0.0.1:4222", Replicas: 1}, FrontDoor: frontdoor.Defaults(), Worker: worker.Defaults(),
 	}
 }
 
@@ -138,7 +140,7 @@ func (c *Config) Connect(ctx context.Context, name string, keep bool, log *slog.
 	o := bus.Options{
 		URL: n.URL, Name: name, CredentialsFile: n.CredentialsFile, NKeySeedFile: n.NKeySeedFile, User: n.User,
 		Password: n.Password.Reveal(), Token: n.Token.Reveal(), CAFile: n.CAFile, CertFile: n.CertFile, KeyFile: n.KeyFile,
-		KeepWhileDown: keep, Log: log,
+		Replicas: n.Replicas, KeepWhileDown: keep, Log: log,
 	}
 	for {
 		conn, err := bus.Connect(ctx, o)
