@@ -2,15 +2,16 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -28,8 +29,8 @@ func TestAResultIsWrittenForPeople(t *testing.T) {
 func TestWithJSONTheResultIsTheBytesThatCame(t *testing.T) {
 	plainEnvironment(t)
 	for body, want := range map[string]int{
-		"{\"content\" : [],\r\n \"n\": 9007199254740993, \"z\":1,\"a\":\"\\u00e9\",\"x\":1e400}\n":      exitOK,
-		`{"isError":true,"content":[{"type":"hologram","data":[1,2]}],"isnt":"<&>"}` + "\n": exitToolError,
+		"{\"content\" : [],\r\n \"n\": 9007199254740993, \"z\":1,\"a\":\"\\u00e9\",\"x\":1e400}\n": exitOK,
+		`{"isError":true,"content":[{"type":"hologram","data":[1,2]}],"isnt":"<&>"}` + "\n":        exitToolError,
 	} {
 		d := openDoor(t, map[string]answer{addLine: jsonAnswer(body)})
 		stdout, _, code := typed(t, "", "call", "demo", "add", "--json", "--url", d.URL)
@@ -180,18 +181,28 @@ func TestAToolCannotSteerTheTerminal(t *testing.T) {
 	}
 }
 
+// mute is a front door that takes a request and never answers.
+type mute struct{}
+
+func (mute) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, context.Cause(r.Context())
+}
+
 func TestAFrontDoorThatNeverAnswersIsGivenUp(t *testing.T) {
-	plainEnvironment(t)
-	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		<-r.Context().Done()
-	}))
-	t.Cleanup(s.Close)
-	c := clientOf(t, &door{Server: s}, io.Discard, io.Discard)
-	err := c.call(t.Context(), "demo", "add", []byte("{}"), time.Millisecond-callSlack) // one millisecond in all
-	if exitCode(err) != exitUnreachable || !strings.Contains(err.Error(), "No answer came") {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := &client{base: "http://door", http: &http.Client{Transport: mute{}}}
+		for want, ask := range map[time.Duration]func() error{
+			time.Second + callSlack: func() error { return c.call(t.Context(), "demo", "add", []byte("{}"), time.Second) },
+			answerWait:              func() error { return c.listServers(t.Context()) },
+		} {
+			began := time.Now()
+			err := ask()
+			if exitCode(err) != exitUnreachable || !strings.Contains(err.Error(), "No answer came") || time.Since(began) != want {
+				t.Errorf("after %v, want %v: %v", time.Since(began), want, err)
+			}
+		}
+	})
 }
 
 type brokenPipe struct{}

@@ -39,7 +39,7 @@ func changes(before, after *fleet) []cell {
 			old = &serverItem{}
 		}
 		if now := s.words(); now != old.words() {
-			say(stateCell(s.State).paint, "server %s is %s", s.ID, now)
+			say(stateCell(s.State).paint, "server %s: %s", s.ID, now)
 		}
 	}
 	for i := range before.Servers {

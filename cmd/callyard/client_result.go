@@ -92,11 +92,11 @@ func (b *block) summary() string {
 			n = decodedSize(b.Resource.Blob)
 		}
 	}
-	text := strings.Join(words, " ")
+	text := oneLine(strings.Join(words, " "))
 	if n >= 0 {
 		text += ", " + size(n)
 	}
-	return "[" + oneLine(text) + "]"
+	return "[" + text + "]"
 }
 
 // decodedSize is how many bytes base64 text stands for.

@@ -188,7 +188,7 @@ func size(n int) string {
 	switch {
 	case n < 1000:
 		return fmt.Sprintf("%d B", n)
-	case n < 1000_000:
+	case n < 999_500: // it would be rounded to 1000 kB
 		return fmt.Sprintf("%d kB", (n+500)/1000)
 	}
 	return fmt.Sprintf("%.1f MB", float64(n)/1e6)

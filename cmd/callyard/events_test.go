@@ -119,7 +119,7 @@ func TestWithJSONEachEventIsOneLine(t *testing.T) {
 
 func TestABrokenConnectionIsMadeAgainAndNothingIsToldTwice(t *testing.T) {
 	plainEnvironment(t)
-	out := newTap("draining")
+	out := newTap("worker-b-1 is draining")
 	note := followed(t, eventDoor(t, fleetEvent(recorded(t, "fleet-1.json")), "", fleetEvent(recorded(t, "fleet-2.json"))), out, false)
 	if strings.Count(out.String(), "worker-a-1 is there") != 1 || strings.Count(note, "connecting again") != 2 {
 		t.Errorf("%s\nnotes: %s", out.String(), note)
