@@ -3,6 +3,7 @@ module github.com/callyard/callyard
 go 1.26.0
 
 require (
+	cel.dev/cel-go v0.33.2 // indirect
 	charm.land/fang/v2 v2.0.1 // indirect
 	charm.land/lipgloss/v2 v2.0.1 // indirect
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect

@@ -28,6 +28,10 @@ func benchCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				defer c.close()
+				if c.key != "" {
+					headers = append(headers, "Authorization: Bearer "+c.key)
+				}
 				o.URL, o.Server, o.Tool, o.Arguments = c.base, args[0], args[1], []byte(args[2])
 			}
 			o.Headers = make(map[string]string)
@@ -38,7 +42,11 @@ func benchCommand() *cobra.Command {
 				}
 				o.Headers[strings.TrimSpace(k)] = strings.TrimSpace(v)
 			}
-			return bench.Main(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			err := bench.Main(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			if err != nil && cmd.Context().Err() == nil {
+				err = &exitError{code: exitToolError, err: err}
+			}
+			return err
 		},
 	}
 	f := cmd.Flags()

@@ -16,8 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
-
-	"charm.land/fang/v2"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -146,7 +144,7 @@ func typed(t *testing.T, stdin string, args ...string) (stdout, stderr string, c
 	root.SetErr(&errOut)
 	err := root.ExecuteContext(t.Context())
 	if err != nil {
-		showError(&errOut, fang.Styles{}, err)
+		showError(&errOut, err)
 	}
 	return out.String(), errOut.String(), exitCode(err)
 }

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"charm.land/fang/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/callyard/callyard/cmd/internal/setup"
@@ -55,7 +54,9 @@ func run() int {
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
 	}
-	err := fang.Execute(ctx, root, fang.WithVersion(setup.Version()), fang.WithErrorHandler(showError))
+	root.Version = setup.Version()
+	err := root.ExecuteContext(ctx)
+	showError(os.Stderr, err)
 	return exitCode(err)
 }
 
@@ -75,6 +76,8 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &e):
 		return e.ExitCode()
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
 	}
 	return exitUsage
 }

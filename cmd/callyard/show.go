@@ -5,15 +5,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
-	"charm.land/fang/v2"
 )
 
 // showError prints an error for people: a sentence or more, and for a wrong
 // command line the way to its help.
-func showError(w io.Writer, _ fang.Styles, err error) {
+func showError(w io.Writer, err error) {
 	var status statusError
-	if errors.As(err, &status) {
+	if err == nil || errors.As(err, &status) {
 		return
 	}
 	text := strings.TrimRight(err.Error(), "\n")

@@ -41,6 +41,7 @@ func up(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	setup.TuneRuntime()
 	stderr, stdout := cmd.ErrOrStderr(), cmd.OutOrStdout()
 	log, err := cfg.Logger(stderr)
 	if err != nil {

@@ -36,6 +36,7 @@ func run() int {
 		setup.Fail(os.Stderr, "worker", err)
 		return 2
 	}
+	setup.TuneRuntime()
 	log, err := cfg.Logger(os.Stderr)
 	if err != nil {
 		setup.Fail(os.Stderr, "worker", err)
