@@ -1,0 +1,161 @@
+package frontdoor_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T, srv *bustest.Server, change func(*frontdoor.Config)) (*frontdoor.FrontDoor, error) {
+	t.Helper()
+	c := frontdoor.Defaults()
+	c.Listen, c.DrainDelay = "127.0.0.1:0", 200*time.Millisecond
+	if change != nil {
+		change(&c)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return frontdoor.Start(ctx, frontdoor.Options{
+		Config: c, Conn: srv.Connect(t, "front"), Metrics: telemetry.NewMetrics(), Log: slog.New(slog.DiscardHandler), Version: "test", Failed: make(chan error, 1),
+	})
+}
+
+func stop(t *testing.T, d *frontdoor.FrontDoor) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := d.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFrontDoorThatOthersCanReachWantsKeys(t *testing.T) {
+	srv := bustest.Start(t)
+	for _, listen := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:80", "example.com:80"} {
+		if d, err := open(t, srv, func(c *frontdoor.Config) { c.Listen = listen }); err == nil {
+			stop(t, d)
+			t.Errorf("%s: it opened without keys", listen)
+		} else if !strings.Contains(err.Error(), "keys") {
+			t.Errorf("%s: %v", listen, err)
+		}
+	}
+	_, hash := authn.Generate()
+	d, err := open(t, srv, func(c *frontdoor.Config) {
+		c.Listen, c.Keys = "0.0.0.0:0", []authn.Key{{Name: "ci", Hash: hash}}
+	})
+	if err != nil {
+		t.Fatalf("with a key: %v", err)
+	}
+	stop(t, d)
+}
+
+// held is a worker that keeps every call until it is let go.
+type held struct {
+	l    *bus.Listener
+	up   chan struct{}
+	got  chan struct{}
+	free chan struct{}
+	wait sync.WaitGroup
+}
+
+func (h *held) Call(f *bus.CallFrame, to bus.ReplyTo) {
+	<-h.up
+	seq, method, body := f.Seq, f.Method, f.Payload
+	h.wait.Go(func() {
+		if method != "" {
+			h.l.Result(to, seq, &schema.Result{Body: []byte(`{"digest":"d","definitions":{"tools":[{"name":"t"}]}}`)})
+			return
+		}
+		h.got <- struct{}{}
+		<-h.free
+		h.l.Result(to, seq, &schema.Result{Body: body})
+	})
+}
+func (*held) Cancel(uint64) {}
+
+func TestAStopIsAnnouncedAndFinishesWhatIsUnderWay(t *testing.T) {
+	srv := bustest.Start(t)
+	conn := srv.Connect(t, "worker")
+	h := &held{up: make(chan struct{}), got: make(chan struct{}, 1), free: make(chan struct{})}
+	l, err := conn.Listen("w", h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.l = l
+	close(h.up)
+	defer l.Close()
+	defer h.wait.Wait()
+	d, err := open(t, srv, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := "http://" + d.Addr()
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	announce := func() {
+		if err := conn.Announce(&schema.Worker{ID: "w", Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 4, Digest: "d"}}}); err != nil {
+			t.Error(err)
+		}
+	}
+	changes, cancel := d.Catalog().Changes()
+	defer cancel()
+	announce()
+	for {
+		if _, err := d.Catalog().Tool("s", "t"); err == nil {
+			break
+		}
+		<-changes
+	}
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		resp, err := client.Post(base+"/servers/s/tools/t", "application/json", strings.NewReader(`{"n":1}`))
+		if err != nil {
+			t.Errorf("the call under way: %v", err)
+			return
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || string(body) != `{"n":1}` {
+			t.Errorf("the call under way: %q, %v", body, err)
+		}
+	})
+	<-h.got
+	calls.Go(func() { stop(t, d) })
+	red := false
+	for range 1000 {
+		resp, err := client.Get(base + "/readyz")
+		if err != nil {
+			break // the listener is closed by now
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusServiceUnavailable {
+			red = true
+			if !resp.Close {
+				t.Error("a front door that drains must ask clients to close their connections")
+			}
+			break
+		}
+	}
+	if !red {
+		t.Error("readiness never went red before the end")
+	}
+	close(h.free)
+	calls.Wait()
+}
