@@ -1,9 +1,7 @@
 package session
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"sync/atomic"
 	"time"
 
@@ -15,9 +13,8 @@ import (
 type Request struct {
 	CallID string
 	Method string // one of the methods of package schema; empty means tools/call
-	// Name is the tool of tools/call. For the other methods it is the prompt's
-	// name or the resource's URI, which remote servers of the modern era want in
-	// a header.
+	// Name is the tool of tools/call. For the other methods it says nothing that
+	// Params do not.
 	Name string
 	// Params is the raw arguments object of tools/call, and the raw params object
 	// of other methods.
@@ -144,53 +141,4 @@ func (r *Running) took() time.Duration {
 		return 0
 	}
 	return time.Since(r.sent)
-}
-
-// outcome reads how the call ended from the answer. keep says that the bytes of
-// the frame stay as they are; else the result is copied.
-func (s *session) outcome(f *frame, keep bool) Outcome {
-	cfg := &s.pool.cfg
-	if f.fault != nil {
-		return Outcome{Started: true, Err: rpcFault(cfg.Spec.ID, f.fault)}
-	}
-	fail := func(kind schema.Kind, format string, args ...any) Outcome {
-		return Outcome{Started: true, Err: schema.Errorf(kind, format, args...)}
-	}
-	switch {
-	case len(f.result) > cfg.MaxResult:
-		return tooLarge(cfg)
-	case len(f.result) == 0 || f.result[0] != '{':
-		return fail(schema.KindProtocol, "The server %q answered with a result that is not an object; it does not follow the protocol.", cfg.Spec.ID)
-	}
-	switch kind := string(f.resultType); kind {
-	case "", `"complete"`:
-	case `"input_required"`:
-		return fail(schema.KindInputRequired, "The server %q asks for more input before it goes on, which this way of calling cannot give.", cfg.Spec.ID)
-	case `"task"`:
-		return fail(schema.KindProtocol, "The server %q answered with a task although tasks were not offered; it does not follow the protocol.", cfg.Spec.ID)
-	default:
-		if s.env.fixed != "" {
-			return fail(schema.KindProtocol, "The server %q answered with a resultType that this revision of the protocol does not have.", cfg.Spec.ID)
-		}
-	}
-	o := Outcome{Body: f.result, ToolError: f.toolError, Started: true}
-	if !keep {
-		o.Body = bytes.Clone(f.result)
-	}
-	return o
-}
-
-func tooLarge(cfg *Config) Outcome {
-	return Outcome{Started: true, Err: schema.Errorf(schema.KindResultTooLarge,
-		"The server %q answered with more than the limit of %d bytes for a result; ask it for less, or raise the limit.", cfg.Spec.ID, cfg.MaxResult)}
-}
-
-// rpcFault turns a JSON-RPC error into ours. The message stays out of the
-// sentence, because servers like to repeat arguments in it.
-func rpcFault(server string, raw []byte) *schema.Error {
-	rpc := &schema.RPCError{}
-	_ = json.Unmarshal(raw, rpc) // an error that is no error object has code 0 and no message
-	e := schema.Errorf(schema.KindProtocol, "The server %q refused the request with the JSON-RPC error %d.", server, rpc.Code)
-	e.RPC = rpc
-	return e
 }

@@ -30,15 +30,17 @@ type events struct {
 	retry  time.Duration // what the server wants waited before coming back
 }
 
-func newEvents(from io.Reader, max int) *events {
-	return &events{in: newLines(from, max), max: max}
+func newEvents(from io.Reader, size, max int) *events {
+	return &events{in: newLines(from, size, max), max: max}
 }
 
 // next returns the next event that has data. The error is errTooLong, or what
 // the stream ended with; an event cut off by that is dropped.
 func (e *events) next() (event, error) {
 	var ev event
-	e.data = e.data[:0]
+	if e.data = e.data[:0]; cap(e.data) > keepLine {
+		e.data = nil
+	}
 	some := false
 	for {
 		line, err := e.in.next()
@@ -135,7 +137,7 @@ func (l *eventLink) open(address string) (*events, error) {
 		resp.Body.Close()
 		return nil, fmt.Errorf("it answered with HTTP %s", statusLine(resp.StatusCode))
 	}
-	in := newEvents(resp.Body, l.s.pool.cfg.MaxResult+frameRoom)
+	in := newEvents(resp.Body, lineBuffer, l.s.pool.cfg.MaxResult+frameRoom)
 	ev, err := in.next()
 	if err == nil && ev.name != "endpoint" {
 		err = errors.New("its first event does not name an endpoint")
@@ -194,7 +196,9 @@ func (l *eventLink) send(r *Running) bool {
 func (l *eventLink) push(ctx context.Context, body []byte) (Outcome, bool) {
 	resp, connected, err := postMessage(ctx, l.client, l.to, nil, body)
 	if err != nil {
-		l.s.doubt()
+		if ctx.Err() == nil {
+			l.s.doubt()
+		}
 		return unreachable(&l.s.pool.cfg, connected, err), false
 	}
 	resp.Body.Close()

@@ -114,7 +114,7 @@ func (p *Pool) learned() {
 func (p *Pool) join(s *session) {
 	p.mu.Lock()
 	p.live = append(p.live, s)
-	p.state, p.fault, p.tail = schema.StateInitialized, nil, ""
+	p.state, p.fault, p.tail = schema.StateInitialized, "", ""
 	p.protocol = s.about.ProtocolVersion
 	if info := s.about.ServerInfo; info != nil {
 		p.title, p.server = info.Title, info.Version
@@ -123,6 +123,9 @@ func (p *Pool) join(s *session) {
 		}
 	}
 	p.mu.Unlock()
+	if s.reread {
+		s.listChanged() // it may be a newer program than the last one
+	}
 	p.log.Info("session ready", "protocol", s.about.ProtocolVersion, "took", time.Since(s.born))
 	p.pump()
 	p.changed()
@@ -155,74 +158,6 @@ func (p *Pool) part(s *session) {
 	p.mu.Lock()
 	delete(p.all, s)
 	p.mu.Unlock()
-}
-
-// startFailed notes a failed start and returns how long to wait.
-func (p *Pool) startFailed(place int, err error) time.Duration {
-	var late *startError
-	state, tail := schema.StateError, ""
-	if errors.As(err, &late) {
-		tail = late.tail
-		if late.timeout {
-			state = schema.StateTimeout
-		}
-	}
-	p.mu.Lock()
-	p.fails[place]++
-	n := p.fails[place]
-	if len(p.live) == 0 {
-		p.state, p.fault, p.tail = state, err, tail
-	}
-	var waiting []*Running
-	if p.broken() {
-		waiting, p.queue = p.queue, nil
-	}
-	p.mu.Unlock()
-	p.log.Warn("server did not start", "error", err.Error(), "failures", n)
-	p.giveUp(waiting)
-	p.changed()
-	return pause(n)
-}
-
-// giveUp ends calls that have nothing to wait for.
-func (p *Pool) giveUp(waiting []*Running) {
-	for _, r := range waiting {
-		p.mu.Lock()
-		err := p.faultLocked()
-		p.mu.Unlock()
-		r.end(Outcome{Err: err})
-	}
-}
-
-// sessionLost notes that a session has to be replaced and returns how long to
-// wait. One that did some good is replaced at once.
-func (p *Pool) sessionLost(place int, s *session) time.Duration {
-	why := s.cause()
-	tail := ""
-	if s.child != nil {
-		tail = s.child.StderrTail()
-	}
-	p.mu.Lock()
-	p.restarts++
-	if s.served.Load() || time.Since(s.born) >= restTime {
-		p.fails[place] = 0
-	} else {
-		p.fails[place]++
-	}
-	n := p.fails[place]
-	var waiting []*Running
-	if len(p.live) == 0 {
-		p.state, p.fault, p.tail = schema.StateStarting, why, tail
-		if p.broken() {
-			p.state = schema.StateError
-			waiting, p.queue = p.queue, nil
-		}
-	}
-	p.mu.Unlock()
-	p.log.Warn("session lost", "why", why.Error(), "failures", n)
-	p.giveUp(waiting)
-	p.changed()
-	return pause(n)
 }
 
 // watch looks after a session in use. It returns true when the session was lost,

@@ -7,9 +7,13 @@ import (
 )
 
 // errTooLong means that a line went over the limit.
-var errTooLong = errors.New("line over the limit")
+var errTooLong = errors.New("it sent more than the limit for a result")
 
-const lineBuffer = 64 << 10
+const (
+	lineBuffer  = 64 << 10 // to begin with, for a stream that stays
+	smallBuffer = 8 << 10  // the same for the answer to one request
+	keepLine    = 1 << 20  // a larger buffer is let go after its line
+)
 
 // lines splits a stream at line feeds. It buffers one line at most, and never
 // more than max bytes of it.
@@ -22,8 +26,8 @@ type lines struct {
 	err      error
 }
 
-func newLines(from io.Reader, max int) *lines {
-	return &lines{from: from, buf: make([]byte, lineBuffer), max: max}
+func newLines(from io.Reader, size, max int) *lines {
+	return &lines{from: from, buf: make([]byte, size), max: max}
 }
 
 // next returns the next line without its end, valid until the following call.
@@ -59,21 +63,20 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
-// room makes place to read into. A buffer that one long line has blown up is let
-// go when that line is through.
+// room makes place to read into.
 func (l *lines) room() {
 	size := l.fill - l.at
 	switch {
-	case size <= lineBuffer/4 && len(l.buf) > 4*lineBuffer:
+	case size <= lineBuffer/4 && len(l.buf) > keepLine:
 		fresh := make([]byte, lineBuffer)
 		copy(fresh, l.buf[l.at:l.fill])
 		l.buf = fresh
-	case l.at > 0 && (size == 0 || len(l.buf)-l.fill < lineBuffer/4):
+	case l.at > 0 && (size == 0 || len(l.buf)-l.fill < len(l.buf)/4 && size < len(l.buf)/2):
 		copy(l.buf, l.buf[l.at:l.fill])
 	case l.fill < len(l.buf):
 		return
 	default:
-		bigger := make([]byte, min(2*len(l.buf), l.max+lineBuffer))
+		bigger := make([]byte, min(2*len(l.buf), l.max+smallBuffer))
 		copy(bigger, l.buf[l.at:l.fill])
 		l.buf = bigger
 	}

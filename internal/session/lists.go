@@ -38,15 +38,7 @@ func (p *Pool) refresh() {
 		case <-poll:
 			all = true
 		}
-		p.mu.Lock()
-		live := p.live
-		p.mu.Unlock()
-		for i, s := range live {
-			// One session is enough for a poll; a session that told of a change is
-			// asked itself.
-			if !s.changes.Swap(false) && !(all && i == 0) {
-				continue
-			}
+		for _, s := range p.changedSessions(all) {
 			ctx, cancel := context.WithTimeout(p.ctx, p.cfg.StartTimeout)
 			err := p.readInto(ctx, s)
 			cancel()
@@ -55,6 +47,23 @@ func (p *Pool) refresh() {
 			}
 		}
 	}
+}
+
+// changedSessions returns the sessions that told of a change, also those that
+// are being opened, and one in any case where that is wanted.
+func (p *Pool) changedSessions(one bool) []*session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []*session
+	for s := range p.all {
+		if s.changes.Swap(false) {
+			out = append(out, s)
+		}
+	}
+	if one && len(out) == 0 && len(p.live) > 0 {
+		out = append(out, p.live[0])
+	}
+	return out
 }
 
 // wantRefresh wakes refresh.
@@ -67,12 +76,14 @@ func (p *Pool) wantRefresh() {
 
 // readInto reads the definitions over the session and makes them the pool's.
 func (p *Pool) readInto(ctx context.Context, s *session) error {
+	s.reading.Lock()
+	defer s.reading.Unlock()
 	defs, err := s.readDefinitions(ctx)
 	if err != nil {
 		return err
 	}
-	if l, ok := s.link.(*remoteLink); ok && s.modern() {
-		l.headers.Store(newParamHeaders(defs))
+	if _, ok := s.link.(*remoteLink); ok {
+		p.headers.Store(newParamHeaders(defs))
 	}
 	sum := digest.OfDefinitions(defs)
 	p.mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -58,28 +57,32 @@ func scripted(script string) launch.Spec {
 	if err != nil {
 		panic(err)
 	}
-	return launch.Spec{ID: "scripted", Type: "stdio", Command: exe, Env: map[string]string{scriptVariable: script}}
+	return launch.Spec{ID: "scripted", Type: "stdio", Command: exe, Env: map[string]string{
+		scriptVariable: script,
+		"GORACE":       "atexit_sleep_ms=0", // else each exit takes a second under -race
+	}}
 }
 
 // watched is a pool whose changes a test can wait for.
 type watched struct {
 	*Pool
 	t     testing.TB
-	mu    sync.Mutex
 	flips chan struct{}
 }
 
 func open(t testing.TB, cfg Config) *watched {
 	t.Helper()
 	w := openNoClose(t, cfg)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := w.Close(ctx); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
+	t.Cleanup(func() { w.close(t) })
 	return w
+}
+
+func (w *watched) close(t testing.TB) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := w.Close(ctx); err != nil {
+		t.Errorf("Close: %v", err)
+	}
 }
 
 func openNoClose(t testing.TB, cfg Config) *watched {
@@ -88,8 +91,13 @@ func openNoClose(t testing.TB, cfg Config) *watched {
 	if cfg.Spec.Type == "" || cfg.Spec.Type == "stdio" {
 		l = launcher(t)
 	}
+	return openWith(t, l, cfg)
+}
+
+func openWith(t testing.TB, l *launch.Launcher, cfg Config) *watched {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	if testing.Verbose() && os.Getenv("SESSION_TEST_LOG") != "" {
+	if os.Getenv("SESSION_TEST_LOG") != "" {
 		log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	w := &watched{t: t, flips: make(chan struct{}, 1)}

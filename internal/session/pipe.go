@@ -20,6 +20,7 @@ const (
 	maxBacklog = 64 << 20  // bytes waiting for a server that does not read
 	maxReplies = 1 << 20   // the same for what may be dropped
 	keepBuffer = 256 << 10 // larger write buffers are not kept
+	burstGap   = 10 * time.Microsecond
 )
 
 // pipeLink talks to a child over its pipes, one message in a line. Requests that
@@ -34,10 +35,11 @@ type pipeLink struct {
 
 	// Guarded by s.mu.
 	buf, spare []byte
-	busy       bool  // somebody writes
-	queued     int64 // bytes put into buf so far
-	handed     int64 // bytes given to a write that did not certainly leave them
-	lost       error // writing failed
+	busy       bool      // somebody writes
+	queued     int64     // bytes put into buf so far
+	handed     int64     // bytes given to a write that did not certainly leave them
+	lost       error     // writing failed
+	last       time.Time // when the last call came
 
 	// Of whoever is busy.
 	out []byte
@@ -45,7 +47,7 @@ type pipeLink struct {
 	err error
 }
 
-// newPipeLink starts reading from the child and writing to it.
+// newPipeLink makes the link of a session to its child.
 func newPipeLink(s *session, child *launch.Child) *pipeLink {
 	l := &pipeLink{s: s, child: child, wake: make(chan struct{}, 1)}
 	if conn, ok := child.Stdin.(syscall.Conn); ok {
@@ -62,6 +64,7 @@ func newPipeLink(s *session, child *launch.Child) *pipeLink {
 	return l
 }
 
+// start begins to read and write.
 func (l *pipeLink) start() {
 	l.work.Go(l.read)
 	l.work.Go(l.write)
@@ -103,14 +106,15 @@ func (l *pipeLink) send(r *Running) bool {
 	l.queued += int64(len(l.buf) - from)
 	begin := !l.busy
 	l.busy = true
-	// A call that is alone has nothing to wait for. With others about, the writing
-	// goroutine comes a little later and takes several at once.
-	alone := len(s.calls) == 1
+	// Waking the writing goroutine costs more than a write. In a burst it pays: it
+	// comes a little later and takes several calls at once.
+	burst := r.sent.Sub(l.last) < burstGap
+	l.last = r.sent
 	s.mu.Unlock()
 	if !begin {
 		return true
 	}
-	if alone && l.fd != nil && !l.flush(l.tryWrite) {
+	if !burst && l.fd != nil && !l.flush(l.tryWrite) {
 		return true
 	}
 	l.signal()
@@ -158,7 +162,8 @@ func (l *pipeLink) signal() {
 	}
 }
 
-// write is the goroutine that writes whenever there is more than one call.
+// write is the goroutine that writes what comes in a burst, and what the pipe did
+// not take at once.
 func (l *pipeLink) write() {
 	for {
 		select {
@@ -248,7 +253,7 @@ func (l *pipeLink) handedOver() int64 {
 
 // read is the goroutine that reads what the child writes.
 func (l *pipeLink) read() {
-	in := newLines(l.child.Stdout, l.s.pool.cfg.MaxResult+frameRoom)
+	in := newLines(l.child.Stdout, lineBuffer, l.s.pool.cfg.MaxResult+frameRoom)
 	for {
 		line, err := in.next()
 		if err == nil {

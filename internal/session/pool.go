@@ -29,6 +29,8 @@ type Config struct {
 	OnDemand     bool          // start for the definitions once, then with the first call only
 	MaxResult    int           // bytes, default 64 MiB
 	HealthEvery  time.Duration // between checks of a quiet session, default 30 s
+
+	checkTime time.Duration // for the answer to a check, default 5 s
 }
 
 func (c *Config) fill() {
@@ -50,6 +52,7 @@ func (c *Config) fill() {
 	last(&c.StartTimeout, 20*time.Second)
 	last(&c.ProbeTimeout, 2*time.Second)
 	last(&c.HealthEvery, 30*time.Second)
+	last(&c.checkTime, 5*time.Second)
 	if c.Spec.Type == "" {
 		c.Spec.Type = "stdio"
 	}
@@ -58,7 +61,8 @@ func (c *Config) fill() {
 const (
 	firstPause  = 100 * time.Millisecond
 	longPause   = 30 * time.Second
-	openBreaker = 5 // failures in a row
+	lossPause   = time.Second // at most, for a server that starts and breaks in use
+	openBreaker = 5           // failures in a row
 )
 
 // Pool holds the sessions of one server. It is safe for concurrent use.
@@ -74,6 +78,7 @@ type Pool struct {
 	cancel   context.CancelFunc
 	work     sync.WaitGroup
 	refreshC chan struct{}
+	headers  atomic.Pointer[paramHeaders]
 	noise    atomic.Int64
 	active   atomic.Int64 // calls whose caller was not told their end
 	lastUse  atomic.Int64 // Unix nanoseconds
@@ -92,9 +97,10 @@ type Pool struct {
 	flip   chan struct{} // closed and replaced when parked changes
 
 	state    schema.InitializationState
-	fault    error  // why state is not initialized
+	fault    string // why state is not initialized, a sentence
 	tail     string // of stderr, with fault
-	fails    []int  // in a row, for each place
+	fails    []int  // to start, in a row, for each place
+	losses   []int  // of sessions in use, in a row, for each place
 	restarts int
 	protocol string
 	title    string
@@ -114,7 +120,8 @@ func Open(cfg Config, l *launch.Launcher, log *slog.Logger, changed func()) *Poo
 	p := &Pool{
 		cfg: cfg, log: log.With("server", cfg.Spec.ID), starter: l, changed: changed, version: "dev",
 		refreshC: make(chan struct{}, 1), all: make(map[*session]struct{}), drained: make(chan struct{}),
-		flip: make(chan struct{}), parked: cfg.OnDemand, state: schema.StateStarting, fails: make([]int, cfg.Sessions),
+		flip: make(chan struct{}), parked: cfg.OnDemand, state: schema.StateStarting,
+		fails: make([]int, cfg.Sessions), losses: make([]int, cfg.Sessions),
 	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		p.version = info.Main.Version
@@ -129,200 +136,6 @@ func Open(cfg Config, l *launch.Launcher, log *slog.Logger, changed func()) *Poo
 	}
 	p.work.Go(p.refresh)
 	return p
-}
-
-// Do starts a call. It does not block; done is called exactly once, from any
-// goroutine and possibly before Do returns, and must not block either.
-func (p *Pool) Do(req *Request, done func(*Request, Outcome)) *Running {
-	r := &Running{req: req, done: done, pool: p, timeout: req.Timeout}
-	if r.timeout <= 0 {
-		r.timeout = p.cfg.CallTimeout
-	}
-	p.active.Add(1)
-	// A request that is no JSON object could say something else than was checked.
-	if len(req.Params) > 0 && !isObject(req.Params) {
-		return p.refuse(r, schema.KindInvalidRequest, false, "The arguments for the server %q are not a JSON object; nothing was sent.", p.cfg.Spec.ID)
-	}
-	p.mu.Lock()
-	s := p.pick()
-	behind := s != nil && p.waiting > 0 // first come, first served
-	if behind {
-		s = nil
-	}
-	switch {
-	case p.closing:
-		p.mu.Unlock()
-		return p.refuse(r, schema.KindUnavailable, true, "The sessions of the server %q are being closed; send the call again.", p.cfg.Spec.ID)
-	case s == nil && p.broken():
-		err := p.faultLocked()
-		p.mu.Unlock()
-		r.end(Outcome{Err: err})
-		return r
-	case s == nil && p.waiting >= p.cfg.Queue:
-		p.mu.Unlock()
-		return p.refuse(r, schema.KindUnavailable, true, "The server %q is busy: all of its %d places are taken and %d calls are waiting. Try again a little later.",
-			p.cfg.Spec.ID, p.cfg.Sessions*p.cfg.InFlight, p.cfg.Queue)
-	}
-	r.timer = time.AfterFunc(r.timeout, r.expire)
-	if s == nil {
-		p.queue = append(p.queue, r)
-		p.waiting++
-		p.unpark()
-		p.mu.Unlock()
-		if behind {
-			p.pump()
-		}
-		return r
-	}
-	p.unpark()
-	r.on = s
-	s.load++
-	p.mu.Unlock()
-	p.send(s, r)
-	return r
-}
-
-func (p *Pool) refuse(r *Running, kind schema.Kind, retry bool, format string, args ...any) *Running {
-	err := schema.Errorf(kind, format, args...)
-	err.Retryable = retry
-	r.end(Outcome{Err: err})
-	return r
-}
-
-func (p *Pool) send(s *session, r *Running) {
-	if !s.link.send(r) {
-		p.requeue(r)
-	}
-}
-
-// pick returns the live session with the fewest calls, nil where all are full.
-// The caller holds p.mu.
-func (p *Pool) pick() *session {
-	var best *session
-	for _, s := range p.live {
-		if s.load < p.cfg.InFlight && (best == nil || s.load < best.load) {
-			best = s
-		}
-	}
-	return best
-}
-
-// release frees the place of a call that has just ended and hands it on. It
-// returns the session that the call was on, nil where it was waiting.
-func (p *Pool) release(r *Running) *session {
-	p.mu.Lock()
-	s := r.on
-	if s == nil {
-		// A refused call was never in the queue; it has no timer either.
-		if r.timer != nil {
-			p.waiting--
-		}
-		p.mu.Unlock()
-		return nil
-	}
-	s.load--
-	more := p.waiting > 0
-	p.mu.Unlock()
-	if more {
-		p.pump()
-	}
-	return s
-}
-
-// finished counts a call whose caller was told.
-func (p *Pool) finished() {
-	if p.active.Add(-1) == 0 {
-		p.lastUse.Store(time.Now().UnixNano())
-		p.mu.Lock()
-		p.checkDrained()
-		p.mu.Unlock()
-	}
-}
-
-func (p *Pool) checkDrained() {
-	if p.closing && p.active.Load() == 0 {
-		p.drainOne.Do(func() { close(p.drained) })
-	}
-}
-
-// requeue puts a call that never left a lost session in front of the others.
-func (p *Pool) requeue(r *Running) {
-	p.mu.Lock()
-	if r.ended.Load() { // whoever ended it frees its place
-		p.mu.Unlock()
-		return
-	}
-	if p.cutOff {
-		p.mu.Unlock()
-		r.end(p.closedBefore())
-		return
-	}
-	r.on.load--
-	r.on = nil
-	p.queue = append([]*Running{r}, p.queue...)
-	p.waiting++
-	p.mu.Unlock()
-	p.pump()
-}
-
-// pump gives waiting calls to sessions that have a place.
-func (p *Pool) pump() {
-	for {
-		p.mu.Lock()
-		var r *Running
-		s := p.pick()
-		for s != nil && r == nil && len(p.queue) > 0 {
-			r = p.queue[0]
-			p.queue[0] = nil
-			p.queue = p.queue[1:]
-			if r.ended.Load() {
-				r = nil
-			}
-		}
-		if r == nil {
-			p.mu.Unlock()
-			return
-		}
-		p.waiting--
-		r.on = s
-		s.load++
-		p.mu.Unlock()
-		p.send(s, r)
-	}
-}
-
-// broken reports whether calls have nothing to wait for. The caller holds p.mu.
-func (p *Pool) broken() bool {
-	if len(p.live) > 0 {
-		return false
-	}
-	for _, n := range p.fails {
-		if n < openBreaker {
-			return false
-		}
-	}
-	return true
-}
-
-// faultLocked words why there is no session. The caller holds p.mu.
-func (p *Pool) faultLocked() *schema.Error {
-	return &schema.Error{Kind: schema.KindServerFailed, Retryable: true,
-		Detail: fmt.Sprintf("The server %q is not available: %v. The call did not start.", p.cfg.Spec.ID, p.fault)}
-}
-
-// notReady words why a call got no session within its time.
-func (p *Pool) notReady(waited time.Duration) *schema.Error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case len(p.live) > 0:
-		return &schema.Error{Kind: schema.KindUnavailable, Retryable: true,
-			Detail: fmt.Sprintf("The server %q was busy for %v; the call did not start. Try again a little later.", p.cfg.Spec.ID, waited)}
-	case p.fault != nil:
-		return p.faultLocked()
-	}
-	return &schema.Error{Kind: schema.KindServerFailed, Retryable: true,
-		Detail: fmt.Sprintf("The server %q was not ready within %v; the call did not start.", p.cfg.Spec.ID, waited)}
 }
 
 // Snapshot returns the server as it stands. Risk and trust are for the caller to
@@ -341,8 +154,8 @@ func (p *Pool) Snapshot() schema.Server {
 			break
 		}
 	}
-	if p.state != schema.StateInitialized && p.fault != nil {
-		out.Error, out.StderrTail = p.fault.Error(), p.tail
+	if p.state != schema.StateInitialized {
+		out.Error, out.StderrTail = p.fault, p.tail
 	}
 	return out
 }
@@ -371,7 +184,7 @@ func (p *Pool) Noise() int64 { return p.noise.Load() }
 
 // Close takes no more calls, lets those that it has go on until ctx ends, ends
 // the rest, stops the sessions and waits for every goroutine. The error says
-// that calls were cut off. It must be called once.
+// that calls were cut off. It may be called more than once.
 func (p *Pool) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closing = true

@@ -101,6 +101,7 @@ func TestEveryAnswerOutsideTheCommonOneIsNamed(t *testing.T) {
 	wantKind(t, p.call("task", "{}"), schema.KindProtocol, true)
 	wantKind(t, p.call("array", "{}"), schema.KindProtocol, true)
 	wantKind(t, p.call("brokenjson", "{}"), schema.KindProtocol, true)
+	wantKind(t, p.call("brokenend", "{}"), schema.KindProtocol, true)
 	must(t, p.call("echo", "{}"))
 }
 
@@ -184,6 +185,7 @@ func TestAChildKilledInMidCallIsReplaced(t *testing.T) {
 }
 
 func TestAServerThatExitsAtOnceIsAnErrorWithItsLastWords(t *testing.T) {
+	t.Parallel()
 	p := open(t, Config{Spec: scripted("exits")})
 	_, wait := p.begin(&Request{Name: "echo"})
 	e := wantKind(t, wait(), schema.KindServerFailed, false)
@@ -202,6 +204,7 @@ func TestAServerThatExitsAtOnceIsAnErrorWithItsLastWords(t *testing.T) {
 }
 
 func TestACommandThatIsNotThereIsNamed(t *testing.T) {
+	t.Parallel()
 	spec := scripted("legacy")
 	spec.Command = "no-such-command-here"
 	p := open(t, Config{Spec: spec})
@@ -211,6 +214,7 @@ func TestACommandThatIsNotThereIsNamed(t *testing.T) {
 }
 
 func TestASilentServerTimesOut(t *testing.T) {
+	t.Parallel()
 	p := open(t, Config{Spec: scripted("silent"), StartTimeout: 600 * time.Millisecond, ProbeTimeout: 100 * time.Millisecond})
 	s := p.until("a timeout", func(s schema.Server) bool { return s.State == schema.StateTimeout })
 	if !strings.Contains(s.Error, "600ms") {
@@ -219,6 +223,7 @@ func TestASilentServerTimesOut(t *testing.T) {
 }
 
 func TestAServerThatIgnoresDiscoverIsSpokenToAsLegacy(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"ignores", "poisoned"} {
 		t.Run(mode, func(t *testing.T) {
 			p := open(t, Config{Spec: scripted(mode), ProbeTimeout: 200 * time.Millisecond})
@@ -252,6 +257,7 @@ func TestStrayLinesAreCountedAndAFloodReplacesTheSession(t *testing.T) {
 }
 
 func TestAServerThatOnlyPrintsGarbageDoesNotStart(t *testing.T) {
+	t.Parallel()
 	p := open(t, Config{Spec: scripted("garbage")})
 	if e := wantKind(t, p.call("echo", "{}"), schema.KindServerFailed, false); !strings.Contains(e.Detail, "not MCP") {
 		t.Errorf("got %q", e.Detail)
@@ -351,7 +357,7 @@ func TestCallsBeyondAllPlacesQueueAndThenAreRefused(t *testing.T) {
 }
 
 func TestAServerThatHangsIsReplacedAfterAFailedHealthCheck(t *testing.T) {
-	p := open(t, Config{Spec: scripted("pingless")})
+	p := open(t, Config{Spec: scripted("pingless"), checkTime: 200 * time.Millisecond})
 	pid := p.ready().PID
 	for range 3 {
 		_, wait := p.begin(&Request{Name: "hang", Timeout: 20 * time.Millisecond})
@@ -378,18 +384,19 @@ func TestASlowServerThatAnswersPingsIsKept(t *testing.T) {
 }
 
 func TestAServerThatStopsReadingBlocksNobodyElse(t *testing.T) {
+	t.Parallel()
 	p := open(t, Config{Spec: scripted("legacy")})
 	p.ready()
-	_, waitStop := p.begin(&Request{Name: "stopreading", Timeout: 4 * time.Second})
+	_, waitStop := p.begin(&Request{Name: "stopreading", Timeout: 2 * time.Second})
 	big := []byte(`{"a":"` + strings.Repeat("x", 1<<20) + `"}`)
 	var waits []func() Outcome
 	began := time.Now()
-	for range 20 {
-		_, wait := p.begin(&Request{Name: "echo", Params: big, Timeout: 3 * time.Second})
+	for range 10 {
+		_, wait := p.begin(&Request{Name: "echo", Params: big, Timeout: 1500 * time.Millisecond})
 		waits = append(waits, wait)
 	}
-	if d := time.Since(began); d > 2*time.Second {
-		t.Errorf("Do blocked: 20 calls took %v to start", d)
+	if d := time.Since(began); d > 1400*time.Millisecond {
+		t.Errorf("Do blocked: 10 calls took %v to start", d)
 	}
 	for _, wait := range waits {
 		wantKind(t, wait(), schema.KindOutcomeUnknown, true)
@@ -397,7 +404,81 @@ func TestAServerThatStopsReadingBlocksNobodyElse(t *testing.T) {
 	wantKind(t, waitStop(), schema.KindOutcomeUnknown, true)
 }
 
+func TestCallsThatNeverLeftRunOnTheNextSession(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy")})
+	pid := p.ready().PID
+	_, waitStop := p.begin(&Request{Name: "stopreading"})
+	// More than any pipe holds, so that what comes after stays with us.
+	big := []byte(`{"a":"` + strings.Repeat("x", 4<<20) + `"}`)
+	_, waitBig := p.begin(&Request{Name: "echo", Params: big})
+	var waits []func() Outcome
+	for range 5 {
+		_, wait := p.begin(&Request{Name: "pid"})
+		waits = append(waits, wait)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, waitStop(), schema.KindOutcomeUnknown, true)
+	wantKind(t, waitBig(), schema.KindOutcomeUnknown, true)
+	for _, wait := range waits {
+		if o := must(t, wait()); string(o.Body) == fmt.Sprintf(`{"pid":%d}`, pid) {
+			t.Error("the killed server answered")
+		}
+	}
+}
+
+func TestAQuietServerThatHangsIsFound(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy"), HealthEvery: 100 * time.Millisecond, checkTime: 200 * time.Millisecond})
+	pid := p.ready().PID
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	p.until("it was replaced", func(s schema.Server) bool { return s.PID != 0 && s.PID != pid })
+	must(t, p.call("echo", "{}"))
+}
+
+func TestABadServerDoesNotHurtItsNeighbour(t *testing.T) {
+	t.Parallel()
+	l := launcher(t)
+	good := openWith(t, l, Config{Spec: scripted("legacy")})
+	defer good.close(t)
+	good.ready()
+	for _, mode := range []string{"garbage", "exits", "deaf", "silent", "legacy"} {
+		bad := openWith(t, l, Config{Spec: scripted(mode), MaxResult: 1 << 20})
+		defer bad.close(t)
+		bad.Do(&Request{Name: "endless", Timeout: 2 * time.Second}, func(*Request, Outcome) {})
+	}
+	for range 200 {
+		_, wait := good.begin(&Request{Name: "echo", Params: []byte(`{"a":1}`), Timeout: 5 * time.Second})
+		must(t, wait())
+	}
+	if s := good.Snapshot(); s.Restarts != 0 || good.Noise() != 0 {
+		t.Errorf("the good server became %+v", s)
+	}
+}
+
+func TestAToolThatAlwaysCrashesDoesNotOpenTheBreaker(t *testing.T) {
+	t.Parallel()
+	p := open(t, Config{Spec: scripted("legacy")})
+	for range openBreaker + 2 {
+		wantKind(t, p.call("crash", "{}"), schema.KindOutcomeUnknown, true)
+	}
+	must(t, p.call("echo", "{}"))
+}
+
+func TestPausesGrowWithFailuresAndStayBounded(t *testing.T) {
+	for n, want := range []time.Duration{firstPause, firstPause, 2 * firstPause, 4 * firstPause, 8 * firstPause, longPause, longPause} {
+		for range 100 {
+			if d := pause(n); d < want/2 || d > want {
+				t.Fatalf("pause(%d) is %v, want %v to %v", n, d, want/2, want)
+			}
+		}
+	}
+}
+
 func TestAGrandchildThatKeepsStdoutOpenDoesNotKeepTheSession(t *testing.T) {
+	t.Parallel()
 	p := open(t, Config{Spec: scripted("legacy")})
 	p.ready()
 	var out struct{ PID int }
@@ -472,7 +553,6 @@ func TestAFailedServerKeepsItsDefinitions(t *testing.T) {
 	sum := p.ready().Digest
 	p.mu.Lock()
 	p.cfg.Spec.Command = "gone" // as if the program was removed
-	p.starter = launcher(t)
 	p.mu.Unlock()
 	wantKind(t, p.call("crash", "{}"), schema.KindOutcomeUnknown, true)
 	p.until("an error", func(s schema.Server) bool { return s.State == schema.StateError })

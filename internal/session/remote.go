@@ -33,7 +33,6 @@ type remoteLink struct {
 	url      string
 	protocol string // negotiated revision
 	id       string // Mcp-Session-Id, empty where there is none
-	headers  atomic.Pointer[paramHeaders]
 	ctx      context.Context
 	end      context.CancelFunc
 	work     sync.WaitGroup
@@ -61,8 +60,7 @@ func (l *remoteLink) send(r *Running) bool {
 		o, resp := l.exchange(ctx, r, id)
 		if s.take(id) != nil {
 			if o.Started && (o.Err == nil || o.Err.Kind == schema.KindProtocol) {
-				s.answered()
-				s.hear()
+				s.answered(r)
 			}
 			r.end(o)
 		}
@@ -89,7 +87,9 @@ func (l *remoteLink) exchange(ctx context.Context, r *Running, id int64) (Outcom
 	body := appendRequest(nil, l.s.env, id, r.req)
 	resp, connected, err := postMessage(ctx, l.client, l.url, l.header(r.req), body)
 	if err != nil {
-		l.s.doubt()
+		if ctx.Err() == nil {
+			l.s.doubt()
+		}
 		return unreachable(cfg, connected, err), nil
 	}
 	if resp.StatusCode/100 != 2 {
@@ -116,7 +116,7 @@ func (l *remoteLink) exchange(ctx context.Context, r *Running, id int64) (Outcom
 // legacy era may hang up and let the client come back for the rest.
 func (l *remoteLink) followAll(ctx context.Context, resp *http.Response, id int64) (Outcome, *http.Response) {
 	cfg := &l.s.pool.cfg
-	in := newEvents(resp.Body, cfg.MaxResult+frameRoom)
+	in := newEvents(resp.Body, smallBuffer, cfg.MaxResult+frameRoom)
 	for resumes := 0; ; {
 		before := in.lastID
 		o, err := l.follow(in, id)
@@ -135,7 +135,7 @@ func (l *remoteLink) followAll(ctx context.Context, resp *http.Response, id int6
 		}
 		resp.Body.Close()
 		resp = again
-		next := newEvents(resp.Body, cfg.MaxResult+frameRoom)
+		next := newEvents(resp.Body, smallBuffer, cfg.MaxResult+frameRoom)
 		next.lastID, next.retry = in.lastID, in.retry
 		in = next
 	}
@@ -260,11 +260,13 @@ func (l *remoteLink) header(req *Request) http.Header {
 	method := req.method()
 	h["Mcp-Method"] = []string{method}
 	switch method {
-	case schema.MethodCallTool, schema.MethodReadResource, schema.MethodGetPrompt:
+	case schema.MethodReadResource: // the header must say what the body says
+		h["Mcp-Name"] = []string{headerValue(member(req.Params, "uri"))}
+	case schema.MethodGetPrompt:
+		h["Mcp-Name"] = []string{headerValue(member(req.Params, "name"))}
+	case schema.MethodCallTool:
 		h["Mcp-Name"] = []string{headerValue(req.Name)}
-	}
-	if method == schema.MethodCallTool {
-		l.headers.Load().set(h, req)
+		l.s.pool.headers.Load().set(h, req)
 	}
 	return h
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -24,6 +25,37 @@ type script struct {
 	held  []json.RawMessage // ids of calls that are never answered
 }
 
+// slowStart is how long a slow server takes before it reads anything.
+const slowStart = 500 * time.Millisecond
+
+// fast answers calls with next to no work, for measuring the other side.
+func (s *script) fast(in *bufio.Reader) {
+	for {
+		line, err := in.ReadSlice('\n')
+		if err != nil {
+			os.Exit(0)
+		}
+		if !bytes.Contains(line, []byte(`"tools/call"`)) {
+			var m scriptMessage
+			if json.Unmarshal(line, &m) != nil {
+				os.Exit(9)
+			}
+			s.handle(&m, line)
+			continue
+		}
+		rest := line[bytes.Index(line, []byte(`"id":`))+5:]
+		id := rest[:bytes.IndexByte(rest, ',')]
+		s.out.WriteString(`{"result":{"content":[{"type":"text","text":"`)
+		s.out.Write(rest[len(rest)-170 : len(rest)-10])
+		s.out.WriteString(`"}]},"jsonrpc":"2.0","id":`)
+		s.out.Write(id)
+		s.out.WriteString("}\n")
+		if in.Buffered() == 0 {
+			s.out.Flush()
+		}
+	}
+}
+
 type scriptMessage struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -44,8 +76,8 @@ func runScript(mode string) {
 		}
 	case "deaf":
 		select {}
-	case "silent":
-		s.mode = "silent"
+	case "slow":
+		<-time.After(slowStart)
 	case "talks":
 		for i := range 900 {
 			fmt.Println("starting up", i)
@@ -54,6 +86,9 @@ func runScript(mode string) {
 		fmt.Println(`["not an object"]`)
 	}
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
+	if mode == "fast" {
+		s.fast(in)
+	}
 	for {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
@@ -179,10 +214,12 @@ func (s *script) call(m *scriptMessage, line []byte) {
 		s.result(m.ID, `[]`)
 	case "brokenjson":
 		s.print(`{"id":%s,"result":{"a":}}`, m.ID)
+	case "brokenend":
+		s.print(`{"result":{"a":},"id":%s}`, m.ID)
 	case "hang":
 	case "sleep":
 		go func() {
-			time.Sleep(time.Duration(number.N) * time.Millisecond) // in the server, not in a test
+			<-time.After(time.Duration(number.N) * time.Millisecond)
 			s.result(m.ID, `{"slept":true}`)
 		}()
 	case "crash":

@@ -1,16 +1,14 @@
 package session
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/callyard/callyard/internal/launch"
@@ -20,7 +18,6 @@ import (
 const (
 	maxStray     = 1000             // messages in a row that are no protocol
 	maxLate      = 3                // timeouts in a row before a session is suspected
-	checkTime    = 5 * time.Second  // for the answer to a health check
 	exitWait     = time.Second      // for a child to say how it ended
 	restTime     = 30 * time.Second // a session that lived as long is no failure
 	frameRoom    = 64 << 10         // what a message may have around its result
@@ -79,7 +76,12 @@ type session struct {
 	heard     atomic.Int64  // the last sign of life, Unix nanoseconds
 	failed    atomic.Bool
 
-	load int // calls that have a place here, guarded by pool.mu
+	load int  // calls that have a place here, guarded by pool.mu
+	used bool // had a call, guarded by pool.mu
+
+	reread bool // the lists, once in use
+
+	reading sync.Mutex // one reading of the lists at a time
 
 	// Of the one goroutine that reads.
 	scan  scanner
@@ -133,9 +135,11 @@ func (s *session) settle() {
 // server.
 func (s *session) forget(r *Running, reason string) {
 	s.mu.Lock()
-	_, waiting := s.calls[r.id]
-	delete(s.calls, r.id)
-	s.settle()
+	waiting := s.calls[r.id] == r
+	if waiting {
+		delete(s.calls, r.id)
+		s.settle()
+	}
 	closed := s.closed
 	s.mu.Unlock()
 	if waiting && !closed {
@@ -156,119 +160,6 @@ func (s *session) doubt() {
 	case s.suspect <- struct{}{}:
 	default:
 	}
-}
-
-// receive takes one message that came over a stream. It is called by the one
-// goroutine that reads.
-func (s *session) receive(text []byte) {
-	var f frame
-	if !s.scan.frame(text, &f) {
-		s.broken(&f)
-		return
-	}
-	switch {
-	case f.method != nil:
-		s.incoming(&f)
-	case len(f.id) == 0 || string(f.id) == "null" || f.result == nil && f.fault == nil:
-		s.noise()
-		return
-	default:
-		if string(f.fault) == "null" {
-			f.fault = nil
-		}
-		if id := ourID(f.id); id == 0 {
-			if !s.sdk.deliver(f.id, text) {
-				s.noise()
-				return
-			}
-			s.hear()
-		} else if r := s.take(id); r != nil {
-			s.hear()
-			s.answered()
-			r.end(s.outcome(&f, false))
-		}
-	}
-	s.stray = 0
-}
-
-// hear notes a sign of life: an answer, or progress on a call.
-func (s *session) hear() { s.heard.Store(time.Now().UnixNano()) }
-
-func (s *session) answered() {
-	s.late.Store(0)
-	s.served.Store(true)
-}
-
-// broken deals with text that is no JSON object. Where it names a call of ours,
-// that call need not wait for its timeout.
-func (s *session) broken(f *frame) {
-	if id := ourID(f.id); id != 0 && f.method == nil {
-		if r := s.take(id); r != nil {
-			r.end(Outcome{Started: true, Err: schema.Errorf(schema.KindProtocol,
-				"The server %q answered with something that is not valid JSON.", s.pool.cfg.Spec.ID)})
-		}
-	}
-	s.noise()
-}
-
-// noise counts a message that is no protocol. A few are common (a server that
-// prints its greeting); a flood is a broken server.
-func (s *session) noise() {
-	s.pool.noise.Add(1)
-	if s.stray++; s.stray == maxStray {
-		s.fail(errors.New("it wrote 1000 lines in a row that are not MCP messages"))
-	}
-}
-
-// incoming deals with what the server sends on its own. Only this much of it
-// matters; the rest never reaches a queue that the server could fill.
-func (s *session) incoming(f *frame) {
-	method := f.method
-	if bytes.IndexByte(method, '\\') >= 0 {
-		var name string
-		if json.Unmarshal(method, &name) != nil {
-			return
-		}
-		method = appendString(nil, name)
-		f.method = method
-	}
-	if len(f.id) > 0 && string(f.id) != "null" {
-		s.link.post(appendReply(nil, f))
-		return
-	}
-	switch string(method) {
-	case `"notifications/progress"`:
-		s.progress(f.params)
-	case `"notifications/tools/list_changed"`, `"notifications/resources/list_changed"`, `"notifications/prompts/list_changed"`:
-		s.listChanged()
-	}
-}
-
-// progress hands a progress notification to the call that asked for it.
-func (s *session) progress(params []byte) {
-	var token []byte
-	members(params, func(key string, value []byte) {
-		if key == "progressToken" {
-			token = value
-		}
-	})
-	id := ourID(token)
-	if id == 0 {
-		return
-	}
-	s.mu.Lock()
-	r := s.calls[id]
-	s.mu.Unlock()
-	if r != nil && r.req.Progress != nil && !r.ended.Load() {
-		s.hear()
-		r.req.Progress(bytes.Clone(params))
-	}
-}
-
-// listChanged notes that what the server offers is to be read again.
-func (s *session) listChanged() {
-	s.changes.Store(true)
-	s.pool.wantRefresh()
 }
 
 // retire takes the session out of use: no new calls, those that run go on.
@@ -304,13 +195,21 @@ func (s *session) endCalls(why error, how func(*Running) Outcome) {
 	s.mu.Lock()
 	calls := s.calls
 	s.calls = make(map[int64]*Running)
+	var again []*Running
+	for id, r := range calls {
+		if r.pool != nil && r.offset >= left {
+			delete(calls, id)
+			r.id, r.sent = 0, time.Time{} // it was never sent
+			again = append(again, r)
+		}
+	}
 	s.settle()
 	s.mu.Unlock()
+	slices.SortFunc(again, func(a, b *Running) int { return cmp.Compare(b.offset, a.offset) })
+	for _, r := range again { // the last one first: each goes in front of the others
+		r.pool.requeue(r)
+	}
 	for _, r := range calls {
-		if r.pool != nil && r.offset >= left {
-			r.pool.requeue(r)
-			continue
-		}
 		r.end(how(r))
 	}
 }
@@ -361,7 +260,7 @@ func (s *session) ask(ctx context.Context, method string, params []byte) ([]byte
 
 // check asks for a sign of life. Any answer is one.
 func (s *session) check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	ctx, cancel := context.WithTimeout(ctx, s.pool.cfg.checkTime)
 	defer cancel()
 	method := "ping"
 	if s.modern() {
@@ -375,133 +274,3 @@ func (s *session) check(ctx context.Context) error {
 }
 
 func (s *session) modern() bool { return s.env.fixed != "" }
-
-// sdkConn is the connection as the go-sdk sees it: its own requests and their
-// answers. Everything else stays with the session.
-type sdkConn struct {
-	s     *session
-	write func(ctx context.Context, body []byte) error
-	inbox chan jsonrpc.Message
-	gone  chan struct{}
-	once  sync.Once
-
-	mu      sync.Mutex
-	waiting map[string]bool // ids of the SDK's requests without an answer
-
-	patience time.Duration // for the answer to server/discover
-	probe    *time.Timer
-	unheard  atomic.Bool // server/discover was given up
-}
-
-func newSDKConn(s *session, patience time.Duration, write func(context.Context, []byte) error) *sdkConn {
-	return &sdkConn{s: s, write: write,
-		inbox: make(chan jsonrpc.Message), gone: make(chan struct{}), waiting: make(map[string]bool), patience: patience}
-}
-
-// Connect makes the connection its own transport.
-func (c *sdkConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
-
-// Read returns the next message that is for the SDK.
-func (c *sdkConn) Read(ctx context.Context) (jsonrpc.Message, error) {
-	select {
-	case msg := <-c.inbox:
-		return msg, nil
-	case <-c.gone:
-	case <-c.s.dead:
-	case <-ctx.Done():
-	}
-	return nil, errClosed
-}
-
-// Write sends a message of the SDK.
-func (c *sdkConn) Write(ctx context.Context, msg jsonrpc.Message) error {
-	body, err := jsonrpc.EncodeMessage(msg)
-	if err != nil {
-		return err
-	}
-	if req, ok := msg.(*jsonrpc.Request); ok && req.IsCall() {
-		id := fmt.Sprint(req.ID.Raw())
-		c.mu.Lock()
-		c.waiting[id] = true
-		c.mu.Unlock()
-		if req.Method == "server/discover" && c.patience > 0 && c.probe == nil {
-			c.probe = time.AfterFunc(c.patience, func() { c.giveUp(id, req.ID) })
-		}
-	}
-	return c.write(ctx, body)
-}
-
-// giveUp answers the SDK's server/discover for a server that does not: some
-// ignore what they do not know. The SDK goes on with the legacy handshake then,
-// on the same connection, which also does right by a server that is only slow.
-func (c *sdkConn) giveUp(raw string, id jsonrpc.ID) {
-	if !c.expects(raw) {
-		return
-	}
-	c.unheard.Store(true)
-	c.hand(&jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no answer"}})
-}
-
-// expects reports, once for each id, whether the SDK waits for that answer. What
-// nobody waits for is not worth decoding.
-func (c *sdkConn) expects(id string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ok := c.waiting[id]
-	delete(c.waiting, id)
-	return ok
-}
-
-// deliver hands an answer to the SDK. It returns false for what is not one.
-func (c *sdkConn) deliver(id, text []byte) bool {
-	if !c.expects(string(id)) {
-		return true
-	}
-	msg, err := jsonrpc.DecodeMessage(bytes.Clone(text))
-	if err != nil {
-		return false
-	}
-	c.hand(msg)
-	return true
-}
-
-func (c *sdkConn) hand(msg jsonrpc.Message) {
-	select {
-	case c.inbox <- msg:
-	case <-c.gone:
-	case <-c.s.dead:
-	}
-}
-
-// Close ends the SDK's half of the connection.
-func (c *sdkConn) Close() error {
-	c.once.Do(func() { close(c.gone) })
-	return nil
-}
-
-// SessionID is empty: only streamable HTTP has one.
-func (c *sdkConn) SessionID() string { return "" }
-
-// handshaken is called when the handshake is over.
-func (c *sdkConn) handshaken() {
-	if c.probe != nil {
-		c.probe.Stop()
-	}
-}
-
-// clientOptions sets the handlers also where notifications never get as far as
-// the SDK: it asks a server of the modern era for them only where one is set.
-func (s *session) clientOptions() *mcp.ClientOptions {
-	return &mcp.ClientOptions{
-		// Set and empty: left out, the SDK would declare roots.
-		Capabilities:               &mcp.ClientCapabilities{},
-		MultiRoundTrip:             &mcp.MultiRoundTripOptions{Disabled: true},
-		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { s.listChanged() },
-		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { s.listChanged() },
-		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { s.listChanged() },
-	}
-}
-
-// isModern reports whether a revision belongs to the modern era. Revisions are
-// dates and sort as text.
-func isModern(protocol string) bool { return protocol >= modernFrom }

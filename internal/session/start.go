@@ -90,7 +90,7 @@ func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, unheard bool
 		if !known {
 			err = p.readInto(ctx, s)
 		} else {
-			s.listChanged() // it may be a newer program than the last one
+			s.reread = true
 		}
 	}
 	if err == nil {
@@ -106,7 +106,10 @@ func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, unheard bool
 	if why := s.cause(); why != nil && !errors.Is(why, errClosed) {
 		err = why
 	}
-	fault := &startError{err: errors.New(p.plain(err)), timeout: late}
+	fault := &startError{err: err, timeout: late}
+	if _, ok := err.(*schema.Error); !ok {
+		fault.err = errors.New(p.plain(err))
+	}
 	if late {
 		fault.err = fmt.Errorf("it was not ready within %v", p.cfg.StartTimeout)
 	}
@@ -177,10 +180,10 @@ func (s *session) overHTTP(ctx context.Context, guess era, probe time.Duration) 
 	if guess == eraUnknown {
 		brief, cancel := context.WithTimeout(ctx, probe)
 		err = shake(brief, guess)
-		unheard = brief.Err() != nil
+		unheard = err != nil && errors.Is(brief.Err(), context.DeadlineExceeded)
 		cancel()
 	}
-	if guess == eraLegacy || err != nil && unheard && ctx.Err() == nil {
+	if guess == eraLegacy || unheard && ctx.Err() == nil {
 		err = shake(ctx, eraLegacy)
 	}
 	if err == nil {

@@ -1,0 +1,89 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// startFailed notes a failed start and returns how long to wait.
+func (p *Pool) startFailed(place int, err error) time.Duration {
+	var how *startError
+	state, tail := schema.StateError, ""
+	fault := fmt.Sprintf("The server %q did not start: %v.", p.cfg.Spec.ID, err)
+	if errors.As(err, &how) {
+		tail = how.tail
+		if how.timeout {
+			state = schema.StateTimeout
+		}
+		if e, ok := how.err.(*schema.Error); ok { // a sentence already
+			fault = e.Detail
+		}
+	}
+	p.mu.Lock()
+	p.fails[place]++
+	n := p.fails[place]
+	if len(p.live) == 0 {
+		p.state, p.fault, p.tail = state, fault, tail
+	}
+	var waiting []*Running
+	if p.broken() {
+		waiting, p.queue = p.queue, nil
+	}
+	p.mu.Unlock()
+	p.log.Warn("server did not start", "error", err.Error(), "failures", n)
+	p.giveUp(waiting)
+	p.changed()
+	return pause(n)
+}
+
+// giveUp ends calls that have nothing to wait for.
+func (p *Pool) giveUp(waiting []*Running) {
+	for _, r := range waiting {
+		p.mu.Lock()
+		err := p.faultLocked()
+		p.mu.Unlock()
+		r.end(Outcome{Err: err})
+	}
+}
+
+// sessionLost notes that a session has to be replaced and returns how long to
+// wait. One that did some good is replaced at once.
+func (p *Pool) sessionLost(place int, s *session) time.Duration {
+	why := s.cause()
+	tail := ""
+	if s.child != nil {
+		tail = s.child.StderrTail()
+	}
+	p.mu.Lock()
+	p.restarts++
+	// A server that breaks under its calls is not one that cannot start: the
+	// breaker is for those.
+	var rest time.Duration
+	switch {
+	case s.served.Load() || time.Since(s.born) >= restTime:
+		p.fails[place], p.losses[place] = 0, 0
+		rest = pause(0)
+	case s.used:
+		p.losses[place]++
+		rest = min(pause(p.losses[place]), lossPause)
+	default:
+		p.fails[place]++
+		rest = pause(p.fails[place])
+	}
+	var waiting []*Running
+	if len(p.live) == 0 {
+		p.state, p.fault, p.tail = schema.StateStarting, fmt.Sprintf("The session with the server %q was lost: %v.", p.cfg.Spec.ID, why), tail
+		if p.broken() {
+			p.state = schema.StateError
+			waiting, p.queue = p.queue, nil
+		}
+	}
+	p.mu.Unlock()
+	p.log.Warn("session lost", "why", why.Error())
+	p.giveUp(waiting)
+	p.changed()
+	return rest
+}

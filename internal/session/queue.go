@@ -1,0 +1,212 @@
+package session
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Do starts a call. It does not block; done is called exactly once, from any
+// goroutine and possibly before Do returns, and must not block either.
+func (p *Pool) Do(req *Request, done func(*Request, Outcome)) *Running {
+	r := &Running{req: req, done: done, pool: p, timeout: req.Timeout}
+	if r.timeout <= 0 {
+		r.timeout = p.cfg.CallTimeout
+	}
+	p.active.Add(1)
+	// A request that is no JSON object could say something else than was checked.
+	if len(req.Params) > 0 && !isObject(req.Params) {
+		return p.refuse(r, schema.KindInvalidRequest, false, "The arguments for the server %q are not a JSON object; nothing was sent.", p.cfg.Spec.ID)
+	}
+	p.mu.Lock()
+	s := p.pick()
+	behind := s != nil && p.waiting > 0 // first come, first served
+	if behind {
+		s = nil
+	}
+	switch {
+	case p.closing:
+		p.mu.Unlock()
+		return p.refuse(r, schema.KindUnavailable, true, "The sessions of the server %q are being closed; send the call again.", p.cfg.Spec.ID)
+	case s == nil && p.broken():
+		err := p.faultLocked()
+		p.mu.Unlock()
+		r.end(Outcome{Err: err})
+		return r
+	case s == nil && p.waiting >= p.cfg.Queue:
+		p.mu.Unlock()
+		return p.refuse(r, schema.KindUnavailable, true, "The server %q is busy: all of its %d places are taken and %d calls are waiting. Try again a little later.",
+			p.cfg.Spec.ID, p.cfg.Sessions*p.cfg.InFlight, p.cfg.Queue)
+	}
+	r.timer = time.AfterFunc(r.timeout, r.expire)
+	if s == nil {
+		p.queue = append(p.queue, r)
+		p.waiting++
+		p.unpark()
+		p.mu.Unlock()
+		if behind {
+			p.pump()
+		}
+		return r
+	}
+	p.unpark()
+	p.place(r, s)
+	p.mu.Unlock()
+	p.send(s, r)
+	return r
+}
+
+func (p *Pool) refuse(r *Running, kind schema.Kind, retry bool, format string, args ...any) *Running {
+	err := schema.Errorf(kind, format, args...)
+	err.Retryable = retry
+	r.end(Outcome{Err: err})
+	return r
+}
+
+func (p *Pool) send(s *session, r *Running) {
+	if s.link.send(r) {
+		return
+	}
+	// The session has just ended. It must not be picked again meanwhile.
+	p.mu.Lock()
+	p.drop(s)
+	p.mu.Unlock()
+	p.requeue(r)
+}
+
+// pick returns the live session with the fewest calls, nil where all are full.
+// The caller holds p.mu.
+func (p *Pool) pick() *session {
+	var best *session
+	for _, s := range p.live {
+		if s.load < p.cfg.InFlight && (best == nil || s.load < best.load) {
+			best = s
+		}
+	}
+	return best
+}
+
+// place gives the call a place on the session. The caller holds p.mu.
+func (p *Pool) place(r *Running, s *session) {
+	r.on = s
+	s.load++
+	s.used = true
+}
+
+// release frees the place of a call that has just ended and hands it on. It
+// returns the session that the call was on, nil where it was waiting.
+func (p *Pool) release(r *Running) *session {
+	p.mu.Lock()
+	s := r.on
+	if s == nil {
+		// A refused call was never in the queue; it has no timer either.
+		if r.timer != nil {
+			p.waiting--
+		}
+		p.mu.Unlock()
+		return nil
+	}
+	s.load--
+	more := p.waiting > 0
+	p.mu.Unlock()
+	if more {
+		p.pump()
+	}
+	return s
+}
+
+// finished counts a call whose caller was told.
+func (p *Pool) finished() {
+	if p.active.Add(-1) == 0 {
+		p.lastUse.Store(time.Now().UnixNano())
+		p.mu.Lock()
+		p.checkDrained()
+		p.mu.Unlock()
+	}
+}
+
+func (p *Pool) checkDrained() {
+	if p.closing && p.active.Load() == 0 {
+		p.drainOne.Do(func() { close(p.drained) })
+	}
+}
+
+// requeue puts a call that never left a lost session in front of the others.
+func (p *Pool) requeue(r *Running) {
+	p.mu.Lock()
+	if r.ended.Load() { // whoever ended it frees its place
+		p.mu.Unlock()
+		return
+	}
+	if p.cutOff {
+		p.mu.Unlock()
+		r.end(p.closedBefore())
+		return
+	}
+	r.on.load--
+	r.on = nil
+	p.queue = append([]*Running{r}, p.queue...)
+	p.waiting++
+	p.mu.Unlock()
+	p.pump()
+}
+
+// pump gives waiting calls to sessions that have a place.
+func (p *Pool) pump() {
+	for {
+		p.mu.Lock()
+		var r *Running
+		s := p.pick()
+		for s != nil && r == nil && len(p.queue) > 0 {
+			r = p.queue[0]
+			p.queue[0] = nil
+			p.queue = p.queue[1:]
+			if r.ended.Load() {
+				r = nil
+			}
+		}
+		if r == nil {
+			p.mu.Unlock()
+			return
+		}
+		p.waiting--
+		p.place(r, s)
+		p.mu.Unlock()
+		p.send(s, r)
+	}
+}
+
+// broken reports whether calls have nothing to wait for. The caller holds p.mu.
+func (p *Pool) broken() bool {
+	if len(p.live) > 0 {
+		return false
+	}
+	for _, n := range p.fails {
+		if n < openBreaker {
+			return false
+		}
+	}
+	return true
+}
+
+// faultLocked words why there is no session. The caller holds p.mu.
+func (p *Pool) faultLocked() *schema.Error {
+	return &schema.Error{Kind: schema.KindServerFailed, Retryable: true,
+		Detail: p.fault + " The call did not start."}
+}
+
+// notReady words why a call got no session within its time.
+func (p *Pool) notReady(waited time.Duration) *schema.Error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case len(p.live) > 0:
+		return &schema.Error{Kind: schema.KindUnavailable, Retryable: true,
+			Detail: fmt.Sprintf("The server %q was busy for %v; the call did not start. Try again a little later.", p.cfg.Spec.ID, waited)}
+	case p.fault != "":
+		return p.faultLocked()
+	}
+	return &schema.Error{Kind: schema.KindServerFailed, Retryable: true,
+		Detail: fmt.Sprintf("The server %q was not ready within %v; the call did not start.", p.cfg.Spec.ID, waited)}
+}

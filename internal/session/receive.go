@@ -1,0 +1,178 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// receive takes one message that came over a stream. It is called by the one
+// goroutine that reads.
+func (s *session) receive(text []byte) {
+	var f frame
+	if !s.scan.frame(text, &f) {
+		s.broken(&f, text)
+		return
+	}
+	switch {
+	case f.method != nil:
+		s.incoming(&f)
+	case len(f.id) == 0 || string(f.id) == "null" || f.result == nil && f.fault == nil:
+		s.noise()
+		return
+	default:
+		if string(f.fault) == "null" {
+			f.fault = nil
+		}
+		if id := ourID(f.id); id == 0 {
+			if !s.sdk.deliver(f.id, text) {
+				s.noise()
+				return
+			}
+			s.hear()
+		} else if r := s.take(id); r != nil {
+			s.answered(r)
+			r.end(s.outcome(&f, false))
+		}
+	}
+	s.stray = 0
+}
+
+// hear notes a sign of life: an answer, or progress on a call.
+func (s *session) hear() { s.heard.Store(time.Now().UnixNano()) }
+
+// answered notes that a request got its answer.
+func (s *session) answered(r *Running) {
+	s.hear()
+	s.late.Store(0)
+	if r.pool != nil {
+		s.served.Store(true)
+	}
+}
+
+// broken deals with text that is no JSON object. Where it names a call of ours,
+// that call need not wait for its timeout.
+func (s *session) broken(f *frame, text []byte) {
+	if i := bytes.LastIndex(text, []byte(`"id":`)); f.id == nil && i >= 0 {
+		f.id = bytes.TrimRight(text[i+len(`"id":`):], " \t}") // many write the id last
+	}
+	if id := ourID(f.id); id != 0 && f.method == nil {
+		if r := s.take(id); r != nil {
+			r.end(Outcome{Started: true, Err: schema.Errorf(schema.KindProtocol,
+				"The server %q answered with something that is not valid JSON.", s.pool.cfg.Spec.ID)})
+		}
+	}
+	s.noise()
+}
+
+// noise counts a message that is no protocol. A few are common (a server that
+// prints its greeting); a flood is a broken server.
+func (s *session) noise() {
+	s.pool.noise.Add(1)
+	if s.stray++; s.stray == maxStray {
+		s.fail(errors.New("it wrote 1000 lines in a row that are not MCP messages"))
+	}
+}
+
+// incoming deals with what the server sends on its own. Only this much of it
+// matters; the rest never reaches a queue that the server could fill.
+func (s *session) incoming(f *frame) {
+	method := f.method
+	if bytes.IndexByte(method, '\\') >= 0 {
+		var name string
+		if json.Unmarshal(method, &name) != nil {
+			return
+		}
+		method = appendString(nil, name)
+		f.method = method
+	}
+	if len(f.id) > 0 && string(f.id) != "null" {
+		s.link.post(appendReply(nil, f))
+		return
+	}
+	switch string(method) {
+	case `"notifications/progress"`:
+		s.progress(f.params)
+	case `"notifications/tools/list_changed"`, `"notifications/resources/list_changed"`, `"notifications/prompts/list_changed"`:
+		s.listChanged()
+	}
+}
+
+// progress hands a progress notification to the call that asked for it.
+func (s *session) progress(params []byte) {
+	var token []byte
+	members(params, func(key string, value []byte) {
+		if key == "progressToken" {
+			token = value
+		}
+	})
+	id := ourID(token)
+	if id == 0 {
+		return
+	}
+	s.mu.Lock()
+	r := s.calls[id]
+	s.mu.Unlock()
+	if r != nil && r.req.Progress != nil && !r.ended.Load() {
+		s.hear()
+		r.req.Progress(bytes.Clone(params))
+	}
+}
+
+// listChanged notes that what the server offers is to be read again.
+func (s *session) listChanged() {
+	s.changes.Store(true)
+	s.pool.wantRefresh()
+}
+
+// outcome reads how the call ended from the answer. keep says that the bytes of
+// the frame stay as they are; else the result is copied.
+func (s *session) outcome(f *frame, keep bool) Outcome {
+	cfg := &s.pool.cfg
+	if f.fault != nil {
+		return Outcome{Started: true, Err: rpcFault(cfg.Spec.ID, f.fault)}
+	}
+	fail := func(kind schema.Kind, format string, args ...any) Outcome {
+		return Outcome{Started: true, Err: schema.Errorf(kind, format, args...)}
+	}
+	switch {
+	case len(f.result) > cfg.MaxResult:
+		return tooLarge(cfg)
+	case len(f.result) == 0 || f.result[0] != '{':
+		return fail(schema.KindProtocol, "The server %q answered with a result that is not an object; it does not follow the protocol.", cfg.Spec.ID)
+	}
+	switch kind := string(f.resultType); kind {
+	case "", `"complete"`:
+	case `"input_required"`:
+		return fail(schema.KindInputRequired, "The server %q asks for more input before it goes on, which this way of calling cannot give.", cfg.Spec.ID)
+	case `"task"`:
+		return fail(schema.KindProtocol, "The server %q answered with a task although tasks were not offered; it does not follow the protocol.", cfg.Spec.ID)
+	default:
+		if s.env.fixed != "" {
+			return fail(schema.KindProtocol, "The server %q answered with a resultType that this revision of the protocol does not have.", cfg.Spec.ID)
+		}
+	}
+	o := Outcome{Body: f.result, ToolError: f.toolError, Started: true}
+	if !keep {
+		o.Body = bytes.Clone(f.result)
+	}
+	return o
+}
+
+func tooLarge(cfg *Config) Outcome {
+	return Outcome{Started: true, Err: schema.Errorf(schema.KindResultTooLarge,
+		"The server %q answered with more than the limit of %d bytes for a result; ask it for less, or raise the limit.", cfg.Spec.ID, cfg.MaxResult)}
+}
+
+// rpcFault turns a JSON-RPC error into ours. The message stays out of the
+// sentence, because servers like to repeat arguments in it.
+func rpcFault(server string, raw []byte) *schema.Error {
+	rpc := &schema.RPCError{}
+	_ = json.Unmarshal(raw, rpc) // an error that is no error object has code 0 and no message
+	e := schema.Errorf(schema.KindProtocol, "The server %q refused the request with the JSON-RPC error %d.", server, rpc.Code)
+	e.RPC = rpc
+	return e
+}

@@ -1,0 +1,471 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// remoteServer is a hand-written streamable HTTP server. What it does with a
+// call is in the name of the tool.
+type remoteServer struct {
+	t      *testing.T
+	modern bool
+	mu     sync.Mutex
+	id     int
+	seen   []http.Header // of calls
+	posted []string      // bodies of what is no request
+	stop   chan struct{} // closed when calls may end
+	hung   chan struct{} // gets a word when a hanging call was left
+}
+
+func newRemoteServer(t *testing.T, modern bool) (*remoteServer, launch.Spec) {
+	s := &remoteServer{t: t, modern: modern, stop: make(chan struct{}), hung: make(chan struct{}, 10)}
+	h := httptest.NewServer(s)
+	t.Cleanup(func() {
+		close(s.stop)
+		h.Close()
+	})
+	return s, launch.Spec{ID: "remote", Type: "http", URL: h.URL + "/mcp?token=secret", Headers: map[string]string{"Authorization": "Bearer x"}}
+}
+
+const oddResult = `{ "z":1.0,"content":[{"type":"hologram","n":9007199254740993}] , "_meta":{"x":1e2},"a":"\u00e9" }`
+
+func (s *remoteServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		if r.Method == http.MethodGet && r.Header.Get("Last-Event-ID") == "e1" {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprintf(w, "id: e2\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"resumed\":true}}\n\n", r.URL.Query().Get("never")+s.lastID())
+			return
+		}
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	var m scriptMessage
+	if err := json.Unmarshal(body, &m); err != nil {
+		s.t.Errorf("body %s: %v", body, err)
+	}
+	answer := func(result string) {
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		fmt.Fprintf(w, "\n{\"jsonrpc\":\"2.0\",\n\"id\":%s,\"result\":%s}", m.ID, result)
+	}
+	switch m.Method {
+	case "server/discover":
+		if s.modern {
+			answer(`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`)
+			return
+		}
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, m.ID)
+	case "initialize":
+		s.mu.Lock()
+		s.id++
+		w.Header().Set("Mcp-Session-Id", fmt.Sprint("s", s.id))
+		s.mu.Unlock()
+		answer(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"remote","version":"1"}}`)
+	case "tools/list":
+		answer(`{"tools":[{"name":"äcall","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"in":{"properties":{"n":{"type":"integer","x-mcp-header":"Depth"}}}}}}]}`)
+	case "ping":
+		answer(`{}`)
+	case "tools/call":
+		s.mu.Lock()
+		s.seen = append(s.seen, r.Header.Clone())
+		s.posted = append(s.posted, string(m.ID))
+		s.mu.Unlock()
+		s.call(w, r, &m, answer)
+	default:
+		s.mu.Lock()
+		s.posted = append(s.posted, string(body))
+		s.mu.Unlock()
+		w.WriteHeader(http.StatusAccepted)
+	}
+}
+
+func (s *remoteServer) lastID() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.posted[len(s.posted)-1]
+}
+
+func (s *remoteServer) call(w http.ResponseWriter, r *http.Request, m *scriptMessage, answer func(string)) {
+	var params struct{ Name string }
+	_ = json.Unmarshal(m.Params, &params)
+	stream := func(format string, args ...any) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, format, args...)
+		w.(http.Flusher).Flush()
+	}
+	switch params.Name {
+	case "odd", "äcall":
+		answer(oddResult)
+	case "params":
+		answer(fmt.Sprintf(`{"params":%s}`, m.Params))
+	case "oddstream":
+		stream(": hello\r\nid: 1\r\ndata:\r\n\r\nevent: other\ndata: {}\n\nevent: message\r\ndata: {\"jsonrpc\":\"2.0\",\r\ndata: \"id\":%s,\"result\":%s}\r\n\r\n", m.ID, oddResult)
+	case "progress":
+		for i := range 20 {
+			stream("data: {\"method\":\"notifications/progress\",\"params\":{\"progressToken\":%s,\"progress\":%d}}\n\n", m.ID, i)
+		}
+		stream("data: {\"id\":%s,\"result\":{}}\n\n", m.ID)
+	case "asks":
+		stream("data: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{}}\n\n")
+		for len(s.replies()) == 0 && r.Context().Err() == nil {
+			<-time.After(time.Millisecond)
+		}
+		stream("data: {\"id\":%s,\"result\":{}}\n\n", m.ID)
+	case "cut":
+		stream("data: {\"method\":\"notifications/message\"}\n\n")
+	case "later": // hangs up and lets the client come back
+		stream("id: e1\nretry: 5\ndata:\n\n")
+	case "hang":
+		stream(": wait\n\n")
+		select {
+		case <-r.Context().Done():
+			s.hung <- struct{}{}
+		case <-s.stop:
+		}
+	case "huge":
+		stream("data: {\"id\":%s,\"result\":{\"a\":\"%s\"}}\n\n", m.ID, strings.Repeat("x", 1<<20))
+	case "hugejson":
+		answer(`{"a":"` + strings.Repeat("x", 1<<20) + `"}`)
+	case "html":
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<html>")
+	case "drop":
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			c.Close()
+		}
+	case "rpcerror":
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"header"}}`)
+	case "forget":
+		w.WriteHeader(http.StatusNotFound)
+	default:
+		var code int
+		_, _ = fmt.Sscanf(params.Name, "status%d", &code)
+		w.WriteHeader(code)
+	}
+}
+
+func (s *remoteServer) replies() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for _, body := range s.posted {
+		if strings.Contains(body, "-32601") {
+			out = append(out, body)
+		}
+	}
+	return out
+}
+
+func TestRemoteResultsStayTheBytesThatTheyAre(t *testing.T) {
+	for _, modern := range []bool{false, true} {
+		t.Run(fmt.Sprint("modern=", modern), func(t *testing.T) {
+			s, spec := newRemoteServer(t, modern)
+			p := open(t, Config{Spec: spec})
+			for _, tool := range []string{"odd", "oddstream"} {
+				o := must(t, p.call(tool, "{}"))
+				want := oddResult
+				if string(o.Body) != want {
+					t.Errorf("%s: got  %s\nwant %s", tool, o.Body, want)
+				}
+			}
+			args := "{\n \"z\" : 9007199254740993,\r\n\"a\":1.0}"
+			o := must(t, p.call("params", args))
+			if want := `"arguments":` + args; !strings.Contains(string(o.Body), want) {
+				t.Errorf("got %s, want %s in it", o.Body, want)
+			}
+			meta := strings.Contains(string(o.Body), `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"`)
+			if meta != modern {
+				t.Errorf("_meta is there: %v, in the modern era: %v", meta, modern)
+			}
+			h := s.seen[0]
+			if h.Get("Authorization") != "Bearer x" || h.Get("Accept") != "application/json, text/event-stream" || h.Get("Content-Type") != "application/json" {
+				t.Errorf("headers %v", h)
+			}
+			if modern && (h.Get("Mcp-Method") != "tools/call" || h.Get("Mcp-Name") != "odd" || h.Get("Mcp-Protocol-Version") != "2026-07-28" || h.Get("Mcp-Session-Id") != "") {
+				t.Errorf("headers %v", h)
+			}
+			if !modern && (h.Get("Mcp-Method") != "" || h.Get("Mcp-Protocol-Version") != "2025-11-25" || h.Get("Mcp-Session-Id") != "s1") {
+				t.Errorf("headers %v", h)
+			}
+		})
+	}
+}
+
+func TestModernHeadersRepeatTheNameAndTheMarkedArguments(t *testing.T) {
+	s, spec := newRemoteServer(t, true)
+	p := open(t, Config{Spec: spec})
+	p.ready()
+	must(t, p.call("äcall", `{"region":"eu west","in":{"n":1e3},"other":1}`))
+	h := s.seen[0]
+	if got := h.Get("Mcp-Name"); got != "=?base64?w6RjYWxs?=" {
+		t.Errorf("Mcp-Name is %q", got)
+	}
+	if h.Get("Mcp-Param-Region") != "eu west" || h.Get("Mcp-Param-Depth") != "1000" {
+		t.Errorf("headers %v", h)
+	}
+}
+
+func TestRemoteFaultsAreNamed(t *testing.T) {
+	s, spec := newRemoteServer(t, false)
+	p := open(t, Config{Spec: spec, MaxResult: 1 << 20})
+	wantKind(t, p.call("cut", "{}"), schema.KindOutcomeUnknown, true)
+	wantKind(t, p.call("html", "{}"), schema.KindOutcomeUnknown, true)
+	wantKind(t, p.call("drop", "{}"), schema.KindOutcomeUnknown, true)
+	wantKind(t, p.call("status202", "{}"), schema.KindOutcomeUnknown, true)
+	wantKind(t, p.call("status502", "{}"), schema.KindOutcomeUnknown, true)
+	wantKind(t, p.call("huge", "{}"), schema.KindResultTooLarge, true)
+	wantKind(t, p.call("hugejson", "{}"), schema.KindResultTooLarge, true)
+	if e := wantKind(t, p.call("rpcerror", "{}"), schema.KindProtocol, true); e.RPC.Code != -32020 {
+		t.Errorf("RPC is %+v", e.RPC)
+	}
+	for _, tool := range []string{"status401", "status403", "status429"} {
+		if e := wantKind(t, p.call(tool, "{}"), schema.KindServerFailed, false); strings.Contains(e.Detail, "secret") {
+			t.Errorf("%s: %s", tool, e.Detail)
+		}
+	}
+	must(t, p.call("odd", "{}"))
+	must(t, p.call("later", "{}"))
+	var got atomic.Int32
+	_, wait := p.begin(&Request{Name: "progress", Progress: func([]byte) { got.Add(1) }})
+	must(t, wait())
+	if got.Load() != 20 {
+		t.Errorf("%d of 20 progress notifications came before the result", got.Load())
+	}
+	must(t, p.call("asks", "{}"))
+	if r := s.replies(); len(r) != 1 || !strings.Contains(r[0], `"id":"q"`) {
+		t.Errorf("replies %q", r)
+	}
+}
+
+func TestARemoteSessionThatIsForgottenIsReplaced(t *testing.T) {
+	s, spec := newRemoteServer(t, false)
+	p := open(t, Config{Spec: spec})
+	running, wait := p.begin(&Request{Name: "hang"})
+	waitFor(t, "the call runs", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.seen) == 1 })
+	if e := wantKind(t, p.call("forget", "{}"), schema.KindServerFailed, false); !e.Retryable {
+		t.Error("it is not retryable")
+	}
+	must(t, p.call("odd", "{}"))
+	if got := s.seen[len(s.seen)-1].Get("Mcp-Session-Id"); got != "s2" {
+		t.Errorf("the next call went to session %q", got)
+	}
+	running.Cancel() // it was let go on
+	wantKind(t, wait(), schema.KindCanceled, true)
+	select {
+	case <-s.hung:
+	case <-time.After(patience):
+		t.Error("the server was not hung up on")
+	}
+}
+
+func TestCancelReachesARemoteServer(t *testing.T) {
+	for _, modern := range []bool{false, true} {
+		t.Run(fmt.Sprint("modern=", modern), func(t *testing.T) {
+			s, spec := newRemoteServer(t, modern)
+			p := open(t, Config{Spec: spec})
+			_, wait := p.begin(&Request{Name: "hang", Timeout: 200 * time.Millisecond})
+			wantKind(t, wait(), schema.KindOutcomeUnknown, true)
+			<-s.hung
+			if modern {
+				return
+			}
+			waitFor(t, "it was told", func() bool { return strings.Contains(s.lastID(), `"notifications/cancelled"`) })
+		})
+	}
+}
+
+func TestAnUnreachableServerDidNotStartTheCall(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	for _, kind := range []string{"http", "sse"} {
+		t.Run(kind, func(t *testing.T) {
+			p := open(t, Config{Spec: launch.Spec{ID: "gone", Type: kind, URL: "http://" + address + "/x?token=secret"}})
+			e := wantKind(t, p.call("echo", "{}"), schema.KindServerFailed, false)
+			if !strings.Contains(e.Detail, "refused") || strings.Contains(e.Detail, "secret") {
+				t.Errorf("got %q", e.Detail)
+			}
+		})
+	}
+}
+
+func TestARemoteServerThatGoesAwayAndComesBack(t *testing.T) {
+	s, spec := newRemoteServer(t, false)
+	var down atomic.Bool
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if down.Load() {
+			c, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				c.Close()
+			}
+			return
+		}
+		s.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	spec.URL = front.URL
+	p := openNoClose(t, Config{Spec: spec})
+	defer p.close(t)
+	must(t, p.call("odd", "{}"))
+	down.Store(true)
+	wantKind(t, p.call("odd", "{}"), schema.KindOutcomeUnknown, true)
+	p.until("it is not ready", func(s schema.Server) bool { return s.State != schema.StateInitialized })
+	down.Store(false)
+	must(t, p.call("odd", "{}"))
+}
+
+func TestAHangingDiscoverDoesNotKeepARemoteServerOut(t *testing.T) {
+	s, spec := newRemoteServer(t, false)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Mcp-Method") == "server/discover" {
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+			return
+		}
+		s.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	spec.URL = front.URL
+	p := openNoClose(t, Config{Spec: spec, ProbeTimeout: 100 * time.Millisecond})
+	defer p.close(t)
+	if got := p.ready(); got.Protocol != "2025-11-25" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// sdkServer is a server of the go-sdk with a few tools.
+func sdkServer() *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1.8"}, &mcp.ServerOptions{Logger: slog.New(slog.DiscardHandler)})
+	add := func(name string, h mcp.ToolHandler) {
+		s.AddTool(&mcp.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`)}, h)
+	}
+	text := func(s string) *mcp.CallToolResult {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
+	}
+	add("echo", func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return text(string(req.Params.Arguments)), nil
+	})
+	add("fails", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		r := text("no")
+		r.IsError = true
+		return r, nil
+	})
+	add("progress", func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		for i := range 10 {
+			err := req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: float64(i + 1)})
+			if err != nil {
+				return nil, err
+			}
+		}
+		return text("done"), nil
+	})
+	s.AddResource(&mcp.Resource{URI: "test://a", Name: "a"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "test://a", Text: "hello"}}}, nil
+	})
+	s.AddPrompt(&mcp.Prompt{Name: "p"}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: "hi"}}}}, nil
+	})
+	return s
+}
+
+func TestServersOfTheSDKWorkOverEachRemoteTransport(t *testing.T) {
+	quiet := slog.New(slog.DiscardHandler)
+	for name, c := range map[string]struct {
+		kind, protocol string
+		handler        func(*mcp.Server) http.Handler
+	}{
+		"http legacy": {"http", "2025-11-25", func(s *mcp.Server) http.Handler {
+			return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Logger: quiet})
+		}},
+		"http modern": {"http", "2026-07-28", func(s *mcp.Server) http.Handler {
+			return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Logger: quiet, Stateless: true})
+		}},
+		"http modern, JSON": {"http", "2026-07-28", func(s *mcp.Server) http.Handler {
+			return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Logger: quiet, Stateless: true, JSONResponse: true})
+		}},
+		"sse": {"sse", "2025-11-25", func(s *mcp.Server) http.Handler {
+			return mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := sdkServer()
+			h := httptest.NewServer(c.handler(server))
+			defer h.Close()
+			p := openNoClose(t, Config{Spec: launch.Spec{ID: "sdk", Type: c.kind, URL: h.URL}})
+			defer p.close(t)
+			s := p.ready()
+			if s.Protocol != c.protocol || s.Transport != c.kind {
+				t.Errorf("got %+v", s)
+			}
+			args := `{"z":9007199254740993,"a":1.0}`
+			o := must(t, p.call("echo", args))
+			var result struct{ Content []struct{ Text string } }
+			if err := json.Unmarshal(o.Body, &result); err != nil || result.Content[0].Text != args {
+				t.Errorf("got %s, %v", o.Body, err)
+			}
+			if !must(t, p.call("fails", "{}")).ToolError {
+				t.Error("isError was not seen")
+			}
+			wantKind(t, p.call("unknown", "{}"), schema.KindProtocol, true)
+			if !strings.Contains(name, "JSON") { // which drops progress
+				var got atomic.Int32
+				_, wait := p.begin(&Request{Name: "progress", Progress: func([]byte) { got.Add(1) }})
+				must(t, wait())
+				if got.Load() != 10 {
+					t.Errorf("%d of 10 progress notifications came before the result", got.Load())
+				}
+			}
+			_, wait := p.begin(&Request{Method: schema.MethodReadResource, Params: []byte(`{"uri":"test://a"}`)})
+			if o := must(t, wait()); !strings.Contains(string(o.Body), "hello") {
+				t.Errorf("got %s", o.Body)
+			}
+			_, wait = p.begin(&Request{Method: schema.MethodGetPrompt, Params: []byte(`{"name":"p","_meta":{"mine":1}}`)})
+			must(t, wait())
+			defs, sum := p.Definitions()
+			if len(defs.Tools) != 3 || len(defs.Resources) != 1 || len(defs.Prompts) != 1 {
+				t.Errorf("got %+v", defs)
+			}
+			server.AddTool(&mcp.Tool{Name: "more", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return &mcp.CallToolResult{}, nil
+			})
+			p.until("the change was seen", func(s schema.Server) bool { return s.Digest != sum })
+			// Many at once, all on one session.
+			var work sync.WaitGroup
+			for i := range 50 {
+				work.Go(func() {
+					want := fmt.Sprintf(`{\"i\":%d}`, i)
+					_, wait := p.begin(&Request{Name: "echo", Params: []byte(fmt.Sprintf(`{"i":%d}`, i))})
+					if o := wait(); o.Err != nil || !strings.Contains(string(o.Body), want) {
+						t.Errorf("call %d: got %s, %v", i, o.Body, o.Err)
+					}
+				})
+			}
+			work.Wait()
+		})
+	}
+}
