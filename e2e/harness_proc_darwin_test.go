@@ -1,0 +1,41 @@
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// endsWithUs has nothing to offer here: the system knows no such request.
+func endsWithUs() *syscall.SysProcAttr { return nil }
+
+// alive says whether the process runs.
+func alive(pid int) bool {
+	state, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
+	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(state)), "Z")
+}
+
+// processes returns the parent of every process that is alive.
+func processes() (map[int]int, error) {
+	text, err := exec.Command("ps", "-A", "-o", "pid=,ppid=,state=").Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the processes: %w", err)
+	}
+	parents := map[int]int{}
+	for line := range strings.Lines(string(text)) {
+		var pid, parent int
+		var state string
+		if _, err := fmt.Sscan(line, &pid, &parent, &state); err == nil && !strings.HasPrefix(state, "Z") {
+			parents[pid] = parent
+		}
+	}
+	return parents, nil
+}
+
+// descriptors is how many files the process has open.
+func descriptors(pid int) (int, error) {
+	text, err := exec.Command("lsof", "-a", "-p", strconv.Itoa(pid), "-d", "^cwd,^txt,^rtd").Output()
+	return strings.Count(string(text), "\n"), err
+}

@@ -1,0 +1,58 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// endsWithUs has the kernel end a process when the tests are ended from outside.
+func endsWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+
+// stat returns the state and the parent of a process; ok is false when it is gone.
+func stat(pid int) (state byte, parent int, ok bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, 0, false
+	}
+	// The name stands in parentheses and may hold anything.
+	end := bytes.LastIndexByte(text, ')')
+	fields := strings.Fields(string(text[end+1:]))
+	parent, _ = strconv.Atoi(fields[1])
+	return fields[0][0], parent, true
+}
+
+// alive says whether the process runs; one that is dead and not yet waited for
+// does not.
+func alive(pid int) bool {
+	state, _, ok := stat(pid)
+	return ok && state != 'Z' && state != 'X'
+}
+
+// processes returns the parent of every process that is alive.
+func processes() (map[int]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("listing the processes: %w", err)
+	}
+	parents := map[int]int{}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if state, parent, ok := stat(pid); ok && state != 'Z' && state != 'X' {
+			parents[pid] = parent
+		}
+	}
+	return parents, nil
+}
+
+// descriptors is how many files the process has open.
+func descriptors(pid int) (int, error) {
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	return len(entries), err
+}
