@@ -24,6 +24,7 @@ type lines struct {
 	fill     int
 	max      int
 	err      error
+	idle     func() // called before a read, when every whole line was returned
 }
 
 func newLines(from io.Reader, size, max int) *lines {
@@ -57,6 +58,9 @@ func (l *lines) next() ([]byte, error) {
 			return nil, errTooLong
 		}
 		l.room()
+		if l.idle != nil {
+			l.idle()
+		}
 		n, err := l.from.Read(l.buf[l.fill:])
 		l.fill += n
 		l.err = err

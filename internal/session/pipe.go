@@ -40,6 +40,7 @@ type pipeLink struct {
 	handed     int64     // bytes given to a write that did not certainly leave them
 	lost       error     // writing failed
 	last       time.Time // when the last call came
+	gather     gathering
 
 	// Of whoever is busy.
 	out []byte
@@ -104,20 +105,25 @@ func (l *pipeLink) send(r *Running) bool {
 	flatten(l.buf[from:])
 	l.buf = append(l.buf, '\n')
 	l.queued += int64(len(l.buf) - from)
-	begin := !l.busy
+	if l.busy {
+		s.mu.Unlock()
+		return true // whoever writes takes it along
+	}
+	if l.gatherLocked(r.sent) {
+		s.mu.Unlock()
+		return true
+	}
 	l.busy = true
 	// Waking the writing goroutine costs more than a write. In a burst it pays: it
 	// comes a little later and takes several calls at once.
 	burst := r.sent.Sub(l.last) < burstGap
 	l.last = r.sent
 	s.mu.Unlock()
-	if !begin {
-		return true
+	if burst {
+		l.signal()
+	} else {
+		l.begin()
 	}
-	if !burst && l.fd != nil && !l.flush(l.tryWrite) {
-		return true
-	}
-	l.signal()
 	return true
 }
 
@@ -205,6 +211,7 @@ func (l *pipeLink) flush(write func([]byte) (int, error)) bool {
 		s.mu.Unlock()
 		return false
 	}
+	l.letGoLocked()
 	out := l.buf
 	l.buf, l.spare = l.spare[:0], nil
 	l.handed += int64(len(out))
@@ -254,6 +261,7 @@ func (l *pipeLink) handedOver() int64 {
 // read is the goroutine that reads what the child writes.
 func (l *pipeLink) read() {
 	in := newLines(l.child.Stdout, lineBuffer, l.s.pool.cfg.MaxResult+frameRoom)
+	in.idle = l.answersRead
 	for {
 		line, err := in.next()
 		if err == nil {
@@ -311,4 +319,5 @@ func (l *pipeLink) close() {
 	}
 	l.child.Stop(grace)
 	l.work.Wait()
+	l.stopGathering()
 }
