@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -102,8 +103,8 @@ func (u *fabric) connect(ctx context.Context, name string, keep bool) (*bus.Conn
 func (u *fabric) greet(ctx context.Context) error {
 	base := "http://" + u.door.Addr()
 	fmt.Fprintf(u.out, "Callyard %s is up.\n\n  REST API   %s\n  reference  %s/docs\n  data       %s\n", setup.Version(), base, base, u.cfg.Data)
-	if url := u.nats.URL(); url != "" {
-		fmt.Fprintf(u.out, "  NATS       %s\n", url)
+	if address := u.nats.URL(); address != "" {
+		fmt.Fprintf(u.out, "  NATS       %s\n", address)
 	}
 	fmt.Fprintln(u.out)
 	ctx, u.hush = context.WithCancel(ctx)
@@ -163,14 +164,26 @@ func firstLine(s string) string {
 // tryLine is one curl line that works with what is served.
 func (u *fabric) tryLine(base string) string {
 	for _, s := range u.door.Catalog().Servers() {
-		if tool, err := u.door.Catalog().Tool(s.ID, "echo"); err == nil && s.Connected {
-			return fmt.Sprintf("Try:  curl -s --json '{\"message\":\"hello\"}' %s/servers/%s/tools/%s\n", base, s.ID, tool.Name)
+		if u.takes(s.ID, "echo", helloArguments) && s.Connected {
+			return fmt.Sprintf("Try:  curl -s --json '%s' %s/servers/%s/tools/echo\n", helloArguments, base, url.PathEscape(s.ID))
 		}
 	}
 	for _, s := range u.door.Catalog().Servers() {
 		if s.Connected {
-			return fmt.Sprintf("Try:  curl -s %s/servers/%s/tools\n", base, s.ID)
+			return fmt.Sprintf("Try:  curl -s %s/servers/%s/tools\n", base, url.PathEscape(s.ID))
 		}
 	}
 	return fmt.Sprintf("Try:  curl -s %s/servers\n", base)
+}
+
+const helloArguments = `{"message":"hello"}`
+
+// takes says that the server has the tool and that the arguments fit it.
+func (u *fabric) takes(server, name, arguments string) bool {
+	tool, err := u.door.Catalog().Tool(server, name)
+	if err != nil {
+		return false
+	}
+	s, err := u.door.Catalog().Schema(tool)
+	return err == nil && len(s.Validate([]byte(arguments))) == 0
 }

@@ -264,7 +264,7 @@ func (r *Router) Ask(ctx context.Context, workerID, method, server string, paylo
 	l := &lane{route: rt, worker: workerID, inFlight: 1, slots: 1}
 	res, _, err := r.try(ctx, call, l, 1)
 	if err != nil {
-		return nil, err
+		return nil, schema.AsError(err).WithCall("") // it is no call that anybody can look up
 	}
 	return res.Body, nil
 }

@@ -183,7 +183,11 @@ func (d *FrontDoor) argumentBytes() int {
 	if want := int(d.o.Config.ArgumentBytes); want <= most {
 		return want
 	}
-	d.o.Log.Warn("arguments are limited by the message size of the NATS server; raise its max_payload", "wanted", int(d.o.Config.ArgumentBytes), "limit", most)
+	level := slog.LevelWarn
+	if d.o.Config.ArgumentBytes == Defaults().ArgumentBytes {
+		level = slog.LevelInfo // nobody asked for more
+	}
+	d.o.Log.Log(context.Background(), level, "arguments are limited by the message size of the NATS server; raise its max_payload for more", "wanted", int(d.o.Config.ArgumentBytes), "limit", most)
 	return most
 }
 

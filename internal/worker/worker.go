@@ -248,10 +248,12 @@ func (w *Worker) Stop(ctx context.Context) error {
 	w.wait.Wait()
 	w.closePools(ctx)
 	w.own.Wait()
-	if flushErr := w.o.Conn.Flush(ctx); flushErr != nil && err == nil {
+	w.listener.Close()
+	if down := w.o.Conn.Ready(); down != nil {
+		w.log.Warn("stopped without NATS; routers report what was under way as unknown", "error", down)
+	} else if flushErr := w.o.Conn.Flush(ctx); flushErr != nil && err == nil {
 		err = fmt.Errorf("sending the last answers: %w", flushErr)
 	}
-	w.listener.Close()
 	if closeErr := w.launcher.Close(); closeErr != nil && err == nil {
 		err = closeErr
 	}

@@ -47,7 +47,8 @@ type Client struct {
 
 type pendingCall struct {
 	to      Receiver
-	worker  string // empty: sent to the queue group
+	worker  string  // empty: sent to the queue group
+	box     *outbox // nil: handed over within the process
 	message atomic.Uint64
 }
 
@@ -136,16 +137,17 @@ func (cl *Client) send(subject, worker string, f *CallFrame, to Receiver) (uint6
 	for f.Seq = cl.random.Uint64(); f.Seq == 0 || cl.pending[f.Seq] != nil; {
 		f.Seq = cl.random.Uint64()
 	}
+	l := cl.conn.local.listener(worker)
+	if l == nil {
+		p.box = cl.box(subject)
+	}
 	cl.pending[f.Seq] = p
 	cl.mu.Unlock()
-	if l := cl.conn.local.listener(worker); l != nil {
+	if l != nil {
 		cl.sendLocal(l, f)
 		return f.Seq, nil
 	}
-	cl.box(subject).add(size,
-		func(dst []byte) []byte { return AppendCall(dst, f) },
-		p.message.Store,
-		cl.unsent)
+	p.box.addCall(size, func(dst []byte) []byte { return AppendCall(dst, f) }, p.message.Store)
 	return f.Seq, nil
 }
 
@@ -159,8 +161,9 @@ func (cl *Client) box(subject string) *outbox {
 	}
 	b, _ := cl.boxes.LoadOrStore(subject, &outbox{
 		nc: cl.conn.nc, subject: subject, numbers: &cl.numbers,
-		limit: min(partSize, cl.conn.MaxPayload()),
-		reply: func(n uint64) string { return cl.replies + strconv.FormatUint(n, 36) },
+		limit:   min(partSize, cl.conn.MaxPayload()),
+		reply:   func(n uint64) string { return cl.replies + strconv.FormatUint(n, 36) },
+		onError: cl.unsent,
 	})
 	return b.(*outbox)
 }
@@ -183,21 +186,40 @@ func (cl *Client) receive(m *nats.Msg) {
 		}
 		return
 	}
-	if err := ReadReplies(m.Data, cl.deliver); err != nil {
+	// The frames of a message come from one worker, so mostly from one outbox.
+	var box *outbox
+	n := 0
+	err := ReadReplies(m.Data, func(f *ReplyFrame) {
+		of, ended := cl.deliver(f)
+		if of != box {
+			box.endedIf(n)
+			box, n = of, 0
+		}
+		if ended {
+			n++
+		}
+	})
+	box.endedIf(n)
+	if err != nil {
 		cl.log.Error("a reply cannot be read", "subject", m.Subject, "bytes", len(m.Data), "error", err)
 	}
 }
 
-func (cl *Client) deliver(f *ReplyFrame) {
+// deliver gives a frame to its receiver. It returns the outbox that the call
+// left by, and whether the call has ended with this frame.
+func (cl *Client) deliver(f *ReplyFrame) (box *outbox, ended bool) {
 	cl.mu.Lock()
 	p := cl.pending[f.Seq]
-	if p != nil && (f.Kind == ReplyResult || f.Kind == ReplyError) {
+	if p == nil {
+		cl.mu.Unlock()
+		return nil, false
+	}
+	if ended = f.Kind == ReplyResult || f.Kind == ReplyError; ended {
 		delete(cl.pending, f.Seq)
 	}
 	cl.mu.Unlock()
-	if p != nil {
-		p.to.Reply(f)
-	}
+	p.to.Reply(f)
+	return p.box, ended
 }
 
 // endMessage ends every call that left in one message. It is rare, so it looks
@@ -224,6 +246,7 @@ func (cl *Client) endWhere(kind ReplyKind, which func(*pendingCall) bool) {
 	}
 	cl.mu.Unlock()
 	for seq, p := range ended {
+		p.box.endedWithout()
 		p.to.Reply(&ReplyFrame{Seq: seq, Kind: kind, Worker: p.worker})
 	}
 }
@@ -239,8 +262,12 @@ func (cl *Client) Pending() int {
 // is being delivered at this moment.
 func (cl *Client) Forget(seq uint64) {
 	cl.mu.Lock()
+	p := cl.pending[seq]
 	delete(cl.pending, seq)
 	cl.mu.Unlock()
+	if p != nil {
+		p.box.endedWithout()
+	}
 }
 
 // Cancel asks the worker to end the call seq. The worker answers with an error

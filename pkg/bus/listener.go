@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -45,7 +46,9 @@ type Listener struct {
 	stop   chan struct{}
 	done   chan struct{}
 
-	closing sync.Once
+	underWay   atomic.Int64 // calls that came over NATS and are not answered
+	publishers sync.WaitGroup
+	closing    sync.Once
 }
 
 // transfer is a large result that waits for its reader.
@@ -123,7 +126,10 @@ func (l *Listener) Withdraw(server string) {
 
 func (l *Listener) receive(m *nats.Msg) {
 	to := ReplyTo(m.Reply[:len(m.Reply)-len(lastToken(m.Reply))])
-	err := ReadCalls(m.Data, func(f *CallFrame) { l.handler.Call(f, to) })
+	err := ReadCalls(m.Data, func(f *CallFrame) {
+		l.underWay.Add(1)
+		l.handler.Call(f, to)
+	})
 	if err != nil {
 		l.log.Error("a call cannot be read", "bytes", len(m.Data), "error", err)
 	}
@@ -202,17 +208,31 @@ func (l *Listener) reply(to ReplyTo, f *ReplyFrame) {
 		cl.deliver(f)
 		return
 	}
-	l.box(to).add(len(f.Payload)+256,
-		func(dst []byte) []byte { return AppendReply(dst, f) },
-		nil,
-		func(_ uint64, err error) { l.log.Error("replies were not sent", "error", err) })
+	box, frame := l.box(to), func(dst []byte) []byte { return AppendReply(dst, f) }
+	if f.Kind != ReplyProgress && f.Kind != ReplyPart && l.underWay.Add(-1) > 0 {
+		// Others are under way, so others may be answered at this moment: a reader
+		// often finds several answers at once.
+		box.addLater(len(f.Payload)+frameRoom, frame)
+		return
+	}
+	box.add(len(f.Payload)+frameRoom, frame)
 }
+
+// frameRoom is more than the head of a reply takes.
+const frameRoom = 256
 
 func (l *Listener) box(to ReplyTo) *outbox {
 	if b, ok := l.boxes.Load(to); ok {
 		return b.(*outbox)
 	}
-	b, _ := l.boxes.LoadOrStore(to, &outbox{nc: l.conn.nc, subject: string(to) + "r", limit: min(2*partSize, l.conn.MaxPayload())})
+	fresh := &outbox{
+		nc: l.conn.nc, subject: string(to) + "r", limit: min(2*partSize, l.conn.MaxPayload()), later: make(chan struct{}, 1),
+		onError: func(_ uint64, err error) { l.log.Error("replies were not sent", "error", err) },
+	}
+	b, there := l.boxes.LoadOrStore(to, fresh)
+	if !there {
+		l.publishers.Go(func() { fresh.publishLater(l.stop) })
+	}
 	return b.(*outbox)
 }
 
@@ -284,6 +304,13 @@ func (l *Listener) StopCalls() {
 	}
 	clear(l.offers)
 	l.mu.Unlock()
+	if l.conn.Ready() != nil {
+		// Nothing can come, and a drain would wait for a server that is not there.
+		for _, s := range subs {
+			_ = s.Unsubscribe() // it fails only when the connection is closed
+		}
+		return
+	}
 	var wait []<-chan nats.SubStatus
 	for _, s := range subs {
 		if !s.IsValid() {
@@ -317,6 +344,7 @@ func (l *Listener) Close() {
 		close(l.stop)
 	})
 	<-l.done
+	l.publishers.Wait()
 }
 
 func truncate(s string, n int) string {

@@ -19,6 +19,17 @@ import (
 //	callyard.v1.hello                core   router → workers: announce yourselves now
 //	callyard_switches                KV     tools switched off, with the reason; written by front doors
 //	callyard_servers                 KV     servers added over the API; written by front doors
+//
+//	subject                                  stream            what a message is
+//	callyard.v1.approval.ID.open             callyard_ledger   how the approval began: record in a header, definition and arguments below
+//	callyard.v1.approval.ID.state            callyard_ledger   the record as it stands; each change expects the last one (compare-and-set)
+//	callyard.v1.part.ID.KIND.NAME.N          callyard_ledger   part N of bytes that do not fit beside a record; NAME is from their digest
+//	callyard.v1.token.HASH                   callyard_tokens   a confirmation token, by its hash; spent by compare-and-set
+//	callyard.v1.audit.WRITER                 callyard_audit    lines of the audit chain of one writer; each expects the last one
+//	callyard_audit_heads                     KV                how far each audit chain has come; written by the chain's writer
+//
+// Front doors and the approver publish these; workers do not. Each stream but
+// callyard_audit keeps one message for a subject.
 const (
 	prefix         = "callyard.v1."
 	subjectCall    = prefix + "call."
@@ -33,6 +44,23 @@ const (
 
 	bucketSwitches = "callyard_switches"
 	bucketServers  = "callyard_servers"
+
+	subjectApproval = prefix + "approval."
+	subjectPart     = prefix + "part."
+	subjectToken    = prefix + "token."
+	subjectAudit    = prefix + "audit."
+
+	tokenOpen  = ".open"
+	tokenState = ".state"
+
+	streamLedger = "callyard_ledger"
+	streamTokens = "callyard_tokens"
+	streamAudit  = "callyard_audit"
+	bucketHeads  = "callyard_audit_heads"
+
+	// headerRecord holds a record in base64, so that nothing in it can be taken
+	// for a header of NATS.
+	headerRecord = "Callyard-Record"
 )
 
 var tokenEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)

@@ -29,12 +29,17 @@ func (a *API) readBody(x *exchange, r *http.Request, limit int) ([]byte, error) 
 	if r.ContentLength > int64(limit) {
 		return nil, errBodyTooLarge(limit)
 	}
+	// Mostly the body is here already, so the deadline is set only once it is due:
+	// a timer that never fires costs less than two changes of the connection.
 	rc := http.NewResponseController(x.ResponseWriter)
-	_ = rc.SetReadDeadline(time.Now().Add(timeFor(limit))) // a writer without deadlines does without
+	due := time.AfterFunc(timeFor(limit), func() {
+		_ = rc.SetReadDeadline(time.Unix(1, 0)) // a writer without deadlines does without
+	})
 	body, err := readAtMost(r.Body, r.ContentLength, limit)
+	if !due.Stop() && err == nil {
+		err = os.ErrDeadlineExceeded // it fired as the body ended, and the connection is of no use now
+	}
 	if err == nil {
-		// Beyond the body the server itself reads on, to notice that the client left.
-		_ = rc.SetReadDeadline(time.Time{})
 		return body, nil
 	}
 	var known *schema.Error

@@ -112,7 +112,8 @@ func entryError(id string, err error) error {
 	if !errors.As(err, &faults) || len(faults.List) == 0 {
 		return schema.Errorf(schema.KindInvalidRequest, "The body cannot be read as the entry of a server in a servers file.")
 	}
-	e := schema.Errorf(schema.KindInvalidRequest, "The server cannot be added: %s", faults.List[0].Message)
+	first := faults.List[0]
+	e := schema.Errorf(schema.KindInvalidRequest, "The server cannot be added: %s %s", strings.TrimPrefix(first.Path, "mcpServers."+id+"."), first.Message)
 	brackets := strings.NewReplacer("[", "/", "]", "", ".", "/")
 	for _, f := range faults.List {
 		inside, ok := strings.CutPrefix(f.Path, "mcpServers."+id+".")

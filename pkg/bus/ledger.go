@@ -1,0 +1,231 @@
+package bus
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// LedgerOptions say how long the ledger is kept. They count when the stream is
+// made; one that exists is left as it is.
+type LedgerOptions struct {
+	// MaxAge is how long a record is kept after it was last written.
+	MaxAge time.Duration
+	// MaxBytes bounds the stream; a full one refuses writes. 0 means no bound.
+	MaxBytes int64
+}
+
+// Ledger is the stream of durable records. It knows ids, bytes and sequence
+// numbers; what a record means is decided in internal/ledger.
+//
+// A record is opened once, with its bytes beside it, and then replaced by
+// compare-and-set. All methods are safe for concurrent use.
+type Ledger struct {
+	c      *Conn
+	stream jetstream.Stream
+}
+
+// LedgerRecord is a record as it was stored.
+type LedgerRecord struct {
+	// ID is empty in a record whose id is no plain token.
+	ID string
+	// Head is the record, Body the bytes that were stored with its opening.
+	Head, Body []byte
+	// Revision is what the next [Ledger.Replace] must name: 0 for a record that
+	// was opened and never replaced.
+	Revision uint64
+	// Sequence orders the writes of all records.
+	Sequence uint64
+}
+
+// OpenLedger opens the ledger.
+func OpenLedger(ctx context.Context, c *Conn, o LedgerOptions) (*Ledger, error) {
+	maxBytes := int64(-1)
+	if o.MaxBytes > 0 {
+		maxBytes = o.MaxBytes
+	}
+	s, err := openStream(ctx, c, jetstream.StreamConfig{
+		Name: streamLedger, Description: "approvals and what they hold",
+		Subjects: []string{subjectApproval + "*.*", subjectPart + "*.*.*.*"},
+		Storage:  jetstream.FileStorage, Replicas: c.replicas, MaxMsgsPerSubject: 1, MaxAge: o.MaxAge, MaxBytes: maxBytes,
+		// A full ledger refuses: it never drops what it promised to keep.
+		Discard: jetstream.DiscardNew, AllowDirect: true, DenyDelete: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Ledger{c, s}, nil
+}
+
+// MaxBody is how many bytes of head, once in base64, and body fit in one record.
+func (l *Ledger) MaxBody() int { return l.c.MaxPayload() - 2<<10 }
+
+// HeadSize is what a head of n bytes takes of [Ledger.MaxBody].
+func HeadSize(n int) int { return base64.RawStdEncoding.EncodedLen(n) }
+
+// Create opens a record: the first writer wins, [ErrConflict] is for all others.
+// It returns the sequence of the write.
+func (l *Ledger) Create(ctx context.Context, id string, head, body []byte) (uint64, error) {
+	m := recordMessage(subjectApproval+token(id)+tokenOpen, head)
+	m.Data = body
+	return l.c.publishAfter(ctx, m, 0)
+}
+
+// Replace writes a record when its revision is still the given one. It returns
+// the new revision, which is the sequence of the write too.
+func (l *Ledger) Replace(ctx context.Context, id string, head []byte, revision uint64) (uint64, error) {
+	return l.c.publishAfter(ctx, recordMessage(subjectApproval+token(id)+tokenState, head), revision)
+}
+
+func recordMessage(subject string, head []byte) *nats.Msg {
+	return &nats.Msg{Subject: subject, Header: nats.Header{headerRecord: {base64.RawStdEncoding.EncodeToString(head)}}}
+}
+
+// Get reads a record as it stands. Where a replica answers it can be behind;
+// with fresh set the stream's leader is asked.
+func (l *Ledger) Get(ctx context.Context, id string, fresh bool) (LedgerRecord, error) {
+	read := func(subject string) (message, error) {
+		if fresh {
+			return l.c.leader(ctx, streamLedger, subject)
+		}
+		return direct(ctx, l.stream, subject)
+	}
+	m, err := read(subjectApproval + token(id) + tokenState)
+	if errors.Is(err, ErrNotFound) {
+		m, err = read(subjectApproval + token(id) + tokenOpen)
+		if errors.Is(err, ErrNotFound) && !fresh {
+			return l.Get(ctx, id, true)
+		}
+	}
+	if err != nil {
+		return LedgerRecord{}, err
+	}
+	r, err := recordOf(m)
+	r.ID = id
+	return r, err
+}
+
+// Opening reads a record as it was opened, with its bytes.
+func (l *Ledger) Opening(ctx context.Context, id string) (LedgerRecord, error) {
+	m, err := direct(ctx, l.stream, subjectApproval+token(id)+tokenOpen)
+	if errors.Is(err, ErrNotFound) {
+		m, err = l.c.leader(ctx, streamLedger, subjectApproval+token(id)+tokenOpen)
+	}
+	if err != nil {
+		return LedgerRecord{}, err
+	}
+	r, err := recordOf(m)
+	r.ID = id
+	return r, err
+}
+
+func recordOf(m message) (LedgerRecord, error) {
+	head, err := base64.RawStdEncoding.DecodeString(m.header.Get(headerRecord))
+	if err != nil || len(head) == 0 {
+		return LedgerRecord{}, fmt.Errorf("the record at sequence %d of %s cannot be read", m.sequence, streamLedger)
+	}
+	r := LedgerRecord{Head: head, Body: m.data, Sequence: m.sequence}
+	id, isState := strings.CutSuffix(strings.TrimPrefix(m.subject, subjectApproval), tokenState)
+	if isState {
+		r.Revision = m.sequence
+	}
+	if id = strings.TrimSuffix(id, tokenOpen); plainToken(id) {
+		r.ID = id
+	}
+	return r, nil
+}
+
+// PutPart stores part n of some bytes of a record. kind and name are plain
+// tokens. Storing the same part again changes nothing.
+func (l *Ledger) PutPart(ctx context.Context, id, kind, name string, n int, data []byte) error {
+	_, err := published(l.c.js.PublishMsg(ctx, &nats.Msg{Subject: partSubject(id, kind, name, n), Data: data}))
+	return err
+}
+
+// Part reads what [Ledger.PutPart] stored.
+func (l *Ledger) Part(ctx context.Context, id, kind, name string, n int) ([]byte, error) {
+	m, err := direct(ctx, l.stream, partSubject(id, kind, name, n))
+	if errors.Is(err, ErrNotFound) {
+		m, err = l.c.leader(ctx, streamLedger, partSubject(id, kind, name, n))
+	}
+	return m.data, err
+}
+
+func partSubject(id, kind, name string, n int) string {
+	return subjectPart + token(id) + "." + token(kind) + "." + token(name) + "." + strconv.Itoa(n)
+}
+
+// LedgerWatch is a running watch; Close ends it.
+type LedgerWatch struct {
+	sub    *nats.Subscription
+	cancel context.CancelFunc
+	closed chan struct{}
+	loaded chan struct{}
+}
+
+// Watch calls f for every record that is kept, in the order of the last write,
+// and then for each write, on one goroutine; Body is left out. It returns once
+// everything that was there has been seen, or ctx has ended.
+func (l *Ledger) Watch(ctx context.Context, f func(LedgerRecord)) (*LedgerWatch, error) {
+	js, err := l.c.nc.JetStream()
+	if err != nil {
+		return nil, fmt.Errorf("watching the ledger: %w", err)
+	}
+	watching, cancel := context.WithCancel(context.Background())
+	w := &LedgerWatch{cancel: cancel, closed: make(chan struct{}), loaded: make(chan struct{})}
+	var mu sync.Mutex // what the first callback needs is set below
+	mu.Lock()
+	var initial, seen uint64
+	done := false
+	w.sub, err = js.Subscribe(subjectApproval+"*.*", func(m *nats.Msg) {
+		mu.Lock()
+		defer mu.Unlock()
+		meta, err := m.Metadata()
+		if err != nil {
+			return // no message of the stream
+		}
+		r, err := recordOf(message{subject: m.Subject, sequence: meta.Sequence.Stream, header: m.Header})
+		if err != nil || r.ID == "" {
+			l.c.log.Error("a record of the ledger cannot be read; it is left out", "subject", m.Subject, "sequence", meta.Sequence.Stream)
+		} else {
+			f(r)
+		}
+		if seen++; !done && (seen >= initial || meta.NumPending == 0) {
+			done = true
+			close(w.loaded)
+		}
+	}, nats.BindStream(streamLedger), nats.OrderedConsumer(), nats.HeadersOnly(), nats.Context(watching))
+	if err != nil {
+		mu.Unlock()
+		cancel()
+		return nil, fmt.Errorf("watching the ledger: %w", err)
+	}
+	w.sub.SetClosedHandler(func(string) { close(w.closed) })
+	if initial, err = w.sub.InitialConsumerPending(); err != nil || initial == 0 {
+		done = true
+		close(w.loaded)
+	}
+	mu.Unlock()
+	select {
+	case <-w.loaded:
+		return w, nil
+	case <-ctx.Done():
+		w.Close()
+		return nil, fmt.Errorf("reading the ledger: %w", ctx.Err())
+	}
+}
+
+// Close ends the watch and waits for its last callback.
+func (w *LedgerWatch) Close() {
+	_ = w.sub.Unsubscribe() // it fails only when the connection is gone, which ends the watch too
+	w.cancel()
+	<-w.closed
+}

@@ -1,0 +1,144 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// What can become of a read or write of a durable record, beside success.
+// Anything else means that nobody knows whether the write happened.
+var (
+	// ErrConflict: another writer was first; nothing was written.
+	ErrConflict = errors.New("another writer changed the record first")
+	// ErrNotFound: there is no such record.
+	ErrNotFound = errors.New("there is no such record")
+	// ErrRefused: JetStream refused the write, for want of space most often.
+	ErrRefused = errors.New("JetStream refused the write")
+)
+
+// openStream opens a stream, making it when it is missing. One that is there
+// stays as an operator may have set it, but for what the promises stand on.
+func openStream(ctx context.Context, c *Conn, want jetstream.StreamConfig) (jetstream.Stream, error) {
+	s, err := c.js.Stream(ctx, want.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		s, err = c.js.CreateStream(ctx, want)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was faster, and set it otherwise
+			s, err = c.js.Stream(ctx, want.Name)
+		}
+	}
+	if err != nil {
+		if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
+			return nil, fmt.Errorf("the NATS server has no JetStream, where %s are kept: start it with -js, or enable it for this account", want.Description)
+		}
+		return nil, fmt.Errorf("opening the stream of %s: %w", want.Description, err)
+	}
+	got := s.CachedInfo().Config
+	switch {
+	case got.MaxMsgsPerSubject != want.MaxMsgsPerSubject:
+		return nil, fmt.Errorf("the stream %s keeps %d messages for a subject and must keep %d (-1: all): mend it with nats stream edit", want.Name, got.MaxMsgsPerSubject, want.MaxMsgsPerSubject)
+	case got.Storage != want.Storage, got.PersistMode != want.PersistMode, got.Retention != want.Retention, want.AllowMsgTTL && !got.AllowMsgTTL:
+		return nil, fmt.Errorf("the stream %s is not kept as it must be (file storage, default persistence, limits retention, message TTLs: %t): remove it while it is empty, and it is made anew", want.Name, want.AllowMsgTTL)
+	}
+	return s, nil
+}
+
+// publishAfter stores a message when the last one on its subject has the
+// sequence last; 0 means that there must be none. It returns the new sequence.
+func (c *Conn) publishAfter(ctx context.Context, m *nats.Msg, last uint64, opts ...jetstream.PublishOpt) (uint64, error) {
+	opts = append(opts, jetstream.WithExpectLastSequencePerSubject(last))
+	return published(c.js.PublishMsg(ctx, m, opts...))
+}
+
+// codeWrongLast and codeWrongLastPlain are JetStream's for a sequence that is
+// not the expected one, on a single server and where a batch or a leader decides.
+const (
+	codeWrongLast      jetstream.ErrorCode = 10071
+	codeWrongLastPlain jetstream.ErrorCode = 10164
+)
+
+func published(ack *jetstream.PubAck, err error) (uint64, error) {
+	if err == nil {
+		return ack.Sequence, nil
+	}
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return 0, fmt.Errorf("storing the record: %w", err)
+	}
+	if api.ErrorCode == codeWrongLast || api.ErrorCode == codeWrongLastPlain {
+		return 0, ErrConflict
+	}
+	return 0, fmt.Errorf("%w: %w", ErrRefused, err)
+}
+
+// message is one stored message.
+type message struct {
+	subject  string
+	sequence uint64
+	header   nats.Header
+	data     []byte
+	stored   time.Time
+}
+
+// direct reads the last message of a subject from any replica, which may be
+// behind.
+func direct(ctx context.Context, s jetstream.Stream, subject string) (message, error) {
+	raw, err := s.GetLastMsgForSubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return message{}, ErrNotFound
+	}
+	if err != nil {
+		return message{}, fmt.Errorf("reading the record: %w", err)
+	}
+	return message{raw.Subject, raw.Sequence, raw.Header, raw.Data, raw.Time}, nil
+}
+
+// leader reads the last message of a subject from the stream's leader, which has
+// every write that was acknowledged. nats.go reads there only from streams
+// without direct access, so the request is made here.
+func (c *Conn) leader(ctx context.Context, stream, subject string) (message, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, connectTimeout)
+		defer cancel()
+	}
+	body, err := json.Marshal(map[string]string{"last_by_subj": subject})
+	if err != nil {
+		return message{}, fmt.Errorf("asking for the record: %w", err)
+	}
+	reply, err := c.nc.RequestWithContext(ctx, jetstream.DefaultAPIPrefix+"STREAM.MSG.GET."+stream, body)
+	if err != nil {
+		return message{}, fmt.Errorf("reading the record: %w", err)
+	}
+	var got struct {
+		Error   *jetstream.APIError `json:"error"`
+		Message struct {
+			Subject  string    `json:"subject"`
+			Sequence uint64    `json:"seq"`
+			Header   []byte    `json:"hdrs"`
+			Data     []byte    `json:"data"`
+			Time     time.Time `json:"time"`
+		} `json:"message"`
+	}
+	if err := json.Unmarshal(reply.Data, &got); err != nil {
+		return message{}, fmt.Errorf("reading the record: %w", err)
+	}
+	if got.Error != nil {
+		if got.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound {
+			return message{}, ErrNotFound
+		}
+		return message{}, fmt.Errorf("reading the record: %w", got.Error)
+	}
+	m := message{subject: got.Message.Subject, sequence: got.Message.Sequence, data: got.Message.Data, stored: got.Message.Time}
+	if len(got.Message.Header) > 0 {
+		if m.header, err = nats.DecodeHeadersMsg(got.Message.Header); err != nil {
+			return message{}, fmt.Errorf("reading the record's header: %w", err)
+		}
+	}
+	return m, nil
+}
