@@ -58,7 +58,7 @@ func Start(o Options) (*Server, error) {
 		NoSigs: true, NoLog: true, MaxPayload: defaultMaxPayload, DisableShortFirstPing: true,
 	}
 	if o.MaxPayload > 0 {
-		opts.MaxPayload = int32(min(o.MaxPayload, 64<<20)) //nolint:gosec // clamped
+		opts.MaxPayload = int32(min(o.MaxPayload, 64<<20))
 	}
 	if o.Listen != "" {
 		if err := listenOn(opts, o.Listen); err != nil {
@@ -126,11 +126,11 @@ func (l serverLog) Noticef(string, ...any) {}
 func (l serverLog) Debugf(string, ...any)  {}
 func (l serverLog) Tracef(string, ...any)  {}
 func (l serverLog) Warnf(format string, args ...any) {
-	l.log.Warn("nats: " + fmt.Sprintf(format, args...))
+	l.log.Warn("the NATS server says", "text", fmt.Sprintf(format, args...))
 }
 func (l serverLog) Errorf(format string, args ...any) {
-	l.log.Error("nats: " + fmt.Sprintf(format, args...))
+	l.log.Error("the NATS server says", "text", fmt.Sprintf(format, args...))
 }
 func (l serverLog) Fatalf(format string, args ...any) {
-	l.log.Error("nats: " + fmt.Sprintf(format, args...))
+	l.log.Error("the NATS server says", "text", fmt.Sprintf(format, args...))
 }

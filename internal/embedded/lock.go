@@ -17,7 +17,7 @@ func lockDir(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking the data directory: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // descriptors are small
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		err = errors.Join(err, f.Close())
 		return nil, fmt.Errorf("another process uses the data directory %s: stop it, or name another directory with --data (%w)", dir, err)
 	}

@@ -95,7 +95,7 @@ func killIf(pid int, still func() bool) {
 	if err != nil {
 		return
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	if still() {
 		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	}
@@ -152,7 +152,7 @@ func readProc(pid int, file string, buf []byte) []byte {
 	if err != nil {
 		return buf
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	if cap(buf) == 0 {
 		buf = make([]byte, 0, 8<<10)
 	}

@@ -18,7 +18,8 @@ func (p *Pool) startFailed(place int, err error) time.Duration {
 		if how.timeout {
 			state = schema.StateTimeout
 		}
-		if e, ok := how.err.(*schema.Error); ok { // a sentence already
+		var e *schema.Error
+		if errors.As(how.err, &e) { // a sentence already
 			fault = e.Detail
 		}
 	}

@@ -56,7 +56,7 @@ func newPipeLink(s *session, child *launch.Child) *pipeLink {
 	}
 	l.try = func(fd uintptr) bool {
 		for {
-			if l.n, l.err = unix.Write(int(fd), l.out); l.err != unix.EINTR {
+			if l.n, l.err = unix.Write(int(fd), l.out); !errors.Is(l.err, unix.EINTR) {
 				return true
 			}
 		}
@@ -246,7 +246,7 @@ func (l *pipeLink) tryWrite(out []byte) (int, error) {
 	if err == nil {
 		err = l.err
 	}
-	if err == unix.EAGAIN {
+	if errors.Is(err, unix.EAGAIN) {
 		err = nil
 	}
 	return max(l.n, 0), err

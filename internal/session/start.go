@@ -107,7 +107,8 @@ func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, unheard bool
 		err = why
 	}
 	fault := &startError{err: err, timeout: late}
-	if _, ok := err.(*schema.Error); !ok {
+	var sentence *schema.Error
+	if !errors.As(err, &sentence) {
 		fault.err = errors.New(p.plain(err))
 	}
 	if late {
@@ -173,7 +174,7 @@ func (s *session) overHTTP(ctx context.Context, guess era, probe time.Duration) 
 		}}
 		err := s.handshake(ctx, t, guess)
 		if err != nil && t.conn != nil {
-			t.conn.Close()
+			_ = t.conn.Close() // it is given up
 		}
 		return err
 	}
@@ -233,7 +234,7 @@ const clientName = "callyard"
 func (s *session) close() {
 	if s.sdk != nil {
 		s.sdk.handshaken()
-		s.sdk.Close()
+		_ = s.sdk.Close() // it fails when the connection is gone, which is what is wanted
 	}
 	if s.link != nil {
 		s.link.close()

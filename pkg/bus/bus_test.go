@@ -23,7 +23,6 @@ type answerer struct {
 	l         *bus.Listener
 	ready     chan struct{}
 	mu        sync.Mutex
-	messages  int
 	cancelled chan uint64
 	held      []func()
 }

@@ -131,12 +131,12 @@ func beginFrame(dst []byte, payload int) ([]byte, int) {
 	}
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0, 0, 0, 0, 0)
-	binary.BigEndian.PutUint32(dst[start+4:], uint32(payload)) //nolint:gosec // payloads are bounded by the message limit, far below 4 GiB
+	binary.BigEndian.PutUint32(dst[start+4:], uint32(payload))
 	return dst, start
 }
 
 func endFrame(dst []byte, start int, payload []byte) []byte {
-	binary.BigEndian.PutUint32(dst[start:], uint32(len(dst)-start-frameOverhead)) //nolint:gosec // heads are a few hundred bytes
+	binary.BigEndian.PutUint32(dst[start:], uint32(len(dst)-start-frameOverhead))
 	return append(dst, payload...)
 }
 
@@ -182,7 +182,7 @@ func AppendCall(dst []byte, f *CallFrame) []byte {
 	dst = appendString(dst, tagToolDigest, f.ToolDigest)
 	dst = appendString(dst, tagTraceParent, f.TraceParent)
 	dst = appendString(dst, tagTraceState, f.TraceState)
-	dst = appendUint(dst, tagAttempt, uint64(max(f.Attempt, 0))) //nolint:gosec // not negative
+	dst = appendUint(dst, tagAttempt, uint64(max(f.Attempt, 0)))
 	var flags uint64
 	if f.Progress {
 		flags |= flagProgress
@@ -209,8 +209,8 @@ func AppendReply(dst []byte, f *ReplyFrame) []byte {
 		flags |= flagStarted
 	}
 	dst = appendUint(dst, tagFlags, flags)
-	dst = appendUint(dst, tagTotal, uint64(f.Total))   //nolint:gosec // sizes are not negative
-	dst = appendUint(dst, tagOffset, uint64(f.Offset)) //nolint:gosec // as above
+	dst = appendUint(dst, tagTotal, uint64(f.Total))
+	dst = appendUint(dst, tagOffset, uint64(f.Offset))
 	return endFrame(dst, start, f.Payload)
 }
 
@@ -219,8 +219,8 @@ func AppendControl(dst []byte, f *ControlFrame) []byte {
 	dst, start := beginFrame(dst, 0)
 	dst = appendSeq(dst, f.Seq)
 	dst = appendUint(dst, tagKind, uint64(f.Kind))
-	dst = appendUint(dst, tagOffset, uint64(f.Offset)) //nolint:gosec // as above
-	dst = appendUint(dst, tagLength, uint64(f.Length)) //nolint:gosec // as above
+	dst = appendUint(dst, tagOffset, uint64(f.Offset))
+	dst = appendUint(dst, tagLength, uint64(f.Length))
 	return endFrame(dst, start, nil)
 }
 
@@ -229,12 +229,12 @@ func durationToWire(d time.Duration) uint64 {
 	if d <= 0 {
 		return 0
 	}
-	return uint64(max(d.Microseconds(), 1)) //nolint:gosec // positive
+	return uint64(max(d.Microseconds(), 1))
 }
 
 func durationFromWire(v uint64) time.Duration {
 	const most = uint64(1<<63-1) / uint64(time.Microsecond)
-	return time.Duration(min(v, most)) * time.Microsecond //nolint:gosec // clamped
+	return time.Duration(min(v, most)) * time.Microsecond
 }
 
 // Errors of the frame readers. A message that gives one is dropped whole by
@@ -282,10 +282,10 @@ func fields(head []byte, each func(tag byte, value string) error) error {
 			return errShort
 		}
 		i += 1 + w
-		if err := each(tag, s[i:i+int(n)]); err != nil { //nolint:gosec // n is at most len(s)
+		if err := each(tag, s[i:i+int(n)]); err != nil {
 			return err
 		}
-		i += int(n) //nolint:gosec // as above
+		i += int(n)
 	}
 	return nil
 }
@@ -315,7 +315,7 @@ func sequence(value string) (uint64, error) {
 }
 
 func size(value string) int64 {
-	return int64(min(number(value), 1<<62)) //nolint:gosec // clamped
+	return int64(min(number(value), 1<<62))
 }
 
 // ReadCalls calls each with every call of msg, in order. The frame and its
@@ -350,7 +350,7 @@ func ReadCalls(msg []byte, each func(*CallFrame)) error {
 			case tagTraceState:
 				f.TraceState = value
 			case tagAttempt:
-				f.Attempt = int(min(number(value), 1<<30)) //nolint:gosec // clamped
+				f.Attempt = int(min(number(value), 1<<30))
 			case tagFlags:
 				flags := number(value)
 				f.Progress, f.Safe = flags&flagProgress != 0, flags&flagSafe != 0
@@ -376,7 +376,7 @@ func ReadReplies(msg []byte, each func(*ReplyFrame)) error {
 			case tagSeq:
 				f.Seq, err = sequence(value)
 			case tagKind:
-				f.Kind = ReplyKind(number(value)) //nolint:gosec // an unknown kind is refused by the receiver
+				f.Kind = ReplyKind(number(value))
 			case tagWorker:
 				f.Worker = value
 			case tagTook:
@@ -409,7 +409,7 @@ func ReadControls(msg []byte, each func(*ControlFrame)) error {
 			case tagSeq:
 				f.Seq, err = sequence(value)
 			case tagKind:
-				f.Kind = ControlKind(number(value)) //nolint:gosec // an unknown kind is ignored by the receiver
+				f.Kind = ControlKind(number(value))
 			case tagOffset:
 				f.Offset = size(value)
 			case tagLength:

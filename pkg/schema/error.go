@@ -19,6 +19,7 @@ const (
 	KindDisabled         Kind = "tool-disabled"       // an operator switched the tool off
 	KindNotFound         Kind = "not-found"           // no such server, tool, call
 	KindConflict         Kind = "conflict"            // it exists already, or is in another state
+	KindExpired          Kind = "expired"             // its time is over
 	KindTooLarge         Kind = "too-large"           // the request is over a limit
 	KindInvalidArguments Kind = "invalid-arguments"   // arguments against the tool's schema
 	KindQuota            Kind = "quota-exceeded"      // the caller's own limit

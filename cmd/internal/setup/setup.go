@@ -165,7 +165,7 @@ func (c *Config) Servers(log *slog.Logger, fallback []config.ServerEntry) ([]wor
 		return nil, err
 	}
 	for _, note := range found.Notes {
-		log.Info("servers file: " + note) //nolint:sloglint // the note is the message
+		log.Info("servers file", "note", note)
 	}
 	if c.Worker.Servers == "" && len(found.Entries) == 0 {
 		found.Entries = fallback

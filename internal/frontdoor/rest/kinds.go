@@ -37,6 +37,7 @@ func kindTable() map[schema.Kind]*kind {
 		{kindMethod, http.StatusMethodNotAllowed, "The method is not allowed", "The path exists, but not with this method.", "The Allow header lists the methods."},
 		{kindBodyTimeout, http.StatusRequestTimeout, "The body did not arrive in time", "The client sent the body too slowly.", "Send it again over a better connection."},
 		{schema.KindConflict, http.StatusConflict, "Conflict", "It exists already, or is in a state that does not allow this.", "The detail names the state."},
+		{schema.KindExpired, http.StatusGone, "Its time is over", "What was asked for has expired. Nothing was run.", "Send the call again, to be asked again."},
 		{schema.KindTooLarge, http.StatusRequestEntityTooLarge, "The request is too large", "The request is over a limit of the front door.", "Send less, or ask the operator to raise the limit."},
 		{kindMediaType, http.StatusUnsupportedMediaType, "Unsupported media type", "The body is declared as something other than JSON.", "Send Content-Type: application/json; curl --json does."},
 		{schema.KindInvalidArguments, http.StatusUnprocessableEntity, "The arguments do not fit the tool's schema", "The arguments are sound JSON, but not what the tool takes; each fault is listed with its JSON pointer.", "Correct the arguments; GET /servers/{id}/tools has the schema."},

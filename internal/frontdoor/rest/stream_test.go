@@ -162,7 +162,7 @@ func TestEventsShowTheFleetAndEachChangeOfIt(t *testing.T) {
 		}
 	}
 	draining.Store(true)
-	for range r.all() { //nolint:revive // until it ends
+	for range r.all() { // until it ends
 	}
 }
 

@@ -56,7 +56,7 @@ func StartProcess(t testing.TB) *Server {
 		}
 	}
 	port := freePort(t)
-	cmd := exec.Command(bin, "-js", "-a", "127.0.0.1", "-p", fmt.Sprint(port), "-sd", t.TempDir()) //nolint:gosec // a test's own server
+	cmd := exec.Command(bin, "-js", "-a", "127.0.0.1", "-p", fmt.Sprint(port), "-sd", t.TempDir())
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("nats-server: %v", err)
 	}
