@@ -116,6 +116,8 @@ var libraries = []library{
 	{root: "github.com/santhosh-tekuri/jsonschema", owners: []string{"pkg/schema/validate"},
 		reason: "its sentences repeat values and its arithmetic needs a guard; validate has both in hand"},
 	{root: "github.com/spf13", owners: []string{"cmd"}, reason: "flags are the commands' business"},
+	{root: "github.com/goccy/go-yaml", owners: []string{"internal/config", "pkg/risk"},
+		reason: "pkg never imports internal, and a policy is a file of its own"},
 	{root: "github.com/charmbracelet/x", owners: []string{"internal/telemetry", "cmd"},
 		reason: "the log and the commands ask whether a writer is a terminal"},
 	{root: "charm.land", owners: []string{"cmd"}, reason: "the terminal is the commands' business"},

@@ -1,0 +1,210 @@
+package risk
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Assess judges one call. It has no side effects, is safe for concurrent use and
+// does not panic; in must not change meanwhile.
+//
+// The first rule that matches decides, then the server's riskLevel, then the
+// tool's hints as the policy trusts them. A rule whose condition cannot be
+// decided, and a rule that raises the risk of a lookalike, are joined with what
+// the rest of the policy says: the stricter of the two counts.
+func (p *Policy) Assess(in *Input) Assessment {
+	if in == nil {
+		in = &Input{}
+	}
+	var known *facts // made for the first condition, shared by all
+	var doubts []doubt
+	var winner *rule
+	for i := range p.rules {
+		r := &p.rules[i]
+		d := doubt{rule: r}
+		if !r.matches(in) {
+			if !r.raises() || !r.resembles(in) {
+				continue
+			}
+			d.reasons = r.twin
+		}
+		if r.when != nil {
+			if known == nil {
+				known = &facts{in: in}
+			}
+			holds, why := r.when.eval(known)
+			if why != "" {
+				d.failed = true
+				d.reasons = append(slices.Clip(r.undecided), "The condition of rule "+quote(r.name)+" could not be decided: "+why)
+			} else if !holds {
+				continue
+			}
+		}
+		if d.reasons == nil {
+			winner = r
+			break
+		}
+		if r.deny {
+			return p.denied(r, in, d.reasons)
+		}
+		doubts = append(doubts, d)
+	}
+	a := p.outcome(winner, in)
+	if a.Deny || len(doubts) == 0 {
+		return a
+	}
+	for i := len(doubts) - 1; i >= 0; i-- {
+		a = p.join(a, &doubts[i], in)
+	}
+	return a
+}
+
+// doubt is a rule that may or may not be meant.
+type doubt struct {
+	rule    *rule
+	failed  bool // its condition could not be decided
+	reasons []string
+}
+
+func (p *Policy) denied(r *rule, in *Input, reasons []string) Assessment {
+	level, _ := p.base(in)
+	return Assessment{Level: level, Deny: true, Reasons: reasons, Rule: r.name, Version: p.version, Durable: r.durable}
+}
+
+// outcome is the assessment where r won; nil: no rule did.
+func (p *Policy) outcome(r *rule, in *Input) Assessment {
+	if r == nil {
+		level, reasons := p.base(in)
+		a := Assessment{Level: level, Reasons: reasons, Version: p.version}
+		switch level {
+		case Medium:
+			a.Approval = p.approval
+		case High:
+			a.Sandbox = SandboxContainer
+		}
+		return a
+	}
+	if r.deny {
+		return p.denied(r, in, r.won)
+	}
+	a := Assessment{Level: r.level, Reasons: r.won, Rule: r.name, Approval: r.approval, Sandbox: r.sandbox, Durable: r.durable, Version: p.version}
+	if r.level == 0 {
+		// A rule without a level adds to what would be without it.
+		level, reasons := p.base(in)
+		a.Reasons = append(slices.Clip(r.won), reasons...)
+		a.Level = level
+		if r.approval != nil {
+			a.Level = max(a.Level, Medium)
+		}
+		if r.sandbox != "" {
+			a.Level = High
+		}
+		if level == Medium && a.Approval == nil {
+			a.Approval = p.approval
+		}
+	}
+	if a.Level == Medium && a.Approval == nil {
+		a.Approval = p.approval
+	}
+	if a.Level == High {
+		a.Sandbox = SandboxContainer
+	}
+	return a
+}
+
+// join returns the stricter of a and of what the doubtful rule asks for.
+func (p *Policy) join(a Assessment, d *doubt, in *Input) Assessment {
+	b := p.outcome(d.rule, in)
+	b.Reasons = append(slices.Clip(d.reasons), a.Reasons...)
+	b.Level = max(a.Level, b.Level)
+	b.Approval = stricter(a.Approval, b.Approval)
+	b.Sandbox = cmp.Or(a.Sandbox, b.Sandbox)
+	b.Durable = a.Durable || b.Durable
+	if d.failed {
+		b.Level = max(b.Level, Medium)
+		if b.Approval == nil {
+			b.Approval = p.approval
+		}
+	}
+	return b
+}
+
+// stricter returns an approval that is not easier to get than either: groups
+// before the caller, more people before fewer, and every demand of both.
+func stricter(a, b *Approval) *Approval {
+	if a == nil || b == nil || a == b {
+		return cmp.Or(a, b)
+	}
+	first, second := b, a
+	if outranks(a, b) {
+		first, second = a, b
+	}
+	joined := *first
+	joined.Needed = max(first.Needed, second.Needed)
+	if joined.By == ByCaller {
+		joined.Needed = 1
+	}
+	joined.Expires = min(first.Expires, second.Expires)
+	joined.Reasons = first.Reasons || second.Reasons
+	joined.FreshLogin = first.FreshLogin || second.FreshLogin
+	if first.By == second.By {
+		joined.SlackLevel = min(first.SlackLevel, second.SlackLevel)
+	}
+	return &joined
+}
+
+func outranks(a, b *Approval) bool {
+	if a.By != b.By {
+		return a.By == ByGroups
+	}
+	return a.Needed > b.Needed
+}
+
+// base is the level without any rule, and why.
+func (p *Policy) base(in *Input) (int, []string) {
+	switch in.ServerRisk {
+	case Low:
+		if p.annotations == raiseHints && hintsOf(in.Definition).destroys() {
+			return Medium, reasonRaised
+		}
+		return Low, reasonServerLow
+	case Medium:
+		return Medium, reasonServerMedium
+	case High:
+		return High, reasonServerHigh
+	case 0:
+	default:
+		return High, reasonServerUnknown
+	}
+	if p.annotations == ignoreHints {
+		return Medium, reasonIgnored
+	}
+	h := hintsOf(in.Definition)
+	trusted := p.annotations == trustHints || in.TrustAnnotations
+	switch {
+	case !trusted && (h.readOnly == yes || h.destructive == no):
+		return Medium, reasonUntrusted
+	case h.readOnly == yes:
+		return Low, reasonReadOnly
+	case h.destructive == no:
+		return Low, reasonHarmless
+	case h.destructive == yes:
+		return Medium, reasonDestructive
+	}
+	return Medium, reasonNothingSaid
+}
+
+// The reasons of base. They are read only and never change.
+var (
+	reasonServerLow     = []string{"The operator set the risk of this server to low."}
+	reasonServerMedium  = []string{"The operator set the risk of this server to medium."}
+	reasonServerHigh    = []string{"The operator set the risk of this server to high."}
+	reasonServerUnknown = []string{"The risk of this server is set to a level that is not known; it counts as high."}
+	reasonRaised        = []string{"The server says that this tool destroys things, which raises the low risk that the operator set."}
+	reasonIgnored       = []string{"No rule covers this tool, the server has no risk level, and the policy ignores what servers say of their tools."}
+	reasonUntrusted     = []string{"The server says that this tool is harmless, and the policy does not trust the word of this server."}
+	reasonReadOnly      = []string{"The server says that this tool only reads."}
+	reasonHarmless      = []string{"The server says that this tool destroys nothing."}
+	reasonDestructive   = []string{"The server says that this tool destroys things."}
+	reasonNothingSaid   = []string{"No rule covers this tool, the server has no risk level, and nothing says that the tool is harmless."}
+)

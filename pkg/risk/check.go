@@ -1,0 +1,149 @@
+package risk
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Known is what a policy can be held against. A nil field is not known, and
+// nothing is said of it.
+type Known struct {
+	// Groups holds the members of each group.
+	Groups map[string][]string
+	// Servers lists the servers there are.
+	Servers []string
+	// Tools lists the tools of each server; a server without an entry has not told
+	// its tools yet.
+	Tools map[string][]string
+}
+
+// Check returns, in the order of the file, what is likely a mistake in a policy
+// that is well formed: a group that nobody is in, a server or tool that does not
+// exist, a rule that can never win. Each is a sentence.
+func (p *Policy) Check(known Known) []string {
+	var found []string
+	say := func(r *rule, format string, args ...any) {
+		where := "approval.default"
+		if r != nil {
+			where = fmt.Sprintf("rule %s (line %d)", quote(r.name), r.at.line)
+		}
+		found = append(found, where+": "+fmt.Sprintf(format, args...))
+	}
+	approvers := func(r *rule, a *Approval) {
+		if a == nil || known.Groups == nil || r != nil && a == p.approval {
+			return
+		}
+		people := map[string]bool{}
+		for _, g := range slices.Concat(a.Groups, a.EscalateTo) {
+			if len(known.Groups[g]) == 0 {
+				say(r, "nobody is in the group %s, so nobody can approve; add members or name another group.", quote(g))
+			}
+			for _, member := range known.Groups[g] {
+				people[member] = true
+			}
+		}
+		if len(people) > 0 && len(people) < a.Needed {
+			say(r, "%d people must approve, and its groups have %d in all; lower needed or add members.", a.Needed, len(people))
+		}
+	}
+	approvers(nil, p.approval)
+	for i := range p.rules {
+		r := &p.rules[i]
+		approvers(r, r.approval)
+		if why := p.neverWins(i); why != "" {
+			say(r, "it can never win: %s", why)
+			continue
+		}
+		for _, why := range r.strangers(known) {
+			say(r, "%s", why)
+		}
+	}
+	return found
+}
+
+// neverWins says why rule i cannot be reached, or "".
+func (p *Policy) neverWins(i int) string {
+	r := &p.rules[i]
+	if r.when != nil && r.when.constant == no {
+		return "its condition is false for every call; correct it or remove the rule."
+	}
+	for j := range p.rules[:i] {
+		earlier := &p.rules[j]
+		always := earlier.when == nil || earlier.when.constant == yes
+		if always && covers(earlier.servers, r.servers) && covers(earlier.tools, r.tools) {
+			return fmt.Sprintf("rule %s in line %d matches everything that it matches; move it above that rule or remove it.", quote(earlier.name), earlier.at.line)
+		}
+	}
+	return ""
+}
+
+// covers says whether whatever a pattern of b matches is surely matched by one of a.
+func covers(a, b []glob) bool {
+	if len(a) == 0 {
+		return true
+	}
+	if len(b) == 0 {
+		b = []glob{newGlob("*")}
+	}
+	for _, inner := range b {
+		if !slices.ContainsFunc(a, func(outer glob) bool {
+			// A star of the inner pattern must fall to a star of the outer one.
+			return outer.any || wild(outer.text, inner.text, func(p, n rune) bool { return p == n && n != '*' && n != '?' }) && !slips(outer.text, inner.text)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// slips says whether a "?" of the outer pattern could be all that takes a "*" of
+// the inner one.
+func slips(outer, inner string) bool {
+	return strings.Contains(outer, "?") && strings.Contains(inner, "*")
+}
+
+// strangers lists what the rule names and nobody knows.
+func (r *rule) strangers(known Known) (found []string) {
+	if known.Servers == nil {
+		return nil
+	}
+	var mine []string
+	for _, s := range known.Servers {
+		if matchesAny(r.servers, s) {
+			mine = append(mine, s)
+		}
+	}
+	for i := range r.servers {
+		g := &r.servers[i]
+		if !slices.ContainsFunc(known.Servers, g.matches) {
+			found = append(found, fmt.Sprintf("no server is matched by %s; %s", quote(g.text), hintAt(g.text, known.Servers)))
+		}
+	}
+	tools := map[string]bool{}
+	for _, s := range mine {
+		listed, ok := known.Tools[s]
+		if !ok {
+			return found
+		}
+		for _, t := range listed {
+			tools[t] = true
+		}
+	}
+	if len(mine) == 0 {
+		return found
+	}
+	names := slices.Sorted(maps.Keys(tools))
+	for i := range r.tools {
+		g := &r.tools[i]
+		if !g.any && !slices.ContainsFunc(names, g.matches) {
+			mend := "correct the name."
+			if near := nearest(g.text, names); near != "" {
+				mend = "did you mean " + quote(near) + "?"
+			}
+			found = append(found, fmt.Sprintf("no tool of its servers is matched by %s; %s", quote(g.text), mend))
+		}
+	}
+	return found
+}

@@ -1,0 +1,39 @@
+package risk
+
+import "testing"
+
+func TestHintsAreReadExactly(t *testing.T) {
+	for source, want := range map[string]hints{
+		`{"annotations":{"readOnlyHint":true}}`:                                             {readOnly: yes},
+		` { "annotations" : { "destructiveHint" : false , "readOnlyHint":false } , "x":1}`:  {readOnly: no, destructive: no},
+		`{"annotations":{"title":"a \"}{ b","destructiveHint":true}}`:                       {destructive: yes},
+		`{"annotations":{"readOnly\u0048int":true}}`:                                        {readOnly: yes},
+		`{"\u0061nnotations":{"readOnlyHint":true}}`:                                        {readOnly: yes},
+		`{"inputSchema":{"x":["]","}",{"\\":"\\\""}]},"annotations":{"readOnlyHint":true}}`: {readOnly: yes},
+		// Another case is another key.
+		`{"annotations":{"ReadOnlyHint":true}}`: {},
+		`{"annotations":{"readonlyhint":true}}`: {},
+		`{"Annotations":{"readOnlyHint":true}}`: {},
+		// What readers would not agree on says nothing.
+		`{"annotations":{"readOnlyHint":true,"readOnlyHint":false}}`:                     {},
+		`{"annotations":{"readOnlyHint":false,"readOnlyHint":true}}`:                     {},
+		`{"annotations":{"readOnlyHint":true,"readOnly\u0048int":false}}`:                {},
+		`{"annotations":{"readOnlyHint":true},"annotations":{"readOnlyHint":false}}`:     {},
+		`{"annotations":{"readOnlyHint":true},"\u0061nnotations":{"readOnlyHint":true}}`: {},
+		`{"annotations":{"readOnlyHint":"true"}}`:                                        {},
+		`{"annotations":{"readOnlyHint":1}}`:                                             {},
+		`{"annotations":null}`:                                                           {},
+		`{"annotations":[{"readOnlyHint":true}]}`:                                        {},
+		// Elsewhere they are not hints.
+		`{"readOnlyHint":true}`: {},
+		`{"description":"\"annotations\":{\"readOnlyHint\":true}"}`: {},
+		`{"inputSchema":{"annotations":{"readOnlyHint":true}}}`:     {},
+		`{"_meta":{"annotations":{"readOnlyHint":true}}}`:           {},
+		// Broken JSON says nothing.
+		`{"annotations":{"readOnlyHint":true}`: {}, `{"annotations":{"readOnlyHint":true`: {}, `{"annotations`: {}, `{"annotations":"\`: {}, `annotations`: {}, ``: {},
+	} {
+		if got := hintsOf([]byte(source)); got != want {
+			t.Errorf("%s: %+v, want %+v", source, got, want)
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package risk
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"cel.dev/cel-go/cel"
+
+	"github.com/callyard/callyard/pkg/schema/digest"
+)
+
+const (
+	maxRules  = 1000
+	maxName   = 256
+	maxReason = 1000
+)
+
+// Parse reads the source of a policy; name is what faults call it, such as the
+// path of the file. The error is *[Faults] and holds every fault at once.
+func Parse(source []byte, name string) (*Policy, error) {
+	p := Default()
+	p.version = digest.Of(source)
+	r := policyReader{policy: p, names: map[string]position{}}
+	if root := parseYAML(source, &r.faults); root != nil && root.kind != kindNull {
+		r.members("", root,
+			key{"annotations", func(path string, n *node) {
+				p.annotations = cmp.Or(annotationMode(r.choice(path, n, string(trustHints), string(raiseHints), string(ignoreHints))), trustHints)
+			}},
+			key{"approval", func(path string, n *node) {
+				r.members(path, n, key{"default", func(path string, n *node) {
+					if a := r.approval(path, n); a != nil {
+						p.approval = a
+					}
+				}})
+			}},
+			key{"rules", r.rules},
+		)
+	}
+	if err := r.faults.err(name); err != nil {
+		return nil, err
+	}
+	// The default is known only now: it may stand below the rules.
+	for i := range p.rules {
+		if p.rules[i].approval == useDefault {
+			p.rules[i].approval = p.approval
+		}
+	}
+	return p, nil
+}
+
+// useDefault marks `approval: default` until the whole file was read.
+var useDefault = new(Approval{})
+
+type policyReader struct {
+	reader
+	policy *Policy
+	env    *cel.Env
+	names  map[string]position
+}
+
+func (r *policyReader) rules(path string, n *node) {
+	if n.kind == kindNull || !r.is(path, n, kindList, "a list of rules") {
+		return
+	}
+	if len(n.items) > maxRules {
+		r.faults.add(n.at, path, "has more than %d rules; join some with lists and globs.", maxRules)
+		return
+	}
+	for i, item := range n.items {
+		r.rule(fmt.Sprintf("%s[%d]", path, i), item)
+	}
+}
+
+func (r *policyReader) rule(path string, n *node) {
+	before := len(r.faults.list)
+	p := rule{at: n.at}
+	var denial, reason string
+	r.members(path, n,
+		key{"name", func(path string, n *node) { p.name = r.text(path, n, maxName) }},
+		key{"match", func(path string, n *node) {
+			r.members(path, n,
+				key{"server", func(path string, n *node) { p.servers = r.globs(path, n) }},
+				key{"tool", func(path string, n *node) { p.tools = r.globs(path, n) }})
+		}},
+		key{"when", func(path string, n *node) { p.when = r.condition(path, n) }},
+		key{"deny", func(path string, n *node) { denial, p.deny = r.text(path, n, maxReason), true }},
+		key{"level", func(path string, n *node) { p.level = r.number(path, n, Low, High) }},
+		key{"approval", func(path string, n *node) { p.approval = r.approval(path, n) }},
+		key{"sandbox", func(path string, n *node) { p.sandbox = r.choice(path, n, SandboxContainer) }},
+		key{"durable", func(path string, n *node) { p.durable = r.bool(path, n) }},
+		key{"reason", func(path string, n *node) { reason = r.text(path, n, maxReason) }},
+	)
+	if p.name == "" {
+		p.name = path
+	}
+	if first, twice := r.names[p.name]; twice {
+		r.faults.add(n.at, path, "the name %s is taken by the rule in line %d; give each rule its own.", quote(p.name), first.line)
+	}
+	r.names[p.name] = n.at
+	if len(r.faults.list) == before { // otherwise what looks absent may be a fault above
+		r.outcome(path, n, &p, reason)
+	}
+	p.explain(denial, reason)
+	r.policy.rules = append(r.policy.rules, p)
+}
+
+// outcome reports outcomes that contradict each other.
+func (r *policyReader) outcome(path string, n *node, p *rule, reason string) {
+	others := p.level != 0 || p.approval != nil || p.sandbox != ""
+	switch {
+	case p.deny && others:
+		r.faults.add(n.at, path, "a call that is denied never runs; remove level, approval and sandbox, or remove deny.")
+	case p.deny && reason != "":
+		r.faults.add(n.at, path, "deny holds the reason already; remove the key reason.")
+	case !p.deny && !others && !p.durable:
+		r.faults.add(n.at, path, "the rule has no outcome; add deny, level, approval, sandbox or durable.")
+	case p.level == Low && p.approval != nil:
+		r.faults.add(n.at, path, "level 1 runs at once and cannot wait for an approval; write level 2, or remove approval.")
+	case p.level == Low && p.sandbox != "":
+		r.faults.add(n.at, path, "level 1 runs without a container; write level 3, or remove sandbox.")
+	}
+}
+
+// globs reads patterns of names.
+func (r *policyReader) globs(path string, n *node) (globs []glob) {
+	for _, text := range r.texts(path, n) {
+		switch {
+		case strings.ContainsAny(text, `[]{}\`):
+			r.faults.add(n.at, path, "%s: a pattern knows * for any characters and ? for one; for a choice write a list of patterns.", quote(text))
+		case strings.TrimSpace(text) != text:
+			r.faults.add(n.at, path, "%s begins or ends with a space; remove it.", quote(text))
+		default:
+			globs = append(globs, newGlob(text))
+		}
+	}
+	return globs
+}
+
+func (r *policyReader) condition(path string, n *node) *condition {
+	source := r.text(path, n, maxCondition)
+	if source == "" {
+		return nil
+	}
+	if r.env == nil {
+		env, err := newEnv()
+		if err != nil {
+			r.faults.add(n.at, path, "conditions cannot be compiled by this build: %v.", err)
+			return nil
+		}
+		r.env = env
+	}
+	c, issues := compile(r.env, source)
+	for _, i := range issues {
+		where, tail := n.at, ""
+		switch {
+		case i.line == 1 && n.indent >= 0:
+			where.column += n.indent + i.column - 1
+		case i.line > 0:
+			tail = fmt.Sprintf(" (line %d, column %d of the condition)", i.line, i.column)
+		}
+		r.faults.add(where, path, "%s%s", i.message, tail)
+	}
+	return c
+}
+
+const (
+	leastExpires = time.Second
+	mostExpires  = 30 * day
+	mostNeeded   = 20
+)
+
+// approval reads who must agree: a map, or the word default.
+func (r *policyReader) approval(path string, n *node) *Approval {
+	if n.kind == kindText && n.text == "default" && path != "approval.default" {
+		return useDefault
+	}
+	if n.kind != kindMap {
+		r.is(path, n, kindMap, "a map of keys or the word default")
+		return nil
+	}
+	before := len(r.faults.list)
+	a := defaultApproval()
+	a.By = ""
+	given := map[string]position{}
+	note := func(name string, read func(path string, n *node)) key {
+		return key{name, func(path string, n *node) { given[name] = n.at; read(path, n) }}
+	}
+	r.members(path, n,
+		note("by", func(path string, n *node) { a.By = r.choice(path, n, ByCaller, ByGroups) }),
+		note("groups", func(path string, n *node) { a.Groups = r.texts(path, n) }),
+		note("needed", func(path string, n *node) { a.Needed = r.number(path, n, 1, mostNeeded) }),
+		note("expires", func(path string, n *node) { a.Expires = r.duration(path, n, leastExpires, mostExpires) }),
+		note("escalate_to", func(path string, n *node) { a.EscalateTo = r.texts(path, n) }),
+		note("reason_required", func(path string, n *node) { a.Reasons = r.bool(path, n) }),
+		note("fresh_login", func(path string, n *node) { a.FreshLogin = r.bool(path, n) }),
+		note("slack_level", func(path string, n *node) { a.SlackLevel = r.number(path, n, 0, High) }),
+	)
+	if len(r.faults.list) > before {
+		return nil
+	}
+	if a.By == "" {
+		if a.By = ByCaller; len(a.Groups) > 0 {
+			a.By = ByGroups
+		}
+	}
+	if a.By == ByGroups {
+		if len(a.Groups) == 0 {
+			r.faults.add(n.at, path, "names no groups who may approve; add groups, or write by: caller.")
+		}
+		return a
+	}
+	for _, name := range []string{"groups", "needed", "escalate_to", "reason_required", "fresh_login", "slack_level"} {
+		if at, ok := given[name]; ok {
+			r.faults.add(at, join(path, name), "is for approvals by groups, and here the caller says yes; remove it, or write by: groups.")
+		}
+	}
+	return a
+}
+
+// explain makes the reasons of a rule, once for all calls.
+func (p *rule) explain(denial, reason string) {
+	name := "Rule " + quote(p.name)
+	var does string
+	switch {
+	case p.deny:
+		does = " denies this call: " + sentence(denial)
+	case p.level == Low:
+		does = " lets this call run at once."
+	case p.level == High || p.level == 0 && p.sandbox != "":
+		does = " has this call run in a container" + asks(p.approval, ", and ") + "."
+	case p.level == Medium && p.approval == nil:
+		does = " holds this call until somebody agrees."
+	case p.approval != nil:
+		does = " holds this call" + asks(p.approval, ": it ") + "."
+	default:
+		does = " has this call kept in the ledger."
+	}
+	p.won = []string{name + does}
+	if reason != "" {
+		p.won = append(p.won, sentence(reason))
+	}
+	p.twin = append([]string{"The name of the server or tool looks like one that rule " + quote(p.name) + " names."}, p.won...)
+	p.undecided = []string(nil)
+	if p.deny || p.raises() {
+		p.undecided = p.won
+	}
+}
+
+func asks(a *Approval, before string) string {
+	if a == nil {
+		return ""
+	}
+	return before + "needs an approval"
+}
+
+func sentence(text string) string {
+	text = strings.TrimSpace(oneLine(text))
+	if text == "" || strings.ContainsAny(text[len(text)-1:], ".!?") {
+		return text
+	}
+	return text + "."
+}

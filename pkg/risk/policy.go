@@ -1,0 +1,98 @@
+package risk
+
+import "slices"
+
+// annotationMode is how much the hints of servers count.
+type annotationMode string
+
+const (
+	trustHints  annotationMode = "trust"  // hints of every server may lower the risk
+	raiseHints  annotationMode = "raise"  // only hints of trusted servers lower; others raise
+	ignoreHints annotationMode = "ignore" // hints do not count
+)
+
+// defaultVersion is the version of the policy that nobody wrote.
+const defaultVersion = "default"
+
+// Policy is a compiled policy. It does not change and is safe for concurrent use.
+type Policy struct {
+	version     string
+	annotations annotationMode
+	// approval is what medium risk asks for where no rule says otherwise.
+	approval *Approval
+	rules    []rule
+}
+
+// rule is one rule of a policy; the first that matches wins.
+type rule struct {
+	name    string
+	at      position
+	servers []glob // empty: every server
+	tools   []glob
+	when    *condition
+
+	deny     bool
+	level    int // 0: what would be without the rule, or more
+	approval *Approval
+	sandbox  string
+	durable  bool
+
+	// won, undecided and twin are the reasons of an assessment in which the rule
+	// won, in which its condition failed, and in which it matched a lookalike.
+	// They are made once.
+	won, undecided, twin []string
+}
+
+// Default returns the policy that is in force without a policy file: no rules,
+// hints count, and the caller may confirm calls of medium risk.
+func Default() *Policy {
+	return &Policy{version: defaultVersion, annotations: trustHints, approval: defaultApproval()}
+}
+
+func defaultApproval() *Approval {
+	return &Approval{By: ByCaller, Needed: 1, Expires: DefaultExpires}
+}
+
+// Version names the policy: "sha256:…" of its source, or "default".
+func (p *Policy) Version() string { return p.version }
+
+// Rules returns the names of the rules in their order.
+func (p *Policy) Rules() []string {
+	names := make([]string, len(p.rules))
+	for i := range p.rules {
+		names[i] = p.rules[i].name
+	}
+	return names
+}
+
+// Groups returns every approver group that the policy names, sorted.
+func (p *Policy) Groups() []string {
+	var all []string
+	add := func(a *Approval) {
+		if a != nil {
+			all = append(append(all, a.Groups...), a.EscalateTo...)
+		}
+	}
+	add(p.approval)
+	for i := range p.rules {
+		add(p.rules[i].approval)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// matches says whether the rule names this tool, whatever its condition says.
+func (r *rule) matches(in *Input) bool {
+	return matchesAny(r.servers, in.Server) && matchesAny(r.tools, in.Tool)
+}
+
+// resembles says whether the rule names something that this tool looks like.
+func (r *rule) resembles(in *Input) bool {
+	return resemblesAny(r.servers, in.Server) && resemblesAny(r.tools, in.Tool)
+}
+
+// raises says whether the rule can make a call harder to run. Only such rules
+// catch lookalikes: a name must be exact to be let through.
+func (r *rule) raises() bool {
+	return r.deny || r.level > Low || r.approval != nil || r.sandbox != ""
+}

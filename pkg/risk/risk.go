@@ -1,0 +1,90 @@
+package risk
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Levels of risk; see the contract of the levels in docs/policy.md.
+const (
+	Low    = 1 // runs at once
+	Medium = 2 // is held until somebody says yes
+	High   = 3 // runs inside a container made for this use
+)
+
+// ByCaller and ByGroups are who may say yes to a held call.
+const (
+	ByCaller = "caller"
+	ByGroups = "groups"
+)
+
+// SandboxContainer is the only sandbox there is.
+const SandboxContainer = "container"
+
+// DefaultExpires is how long a call is held where the policy says nothing.
+const DefaultExpires = 10 * time.Minute
+
+// Input is what there is to judge.
+type Input struct {
+	// Server and Tool are the names as the catalog has them.
+	Server string
+	Tool   string
+	// ServerRisk is the operator's riskLevel of the server: 0 for none, else 1 to
+	// 3. Anything else counts as 3.
+	ServerRisk int
+	// TrustAnnotations says that the operator trusts this server's hints.
+	TrustAnnotations bool
+	// Definition is the tool's definition as the server sent it; nil where it is
+	// not known, which counts as a tool without hints.
+	Definition json.RawMessage
+	// Arguments are the exact bytes of the arguments object; empty counts as {}.
+	Arguments []byte
+	// Principal is who asks.
+	Principal schema.Principal
+}
+
+// Assessment is how a call is judged. What it points to belongs to the policy
+// and must not be changed.
+type Assessment struct {
+	// Level is Low, Medium or High. Of a denied call it is what the server's
+	// riskLevel and hints say.
+	Level int
+	// Deny says that the call must not run, whoever agrees.
+	Deny bool
+	// Reasons say in plain words why, the decisive one first. There is at least one.
+	Reasons []string
+	// Rule is the name of the rule that decided, "" where none did.
+	Rule string
+	// Approval says who must agree before the call runs; nil: nobody.
+	Approval *Approval
+	// Sandbox is SandboxContainer or "".
+	Sandbox string
+	// Version names the policy: the digest of its source, or "default".
+	Version string
+	// Durable says that the policy wants the call in the ledger, even where it
+	// need not be held.
+	Durable bool
+}
+
+// Approval says who must agree, and how.
+type Approval struct {
+	// By is ByCaller, the two-step flow, or ByGroups.
+	By string
+	// Groups are whose members may agree, for ByGroups.
+	Groups []string
+	// Needed is how many different people must agree; at least 1.
+	Needed int
+	// Expires is how long the call is held. Silence is a no.
+	Expires time.Duration
+	// EscalateTo are the groups that are asked as well when nobody answers.
+	EscalateTo []string
+	// Reasons says that who decides must give a reason.
+	Reasons bool
+	// FreshLogin says that who decides must have signed in just now.
+	FreshLogin bool
+	// SlackLevel is the highest level that may be decided in Slack; 0: none, the
+	// page only.
+	SlackLevel int
+}
