@@ -171,6 +171,11 @@ type LedgerWatch struct {
 	loaded chan struct{}
 }
 
+// watchHeartbeat is how often an idle watch is heard of. A watch that a restart of
+// the server ended is made anew after some four of them are missing; with the
+// client's own 5 s it would stay blind for almost half a minute.
+const watchHeartbeat = 500 * time.Millisecond
+
 // Watch calls f for every record that is kept, in the order of the last write,
 // and then for each write, on one goroutine; Body is left out. It returns once
 // everything that was there has been seen, or ctx has ended.
@@ -202,7 +207,7 @@ func (l *Ledger) Watch(ctx context.Context, f func(LedgerRecord)) (*LedgerWatch,
 			done = true
 			close(w.loaded)
 		}
-	}, nats.BindStream(streamLedger), nats.OrderedConsumer(), nats.HeadersOnly(), nats.Context(watching))
+	}, nats.BindStream(streamLedger), nats.OrderedConsumer(), nats.HeadersOnly(), nats.IdleHeartbeat(watchHeartbeat), nats.Context(watching))
 	if err != nil {
 		mu.Unlock()
 		cancel()

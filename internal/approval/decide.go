@@ -1,0 +1,177 @@
+package approval
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Answer is what one person says to an approval.
+type Answer struct {
+	Kind   ledger.DecisionKind
+	Reason string
+	// Digest is the digest of the arguments that the person was shown; an answer
+	// to something else than what would run is refused.
+	Digest string
+	// Arguments are what shall run instead, for [ledger.Edit].
+	Arguments []byte
+	// Fresh says that the person signed in just now.
+	Fresh bool
+}
+
+// maxExtensions bounds how often the time of one approval is extended.
+const maxExtensions = 6
+
+// Decide takes a person's answer. It returns the approval as it stands
+// afterwards: still pending where more must agree. Errors: KindForbidden for who
+// may not decide, KindConflict when it is decided already or shows other
+// arguments than would run, KindExpired, KindInvalidRequest for a missing reason.
+func (d *Desk) Decide(ctx context.Context, id string, answer Answer, who schema.Principal, channel string) (*ledger.Approval, error) {
+	var edited string
+	if answer.Kind == ledger.Edit {
+		if len(answer.Arguments) == 0 {
+			return nil, schema.Errorf(schema.KindInvalidRequest, "An edit needs the arguments that shall run instead.")
+		}
+		var err error
+		if edited, err = d.ledger.PutEdited(ctx, id, answer.Arguments); err != nil {
+			return nil, err
+		}
+	}
+	return d.ledger.Change(ctx, id, func(a *ledger.Approval) error {
+		rule, err := Rule(a)
+		if err != nil {
+			return err
+		}
+		now := d.now().UTC()
+		if err := may(a, rule, &answer, who, now); err != nil {
+			return err
+		}
+		a.Decisions = append(a.Decisions, ledger.Decision{
+			By: who.Name, Owner: who.Owner, Groups: who.Groups, Kind: answer.Kind, Reason: answer.Reason, At: now, Channel: channel,
+		})
+		apply(a, rule, &answer, edited, who, now)
+		return nil
+	})
+}
+
+// may says why the answer does not count.
+func may(a *ledger.Approval, rule *risk.Approval, answer *Answer, who schema.Principal, now time.Time) error {
+	if rule.By != risk.ByGroups {
+		return schema.Errorf(schema.KindForbidden, "The caller confirms this call with its token; nobody else is asked.").WithCall(a.CallID)
+	}
+	if !member(rule, a, who) {
+		return schema.Errorf(schema.KindForbidden, "You are in none of the groups that may decide this call.").WithCall(a.CallID)
+	}
+	if same(a.Binding.Requester, who) {
+		return schema.Errorf(schema.KindForbidden, "The call was asked for by you, or with a key of yours; somebody else must decide it.").WithCall(a.CallID)
+	}
+	switch {
+	case answer.Kind == ledger.Revoke && (a.State == ledger.Pending || a.State == ledger.Approved):
+	case answer.Kind == ledger.Deny && a.State == ledger.Approved: // a veto counts until the call runs
+	case a.State != ledger.Pending:
+		return schema.Errorf(schema.KindConflict, "This call is decided already: it is %s.", a.State).WithCall(a.CallID)
+	}
+	if !now.Before(a.Expires) && a.State == ledger.Pending {
+		return expired(a)
+	}
+	if rule.Reasons && answer.Reason == "" && answer.Kind != ledger.Extend {
+		return schema.Errorf(schema.KindInvalidRequest, "A reason is required with this decision.").WithCall(a.CallID)
+	}
+	if rule.FreshLogin && !answer.Fresh && (answer.Kind == ledger.Approve || answer.Kind == ledger.Edit) {
+		return schema.Errorf(schema.KindForbidden, "This decision needs a fresh sign-in.").WithCall(a.CallID)
+	}
+	return mayRepeat(a, answer, who)
+}
+
+func mayRepeat(a *ledger.Approval, answer *Answer, who schema.Principal) error {
+	switch answer.Kind {
+	case ledger.Approve:
+		if bound := a.Bound(); answer.Digest != bound.ArgumentsDigest {
+			return schema.Errorf(schema.KindConflict, "The arguments were changed since they were shown to you; look at them again.").WithCall(a.CallID)
+		}
+		if counts(a, who) {
+			return schema.Errorf(schema.KindConflict, "You have approved this call already; another person must agree too.").WithCall(a.CallID)
+		}
+	case ledger.Extend:
+		n := 0
+		for _, dec := range a.Decisions {
+			if dec.Kind == ledger.Extend {
+				n++
+			}
+		}
+		if n >= maxExtensions {
+			return schema.Errorf(schema.KindConflict, "The time of this approval was extended %d times already.", n).WithCall(a.CallID)
+		}
+	case ledger.Deny, ledger.Revoke, ledger.Edit:
+	default:
+		return schema.Errorf(schema.KindInvalidRequest, "A decision is one of approve, deny, edit, extend and revoke.")
+	}
+	return nil
+}
+
+// apply changes the state by a decision that counts.
+func apply(a *ledger.Approval, rule *risk.Approval, answer *Answer, edited string, who schema.Principal, now time.Time) {
+	switch answer.Kind {
+	case ledger.Deny:
+		a.State = ledger.Denied
+	case ledger.Revoke:
+		a.State = ledger.Revoked
+	case ledger.Extend:
+		a.Expires = a.Expires.Add(rule.Expires)
+	case ledger.Edit:
+		// What others approved before was something else: they must look again.
+		a.Edited = &ledger.Edited{By: who.Name, ArgumentsDigest: edited, At: now, Reason: answer.Reason}
+		if rule.Needed <= 1 {
+			a.State = ledger.Approved
+		}
+	case ledger.Approve:
+		if len(agreed(a)) >= max(rule.Needed, 1) {
+			a.State = ledger.Approved
+		}
+	}
+}
+
+// person is who stands behind a principal.
+func person(name, owner string) string {
+	if owner != "" {
+		return owner
+	}
+	return name
+}
+
+// same says that the one who decides is the one who asked, under whatever key.
+func same(r ledger.Requester, who schema.Principal) bool {
+	asked := []string{r.Name, person(r.Name, r.Owner)}
+	return slices.Contains(asked, who.Name) || slices.Contains(asked, person(who.Name, who.Owner))
+}
+
+func member(rule *risk.Approval, a *ledger.Approval, who schema.Principal) bool {
+	in := func(groups []string) bool {
+		return slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(who.Groups, g) })
+	}
+	return in(rule.Groups) || !a.Escalated.IsZero() && in(rule.EscalateTo)
+}
+
+// agreed returns the persons whose yes counts for what would run now: an edit
+// counts as its author's yes, and voids those before it.
+func agreed(a *ledger.Approval) map[string]bool {
+	yes := make(map[string]bool)
+	for _, dec := range a.Decisions {
+		switch dec.Kind {
+		case ledger.Edit:
+			clear(yes)
+			yes[person(dec.By, dec.Owner)] = true
+		case ledger.Approve:
+			yes[person(dec.By, dec.Owner)] = true
+		}
+	}
+	return yes
+}
+
+func counts(a *ledger.Approval, who schema.Principal) bool {
+	return agreed(a)[person(who.Name, who.Owner)]
+}

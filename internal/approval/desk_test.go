@@ -1,0 +1,391 @@
+package approval_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/confirm"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/digest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// clock is a clock that the test sets.
+type clock struct{ ns atomic.Int64 }
+
+func (c *clock) now() time.Time          { return time.Unix(0, c.ns.Load()) }
+func (c *clock) advance(d time.Duration) { c.ns.Add(int64(d)) }
+
+type room struct {
+	t      *testing.T
+	desk   *approval.Desk
+	ledger *ledger.Ledger
+	clock  *clock
+}
+
+func open(t *testing.T, srv *bustest.Server, c *clock) *room {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if c == nil {
+		c = &clock{}
+		c.ns.Store(time.Now().UnixNano())
+	}
+	conn := srv.Connect(t, "desk")
+	l, err := ledger.Open(ctx, conn, ledger.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	tokens, err := confirm.OpenStream(ctx, conn, c.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tokens.Close)
+	return &room{t: t, ledger: l, clock: c, desk: approval.New(approval.Options{Ledger: l, Tokens: tokens, Now: c.now, Log: slog.New(slog.DiscardHandler)})}
+}
+
+var (
+	agent = schema.Principal{Name: "agent-key", Owner: "ana"}
+	ben   = schema.Principal{Name: "ben", Groups: []string{"ops"}}
+	cleo  = schema.Principal{Name: "cleo", Groups: []string{"ops"}}
+	dora  = schema.Principal{Name: "dora", Groups: []string{"bosses"}}
+)
+
+const arguments = `{"amount":9007199254740993,"to":"x"}`
+
+func byCaller() *risk.Approval {
+	return &risk.Approval{By: risk.ByCaller, Needed: 1, Expires: 10 * time.Minute}
+}
+
+func byOps(needed int) *risk.Approval {
+	return &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: needed, Expires: 10 * time.Minute}
+}
+
+func (r *room) hold(rule *risk.Approval) *approval.Held {
+	r.t.Helper()
+	call := &schema.Call{ID: schema.NewCallID(), Server: "bank", Tool: "pay", Arguments: []byte(arguments), ToolDigest: digest.Of([]byte(`{"name":"pay"}`)), Principal: agent, Timeout: time.Minute}
+	h, err := r.desk.Open(context.Background(), call, json.RawMessage(`{"name":"pay"}`), &risk.Assessment{Level: risk.Medium, Reasons: []string{"it pays"}, Approval: rule, Version: "test"}, "")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return h
+}
+
+func (r *room) say(id string, kind ledger.DecisionKind, who schema.Principal) (*ledger.Approval, error) {
+	return r.desk.Decide(context.Background(), id, approval.Answer{Kind: kind, Digest: digest.Of([]byte(arguments))}, who, "test")
+}
+
+func (r *room) state(id string) ledger.State {
+	r.t.Helper()
+	a, _, err := r.ledger.Get(context.Background(), id)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return a.State
+}
+
+func TestAConfirmedCallRunsOnceWithTheBytesThatWereHeld(t *testing.T) {
+	r := open(t, bustest.Start(t), nil)
+	ctx := context.Background()
+	h := r.hold(byCaller())
+	a, err := r.desk.Confirm(ctx, h.Token, true, agent, "first", "door")
+	if err != nil || a.State != ledger.Running {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	call, err := r.desk.Call(ctx, a)
+	if err != nil || string(call.Arguments) != arguments || call.ID != h.Approval.CallID || call.Principal.Name != agent.Name {
+		t.Fatalf("%+v, %v", call, err)
+	}
+	_, err = r.desk.Confirm(ctx, h.Token, true, agent, "second", "door")
+	if e := schema.AsError(err); e.Kind != schema.KindNotFound || e.CallID != h.Approval.CallID {
+		t.Errorf("a second confirmation: %+v", e)
+	}
+	if _, err := r.desk.Finish(ctx, a.ID, &schema.Result{Body: []byte(`{"n":1.0}`)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if body, err := r.ledger.Result(ctx, a.ID); err != nil || string(body) != `{"n":1.0}` {
+		t.Errorf("%s, %v", body, err)
+	}
+	if s := r.state(a.ID); s != ledger.Succeeded {
+		t.Errorf("it is %s", s)
+	}
+}
+
+func TestARejectedConfirmationNeverRuns(t *testing.T) {
+	r := open(t, bustest.Start(t), nil)
+	h := r.hold(byCaller())
+	a, err := r.desk.Confirm(context.Background(), h.Token, false, agent, "x", "door")
+	if err != nil || a.State != ledger.Denied {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	if _, err := r.desk.Claim(context.Background(), a.ID, "door"); schema.KindOf(err) != schema.KindConflict {
+		t.Errorf("it was claimed: %v", err)
+	}
+}
+
+func TestOnlyTheCallerSpendsItsToken(t *testing.T) {
+	r := open(t, bustest.Start(t), nil)
+	ctx := context.Background()
+	h := r.hold(byCaller())
+	for _, other := range []schema.Principal{ben, {Name: "other-key", Owner: "ana"}, {Name: "AGENT-KEY"}, {}} {
+		if _, err := r.desk.Confirm(ctx, h.Token, true, other, "x", "door"); schema.KindOf(err) != schema.KindNotFound {
+			t.Errorf("%+v: %v", other, err)
+		}
+	}
+	if _, err := r.desk.Confirm(ctx, "cyt_"+strings.Repeat("A", 43), true, agent, "x", "door"); schema.KindOf(err) != schema.KindNotFound {
+		t.Errorf("a made-up token: %v", err)
+	}
+	if a, err := r.desk.Confirm(ctx, h.Token, true, agent, "y", "door"); err != nil || a.State != ledger.Running {
+		t.Errorf("the tries of others burnt the token: %v", err)
+	}
+}
+
+// The number that counts: over two desks with connections of their own, of a
+// hundred who confirm at once exactly one runs, for each of many tokens.
+func TestOfManyConfirmationsAtOnceExactlyOneRuns(t *testing.T) {
+	srv := bustest.Start(t)
+	one := open(t, srv, nil)
+	two := open(t, srv, one.clock)
+	const tokens, racers = 40, 100
+	for n := range tokens {
+		h := one.hold(byCaller())
+		var runs, refused atomic.Int64
+		var wg sync.WaitGroup
+		start := make(chan struct{})
+		for i := range racers {
+			desk := []*approval.Desk{one.desk, two.desk}[i%2]
+			wg.Go(func() {
+				<-start
+				a, err := desk.Confirm(context.Background(), h.Token, true, agent, fmt.Sprint(i), "door")
+				switch {
+				case err == nil && a.State == ledger.Running:
+					runs.Add(1)
+				case schema.KindOf(err) == schema.KindNotFound && schema.AsError(err).CallID == h.Approval.CallID:
+					refused.Add(1)
+				default:
+					t.Errorf("token %d: %v", n, err)
+				}
+			})
+		}
+		close(start)
+		wg.Wait()
+		if runs.Load() != 1 || refused.Load() != racers-1 {
+			t.Fatalf("token %d: %d runs, %d refused", n, runs.Load(), refused.Load())
+		}
+	}
+}
+
+func TestSilenceIsANo(t *testing.T) {
+	r := open(t, bustest.Start(t), nil)
+	ctx := context.Background()
+	mine, theirs := r.hold(byCaller()), r.hold(byOps(1))
+	r.clock.advance(10*time.Minute + time.Second)
+	if _, err := r.desk.Confirm(ctx, mine.Token, true, agent, "x", "door"); schema.KindOf(err) != schema.KindExpired {
+		t.Errorf("the caller, too late: %v", err)
+	}
+	if _, err := r.say(theirs.Approval.ID, ledger.Approve, ben); schema.KindOf(err) != schema.KindExpired {
+		t.Errorf("an approver, too late: %v", err)
+	}
+	if _, err := r.desk.Tend(ctx, func(string) bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range []*approval.Held{mine, theirs} {
+		if s := r.state(h.Approval.ID); s != ledger.Expired {
+			t.Errorf("it is %s", s)
+		}
+	}
+}
+
+func TestTheRequesterNeverDecidesUnderWhateverKey(t *testing.T) {
+	r := open(t, bustest.Start(t), nil)
+	h := r.hold(byOps(1))
+	ops := []string{"ops"}
+	for _, who := range []schema.Principal{
+		{Name: "agent-key", Groups: ops}, {Name: "agent-key", Owner: "ben", Groups: ops}, {Name: "another-key", Owner: "ana", Groups: ops},
+		{Name: "ana", Groups: ops}, {Name: "ana", Owner: "somebody", Groups: ops}, {Name: "x", Owner: "agent-key", Groups: ops},
+	} {
+		for _, kind := range []ledger.DecisionKind{ledger.Approve, ledger.Edit, ledger.Extend} {
+			_, err := r.desk.Decide(context.Background(), h.Approval.ID, approval.Answer{Kind: kind, Digest: digest.Of([]byte(arguments)), Arguments: []byte(`{}`)}, who, "test")
+			if schema.KindOf(err) != schema.KindForbidden {
+				t.Errorf("%+v may %s: %v", who, kind, err)
+			}
+		}
+	}
+	if _, err := r.say(h.Approval.ID, ledger.Approve, dora); schema.KindOf(err) != schema.KindForbidden {
+		t.Errorf("a stranger to the group: %v", err)
+	}
+	if s := r.state(h.Approval.ID); s != ledger.Pending {
+		t.Errorf("it is %s", s)
+	}
+}
+
+func TestAQuorumCountsAPersonOnce(t *testing.T) {
+	r := open(t, bustest.Start(t), nil)
+	h := r.hold(byOps(2))
+	id := h.Approval.ID
+	if a, err := r.say(id, ledger.Approve, ben); err != nil || a.State != ledger.Pending {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	for _, again := range []schema.Principal{ben, {Name: "ben-laptop", Owner: "ben", Groups: []string{"ops"}}} {
+		if _, err := r.say(id, ledger.Approve, again); schema.KindOf(err) != schema.KindConflict {
+			t.Errorf("%+v counted twice: %v", again, err)
+		}
+	}
+	if a, err := r.say(id, ledger.Approve, cleo); err != nil || a.State != ledger.Approved {
+		t.Fatalf("%+v, %v", a, err)
+	}
+}
+
+func TestOneDenialVetoesEarlierApprovalsUntilTheCallRuns(t *testing.T) {
+	r := open(t, bustest.Start(t), nil)
+	first, second := r.hold(byOps(2)), r.hold(byOps(1))
+	for _, step := range []struct {
+		id   string
+		kind ledger.DecisionKind
+		who  schema.Principal
+		want ledger.State
+	}{
+		{first.Approval.ID, ledger.Approve, ben, ledger.Pending},
+		{first.Approval.ID, ledger.Deny, cleo, ledger.Denied},
+		{second.Approval.ID, ledger.Approve, ben, ledger.Approved},
+		{second.Approval.ID, ledger.Deny, cleo, ledger.Denied},
+	} {
+		if a, err := r.say(step.id, step.kind, step.who); err != nil || a.State != step.want {
+			t.Fatalf("%+v: %+v, %v", step, a, err)
+		}
+	}
+	running := r.hold(byOps(1)).Approval.ID
+	if _, err := r.say(running, ledger.Approve, ben); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.desk.Claim(context.Background(), running, "door"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.say(running, ledger.Deny, cleo); schema.KindOf(err) != schema.KindConflict {
+		t.Errorf("a veto after it left: %v", err)
+	}
+}
+
+func TestAnEditVoidsWhatWasApprovedBeforeAndRunsTheEditedBytes(t *testing.T) {
+	r := open(t, bustest.Start(t), nil)
+	ctx := context.Background()
+	id := r.hold(byOps(2)).Approval.ID
+	if _, err := r.say(id, ledger.Approve, ben); err != nil {
+		t.Fatal(err)
+	}
+	const less = `{"amount":1,"to":"x"}`
+	if _, err := r.desk.Decide(ctx, id, approval.Answer{Kind: ledger.Edit, Arguments: []byte(less), Reason: "too much"}, cleo, "test"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.say(id, ledger.Approve, ben); schema.KindOf(err) != schema.KindConflict {
+		t.Errorf("an approval of what is no longer there: %v", err)
+	}
+	a, err := r.desk.Decide(ctx, id, approval.Answer{Kind: ledger.Approve, Digest: digest.Of([]byte(less))}, ben, "test")
+	if err != nil || a.State != ledger.Approved {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	if a, err = r.desk.Claim(ctx, id, "door"); err != nil {
+		t.Fatal(err)
+	}
+	call, err := r.desk.Call(ctx, a)
+	if err != nil || string(call.Arguments) != less {
+		t.Fatalf("%+v, %v", call, err)
+	}
+	if asked, err := r.ledger.Asked(ctx, id); err != nil || string(asked) != arguments {
+		t.Errorf("what was asked for is kept as %s, %v", asked, err)
+	}
+}
+
+func TestAnotherGroupIsAskedAtHalfTime(t *testing.T) {
+	r := open(t, bustest.Start(t), nil)
+	rule := byOps(1)
+	rule.EscalateTo = []string{"bosses"}
+	id := r.hold(rule).Approval.ID
+	tend := func() {
+		t.Helper()
+		if _, err := r.desk.Tend(context.Background(), func(string) bool { return true }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.clock.advance(4 * time.Minute)
+	tend()
+	if _, err := r.say(id, ledger.Approve, dora); schema.KindOf(err) != schema.KindForbidden {
+		t.Errorf("before half time: %v", err)
+	}
+	r.clock.advance(61 * time.Second)
+	tend()
+	if a, err := r.say(id, ledger.Approve, dora); err != nil || a.State != ledger.Approved {
+		t.Errorf("after half time: %+v, %v", a, err)
+	}
+}
+
+func TestACallWhoseRunnerIsLostIsUnknownAndNeverRunsAgain(t *testing.T) {
+	r := open(t, bustest.Start(t), nil)
+	ctx := context.Background()
+	h := r.hold(byCaller())
+	a, err := r.desk.Confirm(ctx, h.Token, true, agent, "x", "door-that-dies")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := func(string) bool { return false }
+	if n, err := r.desk.Tend(ctx, dead); n != 0 || err != nil {
+		t.Fatalf("too soon: %d, %v", n, err)
+	}
+	r.clock.advance(20 * time.Second)
+	if n, err := r.desk.Tend(ctx, func(string) bool { return true }); n != 0 || err != nil {
+		t.Fatalf("its runner lives: %d, %v", n, err)
+	}
+	if n, err := r.desk.Tend(ctx, dead); n != 1 || err != nil {
+		t.Fatalf("%d, %v", n, err)
+	}
+	if s := r.state(a.ID); s != ledger.Unknown {
+		t.Errorf("it is %s", s)
+	}
+	if _, err := r.desk.Claim(ctx, a.ID, "other"); schema.KindOf(err) != schema.KindConflict {
+		t.Errorf("it was claimed again: %v", err)
+	}
+	if late, err := r.desk.Finish(ctx, a.ID, &schema.Result{Body: []byte(`{}`)}, nil); err != nil || late.State != ledger.Succeeded {
+		t.Errorf("a late word: %+v, %v", late, err)
+	}
+}
+
+func TestOfManyRunnersOneGetsTheApprovedCall(t *testing.T) {
+	srv := bustest.Start(t)
+	one := open(t, srv, nil)
+	two := open(t, srv, one.clock)
+	id := one.hold(byOps(1)).Approval.ID
+	if _, err := one.say(id, ledger.Approve, ben); err != nil {
+		t.Fatal(err)
+	}
+	var won atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 50 {
+		desk := []*approval.Desk{one.desk, two.desk}[i%2]
+		wg.Go(func() {
+			if _, err := desk.Claim(context.Background(), id, fmt.Sprint("door", i)); err == nil {
+				won.Add(1)
+			} else if schema.KindOf(err) != schema.KindConflict {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if won.Load() != 1 {
+		t.Errorf("%d runners won", won.Load())
+	}
+}

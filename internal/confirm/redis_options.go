@@ -1,0 +1,142 @@
+package confirm
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// RedisOptions say how to reach Redis.
+type RedisOptions struct {
+	// Addresses are host:port, or the path of a unix socket: one of a standalone
+	// server, those of the Sentinels, or some of a Cluster.
+	Addresses []string
+	// Master is the name that the Sentinels know; it makes Addresses theirs.
+	Master string
+	// Cluster says that the addresses are of a Cluster. More than one address
+	// without Master says so too.
+	Cluster bool
+	// DB is the database of a standalone server or behind Sentinel.
+	DB int
+	// Username and PasswordFile sign in. The file is read at each connection, so
+	// that a new password is taken without a restart.
+	Username, PasswordFile                 string
+	SentinelUsername, SentinelPasswordFile string
+	// TLS is on when it is true or a file is named: CAFile, CertFile and KeyFile
+	// are PEM files.
+	TLS                       bool
+	CAFile, CertFile, KeyFile string
+	// PoolSize is how many connections there may be; 0 means ten for each core.
+	PoolSize int
+	// Timeout bounds each command and each dial; 0 means 1 s.
+	Timeout time.Duration
+	// Now tells the time by which tokens expire; nil means the clock.
+	Now func() time.Time
+}
+
+const redisTimeout = time.Second
+
+// ParseRedis reads the address that --redis takes: redis://[user@]host:port[/db],
+// rediss:// for TLS, unix:///path of a socket, or host:port. A password is never
+// part of it: it is in a file.
+func ParseRedis(address string) (RedisOptions, error) {
+	if !strings.Contains(address, "://") {
+		if address == "" {
+			return RedisOptions{}, errors.New("the address of Redis is empty: write redis://host:6379")
+		}
+		return RedisOptions{Addresses: []string{address}}, nil
+	}
+	u, err := redis.ParseURL(address)
+	if err != nil {
+		// The parser's error repeats the address, in which a password may stand.
+		return RedisOptions{}, errors.New("the address of Redis cannot be read: write redis://host:6379/0, rediss://host:6380 or unix:///path")
+	}
+	if u.Password != "" {
+		return RedisOptions{}, errors.New("the address of Redis holds a password, which others can see: put it into a file and name that")
+	}
+	return RedisOptions{Addresses: []string{u.Addr}, DB: u.DB, Username: u.Username, TLS: u.TLSConfig != nil}, nil
+}
+
+func (o RedisOptions) client() (redis.UniversalClient, error) {
+	if len(o.Addresses) == 0 {
+		return nil, errors.New("no address of Redis is given")
+	}
+	timeout := o.Timeout
+	if timeout <= 0 {
+		timeout = redisTimeout
+	}
+	u := &redis.UniversalOptions{
+		Addrs: o.Addresses, MasterName: o.Master, IsClusterMode: o.Cluster, DB: o.DB, ClientName: "callyard",
+		// Every script may be repeated: the attempt makes the answer the same.
+		MaxRetries:  2,
+		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
+		DialerRetries: 1, ContextTimeoutEnabled: true,
+		PoolSize: o.PoolSize, DisableIdentity: true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		SentinelUsername:         o.SentinelUsername,
+	}
+	if o.PasswordFile != "" {
+		if _, err := secretFile(o.PasswordFile); err != nil {
+			return nil, err
+		}
+		u.CredentialsProviderContext = func(context.Context) (string, string, error) {
+			password, err := secretFile(o.PasswordFile)
+			return o.Username, password, err
+		}
+	} else {
+		u.Username = o.Username
+	}
+	if o.SentinelPasswordFile != "" {
+		password, err := secretFile(o.SentinelPasswordFile)
+		if err != nil {
+			return nil, err
+		}
+		u.SentinelPassword = password
+	}
+	var err error
+	if u.TLSConfig, err = o.tls(); err != nil {
+		return nil, err
+	}
+	return redis.NewUniversalClient(u), nil
+}
+
+func secretFile(path string) (string, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("reading the password for Redis: %w", err)
+	}
+	return strings.TrimRight(string(b), "\r\n"), nil
+}
+
+func (o RedisOptions) tls() (*tls.Config, error) {
+	if !o.TLS && o.CAFile == "" && o.CertFile == "" {
+		return nil, nil
+	}
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.CAFile != "" {
+		pem, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading the CA certificates for Redis: %w", err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no PEM certificate", o.CAFile)
+		}
+	}
+	if o.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading the client certificate for Redis: %w", err)
+		}
+		cfg.Certificates = []tls.Certificate{pair}
+	}
+	return cfg, nil
+}

@@ -1,0 +1,60 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+	"time"
+)
+
+// Requester is who asked for the call.
+type Requester struct {
+	Name string `json:"name"`
+	// Owner is the person or team behind the name; empty means Name.
+	Owner string `json:"owner,omitempty"`
+}
+
+// Binding is what an approval is for; nothing else may run under it.
+type Binding struct {
+	Tenant               string    `json:"tenant,omitempty"`
+	Requester            Requester `json:"requester"`
+	Server               string    `json:"server"`
+	Tool                 string    `json:"tool"`
+	ToolDefinitionDigest string    `json:"tool_definition_digest"`
+	ArgumentsDigest      string    `json:"arguments_digest"`
+	PolicyVersion        string    `json:"policy_version"`
+	// Level is the risk level, 1 to 3.
+	Level int `json:"level"`
+	// Deadline is when the call is worth nothing any more.
+	Deadline   time.Time `json:"deadline"`
+	CallID     string    `json:"call_id"`
+	ApprovalID string    `json:"approval_id"`
+}
+
+// bindingVersion begins the list, so that a digest of another form is another.
+const bindingVersion = "callyard approval binding 1"
+
+// Digest returns "sha256:" and the hex SHA-256 over this list of texts, each
+// written as its length in bytes (8 bytes, big endian) and then itself:
+//
+//	"callyard approval binding 1", tenant, requester name, requester owner,
+//	server, tool, tool definition digest, arguments digest, policy version,
+//	level (decimal), deadline (decimal, nanoseconds since 1970, UTC; 0 for none),
+//	call id, approval id
+func (b *Binding) Digest() string {
+	deadline := "0"
+	if !b.Deadline.IsZero() {
+		deadline = strconv.FormatInt(b.Deadline.UnixNano(), 10)
+	}
+	buf := make([]byte, 0, 768)
+	for _, field := range [...]string{
+		bindingVersion, b.Tenant, b.Requester.Name, b.Requester.Owner, b.Server, b.Tool, b.ToolDefinitionDigest,
+		b.ArgumentsDigest, b.PolicyVersion, strconv.Itoa(b.Level), deadline, b.CallID, b.ApprovalID,
+	} {
+		buf = binary.BigEndian.AppendUint64(buf, uint64(len(field)))
+		buf = append(buf, field...)
+	}
+	sum := sha256.Sum256(buf)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,214 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/digest"
+)
+
+// Bytes lie in one of two places. The opening of a record carries, after its
+// head, uint32 length of the definition | definition | arguments. What does not
+// fit there, and what comes later, is stored in parts named by kind and digest;
+// each part begins with uint32 number of parts. All in big endian.
+const (
+	kindDefinition = "definition"
+	kindArguments  = "arguments"
+	kindEdited     = "edited"
+	kindResult     = "result"
+
+	maxPart = 4 << 20
+	// MaxBytes is the most that arguments or a result may take.
+	MaxBytes = 64 << 20
+)
+
+// opening returns the body of the first write; it is empty, with the bytes
+// stored in parts, where they do not fit.
+func (l *Ledger) opening(ctx context.Context, a *Approval, args []byte, head int) ([]byte, error) {
+	size := 4 + len(a.Definition) + len(args)
+	if bus.HeadSize(head)+size > l.store.MaxBody() {
+		if len(a.Definition) > 0 {
+			if err := l.putParts(ctx, a.ID, kindDefinition, a.Binding.ToolDefinitionDigest, a.Definition); err != nil {
+				return nil, err
+			}
+		}
+		return nil, l.putParts(ctx, a.ID, kindArguments, a.Binding.ArgumentsDigest, args)
+	}
+	body := make([]byte, 0, size)
+	body = binary.BigEndian.AppendUint32(body, uint32(len(a.Definition)))
+	body = append(body, a.Definition...)
+	return append(body, args...), nil
+}
+
+// Arguments returns the exact bytes that would run now: the edited ones where
+// they were edited, else those that were asked for.
+func (l *Ledger) Arguments(ctx context.Context, id string) ([]byte, error) {
+	a, _, err := l.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if a.Edited != nil {
+		return l.parts(ctx, a, kindEdited, a.Edited.ArgumentsDigest)
+	}
+	return l.opened(ctx, a, kindArguments)
+}
+
+// Asked returns the exact bytes that were asked for, edited since or not.
+func (l *Ledger) Asked(ctx context.Context, id string) ([]byte, error) {
+	a, _, err := l.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return l.opened(ctx, a, kindArguments)
+}
+
+// Definition returns the definition of the tool as the server sent it when the
+// call was held; empty where none was stored.
+func (l *Ledger) Definition(ctx context.Context, id string) ([]byte, error) {
+	a, _, err := l.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	b, err := l.opened(ctx, a, kindDefinition)
+	if schema.KindOf(err) == schema.KindNotFound {
+		return nil, nil // the arguments lie in parts, and no definition was stored beside them
+	}
+	return b, err
+}
+
+// opened reads bytes that were stored when the approval was.
+func (l *Ledger) opened(ctx context.Context, a *Approval, kind string) ([]byte, error) {
+	r, err := l.store.Opening(ctx, a.ID)
+	if err != nil {
+		return nil, readError(err, a.ID)
+	}
+	want := a.Binding.ArgumentsDigest
+	if kind == kindDefinition {
+		want = a.Binding.ToolDefinitionDigest
+	}
+	if len(r.Body) == 0 {
+		return l.parts(ctx, a, kind, want)
+	}
+	definition, args, err := split(r.Body)
+	if err != nil {
+		return nil, damaged(a, kind)
+	}
+	if kind == kindArguments {
+		return matching(a, kind, args, want)
+	}
+	if len(definition) == 0 {
+		return nil, nil
+	}
+	return matching(a, kind, definition, want)
+}
+
+func split(body []byte) (definition, args []byte, err error) {
+	if len(body) < 4 {
+		return nil, nil, errors.New("the body has no length")
+	}
+	n := binary.BigEndian.Uint32(body)
+	if uint64(n) > uint64(len(body)-4) {
+		return nil, nil, errors.New("the definition is longer than the body")
+	}
+	return body[4 : 4+n : 4+n], body[4+n:], nil
+}
+
+// PutEdited stores other arguments for an approval and returns their digest.
+// They count from the change that sets [Approval.Edited] to it.
+func (l *Ledger) PutEdited(ctx context.Context, id string, args []byte) (string, error) {
+	return l.put(ctx, id, kindEdited, args)
+}
+
+// PutResult stores the bytes of a result and returns their digest. They count
+// from the change that sets [Approval.ResultDigest] to it.
+func (l *Ledger) PutResult(ctx context.Context, id string, body []byte) (string, error) {
+	return l.put(ctx, id, kindResult, body)
+}
+
+func (l *Ledger) put(ctx context.Context, id, kind string, b []byte) (string, error) {
+	if len(b) > MaxBytes {
+		return "", schema.Errorf(schema.KindTooLarge, "The %s of approval %s takes %d bytes; the ledger keeps at most %d.", kind, id, len(b), MaxBytes)
+	}
+	d := digest.Of(b)
+	if err := l.putParts(ctx, id, kind, d, b); err != nil {
+		return "", unavailable(err, "")
+	}
+	return d, nil
+}
+
+// Result returns the exact bytes of the result, once ResultDigest is set.
+func (l *Ledger) Result(ctx context.Context, id string) ([]byte, error) {
+	a, _, err := l.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if a.ResultDigest == "" {
+		return nil, schema.Errorf(schema.KindNotFound, "Approval %s has no result: it is %s.", id, a.State).WithCall(a.CallID)
+	}
+	return l.parts(ctx, a, kindResult, a.ResultDigest)
+}
+
+// putParts stores bytes in parts. The first comes last: where it is, all are.
+func (l *Ledger) putParts(ctx context.Context, id, kind, sum string, b []byte) error {
+	size := min(l.store.MaxBody(), maxPart)
+	n := max((len(b)+size-1)/size, 1)
+	for i := n - 1; i >= 0; i-- {
+		chunk := b[i*size : min((i+1)*size, len(b))]
+		part := make([]byte, 4, 4+len(chunk))
+		binary.BigEndian.PutUint32(part, uint32(n))
+		if err := l.store.PutPart(ctx, id, kind, partName(sum), i, append(part, chunk...)); err != nil {
+			return fmt.Errorf("storing part %d of the %s: %w", i, kind, err)
+		}
+	}
+	return nil
+}
+
+func (l *Ledger) parts(ctx context.Context, a *Approval, kind, want string) ([]byte, error) {
+	var whole bytes.Buffer
+	for i, n := 0, 1; i < n; i++ {
+		part, err := l.store.Part(ctx, a.ID, kind, partName(want), i)
+		if errors.Is(err, bus.ErrNotFound) {
+			return nil, schema.Errorf(schema.KindNotFound, "The %s of approval %s is not kept any more.", kind, a.ID).WithCall(a.CallID)
+		}
+		if err != nil {
+			return nil, unavailable(err, a.CallID)
+		}
+		if len(part) < 4 || whole.Len()+len(part) > MaxBytes+maxPart {
+			return nil, damaged(a, kind)
+		}
+		count := int(binary.BigEndian.Uint32(part))
+		if i == 0 {
+			n = count
+			whole.Grow(min(n*(len(part)-4), MaxBytes))
+		}
+		if count != n {
+			return nil, damaged(a, kind)
+		}
+		whole.Write(part[4:])
+	}
+	return matching(a, kind, whole.Bytes(), want)
+}
+
+// partName is a token of 32 characters of a digest.
+func partName(sum string) string {
+	hex := strings.TrimPrefix(sum, "sha256:")
+	return hex[:min(32, len(hex))]
+}
+
+// matching lets bytes pass only when they are those that were bound.
+func matching(a *Approval, kind string, b []byte, want string) ([]byte, error) {
+	if digest.Of(b) != want {
+		return nil, damaged(a, kind)
+	}
+	return b, nil
+}
+
+func damaged(a *Approval, kind string) error {
+	return schema.Errorf(schema.KindInternal, "The stored %s of approval %s do not have the digest that was recorded; nothing runs with them.", kind, a.ID).WithCall(a.CallID)
+}

@@ -1,0 +1,45 @@
+package ledger
+
+import (
+	"bytes"
+	"reflect"
+	"slices"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// allowed says why a change is not, or nil.
+func allowed(was, is *Approval) error {
+	switch {
+	case !is.State.known():
+		return schema.Errorf(schema.KindInternal, "%q is no state of an approval.", is.State)
+	case was.State != is.State && !was.State.May(is.State):
+		return schema.Errorf(schema.KindConflict, "Approval %s is %s already and cannot become %s.", was.ID, was.State, is.State)
+	case was.State == is.State && was.State.Ended():
+		return schema.Errorf(schema.KindConflict, "Approval %s is %s already; it cannot be changed any more.", was.ID, was.State)
+	case is.State == Running && was.State != Running && is.Runner == nil:
+		return schema.Errorf(schema.KindInternal, "Approval %s cannot run without a runner.", was.ID)
+	case !sameQuestion(was, is):
+		return schema.Errorf(schema.KindInternal, "What approval %s is for cannot be changed.", was.ID)
+	case was.Spent != nil && !reflect.DeepEqual(was.Spent, is.Spent), was.Runner != nil && !reflect.DeepEqual(was.Runner, is.Runner):
+		return schema.Errorf(schema.KindConflict, "Approval %s was spent already.", was.ID)
+	case was.Spent != nil && was.TokenHash != is.TokenHash:
+		return schema.Errorf(schema.KindConflict, "The token of approval %s was spent already.", was.ID)
+	case !reflect.DeepEqual(was.Edited, is.Edited) && was.State != Pending:
+		return schema.Errorf(schema.KindConflict, "Approval %s is %s already; its arguments cannot be edited any more.", was.ID, was.State)
+	case len(is.Decisions) < len(was.Decisions) || !slices.EqualFunc(was.Decisions, is.Decisions[:len(was.Decisions)], sameDecision):
+		return schema.Errorf(schema.KindInternal, "Decisions of approval %s can be added, not changed.", was.ID)
+	}
+	return nil
+}
+
+func sameQuestion(was, is *Approval) bool {
+	return was.ID == is.ID && was.CallID == is.CallID && was.BindingDigest == is.BindingDigest &&
+		is.Binding.Digest() == is.BindingDigest && bytes.Equal(was.Rule, is.Rule) && slices.Equal(was.Reasons, is.Reasons) &&
+		was.Created.Equal(is.Created) && was.Safe == is.Safe
+}
+
+func sameDecision(a, b Decision) bool {
+	return a.By == b.By && a.Owner == b.Owner && a.Kind == b.Kind && a.Reason == b.Reason && a.Channel == b.Channel &&
+		a.At.Equal(b.At) && slices.Equal(a.Groups, b.Groups)
+}

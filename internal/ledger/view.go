@@ -1,0 +1,169 @@
+package ledger
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// view is what this process knows of the ledger: every approval that waits or
+// runs, and the latest that ended. Arguments are not in it.
+type view struct {
+	maxEnded int
+
+	mu       sync.RWMutex
+	rows     map[string]row
+	nOpen    int
+	ended    []string // ids in the order in which they were seen to end
+	watchers map[*watcher]struct{}
+}
+
+type row struct {
+	a        *Approval // never changed once it is here
+	revision uint64    // what the next change must name
+	sequence uint64
+}
+
+type watcher struct{ f func(*Approval) }
+
+func newView(maxEnded int) *view {
+	return &view{maxEnded: maxEnded, rows: map[string]row{}, watchers: map[*watcher]struct{}{}}
+}
+
+// put takes in a write unless a newer one is known, and says whether it is the
+// newest now.
+func (v *view) put(a *Approval, revision, sequence uint64) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	was, known := v.rows[a.ID]
+	if known && was.sequence > sequence {
+		return false
+	}
+	if known && !was.a.State.Ended() {
+		v.nOpen--
+	}
+	switch {
+	case !a.State.Ended():
+		v.nOpen++
+	case !known || !was.a.State.Ended():
+		v.ended = append(v.ended, a.ID)
+	}
+	v.rows[a.ID] = row{a, revision, sequence}
+	if over := len(v.ended) - v.maxEnded; over > 0 {
+		for _, id := range v.ended[:over] {
+			delete(v.rows, id)
+		}
+		v.ended = slices.Delete(v.ended, 0, over)
+	}
+	return true
+}
+
+func (v *view) get(id string) (*Approval, uint64, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	r, ok := v.rows[id]
+	return r.a, r.revision, ok
+}
+
+func (v *view) open() int {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.nOpen
+}
+
+// seen takes in what the watch brings.
+func (l *Ledger) seen(r bus.LedgerRecord) {
+	a, err := decode(r.Head)
+	if err != nil || a.ID != r.ID {
+		l.log.Error("an approval in the ledger cannot be read; it is left out", "approval_id", r.ID, "sequence", r.Sequence, "error", err)
+		return
+	}
+	if !l.view.put(a, r.Revision, r.Sequence) {
+		return
+	}
+	l.view.mu.RLock()
+	fs := make([]*watcher, 0, len(l.view.watchers))
+	for w := range l.view.watchers {
+		fs = append(fs, w)
+	}
+	l.view.mu.RUnlock()
+	for _, w := range fs {
+		w.f(a.Clone())
+	}
+}
+
+// Watch calls f with each approval that is written from now on, here or in
+// another process, as it then stands; of writes in quick succession it may see
+// the last only. Calls come one after the other on one goroutine and must not
+// block. The returned function ends it; f may still be running then. After
+// [Ledger.Close] no call is made.
+func (l *Ledger) Watch(f func(*Approval)) (stop func()) {
+	w := &watcher{f}
+	l.view.mu.Lock()
+	defer l.view.mu.Unlock()
+	l.view.watchers[w] = struct{}{}
+	return func() {
+		l.view.mu.Lock()
+		defer l.view.mu.Unlock()
+		delete(l.view.watchers, w)
+	}
+}
+
+// Filter chooses approvals; what is empty chooses all.
+type Filter struct {
+	States    []State
+	Tenant    string
+	Requester string
+	Server    string
+	Tool      string
+	// Limit is the most that one page holds: 100 when 0, never over 1,000.
+	Limit int
+}
+
+func (f *Filter) fits(a *Approval) bool {
+	b := &a.Binding
+	return (len(f.States) == 0 || slices.Contains(f.States, a.State)) && (f.Tenant == "" || f.Tenant == b.Tenant) &&
+		(f.Requester == "" || f.Requester == b.Requester.Name) && (f.Server == "" || f.Server == b.Server) && (f.Tool == "" || f.Tool == b.Tool)
+}
+
+// List returns a page of the approvals that fit, the newest call first, and the
+// cursor of the next page, "" where there is none. It reads this process's view:
+// all that wait or run, and the latest that ended.
+func (l *Ledger) List(f Filter, cursor string) ([]*Approval, string) {
+	limit := min(or(max(f.Limit, 0), 100), 1000)
+	found := l.view.fitting(&f, cursor)
+	slices.SortFunc(found, func(a, b *Approval) int { return strings.Compare(b.ID, a.ID) })
+	next := ""
+	if len(found) > limit {
+		found = found[:limit]
+		next = found[limit-1].ID
+	}
+	for i, a := range found {
+		found[i] = a.Clone()
+	}
+	return found, next
+}
+
+// Pending returns every approval that waits for an answer, the oldest first.
+func (l *Ledger) Pending() []*Approval {
+	found := l.view.fitting(&Filter{States: []State{Pending}}, "")
+	slices.SortFunc(found, func(a, b *Approval) int { return strings.Compare(a.ID, b.ID) })
+	for i, a := range found {
+		found[i] = a.Clone()
+	}
+	return found
+}
+
+func (v *view) fitting(f *Filter, before string) []*Approval {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var found []*Approval
+	for id, r := range v.rows {
+		if (before == "" || id < before) && f.fits(r.a) {
+			found = append(found, r.a)
+		}
+	}
+	return found
+}
