@@ -199,10 +199,8 @@ func TestARiskThatCannotBeHonouredStopsTheStart(t *testing.T) {
 		return serversFile(t, map[string]entry{"calm": scripted(mcptest.Echo), "wild": e})
 	}
 	for name, s := range map[string]setup{
-		"medium in the file":     {servers: risky(2)},
 		"high in the file":       {servers: risky(3)},
 		"high by a variable":     {servers: risky(1), env: []string{"MCP_SERVER_WILD_RISK_LEVEL=3"}},
-		"medium by a variable":   {servers: risky(1), env: []string{"MCP_SERVER_WILD_RISK_LEVEL=2"}},
 		"no level that there is": {servers: risky(1), env: []string{"MCP_SERVER_WILD_RISK_LEVEL=0"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ func configCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return checkConfig(cmd) },
 	}
-	setup.AddFlags(check.Flags(), "servers", "listen", "data", "nats", "log-level", "log-format")
+	setup.AddFlags(check.Flags(), "servers", "listen", "data", "nats", "redis", "policy", "log-level", "log-format")
 	cmd.AddCommand(check)
 	return cmd
 }
@@ -33,6 +33,9 @@ func checkConfig(cmd *cobra.Command) error {
 	}
 	served, err := cfg.Servers(log, demoEntry())
 	if err != nil {
+		return err
+	}
+	if _, err := cfg.LoadPolicy(); err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()

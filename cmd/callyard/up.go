@@ -33,7 +33,7 @@ func upCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return up(cmd) },
 	}
-	setup.AddFlags(cmd.Flags(), "servers", "listen", "data", "log-level", "log-format")
+	setup.AddFlags(cmd.Flags(), "servers", "listen", "data", "redis", "policy", "log-level", "log-format")
 	return cmd
 }
 
@@ -52,12 +52,17 @@ func up(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	policy, err := cfg.LoadPolicy()
+	if err != nil {
+		return err
+	}
 	u := &fabric{cfg: cfg, log: log, out: stdout, served: served}
 	metrics := telemetry.NewMetrics()
 	err = lifecycle.Run(cmd.Context(), log,
+		setup.PolicyPart(policy, log),
 		lifecycle.Part{Name: "embedded NATS", Start: u.startNATS, Stop: func(context.Context) error { return u.nats.Close() }},
-		cfg.WorkerPart(u.connect, served, metrics, log, func(w *worker.Worker) { u.worker = w }),
-		cfg.FrontDoorPart(u.connect, metrics, log, func(d *frontdoor.FrontDoor) { u.door = d }),
+		cfg.WorkerPart(u.connect, policy, served, metrics, log, func(w *worker.Worker) { u.worker = w }),
+		cfg.FrontDoorPart(u.connect, policy, metrics, log, func(d *frontdoor.FrontDoor) { u.door = d }),
 		lifecycle.Part{Name: "greeting", Start: u.greet, Stop: u.bye},
 	)
 	if err != nil {

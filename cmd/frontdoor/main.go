@@ -18,7 +18,7 @@ func main() { os.Exit(run()) }
 
 func run() int {
 	fs := pflag.NewFlagSet("frontdoor", pflag.ExitOnError)
-	setup.AddFlags(fs, "listen", "nats", "log-level", "log-format")
+	setup.AddFlags(fs, "listen", "nats", "redis", "policy", "log-level", "log-format")
 	_ = fs.Parse(os.Args[1:]) // ExitOnError
 	cfg, err := setup.Load(fs)
 	if err != nil {
@@ -31,10 +31,15 @@ func run() int {
 		setup.Fail(os.Stderr, "frontdoor", err)
 		return 2
 	}
+	policy, err := cfg.LoadPolicy()
+	if err != nil {
+		setup.Fail(os.Stderr, "frontdoor", err)
+		return 2
+	}
 	connect := func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
 		return cfg.Connect(ctx, name, keep, log)
 	}
-	err = lifecycle.Run(context.Background(), log, cfg.FrontDoorPart(connect, telemetry.NewMetrics(), log, func(d *frontdoor.FrontDoor) {
+	err = lifecycle.Run(context.Background(), log, setup.PolicyPart(policy, log), cfg.FrontDoorPart(connect, policy, telemetry.NewMetrics(), log, func(d *frontdoor.FrontDoor) {
 		log.Info("front door is open", "url", "http://"+d.Addr())
 	}))
 	if err != nil {

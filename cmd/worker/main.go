@@ -29,7 +29,7 @@ var errNoServers = errors.New("there is no server for this worker: name a server
 
 func run() int {
 	fs := pflag.NewFlagSet("worker", pflag.ExitOnError)
-	setup.AddFlags(fs, "servers", "nats", "log-level", "log-format")
+	setup.AddFlags(fs, "servers", "nats", "policy", "log-level", "log-format")
 	_ = fs.Parse(os.Args[1:]) // ExitOnError
 	cfg, err := setup.Load(fs)
 	if err != nil {
@@ -50,13 +50,19 @@ func run() int {
 		setup.Fail(os.Stderr, "worker", err)
 		return 2
 	}
+	policy, err := cfg.LoadPolicy()
+	if err != nil {
+		setup.Fail(os.Stderr, "worker", err)
+		return 2
+	}
 	connect := func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
 		return cfg.Connect(ctx, name, keep, log)
 	}
 	metrics := telemetry.NewMetrics()
 	var running *worker.Worker
 	err = lifecycle.Run(context.Background(), log,
-		cfg.WorkerPart(connect, served, metrics, log, func(w *worker.Worker) {
+		setup.PolicyPart(policy, log),
+		cfg.WorkerPart(connect, policy, served, metrics, log, func(w *worker.Worker) {
 			running = w
 			log.Info("worker is up", "worker", w.ID(), "servers", len(served))
 		}),

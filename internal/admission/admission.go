@@ -3,19 +3,23 @@
 // It promises that every path a call can take (REST by tool, REST by body, the
 // MCP face, batches) is judged by the one function [Gate.Call], in one order:
 // the caller's quota, the tool known and switched on, the arguments well formed
-// and right for the tool's schema. It refuses to change a call: arguments leave
-// as the bytes that came.
+// and right for the tool's schema, the risk. It refuses to change a call:
+// arguments leave as the bytes that came.
 package admission
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 	"github.com/callyard/callyard/pkg/schema/validate"
 )
@@ -51,6 +55,8 @@ type Gate struct {
 	router  *dispatch.Router
 	metrics *telemetry.Metrics
 	limits  Limits
+	policy  *risk.Holder
+	desk    *approval.Desk
 
 	quota   sync.Map // principal → *atomic.Int64
 	flying  atomic.Int64
@@ -58,10 +64,21 @@ type Gate struct {
 	closing atomic.Bool
 }
 
-// NewGate returns a gate before the router.
-func NewGate(c *catalog.Catalog, r *dispatch.Router, m *telemetry.Metrics, l Limits) *Gate {
+// NewGate returns a gate before the router. policy judges calls; desk holds those
+// that need a yes. Without a policy only the riskLevel of servers counts; without
+// a desk what would be held is refused.
+func NewGate(c *catalog.Catalog, r *dispatch.Router, m *telemetry.Metrics, l Limits, policy *risk.Holder, desk *approval.Desk) *Gate {
 	l.fill()
-	return &Gate{catalog: c, router: r, metrics: m, limits: l, drained: make(chan struct{}, 1)}
+	return &Gate{catalog: c, router: r, metrics: m, limits: l, policy: policy, desk: desk, drained: make(chan struct{}, 1)}
+}
+
+// HeldError says that a call waits for a yes. It is no failure: the call has an
+// id and lives on in the ledger.
+type HeldError struct{ *approval.Held }
+
+// Error says so.
+func (e *HeldError) Error() string {
+	return "call " + e.Approval.CallID + " is held until it is approved"
 }
 
 // Limits returns what is in force.
@@ -81,7 +98,12 @@ func (g *Gate) Call(ctx context.Context, call *schema.Call) (*schema.Result, err
 	}
 	defer done()
 	g.metrics.CallStarted()
-	if err := g.admit(call); err != nil {
+	if err := g.admit(ctx, call); err != nil {
+		var held *HeldError
+		if errors.As(err, &held) {
+			g.metrics.CallEnded(call.Server, call.Tool, "held", time.Since(began))
+			return nil, held
+		}
 		g.count(call, nil, err, began)
 		return nil, schema.AsError(err).WithCall(call.ID)
 	}
@@ -143,8 +165,8 @@ func (g *Gate) enter(call *schema.Call) (done func(), err error) {
 	return func() { n.Add(-1); leave() }, nil
 }
 
-// admit checks the call and completes it.
-func (g *Gate) admit(call *schema.Call) error {
+// admit checks the call and completes it, and holds it when it needs a yes.
+func (g *Gate) admit(ctx context.Context, call *schema.Call) error {
 	if call.Timeout < 0 || call.Timeout > g.limits.MaxTimeout {
 		return schema.Errorf(schema.KindInvalidRequest, "timeout_ms must be between 1 and %d.", g.limits.MaxTimeout.Milliseconds())
 	}
@@ -181,7 +203,43 @@ func (g *Gate) admit(call *schema.Call) error {
 	if call.Timeout == 0 {
 		call.Timeout = tool.Timeout
 	}
-	return nil
+	return g.judge(ctx, call, &tool)
+}
+
+// judge lets a call of low risk through, holds one that needs a yes and refuses
+// what must not run, or cannot run as safely as was asked for.
+func (g *Gate) judge(ctx context.Context, call *schema.Call, tool *catalog.Tool) error {
+	a := Assess(g.policy, tool.Risk, tool.TrustAnnotations, tool.Raw, call)
+	switch {
+	case a.Deny:
+		return schema.Errorf(schema.KindForbidden, "The policy forbids this call: %s", strings.Join(a.Reasons, "; "))
+	case a.Level >= risk.High || a.Sandbox != "":
+		return schema.Errorf(schema.KindForbidden, "This call must run in a container, which this build cannot do yet; it is not run with less. (%s)", strings.Join(a.Reasons, "; "))
+	case a.Approval == nil:
+		return nil
+	case g.desk == nil:
+		return schema.Errorf(schema.KindUnavailable, "This call needs a confirmation, and confirmations are not available here.")
+	}
+	held, err := g.desk.Open(ctx, call, tool.Raw, &a, "")
+	if err != nil {
+		return err
+	}
+	return &HeldError{held}
+}
+
+// Run runs a call that was held and has been released; it was judged before. It
+// counts like any other call.
+func (g *Gate) Run(ctx context.Context, call *schema.Call) (*schema.Result, error) {
+	began := time.Now()
+	done, err := g.enter(call)
+	if err != nil {
+		return nil, schema.AsError(err).WithCall(call.ID)
+	}
+	defer done()
+	g.metrics.CallStarted()
+	res, err := g.router.Do(ctx, call)
+	g.count(call, res, err, began)
+	return res, err
 }
 
 // InFlight is how many calls are under way or waiting here.

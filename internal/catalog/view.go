@@ -41,6 +41,10 @@ type Tool struct {
 	Safe bool
 	// Timeout is the server's default for a call.
 	Timeout time.Duration
+	// Risk is the level the operator set for the server, 0 for none.
+	Risk int
+	// TrustAnnotations says that the operator lets the server's hints count.
+	TrustAnnotations bool
 }
 
 // rebuildLocked makes the view of servers from the workers' reports.
@@ -71,6 +75,7 @@ func (c *Catalog) rebuildLocked() {
 			if report.Digest != "" && s.want == "" && !w.Draining {
 				s.want, s.from = report.Digest, w.ID
 			}
+			s.risk = max(s.risk, report.Risk) // workers that differ: the highest counts
 			s.view.Connected = s.view.Connected || report.State == schema.StateInitialized
 			s.view.Workers = append(s.view.Workers, WorkerServer{Worker: w.ID, Draining: w.Draining, Report: report})
 		}
@@ -115,7 +120,7 @@ func (c *Catalog) rememberLocked(next map[string]*server, used map[string]bool) 
 		report := old.view.Server
 		report.State, report.PID, report.Sessions = schema.StateError, 0, 0
 		report.Error = "no live worker holds it"
-		s := &server{view: Server{Server: report}, want: old.want, from: old.from, lost: old.lost}
+		s := &server{view: Server{Server: report}, want: old.want, from: old.from, lost: old.lost, risk: old.risk}
 		next[id] = s
 		used[defsKey(id, old.want)] = true
 	}
@@ -221,7 +226,7 @@ func (c *Catalog) Tool(id, name string) (Tool, error) {
 }
 
 func (c *Catalog) toolLocked(s *server, t *schema.Tool) Tool {
-	tool := Tool{Tool: t, Timeout: s.view.Timeout, Switch: bus.Switch{Server: t.Server, Tool: t.Name, Enabled: true}}
+	tool := Tool{Tool: t, Timeout: s.view.Timeout, Risk: s.risk, TrustAnnotations: s.view.TrustAnnotations, Switch: bus.Switch{Server: t.Server, Tool: t.Name, Enabled: true}}
 	if sw, ok := c.switches.Get(bus.SwitchKey(t.Server, t.Name)); ok {
 		tool.Switch = sw
 	}
@@ -276,4 +281,12 @@ func (c *Catalog) Routers() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return max(len(c.routers), 1)
+}
+
+// RouterAlive says that a router announced itself within the last seconds.
+func (c *Catalog) RouterAlive(id string) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	_, ok := c.routers[id]
+	return ok || id == c.id
 }

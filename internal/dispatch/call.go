@@ -189,7 +189,7 @@ func frameOf(call *schema.Call, budget time.Duration, n int) *bus.CallFrame {
 		ID: call.ID, Method: method, Server: call.Server, Tool: call.Tool, Budget: budget,
 		Principal: call.Principal.Name, Owner: call.Principal.Owner, Groups: call.Principal.Groups,
 		ToolDigest: call.ToolDigest, TraceParent: call.Trace.Parent, TraceState: call.Trace.State,
-		Attempt: n, Progress: call.Progress != nil, Safe: call.Safe, Payload: call.Arguments,
+		Attempt: n, Progress: call.Progress != nil, Safe: call.Safe, Approval: call.Approval, Payload: call.Arguments,
 	}
 }
 

@@ -20,13 +20,17 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/frontdoor/rest"
+	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -55,6 +59,9 @@ type Config struct {
 	// PrincipalInFlight is how many calls one principal may have under way here;
 	// 0 sets no limit.
 	PrincipalInFlight int `yaml:"principal_in_flight"`
+	// ApproverURL is the address under which people reach the approver's pages; it
+	// is told to callers whose call waits for somebody else.
+	ApproverURL string `yaml:"approver_url"`
 	// DrainDelay is how long readiness is red before the front door stops to
 	// take connections, so that a load balancer sees it; DrainGrace how long
 	// calls under way may take after that.
@@ -112,6 +119,10 @@ type Options struct {
 	Metrics *telemetry.Metrics
 	Log     *slog.Logger
 	Version string
+	// Policy judges calls; nil: only the riskLevel of servers counts.
+	Policy *risk.Holder
+	// Redis keeps the confirmation tokens; nil: JetStream does.
+	Redis *confirm.RedisOptions
 	// Failed gets the error that ends the front door by itself; it has room for one.
 	Failed chan<- error
 }
@@ -122,6 +133,9 @@ type FrontDoor struct {
 	router   *dispatch.Router
 	catalog  *catalog.Catalog
 	gate     *admission.Gate
+	ledger   *ledger.Ledger
+	tokens   confirm.Store
+	releaser *releaser
 	server   *http.Server
 	listener net.Listener
 	draining atomic.Bool
@@ -149,15 +163,46 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	if d.catalog, err = catalog.Open(ctx, o.Conn, d.router, id, o.Log); err != nil {
 		return nil, errors.Join(err, d.router.Close())
 	}
+	desk, err := d.openDesk(ctx)
+	if err != nil {
+		d.catalog.Close()
+		return nil, errors.Join(err, d.router.Close())
+	}
 	d.gate = admission.NewGate(d.catalog, d.router, o.Metrics, admission.Limits{
 		ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout, PrincipalInFlight: c.PrincipalInFlight,
-	})
-	if err := d.serve(keys); err != nil {
+	}, o.Policy, desk)
+	d.releaser = newReleaser(id, d.gate, desk, d.ledger, d.catalog, o.Log)
+	if err := d.serve(keys, desk); err != nil {
+		d.closeDesk()
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
 	d.wait.Go(d.gauge)
 	return d, nil
+}
+
+// openDesk opens what holds calls.
+func (d *FrontDoor) openDesk(ctx context.Context) (_ *approval.Desk, err error) {
+	if d.ledger, err = ledger.Open(ctx, d.o.Conn, ledger.Options{Log: d.o.Log}); err != nil {
+		return nil, err
+	}
+	if d.o.Redis != nil {
+		d.tokens, err = confirm.OpenRedis(ctx, *d.o.Redis)
+	} else {
+		d.tokens, err = confirm.OpenStream(ctx, d.o.Conn, nil)
+	}
+	if err != nil {
+		d.ledger.Close()
+		return nil, err
+	}
+	return approval.New(approval.Options{Ledger: d.ledger, Tokens: d.tokens, Log: d.o.Log}), nil
+}
+
+// closeDesk ends what openDesk and newReleaser opened.
+func (d *FrontDoor) closeDesk() {
+	d.releaser.close()
+	d.tokens.Close()
+	d.ledger.Close()
 }
 
 // gauge keeps the metrics that are states rather than events.
@@ -191,11 +236,12 @@ func (d *FrontDoor) argumentBytes() int {
 	return most
 }
 
-func (d *FrontDoor) serve(keys *authn.Keys) error {
+func (d *FrontDoor) serve(keys *authn.Keys, desk *approval.Desk) error {
 	o := d.o
 	handler, err := rest.New(rest.Options{
 		Catalog: d.catalog, Gate: d.gate, Router: d.router, Keys: keys, Metrics: o.Metrics, Log: o.Log, Version: o.Version, Started: time.Now(),
 		Ready: d.Ready, Draining: d.draining.Load, AllowAddServers: o.Config.AddServers,
+		Desk: desk, Ledger: d.ledger, Release: d.releaser.release, RouterID: d.releaser.id, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	})
 	if err != nil {
 		return err
@@ -268,6 +314,7 @@ func (d *FrontDoor) Stop(ctx context.Context) error {
 	}
 	close(d.stopped)
 	d.wait.Wait()
+	d.closeDesk()
 	d.catalog.Close()
 	return errors.Join(err, d.router.Close())
 }

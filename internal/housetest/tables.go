@@ -40,6 +40,7 @@ var layers = []layer{
 	{"internal/audit", support},
 	{"internal/confirm", support},
 	{"internal/ledger", support},
+	{"internal/problem", support},
 	{"internal/launch", support},
 	{"internal/embedded", support},
 	{"internal/demo", support}, // a server like any other: it knows nothing of us

@@ -31,12 +31,15 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	j := &job{worker: w, seq: f.Seq, to: to, id: f.ID}
 	w.mu.Lock()
 	h := w.held[f.Server]
-	refusal := w.refuseLocked(h, f)
-	if refusal == nil {
+	if h != nil {
 		w.jobs[f.Seq] = j
 	}
 	w.mu.Unlock()
+	refusal := w.judge(h, f)
 	if refusal != nil {
+		w.mu.Lock()
+		delete(w.jobs, f.Seq)
+		w.mu.Unlock()
 		w.listener.Error(to, f.Seq, refusal.WithCall(f.ID), false, 0)
 		return
 	}
@@ -56,17 +59,6 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	if j.ended.Load() {
 		running.Cancel()
 	}
-}
-
-// refuseLocked says why the worker cannot take the call, which then did not start.
-func (w *Worker) refuseLocked(h *held, f *bus.CallFrame) *schema.Error {
-	switch {
-	case h == nil:
-		return schema.Errorf(schema.KindUnavailable, "Worker %s does not hold server %q.", w.id, f.Server)
-	case h.served.Risk > 1:
-		return schema.Errorf(schema.KindForbidden, "Server %q has risk level %d, which this worker cannot honour.", f.Server, h.served.Risk)
-	}
-	return nil
 }
 
 func (j *job) progress(params []byte) { j.worker.listener.Progress(j.to, j.seq, params) }

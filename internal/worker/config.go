@@ -9,6 +9,7 @@ import (
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -96,12 +97,8 @@ func carries(has, wants map[string]string) bool {
 }
 
 func (c *Config) serve(e *config.ServerEntry) (Served, error) {
-	if e.Risk > 1 {
-		what := "holding calls for a confirmation"
-		if e.Risk == 3 {
-			what = "running calls in a container"
-		}
-		return Served{}, schema.Errorf(schema.KindInvalidRequest, "Server %q has riskLevel %d, which needs %s; this build cannot do that yet, and the server is not run at a lower level. Remove the server, or set riskLevel 1 if you accept that its calls run at once.", e.ID, e.Risk, what)
+	if e.Risk > risk.Medium {
+		return Served{}, schema.Errorf(schema.KindInvalidRequest, "Server %q has riskLevel %d, which needs its calls to run in a container; this build cannot do that yet, and the server is not run with less. Remove the server, or set riskLevel 2 if you accept that its calls run outside a container once they are confirmed.", e.ID, e.Risk)
 	}
 	return Served{
 		Risk: e.Risk, TrustAnnotations: e.TrustAnnotations, SafeTools: e.SafeTools,

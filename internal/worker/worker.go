@@ -18,6 +18,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/callyard/callyard/internal/catalog"
@@ -25,6 +26,7 @@ import (
 	"github.com/callyard/callyard/internal/session"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -46,7 +48,9 @@ type Options struct {
 	Servers []Served
 	// Parse turns an entry that came over the API into a server; nil switches
 	// that off.
-	Parse   func(id string, entry json.RawMessage) (Served, error)
+	Parse func(id string, entry json.RawMessage) (Served, error)
+	// Policy is this worker's own copy of the policy; nil goes by riskLevel alone.
+	Policy  *risk.Holder
 	Metrics *telemetry.Metrics
 	Log     *slog.Logger
 }
@@ -82,6 +86,7 @@ type held struct {
 	served Served
 	pool   *session.Pool
 	added  bool // over the API
+	tools  atomic.Pointer[definitions]
 }
 
 // Start begins to hold the servers and to take calls. It returns when the bus

@@ -233,7 +233,7 @@ func TestServersCanBeAddedAndRemovedWhereTheOperatorAllowsIt(t *testing.T) {
 
 func TestARiskThatCannotBeHonouredIsRefusedWithASentence(t *testing.T) {
 	cfg := worker.Defaults()
-	for _, level := range []int{2, 3} {
+	for _, level := range []int{3} {
 		e := entry("s", mcptest.Echo)
 		e.Risk = level
 		if _, err := cfg.Serve([]config.ServerEntry{e}); err == nil || len(err.Error()) < 60 {

@@ -35,6 +35,7 @@ const (
 	tagTotal       = 18
 	tagOffset      = 19
 	tagLength      = 20
+	tagApproval    = 21
 )
 
 const (
@@ -65,6 +66,7 @@ type CallFrame struct {
 	Attempt     int
 	Progress    bool
 	Safe        bool
+	Approval    string
 	Payload     []byte
 }
 
@@ -182,6 +184,7 @@ func AppendCall(dst []byte, f *CallFrame) []byte {
 	dst = appendString(dst, tagToolDigest, f.ToolDigest)
 	dst = appendString(dst, tagTraceParent, f.TraceParent)
 	dst = appendString(dst, tagTraceState, f.TraceState)
+	dst = appendString(dst, tagApproval, f.Approval)
 	dst = appendUint(dst, tagAttempt, uint64(max(f.Attempt, 0)))
 	var flags uint64
 	if f.Progress {
@@ -349,6 +352,8 @@ func ReadCalls(msg []byte, each func(*CallFrame)) error {
 				f.TraceParent = value
 			case tagTraceState:
 				f.TraceState = value
+			case tagApproval:
+				f.Approval = value
 			case tagAttempt:
 				f.Attempt = int(min(number(value), 1<<30))
 			case tagFlags:

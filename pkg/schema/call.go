@@ -38,6 +38,9 @@ type Call struct {
 	// Safe says that the call may be repeated: the operator said so, or a
 	// trusted server's annotations did.
 	Safe bool
+	// Approval is the approval under which a held call runs; empty for one that
+	// needed none.
+	Approval string
 	// Trace carries the W3C trace context of the caller, if there was one.
 	Trace Trace
 	// Progress, when set, receives the params object of each progress

@@ -10,13 +10,14 @@ import (
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/risk"
 )
 
 // Connector opens a connection to NATS under a name.
 type Connector func(ctx context.Context, name string, keep bool) (*bus.Conn, error)
 
 // FrontDoorPart returns the front door as a part. started is called with its address.
-func (c *Config) FrontDoorPart(connect Connector, m *telemetry.Metrics, log *slog.Logger, started func(*frontdoor.FrontDoor)) lifecycle.Part {
+func (c *Config) FrontDoorPart(connect Connector, policy *risk.Holder, m *telemetry.Metrics, log *slog.Logger, started func(*frontdoor.FrontDoor)) lifecycle.Part {
 	var conn *bus.Conn
 	var door *frontdoor.FrontDoor
 	failed := make(chan error, 1)
@@ -28,7 +29,7 @@ func (c *Config) FrontDoorPart(connect Connector, m *telemetry.Metrics, log *slo
 			}
 			opening, cancel := context.WithTimeout(ctx, connectFor)
 			defer cancel()
-			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Conn: conn, Metrics: m, Log: log, Version: Version(), Failed: failed})
+			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Conn: conn, Metrics: m, Log: log, Version: Version(), Failed: failed, Policy: policy, Redis: c.Redis.options()})
 			if err != nil {
 				conn.Close()
 				return err
@@ -48,7 +49,7 @@ func (c *Config) FrontDoorPart(connect Connector, m *telemetry.Metrics, log *slo
 const closeReserve = 5 * time.Second
 
 // WorkerPart returns a worker that holds the servers as a part.
-func (c *Config) WorkerPart(connect Connector, served []worker.Served, m *telemetry.Metrics, log *slog.Logger, started func(*worker.Worker)) lifecycle.Part {
+func (c *Config) WorkerPart(connect Connector, policy *risk.Holder, served []worker.Served, m *telemetry.Metrics, log *slog.Logger, started func(*worker.Worker)) lifecycle.Part {
 	var conn *bus.Conn
 	var w *worker.Worker
 	return lifecycle.Part{
@@ -57,7 +58,7 @@ func (c *Config) WorkerPart(connect Connector, served []worker.Served, m *teleme
 			if conn, err = connect(ctx, "worker "+c.Worker.Name, true); err != nil {
 				return err
 			}
-			o := worker.Options{Name: c.Worker.Name, Version: Version(), Labels: c.Worker.Labels, Conn: conn, Servers: served, Metrics: m, Log: log}
+			o := worker.Options{Name: c.Worker.Name, Version: Version(), Labels: c.Worker.Labels, Conn: conn, Servers: served, Policy: policy, Metrics: m, Log: log}
 			if c.Worker.APIServers {
 				o.Parse = c.Worker.ParseAdded
 			}
@@ -74,6 +75,49 @@ func (c *Config) WorkerPart(connect Connector, served []worker.Served, m *teleme
 			err := w.Stop(grace)
 			conn.Close()
 			return err
+		},
+	}
+}
+
+// policyEvery is how often the policy file is looked at for changes.
+const policyEvery = 2 * time.Second
+
+// PolicyPart reads the policy file again when it changes; a faulty one is logged
+// and the old policy stays in force.
+func PolicyPart(policy *risk.Holder, log *slog.Logger) lifecycle.Part {
+	if policy == nil {
+		return lifecycle.Part{Name: "policy"}
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	return lifecycle.Part{
+		Name: "policy",
+		Start: func(context.Context) error {
+			go func() {
+				defer close(done)
+				tick := time.NewTicker(policyEvery)
+				defer tick.Stop()
+				for {
+					select {
+					case <-stop:
+						return
+					case <-tick.C:
+					}
+					if !policy.Changed() {
+						continue
+					}
+					if err := policy.Reload(); err != nil {
+						log.Error("the policy file has faults; the old policy stays in force", "error", err)
+					} else {
+						log.Info("the policy was read again", "version", policy.Current().Version())
+					}
+				}
+			}()
+			return nil
+		},
+		Stop: func(context.Context) error {
+			close(stop)
+			<-done
+			return nil
 		},
 	}
 }

@@ -18,19 +18,24 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/risk"
 )
 
 // Config is the whole configuration file. Each process reads the sections that
 // it needs; one file can serve all of them.
 type Config struct {
-	// Data is where `callyard up` keeps what must last.
+	// Data is where `callyard up` keeps what must last. Policy is the policy file;
+	// without one only the riskLevel of servers counts.
 	Data      string           `yaml:"data"`
+	Policy    string           `yaml:"policy"`
 	Log       Log              `yaml:"log"`
 	NATS      NATS             `yaml:"nats"`
+	Redis     Redis            `yaml:"redis"`
 	FrontDoor frontdoor.Config `yaml:"front_door"`
 	Worker    worker.Config    `yaml:"worker"`
 }
@@ -59,6 +64,72 @@ type NATS struct {
 	Listen string `yaml:"listen"`
 }
 
+// Redis is the section redis: where confirmation tokens are kept. Without it they
+// are kept in JetStream.
+type Redis struct {
+	URL string `yaml:"url"` // redis://host:6379/0, rediss://…, unix:///path
+	// Addresses with Master are those of Sentinels, with Cluster those of a cluster.
+	Addresses            []string `yaml:"addresses"`
+	Master               string   `yaml:"master"`
+	Cluster              bool     `yaml:"cluster"`
+	Username             string   `yaml:"username"`
+	PasswordFile         string   `yaml:"password_file"`
+	SentinelUsername     string   `yaml:"sentinel_username"`
+	SentinelPasswordFile string   `yaml:"sentinel_password_file"`
+	TLS                  bool     `yaml:"tls"`
+	CAFile               string   `yaml:"ca_file"`
+	CertFile             string   `yaml:"cert_file"`
+	KeyFile              string   `yaml:"key_file"`
+}
+
+// Validate says what of the section cannot be honoured; see package config.
+func (r Redis) Validate() []config.Fault {
+	if r.URL != "" && len(r.Addresses) > 0 {
+		return []config.Fault{config.Faultf("addresses", "and url are both set; keep one.")}
+	}
+	if r.URL != "" {
+		if _, err := confirm.ParseRedis(r.URL); err != nil {
+			return []config.Fault{config.Faultf("url", "%v.", err)}
+		}
+	}
+	return nil
+}
+
+// options returns how to reach Redis, nil where there is none.
+func (r Redis) options() *confirm.RedisOptions {
+	o := confirm.RedisOptions{Addresses: r.Addresses}
+	if r.URL != "" {
+		parsed, err := confirm.ParseRedis(r.URL)
+		if err != nil {
+			return nil // Validate has said so
+		}
+		o = parsed
+	}
+	if len(o.Addresses) == 0 {
+		return nil
+	}
+	o.Master, o.Cluster, o.TLS = r.Master, r.Cluster, o.TLS || r.TLS
+	if r.Username != "" {
+		o.Username = r.Username
+	}
+	o.PasswordFile, o.SentinelUsername, o.SentinelPasswordFile = r.PasswordFile, r.SentinelUsername, r.SentinelPasswordFile
+	o.CAFile, o.CertFile, o.KeyFile = r.CAFile, r.CertFile, r.KeyFile
+	return &o
+}
+
+// LoadPolicy reads the policy file, nil where none is named. The error lists
+// every fault.
+func (c *Config) LoadPolicy() (*risk.Holder, error) {
+	if c.Policy == "" {
+		return nil, nil
+	}
+	h := risk.NewHolder(nil)
+	if err := h.Load(c.Policy); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
 // Defaults returns the configuration of a command that was told nothing.
 func Defaults() Config {
 	return Config{
@@ -73,6 +144,8 @@ var flagKeys = [...]struct{ name, key, usage string }{
 	{"listen", "front_door.listen", "address of the REST API"},
 	{"data", "data", "folder for what must last"},
 	{"nats", "nats.url", "address of the NATS server or cluster"},
+	{"redis", "redis.url", "address of Redis, for confirmation tokens (default: they are kept in JetStream)"},
+	{"policy", "policy", "the policy file, which says what is held, refused or boxed"},
 	{"log-level", "log.level", "debug, info, warn or error"},
 	{"log-format", "log.format", "auto, text or json"},
 }
@@ -97,7 +170,7 @@ var clientVariables = []string{"CALLYARD_URL", "CALLYARD_KEY", "CALLYARD_KEY_FIL
 func Load(fs *pflag.FlagSet) (*Config, error) {
 	c := Defaults()
 	env := os.Environ()
-	src := config.Source{Env: env, Ignore: clientVariables, Others: []string{"approver", "redis"}}
+	src := config.Source{Env: env, Ignore: clientVariables, Others: []string{"approver"}}
 	if f := fs.Lookup("config"); f != nil {
 		src.Path = f.Value.String()
 	}

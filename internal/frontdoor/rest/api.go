@@ -12,9 +12,11 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -51,6 +53,14 @@ type Options struct {
 	// RemoveServer removes a server that was added; without it
 	// Catalog.RemoveServer does.
 	RemoveServer func(ctx context.Context, id string) error
+	// Desk and Ledger hold calls that need a yes, and Release runs one that this
+	// front door, RouterID, has claimed. Without a Desk there are no confirmations.
+	Desk     *approval.Desk
+	Ledger   *ledger.Ledger
+	Release  func(ctx context.Context, a *ledger.Approval) (*schema.Result, error)
+	RouterID string
+	// ApproverURL is the address of the approver's pages, "" where there are none.
+	ApproverURL string
 	// Heartbeat is how often a quiet event stream sends a comment (15 s).
 	Heartbeat time.Duration
 }
@@ -118,6 +128,7 @@ func New(o Options) (*API, error) {
 	a.registerServers()
 	a.registerTools()
 	a.registerCalls()
+	a.registerConfirmations()
 	a.registerResources()
 	a.registerFleet()
 	a.registerPages()

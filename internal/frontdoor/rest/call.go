@@ -149,10 +149,19 @@ func soundTraceParent(text string) bool {
 // the caller asked for one.
 func (a *API) run(x *exchange, r *http.Request, call *schema.Call) error {
 	if wantsEvents(r.Header["Accept"]) {
-		return a.stream(x, r, call)
+		err := a.stream(x, r, call)
+		if held := asHeld(err); held != nil {
+			a.held(x, held)
+			return nil
+		}
+		return err
 	}
 	res, err := a.o.Gate.Call(r.Context(), call)
 	if err != nil {
+		if held := asHeld(err); held != nil {
+			a.held(x, held)
+			return nil
+		}
 		return err
 	}
 	x.set("Callyard-Call-Id", call.ID)

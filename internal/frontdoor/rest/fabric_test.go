@@ -22,9 +22,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
@@ -90,8 +93,34 @@ func openFabric(t testing.TB, change func(*Options)) *fabric {
 	if err != nil {
 		t.Fatal(err)
 	}
+	opening, cancelOpening := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancelOpening()
+	book, err := ledger.Open(opening, conn, ledger.Options{Log: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(book.Close)
+	tokens, err := confirm.OpenStream(opening, conn, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tokens.Close)
+	desk := approval.New(approval.Options{Ledger: book, Tokens: tokens, Log: logger})
+	gate := admission.NewGate(cat, router, metrics, limits, nil, desk)
 	o := Options{
-		Catalog: cat, Gate: admission.NewGate(cat, router, metrics, limits), Router: router, Keys: keys, Metrics: metrics, Log: logger,
+		Desk: desk, Ledger: book, RouterID: "router-test",
+		Release: func(ctx context.Context, a *ledger.Approval) (*schema.Result, error) {
+			call, err := desk.Call(ctx, a)
+			if err != nil {
+				return nil, err
+			}
+			res, err := gate.Run(ctx, call)
+			if _, finishErr := desk.Finish(ctx, a.ID, res, err); finishErr != nil {
+				return nil, finishErr
+			}
+			return res, err
+		},
+		Catalog: cat, Gate: gate, Router: router, Keys: keys, Metrics: metrics, Log: logger,
 		Version: "test", Started: time.Now().Add(-90 * time.Second), Ready: conn.Ready,
 	}
 	if change != nil {

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"net/http"
+	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -25,6 +26,7 @@ func (a *API) opCallTool() huma.Operation {
 	op.Parameters = append([]*huma.Param{serverParam(), toolParam()}, a.callParams()...)
 	op.RequestBody = jsonBody(openObject("The arguments of the tool.", nil), false, "The arguments of the tool.", map[string]any{"message": "hello"})
 	op.Responses["200"] = answered(schemaResult, "The result of the tool.", exampleResult())
+	a.mayHold(&op)
 	return op
 }
 
@@ -36,6 +38,7 @@ func (a *API) opCall() huma.Operation {
 		"server": "everything", "tool": "echo", "arguments": map[string]any{"message": "hello"}, "timeout_ms": 5000,
 	})
 	op.Responses["200"] = answered(schemaResult, "The result of the tool.", exampleResult())
+	a.mayHold(&op)
 	return op
 }
 
@@ -54,4 +57,16 @@ func (a *API) opGetPrompt() huma.Operation {
 	op.RequestBody = jsonBody(&huma.Schema{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}}, false, "The arguments of the prompt.", map[string]any{"city": "Oslo"})
 	op.Responses["200"] = answered(schemaPrompt, "The prompt.", map[string]any{"messages": []any{map[string]any{"role": "user", "content": map[string]any{"type": "text", "text": "What is the weather in Oslo?"}}}})
 	return op
+}
+
+// mayHold documents that a call may be held until it is confirmed.
+func (a *API) mayHold(op *huma.Operation) {
+	if a.o.Desk == nil {
+		return
+	}
+	op.Responses["202"] = &huma.Response{
+		Description: "The call is held until it is confirmed or approved; it has not run.",
+		Headers:     map[string]*huma.Param{"Location": header("Where the state of the call is.", huma.TypeString, "/calls/call_06b2t8m3c0w3v2q5n7k9a1d4fz")},
+		Content:     map[string]*huma.MediaType{"application/json": {Schema: a.schemaOf(reflect.TypeFor[ConfirmationRequest]())}},
+	}
 }

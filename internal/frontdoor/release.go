@@ -1,0 +1,165 @@
+package frontdoor
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	tendEvery = time.Second
+	// recordTimeout bounds the write of how a call ended. When it fails the
+	// approval will count as unknown.
+	recordTimeout = 10 * time.Second
+	// releasing is how many approved calls this front door runs at once.
+	releasing = 64
+)
+
+// releaser runs calls that were held and are released: those that a caller
+// confirms here, and those that somebody approved, whoever is first to claim them.
+type releaser struct {
+	id      string
+	gate    *admission.Gate
+	desk    *approval.Desk
+	ledger  *ledger.Ledger
+	catalog *catalog.Catalog
+	log     *slog.Logger
+
+	ctx     context.Context
+	stop    context.CancelFunc
+	work    sync.WaitGroup
+	slots   chan struct{}
+	unwatch func()
+	wake    chan struct{}
+}
+
+func newReleaser(id string, gate *admission.Gate, desk *approval.Desk, l *ledger.Ledger, c *catalog.Catalog, log *slog.Logger) *releaser {
+	r := &releaser{id: id, gate: gate, desk: desk, ledger: l, catalog: c, log: log, slots: make(chan struct{}, releasing), wake: make(chan struct{}, 1)}
+	r.ctx, r.stop = context.WithCancel(context.Background())
+	r.unwatch = l.Watch(func(a *ledger.Approval) {
+		if a.State == ledger.Approved {
+			select {
+			case r.wake <- struct{}{}:
+			default:
+			}
+		}
+	})
+	r.work.Go(r.tend)
+	return r
+}
+
+// close takes no more calls and waits for those that run.
+func (r *releaser) close() {
+	r.unwatch()
+	r.stop()
+	r.work.Wait()
+}
+
+// tend claims what was approved, and expires and gives up what is due.
+func (r *releaser) tend() {
+	tick := time.NewTicker(tendEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-r.wake:
+		case <-tick.C:
+			ctx, cancel := context.WithTimeout(r.ctx, recordTimeout)
+			if _, err := r.desk.Tend(ctx, r.catalog.RouterAlive); err != nil && r.ctx.Err() == nil {
+				r.log.Warn("looking after approvals", "error", err)
+			}
+			cancel()
+		}
+		r.claimAll()
+	}
+}
+
+func (r *releaser) claimAll() {
+	approved, _ := r.ledger.List(ledger.Filter{States: []ledger.State{ledger.Approved}, Limit: releasing}, "")
+	for _, a := range approved {
+		select {
+		case r.slots <- struct{}{}:
+		default:
+			return // the next tick, or another front door
+		}
+		claimed, err := r.desk.Claim(r.ctx, a.ID, r.id)
+		if err != nil {
+			<-r.slots
+			continue // another front door has it
+		}
+		r.work.Go(func() {
+			defer func() { <-r.slots }()
+			_, err := r.run(claimed)
+			if err != nil {
+				r.log.Info("an approved call did not succeed", "call", claimed.CallID, "error", err)
+			}
+		})
+	}
+}
+
+// release runs a call that this front door has claimed. It goes on when the
+// caller leaves: what was approved runs, and its result is kept.
+func (r *releaser) release(ctx context.Context, a *ledger.Approval) (*schema.Result, error) {
+	type end struct {
+		res *schema.Result
+		err error
+	}
+	ended := make(chan end, 1)
+	r.work.Go(func() {
+		res, err := r.run(a)
+		ended <- end{res, err}
+	})
+	select {
+	case e := <-ended:
+		return e.res, e.err
+	case <-ctx.Done():
+		return nil, schema.Errorf(schema.KindCanceled, "The caller left; the confirmed call goes on, and GET /calls/%s tells what came of it.", a.CallID).WithCall(a.CallID)
+	}
+}
+
+func (r *releaser) run(a *ledger.Approval) (*schema.Result, error) {
+	// A drain waits for this: the call has its own time.
+	ctx := context.WithoutCancel(r.ctx)
+	call, err := r.desk.Call(ctx, a)
+	var res *schema.Result
+	if err == nil {
+		err = r.unchanged(a)
+	}
+	if err == nil {
+		res, err = r.gate.Run(ctx, call)
+	}
+	r.work.Go(func() { r.record(a, res, err) })
+	return res, err
+}
+
+// unchanged refuses a tool that was redefined since somebody said yes to it.
+func (r *releaser) unchanged(a *ledger.Approval) error {
+	b := a.Binding
+	tool, err := r.catalog.Tool(b.Server, b.Tool)
+	if err != nil {
+		return err
+	}
+	if !tool.Switch.Enabled {
+		return schema.Errorf(schema.KindDisabled, "Tool %q was switched off after the call was held; it was not run.", b.Tool).WithCall(a.CallID)
+	}
+	if tool.Digest != b.ToolDefinitionDigest {
+		return schema.Errorf(schema.KindConflict, "Tool %q was redefined by its server after the call was held; it was not run. Send the call again.", b.Tool).WithCall(a.CallID)
+	}
+	return nil
+}
+
+func (r *releaser) record(a *ledger.Approval, res *schema.Result, callErr error) {
+	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
+	defer cancel()
+	if _, err := r.desk.Finish(ctx, a.ID, res, callErr); err != nil {
+		r.log.Error("how a call ended could not be recorded; it will count as unknown", "call", a.CallID, "error", err)
+	}
+}

@@ -1,0 +1,271 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// ConfirmationRequest is the answer to a call that is held; the shape is that of
+// MCP Bridge with ours added.
+type ConfirmationRequest struct {
+	RequiresConfirmation bool      `json:"requires_confirmation" enum:"true"`
+	ConfirmationID       string    `json:"confirmation_id,omitempty" doc:"The single-use token; absent where somebody else must approve."`
+	CallID               string    `json:"call_id"`
+	ApprovalID           string    `json:"approval_id"`
+	ApprovalURL          string    `json:"approval_url,omitempty" doc:"The page on which people decide."`
+	RiskLevel            int       `json:"risk_level"`
+	RiskDescription      string    `json:"risk_description"`
+	Reasons              []string  `json:"reasons,omitempty"`
+	ServerID             string    `json:"server_id"`
+	Method               string    `json:"method"`
+	ToolName             string    `json:"tool_name"`
+	ExpiresAt            time.Time `json:"expires_at"`
+}
+
+// ConfirmRequest is the body of POST /confirmations/{id}.
+type ConfirmRequest struct {
+	Confirm bool `json:"confirm"`
+}
+
+// Rejected is the answer to a confirmation that was refused by the caller.
+type Rejected struct {
+	Status  string `json:"status" enum:"rejected"`
+	Message string `json:"message"`
+	CallID  string `json:"call_id"`
+}
+
+// CallState is what is known of a call that was held.
+type CallState struct {
+	ID         string            `json:"id"`
+	State      string            `json:"state" enum:"held,queued,running,succeeded,failed,denied,expired,canceled,unknown"`
+	Server     string            `json:"server"`
+	Tool       string            `json:"tool"`
+	ApprovalID string            `json:"approval_id"`
+	Reasons    []string          `json:"reasons,omitempty"`
+	Edited     bool              `json:"edited,omitempty" doc:"An approver changed the arguments."`
+	Created    time.Time         `json:"created"`
+	ExpiresAt  time.Time         `json:"expires_at"`
+	Decisions  []ledger.Decision `json:"decisions,omitempty"`
+	Result     json.RawMessage   `json:"result,omitempty" doc:"The result of the tool, once it has answered."`
+	Problem    json.RawMessage   `json:"problem,omitempty" doc:"Why it did not succeed."`
+}
+
+// maxLongPoll bounds GET /calls/{id}?wait=.
+const maxLongPoll = 60 * time.Second
+
+func (a *API) registerConfirmations() {
+	if a.o.Desk == nil {
+		return
+	}
+	a.raw(a.opConfirm(), "/confirmations/{id}", a.confirm)
+	a.raw(a.opCallState(), "/calls/{id}", a.callState)
+}
+
+// held answers a call that waits for a yes.
+func (a *API) held(x *exchange, h *admission.HeldError) {
+	p := h.Approval
+	body := ConfirmationRequest{
+		RequiresConfirmation: true, ConfirmationID: h.Token, CallID: p.CallID, ApprovalID: p.ID,
+		RiskLevel: p.Binding.Level, RiskDescription: riskWords(p.Binding.Level), Reasons: p.Reasons,
+		ServerID: p.Binding.Server, Method: schema.MethodCallTool, ToolName: p.Binding.Tool, ExpiresAt: p.Expires,
+	}
+	if a.o.ApproverURL != "" && h.Token == "" {
+		body.ApprovalURL = a.o.ApproverURL + "/approvals/" + url.PathEscape(p.ID)
+	}
+	x.set("Location", "/calls/"+p.CallID)
+	x.set("Callyard-Call-Id", p.CallID)
+	a.json(x, http.StatusAccepted, body)
+}
+
+func (a *API) json(x *exchange, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		a.fail(x, schema.Errorf(schema.KindInternal, "The answer cannot be written: %w", err))
+		return
+	}
+	x.send(status, a.fixed.json, body)
+}
+
+// confirm is POST /confirmations/{id}: the caller's own yes or no.
+func (a *API) confirm(x *exchange, r *http.Request) error {
+	const most = 1 << 10
+	body, err := a.readBody(x, r, most)
+	if err != nil {
+		return err
+	}
+	members, err := object(body, most, 4, "confirm")
+	if err != nil {
+		return err
+	}
+	var yes bool
+	if err := member(members, "confirm", true, "true or false", &yes); err != nil {
+		return err
+	}
+	// A retry that carries the same key is the same attempt and gets the same
+	// answer; without one every request is an attempt of its own.
+	attempt := x.id
+	if key := r.Header.Get("Idempotency-Key"); key != "" && len(key) <= 255 {
+		attempt = x.principal.Name + "\x00" + key
+	}
+	p, err := a.o.Desk.Confirm(r.Context(), r.PathValue("id"), yes, x.principal, attempt, a.o.RouterID)
+	if err != nil {
+		return err
+	}
+	x.set("Callyard-Call-Id", p.CallID)
+	if !yes {
+		a.json(x, http.StatusOK, Rejected{Status: "rejected", Message: "The call was rejected and will not run.", CallID: p.CallID})
+		return nil
+	}
+	res, err := a.o.Release(r.Context(), p)
+	if err != nil {
+		return schema.AsError(err).WithCall(p.CallID)
+	}
+	if res.Worker != "" {
+		x.set("Callyard-Worker", res.Worker)
+	}
+	x.send(http.StatusOK, a.fixed.json, res.Body)
+	return nil
+}
+
+// callState is GET /calls/{id}: what came of a call that was held.
+func (a *API) callState(x *exchange, r *http.Request) error {
+	values, err := query(r, "wait")
+	if err != nil {
+		return err
+	}
+	wait := time.Duration(0)
+	if text, ok := values["wait"]; ok {
+		seconds, err := strconv.Atoi(text[0])
+		if err != nil || seconds < 0 || seconds > int(maxLongPoll/time.Second) {
+			return schema.Errorf(schema.KindInvalidRequest, "wait is a number of seconds from 0 to %d.", int(maxLongPoll/time.Second))
+		}
+		wait = time.Duration(seconds) * time.Second
+	}
+	p, err := a.awaitEnd(r.Context(), r.PathValue("id"), x.principal, wait)
+	if err != nil {
+		return err
+	}
+	body, err := a.stateOf(r.Context(), p)
+	if err != nil {
+		return err
+	}
+	x.send(http.StatusOK, a.fixed.json, body)
+	return nil
+}
+
+// awaitEnd returns the approval of a call of the principal, as soon as it has
+// ended or wait is over.
+func (a *API) awaitEnd(ctx context.Context, id string, who schema.Principal, wait time.Duration) (*ledger.Approval, error) {
+	changed := make(chan struct{}, 1)
+	if wait > 0 {
+		defer a.o.Ledger.Watch(func(p *ledger.Approval) {
+			if p.CallID == id {
+				select {
+				case changed <- struct{}{}:
+				default:
+				}
+			}
+		})()
+	}
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	for {
+		p, _, err := a.o.Ledger.ByCall(ctx, id)
+		if err == nil && p.Binding.Requester.Name != who.Name {
+			err = schema.Errorf(schema.KindNotFound, "There is no call %q.", id) // nor is it said that there is one
+		}
+		if schema.KindOf(err) == schema.KindNotFound {
+			return nil, schema.Errorf(schema.KindNotFound, "There is no call %q that was held and is yours. Calls that run at once leave no record yet.", id)
+		}
+		if err != nil || p.State.Ended() || wait == 0 {
+			return p, err
+		}
+		select {
+		case <-changed:
+		case <-over.C:
+			wait = 0
+		case <-ctx.Done():
+			return nil, schema.Errorf(schema.KindCanceled, "The caller left.")
+		}
+	}
+}
+
+// stateOf returns the CallState of an approval as JSON. The result in it stands
+// byte for byte as the server sent it, so it is not encoded again.
+func (a *API) stateOf(ctx context.Context, p *ledger.Approval) ([]byte, error) {
+	s := &CallState{
+		ID: p.CallID, State: callStates[p.State], Server: p.Binding.Server, Tool: p.Binding.Tool, ApprovalID: p.ID,
+		Reasons: p.Reasons, Edited: p.Edited != nil, Created: p.Created, ExpiresAt: p.Expires, Decisions: p.Decisions,
+	}
+	if p.Error != nil {
+		s.Problem = a.problem(p.Error).encode()
+	}
+	body, err := json.Marshal(s)
+	if err != nil || p.State != ledger.Succeeded {
+		return body, err
+	}
+	result, err := a.o.Ledger.Result(ctx, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	body = append(body[:len(body)-1], `,"result":`...)
+	return append(append(body, result...), '}'), nil
+}
+
+// callStates are the words of callers for the states of an approval.
+var callStates = map[ledger.State]string{
+	ledger.Pending: "held", ledger.Approved: "queued", ledger.Running: "running", ledger.Succeeded: "succeeded", ledger.Failed: "failed",
+	ledger.Denied: "denied", ledger.Revoked: "denied", ledger.Expired: "expired", ledger.Canceled: "canceled", ledger.Unknown: "unknown",
+}
+
+// asHeld returns the hold that err says, or nil.
+func asHeld(err error) *admission.HeldError {
+	var held *admission.HeldError
+	if errors.As(err, &held) {
+		return held
+	}
+	return nil
+}
+
+func (a *API) opConfirm() huma.Operation {
+	op := operation(http.MethodPost, "/confirmations/{id}", "confirm", tagCalls, "Confirm or reject a held call",
+		"Spends the single-use token of a confirmation request. With confirm true the call runs once and its result is the answer.",
+		append([]int{http.StatusForbidden, http.StatusGone}, callStatuses()...)...)
+	op.Parameters = append(op.Parameters, pathParam("id", "The confirmation_id of the confirmation request.", "cyt_2Jb0Z5nJk3m8q1r7s9t0u2v4w6x8y0z1a3b5c7d9e1f"))
+	op.RequestBody = jsonBody(a.schemaOf(reflect.TypeFor[ConfirmRequest]()), true, "The answer.", map[string]any{"confirm": true})
+	op.Responses["200"] = answered(schemaResult, "The result of the tool; or, for confirm false, {\"status\":\"rejected\",…}.", exampleResult())
+	return op
+}
+
+func (a *API) opCallState() huma.Operation {
+	op := operation(http.MethodGet, "/calls/{id}", "call-state", tagCalls, "What came of a call that was held",
+		"State and, once it has run, result. wait makes the answer come when the call has ended, or when that many seconds are over.",
+		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
+	op.Parameters = append(op.Parameters, pathParam("id", "The call_id of the confirmation request.", "call_06b2t8m3c0w3v2q5n7k9a1d4fz"),
+		&huma.Param{Name: "wait", In: "query", Description: "Seconds to wait for the end, at most 60.", Schema: &huma.Schema{Type: huma.TypeInteger}})
+	op.Responses["200"] = &huma.Response{Description: "The call.", Content: map[string]*huma.MediaType{"application/json": {Schema: a.schemaOf(reflect.TypeFor[CallState]())}}}
+	return op
+}
+
+// schemaOf registers the type and returns the reference to it.
+func (a *API) schemaOf(t reflect.Type) *huma.Schema {
+	return a.huma.OpenAPI().Components.Schemas.Schema(t, true, "")
+}
+
+// riskWords says a level as MCP Bridge does.
+func riskWords(level int) string {
+	_, words, _ := risk(level)
+	return words
+}
