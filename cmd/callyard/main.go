@@ -45,6 +45,7 @@ func run() int {
 	root.PersistentFlags().Bool("json", false, "print JSON instead of text for people")
 	root.AddCommand(upCommand(), configCommand(), policyCommand(), demoCommand(), benchCommand())
 	root.AddCommand(clientCommands()...)
+	root.AddCommand(approvalCommands()...)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{code: exitUsage, err: err} })
 
 	ctx, stop := context.WithCancel(context.Background())

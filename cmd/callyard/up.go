@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callyard/callyard/cmd/internal/setup"
+	"github.com/callyard/callyard/internal/approver"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/embedded"
 	"github.com/callyard/callyard/internal/frontdoor"
@@ -26,14 +28,14 @@ import (
 func upCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Run front door, worker and NATS in this process",
-		Long: "up runs the whole fabric in one process: front door and worker over an embedded NATS server with JetStream.\n" +
+		Short: "Run front door, worker, approver and NATS in this process",
+		Long: "up runs the whole fabric in one process: front door, worker and approver over an embedded NATS server with JetStream.\n" +
 			"Without --servers (and without MCP_CONFIG_PATH) it serves the built-in demo tools.",
 		Example: "  callyard up\n  callyard up --servers mcp.json --listen 127.0.0.1:9000",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return up(cmd) },
 	}
-	setup.AddFlags(cmd.Flags(), "servers", "listen", "data", "redis", "policy", "log-level", "log-format")
+	setup.AddFlags(cmd.Flags(), "servers", "listen", "approver-listen", "data", "redis", "policy", "log-level", "log-format")
 	return cmd
 }
 
@@ -56,6 +58,13 @@ func up(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	findApprover(cmd, cfg)
+	if cfg.FrontDoor.ApproverURL == "" {
+		cfg.FrontDoor.ApproverURL = "http://" + cfg.Approver.Listen
+		if cfg.Approver.PublicURL != "" {
+			cfg.FrontDoor.ApproverURL = cfg.Approver.PublicURL
+		}
+	}
 	u := &fabric{cfg: cfg, log: log, out: stdout, served: served}
 	metrics := telemetry.NewMetrics()
 	err = lifecycle.Run(cmd.Context(), log,
@@ -63,6 +72,7 @@ func up(cmd *cobra.Command) error {
 		lifecycle.Part{Name: "embedded NATS", Start: u.startNATS, Stop: func(context.Context) error { return u.nats.Close() }},
 		cfg.WorkerPart(u.connect, policy, served, metrics, log, func(w *worker.Worker) { u.worker = w }),
 		cfg.FrontDoorPart(u.connect, policy, metrics, log, func(d *frontdoor.FrontDoor) { u.door = d }),
+		cfg.ApproverPart(u.connect, log, func(a *approver.Approver) { u.approver = a }),
 		lifecycle.Part{Name: "greeting", Start: u.greet, Stop: u.bye},
 	)
 	if err != nil {
@@ -70,6 +80,24 @@ func up(cmd *cobra.Command) error {
 		return statusError(lifecycle.ExitCode(err))
 	}
 	return nil
+}
+
+// findApprover gives the approver's pages another port when nobody named one and
+// the usual one is taken, so that two fabrics can run on one machine. Callers are
+// told where it is.
+func findApprover(cmd *cobra.Command, cfg *setup.Config) {
+	if flag := cmd.Flags().Lookup("approver-listen"); flag.Changed || cfg.Approver.Listen != approver.Defaults().Listen {
+		return
+	}
+	l, err := net.Listen("tcp", cfg.Approver.Listen)
+	if err == nil {
+		_ = l.Close() // it was only asked whether it is free
+		return
+	}
+	if l, err = net.Listen("tcp", "127.0.0.1:0"); err == nil {
+		cfg.Approver.Listen = l.Addr().String()
+		_ = l.Close() // as above
+	}
 }
 
 // demoEntry is the built-in server, started from this very binary.
@@ -91,8 +119,10 @@ type fabric struct {
 	local  bus.Local
 	worker *worker.Worker
 	door   *frontdoor.FrontDoor
-	hush   context.CancelFunc
-	said   chan struct{}
+
+	approver *approver.Approver
+	hush     context.CancelFunc
+	said     chan struct{}
 }
 
 func (u *fabric) startNATS(context.Context) (err error) {
@@ -107,7 +137,7 @@ func (u *fabric) connect(ctx context.Context, name string, keep bool) (*bus.Conn
 // greet says where things are; the servers' states follow when they are known.
 func (u *fabric) greet(ctx context.Context) error {
 	base := "http://" + u.door.Addr()
-	fmt.Fprintf(u.out, "Callyard %s is up.\n\n  REST API   %s\n  reference  %s/docs\n  data       %s\n", setup.Version(), base, base, u.cfg.Data)
+	fmt.Fprintf(u.out, "Callyard %s is up.\n\n  REST API   %s\n  reference  %s/docs\n  approvals  http://%s\n  data       %s\n", setup.Version(), base, base, u.approver.Addr(), u.cfg.Data)
 	if address := u.nats.URL(); address != "" {
 		fmt.Fprintf(u.out, "  NATS       %s\n", address)
 	}

@@ -22,6 +22,9 @@ type Request struct {
 	Timeout  time.Duration // zero means the pool's default
 	Trace    schema.Trace
 	Progress func(params []byte) // nil asks for no progress; must not block; owns params
+	// More says that another request follows at once, mostly to the same server,
+	// so that this one can wait for it a moment.
+	More bool
 }
 
 func (r *Request) method() string {

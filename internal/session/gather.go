@@ -30,12 +30,12 @@ type gathering struct {
 
 // gatherLocked reports whether the call that was just put into the buffer is to
 // wait for others. The link is idle, and its session locked.
-func (l *pipeLink) gatherLocked(now time.Time) bool {
+func (l *pipeLink) gatherLocked(now time.Time, more bool) bool {
 	g := &l.gather
 	g.held++
 	before := len(l.s.calls) - g.held // requests that the server has
-	if before < gatherFrom || g.held >= gatherSize || len(l.buf) > keepBuffer ||
-		now.UnixNano()-l.s.heard.Load() > int64(gatherPace) {
+	busy := before >= gatherFrom && now.UnixNano()-l.s.heard.Load() <= int64(gatherPace)
+	if !busy && !more || g.held >= gatherSize || len(l.buf) > keepBuffer {
 		l.letGoLocked()
 		return false
 	}

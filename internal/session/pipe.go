@@ -109,7 +109,7 @@ func (l *pipeLink) send(r *Running) bool {
 		s.mu.Unlock()
 		return true // whoever writes takes it along
 	}
-	if l.gatherLocked(r.sent) {
+	if l.gatherLocked(r.sent, r.req.More) {
 		s.mu.Unlock()
 		return true
 	}

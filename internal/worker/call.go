@@ -48,7 +48,7 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 		method = schema.MethodCallTool
 	}
 	j.request = session.Request{
-		CallID: f.ID, Method: method, Name: f.Tool, Params: f.Payload, Timeout: f.Budget,
+		CallID: f.ID, Method: method, Name: f.Tool, Params: f.Payload, Timeout: f.Budget, More: f.More,
 		Trace: schema.Trace{Parent: f.TraceParent, State: f.TraceState},
 	}
 	if f.Progress {

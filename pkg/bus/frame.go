@@ -68,6 +68,9 @@ type CallFrame struct {
 	Safe        bool
 	Approval    string
 	Payload     []byte
+	// More says that another call follows in the same message. It does not travel:
+	// the reader sets it, so that a worker can hand such calls on together.
+	More bool
 }
 
 // ReplyKind says what a reply frame carries.
@@ -324,7 +327,8 @@ func size(value string) int64 {
 // ReadCalls calls each with every call of msg, in order. The frame and its
 // payload share the memory of msg, which must not be changed afterwards.
 func ReadCalls(msg []byte, each func(*CallFrame)) error {
-	return frames(msg, func(head, payload []byte) error {
+	var last *CallFrame
+	err := frames(msg, func(head, payload []byte) error {
 		f := &CallFrame{Payload: payload}
 		err := fields(head, func(tag byte, value string) (err error) {
 			switch tag {
@@ -365,9 +369,17 @@ func ReadCalls(msg []byte, each func(*CallFrame)) error {
 		if err != nil {
 			return err
 		}
-		each(f)
+		if last != nil {
+			last.More = true
+			each(last)
+		}
+		last = f
 		return nil
 	})
+	if last != nil {
+		each(last)
+	}
+	return err
 }
 
 // ReadReplies calls each with every reply of msg, as [ReadCalls] does. The frame

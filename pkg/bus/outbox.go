@@ -47,10 +47,10 @@ const (
 	// helped by one more that comes alone: calls to it wait for each other until
 	// it has worked off most of what it has, until gatherSize of them wait, or
 	// until gatherMost is over.
-	gatherFrom = 8
-	gatherSize = 16
-	gatherPace = 200 * time.Microsecond // the last reply is at most this old
-	gatherMost = 500 * time.Microsecond
+	gatherFrom = 12
+	gatherSize = 32
+	gatherPace = 1000 * time.Microsecond // the last reply is at most this old
+	gatherMost = time.Millisecond
 )
 
 // unsent says which message was not published, and why.

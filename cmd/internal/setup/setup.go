@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/callyard/callyard/internal/approver"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/frontdoor"
@@ -37,6 +38,7 @@ type Config struct {
 	NATS      NATS             `yaml:"nats"`
 	Redis     Redis            `yaml:"redis"`
 	FrontDoor frontdoor.Config `yaml:"front_door"`
+	Approver  approver.Config  `yaml:"approver"`
 	Worker    worker.Config    `yaml:"worker"`
 }
 
@@ -134,7 +136,7 @@ func (c *Config) LoadPolicy() (*risk.Holder, error) {
 func Defaults() Config {
 	return Config{
 		Data: "callyard-data", Log: Log{Level: "info", Format: "auto"},
-		NATS: NATS{URL: "nats://127.0.0.1:4222", Replicas: 1}, FrontDoor: frontdoor.Defaults(), Worker: worker.Defaults(),
+		NATS: NATS{URL: "nats://127.0.0.1:4222", Replicas: 1}, FrontDoor: frontdoor.Defaults(), Approver: approver.Defaults(), Worker: worker.Defaults(),
 	}
 }
 
@@ -142,6 +144,7 @@ func Defaults() Config {
 var flagKeys = [...]struct{ name, key, usage string }{
 	{"servers", "worker.servers", "the servers file (mcpServers of Claude Desktop, Cursor, VS Code or MCP Bridge)"},
 	{"listen", "front_door.listen", "address of the REST API"},
+	{"approver-listen", "approver.listen", "address of the approver's pages"},
 	{"data", "data", "folder for what must last"},
 	{"nats", "nats.url", "address of the NATS server or cluster"},
 	{"redis", "redis.url", "address of Redis, for confirmation tokens (default: they are kept in JetStream)"},
@@ -163,14 +166,14 @@ func AddFlags(fs *pflag.FlagSet, names ...string) {
 }
 
 // clientVariables are CALLYARD_ variables that are no keys of the file.
-var clientVariables = []string{"CALLYARD_URL", "CALLYARD_KEY", "CALLYARD_KEY_FILE", "CALLYARD_TEST_*", "CALLYARD_MCPTEST*", "CALLYARD_COOKIE", "CALLYARD_GUARD", "CALLYARD_BENCH_*", "CALLYARD_CONFIG"}
+var clientVariables = []string{"CALLYARD_URL", "CALLYARD_APPROVER_URL", "CALLYARD_KEY", "CALLYARD_KEY_FILE", "CALLYARD_TEST_*", "CALLYARD_MCPTEST*", "CALLYARD_COOKIE", "CALLYARD_GUARD", "CALLYARD_BENCH_*", "CALLYARD_CONFIG"}
 
 // Load reads the configuration: defaults, file, environment, flags, in that
 // order. The error lists every fault.
 func Load(fs *pflag.FlagSet) (*Config, error) {
 	c := Defaults()
 	env := os.Environ()
-	src := config.Source{Env: env, Ignore: clientVariables, Others: []string{"approver"}}
+	src := config.Source{Env: env, Ignore: clientVariables}
 	if f := fs.Lookup("config"); f != nil {
 		src.Path = f.Value.String()
 	}

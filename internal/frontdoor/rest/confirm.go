@@ -82,7 +82,7 @@ func (a *API) held(x *exchange, h *admission.HeldError) {
 		ServerID: p.Binding.Server, Method: schema.MethodCallTool, ToolName: p.Binding.Tool, ExpiresAt: p.Expires,
 	}
 	if a.o.ApproverURL != "" && h.Token == "" {
-		body.ApprovalURL = a.o.ApproverURL + "/approvals/" + url.PathEscape(p.ID)
+		body.ApprovalURL = a.o.ApproverURL + "/a/" + url.PathEscape(p.ID)
 	}
 	x.set("Location", "/calls/"+p.CallID)
 	x.set("Callyard-Call-Id", p.CallID)

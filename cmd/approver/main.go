@@ -1,0 +1,44 @@
+// Command approver runs the approver of a fleet: the pages and the API on which
+// people decide about held calls.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/callyard/callyard/cmd/internal/setup"
+	"github.com/callyard/callyard/internal/approver"
+	"github.com/callyard/callyard/internal/lifecycle"
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	fs := pflag.NewFlagSet("approver", pflag.ExitOnError)
+	setup.AddFlags(fs, "approver-listen", "nats", "redis", "log-level", "log-format")
+	_ = fs.Parse(os.Args[1:]) // ExitOnError
+	cfg, err := setup.Load(fs)
+	if err != nil {
+		setup.Fail(os.Stderr, "approver", err)
+		return 2
+	}
+	setup.TuneRuntime()
+	log, err := cfg.Logger(os.Stderr)
+	if err != nil {
+		setup.Fail(os.Stderr, "approver", err)
+		return 2
+	}
+	connect := func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
+		return cfg.Connect(ctx, name, keep, log)
+	}
+	err = lifecycle.Run(context.Background(), log, cfg.ApproverPart(connect, log, func(a *approver.Approver) {
+		log.Info("approver is open", "url", "http://"+a.Addr())
+	}))
+	if err != nil {
+		setup.Fail(os.Stderr, "approver", err)
+	}
+	return lifecycle.ExitCode(err)
+}

@@ -1,0 +1,193 @@
+// Package approver assembles and runs the approver: the place where people say
+// whether a held call may run.
+//
+// It promises that it serves only when it can take answers, that overdue
+// questions end as a no while it runs, and that a stop is announced before it
+// happens. It refuses to listen beyond loopback without API keys. It never runs
+// a call and never starts a process.
+package approver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/approver/web"
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/ledger"
+)
+
+const (
+	readHeaderTimeout = 5 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 32 << 10
+	tendEvery         = time.Second
+	tendFor           = 10 * time.Second
+)
+
+// Options says what an approver runs on. Desk and Ledger stay the caller's and
+// must outlive it.
+type Options struct {
+	Config  Config
+	Desk    *approval.Desk
+	Ledger  *ledger.Ledger
+	Log     *slog.Logger
+	Version string
+	// Alive says whether the front door that runs a call still lives; nil means
+	// that nobody is taken for dead here, which front doors see to as well.
+	Alive func(runner string) bool
+	// Ready returns nil while the ledger can be written, else what is missing; nil
+	// means that it always can.
+	Ready func() error
+	// Failed gets the error that ends the approver by itself; it has room for one.
+	Failed chan<- error
+}
+
+// Approver is a running approver.
+type Approver struct {
+	o        Options
+	pages    *web.Handler
+	server   *http.Server
+	listener net.Listener
+	draining atomic.Bool
+	ctx      context.Context // ends with the tending
+	cancel   context.CancelFunc
+	wait     sync.WaitGroup
+}
+
+// Start opens the approver. It serves when Start returns; ctx bounds the start only.
+func Start(ctx context.Context, o Options) (*Approver, error) {
+	c := o.Config
+	if faults := c.Validate(); len(faults) > 0 {
+		return nil, fmt.Errorf("approver.%s", faults[0]) // whoever did not load a file has not seen it yet
+	}
+	keys, err := authn.NewKeys(c.Keys)
+	if err != nil {
+		return nil, err
+	}
+	if o.Alive == nil {
+		o.Alive = func(string) bool { return true }
+	}
+	public, _ := publicURL(c.PublicURL)
+	a := &Approver{o: o}
+	if a.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", c.Listen); err != nil {
+		return nil, fmt.Errorf("listening on %s: %w; is another approver running? --approver-listen names another address", c.Listen, err)
+	}
+	expires := make(map[string]time.Time, len(c.Keys))
+	for _, k := range c.Keys {
+		expires[k.Name] = k.Expires
+	}
+	if a.pages, err = web.New(web.Options{
+		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, Expires: func(name string) time.Time { return expires[name] },
+		LocalGroups: c.LocalGroups, Observers: c.ObserverGroups, PublicURL: public, Lifetime: c.SessionLifetime, FreshFor: c.FreshSignIn,
+		ArgumentBytes: int(c.ArgumentBytes), Log: o.Log, Version: o.Version, Ready: a.Ready,
+	}); err != nil {
+		return nil, errors.Join(err, a.listener.Close())
+	}
+	if keys.Configured() && !loopback(c.Listen) && (public == nil || public.Scheme != "https") {
+		o.Log.Warn("sessions of the approver may travel in the clear: put it behind TLS and set approver.public_url to its https address")
+	}
+	a.server = &http.Server{
+		Handler: a.leaving(a.pages), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+	}
+	a.ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	a.wait.Go(a.tend)
+	a.wait.Go(func() {
+		if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
+			o.Failed <- fmt.Errorf("serving on %s: %w", c.Listen, err)
+		}
+	})
+	return a, nil
+}
+
+// tend ends what is overdue, and asks more people where nobody answered.
+func (a *Approver) tend() {
+	tick := time.NewTicker(tendEvery)
+	defer tick.Stop()
+	down := false
+	for {
+		ctx, cancel := context.WithTimeout(a.ctx, tendFor)
+		_, err := a.o.Desk.Tend(ctx, a.o.Alive)
+		cancel()
+		if err != nil && !down && a.ctx.Err() == nil {
+			a.o.Log.Error("overdue approvals cannot be ended at the moment", "error", err)
+		}
+		down = err != nil
+		select {
+		case <-a.ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (a *Approver) leaving(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if a.draining.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Addr is the address that the approver listens on.
+func (a *Approver) Addr() string { return a.listener.Addr().String() }
+
+// URL is the address of the page of an approval, as people reach it; with an
+// empty id it is that of the list.
+func (a *Approver) URL(id string) string { return PageURL(a.o.Config.PublicURL, a.Addr(), id) }
+
+// PageURL is [Approver.URL] for processes that only know the configuration:
+// public is the key public_url, listen the address that is listened on.
+func PageURL(public, listen, id string) string {
+	base := strings.TrimSuffix(public, "/")
+	if base == "" {
+		base = "http://" + listen
+	}
+	if id == "" {
+		return base + "/"
+	}
+	return base + "/a/" + url.PathEscape(id)
+}
+
+// Ready returns nil while answers can be taken, else what is missing.
+func (a *Approver) Ready() error {
+	if a.draining.Load() {
+		return errors.New("the approver is about to stop")
+	}
+	if a.o.Ready != nil {
+		return a.o.Ready()
+	}
+	return nil
+}
+
+// Stop drains and ends the approver: readiness goes red, live updates end, then
+// nothing new is taken, requests under way are finished until ctx or the grace
+// of the configuration ends, and everything it started is waited for.
+func (a *Approver) Stop(ctx context.Context) error {
+	a.draining.Store(true)
+	select {
+	case <-time.After(a.o.Config.DrainDelay):
+	case <-ctx.Done():
+	}
+	a.pages.Close()
+	grace, cancel := context.WithTimeout(ctx, a.o.Config.DrainGrace)
+	defer cancel()
+	err := a.server.Shutdown(grace)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("requests were still under way at the end of the grace time: %w", err), a.server.Close())
+	}
+	a.cancel()
+	a.wait.Wait()
+	return err
+}

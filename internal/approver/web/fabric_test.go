@@ -1,0 +1,233 @@
+package web_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/approver/web"
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/confirm"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var update = flag.Bool("update", false, "write the golden files of this package")
+
+// definition is a tool that takes a target and a number.
+const definition = `{"name":"delete","description":"Deletes <b>things</b>.\u202e","annotations":{"destructiveHint":true},` +
+	`"inputSchema":{"type":"object","properties":{"target":{"type":"string"},"n":{"type":"integer"}},"required":["target"],"additionalProperties":true}}`
+
+// fabric is a desk with a ledger, and the pages and the API in front of it.
+type fabric struct {
+	t      *testing.T
+	ledger *ledger.Ledger
+	desk   *approval.Desk
+	log    *bytes.Buffer
+	keys   map[string]string // by name
+	url    string
+	web    *web.Handler
+}
+
+// people are the keys of a fabric that has any.
+func people() []authn.Key {
+	return []authn.Key{
+		{Name: "ada", Owner: "ada@x", Groups: []string{"ops"}}, {Name: "bob", Groups: []string{"ops"}},
+		{Name: "eve", Groups: []string{"guests"}}, {Name: "olga", Groups: []string{"auditors"}},
+		{Name: "agent", Owner: "team", Groups: []string{"ops"}}, {Name: "agent-2", Owner: "team", Groups: []string{"ops"}},
+		{Name: "team", Groups: []string{"ops"}}, {Name: "lead", Owner: "agent", Groups: []string{"ops"}},
+		{Name: "solo", Groups: []string{"ops"}}, {Name: "solo-2", Owner: "solo", Groups: []string{"ops"}},
+	}
+}
+
+func open(t *testing.T, keys []authn.Key, change func(*web.Options)) *fabric {
+	t.Helper()
+	srv := bustest.Start(t)
+	conn := srv.Connect(t, "approver")
+	f := &fabric{t: t, log: new(bytes.Buffer), keys: map[string]string{}}
+	var err error
+	if f.ledger, err = ledger.Open(t.Context(), conn, ledger.Options{Log: slog.New(slog.DiscardHandler)}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.ledger.Close)
+	tokens, err := confirm.OpenStream(t.Context(), conn, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.desk = approval.New(approval.Options{Ledger: f.ledger, Tokens: tokens, Log: slog.New(slog.DiscardHandler)})
+	for i := range keys {
+		f.keys[keys[i].Name], keys[i].Hash = authn.Generate()
+	}
+	table, err := authn.NewKeys(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := web.Options{
+		Desk: f.desk, Ledger: f.ledger, Keys: table, Observers: []string{"auditors"}, LocalGroups: []string{"ops"},
+		Lifetime: time.Hour, FreshFor: time.Minute, ArgumentBytes: 1 << 20, Log: slog.New(slog.NewTextHandler(f.log, nil)),
+	}
+	if change != nil {
+		change(&o)
+	}
+	if f.web, err = web.New(o); err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(f.web)
+	t.Cleanup(func() { f.web.Close(); s.Close() })
+	f.url = s.URL
+	return f
+}
+
+// hold puts a question to the group ops.
+func (f *fabric) hold(args string, who schema.Principal, change func(*risk.Approval)) *ledger.Approval {
+	f.t.Helper()
+	rule := &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: 1, Expires: 10 * time.Minute}
+	if change != nil {
+		change(rule)
+	}
+	call := &schema.Call{ID: schema.NewCallID(), Server: "files", Tool: "delete", Arguments: []byte(args), Principal: who, Timeout: time.Minute}
+	held, err := f.desk.Open(f.t.Context(), call, json.RawMessage(definition), &risk.Assessment{Level: 2, Reasons: []string{"It deletes."}, Approval: rule, Version: "v1"}, "")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return held.Approval
+}
+
+func requester() schema.Principal { return schema.Principal{Name: "agent", Owner: "team"} }
+
+// state reads how an approval stands.
+func (f *fabric) state(id string) *ledger.Approval {
+	f.t.Helper()
+	a, _, err := f.ledger.Get(f.t.Context(), id)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return a
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (f *fabric) do(c *http.Client, method, path, body string, header ...string) answer {
+	f.t.Helper()
+	r, err := http.NewRequestWithContext(f.t.Context(), method, f.url+path, strings.NewReader(body))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			r.Host = header[i+1]
+		}
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := c.Do(r)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header, string(text)}
+}
+
+// api sends a request with the key of the named person; "" has none.
+func (f *fabric) api(name, method, path, body string, header ...string) answer {
+	f.t.Helper()
+	if name != "" {
+		header = append(header, "Authorization", "Bearer "+f.keys[name])
+	}
+	if body != "" {
+		header = append([]string{"Content-Type", "application/json"}, header...)
+	}
+	return f.do(f.browser(), method, path, body, header...)
+}
+
+// browser keeps cookies and follows no redirects.
+func (f *fabric) browser() *http.Client {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	c := &http.Client{Jar: jar, Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	f.t.Cleanup(c.CloseIdleConnections)
+	return c
+}
+
+// signedIn is a browser after the sign-in of the named person.
+func (f *fabric) signedIn(name string) *http.Client {
+	f.t.Helper()
+	c := f.browser()
+	page := f.do(c, "GET", "/sign-in", "")
+	a := f.post(c, "/sign-in", url.Values{"token": {formToken(f.t, page.body, "/sign-in")}, "key": {f.keys[name]}, "next": {"/"}})
+	if a.status != http.StatusSeeOther || a.header.Get("Location") != "/" {
+		f.t.Fatalf("signing in: %d %s", a.status, a.body)
+	}
+	return c
+}
+
+func (f *fabric) post(c *http.Client, path string, form url.Values, header ...string) answer {
+	f.t.Helper()
+	return f.do(c, "POST", path, form.Encode(), append([]string{"Content-Type", "application/x-www-form-urlencoded"}, header...)...)
+}
+
+// formToken finds the token of the form that goes to path.
+func formToken(t *testing.T, page, path string) string {
+	t.Helper()
+	m := regexp.MustCompile(`(?s)action="` + regexp.QuoteMeta(path) + `".*?name="token" value="([^"]+)"`).FindStringSubmatch(page)
+	if m == nil {
+		t.Fatalf("there is no form for %s in:\n%s", path, page)
+	}
+	return m[1]
+}
+
+// seen waits until the view of the ledger shows the approval in the state.
+func (f *fabric) seen(id string, state ledger.State) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), 10*time.Second)
+	defer cancel()
+	changed := make(chan struct{}, 1)
+	defer f.ledger.Watch(func(*ledger.Approval) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})()
+	for {
+		if list, _ := f.ledger.List(ledger.Filter{States: []ledger.State{state}}, ""); len(list) > 0 {
+			for _, a := range list {
+				if a.ID == id {
+					return
+				}
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			f.t.Fatalf("%s is not seen as %s", id, state)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// maxStreams bounds the open pages with live updates.
+	maxStreams = 1000
+	heartbeat  = 15 * time.Second
+	// settleFor keeps many changes at once from loading a page many times.
+	settleFor = 250 * time.Millisecond
+)
+
+// live tells open pages that something changed; what, they load for themselves.
+type live struct {
+	stop    func()
+	mu      sync.Mutex
+	streams map[chan struct{}]struct{}
+	done    chan struct{}
+	closed  bool
+}
+
+func newLive(l *ledger.Ledger) *live {
+	v := &live{streams: make(map[chan struct{}]struct{}), done: make(chan struct{})}
+	v.stop = l.Watch(func(*ledger.Approval) { v.tell() })
+	return v
+}
+
+func (v *live) tell() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for c := range v.streams {
+		select {
+		case c <- struct{}{}:
+		default: // it knows already
+		}
+	}
+}
+
+func (v *live) open() (chan struct{}, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed || len(v.streams) >= maxStreams {
+		return nil, false
+	}
+	c := make(chan struct{}, 1)
+	v.streams[c] = struct{}{}
+	return c, true
+}
+
+func (v *live) leave(c chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.streams, c)
+}
+
+func (v *live) close() {
+	v.stop()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.closed {
+		v.closed = true
+		close(v.done)
+	}
+}
+
+// events is the stream: an event named "changed", without content, whenever an
+// approval changed.
+func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
+	if who := h.visit(w, r); !who.known {
+		problem.Write(w, schema.Errorf(schema.KindUnauthenticated, "Sign in to get live updates."))
+		return
+	}
+	changed, ok := h.live.open()
+	if !ok {
+		problem.Write(w, schema.Errorf(schema.KindUnavailable, "No more live updates are given at the moment; the page can be loaded again by hand."))
+		return
+	}
+	defer h.live.leave(changed)
+	control := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "text/event-stream")
+	send := func(text string) bool {
+		_ = control.SetWriteDeadline(time.Now().Add(writeWithin))
+		if _, err := fmt.Fprint(w, text); err != nil {
+			return false
+		}
+		return control.Flush() == nil
+	}
+	_ = control.SetReadDeadline(time.Time{}) // nothing more is read, and the stream may last
+	if !send("retry: 3000\n\n") || r.Method == http.MethodHead {
+		return
+	}
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for {
+		text := ": still here\n\n"
+		select {
+		case <-r.Context().Done():
+			return
+		case <-h.live.done:
+			return
+		case <-beat.C:
+		case <-changed:
+			text = "event: changed\ndata:\n\n"
+			select {
+			case <-time.After(settleFor):
+			case <-r.Context().Done():
+				return
+			case <-h.live.done:
+				return
+			}
+		}
+		// A session that has ended gets no more.
+		if _, ok := h.sessions.get(h.cookie(r)); !ok && h.o.Keys.Configured() {
+			return
+		}
+		if !send(text) {
+			return
+		}
+	}
+}

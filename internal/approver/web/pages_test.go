@@ -1,0 +1,371 @@
+package web_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/callyard/callyard/internal/approver/web"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+func TestAPersonDecidesOnThePageWithoutAnyScript(t *testing.T) {
+	f := open(t, people(), nil)
+	for kind, want := range map[string]ledger.State{"approve": ledger.Approved, "deny": ledger.Denied, "revoke": ledger.Revoked, "extend": ledger.Pending, "edit": ledger.Approved} {
+		a := f.hold(`{"target":"x"}`, requester(), nil)
+		c := f.signedIn("ada")
+		path := "/a/" + a.ID
+		page := f.do(c, "GET", path, "")
+		form := url.Values{"token": {formToken(t, page.body, path+"/"+kind)}, "digest": {a.Binding.ArgumentsDigest}}
+		switch kind {
+		case "edit":
+			form.Set("arguments", "{\r\n  \"target\": \"y\"\r\n}")
+		case "deny":
+			form.Set("preset", "The target is wrong")
+		}
+		got := f.post(c, path+"/"+kind, form, "Origin", f.url)
+		if got.status != http.StatusSeeOther || got.header.Get("Location") != path+"?done="+kind {
+			t.Errorf("%s: %d %s", kind, got.status, got.body)
+			continue
+		}
+		is := f.state(a.ID)
+		if is.State != want || is.Decisions[0].By != "ada" || is.Decisions[0].Channel != "web" {
+			t.Errorf("%s: %+v", kind, is)
+		}
+		if kind == "deny" && is.Decisions[0].Reason != "The target is wrong" {
+			t.Errorf("the preset is lost: %+v", is.Decisions)
+		}
+		if kind == "edit" {
+			if raw, err := f.ledger.Arguments(t.Context(), a.ID); err != nil || string(raw) != "{\n  \"target\": \"y\"\n}" {
+				t.Errorf("%q %v", raw, err)
+			}
+		}
+		if after := f.do(c, "GET", got.header.Get("Location"), ""); after.status != http.StatusOK || !strings.Contains(after.body, `class="note good"`) {
+			t.Errorf("%s: the page does not say what was done: %d", kind, after.status)
+		}
+	}
+}
+
+func TestAnEditThatDoesNotFitKeepsWhatWasTyped(t *testing.T) {
+	f := open(t, people(), nil)
+	a := f.hold(`{"target":"x"}`, requester(), nil)
+	c := f.signedIn("ada")
+	path := "/a/" + a.ID
+	token := formToken(t, f.do(c, "GET", path, "").body, path+"/edit")
+	got := f.post(c, path+"/edit", url.Values{"token": {token}, "digest": {a.Binding.ArgumentsDigest}, "arguments": {`{"target":17}`}})
+	if got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, `{&#34;target&#34;:17}`) || !strings.Contains(got.body, "/target") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+func TestAFormCountsFromItsOwnPageAndSessionOnly(t *testing.T) {
+	f := open(t, people(), nil)
+	a, other := f.hold(`{"target":"x"}`, requester(), nil), f.hold(`{"target":"x"}`, requester(), nil)
+	ada, bob := f.signedIn("ada"), f.signedIn("bob")
+	path := "/a/" + a.ID + "/approve"
+	page := f.do(ada, "GET", "/a/"+a.ID, "").body
+	good := formToken(t, page, path)
+	digest := a.Binding.ArgumentsDigest
+	for what, c := range map[string]struct {
+		browser *http.Client
+		token   string
+		header  []string
+		status  int
+	}{
+		"no token":                    {ada, "", nil, 403},
+		"a made-up token":             {ada, strings.Repeat("A", 43), nil, 403},
+		"the token of another form":   {ada, formToken(t, page, "/a/"+a.ID+"/deny"), nil, 403},
+		"the token of another call":   {ada, formToken(t, f.do(ada, "GET", "/a/"+other.ID, "").body, "/a/"+other.ID+"/approve"), nil, 403},
+		"the token of another person": {bob, good, nil, 403},
+		"no session":                  {f.browser(), good, nil, 401},
+		"a foreign origin":            {ada, good, []string{"Origin", "https://evil.example"}, 403},
+		"a null origin":               {ada, good, []string{"Origin", "null"}, 403},
+		"a cross-site request":        {ada, good, []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		"a same-site request":         {ada, good, []string{"Sec-Fetch-Site", "same-site"}, 403},
+		"another kind of body":        {ada, good, []string{"Content-Type", "text/plain"}, 415},
+	} {
+		if got := f.post(c.browser, path, url.Values{"token": {c.token}, "digest": {digest}}, c.header...); got.status != c.status {
+			t.Errorf("%s: %d %.200s", what, got.status, got.body)
+		}
+	}
+	if is := f.state(a.ID); is.State != ledger.Pending || len(is.Decisions) > 0 {
+		t.Errorf("%+v", is)
+	}
+	if got := f.post(ada, path, url.Values{"token": {good}, "digest": {digest}}); got.status != http.StatusSeeOther {
+		t.Errorf("the good one: %d %s", got.status, got.body)
+	}
+}
+
+func TestAForeignHostIsRefusedWhereThePublicAddressIsKnown(t *testing.T) {
+	public, _ := url.Parse("https://approve.example")
+	f := open(t, people(), func(o *web.Options) { o.PublicURL = public })
+	page := f.do(f.browser(), "GET", "/sign-in", "", "Host", "approve.example")
+	cookie := page.header.Get("Set-Cookie")
+	for _, part := range []string{"__Host-callyard-session=", "HttpOnly", "Secure", "SameSite=Strict", "Path=/"} {
+		if !strings.Contains(cookie, part) {
+			t.Errorf("the cookie %q lacks %s", cookie, part)
+		}
+	}
+	form := url.Values{"token": {formToken(t, page.body, "/sign-in")}, "key": {f.keys["ada"]}}
+	sent, _, _ := strings.Cut(cookie, ";")
+	if got := f.post(f.browser(), "/sign-in", form, "Host", "rebound.example", "Cookie", sent); got.status != http.StatusForbidden {
+		t.Errorf("another host: %d", got.status)
+	}
+	got := f.post(f.browser(), "/sign-in", form, "Host", "approve.example", "Origin", "https://approve.example", "Cookie", sent)
+	if got.status != http.StatusSeeOther || strings.Contains(got.header.Get("Set-Cookie"), sent) {
+		t.Errorf("%d, and the cookie after the sign-in is %q", got.status, got.header.Get("Set-Cookie"))
+	}
+}
+
+func TestASessionEndsByTimeAndBySigningOut(t *testing.T) {
+	now := time.Now()
+	clock := &now
+	f := open(t, people(), func(o *web.Options) { o.Now = func() time.Time { return *clock } })
+	c := f.signedIn("ada")
+	page := f.do(c, "GET", "/", "")
+	if page.status != http.StatusOK {
+		t.Fatal(page.status)
+	}
+	old := c.Jar.Cookies(mustURL(t, f.url))[0]
+	if got := f.post(c, "/sign-out", url.Values{"token": {formToken(t, page.body, "/sign-out")}}); got.status != http.StatusSeeOther {
+		t.Errorf("signing out: %d", got.status)
+	}
+	if got := f.do(f.browser(), "GET", "/", "", "Cookie", old.Name+"="+old.Value); got.status != http.StatusSeeOther {
+		t.Errorf("the cookie still works after the sign-out: %d", got.status)
+	}
+	c = f.signedIn("ada")
+	now = now.Add(2 * time.Hour)
+	if got := f.do(c, "GET", "/", ""); got.status != http.StatusSeeOther || got.header.Get("Location") != "/sign-in?next=%2F" {
+		t.Errorf("after its lifetime: %d", got.status)
+	}
+}
+
+func mustURL(t *testing.T, text string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestASessionEndsWithItsKey(t *testing.T) {
+	now := time.Now()
+	clock := &now
+	f := open(t, people(), func(o *web.Options) {
+		o.Now = func() time.Time { return *clock }
+		ends := now.Add(time.Minute)
+		o.Expires = func(string) time.Time { return ends }
+	})
+	c := f.signedIn("ada")
+	now = now.Add(61 * time.Second)
+	if got := f.do(c, "GET", "/", ""); got.status != http.StatusSeeOther {
+		t.Errorf("%d", got.status)
+	}
+}
+
+func TestAFreshSignInIsAskedForWhereTheRuleWantsIt(t *testing.T) {
+	now := time.Now()
+	clock := &now
+	f := open(t, people(), func(o *web.Options) { o.Now = func() time.Time { return *clock } })
+	a := f.hold(`{"target":"x"}`, requester(), func(r *risk.Approval) { r.FreshLogin = true })
+	c := f.signedIn("ada")
+	path := "/a/" + a.ID
+	now = now.Add(2 * time.Minute)
+	page := f.do(c, "GET", path, "")
+	form := url.Values{"token": {formToken(t, page.body, path+"/approve")}, "digest": {a.Binding.ArgumentsDigest}}
+	if got := f.post(c, path+"/approve", form); got.status != http.StatusForbidden || !strings.Contains(page.body, "/sign-in?next=") {
+		t.Errorf("stale: %d", got.status)
+	}
+	if got := f.api("ada", "POST", "/approvals/"+a.ID+"/decisions", decision("approve", a.Binding.ArgumentsDigest, "")); got.status != http.StatusForbidden {
+		t.Errorf("by key: %d", got.status)
+	}
+	c = f.signedIn("ada")
+	form.Set("token", formToken(t, f.do(c, "GET", path, "").body, path+"/approve"))
+	if got := f.post(c, path+"/approve", form); got.status != http.StatusSeeOther {
+		t.Errorf("fresh: %d %s", got.status, got.body)
+	}
+}
+
+func TestASignInLeadsToOurOwnPagesOnly(t *testing.T) {
+	f := open(t, people(), nil)
+	for to, want := range map[string]string{
+		"/history": "/history", "/a/appr_1": "/a/appr_1", "https://evil.example/": "/", "//evil.example": "/", `/\evil.example`: "/", "/a/../sign-out": "/", "javascript:alert(1)": "/", "": "/",
+	} {
+		c := f.browser()
+		page := f.do(c, "GET", "/sign-in?next="+url.QueryEscape(to), "")
+		got := f.post(c, "/sign-in", url.Values{"token": {formToken(t, page.body, "/sign-in")}, "key": {f.keys["ada"]}, "next": {to}})
+		if got.header.Get("Location") != want || !strings.Contains(page.body, `name="next" value="`+want+`"`) {
+			t.Errorf("%q leads to %q", to, got.header.Get("Location"))
+		}
+	}
+	c := f.browser()
+	page := f.do(c, "GET", "/sign-in", "")
+	got := f.post(c, "/sign-in", url.Values{"token": {formToken(t, page.body, "/sign-in")}, "key": {"wrong-secret"}})
+	if got.status != http.StatusUnauthorized || strings.Contains(got.body, "wrong-secret") {
+		t.Errorf("a wrong key: %d %s", got.status, got.body)
+	}
+	if strings.Contains(f.log.String(), "wrong-secret") {
+		t.Error("the log holds the key")
+	}
+}
+
+func TestALinkFromElsewhereDoesNotReplaceASession(t *testing.T) {
+	f := open(t, people(), nil)
+	for _, p := range []string{"/", "/?arrived=1", "/sign-in", "/sign-in?arrived=1", "/events", "/a/appr_1?arrived=1", "/approvals"} {
+		if got := f.do(f.browser(), "GET", p, "", "Sec-Fetch-Site", "cross-site"); got.header.Get("Set-Cookie") != "" {
+			t.Errorf("%s gives a cookie", p)
+		}
+	}
+	got := f.do(f.browser(), "GET", "/a/appr_1", "", "Sec-Fetch-Site", "cross-site")
+	if got.status != http.StatusOK || got.header.Get("Set-Cookie") != "" || !strings.Contains(got.body, `url=/a/appr_1?arrived=1`) {
+		t.Errorf("%d %v %s", got.status, got.header, got.body)
+	}
+	if got := f.do(f.browser(), "GET", "/a/appr_1?arrived=1", "", "Sec-Fetch-Site", "cross-site"); got.status != http.StatusSeeOther {
+		t.Errorf("it goes round in circles: %d", got.status)
+	}
+}
+
+func TestLookingChangesNothing(t *testing.T) {
+	f := open(t, people(), nil)
+	var ids []string
+	for i := range 50 {
+		ids = append(ids, f.hold(fmt.Sprintf(`{"target":"x%d"}`, i), requester(), nil).ID)
+	}
+	before := make(map[string]*ledger.Approval)
+	for _, id := range ids {
+		before[id] = f.state(id)
+	}
+	c := f.signedIn("ada")
+	looks := 0
+	for _, method := range []string{"GET", "HEAD", "OPTIONS"} {
+		paths := []string{"/", "/history", "/sign-in", "/sign-out", "/approvals", "/openapi.json", "/livez", "/readyz", "/static/live.js"}
+		for _, id := range ids {
+			paths = append(paths, "/a/"+id, "/a/"+id+"/approve", "/a/"+id+"/approve?kind=approve", "/approvals/"+id, "/approvals/"+id+"/decisions?kind=approve&digest="+before[id].Binding.ArgumentsDigest)
+		}
+		for _, p := range paths {
+			if got := f.do(c, method, p, "", "Authorization", "Bearer "+f.keys["ada"]); got.status >= 500 {
+				t.Errorf("%s %s: %d", method, p, got.status)
+			}
+			looks++
+		}
+	}
+	if looks < 700 {
+		t.Errorf("only %d looks", looks)
+	}
+	for _, id := range ids {
+		if diff := cmp.Diff(before[id], f.state(id), cmp.AllowUnexported(schema.Error{})); diff != "" {
+			t.Errorf("%s has changed:\n%s", id, diff)
+		}
+	}
+}
+
+func TestAMebibyteIsShownWhole(t *testing.T) {
+	f := open(t, people(), nil)
+	value := strings.Repeat("0123456789abcdef", 65000)
+	a := f.hold(`{"target":"`+value+`"}`, requester(), nil)
+	page := f.do(f.signedIn("ada"), "GET", "/a/"+a.ID, "")
+	if n := strings.Count(page.body, value); page.status != http.StatusOK || n != 3 || !strings.Contains(page.body, "1,040,013 bytes") {
+		t.Errorf("%d, the value is there %d times (raw, with line breaks, to edit)", page.status, n)
+	}
+	c := f.signedIn("bob")
+	path := "/a/" + a.ID
+	token := formToken(t, f.do(c, "GET", path, "").body, path+"/edit")
+	got := f.post(c, path+"/edit", url.Values{"token": {token}, "digest": {a.Binding.ArgumentsDigest}, "arguments": {`{"target":"` + strings.Repeat("é", 500_000) + `"}`}})
+	if got.status != http.StatusSeeOther {
+		t.Errorf("editing: %d %.300s", got.status, got.body)
+	}
+}
+
+func TestNothingFromOutsideIsMarkup(t *testing.T) {
+	f := open(t, people(), nil)
+	evil := schema.Principal{Name: `<script>alert(1)</script>`, Owner: `"><img src=x>`}
+	a := f.hold(`{"target":"</textarea></pre><script>alert(2)</script>"}`, evil, nil)
+	c := f.signedIn("ada")
+	for _, p := range []string{"/", "/history", "/a/" + a.ID} {
+		got := f.do(c, "GET", p, "")
+		for _, bad := range []string{"<script>", "<img", "</textarea></pre>", " style=", " onclick="} {
+			if strings.Contains(got.body, bad) {
+				t.Errorf("%s holds %s", p, bad)
+			}
+		}
+		csp := got.header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(csp, "default-src 'self';") || strings.Contains(csp, "unsafe") || !strings.Contains(csp, "frame-ancestors 'none'") || got.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %v", p, got.header)
+		}
+	}
+}
+
+func TestOpenPagesHearOfAChange(t *testing.T) {
+	f := open(t, people(), nil)
+	c := f.signedIn("ada")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, "GET", f.url+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	if !lines.Scan() || lines.Text() != "retry: 3000" {
+		t.Fatalf("%q", lines.Text())
+	}
+	f.hold(`{"target":"x"}`, requester(), nil)
+	for lines.Scan() {
+		if lines.Text() == "event: changed" {
+			f.web.Close() // ends the stream, so that a stop need not wait for it
+			for lines.Scan() {
+			}
+			if got := f.do(c, "GET", "/events", ""); got.status != http.StatusServiceUnavailable {
+				t.Errorf("a stream after the end: %d", got.status)
+			}
+			if got := f.do(f.browser(), "GET", "/events", ""); got.status != http.StatusUnauthorized {
+				t.Errorf("a stream for nobody: %d", got.status)
+			}
+			return
+		}
+	}
+	t.Fatal("no change was told:", lines.Err())
+}
+
+func TestHistoryIsFiltered(t *testing.T) {
+	f := open(t, people(), nil)
+	a, b := f.hold(`{"target":"x"}`, requester(), nil), f.hold(`{"target":"x"}`, requester(), nil)
+	if got := f.api("ada", "POST", "/approvals/"+a.ID+"/decisions", decision("deny", "", `,"reason":"no"`)); got.status != http.StatusOK {
+		t.Fatal(got.body)
+	}
+	f.seen(a.ID, ledger.Denied)
+	c := f.signedIn("ada")
+	got := f.do(c, "GET", "/history?state=denied&server=&tool=&requester=", "")
+	if got.status != http.StatusOK || !strings.Contains(got.body, a.ID) || strings.Contains(got.body, b.ID) || !strings.Contains(got.body, "deny by ada") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if got := f.do(c, "GET", "/history?state=nope", ""); got.status != http.StatusBadRequest || !strings.HasPrefix(got.header.Get("Content-Type"), "text/html") {
+		t.Errorf("%d %v", got.status, got.header)
+	}
+	if got := f.do(c, "GET", "/a/appr_nope", ""); got.status != http.StatusNotFound {
+		t.Errorf("%d", got.status)
+	}
+}
+
+func TestABrowserThatOpensTheAPIGetsThePage(t *testing.T) {
+	f := open(t, people(), nil)
+	for from, to := range map[string]string{"/approvals": "/", "/approvals/appr_1": "/a/appr_1"} {
+		if got := f.do(f.browser(), "GET", from, "", "Accept", "text/html,*/*"); got.status != http.StatusSeeOther || got.header.Get("Location") != to {
+			t.Errorf("%s: %d %s", from, got.status, got.header.Get("Location"))
+		}
+	}
+}

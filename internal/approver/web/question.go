@@ -1,0 +1,261 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/digest"
+	"github.com/callyard/callyard/pkg/schema/validate"
+)
+
+// question is an approval as one person sees it.
+type question struct {
+	*ledger.Approval
+	Rule *risk.Approval
+	// Agreed is how many people said yes to what would run now.
+	Agreed int
+	// Blocked says why this person's answer would not count; empty when it would.
+	Blocked string
+	// Kinds are the answers that can be given in this state.
+	Kinds []ledger.DecisionKind
+
+	// What follows is there for a single approval only.
+	Arguments  []byte // what would run now
+	Asked      []byte // what was asked for, where it was edited since
+	Definition []byte
+}
+
+// errNotThere is the answer for what does not exist and for what is not yours.
+func errNotThere(id string) error {
+	return schema.Errorf(schema.KindNotFound, "There is no approval %s, or it is not yours to see.", id)
+}
+
+// see returns the approval as the person sees it; false where it is not theirs.
+func (h *Handler) see(a *ledger.Approval, who schema.Principal) (*question, bool) {
+	rule, err := approval.Rule(a)
+	if err != nil {
+		h.o.Log.Error("an approval has no readable rule", "approval_id", a.ID, "error", err)
+		return nil, false
+	}
+	concerned := overlap(rule.Groups, who.Groups) || overlap(rule.EscalateTo, who.Groups)
+	if !concerned && !requested(a, who) && !overlap(h.o.Observers, who.Groups) && h.o.Keys.Configured() {
+		return nil, false
+	}
+	q := &question{Approval: a, Rule: rule, Agreed: agreed(a), Kinds: kinds(a)}
+	q.Blocked = blocked(q, who)
+	return q, true
+}
+
+// read loads one approval with its bytes.
+func (h *Handler) read(ctx context.Context, id string, who schema.Principal) (*question, error) {
+	if !plainID(id) {
+		return nil, errNotThere("of that name")
+	}
+	a, _, err := h.o.Ledger.Get(ctx, id)
+	if schema.KindOf(err) == schema.KindNotFound {
+		return nil, errNotThere(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	q, ok := h.see(a, who)
+	if !ok {
+		return nil, errNotThere(id)
+	}
+	if q.Arguments, err = h.o.Ledger.Arguments(ctx, id); err != nil {
+		return nil, err
+	}
+	// The bytes and the record are read one after the other; an edit in between
+	// must not show new bytes under the old digest.
+	bound := a.Bound()
+	if digest.Of(q.Arguments) != bound.ArgumentsDigest {
+		e := schema.Errorf(schema.KindConflict, "The approval is being changed at this moment; load it again.")
+		e.Retryable = true
+		return nil, e.WithCall(a.CallID)
+	}
+	if a.Edited != nil {
+		if q.Asked, err = h.o.Ledger.Asked(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	if q.Definition, err = h.o.Ledger.Definition(ctx, id); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+func plainID(id string) bool {
+	if len(id) == 0 || len(id) > 64 {
+		return false
+	}
+	for i := 0; i < len(id); i++ {
+		if c := id[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+func overlap(a, b []string) bool {
+	return slices.ContainsFunc(a, func(x string) bool { return slices.Contains(b, x) })
+}
+
+func person(name, owner string) string {
+	if owner != "" {
+		return owner
+	}
+	return name
+}
+
+// requested says that the person asked for the call, under whatever key. The desk
+// judges for itself; this is for what is shown.
+func requested(a *ledger.Approval, who schema.Principal) bool {
+	r := a.Binding.Requester
+	asked := []string{r.Name, person(r.Name, r.Owner)}
+	return slices.Contains(asked, who.Name) || slices.Contains(asked, person(who.Name, who.Owner))
+}
+
+// agreed counts the people who said yes since the last edit.
+func agreed(a *ledger.Approval) int {
+	yes := make(map[string]bool)
+	for _, d := range a.Decisions {
+		switch d.Kind {
+		case ledger.Edit:
+			clear(yes)
+			yes[person(d.By, d.Owner)] = true
+		case ledger.Approve:
+			yes[person(d.By, d.Owner)] = true
+		}
+	}
+	return len(yes)
+}
+
+func kinds(a *ledger.Approval) []ledger.DecisionKind {
+	switch a.State {
+	case ledger.Pending:
+		return []ledger.DecisionKind{ledger.Approve, ledger.Deny, ledger.Edit, ledger.Extend, ledger.Revoke}
+	case ledger.Approved:
+		return []ledger.DecisionKind{ledger.Deny, ledger.Revoke}
+	}
+	return nil
+}
+
+// blocked explains before anybody tries; the desk says the same, and decides.
+func blocked(q *question, who schema.Principal) string {
+	escalated := !q.Escalated.IsZero() && overlap(q.Rule.EscalateTo, who.Groups)
+	switch {
+	case len(q.Kinds) == 0:
+		return "Nothing is left to decide: the call is " + string(q.State) + "."
+	case q.Rule.By != risk.ByGroups:
+		return "The caller confirms this call with its token; nobody else is asked."
+	case requested(q.Approval, who):
+		return "You asked for this call, or a key of yours did; somebody else must decide it."
+	case !overlap(q.Rule.Groups, who.Groups) && !escalated:
+		return "You are in none of the groups that may decide this call."
+	}
+	return ""
+}
+
+// decide takes an answer from a page or from the API.
+func (h *Handler) decide(ctx context.Context, id string, answer approval.Answer, who schema.Principal, channel string) (*question, error) {
+	if !plainID(id) {
+		return nil, errNotThere("of that name")
+	}
+	a, _, err := h.o.Ledger.Get(ctx, id)
+	if schema.KindOf(err) == schema.KindNotFound {
+		return nil, errNotThere(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	q, ok := h.see(a, who)
+	if !ok {
+		return nil, errNotThere(id)
+	}
+	switch answer.Kind {
+	case ledger.Approve, ledger.Deny, ledger.Extend, ledger.Revoke:
+	case ledger.Edit:
+		if err := h.mayEdit(ctx, q, &answer); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, schema.Errorf(schema.KindInvalidRequest, "A decision is one of approve, deny, edit, extend and revoke.")
+	}
+	if len(answer.Reason) > maxReason {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The reason is longer than %d bytes; say it shorter.", maxReason)
+	}
+	after, err := h.o.Desk.Decide(ctx, id, answer, who, channel)
+	if err != nil {
+		return nil, err
+	}
+	q, ok = h.see(after, who)
+	if !ok {
+		return nil, errNotThere(id)
+	}
+	return q, nil
+}
+
+const maxReason = 4 << 10
+
+// mayEdit refuses before anything is stored: an edit's bytes go into the ledger
+// ahead of the decision.
+func (h *Handler) mayEdit(ctx context.Context, q *question, answer *approval.Answer) error {
+	if q.Blocked != "" {
+		return schema.Errorf(schema.KindForbidden, "%s", q.Blocked).WithCall(q.CallID)
+	}
+	if bound := q.Bound(); q.State != ledger.Pending || answer.Digest != bound.ArgumentsDigest {
+		return schema.Errorf(schema.KindConflict, "The call was decided, or its arguments changed, since it was shown to you; look at it again.").WithCall(q.CallID)
+	}
+	if len(answer.Arguments) == 0 {
+		return schema.Errorf(schema.KindInvalidRequest, "An edit needs the arguments that shall run instead.")
+	}
+	if err := validate.Arguments(answer.Arguments, h.o.ArgumentBytes, 0); err != nil {
+		return err
+	}
+	definition, err := h.o.Ledger.Definition(ctx, q.ID)
+	if err != nil {
+		return err
+	}
+	return fits(definition, answer.Arguments)
+}
+
+// fits checks edited arguments against the tool's own schema. A schema that
+// cannot be used checks nothing, as at the front door.
+func fits(definition, args []byte) error {
+	var tool struct {
+		Input json.RawMessage `json:"inputSchema"`
+	}
+	if json.Unmarshal(definition, &tool) != nil {
+		return nil
+	}
+	s, err := validate.Compile(tool.Input)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	if faults := s.Validate(args); len(faults) > 0 {
+		e := schema.Errorf(schema.KindInvalidArguments, "The edited arguments do not fit what the tool takes; each fault is listed.")
+		e.Faults = faults
+		return e
+	}
+	return nil
+}
+
+// left is how much time there is, never below zero.
+func left(a *ledger.Approval, now time.Time) time.Duration { return max(a.Expires.Sub(now), 0) }
+
+// indented is the JSON with line breaks and its values untouched; nil where it is
+// none, or where it would grow beyond all measure.
+func indented(raw []byte) []byte {
+	var b bytes.Buffer
+	if len(raw) == 0 || json.Indent(&b, raw, "", "  ") != nil || b.Len() > 4*len(raw)+1<<20 {
+		return nil
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,192 @@
+package web
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// session is one person's stay after a sign-in.
+type session struct {
+	who     schema.Principal
+	since   time.Time
+	expires time.Time
+}
+
+// maxSessions bounds the memory; beyond it the session that ends first makes room.
+const maxSessions = 10_000
+
+// sessions keeps who is signed in, under the hash of the cookie: a copy of the
+// memory signs nobody in.
+type sessions struct {
+	now func() time.Time
+	mu  sync.Mutex
+	by  map[[sha256.Size]byte]session
+}
+
+func newSessions(now func() time.Time) *sessions {
+	return &sessions{now: now, by: make(map[[sha256.Size]byte]session)}
+}
+
+func (s *sessions) put(cookie string, in session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.by) >= maxSessions {
+		s.makeRoomLocked()
+	}
+	s.by[sha256.Sum256([]byte(cookie))] = in
+}
+
+func (s *sessions) makeRoomLocked() {
+	now := s.now()
+	var first [sha256.Size]byte
+	var ends time.Time
+	for sum, in := range s.by {
+		if !now.Before(in.expires) {
+			delete(s.by, sum)
+		} else if ends.IsZero() || in.expires.Before(ends) {
+			first, ends = sum, in.expires
+		}
+	}
+	if len(s.by) >= maxSessions {
+		delete(s.by, first)
+	}
+}
+
+func (s *sessions) get(cookie string) (session, bool) {
+	sum := sha256.Sum256([]byte(cookie))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	in, ok := s.by[sum]
+	if ok && !s.now().Before(in.expires) {
+		delete(s.by, sum)
+		return session{}, false
+	}
+	return in, ok
+}
+
+func (s *sessions) drop(cookie string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.by, sha256.Sum256([]byte(cookie)))
+}
+
+// cookieBytes is how much chance a cookie holds.
+const cookieBytes = 32
+
+// cookieName has the prefix with which browsers accept the cookie over https
+// only, for this host only, where we are reached like that.
+func (h *Handler) cookieName() string {
+	if h.https {
+		return "__Host-callyard-session"
+	}
+	return "callyard-session"
+}
+
+func (h *Handler) cookie(r *http.Request) string {
+	c, err := r.Cookie(h.cookieName())
+	if err != nil {
+		return ""
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(c.Value)
+	if err != nil || len(raw) != cookieBytes {
+		return ""
+	}
+	return c.Value
+}
+
+// newCookie gives the browser a new cookie; until somebody signs in with it, it
+// is worth the tokens of forms only.
+func (h *Handler) newCookie(w http.ResponseWriter) string {
+	var raw [cookieBytes]byte
+	if _, err := rand.Read(raw[:]); err != nil {
+		panic("web: no randomness: " + err.Error()) // crypto/rand never fails on what we run on
+	}
+	value := base64.RawURLEncoding.EncodeToString(raw[:])
+	h.setCookie(w, value, 0)
+	return value
+}
+
+func (h *Handler) setCookie(w http.ResponseWriter, value string, age int) {
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure wherever browsers come over https; on plain loopback it would sign nobody in
+		Name: h.cookieName(), Value: value, Path: "/", MaxAge: age, Secure: h.https, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	})
+}
+
+// visitor is who looks at a page.
+type visitor struct {
+	who    schema.Principal
+	known  bool // signed in, or nobody needs to
+	fresh  bool
+	local  bool
+	cookie string
+}
+
+// visit finds out who asks for a page, and gives a cookie to who has none.
+func (h *Handler) visit(w http.ResponseWriter, r *http.Request) visitor {
+	v := visitor{cookie: h.cookie(r)}
+	if !h.o.Keys.Configured() {
+		v.known, v.local = true, true
+		v.who = schema.Principal{Name: authn.Local, Groups: h.o.LocalGroups}
+	} else if in, ok := h.sessions.get(v.cookie); ok && v.cookie != "" {
+		v.known, v.who = true, in.who
+		v.fresh = h.o.Now().Sub(in.since) < h.o.FreshFor
+	}
+	// A link of another site comes without the cookie of a session; a new one would
+	// replace it.
+	if v.cookie == "" && r.Header.Get("Sec-Fetch-Site") != "cross-site" {
+		v.cookie = h.newCookie(w)
+	}
+	return v
+}
+
+// formToken is what a form carries so that only the page which we made for this
+// cookie can send it, to this path.
+func (h *Handler) formToken(cookie, path string) string {
+	mac := hmac.New(sha256.New, h.secret[:])
+	mac.Write([]byte(cookie))
+	mac.Write([]byte{0})
+	mac.Write([]byte(path))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// checkForm says why a form cannot be taken. Its cookie was in the request, not
+// given by the answer.
+func (h *Handler) checkForm(r *http.Request) error {
+	cookie := h.cookie(r)
+	token := r.PostForm.Get("token")
+	if cookie == "" || !hmac.Equal([]byte(token), []byte(h.formToken(cookie, r.URL.Path))) {
+		return schema.Errorf(schema.KindForbidden, "This form is out of date, or was not made for you; nothing was done. Open the page again and repeat it there.")
+	}
+	return nil
+}
+
+// signIn takes an API key for a session, under a new cookie. It is the seam for
+// other ways to sign in: whatever yields a principal ends in begin.
+func (h *Handler) signIn(w http.ResponseWriter, r *http.Request, key string) error {
+	asked := &http.Request{Header: http.Header{"Authorization": {"Bearer " + key}}, RemoteAddr: r.RemoteAddr}
+	who, err := h.o.Keys.Authenticate(asked)
+	if err != nil {
+		return err
+	}
+	h.begin(w, r, who, h.o.Expires(who.Name))
+	return nil
+}
+
+func (h *Handler) begin(w http.ResponseWriter, r *http.Request, who schema.Principal, most time.Time) {
+	h.sessions.drop(h.cookie(r))
+	now := h.o.Now()
+	expires := now.Add(h.o.Lifetime)
+	if !most.IsZero() && most.Before(expires) {
+		expires = most
+	}
+	cookie := h.newCookie(w)
+	h.sessions.put(cookie, session{who: who, since: now, expires: expires})
+}

@@ -1,0 +1,67 @@
+// Counts the time down and keeps the page up to date. Without it the pages work
+// as well: the list loads itself again.
+"use strict";
+(() => {
+  const skew = Date.now() - Date.parse(document.body.dataset.now);
+  const two = (n) => String(n).padStart(2, "0");
+  const tick = () => {
+    for (const el of document.querySelectorAll("time[data-until]")) {
+      const left = Math.round((Date.parse(el.dateTime) - Date.now() + skew) / 1000);
+      let text = "time is over";
+      if (left >= 3600) text = Math.floor(left / 3600) + " h " + two(Math.floor(left / 60) % 60) + " min left";
+      else if (left >= 60) text = Math.floor(left / 60) + " min " + two(left % 60) + " s left";
+      else if (left > 0) text = left + " s left";
+      if (el.textContent !== text) el.textContent = text;
+      el.classList.toggle("soon", left < 60);
+    }
+  };
+  tick();
+  setInterval(tick, 1000);
+
+  const live = document.body.dataset.live;
+  if (!live) return;
+  const news = document.getElementById("news");
+  const main = document.getElementById("main");
+
+  // load fetches this page again as it is now, or null.
+  const load = async () => {
+    const answer = await fetch(location.pathname, { credentials: "same-origin", headers: { Accept: "text/html" } });
+    if (answer.redirected) location.reload();
+    if (!answer.ok || answer.redirected) return null;
+    return new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
+  };
+  const list = async () => {
+    const fresh = await load();
+    if (!fresh) return;
+    const at = document.activeElement && main.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    const before = main.querySelectorAll(".card").length;
+    main.replaceChildren(...fresh.childNodes);
+    tick();
+    if (at) for (const a of main.querySelectorAll("a")) if (a.getAttribute("href") === at) a.focus();
+    const after = main.querySelectorAll(".card").length;
+    if (after !== before) news.textContent = after + (after === 1 ? " call waits" : " calls wait");
+  };
+  // A page with a form is never changed under the hands of its reader.
+  const page = async () => {
+    const fresh = await load();
+    const state = (root) => [...root.querySelectorAll(".state, .digest, .answers li")].map((el) => el.textContent).join("|");
+    if (!fresh || state(fresh) === state(main)) return;
+    news.textContent = "This approval has changed. ";
+    const again = document.createElement("a");
+    again.href = location.pathname;
+    again.textContent = "Show it as it is now";
+    news.append(again);
+  };
+  const refresh = live === "list" ? list : page;
+  let busy = false, again = false;
+  const changed = async () => {
+    if (busy) { again = true; return; }
+    busy = true;
+    try { do { again = false; await refresh(); } while (again); } catch { /* the next change tries again */ }
+    busy = false;
+  };
+  let known = false;
+  const stream = new EventSource("/events");
+  stream.addEventListener("changed", changed);
+  stream.addEventListener("open", () => { if (known) changed(); known = true; });
+})();

@@ -1,0 +1,196 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// concern says why a character is not shown as it is.
+type concern int
+
+const (
+	harmless  concern = iota
+	hidden            // has no shape, or steers: control, format, bidirectional, odd spaces
+	lookalike         // has the shape of an ASCII character
+	broken            // no UTF-8
+)
+
+// Shown is text in which every character that could deceive is a mark with its
+// code point. A line feed stays one; nothing is left out.
+func Shown(b []byte) template.HTML {
+	var out strings.Builder
+	out.Grow(len(b) + len(b)/8 + 16)
+	plain := 0
+	flush := func(to int) { out.WriteString(template.HTMLEscapeString(string(b[plain:to]))) }
+	for i := 0; i < len(b); {
+		if c := b[i]; c < utf8.RuneSelf && (c >= ' ' && c != 0x7f || c == '\n') {
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(b[i:])
+		why := concernOf(r, size)
+		if why == harmless {
+			i += size
+			continue
+		}
+		flush(i)
+		n := 1
+		// Decoded, not compared: a byte that is no UTF-8 may begin the next character.
+		for next := i + size; next < len(b); next += size {
+			if again, width := utf8.DecodeRune(b[next:]); again != r || width != size || b[next] != b[i] {
+				break
+			}
+			n++
+		}
+		mark(&out, r, b[i], why, n)
+		i += n * size
+		plain = i
+	}
+	flush(len(b))
+	return template.HTML(out.String()) //nolint:gosec // every piece of the text was escaped above
+}
+
+// mark writes n times the same character as one mark.
+func mark(out *strings.Builder, r rune, first byte, why concern, n int) {
+	switch why {
+	case lookalike:
+		fmt.Fprintf(out, `<b class="l">%c U+%04X`, r, r)
+	case broken:
+		fmt.Fprintf(out, `<b class="h">byte %02X`, first)
+	default:
+		fmt.Fprintf(out, `<b class="h">U+%04X`, r)
+		if name := named(r); name != "" {
+			out.WriteByte(' ')
+			out.WriteString(name)
+		}
+	}
+	if n > 1 {
+		fmt.Fprintf(out, " ×%d", n)
+	}
+	out.WriteString("</b>")
+}
+
+func concernOf(r rune, size int) concern {
+	switch {
+	case r == utf8.RuneError && size <= 1:
+		return broken
+	case r == '\n' || r >= ' ' && r < 0x7f:
+		return harmless
+	case blank(r) || !unicode.IsGraphic(r) || unicode.Is(unicode.M, r) || unicode.Is(unicode.Zs, r):
+		return hidden
+	case likeASCII(r):
+		return lookalike
+	}
+	return harmless
+}
+
+// blank lists characters that count as letters or symbols and show nothing.
+func blank(r rune) bool {
+	switch r {
+	case 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0xFFFC, 0x1D159:
+		return true
+	}
+	return false
+}
+
+// named are the characters that are used to deceive, in words.
+func named(r rune) string {
+	switch r {
+	case '\t':
+		return "tab"
+	case '\r':
+		return "return"
+	case 0x00:
+		return "null"
+	case 0x1B:
+		return "escape"
+	case 0xA0:
+		return "no-break space"
+	case 0xAD:
+		return "soft hyphen"
+	case 0x200B:
+		return "zero width space"
+	case 0x200C:
+		return "zero width non-joiner"
+	case 0x200D:
+		return "zero width joiner"
+	case 0x2060:
+		return "word joiner"
+	case 0xFEFF:
+		return "byte order mark"
+	case 0x2028:
+		return "line separator"
+	case 0x2029:
+		return "paragraph separator"
+	}
+	switch {
+	case unicode.Is(unicode.Bidi_Control, r):
+		return "text direction"
+	case unicode.Is(unicode.Variation_Selector, r):
+		return "variation selector"
+	case r >= 0xE0000 && r <= 0xE007F:
+		return "tag"
+	case unicode.Is(unicode.M, r):
+		return "combining mark"
+	case unicode.Is(unicode.Zs, r):
+		return "space"
+	case unicode.IsControl(r):
+		return "control"
+	}
+	return ""
+}
+
+// twins are letters and signs of other scripts that look like ASCII ones in
+// usual typefaces.
+const twins = "АВЕЅІЈКМНОРСТУХЬаеорсухѕіјԁԛԝһӏҮүҺԌԜᴦг" + // Cyrillic
+	"ΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορυχγϲϳͿκικ" + // Greek
+	"ՍՕԼօոսզցհԛքյ" + // Armenian
+	"ᎪᏴᏟᎠᎬᏀᎻᎥᎫᏦᏞᎷᏢᏒᏚᎢᏙᎳᏃ" + // Cherokee
+	"ꓐꓑꓒꓓꓔꓖꓗꓙꓚꓜꓝꓞꓟꓠꓡꓢꓣꓤꓥꓦꓧꓨꓩꓪꓫꓬꓭꓮꓯꓰꓱꓲꓳꓴꓵꓶꓷ" + // Lisu
+	"ıȷɑɡɩʋƖǃ" + // Latin, beyond ASCII
+	"‐‑‒–−⁃˗՚‘’‚‛′‵ʹʻʼʽˈˋ´“”‟″〃⁄∕⧸⟋╱∖⧵⧹∣❘ǀ׀│∶։׃ː꞉;․‚¸˸" + // signs
+	"꘎〔〕❨❩❲❳﴾﴿‹›❮❯˂˃⟨⟩〈〉∗⁎٭⋆˜∼⁓＿ˍ✕×÷¡" +
+	"٠۰०০੦૦௦౦೦൦๐໐၀ס०ഠ۵Օ" // digits like 0 and o
+
+func likeASCII(r rune) bool {
+	if strings.ContainsRune(twins, r) {
+		return true
+	}
+	// Fullwidth, mathematical, circled and other dressed forms of ASCII.
+	var buf [utf8.UTFMax]byte
+	n := utf8.EncodeRune(buf[:], r)
+	folded := norm.NFKC.Bytes(buf[:n])
+	for _, c := range folded {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return len(folded) > 0
+}
+
+// Escaped is JSON in which every character that could deceive is written as its
+// escape, which means the same: what a person edits can be seen. Only strings of
+// sound JSON hold such characters.
+func Escaped(b []byte) string {
+	var out strings.Builder
+	out.Grow(len(b))
+	for i := 0; i < len(b); {
+		r, size := utf8.DecodeRune(b[i:])
+		switch why := concernOf(r, size); {
+		case why == harmless, why == broken, size == 1:
+			out.Write(b[i : i+size]) // control characters stand between values only
+		case r > 0xFFFF:
+			r -= 0x10000
+			fmt.Fprintf(&out, `\u%04x\u%04x`, 0xD800+(r>>10), 0xDC00+(r&0x3FF))
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+		i += size
+	}
+	return out.String()
+}
