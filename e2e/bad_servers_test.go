@@ -48,6 +48,8 @@ func TestBadServersDoNotHurtTheCallsOfAGoodOne(t *testing.T) {
 	seen := map[string]map[int]int{}
 	for id := range bad {
 		seen[id] = map[int]int{}
+	}
+	for id := range bad {
 		wait.Go(func() {
 			for n := 0; n == 0 || id != "huge" || n < 3; n++ { // a hundred megabytes are enough three times
 				a, err := up.tryCall(id, "echo", `{"text":"x"}`, "Callyard-Timeout-Ms: "+timeoutOf(id))
