@@ -149,7 +149,7 @@ func apiKey(key string) (string, error) {
 const keyFileMost = 4 << 10
 
 func readKeyFile(name string) (string, error) {
-	f, err := os.Open(name) //nolint:gosec // whoever runs the command names the file
+	f, err := os.Open(name)
 	if err != nil {
 		return "", err
 	}

@@ -42,7 +42,7 @@ func newMessage(text []byte, lane int) *message {
 	for i := range text {
 		text[i] = 'a' + byte(i%26)
 	}
-	m := &message{text: text, lane: uint32(lane)} //nolint:gosec // lanes are few
+	m := &message{text: text, lane: uint32(lane)}
 	m.next()
 	return m
 }

@@ -52,7 +52,7 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 }
 
 func textHandler(w io.Writer, least slog.Level, colour bool) slog.Handler {
-	return tint.NewHandler(w, &tint.Options{
+	return tint.NewTextHandler(w, &tint.Options{
 		Level:       least,
 		TimeFormat:  time.DateTime,
 		NoColor:     !colour || os.Getenv("NO_COLOR") != "",

@@ -220,31 +220,31 @@ func (r *policyReader) approval(path string, n *node) *Approval {
 }
 
 // explain makes the reasons of a rule, once for all calls.
-func (p *rule) explain(denial, reason string) {
-	name := "Rule " + quote(p.name)
+func (r *rule) explain(denial, reason string) {
+	name := "Rule " + quote(r.name)
 	var does string
 	switch {
-	case p.deny:
+	case r.deny:
 		does = " denies this call: " + sentence(denial)
-	case p.level == Low:
+	case r.level == Low:
 		does = " lets this call run at once."
-	case p.level == High || p.level == 0 && p.sandbox != "":
-		does = " has this call run in a container" + asks(p.approval, ", and ") + "."
-	case p.level == Medium && p.approval == nil:
+	case r.level == High || r.level == 0 && r.sandbox != "":
+		does = " has this call run in a container" + asks(r.approval, ", and ") + "."
+	case r.level == Medium && r.approval == nil:
 		does = " holds this call until somebody agrees."
-	case p.approval != nil:
-		does = " holds this call" + asks(p.approval, ": it ") + "."
+	case r.approval != nil:
+		does = " holds this call" + asks(r.approval, ": it ") + "."
 	default:
 		does = " has this call kept in the ledger."
 	}
-	p.won = []string{name + does}
+	r.won = []string{name + does}
 	if reason != "" {
-		p.won = append(p.won, sentence(reason))
+		r.won = append(r.won, sentence(reason))
 	}
-	p.twin = append([]string{"The name of the server or tool looks like one that rule " + quote(p.name) + " names."}, p.won...)
-	p.undecided = []string(nil)
-	if p.deny || p.raises() {
-		p.undecided = p.won
+	r.twin = append([]string{"The name of the server or tool looks like one that rule " + quote(r.name) + " names."}, r.won...)
+	r.undecided = []string(nil)
+	if r.deny || r.raises() {
+		r.undecided = r.won
 	}
 }
 
