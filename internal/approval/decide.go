@@ -74,10 +74,10 @@ func may(a *ledger.Approval, rule *risk.Approval, answer *Answer, who schema.Pri
 	if rule.By != risk.ByGroups {
 		return schema.Errorf(schema.KindForbidden, "The caller confirms this call with its token; nobody else is asked.").WithCall(a.CallID)
 	}
-	if !member(rule, a, who) {
+	if !Asked(a, rule, who) {
 		return schema.Errorf(schema.KindForbidden, "You are in none of the groups that may decide this call.").WithCall(a.CallID)
 	}
-	if same(a.Binding.Requester, who) {
+	if Requested(a, who) {
 		return schema.Errorf(schema.KindForbidden, "The call was asked for by you, or with a key of yours; somebody else must decide it.").WithCall(a.CallID)
 	}
 	switch {
@@ -154,18 +154,23 @@ func person(name, owner string) string {
 	return name
 }
 
-// same says that the one who decides is the one who asked, under whatever key.
-func same(r ledger.Requester, who schema.Principal) bool {
+// Requested says that the one who decides is the one who asked, under whatever key.
+func Requested(a *ledger.Approval, who schema.Principal) bool {
+	r := a.Binding.Requester
 	asked := []string{r.Name, person(r.Name, r.Owner)}
 	return slices.Contains(asked, who.Name) || slices.Contains(asked, person(who.Name, who.Owner))
 }
 
-func member(rule *risk.Approval, a *ledger.Approval, who schema.Principal) bool {
+// Asked says that the person is in a group that is asked now.
+func Asked(a *ledger.Approval, rule *risk.Approval, who schema.Principal) bool {
 	in := func(groups []string) bool {
 		return slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(who.Groups, g) })
 	}
 	return in(rule.Groups) || !a.Escalated.IsZero() && in(rule.EscalateTo)
 }
+
+// Agreed is how many persons said yes to what would run now.
+func Agreed(a *ledger.Approval) int { return len(agreed(a)) }
 
 // agreed returns the persons whose yes counts for what would run now: an edit
 // counts as its author's yes, and voids those before it.

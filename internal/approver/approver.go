@@ -23,6 +23,7 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver/web"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/ledger"
 )
 
@@ -93,7 +94,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	}); err != nil {
 		return nil, errors.Join(err, a.listener.Close())
 	}
-	if keys.Configured() && !loopback(c.Listen) && (public == nil || public.Scheme != "https") {
+	if keys.Configured() && !config.Loopback(c.Listen) && (public == nil || public.Scheme != "https") {
 		o.Log.Warn("sessions of the approver may travel in the clear: put it behind TLS and set approver.public_url to its https address")
 	}
 	a.server = &http.Server{

@@ -51,7 +51,7 @@ func (c Config) Validate() []config.Fault {
 	fault := func(key, format string, args ...any) {
 		faults = append(faults, config.Faultf(key, format, args...))
 	}
-	if len(c.Keys) == 0 && !loopback(c.Listen) {
+	if len(c.Keys) == 0 && !config.Loopback(c.Listen) {
 		fault("listen", "is %s, which others can reach, and there are no API keys: add approver.keys (callyard keys new makes one), or listen on 127.0.0.1.", c.Listen)
 	}
 	if len(c.Keys) > 0 && len(c.LocalGroups) > 0 {
@@ -60,7 +60,7 @@ func (c Config) Validate() []config.Fault {
 	public, ok := publicURL(c.PublicURL)
 	if !ok {
 		fault("public_url", "must be an address like https://approve.example.com, without a path.")
-	} else if public != nil && len(c.Keys) == 0 && !loopback(net.JoinHostPort(public.Hostname(), "0")) {
+	} else if public != nil && len(c.Keys) == 0 && !config.Loopback(net.JoinHostPort(public.Hostname(), "0")) {
 		fault("public_url", "lets others reach an approver without API keys: add approver.keys, or leave public_url out.")
 	}
 	for _, d := range []struct {
@@ -88,16 +88,4 @@ func publicURL(text string) (*url.URL, bool) {
 	}
 	u.Host = strings.ToLower(u.Host)
 	return u, true
-}
-
-func loopback(listen string) bool {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return false
-	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }

@@ -27,7 +27,6 @@ import (
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/frontdoor/rest"
-	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
@@ -82,7 +81,7 @@ func Defaults() Config {
 // Validate says what of the section cannot be honoured; see package config.
 func (c Config) Validate() []config.Fault {
 	var faults []config.Fault
-	if len(c.Keys) == 0 && !loopback(c.Listen) {
+	if len(c.Keys) == 0 && !config.Loopback(c.Listen) {
 		faults = append(faults, config.Faultf("listen", "is %s, which others can reach, and there are no API keys: add front_door.keys (callyard keys new makes one), or listen on 127.0.0.1.", c.Listen))
 	}
 	positive := func(key string, ok bool) {
@@ -133,8 +132,7 @@ type FrontDoor struct {
 	router   *dispatch.Router
 	catalog  *catalog.Catalog
 	gate     *admission.Gate
-	ledger   *ledger.Ledger
-	tokens   confirm.Store
+	room     *approval.Room
 	releaser *releaser
 	server   *http.Server
 	listener net.Listener
@@ -163,17 +161,16 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	if d.catalog, err = catalog.Open(ctx, o.Conn, d.router, id, o.Log); err != nil {
 		return nil, errors.Join(err, d.router.Close())
 	}
-	desk, err := d.openDesk(ctx)
-	if err != nil {
+	if d.room, err = approval.OpenRoom(ctx, o.Conn, o.Redis, o.Log); err != nil {
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
 	d.gate = admission.NewGate(d.catalog, d.router, o.Metrics, admission.Limits{
 		ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout, PrincipalInFlight: c.PrincipalInFlight,
-	}, o.Policy, desk)
-	d.releaser = newReleaser(id, d.gate, desk, d.ledger, d.catalog, o.Log)
-	if err := d.serve(keys, desk); err != nil {
-		d.closeDesk()
+	}, o.Policy, d.room.Desk)
+	d.releaser = newReleaser(id, d.gate, d.room, d.catalog, o.Log)
+	if err := d.serve(keys); err != nil {
+		d.closeRoom()
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
@@ -181,28 +178,10 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	return d, nil
 }
 
-// openDesk opens what holds calls.
-func (d *FrontDoor) openDesk(ctx context.Context) (_ *approval.Desk, err error) {
-	if d.ledger, err = ledger.Open(ctx, d.o.Conn, ledger.Options{Log: d.o.Log}); err != nil {
-		return nil, err
-	}
-	if d.o.Redis != nil {
-		d.tokens, err = confirm.OpenRedis(ctx, *d.o.Redis)
-	} else {
-		d.tokens, err = confirm.OpenStream(ctx, d.o.Conn, nil)
-	}
-	if err != nil {
-		d.ledger.Close()
-		return nil, err
-	}
-	return approval.New(approval.Options{Ledger: d.ledger, Tokens: d.tokens, Log: d.o.Log}), nil
-}
-
-// closeDesk ends what openDesk and newReleaser opened.
-func (d *FrontDoor) closeDesk() {
+// closeRoom ends the releaser and what it works on.
+func (d *FrontDoor) closeRoom() {
 	d.releaser.close()
-	d.tokens.Close()
-	d.ledger.Close()
+	d.room.Close()
 }
 
 // gauge keeps the metrics that are states rather than events.
@@ -236,12 +215,12 @@ func (d *FrontDoor) argumentBytes() int {
 	return most
 }
 
-func (d *FrontDoor) serve(keys *authn.Keys, desk *approval.Desk) error {
+func (d *FrontDoor) serve(keys *authn.Keys) error {
 	o := d.o
 	handler, err := rest.New(rest.Options{
 		Catalog: d.catalog, Gate: d.gate, Router: d.router, Keys: keys, Metrics: o.Metrics, Log: o.Log, Version: o.Version, Started: time.Now(),
 		Ready: d.Ready, Draining: d.draining.Load, AllowAddServers: o.Config.AddServers,
-		Desk: desk, Ledger: d.ledger, Release: d.releaser.release, RouterID: d.releaser.id, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
+		Desk: d.room.Desk, Ledger: d.room.Ledger, Release: d.releaser.release, RouterID: d.releaser.id, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	})
 	if err != nil {
 		return err
@@ -273,18 +252,6 @@ func (d *FrontDoor) leaving(next http.Handler) http.Handler {
 	})
 }
 
-func loopback(listen string) bool {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return false
-	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
-}
-
 // Addr is the address that the front door listens on.
 func (d *FrontDoor) Addr() string { return d.listener.Addr().String() }
 
@@ -314,7 +281,7 @@ func (d *FrontDoor) Stop(ctx context.Context) error {
 	}
 	close(d.stopped)
 	d.wait.Wait()
-	d.closeDesk()
+	d.closeRoom()
 	d.catalog.Close()
 	return errors.Join(err, d.router.Close())
 }

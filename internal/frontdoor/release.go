@@ -40,10 +40,10 @@ type releaser struct {
 	wake    chan struct{}
 }
 
-func newReleaser(id string, gate *admission.Gate, desk *approval.Desk, l *ledger.Ledger, c *catalog.Catalog, log *slog.Logger) *releaser {
-	r := &releaser{id: id, gate: gate, desk: desk, ledger: l, catalog: c, log: log, slots: make(chan struct{}, releasing), wake: make(chan struct{}, 1)}
+func newReleaser(id string, gate *admission.Gate, room *approval.Room, c *catalog.Catalog, log *slog.Logger) *releaser {
+	r := &releaser{id: id, gate: gate, desk: room.Desk, ledger: room.Ledger, catalog: c, log: log, slots: make(chan struct{}, releasing), wake: make(chan struct{}, 1)}
 	r.ctx, r.stop = context.WithCancel(context.Background())
-	r.unwatch = l.Watch(func(a *ledger.Approval) {
+	r.unwatch = r.ledger.Watch(func(a *ledger.Approval) {
 		if a.State == ledger.Approved {
 			select {
 			case r.wake <- struct{}{}:

@@ -7,9 +7,7 @@ import (
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver"
-	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/frontdoor"
-	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/lifecycle"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/worker"
@@ -52,19 +50,9 @@ func (c *Config) FrontDoorPart(connect Connector, policy *risk.Holder, m *teleme
 // ApproverPart returns the approver as a part. started is called with it.
 func (c *Config) ApproverPart(connect Connector, log *slog.Logger, started func(*approver.Approver)) lifecycle.Part {
 	var conn *bus.Conn
-	var book *ledger.Ledger
-	var tokens confirm.Store
+	var room *approval.Room
 	var a *approver.Approver
 	failed := make(chan error, 1)
-	end := func() {
-		if tokens != nil {
-			tokens.Close()
-		}
-		if book != nil {
-			book.Close()
-		}
-		conn.Close()
-	}
 	return lifecycle.Part{
 		Name: "approver", Failed: failed, Grace: c.Approver.DrainDelay + c.Approver.DrainGrace,
 		Start: func(ctx context.Context) (err error) {
@@ -73,20 +61,14 @@ func (c *Config) ApproverPart(connect Connector, log *slog.Logger, started func(
 			}
 			opening, cancel := context.WithTimeout(ctx, connectFor)
 			defer cancel()
-			book, err = ledger.Open(opening, conn, ledger.Options{Log: log})
-			if err == nil {
-				if o := c.Redis.options(); o != nil {
-					tokens, err = confirm.OpenRedis(opening, *o)
-				} else {
-					tokens, err = confirm.OpenStream(opening, conn, nil)
-				}
+			if room, err = approval.OpenRoom(opening, conn, c.Redis.options(), log); err != nil {
+				conn.Close()
+				return err
 			}
-			if err == nil {
-				desk := approval.New(approval.Options{Ledger: book, Tokens: tokens, Log: log})
-				a, err = approver.Start(opening, approver.Options{Config: c.Approver, Desk: desk, Ledger: book, Log: log, Version: Version(), Ready: conn.Ready, Failed: failed})
-			}
+			a, err = approver.Start(opening, approver.Options{Config: c.Approver, Desk: room.Desk, Ledger: room.Ledger, Log: log, Version: Version(), Ready: conn.Ready, Failed: failed})
 			if err != nil {
-				end()
+				room.Close()
+				conn.Close()
 				return err
 			}
 			started(a)
@@ -94,7 +76,8 @@ func (c *Config) ApproverPart(connect Connector, log *slog.Logger, started func(
 		},
 		Stop: func(ctx context.Context) error {
 			err := a.Stop(ctx)
-			end()
+			room.Close()
+			conn.Close()
 			return err
 		},
 	}

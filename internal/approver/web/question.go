@@ -45,16 +45,16 @@ func (h *Handler) see(a *ledger.Approval, who schema.Principal) (*question, bool
 		return nil, false
 	}
 	concerned := overlap(rule.Groups, who.Groups) || overlap(rule.EscalateTo, who.Groups)
-	if !concerned && !requested(a, who) && !overlap(h.o.Observers, who.Groups) && h.o.Keys.Configured() {
+	if !concerned && !approval.Requested(a, who) && !overlap(h.o.Observers, who.Groups) && h.o.Keys.Configured() {
 		return nil, false
 	}
-	q := &question{Approval: a, Rule: rule, Agreed: agreed(a), Kinds: kinds(a)}
+	q := &question{Approval: a, Rule: rule, Agreed: approval.Agreed(a), Kinds: kinds(a)}
 	q.Blocked = blocked(q, who)
 	return q, true
 }
 
-// read loads one approval with its bytes.
-func (h *Handler) read(ctx context.Context, id string, who schema.Principal) (*question, error) {
+// find loads one approval, without its bytes, if the person may see it.
+func (h *Handler) find(ctx context.Context, id string, who schema.Principal) (*question, error) {
 	if !plainID(id) {
 		return nil, errNotThere("of that name")
 	}
@@ -69,18 +69,27 @@ func (h *Handler) read(ctx context.Context, id string, who schema.Principal) (*q
 	if !ok {
 		return nil, errNotThere(id)
 	}
+	return q, nil
+}
+
+// read loads one approval with its bytes.
+func (h *Handler) read(ctx context.Context, id string, who schema.Principal) (*question, error) {
+	q, err := h.find(ctx, id, who)
+	if err != nil {
+		return nil, err
+	}
 	if q.Arguments, err = h.o.Ledger.Arguments(ctx, id); err != nil {
 		return nil, err
 	}
 	// The bytes and the record are read one after the other; an edit in between
 	// must not show new bytes under the old digest.
-	bound := a.Bound()
+	bound := q.Bound()
 	if digest.Of(q.Arguments) != bound.ArgumentsDigest {
 		e := schema.Errorf(schema.KindConflict, "The approval is being changed at this moment; load it again.")
 		e.Retryable = true
-		return nil, e.WithCall(a.CallID)
+		return nil, e.WithCall(q.CallID)
 	}
-	if a.Edited != nil {
+	if q.Edited != nil {
 		if q.Asked, err = h.o.Ledger.Asked(ctx, id); err != nil {
 			return nil, err
 		}
@@ -107,36 +116,6 @@ func overlap(a, b []string) bool {
 	return slices.ContainsFunc(a, func(x string) bool { return slices.Contains(b, x) })
 }
 
-func person(name, owner string) string {
-	if owner != "" {
-		return owner
-	}
-	return name
-}
-
-// requested says that the person asked for the call, under whatever key. The desk
-// judges for itself; this is for what is shown.
-func requested(a *ledger.Approval, who schema.Principal) bool {
-	r := a.Binding.Requester
-	asked := []string{r.Name, person(r.Name, r.Owner)}
-	return slices.Contains(asked, who.Name) || slices.Contains(asked, person(who.Name, who.Owner))
-}
-
-// agreed counts the people who said yes since the last edit.
-func agreed(a *ledger.Approval) int {
-	yes := make(map[string]bool)
-	for _, d := range a.Decisions {
-		switch d.Kind {
-		case ledger.Edit:
-			clear(yes)
-			yes[person(d.By, d.Owner)] = true
-		case ledger.Approve:
-			yes[person(d.By, d.Owner)] = true
-		}
-	}
-	return len(yes)
-}
-
 func kinds(a *ledger.Approval) []ledger.DecisionKind {
 	switch a.State {
 	case ledger.Pending:
@@ -149,15 +128,14 @@ func kinds(a *ledger.Approval) []ledger.DecisionKind {
 
 // blocked explains before anybody tries; the desk says the same, and decides.
 func blocked(q *question, who schema.Principal) string {
-	escalated := !q.Escalated.IsZero() && overlap(q.Rule.EscalateTo, who.Groups)
 	switch {
 	case len(q.Kinds) == 0:
 		return "Nothing is left to decide: the call is " + string(q.State) + "."
 	case q.Rule.By != risk.ByGroups:
 		return "The caller confirms this call with its token; nobody else is asked."
-	case requested(q.Approval, who):
+	case approval.Requested(q.Approval, who):
 		return "You asked for this call, or a key of yours did; somebody else must decide it."
-	case !overlap(q.Rule.Groups, who.Groups) && !escalated:
+	case !approval.Asked(q.Approval, q.Rule, who):
 		return "You are in none of the groups that may decide this call."
 	}
 	return ""
@@ -165,19 +143,9 @@ func blocked(q *question, who schema.Principal) string {
 
 // decide takes an answer from a page or from the API.
 func (h *Handler) decide(ctx context.Context, id string, answer approval.Answer, who schema.Principal, channel string) (*question, error) {
-	if !plainID(id) {
-		return nil, errNotThere("of that name")
-	}
-	a, _, err := h.o.Ledger.Get(ctx, id)
-	if schema.KindOf(err) == schema.KindNotFound {
-		return nil, errNotThere(id)
-	}
+	q, err := h.find(ctx, id, who)
 	if err != nil {
 		return nil, err
-	}
-	q, ok := h.see(a, who)
-	if !ok {
-		return nil, errNotThere(id)
 	}
 	switch answer.Kind {
 	case ledger.Approve, ledger.Deny, ledger.Extend, ledger.Revoke:
@@ -195,7 +163,7 @@ func (h *Handler) decide(ctx context.Context, id string, answer approval.Answer,
 	if err != nil {
 		return nil, err
 	}
-	q, ok = h.see(after, who)
+	q, ok := h.see(after, who)
 	if !ok {
 		return nil, errNotThere(id)
 	}
