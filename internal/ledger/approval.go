@@ -50,6 +50,9 @@ type Approval struct {
 	// CallbackURL is told when the call has ended.
 	CallbackURL string `json:"callback_url,omitempty"`
 
+	// Warrant is the signed proof that the call may run, made when it was approved.
+	Warrant []byte `json:"warrant,omitempty"`
+
 	// Write is a random mark of the write that made this record. A writer that
 	// lost the reply knows its own write by it.
 	Write string `json:"write,omitempty"`
@@ -114,6 +117,7 @@ func (a *Approval) Clone() *Approval {
 	c := *a
 	c.Reasons = slices.Clone(a.Reasons)
 	c.Rule = slices.Clone(a.Rule)
+	c.Warrant = slices.Clone(a.Warrant)
 	c.Definition = slices.Clone(a.Definition)
 	c.Decisions = slices.Clone(a.Decisions)
 	for i := range c.Decisions {

@@ -41,6 +41,9 @@ type Call struct {
 	// Approval is the approval under which a held call runs; empty for one that
 	// needed none.
 	Approval string
+	// Warrant is the signed proof that the approval was given; see
+	// internal/warrant. Empty for a call that needed none.
+	Warrant []byte
 	// Trace carries the W3C trace context of the caller, if there was one.
 	Trace Trace
 	// Progress, when set, receives the params object of each progress
