@@ -35,7 +35,8 @@ func checkConfig(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if _, err := cfg.LoadPolicy(); err != nil {
+	policy, err := cfg.LoadPolicy()
+	if err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()
@@ -45,6 +46,9 @@ func checkConfig(cmd *cobra.Command) error {
 	for _, s := range served {
 		spec := s.Session.Spec
 		fmt.Fprintf(out, "# server %s: %s, %d sessions of %d calls\n", spec.ID, spec.Type, s.Session.Sessions, s.Session.InFlight)
+	}
+	for _, doubt := range cfg.Doubts(policy, false, served) {
+		fmt.Fprintf(out, "# policy: %s\n", doubt)
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "The configuration is good: %d servers.\n", len(served))
 	return nil

@@ -61,7 +61,7 @@ func run() int {
 	metrics := telemetry.NewMetrics()
 	var running *worker.Worker
 	err = lifecycle.Run(context.Background(), log,
-		setup.PolicyPart(policy, log),
+		setup.PolicyPart(policy, func() []string { return cfg.Doubts(policy, false, nil) }, log),
 		cfg.WorkerPart(connect, policy, served, metrics, log, func(w *worker.Worker) {
 			running = w
 			log.Info("worker is up", "worker", w.ID(), "servers", len(served))

@@ -176,51 +176,68 @@ func (g *Gate) admit(ctx context.Context, call *schema.Call) error {
 		}
 		return validate.Arguments(call.Arguments, g.limits.ArgumentBytes, g.limits.ArgumentDepth)
 	}
-	tool, err := g.catalog.Tool(call.Server, call.Tool)
-	if err != nil {
+	verdict, err := g.Check(call)
+	if err != nil || verdict.Assessment.Approval == nil {
 		return err
 	}
+	return g.Hold(ctx, call, verdict, "")
+}
+
+// Verdict is what the gate thinks of a call of a tool.
+type Verdict struct {
+	Tool       catalog.Tool
+	Assessment risk.Assessment
+}
+
+// Check looks at a call of a tool and completes it with what is known of the
+// tool. It refuses a call that must not run, or cannot run as safely as was asked
+// for. A call whose verdict asks for an approval must be held. Nothing is
+// counted, stored or run.
+func (g *Gate) Check(call *schema.Call) (v Verdict, err error) {
+	if v.Tool, err = g.catalog.Tool(call.Server, call.Tool); err != nil {
+		return v, err
+	}
+	tool := &v.Tool
 	if !tool.Switch.Enabled {
 		reason := tool.Switch.Reason
 		if reason == "" {
 			reason = "no reason was given"
 		}
-		return schema.Errorf(schema.KindDisabled, "Tool %q of server %q is switched off: %s", call.Tool, call.Server, reason)
+		return v, schema.Errorf(schema.KindDisabled, "Tool %q of server %q is switched off: %s", call.Tool, call.Server, reason)
 	}
 	if err := validate.Arguments(call.Arguments, g.limits.ArgumentBytes, g.limits.ArgumentDepth); err != nil {
-		return err
+		return v, err
 	}
-	s, err := g.catalog.Schema(tool)
+	s, err := g.catalog.Schema(*tool)
 	if err != nil {
-		return err
+		return v, err
 	}
 	if faults := s.Validate(call.Arguments); len(faults) > 0 {
 		e := schema.Errorf(schema.KindInvalidArguments, "The arguments do not fit the schema of tool %q: %s", call.Tool, faults[0].Message)
 		e.Faults = faults
-		return e
+		return v, e
 	}
 	call.ToolDigest, call.Safe = tool.Digest, tool.Safe
 	if call.Timeout == 0 {
 		call.Timeout = tool.Timeout
 	}
-	return g.judge(ctx, call, &tool)
+	v.Assessment = Assess(g.policy, tool.Risk, tool.TrustAnnotations, tool.Raw, call)
+	switch a := &v.Assessment; {
+	case a.Deny:
+		return v, schema.Errorf(schema.KindForbidden, "The policy forbids this call: %s", strings.Join(a.Reasons, "; "))
+	case a.Level >= risk.High || a.Sandbox != "":
+		return v, schema.Errorf(schema.KindForbidden, "This call must run in a container, which this build cannot do yet; it is not run with less. (%s)", strings.Join(a.Reasons, "; "))
+	}
+	return v, nil
 }
 
-// judge lets a call of low risk through, holds one that needs a yes and refuses
-// what must not run, or cannot run as safely as was asked for.
-func (g *Gate) judge(ctx context.Context, call *schema.Call, tool *catalog.Tool) error {
-	a := Assess(g.policy, tool.Risk, tool.TrustAnnotations, tool.Raw, call)
-	switch {
-	case a.Deny:
-		return schema.Errorf(schema.KindForbidden, "The policy forbids this call: %s", strings.Join(a.Reasons, "; "))
-	case a.Level >= risk.High || a.Sandbox != "":
-		return schema.Errorf(schema.KindForbidden, "This call must run in a container, which this build cannot do yet; it is not run with less. (%s)", strings.Join(a.Reasons, "; "))
-	case a.Approval == nil:
-		return nil
-	case g.desk == nil:
+// Hold puts the question whether the call may run to those whom the verdict
+// names. It returns a *[HeldError], or why the call cannot be held.
+func (g *Gate) Hold(ctx context.Context, call *schema.Call, v Verdict, callbackURL string) error {
+	if g.desk == nil {
 		return schema.Errorf(schema.KindUnavailable, "This call needs a confirmation, and confirmations are not available here.")
 	}
-	held, err := g.desk.Open(ctx, call, tool.Raw, &a, "")
+	held, err := g.desk.Open(ctx, call, v.Tool.Raw, &v.Assessment, callbackURL)
 	if err != nil {
 		return err
 	}

@@ -175,6 +175,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 		return nil, errors.Join(err, d.router.Close())
 	}
 	d.wait.Go(d.gauge)
+	d.wait.Go(d.doubt)
 	return d, nil
 }
 
