@@ -162,8 +162,12 @@ func startRedis(t testing.TB) string {
 func TestOverTwoFrontDoorsAndRedisEachConfirmationRunsOnce(t *testing.T) {
 	redis, nats := startRedis(t), startNATS(t, t.TempDir())
 	effects := filepath.Join(t.TempDir(), "effects")
-	startWorker(t, setup{nats: nats.url, servers: serversFile(t, map[string]entry{"pay": risky(2, scripted(mcptest.Echo))})})
-	doors := []*door{startFrontDoor(t, setup{nats: nats.url, flags: []string{"--redis", redis}}), startFrontDoor(t, setup{nats: nats.url, flags: []string{"--redis", redis}})}
+	signs, trusts := callerKeys(t)
+	startWorker(t, setup{nats: nats.url, env: trusts, servers: serversFile(t, map[string]entry{"pay": risky(2, scripted(mcptest.Echo))})})
+	doors := make([]*door, 2)
+	for i := range doors {
+		doors[i] = startFrontDoor(t, setup{nats: nats.url, env: signs, flags: []string{"--redis", redis}})
+	}
 	for _, d := range doors {
 		d.waitServers(t, 1, "pay")
 	}

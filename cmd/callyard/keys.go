@@ -13,7 +13,7 @@ import (
 func keysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
-		Short: "Make API keys",
+		Short: "Make API keys, and keys that sign approvals",
 		Args:  takes(0, 0),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -36,7 +36,7 @@ func keysCommand() *cobra.Command {
 	}
 	fresh.Flags().StringVar(&owner, "owner", "", "the person or team behind the key")
 	fresh.Flags().StringSliceVar(&groups, "group", nil, "a group that the key is in; may be given several times")
-	cmd.AddCommand(fresh)
+	cmd.AddCommand(fresh, warrantKeyCommand())
 	return cmd
 }
 

@@ -62,7 +62,7 @@ func (c *Catalog) startOn(ctx context.Context, id string, entry json.RawMessage)
 		if !w.APIServers || w.Draining {
 			continue
 		}
-		if _, askErr := c.router.Ask(ctx, w.ID, MethodStart, id, entry, askTimeout); askErr != nil {
+		if _, askErr := c.router.Request(ctx, w.ID, MethodStart, id, entry, askTimeout); askErr != nil {
 			err = askErr
 			continue
 		}
@@ -91,7 +91,7 @@ func (c *Catalog) RemoveServer(ctx context.Context, id string) error {
 		if !w.APIServers {
 			continue
 		}
-		if _, err := c.router.Ask(ctx, w.ID, MethodStop, id, nil, askTimeout); err != nil && first == nil {
+		if _, err := c.router.Request(ctx, w.ID, MethodStop, id, nil, askTimeout); err != nil && first == nil {
 			first = err
 		}
 	}
@@ -105,7 +105,7 @@ func (c *Catalog) spread(ctx context.Context) {
 			if !w.APIServers || w.Draining || holds(&w, row.ID) {
 				continue
 			}
-			if _, err := c.router.Ask(ctx, w.ID, MethodStart, row.ID, row.Definition, askTimeout); err != nil && ctx.Err() == nil {
+			if _, err := c.router.Request(ctx, w.ID, MethodStart, row.ID, row.Definition, askTimeout); err != nil && ctx.Err() == nil {
 				c.log.Warn("a worker did not take a server that was added over the API", "server", row.ID, "worker", w.ID, "error", err)
 			}
 		}

@@ -260,7 +260,7 @@ func (c *Catalog) missing() map[string]string {
 }
 
 func (c *Catalog) read(ctx context.Context, id, worker string) error {
-	body, err := c.router.Ask(ctx, worker, MethodDescribe, id, nil, describeTimeout)
+	body, err := c.router.Request(ctx, worker, MethodDescribe, id, nil, describeTimeout)
 	if err != nil {
 		return err
 	}

@@ -16,16 +16,20 @@ import (
 const maxAttempts = 8
 
 // Do runs the call on the best worker and returns its result. The error is a
-// *schema.Error that names the call. When ctx ends, the worker is told to
-// cancel and Do returns at once.
+// *schema.Error that names the call. When ctx ends, or [Router.Cancel] names the
+// call, the worker is told to cancel and Do returns at once.
 func (r *Router) Do(ctx context.Context, call *schema.Call) (*schema.Result, error) {
 	rt := r.lookup(call.Server)
+	fl := r.flights.add(call.ID)
+	defer r.flights.remove(fl)
 	var avoid map[string]bool
 	var last error
 	for n := 1; n <= maxAttempts; n++ {
-		l, err := rt.acquire(ctx, avoid)
+		l, err := rt.acquire(ctx, call, avoid, fl.stop)
 		if errors.Is(err, errNoWorker) {
-			l, err = rt.anybody(), nil
+			if l, err = rt.anybody(), nil; call.Chosen != nil {
+				l, err = nil, rt.fullError(0)
+			}
 		}
 		if err != nil {
 			if errors.Is(err, errNoOther) && last != nil {
@@ -33,11 +37,11 @@ func (r *Router) Do(ctx context.Context, call *schema.Call) (*schema.Result, err
 			}
 			return nil, schema.AsError(err).WithCall(call.ID)
 		}
-		res, next, err := r.try(ctx, call, l, n)
+		res, next, err := r.try(ctx, call, l, n, fl.stop)
 		if err == nil {
 			return res, nil
 		}
-		if next == tryNone || ctx.Err() != nil {
+		if next == tryNone || ctx.Err() != nil || fl.stopped() {
 			return nil, schema.AsError(err).WithCall(call.ID)
 		}
 		r.log.Debug("a call is sent again", "call", call.ID, "server", call.Server, "worker", l.worker, "reason", err)
@@ -65,7 +69,7 @@ const (
 type attempt struct {
 	call   *schema.Call
 	lane   *lane
-	worker *worker
+	worker *worker // nil: not known
 	sent   time.Time
 	budget time.Duration
 	final  chan bus.ReplyFrame
@@ -126,17 +130,24 @@ func (a *attempt) end(took time.Duration) {
 	if a.worker != nil {
 		a.worker.owed.add(-1)
 	}
-	a.lane.release(took)
+	a.lane.release(took, kindOf(a.call))
 }
 
 // try sends the call to the worker of the lane and waits for its end. next says
 // where it may be sent again when it failed.
-func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int) (*schema.Result, next, error) {
+func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, stop <-chan struct{}) (*schema.Result, next, error) {
+	if call.Chosen != nil {
+		call.Chosen(l.worker)
+	}
+	if ended(ctx, stop) {
+		l.release(0, kindOf(call))
+		return nil, tryNone, errWaitEnded()
+	}
 	budget := call.Timeout
 	if budget <= 0 {
 		budget = r.limits.CallTimeout
 	}
-	a := &attempt{call: call, lane: l, worker: r.worker(l.worker), sent: time.Now(), budget: budget, final: make(chan bus.ReplyFrame, 1)}
+	a := &attempt{call: call, lane: l, worker: l.host, sent: time.Now(), budget: budget, final: make(chan bus.ReplyFrame, 1)}
 	if a.worker != nil {
 		if a.worker.owed.add(1) == 1 {
 			a.worker.heard.set(a.sent)
@@ -154,20 +165,31 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int) (*s
 	case f := <-a.final:
 		return r.finish(ctx, a, &f)
 	case <-ctx.Done():
-		// The slot stays taken until the worker says that the call has ended.
-		r.client.Cancel(l.worker, seq)
-		time.AfterFunc(budget+replyGrace, func() {
-			r.client.Forget(seq)
-			a.end(0)
-		})
-		e := schema.Errorf(schema.KindCanceled, "The caller cancelled the call while it was running; it may have had an effect.")
-		e.Retryable = call.Safe
-		return nil, tryNone, e
+	case <-stop:
 	case <-timer.C:
 		r.client.Cancel(l.worker, seq)
 		r.client.Forget(seq)
 		a.end(budget)
 		return nil, tryNone, unknown(call, "no answer came from worker %s within %s", l.worker, budget)
+	}
+	// The slot stays taken until the worker says that the call has ended.
+	r.client.Cancel(l.worker, seq)
+	time.AfterFunc(budget+replyGrace, func() {
+		r.client.Forget(seq)
+		a.end(0)
+	})
+	e := schema.Errorf(schema.KindCanceled, "The call was cancelled while it was running; it may have had an effect.")
+	e.Retryable = call.Safe
+	return nil, tryNone, e
+}
+
+// ended says that nobody wants the call any more.
+func ended(ctx context.Context, stop <-chan struct{}) bool {
+	select {
+	case <-stop:
+		return true
+	default:
+		return ctx.Err() != nil
 	}
 }
 
@@ -189,7 +211,7 @@ func frameOf(call *schema.Call, budget time.Duration, n int) *bus.CallFrame {
 		ID: call.ID, Method: method, Server: call.Server, Tool: call.Tool, Budget: budget,
 		Principal: call.Principal.Name, Owner: call.Principal.Owner, Groups: call.Principal.Groups,
 		ToolDigest: call.ToolDigest, TraceParent: call.Trace.Parent, TraceState: call.Trace.State,
-		Attempt: n, Progress: call.Progress != nil, Safe: call.Safe, Approval: call.Approval, Payload: call.Arguments,
+		Attempt: n, Progress: call.Progress != nil, Safe: call.Safe, Keep: call.Durable, Bulk: call.Bulk, Approval: call.Approval, Warrant: call.Warrant, Payload: call.Arguments,
 	}
 }
 
@@ -236,9 +258,10 @@ func (r *Router) finish(ctx context.Context, a *attempt, f *bus.ReplyFrame) (*sc
 	return nil, a.ifSafe(tryAny), e
 }
 
-// ifSafe returns n for a call that may be repeated and whose time is not over.
+// ifSafe returns n for a call that may be repeated and whose time is not over. An
+// approved call may not: it was approved to run once.
 func (a *attempt) ifSafe(n next) next {
-	if a.call.Safe && time.Since(a.sent) < a.budget {
+	if a.call.Safe && a.call.Approval == "" && time.Since(a.sent) < a.budget {
 		return n
 	}
 	return tryNone
@@ -256,13 +279,26 @@ func unknown(call *schema.Call, format string, args ...any) *schema.Error {
 	return e
 }
 
-// Ask sends a request of the fabric's own (describe, start, stop) to one worker
-// and returns the body of its answer. It takes no slot.
-func (r *Router) Ask(ctx context.Context, workerID, method, server string, payload []byte, timeout time.Duration) ([]byte, error) {
+// Cancel ends the call id wherever it is under way: here, or at another router,
+// which is told. It ends with [schema.KindCanceled]; one that is running may have
+// had an effect. Whether another router had it is not known here.
+func (r *Router) Cancel(id string) error {
+	if r.flights.cancel(id) {
+		return nil
+	}
+	if err := r.conn.CancelCall(id); err != nil {
+		return schema.Errorf(schema.KindUnavailable, "The call could not be cancelled, for NATS cannot be reached: %w", err)
+	}
+	return nil
+}
+
+// Request sends a request of the fabric's own (describe, start, stop) to one
+// worker and returns the body of its answer. It takes no slot.
+func (r *Router) Request(ctx context.Context, workerID, method, server string, payload []byte, timeout time.Duration) ([]byte, error) {
 	rt := &route{limits: &r.limits}
 	call := &schema.Call{ID: schema.NewID("ask"), Method: method, Server: server, Arguments: payload, Timeout: timeout}
-	l := &lane{route: rt, worker: workerID, inFlight: 1, slots: 1}
-	res, _, err := r.try(ctx, call, l, 1)
+	l := &lane{route: rt, worker: workerID, host: r.worker(workerID), inFlight: 1, slots: 1}
+	res, _, err := r.try(ctx, call, l, 1, nil)
 	if err != nil {
 		return nil, schema.AsError(err).WithCall("") // it is no call that anybody can look up
 	}

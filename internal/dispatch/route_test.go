@@ -21,6 +21,9 @@ func newRoute(o Options) *route {
 	return &route{server: "s", limits: &o}
 }
 
+// one is a call of nobody in particular.
+var one = &schema.Call{}
+
 // load runs callers in a closed loop against workers that take the given times,
 // in virtual time, and returns the calls for each second, the 90th percentile
 // of a call's whole time, and how many calls each worker got.
@@ -28,7 +31,7 @@ func load(t *testing.T, workers map[string]time.Duration, slots, callers int, to
 	t.Helper()
 	r := newRoute(Options{})
 	for w := range workers {
-		r.set(w, slots, true)
+		r.set(w, nil, slots, true)
 	}
 	share = make(map[string]int)
 	var mu sync.Mutex
@@ -41,13 +44,13 @@ func load(t *testing.T, workers map[string]time.Duration, slots, callers int, to
 			time.Sleep(time.Duration(i) * 700 * time.Microsecond)
 			for time.Now().Before(end) {
 				began := time.Now()
-				l, err := r.acquire(t.Context(), nil)
+				l, err := r.acquire(t.Context(), one, nil, nil)
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				time.Sleep(workers[l.worker]) // virtual: the worker's work
-				l.release(workers[l.worker])
+				l.release(workers[l.worker], interactive)
 				mu.Lock()
 				times = append(times, time.Since(began))
 				share[l.worker]++
@@ -83,29 +86,29 @@ func TestOneSlowWorkerDoesNotSlowTheOthers(t *testing.T) {
 func TestAWorkerThatBecameFastIsFoundAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(Options{})
-		r.set("slow", 4, true)
-		r.set("fast", 4, true)
+		r.set("slow", nil, 4, true)
+		r.set("fast", nil, 4, true)
 		for range 20 {
-			l, err := r.acquire(t.Context(), map[string]bool{"fast": true})
+			l, err := r.acquire(t.Context(), one, map[string]bool{"fast": true}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			l.release(time.Second)
-			l, err = r.acquire(t.Context(), map[string]bool{"slow": true})
+			l.release(time.Second, interactive)
+			l, err = r.acquire(t.Context(), one, map[string]bool{"slow": true}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			l.release(10 * time.Millisecond)
+			l.release(10*time.Millisecond, interactive)
 		}
 		tried := false
 		for range 300 {
 			time.Sleep(time.Second)
-			l, err := r.acquire(t.Context(), nil)
+			l, err := r.acquire(t.Context(), one, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			tried = tried || l.worker == "slow"
-			l.release(10 * time.Millisecond)
+			l.release(10*time.Millisecond, interactive)
 		}
 		if !tried {
 			t.Error("the worker that was slow once is never tried again")
@@ -116,8 +119,8 @@ func TestAWorkerThatBecameFastIsFoundAgain(t *testing.T) {
 func TestCallsWaitInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(Options{})
-		r.set("w", 1, true)
-		first, err := r.acquire(t.Context(), nil)
+		r.set("w", nil, 1, true)
+		first, err := r.acquire(t.Context(), one, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,17 +128,17 @@ func TestCallsWaitInOrder(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 10 {
 			wg.Go(func() {
-				l, err := r.acquire(t.Context(), nil)
+				l, err := r.acquire(t.Context(), one, nil, nil)
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				order = append(order, i) // one slot: nobody else is here
-				l.release(time.Millisecond)
+				l.release(time.Millisecond, interactive)
 			})
 			synctest.Wait()
 		}
-		first.release(time.Millisecond)
+		first.release(time.Millisecond, interactive)
 		wg.Wait()
 		if !slices.IsSorted(order) || len(order) != 10 {
 			t.Errorf("the order was %v", order)
@@ -146,8 +149,8 @@ func TestCallsWaitInOrder(t *testing.T) {
 func TestAWaitThatWouldBeTooLongIsRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(Options{MaxWait: 5 * time.Second, MaxQueue: 100})
-		r.set("w", 1, true)
-		l, err := r.acquire(t.Context(), nil)
+		r.set("w", nil, 1, true)
+		l, err := r.acquire(t.Context(), one, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,14 +158,14 @@ func TestAWaitThatWouldBeTooLongIsRefusedAtOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 2 {
 			wg.Go(func() {
-				if _, err := r.acquire(t.Context(), nil); schema.KindOf(err) != schema.KindUnavailable {
+				if _, err := r.acquire(t.Context(), one, nil, nil); schema.KindOf(err) != schema.KindUnavailable {
 					t.Errorf("a waiter ended with %v", err)
 				}
 			})
 		}
 		synctest.Wait()
 		began := time.Now()
-		_, err = r.acquire(t.Context(), nil) // two wait already: six seconds
+		_, err = r.acquire(t.Context(), one, nil, nil) // two wait already: six seconds
 		e := schema.AsError(err)
 		if e.Kind != schema.KindUnavailable || !e.Retryable || e.RetryAfter < 6*time.Second {
 			t.Errorf("got %+v", e)
@@ -171,7 +174,7 @@ func TestAWaitThatWouldBeTooLongIsRefusedAtOnce(t *testing.T) {
 			t.Error("the refusal must come at once")
 		}
 		wg.Wait()
-		l.release(0)
+		l.release(0, interactive)
 		if got := r.load(); got.Waiting != 0 || got.InFlight != 0 {
 			t.Errorf("left behind: %+v", got)
 		}
@@ -181,39 +184,39 @@ func TestAWaitThatWouldBeTooLongIsRefusedAtOnce(t *testing.T) {
 func TestAFullQueueRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(Options{MaxQueue: 1})
-		r.set("w", 1, true)
-		l, _ := r.acquire(t.Context(), nil)
+		r.set("w", nil, 1, true)
+		l, _ := r.acquire(t.Context(), one, nil, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := r.acquire(ctx, nil); schema.KindOf(err) != schema.KindCanceled {
+			if _, err := r.acquire(ctx, one, nil, nil); schema.KindOf(err) != schema.KindCanceled {
 				t.Errorf("the waiter ended with %v", err)
 			}
 		})
 		synctest.Wait()
-		if _, err := r.acquire(t.Context(), nil); schema.AsError(err).RetryAfter < time.Second {
+		if _, err := r.acquire(t.Context(), one, nil, nil); schema.AsError(err).RetryAfter < time.Second {
 			t.Errorf("got %v", err)
 		}
 		cancel()
 		wg.Wait()
-		l.release(0)
+		l.release(0, interactive)
 	})
 }
 
 func TestARestartOfTheOnlyWorkerIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(Options{WorkerWait: 3 * time.Second})
-		r.set("old", 4, true)
+		r.set("old", nil, 4, true)
 		r.drop("old")
-		time.AfterFunc(2*time.Second, func() { r.set("new", 4, true) })
-		l, err := r.acquire(t.Context(), nil)
+		time.AfterFunc(2*time.Second, func() { r.set("new", nil, 4, true) })
+		l, err := r.acquire(t.Context(), one, nil, nil)
 		if err != nil || l.worker != "new" {
 			t.Fatalf("got %+v, %v", l, err)
 		}
-		l.release(0)
+		l.release(0, interactive)
 		r.drop("new")
 		began := time.Now()
-		_, err = r.acquire(t.Context(), nil)
+		_, err = r.acquire(t.Context(), one, nil, nil)
 		if !errors.Is(err, errNoWorker) || time.Since(began) != 3*time.Second {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
@@ -222,16 +225,16 @@ func TestARestartOfTheOnlyWorkerIsWaitedFor(t *testing.T) {
 
 func TestAClosedLaneTakesNothingNewAndOpensAgain(t *testing.T) {
 	r := newRoute(Options{})
-	r.set("a", 1, true)
+	r.set("a", nil, 1, true)
 	r.closeLane("a")
-	if l := r.pickLocked(time.Now(), nil); l != nil {
+	if l := r.pickLocked(time.Now(), nil, interactive); l != nil {
 		t.Error("a closed lane was picked")
 	}
-	r.set("a", 1, true)
-	if l := r.pickLocked(time.Now(), nil); l == nil {
+	r.set("a", nil, 1, true)
+	if l := r.pickLocked(time.Now(), nil, interactive); l == nil {
 		t.Error("an announced worker must be open again")
 	}
-	if _, err := r.acquire(t.Context(), map[string]bool{"a": true}); !errors.Is(err, errNoOther) {
+	if _, err := r.acquire(t.Context(), one, map[string]bool{"a": true}, nil); !errors.Is(err, errNoOther) {
 		t.Errorf("with nobody else to try: %v", err)
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/callyard/callyard/pkg/bus"
@@ -14,15 +16,20 @@ import (
 
 // Options bounds what the router does. Zero fields get the defaults named.
 type Options struct {
-	// MaxQueue is how many calls may wait for one server (10,000).
+	// MaxQueue is how many interactive calls may wait for one server (10,000). Who
+	// sends bulk calls bounds how many it has under way itself.
 	MaxQueue int
-	// MaxWait is how long a call may wait for a slot (30 s).
+	// MaxWait is how long an interactive call may wait for a slot (30 s).
 	MaxWait time.Duration
 	// WorkerWait is how long a call waits when no live worker has its server,
 	// so that a restarting worker is not an error (3 s).
 	WorkerWait time.Duration
 	// CallTimeout is for calls that name none (60 s).
 	CallTimeout time.Duration
+	// Weight is a principal's share of the slots while calls wait, against the
+	// others that wait for the same server: 1 to 1000; nil: 1 for all. It is
+	// called under a lock, when the first call of a principal begins to wait.
+	Weight func(principal string) int
 }
 
 func (o *Options) fill() {
@@ -61,9 +68,12 @@ const anyWorker = ""
 
 // Router sends calls to workers. All methods are safe for concurrent use.
 type Router struct {
-	client *bus.Client
-	log    *slog.Logger
-	limits Options
+	conn    *bus.Conn
+	client  *bus.Client
+	cancels *bus.Watch
+	log     *slog.Logger
+	limits  Options
+	flights flights
 
 	mu      sync.RWMutex
 	routes  map[string]*route
@@ -79,6 +89,7 @@ type worker struct {
 	announced schema.Worker
 	heard     atomicTime // last reply or announcement
 	owed      atomicCount
+	stale     atomic.Bool // a lane was closed here: the next announcement opens it
 }
 
 // New returns a router named id on the connection. Close ends it.
@@ -89,7 +100,11 @@ func New(conn *bus.Conn, id string, o Options, log *slog.Logger) (*Router, error
 	}
 	o.fill()
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Router{client: client, log: log, limits: o, routes: make(map[string]*route), workers: make(map[string]*worker), routers: 1, stop: stop}
+	r := &Router{conn: conn, client: client, log: log, limits: o, routes: make(map[string]*route), workers: make(map[string]*worker), routers: 1, stop: stop}
+	if r.cancels, err = conn.WatchCancels(func(id string) { r.flights.cancel(id) }); err != nil {
+		stop()
+		return nil, errors.Join(fmt.Errorf("opening the router: %w", err), client.Close())
+	}
 	r.wait.Go(func() { r.probe(ctx) })
 	return r, nil
 }
@@ -97,12 +112,22 @@ func New(conn *bus.Conn, id string, o Options, log *slog.Logger) (*Router, error
 // Close stops the router. The caller waits for its calls first.
 func (r *Router) Close() error {
 	r.stop()
+	r.cancels.Stop()
 	r.wait.Wait()
 	return r.client.Close()
 }
 
-// SetWorker takes in what a worker announced.
+// SetWorker takes in what a worker announced. Most announcements say nothing new
+// and are no work, however many servers they list.
 func (r *Router) SetWorker(w *schema.Worker) {
+	r.mu.RLock()
+	known := r.workers[w.ID]
+	same := known != nil && sameOffer(&known.announced, w)
+	r.mu.RUnlock()
+	if same && !known.stale.Swap(false) {
+		known.heard.set(time.Now())
+		return
+	}
 	r.mu.Lock()
 	old := r.workers[w.ID]
 	if old == nil {
@@ -116,13 +141,20 @@ func (r *Router) SetWorker(w *schema.Worker) {
 	r.mu.Unlock()
 }
 
+// sameOffer says whether both announcements mean the same slots.
+func sameOffer(a, b *schema.Worker) bool {
+	return a.Draining == b.Draining && slices.EqualFunc(a.Servers, b.Servers, func(x, y schema.Server) bool {
+		return x.ID == y.ID && x.State == y.State && x.Slots == y.Slots
+	})
+}
+
 func (r *Router) applyLocked(before, w *schema.Worker) {
 	has := make(map[string]bool, len(w.Servers))
 	for i := range w.Servers {
 		s := &w.Servers[i]
 		has[s.ID] = true
 		open := !w.Draining && s.State == schema.StateInitialized && s.Slots > 0
-		r.routeLocked(s.ID).set(w.ID, r.share(s.Slots), open)
+		r.routeLocked(s.ID).set(w.ID, r.workers[w.ID], r.share(s.Slots), open)
 	}
 	for i := range before.Servers {
 		if id := before.Servers[i].ID; !has[id] {

@@ -1,12 +1,15 @@
 package worker
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -19,7 +22,9 @@ type job struct {
 	id      string
 	running atomic.Pointer[session.Running]
 	ended   atomic.Bool // cancelled before it was running
+	keep    bool        // its outcome is to be remembered
 	request session.Request
+	warrant *warrant.Claims // nil for a call that needed no approval
 }
 
 // Call takes a call from the bus; see [bus.Handler].
@@ -30,13 +35,30 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	}
 	j := &job{worker: w, seq: f.Seq, to: to, id: f.ID}
 	w.mu.Lock()
+	if w.jobs[f.Seq] != nil {
+		// The number is random: this is a message that is under way here already,
+		// and the answer to the first is the answer to both.
+		w.mu.Unlock()
+		w.log.Warn("a call came twice and runs once", "call", f.ID, "server", f.Server)
+		return
+	}
 	h := w.held[f.Server]
 	if h != nil {
 		w.jobs[f.Seq] = j
 	}
 	w.mu.Unlock()
-	refusal := w.judge(h, f)
+	var refusal *schema.Error
+	if f.Keep {
+		refusal = w.memory.begin(f.ID, to, time.Now())
+		j.keep = refusal == nil
+	}
+	if refusal == nil {
+		j.warrant, refusal = w.judge(h, f)
+	}
 	if refusal != nil {
+		if j.keep {
+			w.memory.end(f.ID, to, session.Outcome{}, time.Now())
+		}
 		w.mu.Lock()
 		delete(w.jobs, f.Seq)
 		w.mu.Unlock()
@@ -71,9 +93,15 @@ func (j *job) done(_ *session.Request, out session.Outcome) {
 	last := w.draining && len(w.jobs) == 0
 	w.mu.Unlock()
 	if out.Err != nil {
+		if j.warrant != nil && !out.Started {
+			w.spent.Return(j.warrant)
+		}
 		w.listener.Error(j.to, j.seq, out.Err.WithCall(j.id), out.Started, out.Took)
 	} else {
 		w.listener.Result(j.to, j.seq, &schema.Result{Body: out.Body, ToolError: out.ToolError, Took: out.Took})
+	}
+	if j.keep {
+		w.memory.end(j.id, j.to, out, time.Now())
 	}
 	if last {
 		select {
@@ -102,7 +130,7 @@ const ownPrefix = "callyard/"
 
 // answerOwn answers a request of the fabric's own.
 func (w *Worker) answerOwn(f *bus.CallFrame, to bus.ReplyTo) {
-	body, err := w.ownRequest(f)
+	body, err := w.ownRequest(f, to)
 	if err != nil {
 		w.listener.Error(to, f.Seq, schema.AsError(err).WithCall(f.ID), false, 0)
 		return
@@ -110,8 +138,10 @@ func (w *Worker) answerOwn(f *bus.CallFrame, to bus.ReplyTo) {
 	w.listener.Result(to, f.Seq, &schema.Result{Body: body})
 }
 
-func (w *Worker) ownRequest(f *bus.CallFrame) ([]byte, error) {
+func (w *Worker) ownRequest(f *bus.CallFrame, to bus.ReplyTo) ([]byte, error) {
 	switch f.Method {
+	case bus.MethodFates:
+		return w.fates(f.Payload, to)
 	case catalog.MethodDescribe:
 		return w.describe(f.Server)
 	case catalog.MethodStart:
@@ -120,6 +150,23 @@ func (w *Worker) ownRequest(f *bus.CallFrame) ([]byte, error) {
 		return nil, w.remove(f.Server)
 	}
 	return nil, schema.Errorf(schema.KindInvalidRequest, "Worker %s does not know %q; it may be older than the front door.", w.id, f.Method)
+}
+
+// mostAsked bounds one question about calls.
+const mostAsked = 10_000
+
+// fates answers what became of calls. The answer comes after everything that was
+// sent to this worker before the question was taken: calls are noted on the
+// subscription that questions come by.
+func (w *Worker) fates(payload []byte, from bus.ReplyTo) ([]byte, error) {
+	var q bus.Question
+	if err := json.Unmarshal(payload, &q); err != nil {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The question about calls cannot be read; worker %s may be older than the front door.", w.id)
+	}
+	if n := len(q.CallIDs); n == 0 || n > mostAsked || q.Within < 0 {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "A question is about 1 to %d calls, not %d.", mostAsked, n)
+	}
+	return w.memory.asked(&q, from, time.Now()), nil
 }
 
 func (w *Worker) describe(server string) ([]byte, error) {

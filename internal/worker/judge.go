@@ -3,23 +3,35 @@ package worker
 import (
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
+// spentWarrants is how many warrants a worker remembers at once. A worker that
+// has so many which are not over refuses more approved calls.
+const spentWarrants = 1 << 17
+
 // judge says why the call must not run here, nil where it may; a call that is
 // refused did not start. The front door has judged it before: this is the second
 // look, with this worker's own copy of the policy, so that a call that came
-// another way is judged as well.
-func (w *Worker) judge(h *held, f *bus.CallFrame) *schema.Error {
+// another way is judged as well. What needs an approval needs a warrant for
+// exactly this call; its claims are returned, and the warrant is used up.
+func (w *Worker) judge(h *held, f *bus.CallFrame) (*warrant.Claims, *schema.Error) {
 	if h == nil {
-		return schema.Errorf(schema.KindUnavailable, "Worker %s does not hold server %q.", w.id, f.Server)
+		return nil, schema.Errorf(schema.KindUnavailable, "Worker %s does not hold server %q.", w.id, f.Server)
 	}
-	if f.Method != "" && f.Method != schema.MethodCallTool {
-		return nil
+	switch f.Method {
+	case "", schema.MethodCallTool:
+	case schema.MethodReadResource, schema.MethodGetPrompt:
+		return nil, nil
+	default:
+		// A server may be lenient about the names of methods; the policy is not.
+		return nil, schema.Errorf(schema.KindInvalidRequest, "Worker %s does not run the method of this call; it runs tools, reads resources and gets prompts.", w.id)
 	}
 	call := &schema.Call{
 		Server: f.Server, Tool: f.Tool, Arguments: f.Payload,
@@ -32,13 +44,37 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) *schema.Error {
 	a := admission.Assess(w.o.Policy, h.served.Risk, h.served.TrustAnnotations, definition, call)
 	switch {
 	case a.Deny:
-		return schema.Errorf(schema.KindForbidden, "The policy of worker %s forbids this call: %s", w.id, strings.Join(a.Reasons, "; "))
+		return nil, schema.Errorf(schema.KindForbidden, "The policy of worker %s forbids this call: %s", w.id, strings.Join(a.Reasons, "; "))
 	case a.Level >= risk.High || a.Sandbox != "":
-		return schema.Errorf(schema.KindForbidden, "Worker %s cannot run this call in a container, and does not run it with less.", w.id)
-	case a.Approval != nil && f.Approval == "":
-		return schema.Errorf(schema.KindForbidden, "This call came to worker %s without the approval that it needs.", w.id)
+		return nil, schema.Errorf(schema.KindForbidden, "Worker %s cannot run this call in a container, and does not run it with less.", w.id)
+	case a.Approval != nil:
+		return w.approved(h, f, &a)
 	}
-	return nil
+	return nil, nil
+}
+
+// approved holds the warrant of the call against the call itself, and uses it up.
+func (w *Worker) approved(h *held, f *bus.CallFrame, a *risk.Assessment) (*warrant.Claims, *schema.Error) {
+	now := time.Now()
+	claims, refusal := w.o.Trust.Admit(f.Warrant, &warrant.Use{
+		ApprovalID: f.Approval, CallID: f.ID, Server: f.Server, Tool: f.Tool, Definition: h.definition(f.Tool), Arguments: f.Payload,
+		Requester: f.Principal, Owner: f.Owner, Level: a.Level, By: a.Approval.By,
+	}, now)
+	if refusal == nil {
+		refusal = w.spent.Take(claims, now)
+	}
+	if refusal != nil {
+		w.log.Warn("a call that needs an approval was refused", "call", f.ID, "server", f.Server, "tool", f.Tool, "reason", refusal.Detail)
+		return nil, refusal
+	}
+	return claims, nil
+}
+
+// sayTrust says at the start that approved calls will not run, where that is so.
+func (w *Worker) sayTrust() {
+	if w.o.Trust.Empty() {
+		w.log.Warn("this worker trusts no warrant keys and refuses every call that needs an approval; set warrants.people_keys and warrants.caller_keys to the public keys of the approver and of the front doors (callyard keys warrant makes a pair)")
+	}
 }
 
 // definitions are the tools of one digest by name.

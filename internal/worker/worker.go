@@ -4,7 +4,8 @@
 // It promises that every call that reached it is answered exactly once (with a
 // result, or with an error that says whether the MCP server may have seen it),
 // that a worker which drains finishes what it has, and that its children end
-// with it. It refuses to run a call for a server that it does not hold, and a
+// with it. It refuses to run a call for a server that it does not hold, a call
+// that needs an approval and has no warrant for exactly what would run, and a
 // server whose risk it cannot honour.
 //
 // A worker faces no caller: it needs core NATS only, and writes nothing durable.
@@ -25,6 +26,7 @@ import (
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/session"
 	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -50,7 +52,10 @@ type Options struct {
 	// that off.
 	Parse func(id string, entry json.RawMessage) (Served, error)
 	// Policy is this worker's own copy of the policy; nil goes by riskLevel alone.
-	Policy  *risk.Holder
+	Policy *risk.Holder
+	// Trust is whose warrants count. Without any, calls that need an approval are
+	// refused, and no other setting changes that.
+	Trust   *warrant.Trust
 	Metrics *telemetry.Metrics
 	Log     *slog.Logger
 }
@@ -62,6 +67,8 @@ type Worker struct {
 	log      *slog.Logger
 	listener *bus.Listener
 	launcher *launch.Launcher
+	spent    *warrant.Spent
+	memory   *memory
 	started  time.Time
 	host     string
 
@@ -104,7 +111,10 @@ func Start(o Options) (*Worker, error) {
 		id: schema.NewID(o.Name), o: o, log: o.Log, launcher: launcher, started: time.Now().UTC(), host: host,
 		held: make(map[string]*held), jobs: make(map[uint64]*job),
 		restarts: make(map[string]int), noise: make(map[string]int64), changed: make(chan struct{}, 1), idle: make(chan struct{}, 1),
+		spent: warrant.NewSpent(spentWarrants),
 	}
+	w.memory = newMemory(w.id, w.started)
+	w.sayTrust()
 	for _, s := range o.Servers {
 		w.holdLocked(s, false)
 	}
@@ -142,8 +152,14 @@ func (w *Worker) change() {
 	}
 }
 
-// settle is how long changes are gathered before they are announced.
-const settle = 10 * time.Millisecond
+// settle is how long changes are gathered before they are announced: longer with
+// many servers, whose announcement is large and which change much while they
+// start.
+func (w *Worker) settle() time.Duration {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return 10*time.Millisecond + min(time.Duration(len(w.held))*200*time.Microsecond, 200*time.Millisecond)
+}
 
 func (w *Worker) announce(ctx context.Context) {
 	tick := time.NewTicker(catalog.AnnounceEvery)
@@ -153,12 +169,13 @@ func (w *Worker) announce(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case now := <-tick.C:
+			w.memory.sweep(now)
 		case <-w.changed:
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(settle):
+			case <-time.After(w.settle()):
 			}
 		}
 	}

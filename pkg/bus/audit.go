@@ -52,6 +52,23 @@ func OpenAudit(ctx context.Context, c *Conn, maxAge time.Duration) (*Audit, erro
 	return &Audit{c, s, kv}, nil
 }
 
+// ReadAudit opens an audit stream that is there, to read it; [ErrNotFound] means
+// that there is none.
+func ReadAudit(ctx context.Context, c *Conn) (*Audit, error) {
+	s, err := c.js.Stream(ctx, streamAudit)
+	var kv jetstream.KeyValue
+	if err == nil {
+		kv, err = c.js.KeyValue(ctx, bucketHeads)
+	}
+	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrBucketNotFound) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the audit record: %w", err)
+	}
+	return &Audit{c, s, kv}, nil
+}
+
 // MaxAge is how long the stream keeps a record; 0 means for ever.
 func (a *Audit) MaxAge() time.Duration { return a.stream.CachedInfo().Config.MaxAge }
 
@@ -82,6 +99,33 @@ func (a *Audit) Next(ctx context.Context, sequence uint64) (AuditMessage, error)
 		return AuditMessage{}, fmt.Errorf("reading the audit stream: %w", err)
 	}
 	return auditMessage(message{raw.Subject, raw.Sequence, raw.Header, raw.Data, raw.Time}), nil
+}
+
+// Since returns the sequence of the first message that was stored at that time or
+// after it, or the one after the last.
+func (a *Audit) Since(ctx context.Context, t time.Time) (uint64, error) {
+	info, err := a.stream.Info(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("reading the state of the audit stream: %w", err)
+	}
+	// Of [low, high) the first that is not before t is sought; what is missing in
+	// between stands for the next one that is there.
+	low, high := info.State.FirstSeq, info.State.LastSeq+1
+	for low < high {
+		middle := low + (high-low)/2
+		m, err := a.Next(ctx, middle)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			high = middle
+		case err != nil:
+			return 0, err
+		case m.Stored.Before(t):
+			low = m.Sequence + 1
+		default:
+			high = middle
+		}
+	}
+	return low, nil
 }
 
 func auditMessage(m message) AuditMessage {

@@ -49,6 +49,7 @@ type pendingCall struct {
 	to      Receiver
 	worker  string  // empty: sent to the queue group
 	box     *outbox // nil: handed over within the process
+	bulk    bool
 	message atomic.Uint64
 }
 
@@ -132,7 +133,7 @@ func (cl *Client) send(subject, worker string, f *CallFrame, to Receiver) (uint6
 	if most := cl.conn.MaxPayload(); size > most {
 		return 0, schema.Errorf(schema.KindTooLarge, "The arguments are %d bytes; a message to a worker takes %d. Send less, or raise max_payload of the NATS server.", len(f.Payload), most-HeadRoom)
 	}
-	p := &pendingCall{to: to, worker: worker}
+	p := &pendingCall{to: to, worker: worker, bulk: f.Bulk}
 	cl.mu.Lock()
 	for f.Seq = cl.random.Uint64(); f.Seq == 0 || cl.pending[f.Seq] != nil; {
 		f.Seq = cl.random.Uint64()
@@ -147,7 +148,7 @@ func (cl *Client) send(subject, worker string, f *CallFrame, to Receiver) (uint6
 		cl.sendLocal(l, f)
 		return f.Seq, nil
 	}
-	p.box.addCall(size, func(dst []byte) []byte { return AppendCall(dst, f) }, p.message.Store)
+	p.box.addCall(size, f.Bulk, func(dst []byte) []byte { return AppendCall(dst, f) }, p.message.Store)
 	return f.Seq, nil
 }
 
@@ -188,28 +189,34 @@ func (cl *Client) receive(m *nats.Msg) {
 	}
 	// The frames of a message come from one worker, so mostly from one outbox.
 	var box *outbox
-	n := 0
+	n, bulk := 0, 0
 	err := ReadReplies(m.Data, func(f *ReplyFrame) {
-		of, ended := cl.deliver(f)
-		if of != box {
-			box.endedIf(n)
-			box, n = of, 0
+		p, ended := cl.deliver(f)
+		if p == nil {
+			return
+		}
+		if p.box != box {
+			box.endedIf(n, bulk)
+			box, n, bulk = p.box, 0, 0
 		}
 		if ended {
 			n++
+			if p.bulk {
+				bulk++
+			}
 		}
 	})
-	box.endedIf(n)
+	box.endedIf(n, bulk)
 	if err != nil {
 		cl.log.Error("a reply cannot be read", "subject", m.Subject, "bytes", len(m.Data), "error", err)
 	}
 }
 
-// deliver gives a frame to its receiver. It returns the outbox that the call
-// left by, and whether the call has ended with this frame.
-func (cl *Client) deliver(f *ReplyFrame) (box *outbox, ended bool) {
+// deliver gives a frame to its receiver. It returns the call, nil where there is
+// none, and whether it has ended with this frame.
+func (cl *Client) deliver(f *ReplyFrame) (p *pendingCall, ended bool) {
 	cl.mu.Lock()
-	p := cl.pending[f.Seq]
+	p = cl.pending[f.Seq]
 	if p == nil {
 		cl.mu.Unlock()
 		return nil, false
@@ -219,7 +226,7 @@ func (cl *Client) deliver(f *ReplyFrame) (box *outbox, ended bool) {
 	}
 	cl.mu.Unlock()
 	p.to.Reply(f)
-	return p.box, ended
+	return p, ended
 }
 
 // endMessage ends every call that left in one message. It is rare, so it looks
@@ -246,7 +253,7 @@ func (cl *Client) endWhere(kind ReplyKind, which func(*pendingCall) bool) {
 	}
 	cl.mu.Unlock()
 	for seq, p := range ended {
-		p.box.endedWithout()
+		p.box.endedWithout(p.bulk)
 		p.to.Reply(&ReplyFrame{Seq: seq, Kind: kind, Worker: p.worker})
 	}
 }
@@ -266,7 +273,7 @@ func (cl *Client) Forget(seq uint64) {
 	delete(cl.pending, seq)
 	cl.mu.Unlock()
 	if p != nil {
-		p.box.endedWithout()
+		p.box.endedWithout(p.bulk)
 	}
 }
 

@@ -36,6 +36,9 @@ const (
 	tagOffset      = 19
 	tagLength      = 20
 	tagApproval    = 21
+	tagWarrant     = 22
+	tagFate        = 31
+	tagError       = 32
 )
 
 const (
@@ -43,6 +46,8 @@ const (
 	flagSafe      = 1 << 1
 	flagToolError = 1 << 2
 	flagStarted   = 1 << 3
+	flagKeep      = 1 << 4
+	flagAnswered  = 1 << 5
 )
 
 // CallFrame is a call on its way to a worker.
@@ -66,8 +71,16 @@ type CallFrame struct {
 	Attempt     int
 	Progress    bool
 	Safe        bool
-	Approval    string
-	Payload     []byte
+	// Keep asks the worker to remember how the call ended; see [Fate].
+	Keep     bool
+	Approval string
+	// Warrant is the signed proof that the approval was given, which the worker
+	// holds against the call; empty for a call that needed none.
+	Warrant []byte
+	Payload []byte
+	// Bulk says that nobody waits for this single call, so that it may wait a
+	// moment for others to share a message with. It does not travel.
+	Bulk bool
 	// More says that another call follows in the same message. It does not travel:
 	// the reader sets it, so that a worker can hand such calls on together.
 	More bool
@@ -188,6 +201,7 @@ func AppendCall(dst []byte, f *CallFrame) []byte {
 	dst = appendString(dst, tagTraceParent, f.TraceParent)
 	dst = appendString(dst, tagTraceState, f.TraceState)
 	dst = appendString(dst, tagApproval, f.Approval)
+	dst = appendBytes(dst, tagWarrant, f.Warrant)
 	dst = appendUint(dst, tagAttempt, uint64(max(f.Attempt, 0)))
 	var flags uint64
 	if f.Progress {
@@ -195,6 +209,9 @@ func AppendCall(dst []byte, f *CallFrame) []byte {
 	}
 	if f.Safe {
 		flags |= flagSafe
+	}
+	if f.Keep {
+		flags |= flagKeep
 	}
 	dst = appendUint(dst, tagFlags, flags)
 	return endFrame(dst, start, f.Payload)
@@ -358,11 +375,13 @@ func ReadCalls(msg []byte, each func(*CallFrame)) error {
 				f.TraceState = value
 			case tagApproval:
 				f.Approval = value
+			case tagWarrant:
+				f.Warrant = []byte(value)
 			case tagAttempt:
 				f.Attempt = int(min(number(value), 1<<30))
 			case tagFlags:
 				flags := number(value)
-				f.Progress, f.Safe = flags&flagProgress != 0, flags&flagSafe != 0
+				f.Progress, f.Safe, f.Keep = flags&flagProgress != 0, flags&flagSafe != 0, flags&flagKeep != 0
 			}
 			return err
 		})

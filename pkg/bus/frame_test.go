@@ -23,6 +23,10 @@ func goldenCalls() []*CallFrame {
 			Principal: "ana", Owner: "team", Groups: []string{"a", "b"}, ToolDigest: "sha256:00", TraceParent: "00-x-y-01", TraceState: "k=v",
 			Attempt: 2, Progress: true, Safe: true, Payload: []byte("{}"),
 		},
+		{
+			Seq: 3, ID: "call_3", Server: "pay", Tool: "send", Principal: "ci", ToolDigest: "sha256:01", Attempt: 1, Approval: "appr_3",
+			Warrant: []byte("\x01signed\x00\xff"), Payload: []byte(`{"amount":9007199254740992}`),
+		},
 	}
 }
 
@@ -73,7 +77,7 @@ func TestFramesComeBackAsTheyWere(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := goldenCalls()
-	want[0].More = true // another follows
+	want[0].More, want[1].More = true, true // another follows
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("calls (-sent +read):\n%s", diff)
 	}

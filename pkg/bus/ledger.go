@@ -37,7 +37,7 @@ type Ledger struct {
 type LedgerRecord struct {
 	// ID is empty in a record whose id is no plain token.
 	ID string
-	// Head is the record, Body the bytes that were stored with its opening.
+	// Head is the record, Body the bytes that were stored with this write of it.
 	Head, Body []byte
 	// Revision is what the next [Ledger.Replace] must name: 0 for a record that
 	// was opened and never replaced.
@@ -79,10 +79,13 @@ func (l *Ledger) Create(ctx context.Context, id string, head, body []byte) (uint
 	return l.c.publishAfter(ctx, m, 0)
 }
 
-// Replace writes a record when its revision is still the given one. It returns
-// the new revision, which is the sequence of the write too.
-func (l *Ledger) Replace(ctx context.Context, id string, head []byte, revision uint64) (uint64, error) {
-	return l.c.publishAfter(ctx, recordMessage(subjectApproval+token(id)+tokenState, head), revision)
+// Replace writes a record, with bytes beside it, when its revision is still the
+// given one. It returns the new revision, which is the sequence of the write too.
+// The bytes of an earlier replacement are gone with it; those of the opening stay.
+func (l *Ledger) Replace(ctx context.Context, id string, head, body []byte, revision uint64) (uint64, error) {
+	m := recordMessage(subjectApproval+token(id)+tokenState, head)
+	m.Data = body
+	return l.c.publishAfter(ctx, m, revision)
 }
 
 func recordMessage(subject string, head []byte) *nats.Msg {

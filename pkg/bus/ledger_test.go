@@ -34,20 +34,20 @@ func TestARecordIsReplacedByOneWriterOfEachRevision(t *testing.T) {
 	}
 	var last uint64
 	for n := range 3 {
-		if _, err := l.Replace(t.Context(), "appr_1", []byte("late"), last+100); !errors.Is(err, bus.ErrConflict) {
+		if _, err := l.Replace(t.Context(), "appr_1", []byte("late"), nil, last+100); !errors.Is(err, bus.ErrConflict) {
 			t.Errorf("a revision that never was: %v", err)
 		}
 		was := last
-		if last, err = l.Replace(t.Context(), "appr_1", []byte{byte('a' + n)}, was); err != nil {
+		if last, err = l.Replace(t.Context(), "appr_1", []byte{byte('a' + n)}, []byte("beside"), was); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.Replace(t.Context(), "appr_1", []byte("late"), was); !errors.Is(err, bus.ErrConflict) {
+		if _, err := l.Replace(t.Context(), "appr_1", []byte("late"), nil, was); !errors.Is(err, bus.ErrConflict) {
 			t.Errorf("a revision that is over: %v", err)
 		}
 	}
 	for _, fresh := range []bool{false, true} {
 		r, err := l.Get(t.Context(), "appr_1", fresh)
-		if err != nil || string(r.Head) != "c" || r.Revision != last {
+		if err != nil || string(r.Head) != "c" || string(r.Body) != "beside" || r.Revision != last {
 			t.Errorf("%+v, %v", r, err)
 		}
 		if _, err := l.Get(t.Context(), "appr_2", fresh); !errors.Is(err, bus.ErrNotFound) {
@@ -89,14 +89,14 @@ func TestAStreamThatCannotKeepThePromisesIsRefused(t *testing.T) {
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "callyard_ledger", Subjects: []string{"callyard.v1.approval.>"}, MaxMsgsPerSubject: 2}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "callyard_tokens", Subjects: []string{"callyard.v1.token.>"}, MaxMsgsPerSubject: 1, Storage: jetstream.MemoryStorage}); err != nil {
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "callyard_audit", Subjects: []string{"callyard.v1.audit.>"}, MaxMsgsPerSubject: -1, Storage: jetstream.MemoryStorage}); err != nil {
 		t.Fatal(err)
 	}
 	c := s.Connect(t, "test")
 	if _, err := bus.OpenLedger(t.Context(), c, bus.LedgerOptions{}); err == nil || !strings.Contains(err.Error(), "must keep 1") {
 		t.Errorf("ledger: %v", err)
 	}
-	if _, err := bus.OpenTokens(t.Context(), c); err == nil || !strings.Contains(err.Error(), "file storage") {
-		t.Errorf("tokens: %v", err)
+	if _, err := bus.OpenAudit(t.Context(), c, 0); err == nil || !strings.Contains(err.Error(), "file storage") {
+		t.Errorf("audit: %v", err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 //	callyard.v1.worker.WORKER        core   worker → routers: announcement, each second and on change
 //	callyard.v1.router.ROUTER        core   router → routers: "I am here", so that slots can be shared out
 //	callyard.v1.hello                core   router → workers: announce yourselves now
+//	callyard.v1.cancel               core   front door → routers: the id of a call that is to end
 //	callyard_switches                KV     tools switched off, with the reason; written by front doors
 //	callyard_servers                 KV     servers added over the API; written by front doors
 //
@@ -24,12 +25,24 @@ import (
 //	callyard.v1.approval.ID.open             callyard_ledger   how the approval began: record in a header, definition and arguments below
 //	callyard.v1.approval.ID.state            callyard_ledger   the record as it stands; each change expects the last one (compare-and-set)
 //	callyard.v1.part.ID.KIND.NAME.N          callyard_ledger   part N of bytes that do not fit beside a record; NAME is from their digest
-//	callyard.v1.token.HASH                   callyard_tokens   a confirmation token, by its hash; spent by compare-and-set
 //	callyard.v1.audit.WRITER                 callyard_audit    lines of the audit chain of one writer; each expects the last one
+//	callyard.v1.delivery.ID.state            callyard_deliveries   where a webhook's delivery stands; each change expects the last one; empty: it is over
+//	callyard.v1.delivery.ID.body             callyard_deliveries   the event's bytes, as each attempt sends them
 //	callyard_audit_heads                     KV                how far each audit chain has come; written by the chain's writer
+//	callyard_permissions                     KV                standing permissions; changed by compare-and-set
+//	callyard.v1.record.HOUR.SLOT             callyard_executions   records of calls that were admitted within one slot of 10 s, from any front door
+//	callyard.v1.journal.ID.manifest          callyard_journals what a journal of durable calls says of itself; changed by compare-and-set
+//	callyard.v1.journal.ID.lease             callyard_journals who has the journal; forgotten by itself when it is not renewed
+//	callyard.v1.journal.ID.calls             callyard_calls    accepted calls, many in a message; each message expects the last one
+//	callyard.v1.journal.ID.intents           callyard_intents  calls about to leave, in the same form
+//	callyard.v1.journal.ID.results           callyard_results  results, in the same form; forgotten by age
+//	callyard.v1.object.ID.NAME.N             callyard_objects  part N of bytes that are too large for a record of journal ID
+//	callyard.v1.key.HASH                     callyard_keys     what an idempotency key stands for; the first writer wins
+//	callyard.v1.changed.ID.LOG               core              front door → front doors: the log of the journal has a new message
 //
 // Front doors and the approver publish these; workers do not. Each stream but
-// callyard_audit keeps one message for a subject.
+// callyard_audit, callyard_executions, callyard_calls, callyard_intents and
+// callyard_results keeps one message for a subject.
 const (
 	prefix         = "callyard.v1."
 	subjectCall    = prefix + "call."
@@ -39,6 +52,7 @@ const (
 	subjectWorker  = prefix + "worker."
 	subjectRouter  = prefix + "router."
 	subjectHello   = prefix + "hello"
+	subjectCancel  = prefix + "cancel"
 
 	queueWorkers = "w"
 
@@ -47,16 +61,41 @@ const (
 
 	subjectApproval = prefix + "approval."
 	subjectPart     = prefix + "part."
-	subjectToken    = prefix + "token."
 	subjectAudit    = prefix + "audit."
+	subjectRecord   = prefix + "record."
+	subjectDelivery = prefix + "delivery."
+
+	subjectJournal = prefix + "journal."
+	subjectObject  = prefix + "object."
+	subjectKey     = prefix + "key."
+	subjectChanged = prefix + "changed."
+
+	tokenManifest = ".manifest"
+	tokenLease    = ".lease"
+	tokenCalls    = ".calls"
+	tokenIntents  = ".intents"
+	tokenResults  = ".results"
+
+	streamJournals = "callyard_journals"
+	streamCalls    = "callyard_calls"
+	streamIntents  = "callyard_intents"
+	streamResults  = "callyard_results"
+	streamObjects  = "callyard_objects"
+	streamKeys     = "callyard_keys"
 
 	tokenOpen  = ".open"
 	tokenState = ".state"
+	tokenBody  = ".body"
 
 	streamLedger = "callyard_ledger"
-	streamTokens = "callyard_tokens"
 	streamAudit  = "callyard_audit"
 	bucketHeads  = "callyard_audit_heads"
+
+	streamDeliveries = "callyard_deliveries"
+
+	bucketPermissions = "callyard_permissions"
+
+	streamExecutions = "callyard_executions"
 
 	// headerRecord holds a record in base64, so that nothing in it can be taken
 	// for a header of NATS.

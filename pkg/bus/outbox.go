@@ -33,6 +33,7 @@ type outbox struct {
 
 	// Of an outbox for calls.
 	underWay int       // calls that left or wait here, and have not ended
+	bulk     int       // those of them that nobody waits for
 	held     int       // those of them that wait here
 	heard    time.Time // the last reply
 	timer    *time.Timer
@@ -46,7 +47,8 @@ const (
 	// A worker that has gatherFrom calls before it, and answers quickly, is not
 	// helped by one more that comes alone: calls to it wait for each other until
 	// it has worked off most of what it has, until gatherSize of them wait, or
-	// until gatherMost is over.
+	// until gatherMost is over. A call that somebody waits for does not wait
+	// because of bulk calls, and takes along those that wait here.
 	gatherFrom = 12
 	gatherSize = 32
 	gatherPace = 1000 * time.Microsecond // the last reply is at most this old
@@ -105,13 +107,19 @@ func (o *outbox) report(failed []unsent) {
 // addCall sends a call, or has it wait for others when the worker is busy and
 // quick. tag is called under the lock with the number of the message that
 // carries it.
-func (o *outbox) addCall(size int, appendFrame func(dst []byte) []byte, tag func(number uint64)) {
+func (o *outbox) addCall(size int, bulk bool, appendFrame func(dst []byte) []byte, tag func(number uint64)) {
 	o.mu.Lock()
 	failed := o.appendLocked(size, appendFrame)
 	tag(o.number)
+	ahead := o.underWay - o.held
+	if bulk {
+		o.bulk++
+	} else {
+		ahead -= o.bulk
+	}
 	o.underWay++
 	o.held++
-	if o.writing || o.underWay-o.held >= gatherFrom && o.held < gatherSize && time.Since(o.heard) < gatherPace {
+	if o.writing || ahead >= gatherFrom && o.held < gatherSize && time.Since(o.heard) < gatherPace {
 		if o.held == 1 && !o.writing {
 			o.armLocked()
 		}
@@ -138,10 +146,12 @@ func (o *outbox) release() {
 	o.report(failed)
 }
 
-// ended notes that n calls have ended, by a reply or without one.
-func (o *outbox) ended(n int, replied bool) {
+// ended notes that n calls have ended, bulk of them bulk calls, by a reply or
+// without one.
+func (o *outbox) ended(n, bulk int, replied bool) {
 	o.mu.Lock()
 	o.underWay -= n
+	o.bulk -= bulk
 	if replied {
 		o.heard = time.Now()
 	}
@@ -154,17 +164,22 @@ func (o *outbox) ended(n int, replied bool) {
 }
 
 // endedIf notes n replies; on a nil outbox, or for none, it does nothing.
-func (o *outbox) endedIf(n int) {
+func (o *outbox) endedIf(n, bulk int) {
 	if o != nil && n > 0 {
-		o.ended(n, true)
+		o.ended(n, bulk, true)
 	}
 }
 
 // endedWithout notes the end of a call that got no reply; see endedIf.
-func (o *outbox) endedWithout() {
-	if o != nil {
-		o.ended(1, false)
+func (o *outbox) endedWithout(bulk bool) {
+	if o == nil {
+		return
 	}
+	n := 0
+	if bulk {
+		n = 1
+	}
+	o.ended(1, n, false)
 }
 
 // addLater sends a frame with those that follow at once: the outbox's publisher

@@ -44,6 +44,21 @@ type Call struct {
 	// Warrant is the signed proof that the approval was given; see
 	// internal/warrant. Empty for a call that needed none.
 	Warrant []byte
+	// Durable says that the call stands in the ledger: the worker that takes it
+	// remembers its outcome for a while, for whoever takes over from its owner.
+	Durable bool
+	// Bulk says that nobody waits for this single call: it is part of a batch, or
+	// run from the ledger. It lets calls that somebody waits for go first, and
+	// waits for a slot until its context ends.
+	Bulk bool
+	// Priority, from -10 to 10, scales the share of bulk calls: each 5 doubles or
+	// halves it. Zero is normal.
+	Priority int
+	// Chosen, when set, is called each time that a worker was chosen, before the
+	// call leaves for it: the place for an intent that names the worker. It may
+	// block, and when it ends the context of the call, nothing is sent. A call
+	// with it is never sent to a worker that cannot be named.
+	Chosen func(worker string)
 	// Trace carries the W3C trace context of the caller, if there was one.
 	Trace Trace
 	// Progress, when set, receives the params object of each progress

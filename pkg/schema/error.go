@@ -13,24 +13,25 @@ import (
 type Kind string
 
 const (
-	KindInvalidRequest   Kind = "invalid-request"     // the request cannot be read
-	KindUnauthenticated  Kind = "unauthenticated"     // no credential, or an unknown one
-	KindForbidden        Kind = "forbidden"           // known, but not allowed
-	KindDisabled         Kind = "tool-disabled"       // an operator switched the tool off
-	KindNotFound         Kind = "not-found"           // no such server, tool, call
-	KindConflict         Kind = "conflict"            // it exists already, or is in another state
-	KindExpired          Kind = "expired"             // its time is over
-	KindTooLarge         Kind = "too-large"           // the request is over a limit
-	KindInvalidArguments Kind = "invalid-arguments"   // arguments against the tool's schema
-	KindQuota            Kind = "quota-exceeded"      // the caller's own limit
-	KindUnavailable      Kind = "unavailable"         // our capacity, or no live worker; nothing started
-	KindServerFailed     Kind = "server-failed"       // the MCP server cannot be reached; the call did not start
-	KindProtocol         Kind = "tool-protocol-error" // the MCP server answered with a JSON-RPC error
-	KindResultTooLarge   Kind = "result-too-large"    // the tool answered more than the limit
-	KindInputRequired    Kind = "input-required"      // the tool asks for input that this way of calling cannot give
-	KindOutcomeUnknown   Kind = "outcome-unknown"     // the call left and no answer came back
-	KindCanceled         Kind = "canceled"            // the caller went away or cancelled
-	KindInternal         Kind = "internal"            // a fault of ours
+	KindInvalidRequest   Kind = "invalid-request"        // the request cannot be read
+	KindUnauthenticated  Kind = "unauthenticated"        // no credential, or an unknown one
+	KindForbidden        Kind = "forbidden"              // known, but not allowed
+	KindDisabled         Kind = "tool-disabled"          // an operator switched the tool off
+	KindNotFound         Kind = "not-found"              // no such server, tool, call
+	KindConflict         Kind = "conflict"               // it exists already, or is in another state
+	KindExpired          Kind = "expired"                // its time is over
+	KindKeyReused        Kind = "idempotency-key-reused" // the key stands for another request
+	KindTooLarge         Kind = "too-large"              // the request is over a limit
+	KindInvalidArguments Kind = "invalid-arguments"      // arguments against the tool's schema
+	KindQuota            Kind = "quota-exceeded"         // the caller's own limit
+	KindUnavailable      Kind = "unavailable"            // our capacity, or no live worker; nothing started
+	KindServerFailed     Kind = "server-failed"          // the MCP server cannot be reached; the call did not start
+	KindProtocol         Kind = "tool-protocol-error"    // the MCP server answered with a JSON-RPC error
+	KindResultTooLarge   Kind = "result-too-large"       // the tool answered more than the limit
+	KindInputRequired    Kind = "input-required"         // the tool asks for input that this way of calling cannot give
+	KindOutcomeUnknown   Kind = "outcome-unknown"        // the call left and no answer came back
+	KindCanceled         Kind = "canceled"               // the caller went away or cancelled
+	KindInternal         Kind = "internal"               // a fault of ours
 )
 
 // Error is a failure as callers see it. Detail is a full sentence that names the

@@ -10,6 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/internal/lifecycle"
 	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
@@ -26,12 +27,16 @@ func (c *Config) FrontDoorPart(connect Connector, policy *risk.Holder, m *teleme
 	return lifecycle.Part{
 		Name: "front door", Failed: failed, Grace: c.FrontDoor.DrainDelay + c.FrontDoor.DrainGrace,
 		Start: func(ctx context.Context) (err error) {
+			signer, err := c.Warrants.signer(warrant.Caller, warrant.Standing)
+			if err != nil {
+				return err
+			}
 			if conn, err = connect(ctx, "frontdoor", false); err != nil {
 				return err
 			}
 			opening, cancel := context.WithTimeout(ctx, connectFor)
 			defer cancel()
-			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Conn: conn, Metrics: m, Log: log, Version: Version(), Failed: failed, Policy: policy, Redis: c.Redis.options()})
+			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Conn: conn, Metrics: m, Log: log, Version: Version(), Failed: failed, Policy: policy, Redis: c.Redis.options(), Webhooks: c.Webhooks, Signer: signer})
 			if err != nil {
 				conn.Close()
 				return err
@@ -56,12 +61,19 @@ func (c *Config) ApproverPart(connect Connector, log *slog.Logger, started func(
 	return lifecycle.Part{
 		Name: "approver", Failed: failed, Grace: c.Approver.DrainDelay + c.Approver.DrainGrace,
 		Start: func(ctx context.Context) (err error) {
+			signer, err := c.Warrants.signer(warrant.People)
+			if err != nil {
+				return err
+			}
+			if signer == nil {
+				log.Warn("no warrants.key_file is set: what people approve here is not signed, and workers refuse to run it (callyard keys warrant makes a key)")
+			}
 			if conn, err = connect(ctx, "approver", false); err != nil {
 				return err
 			}
 			opening, cancel := context.WithTimeout(ctx, connectFor)
 			defer cancel()
-			if room, err = approval.OpenRoom(opening, conn, c.Redis.options(), log); err != nil {
+			if room, err = approval.OpenRoom(opening, approval.RoomOptions{Conn: conn, Redis: c.Redis.options(), Name: "approver", Sign: approval.Signing(signer), Log: log}); err != nil {
 				conn.Close()
 				return err
 			}
@@ -93,10 +105,14 @@ func (c *Config) WorkerPart(connect Connector, policy *risk.Holder, served []wor
 	return lifecycle.Part{
 		Name: "worker", Grace: c.Worker.DrainGrace + closeReserve,
 		Start: func(ctx context.Context) (err error) {
+			trust, err := c.Warrants.trust()
+			if err != nil {
+				return err
+			}
 			if conn, err = connect(ctx, "worker "+c.Worker.Name, true); err != nil {
 				return err
 			}
-			o := worker.Options{Name: c.Worker.Name, Version: Version(), Labels: c.Worker.Labels, Conn: conn, Servers: served, Policy: policy, Metrics: m, Log: log}
+			o := worker.Options{Name: c.Worker.Name, Version: Version(), Labels: c.Worker.Labels, Conn: conn, Servers: served, Policy: policy, Trust: trust, Metrics: m, Log: log}
 			if c.Worker.APIServers {
 				o.Parse = c.Worker.ParseAdded
 			}

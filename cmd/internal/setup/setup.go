@@ -32,14 +32,16 @@ import (
 type Config struct {
 	// Data is where `callyard up` keeps what must last. Policy is the policy file;
 	// without one only the riskLevel of servers counts.
-	Data      string           `yaml:"data"`
-	Policy    string           `yaml:"policy"`
-	Log       Log              `yaml:"log"`
-	NATS      NATS             `yaml:"nats"`
-	Redis     Redis            `yaml:"redis"`
-	FrontDoor frontdoor.Config `yaml:"front_door"`
-	Approver  approver.Config  `yaml:"approver"`
-	Worker    worker.Config    `yaml:"worker"`
+	Data      string             `yaml:"data"`
+	Policy    string             `yaml:"policy"`
+	Log       Log                `yaml:"log"`
+	NATS      NATS               `yaml:"nats"`
+	Redis     Redis              `yaml:"redis"`
+	Warrants  Warrants           `yaml:"warrants"`
+	Webhooks  frontdoor.Webhooks `yaml:"webhooks"`
+	FrontDoor frontdoor.Config   `yaml:"front_door"`
+	Approver  approver.Config    `yaml:"approver"`
+	Worker    worker.Config      `yaml:"worker"`
 }
 
 // Log is the section log.

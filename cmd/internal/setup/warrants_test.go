@@ -1,0 +1,167 @@
+package setup
+
+import (
+	"crypto/ed25519"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/callyard/callyard/internal/warrant"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema/digest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pair writes a pair of keys and returns its files.
+func pair(t *testing.T, name string) (private, public string) {
+	t.Helper()
+	dir := t.TempDir()
+	private, public = filepath.Join(dir, name+".pem"), filepath.Join(dir, name+".pub.pem")
+	if err := warrant.Write(warrant.Generate(), private, public); err != nil {
+		t.Fatal(err)
+	}
+	return private, public
+}
+
+// runs says whether a worker that trusts so runs what the signer has signed.
+func runs(t *testing.T, trust *warrant.Trust, s *warrant.Signer, how warrant.How, by string) bool {
+	t.Helper()
+	now := time.Now()
+	w, err := s.Sign(warrant.Claims{
+		ApprovalID: "a", CallID: "c", ToolDefinitionDigest: digest.Of([]byte("d")), ArgumentsDigest: digest.Of([]byte("{}")),
+		Level: 2, How: how, Issued: now.UnixMilli(), Deadline: now.UnixMilli(),
+	})
+	if err != nil {
+		return false
+	}
+	_, refusal := trust.Admit(w, &warrant.Use{ApprovalID: "a", CallID: "c", Definition: []byte("d"), Arguments: []byte("{}"), Level: 2, By: by}, now)
+	return refusal == nil
+}
+
+func TestEachRoleSignsAndIsTrustedForItsOwnPartOnly(t *testing.T) {
+	door, doorPublic := pair(t, "door")
+	people, peoplePublic := pair(t, "approver")
+	workers := Warrants{PeopleKeys: []string{peoplePublic}, CallerKeys: []string{doorPublic}}
+	trust, err := workers.trust()
+	if err != nil {
+		t.Fatal(err)
+	}
+	front, err := (&Warrants{KeyFile: door}).signer(warrant.Caller, warrant.Standing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	approver, err := (&Warrants{KeyFile: people}).signer(warrant.People)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := warrant.LoadPrivate(door)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stolen := warrant.NewSigner(key, warrant.Hows()...)
+	for _, c := range []struct {
+		name string
+		s    *warrant.Signer
+		how  warrant.How
+		by   string
+		want bool
+	}{
+		{"the approver for people", approver, warrant.People, risk.ByGroups, true},
+		{"a front door for the caller", front, warrant.Caller, risk.ByCaller, true},
+		{"a front door for people", front, warrant.People, risk.ByGroups, false},
+		{"a stolen key of a front door for people", stolen, warrant.People, risk.ByGroups, false},
+		{"a stolen key of a front door of a standing yes", stolen, warrant.Standing, risk.ByGroups, false},
+		{"the approver for the caller", approver, warrant.Caller, risk.ByCaller, false},
+	} {
+		if got := runs(t, trust, c.s, c.how, c.by); got != c.want {
+			t.Errorf("%s: it runs: %v", c.name, got)
+		}
+	}
+	workers.StandingKeys = []string{doorPublic}
+	if trust, err = workers.trust(); err != nil || !runs(t, trust, front, warrant.Standing, risk.ByGroups) {
+		t.Errorf("a standing yes that the operator trusts front doors for: %v", err)
+	}
+}
+
+func TestWithoutKeysNothingIsSignedAndNobodyIsTrusted(t *testing.T) {
+	var w Warrants
+	s, err := w.signer(warrant.Caller)
+	trust, trustErr := w.trust()
+	if s != nil || err != nil || trustErr != nil || !trust.Empty() || w.Check() != nil {
+		t.Errorf("%v, %v, %v", s, err, trustErr)
+	}
+}
+
+func TestEveryKeyFileThatCannotBeReadIsNamed(t *testing.T) {
+	private, public := pair(t, "k")
+	w := Warrants{KeyFile: public, PeopleKeys: []string{private}, CallerKeys: []string{"missing.pem", public}, StandingKeys: []string{"missing too"}}
+	err := w.Check()
+	if err == nil {
+		t.Fatal("no fault")
+	}
+	for _, want := range []string{"warrants.key_file: ", "warrants.people_keys: ", "holds a private key", "missing.pem", "missing too"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+}
+
+func TestUpMakesItsOwnKeyOnceAndKeepsIt(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	var first ed25519.PrivateKey
+	for range 2 {
+		c := Defaults()
+		c.Data = data
+		if err := c.OwnKey(); err != nil {
+			t.Fatal(err)
+		}
+		key, err := warrant.LoadPrivate(c.Warrants.KeyFile)
+		if err != nil || first != nil && !first.Equal(key) {
+			t.Fatalf("another key, %v", err)
+		}
+		first = key
+		s, err := c.Warrants.signer(warrant.Hows()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trust, err := c.Warrants.trust()
+		if err != nil || !runs(t, trust, s, warrant.People, risk.ByGroups) || !runs(t, trust, s, warrant.Caller, risk.ByCaller) || !runs(t, trust, s, warrant.Standing, risk.ByGroups) {
+			t.Errorf("it does not count for everything: %v", err)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(data, ownKey)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if keys, err := warrant.LoadPublic(filepath.Join(data, ownPublicKey)); err != nil || !keys[0].Equal(first.Public()) {
+		t.Errorf("the public half for other workers: %v", err)
+	}
+}
+
+func TestUpSignsWithTheKeyThatIsConfigured(t *testing.T) {
+	private, _ := pair(t, "mine")
+	c := Defaults()
+	c.Data, c.Warrants.KeyFile = filepath.Join(t.TempDir(), "data"), private
+	if err := c.OwnKey(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Warrants.signer(warrant.Hows()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trust, err := c.Warrants.trust()
+	if err != nil || !runs(t, trust, s, warrant.People, risk.ByGroups) {
+		t.Errorf("its own worker does not trust it: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(c.Data, ownKey)); err == nil {
+		t.Error("another key was made")
+	}
+	c.Warrants.KeyFile = filepath.Join(t.TempDir(), "missing.pem")
+	if err := c.OwnKey(); err == nil || !strings.Contains(err.Error(), "warrants.key_file") {
+		t.Errorf("a missing key: %v", err)
+	}
+}

@@ -1,0 +1,115 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// fleet is a router before workers that answer at once. They announce themselves
+// each second, as real ones do.
+func fleet(b *testing.B, local *bus.Local, workers, servers int) *Router {
+	b.Helper()
+	srv := bustest.Start(b)
+	r, err := New(srv.ConnectLocal(b, "router", local), schema.NewID("router"), Options{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = r.Close() })
+	announced := make([]schema.Worker, workers)
+	for i := range announced {
+		w := &announced[i]
+		w.ID = fmt.Sprintf("worker_%d", i)
+		s := &scripted{id: w.ID, listening: make(chan struct{}), answer: echo}
+		if s.l, err = srv.ConnectLocal(b, w.ID, local).Listen(w.ID, s); err != nil {
+			b.Fatal(err)
+		}
+		close(s.listening)
+		b.Cleanup(s.l.Close)
+	}
+	for n := range servers {
+		for k := range 2 { // each server is held by two workers
+			w := &announced[(n+k)%workers]
+			w.Servers = append(w.Servers, schema.Server{ID: fmt.Sprintf("server_%d", n), State: schema.StateInitialized, Slots: 64})
+		}
+	}
+	for i := range announced {
+		r.SetWorker(&announced[i])
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				for i := range announced {
+					r.SetWorker(&announced[i])
+				}
+			}
+		}
+	}()
+	b.Cleanup(func() { stop(); <-done })
+	return r
+}
+
+// BenchmarkDo is the router's part of a call, and the bus's, over few and many
+// servers.
+func BenchmarkDo(b *testing.B) {
+	for _, way := range []string{"local", "nats"} {
+		for _, servers := range []int{5, 500} {
+			b.Run(fmt.Sprintf("%s/servers=%d", way, servers), func(b *testing.B) {
+				var local *bus.Local
+				if way == "local" {
+					local = &bus.Local{}
+				}
+				r := fleet(b, local, 5, servers)
+				names := make([]string, servers)
+				for i := range names {
+					names[i] = fmt.Sprintf("server_%d", i)
+				}
+				var n atomic.Uint64
+				b.ReportAllocs()
+				b.SetParallelism(16)
+				b.ResetTimer()
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						c := call(false)
+						c.Server, c.Principal.Name = names[n.Add(1)%uint64(servers)], "p"
+						if _, err := r.Do(context.Background(), c); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// BenchmarkSetWorker is an announcement that says nothing new.
+func BenchmarkSetWorker(b *testing.B) {
+	for _, servers := range []int{5, 500} {
+		b.Run(fmt.Sprintf("servers=%d", servers), func(b *testing.B) {
+			r := &Router{routes: make(map[string]*route), workers: make(map[string]*worker), routers: 1}
+			w := &schema.Worker{ID: "w"}
+			for n := range servers {
+				w.Servers = append(w.Servers, schema.Server{ID: fmt.Sprintf("server_%d", n), State: schema.StateInitialized, Slots: 64})
+			}
+			for b.Loop() {
+				r.SetWorker(w)
+			}
+		})
+	}
+}

@@ -1,0 +1,84 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Fate is what a worker says became of a call that was sent to it with
+// [schema.Call.Durable].
+type Fate = bus.Fate
+
+// States of a [Fate]. Only FateNever proves that the call did not start.
+const (
+	FateNever     = bus.FateNever
+	FateRunning   = bus.FateRunning
+	FateEnded     = bus.FateEnded
+	FateForgotten = bus.FateForgotten
+)
+
+const (
+	// askedAtOnce is how many calls one message asks about.
+	askedAtOnce = 4096
+	// askTimeout bounds the answer to one message.
+	askTimeout = 10 * time.Second
+)
+
+// Ask asks the worker what became of durable calls; see [Router.AskWithin]. As
+// nothing is said of when they were sent, a worker that has already forgotten
+// calls proves nothing about those that it does not know.
+func (r *Router) Ask(ctx context.Context, worker string, callIDs []string) ([]Fate, error) {
+	return r.AskWithin(ctx, worker, callIDs, 0)
+}
+
+// AskWithin asks the worker what became of durable calls that were sent to it at
+// most so long ago, by whomever. within comes from the intents of the calls, with
+// whatever the clocks of two machines may differ added; 0 says that it is not
+// known. There is one fate for each id, in their order.
+//
+// [FateNever] proves that the call did not start at this worker, and from now on
+// the worker refuses it from every other router: a message that is still on its
+// way changes nothing. Workers remember what they ran for about two minutes.
+//
+// A worker id is one start of a worker, so no other answers for it. The error is
+// a *schema.Error; [schema.KindUnavailable] says that the worker is not there, and
+// proves nothing about the calls.
+func (r *Router) AskWithin(ctx context.Context, worker string, callIDs []string, within time.Duration) ([]Fate, error) {
+	fates := make([]Fate, 0, len(callIDs))
+	for len(callIDs) > 0 {
+		n := min(len(callIDs), askedAtOnce)
+		if err := r.ask(ctx, worker, callIDs[:n], within, &fates); err != nil {
+			return nil, err
+		}
+		callIDs = callIDs[n:]
+	}
+	return fates, nil
+}
+
+func (r *Router) ask(ctx context.Context, worker string, callIDs []string, within time.Duration, fates *[]Fate) error {
+	question, err := json.Marshal(bus.Question{CallIDs: callIDs, Within: within})
+	if err != nil {
+		return schema.Errorf(schema.KindInternal, "Worker %s could not be asked about calls: %w", worker, err)
+	}
+	body, err := r.Request(ctx, worker, bus.MethodFates, "", question, askTimeout)
+	if err != nil {
+		return err
+	}
+	asked := 0
+	same := true
+	err = bus.ReadFates(body, func(f Fate) {
+		if asked++; asked > len(callIDs) || f.CallID != callIDs[asked-1] {
+			same = false
+			return
+		}
+		*fates = append(*fates, f)
+	})
+	if err != nil || !same || asked != len(callIDs) {
+		return schema.Errorf(schema.KindInternal, "Worker %s gave an answer about calls that cannot be read; it may be of another version than the front door.", worker)
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package dispatch
+
+import "sync"
+
+// flight is a call that is in [Router.Do]: it waits, runs, or is about to be sent
+// again.
+type flight struct {
+	id   string
+	stop chan struct{} // closed, under the shard's lock, when the call was cancelled by its id
+}
+
+// stopped says whether the call was cancelled by its id.
+func (f *flight) stopped() bool {
+	select {
+	case <-f.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// flightShards keeps the calls that begin and end at once from waiting for each
+// other.
+const flightShards = 16
+
+// flights finds calls by their ids. Ids are unique; of two calls with one id the
+// later is found. It is safe for concurrent use.
+type flights struct {
+	shards [flightShards]struct {
+		mu    sync.Mutex
+		calls map[string]*flight
+	}
+	free sync.Pool // of *flight that nobody cancelled
+}
+
+// shard goes by the end of the id, which is random.
+func shard(id string) int {
+	if id == "" {
+		return 0
+	}
+	return int(id[len(id)-1]) % flightShards
+}
+
+func (fs *flights) add(id string) *flight {
+	f, _ := fs.free.Get().(*flight)
+	if f == nil {
+		f = &flight{stop: make(chan struct{})}
+	}
+	f.id = id
+	s := &fs.shards[shard(id)]
+	s.mu.Lock()
+	if s.calls == nil {
+		s.calls = make(map[string]*flight)
+	}
+	s.calls[id] = f
+	s.mu.Unlock()
+	return f
+}
+
+// remove ends what add began; f is not used afterwards.
+func (fs *flights) remove(f *flight) {
+	s := &fs.shards[shard(f.id)]
+	s.mu.Lock()
+	if s.calls[f.id] == f {
+		delete(s.calls, f.id)
+	}
+	s.mu.Unlock()
+	if !f.stopped() {
+		fs.free.Put(f)
+	}
+}
+
+// cancel ends the call id, and says whether it was here.
+func (fs *flights) cancel(id string) bool {
+	s := &fs.shards[shard(id)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.calls[id]
+	if f == nil {
+		return false
+	}
+	delete(s.calls, id)
+	close(f.stop)
+	return true
+}

@@ -1,0 +1,150 @@
+package dispatch
+
+import (
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// kind is one of the two classes of calls that wait.
+type kind int
+
+const (
+	interactive kind = iota // somebody waits for this call
+	bulk                    // part of a batch, or run from the ledger
+	kinds
+)
+
+func kindOf(call *schema.Call) kind {
+	if call.Bulk {
+		return bulk
+	}
+	return interactive
+}
+
+// bulkTurn is how often a bulk call goes first although interactive calls wait:
+// one slot in as many, so that it never starves.
+const bulkTurn = 16
+
+// queue is the calls that wait for a slot of one server, guarded by the route's
+// lock. Interactive calls go before bulk ones; within each kind the principals
+// take turns, so nobody waits for the whole backlog of another.
+type queue struct {
+	kinds [kinds]class
+	owed  int // slots that went to interactive calls while bulk calls waited
+}
+
+// waiter is a call that waits for a slot.
+type waiter struct {
+	got   chan *lane // has room, so that the giver never waits
+	avoid map[string]bool
+	kind  kind
+	line  *line // nil: picky, or no longer waiting
+	in    *chain
+	next  *waiter
+	prev  *waiter
+}
+
+// chain is a list of waiters.
+type chain struct {
+	first, last *waiter
+	n           int
+}
+
+func (c *chain) push(w *waiter) {
+	w.in, w.prev, w.next = c, c.last, nil
+	if c.last == nil {
+		c.first = w
+	} else {
+		c.last.next = w
+	}
+	c.last = w
+	c.n++
+}
+
+func (c *chain) remove(w *waiter) {
+	if w.prev == nil {
+		c.first = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		c.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.in, w.prev, w.next = nil, nil, nil
+	c.n--
+}
+
+// empty says that no call waits.
+func (q *queue) empty() bool { return q.len() == 0 }
+
+func (q *queue) len() int { return q.kinds[interactive].n + q.kinds[bulk].n }
+
+// order returns the kinds in the order in which they are to be served now.
+func (q *queue) order() [kinds]kind {
+	if q.owed >= bulkTurn-1 {
+		return [kinds]kind{bulk, interactive}
+	}
+	return [kinds]kind{interactive, bulk}
+}
+
+func keyOf(call *schema.Call) lineKey {
+	k := lineKey{principal: call.Principal.Name}
+	if call.Bulk {
+		k.priority = max(-mostPriority, min(call.Priority, mostPriority))
+	}
+	return k
+}
+
+// push has the call wait. A call that avoids workers waits apart: it must not
+// hold up the others of its principal, nor they it.
+func (q *queue) push(call *schema.Call, w *waiter, weight func(string) int) {
+	w.kind = kindOf(call)
+	c := &q.kinds[w.kind]
+	c.n++
+	if len(w.avoid) > 0 {
+		c.picky.push(w)
+		return
+	}
+	w.line = c.line(keyOf(call), weight)
+	w.line.push(w)
+}
+
+// remove takes the waiter out of the queue.
+func (q *queue) remove(w *waiter) {
+	c := &q.kinds[w.kind]
+	c.n--
+	w.in.remove(w)
+	if l := w.line; l != nil {
+		w.line = nil
+		if l.n == 0 {
+			c.drop(l)
+		}
+	}
+	if q.kinds[bulk].n == 0 {
+		q.owed = 0
+	}
+}
+
+// served takes the waiter out because it got a slot.
+func (q *queue) served(w *waiter) {
+	if w.line != nil {
+		w.line.credit--
+	}
+	if w.kind == bulk {
+		q.owed = 0
+	} else if q.owed < bulkTurn {
+		q.owed++
+	}
+	q.remove(w)
+}
+
+// expected is how long so many calls take on so many slots.
+func expected(turns, slots int, pace average) time.Duration {
+	if slots == 0 {
+		return 0
+	}
+	return time.Duration(float64(pace) * float64(turns) / float64(slots))
+}

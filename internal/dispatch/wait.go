@@ -1,0 +1,182 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// acquire returns a lane with a slot taken. A call that finds none free waits:
+// an interactive one if the wait is likely to be short enough, a bulk one until
+// ctx ends. stop ends the wait as ctx does. Workers in avoid are not used.
+func (r *route) acquire(ctx context.Context, call *schema.Call, avoid map[string]bool, stop <-chan struct{}) (*lane, error) {
+	now := time.Now()
+	k := kindOf(call)
+	r.mu.Lock()
+	if r.waiting.kinds[k].n == 0 || len(avoid) > 0 {
+		if l := r.pickLocked(now, avoid, k); l != nil {
+			l.take(now, k)
+			r.mu.Unlock()
+			return l, nil
+		}
+	}
+	open := r.hasOpenLocked(avoid)
+	if err := r.mayWaitLocked(call, avoid, open); err != nil {
+		r.mu.Unlock()
+		return nil, err
+	}
+	w := &waiter{got: make(chan *lane, 1), avoid: avoid}
+	r.waiting.push(call, w, r.limits.Weight)
+	r.mu.Unlock()
+
+	var late <-chan time.Time
+	wait := r.limits.MaxWait
+	if k == interactive {
+		if !open {
+			wait = min(wait, r.limits.WorkerWait)
+		}
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case l := <-w.got:
+		return l, nil
+	case <-ctx.Done():
+		return r.stopWaiting(w, errWaitEnded())
+	case <-stop:
+		return r.stopWaiting(w, errWaitEnded())
+	case <-late:
+		if !open {
+			return r.stopWaiting(w, errNoWorker)
+		}
+		return r.stopWaiting(w, r.fullError(wait))
+	}
+}
+
+func errWaitEnded() error {
+	e := schema.Errorf(schema.KindCanceled, "The call was cancelled while it waited for a worker; it did not start.")
+	e.Retryable = true
+	return e
+}
+
+// stopWaiting takes the waiter out of the queue. A slot that was given in the
+// same moment is used rather than given back.
+func (r *route) stopWaiting(w *waiter, err error) (*lane, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case l := <-w.got:
+		return l, nil
+	default:
+	}
+	r.waiting.remove(w)
+	return nil, err
+}
+
+func (r *route) hasOpenLocked(avoid map[string]bool) bool {
+	for _, l := range r.lanes {
+		if !l.closed && !avoid[l.worker] {
+			return true
+		}
+	}
+	return false
+}
+
+// mayWaitLocked refuses a wait that would end in a refusal anyway. What a
+// principal has waiting is held against itself first: a full queue still takes
+// the calls of one that has less than its part in it.
+func (r *route) mayWaitLocked(call *schema.Call, avoid map[string]bool, open bool) error {
+	if !open && len(avoid) > 0 {
+		return errNoOther
+	}
+	if call.Bulk {
+		return nil
+	}
+	c, slots := &r.waiting.kinds[interactive], r.slotsLocked()
+	if c.n < r.limits.MaxQueue && expected(c.n, slots, r.pace) <= r.limits.MaxWait {
+		return nil
+	}
+	turns, own := c.before(keyOf(call), r.limits.Weight)
+	if c.n >= r.limits.MaxQueue && (own >= r.limits.MaxQueue/(len(c.lines)+1) || c.n >= 2*r.limits.MaxQueue) {
+		return r.fullErrorLocked(0)
+	}
+	if wait := expected(turns, slots, r.pace); wait > r.limits.MaxWait {
+		return r.fullErrorLocked(wait)
+	}
+	return nil
+}
+
+// slotsLocked is how many slots the open lanes have.
+func (r *route) slotsLocked() int {
+	slots := 0
+	for _, l := range r.lanes {
+		if !l.closed {
+			slots += l.slots
+		}
+	}
+	return slots
+}
+
+func (r *route) fullError(waited time.Duration) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.fullErrorLocked(waited)
+}
+
+func (r *route) fullErrorLocked(wait time.Duration) error {
+	n := r.waiting.kinds[interactive].n
+	e := schema.Errorf(schema.KindUnavailable, "All slots for server %q are taken and %d calls wait already; the call did not start. Come back later, or add workers or sessions.", r.server, n)
+	if !r.hasOpenLocked(nil) {
+		e = schema.Errorf(schema.KindUnavailable, "No live worker offers server %q at the moment; the call did not start. Come back later, or look at GET /workers.", r.server)
+	}
+	e.Retryable = true
+	e.RetryAfter = max(time.Second, wait, expected(n, r.slotsLocked(), r.pace)).Round(time.Second)
+	return e
+}
+
+// giveLocked gives free slots to waiting calls.
+func (r *route) giveLocked() {
+	if r.waiting.empty() {
+		return
+	}
+	now := time.Now()
+	for {
+		w, l := r.nextLocked(now)
+		if w == nil {
+			return
+		}
+		l.take(now, w.kind)
+		r.waiting.served(w)
+		w.got <- l
+	}
+}
+
+// pickyTries is how many of the calls that avoid workers are looked at when a
+// slot is free. Those that it does not suit go behind the others, so that all of
+// them come up.
+const pickyTries = 32
+
+// nextLocked returns the waiting call whose turn it is and the lane for it, or
+// nil where no free slot suits any.
+func (r *route) nextLocked(now time.Time) (*waiter, *lane) {
+	for _, k := range r.waiting.order() {
+		c := &r.waiting.kinds[k]
+		for range min(c.picky.n, pickyTries) {
+			w := c.picky.first // they waited for a slot before
+			if l := r.pickLocked(now, w.avoid, k); l != nil {
+				return w, l
+			}
+			c.picky.remove(w)
+			c.picky.push(w)
+		}
+		if c.current == nil {
+			continue
+		}
+		if l := r.pickLocked(now, nil, k); l != nil {
+			return c.turn().first, l
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,187 @@
+package warrant
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// How says in which way the yes came about.
+type How string
+
+const (
+	// Caller: the caller confirmed its own call with the single-use token.
+	Caller How = "caller"
+	// People: somebody else looked at the call and agreed.
+	People How = "people"
+	// Standing: somebody had agreed before to calls like this one.
+	Standing How = "standing"
+)
+
+// Hows returns all of them.
+func Hows() []How { return []How{Caller, People, Standing} }
+
+// hows are the numbers on the wire; one is never given a second meaning.
+var hows = [...]How{1: Caller, 2: People, 3: Standing}
+
+// Claims are what a warrant says.
+type Claims struct {
+	ApprovalID string
+	CallID     string
+	Server     string
+	Tool       string
+	// ToolDefinitionDigest and ArgumentsDigest are digests of exact bytes, in the
+	// spelling of package digest.
+	ToolDefinitionDigest string
+	ArgumentsDigest      string
+	// Requester and Owner are the principal that asked for the call.
+	Requester string
+	Owner     string
+	// Level is the risk level that was approved, 1 to 3.
+	Level         int
+	PolicyVersion string
+	How           How
+	// Issued is when the warrant was signed, Deadline until when the call must
+	// have left for the server, both in milliseconds since 1970.
+	Issued   int64
+	Deadline int64
+	// KeyID names the key that signed; see [KeyID].
+	KeyID string
+}
+
+// The form of a warrant, all numbers big endian:
+//
+//	version (1 byte), how (1), level (1), issued (8), deadline (8),
+//	tool definition digest (32), arguments digest (32), key id (10),
+//	then as length (2) and bytes each: approval, call, server, tool, requester,
+//	owner, policy version; and the signature (64)
+//
+// Every warrant has exactly one form: there is nothing to leave out, to reorder
+// or to pad.
+const (
+	version   = 1
+	fixedSize = 1 + 1 + 1 + 8 + 8 + 32 + 32 + keyIDSize
+	texts     = 7
+	sigSize   = 64
+	// maxSize bounds a warrant, so that it fits beside the names in the head of a
+	// frame.
+	maxSize = 4 << 10
+)
+
+var (
+	errShort   = errors.New("it ends too early")
+	errLong    = errors.New("something follows its end")
+	errSize    = fmt.Errorf("it is over %d bytes", maxSize)
+	errVersion = errors.New("it has another version")
+	errForm    = errors.New("a field of it has no meaning")
+)
+
+// fields returns the texts of c in their order on the wire.
+func (c *Claims) fields() [texts]*string {
+	return [...]*string{&c.ApprovalID, &c.CallID, &c.Server, &c.Tool, &c.Requester, &c.Owner, &c.PolicyVersion}
+}
+
+// append appends c in its wire form, without a signature.
+func (c *Claims) append(dst []byte) ([]byte, error) {
+	how := 0
+	for i, h := range hows {
+		if h == c.How && i > 0 {
+			how = i
+		}
+	}
+	if how == 0 || c.Level < 1 || c.Level > 3 || c.Issued < 0 || c.Deadline < c.Issued {
+		return nil, errForm
+	}
+	dst = append(dst, version, byte(how), byte(c.Level))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(c.Issued))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(c.Deadline))
+	var err error
+	for _, part := range [...]struct {
+		text, prefix string
+		size         int
+	}{{c.ToolDefinitionDigest, digestPrefix, 32}, {c.ArgumentsDigest, digestPrefix, 32}, {c.KeyID, keyIDPrefix, keyIDSize}} {
+		if dst, err = appendHex(dst, part.text, part.prefix, part.size); err != nil {
+			return nil, err
+		}
+	}
+	for _, text := range c.fields() {
+		if len(*text) > maxSize {
+			return nil, errSize
+		}
+		dst = binary.BigEndian.AppendUint16(dst, uint16(len(*text)))
+		dst = append(dst, *text...)
+	}
+	if len(dst)+sigSize > maxSize {
+		return nil, errSize
+	}
+	return dst, nil
+}
+
+const digestPrefix = "sha256:"
+
+// appendHex appends the bytes that the text names, which has one spelling only.
+func appendHex(dst []byte, text, prefix string, size int) ([]byte, error) {
+	digits, ok := strings.CutPrefix(text, prefix)
+	if !ok || len(digits) != 2*size || strings.ToLower(digits) != digits {
+		return nil, errForm
+	}
+	raw, err := hex.DecodeString(digits)
+	if err != nil {
+		return nil, errForm
+	}
+	return append(dst, raw...), nil
+}
+
+// Parse reads what a warrant says. It proves nothing: whoever acts on a warrant
+// uses [Trust.Admit].
+func Parse(text []byte) (*Claims, error) {
+	c, _, err := parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading a warrant: %w", err)
+	}
+	return c, nil
+}
+
+// parse returns the claims and the length of what is signed.
+func parse(text []byte) (*Claims, int, error) {
+	switch {
+	case len(text) > maxSize:
+		return nil, 0, errSize
+	case len(text) == 0:
+		return nil, 0, errShort
+	case text[0] != version:
+		return nil, 0, errVersion
+	case len(text) < fixedSize+2*texts+sigSize:
+		return nil, 0, errShort
+	}
+	end := len(text) - sigSize
+	how, level := int(text[1]), int(text[2])
+	issued, deadline := binary.BigEndian.Uint64(text[3:]), binary.BigEndian.Uint64(text[11:])
+	if how < 1 || how >= len(hows) || level < 1 || level > 3 || deadline > math.MaxInt64 || issued > deadline {
+		return nil, 0, errForm
+	}
+	c := &Claims{
+		How: hows[how], Level: level, Issued: int64(issued), Deadline: int64(deadline),
+		ToolDefinitionDigest: digestPrefix + hex.EncodeToString(text[19:51]),
+		ArgumentsDigest:      digestPrefix + hex.EncodeToString(text[51:83]),
+		KeyID:                keyIDPrefix + hex.EncodeToString(text[83:fixedSize]),
+	}
+	rest := text[fixedSize:end]
+	for _, field := range c.fields() {
+		if len(rest) < 2 {
+			return nil, 0, errShort
+		}
+		n := int(binary.BigEndian.Uint16(rest))
+		if rest = rest[2:]; len(rest) < n {
+			return nil, 0, errShort
+		}
+		*field, rest = string(rest[:n]), rest[n:]
+	}
+	if len(rest) > 0 {
+		return nil, 0, errLong
+	}
+	return c, end, nil
+}

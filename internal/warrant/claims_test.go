@@ -1,0 +1,154 @@
+package warrant_test
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/hex"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/callyard/callyard/internal/warrant"
+	"github.com/callyard/callyard/internal/warrant/warranttest"
+	"github.com/callyard/callyard/pkg/schema/digest"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const definition = `{"name":"send-é","inputSchema":{"type":"object"}}`
+
+// keyOf is a key that is the same in every run.
+func keyOf(name string) ed25519.PrivateKey {
+	seed := bytes.Repeat([]byte(name), ed25519.SeedSize)
+	return ed25519.NewKeyFromSeed(seed[:ed25519.SeedSize])
+}
+
+func public(key ed25519.PrivateKey) ed25519.PublicKey { return key.Public().(ed25519.PublicKey) }
+
+func claims(how warrant.How) warrant.Claims {
+	return warrant.Claims{
+		ApprovalID: "appr_01jd0000000000000000000000", CallID: "call_01jd0000000000000000000000", Server: "payments", Tool: "send-é",
+		ToolDefinitionDigest: digest.Of([]byte(definition)), ArgumentsDigest: digest.Of([]byte(warranttest.JSON)),
+		Requester: "agent-key", Owner: "Ana's team", Level: 2, PolicyVersion: "sha256:policy", How: how,
+		Issued: 1_795_000_000_000, Deadline: 1_795_000_600_000,
+	}
+}
+
+func sign(t testing.TB, key ed25519.PrivateKey, c warrant.Claims) []byte {
+	t.Helper()
+	w, err := warrant.NewSigner(key, warrant.Hows()...).Sign(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// Warrants are stored with approvals and cross versions: a change of the golden
+// file needs a new version byte.
+func TestTheFormOfAWarrantIsTheOneInTheGoldenFile(t *testing.T) {
+	got := hex.Dump(sign(t, keyOf("approver"), claims(warrant.People)))
+	path := filepath.Join("testdata", "warrant.golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("(-golden +now):\n%s", diff)
+	}
+}
+
+func TestClaimsComeBackAsTheyWereSigned(t *testing.T) {
+	for _, how := range warrant.Hows() {
+		want := claims(how)
+		got, err := warrant.Parse(sign(t, keyOf("k"), want))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.KeyID = warrant.KeyID(public(keyOf("k")))
+		if diff := cmp.Diff(&want, got); diff != "" {
+			t.Errorf("%s (-signed +read):\n%s", how, diff)
+		}
+	}
+}
+
+func TestWhatCannotBeWrittenIsNotSigned(t *testing.T) {
+	for name, change := range map[string]func(*warrant.Claims){
+		"no way of deciding":    func(c *warrant.Claims) { c.How = "" },
+		"an unknown way":        func(c *warrant.Claims) { c.How = "magic" },
+		"level 0":               func(c *warrant.Claims) { c.Level = 0 },
+		"level 4":               func(c *warrant.Claims) { c.Level = 4 },
+		"no arguments digest":   func(c *warrant.Claims) { c.ArgumentsDigest = "" },
+		"no definition digest":  func(c *warrant.Claims) { c.ToolDefinitionDigest = "" },
+		"digest in capitals":    func(c *warrant.Claims) { c.ArgumentsDigest = "sha256:" + strings.ToUpper(c.ArgumentsDigest[7:]) },
+		"another digest":        func(c *warrant.Claims) { c.ArgumentsDigest = "sha512:" + c.ArgumentsDigest[7:] },
+		"a digest cut short":    func(c *warrant.Claims) { c.ArgumentsDigest = c.ArgumentsDigest[:69] },
+		"over before it begins": func(c *warrant.Claims) { c.Deadline = c.Issued - 1 },
+		"before 1970":           func(c *warrant.Claims) { c.Issued = -1 },
+		"a long name":           func(c *warrant.Claims) { c.Tool = strings.Repeat("x", 5000) },
+		"long names":            func(c *warrant.Claims) { c.Tool, c.Server = strings.Repeat("x", 2000), strings.Repeat("x", 2000) },
+		"a name over 64 KiB":    func(c *warrant.Claims) { c.Tool = strings.Repeat("x", 1<<16) },
+	} {
+		c := claims(warrant.People)
+		change(&c)
+		if w, err := warrant.NewSigner(keyOf("k"), warrant.Hows()...).Sign(c); err == nil {
+			t.Errorf("%s was signed: %x", name, w)
+		}
+	}
+}
+
+func TestASignerSpeaksForNoMoreThanItWasMadeFor(t *testing.T) {
+	door := warrant.NewSigner(keyOf("door"), warrant.Hows()...).For(warrant.Caller, warrant.Standing)
+	if _, err := door.Sign(claims(warrant.People)); err == nil {
+		t.Error("a front door signed for people")
+	}
+	for _, how := range []warrant.How{warrant.Caller, warrant.Standing} {
+		if _, err := door.Sign(claims(how)); err != nil {
+			t.Errorf("%s: %v", how, err)
+		}
+	}
+}
+
+// Every warrant has one form, and reading any bytes neither panics nor makes a
+// second form of a warrant.
+func FuzzParse(f *testing.F) {
+	for _, how := range warrant.Hows() {
+		good := sign(f, keyOf("k"), claims(how))
+		f.Add(good)
+		f.Add(good[:len(good)-1])
+		f.Add(append(bytes.Clone(good), 0))
+	}
+	f.Add([]byte{})
+	f.Add([]byte{1})
+	f.Add(bytes.Repeat([]byte{1}, 200))
+	signer := warrant.NewSigner(keyOf("k"), warrant.Hows()...)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		before := bytes.Clone(text)
+		c, err := warrant.Parse(text)
+		if !bytes.Equal(before, text) {
+			t.Fatal("reading changed the bytes")
+		}
+		if err != nil {
+			if c != nil {
+				t.Fatal("claims beside an error")
+			}
+			return
+		}
+		again, err := signer.Sign(*c)
+		if err != nil {
+			t.Fatalf("what was read cannot be written: %v", err)
+		}
+		// Up to the key and the signature it must be the very same bytes.
+		if len(again) != len(text) || !bytes.Equal(again[:83], text[:83]) || !bytes.Equal(again[93:len(again)-64], text[93:len(text)-64]) {
+			t.Fatalf("two forms of one warrant:\n%x\n%x", text, again)
+		}
+	})
+}

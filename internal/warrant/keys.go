@@ -1,0 +1,199 @@
+package warrant
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+const (
+	keyIDPrefix = "wk_"
+	keyIDSize   = 10
+	pemPrivate  = "PRIVATE KEY" // PKCS #8
+	pemPublic   = "PUBLIC KEY"  // PKIX
+	maxKeyFile  = 64 << 10
+)
+
+// KeyID names a public key: "wk_" and the first 20 hex digits of its SHA-256. It
+// finds the key and proves nothing.
+func KeyID(key ed25519.PublicKey) string {
+	sum := sha256.Sum256(key)
+	return keyIDPrefix + hex.EncodeToString(sum[:keyIDSize])
+}
+
+// Generate makes a key.
+func Generate() ed25519.PrivateKey {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		panic("warrant: no randomness: " + err.Error()) // crypto/rand never fails on Linux; there is nothing to fall back to
+	}
+	return key
+}
+
+// EncodePrivate returns the key as PEM (PKCS #8), EncodePublic its public half as
+// PEM (PKIX).
+func EncodePrivate(key ed25519.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a warrant key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: pemPrivate, Bytes: der}), nil
+}
+
+// EncodePublic is described at [EncodePrivate].
+func EncodePublic(key ed25519.PublicKey) ([]byte, error) {
+	der, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a warrant key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: pemPublic, Bytes: der}), nil
+}
+
+// LoadPrivate reads the private key of a PEM file. The error names the file and
+// never what is in it.
+func LoadPrivate(path string) (ed25519.PrivateKey, error) {
+	blocks, err := blocksOf(path)
+	if err != nil {
+		return nil, err
+	}
+	if len(blocks) != 1 || blocks[0].Type != pemPrivate {
+		return nil, fmt.Errorf("%s must hold one PEM block %q and nothing else; callyard keys warrant makes such a file", path, pemPrivate)
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(blocks[0].Bytes)
+	key, ok := parsed.(ed25519.PrivateKey)
+	if err != nil || !ok {
+		return nil, fmt.Errorf("the private key in %s is not an Ed25519 key in PKCS #8; callyard keys warrant makes one", path)
+	}
+	return key, nil
+}
+
+// LoadPublic reads the public keys of a PEM file, at least one. Several are for
+// the time in which a key is replaced.
+func LoadPublic(path string) ([]ed25519.PublicKey, error) {
+	blocks, err := blocksOf(path)
+	if err != nil {
+		return nil, err
+	}
+	var keys []ed25519.PublicKey
+	for _, b := range blocks {
+		if b.Type == pemPrivate {
+			return nil, fmt.Errorf("%s holds a private key, which belongs to the process that signs alone; name the file of its public key", path)
+		}
+		parsed, err := x509.ParsePKIXPublicKey(b.Bytes)
+		key, ok := parsed.(ed25519.PublicKey)
+		if err != nil || !ok || b.Type != pemPublic {
+			return nil, fmt.Errorf("%s must hold Ed25519 keys in PEM blocks %q and nothing else; callyard keys warrant makes such a file", path, pemPublic)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// blocksOf reads the PEM blocks of a file, at least one.
+func blocksOf(path string) ([]*pem.Block, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading a warrant key: %w", err)
+	}
+	if info.Size() > maxKeyFile {
+		return nil, fmt.Errorf("%s is too large for a file of keys", path)
+	}
+	rest, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading a warrant key: %w", err)
+	}
+	var blocks []*pem.Block
+	for {
+		var b *pem.Block
+		if b, rest = pem.Decode(rest); b == nil {
+			break
+		}
+		blocks = append(blocks, b)
+	}
+	if len(blocks) == 0 {
+		return nil, fmt.Errorf("%s holds no key in PEM form; callyard keys warrant makes such a file", path)
+	}
+	return blocks, nil
+}
+
+// Write writes a new key to path, readable by its owner alone, and its public
+// half to public. Neither may exist.
+func Write(key ed25519.PrivateKey, path, public string) error {
+	for _, p := range [...]string{path, public} {
+		if _, err := os.Lstat(p); err == nil {
+			return fmt.Errorf("%s exists already; a key is never written over", p)
+		}
+	}
+	if err := writePrivate(key, path); err != nil {
+		return err
+	}
+	return writePublic(key, public)
+}
+
+// LoadOrMake reads the private key at path, and makes it where there is none;
+// its public half is at public afterwards. Of several processes that do so at
+// once each ends up with the same key.
+func LoadOrMake(path, public string) (ed25519.PrivateKey, error) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := writePrivate(Generate(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	key, err := LoadPrivate(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := writePublic(key, public); err != nil {
+		return nil, err
+	}
+	return key, nil
+}
+
+func writePrivate(key ed25519.PrivateKey, path string) error {
+	text, err := EncodePrivate(key)
+	if err != nil {
+		return err
+	}
+	// A link, because a rename would replace the key that another process has
+	// made meanwhile and signs with.
+	return write(path, text, 0o600, os.Link)
+}
+
+func writePublic(key ed25519.PrivateKey, path string) error {
+	text, err := EncodePublic(key.Public().(ed25519.PublicKey))
+	if err != nil {
+		return err
+	}
+	return write(path, text, 0o644, os.Rename)
+}
+
+// write writes a file as a whole or not at all; place gives it its name.
+func write(path string, text []byte, mode os.FileMode, place func(from, to string) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".warrant-*")
+	if err != nil {
+		return fmt.Errorf("writing a warrant key: %w", err)
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // it has its own name by then, or is of no use
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = place(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("writing a warrant key: %w", err)
+	}
+	return nil
+}

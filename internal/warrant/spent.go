@@ -1,0 +1,93 @@
+package warrant
+
+import (
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Spent remembers which warrants were used in this process, until they are over.
+// It is safe for concurrent use.
+//
+// It is the second fence: the first is the ledger, which gives an approved call
+// to one runner once. This one keeps a message that is sent again, by whomever,
+// from running again here.
+type Spent struct {
+	most int
+
+	mu        sync.Mutex
+	calls     map[string]use      // by call id
+	approvals map[string]struct{} // the approvals of those
+	forgotten int64               // the latest deadline of what was forgotten
+	swept     time.Time           // when what is over was forgotten last
+}
+
+type use struct {
+	approval string
+	deadline int64
+}
+
+// NewSpent returns a memory for at most so many warrants.
+func NewSpent(most int) *Spent {
+	return &Spent{most: most, calls: make(map[string]use), approvals: make(map[string]struct{})}
+}
+
+// What is over is forgotten now and then, and sooner when there is no room.
+const (
+	sweepEvery    = time.Minute
+	sweepWhenFull = time.Second
+)
+
+// Take uses the warrant up; c comes from [Trust.Admit] with the same now. Errors:
+// KindConflict when this call or this approval was used here before;
+// KindForbidden when that is too long ago to be known; KindUnavailable when there
+// is no room to remember it.
+func (s *Spent) Take(c *Claims, now time.Time) *schema.Error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, call := s.calls[c.CallID]
+	_, approval := s.approvals[c.ApprovalID]
+	if call || approval {
+		return schema.Errorf(schema.KindConflict, "An approved call runs once, and this one was started here already; it was not run again. GET /calls/%s tells what came of it.", c.CallID)
+	}
+	full := len(s.calls) >= s.most
+	if since := now.Sub(s.swept); since < 0 || since >= sweepEvery || full && since >= sweepWhenFull {
+		s.sweep(now)
+		full = len(s.calls) >= s.most
+	}
+	switch {
+	case c.Deadline <= s.forgotten:
+		// A clock that was set back does not bring back what was forgotten.
+		return refuse("its warrant is over: the deadline has passed")
+	case full:
+		e := schema.Errorf(schema.KindUnavailable, "More approved calls have started here than can be remembered until they are over; this one did not start.")
+		e.Retryable, e.RetryAfter = true, sweepWhenFull
+		return e
+	}
+	s.calls[c.CallID] = use{c.ApprovalID, c.Deadline}
+	s.approvals[c.ApprovalID] = struct{}{}
+	return nil
+}
+
+// Return undoes [Spent.Take] for a call that is proven not to have reached its
+// server, so that it can be sent here again.
+func (s *Spent) Return(c *Claims) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, c.CallID)
+	delete(s.approvals, c.ApprovalID)
+}
+
+// sweep forgets what no worker would admit any more.
+func (s *Spent) sweep(now time.Time) {
+	s.swept = now
+	over := now.Add(-Leeway).UnixMilli()
+	for id, u := range s.calls {
+		if over > u.deadline {
+			s.forgotten = max(s.forgotten, u.deadline)
+			delete(s.calls, id)
+			delete(s.approvals, u.approval)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package warrant
+
+import (
+	"crypto/ed25519"
+	"slices"
+	"time"
+
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/digest"
+)
+
+// Leeway is how far the clock of a worker may be behind or ahead of the one that
+// signed before a deadline is taken for over too early.
+const Leeway = 30 * time.Second
+
+// Trust is whose warrants count, and for what. The zero value and nil trust
+// nobody. It must not be changed once it is in use; then it is safe for
+// concurrent use.
+type Trust struct {
+	keys map[string]*trusted
+}
+
+type trusted struct {
+	key ed25519.PublicKey
+	may []How
+}
+
+// Add trusts the key for the ways named, beside those it is trusted for already.
+func (t *Trust) Add(key ed25519.PublicKey, may ...How) {
+	if t.keys == nil {
+		t.keys = make(map[string]*trusted)
+	}
+	id := KeyID(key)
+	if t.keys[id] == nil {
+		t.keys[id] = &trusted{key: key}
+	}
+	for _, how := range may {
+		if !slices.Contains(t.keys[id].may, how) {
+			t.keys[id].may = append(t.keys[id].may, how)
+		}
+	}
+}
+
+// Empty says that no warrant can ever count.
+func (t *Trust) Empty() bool { return t == nil || len(t.keys) == 0 }
+
+// Use is the call that is about to run, as the one that runs it sees it.
+type Use struct {
+	ApprovalID string
+	CallID     string
+	Server     string
+	Tool       string
+	// Definition is the tool's definition as the server sent it.
+	Definition []byte
+	// Arguments are the very bytes that will be sent.
+	Arguments []byte
+	Requester string
+	Owner     string
+	// Level is the risk level by the policy of the one that runs it, and By is who
+	// must agree by that policy: [risk.ByCaller] or [risk.ByGroups].
+	Level int
+	By    string
+}
+
+// Admit says whether the warrant lets the call run at the time now. It returns
+// what the warrant claims, or a refusal of KindForbidden that names what is wrong
+// and never a value.
+func (t *Trust) Admit(text []byte, u *Use, now time.Time) (*Claims, *schema.Error) {
+	if t.Empty() {
+		return nil, refuse("no warrant keys are trusted here, so that no approval can be checked: set warrants.people_keys and warrants.caller_keys to the public keys of the approver and of the front doors (callyard keys warrant makes a pair)")
+	}
+	if len(text) == 0 {
+		return nil, refuse("it came without a warrant, the signed proof of its approval: set warrants.key_file for the front doors and the approver")
+	}
+	c, end, err := parse(text)
+	if err != nil {
+		return nil, refuse("its warrant cannot be read")
+	}
+	by := t.keys[c.KeyID]
+	if by == nil {
+		return nil, refuse("its warrant is signed with a key that is not trusted here")
+	}
+	signed := append(make([]byte, 0, len(domain)+end), domain...)
+	if !ed25519.Verify(by.key, append(signed, text[:end]...), text[end:]) {
+		return nil, refuse("the signature of its warrant is wrong")
+	}
+	if !slices.Contains(by.may, c.How) {
+		return nil, refuse("its warrant is signed with a key that is not trusted here for this way of deciding (" + string(c.How) + "); warrants." + string(c.How) + "_keys names those that are")
+	}
+	if differs := c.differs(u); differs != "" {
+		return nil, refuse("its warrant is for another call, which differs in this field: " + differs)
+	}
+	if now.Add(-Leeway).UnixMilli() > c.Deadline {
+		return nil, refuse("its warrant is over: the deadline has passed")
+	}
+	return c, nil
+}
+
+// differs names the first field that is not as the warrant claims.
+func (c *Claims) differs(u *Use) string {
+	switch {
+	case c.ApprovalID != u.ApprovalID:
+		return "approval"
+	case c.CallID != u.CallID:
+		return "call id"
+	case c.Server != u.Server:
+		return "server"
+	case c.Tool != u.Tool:
+		return "tool"
+	case c.Requester != u.Requester:
+		return "requester"
+	case c.Owner != u.Owner:
+		return "owner of the requester"
+	case len(u.Definition) == 0 || c.ToolDefinitionDigest != digest.Of(u.Definition):
+		return "definition of the tool"
+	case c.ArgumentsDigest != digest.Of(u.Arguments):
+		return "arguments"
+	case c.Level < u.Level:
+		return "risk level"
+	case u.By != risk.ByCaller && c.How == Caller:
+		// Where people are asked the caller's own yes is none. The other way round
+		// somebody else agreed, which is more than was asked for.
+		return "way of deciding"
+	}
+	return ""
+}
+
+func refuse(why string) *schema.Error {
+	return schema.Errorf(schema.KindForbidden, "The call needs an approval and was not run: %s.", why)
+}

@@ -1,0 +1,75 @@
+package worker_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/mcptest"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+func TestAnotherFrontDoorLearnsWhatBecameOfACallAndFencesItOff(t *testing.T) {
+	srv := bustest.Start(t)
+	w := start(t, srv, "w", false, entry("s", mcptest.Echo))
+	defer stop(t, w)
+	owner, c := front(t, srv)
+	heir, _ := front(t, srv)
+	await(t, c, "s is ready", hasTools(c, "s"))
+	slow := &schema.Call{ID: schema.NewCallID(), Server: "s", Tool: "sleep", Arguments: []byte(`{"ms":400}`), Timeout: 10 * time.Second, Durable: true}
+	running := make(chan struct{})
+	var once sync.Once
+	slow.Progress = func([]byte) { once.Do(func() { close(running) }) }
+	var res *schema.Result
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		var err error
+		if res, err = owner.Do(context.Background(), slow); err != nil {
+			t.Error(err)
+		}
+	})
+	<-running
+	ctx := context.Background()
+	later := echoCall("s", "later")
+	later.Durable = true
+	ask := func(ids ...string) []dispatch.Fate {
+		t.Helper()
+		fates, err := heir.Ask(ctx, w.ID(), ids)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fates
+	}
+	if f := ask(slow.ID, later.ID); f[0].State != dispatch.FateRunning || f[1].State != dispatch.FateNever {
+		t.Errorf("while it runs: %+v", f)
+	}
+	wg.Wait()
+	// The owner gets its answer and may ask for it again: an answer is remembered
+	// a moment after it was given.
+	deadline := time.After(10 * time.Second)
+	for f := ask(slow.ID)[0]; ; f = ask(slow.ID)[0] {
+		if f.State == dispatch.FateEnded {
+			if f.Err != nil || string(f.Result.Body) != string(res.Body) || f.Result.Worker != w.ID() {
+				t.Errorf("remembered %+v of %+v", f, res)
+			}
+			break
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("it never ends: %+v", f)
+		default:
+		}
+	}
+	if _, err := owner.Do(ctx, later); schema.KindOf(err) != schema.KindConflict {
+		t.Errorf("the old owner sends what was said never to have started: %v", err)
+	}
+	if _, err := heir.Do(ctx, later); err != nil {
+		t.Errorf("the new owner sends it: %v", err)
+	}
+	if _, err := heir.Ask(ctx, "worker_of_another_start", []string{later.ID}); schema.KindOf(err) != schema.KindUnavailable {
+		t.Errorf("a worker that is not there: %v", err)
+	}
+}

@@ -1,0 +1,230 @@
+package worker
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// keptFor is how long the end of a call is remembered.
+	keptFor = 2 * time.Minute
+	// keptCalls and keptBytes bound what is remembered of all calls together,
+	// keptOne the result of one; of a larger one the digest is kept.
+	keptCalls = 16_384
+	keptBytes = 16 << 20
+	keptOne   = 1 << 20
+	// keptOverhead is about what a call takes beside its result.
+	keptOverhead = 256
+)
+
+// memory is what a worker remembers of calls that stand in a ledger, so that
+// whoever takes over from their owner learns what became of them.
+//
+// Each router's calls are remembered apart and the router with the most is the
+// first to lose some: what a router that died has left here is not pushed out by
+// the calls of those that live. It is safe for concurrent use.
+type memory struct {
+	worker string
+
+	mu     sync.Mutex
+	calls  map[string]*kept
+	owners map[bus.ReplyTo]*owned
+	size   int // bytes of all that are in a chain
+	count  int
+	seen   sightings
+}
+
+// kept is one call.
+type kept struct {
+	id    string
+	state bus.FateState
+	// only, when set, is the router that asked about the call last: from others it
+	// is refused, as they have lost it.
+	only  bus.ReplyTo
+	out   session.Outcome // when ended; Body is a copy
+	since time.Time       // it ended, or was asked about
+	size  int
+
+	in         *owned // nil: running
+	next, prev *kept
+}
+
+// owned is the calls of one router that are not running, oldest first.
+type owned struct {
+	router      bus.ReplyTo
+	size        int
+	first, last *kept
+}
+
+func newMemory(worker string, now time.Time) *memory {
+	return &memory{worker: worker, calls: make(map[string]*kept), owners: make(map[bus.ReplyTo]*owned), seen: newSightings(now)}
+}
+
+// begin notes that the call came from the router, before anything is done with
+// it. The error says why it must not run.
+func (m *memory) begin(id string, from bus.ReplyTo, now time.Time) *schema.Error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := m.calls[id]
+	if k == nil {
+		m.seen.add(id, now)
+		m.calls[id] = &kept{id: id, state: bus.FateRunning}
+		return nil
+	}
+	if k.only != "" && k.only != from {
+		return schema.Errorf(schema.KindConflict, "Another front door has taken this call over; it did not start again at worker %s.", m.worker)
+	}
+	m.seen.add(id, now)
+	m.unchain(k)
+	k.state, k.out = bus.FateRunning, session.Outcome{}
+	return nil
+}
+
+// end notes how the call ended. One that did not start counts as never seen.
+func (m *memory) end(id string, from bus.ReplyTo, out session.Outcome, now time.Time) {
+	state := bus.FateEnded
+	if !out.Started {
+		state, out = bus.FateNever, session.Outcome{}
+	}
+	out, size := m.keepable(id, out)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := m.calls[id]
+	if k == nil || k.state != bus.FateRunning {
+		return
+	}
+	k.state, k.out, k.since, k.size = state, out, now, size
+	m.chain(k, from)
+	m.trim(now)
+}
+
+// keepable returns of the outcome what is kept, and its size.
+func (m *memory) keepable(id string, out session.Outcome) (session.Outcome, int) {
+	if n := len(out.Body); n > keptOne {
+		out.Err = schema.Errorf(schema.KindResultTooLarge, "The tool answered, but its result of %d bytes (SHA-256 %x) was too large for worker %s to remember.", n, sha256.Sum256(out.Body), m.worker).WithCall(id)
+		out.Body = nil
+		return out, keptOverhead
+	}
+	// A copy: the answer may be a small part of what was read at once.
+	out.Body = bytes.Clone(out.Body)
+	size := keptOverhead + len(out.Body)
+	if e := out.Err; e != nil && e.RPC != nil {
+		if n := len(e.RPC.Message) + len(e.RPC.Data); n > keptOne {
+			out.Err = &schema.Error{Kind: e.Kind, CallID: id, Detail: "The server answered with an error that was too large to be remembered."}
+		} else {
+			size += n
+		}
+	}
+	return out, size
+}
+
+// asked answers what became of the calls, in their order. Those that are not
+// running are from now on refused to all routers but the one that asks.
+func (m *memory) asked(q *bus.Question, from bus.ReplyTo, now time.Time) []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.trim(now)
+	var answer []byte
+	for _, id := range q.CallIDs {
+		f := bus.Fate{CallID: id}
+		k := m.calls[id]
+		if k == nil {
+			f.State = bus.FateForgotten
+			if !m.seen.maybe(id) && m.seen.covers(q.Within, now) {
+				f.State = bus.FateNever
+			}
+			k = &kept{id: id, state: f.State, since: now, size: keptOverhead}
+			m.calls[id] = k
+			m.chain(k, from)
+		}
+		k.only = from
+		f.State = k.state
+		if k.state == bus.FateEnded {
+			if f.Err = k.out.Err; f.Err == nil || f.Err.Kind == schema.KindResultTooLarge && k.out.Body == nil {
+				f.Result = &schema.Result{Body: k.out.Body, ToolError: k.out.ToolError, Worker: m.worker, Took: k.out.Took}
+			}
+		}
+		answer = bus.AppendFate(answer, &f)
+	}
+	m.trim(now)
+	return answer
+}
+
+// sweep forgets what is too old.
+func (m *memory) sweep(now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.trim(now)
+}
+
+func (m *memory) chain(k *kept, router bus.ReplyTo) {
+	o := m.owners[router]
+	if o == nil {
+		o = &owned{router: router}
+		m.owners[router] = o
+	}
+	k.in, k.prev, k.next = o, o.last, nil
+	if o.last == nil {
+		o.first = k
+	} else {
+		o.last.next = k
+	}
+	o.last = k
+	o.size += k.size
+	m.size += k.size
+	m.count++
+}
+
+// unchain takes the call out of its chain, if it is in one.
+func (m *memory) unchain(k *kept) {
+	o := k.in
+	if o == nil {
+		return
+	}
+	if k.prev == nil {
+		o.first = k.next
+	} else {
+		k.prev.next = k.next
+	}
+	if k.next == nil {
+		o.last = k.prev
+	} else {
+		k.next.prev = k.prev
+	}
+	k.in, k.next, k.prev = nil, nil, nil
+	o.size -= k.size
+	m.size -= k.size
+	m.count--
+	if o.first == nil {
+		delete(m.owners, o.router)
+	}
+}
+
+func (m *memory) forget(k *kept) {
+	m.unchain(k)
+	delete(m.calls, k.id)
+}
+
+// trim forgets what is too old or too much.
+func (m *memory) trim(now time.Time) {
+	for _, o := range m.owners {
+		for k := o.first; k != nil && now.Sub(k.since) > keptFor; k = o.first {
+			m.forget(k)
+		}
+	}
+	for m.size > keptBytes || m.count > keptCalls {
+		var most *owned
+		for _, o := range m.owners {
+			if most == nil || o.size > most.size {
+				most = o
+			}
+		}
+		m.forget(most.first)
+	}
+}

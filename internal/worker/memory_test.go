@@ -1,0 +1,245 @@
+package worker
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	owner = bus.ReplyTo("owner.")
+	heir  = bus.ReplyTo("heir.")
+)
+
+func ok(body string) session.Outcome {
+	return session.Outcome{Body: []byte(body), Started: true, Took: time.Millisecond}
+}
+
+// ask returns the fates of the calls.
+func ask(t *testing.T, m *memory, from bus.ReplyTo, within time.Duration, now time.Time, ids ...string) []bus.Fate {
+	t.Helper()
+	var fates []bus.Fate
+	if err := bus.ReadFates(m.asked(&bus.Question{CallIDs: ids, Within: within}, from, now), func(f bus.Fate) { fates = append(fates, f) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(fates) != len(ids) {
+		t.Fatalf("asked about %d calls, told of %d", len(ids), len(fates))
+	}
+	return fates
+}
+
+func begin(t *testing.T, m *memory, id string, from bus.ReplyTo, now time.Time) {
+	t.Helper()
+	if err := m.begin(id, from, now); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func run(t *testing.T, m *memory, id string, from bus.ReplyTo, out session.Outcome, now time.Time) {
+	t.Helper()
+	begin(t, m, id, from, now)
+	m.end(id, from, out, now)
+}
+
+func TestAWorkerSaysHowFarACallHasCome(t *testing.T) {
+	now := time.Now()
+	m := newMemory("w", now)
+	begin(t, m, "running", owner, now)
+	run(t, m, "ended", owner, session.Outcome{Body: []byte("{}"), ToolError: true, Started: true, Took: time.Second}, now)
+	run(t, m, "failed", owner, session.Outcome{Err: schema.Errorf(schema.KindProtocol, "no"), Started: true}, now)
+	run(t, m, "refused", owner, session.Outcome{Err: schema.Errorf(schema.KindUnavailable, "busy")}, now)
+	got := ask(t, m, heir, 0, now, "strange", "running", "ended", "failed", "refused")
+	for i, want := range []bus.FateState{bus.FateNever, bus.FateRunning, bus.FateEnded, bus.FateEnded, bus.FateNever} {
+		if got[i].State != want {
+			t.Errorf("%s is %s, not %s", got[i].CallID, got[i].State, want)
+		}
+	}
+	if r := got[2].Result; r == nil || string(r.Body) != "{}" || !r.ToolError || r.Worker != "w" || r.Took != time.Second || got[2].Err != nil {
+		t.Errorf("ended: %+v", got[2])
+	}
+	if got[3].Result != nil || got[3].Err.Kind != schema.KindProtocol {
+		t.Errorf("failed: %+v", got[3])
+	}
+	m.end("running", owner, ok("late"), now)
+	if f := ask(t, m, heir, 0, now, "running")[0]; f.State != bus.FateEnded || string(f.Result.Body) != "late" {
+		t.Errorf("when it has ended: %+v", f)
+	}
+}
+
+func TestACallThatWasAskedAboutIsRefusedToItsOldOwner(t *testing.T) {
+	now := time.Now()
+	m := newMemory("w", now)
+	run(t, m, "ended", owner, ok("{}"), now)
+	for _, id := range []string{"on its way", "ended"} {
+		ask(t, m, heir, 0, now, id)
+		if err := m.begin(id, owner, now); err == nil || err.Kind != schema.KindConflict {
+			t.Errorf("%s: the old owner got %v", id, err)
+		}
+		if err := m.begin(id, heir, now); err != nil {
+			t.Errorf("%s: the new owner got %v", id, err)
+		}
+	}
+	if f := ask(t, m, "third.", 0, now, "on its way")[0]; f.State != bus.FateRunning {
+		t.Errorf("the new owner runs it: %+v", f)
+	}
+	if err := m.begin("on its way", heir, now); err == nil {
+		t.Error("the second owner was not told of the third")
+	}
+}
+
+func TestAResultThatIsTooLargeIsKnownByItsDigest(t *testing.T) {
+	now := time.Now()
+	m := newMemory("w", now)
+	out := ok("")
+	out.Body, out.ToolError = make([]byte, keptOne+1), true
+	run(t, m, "large", owner, out, now)
+	f := ask(t, m, heir, 0, now, "large")[0]
+	if f.State != bus.FateEnded || f.Result == nil || f.Result.Body != nil || !f.Result.ToolError || f.Err == nil || f.Err.Kind != schema.KindResultTooLarge {
+		t.Errorf("got %+v", f)
+	}
+	if m.size > keptOverhead {
+		t.Errorf("it takes %d bytes", m.size)
+	}
+	run(t, m, "failed", owner, session.Outcome{Started: true, Err: &schema.Error{Kind: schema.KindProtocol, RPC: &schema.RPCError{Data: make([]byte, keptOne+1)}}}, now)
+	if f := ask(t, m, heir, 0, now, "failed")[0]; f.Err == nil || f.Err.Kind != schema.KindProtocol || f.Err.RPC != nil || f.Result != nil {
+		t.Errorf("an error that is too large: %+v", f)
+	}
+}
+
+func TestWhatIsRememberedIsACopy(t *testing.T) {
+	now := time.Now()
+	m := newMemory("w", now)
+	body := []byte("{}")
+	run(t, m, "c", owner, session.Outcome{Body: body, Started: true}, now)
+	copy(body, "??")
+	if f := ask(t, m, heir, 0, now, "c")[0]; string(f.Result.Body) != "{}" {
+		t.Errorf("remembered %q", f.Result.Body)
+	}
+}
+
+func TestMemoryIsBoundedAndForgettingIsNoProof(t *testing.T) {
+	now := time.Now()
+	m := newMemory("w", now)
+	body := bytes.Repeat([]byte("x"), 64<<10)
+	for i := range 1000 {
+		run(t, m, fmt.Sprint("large-", i), owner, session.Outcome{Body: body, Started: true}, now)
+	}
+	if m.size > keptBytes || len(m.calls) != m.count {
+		t.Errorf("%d bytes of %d calls are kept, and %d in all", m.size, m.count, len(m.calls))
+	}
+	for i := range keptCalls + 1000 {
+		run(t, m, fmt.Sprint("small-", i), owner, ok(""), now)
+	}
+	if m.count > keptCalls {
+		t.Errorf("%d calls are kept", m.count)
+	}
+	got := ask(t, m, heir, 0, now, "small-0", fmt.Sprint("small-", keptCalls+999))
+	if got[0].State != bus.FateForgotten || got[1].State != bus.FateEnded {
+		t.Errorf("the oldest is %s, the newest %s", got[0].State, got[1].State)
+	}
+	m.sweep(now.Add(keptFor + time.Second))
+	if m.count != 0 || m.size != 0 || len(m.calls) != 0 || len(m.owners) != 0 {
+		t.Errorf("after two minutes %d calls of %d bytes are kept", m.count, m.size)
+	}
+	if f := ask(t, m, heir, 0, now, fmt.Sprint("small-", keptCalls+999))[0]; f.State != bus.FateForgotten {
+		t.Errorf("what is too old is %s", f.State)
+	}
+}
+
+func TestTheCallsOfALostRouterAreNotPushedOutByThoseThatLive(t *testing.T) {
+	now := time.Now()
+	m := newMemory("w", now)
+	body := bytes.Repeat([]byte("x"), 1<<10)
+	for i := range 1000 {
+		run(t, m, fmt.Sprint("lost-", i), owner, session.Outcome{Body: body, Started: true}, now)
+	}
+	for i := range 100_000 {
+		run(t, m, fmt.Sprint("live-", i), heir, session.Outcome{Body: body, Started: true}, now)
+	}
+	for i := range 1000 {
+		if f := ask(t, m, heir, 0, now, fmt.Sprint("lost-", i))[0]; f.State != bus.FateEnded {
+			t.Fatalf("lost-%d is %s", i, f.State)
+		}
+	}
+}
+
+// TestNeverIsSaidOnlyWhereItIsProven: beyond what the sightings hold, a question
+// has to say how far back it reaches.
+func TestNeverIsSaidOnlyWhereItIsProven(t *testing.T) {
+	now := time.Now()
+	s := newSightings(now)
+	// Generations are filled without adding half a million ids to each.
+	fill := func() {
+		s.generations[len(s.generations)-1].n = sightingsEach
+		now = now.Add(time.Minute)
+	}
+	s.add("first", now)
+	for range sightingsKept - 1 {
+		fill()
+		s.add(fmt.Sprint("at ", now), now)
+	}
+	if !s.maybe("first") || s.maybe("strange") || !s.covers(0, now) {
+		t.Fatal("nothing was given up yet")
+	}
+	fill()
+	s.add("last", now)
+	if s.maybe("first") {
+		t.Error("the oldest generation is still there")
+	}
+	if s.covers(0, now) {
+		t.Error("something was given up, and any time is covered")
+	}
+	back := now.Sub(s.generations[0].from)
+	if back < 6*time.Minute {
+		t.Fatalf("it reaches back %s", back)
+	}
+	if !s.covers(back-coverSlack-time.Second, now) || s.covers(back-coverSlack, now) || s.covers(time.Hour, now) {
+		t.Errorf("it reaches back %s and says otherwise", back)
+	}
+	m := newMemory("w", now)
+	m.seen = s
+	if f := ask(t, m, heir, 0, now, "first")[0]; f.State != bus.FateForgotten {
+		t.Errorf("first is %s", f.State)
+	}
+	if f := ask(t, m, heir, time.Minute, now, "strange")[0]; f.State != bus.FateNever {
+		t.Errorf("strange is %s", f.State)
+	}
+}
+
+func TestSightingsMissNothing(t *testing.T) {
+	now := time.Now()
+	s := newSightings(now)
+	const n = 200_000
+	for i := range n {
+		s.add(fmt.Sprint("seen-", i), now)
+	}
+	wrong := 0
+	for i := range n {
+		if !s.maybe(fmt.Sprint("seen-", i)) {
+			t.Fatalf("seen-%d was not seen", i)
+		}
+		if s.maybe(fmt.Sprint("strange-", i)) {
+			wrong++
+		}
+	}
+	if wrong > n/1000 {
+		t.Errorf("%d of %d strange ids are taken for known ones", wrong, n)
+	}
+}
+
+func BenchmarkMemory(b *testing.B) {
+	m := newMemory("w", time.Now())
+	body := bytes.Repeat([]byte("x"), 500)
+	b.ReportAllocs()
+	for b.Loop() {
+		id := schema.NewCallID()
+		now := time.Now()
+		_ = m.begin(id, owner, now)
+		m.end(id, owner, session.Outcome{Body: body, Started: true}, now)
+	}
+}

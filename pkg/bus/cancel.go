@@ -1,0 +1,36 @@
+package bus
+
+import (
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+)
+
+// longestID is more than any call id takes.
+const longestID = 256
+
+// CancelCall asks all routers to end the call id, whichever of them has it. A
+// router that does not have it says nothing.
+func (c *Conn) CancelCall(id string) error {
+	if id == "" || len(id) > longestID {
+		return fmt.Errorf("cancelling a call: an id has 1 to %d bytes, not %d", longestID, len(id))
+	}
+	if err := c.nc.Publish(subjectCancel, []byte(id)); err != nil {
+		return fmt.Errorf("cancelling call %s: %w", id, err)
+	}
+	return nil
+}
+
+// WatchCancels calls f with the id of each call that is to end, one after the
+// other; f must not block.
+func (c *Conn) WatchCancels(f func(id string)) (*Watch, error) {
+	s, err := c.nc.Subscribe(subjectCancel, func(m *nats.Msg) {
+		if len(m.Data) > 0 && len(m.Data) <= longestID {
+			f(string(m.Data))
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching for cancelled calls: %w", err)
+	}
+	return &Watch{subs: []*nats.Subscription{s}}, nil
+}

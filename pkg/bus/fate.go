@@ -1,0 +1,137 @@
+package bus
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// MethodFates asks a worker what became of calls that were sent to it with
+// [CallFrame.Keep]. The payload is a [Question] as JSON, the answer one frame for
+// each call, in the order asked; see [ReadFates].
+const MethodFates = "callyard/fates"
+
+// Question is what [MethodFates] carries.
+type Question struct {
+	CallIDs []string `json:"call_ids"`
+	// Within is how long ago the calls may have been sent at most; zero says
+	// that nobody knows. It is relative, so that clocks need not agree.
+	Within time.Duration `json:"within_ns,omitempty"`
+}
+
+// FateState says how far a call has come at one worker.
+type FateState byte
+
+const (
+	// FateNever: it did not start at this worker, and if it still comes from
+	// anybody but the asker it is refused.
+	FateNever FateState = 1
+	// FateRunning: it is under way, or waits for a session.
+	FateRunning FateState = 2
+	// FateEnded: it ended, as Result or Err say.
+	FateEnded FateState = 3
+	// FateForgotten: it may have been here, but the worker cannot say any more.
+	// Nothing is proven.
+	FateForgotten FateState = 4
+)
+
+// String returns the word for the state.
+func (s FateState) String() string {
+	switch s {
+	case FateNever:
+		return "never"
+	case FateRunning:
+		return "running"
+	case FateEnded:
+		return "ended"
+	case FateForgotten:
+		return "forgotten"
+	}
+	return fmt.Sprintf("FateState(%d)", byte(s))
+}
+
+// Fate is what a worker says became of one call.
+type Fate struct {
+	CallID string
+	State  FateState
+	// Result is what the tool answered, with [FateEnded]. Its Body is nil, and Err
+	// is of kind [schema.KindResultTooLarge], when the answer was too large to be
+	// kept: then only ToolError, Took and the digest in the error's sentence
+	// are known.
+	Result *schema.Result
+	// Err is how the call ended without an answer, with [FateEnded].
+	Err *schema.Error
+}
+
+// AppendFate appends f to dst, which is empty or holds earlier fates, and returns
+// the extended message.
+func AppendFate(dst []byte, f *Fate) []byte {
+	var body []byte
+	var flags uint64
+	if f.Result != nil {
+		body, flags = f.Result.Body, flagAnswered
+		if f.Result.ToolError {
+			flags |= flagToolError
+		}
+	}
+	dst, start := beginFrame(dst, len(body))
+	dst = appendString(dst, tagID, f.CallID)
+	dst = appendUint(dst, tagFate, uint64(f.State))
+	dst = appendUint(dst, tagFlags, flags)
+	if f.Result != nil {
+		dst = appendString(dst, tagWorker, f.Result.Worker)
+		dst = appendUint(dst, tagTook, durationToWire(f.Result.Took))
+	}
+	if f.Err != nil {
+		e, err := json.Marshal(f.Err)
+		if err != nil { // only the data of a JSON-RPC error can be no JSON
+			e, _ = json.Marshal(&schema.Error{Kind: f.Err.Kind, CallID: f.Err.CallID, Detail: f.Err.Detail}) //nolint:errchkjson // strings only
+		}
+		dst = appendString(dst, tagError, string(e))
+	}
+	return endFrame(dst, start, body)
+}
+
+// ReadFates calls each with every fate of msg, in order. Bodies share the memory
+// of msg, which must not be changed afterwards.
+func ReadFates(msg []byte, each func(Fate)) error {
+	return frames(msg, func(head, payload []byte) error {
+		var f Fate
+		var r schema.Result
+		answered := false
+		err := fields(head, func(tag byte, value string) error {
+			switch tag {
+			case tagID:
+				f.CallID = value
+			case tagFate:
+				f.State = FateState(min(number(value), 255))
+			case tagWorker:
+				r.Worker = value
+			case tagTook:
+				r.Took = durationFromWire(number(value))
+			case tagFlags:
+				flags := number(value)
+				answered, r.ToolError = flags&flagAnswered != 0, flags&flagToolError != 0
+			case tagError:
+				f.Err = &schema.Error{}
+				if err := json.Unmarshal([]byte(value), f.Err); err != nil {
+					return fmt.Errorf("reading how call %s ended: %w", f.CallID, err)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if answered {
+			if r.Body = payload; len(payload) == 0 {
+				r.Body = nil
+			}
+			f.Result = &r
+		}
+		each(f)
+		return nil
+	})
+}

@@ -1,0 +1,134 @@
+package bus
+
+import (
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// JournalOutcome is how a call of a journal ended, as far as its log tells.
+type JournalOutcome byte
+
+// A number is never given a second meaning.
+const (
+	JournalSucceeded JournalOutcome = 1 // the tool answered; JournalResult.ToolError says whether with its own error
+	JournalFailed    JournalOutcome = 2 // it did not run, or ran and failed for sure
+	JournalDenied    JournalOutcome = 3 // policy or a person said no
+	JournalExpired   JournalOutcome = 4 // its time was over before it left
+	JournalCanceled  JournalOutcome = 5 // the caller took it back before it left
+	JournalUnknown   JournalOutcome = 6 // it left, and nobody knows what became of it
+	JournalDead      JournalOutcome = 7 // every attempt failed and no more is made
+)
+
+var outcomeNames = [...]string{"", "succeeded", "failed", "denied", "expired", "canceled", "unknown", "dead"}
+
+// JournalOutcomes is how many outcomes there are, with 0 for none yet.
+const JournalOutcomes = len(outcomeNames)
+
+// String returns the word of the API, "" for no outcome.
+func (o JournalOutcome) String() string {
+	if int(o) < len(outcomeNames) {
+		return outcomeNames[o]
+	}
+	return "unreadable"
+}
+
+// JournalSettle is a person's word about a call whose outcome is unknown or dead.
+type JournalSettle byte
+
+const (
+	// JournalSettleDone: the record's outcome holds from now on.
+	JournalSettleDone JournalSettle = 1
+	// JournalSettleAgain: the call is to run again, with attempts after the record's.
+	JournalSettleAgain JournalSettle = 2
+)
+
+// JournalObject points at bytes that are too large for a record; see
+// [Journals.PutObject]. The zero value points at nothing.
+type JournalObject struct {
+	Name   string // a plain token, unique in its journal
+	SHA256 string // hex
+	Size   int64
+}
+
+// JournalCall is an accepted call.
+type JournalCall struct {
+	// Index is the place of the call in its journal. It is not written: the
+	// message says where its first call stands.
+	Index    uint64
+	ID       string
+	CustomID string
+	Method   string // empty: tools/call
+	Server   string
+	Tool     string
+	// ToolDigest is the digest of the definition that the arguments were checked against.
+	ToolDigest string
+	// Timeout bounds one run; 0 leaves it to the server.
+	Timeout time.Duration
+	// Expires is when the call may not leave any more; zero: when the journal expires.
+	Expires time.Time
+	// Accepted is when it was admitted.
+	Accepted time.Time
+	// Safe says that the call may be repeated. Held says that an approval is
+	// waited for: Approval names it.
+	Safe bool
+	Held bool
+	// MaxAttempts is how often a run may be tried; 0 leaves it to the runner.
+	MaxAttempts int
+	// Principal is who asks, where it is not the journal's principal.
+	Principal schema.Principal
+	// Trace is the trace context of the caller.
+	Trace       schema.Trace
+	CallbackURL string
+	// Key is the hash under which [Journals.PutKey] remembers the call, for a
+	// call with an Idempotency-Key.
+	Key      string
+	Approval string
+	Warrant  []byte
+	// Arguments are the argument bytes, or nil where ArgumentsObject has them.
+	Arguments       []byte
+	ArgumentsObject JournalObject
+}
+
+// JournalRange is a run of Count indexes.
+type JournalRange struct{ First, Count uint64 }
+
+// JournalIntent says that calls are about to leave.
+type JournalIntent struct {
+	Ranges []JournalRange
+	// Attempt counts from 1. Worker is where they go, if that is known.
+	Attempt int
+	Worker  string
+	// Void takes the intent back: the calls are proven not to have started.
+	Void bool
+}
+
+// JournalResult is the end of a call, of an attempt that ended it, or a person's
+// word about one.
+type JournalResult struct {
+	Index uint64
+	// Sequence and Position say where the record stands: in which message, and how
+	// many records of it are before. They are not written: who reads knows them.
+	Sequence uint64
+	Position uint32
+	Outcome  JournalOutcome
+	Attempt  int
+	CallID   string
+	CustomID string
+	// ToolError says that the tool answered with its own error.
+	ToolError bool
+	Worker    string
+	// Started is when the call left, Ended when it was over.
+	Started, Ended time.Time
+	// Digest is the digest of the whole body, if one was made.
+	Digest string
+	// Body is the result of a call that succeeded, Error the schema.Error of one that
+	// did not, as JSON. Both are nil where BodyObject has it.
+	Body       []byte
+	Error      []byte
+	BodyObject JournalObject
+	// Settle, By, Reason: a person's word. Ended is when it was said.
+	Settle JournalSettle
+	By     string
+	Reason string
+}
