@@ -3,7 +3,9 @@ package approval
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/pkg/risk"
@@ -21,6 +23,10 @@ type Answer struct {
 	Arguments []byte
 	// Fresh says that the person signed in just now.
 	Fresh bool
+	// Allow, with [ledger.Approve], lets calls like this one run from now on
+	// without a question; of a pattern of values the pointers are enough. See
+	// [Desk.Permissions].
+	Allow *ledger.Allow
 }
 
 // maxExtensions bounds how often the time of one approval is extended.
@@ -32,45 +38,69 @@ const maxExtensions = 6
 // arguments than would run, KindExpired, KindInvalidRequest for a missing reason.
 func (d *Desk) Decide(ctx context.Context, id string, answer Answer, who schema.Principal, channel string) (*ledger.Approval, error) {
 	var edited string
+	if answer.Kind == ledger.Edit || answer.Allow != nil {
+		// Nobody stores bytes here, or learns of stored ones, who may not decide; the
+		// change below looks again.
+		if err := d.mayDecide(ctx, id, &answer, who); err != nil {
+			return nil, err
+		}
+	}
 	if answer.Kind == ledger.Edit {
 		if len(answer.Arguments) == 0 {
 			return nil, schema.Errorf(schema.KindInvalidRequest, "An edit needs the arguments that shall run instead.")
 		}
-		// Nobody stores bytes here who may not decide; the change below looks again.
-		now, _, err := d.ledger.Get(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		rule, err := Rule(now)
-		if err != nil {
-			return nil, err
-		}
-		if err := may(now, rule, &answer, who, d.now().UTC()); err != nil {
-			return nil, err
-		}
+		var err error
 		if edited, err = d.ledger.PutEdited(ctx, id, answer.Arguments); err != nil {
 			return nil, err
 		}
 	}
-	return d.ledger.Change(ctx, id, func(a *ledger.Approval) error {
+	allow, err := d.wish(ctx, id, &answer)
+	if err != nil {
+		return nil, err
+	}
+	is, err := d.change(ctx, id, nil, func(a *ledger.Approval) error {
 		rule, err := Rule(a)
 		if err != nil {
 			return err
 		}
-		now := d.now().UTC()
-		if err := may(a, rule, &answer, who, now); err != nil {
+		if err := may(a, rule, &answer, who, d.over(a)); err != nil {
 			return err
 		}
+		now := d.wall()
 		a.Decisions = append(a.Decisions, ledger.Decision{
-			By: who.Name, Owner: who.Owner, Groups: who.Groups, Kind: answer.Kind, Reason: answer.Reason, At: now, Channel: channel,
+			By: who.Name, Owner: who.Owner, Groups: who.Groups, Kind: answer.Kind, Reason: answer.Reason, At: now, Channel: channel, Allow: allow,
 		})
 		apply(a, rule, &answer, edited, who, now)
+		if a.State == ledger.Approved {
+			return d.sign(a)
+		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	// What follows from the decision is made up for by [Desk.Mend] where it fails.
+	if err := d.permit(ctx, is); err != nil {
+		d.log.Warn("a standing permission that was given or taken back could not be stored; it will be tried again", "approval_id", is.ID, "error", err)
+	}
+	return is, nil
 }
 
-// may says why the answer does not count.
-func may(a *ledger.Approval, rule *risk.Approval, answer *Answer, who schema.Principal, now time.Time) error {
+// mayDecide asks may before anything is done.
+func (d *Desk) mayDecide(ctx context.Context, id string, answer *Answer, who schema.Principal) error {
+	now, _, err := d.ledger.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	rule, err := Rule(now)
+	if err != nil {
+		return err
+	}
+	return may(now, rule, answer, who, d.over(now))
+}
+
+// may says why the answer does not count. over says that the approval's time is.
+func may(a *ledger.Approval, rule *risk.Approval, answer *Answer, who schema.Principal, over bool) error {
 	if rule.By != risk.ByGroups {
 		return schema.Errorf(schema.KindForbidden, "The caller confirms this call with its token; nobody else is asked.").WithCall(a.CallID)
 	}
@@ -86,7 +116,7 @@ func may(a *ledger.Approval, rule *risk.Approval, answer *Answer, who schema.Pri
 	case a.State != ledger.Pending:
 		return schema.Errorf(schema.KindConflict, "This call is decided already: it is %s.", a.State).WithCall(a.CallID)
 	}
-	if !now.Before(a.Expires) && a.State == ledger.Pending {
+	if over && a.State == ledger.Pending {
 		return expired(a)
 	}
 	if rule.Reasons && answer.Reason == "" && answer.Kind != ledger.Extend {
@@ -94,6 +124,11 @@ func may(a *ledger.Approval, rule *risk.Approval, answer *Answer, who schema.Pri
 	}
 	if rule.FreshLogin && !answer.Fresh && (answer.Kind == ledger.Approve || answer.Kind == ledger.Edit) {
 		return schema.Errorf(schema.KindForbidden, "This decision needs a fresh sign-in.").WithCall(a.CallID)
+	}
+	if answer.Allow != nil {
+		if err := mayAllow(a, rule, answer); err != nil {
+			return err
+		}
 	}
 	return mayRepeat(a, answer, who)
 }
@@ -146,19 +181,32 @@ func apply(a *ledger.Approval, rule *risk.Approval, answer *Answer, edited strin
 	}
 }
 
-// person is who stands behind a principal.
+// person is who stands behind a principal, in the one spelling that is compared:
+// who differs in upper and lower case only is the same person here. That can
+// refuse a yes, and never make one count.
 func person(name, owner string) string {
 	if owner != "" {
-		return owner
+		name = owner
 	}
-	return name
+	return folded(name)
+}
+
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		// Of the letters that differ in case only, the least.
+		least := r
+		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+			least = min(least, next)
+		}
+		return least
+	}, name)
 }
 
 // Requested says that the one who decides is the one who asked, under whatever key.
 func Requested(a *ledger.Approval, who schema.Principal) bool {
 	r := a.Binding.Requester
-	asked := []string{r.Name, person(r.Name, r.Owner)}
-	return slices.Contains(asked, who.Name) || slices.Contains(asked, person(who.Name, who.Owner))
+	asked := []string{folded(r.Name), person(r.Name, r.Owner)}
+	return slices.Contains(asked, folded(who.Name)) || slices.Contains(asked, person(who.Name, who.Owner))
 }
 
 // Asked says that the person is in a group that is asked now.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/callyard/callyard/internal/audit"
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/pkg/risk"
@@ -17,7 +18,20 @@ import (
 // Options says what a desk works on.
 type Options struct {
 	Ledger *ledger.Ledger
-	Tokens confirm.Store
+	// Tokens spends confirmation tokens; nil: the ledger keeps them alone.
+	Tokens *confirm.Tokens
+	// Sign makes the warrant of an approval at the moment in which it becomes
+	// approved, or runs by its token or a permission. The approval is as it will be
+	// stored; [ledger.Approval.Bound] says what may run. Sign may be called several
+	// times for one approval and must only look; its error keeps the approval from
+	// counting. nil: there are no warrants.
+	Sign func(a *ledger.Approval) ([]byte, error)
+	// Runner is the name under which this process runs calls. Where it is empty
+	// nothing runs by a standing permission here: people are asked.
+	Runner string
+	// Audit is where every step is written down; nil: nowhere. It stays the
+	// caller's.
+	Audit *audit.Log
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	Log *slog.Logger
@@ -26,10 +40,14 @@ type Options struct {
 // Desk opens, decides and closes approvals. It is safe for concurrent use, by
 // any number of desks on the same ledger.
 type Desk struct {
-	ledger *ledger.Ledger
-	tokens confirm.Store
-	now    func() time.Time
-	log    *slog.Logger
+	ledger   *ledger.Ledger
+	tokens   *confirm.Tokens
+	signer   func(a *ledger.Approval) ([]byte, error)
+	runner   string
+	audit    *audit.Log
+	now      func() time.Time
+	patience *patience
+	log      *slog.Logger
 }
 
 // New returns a desk.
@@ -37,7 +55,10 @@ func New(o Options) *Desk {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Desk{ledger: o.Ledger, tokens: o.Tokens, now: o.Now, log: o.Log}
+	if o.Tokens == nil {
+		o.Tokens = confirm.New(o.Ledger, nil)
+	}
+	return &Desk{ledger: o.Ledger, tokens: o.Tokens, signer: o.Sign, runner: o.Runner, audit: o.Audit, now: o.Now, patience: newPatience(), log: o.Log}
 }
 
 // Held is a call that waits for a yes.
@@ -46,44 +67,53 @@ type Held struct {
 	// Token is the single-use secret with which the caller itself confirms; empty
 	// where people decide. It is known here and to the caller, and to nobody else.
 	Token string
+	// Run says that the call has its yes already, by a standing permission: the
+	// approval is running, and whoever opened it must run it now.
+	Run bool
 }
 
-// Open holds a call. definition is the tool's definition as the server sent it;
-// the assessment must ask for an approval. Errors are of KindUnavailable when
-// the ledger or the token store does not answer; then nothing is held that
-// anybody could approve.
+// Open holds a call, or lets it run where a standing permission is for it
+// ([Held].Run). definition is the tool's definition as the server sent it; the
+// assessment must ask for an approval. Errors are of KindUnavailable when the
+// ledger or the token store does not answer; then nothing is held that anybody
+// could approve.
 func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawMessage, a *risk.Assessment, callbackURL string) (*Held, error) {
 	rule := a.Approval
-	if rule == nil {
-		return nil, schema.Errorf(schema.KindInternal, "An approval was opened for a call that needs none.")
+	if rule == nil || a.Deny {
+		return nil, schema.Errorf(schema.KindInternal, "An approval was opened for a call that needs none, or may not run at all.").WithCall(call.ID)
 	}
 	encoded, err := json.Marshal(rule)
 	if err != nil {
 		return nil, schema.Errorf(schema.KindInternal, "The approval rule cannot be stored: %w", err)
 	}
-	now := d.now().UTC()
+	now := d.wall()
 	expires := now.Add(rule.Expires)
 	record := &ledger.Approval{
-		ID: ledger.IDFor(call.ID), CallID: call.ID, Reasons: a.Reasons, Rule: encoded, Definition: definition,
+		ID: ledger.IDFor(call.ID), CallID: call.ID, State: ledger.Pending, Reasons: a.Reasons, Rule: encoded, Definition: definition,
 		Binding: ledger.Binding{
 			Requester: ledger.Requester{Name: call.Principal.Name, Owner: call.Principal.Owner},
 			Server:    call.Server, Tool: call.Tool, ToolDefinitionDigest: call.ToolDigest, ArgumentsDigest: digest.Of(call.Arguments),
-			PolicyVersion: a.Version, Level: a.Level, Deadline: expires,
+			PolicyVersion: a.Version, Level: a.Level, Deadline: expires, CallID: call.ID, ApprovalID: ledger.IDFor(call.ID),
 		},
 		Created: now, Expires: expires, Safe: call.Safe, Timeout: call.Timeout, CallbackURL: callbackURL,
 	}
+	record.BindingDigest = record.Binding.Digest()
 	held := &Held{Approval: record}
 	if rule.By == risk.ByCaller {
 		// The token comes first: a record without its token could never be spent,
 		// a token without its record is worth nothing.
-		if held.Token, err = d.tokens.Mint(ctx, record.ID, "", rule.Expires); err != nil {
+		if held.Token, err = d.tokens.Mint(ctx, record.ID, rule.Expires); err != nil {
 			return nil, tokensDown(err, call.ID)
 		}
 		record.TokenHash = confirm.Hash(held.Token)
+	} else if held.Run, err = d.standing(ctx, record, call.Arguments); err != nil {
+		return nil, err
 	}
 	if _, err := d.ledger.Create(ctx, record, call.Arguments); err != nil {
 		return nil, err
 	}
+	d.over(record) // its time counts from here
+	d.tell(ctx, nil, record)
 	return held, nil
 }
 
@@ -103,51 +133,47 @@ func Rule(a *ledger.Approval) (*risk.Approval, error) {
 }
 
 // Confirm spends a caller's token: with yes the call goes to the runner at once,
-// without it is denied. attempt names the request, so that a repetition of the
-// same request is not refused. The returned approval is running (and the caller
-// of Confirm must run it) or denied. Errors: KindNotFound for a token that is
-// unknown or spent, with the call that it belonged to where that is known;
-// KindGone when its time is over; KindForbidden when it is not who's, or when a
-// person must decide; KindUnavailable.
+// without it is denied. attempt names the request: where it could not be said
+// whether Redis gave the token, the same attempt may ask again. The returned
+// approval is running (and the caller of Confirm must run it) or denied. Errors:
+// KindNotFound for a token that is unknown, not who's, or spent, with the call
+// that it belonged to where that may be known; KindExpired when its time is over;
+// KindForbidden when a person must decide; KindUnavailable.
 func (d *Desk) Confirm(ctx context.Context, token string, yes bool, who schema.Principal, attempt, runner string) (*ledger.Approval, error) {
-	grant, err := d.tokens.Find(ctx, token)
-	if err == nil {
-		err = d.mayConfirm(ctx, grant.ApprovalID, who)
-	}
-	if err == nil {
-		grant, err = d.tokens.Take(ctx, token, attempt)
-	}
-	if err != nil {
-		return nil, d.tokenError(ctx, err)
-	}
-	hash := confirm.Hash(token)
-	return d.ledger.Change(ctx, grant.ApprovalID, func(a *ledger.Approval) error {
-		if a.State != ledger.Pending || a.Spent != nil || a.TokenHash != hash {
-			return spent(a)
-		}
-		now := d.now().UTC()
-		if !now.Before(a.Expires) {
+	mark := ledger.Spent{Attempt: attempt, At: d.wall(), By: who.Name}
+	var was ledger.Approval
+	is, err := d.tokens.Spend(ctx, token, mark, func(a *ledger.Approval) error {
+		was = *a
+		return mayConfirm(a, who)
+	}, d.closing(func(a *ledger.Approval) error {
+		if d.over(a) {
 			return expired(a)
 		}
-		a.Spent = &ledger.Spent{Attempt: attempt, At: now, By: who.Name}
-		answer := ledger.Decision{By: who.Name, Owner: who.Owner, Groups: who.Groups, Kind: ledger.Approve, At: now, Channel: "token"}
+		answer := ledger.Decision{By: who.Name, Owner: who.Owner, Groups: who.Groups, Kind: ledger.Approve, At: mark.At, Channel: ledger.ChannelToken}
 		a.State = ledger.Running
 		if !yes {
 			answer.Kind, a.State = ledger.Deny, ledger.Denied
 		} else {
-			a.Runner = &ledger.Runner{FrontDoor: runner, Started: now}
+			a.Runner = &ledger.Runner{FrontDoor: runner, Started: mark.At}
 		}
 		a.Decisions = append(a.Decisions, answer)
+		if yes {
+			return d.sign(a)
+		}
 		return nil
-	})
+	}))
+	if err != nil {
+		return nil, tokenError(err)
+	}
+	d.tell(ctx, &was, is)
+	return is, nil
 }
 
-// mayConfirm checks before the token is spent, so that a stranger's try does not
-// burn it.
-func (d *Desk) mayConfirm(ctx context.Context, id string, who schema.Principal) error {
-	a, _, err := d.ledger.Get(ctx, id)
-	if err != nil {
-		return err
+// mayConfirm is asked before the token is spent, so that a stranger's try does
+// not burn it.
+func mayConfirm(a *ledger.Approval, who schema.Principal) error {
+	if a.Binding.Requester.Name != who.Name {
+		return schema.Errorf(schema.KindNotFound, "There is no such confirmation.")
 	}
 	rule, err := Rule(a)
 	if err != nil {
@@ -156,26 +182,20 @@ func (d *Desk) mayConfirm(ctx context.Context, id string, who schema.Principal) 
 	if rule.By != risk.ByCaller {
 		return schema.Errorf(schema.KindForbidden, "Somebody else must approve this call; the caller cannot confirm it.").WithCall(a.CallID)
 	}
-	if a.Binding.Requester.Name != who.Name {
-		return schema.Errorf(schema.KindNotFound, "There is no such confirmation.")
-	}
 	return nil
 }
 
-func (d *Desk) tokenError(ctx context.Context, err error) error {
+func tokenError(err error) error {
 	var used *confirm.SpentError
 	var late *confirm.ExpiredError
+	var lost *confirm.LostError
 	switch {
 	case errors.As(err, &used):
-		if a, _, getErr := d.ledger.Get(ctx, used.ApprovalID); getErr == nil {
-			return spent(a)
-		}
-		return schema.Errorf(schema.KindNotFound, "This confirmation was used already.")
+		return spent(used.Approval)
 	case errors.As(err, &late):
-		if a, _, getErr := d.ledger.Get(ctx, late.ApprovalID); getErr == nil {
-			return expired(a)
-		}
-		return schema.Errorf(schema.KindExpired, "This confirmation has expired; nothing was run.")
+		return expired(late.Approval)
+	case errors.As(err, &lost):
+		return schema.Errorf(schema.KindNotFound, "This confirmation was lost in the store of confirmation tokens, and nothing was run. Send the call again to be asked again.").WithCall(lost.Approval.CallID)
 	case errors.Is(err, confirm.ErrUnknown):
 		return schema.Errorf(schema.KindNotFound, "There is no such confirmation, or it is long over.")
 	case errors.Is(err, confirm.ErrDown):

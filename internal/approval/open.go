@@ -3,43 +3,114 @@ package approval
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
 
+	"github.com/callyard/callyard/internal/audit"
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/pkg/bus"
 )
 
+// RoomOptions says how a room is opened.
+type RoomOptions struct {
+	// Conn is the connection to NATS; it stays the caller's.
+	Conn *bus.Conn
+	// Redis stands before the ledger when tokens are spent; nil: the ledger keeps
+	// them alone.
+	Redis *confirm.RedisOptions
+	// Name is what the operator calls this process; its audit lines bear it.
+	Name string
+	// Sign, Runner: see [Options].
+	Sign   func(*ledger.Approval) ([]byte, error)
+	Runner string
+	// AuditAge is how long audit lines are kept; 0 is for ever. It counts when the
+	// audit record is made.
+	AuditAge time.Duration
+	// Log receives what cannot be told to a caller. It must be set.
+	Log *slog.Logger
+}
+
 // Room is a desk with what it works on, for one process.
 type Room struct {
 	Desk   *Desk
 	Ledger *ledger.Ledger
-	tokens confirm.Store
+	Audit  *audit.Log
+
+	tokens *confirm.Tokens
+	stop   context.CancelFunc
+	work   sync.WaitGroup
 }
 
-// OpenRoom opens the ledger and the token store on the connection, which stays
-// the caller's; ctx bounds that. redis says where tokens are kept, nil: in
-// JetStream.
-func OpenRoom(ctx context.Context, conn *bus.Conn, redis *confirm.RedisOptions, log *slog.Logger) (*Room, error) {
-	book, err := ledger.Open(ctx, conn, ledger.Options{Log: log})
+// OpenRoom opens the ledger, the audit record and the tokens; ctx bounds that.
+func OpenRoom(ctx context.Context, o RoomOptions) (*Room, error) {
+	book, err := ledger.Open(ctx, o.Conn, ledger.Options{Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
-	r := &Room{Ledger: book}
-	if redis != nil {
-		r.tokens, err = confirm.OpenRedis(ctx, *redis)
-	} else {
-		r.tokens, err = confirm.OpenStream(ctx, conn, nil)
+	var gate *confirm.Redis
+	if o.Redis != nil {
+		if gate, err = confirm.OpenRedis(ctx, *o.Redis); err != nil {
+			book.Close()
+			return nil, err
+		}
 	}
-	if err != nil {
+	r := &Room{Ledger: book, tokens: confirm.New(book, gate)}
+	if r.Audit, err = audit.Open(ctx, o.Conn, audit.Options{Name: o.Name, MaxAge: o.AuditAge, Log: o.Log}); err != nil {
+		r.tokens.Close()
 		book.Close()
 		return nil, err
 	}
-	r.Desk = New(Options{Ledger: book, Tokens: r.tokens, Log: log})
+	r.Desk = New(Options{Ledger: book, Tokens: r.tokens, Sign: o.Sign, Runner: o.Runner, Audit: r.Audit, Log: o.Log})
+	watching, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	r.work.Go(func() { r.mend(watching, o.Log) })
 	return r, nil
 }
 
-// Close closes the ledger and the token store.
+const (
+	// mendEvery is how often what a killed process left undone is looked for.
+	// mendFirst is how far that goes back after the start.
+	mendEvery = 2 * time.Minute
+	mendFirst = 24 * time.Hour
+	mendFor   = time.Minute
+)
+
+// mend puts audit lines back that another process could not write before it was
+// killed, and makes the permissions that it had promised.
+func (r *Room) mend(ctx context.Context, log *slog.Logger) {
+	back := mendFirst
+	for {
+		once, cancel := context.WithTimeout(ctx, mendFor)
+		n, err := r.Desk.Mend(once, back)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		if back = 3 * mendEvery; err != nil {
+			back = mendFirst
+			log.Warn("looking for what a lost process left undone", "error", err)
+		} else if n > 0 {
+			log.Info("audit lines were put back that a lost process had not written", "lines", n)
+		}
+		// Processes that started together need not all look at once.
+		next := time.NewTimer(mendEvery + rand.N(mendEvery/2))
+		select {
+		case <-next.C:
+		case <-ctx.Done():
+			next.Stop()
+			return
+		}
+	}
+}
+
+// Close ends the room. What was to be written to the audit record is written
+// first, as long as NATS takes it.
 func (r *Room) Close() {
+	r.stop()
+	r.work.Wait()
+	r.Audit.Close()
 	r.tokens.Close()
 	r.Ledger.Close()
 }

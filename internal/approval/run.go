@@ -7,53 +7,74 @@ import (
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 // Claim gives an approved call to a runner. Of all who claim one wins; the
 // others get KindConflict.
 func (d *Desk) Claim(ctx context.Context, id, runner string) (*ledger.Approval, error) {
-	return d.ledger.Change(ctx, id, func(a *ledger.Approval) error {
+	return d.change(ctx, id, nil, func(a *ledger.Approval) error {
 		if a.State != ledger.Approved {
 			return schema.Errorf(schema.KindConflict, "Approval %s is %s, so there is nothing to claim.", a.ID, a.State).WithCall(a.CallID)
 		}
-		a.State, a.Runner = ledger.Running, &ledger.Runner{FrontDoor: runner, Started: d.now().UTC()}
+		if d.over(a) {
+			return expired(a)
+		}
+		a.State, a.Runner = ledger.Running, &ledger.Runner{FrontDoor: runner, Started: d.wall()}
 		return nil
 	})
+}
+
+// Cancel takes a call back for the one who asked for it: it never runs. Errors:
+// KindNotFound when there is no such call that is who's; KindConflict when it runs
+// or has ended.
+func (d *Desk) Cancel(ctx context.Context, callID string, who schema.Principal) (*ledger.Approval, error) {
+	none := schema.Errorf(schema.KindNotFound, "There is no call %q that was held and is yours.", callID)
+	a, err := d.change(ctx, ledger.IDFor(callID), nil, func(a *ledger.Approval) error {
+		switch {
+		case a.CallID != callID || a.Binding.Requester.Name != who.Name:
+			return none // nor is it said that there is one
+		case a.State == ledger.Running:
+			return schema.Errorf(schema.KindConflict, "The call runs already and cannot be taken back; GET /calls/%s tells what comes of it.", a.CallID).WithCall(a.CallID)
+		case a.State.Ended():
+			return schema.Errorf(schema.KindConflict, "The call has ended already: it is %s.", a.State).WithCall(a.CallID)
+		}
+		a.State = ledger.Canceled
+		return nil
+	})
+	if schema.KindOf(err) == schema.KindNotFound {
+		return nil, none
+	}
+	return a, err
 }
 
 // Call returns the call of an approval that this runner claimed, with exactly
 // the bytes that were approved. The error is of KindInternal when the stored
 // bytes are not those of the approval; then nothing may run.
 func (d *Desk) Call(ctx context.Context, a *ledger.Approval) (*schema.Call, error) {
-	args, err := d.ledger.Arguments(ctx, a.ID)
+	args, err := d.ledger.ArgumentsOf(ctx, a)
 	if err != nil {
 		return nil, err
-	}
-	if bound := a.Bound(); digest.Of(args) != bound.ArgumentsDigest {
-		return nil, schema.Errorf(schema.KindInternal, "The stored arguments are not those that were approved; nothing was run.").WithCall(a.CallID)
 	}
 	b := a.Binding
 	return &schema.Call{
 		ID: a.CallID, Server: b.Server, Tool: b.Tool, Arguments: args, ToolDigest: b.ToolDefinitionDigest,
-		Timeout: a.Timeout, Safe: a.Safe, Approval: a.ID, Principal: schema.Principal{Name: b.Requester.Name, Owner: b.Requester.Owner},
+		Timeout: a.Timeout, Safe: a.Safe, Approval: a.ID, Warrant: a.Warrant, Principal: schema.Principal{Name: b.Requester.Name, Owner: b.Requester.Owner},
 	}, nil
 }
 
 // Finish records how a running call ended. It is written once; a late word for a
 // call that was given up as unknown still counts.
 func (d *Desk) Finish(ctx context.Context, id string, res *schema.Result, callErr error) (*ledger.Approval, error) {
-	var sum string
+	var result []byte
 	if callErr == nil {
-		var err error
-		if sum, err = d.ledger.PutResult(ctx, id, res.Body); err != nil {
-			return nil, err
+		if result = res.Body; result == nil {
+			result = []byte{} // nothing at all is a result too
 		}
 	}
-	return d.ledger.Change(ctx, id, func(a *ledger.Approval) error {
+	return d.change(ctx, id, result, func(a *ledger.Approval) error {
 		switch {
 		case callErr == nil:
-			a.State, a.ResultDigest, a.ToolError = ledger.Succeeded, sum, res.ToolError
+			a.State, a.ToolError = ledger.Succeeded, res.ToolError
 		case schema.KindOf(callErr) == schema.KindOutcomeUnknown:
 			a.State, a.Error = ledger.Unknown, schema.AsError(callErr)
 		default:
@@ -67,36 +88,38 @@ func (d *Desk) Finish(ctx context.Context, id string, res *schema.Result, callEr
 // whether a runner still lives. It returns how many approvals changed. Any
 // number of processes may do it at once.
 func (d *Desk) Tend(ctx context.Context, alive func(runner string) bool) (changed int, err error) {
-	now := d.now().UTC()
-	for _, a := range d.open() {
+	now := d.wall()
+	open := d.ledger.Where(func(a *ledger.Approval) bool { return !a.State.Ended() })
+	waits := make(map[string]bool, len(open))
+	for _, a := range open {
+		waits[a.ID] = true
 		next := d.due(a, now, alive)
 		if next == nil {
 			continue
 		}
-		if _, changeErr := d.ledger.Change(ctx, a.ID, next); changeErr == nil {
+		if _, changeErr := d.change(ctx, a.ID, nil, next); changeErr == nil {
 			changed++
 		} else if schema.KindOf(changeErr) != schema.KindConflict && err == nil {
 			err = changeErr
 		}
 	}
+	for _, p := range d.ledger.Permissions() {
+		waits[p.ID] = true
+		d.spentTime(&p)
+	}
+	d.patience.keep(waits)
 	return changed, err
 }
 
-// open returns every approval that has not ended, as this process sees them.
-func (d *Desk) open() (all []*ledger.Approval) {
-	filter := ledger.Filter{States: []ledger.State{ledger.Pending, ledger.Approved, ledger.Running}, Limit: 1000}
-	for cursor := ""; ; {
-		page, next := d.ledger.List(filter, cursor)
-		all = append(all, page...)
-		if cursor = next; cursor == "" {
-			return all
-		}
-	}
-}
-
-// runGrace is how long a call may run beyond its time, and its runner be
-// unheard, before its fate counts as unknown.
-const runGrace = 15 * time.Second
+const (
+	// runGrace is how long a runner may be unheard before the fate of its call
+	// counts as unknown; waitGrace is how long a call of a runner that lives may take
+	// beyond its time, which begins when a worker takes it.
+	runGrace  = 15 * time.Second
+	waitGrace = 2 * time.Minute
+	// longestRun is for calls that name no time.
+	longestRun = 2 * time.Hour
+)
 
 // due returns the change that an approval needs now, or nil. The change looks
 // again, at the record as it is then.
@@ -104,9 +127,9 @@ func (d *Desk) due(a *ledger.Approval, now time.Time, alive func(string) bool) f
 	unchanged := schema.Errorf(schema.KindConflict, "It has changed meanwhile.")
 	switch a.State {
 	case ledger.Pending, ledger.Approved:
-		if !now.Before(a.Expires) {
+		if d.over(a) {
 			return func(a *ledger.Approval) error {
-				if a.State != ledger.Pending && a.State != ledger.Approved || now.Before(a.Expires) {
+				if a.State != ledger.Pending && a.State != ledger.Approved || !d.over(a) {
 					return unchanged
 				}
 				a.State = ledger.Expired
@@ -128,7 +151,14 @@ func (d *Desk) due(a *ledger.Approval, now time.Time, alive func(string) bool) f
 			return nil
 		}
 	case ledger.Running:
-		if a.Runner == nil || now.Sub(a.Runner.Started) < runGrace || alive(a.Runner.FrontDoor) && now.Sub(a.Runner.Started) < a.Timeout+runGrace {
+		if a.Runner == nil {
+			return nil
+		}
+		most := longestRun
+		if a.Timeout > 0 {
+			most = a.Timeout
+		}
+		if took := now.Sub(a.Runner.Started); took < runGrace || alive(a.Runner.FrontDoor) && took < most+waitGrace {
 			return nil
 		}
 		return func(a *ledger.Approval) error {

@@ -14,7 +14,6 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver"
 	"github.com/callyard/callyard/internal/authn"
-	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/risk"
@@ -32,11 +31,7 @@ func parts(t *testing.T) (*ledger.Ledger, *approval.Desk) {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	tokens, err := confirm.OpenStream(t.Context(), conn, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l, approval.New(approval.Options{Ledger: l, Tokens: tokens, Log: log})
+	return l, approval.New(approval.Options{Ledger: l, Log: log})
 }
 
 func start(t *testing.T, change func(*approver.Options)) (*approver.Approver, error) {

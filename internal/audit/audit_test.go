@@ -66,7 +66,7 @@ func full() Entry {
 		Kind: Decided, At: time.Unix(1_800_000_000, 5).UTC(), CallID: "call_1", ApprovalID: "appr_1", BatchID: "batch_1", Tenant: "t1",
 		By: "bob", Owner: "ops", Channel: "web", Server: "bank", Tool: "pay", Level: 2, PolicyVersion: "7", Rule: "two of ops", Outcome: "approve",
 		Reason: "looks <right> & \"fine\"\n", ArgumentsDigest: "sha256:aa", DefinitionDigest: "sha256:bb", BindingDigest: "sha256:cc", ResultDigest: "sha256:dd",
-		Worker: "w1", Attempt: "1", Error: "outcome-unknown",
+		Worker: "w1", Attempt: "1", Error: "outcome-unknown", ReasonDigest: "sha256:ee", PermissionID: "perm_1", Repaired: true,
 	}
 }
 
@@ -476,7 +476,7 @@ func TestWhatIsGoneByAgeIsNoFault(t *testing.T) {
 
 func TestAFullQueueSaysSo(t *testing.T) {
 	// A log whose goroutine never comes.
-	l := &Log{queue: make(chan item, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	l := &Log{Reader: &Reader{}, queue: make(chan item, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	add(t, l, Entry{Kind: Asked})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

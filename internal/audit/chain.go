@@ -64,7 +64,11 @@ func (c *chain) group(i item) bool {
 		count++
 	}
 	take(i)
-	for count < groupLines && len(lines) < groupBytes && open {
+	// Others that come soon share the write, and the sync to the disk that it
+	// costs; but nobody waits for that who asked whether all is stored.
+	wait := time.NewTimer(c.log.linger)
+	defer wait.Stop()
+	for late := false; count < groupLines && len(lines) < groupBytes && open; {
 		var next item
 		select {
 		case next, open = <-c.log.queue:
@@ -74,7 +78,19 @@ func (c *chain) group(i item) bool {
 			continue
 		default:
 		}
-		break
+		if late || len(waiting) > 0 {
+			break
+		}
+		select {
+		case next, open = <-c.log.queue:
+			if open {
+				take(next)
+			}
+		case <-wait.C:
+			late = true
+		case <-c.log.stop:
+			late = true
+		}
 	}
 	err := c.store(lines)
 	if err == nil {

@@ -3,7 +3,7 @@
 //
 // It promises that appending costs a caller no wait while the queue has room,
 // that what was stored is never changed or removed by Callyard but by age, and
-// that [Log.Verify] finds a record that was changed, left out, moved, repeated,
+// that [Reader.Verify] finds a record that was changed, left out, moved, repeated,
 // put in or cut off at the end.
 //
 // Each process writes a chain of its own. A record is one line of JSON:

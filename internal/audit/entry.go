@@ -26,6 +26,13 @@ const (
 	Spent    Kind = "spent"    // the confirmation token was spent
 	Ran      Kind = "ran"      // it went to a worker
 	Ended    Kind = "ended"    // its outcome is known, or known to be unknown
+
+	Escalated Kind = "escalated" // more people were asked
+	Canceled  Kind = "canceled"  // the caller took it back before it ran
+
+	PermissionGiven   Kind = "permission-given"   // a person allowed calls like this one from now on
+	PermissionUsed    Kind = "permission-used"    // a call ran under that
+	PermissionRevoked Kind = "permission-revoked" // a person took that back
 )
 
 // Entry is what happened, as the caller of [Log.Append] tells it. It has no
@@ -51,7 +58,7 @@ type Entry struct {
 	Rule          string `json:"rule,omitempty"`
 	// Outcome is the word for what came of it: approve, deny, succeeded …
 	Outcome string `json:"outcome,omitempty"`
-	// Reason is a person's or the policy's.
+	// Reason is the policy's.
 	Reason           string `json:"reason,omitempty"`
 	ArgumentsDigest  string `json:"arguments_digest,omitempty"`
 	DefinitionDigest string `json:"definition_digest,omitempty"`
@@ -60,6 +67,12 @@ type Entry struct {
 	Worker           string `json:"worker,omitempty"`
 	Attempt          string `json:"attempt,omitempty"`
 	Error            string `json:"error,omitempty"` // a kind of schema.Error
+	// ReasonDigest names a person's reason, which stands with the approval.
+	ReasonDigest string `json:"reason_digest,omitempty"`
+	PermissionID string `json:"permission_id,omitempty"`
+	// Repaired says that the line was put here later, from the record of the
+	// approval, because nobody could say whether it was written in time.
+	Repaired bool `json:"repaired,omitempty"`
 }
 
 // Record is an entry in its place in a chain.

@@ -23,6 +23,9 @@ type Options struct {
 	Queue int
 	// HeadEvery is how often the head is kept while records come: 1 s.
 	HeadEvery time.Duration
+	// Linger is how long an entry waits for others that are stored in one write
+	// with it: 20 ms. A process that is killed leaves out what waits.
+	Linger time.Duration
 	// Log receives what cannot be told to a caller. It must be set.
 	Log *slog.Logger
 }
@@ -30,6 +33,7 @@ type Options struct {
 const (
 	defaultQueue     = 8192
 	defaultHeadEvery = time.Second
+	defaultLinger    = 20 * time.Millisecond
 
 	// groupLines and groupBytes bound what is stored in one message: one write to
 	// the disk for many records.
@@ -46,9 +50,10 @@ const (
 // Log is one writer of the audit record, and a reader of all. All methods are
 // safe for concurrent use.
 type Log struct {
-	bus    *bus.Audit
+	*Reader
 	writer string
 	every  time.Duration
+	linger time.Duration
 	log    *slog.Logger
 
 	queue chan item
@@ -79,9 +84,12 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Log, error) {
 		name = "callyard"
 	}
 	// The random tail sorts by time, which says how old a chain can be.
-	l := &Log{bus: store, writer: schema.NewID(plain(name)), every: o.HeadEvery, log: o.Log, stop: make(chan struct{}), done: make(chan struct{})}
+	l := &Log{Reader: &Reader{store}, writer: schema.NewID(plain(name)), every: o.HeadEvery, linger: o.Linger, log: o.Log, stop: make(chan struct{}), done: make(chan struct{})}
 	if l.every <= 0 {
 		l.every = defaultHeadEvery
+	}
+	if l.linger <= 0 {
+		l.linger = defaultLinger
 	}
 	size := o.Queue
 	if size <= 0 {

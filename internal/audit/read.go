@@ -14,6 +14,23 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
+// Reader reads the audit record. All methods are safe for concurrent use.
+type Reader struct{ bus *bus.Audit }
+
+// OpenReader opens the audit record to read it: nothing is made and nothing is
+// written. The connection stays the caller's; ctx bounds the opening. The error is
+// of KindNotFound where there is no audit record.
+func OpenReader(ctx context.Context, conn *bus.Conn) (*Reader, error) {
+	store, err := bus.ReadAudit(ctx, conn)
+	if errors.Is(err, bus.ErrNotFound) {
+		return nil, schema.Errorf(schema.KindNotFound, "There is no audit record on this NATS server; a front door or an approver makes it when it starts.")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{store}, nil
+}
+
 // Filter chooses records; what is empty chooses all.
 type Filter struct {
 	Kinds      []Kind
@@ -42,8 +59,8 @@ const readMessages = 5000
 // Read returns a page of the records that fit, in the order in which they were
 // stored, and the cursor of the next page, "" where there is none. A page can be
 // short of its limit, or empty, and still have a next. Records that cannot be
-// read are left out; [Log.Verify] names them.
-func (l *Log) Read(ctx context.Context, f Filter, cursor string) ([]Record, string, error) {
+// read are left out; [Reader.Verify] names them.
+func (l *Reader) Read(ctx context.Context, f Filter, cursor string) ([]Record, string, error) {
 	limit := f.Limit
 	if limit <= 0 {
 		limit = 100
@@ -82,6 +99,29 @@ func (l *Log) Read(ctx context.Context, f Filter, cursor string) ([]Record, stri
 		next, skip = m.Sequence+1, 0
 	}
 	return found, fmt.Sprintf("%d-0", next), nil
+}
+
+// Since calls f with each record that was stored since then, in the order in which
+// they were stored, until it returns false. Records that cannot be read are left
+// out.
+func (l *Reader) Since(ctx context.Context, since time.Time, f func(*Record) bool) error {
+	next, err := l.bus.Since(ctx, since)
+	for err == nil {
+		var m bus.AuditMessage
+		if m, err = l.bus.Next(ctx, next); err != nil {
+			break
+		}
+		for line := range bytes.Lines(m.Data) {
+			if r, err := parseLine(bytes.TrimSuffix(line, []byte{'\n'})); err == nil && !f(r) {
+				return nil
+			}
+		}
+		next = m.Sequence + 1
+	}
+	if errors.Is(err, bus.ErrNotFound) {
+		return nil
+	}
+	return schema.Errorf(schema.KindUnavailable, "The audit record cannot be read; see that NATS runs. (%w)", err)
 }
 
 // parseCursor reads the sequence of a message and how many of its records were

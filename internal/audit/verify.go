@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// Report is what [Log.Verify] found.
+// Report is what [Reader.Verify] found.
 type Report struct {
 	Writers  int `json:"writers"`
 	Messages int `json:"messages"`
@@ -34,9 +34,21 @@ type Fault struct {
 	// Sequence is of the message in the stream, 0 where the fault is in none.
 	Sequence uint64 `json:"sequence,omitempty"`
 	// Seq is of the record in its chain, 0 where it cannot be read.
-	Seq  uint64 `json:"seq,omitempty"`
-	What string `json:"what"`
+	Seq uint64 `json:"seq,omitempty"`
+	// Kind is what was done to the record, as far as it can be told.
+	Kind FaultKind `json:"kind"`
+	What string    `json:"what"`
 }
+
+// FaultKind says what was done to the record.
+type FaultKind string
+
+const (
+	Changed FaultKind = "changed" // what stands there is not what was written
+	Gap     FaultKind = "gap"     // records are missing in the middle, or at the beginning
+	CutTail FaultKind = "cut"     // records are missing at the end
+	Added   FaultKind = "added"   // records stand there that the writer did not write there
+)
 
 const (
 	maxFaults = 1000
@@ -46,7 +58,7 @@ const (
 
 // Verify reads every record that is kept and says what is wrong with them. It
 // may run while records are written.
-func (l *Log) Verify(ctx context.Context) (*Report, error) {
+func (l *Reader) Verify(ctx context.Context) (*Report, error) {
 	// Heads first: what a head names is in the stream by then.
 	heads, err := l.bus.Heads(ctx)
 	if err != nil {
@@ -93,7 +105,7 @@ func newChecker(heads map[string][]byte, maxAge time.Duration, now time.Time) *c
 	for _, writer := range sorted(heads) {
 		h := new(Head)
 		if err := json.Unmarshal(heads[writer], h); err != nil || h.Version != version || bus.AuditWriter(h.Writer) != writer || h.Seq == 0 && h.Hash != start() {
-			c.fault(writer, 0, 0, "the head of the chain cannot be read, or is of another chain")
+			c.fault(Changed, writer, 0, 0, "the head of the chain cannot be read, or is of another chain")
 			continue
 		}
 		c.heads[writer] = h
@@ -110,26 +122,26 @@ func sorted[T any](m map[string]T) []string {
 	return keys
 }
 
-func (c *checker) fault(writer string, sequence, seq uint64, format string, args ...any) {
+func (c *checker) fault(kind FaultKind, writer string, sequence, seq uint64, format string, args ...any) {
 	if c.report.Count++; len(c.report.Faults) < maxFaults {
-		c.report.Faults = append(c.report.Faults, Fault{writer, sequence, seq, fmt.Sprintf(format, args...)})
+		c.report.Faults = append(c.report.Faults, Fault{writer, sequence, seq, kind, fmt.Sprintf(format, args...)})
 	}
 }
 
 func (c *checker) message(m bus.AuditMessage) {
 	c.report.Messages++
 	if m.Sequence <= c.last {
-		c.fault(m.Writer, m.Sequence, 0, "the message stands behind one with sequence %d", c.last)
+		c.fault(Added, m.Writer, m.Sequence, 0, "the message stands behind one with sequence %d", c.last)
 	}
 	c.last = max(c.last, m.Sequence)
 	if len(m.Data) == 0 || m.Data[len(m.Data)-1] != '\n' {
-		c.fault(m.Writer, m.Sequence, 0, "the message does not end where a record ends")
+		c.fault(Changed, m.Writer, m.Sequence, 0, "the message does not end where a record ends")
 	}
 	for line := range bytes.Lines(m.Data) {
 		c.report.Records++
 		r, err := parseLine(bytes.TrimSuffix(line, []byte{'\n'}))
 		if err != nil {
-			c.fault(m.Writer, m.Sequence, 0, "a record was changed: %v", err)
+			c.fault(Changed, m.Writer, m.Sequence, 0, "a record was changed: %v", err)
 			continue
 		}
 		c.record(m, r)
@@ -138,21 +150,21 @@ func (c *checker) message(m bus.AuditMessage) {
 
 func (c *checker) record(m bus.AuditMessage, r *Record) {
 	if bus.AuditWriter(r.Writer) != m.Writer {
-		c.fault(m.Writer, m.Sequence, r.Seq, "the record is of the chain %s", r.Writer)
+		c.fault(Added, m.Writer, m.Sequence, r.Seq, "the record is of the chain %s", r.Writer)
 		return
 	}
 	at := c.chains[m.Writer]
 	switch {
 	case at == nil && r.Seq != 1 && !c.old(r.Writer):
-		c.fault(m.Writer, m.Sequence, r.Seq, "the chain begins with record %d; the ones before are missing", r.Seq)
+		c.fault(Gap, m.Writer, m.Sequence, r.Seq, "the chain begins with record %d; the ones before are missing", r.Seq)
 	case at == nil && r.Seq != 1:
 		c.report.Trimmed = append(c.report.Trimmed, r.Writer)
 	case at == nil && r.Prev != start():
-		c.fault(m.Writer, m.Sequence, r.Seq, "the first record follows another")
+		c.fault(Gap, m.Writer, m.Sequence, r.Seq, "the first record follows another")
 	case at != nil && r.Seq != at.seq+1:
-		c.fault(m.Writer, m.Sequence, r.Seq, "record %d follows record %d", r.Seq, at.seq)
+		c.fault(Gap, m.Writer, m.Sequence, r.Seq, "record %d follows record %d", r.Seq, at.seq)
 	case at != nil && r.Prev != at.hash:
-		c.fault(m.Writer, m.Sequence, r.Seq, "the record follows one that is not there")
+		c.fault(Changed, m.Writer, m.Sequence, r.Seq, "the record follows one that is not there")
 	}
 	if at == nil {
 		at = new(checked)
@@ -160,7 +172,7 @@ func (c *checker) record(m bus.AuditMessage, r *Record) {
 	}
 	at.seq, at.hash = r.Seq, r.Hash
 	if h := c.heads[m.Writer]; h != nil && h.Seq == r.Seq && h.Hash != r.Hash {
-		c.fault(m.Writer, m.Sequence, r.Seq, "the head of the chain names another record here")
+		c.fault(Changed, m.Writer, m.Sequence, r.Seq, "the head of the chain names another record here")
 	}
 }
 
@@ -171,12 +183,12 @@ func (c *checker) finish(later map[string][]byte) *Report {
 		at, h := c.chains[writer], c.heads[writer]
 		switch {
 		case h == nil && later[writer] == nil:
-			c.fault(writer, 0, at.seq, "the chain has no head: it was put in, or its head was removed")
+			c.fault(Added, writer, 0, at.seq, "the chain has no head: it was put in, or its head was removed")
 		case h == nil:
 		case at.seq < h.Seq:
-			c.fault(writer, 0, at.seq, "the chain ends with record %d and its head is record %d: the end was cut off", at.seq, h.Seq)
+			c.fault(CutTail, writer, 0, at.seq, "the chain ends with record %d and its head is record %d: the end was cut off", at.seq, h.Seq)
 		case h.Closed && at.seq > h.Seq:
-			c.fault(writer, 0, at.seq, "the chain was closed with record %d and goes on to %d", h.Seq, at.seq)
+			c.fault(Added, writer, 0, at.seq, "the chain was closed with record %d and goes on to %d", h.Seq, at.seq)
 		}
 	}
 	for _, writer := range sorted(c.heads) {
@@ -188,7 +200,7 @@ func (c *checker) finish(later map[string][]byte) *Report {
 			c.report.Trimmed = append(c.report.Trimmed, h.Writer)
 			continue
 		}
-		c.fault(writer, 0, 0, "the whole chain of %d records is missing", h.Seq)
+		c.fault(CutTail, writer, 0, 0, "the whole chain of %d records is missing", h.Seq)
 	}
 	c.report.Writers = len(c.chains)
 	return &c.report

@@ -1,7 +1,6 @@
 package confirm_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,107 +15,107 @@ import (
 
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-func TestRedisKeepsThePromisesOfAStore(t *testing.T) {
-	s := startRedis(t, "", "")
-	confirmtest.Run(t, func(t *testing.T, now func() time.Time) confirm.Store { return s.store(t, now) })
+func TestAGateOfRedisKeepsThePromisesOfTokens(t *testing.T) {
+	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
+	confirmtest.Run(t, func(t *testing.T, now func() time.Time) confirmtest.House { return house(t, l, s.Gate(t, now)) })
 }
 
-func TestJetStreamKeepsThePromisesOfAStore(t *testing.T) {
-	s := bustest.Start(t)
-	confirmtest.Run(t, func(t *testing.T, now func() time.Time) confirm.Store {
-		store, err := confirm.OpenStream(t.Context(), s.Connect(t, "test"), now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(store.Close)
-		return store
-	})
+func TestTheLedgerAloneKeepsThePromisesOfTokens(t *testing.T) {
+	l := openLedger(t, bustest.Start(t))
+	confirmtest.Run(t, func(t *testing.T, _ func() time.Time) confirmtest.House { return house(t, l, nil) })
 }
 
-func TestARedisClusterKeepsThePromisesOfAStore(t *testing.T) {
+func TestARedisClusterIsAGate(t *testing.T) {
 	// One node that holds all slots answers as a Cluster does.
-	address := freeAddress(t)
-	startRedis(t, "", address, "--cluster-enabled", "yes")
-	c := redis.NewClient(&redis.Options{Addr: address})
-	defer c.Close()
-	if err := c.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
+	address := confirmtest.FreeAddress(t)
+	s := confirmtest.StartRedis(t, "", address, "--cluster-enabled", "yes")
+	if err := s.Client.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, func() bool {
-		info, err := c.ClusterInfo(t.Context()).Result()
+	confirmtest.Wait(t, func() bool {
+		info, err := s.Client.ClusterInfo(t.Context()).Result()
 		return err == nil && strings.Contains(info, "cluster_state:ok")
 	})
-	confirmtest.Run(t, func(t *testing.T, now func() time.Time) confirm.Store {
-		return openRedis(t, confirm.RedisOptions{Addresses: []string{address}, Cluster: true, Now: now})
-	})
-}
-
-// wait asks a process of its own until it says yes: it sends no signal.
-func wait(t *testing.T, done func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatal("it did not come about in 20 s")
+	l := openLedger(t, bustest.Start(t))
+	h := house(t, l, openGate(t, confirm.RedisOptions{Addresses: []string{address}, Cluster: true}))
+	for range 20 { // over many slots
+		if err := spend(t, h); err != nil {
+			t.Error(err)
 		}
 	}
 }
 
 func TestOnlyTheHashOfATokenIsStored(t *testing.T) {
-	s := startRedis(t, "", "")
-	token, err := s.store(t, nil).Mint(t.Context(), "appr_1", "b", time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := redis.NewClient(&redis.Options{Addr: s.address})
-	defer c.Close()
-	keys, err := c.Keys(t.Context(), "*").Result()
+	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
+	a, token := house(t, l, s.Gate(t, nil)).Hold(t, time.Now(), time.Minute)
+	keys, err := s.Client.Keys(t.Context(), "*").Result()
 	if err != nil || len(keys) != 1 || !strings.Contains(keys[0], "{"+confirm.Hash(token)+"}") {
 		t.Fatalf("keys %v, %v", keys, err)
 	}
-	fields, err := c.HGetAll(t.Context(), keys[0]).Result()
-	if err != nil || strings.Contains(fmt.Sprint(keys, fields), strings.TrimPrefix(token, "cyt_")) {
-		t.Errorf("the token itself is stored: %v, %v", fields, err)
+	secret := token[len(token)-43:]
+	fields, err := s.Client.HGetAll(t.Context(), keys[0]).Result()
+	if err != nil || strings.Contains(fmt.Sprint(keys, fields), secret) {
+		t.Errorf("the token itself is in Redis: %v, %v", fields, err)
 	}
-	if ttl, err := c.TTL(t.Context(), keys[0]).Result(); err != nil || ttl < 24*time.Hour || ttl > 25*time.Hour {
+	if ttl, err := s.Client.TTL(t.Context(), keys[0]).Result(); err != nil || ttl < 24*time.Hour || ttl > 25*time.Hour {
 		t.Errorf("kept for %s, %v", ttl, err)
+	}
+	stored, _, err := l.Get(t.Context(), a.ID)
+	if err != nil || stored.TokenHash != confirm.Hash(token) || strings.Contains(fmt.Sprintf("%+v", stored), secret) {
+		t.Errorf("in the ledger: %+v, %v", stored, err)
 	}
 }
 
-func TestARedisThatIsGoneIsDown(t *testing.T) {
-	s := startRedis(t, "", "")
-	store := s.store(t, nil)
-	token, err := store.Mint(t.Context(), "appr_1", "", time.Minute)
-	if err != nil {
+func TestARedisThatIsGoneIsDownAndSpendsNothing(t *testing.T) {
+	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
+	h := house(t, l, s.Gate(t, nil))
+	a, token := h.Hold(t, time.Now(), time.Minute)
+	s.Kill()
+	if _, err := h.Spend(t.Context(), token, "a", time.Now()); !errors.Is(err, confirm.ErrDown) {
+		t.Errorf("spending: %v", err)
+	}
+	if got, err := l.Current(t.Context(), a.ID); err != nil || got.State != ledger.Pending || got.Spent != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := h.Tokens.Mint(t.Context(), "appr_1", time.Minute); !errors.Is(err, confirm.ErrDown) {
+		t.Errorf("minting: %v", err)
+	}
+	if _, err := confirm.OpenRedis(t.Context(), confirm.RedisOptions{Addresses: []string{s.Address}}); err == nil || !strings.Contains(err.Error(), s.Address) {
+		t.Errorf("opening: %v", err)
+	}
+	confirmtest.StartRedis(t, filepath.Dir(s.Address), "")
+	var lost *confirm.LostError
+	if _, err := h.Spend(t.Context(), token, "a", time.Now()); !errors.As(err, &lost) || lost.Approval.ID != a.ID {
+		t.Errorf("with a server that came back empty: %v", err)
+	}
+}
+
+func TestTheSameAttemptPassesTheGateAgain(t *testing.T) {
+	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
+	h := house(t, l, s.Gate(t, nil))
+	_, token := h.Hold(t, time.Now(), time.Minute)
+	no := errors.New("the ledger was away")
+	mark := ledger.Spent{Attempt: "mine", At: time.Now().UTC()}
+	any := func(*ledger.Approval) error { return nil }
+	if _, err := h.Tokens.Spend(t.Context(), token, mark, any, func(*ledger.Approval) error { return no }); !errors.Is(err, no) {
 		t.Fatal(err)
 	}
-	s.kill()
-	if _, err := store.Take(t.Context(), token, "a"); !errors.Is(err, confirm.ErrDown) {
-		t.Errorf("take: %v", err)
+	var spent *confirm.SpentError
+	if _, err := h.Spend(t.Context(), token, "yours", time.Now()); !errors.As(err, &spent) {
+		t.Errorf("another attempt: %v", err)
 	}
-	if _, err := store.Mint(t.Context(), "appr_1", "", time.Minute); !errors.Is(err, confirm.ErrDown) {
-		t.Errorf("mint: %v", err)
-	}
-	if _, err := confirm.OpenRedis(t.Context(), confirm.RedisOptions{Addresses: []string{s.address}}); err == nil || !strings.Contains(err.Error(), s.address) {
-		t.Errorf("open: %v", err)
-	}
-	startRedis(t, s.dir, "")
-	if _, err := store.Take(t.Context(), token, "a"); !errors.Is(err, confirm.ErrUnknown) {
-		t.Errorf("a server that came back empty: %v", err)
+	if _, err := h.Spend(t.Context(), token, "mine", time.Now()); err != nil {
+		t.Errorf("the same attempt: %v", err)
 	}
 }
 
 func TestSentinelNamesTheServer(t *testing.T) {
-	at, sentinel := freeAddress(t), freeAddress(t)
-	startRedis(t, "", at)
+	at, sentinel := confirmtest.FreeAddress(t), confirmtest.FreeAddress(t)
+	confirmtest.StartRedis(t, "", at)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "sentinel.conf")
 	host, port, _ := strings.Cut(at, ":")
@@ -131,19 +130,15 @@ func TestSentinelNamesTheServer(t *testing.T) {
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	c := redis.NewClient(&redis.Options{Addr: sentinel})
 	defer c.Close()
-	wait(t, func() bool { return c.Ping(t.Context()).Err() == nil })
-	store := openRedis(t, confirm.RedisOptions{Addresses: []string{sentinel}, Master: "main"})
-	token, err := store.Mint(t.Context(), "appr_1", "", time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if g, err := store.Take(t.Context(), token, "a"); err != nil || g.ApprovalID != "appr_1" {
-		t.Errorf("%v, %v", g, err)
+	confirmtest.Wait(t, func() bool { return c.Ping(t.Context()).Err() == nil })
+	gate := openGate(t, confirm.RedisOptions{Addresses: []string{sentinel}, Master: "main"})
+	if err := spend(t, house(t, openLedger(t, bustest.Start(t)), gate)); err != nil {
+		t.Error(err)
 	}
 }
 
 func TestThePasswordComesFromAFile(t *testing.T) {
-	s := startRedis(t, "", "", "--requirepass", "first")
+	s := confirmtest.StartRedis(t, "", "", "--requirepass", "first")
 	file := filepath.Join(t.TempDir(), "password")
 	write := func(text string) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -151,12 +146,12 @@ func TestThePasswordComesFromAFile(t *testing.T) {
 		}
 	}
 	write("wrong\n")
-	o := confirm.RedisOptions{Addresses: []string{s.address}, PasswordFile: file}
+	o := confirm.RedisOptions{Addresses: []string{s.Address}, PasswordFile: file}
 	if _, err := confirm.OpenRedis(t.Context(), o); err == nil || strings.Contains(err.Error(), "wrong\n") {
 		t.Errorf("with a wrong password: %v", err)
 	}
 	write("first\n")
-	openRedis(t, o)
+	openGate(t, o).Close()
 	o.PasswordFile += ".missing"
 	if _, err := confirm.OpenRedis(t.Context(), o); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("without the file: %v", err)
@@ -182,15 +177,17 @@ func TestTheAddressOfRedisIsRead(t *testing.T) {
 	}
 }
 
-func FuzzWellFormed(f *testing.F) {
+func FuzzATokenNamesItsApprovalOrNone(f *testing.F) {
 	f.Add("cyt_")
-	f.Add("cyt_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
+	f.Add("cyt_appr_1_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
+	f.Add("cyt_appr_06gzwg9m6xv52e7cadjz96gfp8_0123456789abcdefghijklmnopqrstuvwxyz-_ABCDE")
 	f.Fuzz(func(t *testing.T, token string) {
-		if !confirm.WellFormed(token) {
+		id := confirm.ApprovalOf(token)
+		if id == "" {
 			return
 		}
-		if len(token) != 47 || strings.ContainsAny(token, "\r\n {}*>.") {
-			t.Errorf("%q", token)
+		if !strings.HasPrefix(token, "cyt_"+id+"_") || len(token) != len("cyt_")+len(id)+1+43 || strings.ContainsAny(token, "\r\n {}*>.") {
+			t.Errorf("%q names %q", token, id)
 		}
 	})
 }

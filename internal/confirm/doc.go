@@ -1,16 +1,19 @@
-// Package confirm keeps single-use confirmation tokens: secrets that each spend
-// one approval.
+// Package confirm mints single-use confirmation tokens and spends them: secrets
+// that each spend one approval.
 //
-// It promises that of many who take one token at once one gets it, that the same
-// attempt gets the same answer however often it asks, that a token which was
-// spent names its approval for a day, so that a caller can be shown the result,
-// and that only the SHA-256 of a token is ever stored. One suite
-// (internal/confirm/confirmtest) holds both stores to that.
+// A token carries the id of its approval in front of 256 random bits, so that it
+// is found by any process, however new it is. The approval's record in
+// internal/ledger keeps its SHA-256 from the moment it is held, and the change
+// of that record which spends it, first writer wins, is the fence: of many who
+// spend one token at once one succeeds, whatever else remembers or forgets.
 //
-// It does not promise more than its store: a Redis that was flushed forgets
-// tokens, one that was restored or failed over may give a token twice. A token
-// is therefore a gate, and the approval's record in internal/ledger the fence:
-// whoever took a token runs nothing before the record went to running.
+// Where there is Redis it stands as a gate before that fence: it takes the token
+// in one atomic step and turns floods and replays away before they reach the
+// ledger, and a token that Redis does not give is not spent. A Redis that was
+// flushed forgets tokens, one that was restored or failed over may give a token
+// twice; either way nothing runs twice. Without Redis the ledger is gate and
+// fence in one, and a token costs no write of its own. One suite
+// (internal/confirm/confirmtest) holds both to the same promises.
 //
-// It refuses to know what an approval is, and who may spend it.
+// It refuses to know who may spend a token, and what a spent one leads to.
 package confirm

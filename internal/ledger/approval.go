@@ -40,7 +40,12 @@ type Approval struct {
 	// Spent says who spent the token; it is set once.
 	Spent *Spent `json:"spent,omitempty"`
 	// Runner is the one that runs the call; it is set once.
-	Runner       *Runner       `json:"runner,omitempty"`
+	Runner *Runner `json:"runner,omitempty"`
+	// Permission is the standing permission under which the call runs without a
+	// question; it is there from the beginning or never.
+	Permission string `json:"permission,omitempty"`
+	// Ended is when the approval came to its end; a late word moves it.
+	Ended        time.Time     `json:"ended,omitzero"`
 	ResultDigest string        `json:"result_digest,omitempty"`
 	ToolError    bool          `json:"tool_error,omitempty"`
 	Error        *schema.Error `json:"error,omitempty"`
@@ -87,6 +92,8 @@ type Decision struct {
 	Reason  string       `json:"reason,omitempty"`
 	At      time.Time    `json:"at"`
 	Channel string       `json:"channel,omitempty"` // web, slack, api …
+	// Allow is what the person allows to run from now on without a question.
+	Allow *Allow `json:"allow,omitempty"`
 }
 
 // Spent says that the token was spent.
@@ -122,6 +129,7 @@ func (a *Approval) Clone() *Approval {
 	c.Decisions = slices.Clone(a.Decisions)
 	for i := range c.Decisions {
 		c.Decisions[i].Groups = slices.Clone(c.Decisions[i].Groups)
+		c.Decisions[i].Allow = c.Decisions[i].Allow.clone()
 	}
 	c.Edited, c.Spent, c.Runner = copied(a.Edited), copied(a.Spent), copied(a.Runner)
 	if c.Error = copied(a.Error); c.Error != nil {

@@ -13,10 +13,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
-// Bytes lie in one of two places. The opening of a record carries, after its
-// head, uint32 length of the definition | definition | arguments. What does not
-// fit there, and what comes later, is stored in parts named by kind and digest;
-// each part begins with uint32 number of parts. All in big endian.
+// Bytes lie in one of three places. The opening of a record carries, after its
+// head, uint32 length of the definition | definition | arguments. The last
+// change carries the result, as it is. What does not fit there, and what is
+// edited, is stored in parts named by kind and digest; each part begins with
+// uint32 number of parts. All in big endian.
 const (
 	kindDefinition = "definition"
 	kindArguments  = "arguments"
@@ -24,6 +25,9 @@ const (
 	kindResult     = "result"
 
 	maxPart = 4 << 20
+	// inlineResult is the largest result that is written in one with the record.
+	// Above it, whoever reads the record would read too much beside it.
+	inlineResult = 256 << 10
 	// MaxBytes is the most that arguments or a result may take.
 	MaxBytes = 64 << 20
 )
@@ -53,8 +57,17 @@ func (l *Ledger) Arguments(ctx context.Context, id string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return l.ArgumentsOf(ctx, a)
+}
+
+// ArgumentsOf returns the exact bytes that would run for the approval as it was
+// read. Where this process opened it, that takes no read.
+func (l *Ledger) ArgumentsOf(ctx context.Context, a *Approval) ([]byte, error) {
 	if a.Edited != nil {
 		return l.parts(ctx, a, kindEdited, a.Edited.ArgumentsDigest)
+	}
+	if args := l.view.arguments(a.ID); args != nil {
+		return matching(a, kindArguments, args, a.Binding.ArgumentsDigest)
 	}
 	return l.opened(ctx, a, kindArguments)
 }
@@ -125,12 +138,6 @@ func (l *Ledger) PutEdited(ctx context.Context, id string, args []byte) (string,
 	return l.put(ctx, id, kindEdited, args)
 }
 
-// PutResult stores the bytes of a result and returns their digest. They count
-// from the change that sets [Approval.ResultDigest] to it.
-func (l *Ledger) PutResult(ctx context.Context, id string, body []byte) (string, error) {
-	return l.put(ctx, id, kindResult, body)
-}
-
 func (l *Ledger) put(ctx context.Context, id, kind string, b []byte) (string, error) {
 	if len(b) > MaxBytes {
 		return "", schema.Errorf(schema.KindTooLarge, "The %s of approval %s takes %d bytes; the ledger keeps at most %d.", kind, id, len(b), MaxBytes)
@@ -144,12 +151,15 @@ func (l *Ledger) put(ctx context.Context, id, kind string, b []byte) (string, er
 
 // Result returns the exact bytes of the result, once ResultDigest is set.
 func (l *Ledger) Result(ctx context.Context, id string) ([]byte, error) {
-	a, _, err := l.Get(ctx, id)
+	a, r, err := l.read(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if a.ResultDigest == "" {
 		return nil, schema.Errorf(schema.KindNotFound, "Approval %s has no result: it is %s.", id, a.State).WithCall(a.CallID)
+	}
+	if r.Revision != 0 && len(r.Body) > 0 {
+		return matching(a, kindResult, r.Body, a.ResultDigest)
 	}
 	return l.parts(ctx, a, kindResult, a.ResultDigest)
 }

@@ -23,6 +23,10 @@ func allowed(was, is *Approval) error {
 		return schema.Errorf(schema.KindInternal, "What approval %s is for cannot be changed.", was.ID)
 	case was.Spent != nil && !reflect.DeepEqual(was.Spent, is.Spent), was.Runner != nil && !reflect.DeepEqual(was.Runner, is.Runner):
 		return schema.Errorf(schema.KindConflict, "Approval %s was spent already.", was.ID)
+	case !bytes.Equal(was.Warrant, is.Warrant) && (len(was.Warrant) > 0 || was.State == is.State || is.State != Approved && is.State != Running):
+		return schema.Errorf(schema.KindInternal, "The warrant of approval %s is made when it is approved, and never changed.", was.ID)
+	case was.State != Unknown && !was.Ended.IsZero() && !was.Ended.Equal(is.Ended), !is.State.Ended() && !is.Ended.IsZero():
+		return schema.Errorf(schema.KindInternal, "When approval %s ended cannot be changed.", was.ID)
 	case was.Spent != nil && was.TokenHash != is.TokenHash:
 		return schema.Errorf(schema.KindConflict, "The token of approval %s was spent already.", was.ID)
 	case !reflect.DeepEqual(was.Edited, is.Edited) && was.State != Pending:
@@ -36,10 +40,10 @@ func allowed(was, is *Approval) error {
 func sameQuestion(was, is *Approval) bool {
 	return was.ID == is.ID && was.CallID == is.CallID && was.BindingDigest == is.BindingDigest &&
 		is.Binding.Digest() == is.BindingDigest && bytes.Equal(was.Rule, is.Rule) && slices.Equal(was.Reasons, is.Reasons) &&
-		was.Created.Equal(is.Created) && was.Safe == is.Safe
+		was.Created.Equal(is.Created) && was.Safe == is.Safe && was.Permission == is.Permission
 }
 
 func sameDecision(a, b Decision) bool {
 	return a.By == b.By && a.Owner == b.Owner && a.Kind == b.Kind && a.Reason == b.Reason && a.Channel == b.Channel &&
-		a.At.Equal(b.At) && slices.Equal(a.Groups, b.Groups)
+		a.At.Equal(b.At) && slices.Equal(a.Groups, b.Groups) && reflect.DeepEqual(a.Allow, b.Allow)
 }

@@ -39,8 +39,10 @@ const (
 	// maxTries is how often a change is tried against other writers. Each round
 	// one of them wins, so it is also how many may write one record at once.
 	maxTries = 64
-	// settle is how long a writer that lost the reply looks for its own write.
-	settle = 2 * time.Second
+	// settle is how long a writer that lost the reply looks for its own write, and
+	// readTimeout bounds one read for that.
+	settle      = 5 * time.Second
+	readTimeout = 4 * time.Second
 )
 
 // Revision names a version of a record: of two, the greater is the newer.
@@ -50,6 +52,9 @@ type Revision uint64
 // use.
 type Ledger struct {
 	store   *bus.Ledger
+	allowed *bus.Permissions[Permission]
+	reads   *reads
+	turns   turns
 	view    *view
 	watch   *bus.LedgerWatch
 	maxOpen int
@@ -63,8 +68,12 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{store: store, view: newView(or(o.MaxEnded, defaultMaxEnded)), maxOpen: or(o.MaxOpen, defaultMaxOpen), log: o.Log}
+	l := &Ledger{store: store, reads: newReads(store), turns: turns{byID: map[string]*turn{}}, view: newView(or(o.MaxEnded, defaultMaxEnded)), maxOpen: or(o.MaxOpen, defaultMaxOpen), log: o.Log}
+	if l.allowed, err = bus.OpenPermissions(ctx, conn, func(p *Permission) string { return p.ID }); err != nil {
+		return nil, err
+	}
 	if l.watch, err = store.Watch(ctx, l.seen); err != nil {
+		l.allowed.Close()
 		return nil, err
 	}
 	return l, nil
@@ -78,14 +87,19 @@ func or[T comparable](v, otherwise T) T {
 	return v
 }
 
-// Close ends the watch and waits for it.
-func (l *Ledger) Close() { l.watch.Close() }
+// Close ends the watches and waits for them.
+func (l *Ledger) Close() {
+	l.watch.Close()
+	l.allowed.Close()
+	l.reads.close()
+}
 
 // Create stores a new approval with its arguments, in one write where they fit
 // into a message. It fills in ID, Binding.CallID, Binding.ApprovalID, the
 // digests of arguments and definition, BindingDigest, State and Created where
 // they are empty, and refuses what contradicts them. It returns a conflict when
-// the call has an approval already.
+// the call has an approval already. One that runs under a standing permission
+// begins running.
 func (l *Ledger) Create(ctx context.Context, a *Approval, args []byte) (Revision, error) {
 	if err := l.complete(a, args); err != nil {
 		return 0, err
@@ -119,6 +133,9 @@ func (l *Ledger) Create(ctx context.Context, a *Approval, args []byte) (Revision
 	kept := a.Clone()
 	kept.Definition = nil
 	l.view.put(kept, 0, seq)
+	if len(body) > 0 {
+		l.view.keepArguments(a.ID, args)
+	}
 	return Revision(seq), nil
 }
 
@@ -126,7 +143,8 @@ func (l *Ledger) complete(a *Approval, args []byte) error {
 	a.ID, a.State = or(a.ID, IDFor(a.CallID)), or(a.State, Pending)
 	b := &a.Binding
 	b.CallID, b.ApprovalID = or(b.CallID, a.CallID), or(b.ApprovalID, a.ID)
-	b.ArgumentsDigest = or(b.ArgumentsDigest, digest.Of(args))
+	sum := digest.Of(args)
+	b.ArgumentsDigest = or(b.ArgumentsDigest, sum)
 	if len(a.Definition) > 0 {
 		b.ToolDefinitionDigest = or(b.ToolDefinitionDigest, digest.Of(a.Definition))
 	}
@@ -140,11 +158,13 @@ func (l *Ledger) complete(a *Approval, args []byte) error {
 		wrong = "names no call"
 	case a.ID != IDFor(a.CallID), b.CallID != a.CallID, b.ApprovalID != a.ID:
 		wrong = "is of another call"
-	case a.State != Pending:
+	case a.State != Pending && !a.permitted():
 		wrong = "does not begin pending"
+	case a.State == Pending && (len(a.Warrant) > 0 || a.Permission != "" || len(a.Decisions) > 0):
+		wrong = "was decided before it was asked"
 	case a.Expires.IsZero():
 		wrong = "never expires"
-	case b.ArgumentsDigest != digest.Of(args):
+	case b.ArgumentsDigest != sum:
 		wrong = "binds other arguments"
 	case len(a.Definition) > 0 && b.ToolDefinitionDigest != digest.Of(a.Definition):
 		wrong = "binds another tool definition"
@@ -158,7 +178,7 @@ func (l *Ledger) complete(a *Approval, args []byte) error {
 
 // Get reads an approval as it stands. It is a hint: [Ledger.Change] decides.
 func (l *Ledger) Get(ctx context.Context, id string) (*Approval, Revision, error) {
-	a, r, err := l.read(ctx, id, false)
+	a, r, err := l.read(ctx, id)
 	return a, Revision(r.Sequence), err
 }
 
@@ -167,8 +187,8 @@ func (l *Ledger) ByCall(ctx context.Context, callID string) (*Approval, Revision
 	return l.Get(ctx, IDFor(callID))
 }
 
-func (l *Ledger) read(ctx context.Context, id string, fresh bool) (*Approval, bus.LedgerRecord, error) {
-	r, err := l.store.Get(ctx, id, fresh)
+func (l *Ledger) read(ctx context.Context, id string) (*Approval, bus.LedgerRecord, error) {
+	r, err := l.store.Get(ctx, id, false)
 	if err != nil {
 		return nil, r, readError(err, id)
 	}
@@ -194,6 +214,24 @@ func decode(head []byte) (*Approval, error) {
 	return a, nil
 }
 
+// Check says what f would say to the approval, without storing what f does to
+// it; a refusal is of the record as it stands. It returns the approval as f saw
+// it last.
+func (l *Ledger) Check(ctx context.Context, id string, f func(*Approval) error) (*Approval, error) {
+	now, _, hint := l.view.get(id)
+	if hint {
+		seen := now.Clone()
+		if f(seen.Clone()) == nil {
+			return seen, nil
+		}
+	}
+	now, _, err := l.fresh(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return now, f(now.Clone())
+}
+
 // Change reads an approval, lets f change it and stores it when nobody was
 // faster; else it starts over with what the other wrote, a bounded number of
 // times. f may be called several times and must do nothing but change its
@@ -202,6 +240,36 @@ func decode(head []byte) (*Approval, error) {
 // When the error has [schema.KindUnavailable], the change may have happened or
 // may yet happen: whoever wanted to run the call must not.
 func (l *Ledger) Change(ctx context.Context, id string, f func(*Approval) error) (*Approval, error) {
+	return l.change(ctx, id, nil, f)
+}
+
+// End is [Ledger.Change] for how a call ended, with the bytes of its result: in
+// the same write where they are small. It sets ResultDigest. A nil result is
+// none.
+func (l *Ledger) End(ctx context.Context, id string, result []byte, f func(*Approval) error) (*Approval, error) {
+	if result == nil {
+		return l.change(ctx, id, nil, f)
+	}
+	sum, beside := "", result
+	if len(result) == 0 || len(result) > min(inlineResult, l.store.MaxBody()/2) {
+		var err error
+		if sum, err = l.put(ctx, id, kindResult, result); err != nil {
+			return nil, err
+		}
+		beside = nil
+	} else {
+		sum = digest.Of(result)
+	}
+	return l.change(ctx, id, beside, func(a *Approval) error {
+		if err := f(a); err != nil {
+			return err
+		}
+		a.ResultDigest = sum
+		return nil
+	})
+}
+
+func (l *Ledger) change(ctx context.Context, id string, beside []byte, f func(*Approval) error) (*Approval, error) {
 	// The view saves the read: when it is behind, the write does not succeed.
 	now, revision, hint := l.view.get(id)
 	var err error
@@ -212,33 +280,24 @@ func (l *Ledger) Change(ctx context.Context, id string, f func(*Approval) error)
 	}
 	var mine []string
 	for range maxTries {
-		next := now.Clone()
-		if err = f(next); err == nil {
-			err = allowed(now, next)
+		next, err := l.try(ctx, id, beside, f, now, revision, hint)
+		if err == nil {
+			return next.Clone(), nil
 		}
-		if err != nil {
-			if !hint {
-				return nil, err
-			}
+		if next != nil {
+			mine = append(mine, next.Write)
+		}
+		switch {
+		case errors.Is(err, bus.ErrRefused):
+			return nil, unavailable(err, now.CallID)
+		case next == nil && !hint:
+			return nil, err // f's own, or that of a change which is not allowed
+		case next == nil:
 			hint = false // what was refused may be out of date
 			if now, revision, err = l.fresh(ctx, id); err != nil {
 				return nil, err
 			}
 			continue
-		}
-		next.Write = rand.Text()
-		mine = append(mine, next.Write)
-		head, err := json.Marshal(next)
-		if err != nil {
-			return nil, fmt.Errorf("encoding the approval: %w", err)
-		}
-		written, err := l.store.Replace(ctx, id, head, revision)
-		if err == nil {
-			l.view.put(next, written, written)
-			return next.Clone(), nil
-		}
-		if errors.Is(err, bus.ErrRefused) {
-			return nil, unavailable(err, now.CallID)
 		}
 		hint = false
 		found, r, again := l.landed(ctx, id, mine)
@@ -259,8 +318,44 @@ func (l *Ledger) Change(ctx context.Context, id string, f func(*Approval) error)
 	return nil, e
 }
 
+// try lets f change the record and stores that. next is nil where nothing was
+// sent. When the turn has come, what the view has by then is taken if it is newer.
+func (l *Ledger) try(ctx context.Context, id string, beside []byte, f func(*Approval) error, now *Approval, revision uint64, hint bool) (next *Approval, err error) {
+	defer l.turns.take(ctx, id)()
+	if latest, at, ok := l.view.get(id); ok && (hint || at > revision) {
+		now, revision = latest, at
+	}
+	next = now.Clone()
+	if err = f(next); err == nil {
+		err = allowed(now, next)
+	}
+	if err != nil {
+		return nil, err
+	}
+	next.Write = rand.Text()
+	head, err := json.Marshal(next)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the approval: %w", err)
+	}
+	written, err := l.store.Replace(ctx, id, head, beside, revision)
+	if err == nil {
+		l.view.put(next, written, written)
+	}
+	return next, err
+}
+
+// Current reads an approval with every change that was acknowledged before.
+func (l *Ledger) Current(ctx context.Context, id string) (*Approval, error) {
+	a, _, err := l.fresh(ctx, id)
+	return a, err
+}
+
 func (l *Ledger) fresh(ctx context.Context, id string) (*Approval, uint64, error) {
-	a, r, err := l.read(ctx, id, true)
+	r, err := l.reads.read(ctx, id)
+	if err != nil {
+		return nil, 0, readError(err, id)
+	}
+	a, err := decode(r.Head)
 	return a, r.Revision, err
 }
 
@@ -270,7 +365,7 @@ func (l *Ledger) fresh(ctx context.Context, id string) (*Approval, uint64, error
 func (l *Ledger) landed(ctx context.Context, id string, marks []string) (*Approval, bus.LedgerRecord, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settle)
 	defer cancel()
-	r, err := l.store.Get(ctx, id, true)
+	r, err := l.reads.read(ctx, id)
 	if err != nil {
 		return nil, r, err
 	}

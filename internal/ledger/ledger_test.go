@@ -58,7 +58,7 @@ func TestBytesOfAnySizeComeBackExactly(t *testing.T) {
 	for name, l := range map[string]*ledger.Ledger{
 		"8 MiB messages": start(t), "1 MiB messages": open(t, bustest.StartProcess(t).Connect(t, "test"), ledger.Options{}),
 	} {
-		for _, n := range []int{0, 1, 1<<20 - 3000, 1 << 20, 9 << 20} {
+		for _, n := range []int{0, 1, 1 << 10, 256 << 10, 256<<10 + 1, 1<<20 - 3000, 1 << 20, 9 << 20} {
 			a, args, edited, result := question(), noise(n), noise(n), noise(n)
 			a.Definition = noise(700)
 			if _, err := l.Create(t.Context(), a, args); err != nil {
@@ -87,14 +87,9 @@ func TestBytesOfAnySizeComeBackExactly(t *testing.T) {
 			if _, err := l.Result(t.Context(), a.ID); schema.KindOf(err) != schema.KindNotFound {
 				t.Errorf("a result before there is one: %v", err)
 			}
-			if d, err = l.PutResult(t.Context(), a.ID, result); err != nil {
-				t.Fatal(err)
-			}
 			run(t, l, a.ID)
-			if _, err := l.Change(t.Context(), a.ID, func(a *ledger.Approval) error {
-				a.State, a.ResultDigest = ledger.Succeeded, d
-				return nil
-			}); err != nil {
+			ended, err := l.End(t.Context(), a.ID, result, to(ledger.Succeeded))
+			if err != nil || ended.ResultDigest != digest.Of(result) {
 				t.Fatal(err)
 			}
 			same("result", result, l.Result)
@@ -261,7 +256,7 @@ func TestWhatWasSettledCannotBeChanged(t *testing.T) {
 	if _, err := l.Change(t.Context(), a.ID, func(a *ledger.Approval) error {
 		a.TokenHash, a.Spent = "ab", &ledger.Spent{Attempt: "1", At: time.Now()}
 		a.Decisions = []ledger.Decision{{By: "bob", Kind: ledger.Approve, At: time.Now()}}
-		a.State = ledger.Approved
+		a.State, a.Warrant = ledger.Approved, []byte("signed")
 		return nil
 	}); err != nil {
 		t.Fatal(err)
@@ -277,6 +272,10 @@ func TestWhatWasSettledCannotBeChanged(t *testing.T) {
 		"edit":           func(a *ledger.Approval) { a.Edited = &ledger.Edited{} },
 		"a decision":     func(a *ledger.Approval) { a.Decisions[0].Kind = ledger.Deny },
 		"no decision":    func(a *ledger.Approval) { a.Decisions = nil },
+		"warrant":        func(a *ledger.Approval) { a.Warrant = []byte("other") },
+		"no warrant":     func(a *ledger.Approval) { a.Warrant = nil },
+		"permission":     func(a *ledger.Approval) { a.Permission = "perm_1" },
+		"ended":          func(a *ledger.Approval) { a.Ended = time.Now() },
 		"no runner":      func(a *ledger.Approval) { a.State = ledger.Running },
 	} {
 		if _, err := l.Change(t.Context(), a.ID, func(a *ledger.Approval) error { f(a); return nil }); err == nil {

@@ -9,13 +9,15 @@ import (
 )
 
 // view is what this process knows of the ledger: every approval that waits or
-// runs, and the latest that ended. Arguments are not in it.
+// runs, and the latest that ended. Of those that were opened here it has the
+// arguments too while they are open, as far as there is room.
 type view struct {
 	maxEnded int
 
 	mu       sync.RWMutex
 	rows     map[string]row
 	nOpen    int
+	argBytes int
 	ended    []string // ids in the order in which they were seen to end
 	watchers map[*watcher]struct{}
 }
@@ -24,7 +26,14 @@ type row struct {
 	a        *Approval // never changed once it is here
 	revision uint64    // what the next change must name
 	sequence uint64
+	args     []byte
 }
+
+// maxArguments bounds the arguments in the view, maxArgument those of one call.
+const (
+	maxArguments = 32 << 20
+	maxArgument  = 64 << 10
+)
 
 type watcher struct{ f func(*Approval) }
 
@@ -50,7 +59,12 @@ func (v *view) put(a *Approval, revision, sequence uint64) bool {
 	case !known || !was.a.State.Ended():
 		v.ended = append(v.ended, a.ID)
 	}
-	v.rows[a.ID] = row{a, revision, sequence}
+	args := was.args
+	if a.State.Ended() && args != nil {
+		v.argBytes -= len(args)
+		args = nil
+	}
+	v.rows[a.ID] = row{a, revision, sequence, args}
 	if over := len(v.ended) - v.maxEnded; over > 0 {
 		for _, id := range v.ended[:over] {
 			delete(v.rows, id)
@@ -65,6 +79,26 @@ func (v *view) get(id string) (*Approval, uint64, bool) {
 	defer v.mu.RUnlock()
 	r, ok := v.rows[id]
 	return r.a, r.revision, ok
+}
+
+// keepArguments keeps a copy: what the caller has may be used again.
+func (v *view) keepArguments(id string, args []byte) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	r, ok := v.rows[id]
+	if !ok || r.a.State.Ended() || r.args != nil || len(args) > maxArgument || v.argBytes+len(args) > maxArguments {
+		return
+	}
+	r.args = append(make([]byte, 0, len(args)), args...)
+	v.argBytes += len(args)
+	v.rows[id] = r
+}
+
+// arguments returns what was kept, or nil.
+func (v *view) arguments(id string) []byte {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.rows[id].args
 }
 
 func (v *view) open() int {
@@ -144,6 +178,20 @@ func (l *Ledger) List(f Filter, cursor string) ([]*Approval, string) {
 		found[i] = a.Clone()
 	}
 	return found, next
+}
+
+// Where returns every approval in this process's view that fits, in no order. fit
+// must not change what it sees, nor keep it.
+func (l *Ledger) Where(fit func(*Approval) bool) []*Approval {
+	l.view.mu.RLock()
+	defer l.view.mu.RUnlock()
+	var found []*Approval
+	for _, r := range l.view.rows {
+		if fit(r.a) {
+			found = append(found, r.a.Clone())
+		}
+	}
+	return found
 }
 
 // Pending returns every approval that waits for an answer, the oldest first.

@@ -21,7 +21,6 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver/web"
 	"github.com/callyard/callyard/internal/authn"
-	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/risk"
@@ -68,11 +67,7 @@ func open(t *testing.T, keys []authn.Key, change func(*web.Options)) *fabric {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.ledger.Close)
-	tokens, err := confirm.OpenStream(t.Context(), conn, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.desk = approval.New(approval.Options{Ledger: f.ledger, Tokens: tokens, Log: slog.New(slog.DiscardHandler)})
+	f.desk = approval.New(approval.Options{Ledger: f.ledger, Log: slog.New(slog.DiscardHandler)})
 	for i := range keys {
 		f.keys[keys[i].Name], keys[i].Hash = authn.Generate()
 	}

@@ -1,5 +1,6 @@
-// Package confirmtest is the suite that every store of confirmation tokens
-// passes. It must not be used outside tests.
+// Package confirmtest is the suite that confirmation tokens pass with and without
+// a gate before the ledger, and the Redis servers that tests have as that gate. It
+// must not be used outside tests.
 package confirmtest
 
 import (
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/confirm"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Clock is a clock that stands still until it is moved. It is safe for
@@ -27,31 +30,81 @@ func (c *Clock) Now() time.Time {
 // Advance moves the clock.
 func (c *Clock) Advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
-// Run holds a store to the promises of [confirm.Store]. open returns an empty
-// one that tells the time by the clock and is closed by whoever opened it.
-func Run(t *testing.T, open func(t *testing.T, now func() time.Time) confirm.Store) {
-	t.Run("ATokenIsTakenOnceByManyRacers", func(t *testing.T) { race(t, open(t, new(Clock).Now), 200, 100) })
-	t.Run("ATokenGivesWhatItWasMintedFor", func(t *testing.T) { gives(t, open(t, new(Clock).Now)) })
-	t.Run("TheSameAttemptGetsTheSameAnswer", func(t *testing.T) { clock := new(Clock); again(t, open(t, clock.Now), clock) })
-	t.Run("ManyTriesOfOneAttemptAreAllGranted", func(t *testing.T) { retries(t, open(t, new(Clock).Now)) })
-	t.Run("ATokenExpires", func(t *testing.T) { clock := new(Clock); expiry(t, open(t, clock.Now), clock) })
-	t.Run("WhatWasNotMintedIsUnknown", func(t *testing.T) { unknown(t, open(t, new(Clock).Now)) })
-	t.Run("ACallerThatIsGoneIsToldThatTheStoreIsDown", func(t *testing.T) { gone(t, open(t, new(Clock).Now)) })
+// House is tokens and the ledger that they are spent on.
+type House struct {
+	Tokens *confirm.Tokens
+	Ledger *ledger.Ledger
 }
 
-func mint(t *testing.T, s confirm.Store, approval string, ttl time.Duration) string {
+// Run holds tokens to their promises. open returns a house whose gate, where it
+// has one, tells the time by the clock; it is closed by whoever opened it.
+func Run(t *testing.T, open func(t *testing.T, now func() time.Time) House) {
+	for name, f := range map[string]func(*testing.T, *bench){
+		"ATokenIsSpentOnceByManyRacers":          func(t *testing.T, b *bench) { race(t, b, 200, 100) },
+		"AnAttemptOfAStrangerBurnsNothing":       stranger,
+		"ATokenIsOfOneApproval":                  bound,
+		"WhatWasDecidedOtherwiseIsSpent":         decided,
+		"ManyTriesOfOneAttemptSpendOnce":         retries,
+		"ATokenExpires":                          expiry,
+		"WhatWasNotMintedIsUnknown":              unknown,
+		"ARefusalAtTheLastMomentSpendsNothing":   refused,
+		"ACallerThatIsGoneIsNeverToldToRunTwice": gone,
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := new(Clock)
+			f(t, &bench{open(t, clock.Now), clock})
+		})
+	}
+}
+
+type bench struct {
+	House
+	*Clock
+}
+
+// Hold puts an approval with a token into the ledger.
+func (h House) Hold(t testing.TB, now time.Time, ttl time.Duration) (*ledger.Approval, string) {
 	t.Helper()
-	token, err := s.Mint(t.Context(), approval, "sha256:"+approval, ttl)
+	call := schema.NewCallID()
+	token, err := h.Tokens.Mint(t.Context(), ledger.IDFor(call), ttl)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return token
+	a := &ledger.Approval{CallID: call, Created: now.UTC(), Expires: now.Add(ttl).UTC(), TokenHash: confirm.Hash(token)}
+	if _, err := h.Ledger.Create(t.Context(), a, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	return a, token
 }
 
-func race(t *testing.T, s confirm.Store, tokens, racers int) {
+func (b *bench) hold(t *testing.T, ttl time.Duration) (*ledger.Approval, string) {
+	t.Helper()
+	return b.Hold(t, b.Now(), ttl)
+}
+
+func nobodyMinds(*ledger.Approval) error { return nil }
+
+// Running is what a front door makes of a spent token.
+func Running(runner string) func(*ledger.Approval) error {
+	return func(a *ledger.Approval) error {
+		a.State, a.Runner = ledger.Running, &ledger.Runner{FrontDoor: runner, Started: time.Now().UTC()}
+		return nil
+	}
+}
+
+// Spend spends a token as a front door does.
+func (h House) Spend(ctx context.Context, token, attempt string, at time.Time) (*ledger.Approval, error) {
+	return h.Tokens.Spend(ctx, token, ledger.Spent{Attempt: attempt, At: at.UTC(), By: "ann"}, nobodyMinds, Running(attempt))
+}
+
+func (b *bench) spend(t *testing.T, token, attempt string) (*ledger.Approval, error) {
+	t.Helper()
+	return b.Spend(t.Context(), token, attempt, b.Now())
+}
+
+func race(t *testing.T, b *bench, tokens, racers int) {
 	for i := range tokens {
-		approval := fmt.Sprintf("appr_%d", i)
-		token := mint(t, s, approval, time.Minute)
+		a, token := b.hold(t, time.Minute)
 		var won, spent atomic.Int32
 		var ready, all sync.WaitGroup
 		ready.Add(racers)
@@ -59,50 +112,60 @@ func race(t *testing.T, s confirm.Store, tokens, racers int) {
 			all.Go(func() {
 				ready.Done()
 				ready.Wait()
-				g, err := s.Take(t.Context(), token, fmt.Sprint("attempt ", r))
+				got, err := b.spend(t, token, fmt.Sprint("attempt ", r))
 				var already *confirm.SpentError
 				switch {
-				case err == nil && g.ApprovalID == approval:
+				case err == nil && got.ID == a.ID && got.State == ledger.Running:
 					won.Add(1)
-				case errors.As(err, &already) && already.ApprovalID == approval:
+				case errors.As(err, &already) && already.Approval.CallID == a.CallID:
 					spent.Add(1)
 				default:
-					t.Errorf("token %d: %v, %v", i, g, err)
+					t.Errorf("token %d: %v, %v", i, got, err)
 				}
 			})
 		}
 		all.Wait()
 		if won.Load() != 1 || int(spent.Load()) != racers-1 {
-			t.Fatalf("token %d: %d took it, %d found it spent, of %d", i, won.Load(), spent.Load(), racers)
+			t.Fatalf("token %d: %d spent it, %d found it spent, of %d", i, won.Load(), spent.Load(), racers)
 		}
 	}
 }
 
-func gives(t *testing.T, s confirm.Store) {
-	one, two := mint(t, s, "appr_1", time.Minute), mint(t, s, "appr_2", time.Minute)
-	if one == two || !confirm.WellFormed(one) || !strings.HasPrefix(one, "cyt_") {
-		t.Errorf("tokens %q and %q", one, two)
-	}
-	want := confirm.Grant{ApprovalID: "appr_1", Binding: "sha256:appr_1"}
-	for range 3 { // looking spends nothing
-		if g, err := s.Find(t.Context(), one); err != nil || g != want {
-			t.Errorf("found %v, %v", g, err)
+func stranger(t *testing.T, b *bench) {
+	_, token := b.hold(t, time.Minute)
+	no := errors.New("not yours")
+	for i := range 3 {
+		mark := ledger.Spent{Attempt: fmt.Sprint("stranger ", i), At: b.Now()}
+		if _, err := b.Tokens.Spend(t.Context(), token, mark, func(*ledger.Approval) error { return no }, Running("x")); !errors.Is(err, no) {
+			t.Errorf("a stranger: %v", err)
 		}
 	}
-	if g, err := s.Take(t.Context(), one, "a"); err != nil || g != want {
-		t.Errorf("took %v, %v", g, err)
+	if got, err := b.spend(t, token, "mine"); err != nil || got.Spent.Attempt != "mine" || got.Spent.By != "ann" {
+		t.Errorf("%+v, %v", got, err)
 	}
-	var spent *confirm.SpentError
-	if _, err := s.Find(t.Context(), one); !errors.As(err, &spent) || spent.ApprovalID != "appr_1" {
-		t.Errorf("found a spent one: %v", err)
+}
+
+func bound(t *testing.T, b *bench) {
+	one, first := b.hold(t, time.Minute)
+	two, second := b.hold(t, time.Minute)
+	if first == second || confirm.ApprovalOf(first) != one.ID || confirm.ApprovalOf(second) != two.ID || !strings.HasPrefix(first, "cyt_") {
+		t.Errorf("tokens %q and %q", first, second)
 	}
-	if g, err := s.Find(t.Context(), two); err != nil || g.ApprovalID != "appr_2" {
-		t.Errorf("the other token: %v, %v", g, err)
+	// The secret of one behind the name of the other.
+	crossed := "cyt_" + two.ID + first[len("cyt_")+len(one.ID):]
+	if _, err := b.spend(t, crossed, "a"); !errors.Is(err, confirm.ErrUnknown) {
+		t.Errorf("a crossed token: %v", err)
+	}
+	for _, token := range []string{first, second} {
+		if _, err := b.spend(t, token, "a"); err != nil {
+			t.Error(err)
+		}
 	}
 	for name, err := range map[string]error{
-		"no time":     second(s.Mint(t.Context(), "appr_1", "", 0)),
-		"no approval": second(s.Mint(t.Context(), "", "", time.Minute)),
-		"no attempt":  second(s.Take(t.Context(), two, "")),
+		"no time":     second2(b.Tokens.Mint(t.Context(), "appr_1", 0)),
+		"no approval": second2(b.Tokens.Mint(t.Context(), "", time.Minute)),
+		"no name":     second2(b.Tokens.Mint(t.Context(), "a.b", time.Minute)),
+		"no attempt":  second2(b.spend(t, first, "")),
 	} {
 		if err == nil || errors.Is(err, confirm.ErrDown) {
 			t.Errorf("%s: %v", name, err)
@@ -110,81 +173,116 @@ func gives(t *testing.T, s confirm.Store) {
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
+func second2[T any](_ T, err error) error { return err }
 
-func again(t *testing.T, s confirm.Store, clock *Clock) {
-	token := mint(t, s, "appr_1", time.Minute)
-	for range 3 {
-		if g, err := s.Take(t.Context(), token, "mine"); err != nil || g.ApprovalID != "appr_1" || g.Binding != "sha256:appr_1" {
-			t.Fatalf("%v, %v", g, err)
+func decided(t *testing.T, b *bench) {
+	for _, state := range []ledger.State{ledger.Denied, ledger.Canceled, ledger.Revoked, ledger.Expired} {
+		a, token := b.hold(t, time.Minute)
+		if _, err := b.Ledger.Change(t.Context(), a.ID, func(a *ledger.Approval) error { a.State = state; return nil }); err != nil {
+			t.Fatal(err)
 		}
 		var spent *confirm.SpentError
-		if _, err := s.Take(t.Context(), token, "yours"); !errors.As(err, &spent) || spent.ApprovalID != "appr_1" {
-			t.Fatalf("another attempt: %v", err)
+		var expired *confirm.ExpiredError
+		if _, err := b.spend(t, token, "a"); !errors.As(err, &spent) && !(state == ledger.Expired && errors.As(err, &expired)) {
+			t.Errorf("%s: %v", state, err)
 		}
-		clock.Advance(time.Hour) // it was in time when it asked first
 	}
 }
 
-func retries(t *testing.T, s confirm.Store) {
-	token := mint(t, s, "appr_1", time.Minute)
+func retries(t *testing.T, b *bench) {
+	a, token := b.hold(t, time.Minute)
 	var all sync.WaitGroup
+	var won atomic.Int32
 	for range 50 {
 		all.Go(func() {
-			if g, err := s.Take(t.Context(), token, "mine"); err != nil || g.ApprovalID != "appr_1" {
-				t.Errorf("%v, %v", g, err)
+			_, err := b.spend(t, token, "mine")
+			var spent *confirm.SpentError
+			if err == nil {
+				won.Add(1)
+			} else if !errors.As(err, &spent) || spent.Approval.ID != a.ID {
+				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
+	if won.Load() != 1 {
+		t.Errorf("%d tries of one attempt spent it", won.Load())
+	}
 }
 
-func expiry(t *testing.T, s confirm.Store, clock *Clock) {
-	early, late := mint(t, s, "appr_1", time.Minute), mint(t, s, "appr_2", time.Minute)
-	clock.Advance(time.Minute - time.Millisecond)
-	if _, err := s.Take(t.Context(), early, "a"); err != nil {
+func expiry(t *testing.T, b *bench) {
+	_, early := b.hold(t, time.Minute)
+	late, lateToken := b.hold(t, time.Minute)
+	b.Advance(time.Minute - time.Millisecond)
+	if _, err := b.spend(t, early, "a"); err != nil {
 		t.Errorf("just in time: %v", err)
 	}
-	clock.Advance(time.Millisecond)
+	b.Advance(time.Millisecond)
 	for range 2 {
 		var expired *confirm.ExpiredError
-		if _, err := s.Take(t.Context(), late, "a"); !errors.As(err, &expired) || expired.ApprovalID != "appr_2" {
+		if _, err := b.spend(t, lateToken, "a"); !errors.As(err, &expired) || expired.Approval.ID != late.ID {
 			t.Errorf("just too late: %v", err)
-		}
-		if _, err := s.Find(t.Context(), late); !errors.As(err, &expired) {
-			t.Errorf("found: %v", err)
 		}
 	}
 }
 
-func unknown(t *testing.T, s confirm.Store) {
-	token := mint(t, s, "appr_1", time.Minute)
+func unknown(t *testing.T, b *bench) {
+	a, token := b.hold(t, time.Minute)
 	flipped := []byte(token)
-	if flipped[10]++; flipped[10] > 'z' || flipped[10] == '[' || flipped[10] == ':' {
-		flipped[10] = 'b'
+	if flipped[len(token)-3]++; flipped[len(token)-3] > 'z' || flipped[len(token)-3] == '[' || flipped[len(token)-3] == ':' {
+		flipped[len(token)-3] = 'b'
 	}
-	for _, other := range []string{"", "cyt_", string(flipped), token + "A", token[:len(token)-1], strings.ToUpper(token), " " + token, token + "\n", confirm.Hash(token), "cyt_{}*>.$"} {
-		if _, err := s.Take(t.Context(), other, "a"); !errors.Is(err, confirm.ErrUnknown) {
+	for _, other := range []string{
+		"", "cyt_", string(flipped), token + "A", token[:len(token)-1], strings.ToUpper(token), " " + token, token + "\n",
+		confirm.Hash(token), "cyt_{}*>.$", "cyt_" + a.ID + "_", "cyt_" + a.ID, "cyt_appr_none" + token[len("cyt_")+len(a.ID):],
+		"cyt_" + strings.Repeat("a", 65) + token[len("cyt_")+len(a.ID):], "cyt_>" + token[len("cyt_")+len(a.ID):],
+	} {
+		if _, err := b.spend(t, other, "a"); !errors.Is(err, confirm.ErrUnknown) {
 			t.Errorf("%q: %v", other, err)
 		}
-		if _, err := s.Find(t.Context(), other); !errors.Is(err, confirm.ErrUnknown) {
-			t.Errorf("%q: %v", other, err)
-		}
 	}
-	if _, err := s.Take(t.Context(), token, "a"); err != nil {
+	// An approval without a token has none that fits.
+	call := schema.NewCallID()
+	tokenless := &ledger.Approval{CallID: call, Created: b.Now(), Expires: b.Now().Add(time.Minute)}
+	if _, err := b.Ledger.Create(t.Context(), tokenless, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.spend(t, "cyt_"+tokenless.ID+token[len("cyt_")+len(a.ID):], "a"); !errors.Is(err, confirm.ErrUnknown) {
+		t.Errorf("an approval without a token: %v", err)
+	}
+	if _, err := b.spend(t, token, "a"); err != nil {
 		t.Errorf("the token itself: %v", err)
 	}
 }
 
-func gone(t *testing.T, s confirm.Store) {
-	token := mint(t, s, "appr_1", time.Minute)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for name, err := range map[string]error{
-		"take": second(s.Take(ctx, token, "a")), "find": second(s.Find(ctx, token)), "mint": second(s.Mint(ctx, "appr_1", "", time.Minute)),
-	} {
-		if !errors.Is(err, confirm.ErrDown) {
-			t.Errorf("%s: %v", name, err)
+func refused(t *testing.T, b *bench) {
+	_, token := b.hold(t, time.Minute)
+	no := errors.New("not now")
+	mark := ledger.Spent{Attempt: "mine", At: b.Now()}
+	if _, err := b.Tokens.Spend(t.Context(), token, mark, nobodyMinds, func(*ledger.Approval) error { return no }); !errors.Is(err, no) {
+		t.Error(err)
+	}
+	if _, err := b.spend(t, token, "mine"); err != nil {
+		t.Errorf("the same attempt again: %v", err)
+	}
+}
+
+func gone(t *testing.T, b *bench) {
+	for range 20 {
+		a, token := b.hold(t, time.Minute)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, first := b.Spend(ctx, token, "gone", b.Now())
+		if first != nil && !errors.Is(first, confirm.ErrDown) && schema.KindOf(first) != schema.KindUnavailable {
+			t.Errorf("the caller that is gone: %v", first)
+		}
+		_, again := b.spend(t, token, "again")
+		var spent *confirm.SpentError
+		if first == nil && again == nil || again != nil && !errors.As(again, &spent) {
+			t.Errorf("first %v, then %v", first, again)
+		}
+		if got, err := b.Ledger.Current(t.Context(), a.ID); err != nil || got.State != ledger.Running {
+			t.Errorf("%v, %v", got, err)
 		}
 	}
 }

@@ -1,0 +1,70 @@
+package approval
+
+import (
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/ledger"
+)
+
+// patience judges whether the time of an approval, or of a permission, is over. The clock on the wall may
+// jump; what has passed while this process looked on cannot be taken back. So
+// time is over when the wall says so, or when as much of it has passed here as
+// was left when this process first saw it. A jump can end it early, and never
+// late.
+type patience struct {
+	mu     sync.Mutex
+	last   time.Time
+	passed time.Duration // by steps forward only, which time.Now measures without the wall
+	due    map[string]due
+}
+
+// due is when the time of one is over, in what has passed here.
+type due struct {
+	expires time.Time // as it was then: more time may be given
+	at      time.Duration
+}
+
+func newPatience() *patience { return &patience{due: map[string]due{}} }
+
+// over says that the time of what has this id is over; it began at created and
+// ends at expires.
+func (p *patience) over(id string, created, expires, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if step := now.Sub(p.last); step > 0 && !p.last.IsZero() {
+		p.passed += step
+	}
+	p.last = now
+	wall := now.Round(0) // without what time.Now measures beside it
+	d, known := p.due[id]
+	switch {
+	case !known:
+		// A wall that is behind the beginning gives no more time than there was.
+		d = due{expires, p.passed + min(expires.Sub(wall), expires.Sub(created))}
+		p.due[id] = d
+	case !d.expires.Equal(expires):
+		d = due{expires, d.at + expires.Sub(d.expires)}
+		p.due[id] = d
+	}
+	return !wall.Before(expires) || p.passed >= d.at
+}
+
+// keep forgets everything but these.
+func (p *patience) keep(ids map[string]bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id := range p.due {
+		if !ids[id] {
+			delete(p.due, id)
+		}
+	}
+}
+
+// over says that the time of the approval is over.
+func (d *Desk) over(a *ledger.Approval) bool {
+	return d.patience.over(a.ID, a.Created, a.Expires, d.now())
+}
+
+// wall is the time as records have it.
+func (d *Desk) wall() time.Time { return d.now().UTC().Round(0) }

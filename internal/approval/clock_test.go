@@ -1,0 +1,101 @@
+package approval_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// A clock that jumps ends a question early at worst. It is held for ten minutes;
+// the steps say what the clock on the wall does, of which the jumps take no time.
+func TestAClockThatJumpsRunsNothingLate(t *testing.T) {
+	type step struct{ jump, pass time.Duration }
+	for name, c := range map[string]struct {
+		steps []step
+		late  bool // more than ten minutes have passed
+	}{
+		"back at once, then in time":         {[]step{{-time.Hour, 9 * time.Minute}}, false},
+		"back at once, then too late":        {[]step{{-time.Hour, 11 * time.Minute}}, true},
+		"back in between":                    {[]step{{0, 6 * time.Minute}, {-time.Hour, 5 * time.Minute}}, true},
+		"back again and again":               {[]step{{-time.Hour, 4 * time.Minute}, {-time.Hour, 4 * time.Minute}, {-time.Minute, 3 * time.Minute}}, true},
+		"forward and back again":             {[]step{{time.Hour, 0}, {-time.Hour, 11 * time.Minute}}, true},
+		"forward, so that it ends too early": {[]step{{time.Hour, 0}}, true},
+		"not at all":                         {[]step{{0, 9 * time.Minute}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := bustest.Start(t)
+			r := open(t, srv, nil)
+			ctx := context.Background()
+			token, people, approved := r.hold(byCaller()), r.hold(byOps(1)), r.hold(byOps(1))
+			if _, err := r.say(approved.Approval.ID, ledger.Approve, ben); err != nil {
+				t.Fatal(err)
+			}
+			// Another process has seen the questions too, as Tend does each second.
+			other := open(t, srv, r.clock)
+			tend := func() {
+				for _, d := range []*approval.Desk{r.desk, other.desk} {
+					if _, err := d.Tend(ctx, func(string) bool { return true }); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			tend()
+			for i, s := range c.steps {
+				r.clock.advance(s.jump)
+				if i < len(c.steps)-1 || s.pass > 0 { // at the end nobody has looked yet
+					tend()
+				}
+				r.clock.advance(s.pass)
+				if i < len(c.steps)-1 {
+					tend()
+				}
+			}
+			for _, d := range []*approval.Desk{other.desk, r.desk} {
+				_, errToken := d.Confirm(ctx, token.Token, true, agent, "x", "door")
+				_, errClaim := d.Claim(ctx, approved.Approval.ID, "door")
+				_, errSay := (&room{t: t, desk: d}).say(people.Approval.ID, ledger.Approve, cleo)
+				for what, err := range map[string]error{"the token": errToken, "the claim": errClaim, "the yes": errSay} {
+					kind := schema.KindOf(err) // a conflict: it was expired before
+					if c.late != (kind == schema.KindExpired || kind == schema.KindConflict) {
+						t.Errorf("%s: %v", what, err)
+					}
+				}
+				if !c.late {
+					return
+				}
+			}
+			tend()
+			for _, h := range []*approval.Held{token, people, approved} {
+				if s := r.state(h.Approval.ID); s != ledger.Expired {
+					t.Errorf("it is %s", s)
+				}
+			}
+		})
+	}
+}
+
+func TestMoreTimeIsMoreTimeAlsoWhenTheClockJumps(t *testing.T) {
+	r := open(t, bustest.Start(t), nil)
+	id := r.hold(byOps(1)).Approval.ID
+	r.clock.advance(5 * time.Minute)
+	if _, err := r.say(id, ledger.Extend, ben); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.advance(-time.Hour)
+	if _, err := r.desk.Tend(context.Background(), func(string) bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.advance(14 * time.Minute)
+	if a, err := r.say(id, ledger.Extend, ben); err != nil || a.State != ledger.Pending {
+		t.Fatalf("after 19 of 20 minutes: %v", err)
+	}
+	r.clock.advance(12 * time.Minute)
+	if _, err := r.say(id, ledger.Approve, ben); schema.KindOf(err) != schema.KindExpired {
+		t.Errorf("after 31 of 30 minutes: %v", err)
+	}
+}

@@ -1,0 +1,205 @@
+package approval
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/audit"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/pkg/schema/digest"
+)
+
+// appendWait is how long a caller waits at most when the audit record takes no
+// more entries. What is left out then, Mend puts back.
+const appendWait = 100 * time.Millisecond
+
+// history returns what the record of an approval says has happened, as audit
+// entries, in their order. It is a function of the record alone, so what a killed
+// process did not write is found and written again, word for word.
+func history(a *ledger.Approval) []audit.Entry {
+	b, bound := &a.Binding, a.Bound()
+	entry := func(kind audit.Kind, at time.Time) audit.Entry {
+		return audit.Entry{
+			Kind: kind, At: at.UTC().Round(0), CallID: a.CallID, ApprovalID: a.ID, Tenant: b.Tenant, Server: b.Server, Tool: b.Tool, Level: b.Level,
+			PolicyVersion: b.PolicyVersion, ArgumentsDigest: b.ArgumentsDigest, BindingDigest: a.BindingDigest, PermissionID: a.Permission,
+		}
+	}
+	all := make([]audit.Entry, 0, len(a.Decisions)+4)
+	held := entry(audit.Held, a.Created)
+	if a.Permission != "" {
+		held.Kind = audit.PermissionUsed
+	}
+	held.By, held.Owner, held.DefinitionDigest, held.Reason = b.Requester.Name, b.Requester.Owner, b.ToolDefinitionDigest, strings.Join(a.Reasons, "; ")
+	all = append(all, held)
+	for i := range a.Decisions {
+		d := &a.Decisions[i]
+		e := entry(decided(d.Kind), d.At)
+		e.By, e.Owner, e.Channel, e.Outcome = d.By, d.Owner, d.Channel, string(d.Kind)
+		if d.Reason != "" {
+			e.ReasonDigest = digest.Of([]byte(d.Reason))
+		}
+		if d.Kind == ledger.Edit && a.Edited != nil && a.Edited.At.Equal(d.At) {
+			e.ArgumentsDigest = a.Edited.ArgumentsDigest
+		}
+		all = append(all, e)
+	}
+	if !a.Escalated.IsZero() {
+		all = append(all, entry(audit.Escalated, a.Escalated))
+	}
+	if a.Spent != nil {
+		e := entry(audit.Spent, a.Spent.At)
+		e.By = a.Spent.By
+		all = append(all, e)
+	}
+	if a.Runner != nil {
+		e := entry(audit.Ran, a.Runner.Started)
+		e.By, e.ArgumentsDigest = a.Runner.FrontDoor, bound.ArgumentsDigest
+		all = append(all, e)
+	}
+	if kind, ok := ended[a.State]; ok && !a.Ended.IsZero() {
+		e := entry(kind, a.Ended)
+		e.Outcome, e.ArgumentsDigest, e.ResultDigest = string(a.State), bound.ArgumentsDigest, a.ResultDigest
+		if a.State == ledger.Canceled {
+			e.By, e.Owner = b.Requester.Name, b.Requester.Owner
+		}
+		if a.Error != nil {
+			e.Error = string(a.Error.Kind)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+func decided(kind ledger.DecisionKind) audit.Kind {
+	switch kind {
+	case ledger.Edit:
+		return audit.Edited
+	case ledger.Extend:
+		return audit.Extended
+	case ledger.Revoke:
+		return audit.Revoked
+	}
+	return audit.Decided
+}
+
+// ended are the ends that no decision tells of.
+var ended = map[ledger.State]audit.Kind{
+	ledger.Succeeded: audit.Ended, ledger.Failed: audit.Ended, ledger.Unknown: audit.Ended,
+	ledger.Expired: audit.Expired, ledger.Canceled: audit.Canceled,
+}
+
+// permissionHistory is [history] of a permission. Its uses stand with the calls.
+func permissionHistory(p *ledger.Permission) []audit.Entry {
+	e := audit.Entry{
+		Kind: audit.PermissionGiven, At: p.Given.UTC().Round(0), ApprovalID: p.ApprovalID, Tenant: p.Tenant, By: p.By, Owner: p.Owner, Channel: p.Channel,
+		Server: p.Server, Tool: p.Tool, Level: p.Level, DefinitionDigest: p.ToolDefinitionDigest, PermissionID: p.ID,
+		Outcome: string(p.Pattern.Kind) + " until " + p.Until.UTC().Format(time.RFC3339),
+	}
+	if p.MaxUses > 0 {
+		e.Outcome += ", " + strconv.Itoa(p.MaxUses) + " uses"
+	}
+	if p.Reason != "" {
+		e.ReasonDigest = digest.Of([]byte(p.Reason))
+	}
+	all := []audit.Entry{e}
+	if r := p.Revoked; r != nil {
+		e.Kind, e.At, e.By, e.Owner, e.Channel, e.Outcome, e.ReasonDigest = audit.PermissionRevoked, r.At.UTC().Round(0), r.By, r.Owner, "", "", ""
+		if r.Reason != "" {
+			e.ReasonDigest = digest.Of([]byte(r.Reason))
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// line names an entry among all.
+type line struct {
+	kind     audit.Kind
+	approval string
+	at       int64
+	by       string
+}
+
+func lineOf(e *audit.Entry) line { return line{e.Kind, e.ApprovalID, e.At.UnixNano(), e.By} }
+
+// tell writes down what happened between two versions of a record; was is nil
+// where there was none.
+func (d *Desk) tell(ctx context.Context, was, is *ledger.Approval) {
+	if d.audit == nil {
+		return
+	}
+	told := map[line]bool{}
+	if was != nil {
+		for _, e := range history(was) {
+			told[lineOf(&e)] = true
+		}
+	}
+	for _, e := range history(is) {
+		if !told[lineOf(&e)] {
+			d.write(ctx, e)
+		}
+	}
+}
+
+// write queues one entry. The caller's end must not keep it from being written.
+func (d *Desk) write(ctx context.Context, e audit.Entry) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendWait)
+	defer cancel()
+	if err := d.audit.Append(ctx, e); err != nil {
+		d.log.Error("an audit line is left out for now; it is put back from the approval's record", "kind", e.Kind, "approval_id", e.ApprovalID, "error", err)
+	}
+}
+
+// settled is how old an event must be before its line is missed: other processes
+// may have it in hand.
+const settled = 30 * time.Second
+
+// Mend looks at what happened in the time back from now and puts back the audit
+// lines that are missing, makes permissions that were promised, and forgets those
+// that are over for long. It returns how many lines it put back. A line may be put
+// back twice when several processes look at once; each of the two says that it was.
+func (d *Desk) Mend(ctx context.Context, back time.Duration) (lines int, err error) {
+	now := d.now()
+	if err := d.mendPermissions(ctx, now); err != nil {
+		return 0, err
+	}
+	if d.audit == nil {
+		return 0, nil
+	}
+	if err := d.audit.Sync(ctx); err != nil { // what waits here is not missing
+		return 0, err
+	}
+	missing := map[line]audit.Entry{}
+	since, until := now.Add(-back), now.Add(-settled)
+	expect := func(all []audit.Entry) {
+		for _, e := range all {
+			if e.At.After(since) && e.At.Before(until) {
+				missing[lineOf(&e)] = e
+			}
+		}
+	}
+	d.ledger.Where(func(a *ledger.Approval) bool { expect(history(a)); return false })
+	for _, p := range d.ledger.Permissions() {
+		expect(permissionHistory(&p))
+	}
+	if len(missing) == 0 {
+		return 0, nil
+	}
+	// Clocks differ a little, and a line is stored after what it tells of.
+	if err := d.audit.Since(ctx, since.Add(-time.Minute), func(r *audit.Record) bool {
+		delete(missing, lineOf(&r.Entry))
+		return len(missing) > 0
+	}); err != nil {
+		return 0, err
+	}
+	for _, e := range missing {
+		e.Repaired = true
+		if err := d.audit.Append(ctx, e); err != nil {
+			return lines, err
+		}
+		lines++
+	}
+	return lines, nil
+}

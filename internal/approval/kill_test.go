@@ -1,0 +1,170 @@
+package approval_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/audit"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// A desk whose process is killed between any two steps leaves the truth behind:
+// another desk goes on from there, or ends the call honestly, and what the dead one
+// did not write into the audit record is put back.
+func TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth(t *testing.T) {
+	ctx := context.Background()
+	dead, alive := func(string) bool { return false }, func(string) bool { return true }
+	confirm := func(t *testing.T, r *room, h *approval.Held) {
+		t.Helper()
+		if a, err := r.desk.Confirm(ctx, h.Token, true, agent, "x", "doomed"); err != nil || a.State != ledger.Running {
+			t.Fatalf("%+v, %v", a, err)
+		}
+	}
+	say := func(t *testing.T, r *room, h *approval.Held, who schema.Principal, want ledger.State) {
+		t.Helper()
+		if a, err := r.say(h.Approval.ID, ledger.Approve, who); err != nil || a.State != want {
+			t.Fatalf("%+v, %v", a, err)
+		}
+	}
+	claim := func(t *testing.T, r *room, h *approval.Held) {
+		t.Helper()
+		if _, err := r.desk.Claim(ctx, h.Approval.ID, "doomed"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		killed string
+		before func(t *testing.T, r *room) *approval.Held
+		then   ledger.State // what another process sees
+		after  func(t *testing.T, r *room, h *approval.Held)
+		end    ledger.State // what it is when the time is over and the runner dead
+	}{
+		{"held for the caller", func(t *testing.T, r *room) *approval.Held { return r.hold(byCaller()) }, ledger.Pending, nil, ledger.Expired},
+		{"held for the caller, who comes back", func(t *testing.T, r *room) *approval.Held { return r.hold(byCaller()) }, ledger.Pending, confirm, ledger.Unknown},
+		{"held for people", func(t *testing.T, r *room) *approval.Held { return r.hold(byOps(2)) }, ledger.Pending, nil, ledger.Expired},
+		{"decided by one of two", func(t *testing.T, r *room) *approval.Held {
+			h := r.hold(byOps(2))
+			say(t, r, h, ben, ledger.Pending)
+			return h
+		}, ledger.Pending, func(t *testing.T, r *room, h *approval.Held) { say(t, r, h, cleo, ledger.Approved) }, ledger.Expired},
+		{"approved", func(t *testing.T, r *room) *approval.Held {
+			h := r.hold(byOps(1))
+			say(t, r, h, ben, ledger.Approved)
+			return h
+		}, ledger.Approved, claim, ledger.Unknown},
+		{"approved, and nobody runs it", func(t *testing.T, r *room) *approval.Held {
+			h := r.hold(byOps(1))
+			say(t, r, h, ben, ledger.Approved)
+			return h
+		}, ledger.Approved, nil, ledger.Expired},
+		{"claimed", func(t *testing.T, r *room) *approval.Held {
+			h := r.hold(byOps(1))
+			say(t, r, h, ben, ledger.Approved)
+			claim(t, r, h)
+			return h
+		}, ledger.Running, nil, ledger.Unknown},
+		{"running by its token", func(t *testing.T, r *room) *approval.Held {
+			h := r.hold(byCaller())
+			confirm(t, r, h)
+			return h
+		}, ledger.Running, func(t *testing.T, r *room, h *approval.Held) {
+			if _, err := r.desk.Confirm(ctx, h.Token, true, agent, "x", "door"); schema.KindOf(err) != schema.KindNotFound || schema.AsError(err).CallID != h.Approval.CallID {
+				t.Errorf("the same attempt at another front door: %v", err)
+			}
+		}, ledger.Unknown},
+		{"finished", func(t *testing.T, r *room) *approval.Held {
+			h := r.hold(byCaller())
+			confirm(t, r, h)
+			if _, err := r.desk.Finish(ctx, h.Approval.ID, &schema.Result{Body: []byte(`{"n":1.0}`)}, nil); err != nil {
+				t.Fatal(err)
+			}
+			return h
+		}, ledger.Succeeded, func(t *testing.T, r *room, h *approval.Held) {
+			if b, err := r.ledger.Result(ctx, h.Approval.ID); err != nil || string(b) != `{"n":1.0}` {
+				t.Errorf("%s, %v", b, err)
+			}
+		}, ledger.Succeeded},
+	} {
+		t.Run(c.killed, func(t *testing.T) {
+			srv := bustest.Start(t)
+			doomed := open(t, srv, nil) // whose audit lines are never written
+			h := c.before(t, doomed)
+			doomed.conn.Close()
+
+			lines := openAudit(t, srv)
+			r := open(t, srv, doomed.clock, func(o *approval.Options) { o.Audit = lines })
+			if s := r.state(h.Approval.ID); s != c.then {
+				t.Fatalf("another process sees that it is %s", s)
+			}
+			if n, err := r.desk.Tend(ctx, alive); n != 0 || err != nil {
+				t.Fatalf("something was due at once: %d, %v", n, err)
+			}
+			if c.after != nil {
+				c.after(t, r, h)
+			}
+			r.clock.advance(11 * time.Minute)
+			if _, err := r.desk.Tend(ctx, dead); err != nil {
+				t.Fatal(err)
+			}
+			if s := r.state(h.Approval.ID); s != c.end {
+				t.Errorf("in the end it is %s", s)
+			}
+			if _, err := r.desk.Claim(ctx, h.Approval.ID, "late"); schema.KindOf(err) != schema.KindConflict {
+				t.Errorf("it was claimed when it was over: %v", err)
+			}
+			r.clock.advance(time.Minute)
+			if _, err := r.desk.Mend(ctx, time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			if err := lines.Sync(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := r.desk.Mend(ctx, time.Hour); n != 0 || err != nil {
+				t.Errorf("%d lines were put back twice, %v", n, err)
+			}
+			told(t, lines, h.Approval.ID, c.end)
+		})
+	}
+}
+
+// told asserts that the audit record tells the approval's life, from its beginning
+// to its end, each step once.
+func told(t *testing.T, lines *audit.Log, id string, end ledger.State) {
+	t.Helper()
+	all, _, err := lines.Read(t.Context(), audit.Filter{ApprovalID: id}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[audit.Kind]int{}
+	for _, r := range all {
+		seen[r.Kind]++
+	}
+	want := audit.Ended
+	if end == ledger.Expired {
+		want = audit.Expired
+	}
+	if seen[audit.Held] != 1 || seen[want] != 1 || want == audit.Ended && seen[audit.Ran] != 1 {
+		t.Errorf("the audit record tells %v of one that is %s", seen, end)
+	}
+	if report, err := lines.Verify(t.Context()); err != nil || !report.OK() {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+func TestATokenWhoseRecordWasNeverWrittenIsWorthNothing(t *testing.T) {
+	srv := bustest.Start(t)
+	doomed := open(t, srv, nil)
+	token, err := tokensOf(doomed).Mint(context.Background(), ledger.IDFor(schema.NewCallID()), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doomed.conn.Close()
+	r := open(t, srv, doomed.clock)
+	if _, err := r.desk.Confirm(context.Background(), token, true, agent, "x", "door"); schema.KindOf(err) != schema.KindNotFound {
+		t.Error(err)
+	}
+}

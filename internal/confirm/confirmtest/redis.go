@@ -1,0 +1,183 @@
+package confirmtest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/callyard/callyard/internal/confirm"
+)
+
+// Redis is a redis-server process of a test.
+type Redis struct {
+	Address string
+	// Client is for what an operator, or a fault, does to the server.
+	Client *redis.Client
+
+	cmd  *exec.Cmd
+	dir  string
+	done chan struct{} // its output has ended
+}
+
+// StartRedis runs a redis-server that keeps nothing on disk by itself until the
+// test ends. Where address is "" it listens on a unix socket. dir, where it is not
+// "", is one of a server that was killed, whose dump it then loads.
+func StartRedis(t testing.TB, dir, address string, args ...string) *Redis {
+	t.Helper()
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "cy"); err != nil { //nolint:usetesting // the path of a socket must be short
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	}
+	base := []string{"--dir", dir, "--save", "", "--appendonly", "no", "--daemonize", "no"}
+	if address == "" {
+		address = filepath.Join(dir, "s")
+		base = append(base, "--port", "0", "--unixsocket", address)
+	} else if _, port, err := net.SplitHostPort(address); err == nil {
+		base = append(base, "--bind", "127.0.0.1", "--port", port)
+	}
+	s := &Redis{Address: address, cmd: exec.Command("redis-server", append(base, args...)...), dir: dir, done: make(chan struct{})}
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatalf("redis-server (Debian package redis-server): %v", err)
+	}
+	ready := make(chan bool, 1)
+	go func() {
+		defer close(s.done)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if strings.Contains(strings.ToLower(lines.Text()), "ready to accept connections") {
+				select {
+				case ready <- true:
+				default:
+				}
+			}
+		}
+		_, _ = io.Copy(io.Discard, out)
+		close(ready)
+	}()
+	t.Cleanup(s.Kill)
+	if !<-ready {
+		t.Fatal("redis-server ended at once")
+	}
+	s.Client = redis.NewClient(&redis.Options{Addr: address})
+	t.Cleanup(func() { _ = s.Client.Close() })
+	return s
+}
+
+// Kill ends the server as a crash would.
+func (s *Redis) Kill() {
+	_ = s.cmd.Process.Kill()
+	<-s.done
+	_ = s.cmd.Wait()
+}
+
+// Flush forgets everything.
+func (s *Redis) Flush(ctx context.Context) error {
+	if err := s.Client.FlushAll(ctx).Err(); err != nil {
+		return fmt.Errorf("flushing Redis: %w", err)
+	}
+	return nil
+}
+
+// Dump writes everything as it is now to the disk.
+func (s *Redis) Dump(ctx context.Context) error {
+	if err := s.Client.Save(ctx).Err(); err != nil {
+		return fmt.Errorf("dumping Redis: %w", err)
+	}
+	return nil
+}
+
+// Restart kills the server and starts one in its place, with the last dump.
+func (s *Redis) Restart(t testing.TB) *Redis {
+	t.Helper()
+	s.Kill()
+	if _, err := os.Stat(filepath.Join(s.dir, "dump.rdb")); err != nil {
+		t.Error(err)
+	}
+	return StartRedis(t, s.dir, s.listens())
+}
+
+func (s *Redis) listens() string {
+	if strings.HasPrefix(s.Address, "/") {
+		return ""
+	}
+	return s.Address
+}
+
+// Replica starts a server that follows this one, which must listen on a port.
+func (s *Redis) Replica(t testing.TB) *Redis {
+	t.Helper()
+	host, port, _ := strings.Cut(s.Address, ":")
+	return StartRedis(t, "", FreeAddress(t), "--replicaof", host+" "+port)
+}
+
+// Has waits until the server has so many keys.
+func (s *Redis) Has(t testing.TB, keys int) {
+	t.Helper()
+	Wait(t, func() bool {
+		n, err := s.Client.DBSize(t.Context()).Result()
+		return err == nil && int(n) == keys
+	})
+}
+
+// Promote makes a replica stand for itself: what its main server does from here
+// on it does not know.
+func (s *Redis) Promote(ctx context.Context) error {
+	if err := s.Client.ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
+		return fmt.Errorf("promoting a replica: %w", err)
+	}
+	return nil
+}
+
+// Gate opens the server as a gate before a ledger. now may be nil. Whoever closes
+// the tokens closes the gate.
+func (s *Redis) Gate(t testing.TB, now func() time.Time) *confirm.Redis {
+	t.Helper()
+	r, err := confirm.OpenRedis(t.Context(), confirm.RedisOptions{Addresses: []string{s.Address}, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// FreeAddress returns an address on loopback that nobody listens on.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return fmt.Sprint(l.Addr())
+}
+
+// Wait asks a process of its own until it says yes: it sends no signal.
+func Wait(t testing.TB, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal("it did not come about in 20 s")
+		}
+	}
+}
