@@ -39,6 +39,9 @@ func checkConfig(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if err := cfg.Warrants.Check(); err != nil {
+		return err
+	}
 	out := cmd.OutOrStdout()
 	if err := config.Dump(out, cfg); err != nil {
 		return fmt.Errorf("printing the configuration: %w", err)

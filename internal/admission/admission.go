@@ -18,6 +18,7 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -49,6 +50,20 @@ func (l *Limits) fill() {
 	}
 }
 
+// Options says what a gate stands on. Catalog, Router and Metrics are required.
+type Options struct {
+	Catalog *catalog.Catalog
+	Router  *dispatch.Router
+	Metrics *telemetry.Metrics
+	Limits  Limits
+	// Policy judges calls; without it only the riskLevel of servers counts.
+	Policy *risk.Holder
+	// Desk holds those that need a yes; without it what would be held is refused.
+	Desk *approval.Desk
+	// Records is the execution log; without it no call leaves a record.
+	Records *record.Recorder
+}
+
 // Gate admits calls and hands them to the router. It is safe for concurrent use.
 type Gate struct {
 	catalog *catalog.Catalog
@@ -57,6 +72,7 @@ type Gate struct {
 	limits  Limits
 	policy  *risk.Holder
 	desk    *approval.Desk
+	records *record.Recorder
 
 	quota   sync.Map // principal → *atomic.Int64
 	flying  atomic.Int64
@@ -64,12 +80,12 @@ type Gate struct {
 	closing atomic.Bool
 }
 
-// NewGate returns a gate before the router. policy judges calls; desk holds those
-// that need a yes. Without a policy only the riskLevel of servers counts; without
-// a desk what would be held is refused.
-func NewGate(c *catalog.Catalog, r *dispatch.Router, m *telemetry.Metrics, l Limits, policy *risk.Holder, desk *approval.Desk) *Gate {
-	l.fill()
-	return &Gate{catalog: c, router: r, metrics: m, limits: l, policy: policy, desk: desk, drained: make(chan struct{}, 1)}
+// NewGate returns a gate before the router.
+func NewGate(o Options) *Gate {
+	o.Limits.fill()
+	return &Gate{
+		catalog: o.Catalog, router: o.Router, metrics: o.Metrics, limits: o.Limits, policy: o.Policy, desk: o.Desk, records: o.Records, drained: make(chan struct{}, 1),
+	}
 }
 
 // HeldError says that a call waits for a yes. It is no failure: the call has an
@@ -102,12 +118,20 @@ func (g *Gate) Call(ctx context.Context, call *schema.Call) (*schema.Result, err
 		var held *HeldError
 		if errors.As(err, &held) {
 			g.metrics.CallEnded(call.Server, call.Tool, "held", time.Since(began))
+			g.noteHeld(call, held)
 			return nil, held
 		}
+		if errors.Is(err, ErrDurable) {
+			g.metrics.CallEnded(call.Server, call.Tool, "stored", time.Since(began))
+			return nil, err
+		}
 		g.count(call, nil, err, began)
+		g.noteRefused(call, err)
 		return nil, schema.AsError(err).WithCall(call.ID)
 	}
+	note := g.noteBegin(call, nil)
 	res, err := g.router.Do(ctx, call)
+	note.End(record.Outcome{Result: res, Err: err})
 	g.count(call, res, err, began)
 	return res, err
 }
@@ -177,11 +201,20 @@ func (g *Gate) admit(ctx context.Context, call *schema.Call) error {
 		return validate.Arguments(call.Arguments, g.limits.ArgumentBytes, g.limits.ArgumentDepth)
 	}
 	verdict, err := g.Check(call)
-	if err != nil || verdict.Assessment.Approval == nil {
+	switch {
+	case err != nil:
 		return err
+	case verdict.Assessment.Approval != nil:
+		return g.Hold(ctx, call, verdict, "")
+	case verdict.Assessment.Durable:
+		return ErrDurable
 	}
-	return g.Hold(ctx, call, verdict, "")
+	return nil
 }
+
+// ErrDurable says that the policy wants the call stored before it runs; nothing
+// was run.
+var ErrDurable = errors.New("the policy wants this call to be durable")
 
 // Verdict is what the gate thinks of a call of a tool.
 type Verdict struct {
@@ -244,9 +277,10 @@ func (g *Gate) Hold(ctx context.Context, call *schema.Call, v Verdict, callbackU
 	return &HeldError{held}
 }
 
-// Run runs a call that was held and has been released; it was judged before. It
-// counts like any other call.
-func (g *Gate) Run(ctx context.Context, call *schema.Call) (*schema.Result, error) {
+// Run runs a call that was judged before: it was held and has been released, or
+// stands in a journal. It counts like any other call. place is what the execution
+// log says of it beside the call itself.
+func (g *Gate) Run(ctx context.Context, call *schema.Call, place *record.Record) (*schema.Result, error) {
 	began := time.Now()
 	done, err := g.enter(call)
 	if err != nil {
@@ -254,7 +288,9 @@ func (g *Gate) Run(ctx context.Context, call *schema.Call) (*schema.Result, erro
 	}
 	defer done()
 	g.metrics.CallStarted()
+	note := g.noteBegin(call, place)
 	res, err := g.router.Do(ctx, call)
+	note.End(record.Outcome{Result: res, Err: err})
 	g.count(call, res, err, began)
 	return res, err
 }

@@ -22,12 +22,16 @@ import (
 	"github.com/callyard/callyard/internal/admission"
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/frontdoor/rest"
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -122,6 +126,14 @@ type Options struct {
 	Policy *risk.Holder
 	// Redis keeps the confirmation tokens; nil: JetStream does.
 	Redis *confirm.RedisOptions
+	// Signer signs what callers confirm; nil: nothing is signed, and workers refuse
+	// to run it.
+	Signer *warrant.Signer
+	// Journals is the connection on which durable calls are stored, apart from the
+	// one that calls travel on; nil: the same.
+	Journals *bus.Conn
+	// Webhooks says how receivers are told of ends.
+	Webhooks Webhooks
 	// Failed gets the error that ends the front door by itself; it has room for one.
 	Failed chan<- error
 }
@@ -134,6 +146,11 @@ type FrontDoor struct {
 	gate     *admission.Gate
 	room     *approval.Room
 	releaser *releaser
+	store    *journal.Store
+	batches  *batch.Runner
+	teller   *teller
+	records  *record.Recorder
+	api      *rest.API
 	server   *http.Server
 	listener net.Listener
 	draining atomic.Bool
@@ -150,6 +167,9 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	if faults := o.Config.Validate(); len(faults) > 0 {
 		return nil, fmt.Errorf("front_door.%s", faults[0]) // whoever did not load a file has not seen it yet
 	}
+	if o.Signer == nil {
+		o.Log.Warn("no warrants.key_file is set: what callers confirm here is not signed, and workers refuse to run it (callyard keys warrant makes a key)")
+	}
 	d := &FrontDoor{o: o, stopped: make(chan struct{})}
 	id := schema.NewID("frontdoor")
 	c := o.Config
@@ -161,15 +181,25 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	if d.catalog, err = catalog.Open(ctx, o.Conn, d.router, id, o.Log); err != nil {
 		return nil, errors.Join(err, d.router.Close())
 	}
-	if d.room, err = approval.OpenRoom(ctx, o.Conn, o.Redis, o.Log); err != nil {
+	if d.room, err = approval.OpenRoom(ctx, approval.RoomOptions{Conn: o.Conn, Redis: o.Redis, Name: "frontdoor", Runner: id, Sign: approval.Signing(o.Signer), Log: o.Log}); err != nil {
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
-	d.gate = admission.NewGate(d.catalog, d.router, o.Metrics, admission.Limits{
-		ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout, PrincipalInFlight: c.PrincipalInFlight,
-	}, o.Policy, d.room.Desk)
+	if d.records, err = record.Open(ctx, d.recordConn(), record.Options{FrontDoor: id, Alive: d.catalog.RouterAlive, Log: o.Log}); err != nil {
+		d.room.Close()
+		d.catalog.Close()
+		return nil, errors.Join(err, d.router.Close())
+	}
+	d.gate = admission.NewGate(admission.Options{
+		Catalog: d.catalog, Router: d.router, Metrics: o.Metrics, Policy: o.Policy, Desk: d.room.Desk, Records: d.records,
+		Limits: admission.Limits{ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout, PrincipalInFlight: c.PrincipalInFlight},
+	})
 	d.releaser = newReleaser(id, d.gate, d.room, d.catalog, o.Log)
-	if err := d.serve(keys); err != nil {
+	if err = d.openBatches(ctx, id); err == nil {
+		err = d.serve(keys)
+	}
+	if err != nil {
+		d.closeBatches(ctx)
 		d.closeRoom()
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
@@ -179,9 +209,52 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	return d, nil
 }
 
+// openBatches opens the journals and the runner of durable calls.
+func (d *FrontDoor) openBatches(ctx context.Context, id string) (err error) {
+	if d.store, err = journal.Open(ctx, d.recordConn(), journal.Options{Log: d.o.Log}); err != nil {
+		return err
+	}
+	if err = d.openTeller(ctx); err != nil {
+		return err
+	}
+	o := batch.Options{
+		Store: d.store, Gate: d.gate, Catalog: d.catalog, Router: d.router, Ledger: d.room.Ledger, Desk: d.room.Desk, ID: id, Log: d.o.Log,
+	}
+	if d.teller != nil {
+		o.Ended = d.teller.ended
+	}
+	d.batches, err = batch.Open(ctx, o)
+	return err
+}
+
+// closeBatches lets durable calls that have left finish until ctx ends; what does
+// not is settled by another front door.
+func (d *FrontDoor) closeBatches(ctx context.Context) {
+	if d.batches != nil {
+		if err := d.batches.Close(ctx); err != nil {
+			d.o.Log.Warn("stopping durable calls", "error", err)
+		}
+	}
+	if d.teller != nil {
+		d.teller.close(ctx)
+	}
+	if d.store != nil {
+		d.store.Close()
+	}
+}
+
+// recordConn is the connection on which things are stored.
+func (d *FrontDoor) recordConn() *bus.Conn {
+	if d.o.Journals != nil {
+		return d.o.Journals
+	}
+	return d.o.Conn
+}
+
 // closeRoom ends the releaser and what it works on.
 func (d *FrontDoor) closeRoom() {
 	d.releaser.close()
+	d.records.Close()
 	d.room.Close()
 }
 
@@ -218,13 +291,26 @@ func (d *FrontDoor) argumentBytes() int {
 
 func (d *FrontDoor) serve(keys *authn.Keys) error {
 	o := d.o
+	var checkCallback func(string) error
+	if d.teller != nil {
+		checkCallback = func(url string) error {
+			if e := d.teller.sender.Check(url); e != nil {
+				return e // never a nil pointer in an interface
+			}
+			return nil
+		}
+	}
 	handler, err := rest.New(rest.Options{
 		Catalog: d.catalog, Gate: d.gate, Router: d.router, Keys: keys, Metrics: o.Metrics, Log: o.Log, Version: o.Version, Started: time.Now(),
 		Ready: d.Ready, Draining: d.draining.Load, AllowAddServers: o.Config.AddServers,
-		Desk: d.room.Desk, Ledger: d.room.Ledger, Release: d.releaser.release, RouterID: d.releaser.id, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
+		Desk: d.room.Desk, Ledger: d.room.Ledger, Release: d.releaser.release, RouterID: d.releaser.id, Records: d.records, Batches: d.batches, CheckCallback: checkCallback, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	})
 	if err != nil {
 		return err
+	}
+	d.api = handler
+	if d.teller != nil {
+		d.teller.start()
 	}
 	if d.listener, err = net.Listen("tcp", o.Config.Listen); err != nil {
 		return fmt.Errorf("listening on %s: %w; is another front door running? --listen names another address", o.Config.Listen, err)
@@ -282,6 +368,7 @@ func (d *FrontDoor) Stop(ctx context.Context) error {
 	}
 	close(d.stopped)
 	d.wait.Wait()
+	d.closeBatches(ctx)
 	d.closeRoom()
 	d.catalog.Close()
 	return errors.Join(err, d.router.Close())

@@ -10,6 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -18,6 +19,7 @@ const (
 	// recordTimeout bounds the write of how a call ended. When it fails the
 	// approval will count as unknown.
 	recordTimeout = 10 * time.Second
+	recordAgain   = 250 * time.Millisecond
 	// releasing is how many approved calls this front door runs at once.
 	releasing = 64
 )
@@ -134,7 +136,7 @@ func (r *releaser) run(a *ledger.Approval) (*schema.Result, error) {
 		err = r.unchanged(a)
 	}
 	if err == nil {
-		res, err = r.gate.Run(ctx, call)
+		res, err = r.gate.Run(ctx, call, &record.Record{Approval: a.ID})
 	}
 	r.work.Go(func() { r.record(a, res, err) })
 	return res, err
@@ -159,7 +161,18 @@ func (r *releaser) unchanged(a *ledger.Approval) error {
 func (r *releaser) record(a *ledger.Approval, res *schema.Result, callErr error) {
 	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 	defer cancel()
-	if _, err := r.desk.Finish(ctx, a.ID, res, callErr); err != nil {
+	// A ledger that is away for a moment must not make a known end unknown.
+	_, err := r.desk.Finish(ctx, a.ID, res, callErr)
+	for schema.KindOf(err) == schema.KindUnavailable && ctx.Err() == nil {
+		select {
+		case <-time.After(recordAgain):
+		case <-ctx.Done():
+		}
+		if _, err = r.desk.Finish(ctx, a.ID, res, callErr); schema.KindOf(err) == schema.KindConflict {
+			return // a try whose reply was lost had stored it
+		}
+	}
+	if err != nil {
 		r.log.Error("how a call ended could not be recorded; it will count as unknown", "call", a.CallID, "error", err)
 	}
 }

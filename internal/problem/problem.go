@@ -120,6 +120,8 @@ func row(k schema.Kind) (status int, title string) {
 		return http.StatusUnsupportedMediaType, "Unsupported media type"
 	case schema.KindInvalidArguments:
 		return http.StatusUnprocessableEntity, "The arguments do not fit the tool's schema"
+	case schema.KindKeyReused:
+		return http.StatusUnprocessableEntity, "The Idempotency-Key was used before"
 	case schema.KindQuota:
 		return http.StatusTooManyRequests, "Your quota is used up"
 	case schema.KindCanceled:

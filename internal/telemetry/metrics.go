@@ -27,6 +27,7 @@ type Metrics struct {
 	sessions *prometheus.GaugeVec
 	restarts *prometheus.CounterVec
 	noise    *prometheus.CounterVec
+	webhooks *prometheus.CounterVec
 
 	// The label values seen so far, for readers that take no lock: maps are
 	// replaced, never changed. mu is for those who replace them.
@@ -68,11 +69,12 @@ func NewMetrics() *Metrics {
 		restarts: counter("callyard_session_restarts_total", "MCP sessions that were replaced, by server.", "server"),
 		noise:    counter("callyard_stdout_noise_total", "Lines on a server's standard output that were not MCP, by server.", "server"),
 	}
+	m.webhooks = counter("callyard_webhooks_total", "Attempts to deliver a webhook, and what was not taken, by outcome.", "outcome")
 	m.tools.Store(&map[toolKey]*toolMetrics{})
 	m.servers.Store(&map[string]string{})
 	m.codes.Store(&map[requestKey]prometheus.Counter{})
 	m.registry.MustRegister(
-		m.calls, m.seconds, m.inFlight, m.waiting, m.workers, m.requests, m.sessions, m.restarts, m.noise,
+		m.calls, m.seconds, m.inFlight, m.waiting, m.workers, m.requests, m.sessions, m.restarts, m.noise, m.webhooks,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -118,6 +120,9 @@ func (m *Metrics) SessionRestarted(server string) {
 func (m *Metrics) StdoutNoise(server string, n int64) {
 	m.noise.WithLabelValues(m.server(server)).Add(float64(n))
 }
+
+// Webhook counts what became of an attempt to deliver a webhook.
+func (m *Metrics) Webhook(outcome string) { m.webhooks.WithLabelValues(outcome).Inc() }
 
 // ForgetServer drops the gauges of a server that is no longer there; what was
 // counted stays.

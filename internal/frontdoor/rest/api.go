@@ -14,9 +14,11 @@ import (
 	"github.com/callyard/callyard/internal/admission"
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -59,6 +61,13 @@ type Options struct {
 	Ledger   *ledger.Ledger
 	Release  func(ctx context.Context, a *ledger.Approval) (*schema.Result, error)
 	RouterID string
+	// Records is the execution log; without it calls are not listed.
+	Records *record.Recorder
+	// Batches runs durable calls and batches; without it there are none.
+	Batches *batch.Runner
+	// CheckCallback says why an address cannot be called back; without it there
+	// are no callbacks.
+	CheckCallback func(url string) error
 	// ApproverURL is the address of the approver's pages, "" where there are none.
 	ApproverURL string
 	// Heartbeat is how often a quiet event stream sends a comment (15 s).
@@ -129,6 +138,9 @@ func New(o Options) (*API, error) {
 	a.registerTools()
 	a.registerCalls()
 	a.registerConfirmations()
+	a.registerDurable()
+	a.registerCallList()
+	a.registerBatches()
 	a.registerResources()
 	a.registerFleet()
 	a.registerPages()

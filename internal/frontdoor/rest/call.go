@@ -2,11 +2,13 @@ package rest
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/callyard/callyard/internal/admission"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -39,29 +41,46 @@ func (a *API) callTool(x *exchange, r *http.Request) error {
 	if call.Timeout, err = a.requestTimeout(r); err != nil {
 		return schema.AsError(err).WithCall(call.ID)
 	}
-	return a.run(x, r, call)
+	w, err := a.wishOf(r, arguments)
+	if err != nil {
+		return schema.AsError(err).WithCall(call.ID)
+	}
+	return a.run(x, r, call, w)
 }
 
 // call is POST /calls: the same call with everything in the body.
 func (a *API) call(x *exchange, r *http.Request) error {
 	call := &schema.Call{ID: schema.NewCallID(), Principal: x.principal}
 	a.trace(x, r, call)
-	if err := a.readCall(x, r, call); err != nil {
-		return schema.AsError(err).WithCall(call.ID)
-	}
-	return a.run(x, r, call)
-}
-
-func (a *API) readCall(x *exchange, r *http.Request, call *schema.Call) error {
 	limit := a.limits.ArgumentBytes + bodyRoom
 	body, err := a.readBody(x, r, limit)
 	if err != nil {
-		return err
+		return schema.AsError(err).WithCall(call.ID)
 	}
-	members, err := object(body, limit, a.limits.ArgumentDepth+1, "server", "tool", "arguments", "timeout_ms")
+	w, err := a.wishOf(r, body)
+	if err == nil {
+		err = a.readCall(r, body, call, &w)
+	}
+	if err != nil {
+		return schema.AsError(err).WithCall(call.ID)
+	}
+	return a.run(x, r, call, w)
+}
+
+func (a *API) readCall(r *http.Request, body []byte, call *schema.Call, w *wish) error {
+	limit := a.limits.ArgumentBytes + bodyRoom
+	members, err := object(body, limit, a.limits.ArgumentDepth+1, "server", "tool", "arguments", "timeout_ms", "callback_url")
 	if err != nil {
 		return err
 	}
+	if err := member(members, "callback_url", false, "a string, an address", &w.callback); err != nil {
+		return err
+	}
+	return a.readMembers(r, members, call)
+}
+
+// readMembers reads what names a call.
+func (a *API) readMembers(r *http.Request, members map[string]json.RawMessage, call *schema.Call) (err error) {
 	if err := member(members, "server", true, "a string, the id of a server", &call.Server); err != nil {
 		return err
 	}
@@ -82,7 +101,7 @@ func (a *API) readCall(x *exchange, r *http.Request, call *schema.Call) error {
 	if call.Timeout, err = a.timeout(ms.String(), "timeout_ms"); err != nil {
 		return err
 	}
-	if call.Timeout > 0 {
+	if call.Timeout > 0 || r == nil {
 		return nil
 	}
 	call.Timeout, err = a.requestTimeout(r)
@@ -147,22 +166,23 @@ func soundTraceParent(text string) bool {
 
 // run has the call run and answers with its result, as a stream of events where
 // the caller asked for one.
-func (a *API) run(x *exchange, r *http.Request, call *schema.Call) error {
+func (a *API) run(x *exchange, r *http.Request, call *schema.Call, w wish) error {
+	if w.durable() {
+		return a.heldOr(x, a.runDurable(x, r, call, w))
+	}
 	if wantsEvents(r.Header["Accept"]) {
 		err := a.stream(x, r, call)
-		if held := asHeld(err); held != nil {
-			a.held(x, held)
-			return nil
+		if errors.Is(err, admission.ErrDurable) {
+			return schema.Errorf(schema.KindInvalidRequest, "The policy wants this call stored, and a stored call has no stream of events; leave Accept: text/event-stream out.").WithCall(call.ID)
 		}
-		return err
+		return a.heldOr(x, err)
 	}
 	res, err := a.o.Gate.Call(r.Context(), call)
+	if errors.Is(err, admission.ErrDurable) {
+		return a.heldOr(x, a.runDurable(x, r, call, w))
+	}
 	if err != nil {
-		if held := asHeld(err); held != nil {
-			a.held(x, held)
-			return nil
-		}
-		return err
+		return a.heldOr(x, err)
 	}
 	x.set("Callyard-Call-Id", call.ID)
 	if res.Worker != "" {

@@ -3,7 +3,6 @@ package rest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -46,17 +45,26 @@ type Rejected struct {
 	CallID  string `json:"call_id"`
 }
 
-// CallState is what is known of a call that was held.
+// CallState is what is known of a call that was held or stored.
 type CallState struct {
 	ID         string            `json:"id"`
 	State      string            `json:"state" enum:"held,queued,running,succeeded,failed,denied,expired,canceled,unknown"`
 	Server     string            `json:"server"`
 	Tool       string            `json:"tool"`
-	ApprovalID string            `json:"approval_id"`
-	Reasons    []string          `json:"reasons,omitempty"`
+	BatchID    string            `json:"batch_id,omitempty"`
+	Index      *uint64           `json:"index,omitempty" doc:"Its place in the batch."`
+	CustomID   string            `json:"custom_id,omitempty"`
+	ApprovalID string            `json:"approval_id,omitempty"`
+	Reasons    []string          `json:"reasons,omitempty" doc:"Why it was held."`
 	Edited     bool              `json:"edited,omitempty" doc:"An approver changed the arguments."`
 	Created    time.Time         `json:"created"`
-	ExpiresAt  time.Time         `json:"expires_at"`
+	ExpiresAt  time.Time         `json:"expires_at,omitzero" doc:"Until when it may be approved, or leave."`
+	Ended      time.Time         `json:"ended,omitzero"`
+	Worker     string            `json:"worker,omitempty"`
+	Attempt    int               `json:"attempt,omitempty" doc:"How often it was tried."`
+	ToolError  bool              `json:"tool_error,omitempty" doc:"The tool answered with its own error."`
+	GivenUp    bool              `json:"given_up,omitempty" doc:"Every attempt failed; POST /calls/{id}/settle orders another."`
+	Settled    string            `json:"settled,omitempty" doc:"Who settled a call whose outcome was unknown, and why."`
 	Decisions  []ledger.Decision `json:"decisions,omitempty"`
 	Result     json.RawMessage   `json:"result,omitempty" doc:"The result of the tool, once it has answered."`
 	Problem    json.RawMessage   `json:"problem,omitempty" doc:"Why it did not succeed."`
@@ -153,11 +161,7 @@ func (a *API) callState(x *exchange, r *http.Request) error {
 		}
 		wait = time.Duration(seconds) * time.Second
 	}
-	p, err := a.awaitEnd(r.Context(), r.PathValue("id"), x.principal, wait)
-	if err != nil {
-		return err
-	}
-	body, err := a.stateOf(r.Context(), p)
+	body, err := a.callBody(r.Context(), r.PathValue("id"), x.principal, wait)
 	if err != nil {
 		return err
 	}
@@ -187,7 +191,7 @@ func (a *API) awaitEnd(ctx context.Context, id string, who schema.Principal, wai
 			err = schema.Errorf(schema.KindNotFound, "There is no call %q.", id) // nor is it said that there is one
 		}
 		if schema.KindOf(err) == schema.KindNotFound {
-			return nil, schema.Errorf(schema.KindNotFound, "There is no call %q that was held and is yours. Calls that run at once leave no record yet.", id)
+			return nil, schema.Errorf(schema.KindNotFound, "There is no call %q that was held or stored and is yours.", id)
 		}
 		if err != nil || p.State.Ended() || wait == 0 {
 			return p, err
@@ -230,15 +234,6 @@ var callStates = map[ledger.State]string{
 	ledger.Denied: "denied", ledger.Revoked: "denied", ledger.Expired: "expired", ledger.Canceled: "canceled", ledger.Unknown: "unknown",
 }
 
-// asHeld returns the hold that err says, or nil.
-func asHeld(err error) *admission.HeldError {
-	var held *admission.HeldError
-	if errors.As(err, &held) {
-		return held
-	}
-	return nil
-}
-
 func (a *API) opConfirm() huma.Operation {
 	op := operation(http.MethodPost, "/confirmations/{id}", "confirm", tagCalls, "Confirm or reject a held call",
 		"Spends the single-use token of a confirmation request. With confirm true the call runs once and its result is the answer.",
@@ -250,8 +245,8 @@ func (a *API) opConfirm() huma.Operation {
 }
 
 func (a *API) opCallState() huma.Operation {
-	op := operation(http.MethodGet, "/calls/{id}", "call-state", tagCalls, "What came of a call that was held",
-		"State and, once it has run, result. wait makes the answer come when the call has ended, or when that many seconds are over.",
+	op := operation(http.MethodGet, "/calls/{id}", "call-state", tagCalls, "What came of a call",
+		"State and, once it has run, result, of a call that was held or stored, or is part of a batch. wait makes the answer come when the call has ended, or when that many seconds are over.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
 	op.Parameters = append(op.Parameters, pathParam("id", "The call_id of the confirmation request.", "call_06b2t8m3c0w3v2q5n7k9a1d4fz"),
 		&huma.Param{Name: "wait", In: "query", Description: "Seconds to wait for the end, at most 60.", Schema: &huma.Schema{Type: huma.TypeInteger}})

@@ -24,10 +24,12 @@ import (
 	"github.com/callyard/callyard/internal/admission"
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/catalog"
-	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
@@ -100,21 +102,38 @@ func openFabric(t testing.TB, change func(*Options)) *fabric {
 		t.Fatal(err)
 	}
 	t.Cleanup(book.Close)
-	tokens, err := confirm.OpenStream(opening, conn, nil)
+	desk := approval.New(approval.Options{Ledger: book, Log: logger})
+	records, err := record.Open(opening, conn, record.Options{FrontDoor: "frontdoor-1", Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(tokens.Close)
-	desk := approval.New(approval.Options{Ledger: book, Tokens: tokens, Log: logger})
-	gate := admission.NewGate(cat, router, metrics, limits, nil, desk)
+	t.Cleanup(records.Close)
+	gate := admission.NewGate(admission.Options{Catalog: cat, Router: router, Metrics: metrics, Limits: limits, Desk: desk, Records: records})
+	store, err := journal.Open(opening, conn, journal.Options{Log: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	runner, err := batch.Open(opening, batch.Options{Store: store, Gate: gate, Catalog: cat, Router: router, Ledger: book, Desk: desk, ID: "frontdoor-1", Log: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stopping, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := runner.Close(stopping); err != nil {
+			t.Error(err)
+		}
+	})
 	o := Options{
+		Batches: runner, Records: records,
 		Desk: desk, Ledger: book, RouterID: "router-test",
 		Release: func(ctx context.Context, a *ledger.Approval) (*schema.Result, error) {
 			call, err := desk.Call(ctx, a)
 			if err != nil {
 				return nil, err
 			}
-			res, err := gate.Run(ctx, call)
+			res, err := gate.Run(ctx, call, nil)
 			if _, finishErr := desk.Finish(ctx, a.ID, res, err); finishErr != nil {
 				return nil, finishErr
 			}

@@ -41,6 +41,7 @@ func kindTable() map[schema.Kind]*kind {
 		{schema.KindTooLarge, http.StatusRequestEntityTooLarge, "The request is too large", "The request is over a limit of the front door.", "Send less, or ask the operator to raise the limit."},
 		{kindMediaType, http.StatusUnsupportedMediaType, "Unsupported media type", "The body is declared as something other than JSON.", "Send Content-Type: application/json; curl --json does."},
 		{schema.KindInvalidArguments, http.StatusUnprocessableEntity, "The arguments do not fit the tool's schema", "The arguments are sound JSON, but not what the tool takes; each fault is listed with its JSON pointer.", "Correct the arguments; GET /servers/{id}/tools has the schema."},
+		{schema.KindKeyReused, http.StatusUnprocessableEntity, "The Idempotency-Key was used before", "The key stands for another request. Nothing was run.", "Use a new key for a new request."},
 		{schema.KindQuota, http.StatusTooManyRequests, "Your quota is used up", "A limit of yours was reached. Nothing started.", "Wait for the time in Retry-After."},
 		{schema.KindUnavailable, http.StatusServiceUnavailable, "No capacity at the moment", "No live worker offers the server, or all of them are full. Nothing started.", "Wait for the time in Retry-After and send it again."},
 		{schema.KindServerFailed, http.StatusBadGateway, "The MCP server failed", "The MCP server cannot be reached or does not start. The call did not start.", "GET /servers/{id} says why; the operator can mend it."},

@@ -130,5 +130,5 @@ func onlyStrings(body []byte) error {
 func (a *API) ask(x *exchange, r *http.Request, call *schema.Call) error {
 	call.ID, call.Server, call.Principal, call.Safe = schema.NewCallID(), r.PathValue("id"), x.principal, true
 	a.trace(x, r, call)
-	return a.run(x, r, call)
+	return a.run(x, r, call, wish{})
 }

@@ -1,0 +1,17 @@
+// Package batch runs durable calls: those of batches, and single ones that must
+// outlive their caller.
+//
+// It owns the way of a call through its journal (internal/ledger/journal): accept
+// it, judge it, write the intent before it leaves, send it, store what came back,
+// try again what may be tried again. A batch is one journal; the single durable
+// calls of a front door go into a journal of that front door's, its lane.
+//
+// It promises that an accepted call ends, whatever is killed: when the owner of a
+// journal dies another front door takes it over, asks the workers about what was
+// under way, and runs only what never left or is safe to repeat. A call that left,
+// whose fate nobody can tell and that is not safe to repeat becomes unknown, and
+// people are shown it. It promises too that a batch holds up nobody: it has a
+// window of calls, which wait behind those that somebody waits for.
+//
+// It refuses to know about HTTP, and decides nothing about risk: the gate does.
+package batch

@@ -1,0 +1,235 @@
+package batch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// chunkCalls and chunkBytes are how much of a batch is stored at once.
+	chunkCalls = 1000
+	chunkBytes = 512 << 10
+	// minLife and defaultLife bound how long a batch may take.
+	minLife     = time.Second
+	defaultLife = 24 * time.Hour
+)
+
+// Order is a batch to be made.
+type Order struct {
+	Principal schema.Principal
+	// Key is the caller's Idempotency-Key, "" for none; Fingerprint the digest of
+	// the request that carries it.
+	Key, Fingerprint string
+	Priority         int
+	Life             time.Duration // 0: 24 h
+	CallbackURL      string
+	Labels           map[string]string
+}
+
+// Create makes a batch, or returns the one that the key stands for.
+func (r *Runner) Create(ctx context.Context, o Order) (m *journal.Manifest, replayed bool, err error) {
+	if o.Life == 0 {
+		o.Life = min(defaultLife, r.o.Store.MaxLife())
+	}
+	if o.Life < minLife || o.Life > r.o.Store.MaxLife() {
+		return nil, false, schema.Errorf(schema.KindInvalidRequest, "A batch may take between %s and %s.", minLife, r.o.Store.MaxLife())
+	}
+	if o.Priority < -10 || o.Priority > 10 {
+		return nil, false, schema.Errorf(schema.KindInvalidRequest, "The priority of a batch is between -10 and 10; 0 is normal.")
+	}
+	hash := ""
+	if o.Key != "" {
+		hash = journal.KeyHash(o.Principal.Name, o.Key)
+		kept, err := r.o.Store.Recall(ctx, hash)
+		if err == nil {
+			return r.sameBatch(ctx, kept, o.Fingerprint)
+		}
+		if schema.KindOf(err) != schema.KindNotFound {
+			return nil, false, err
+		}
+	}
+	now := time.Now().UTC()
+	m = &journal.Manifest{
+		ID: newJournalID(journal.Batch), Kind: journal.Batch, Principal: o.Principal, Priority: o.Priority, Expires: now.Add(o.Life), CallbackURL: o.CallbackURL,
+		Fingerprint: o.Fingerprint, Key: hash, Labels: o.Labels,
+	}
+	if err := r.o.Store.Create(ctx, m); err != nil {
+		return nil, false, err
+	}
+	kept, mine, err := r.remember(ctx, hash, o.Fingerprint, "", m.ID, 0)
+	if err == nil && mine {
+		if owned, claimErr := r.o.Store.Claim(ctx, m.ID, r.o.ID); claimErr == nil {
+			r.start(owned, false)
+		}
+		return m, false, nil
+	}
+	// An empty batch that nobody knows of ends at once.
+	if _, cancelErr := r.o.Store.Change(ctx, m.ID, func(m *journal.Manifest) error {
+		m.End(journal.EndedByCancel, "the same key came twice at once")
+		return nil
+	}); cancelErr != nil {
+		r.o.Log.Warn("ending a batch whose key belongs to another", "journal", m.ID, "error", cancelErr)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return r.sameBatch(ctx, kept, o.Fingerprint)
+}
+
+func (r *Runner) sameBatch(ctx context.Context, kept journal.Entry, fingerprint string) (*journal.Manifest, bool, error) {
+	if kept.Fingerprint != fingerprint || kept.CallID != "" {
+		return nil, false, schema.Errorf(schema.KindKeyReused, "This Idempotency-Key was used for another request; no batch was made. Use a new key for a new request.")
+	}
+	m, err := r.o.Store.Get(ctx, kept.Journal)
+	return m, true, err
+}
+
+// Intake takes the calls of one batch. It is used by one goroutine.
+type Intake struct {
+	r       *Runner
+	id      string
+	writer  *journal.Writer
+	pending []journal.CallRecord
+	size    int
+	seen    map[[16]byte]struct{}
+	began   uint64
+	refused uint64
+	closed  sync.Once
+}
+
+// Intake opens the intake of a batch of the principal's. Only one is open at a
+// time; who comes later takes over. Close must be called.
+func (r *Runner) Intake(ctx context.Context, id string, who schema.Principal) (*Intake, error) {
+	m, err := r.Batch(ctx, id, who)
+	if err != nil {
+		return nil, err
+	}
+	if m.State != journal.Receiving {
+		return nil, schema.Errorf(schema.KindConflict, "Batch %s takes no more calls: it is %s.", id, m.State)
+	}
+	in := &Intake{r: r, id: id, seen: make(map[[16]byte]struct{})}
+	r.mu.Lock()
+	if r.intake[id] != nil {
+		r.mu.Unlock()
+		e := schema.Errorf(schema.KindConflict, "Calls of batch %s are being taken over another connection; end that first.", id)
+		e.Retryable, e.RetryAfter = true, time.Second
+		return nil, e
+	}
+	r.intake[id] = in
+	r.mu.Unlock()
+	if in.writer, err = r.o.Store.Write(ctx, id); err != nil {
+		in.Close()
+		return nil, err
+	}
+	in.began = in.writer.Next()
+	if err := in.remember(ctx); err != nil {
+		in.Close()
+		return nil, err
+	}
+	return in, nil
+}
+
+// remember reads the custom ids of the calls that were taken before.
+func (in *Intake) remember(ctx context.Context) error {
+	for next := uint64(0); next < in.began; {
+		calls, err := in.r.o.Store.Calls(ctx, in.id, next, chunkCalls)
+		if err != nil {
+			return err
+		}
+		if len(calls) == 0 {
+			return schema.Errorf(schema.KindUnavailable, "The calls of batch %s cannot be read at the moment.", in.id)
+		}
+		for i := range calls {
+			if id := calls[i].CustomID; id != "" {
+				in.seen[short(id)] = struct{}{}
+			}
+			next = calls[i].Index + 1
+		}
+	}
+	return nil
+}
+
+// short is enough of a digest to tell a million ids apart.
+func short(id string) [16]byte {
+	sum := sha256.Sum256([]byte(id))
+	return [16]byte(sum[:16])
+}
+
+// Next is the index of the next call that is added: how many were taken so far,
+// refused lines included.
+func (in *Intake) Next() uint64 { return in.writer.Next() + uint64(len(in.pending)) }
+
+// Stored is how many calls are stored.
+func (in *Intake) Stored() uint64 { return in.writer.Next() }
+
+// Refused is how many lines were refused since the intake was opened.
+func (in *Intake) Refused() uint64 { return in.refused }
+
+// Add takes one call. It is stored with those around it: at once when enough are
+// there, else by Flush.
+func (in *Intake) Add(ctx context.Context, c journal.CallRecord) error {
+	if c.CustomID != "" {
+		key := short(c.CustomID)
+		if _, twice := in.seen[key]; twice {
+			return in.Refuse(ctx, "", schema.Errorf(schema.KindConflict, "The custom_id %q stands in this batch already; this line was not run.", c.CustomID))
+		}
+		in.seen[key] = struct{}{}
+	}
+	return in.add(ctx, c)
+}
+
+// Refuse takes a line that is no call: it gets its answer like all others, and
+// never runs. customID is what could be read of it.
+func (in *Intake) Refuse(ctx context.Context, customID string, why *schema.Error) error {
+	in.refused++
+	text, err := json.Marshal(why)
+	if err != nil {
+		return schema.Errorf(schema.KindInternal, "The refusal of a line cannot be written: %w", err)
+	}
+	return in.add(ctx, journal.CallRecord{CustomID: customID, Method: methodRefused, Arguments: text})
+}
+
+func (in *Intake) add(ctx context.Context, c journal.CallRecord) error {
+	in.pending = append(in.pending, c)
+	in.size += len(c.Arguments) + len(c.CustomID) + len(c.Server) + len(c.Tool) + 32
+	if len(in.pending) < chunkCalls && in.size < chunkBytes {
+		return nil
+	}
+	return in.Flush(ctx)
+}
+
+// Flush stores what was added.
+func (in *Intake) Flush(ctx context.Context) error {
+	if len(in.pending) == 0 {
+		return nil
+	}
+	_, err := in.writer.Append(ctx, in.pending)
+	in.pending, in.size = in.pending[:0], 0
+	return err
+}
+
+// Seal stores what was added and says that there will be no more.
+func (in *Intake) Seal(ctx context.Context) (*journal.Manifest, error) {
+	if err := in.Flush(ctx); err != nil {
+		return nil, err
+	}
+	return in.writer.Seal(ctx)
+}
+
+// Close ends the intake; the batch stays open for another one unless it was sealed.
+func (in *Intake) Close() {
+	in.closed.Do(func() {
+		if in.writer != nil {
+			in.writer.Close()
+		}
+		in.r.mu.Lock()
+		delete(in.r.intake, in.id)
+		in.r.mu.Unlock()
+	})
+}

@@ -1,0 +1,355 @@
+package batch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/digest"
+)
+
+// item is one call of a journal on its way.
+type item struct {
+	rec     *journal.CallRecord
+	call    *schema.Call
+	attempt int    // the last one that was begun
+	worker  string // the one that took it last
+	// noted is the id under which the execution log has the call.
+	noted string
+	// approval is the approval that the call waits for, "" where it waits for none.
+	approval string
+	// waited says that a caller waits for this very call.
+	waited bool
+	// keyed says that it is known which call the key of this one stands for: twin,
+	// or this one where that is empty.
+	keyed bool
+	twin  string
+	// checked says that the gate has looked at the call a moment ago.
+	checked bool
+
+	begun atomic.Bool // an attempt has left
+	waits atomic.Bool // it is held
+
+	once   sync.Once
+	over   chan struct{}         // closed when it is over here
+	result *journal.ResultRecord // nil when it is over without a result: another owner has it
+}
+
+func (j *job) item(c *journal.CallRecord, attempt int) *item {
+	who := j.m.Principal
+	if c.Principal.Name != "" {
+		who = c.Principal
+	}
+	return &item{rec: c, attempt: attempt, over: make(chan struct{}), call: &schema.Call{
+		ID: CallID(j.o.ID(), c.Index), Method: c.Method, Server: c.Server, Tool: c.Tool, Arguments: c.Arguments, Timeout: c.Timeout,
+		Principal: who, Trace: c.Trace, Durable: true, Priority: j.m.Priority,
+	}}
+}
+
+// done ends an item here.
+func (it *item) done(res *journal.ResultRecord) {
+	it.once.Do(func() {
+		it.result = res
+		close(it.over)
+	})
+}
+
+// methodRefused marks a line of a batch that could not be taken: its arguments are
+// the error. It has its place in the journal, so that every line gets an answer.
+const methodRefused = "callyard/refused"
+
+// execute runs one call to its end and stores the result. It returns when that is
+// stored, or the call is held, or it is for another owner to settle.
+func (j *job) execute(it *item) {
+	res, err := j.attempts(it)
+	if res == nil && err == nil { // held, or left to the next owner
+		if it.approval == "" {
+			it.done(nil)
+		}
+		return
+	}
+	j.store(it, j.record(it, res, err))
+}
+
+// store appends a result and tells who waits for it.
+func (j *job) store(it *item, rec journal.ResultRecord) {
+	stored := make(chan error, 1)
+	j.o.ResultsThen(j.gone, func(err error) { stored <- err }, rec)
+	if err := <-stored; err != nil {
+		if j.gone.Err() == nil && schema.KindOf(err) != schema.KindConflict {
+			j.r.o.Log.Warn("storing a result; the next owner settles the call", "call", it.call.ID, "error", err)
+			j.halt(errLost) // what cannot be stored must not run on
+		}
+		it.done(nil)
+		return
+	}
+	it.done(&rec)
+	if it.rec.CallbackURL != "" {
+		j.r.o.Ended(End{Call: it.rec, Result: &rec, CallID: it.call.ID, Journal: j.o.ID(), Principal: it.call.Principal})
+	}
+}
+
+// record says how a call ended.
+func (j *job) record(it *item, res *schema.Result, err error) journal.ResultRecord {
+	now := time.Now()
+	rec := journal.ResultRecord{Index: it.rec.Index, CallID: it.call.ID, CustomID: it.rec.CustomID, Attempt: it.attempt, Ended: now}
+	if err == nil {
+		rec.Outcome, rec.Body, rec.ToolError, rec.Worker = journal.Succeeded, res.Body, res.ToolError, res.Worker
+		rec.Started, rec.Digest = now.Add(-res.Took), digest.Of(res.Body)
+		return rec
+	}
+	e := schema.AsError(err).WithCall(it.call.ID)
+	rec.Outcome, rec.Error = journal.Failed, encodeError(e)
+	var gave *deadError
+	switch {
+	case errors.As(err, &gave):
+		rec.Outcome = journal.Dead
+	case e.Kind == schema.KindOutcomeUnknown:
+		rec.Outcome = journal.Unknown
+	case e.Kind == schema.KindForbidden || e.Kind == schema.KindDisabled:
+		rec.Outcome = journal.Denied
+	case e.Kind == schema.KindExpired:
+		rec.Outcome = journal.Expired
+	case e.Kind == schema.KindCanceled:
+		rec.Outcome = journal.Canceled
+	}
+	return rec
+}
+
+func encodeError(e *schema.Error) []byte {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return []byte(`{"kind":"internal","detail":"The error cannot be written down."}`)
+	}
+	return text
+}
+
+// deadError is the last error of a call that is not tried any more.
+type deadError struct{ last *schema.Error }
+
+func (e *deadError) Error() string { return e.last.Detail }
+
+func (e *deadError) Unwrap() error { return e.last }
+
+// attempts tries the call until it is over. Both results are nil when it is not
+// over and not to be tried here any more: it is held, or the job stops.
+func (j *job) attempts(it *item) (*schema.Result, error) {
+	if it.rec.Method == methodRefused {
+		e := &schema.Error{}
+		if json.Unmarshal(it.rec.Arguments, e) != nil || e.Kind == "" {
+			e = schema.Errorf(schema.KindInvalidRequest, "The line cannot be read.")
+		}
+		return nil, e
+	}
+	if proceed, err := j.claimKey(it); err != nil || !proceed {
+		return nil, err
+	}
+	if err := j.arguments(it); err != nil {
+		return nil, err
+	}
+	began, failures := time.Now(), 0
+	for wait := time.Duration(0); ; {
+		if !j.pause(it, wait) {
+			if j.late(it) {
+				return nil, schema.Errorf(schema.KindExpired, "The time of the call was over before it could leave; it did not run.")
+			}
+			return nil, nil
+		}
+		if !it.checked {
+			verdict, err := j.r.o.Gate.Check(it.call)
+			if err == nil && verdict.Assessment.Approval != nil {
+				return j.hold(it, verdict)
+			}
+			if err != nil {
+				if !j.missing(it, err) || time.Since(began) > j.r.o.Patience {
+					return nil, err
+				}
+				wait = backoff(failures)
+				failures++
+				continue
+			}
+		}
+		it.checked = false
+		res, left, err := j.send(it)
+		if err == nil {
+			return res, nil
+		}
+		e := schema.AsError(err)
+		switch {
+		case j.stopping.Err() != nil && (e.Kind == schema.KindCanceled || !left):
+			return nil, nil // it did not leave, or nobody is told what became of it: the next owner asks
+		case !left && e.Kind == schema.KindCanceled:
+			wait = backoff(failures) // its intent could not be written
+		case e.Kind == schema.KindOutcomeUnknown && !it.call.Safe:
+			return j.settled(it, err)
+		case e.Kind == schema.KindUnavailable || e.Kind == schema.KindServerFailed || e.Kind == schema.KindQuota:
+			// It is proven that nothing started.
+			if time.Since(began) > j.r.o.Patience {
+				return nil, &deadError{e}
+			}
+			wait = max(e.RetryAfter, backoff(failures))
+		case e.Kind == schema.KindOutcomeUnknown:
+			if it.attempt >= j.maxAttempts(it) {
+				return nil, &deadError{e}
+			}
+			wait = backoff(failures)
+		default:
+			return nil, err
+		}
+		failures++
+	}
+}
+
+// claimKey finds out whether the call is the one that its key stands for. Both
+// results are nothing when that cannot be found out before the job stops.
+func (j *job) claimKey(it *item) (proceed bool, err error) {
+	for n := 0; it.rec.Key != "" && !it.keyed; n++ {
+		ctx, cancel := bound(j.stopping)
+		kept, mine, err := j.r.remember(ctx, it.rec.Key, "", it.call.ID, j.o.ID(), it.rec.Index)
+		cancel()
+		if it.keyed = err == nil; it.keyed {
+			if it.twin = kept.CallID; mine {
+				it.twin = ""
+			}
+		} else if !j.pause(it, backoff(n)) {
+			return false, nil
+		}
+	}
+	if it.twin != "" && it.twin != it.call.ID {
+		return false, schema.Errorf(schema.KindCanceled, "The same Idempotency-Key came twice at once; call %s runs for both.", it.twin)
+	}
+	return true, nil
+}
+
+func (j *job) maxAttempts(it *item) int {
+	if n := it.rec.MaxAttempts; n > 0 {
+		return n
+	}
+	return j.r.o.Attempts
+}
+
+// missing says that the server of a call is not there, which may pass: its workers
+// are restarting.
+func (j *job) missing(it *item, err error) bool {
+	switch schema.KindOf(err) {
+	case schema.KindUnavailable:
+		return true
+	case schema.KindNotFound:
+		_, err := j.r.o.Catalog.Server(it.call.Server)
+		return err != nil
+	}
+	return false
+}
+
+const (
+	firstPause = 100 * time.Millisecond
+	maxPause   = 15 * time.Second
+)
+
+// backoff is how long to wait after n failures: doubled each time, with jitter.
+func backoff(n int) time.Duration {
+	d := maxPause
+	if n < 8 {
+		d = min(firstPause<<n, maxPause)
+	}
+	return d/2 + rand.N(d/2+1)
+}
+
+// pause waits; false means that the call must not be tried any more.
+func (j *job) pause(it *item, d time.Duration) bool {
+	if j.stopping.Err() != nil || j.late(it) {
+		return false
+	}
+	if d <= 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return !j.late(it)
+	case <-j.stopping.Done():
+		return false
+	}
+}
+
+// late says that the time in which the call may leave is over.
+func (j *job) late(it *item) bool {
+	return !it.rec.Expires.IsZero() && time.Now().After(it.rec.Expires)
+}
+
+// arguments brings in argument bytes that lie beside the log.
+func (j *job) arguments(it *item) error {
+	if it.call.Arguments != nil || it.rec.ArgumentsObject.Size == 0 {
+		return nil
+	}
+	ctx, cancel := bound(j.gone)
+	defer cancel()
+	var err error
+	it.call.Arguments, err = j.r.o.Store.Arguments(ctx, j.o.ID(), it.rec)
+	return err
+}
+
+// place is what the execution log says of a call beside the call itself. Its own id
+// there is new: what stands in the log is found by the time of an id, and durable
+// calls are found in their journal.
+func (j *job) place(it *item) *record.Record {
+	if it.noted == "" {
+		it.noted = schema.NewCallID()
+	}
+	rec := &record.Record{ID: it.noted, Attempt: it.attempt + 1, Known: it.call.ID, CustomID: it.rec.CustomID}
+	if j.m.Kind == journal.Batch {
+		rec.Batch, rec.Index = j.m.ID, int64(it.rec.Index)
+	}
+	return rec
+}
+
+// send makes one attempt. left says that the intent was written, so that the call
+// may have started. A job that stops takes the call back as long as it has not left.
+func (j *job) send(it *item) (res *schema.Result, left bool, err error) {
+	ctx, cancel := context.WithCancel(j.gone)
+	defer cancel()
+	var mu sync.Mutex
+	unhook := context.AfterFunc(j.stopping, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !left {
+			cancel()
+		}
+	})
+	defer unhook()
+	it.call.Bulk = !it.waited
+	it.call.Chosen = func(worker string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if ctx.Err() != nil {
+			return
+		}
+		it.attempt++
+		it.worker = worker
+		it.begun.Store(true)
+		if it.call.Safe {
+			left = true // it may be repeated: nobody needs to know that it left
+			return
+		}
+		writing, stop := bound(ctx)
+		err := j.o.Intend(writing, journal.Intent(it.rec.Index, it.attempt, worker))
+		stop()
+		if err != nil || !j.o.Held() {
+			cancel() // without its intent it must not leave
+			return
+		}
+		left = true
+	}
+	res, err = j.r.o.Gate.Run(ctx, it.call, j.place(it))
+	mu.Lock()
+	defer mu.Unlock()
+	return res, left, err
+}

@@ -1,0 +1,354 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// readAhead is how many calls are read at once.
+	readAhead = 256
+	// countEvery is how often the counts of a running batch are written.
+	countEvery = time.Second
+	// maxHeld is how many calls of one journal may wait for a yes at once; more
+	// would fill the ledger, and no person looks at so many.
+	maxHeld = 1000
+)
+
+// job is a journal that this front door runs.
+type job struct {
+	r *Runner
+	o *journal.Owned
+	m *journal.Manifest // as it was claimed
+
+	// stopping ends when nothing new may start: the runner stops, the journal was
+	// lost, canceled or has expired. gone ends when what runs is given up too.
+	stopping context.Context
+	halt     context.CancelCauseFunc
+	gone     context.Context
+	forget   context.CancelFunc
+
+	window *semaphore.Weighted
+	bytes  *semaphore.Weighted
+	flying sync.WaitGroup
+	count  atomic.Int64
+
+	mu     sync.Mutex
+	held   map[uint64]*item
+	parked chan struct{}    // has a word when a held call ended
+	sealed chan struct{}    // closed when a lane gets no more calls
+	here   map[uint64]*item // of a lane: its calls that are not over
+}
+
+// Why a job stops.
+var (
+	errStopped  = errors.New("the front door stops")
+	errLost     = errors.New("another front door has the journal")
+	errCanceled = errors.New("the batch was canceled")
+	errExpired  = errors.New("the time of the batch is over")
+)
+
+func newJob(r *Runner, owned *journal.Owned) *job {
+	j := &job{
+		r: r, o: owned, m: owned.Manifest(), window: semaphore.NewWeighted(int64(r.o.Window)), bytes: semaphore.NewWeighted(r.o.WindowBytes),
+		held: make(map[uint64]*item), parked: make(chan struct{}, 1), sealed: make(chan struct{}), here: make(map[uint64]*item),
+	}
+	j.stopping, j.halt = context.WithCancelCause(context.Background())
+	j.gone, j.forget = context.WithCancel(context.Background())
+	return j
+}
+
+// drain lets nothing new start; what has left may finish.
+func (j *job) drain(context.Context) { j.halt(errStopped) }
+
+// cancelOnce is drain for a batch that its caller canceled.
+func (j *job) cancelOnce() { j.halt(errCanceled) }
+
+// abandon gives up what has not finished and says how many calls that were.
+func (j *job) abandon() int {
+	n := int(j.count.Load())
+	j.forget()
+	return n
+}
+
+// guard watches over the claim and the time of the journal until done is closed.
+func (j *job) guard(done <-chan struct{}) {
+	over := time.NewTimer(time.Until(j.m.Expires))
+	defer over.Stop()
+	lost := j.o.Lost()
+	for {
+		select {
+		case <-done:
+			return
+		case <-lost:
+			j.halt(errLost)
+			lost = nil
+		case <-over.C:
+			j.halt(errExpired)
+		}
+	}
+}
+
+// run runs a journal to its end, or until it must stop.
+func (j *job) run() {
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() { j.guard(done) })
+	watch.Go(func() { j.tell(done) })
+	if j.m.State == journal.Canceling {
+		j.halt(errCanceled)
+	}
+	err := j.remind()
+	if err == nil {
+		err = j.recover()
+	}
+	var next uint64
+	if err == nil {
+		next, err = j.read()
+	}
+	j.flying.Wait()
+	cause := context.Cause(j.stopping)
+	if err == nil && (errors.Is(cause, errCanceled) || errors.Is(cause, errExpired)) {
+		err = j.cut(next, cause)
+	}
+	close(done)
+	watch.Wait()
+	j.end(err, cause)
+}
+
+// attend looks after a lane whose calls are handed over.
+func (j *job) attend() {
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() { j.guard(done) })
+	select {
+	case <-j.sealed:
+	case <-j.stopping.Done():
+	}
+	j.flying.Wait()
+	err := j.awaitHeld()
+	close(done)
+	watch.Wait()
+	j.end(err, context.Cause(j.stopping))
+}
+
+// read reads the calls in order and has each run, until all have a result. It
+// returns the first index that was not taken up.
+func (j *job) read() (next uint64, err error) {
+	progress := j.o.Progress()
+	next = progress.Next(0)
+	again := progress.Again()
+	for {
+		calls, err := j.o.Read(j.stopping, next, readAhead)
+		if j.stopping.Err() != nil {
+			return next, nil
+		}
+		if err != nil {
+			return next, err
+		}
+		if len(calls) == 0 {
+			m, err := j.r.o.Store.Get(j.stopping, j.o.ID())
+			if j.stopping.Err() != nil {
+				return next, nil
+			}
+			if err != nil {
+				return next, err
+			}
+			if m.State != journal.Receiving && next >= m.Calls {
+				return next, j.awaitHeld()
+			}
+			if err := j.o.Wait(j.stopping); err != nil && j.stopping.Err() == nil {
+				return next, err
+			}
+			continue
+		}
+		for i := range calls {
+			c := &calls[i]
+			if progress.Ended(c.Index) || j.isHeld(c.Index) {
+				next = c.Index + 1
+				continue
+			}
+			if !j.enter(c) {
+				return next, nil
+			}
+			next = c.Index + 1
+			it := j.item(c, again[c.Index].Attempt)
+			go func() {
+				defer j.leave(c)
+				j.execute(it)
+			}()
+		}
+	}
+}
+
+// enter takes a place in the window; false means that the job stops.
+func (j *job) enter(c *journal.CallRecord) bool {
+	if j.window.Acquire(j.stopping, 1) != nil {
+		return false
+	}
+	if j.bytes.Acquire(j.stopping, j.weight(c)) != nil {
+		j.window.Release(1)
+		return false
+	}
+	j.flying.Add(1)
+	j.count.Add(1)
+	return true
+}
+
+func (j *job) leave(c *journal.CallRecord) {
+	j.bytes.Release(j.weight(c))
+	j.window.Release(1)
+	j.count.Add(-1)
+	j.flying.Done()
+}
+
+func (j *job) weight(c *journal.CallRecord) int64 {
+	return min(max(int64(len(c.Arguments)), c.ArgumentsObject.Size, 1), j.r.o.WindowBytes)
+}
+
+// tell writes the counts while the batch runs, and that it runs.
+func (j *job) tell(done <-chan struct{}) {
+	tick := time.NewTicker(countEvery)
+	defer tick.Stop()
+	var last journal.Counts
+	for {
+		select {
+		case <-done:
+			return
+		case <-j.o.Lost():
+			return
+		case <-tick.C:
+		}
+		now := j.o.Progress().Counts()
+		if now == last {
+			continue
+		}
+		last = now
+		ctx, cancel := bound(j.gone)
+		_, err := j.o.SetState(ctx, func(m *journal.Manifest) error {
+			if m.State == journal.Sealed {
+				m.State = journal.Running
+			}
+			if m.Started.IsZero() {
+				m.Started = time.Now().UTC()
+			}
+			return nil
+		})
+		cancel()
+		if err != nil && schema.KindOf(err) != schema.KindConflict {
+			j.r.o.Log.Warn("writing the counts of a batch", "journal", j.o.ID(), "error", err)
+		}
+	}
+}
+
+// cut ends the calls that have not left, because the batch was canceled or its
+// time is over.
+func (j *job) cut(next uint64, cause error) error {
+	outcome := journal.Canceled
+	if errors.Is(cause, errExpired) {
+		outcome = journal.Expired
+	}
+	j.mu.Lock()
+	for index, it := range j.held {
+		delete(j.held, index)
+		j.r.withdraw(it)
+	}
+	j.mu.Unlock()
+	if err := j.closeIntake(); err != nil {
+		return err
+	}
+	progress := j.o.Progress()
+	for next = progress.Next(0); ; {
+		calls, err := j.o.Read(j.gone, next, 1000)
+		if err != nil || len(calls) == 0 {
+			return err
+		}
+		results := make([]journal.ResultRecord, 0, len(calls))
+		now := time.Now()
+		for i := range calls {
+			c := &calls[i]
+			next = c.Index + 1
+			if progress.Ended(c.Index) {
+				continue
+			}
+			results = append(results, journal.ResultRecord{
+				Index: c.Index, Outcome: outcome, CallID: CallID(j.o.ID(), c.Index), CustomID: c.CustomID, Ended: now,
+				Error: encodeError(schema.Errorf(stopKind(cause), "The call did not start: %v.", cause)),
+			})
+		}
+		ctx, cancel := bound(j.gone)
+		err = j.o.Results(ctx, results...)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// closeIntake lets no more calls in, so that cut sees the last of them.
+func (j *job) closeIntake() error {
+	ctx, cancel := bound(j.gone)
+	defer cancel()
+	_, err := j.o.SetState(ctx, func(m *journal.Manifest) error {
+		m.State = journal.Canceling
+		return nil
+	})
+	return err
+}
+
+func stopKind(cause error) schema.Kind {
+	if errors.Is(cause, errExpired) {
+		return schema.KindExpired
+	}
+	return schema.KindCanceled
+}
+
+// complete says that no call is to come and each has its result.
+func (j *job) complete() bool {
+	ctx, cancel := bound(context.Background())
+	defer cancel()
+	m, err := j.r.o.Store.Get(ctx, j.o.ID())
+	return err == nil && m.State != journal.Receiving && j.o.Progress().Next(0) >= m.Calls
+}
+
+// end says that the journal is over, or gives it back.
+func (j *job) end(err, cause error) {
+	defer j.forget()
+	stopped := errors.Is(cause, errLost) || errors.Is(cause, errStopped) && !j.complete()
+	if err != nil && !stopped {
+		j.r.o.Log.Warn("a journal cannot be run on at the moment", "journal", j.o.ID(), "error", err)
+	}
+	if err == nil && !stopped {
+		ctx, cancel := bound(context.Background())
+		m, endErr := j.o.SetState(ctx, func(m *journal.Manifest) error {
+			switch {
+			case errors.Is(cause, errCanceled):
+				m.End(journal.EndedByCancel, "its caller canceled it")
+			case errors.Is(cause, errExpired):
+				m.End(journal.EndedByExpiry, "its time was over")
+			default:
+				m.End(journal.Completed, "")
+			}
+			return nil
+		})
+		cancel()
+		if endErr != nil {
+			j.r.o.Log.Warn("ending a journal", "journal", j.o.ID(), "error", endErr)
+		} else if m.Kind == journal.Batch {
+			j.r.o.Ended(End{Batch: m, Journal: m.ID, Principal: m.Principal})
+		}
+	}
+	ctx, cancel := bound(context.Background())
+	defer cancel()
+	if err := j.o.Release(ctx); err != nil && !errors.Is(cause, errLost) {
+		j.r.o.Log.Debug("giving a journal back", "journal", j.o.ID(), "error", err)
+	}
+}

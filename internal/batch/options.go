@@ -1,0 +1,99 @@
+package batch
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Options says what a runner stands on. Those without a default are required.
+type Options struct {
+	Store   *journal.Store
+	Gate    *admission.Gate
+	Catalog *catalog.Catalog
+	Router  *dispatch.Router
+	// Ledger has the approvals of calls that are held; Desk takes such calls back.
+	Ledger *ledger.Ledger
+	Desk   *approval.Desk
+	// ID is this front door.
+	ID string
+	// Ended is told of each call with a callback, and each batch, that ended, once
+	// that is stored; after a crash perhaps again. It may wait where too much is to
+	// be told.
+	Ended func(End)
+	Log   *slog.Logger
+
+	// Window is how many calls of one journal may be under way (512), and
+	// WindowBytes how much their arguments may take (32 MiB).
+	Window      int
+	WindowBytes int64
+	// Attempts is how often a call that is safe to repeat is tried (3).
+	Attempts int
+	// Patience is how long a call waits for its server to be there (10 min).
+	Patience time.Duration
+	// KeepCalls is how long the calls of an ended batch are kept, to be read and
+	// tried again (24 h).
+	KeepCalls time.Duration
+	// LaneCalls and LaneAge are when a lane is followed by a new one: 20,000 calls,
+	// 6 h. What is looked for in a lane is read through.
+	LaneCalls uint64
+	LaneAge   time.Duration
+	// Lifetime is how long a single durable call may wait to leave (24 h).
+	Lifetime time.Duration
+}
+
+func (o *Options) fill() {
+	def := func(n *int, v int) {
+		if *n <= 0 {
+			*n = v
+		}
+	}
+	span := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	def(&o.Window, 512)
+	def(&o.Attempts, 3)
+	span(&o.Patience, 10*time.Minute)
+	span(&o.KeepCalls, 24*time.Hour)
+	span(&o.LaneAge, 6*time.Hour)
+	span(&o.Lifetime, 24*time.Hour)
+	if o.WindowBytes <= 0 {
+		o.WindowBytes = 32 << 20
+	}
+	if o.LaneCalls == 0 {
+		o.LaneCalls = 20_000
+	}
+	if o.Ended == nil {
+		o.Ended = func(End) {}
+	}
+}
+
+// End is a durable call that ended, or a batch that did.
+type End struct {
+	// Call and Result are of a call; Result holds its body where that is small.
+	Call   *journal.CallRecord
+	Result *journal.ResultRecord
+	// Batch is the manifest of a batch that ended.
+	Batch *journal.Manifest
+	// CallID, Journal and Principal are of either.
+	CallID    string
+	Journal   string
+	Principal schema.Principal
+}
+
+// bound is a context for a write that must not hang.
+func bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, writeTimeout)
+}
+
+const writeTimeout = 10 * time.Second

@@ -1,0 +1,236 @@
+package batch
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// askAgain is how often a worker is asked that still runs a call.
+	askAgain = 250 * time.Millisecond
+	// askFor is how long a worker is asked that does not answer.
+	askFor = 15 * time.Second
+	// clocksDiffer is what the clocks of two machines may be apart.
+	clocksDiffer = 30 * time.Second
+)
+
+// recover settles the calls that left under an earlier owner and have no result:
+// their workers are asked. What never started runs again, and so does what is safe
+// to repeat; what nobody can tell becomes unknown.
+func (j *job) recover() error {
+	open := j.o.Progress().Open()
+	byWorker := make(map[string][]*item)
+	for index, was := range open {
+		c, err := j.r.o.Store.FindCall(j.gone, j.o.ID(), index)
+		if err != nil {
+			return err
+		}
+		it := j.item(c, was.Attempt)
+		it.worker = was.Worker
+		byWorker[was.Worker] = append(byWorker[was.Worker], it)
+	}
+	for worker, items := range byWorker {
+		within := time.Duration(0)
+		for _, it := range items {
+			within = max(within, time.Since(open[it.rec.Index].At)+clocksDiffer)
+		}
+		if err := j.ask(worker, items, within); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remind tells once more of the calls of a lane that ended under an earlier owner:
+// it may have been lost before it could tell. Receivers know a call by its id.
+func (j *job) remind() error {
+	if j.m.Kind != journal.Lane {
+		return nil
+	}
+	progress := j.o.Progress()
+	for next := uint64(0); next < progress.Accepted(); {
+		calls, err := j.o.Read(j.gone, next, readAhead)
+		if err != nil || len(calls) == 0 {
+			return err
+		}
+		for i := range calls {
+			c := &calls[i]
+			next = c.Index + 1
+			if c.CallbackURL == "" || !progress.Ended(c.Index) {
+				continue
+			}
+			rec, err := j.r.o.Store.FindResult(j.gone, j.o.ID(), c.Index, journal.Cursor{})
+			if schema.KindOf(err) == schema.KindNotFound {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			j.r.o.Ended(End{Call: c, Result: rec, CallID: CallID(j.o.ID(), c.Index), Journal: j.o.ID(), Principal: c.Principal})
+		}
+	}
+	return nil
+}
+
+// ask settles the calls that went to one worker.
+func (j *job) ask(worker string, items []*item, within time.Duration) error {
+	ids := make([]string, len(items))
+	for i, it := range items {
+		ids[i] = it.call.ID
+	}
+	fates, err := j.fates(worker, ids, within)
+	if err != nil && j.stopping.Err() != nil {
+		return nil
+	}
+	for i, it := range items {
+		fate := dispatch.Fate{CallID: ids[i], State: dispatch.FateForgotten}
+		if err == nil {
+			fate = fates[i]
+		}
+		if !j.enter(it.rec) {
+			return nil
+		}
+		go func() {
+			defer j.leave(it.rec)
+			j.resume(it, fate, within)
+		}()
+	}
+	return nil
+}
+
+// fates asks until the worker answers or is known to be gone.
+func (j *job) fates(worker string, ids []string, within time.Duration) ([]dispatch.Fate, error) {
+	for began := time.Now(); ; {
+		ctx, cancel := bound(j.gone)
+		fates, err := j.r.o.Router.AskWithin(ctx, worker, ids, within)
+		cancel()
+		if err == nil || worker == "" || time.Since(began) > askFor {
+			return fates, err
+		}
+		if !j.alive(worker) && time.Since(began) > 2*time.Second {
+			return nil, err
+		}
+		select {
+		case <-time.After(askAgain):
+		case <-j.stopping.Done():
+			return nil, err
+		}
+	}
+}
+
+func (j *job) alive(worker string) bool {
+	for _, w := range j.r.o.Catalog.Workers() {
+		if w.ID == worker {
+			return true
+		}
+	}
+	return false
+}
+
+// resume goes on with a call of which its worker has told the fate.
+func (j *job) resume(it *item, fate dispatch.Fate, within time.Duration) {
+	for deadline := time.Now().Add(j.patience(it)); fate.State == dispatch.FateRunning && time.Now().Before(deadline); {
+		select {
+		case <-time.After(askAgain):
+		case <-j.stopping.Done():
+			it.done(nil)
+			return
+		}
+		fates, err := j.fates(it.worker, []string{it.call.ID}, within)
+		if err != nil {
+			fate.State = dispatch.FateForgotten
+			break
+		}
+		fate = fates[0]
+	}
+	switch fate.State {
+	case dispatch.FateEnded:
+		res, err := ended(fate)
+		if !again(err, it) {
+			j.store(it, j.record(it, res, err))
+			return
+		}
+	case dispatch.FateNever:
+	default:
+		if !j.repeatable(it) {
+			j.store(it, j.record(it, nil, schema.Errorf(schema.KindOutcomeUnknown, "The call left for worker %s, which cannot say any more what became of it. It may have run. Look at its effects, then settle it.", it.worker)))
+			return
+		}
+	}
+	j.execute(it)
+}
+
+// ended is what the worker remembers of the end of a call.
+func ended(f dispatch.Fate) (*schema.Result, error) {
+	if f.Err != nil {
+		return nil, f.Err
+	}
+	return f.Result, nil
+}
+
+// again says that the end of an attempt is one after which the call may be tried
+// again.
+func again(err error, it *item) bool {
+	switch schema.KindOf(err) {
+	case schema.KindUnavailable, schema.KindServerFailed:
+		return true
+	case schema.KindOutcomeUnknown:
+		return it.call.Safe
+	}
+	return false
+}
+
+// patience is how long a call may still run at a worker.
+func (j *job) patience(it *item) time.Duration {
+	if it.call.Timeout > 0 {
+		return it.call.Timeout + askFor
+	}
+	return time.Minute + askFor
+}
+
+// repeatable says that the tool is safe to repeat, as the catalog has it now.
+func (j *job) repeatable(it *item) bool {
+	tool, err := j.r.o.Catalog.Tool(it.call.Server, it.call.Tool)
+	return err == nil && tool.Safe
+}
+
+// settled asks the worker once more what became of a call whose answer did not
+// come: the worker may only have been cut off.
+func (j *job) settled(it *item, unknown error) (*schema.Result, error) {
+	if it.worker == "" || !j.alive(it.worker) {
+		return nil, unknown
+	}
+	ctx, cancel := context.WithTimeout(j.gone, askFor)
+	defer cancel()
+	fates, err := j.r.o.Router.AskWithin(ctx, it.worker, []string{it.call.ID}, j.patience(it)+clocksDiffer)
+	if err != nil || fates[0].State != dispatch.FateEnded {
+		return nil, unknown
+	}
+	res, err := ended(fates[0])
+	if err != nil {
+		return nil, unknown
+	}
+	return res, nil
+}
+
+// decodeError reads the error of a result.
+func decodeError(text []byte) *schema.Error {
+	e := &schema.Error{}
+	if json.Unmarshal(text, e) != nil || e.Kind == "" {
+		return schema.Errorf(schema.KindInternal, "The error of the call cannot be read.")
+	}
+	return e
+}
+
+// errorOf is why a call did not succeed, nil for one that did.
+func errorOf(r *journal.ResultRecord) *schema.Error {
+	if r.Outcome == journal.Succeeded {
+		return nil
+	}
+	return decodeError(r.Error)
+}

@@ -1,0 +1,195 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Submission is a single call that must outlive its caller.
+type Submission struct {
+	// Call is the call; its ID is filled in.
+	Call        *schema.Call
+	CallbackURL string
+	// Key is the caller's Idempotency-Key, "" for none; Fingerprint the digest of
+	// the request that carries it.
+	Key, Fingerprint string
+	// Waited says that the caller waits for the end.
+	Waited bool
+}
+
+// keepKeys is how long an idempotency key counts.
+const keepKeys = 24 * time.Hour
+
+// Ticket is an accepted call.
+type Ticket struct {
+	CallID string
+	// Replayed says that the call was accepted before, under the same key.
+	Replayed bool
+	it       *item
+}
+
+// Submit accepts a call: when it returns, the call is stored, and it runs whatever
+// becomes of the caller. A call that needs a yes is held instead, and the error is
+// an *[admission.HeldError]. Errors: those of [admission.Gate.Check];
+// KindKeyReused for a key that stands for another request; KindUnavailable when
+// nothing can be stored.
+func (r *Runner) Submit(ctx context.Context, s Submission) (*Ticket, error) {
+	call := s.Call
+	hash := ""
+	if s.Key != "" {
+		hash = journal.KeyHash(call.Principal.Name, s.Key)
+		kept, err := r.o.Store.Recall(ctx, hash)
+		if err == nil {
+			return replay(kept, s.Fingerprint)
+		}
+		if schema.KindOf(err) != schema.KindNotFound {
+			return nil, err
+		}
+	}
+	verdict, err := r.o.Gate.Check(call)
+	if err != nil {
+		return nil, err
+	}
+	if verdict.Assessment.Approval != nil {
+		return r.submitHeld(ctx, s, hash, verdict)
+	}
+	l, leave, err := r.useLane(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	now := time.Now().UTC()
+	rec := journal.CallRecord{
+		Method: call.Method, Server: call.Server, Tool: call.Tool, ToolDigest: call.ToolDigest, Timeout: call.Timeout, Accepted: now, Expires: now.Add(r.o.Lifetime),
+		Safe: call.Safe, Principal: call.Principal, Trace: call.Trace, CallbackURL: s.CallbackURL, Key: hash, Arguments: call.Arguments,
+	}
+	first, err := l.writer.Append(ctx, []journal.CallRecord{rec})
+	if err != nil {
+		if schema.KindOf(err) == schema.KindConflict {
+			l.job.halt(errLost)
+			e := schema.Errorf(schema.KindUnavailable, "The call could not be stored just now, and did not run; send it again.")
+			e.Retryable, e.RetryAfter = true, time.Second
+			return nil, e
+		}
+		return nil, err
+	}
+	rec.Index = first
+	it := l.job.item(&rec, 0)
+	it.call.Safe, it.call.ToolDigest, it.checked, it.waited = call.Safe, call.ToolDigest, true, s.Waited
+	it.call.Progress = call.Progress
+	call.ID = it.call.ID
+	kept, mine, err := r.remember(ctx, hash, s.Fingerprint, it.call.ID, l.job.o.ID(), first)
+	it.twin = kept.CallID
+	it.keyed = err == nil
+	l.job.handOver(it) // one whose key belongs to another call ends as canceled
+	if err != nil {
+		return nil, err // it is stored, and runs when it is known that the key is its own
+	}
+	if !mine {
+		return replay(kept, s.Fingerprint)
+	}
+	return &Ticket{CallID: it.call.ID, it: it}, nil
+}
+
+// submitHeld holds the call; the ledger of approvals makes it outlive its caller.
+func (r *Runner) submitHeld(ctx context.Context, s Submission, hash string, v admission.Verdict) (*Ticket, error) {
+	if s.Call.ID == "" {
+		s.Call.ID = schema.NewCallID()
+	}
+	err := r.o.Gate.Hold(ctx, s.Call, v, s.CallbackURL)
+	var held *admission.HeldError
+	if !errors.As(err, &held) || hash == "" {
+		return nil, err
+	}
+	kept, mine, rememberErr := r.remember(ctx, hash, s.Fingerprint, s.Call.ID, "", 0)
+	if rememberErr == nil && mine {
+		return nil, err
+	}
+	if _, cancelErr := r.o.Desk.Cancel(ctx, s.Call.ID, s.Call.Principal); cancelErr != nil {
+		r.o.Log.Warn("taking back a call whose key could not be stored", "call", s.Call.ID, "error", cancelErr)
+	}
+	if rememberErr != nil {
+		return nil, rememberErr
+	}
+	return replay(kept, s.Fingerprint)
+}
+
+// remember ties a key to a call; without a key the call is its own.
+func (r *Runner) remember(ctx context.Context, hash, fingerprint, callID, journalID string, index uint64) (journal.Entry, bool, error) {
+	if hash == "" {
+		return journal.Entry{}, true, nil
+	}
+	return r.o.Store.Remember(ctx, hash, journal.Entry{Fingerprint: fingerprint, CallID: callID, Journal: journalID, Index: index, At: time.Now().UTC()}, keepKeys)
+}
+
+func replay(kept journal.Entry, fingerprint string) (*Ticket, error) {
+	if kept.Fingerprint != fingerprint && kept.Fingerprint != "" { // an owner that took over does not know it
+		return nil, schema.Errorf(schema.KindKeyReused, "This Idempotency-Key was used for another request; nothing was run. Use a new key for a new request.").WithCall(kept.CallID)
+	}
+	return &Ticket{CallID: kept.CallID, Replayed: true}, nil
+}
+
+// handOver runs a call of a lane.
+func (j *job) handOver(it *item) {
+	j.flying.Add(1)
+	j.count.Add(1)
+	j.mu.Lock()
+	j.here[it.rec.Index] = it
+	j.mu.Unlock()
+	go func() {
+		defer j.flying.Done()
+		defer j.count.Add(-1)
+		j.execute(it)
+		j.mu.Lock()
+		delete(j.here, it.rec.Index)
+		j.mu.Unlock()
+	}()
+}
+
+// Wait returns how the call ended. When ctx ends first its error is returned, and
+// the call goes on.
+func (r *Runner) Wait(ctx context.Context, t *Ticket) (*journal.ResultRecord, error) {
+	if t.it == nil {
+		return r.awaitResult(ctx, t.CallID)
+	}
+	select {
+	case <-t.it.over:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if t.it.result != nil {
+		return t.it.result, nil
+	}
+	return r.awaitResult(ctx, t.CallID) // another front door has it now
+}
+
+// awaitResult follows the journal of a call until its result is there.
+func (r *Runner) awaitResult(ctx context.Context, id string) (*journal.ResultRecord, error) {
+	journalID, index, ok := ParseCallID(id)
+	if !ok {
+		return nil, schema.Errorf(schema.KindNotFound, "There is no call %q.", id)
+	}
+	errFound := errors.New("found")
+	var found *journal.ResultRecord
+	err := r.o.Store.Follow(ctx, journalID, journal.Cursor{}, func(page []journal.ResultRecord, _ journal.Cursor) error {
+		for i := range page {
+			if page[i].Index == index {
+				found = &page[i]
+				return errFound
+			}
+		}
+		return nil
+	})
+	if found != nil {
+		return found, nil
+	}
+	if err == nil {
+		err = schema.Errorf(schema.KindNotFound, "The result of call %q is not kept any more.", id)
+	}
+	return nil, err
+}

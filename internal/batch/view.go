@@ -1,0 +1,257 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Status is what is known of a durable call.
+type Status struct {
+	CallID string
+	Batch  string // "" for a single call
+	Index  uint64
+	// State is one of the words of callers: held, queued, running, succeeded …
+	State string
+	Call  *journal.CallRecord
+	// Result is set once the call has ended.
+	Result *journal.ResultRecord
+	// Principal is who asked.
+	Principal schema.Principal
+}
+
+// Ended says that there is a result.
+func (s *Status) Ended() bool { return s.Result != nil }
+
+// Status returns what is known of a durable call of the principal's, waiting for
+// its end until ctx ends or wait is over. KindNotFound is for what does not exist,
+// is not kept any more, or is not the principal's.
+func (r *Runner) Status(ctx context.Context, id string, who schema.Principal, wait time.Duration) (*Status, error) {
+	s, err := r.find(ctx, id, who)
+	if err != nil {
+		return nil, err
+	}
+	if it := r.local(s); it != nil {
+		if s.State = "queued"; it.begun.Load() {
+			s.State = "running"
+		}
+		if it.waits.Load() {
+			s.State = "held"
+		}
+		s.Result = over(ctx, it, wait)
+		return s.say(), nil
+	}
+	if s.Result, err = r.o.Store.FindResult(ctx, journalOf(s), s.Index, journal.Cursor{}); err == nil || schema.KindOf(err) != schema.KindNotFound {
+		return s.say(), err
+	}
+	if s.State = "queued"; r.isHeld(ctx, id) {
+		s.State = "held"
+	}
+	if wait <= 0 {
+		return s, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	s.Result, err = r.awaitResult(ctx, id)
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	return s.say(), err
+}
+
+func (s *Status) say() *Status {
+	if s.Result != nil {
+		s.State = StateOf(s.Result.Outcome)
+	}
+	return s
+}
+
+// StateOf is the word of callers for an outcome.
+func StateOf(o journal.Outcome) string {
+	if o == journal.Dead {
+		return "failed"
+	}
+	return o.String()
+}
+
+func journalOf(s *Status) string {
+	id, _, _ := ParseCallID(s.CallID)
+	return id
+}
+
+// over waits for the end of a call that runs here.
+func over(ctx context.Context, it *item, wait time.Duration) *journal.ResultRecord {
+	if wait > 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		select {
+		case <-it.over:
+		case <-t.C:
+		case <-ctx.Done():
+		}
+	}
+	select {
+	case <-it.over:
+		return it.result
+	default:
+		return nil
+	}
+}
+
+// find reads the call and checks that it is the principal's.
+func (r *Runner) find(ctx context.Context, id string, who schema.Principal) (*Status, error) {
+	none := schema.Errorf(schema.KindNotFound, "There is no call %q, or it is not kept any more.", id)
+	journalID, index, ok := ParseCallID(id)
+	if !ok {
+		return nil, none
+	}
+	m, err := r.o.Store.Get(ctx, journalID)
+	if schema.KindOf(err) == schema.KindNotFound {
+		return nil, none
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Status{CallID: id, Index: index, Principal: m.Principal}
+	if m.Kind == journal.Batch {
+		s.Batch = m.ID
+	}
+	s.Call, err = r.o.Store.FindCall(ctx, journalID, index)
+	switch {
+	case schema.KindOf(err) == schema.KindNotFound:
+		if m.Kind == journal.Lane || !m.Purged {
+			return nil, none
+		}
+	case err != nil:
+		return nil, err
+	case s.Call.Principal.Name != "":
+		s.Principal = s.Call.Principal
+	}
+	if s.Principal.Name != who.Name {
+		return nil, none // nor is it said that there is one
+	}
+	return s, nil
+}
+
+// local returns the call where it runs in a lane or is held here.
+func (r *Runner) local(s *Status) *item {
+	r.mu.Lock()
+	j := r.jobs[journalOf(s)]
+	r.mu.Unlock()
+	if j == nil {
+		return nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if it := j.here[s.Index]; it != nil {
+		return it
+	}
+	return j.held[s.Index]
+}
+
+func (r *Runner) isHeld(ctx context.Context, id string) bool {
+	a, _, err := r.o.Ledger.ByCall(ctx, id)
+	return err == nil && !a.State.Ended()
+}
+
+// Batch returns the manifest of a batch of the principal's.
+func (r *Runner) Batch(ctx context.Context, id string, who schema.Principal) (*journal.Manifest, error) {
+	none := schema.Errorf(schema.KindNotFound, "There is no batch %q.", id)
+	if !strings.HasPrefix(id, batchPrefix) || len(id) != len(batchPrefix)+26 || !plain(id[len(batchPrefix):]) {
+		return nil, none
+	}
+	m, err := r.o.Store.Get(ctx, id)
+	if schema.KindOf(err) == schema.KindNotFound || err == nil && (m.Kind != journal.Batch || m.Principal.Name != who.Name) {
+		return nil, none
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	j := r.jobs[id]
+	r.mu.Unlock()
+	if j != nil && m.State != journal.Ended {
+		m = m.Clone()
+		m.Counts = j.o.Progress().Counts() // newer than what was written
+	}
+	return m, nil
+}
+
+// Batches returns a page of the principal's batches, the newest first.
+func (r *Runner) Batches(who schema.Principal, states []journal.State, limit int, cursor string) ([]*journal.Manifest, string) {
+	return r.o.Store.List(journal.Filter{Kind: journal.Batch, States: states, Principal: who.Name, Limit: limit}, cursor)
+}
+
+// Cancel lets nothing more of a batch start; what runs may finish. A batch that has
+// ended stays as it is.
+func (r *Runner) Cancel(ctx context.Context, id string, who schema.Principal) (*journal.Manifest, error) {
+	if _, err := r.Batch(ctx, id, who); err != nil {
+		return nil, err
+	}
+	m, err := r.o.Store.Change(ctx, id, func(m *journal.Manifest) error {
+		if m.State != journal.Ended {
+			m.State = journal.Canceling
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.changed(m)
+	return m, nil
+}
+
+// ResultBody returns the bytes that the tool answered, wherever they lie.
+func (r *Runner) ResultBody(ctx context.Context, journalID string, rec *journal.ResultRecord) ([]byte, error) {
+	return r.o.Store.ResultBody(ctx, journalID, rec)
+}
+
+// Results returns a page of the results of a batch; see [journal.Store.Results].
+func (r *Runner) Results(ctx context.Context, id string, after journal.Cursor, most int) ([]journal.ResultRecord, journal.Cursor, error) {
+	return r.o.Store.Results(ctx, id, after, most)
+}
+
+// Follow passes on the results of a batch as they come; see
+// [journal.Store.Follow].
+func (r *Runner) Follow(ctx context.Context, id string, after journal.Cursor, f func([]journal.ResultRecord, journal.Cursor) error) error {
+	return r.o.Store.Follow(ctx, id, after, f)
+}
+
+// CancelCall takes back a durable call that has not left; one that runs is asked
+// to stop.
+func (r *Runner) CancelCall(ctx context.Context, id string, who schema.Principal) (*Status, error) {
+	s, err := r.Status(ctx, id, who, 0)
+	if err != nil || s.Ended() {
+		return s, err
+	}
+	if s.State == "held" {
+		if _, err := r.o.Desk.Cancel(ctx, id, who); err != nil {
+			return nil, err
+		}
+	} else {
+		r.o.Router.Cancel(id)
+	}
+	return r.Status(ctx, id, who, cancelWait)
+}
+
+// cancelWait is how long a call that was canceled is given to end.
+const cancelWait = 2 * time.Second
+
+// Changes returns a channel that gets a word after each change of a batch; words
+// that nobody reads are dropped. stop ends it.
+func (r *Runner) Changes(id string) (changed <-chan struct{}, stop func()) {
+	words := make(chan struct{}, 1)
+	return words, r.o.Store.Watch(func(m *journal.Manifest) {
+		if m.ID != id {
+			return
+		}
+		select {
+		case words <- struct{}{}:
+		default:
+		}
+	})
+}

@@ -1,0 +1,239 @@
+package rest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// callSource gives the calls of a request, one after the other; io.EOF ends them. A
+// *schema.Error is a refusal of that line only.
+type callSource interface {
+	next() (rec journal.CallRecord, customID string, err error)
+}
+
+// taken is what became of the calls of a request.
+type taken struct {
+	m        *journal.Manifest
+	stored   uint64
+	refused  uint64
+	refusals []LineRefusal
+}
+
+// take stores the calls of the source. again says that an earlier request began to
+// send them: those that are stored already are skipped.
+func (a *API) take(ctx context.Context, id string, who schema.Principal, source callSource, seal, again bool) (*taken, error) {
+	in, err := a.o.Batches.Intake(ctx, id, who)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	skip := uint64(0)
+	if again {
+		skip = in.Next()
+	}
+	t := &taken{}
+	for {
+		rec, customID, err := source.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if skip > 0 && (err == nil || isRefusal(err)) {
+			skip--
+			continue
+		}
+		index := in.Next()
+		switch {
+		case err == nil:
+			before := in.Refused()
+			if err = in.Add(ctx, rec); err == nil && in.Refused() > before {
+				t.note(index, rec.CustomID, "Its custom_id stands in the batch already.")
+			}
+		case isRefusal(err):
+			why := schema.AsError(err)
+			t.note(index, customID, why.Detail)
+			err = in.Refuse(ctx, customID, why)
+		}
+		if err != nil {
+			// What is stored stays; the caller goes on from there.
+			if flushErr := in.Flush(context.WithoutCancel(ctx)); flushErr != nil {
+				err = errors.Join(err, flushErr)
+			}
+			return nil, err
+		}
+	}
+	if seal {
+		t.m, err = in.Seal(ctx)
+	} else if err = in.Flush(ctx); err == nil {
+		t.m, err = a.o.Batches.Batch(ctx, id, who)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.stored, t.refused = in.Stored(), in.Refused()
+	return t, nil
+}
+
+func (t *taken) note(index uint64, customID, detail string) {
+	if len(t.refusals) < shownRefusals {
+		t.refusals = append(t.refusals, LineRefusal{Index: index, CustomID: customID, Detail: detail})
+	}
+}
+
+// isRefusal says that an error is about one line; others end the request.
+func isRefusal(err error) bool {
+	var broken *brokenError
+	return err != nil && !errors.As(err, &broken)
+}
+
+// brokenError is a body that cannot be read on.
+type brokenError struct{ error }
+
+func (e *brokenError) Unwrap() error { return e.error }
+
+// lineSource reads one call from each line of a body of any length. The socket is
+// read as fast as the calls are stored.
+type lineSource struct {
+	a     *API
+	x     *exchange
+	rc    *http.ResponseController
+	from  *bufio.Reader
+	limit int
+	line  []byte
+}
+
+// lineTimeout is how long a client may leave a stream of lines without a byte.
+const lineTimeout = 10 * time.Minute
+
+func (a *API) newLineSource(x *exchange, r *http.Request) *lineSource {
+	return &lineSource{
+		a: a, x: x, rc: http.NewResponseController(x.ResponseWriter), from: bufio.NewReaderSize(r.Body, 64<<10), limit: a.limits.ArgumentBytes + bodyRoom,
+	}
+}
+
+func (s *lineSource) next() (rec journal.CallRecord, customID string, err error) {
+	for {
+		if s.from.Buffered() == 0 {
+			_ = s.rc.SetReadDeadline(time.Now().Add(lineTimeout)) // a writer without deadlines does without
+		}
+		line, tooLong, err := s.read()
+		if err != nil {
+			return rec, "", err
+		}
+		if tooLong {
+			return rec, "", errBodyTooLarge(s.limit)
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			return s.a.readItem(line)
+		}
+	}
+}
+
+// read returns the next line. The last one needs no line feed.
+func (s *lineSource) read() (line []byte, tooLong bool, err error) {
+	s.line = s.line[:0]
+	for {
+		part, err := s.from.ReadSlice('\n')
+		if len(s.line)+len(part) > s.limit {
+			tooLong = true
+			s.line = s.line[:0]
+		} else {
+			s.line = append(s.line, part...)
+		}
+		switch {
+		case err == nil:
+			return s.line, tooLong, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF) && (len(s.line) > 0 || tooLong):
+			return s.line, tooLong, nil
+		case errors.Is(err, io.EOF):
+			_ = s.rc.SetReadDeadline(time.Time{})
+			return nil, false, io.EOF
+		default:
+			s.x.set("Connection", "close")
+			return nil, false, &brokenError{schema.Errorf(schema.KindInvalidRequest, "The body could not be read to its end; GET the batch says how many lines are stored, and POST …/calls?from= goes on from there.")}
+		}
+	}
+}
+
+// readItem reads one call of a batch.
+func (a *API) readItem(raw []byte) (rec journal.CallRecord, customID string, err error) {
+	members, err := object(raw, a.limits.ArgumentBytes+bodyRoom, a.limits.ArgumentDepth+1, "custom_id", "server", "tool", "arguments", "timeout_ms")
+	if err != nil {
+		return rec, "", err
+	}
+	if err := member(members, "custom_id", false, "a string", &customID); err != nil || len(customID) > maxCustomID {
+		if err == nil {
+			err = schema.Errorf(schema.KindInvalidRequest, "The custom_id is over %d bytes long.", maxCustomID)
+		}
+		return rec, "", err
+	}
+	call := &schema.Call{}
+	if err := a.readMembers(nil, members, call); err != nil {
+		return rec, customID, err
+	}
+	return journal.CallRecord{
+		CustomID: customID, Server: call.Server, Tool: call.Tool, Timeout: call.Timeout, Accepted: time.Now().UTC(), Arguments: bytes.Clone(call.Arguments),
+	}, customID, nil
+}
+
+// listSource gives the calls of a JSON document.
+type listSource struct {
+	a     *API
+	items []json.RawMessage
+}
+
+func (s *listSource) next() (rec journal.CallRecord, customID string, err error) {
+	if len(s.items) == 0 {
+		return rec, "", io.EOF
+	}
+	item := s.items[0]
+	s.items = s.items[1:]
+	return s.a.readItem(item)
+}
+
+// readBatch reads a batch that came as one JSON document.
+func (a *API) readBatch(body []byte, o *batch.Order, open, stream *bool) (callSource, error) {
+	members, err := object(body, jsonBatch, a.limits.ArgumentDepth+4, "calls", "priority", "expires_in", "callback_url", "labels", "open", "stream")
+	if err != nil {
+		return nil, err
+	}
+	s := &listSource{a: a}
+	var seconds uint32
+	for _, m := range []struct {
+		name, want string
+		required   bool
+		into       any
+	}{
+		{"calls", "an array of calls", false, &s.items}, {"priority", "a whole number from -10 to 10", false, &o.Priority}, {"expires_in", "a number of seconds", false, &seconds},
+		{"callback_url", "an address", false, &o.CallbackURL}, {"labels", "an object of strings", false, &o.Labels}, {"open", "true or false", false, open}, {"stream", "true or false", false, stream},
+	} {
+		if err := member(members, m.name, m.required, m.want, m.into); err != nil {
+			return nil, err
+		}
+	}
+	if seconds > 0 {
+		o.Life = time.Duration(seconds) * time.Second
+	}
+	if len(s.items) == 0 && !*open {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The batch has no calls. Send calls, or \"open\": true to send them later with POST /batches/{id}/calls.")
+	}
+	if len(o.Labels) > 32 {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "A batch takes at most 32 labels.")
+	}
+	for k, v := range o.Labels {
+		if len(k) > 64 || len(v) > 256 {
+			return nil, schema.Errorf(schema.KindInvalidRequest, "A label takes at most 64 bytes, its value 256.")
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,253 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// batchResults is GET /batches/{id}/results.
+func (a *API) batchResults(x *exchange, r *http.Request) error {
+	values, err := query(r, "cursor", "limit", "follow")
+	if err != nil {
+		return err
+	}
+	cursor, err := journal.ParseCursor(values.Get("cursor"))
+	if err != nil {
+		return schema.Errorf(schema.KindInvalidRequest, "The query parameter cursor is not one that this API gave; take it from a line of the results as it is.")
+	}
+	limit := 0
+	if text := values.Get("limit"); text != "" {
+		if limit, err = limitOf(text, 0, 1_000_000_000); err != nil {
+			return err
+		}
+	}
+	m, err := a.o.Batches.Batch(r.Context(), r.PathValue("id"), x.principal)
+	if err != nil {
+		return err
+	}
+	return a.streamResults(x, r.Context(), m.ID, cursor, values.Get("follow") == "true", limit)
+}
+
+// takeAndStream stores the calls of a request and answers with their results while
+// they come.
+func (a *API) takeAndStream(x *exchange, r *http.Request, m *journal.Manifest, source callSource, again bool) error {
+	rc := http.NewResponseController(x.ResponseWriter)
+	_ = rc.EnableFullDuplex() // HTTP/2 is duplex by itself, and does not know this
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := a.take(ctx, m.ID, x.principal, source, true, again)
+		if err != nil {
+			cancel()
+		}
+		failed <- err
+	}()
+	err := a.streamResults(x, ctx, m.ID, journal.Cursor{}, true, 0)
+	cancel()
+	if takeErr := <-failed; takeErr != nil && x.status == 0 {
+		return takeErr
+	}
+	return err
+}
+
+// streamResults writes results as lines. Each carries the cursor from which the
+// next request goes on after it.
+func (a *API) streamResults(x *exchange, ctx context.Context, id string, after journal.Cursor, follow bool, limit int) error {
+	out := &lineWriter{a: a, x: x, rc: http.NewResponseController(x.ResponseWriter), id: id, left: limit}
+	defer out.end()
+	if !follow {
+		for {
+			most := resultsPage
+			if limit > 0 {
+				most = min(most, out.left)
+			}
+			page, next, err := a.o.Batches.Results(ctx, id, after, most)
+			if err == nil && len(page) > 0 {
+				err = out.page(ctx, page)
+			}
+			if err != nil || len(page) == 0 || limit > 0 && out.left == 0 {
+				return out.finish(err)
+			}
+			after = next
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := a.whileDraining(ctx, cancel)
+	defer stop()
+	out.start()
+	_ = out.rc.Flush()
+	err := a.o.Batches.Follow(ctx, id, after, func(page []journal.ResultRecord, _ journal.Cursor) error {
+		return out.page(ctx, page)
+	})
+	return out.finish(err)
+}
+
+// whileDraining ends a stream when the front door is about to stop; its reader
+// goes on elsewhere, from its cursor.
+func (a *API) whileDraining(ctx context.Context, cancel context.CancelFunc) (stop func()) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		look := time.NewTicker(drainLook)
+		defer look.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-look.C:
+				if a.o.Draining() {
+					cancel()
+					return
+				}
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// errEnough ends a stream that has given what was asked for.
+var errEnough = errors.New("enough")
+
+// lineWriter writes results as lines of JSON.
+type lineWriter struct {
+	a    *API
+	x    *exchange
+	rc   *http.ResponseController
+	id   string
+	buf  []byte
+	left int // how many more are wanted; 0 for all
+	done bool
+}
+
+func (w *lineWriter) start() {
+	if w.x.status != 0 {
+		return
+	}
+	h := w.x.Header()
+	h["Content-Type"] = []string{"application/x-ndjson"}
+	h.Set("X-Accel-Buffering", "no") // a proxy must not hold lines back
+	w.x.WriteHeader(http.StatusOK)
+}
+
+// resultHead is what a line holds beside the bytes of its result.
+type resultHead struct {
+	Index     uint64          `json:"index"`
+	CustomID  string          `json:"custom_id,omitempty"`
+	CallID    string          `json:"call_id"`
+	State     string          `json:"state"`
+	ToolError bool            `json:"tool_error,omitempty"`
+	Worker    string          `json:"worker,omitempty"`
+	Attempt   int             `json:"attempt,omitempty"`
+	Settled   string          `json:"settled,omitempty"`
+	Cursor    string          `json:"cursor"`
+	Problem   json.RawMessage `json:"problem,omitempty"`
+}
+
+// page writes a page of results.
+func (w *lineWriter) page(ctx context.Context, page []journal.ResultRecord) error {
+	w.start()
+	w.buf = w.buf[:0]
+	for i := range page {
+		rec := &page[i]
+		head := resultHead{
+			Index: rec.Index, CustomID: rec.CustomID, CallID: batch.CallID(w.id, rec.Index), State: batch.StateOf(rec.Outcome), ToolError: rec.ToolError, Worker: rec.Worker,
+			Attempt: rec.Attempt, Cursor: journal.After(rec).String(),
+		}
+		if rec.By != "" {
+			head.Settled = rec.By + ": " + rec.Reason
+		}
+		if len(rec.Error) > 0 {
+			head.Problem = bytes.TrimSpace(w.a.problem(recordError(head.CallID, rec)).encode())
+		}
+		line := bytes.TrimSuffix(encode(head), []byte("\n"))
+		if rec.Outcome == journal.Succeeded && head.Problem == nil {
+			body, err := w.a.o.Batches.ResultBody(ctx, w.id, rec)
+			if err != nil {
+				return err
+			}
+			if len(body) > 0 {
+				line = append(line[:len(line)-1], `,"result":`...)
+				line = append(append(line, oneLine(body)...), '}')
+			}
+		}
+		w.buf = append(append(w.buf, line...), '\n')
+		if w.left > 0 {
+			if w.left--; w.left == 0 {
+				w.done = true
+				break
+			}
+		}
+		if len(w.buf) > 1<<20 {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	if w.done {
+		return errEnough
+	}
+	return nil
+}
+
+// oneLine takes line feeds out of JSON; between tokens is the only place where
+// there can be any.
+func oneLine(body []byte) []byte {
+	if bytes.IndexByte(body, '\n') < 0 && bytes.IndexByte(body, '\r') < 0 {
+		return body
+	}
+	return []byte(strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' {
+			return ' '
+		}
+		return r
+	}, string(body)))
+}
+
+func (w *lineWriter) flush() error {
+	_ = w.rc.SetWriteDeadline(time.Now().Add(timeFor(len(w.buf)))) // a writer without deadlines does without
+	_, err := w.x.Write(w.buf)
+	w.buf = w.buf[:0]
+	if err == nil {
+		err = w.rc.Flush()
+	}
+	if err != nil {
+		return &brokenError{err}
+	}
+	return nil
+}
+
+func (w *lineWriter) end() { _ = w.rc.SetWriteDeadline(time.Time{}) }
+
+// finish ends a stream. After its first line there is no other way to tell of an
+// error than a connection that breaks.
+func (w *lineWriter) finish(err error) error {
+	var broken *brokenError
+	switch {
+	case err == nil || errors.Is(err, errEnough):
+		w.start()
+		return nil
+	case errors.As(err, &broken):
+		return nil // the client left
+	case w.x.status == 0:
+		return err
+	}
+	w.a.log.Debug("a stream of results ends early", "batch", w.id, "error", err)
+	panic(http.ErrAbortHandler)
+}

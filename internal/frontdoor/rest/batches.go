@@ -1,0 +1,370 @@
+package rest
+
+import (
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// jsonBatch is the most that a batch in one JSON document may take; NDJSON has
+	// no end.
+	jsonBatch = 32 << 20
+	// maxCustomID bounds the caller's own name of a call.
+	maxCustomID = 256
+	// resultsPage is how many results are read at once, and the default of limit.
+	resultsPage = 1000
+	// shownRefusals is how many refused lines an answer lists; each has its place
+	// among the results as well.
+	shownRefusals = 100
+)
+
+// Batch is a batch as callers see it.
+type Batch struct {
+	ID        string            `json:"id" example:"batch_06b2t8m3c0w3v2q5n7k9a1d4fz"`
+	State     string            `json:"state" enum:"receiving,running,canceling,completed,canceled,expired,failed"`
+	Reason    string            `json:"reason,omitempty"`
+	Calls     uint64            `json:"calls" doc:"How many lines were taken so far, refused ones included."`
+	Counts    BatchCounts       `json:"counts"`
+	Priority  int               `json:"priority,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Created   time.Time         `json:"created"`
+	ExpiresAt time.Time         `json:"expires_at"`
+	Started   time.Time         `json:"started,omitzero"`
+	Ended     time.Time         `json:"ended,omitzero"`
+	// Refused and Refusals are in answers to those who send calls.
+	Refused  uint64        `json:"refused,omitempty" doc:"How many lines of this request were no calls."`
+	Refusals []LineRefusal `json:"refusals,omitempty" doc:"The first of them; every one has its place among the results."`
+}
+
+// BatchCounts says how many calls are in which state.
+type BatchCounts struct {
+	Waiting    uint64 `json:"waiting" doc:"Queued, held or running."`
+	Succeeded  uint64 `json:"succeeded"`
+	ToolErrors uint64 `json:"tool_errors" doc:"Of those that succeeded: the tool answered with its own error."`
+	Failed     uint64 `json:"failed"`
+	Denied     uint64 `json:"denied"`
+	Expired    uint64 `json:"expired"`
+	Canceled   uint64 `json:"canceled"`
+	Unknown    uint64 `json:"unknown"`
+}
+
+// LineRefusal is a line that was no call.
+type LineRefusal struct {
+	Index    uint64 `json:"index"`
+	CustomID string `json:"custom_id,omitempty"`
+	Detail   string `json:"detail"`
+}
+
+// BatchList is a page of batches.
+type BatchList struct {
+	Batches []Batch `json:"batches" nullable:"false"`
+	Next    string  `json:"next,omitempty" doc:"The cursor of the next page."`
+}
+
+func batchItem(m *journal.Manifest) Batch {
+	c := m.Counts
+	b := Batch{
+		ID: m.ID, State: string(m.State), Reason: m.Reason, Calls: m.Calls, Priority: m.Priority, Labels: m.Labels, Created: m.Created, ExpiresAt: m.Expires,
+		Started: m.Started, Ended: m.Ended,
+		Counts: BatchCounts{
+			Succeeded: c.Succeeded, ToolErrors: c.ToolErrors, Failed: c.Failed + c.Dead, Denied: c.Denied, Expired: c.Expired, Canceled: c.Canceled, Unknown: c.Unknown,
+		},
+	}
+	if m.State == journal.Sealed {
+		b.State = string(journal.Running)
+	}
+	if m.State == journal.Ended {
+		b.State = string(m.Ending)
+	}
+	if done := c.Total(); m.Calls > done {
+		b.Counts.Waiting = m.Calls - done
+	}
+	return b
+}
+
+func (a *API) registerBatches() {
+	if a.o.Batches == nil {
+		return
+	}
+	a.raw(a.opCreateBatch(), "/batches", a.createBatch)
+	a.raw(a.opListBatches(), "/batches", a.listBatches)
+	a.raw(a.opBatch(), "/batches/{id}", a.showBatch)
+	a.raw(a.opAddCalls(), "/batches/{id}/calls", a.addCalls)
+	a.raw(a.opSealBatch(), "/batches/{id}/seal", a.sealBatch)
+	a.raw(a.opBatchResults(), "/batches/{id}/results", a.batchResults)
+	a.raw(a.opBatchEvents(), "/batches/{id}/events", a.batchEvents)
+	a.raw(a.opCancelBatch(), "/batches/{id}/cancel", a.cancelBatch)
+}
+
+// lines says that the body is one call on each line.
+func lines(h http.Header) bool {
+	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil {
+		return false
+	}
+	switch media {
+	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/json-lines":
+		return true
+	}
+	return false
+}
+
+// createBatch is POST /batches.
+func (a *API) createBatch(x *exchange, r *http.Request) error {
+	order := batch.Order{Principal: x.principal}
+	var err error
+	if order.Key, err = idempotencyKey(r); err != nil {
+		return err
+	}
+	values, err := query(r, "stream", "open", "priority", "expires_in", "callback_url")
+	if err != nil {
+		return err
+	}
+	text := func(name string) string { return values.Get(name) }
+	stream, open := text("stream") == "true", text("open") == "true"
+	order.CallbackURL = text("callback_url")
+	if t := text("priority"); t != "" {
+		if order.Priority, err = strconv.Atoi(t); err != nil {
+			return schema.Errorf(schema.KindInvalidRequest, "The query parameter priority is a whole number from -10 to 10.")
+		}
+	}
+	if t := text("expires_in"); t != "" {
+		seconds, err := strconv.ParseUint(t, 10, 31)
+		if err != nil {
+			return schema.Errorf(schema.KindInvalidRequest, "The query parameter expires_in is a number of seconds.")
+		}
+		order.Life = time.Duration(seconds) * time.Second
+	}
+	var source callSource
+	if lines(r.Header) {
+		source = a.newLineSource(x, r)
+		order.Fingerprint = fingerprint(r, nil) // the lines are not known yet
+	} else {
+		body, err := a.readBody(x, r, jsonBatch)
+		if err != nil {
+			return err
+		}
+		order.Fingerprint = fingerprint(r, body)
+		if source, err = a.readBatch(body, &order, &open, &stream); err != nil {
+			return err
+		}
+	}
+	if order.CallbackURL != "" {
+		if a.o.CheckCallback == nil {
+			return schema.Errorf(schema.KindInvalidRequest, "Callbacks are not switched on here; the operator sets webhooks.secrets.")
+		}
+		if err := a.o.CheckCallback(order.CallbackURL); err != nil {
+			return err
+		}
+	}
+	m, replayed, err := a.o.Batches.Create(r.Context(), order)
+	if err != nil {
+		return err
+	}
+	x.set("Location", "/batches/"+m.ID)
+	if replayed {
+		x.set("Idempotency-Replayed", "true")
+		if m.State != journal.Receiving || open {
+			return a.handle201(x, m, nil, stream, r)
+		}
+	}
+	if stream {
+		return a.takeAndStream(x, r, m, source, replayed)
+	}
+	taken, err := a.take(r.Context(), m.ID, x.principal, source, !open, replayed)
+	if err != nil {
+		return err
+	}
+	return a.handle201(x, taken.m, taken, false, r)
+}
+
+func (a *API) handle201(x *exchange, m *journal.Manifest, t *taken, stream bool, r *http.Request) error {
+	if stream {
+		return a.streamResults(x, r.Context(), m.ID, journal.Cursor{}, true, 0)
+	}
+	item := batchItem(m)
+	if t != nil {
+		item.Calls, item.Refused, item.Refusals = t.stored, t.refused, t.refusals
+		if done := m.Counts.Total(); item.Calls > done {
+			item.Counts.Waiting = item.Calls - done
+		}
+	}
+	x.send(http.StatusCreated, a.fixed.json, encode(item))
+	return nil
+}
+
+// addCalls is POST /batches/{id}/calls: more lines for a batch that is open.
+func (a *API) addCalls(x *exchange, r *http.Request) error {
+	values, err := query(r, "from")
+	if err != nil {
+		return err
+	}
+	if !lines(r.Header) {
+		return schema.Errorf(kindMediaType, "The calls must come one on each line: send Content-Type: application/x-ndjson.")
+	}
+	id := r.PathValue("id")
+	if from := values.Get("from"); from != "" {
+		n, err := strconv.ParseUint(from, 10, 63)
+		if err != nil {
+			return schema.Errorf(schema.KindInvalidRequest, "The query parameter from is the number of lines that were sent before.")
+		}
+		in, err := a.o.Batches.Intake(r.Context(), id, x.principal)
+		if err != nil {
+			return err
+		}
+		have := in.Next()
+		in.Close()
+		if have != n {
+			return schema.Errorf(schema.KindConflict, "%d lines of batch %s are stored, and from says %d: go on from line %d.", have, id, n, have)
+		}
+	}
+	t, err := a.take(r.Context(), id, x.principal, a.newLineSource(x, r), false, false)
+	if err != nil {
+		return err
+	}
+	item := batchItem(t.m)
+	item.Calls, item.Refused, item.Refusals = t.stored, t.refused, t.refusals
+	x.send(http.StatusOK, a.fixed.json, encode(item))
+	return nil
+}
+
+// sealBatch is POST /batches/{id}/seal: there will be no more calls.
+func (a *API) sealBatch(x *exchange, r *http.Request) error {
+	m, err := a.o.Batches.Batch(r.Context(), r.PathValue("id"), x.principal)
+	if err != nil {
+		return err
+	}
+	if m.State == journal.Receiving {
+		in, err := a.o.Batches.Intake(r.Context(), m.ID, x.principal)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		if m, err = in.Seal(r.Context()); err != nil {
+			return err
+		}
+	}
+	x.send(http.StatusOK, a.fixed.json, encode(batchItem(m)))
+	return nil
+}
+
+func (a *API) showBatch(x *exchange, r *http.Request) error {
+	m, err := a.o.Batches.Batch(r.Context(), r.PathValue("id"), x.principal)
+	if err != nil {
+		return err
+	}
+	x.send(http.StatusOK, a.fixed.json, encode(batchItem(m)))
+	return nil
+}
+
+func (a *API) cancelBatch(x *exchange, r *http.Request) error {
+	m, err := a.o.Batches.Cancel(r.Context(), r.PathValue("id"), x.principal)
+	if err != nil {
+		return err
+	}
+	x.send(http.StatusOK, a.fixed.json, encode(batchItem(m)))
+	return nil
+}
+
+// batchStates maps the words of callers to the states of journals.
+var batchStates = map[string]journal.State{
+	"receiving": journal.Receiving, "running": journal.Running, "canceling": journal.Canceling, "ended": journal.Ended,
+}
+
+// listBatches is GET /batches.
+func (a *API) listBatches(x *exchange, r *http.Request) error {
+	values, err := query(r, "state", "limit", "cursor")
+	if err != nil {
+		return err
+	}
+	var states []journal.State
+	if text := values.Get("state"); text != "" {
+		state, ok := batchStates[text]
+		if !ok {
+			return schema.Errorf(schema.KindInvalidRequest, "The query parameter state is one of receiving, running, canceling, ended.")
+		}
+		if states = []journal.State{state}; state == journal.Running {
+			states = append(states, journal.Sealed)
+		}
+	}
+	limit, err := limitOf(values.Get("limit"), 100, 1000)
+	if err != nil {
+		return err
+	}
+	page, next := a.o.Batches.Batches(x.principal, states, limit, values.Get("cursor"))
+	list := BatchList{Batches: make([]Batch, 0, len(page)), Next: next}
+	for _, m := range page {
+		list.Batches = append(list.Batches, batchItem(m))
+	}
+	x.send(http.StatusOK, a.fixed.json, encode(list))
+	return nil
+}
+
+func limitOf(text string, otherwise, most int) (int, error) {
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, schema.Errorf(schema.KindInvalidRequest, "The query parameter limit is a number from 1 to %d.", most)
+	}
+	return n, nil
+}
+
+// batchEvents is GET /batches/{id}/events: the batch as it is, then after each
+// change, until it has ended.
+func (a *API) batchEvents(x *exchange, r *http.Request) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	id := r.PathValue("id")
+	m, err := a.o.Batches.Batch(r.Context(), id, x.principal)
+	if err != nil {
+		return err
+	}
+	changed, stop := a.o.Batches.Changes(id)
+	defer stop()
+	out := a.newEvents(x)
+	defer out.end()
+	beat := time.NewTicker(a.o.Heartbeat)
+	defer beat.Stop()
+	look := time.NewTicker(drainLook)
+	defer look.Stop()
+	n, last := 0, ""
+	say := func() error {
+		text := strings.TrimSuffix(string(encode(batchItem(m))), "\n")
+		if text == last {
+			return nil
+		}
+		n++
+		last = text
+		return out.event("batch", strconv.Itoa(n), []byte(text))
+	}
+	for err = say(); err == nil && m.State != journal.Ended; {
+		select {
+		case <-r.Context().Done():
+			return nil
+		case <-changed:
+			if m, err = a.o.Batches.Batch(r.Context(), id, x.principal); err == nil {
+				err = say()
+			}
+		case <-beat.C:
+			err = out.beat()
+		case <-look.C:
+			if a.o.Draining() {
+				return nil
+			}
+			if m, err = a.o.Batches.Batch(r.Context(), id, x.principal); err == nil {
+				err = say()
+			}
+		}
+	}
+	return nil
+}

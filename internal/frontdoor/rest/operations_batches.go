@@ -1,0 +1,135 @@
+package rest
+
+import (
+	"net/http"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+const tagBatches = "Batches"
+
+const exampleLine = `{"custom_id":"a","server":"everything","tool":"echo","arguments":{"message":"hello"}}` + "\n"
+
+const exampleResultLine = `{"index":0,"custom_id":"a","call_id":"call_06b2t8m3c0w3v2q5n7k9a1d4fz-b0","state":"succeeded","worker":"worker-1-7f3k2a","attempt":1,"cursor":"4.0","result":{"content":[{"type":"text","text":"Echo: hello"}]}}` + "\n"
+
+func batchParam() *huma.Param {
+	return pathParam("id", "The id of a batch.", "batch_06b2t8m3c0w3v2q5n7k9a1d4fz")
+}
+
+func queryParam(name, description, kind string) *huma.Param {
+	return &huma.Param{Name: name, In: "query", Description: description, Schema: &huma.Schema{Type: kind}}
+}
+
+// batchStatuses are what a batch can be refused with.
+var batchStatuses = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable}
+
+func ndjson(description, example string) *huma.MediaType {
+	return &huma.MediaType{Schema: text(description), Example: example}
+}
+
+func (a *API) batchAnswer(description string) *huma.Response {
+	return &huma.Response{Description: description, Content: map[string]*huma.MediaType{"application/json": {Schema: a.schemaOf(reflect.TypeFor[Batch]())}}}
+}
+
+func resultLines(description string) *huma.Response {
+	return &huma.Response{Description: description, Content: map[string]*huma.MediaType{
+		"application/x-ndjson": ndjson("One result on each line, in the order in which the calls ended. cursor goes on after the line.", exampleResultLine),
+	}}
+}
+
+func (a *API) opCreateBatch() huma.Operation {
+	op := operation(http.MethodPost, "/batches", "create-batch", tagBatches, "Run many calls under one handle",
+		"Takes calls as a JSON document, or one on each line (NDJSON) without an end; the socket is read as fast as the calls are stored, so memory is no limit. "+
+			"The answer is the handle; with stream=true it is the results, one on each line, while they come. A line that is no call, or whose custom_id came before, is refused by itself and has its place among the results. "+
+			"With an Idempotency-Key the same request goes on where the last one ended.",
+		append([]int{http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusTooManyRequests}, batchStatuses...)...)
+	op.Parameters = []*huma.Param{
+		queryParam("stream", "Answer with the results while they come.", huma.TypeBoolean), queryParam("open", "More calls follow with POST /batches/{id}/calls.", huma.TypeBoolean),
+		queryParam("priority", "-10 to 10; each 5 doubles or halves the share of the batch.", huma.TypeInteger), queryParam("expires_in", "Seconds in which calls may leave; 24 h without it.", huma.TypeInteger),
+		queryParam("callback_url", "An address that is told of the end.", huma.TypeString), idempotencyParam(),
+	}
+	call := &huma.Schema{Type: huma.TypeObject, Required: []string{"server", "tool"}, Properties: map[string]*huma.Schema{
+		"custom_id": text("The caller's own name of the call, unique in the batch."), "server": text("The id of the server."), "tool": text("The name of the tool."),
+		"arguments":  {Type: huma.TypeObject, AdditionalProperties: true, Description: "The arguments."},
+		"timeout_ms": {Type: huma.TypeInteger, Minimum: ptr(1.0), Description: "How long the call may take."},
+	}}
+	body := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: false, Properties: map[string]*huma.Schema{
+		"calls": {Type: huma.TypeArray, Items: call}, "priority": {Type: huma.TypeInteger}, "expires_in": {Type: huma.TypeInteger}, "callback_url": {Type: huma.TypeString},
+		"labels": {Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}}, "open": {Type: huma.TypeBoolean}, "stream": {Type: huma.TypeBoolean},
+	}}
+	op.RequestBody = &huma.RequestBody{Required: true, Description: "The calls.", Content: map[string]*huma.MediaType{
+		"application/json": {Schema: body, Example: map[string]any{"calls": []any{map[string]any{
+			"custom_id": "a", "server": "everything", "tool": "echo", "arguments": map[string]any{"message": "hello"},
+		}}}},
+		"application/x-ndjson": ndjson("One call on each line.", exampleLine),
+	}}
+	op.Responses["201"] = a.batchAnswer("The calls are stored.")
+	op.Responses["201"].Headers = map[string]*huma.Param{"Location": header("Where the batch is.", huma.TypeString, "/batches/batch_06b2t8m3c0w3v2q5n7k9a1d4fz")}
+	op.Responses["200"] = resultLines("The results, with stream=true.")
+	return op
+}
+
+func (a *API) opListBatches() huma.Operation {
+	op := operation(http.MethodGet, "/batches", "list-batches", tagBatches, "Your batches", "The newest first.", http.StatusBadRequest)
+	op.Parameters = []*huma.Param{
+		{Name: "state", In: "query", Description: "Only those in this state.", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"receiving", "running", "canceling", "ended"}}},
+		queryParam("limit", "At most so many.", huma.TypeInteger), queryParam("cursor", "The next of the page before.", huma.TypeString),
+	}
+	op.Responses["200"] = &huma.Response{Description: "A page of batches.", Content: map[string]*huma.MediaType{"application/json": {Schema: a.schemaOf(reflect.TypeFor[BatchList]())}}}
+	return op
+}
+
+func (a *API) opBatch() huma.Operation {
+	op := operation(http.MethodGet, "/batches/{id}", "batch", tagBatches, "A batch", "Its state and how many of its calls are in which state.", http.StatusNotFound, http.StatusServiceUnavailable)
+	op.Parameters = []*huma.Param{batchParam()}
+	op.Responses["200"] = a.batchAnswer("The batch.")
+	return op
+}
+
+func (a *API) opAddCalls() huma.Operation {
+	op := operation(http.MethodPost, "/batches/{id}/calls", "add-calls", tagBatches, "More calls for an open batch",
+		"One call on each line. After a broken connection GET the batch says how many lines are stored, and from= makes sure that the next request goes on there.",
+		append([]int{http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType}, batchStatuses...)...)
+	op.Parameters = []*huma.Param{batchParam(), queryParam("from", "How many lines were sent before; refused where another number is stored.", huma.TypeInteger)}
+	op.RequestBody = &huma.RequestBody{Required: true, Description: "The calls.", Content: map[string]*huma.MediaType{"application/x-ndjson": ndjson("One call on each line.", exampleLine)}}
+	op.Responses["200"] = a.batchAnswer("The calls are stored.")
+	return op
+}
+
+func (a *API) opSealBatch() huma.Operation {
+	op := operation(http.MethodPost, "/batches/{id}/seal", "seal-batch", tagBatches, "End the intake of a batch", "There will be no more calls; the batch ends when all have ended.", batchStatuses...)
+	op.Parameters = []*huma.Param{batchParam()}
+	op.Responses["200"] = a.batchAnswer("The batch.")
+	return op
+}
+
+func (a *API) opBatchResults() huma.Operation {
+	op := operation(http.MethodGet, "/batches/{id}/results", "batch-results", tagBatches, "The results of a batch",
+		"One on each line, in the order in which the calls ended; exactly those after the cursor. follow=true waits for those to come, until the batch has ended.", batchStatuses...)
+	op.Parameters = []*huma.Param{
+		batchParam(), queryParam("cursor", "The cursor of the last line that was read.", huma.TypeString), queryParam("limit", "At most so many.", huma.TypeInteger),
+		queryParam("follow", "Wait for results to come.", huma.TypeBoolean),
+	}
+	op.Responses["200"] = resultLines("The results.")
+	return op
+}
+
+func (a *API) opBatchEvents() huma.Operation {
+	op := operation(http.MethodGet, "/batches/{id}/events", "batch-events", tagBatches, "The progress of a batch", "Server-sent events: the batch as it is, and again after each change, until it has ended.",
+		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
+	op.Parameters = []*huma.Param{batchParam()}
+	op.Responses["200"] = &huma.Response{Description: "Events named batch.", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: text("Events whose data is the batch.")}}}
+	return op
+}
+
+func (a *API) opCancelBatch() huma.Operation {
+	op := operation(http.MethodPost, "/batches/{id}/cancel", "cancel-batch", tagBatches, "Cancel a batch", "Nothing more starts; what runs may finish, and its results are kept.", batchStatuses...)
+	op.Parameters = []*huma.Param{batchParam()}
+	op.Responses["200"] = a.batchAnswer("The batch.")
+	return op
+}
+
+func idempotencyParam() *huma.Param {
+	return &huma.Param{Name: "Idempotency-Key", In: "header", Description: "The same key with the same request is the same call, for 24 h; with another request it is refused with 422.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"}
+}

@@ -1,0 +1,145 @@
+package frontdoor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/frontdoor/rest"
+	"github.com/callyard/callyard/internal/webhook"
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// Webhooks is the section webhooks of the configuration: who is told over HTTP how
+// a call or batch with a callback_url ended.
+type Webhooks struct {
+	// SecretsFile holds the secrets that sign deliveries, one whsec_… on each line;
+	// to rotate, add the new one first. Without it callback_url is refused.
+	SecretsFile string `yaml:"secrets_file"`
+	// AllowPrivate lets receivers be in private networks and on loopback.
+	AllowPrivate bool `yaml:"allow_private"`
+	// AllowedHosts are receivers that the operator vouches for, whatever address
+	// they have: "host", "host:port" or "*.domain".
+	AllowedHosts []string `yaml:"allowed_hosts"`
+}
+
+// Validate says what of the section cannot be honoured; see package config.
+func (w Webhooks) Validate() []config.Fault {
+	if w.SecretsFile == "" {
+		if w.AllowPrivate || len(w.AllowedHosts) > 0 {
+			return []config.Fault{config.Faultf("secrets_file", "is missing: nothing is delivered without a secret that signs it.")}
+		}
+		return nil
+	}
+	if _, err := w.secrets(); err != nil {
+		return []config.Fault{config.Faultf("secrets_file", "%v.", err)}
+	}
+	return nil
+}
+
+func (w Webhooks) secrets() ([]string, error) {
+	text, err := os.ReadFile(w.SecretsFile)
+	if err != nil {
+		return nil, fmt.Errorf("cannot be read: %w", err)
+	}
+	var all []string
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			all = append(all, line)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("holds no secret: put whsec_ and 32 random bytes in base64 on a line")
+	}
+	return all, nil
+}
+
+// told is how many ends may wait to be put into the outbox; more wait at their
+// source.
+const told = 1024
+
+// teller puts the ends of calls and batches into the outbox of webhooks.
+type teller struct {
+	d      *FrontDoor
+	sender *webhook.Sender
+	store  *bus.Deliveries
+	ends   chan batch.End
+	done   sync.WaitGroup
+}
+
+// openTeller opens the outbox, where webhooks are configured.
+func (d *FrontDoor) openTeller(ctx context.Context) error {
+	w := d.o.Webhooks
+	if w.SecretsFile == "" {
+		return nil
+	}
+	secrets, err := w.secrets()
+	if err != nil {
+		return fmt.Errorf("webhooks.secrets_file %w", err)
+	}
+	t := &teller{d: d, ends: make(chan batch.End, told)}
+	if t.store, err = bus.OpenDeliveries(ctx, d.o.Conn, webhook.KeepFor); err != nil {
+		return err
+	}
+	t.sender, err = webhook.Open(ctx, webhook.Options{
+		Rules: webhook.Rules{AllowPrivate: w.AllowPrivate, AllowedHosts: w.AllowedHosts}, Store: t.store, Secrets: secrets, Log: d.o.Log,
+		Count: func(o webhook.Outcome) { d.o.Metrics.Webhook(string(o)) },
+	})
+	if err != nil {
+		return err
+	}
+	d.teller = t
+	return nil
+}
+
+// start begins to tell; it needs the API, which says what a call looks like.
+func (t *teller) start() { t.done.Go(t.run) }
+
+// close tells what is known and ends the outbox; what is not delivered by then is
+// delivered by others, or after a restart.
+func (t *teller) close(ctx context.Context) {
+	close(t.ends)
+	t.done.Wait()
+	t.sender.Close(ctx)
+}
+
+// ended is told of an end; it waits while the outbox takes no more.
+func (t *teller) ended(e batch.End) {
+	if e.Batch != nil && e.Batch.CallbackURL == "" {
+		return
+	}
+	t.ends <- e
+}
+
+func (t *teller) run() {
+	for e := range t.ends {
+		ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
+		m, err := t.message(ctx, e)
+		if err == nil {
+			err = t.sender.Send(ctx, m)
+		}
+		cancel()
+		if err != nil {
+			t.d.o.Log.Warn("a webhook could not be put into the outbox", "call", e.CallID, "journal", e.Journal, "error", err)
+		}
+	}
+}
+
+// message says what a receiver is told of an end. Its id is that of the call or
+// batch, so that whoever tells it twice tells the same.
+func (t *teller) message(ctx context.Context, e batch.End) (webhook.Message, error) {
+	if e.Batch != nil {
+		return webhook.Message{ID: e.Batch.ID, URL: e.Batch.CallbackURL, Event: webhook.Event{Type: webhook.BatchEnded, Time: e.Batch.Ended, Data: rest.BatchView(e.Batch)}}, nil
+	}
+	view, result, err := t.d.api.CallView(ctx, e)
+	if err != nil {
+		return webhook.Message{}, err
+	}
+	return webhook.Message{ID: e.CallID, URL: e.Call.CallbackURL, Event: webhook.CallEvent(webhook.CallEnd{
+		State: batch.StateOf(e.Result.Outcome), Time: e.Result.Ended, View: view, Result: result, ResultURL: "/calls/" + e.CallID,
+	})}, nil
+}

@@ -1,0 +1,190 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+func isNotFound(err error) bool { return errors.Is(err, bus.ErrNotFound) }
+
+// reader reads the calls of one journal in order.
+type reader struct {
+	s  *Store
+	id string
+
+	mu       sync.Mutex
+	sequence uint64 // of the next message
+	messages []bus.JournalMessage
+	records  []CallRecord // of the message before, from the next index on
+	next     uint64       // the index that follows what was returned
+}
+
+const (
+	aheadBytes    = 1 << 20
+	aheadMessages = 64
+)
+
+func (r *reader) read(ctx context.Context, index uint64, most int) ([]CallRecord, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if index != r.next || r.sequence == 0 {
+		r.messages, r.records, r.next = nil, nil, index
+		m, err := r.s.findCalls(ctx, r.id, index)
+		if err != nil {
+			return nil, err
+		}
+		if m.Sequence == 0 {
+			r.sequence = 0 // not there yet: search again
+			return nil, nil
+		}
+		r.sequence, r.messages = m.Sequence+1, []bus.JournalMessage{m}
+	}
+	var found []CallRecord
+	for len(found) < most {
+		if len(r.records) > 0 {
+			n := min(most-len(found), len(r.records))
+			found = append(found, r.records[:n]...)
+			clear(r.records[:n])
+			r.records = r.records[n:]
+			r.next += uint64(n)
+			continue
+		}
+		if len(r.messages) == 0 {
+			if len(found) > 0 {
+				return found, nil
+			}
+			page, err := r.s.j.Read(ctx, r.id, bus.JournalCalls, r.sequence, aheadMessages, aheadBytes)
+			if err != nil || len(page) == 0 {
+				return nil, unavailable(err)
+			}
+			r.messages, r.sequence = page, page[len(page)-1].Sequence+1
+		}
+		data := r.messages[0].Data
+		r.messages[0] = bus.JournalMessage{}
+		r.messages = r.messages[1:]
+		_, err := bus.ReadJournalCalls(data, func(c *CallRecord) {
+			if c.Index >= r.next {
+				r.records = append(r.records, *c)
+			}
+		})
+		if err != nil {
+			r.sequence = 0
+			return nil, damaged(r.id, err)
+		}
+		if len(r.records) > 0 && r.records[0].Index != r.next {
+			got := r.records[0].Index
+			r.sequence, r.records = 0, nil
+			return nil, schema.Errorf(schema.KindInternal, "Journal %s has call %d where call %d should be.", r.id, got, r.next)
+		}
+	}
+	return found, nil
+}
+
+// findCalls returns the message that holds the call with the index, by binary search
+// over the sequences of the stream; a zero message when there is none.
+func (s *Store) findCalls(ctx context.Context, id string, index uint64) (bus.JournalMessage, error) {
+	none := bus.JournalMessage{}
+	if index == 0 { // the beginning needs no search
+		for from := uint64(1); ; {
+			page, err := s.j.Read(ctx, id, bus.JournalCalls, from, 1, 1)
+			if err != nil || len(page) == 0 {
+				return none, unavailable(err)
+			}
+			h, _, err := bus.ReadJournalHead(page[0].Data, bus.JournalCalls)
+			if err != nil {
+				return none, damaged(id, err)
+			}
+			if h.Count > 0 {
+				return page[0], nil
+			}
+			from = page[0].Sequence + 1
+		}
+	}
+	last, err := s.j.Last(ctx, id, bus.JournalCalls)
+	if isNotFound(err) {
+		return none, nil
+	}
+	if err != nil {
+		return none, unavailable(err)
+	}
+	where := func(m bus.JournalMessage) (int, error) {
+		h, _, err := bus.ReadJournalHead(m.Data, bus.JournalCalls)
+		switch {
+		case err != nil:
+			return 0, damaged(id, err)
+		case h.First+uint64(h.Count) <= index:
+			return -1, nil
+		case h.First > index:
+			return 1, nil
+		}
+		return 0, nil
+	}
+	if at, err := where(last); err != nil || at < 0 {
+		return none, err
+	} else if at == 0 {
+		return last, nil
+	}
+	low, high := uint64(1), last.Sequence-1
+	for low <= high {
+		mid := low + (high-low)/2
+		page, err := s.j.Read(ctx, id, bus.JournalCalls, mid, 1, 1)
+		if err != nil {
+			return none, unavailable(err)
+		}
+		if len(page) == 0 || page[0].Sequence > high {
+			high = mid - 1
+			continue
+		}
+		at, err := where(page[0])
+		switch {
+		case err != nil:
+			return none, err
+		case at == 0:
+			return page[0], nil
+		case at < 0:
+			low = page[0].Sequence + 1
+		default:
+			high = mid - 1
+		}
+	}
+	return none, nil
+}
+
+// Calls returns up to max calls from index on; see [Owned.Read]. Each call of it
+// searches.
+func (s *Store) Calls(ctx context.Context, id string, index uint64, max int) ([]CallRecord, error) {
+	r := reader{s: s, id: id}
+	return r.read(ctx, index, max)
+}
+
+// FindCall reads one call by its index, or [schema.KindNotFound].
+func (s *Store) FindCall(ctx context.Context, id string, index uint64) (*CallRecord, error) {
+	found, err := s.Calls(ctx, id, index, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, schema.Errorf(schema.KindNotFound, "Journal %s has no call %d, or it is too old to be kept.", id, index)
+	}
+	return &found[0], nil
+}
+
+// Accepted returns how many calls the log holds, as of now.
+func (s *Store) Accepted(ctx context.Context, id string) (uint64, error) {
+	m, err := s.j.Last(ctx, id, bus.JournalCalls)
+	if isNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, unavailable(err)
+	}
+	h, _, err := bus.ReadJournalHead(m.Data, bus.JournalCalls)
+	if err != nil {
+		return 0, damaged(id, err)
+	}
+	return h.First + uint64(h.Count), nil
+}

@@ -1,0 +1,171 @@
+package journal
+
+import (
+	"context"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Results returns up to max results after the cursor, in the order in which they were
+// stored, and the cursor to go on from: exactly the results after it are not yet
+// seen. An empty page means that there are none now. A call that was unknown, or that
+// a person settled, has more than one record: the last one counts. Bodies that lie in
+// objects are left there; see [Store.ResultBody].
+func (s *Store) Results(ctx context.Context, id string, after Cursor, max int) ([]ResultRecord, Cursor, error) {
+	page, err := s.j.Read(ctx, id, bus.JournalResults, after.Sequence, aheadMessages, aheadBytes)
+	if err != nil {
+		return nil, after, unavailable(err)
+	}
+	var found []ResultRecord
+	for _, m := range page {
+		if len(found) >= max {
+			break
+		}
+		position := uint32(0)
+		skip := uint32(0)
+		if m.Sequence == after.Sequence {
+			skip = after.Position
+		}
+		h, err := bus.ReadJournalResults(m.Data, func(r *ResultRecord) {
+			if position >= skip && len(found) < max {
+				r.Sequence, r.Position = m.Sequence, position
+				found = append(found, *r)
+				position++
+			} else if position < skip {
+				position++
+			}
+		})
+		if err != nil {
+			return nil, after, damaged(id, err)
+		}
+		after = Cursor{m.Sequence, position}
+		if int(position) >= h.Count {
+			after = Cursor{Sequence: m.Sequence + 1}
+		}
+	}
+	return found, after, nil
+}
+
+// pageSize is how many results Follow hands over at once.
+const pageSize = 1000
+
+// Follow calls f with the results after the cursor and then with those that come,
+// until f returns an error, which it returns, or ctx ends, or the journal has ended and
+// everything was seen: then it returns nil. f runs on the caller's goroutine and may
+// take its time.
+func (s *Store) Follow(ctx context.Context, id string, after Cursor, f func([]ResultRecord, Cursor) error) error {
+	bell := make(chan struct{}, 1)
+	ring := func() {
+		select {
+		case bell <- struct{}{}:
+		default:
+		}
+	}
+	unlisten, err := s.j.OnAppend(id, bus.JournalResults, func(uint64) { ring() })
+	if err != nil {
+		return unavailable(err)
+	}
+	defer unlisten()
+	defer s.Watch(func(m *Manifest) {
+		if m.ID == id && m.State == Ended {
+			ring()
+		}
+	})()
+	timer := time.NewTimer(lookAgain)
+	defer timer.Stop()
+	for {
+		found, next, err := s.Results(ctx, id, after, pageSize)
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			after = next
+			if err := f(found, after); err != nil {
+				return err
+			}
+			continue
+		}
+		after = next // past messages without results
+		over, err := s.seenAll(ctx, id, after)
+		if err != nil || over {
+			return err
+		}
+		timer.Reset(lookAgain)
+		select {
+		case <-bell:
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// seenAll says that a journal has ended and that no result follows the cursor.
+func (s *Store) seenAll(ctx context.Context, id string, after Cursor) (bool, error) {
+	if m, _, ok := s.view.get(id); ok && m.State != Ended {
+		return false, nil
+	}
+	m, _, err := s.read(ctx, id, true)
+	if err != nil {
+		return false, err
+	}
+	if m.State != Ended {
+		return false, nil
+	}
+	last, err := s.j.Last(ctx, id, bus.JournalResults)
+	if isNotFound(err) {
+		return true, nil
+	}
+	return err == nil && after.Sequence > last.Sequence, unavailable(err)
+}
+
+// FindResult reads the result of one call that counts, or [schema.KindNotFound]. It
+// reads the log from the cursor on until it is sure: a million results take a
+// second or more.
+func (s *Store) FindResult(ctx context.Context, id string, index uint64, after Cursor) (*ResultRecord, error) {
+	var found *ResultRecord
+	var now Standing
+	for from := after.Sequence; ; {
+		page, err := s.j.Read(ctx, id, bus.JournalResults, from, readMessages, readBytes)
+		if err != nil {
+			return nil, unavailable(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, m := range page {
+			here := false
+			if _, err := bus.ScanJournalResults(m.Data, func(r bus.JournalMark) { here = here || r.Index == index }); err != nil {
+				return nil, damaged(id, err)
+			}
+			if !here {
+				continue
+			}
+			_, err := bus.ReadJournalResults(m.Data, func(r *ResultRecord) {
+				if r.Index != index {
+					return
+				}
+				if next, counts := Judge(now, r.Mark()); counts {
+					now, found = next, nil
+					if next.Outcome != 0 {
+						kept := *r
+						found = &kept
+					}
+				}
+			})
+			if err != nil {
+				return nil, damaged(id, err)
+			}
+			if now.Outcome != 0 && !now.Open() {
+				return found, nil
+			}
+		}
+		from = page[len(page)-1].Sequence + 1
+	}
+	if found == nil {
+		return nil, schema.Errorf(schema.KindNotFound, "Call %d of journal %s has no result, or it is too old to be kept.", index, id)
+	}
+	return found, nil
+}

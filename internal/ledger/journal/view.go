@@ -1,0 +1,145 @@
+package journal
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// view is what this process knows of manifests: all of journals that have not ended,
+// and the latest of those that have.
+type view struct {
+	maxEnded int
+
+	mu       sync.RWMutex
+	rows     map[string]row
+	ended    []string // ids in the order in which they were seen to end
+	watchers map[*watcher]struct{}
+}
+
+type row struct {
+	m        *Manifest // never changed once it is here
+	revision uint64
+}
+
+type watcher struct{ f func(*Manifest) }
+
+func newView(maxEnded int) *view {
+	return &view{maxEnded: maxEnded, rows: map[string]row{}, watchers: map[*watcher]struct{}{}}
+}
+
+// put takes in a write unless a newer one is known.
+func (v *view) put(m *Manifest, revision uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	was, known := v.rows[m.ID]
+	if known && was.revision >= revision {
+		return
+	}
+	if m.Deleted {
+		delete(v.rows, m.ID)
+		return
+	}
+	v.rows[m.ID] = row{m, revision}
+	if m.State != Ended || known && was.m.State == Ended {
+		return
+	}
+	v.ended = append(v.ended, m.ID)
+	if over := len(v.ended) - v.maxEnded; over > 0 {
+		for _, id := range v.ended[:over] {
+			if v.rows[id].m != nil && v.rows[id].m.State == Ended {
+				delete(v.rows, id)
+			}
+		}
+		v.ended = slices.Delete(v.ended, 0, over)
+	}
+}
+
+func (v *view) get(id string) (*Manifest, uint64, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	r, ok := v.rows[id]
+	return r.m, r.revision, ok
+}
+
+func (v *view) fitting(fits func(*Manifest) bool) []*Manifest {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var found []*Manifest
+	for _, r := range v.rows {
+		if fits(r.m) {
+			found = append(found, r.m)
+		}
+	}
+	return found
+}
+
+// seen takes in what the watch brings.
+func (s *Store) seen(id string, data []byte, revision uint64) {
+	m, err := decode(data)
+	if err != nil || m.ID != id {
+		s.log.Error("a journal's manifest cannot be read; it is left out", "journal_id", id, "revision", revision, "error", err)
+		return
+	}
+	s.view.put(m, revision)
+	s.view.mu.RLock()
+	fs := make([]*watcher, 0, len(s.view.watchers))
+	for w := range s.view.watchers {
+		fs = append(fs, w)
+	}
+	s.view.mu.RUnlock()
+	for _, w := range fs {
+		w.f(m.Clone())
+	}
+}
+
+// Watch calls f with each manifest that is written from now on, by any process; of
+// writes in quick succession it may see the last only. Calls come one after the
+// other on one goroutine and must not block. stop ends it; f may still be running
+// then.
+func (s *Store) Watch(f func(*Manifest)) (stop func()) {
+	w := &watcher{f}
+	s.view.mu.Lock()
+	defer s.view.mu.Unlock()
+	s.view.watchers[w] = struct{}{}
+	return func() {
+		s.view.mu.Lock()
+		defer s.view.mu.Unlock()
+		delete(s.view.watchers, w)
+	}
+}
+
+// List returns a page of the journals that fit, the newest first, and the cursor
+// of the next page, "" where there is none. It reads this process's view: all
+// that have not ended, and the latest that have.
+func (s *Store) List(f Filter, cursor string) ([]*Manifest, string) {
+	found := s.view.fitting(func(m *Manifest) bool {
+		return (cursor == "" || place(m) < cursor) && (f.Kind == "" || f.Kind == m.Kind) &&
+			(len(f.States) == 0 || slices.Contains(f.States, m.State)) && (f.Principal == "" || f.Principal == m.Principal.Name)
+	})
+	slices.SortFunc(found, func(a, b *Manifest) int { return strings.Compare(place(b), place(a)) })
+	next := ""
+	if limit := min(or(max(f.Limit, 0), 100), 1000); len(found) > limit {
+		found = found[:limit]
+		next = place(found[limit-1])
+	}
+	return cloned(found), next
+}
+
+// place orders journals by age, whatever their ids are.
+func place(m *Manifest) string { return m.Created.UTC().Format("20060102150405.000000000") + m.ID }
+
+// Unended returns every journal that has not ended, the oldest first: what an
+// owner may be missing for. It reads this process's view.
+func (s *Store) Unended() []*Manifest {
+	found := s.view.fitting(func(m *Manifest) bool { return m.State != Ended })
+	slices.SortFunc(found, func(a, b *Manifest) int { return strings.Compare(place(a), place(b)) })
+	return cloned(found)
+}
+
+func cloned(ms []*Manifest) []*Manifest {
+	for i, m := range ms {
+		ms[i] = m.Clone()
+	}
+	return ms
+}

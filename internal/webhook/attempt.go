@@ -1,0 +1,191 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// attempt makes one attempt at a delivery: claim it, send it, write down what
+// came of it.
+func (s *Sender) attempt(r *row, st state, revision uint64) {
+	defer s.attempts.Done()
+	pause := s.try(r.id, st, revision)
+	s.mu.Lock()
+	var until time.Time
+	if pause > 0 {
+		until = s.o.Now().Add(pause)
+	}
+	s.queue.done(r, until)
+	s.mu.Unlock()
+	s.nudge()
+}
+
+// try returns how long the receiver wants no further request.
+func (s *Sender) try(id string, st state, revision uint64) (pause time.Duration) {
+	if st.Attempts > len(s.o.Schedule) && st.Owner != s.id { // and not ended: whoever made the last one died in it
+		s.write(id, st, revision, verdict{outcome: Dead, reason: "The process that made the last attempt died in it."})
+		return 0
+	}
+	// The claim counts the attempt, so that one that takes its process down is not
+	// made for ever. Claim, body and request together take less than the lease.
+	if st.Owner != s.id { // else it is a claim of ours that was not acknowledged: nothing was sent
+		st.Attempts++
+	}
+	st.Owner, st.By = s.id, s.id
+	ctx, cancel := s.patience()
+	revision, err := s.o.Store.Replace(ctx, id, st.encode(), revision)
+	cancel()
+	if err != nil {
+		if !errors.Is(err, bus.ErrConflict) {
+			s.o.Log.Warn("a webhook delivery could not be claimed; it waits", "delivery", id, "error", err)
+		}
+		s.refresh(id)
+		return 0
+	}
+	s.keep(id, st, revision)
+
+	ctx, cancel = s.patience()
+	body, err := s.o.Store.Body(ctx, id)
+	cancel()
+	var v verdict
+	switch {
+	case errors.Is(err, bus.ErrNotFound):
+		v = verdict{outcome: Dead, reason: "The event is no longer kept."}
+	case err != nil:
+		s.o.Log.Warn("a webhook's event could not be read; it waits", "delivery", id, "error", err)
+		st.Attempts-- // nothing was sent
+		v = verdict{outcome: Retried, reason: "The event could not be read.", after: time.Second}
+	default:
+		a := s.post(s.life, request{id: id, url: st.URL, body: body})
+		if s.life.Err() != nil && a.reason != "" {
+			v = verdict{outcome: Retried, reason: "The process that made the attempt was stopped."}
+			st.By = "" // others need not wait for us
+			st.Attempts--
+			break
+		}
+		v = judge(a, s.o.Schedule, st.Attempts, rand.Float64())
+	}
+	s.write(id, st, revision, v)
+	return v.pause
+}
+
+// write writes down what came of an attempt. While the store does not answer it
+// tries again, for nobody else can know.
+func (s *Sender) write(id string, st state, revision uint64, v verdict) {
+	now := s.o.Now().UTC()
+	st.Owner, st.Last = "", v.reason
+	switch v.outcome {
+	case Retried:
+		st.Next = now.Add(v.after)
+	case Dead:
+		st.Dead, st.Ended, st.By = v.reason, now, ""
+	}
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		next, err := s.store(id, st, revision, v.outcome)
+		switch {
+		case err == nil:
+			s.written(id, st, next, v)
+			return
+		case errors.Is(err, bus.ErrConflict):
+			// Another process took over, or this write was stored and its answer lost.
+			s.refresh(id)
+			return
+		}
+		s.o.Log.Warn("what came of a webhook delivery could not be stored; trying again", "delivery", id, "outcome", v.outcome, "error", err)
+		select {
+		case <-time.After(wait):
+		case <-s.stop:
+			return // the lease will be over, and others deliver it, maybe again
+		}
+	}
+}
+
+func (s *Sender) store(id string, st state, revision uint64, o Outcome) (uint64, error) {
+	ctx, cancel := s.patience()
+	defer cancel()
+	if o == Delivered {
+		return s.o.Store.Remove(ctx, id, revision)
+	}
+	return s.o.Store.Replace(ctx, id, st.encode(), revision)
+}
+
+// written makes known what was stored.
+func (s *Sender) written(id string, st state, revision uint64, v verdict) {
+	s.o.Count(v.outcome)
+	if v.outcome == Delivered {
+		s.mu.Lock()
+		s.queue.drop(id, revision, false)
+		s.mu.Unlock()
+		return
+	}
+	s.keep(id, st, revision)
+	if v.outcome == Retried {
+		s.o.Log.Debug("a webhook was not delivered; it is tried again", "delivery", id, "attempts", st.Attempts, "reason", v.reason, "in", v.after)
+		return
+	}
+	s.o.Log.Warn("a webhook delivery was given up", "delivery", id, "type", st.Type, "attempts", st.Attempts, "reason", v.reason)
+	s.thin()
+}
+
+// thin removes the oldest of the deliveries that were given up while there are
+// too many.
+func (s *Sender) thin() {
+	s.mu.Lock()
+	var oldest *row
+	var revision uint64
+	if d := s.queue.dead; d.n > s.o.Waiting || d.bytes > s.o.WaitingBytes {
+		oldest = s.queue.oldestDead()
+	}
+	if oldest != nil {
+		revision = oldest.revision
+	}
+	s.mu.Unlock()
+	if oldest == nil {
+		return
+	}
+	ctx, cancel := s.patience()
+	defer cancel()
+	end, err := s.o.Store.Remove(ctx, oldest.id, revision)
+	if err != nil {
+		s.o.Log.Debug("a webhook delivery that was given up could not be removed", "delivery", oldest.id, "error", err)
+		return
+	}
+	s.mu.Lock()
+	s.queue.drop(oldest.id, end, false)
+	s.mu.Unlock()
+}
+
+// refresh reads a delivery anew after a write that failed.
+func (s *Sender) refresh(id string) {
+	ctx, cancel := s.patience()
+	defer cancel()
+	stored, revision, err := s.o.Store.Get(ctx, id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.queue.rows[id]
+	switch {
+	case errors.Is(err, bus.ErrNotFound):
+		if r != nil {
+			s.queue.drop(id, r.revision, true)
+		}
+		return
+	case err == nil:
+		if st, err := decodeState(stored); err == nil {
+			s.queue.put(id, st, revision, s.turn(st))
+		}
+	}
+	// What could not be read, or is known already, is not tried again at once.
+	if soon := s.o.Now().Add(time.Second); r != nil && r.busy && r.at.Before(soon) {
+		r.at = soon
+	}
+}
+
+// patience bounds one use of the store, so that a claim, the body and the request
+// fit into the lease. It outlives closing: what was done is to be written down.
+func (s *Sender) patience() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), (s.o.Lease-s.o.Timeout)/4)
+}

@@ -1,0 +1,117 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Types of events, beside those of approvals.
+const (
+	CallSucceeded = "call.succeeded"
+	CallFailed    = "call.failed"
+	CallDenied    = "call.denied"
+	CallExpired   = "call.expired"
+	CallCanceled  = "call.canceled"
+	CallUnknown   = "call.unknown"
+	BatchEnded    = "batch.ended"
+)
+
+const (
+	// MaxResult is the largest result that travels in an event, in bytes; a larger
+	// one is linked to.
+	MaxResult = 256 << 10
+	// MaxEvent is the largest event as it is sent, in bytes.
+	MaxEvent = 512 << 10
+)
+
+// Event is what a receiver is told.
+type Event struct {
+	// Type is words in lower case with dots between: see [CallSucceeded].
+	Type string
+	// Time is when it happened.
+	Time time.Time
+	// Data is a JSON object, sent as these bytes.
+	Data json.RawMessage
+}
+
+// CallEnd is a call that reached its last state.
+type CallEnd struct {
+	// State is the state's name: succeeded, failed, denied, expired, canceled or unknown.
+	State string
+	Time  time.Time
+	// View is what GET /calls/{id} shows of the call, without the result.
+	View json.RawMessage
+	// Result is the result's bytes as the tool sent them; nil where there is none.
+	Result []byte
+	// ResultURL is where the result can be read while it is kept. It stands in for
+	// a result over [MaxResult].
+	ResultURL string
+}
+
+// CallEvent returns the event of a call's end: its data is the view with the
+// member result, or with result_url and result_bytes when that is too large.
+func CallEvent(c CallEnd) Event {
+	e := Event{Type: "call." + c.State, Time: c.Time, Data: c.View}
+	if c.Result == nil {
+		return e
+	}
+	open, ok := bytes.CutSuffix(bytes.TrimSpace(c.View), []byte("}"))
+	if !ok {
+		return e // no object; encode says so
+	}
+	data := make([]byte, 0, len(c.View)+min(len(c.Result), MaxResult)+128)
+	data = append(data, bytes.TrimSpace(open)...)
+	if !bytes.HasSuffix(data, []byte("{")) {
+		data = append(data, ',')
+	}
+	if len(c.Result) <= MaxResult && json.Valid(c.Result) {
+		data = append(append(data, `"result":`...), c.Result...)
+	} else {
+		link, err := json.Marshal(c.ResultURL)
+		if err != nil {
+			link = []byte(`""`)
+		}
+		data = append(append(data, `"result_url":`...), link...)
+		data = strconv.AppendInt(append(data, `,"result_bytes":`...), int64(len(c.Result)), 10)
+	}
+	e.Data = append(data, '}')
+	return e
+}
+
+// encode returns the body of the request. It checks what would break a receiver.
+func (e Event) encode() ([]byte, *schema.Error) {
+	if !eventType(e.Type) {
+		return nil, schema.Errorf(schema.KindInternal, "The event type %q is none: write words in lower case with dots between.", e.Type)
+	}
+	data := bytes.TrimSpace(e.Data)
+	if !bytes.HasPrefix(data, []byte("{")) || !json.Valid(data) {
+		return nil, schema.Errorf(schema.KindInternal, "The data of the event %s is not a JSON object.", e.Type)
+	}
+	body := make([]byte, 0, len(data)+96)
+	body = append(append(body, `{"type":"`...), e.Type...)
+	body = append(body, `","timestamp":"`...)
+	body = e.Time.UTC().AppendFormat(body, "2006-01-02T15:04:05.999Z07:00")
+	body = append(append(append(body, `","data":`...), data...), '}')
+	if len(body) > MaxEvent {
+		return nil, schema.Errorf(schema.KindTooLarge, "The event %s has %d bytes and may have %d: send a link to what is large.", e.Type, len(body), MaxEvent)
+	}
+	return body, nil
+}
+
+func eventType(s string) bool {
+	if s == "" || len(s) > 64 || s[0] == '.' || s[len(s)-1] == '.' {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c == '_', c == '.' && s[i-1] != '.':
+		default:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,97 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// maxAnswer is how much of an answer's body is read, so that the connection can
+// be used again; the bytes are dropped.
+const maxAnswer = 64 << 10
+
+// answer is what came of one request.
+type answer struct {
+	status     int
+	retryAfter time.Duration
+	// reason is set when there was no answer: why, as a sentence that names no
+	// address. final says that another attempt would end the same.
+	reason string
+	final  bool
+}
+
+// request is one attempt.
+type request struct {
+	id, url string
+	body    []byte
+}
+
+// poster makes attempts over HTTP. Methods are safe for concurrent use.
+type poster struct {
+	client  *http.Client
+	rules   Rules
+	signer  signer
+	timeout time.Duration
+	now     func() time.Time
+}
+
+// post makes one attempt and returns within the timeout, or when ctx ends.
+func (p *poster) post(ctx context.Context, r request) answer {
+	// The rules may have changed since the delivery was accepted.
+	if _, fault := parseURL(r.url, p.rules); fault != nil {
+		return answer{reason: fault.Detail, final: true}
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(r.body))
+	if err != nil {
+		return answer{reason: "No request can be made of the URL.", final: true}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "Callyard-Webhook/1")
+	p.signer.sign(req.Header, r.id, p.now(), r.body)
+	resp, err := p.client.Do(req)
+	if err != nil {
+		return p.fault(err)
+	}
+	defer resp.Body.Close()
+	// The status is what counts; a body that is too long or does not end only
+	// costs the connection.
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer))
+	return answer{status: resp.StatusCode, retryAfter: retryAfter(resp.Header.Get("Retry-After"), p.now())}
+}
+
+// fault says in a sentence why there was no answer. The errors of net/http hold
+// the URL and what its host resolves to; neither is repeated.
+func (p *poster) fault(err error) answer {
+	var (
+		dns         *net.DNSError
+		certificate *tls.CertificateVerificationError
+		record      tls.RecordHeaderError
+		timeout     interface{ Timeout() bool }
+	)
+	switch {
+	case errors.Is(err, errInner):
+		return answer{reason: "The receiver's host stands for an address in the inner network: the operator has to allow the host.", final: true}
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return answer{reason: "The receiver's host has no address."}
+	case errors.As(err, &dns):
+		return answer{reason: "The receiver's host could not be resolved."}
+	case errors.As(err, &certificate):
+		return answer{reason: "The receiver's certificate cannot be trusted."}
+	case errors.As(err, &record):
+		return answer{reason: "The receiver does not speak TLS there."}
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return answer{reason: "The receiver refused the connection."}
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return answer{reason: "The receiver did not answer within " + strconv.FormatFloat(p.timeout.Seconds(), 'g', 4, 64) + " s."}
+	}
+	return answer{reason: "The connection to the receiver failed before it answered."}
+}

@@ -1,0 +1,270 @@
+package webhook
+
+import (
+	"cmp"
+	"container/heap"
+	"math"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// limits bound the outbox.
+type limits struct {
+	underWay, underWayEach int   // attempts of this process, in all and for each receiver
+	waiting, waitingEach   int   // deliveries of all processes
+	bytes, bytesEach       int64 // of their bodies
+}
+
+// queue is what one process knows of all deliveries, and in which order it takes
+// them. It has no clock and no lock of its own.
+type queue struct {
+	limits    limits
+	rows      map[string]*row
+	receivers map[string]*receiver
+	ready     ordered[*receiver] // those that may be sent to, by when
+	underWay  int
+	waiting   total
+	dead      total
+}
+
+// row is one delivery.
+type row struct {
+	id       string
+	state    state
+	revision uint64
+	at       time.Time // when this process may make the next attempt
+	busy     bool      // it makes one
+	gone     bool      // it is over, and the watch has yet to say so
+	place    int
+}
+
+// receiver is one host and port.
+type receiver struct {
+	name     string
+	rows     ordered[*row] // neither busy nor dead, by when
+	underWay int
+	waiting  total
+	paused   time.Time
+	place    int
+}
+
+type total struct {
+	n     int
+	bytes int64
+}
+
+func (t *total) add(n int, size int) { t.n += n; t.bytes += int64(n) * int64(size) }
+
+func newQueue(l limits) *queue {
+	return &queue{limits: l, rows: map[string]*row{}, receivers: map[string]*receiver{}}
+}
+
+// room says whether a delivery of the size may be added for a receiver.
+func (q *queue) room(name string, size int) *schema.Error {
+	var each total
+	if r := q.receivers[name]; r != nil {
+		each = r.waiting
+	}
+	l := q.limits
+	switch {
+	case each.n >= l.waitingEach || each.bytes+int64(size) > l.bytesEach:
+		return &schema.Error{Kind: schema.KindQuota, Retryable: true, RetryAfter: time.Minute,
+			Detail: "Too many webhooks wait for this receiver, which does not take them: mend the receiver, or name another callback_url."}
+	case q.waiting.n >= l.waiting || q.waiting.bytes+int64(size) > l.bytes:
+		return &schema.Error{Kind: schema.KindUnavailable, Retryable: true, RetryAfter: time.Minute,
+			Detail: "Too many webhooks wait for their receivers: try again later, or ask without callback_url."}
+	}
+	return nil
+}
+
+// reserve counts n deliveries more, or fewer, before there is a row.
+func (q *queue) reserve(name string, n, size int) {
+	r := q.receiver(name)
+	r.waiting.add(n, size)
+	q.waiting.add(n, size)
+	q.forget(name)
+}
+
+// put takes in what is stored of a delivery; older news than is known changes
+// nothing.
+func (q *queue) put(id string, s state, revision uint64, at time.Time) {
+	r := q.rows[id]
+	switch {
+	case r == nil:
+		r = &row{id: id, place: -1}
+		q.rows[id] = r
+	case revision <= r.revision:
+		return
+	default:
+		q.count(r, -1)
+	}
+	r.state, r.revision, r.at, r.gone = s, revision, at, false
+	q.count(r, 1)
+	q.forget(s.Receiver)
+}
+
+// drop forgets a delivery that is over. Until the watch has told of it the row
+// stays as a mark, so that older news does not bring it back.
+func (q *queue) drop(id string, revision uint64, watched bool) {
+	r := q.rows[id]
+	if r == nil || revision < r.revision {
+		return
+	}
+	if !r.gone {
+		q.count(r, -1)
+	}
+	r.gone, r.revision = true, revision
+	q.forget(r.state.Receiver)
+	if watched {
+		delete(q.rows, id)
+	}
+}
+
+// count adds a row to the totals and to its receiver's order, or takes it out.
+func (q *queue) count(r *row, n int) {
+	if r.gone {
+		return
+	}
+	if r.state.Dead != "" {
+		q.dead.add(n, r.state.Size)
+		return
+	}
+	to := q.receiver(r.state.Receiver)
+	q.waiting.add(n, r.state.Size)
+	to.waiting.add(n, r.state.Size)
+	if r.place >= 0 {
+		heap.Remove(&to.rows, r.place)
+	}
+	if n > 0 && !r.busy {
+		heap.Push(&to.rows, r)
+	}
+	q.settle(to)
+}
+
+func (q *queue) receiver(name string) *receiver {
+	r := q.receivers[name]
+	if r == nil {
+		r = &receiver{name: name, place: -1}
+		q.receivers[name] = r
+	}
+	return r
+}
+
+// settle puts a receiver where it belongs after a change.
+func (q *queue) settle(r *receiver) {
+	sendable := len(r.rows) > 0 && r.underWay < q.limits.underWayEach
+	switch {
+	case sendable && r.place < 0:
+		heap.Push(&q.ready, r)
+	case sendable:
+		heap.Fix(&q.ready, r.place)
+	case r.place >= 0:
+		heap.Remove(&q.ready, r.place)
+	}
+}
+
+// forget drops what is known of a receiver that nothing is for.
+func (q *queue) forget(name string) {
+	if r := q.receivers[name]; r != nil && r.underWay == 0 && r.waiting.n == 0 {
+		delete(q.receivers, name)
+	}
+}
+
+// forever is a wait that something else than time ends.
+const forever = time.Duration(math.MaxInt64)
+
+// next takes the delivery that has been due for longest, and marks it as busy;
+// else it returns how long there is none.
+func (q *queue) next(now time.Time) (*row, time.Duration) {
+	if q.underWay >= q.limits.underWay || len(q.ready) == 0 {
+		return nil, forever
+	}
+	to := q.ready[0]
+	if at := to.when(); at.After(now) {
+		return nil, at.Sub(now)
+	}
+	r := to.rows[0]
+	heap.Pop(&to.rows)
+	r.busy = true
+	q.underWay++
+	to.underWay++
+	q.settle(to)
+	return r, 0
+}
+
+// done says that the attempt that next began has ended.
+func (q *queue) done(r *row, pauseUntil time.Time) {
+	r.busy = false
+	q.underWay--
+	to := q.receiver(r.state.Receiver)
+	to.underWay--
+	if pauseUntil.After(to.paused) {
+		to.paused = pauseUntil
+	}
+	if r.place < 0 && !r.gone && r.state.Dead == "" && q.rows[r.id] == r {
+		heap.Push(&to.rows, r)
+	}
+	q.settle(to)
+	q.forget(to.name)
+}
+
+// oldestDead returns the delivery that was given up first.
+func (q *queue) oldestDead() *row {
+	var oldest *row
+	for _, r := range q.rows {
+		if r.state.Dead != "" && !r.gone && (oldest == nil || r.state.Ended.Before(oldest.state.Ended)) {
+			oldest = r
+		}
+	}
+	return oldest
+}
+
+func (r *receiver) when() time.Time {
+	if at := r.rows[0].at; at.After(r.paused) {
+		return at
+	}
+	return r.paused
+}
+
+func (r *receiver) put(place int)           { r.place = place }
+func (r *receiver) before(o *receiver) bool { return r.when().Before(o.when()) }
+
+func (r *row) put(place int) { r.place = place }
+func (r *row) before(o *row) bool {
+	return cmp.Or(r.at.Compare(o.at), cmp.Compare(r.revision, o.revision)) < 0
+}
+
+// ordered is a heap of things that know their place in it; -1 is outside.
+type ordered[T interface {
+	before(o T) bool
+	put(place int)
+}] []T
+
+func (o ordered[T]) Len() int           { return len(o) }
+func (o ordered[T]) Less(i, j int) bool { return o[i].before(o[j]) }
+
+// Swap also tells both their places.
+func (o ordered[T]) Swap(i, j int) {
+	o[i], o[j] = o[j], o[i]
+	o[i].put(i)
+	o[j].put(j)
+}
+
+// Push is for container/heap.
+func (o *ordered[T]) Push(x any) {
+	v := x.(T) //nolint:forcetypeassert // heap passes back what it is given
+	v.put(len(*o))
+	*o = append(*o, v)
+}
+
+// Pop is for container/heap.
+func (o *ordered[T]) Pop() any {
+	old := *o
+	v := old[len(old)-1]
+	var zero T
+	old[len(old)-1] = zero
+	*o = old[:len(old)-1]
+	v.put(-1)
+	return v
+}

@@ -1,0 +1,272 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+)
+
+func deliveries(t *testing.T, c *bus.Conn) *bus.Deliveries {
+	t.Helper()
+	d, err := bus.OpenDeliveries(t.Context(), c, KeepFor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// Both stores pass it, so that what is shown with memory holds on JetStream.
+func TestAStoreKeepsItsPromises(t *testing.T) {
+	for name, store := range map[string]Store{"memory": newMemory(), "JetStream": deliveries(t, bustest.Start(t).Connect(t, "test"))} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			type news struct {
+				id, state string
+				revision  uint64
+			}
+			seen := make(chan news, 100)
+			stop, err := store.Watch(ctx, func(id string, state []byte, revision uint64) { seen <- news{id, string(state), revision} })
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stop()
+			told := func(id, state string, revision uint64) {
+				t.Helper()
+				if got := within(t, "word of the write", seen); got != (news{id, state, revision}) {
+					t.Errorf("the watch tells %+v, want %s %q %d", got, id, state, revision)
+				}
+			}
+			first, err := store.Create(ctx, "m1", []byte("one"), []byte("body"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			told("m1", "one", first)
+			if _, err := store.Create(ctx, "m1", []byte("again"), []byte("other")); !errors.Is(err, bus.ErrConflict) {
+				t.Errorf("a second creation: %v", err)
+			}
+			if b, err := store.Body(ctx, "m1"); err != nil || string(b) != "body" {
+				t.Errorf("%q, %v", b, err)
+			}
+			second, err := store.Replace(ctx, "m1", []byte("two"), first)
+			if err != nil || second <= first {
+				t.Fatalf("%d, %v", second, err)
+			}
+			told("m1", "two", second)
+			if _, err := store.Replace(ctx, "m1", []byte("late"), first); !errors.Is(err, bus.ErrConflict) {
+				t.Errorf("a revision that is over: %v", err)
+			}
+			if _, err := store.Remove(ctx, "m1", first); !errors.Is(err, bus.ErrConflict) {
+				t.Errorf("a removal by a revision that is over: %v", err)
+			}
+			if s, revision, err := store.Get(ctx, "m1"); err != nil || string(s) != "two" || revision != second {
+				t.Errorf("%q, %d, %v", s, revision, err)
+			}
+			// Somebody who comes later sees what is there.
+			late := make(chan news, 100)
+			stopLate, err := store.Watch(ctx, func(id string, state []byte, revision uint64) { late <- news{id, string(state), revision} })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := <-late; got != (news{"m1", "two", second}) {
+				t.Errorf("%+v", got)
+			}
+			stopLate()
+			end, err := store.Remove(ctx, "m1", second)
+			if err != nil || end <= second {
+				t.Fatalf("%d, %v", end, err)
+			}
+			told("m1", "", end)
+			if _, _, err := store.Get(ctx, "m1"); !errors.Is(err, bus.ErrNotFound) {
+				t.Errorf("one that is over: %v", err)
+			}
+			if _, err := store.Body(ctx, "m1"); !errors.Is(err, bus.ErrNotFound) {
+				t.Errorf("the body of one that is over: %v", err)
+			}
+			if _, err := store.Replace(ctx, "m1", []byte("late"), second); !errors.Is(err, bus.ErrConflict) {
+				t.Errorf("a change of one that is over: %v", err)
+			}
+			// The same id can come again.
+			third, err := store.Create(ctx, "m1", []byte("new"), []byte("new body"))
+			if err != nil || third <= end {
+				t.Fatalf("%d, %v", third, err)
+			}
+			told("m1", "new", third)
+			if b, err := store.Body(ctx, "m1"); err != nil || string(b) != "new body" {
+				t.Errorf("%q, %v", b, err)
+			}
+			if len(seen) != 0 {
+				t.Errorf("the watch tells more: %+v", <-seen)
+			}
+		})
+	}
+}
+
+func TestARestartInMidRetryDelivers(t *testing.T) {
+	nats := bustest.Start(t)
+	srv, requests := serve(t, func(n int, w http.ResponseWriter, _ *http.Request) {
+		if n <= 20 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	o := local(deliveries(t, nats.Connect(t, "one")))
+	o.Schedule = []time.Duration{2 * time.Second, 2 * time.Second}
+	c := newCounter()
+	o.Count = c.count
+	first, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		send(t, first, fmt.Sprint("m", i), srv.URL)
+	}
+	for range 20 {
+		c.wait(t, Retried)
+	}
+	shut(t, first)
+
+	again := newCounter()
+	o.Store, o.Count = deliveries(t, nats.Connect(t, "two")), again.count
+	second := start(t, o)
+	if l := second.Load(); l.Waiting != 20 {
+		t.Fatalf("after the restart %+v", l)
+	}
+	for range 20 {
+		again.wait(t, Delivered)
+	}
+	if len(requests) != 40 || second.Load() != (Load{}) {
+		t.Errorf("%d requests, %+v", len(requests), second.Load())
+	}
+}
+
+// The first process loses its connection in the middle of an attempt, which is
+// what its death looks like to the other.
+func TestADeadProcessLosesNoDeliveryOnJetStream(t *testing.T) {
+	nats := bustest.Start(t)
+	hanging := make(chan struct{})
+	srv, _ := serve(t, func(n int, _ http.ResponseWriter, r *http.Request) {
+		if n == 1 {
+			close(hanging)
+			<-r.Context().Done()
+		}
+	})
+	o := local(nil)
+	o.Timeout, o.Lease = time.Second, 2*time.Second
+	dying := nats.Connect(t, "dying")
+	o.Store = deliveries(t, dying)
+	first, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCounter()
+	o.Store, o.Count = deliveries(t, nats.Connect(t, "living")), c.count
+	second := start(t, o)
+	send(t, first, "m1", srv.URL)
+	within(t, "the first attempt", hanging)
+	dying.Close()
+	began := time.Now()
+	c.wait(t, Delivered)
+	if d := time.Since(began); d < time.Second || second.Load() != (Load{}) {
+		t.Errorf("taken over after %v, %+v", d, second.Load())
+	}
+	shut(t, first)
+}
+
+func TestTwoProcessesOnJetStreamDeliverEachOnce(t *testing.T) {
+	nats := bustest.Start(t)
+	var mu sync.Mutex
+	now, hits, twice := map[string]int{}, map[string]int{}, false
+	srv, _ := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get(headerID)
+		mu.Lock()
+		now[id]++
+		hits[id]++
+		n := hits[id]
+		twice = twice || now[id] > 1
+		mu.Unlock()
+		if n == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_ = http.NewResponseController(w).Flush()
+		}
+		mu.Lock()
+		now[id]--
+		mu.Unlock()
+	})
+	// Nobody has made an attempt yet, so all come for each at the same time.
+	store := deliveries(t, nats.Connect(t, "before"))
+	for i := range 200 {
+		st := state{V: stateVersion, URL: srv.URL, Receiver: strings.TrimPrefix(srv.URL, "http://"), Type: CallFailed, Next: time.Now()}
+		if _, err := store.Create(t.Context(), fmt.Sprint("m", i), st.encode(), []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := newCounter()
+	for _, name := range []string{"one", "two"} {
+		o := local(deliveries(t, nats.Connect(t, name)))
+		o.Count, o.UnderWayEach = c.count, 8
+		start(t, o)
+	}
+	for range 200 {
+		c.wait(t, Delivered)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for id, n := range hits {
+		if n != 2 {
+			t.Errorf("%s: %d requests, want 2", id, n)
+		}
+	}
+	if twice || len(hits) != 200 || c.of(Retried) != 200 {
+		t.Errorf("at the same time: %t, %d ids, %v", twice, len(hits), c.n)
+	}
+}
+
+func TestAnotherProcessSeesWhatWaits(t *testing.T) {
+	nats := bustest.Start(t)
+	srv, _ := serve(t, status(404))
+	c := newCounter()
+	o := local(deliveries(t, nats.Connect(t, "one")))
+	o.Count = c.count
+	first := start(t, o)
+	send(t, first, "m1", srv.URL)
+	c.wait(t, Dead)
+	second := start(t, Options{Rules: Rules{AllowPrivate: true}, Store: deliveries(t, nats.Connect(t, "two")), Secrets: []string{secretA}, Log: slog.New(slog.DiscardHandler)})
+	d := only(t, second.Deliveries(true))
+	says(t, d.Dead, "answered 404")
+	if d.ID != "m1" || d.Attempts != 1 || d.Ended.IsZero() {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestWhatGrowsTooOldIsForgottenByEveryProcess(t *testing.T) {
+	d, err := bus.OpenDeliveries(t.Context(), bustest.Start(t).Connect(t, "test"), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := make(chan string, 10)
+	stop, err := d.Watch(t.Context(), func(id string, state []byte, _ uint64) {
+		if len(state) == 0 {
+			gone <- id
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if _, err := d.Create(t.Context(), "m1", []byte("{}"), []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if id := within(t, "the end of the delivery", gone); id != "m1" {
+		t.Errorf("%q", id)
+	}
+	if _, err := d.Body(t.Context(), "m1"); !errors.Is(err, bus.ErrNotFound) {
+		t.Errorf("its event: %v", err)
+	}
+}

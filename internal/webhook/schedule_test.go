@@ -1,0 +1,94 @@
+package webhook
+
+import (
+	"net/http"
+	"testing"
+	"time"
+)
+
+func TestTheScheduleIsKeptAndBoundedByChance(t *testing.T) {
+	schedule := DefaultSchedule()
+	for i, d := range schedule {
+		least, more := wait(schedule, i+1, 0, 0)
+		most, _ := wait(schedule, i+1, 0, 0.999999)
+		if !more || least != d || most < d || most > d+d/5 {
+			t.Errorf("after attempt %d: %v to %v, want %v and a fifth more", i+1, least, most, d)
+		}
+		if asked, _ := wait(schedule, i+1, 48*time.Hour, 0); asked != max(d, 24*time.Hour) {
+			t.Errorf("after attempt %d a receiver can ask for %v", i+1, asked)
+		}
+		if asked, _ := wait(schedule, i+1, time.Millisecond, 0); asked != d {
+			t.Errorf("after attempt %d a receiver can ask for as little as %v", i+1, asked)
+		}
+	}
+	if _, more := wait(schedule, len(schedule)+1, 0, 0); more {
+		t.Error("the last attempt is followed by another")
+	}
+	if _, more := wait([]time.Duration{}, 1, 0, 0); more {
+		t.Error("an empty schedule has a second attempt")
+	}
+}
+
+func TestAnAnswerMeansOneThing(t *testing.T) {
+	for code, want := range map[int]Outcome{
+		200: Delivered, 202: Delivered, 204: Delivered, 299: Delivered,
+		301: Dead, 304: Dead, 400: Dead, 401: Dead, 403: Dead, 404: Dead, 410: Dead, 422: Dead, 100: Dead,
+		408: Retried, 425: Retried, 429: Retried, 500: Retried, 501: Retried, 502: Retried, 503: Retried, 504: Retried, 599: Retried,
+	} {
+		v := judge(answer{status: code}, DefaultSchedule(), 1, 0)
+		if v.outcome != want || (v.reason == "") != (want == Delivered) {
+			t.Errorf("%d: %+v, want %s", code, v, want)
+		}
+	}
+	if v := judge(answer{status: 500}, DefaultSchedule(), 8, 0); v.outcome != Dead {
+		t.Errorf("the last attempt: %+v", v)
+	}
+	if v := judge(answer{status: 429, retryAfter: 20 * time.Hour}, DefaultSchedule(), 1, 0); v.after != 20*time.Hour || v.pause != time.Hour {
+		t.Errorf("a long Retry-After: %+v", v)
+	}
+	// An answer of 2xx that never came counts for nothing.
+	if v := judge(answer{status: 200, reason: "It broke."}, DefaultSchedule(), 1, 0); v.outcome != Retried {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestRetryAfterIsReadInBothForms(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for value, want := range map[string]time.Duration{
+		"": 0, "0": 0, "7": 7 * time.Second, " 7 ": 7 * time.Second, "-7": 0, "7.5": 0, "soon": 0, "99999999999999999999": 24 * time.Hour, "86401": 24 * time.Hour,
+		now.Add(time.Minute).Format(http.TimeFormat):            time.Minute,
+		now.Add(-time.Minute).Format(http.TimeFormat):           0,
+		now.Add(24 * 365 * time.Hour).Format(http.TimeFormat):   24 * time.Hour,
+		now.Add(90 * time.Second).Format(time.RFC850):           90 * time.Second,
+		"Sun, 01 Mar 2026 12:00:05 GMT, Sun, 01 Mar 2026 12:00": 0,
+	} {
+		if got := retryAfter(value, now); got != want {
+			t.Errorf("%q: %v, want %v", value, got, want)
+		}
+	}
+}
+
+func FuzzRetryAfterStaysWithinADay(f *testing.F) {
+	f.Add("7")
+	f.Add("Sun, 01 Mar 2026 12:00:05 GMT")
+	f.Fuzz(func(t *testing.T, value string) {
+		if d := retryAfter(value, time.Unix(1_700_000_000, 0)); d < 0 || d > maxRetryAfter {
+			t.Errorf("%q: %v", value, d)
+		}
+	})
+}
+
+func FuzzAStateThatIsReadIsWrittenTheSame(f *testing.F) {
+	f.Add(state{V: stateVersion, URL: "https://a.example/", Receiver: "a.example:443", Type: "a.b"}.encode())
+	f.Add([]byte(`{"v":2}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := decodeState(b)
+		if err != nil {
+			return
+		}
+		again, err := decodeState(s.encode())
+		if err != nil || string(again.encode()) != string(s.encode()) {
+			t.Errorf("%q: %+v, %v", b, again, err)
+		}
+	})
+}

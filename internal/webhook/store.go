@@ -1,0 +1,74 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// Store keeps deliveries: [bus.Deliveries] does, and the tests' memory. Changes
+// expect a revision and fail with [bus.ErrConflict] when it is another;
+// [bus.ErrNotFound] is for what is not there. Any other error leaves open whether
+// the change was made. An empty state says that a delivery is over.
+type Store interface {
+	Create(ctx context.Context, id string, state, body []byte) (revision uint64, err error)
+	Replace(ctx context.Context, id string, state []byte, revision uint64) (uint64, error)
+	Remove(ctx context.Context, id string, revision uint64) (uint64, error)
+	Get(ctx context.Context, id string) (state []byte, revision uint64, err error)
+	Body(ctx context.Context, id string) ([]byte, error)
+	Watch(ctx context.Context, f func(id string, state []byte, revision uint64)) (stop func(), err error)
+}
+
+var _ Store = (*bus.Deliveries)(nil)
+
+// KeepFor is for how long a store should keep what is written to it. A delivery
+// that was given up can be sent again until its event is so old.
+const KeepFor = 10 * 24 * time.Hour
+
+// state is where a delivery stands, as it is stored beside the body.
+type state struct {
+	V   int    `json:"v"`
+	URL string `json:"url"`
+	// Receiver is the host and port that limits count by.
+	Receiver string `json:"receiver"`
+	Type     string `json:"type"`
+	// Size is the body's, in bytes.
+	Size    int       `json:"size"`
+	Created time.Time `json:"created"`
+	// Attempts counts those that were begun.
+	Attempts int       `json:"attempts"`
+	Next     time.Time `json:"next"`
+	// Owner is the process that makes an attempt now; its lease is over when the
+	// others saw no change for so long, each by its own clock.
+	Owner string `json:"owner,omitempty"`
+	// By is the process that goes on with it, if it lives; the others hang back.
+	By   string `json:"by,omitempty"`
+	Last string `json:"last,omitempty"` // why the last attempt failed
+	// Dead says why the delivery was given up, and Ended when.
+	Dead  string    `json:"dead,omitempty"`
+	Ended time.Time `json:"ended,omitzero"`
+}
+
+const stateVersion = 1
+
+func (s state) encode() []byte {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic("webhook: encoding a state: " + err.Error()) // strings, numbers and times of our own
+	}
+	return b
+}
+
+func decodeState(b []byte) (state, error) {
+	var s state
+	if err := json.Unmarshal(b, &s); err != nil {
+		return state{}, fmt.Errorf("reading a delivery: %w", err)
+	}
+	if s.V != stateVersion {
+		return state{}, fmt.Errorf("the delivery has version %d, and this process knows %d", s.V, stateVersion)
+	}
+	return s, nil
+}
