@@ -78,6 +78,31 @@ install_packages() {
   rm -f "$log"
 }
 
+# start_engine brings a container engine: boxes are tested in real containers.
+start_engine() {
+  local tries
+  if command -v docker >/dev/null && command -v dockerd >/dev/null && timeout 10 docker info >/dev/null 2>&1; then
+    return 0
+  fi
+  if ! command -v docker >/dev/null || ! command -v dockerd >/dev/null; then
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null ||
+      die "a container engine is missing. Install it (Debian: sudo apt-get install docker.io) and let this user reach it."
+    say "installing docker.io"
+    install_packages docker.io iptables
+  fi
+  if ! timeout 10 docker info >/dev/null 2>&1; then
+    [ "$(id -u)" = 0 ] || die "no container engine answers. Start it (sudo systemctl start docker) and let this user reach it (group docker, or DOCKER_HOST)."
+    say "starting dockerd; it writes to .cache/dockerd.log"
+    setsid dockerd >.cache/dockerd.log 2>&1 </dev/null &
+    for ((tries = 0; tries < 60; tries++)); do
+      timeout 10 docker info >/dev/null 2>&1 && return 0
+      sleep 0.5
+    done
+    tail -n 20 .cache/dockerd.log >&2
+    die "dockerd did not come up. It needs root, cgroups and, for the default network, iptables."
+  fi
+}
+
 # npm_install FOLDER installs what the lock file says when it changed, or when
 # another Node.js is here.
 npm_install() {
@@ -107,11 +132,13 @@ setup() {
   check_languages
   check_programs
   mkdir -p .cache/bin
+  start_engine
   npm_install e2e/servers
   npm_install tools/npm
   build everything-server github.com/modelcontextprotocol/go-sdk/conformance/everything-server
   build nats-server github.com/nats-io/nats-server/v2
   build scripted-server ./e2e/servers/scripted
+  build box-prober ./internal/launch/box/prober
   build testsum ./scripts/testsum
   export CALLYARD_TEST_BIN=$root/.cache/bin
   export CALLYARD_TEST_SERVERS=$root/e2e/servers/node_modules

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -39,6 +40,7 @@ type guard struct {
 	proc   *process // the live guard; nil while there is none
 	pipe   *os.File // to it
 	groups map[int]struct{}
+	notes  []string
 }
 
 func startGuard(log *slog.Logger, cookie string, started func(pid int)) (*guard, error) {
@@ -69,6 +71,24 @@ func (g *guard) remove(pgid int) {
 	defer g.mu.Unlock()
 	delete(g.groups, pgid)
 	g.tell(removeLine(pgid))
+}
+
+// note has the note handed to what RunGuard was given.
+func (g *guard) note(text string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.notes = append(g.notes, text)
+	g.tell(noteLine(text))
+}
+
+// forget takes a note back.
+func (g *guard) forget(text string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i := slices.Index(g.notes, text); i >= 0 {
+		g.notes = slices.Delete(g.notes, i, i+1)
+		g.tell(unnoteLine(text))
+	}
 }
 
 // tell writes to the live guard, if there is one; the next one is told all. A
@@ -188,6 +208,9 @@ func (g *guard) spawn() (*process, error) {
 	}
 	for pgid := range g.groups {
 		g.tell(addLine(pgid))
+	}
+	for _, text := range g.notes {
+		g.tell(noteLine(text))
 	}
 	if g.started != nil {
 		g.started(proc.Pid)

@@ -7,17 +7,20 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"syscall"
 )
 
-// The guard's input is lines: "=COOKIE" once, then "+PGID" and "-PGID". Its only
-// output is the ready word, once.
+// The guard's input is lines: "=COOKIE" once, then "+PGID" and "-PGID", "!NOTE" and
+// "~NOTE". Its only output is the ready word, once.
 const readyWord = "guard\n"
 
 func cookieLine(cookie string) string { return "=" + cookie + "\n" }
 func addLine(pgid int) string         { return "+" + strconv.Itoa(pgid) + "\n" }
 func removeLine(pgid int) string      { return "-" + strconv.Itoa(pgid) + "\n" }
+func noteLine(text string) string     { return "!" + text + "\n" }
+func unnoteLine(text string) string   { return "~" + text + "\n" }
 
 // IsGuard says whether this process was started to be a guard. A main asks
 // before anything else.
@@ -25,8 +28,10 @@ func IsGuard() bool { return os.Getenv(guardVariable) == "1" }
 
 // RunGuard is all that a guard does: it notes the process groups of the children
 // until the worker is gone, then kills them, their descendants and whatever
-// carries the worker's cookie. It returns the exit code of the process.
-func RunGuard() int {
+// carries the worker's cookie. After that it calls each of last with every note
+// that was given to [Launcher.Remember]; by then the worker is gone or has closed
+// its Launcher. It returns the exit code of the process.
+func RunGuard(last ...func(note string)) int {
 	// It must outlive every way in which a worker is asked to end.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGTSTP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE)
@@ -39,6 +44,11 @@ func RunGuard() int {
 	list := watchlist{groups: make(map[int]struct{})}
 	err := list.read(os.Stdin)
 	list.kill()
+	for _, note := range list.notes {
+		for _, do := range last {
+			do(note)
+		}
+	}
 	if err != nil {
 		return 1
 	}
@@ -49,6 +59,7 @@ func RunGuard() int {
 type watchlist struct {
 	cookie string
 	groups map[int]struct{}
+	notes  []string
 }
 
 // read takes lines until the end of the input. A line that it does not
@@ -81,6 +92,16 @@ func (w *watchlist) apply(line string) {
 	rest := line[1:]
 	if line[0] == '=' {
 		w.cookie = rest
+		return
+	}
+	switch line[0] {
+	case '!':
+		w.notes = append(w.notes, rest)
+		return
+	case '~':
+		if i := slices.Index(w.notes, rest); i >= 0 {
+			w.notes = slices.Delete(w.notes, i, i+1)
+		}
 		return
 	}
 	pgid, err := strconv.Atoi(rest)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -163,6 +164,22 @@ func (l *Launcher) start(spec Spec, path, cookie string) (*Child, error) {
 	l.log.Info("server process started", "server", spec.ID, "pid", proc.Pid)
 	l.owners.Go(func() { c.own(ends.stderr) })
 	return c, nil
+}
+
+// Remember gives the guard a note: one line of less than 4000 bytes, without
+// secrets, that is to outlive this process however it ends. [RunGuard] says what
+// becomes of it.
+func (l *Launcher) Remember(note string) {
+	if l.guard != nil && len(note) < 4000 && !strings.ContainsRune(note, '\n') {
+		l.guard.note(note)
+	}
+}
+
+// Forget takes a note back that was given to [Launcher.Remember].
+func (l *Launcher) Forget(note string) {
+	if l.guard != nil {
+		l.guard.forget(note)
+	}
 }
 
 // forget is the last thing that a child's owner does.

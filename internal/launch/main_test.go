@@ -23,7 +23,7 @@ const partPrefix = "launch-test-"
 
 func TestMain(m *testing.M) {
 	if IsGuard() {
-		os.Exit(RunGuard())
+		os.Exit(RunGuard(touchNote))
 	}
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], partPrefix) {
 		os.Exit(play(strings.TrimPrefix(os.Args[1], partPrefix), os.Args[2:]))

@@ -1,0 +1,29 @@
+// Package box runs MCP servers inside hardened containers, one container for one
+// use. It is the only package that talks to a container engine.
+//
+// # What it promises
+//
+//   - [Resolve] turns what an operator wrote into a [Spec], and nothing else can
+//     make one. Whatever would widen the box is refused with a sentence that names
+//     the key and the mend, unless the operator allows that very thing by name.
+//   - An image is looked up once, by [Engine.Pin], and then run by its id. It is
+//     never pulled.
+//   - [Engine.Start] gives the same pipes as a child process has, see
+//     [Container]. What the container writes to stderr is always read.
+//   - A container is used once: [Pool] hands each out to one caller and destroys
+//     it afterwards. It is handed out only after the caller's handshake worked.
+//   - A container does not outlive its time limit, nor its worker: stdin closes
+//     with the connection, so that honest servers end by themselves, the guard of
+//     package launch removes the others ([Sweep]), and so does the [Janitor] of any
+//     worker that shares the engine.
+//   - No network, volume or container is left behind.
+//
+// # What it refuses
+//
+// It never runs anything outside a container: where there is no engine, no image,
+// or an engine that cannot enforce a limit, it returns an error. It does not build
+// or pull images, gives nobody a shell or a terminal, and starts no docker binary.
+//
+// It is no promise against a fault of the kernel. Where that matters the runtime
+// runsc (gVisor) puts a second kernel between.
+package box

@@ -1,0 +1,336 @@
+package box
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+	"go.uber.org/goleak"
+
+	"github.com/callyard/callyard/internal/launch"
+)
+
+func TestMain(m *testing.M) {
+	if launch.IsGuard() {
+		os.Exit(launch.RunGuard(Sweep))
+	}
+	if len(os.Args) > 2 && os.Args[1] == "box-test-worker" {
+		os.Exit(workerPart(os.Args[2], os.Args[3]))
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if err := proberImage.remove(); err != nil {
+			fmt.Fprintln(os.Stderr, "removing the test image:", err)
+			code = max(code, 1)
+		}
+		os.Exit(code)
+	}))
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// proberImage is the image of the prober, made once and removed in the end.
+var proberImage testImage
+
+type testImage struct {
+	once sync.Once
+	id   string
+	err  error
+}
+
+// imageOf imports a file as an image of nothing else.
+func imageOf(ctx context.Context, c *client.Client, program, name string, changes ...string) (string, error) {
+	content, err := os.ReadFile(program)
+	if err != nil {
+		return "", fmt.Errorf("%w; scripts/test.sh --setup builds it", err)
+	}
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	for _, dir := range []string{"etc", "tmp", "dev", "proc", "sys"} {
+		if err := w.WriteHeader(&tar.Header{Name: dir, Mode: 0o755, Typeflag: tar.TypeDir}); err != nil {
+			return "", err
+		}
+	}
+	if err := w.WriteHeader(&tar.Header{Name: "prober", Mode: 0o755, Size: int64(len(content)), Typeflag: tar.TypeReg}); err != nil {
+		return "", err
+	}
+	if _, err := w.Write(content); err != nil {
+		return "", err
+	}
+	if err := w.Close(); err != nil {
+		return "", err
+	}
+	changes = append([]string{`ENTRYPOINT ["/prober"]`}, changes...)
+	got, err := c.ImageImport(ctx, client.ImageImportSource{Source: &archive, SourceName: "-"}, name, client.ImageImportOptions{Changes: changes})
+	if err != nil {
+		return "", err
+	}
+	defer got.Close()
+	answer, err := io.ReadAll(got)
+	if err != nil {
+		return "", err
+	}
+	_, id, ok := bytes.Cut(answer, []byte("sha256:"))
+	if !ok || len(id) < 64 {
+		return "", fmt.Errorf("no id in %q", answer)
+	}
+	return "sha256:" + string(id[:64]), nil
+}
+
+func proberFile() string { return filepath.Join(os.Getenv("CALLYARD_TEST_BIN"), "box-prober") }
+
+// prober returns the id of the prober's image in the usual engine.
+func prober(t testing.TB) string {
+	t.Helper()
+	proberImage.once.Do(func() {
+		d, err := newDial("", "")
+		if err != nil {
+			proberImage.err = err
+			return
+		}
+		c, err := d.client()
+		if err != nil {
+			proberImage.err = err
+			return
+		}
+		defer c.Close()
+		proberImage.id, proberImage.err = imageOf(context.Background(), c, proberFile(), "callyard-box-test:"+strconv.Itoa(os.Getpid()))
+	})
+	if proberImage.err != nil {
+		t.Fatalf("these tests need a Docker engine and the prober, which scripts/test.sh --setup brings: %v", proberImage.err)
+	}
+	return proberImage.id
+}
+
+func (i *testImage) remove() error {
+	if i.id == "" {
+		return nil
+	}
+	d, err := newDial("", "")
+	if err != nil {
+		return err
+	}
+	c, err := d.client()
+	if err != nil {
+		return err
+	}
+	_, err = c.ImageRemove(context.Background(), i.id, client.ImageRemoveOptions{Force: true})
+	return errors.Join(err, c.Close())
+}
+
+// owner returns a name that no other test has.
+func owner(t testing.TB) string {
+	clean := strings.Map(func(r rune) rune {
+		if r == '/' || r == '_' {
+			return '-'
+		}
+		return r
+	}, t.Name())
+	return fmt.Sprintf("%.60s-%d-%d", clean, os.Getpid(), time.Now().UnixNano()%1_000_000)
+}
+
+// engine opens the usual engine. In the end it must hold nothing of the test.
+func engine(t testing.TB, change ...func(*Options)) *Engine {
+	t.Helper()
+	o := Options{Owner: owner(t), Scope: owner(t), Log: quiet()}
+	for _, do := range change {
+		do(&o)
+	}
+	e, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatalf("these tests need a Docker engine, which scripts/test.sh --setup brings: %v", err)
+	}
+	t.Cleanup(func() {
+		if n := len(e.live); n != 0 {
+			t.Errorf("%d containers were left to Close", n)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		if left := owned(t, e.o.Owner); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+	return e
+}
+
+// asker is a client of the usual engine for looking at it.
+func asker(t testing.TB) *client.Client {
+	t.Helper()
+	d, err := newDial("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := d.client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// owned returns the containers of an owner, running or not.
+func owned(t testing.TB, owner string) []string {
+	t.Helper()
+	d, err := newDial("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := d.client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	list, err := c.ContainerList(context.Background(), client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", labelOwner+"="+owner)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, item := range list.Items {
+		ids = append(ids, item.ID)
+	}
+	return ids
+}
+
+// spec returns a pinned Spec of the prober.
+func spec(t testing.TB, e *Engine, change ...func(*Config)) Spec {
+	t.Helper()
+	cfg := Config{Image: prober(t)}
+	for _, do := range change {
+		do(&cfg)
+	}
+	s, err := Resolve("prober", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err = e.Pin(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func start(t testing.TB, e *Engine, s Spec) *Container {
+	t.Helper()
+	c, err := e.Start(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Stop(0) })
+	return c
+}
+
+// talk is a little MCP client.
+type talk struct {
+	c    *Container
+	in   *bufio.Reader
+	next int
+}
+
+// shake is the handshake of the tests.
+func shake(ctx context.Context, c *Container) (*talk, error) {
+	k := &talk{c: c, in: bufio.NewReaderSize(c.Stdout, 64<<10)}
+	if _, err := k.ask("initialize", map[string]any{
+		"protocolVersion": "2025-11-25", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "test", "version": "1"},
+	}); err != nil {
+		return nil, err
+	}
+	if _, err := io.WriteString(c.Stdin, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"); err != nil {
+		return nil, err
+	}
+	tools, err := k.ask("tools/list", nil)
+	if err == nil && !bytes.Contains(tools, []byte(`"echo"`)) {
+		err = fmt.Errorf("it offers %s", tools)
+	}
+	return k, err
+}
+
+func (k *talk) Close() {}
+
+func (k *talk) ask(method string, params any) (json.RawMessage, error) {
+	k.next++
+	request := map[string]any{"jsonrpc": "2.0", "id": k.next, "method": method}
+	if params != nil {
+		request["params"] = params
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := k.c.Stdin.Write(append(body, '\n')); err != nil {
+		return nil, err
+	}
+	if err := k.c.Stdout.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		return nil, err
+	}
+	for {
+		line, err := k.in.ReadBytes('\n')
+		if err != nil {
+			return nil, err
+		}
+		var answer struct {
+			ID     any
+			Method string
+			Result json.RawMessage
+		}
+		if err := json.Unmarshal(line, &answer); err != nil {
+			return nil, fmt.Errorf("said %q: %w", line, err)
+		}
+		if answer.Method == "" && answer.ID == float64(k.next) {
+			return answer.Result, nil
+		}
+	}
+}
+
+// tool calls a tool and returns its text.
+func (k *talk) tool(name string, args map[string]string) (string, error) {
+	result, err := k.ask("tools/call", map[string]any{"name": name, "arguments": args})
+	if err != nil {
+		return "", err
+	}
+	var got struct{ Content []struct{ Text string } }
+	if err := json.Unmarshal(result, &got); err != nil || len(got.Content) != 1 {
+		return "", fmt.Errorf("answered %s (%w)", result, err)
+	}
+	return got.Content[0].Text, nil
+}
+
+func opened(t testing.TB, c *Container) *talk {
+	t.Helper()
+	k, err := shake(t.Context(), c)
+	if err != nil {
+		t.Fatalf("%v; the container %v; stderr %q", err, c.Err(), c.StderrTail())
+	}
+	return k
+}
+
+// ended waits until the container is gone and returns how it went.
+func ended(t testing.TB, c *Container, within time.Duration) string {
+	t.Helper()
+	select {
+	case <-c.Done():
+		return c.Err().Error()
+	case <-time.After(within):
+		t.Fatalf("the container is still there after %v", within)
+		return ""
+	}
+}
+
+func pool(t testing.TB, e *Engine, s Spec) *Pool[*talk] {
+	t.Helper()
+	p := OpenPool(e, PoolOptions[*talk]{Spec: s, Handshake: shake, Log: quiet()})
+	t.Cleanup(p.Close)
+	return p
+}

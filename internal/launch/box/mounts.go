@@ -1,0 +1,112 @@
+package box
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moby/moby/api/types/mount"
+)
+
+// sensitive are host paths that give a container the host, or its secrets. What
+// lies below or above one of them is as bad.
+var sensitive = [...]string{
+	"/etc", "/proc", "/sys", "/dev", "/boot", "/root", "/run", "/var/run", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
+	"/var/lib", "/var/log", "/var/spool", "/var/cache", "/var/mail", "/private/etc", "/private/var/run", "/System", "/Library",
+}
+
+// sensitiveNames are parts of a path with secrets or a way to them in them,
+// wherever they are.
+var sensitiveNames = [...]string{".ssh", ".aws", ".azure", ".config", ".docker", ".gnupg", ".kube", ".netrc", ".local", ".env"}
+
+// isSensitive says whether a cleaned absolute host path is none that a container
+// gets without more.
+func isSensitive(p string) bool {
+	if p == "/" || p == "/home" || p == "/Users" {
+		return true
+	}
+	for _, s := range sensitive {
+		if p == s || strings.HasPrefix(p, s+"/") || strings.HasPrefix(s, p+"/") {
+			return true
+		}
+	}
+	return slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool {
+		return slices.Contains(sensitiveNames[:], part)
+	})
+}
+
+// isEngineSocket says whether a host path is, by its name, the socket of a
+// container engine: whoever holds that is root on the host.
+func isEngineSocket(p string) bool {
+	base := path.Base(p)
+	return strings.HasSuffix(base, ".sock") || strings.HasSuffix(base, ".socket")
+}
+
+// volumes checks the volumes and returns the mounts. Each is read only, of one
+// file system, and private, unless that was allowed by name.
+func (r *resolver) volumes(list []string) []mount.Mount {
+	var out []mount.Mount
+	for _, v := range list {
+		parts := strings.Split(v, ":")
+		if len(parts) < 2 || len(parts) > 3 || !path.IsAbs(parts[1]) {
+			r.faults.add("volumes", "%q cannot be read; write HOST:CONTAINER:ro with absolute paths.", v)
+			continue
+		}
+		host, target, mode := parts[0], path.Clean(parts[1]), ""
+		if len(parts) == 3 {
+			mode = parts[2]
+		}
+		if target == "/" || target == "/proc" || strings.HasPrefix(target, "/proc/") || target == "/sys" || strings.HasPrefix(target, "/sys/") || target == "/dev" || strings.HasPrefix(target, "/dev/") {
+			r.faults.add("volumes", "%q covers %s of the container; choose another place in it.", v, target)
+			continue
+		}
+		readOnly := false
+		switch mode {
+		case "ro":
+			readOnly = true
+		case "", "rw":
+			r.widens("volumes", "writable-volume:"+host, "%q may be written to, so what one call leaves there the next one finds; write %s:%s:ro.", v, host, target)
+		default:
+			r.faults.add("volumes", "%q has the option %q; only \"ro\" is understood.", v, mode)
+			continue
+		}
+		if m, ok := r.mount(host, target); ok {
+			m.ReadOnly = readOnly
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func (r *resolver) mount(host, target string) (mount.Mount, bool) {
+	if !filepath.IsAbs(host) {
+		if strings.ContainsAny(host, "/.~") || host == "" {
+			r.faults.add("volumes", "the host path %q is not absolute; write it out from /.", host)
+			return mount.Mount{}, false
+		}
+		r.widens("volumes", "named-volume:"+host, "the volume %q outlives the container and is shared by all that name it; give a host path, read only.", host)
+		return mount.Mount{Type: mount.TypeVolume, Source: host, Target: target}, true
+	}
+	clean := path.Clean(host)
+	// A link may lead to where its name does not say. Of a remote engine we see
+	// another file system, where that does not help but does no harm either.
+	real, err := filepath.EvalSymlinks(clean)
+	if err != nil {
+		real = clean
+	}
+	info, err := os.Stat(real)
+	odd := err == nil && !info.IsDir() && !info.Mode().IsRegular()
+	switch {
+	case isEngineSocket(clean), isEngineSocket(real), odd:
+		r.widens("volumes", "volume:"+host, "%s is a socket or a device; whoever reaches the socket of a container engine is root on the host. Remove it.", host)
+	case isSensitive(clean), isSensitive(real):
+		r.widens("volumes", "volume:"+host, "%s holds, contains or lies in what belongs to the host alone; mount a folder made for this server, such as one in /srv.", host)
+	}
+	return mount.Mount{
+		Type: mount.TypeBind, Source: real, Target: target,
+		// What is mounted below the path would stay writable in a read-only mount.
+		BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate, NonRecursive: true},
+	}, true
+}

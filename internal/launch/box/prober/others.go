@@ -1,0 +1,69 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// others are the tools that are no attempts.
+var others = map[string]func(args map[string]string) string{
+	"echo": func(args map[string]string) string { return args["text"] },
+	"env": func(map[string]string) string {
+		list := os.Environ()
+		slices.Sort(list)
+		return strings.Join(list, "\n")
+	},
+	"hang": func(map[string]string) string { time.Sleep(time.Hour); return "" },
+	"memory-bomb": func(map[string]string) string {
+		var held [][]byte
+		for {
+			block := make([]byte, 8<<20)
+			for i := range block {
+				block[i] = byte(i)
+			}
+			held = append(held, block)
+			if len(held) > 1000 { // 8 GB: nothing stops it
+				return "through"
+			}
+		}
+	},
+	"processes-bomb": func(map[string]string) string {
+		for { // for as long as it lives
+			_ = exec.Command("/proc/self/exe", "sleep").Start()
+		}
+	},
+	// cpu-bomb burns two threads for a second and answers with the time it got.
+	"cpu-bomb": func(map[string]string) string {
+		end := time.Now().Add(2 * time.Second)
+		done := make(chan struct{})
+		for range 2 {
+			go func() {
+				for time.Now().Before(end) {
+				}
+				done <- struct{}{}
+			}()
+		}
+		<-done
+		<-done
+		var used syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+			return err.Error()
+		}
+		return (time.Duration(used.Utime.Nano()) + time.Duration(used.Stime.Nano())).String()
+	},
+	// leave writes a file, and answers what was there before.
+	"leave": func(map[string]string) string {
+		_, err := os.Stat("/tmp/left")
+		_ = os.WriteFile("/tmp/left", []byte("left"), 0o600)
+		if err == nil {
+			return "found"
+		}
+		return "clean"
+	},
+}
