@@ -41,6 +41,11 @@ func (j *job) hold(it *item, v admission.Verdict) (*schema.Result, error) {
 	switch {
 	case errors.As(err, &held), schema.KindOf(err) == schema.KindConflict:
 		// Held now, or by an earlier owner of the journal.
+		if held != nil && held.Run {
+			gone, leave := context.WithCancel(j.gone)
+			leave() // its end is copied, nobody waits for it
+			_, _ = j.r.o.Release(gone, held.Approval)
+		}
 		j.flying.Add(1)
 		go func() {
 			defer j.flying.Done()

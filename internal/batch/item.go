@@ -335,7 +335,7 @@ func (j *job) send(it *item) (res *schema.Result, left bool, err error) {
 		it.attempt++
 		it.worker = worker
 		it.begun.Store(true)
-		if it.call.Safe {
+		if it.call.Safe || !intents {
 			left = true // it may be repeated: nobody needs to know that it left
 			return
 		}

@@ -23,6 +23,9 @@ type Options struct {
 	// Ledger has the approvals of calls that are held; Desk takes such calls back.
 	Ledger *ledger.Ledger
 	Desk   *approval.Desk
+	// Release runs a call whose approval this front door has claimed; when ctx has
+	// ended it does not wait for the end.
+	Release func(ctx context.Context, a *ledger.Approval) (*schema.Result, error)
 	// ID is this front door.
 	ID string
 	// Ended is told of each call with a callback, and each batch, that ended, once

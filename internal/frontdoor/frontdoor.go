@@ -218,7 +218,7 @@ func (d *FrontDoor) openBatches(ctx context.Context, id string) (err error) {
 		return err
 	}
 	o := batch.Options{
-		Store: d.store, Gate: d.gate, Catalog: d.catalog, Router: d.router, Ledger: d.room.Ledger, Desk: d.room.Desk, ID: id, Log: d.o.Log,
+		Store: d.store, Gate: d.gate, Catalog: d.catalog, Router: d.router, Ledger: d.room.Ledger, Desk: d.room.Desk, Release: d.releaser.release, ID: id, Log: d.o.Log,
 	}
 	if d.teller != nil {
 		o.Ended = d.teller.ended

@@ -168,21 +168,21 @@ func soundTraceParent(text string) bool {
 // the caller asked for one.
 func (a *API) run(x *exchange, r *http.Request, call *schema.Call, w wish) error {
 	if w.durable() {
-		return a.heldOr(x, a.runDurable(x, r, call, w))
+		return a.heldOr(x, r, w, a.runDurable(x, r, call, w))
 	}
 	if wantsEvents(r.Header["Accept"]) {
 		err := a.stream(x, r, call)
 		if errors.Is(err, admission.ErrDurable) {
 			return schema.Errorf(schema.KindInvalidRequest, "The policy wants this call stored, and a stored call has no stream of events; leave Accept: text/event-stream out.").WithCall(call.ID)
 		}
-		return a.heldOr(x, err)
+		return a.heldOr(x, r, w, err)
 	}
 	res, err := a.o.Gate.Call(r.Context(), call)
 	if errors.Is(err, admission.ErrDurable) {
-		return a.heldOr(x, a.runDurable(x, r, call, w))
+		return a.heldOr(x, r, w, a.runDurable(x, r, call, w))
 	}
 	if err != nil {
-		return a.heldOr(x, err)
+		return a.heldOr(x, r, w, err)
 	}
 	x.set("Callyard-Call-Id", call.ID)
 	if res.Worker != "" {

@@ -195,12 +195,35 @@ func (a *API) answerApproval(x *exchange, ctx context.Context, p *ledger.Approva
 	return schema.Errorf(schema.KindForbidden, "The call was %s; it did not run.", p.State).WithCall(p.CallID)
 }
 
-// heldOr answers a hold, or returns err.
-func (a *API) heldOr(x *exchange, err error) error {
+// heldOr answers a hold, or returns err. A call that has its yes already, by a
+// standing permission, is run.
+func (a *API) heldOr(x *exchange, r *http.Request, w wish, err error) error {
 	var held *admission.HeldError
-	if errors.As(err, &held) {
+	if !errors.As(err, &held) {
+		return err
+	}
+	if !held.Run {
 		a.held(x, held)
 		return nil
 	}
-	return err
+	id := held.Approval.CallID
+	x.set("Callyard-Call-Id", id)
+	ctx := r.Context()
+	if w.async && !w.waits {
+		gone, leave := context.WithCancel(ctx)
+		leave() // the call goes on without its caller
+		ctx = gone
+	}
+	res, err := a.o.Release(ctx, held.Approval)
+	switch {
+	case err == nil:
+		if res.Worker != "" {
+			x.set("Callyard-Worker", res.Worker)
+		}
+		x.send(http.StatusOK, a.fixed.json, res.Body)
+		return nil
+	case w.async && r.Context().Err() == nil && ctx.Err() != nil:
+		return a.accepted(x, r, id)
+	}
+	return schema.AsError(err).WithCall(id)
 }

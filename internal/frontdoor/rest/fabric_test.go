@@ -109,12 +109,23 @@ func openFabric(t testing.TB, change func(*Options)) *fabric {
 	}
 	t.Cleanup(records.Close)
 	gate := admission.NewGate(admission.Options{Catalog: cat, Router: router, Metrics: metrics, Limits: limits, Desk: desk, Records: records})
+	release := func(ctx context.Context, a *ledger.Approval) (*schema.Result, error) {
+		call, err := desk.Call(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		res, err := gate.Run(ctx, call, nil)
+		if _, finishErr := desk.Finish(ctx, a.ID, res, err); finishErr != nil {
+			return nil, finishErr
+		}
+		return res, err
+	}
 	store, err := journal.Open(opening, conn, journal.Options{Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Close)
-	runner, err := batch.Open(opening, batch.Options{Store: store, Gate: gate, Catalog: cat, Router: router, Ledger: book, Desk: desk, ID: "frontdoor-1", Log: logger})
+	runner, err := batch.Open(opening, batch.Options{Store: store, Gate: gate, Catalog: cat, Router: router, Ledger: book, Desk: desk, Release: release, ID: "frontdoor-1", Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,17 +139,7 @@ func openFabric(t testing.TB, change func(*Options)) *fabric {
 	o := Options{
 		Batches: runner, Records: records,
 		Desk: desk, Ledger: book, RouterID: "router-test",
-		Release: func(ctx context.Context, a *ledger.Approval) (*schema.Result, error) {
-			call, err := desk.Call(ctx, a)
-			if err != nil {
-				return nil, err
-			}
-			res, err := gate.Run(ctx, call, nil)
-			if _, finishErr := desk.Finish(ctx, a.ID, res, err); finishErr != nil {
-				return nil, finishErr
-			}
-			return res, err
-		},
+		Release: release,
 		Catalog: cat, Gate: gate, Router: router, Keys: keys, Metrics: metrics, Log: logger,
 		Version: "test", Started: time.Now().Add(-90 * time.Second), Ready: conn.Ready,
 	}
