@@ -14,6 +14,7 @@ import (
 
 	"github.com/callyard/callyard/cmd/internal/setup"
 	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/internal/launch/box"
 )
 
 // Exit codes; see the documentation of the commands.
@@ -27,7 +28,7 @@ const (
 
 func main() {
 	if launch.IsGuard() {
-		os.Exit(launch.RunGuard())
+		os.Exit(launch.RunGuard(box.Sweep))
 	}
 	os.Exit(run())
 }
@@ -43,7 +44,7 @@ func run() int {
 	root.PersistentFlags().String("url", "", "address of Callyard (CALLYARD_URL, default http://127.0.0.1:8080)")
 	root.PersistentFlags().String("key", "", "API key (CALLYARD_KEY, or a file named by CALLYARD_KEY_FILE)")
 	root.PersistentFlags().Bool("json", false, "print JSON instead of text for people")
-	root.AddCommand(upCommand(), configCommand(), policyCommand(), demoCommand(), benchCommand())
+	root.AddCommand(upCommand(), configCommand(), policyCommand(), auditCommand(), demoCommand(), benchCommand())
 	root.AddCommand(clientCommands()...)
 	root.AddCommand(approvalCommands()...)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{code: exitUsage, err: err} })

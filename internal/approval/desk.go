@@ -97,6 +97,9 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 		},
 		Created: now, Expires: expires, Safe: call.Safe, Timeout: call.Timeout, CallbackURL: callbackURL,
 	}
+	if record.Binding.ToolDefinitionDigest == "" && len(definition) > 0 {
+		record.Binding.ToolDefinitionDigest = digest.Of(definition)
+	}
 	record.BindingDigest = record.Binding.Digest()
 	held := &Held{Approval: record}
 	if rule.By == risk.ByCaller {

@@ -505,6 +505,107 @@ func TestAChainThatSomebodyElseWritesIsLeft(t *testing.T) {
 	}
 }
 
+func TestAReaderFindsWhatIsThereAndMakesNothing(t *testing.T) {
+	s := bustest.Start(t)
+	if _, err := OpenReader(t.Context(), s.Connect(t, "reader")); schema.KindOf(err) != schema.KindNotFound {
+		t.Fatalf("where there is none: %v", err)
+	}
+	if _, err := OpenReader(t.Context(), s.Connect(t, "reader")); schema.KindOf(err) != schema.KindNotFound {
+		t.Fatalf("the first try made one: %v", err)
+	}
+	l := open(t, s.Connect(t, "test"), Options{})
+	add(t, l, full())
+	sync1(t, l)
+	r, err := OpenReader(t.Context(), s.Connect(t, "reader"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := r.Verify(t.Context())
+	if err != nil || !report.OK() || report.Records != 1 || report.Writers != 1 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	if got, _, err := r.Read(t.Context(), Filter{}, ""); err != nil || len(got) != 1 || got[0].Entry != full() {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestRecordsAreFoundFromATimeOn(t *testing.T) {
+	l := open(t, bustest.Start(t).Connect(t, "test"), Options{})
+	var times []time.Time
+	for i := range 20 {
+		add(t, l, Entry{Kind: Asked, CallID: fmt.Sprint(i)})
+		sync1(t, l)
+		m, err := l.bus.Last(t.Context(), l.Writer())
+		if err != nil {
+			t.Fatal(err)
+		}
+		times = append(times, m.Stored)
+	}
+	from := func(since time.Time) (ids []string) {
+		if err := l.Since(t.Context(), since, func(r *Record) bool { ids = append(ids, r.CallID); return len(ids) < 100 }); err != nil {
+			t.Fatal(err)
+		}
+		return ids
+	}
+	for i, at := range times {
+		if ids := from(at); len(ids) != 20-i || ids[0] != fmt.Sprint(i) {
+			t.Errorf("from %d on: %v", i, ids)
+		}
+		if ids := from(at.Add(time.Nanosecond)); len(ids) != 19-i {
+			t.Errorf("after %d: %v", i, ids)
+		}
+	}
+	if ids := from(time.Time{}); len(ids) != 20 {
+		t.Errorf("all: %v", ids)
+	}
+	n := 0
+	if err := l.Since(t.Context(), time.Time{}, func(*Record) bool { n++; return n < 3 }); err != nil || n != 3 {
+		t.Errorf("it went on for %d, %v", n, err)
+	}
+}
+
+func TestEntriesThatComeTogetherAreStoredTogether(t *testing.T) {
+	l := open(t, bustest.Start(t).Connect(t, "test"), Options{Linger: time.Hour})
+	for range 50 {
+		add(t, l, Entry{Kind: Asked})
+	}
+	sync1(t, l) // who asks whether all is stored does not wait for the hour
+	if r := verified(t, l); r.Records != 50 || r.Messages > 2 {
+		t.Errorf("%+v", r)
+	}
+	add(t, l, Entry{Kind: Asked})
+	l.Close() // nor does the end
+	if r := verified(t, l); r.Records != 51 || !r.OK() {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAFaultSaysWhatWasDone(t *testing.T) {
+	whole := history(t)
+	last := func(c *stored) *bus.AuditMessage { return &c.messages[len(c.messages)-1] }
+	for name, c := range map[string]struct {
+		do   func(c *stored)
+		want FaultKind
+	}{
+		"a letter changed":    {func(c *stored) { m := last(c); m.Data[len(m.Data)/2] ^= 1 }, Changed},
+		"a message taken out": {func(c *stored) { c.messages = slices.Delete(c.messages, 2, 3) }, Gap},
+		"the end cut off":     {func(c *stored) { c.messages = c.messages[:len(c.messages)-1] }, CutTail},
+		"all cut off":         {func(c *stored) { c.messages = nil }, CutTail},
+		"one put in again":    {func(c *stored) { c.messages = append(c.messages, *last(c)) }, Added},
+	} {
+		is := stored{heads: maps.Clone(whole.heads)}
+		for _, m := range whole.messages {
+			m.Data = slices.Clone(m.Data)
+			is.messages = append(is.messages, m)
+		}
+		c.do(&is)
+		report := is.check()
+		if !slices.ContainsFunc(report.Faults, func(f Fault) bool { return f.Kind == c.want }) {
+			t.Errorf("%s: %+v", name, report.Faults)
+		}
+	}
+}
+
 func FuzzARecordIsReadAsWrittenOrNotAtAll(f *testing.F) {
 	r := Record{Version: version, Writer: "fd_1", Seq: 1, Prev: start(), Entry: full()}
 	line, err := appendLine(nil, &r)

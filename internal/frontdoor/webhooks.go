@@ -3,15 +3,19 @@ package frontdoor
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/frontdoor/rest"
+	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/webhook"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Webhooks is the section webhooks of the configuration: who is told over HTTP how
@@ -30,10 +34,7 @@ type Webhooks struct {
 // Validate says what of the section cannot be honoured; see package config.
 func (w Webhooks) Validate() []config.Fault {
 	if w.SecretsFile == "" {
-		if w.AllowPrivate || len(w.AllowedHosts) > 0 {
-			return []config.Fault{config.Faultf("secrets_file", "is missing: nothing is delivered without a secret that signs it.")}
-		}
-		return nil
+		return nil // `callyard up` has one of its own
 	}
 	if _, err := w.secrets(); err != nil {
 		return []config.Fault{config.Faultf("secrets_file", "%v.", err)}
@@ -68,6 +69,8 @@ type teller struct {
 	sender *webhook.Sender
 	store  *bus.Deliveries
 	ends   chan batch.End
+	held   chan string // ids of approvals that ended
+	stop   chan struct{}
 	done   sync.WaitGroup
 }
 
@@ -81,7 +84,7 @@ func (d *FrontDoor) openTeller(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("webhooks.secrets_file %w", err)
 	}
-	t := &teller{d: d, ends: make(chan batch.End, told)}
+	t := &teller{d: d, ends: make(chan batch.End, told), held: make(chan string, told), stop: make(chan struct{})}
 	if t.store, err = bus.OpenDeliveries(ctx, d.o.Conn, webhook.KeepFor); err != nil {
 		return err
 	}
@@ -97,11 +100,15 @@ func (d *FrontDoor) openTeller(ctx context.Context) error {
 }
 
 // start begins to tell; it needs the API, which says what a call looks like.
-func (t *teller) start() { t.done.Go(t.run) }
+func (t *teller) start() {
+	t.done.Go(t.run)
+	t.done.Go(t.runHeld)
+}
 
 // close tells what is known and ends the outbox; what is not delivered by then is
 // delivered by others, or after a restart.
 func (t *teller) close(ctx context.Context) {
+	close(t.stop)
 	close(t.ends)
 	t.done.Wait()
 	t.sender.Close(ctx)
@@ -126,6 +133,93 @@ func (t *teller) run() {
 		if err != nil {
 			t.d.o.Log.Warn("a webhook could not be put into the outbox", "call", e.CallID, "journal", e.Journal, "error", err)
 		}
+	}
+}
+
+const (
+	// tellEvery is how often ends of held calls are looked for that nobody told of:
+	// whoever should have is gone.
+	tellEvery = 15 * time.Second
+	// tellTurn spreads the front doors, so that mostly one of them tells.
+	tellTurn = time.Second
+	// tellOf is how old an end may be that is told of late.
+	tellOf = 24 * time.Hour
+)
+
+// runHeld tells of the ends of calls that were held. Every front door sees them;
+// the first one that has its turn tells, and notes it in the ledger.
+func (t *teller) runHeld() {
+	untold := func(a *ledger.Approval) bool { return a.CallbackURL != "" && a.State.Ended() && a.Told.IsZero() }
+	defer t.d.room.Ledger.Watch(func(a *ledger.Approval) {
+		if untold(a) {
+			select {
+			case t.held <- a.ID:
+			default: // the next look finds it
+			}
+		}
+	})()
+	tick := time.NewTicker(tellEvery)
+	defer tick.Stop()
+	for first := true; ; first = false {
+		if !first {
+			select {
+			case <-t.stop:
+				return
+			case id := <-t.held:
+				if !t.pause(rand.N(tellTurn)) {
+					return
+				}
+				t.tellHeld(id)
+				continue
+			case <-tick.C:
+			}
+		}
+		for _, a := range t.d.room.Ledger.Where(func(a *ledger.Approval) bool {
+			return untold(a) && time.Since(a.Ended) > tellEvery && time.Since(a.Ended) < tellOf
+		}) {
+			t.tellHeld(a.ID)
+		}
+	}
+}
+
+func (t *teller) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-t.stop:
+		return false
+	}
+}
+
+func (t *teller) tellHeld(id string) {
+	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
+	defer cancel()
+	a, _, err := t.d.room.Ledger.Get(ctx, id)
+	if err == nil && !a.Told.IsZero() {
+		return
+	}
+	var view, result []byte
+	if err == nil {
+		view, result, err = t.d.api.ApprovalView(ctx, a)
+	}
+	if err == nil {
+		err = t.sender.Send(ctx, webhook.Message{ID: a.CallID, URL: a.CallbackURL, Event: webhook.CallEvent(webhook.CallEnd{
+			State: rest.StateOf(a), Time: a.Ended, View: view, Result: result, ResultURL: "/calls/" + a.CallID,
+		})})
+	}
+	if err == nil {
+		_, err = t.d.room.Ledger.Change(ctx, id, func(a *ledger.Approval) error {
+			if !a.Told.IsZero() {
+				return schema.Errorf(schema.KindConflict, "It was told meanwhile.")
+			}
+			a.Told = time.Now().UTC()
+			return nil
+		})
+	}
+	if err != nil && schema.KindOf(err) != schema.KindConflict {
+		t.d.o.Log.Warn("the end of a held call could not be put into the outbox; it is tried again", "approval", id, "error", err)
 	}
 }
 

@@ -54,6 +54,9 @@ type Approval struct {
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
 	// CallbackURL is told when the call has ended.
 	CallbackURL string `json:"callback_url,omitempty"`
+	// Told is when that was given to the outbox of webhooks; it is set once, after
+	// the end.
+	Told time.Time `json:"told,omitzero"`
 
 	// Warrant is the signed proof that the call may run, made when it was approved.
 	Warrant []byte `json:"warrant,omitempty"`

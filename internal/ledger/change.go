@@ -15,6 +15,10 @@ func allowed(was, is *Approval) error {
 		return schema.Errorf(schema.KindInternal, "%q is no state of an approval.", is.State)
 	case was.State != is.State && !was.State.May(is.State):
 		return schema.Errorf(schema.KindConflict, "Approval %s is %s already and cannot become %s.", was.ID, was.State, is.State)
+	case was.State == is.State && was.State.Ended() && onlyTold(was, is):
+		return nil
+	case !was.Told.Equal(is.Told):
+		return schema.Errorf(schema.KindInternal, "That approval %s was told of is noted once, after its end.", was.ID)
 	case was.State == is.State && was.State.Ended():
 		return schema.Errorf(schema.KindConflict, "Approval %s is %s already; it cannot be changed any more.", was.ID, was.State)
 	case is.State == Running && was.State != Running && is.Runner == nil:
@@ -35,6 +39,16 @@ func allowed(was, is *Approval) error {
 		return schema.Errorf(schema.KindInternal, "Decisions of approval %s can be added, not changed.", was.ID)
 	}
 	return nil
+}
+
+// onlyTold says that the one change is the note that somebody was told of the end.
+func onlyTold(was, is *Approval) bool {
+	if !was.Told.IsZero() || is.Told.IsZero() {
+		return false
+	}
+	same := *is
+	same.Told = was.Told
+	return reflect.DeepEqual(was, &same)
 }
 
 func sameQuestion(was, is *Approval) bool {

@@ -325,6 +325,19 @@ func (l *Ledger) try(ctx context.Context, id string, beside []byte, f func(*Appr
 	if latest, at, ok := l.view.get(id); ok && (hint || at > revision) {
 		now, revision = latest, at
 	}
+	if now.ResultDigest != "" && beside == nil {
+		// The result may lie beside the record that is replaced: it comes along.
+		r, err := l.reads.read(ctx, id)
+		if err != nil {
+			return nil, readError(err, id)
+		}
+		if now, err = decode(r.Head); err != nil {
+			return nil, err
+		}
+		if revision = r.Revision; revision != 0 {
+			beside = r.Body
+		}
+	}
 	next = now.Clone()
 	if err = f(next); err == nil {
 		err = allowed(now, next)

@@ -386,3 +386,81 @@ func TestAWriterThatGaveUpIsToldWhatBecameOfIt(t *testing.T) {
 		giveUp()
 	}
 }
+
+func TestOnlyAPermissionLetsAnApprovalBeginRunning(t *testing.T) {
+	l := start(t)
+	running := func() *ledger.Approval {
+		a := question()
+		a.State, a.Permission, a.Runner = ledger.Running, "perm_1", &ledger.Runner{FrontDoor: "fd-1", Started: time.Now()}
+		a.Decisions = []ledger.Decision{{By: "bob", Kind: ledger.Approve, Channel: ledger.ChannelStanding, At: time.Now()}}
+		return a
+	}
+	for name, change := range map[string]func(*ledger.Approval){
+		"no permission":       func(a *ledger.Approval) { a.Permission = "" },
+		"no runner":           func(a *ledger.Approval) { a.Runner = nil },
+		"nobody's yes":        func(a *ledger.Approval) { a.Decisions = nil },
+		"a no":                func(a *ledger.Approval) { a.Decisions[0].Kind = ledger.Deny },
+		"another channel":     func(a *ledger.Approval) { a.Decisions[0].Channel = "web" },
+		"a token beside it":   func(a *ledger.Approval) { a.TokenHash = "ab" },
+		"approved only":       func(a *ledger.Approval) { a.State = ledger.Approved },
+		"over already":        func(a *ledger.Approval) { a.State = ledger.Succeeded },
+		"a pending one of it": func(a *ledger.Approval) { a.State = ledger.Pending },
+	} {
+		a := running()
+		change(a)
+		if _, err := l.Create(t.Context(), a, []byte("{}")); schema.KindOf(err) != schema.KindInternal {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	a := running()
+	if _, err := l.Create(t.Context(), a, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if ended, err := l.End(t.Context(), a.ID, []byte(`{}`), to(ledger.Succeeded)); err != nil || ended.State != ledger.Succeeded {
+		t.Errorf("%+v, %v", ended, err)
+	}
+}
+
+func TestManyWhoAskAtOnceShareAReadThatBeganAfterThem(t *testing.T) {
+	s := bustest.Start(t)
+	one, other := open(t, s.Connect(t, "a"), ledger.Options{}), open(t, s.Connect(t, "b"), ledger.Options{})
+	a := create(t, one, "{}")
+	for i := range 30 {
+		want := fmt.Sprint(i)
+		if _, err := one.Change(t.Context(), a.ID, func(a *ledger.Approval) error {
+			a.Decisions = append(a.Decisions, ledger.Decision{By: want, Kind: ledger.Extend, At: time.Now()})
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				if got, err := other.Current(t.Context(), a.ID); err != nil || got.Decisions[len(got.Decisions)-1].By != want {
+					t.Errorf("it was read as it stood before: %v, %v", got, err)
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
+func TestAResultOutlivesALaterChange(t *testing.T) {
+	s := bustest.Start(t)
+	one, other := open(t, s.Connect(t, "a"), ledger.Options{}), open(t, s.Connect(t, "b"), ledger.Options{})
+	for _, n := range []int{0, 10, 300 << 10} {
+		a, result := create(t, one, "{}"), noise(n)
+		run(t, one, a.ID)
+		if _, err := one.End(t.Context(), a.ID, result, to(ledger.Succeeded)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Change(t.Context(), a.ID, func(a *ledger.Approval) error { a.Told = time.Now(); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range []*ledger.Ledger{one, other} {
+			if got, err := l.Result(t.Context(), a.ID); err != nil || !bytes.Equal(got, result) {
+				t.Errorf("%d bytes: %d came back, %v", n, len(got), err)
+			}
+		}
+	}
+}

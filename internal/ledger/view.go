@@ -101,6 +101,14 @@ func (v *view) arguments(id string) []byte {
 	return v.rows[id].args
 }
 
+// at returns what was written with that sequence, where it is known.
+func (v *view) at(id string, sequence uint64) (*Approval, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	r, ok := v.rows[id]
+	return r.a, ok && r.sequence == sequence
+}
+
 func (v *view) open() int {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -109,13 +117,16 @@ func (v *view) open() int {
 
 // seen takes in what the watch brings.
 func (l *Ledger) seen(r bus.LedgerRecord) {
-	a, err := decode(r.Head)
-	if err != nil || a.ID != r.ID {
-		l.log.Error("an approval in the ledger cannot be read; it is left out", "approval_id", r.ID, "sequence", r.Sequence, "error", err)
-		return
-	}
-	if !l.view.put(a, r.Revision, r.Sequence) {
-		return
+	a, known := l.view.at(r.ID, r.Sequence)
+	if !known { // else it was written here, and needs no reading
+		var err error
+		if a, err = decode(r.Head); err != nil || a.ID != r.ID {
+			l.log.Error("an approval in the ledger cannot be read; it is left out", "approval_id", r.ID, "sequence", r.Sequence, "error", err)
+			return
+		}
+		if !l.view.put(a, r.Revision, r.Sequence) {
+			return
+		}
 	}
 	l.view.mu.RLock()
 	fs := make([]*watcher, 0, len(l.view.watchers))

@@ -206,23 +206,32 @@ func (a *API) awaitEnd(ctx context.Context, id string, who schema.Principal, wai
 	}
 }
 
-// stateOf returns the CallState of an approval as JSON. The result in it stands
-// byte for byte as the server sent it, so it is not encoded again.
-func (a *API) stateOf(ctx context.Context, p *ledger.Approval) ([]byte, error) {
+// StateOf is the word of callers for the state of an approval.
+func StateOf(p *ledger.Approval) string { return callStates[p.State] }
+
+// ApprovalView returns what GET /calls/{id} shows of a call that was held, without
+// its result, and the result beside it.
+func (a *API) ApprovalView(ctx context.Context, p *ledger.Approval) (view, result []byte, err error) {
 	s := &CallState{
-		ID: p.CallID, State: callStates[p.State], Server: p.Binding.Server, Tool: p.Binding.Tool, ApprovalID: p.ID,
-		Reasons: p.Reasons, Edited: p.Edited != nil, Created: p.Created, ExpiresAt: p.Expires, Decisions: p.Decisions,
+		ID: p.CallID, State: StateOf(p), Server: p.Binding.Server, Tool: p.Binding.Tool, ApprovalID: p.ID,
+		Reasons: p.Reasons, Edited: p.Edited != nil, Created: p.Created, ExpiresAt: p.Expires, Ended: p.Ended, ToolError: p.ToolError, Decisions: p.Decisions,
 	}
 	if p.Error != nil {
 		s.Problem = a.problem(p.Error).encode()
 	}
-	body, err := json.Marshal(s)
-	if err != nil || p.State != ledger.Succeeded {
-		return body, err
+	if view, err = json.Marshal(s); err != nil || p.State != ledger.Succeeded {
+		return view, nil, err
 	}
-	result, err := a.o.Ledger.Result(ctx, p.ID)
-	if err != nil {
-		return nil, err
+	result, err = a.o.Ledger.Result(ctx, p.ID)
+	return view, result, err
+}
+
+// stateOf returns the CallState of an approval as JSON. The result in it stands
+// byte for byte as the server sent it, so it is not encoded again.
+func (a *API) stateOf(ctx context.Context, p *ledger.Approval) ([]byte, error) {
+	body, result, err := a.ApprovalView(ctx, p)
+	if err != nil || result == nil {
+		return body, err
 	}
 	body = append(body[:len(body)-1], `,"result":`...)
 	return append(append(body, result...), '}'), nil

@@ -1,0 +1,36 @@
+package setup
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// ownSecret is the file of the data folder that holds the secret of webhooks.
+const ownSecret = "webhooks.secret"
+
+// OwnSecret gives a process that was told no secret for webhooks one of its own: that
+// of the data folder, which is made at the first start. Receivers need it to check
+// what they get.
+func (c *Config) OwnSecret() error {
+	if c.Webhooks.SecretsFile != "" {
+		return nil
+	}
+	c.Webhooks.SecretsFile = filepath.Join(c.Data, ownSecret)
+	var random [32]byte
+	if _, err := rand.Read(random[:]); err != nil {
+		return fmt.Errorf("making the secret of webhooks: %w", err)
+	}
+	f, err := os.OpenFile(c.Webhooks.SecretsFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("making the secret of webhooks: %w", err)
+	}
+	_, err = f.WriteString("whsec_" + base64.StdEncoding.EncodeToString(random[:]) + "\n")
+	return errors.Join(err, f.Close())
+}
