@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"math"
 	"sync"
 	"time"
 
@@ -97,11 +98,23 @@ type Intake struct {
 	writer  *journal.Writer
 	pending []journal.CallRecord
 	size    int
-	seen    map[[16]byte]struct{}
-	began   uint64
+	seen    *names
 	refused uint64
+	sealed  bool
 	closed  sync.Once
 }
+
+// names are the custom ids of a batch, up to an index. They are kept between the
+// requests that send its calls.
+type names struct {
+	ids  map[[16]byte]struct{}
+	next uint64
+	used time.Time
+}
+
+// keepNames is how long the names of an open batch are kept without being used;
+// after that they are read again.
+const keepNames = 10 * time.Minute
 
 // Intake opens the intake of a batch of the principal's. Only one is open at a
 // time; who comes later takes over. Close must be called.
@@ -113,7 +126,7 @@ func (r *Runner) Intake(ctx context.Context, id string, who schema.Principal) (*
 	if m.State != journal.Receiving {
 		return nil, schema.Errorf(schema.KindConflict, "Batch %s takes no more calls: it is %s.", id, m.State)
 	}
-	in := &Intake{r: r, id: id, seen: make(map[[16]byte]struct{})}
+	in := &Intake{r: r, id: id}
 	r.mu.Lock()
 	if r.intake[id] != nil {
 		r.mu.Unlock()
@@ -122,12 +135,14 @@ func (r *Runner) Intake(ctx context.Context, id string, who schema.Principal) (*
 		return nil, e
 	}
 	r.intake[id] = in
+	if in.seen = r.names[id]; in.seen == nil {
+		in.seen = &names{ids: make(map[[16]byte]struct{})}
+	}
 	r.mu.Unlock()
 	if in.writer, err = r.o.Store.Write(ctx, id); err != nil {
 		in.Close()
 		return nil, err
 	}
-	in.began = in.writer.Next()
 	if err := in.remember(ctx); err != nil {
 		in.Close()
 		return nil, err
@@ -135,10 +150,15 @@ func (r *Runner) Intake(ctx context.Context, id string, who schema.Principal) (*
 	return in, nil
 }
 
-// remember reads the custom ids of the calls that were taken before.
+// remember reads the custom ids of the calls that were taken before, as far as
+// they are not known here.
 func (in *Intake) remember(ctx context.Context) error {
-	for next := uint64(0); next < in.began; {
-		calls, err := in.r.o.Store.Calls(ctx, in.id, next, chunkCalls)
+	stored := in.writer.Next()
+	if in.seen.next > stored { // what was added and never stored is no name
+		in.seen = &names{ids: make(map[[16]byte]struct{})}
+	}
+	for in.seen.next < stored {
+		calls, err := in.r.o.Store.Calls(ctx, in.id, in.seen.next, chunkCalls)
 		if err != nil {
 			return err
 		}
@@ -147,9 +167,9 @@ func (in *Intake) remember(ctx context.Context) error {
 		}
 		for i := range calls {
 			if id := calls[i].CustomID; id != "" {
-				in.seen[short(id)] = struct{}{}
+				in.seen.ids[short(id)] = struct{}{}
 			}
-			next = calls[i].Index + 1
+			in.seen.next = calls[i].Index + 1
 		}
 	}
 	return nil
@@ -176,10 +196,10 @@ func (in *Intake) Refused() uint64 { return in.refused }
 func (in *Intake) Add(ctx context.Context, c journal.CallRecord) error {
 	if c.CustomID != "" {
 		key := short(c.CustomID)
-		if _, twice := in.seen[key]; twice {
+		if _, twice := in.seen.ids[key]; twice {
 			return in.Refuse(ctx, "", schema.Errorf(schema.KindConflict, "The custom_id %q stands in this batch already; this line was not run.", c.CustomID))
 		}
-		in.seen[key] = struct{}{}
+		in.seen.ids[key] = struct{}{}
 	}
 	return in.add(ctx, c)
 }
@@ -210,7 +230,11 @@ func (in *Intake) Flush(ctx context.Context) error {
 		return nil
 	}
 	_, err := in.writer.Append(ctx, in.pending)
+	in.seen.next += uint64(len(in.pending))
 	in.pending, in.size = in.pending[:0], 0
+	if err != nil {
+		in.seen.next = math.MaxUint64 // nobody knows what is stored: read them again
+	}
 	return err
 }
 
@@ -219,7 +243,9 @@ func (in *Intake) Seal(ctx context.Context) (*journal.Manifest, error) {
 	if err := in.Flush(ctx); err != nil {
 		return nil, err
 	}
-	return in.writer.Seal(ctx)
+	m, err := in.writer.Seal(ctx)
+	in.sealed = err == nil
+	return m, err
 }
 
 // Close ends the intake; the batch stays open for another one unless it was sealed.
@@ -229,7 +255,18 @@ func (in *Intake) Close() {
 			in.writer.Close()
 		}
 		in.r.mu.Lock()
+		defer in.r.mu.Unlock()
 		delete(in.r.intake, in.id)
-		in.r.mu.Unlock()
+		in.seen.used = time.Now()
+		if len(in.pending) == 0 && !in.sealed {
+			in.r.names[in.id] = in.seen
+		} else {
+			delete(in.r.names, in.id) // no longer needed, or with names that were never stored
+		}
+		for id, n := range in.r.names {
+			if time.Since(n.used) > keepNames && in.r.intake[id] == nil {
+				delete(in.r.names, id)
+			}
+		}
 	})
 }

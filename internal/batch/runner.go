@@ -33,6 +33,7 @@ type Runner struct {
 	mu     sync.Mutex
 	jobs   map[string]*job
 	intake map[string]*Intake
+	names  map[string]*names // of open batches whose calls came here
 
 	laneMu sync.Mutex
 	lane   *lane
@@ -41,7 +42,7 @@ type Runner struct {
 // Open starts a runner; ctx bounds that.
 func Open(ctx context.Context, o Options) (*Runner, error) {
 	o.fill()
-	r := &Runner{o: o, wake: make(chan struct{}, 1), jobs: make(map[string]*job), intake: make(map[string]*Intake)}
+	r := &Runner{o: o, wake: make(chan struct{}, 1), jobs: make(map[string]*job), intake: make(map[string]*Intake), names: make(map[string]*names)}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.unsee = append(r.unsee, o.Store.Watch(r.changed), o.Ledger.Watch(r.decided))
 	r.work.Go(r.adopt)

@@ -171,6 +171,12 @@ func (r *Runner) Batch(ctx context.Context, id string, who schema.Principal) (*j
 	if err != nil {
 		return nil, err
 	}
+	if m.State == journal.Receiving {
+		m = m.Clone()
+		if m.Calls, err = r.o.Store.Accepted(ctx, id); err != nil {
+			return nil, err
+		}
+	}
 	r.mu.Lock()
 	j := r.jobs[id]
 	r.mu.Unlock()

@@ -29,16 +29,27 @@ type taken struct {
 	refusals []LineRefusal
 }
 
-// take stores the calls of the source. again says that an earlier request began to
-// send them: those that are stored already are skipped.
-func (a *API) take(ctx context.Context, id string, who schema.Principal, source callSource, seal, again bool) (*taken, error) {
+// takeOptions say how the calls of a request are stored.
+type takeOptions struct {
+	// seal: there will be no more. again: an earlier request began to send them, and
+	// those that are stored already are skipped.
+	seal, again bool
+	// from is how many the caller says are stored, -1 where it says nothing.
+	from int64
+}
+
+// take stores the calls of the source.
+func (a *API) take(ctx context.Context, id string, who schema.Principal, source callSource, o takeOptions) (*taken, error) {
 	in, err := a.o.Batches.Intake(ctx, id, who)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
+	if have := in.Next(); o.from >= 0 && have != uint64(o.from) {
+		return nil, schema.Errorf(schema.KindConflict, "%d lines of batch %s are stored, and from says %d: go on from line %d.", have, id, o.from, have)
+	}
 	skip := uint64(0)
-	if again {
+	if o.again {
 		skip = in.Next()
 	}
 	t := &taken{}
@@ -71,7 +82,7 @@ func (a *API) take(ctx context.Context, id string, who schema.Principal, source 
 			return nil, err
 		}
 	}
-	if seal {
+	if o.seal {
 		t.m, err = in.Seal(ctx)
 	} else if err = in.Flush(ctx); err == nil {
 		t.m, err = a.o.Batches.Batch(ctx, id, who)

@@ -34,7 +34,7 @@ func (a *API) batchResults(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.streamResults(x, r.Context(), m.ID, cursor, values.Get("follow") == "true", limit)
+	return a.streamResults(x, r.Context(), m.ID, cursor, values.Get("follow") == "true" && r.Method != http.MethodHead, limit)
 }
 
 // takeAndStream stores the calls of a request and answers with their results while
@@ -46,7 +46,7 @@ func (a *API) takeAndStream(x *exchange, r *http.Request, m *journal.Manifest, s
 	defer cancel()
 	failed := make(chan error, 1)
 	go func() {
-		_, err := a.take(ctx, m.ID, x.principal, source, true, again)
+		_, err := a.take(ctx, m.ID, x.principal, source, takeOptions{seal: true, again: again, from: -1})
 		if err != nil {
 			cancel()
 		}

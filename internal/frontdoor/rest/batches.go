@@ -178,7 +178,7 @@ func (a *API) createBatch(x *exchange, r *http.Request) error {
 	if stream {
 		return a.takeAndStream(x, r, m, source, replayed)
 	}
-	taken, err := a.take(r.Context(), m.ID, x.principal, source, !open, replayed)
+	taken, err := a.take(r.Context(), m.ID, x.principal, source, takeOptions{seal: !open, again: replayed, from: -1})
 	if err != nil {
 		return err
 	}
@@ -210,22 +210,13 @@ func (a *API) addCalls(x *exchange, r *http.Request) error {
 		return schema.Errorf(kindMediaType, "The calls must come one on each line: send Content-Type: application/x-ndjson.")
 	}
 	id := r.PathValue("id")
-	if from := values.Get("from"); from != "" {
-		n, err := strconv.ParseUint(from, 10, 63)
-		if err != nil {
+	from := int64(-1)
+	if text := values.Get("from"); text != "" {
+		if from, err = strconv.ParseInt(text, 10, 63); err != nil || from < 0 {
 			return schema.Errorf(schema.KindInvalidRequest, "The query parameter from is the number of lines that were sent before.")
 		}
-		in, err := a.o.Batches.Intake(r.Context(), id, x.principal)
-		if err != nil {
-			return err
-		}
-		have := in.Next()
-		in.Close()
-		if have != n {
-			return schema.Errorf(schema.KindConflict, "%d lines of batch %s are stored, and from says %d: go on from line %d.", have, id, n, have)
-		}
 	}
-	t, err := a.take(r.Context(), id, x.principal, a.newLineSource(x, r), false, false)
+	t, err := a.take(r.Context(), id, x.principal, a.newLineSource(x, r), takeOptions{from: from})
 	if err != nil {
 		return err
 	}
@@ -329,10 +320,14 @@ func (a *API) batchEvents(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	changed, stop := a.o.Batches.Changes(id)
-	defer stop()
 	out := a.newEvents(x)
 	defer out.end()
+	if r.Method == http.MethodHead {
+		out.start() // there is no body to wait for
+		return nil
+	}
+	changed, stop := a.o.Batches.Changes(id)
+	defer stop()
 	beat := time.NewTicker(a.o.Heartbeat)
 	defer beat.Stop()
 	look := time.NewTicker(drainLook)

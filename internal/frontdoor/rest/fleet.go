@@ -18,6 +18,7 @@ type ServerItem struct {
 	RiskLevel           int            `json:"risk_level,omitempty" minimum:"1" maximum:"3" doc:"The risk that the operator set; absent where none is set." example:"1"`
 	RiskDescription     string         `json:"risk_description,omitempty" example:"Low risk - Standard execution"`
 	RunningInDocker     *bool          `json:"running_in_docker,omitempty" doc:"Present where a risk is set."`
+	Box                 *ServerBox     `json:"box,omitempty" doc:"How calls of high risk run apart from everything else; absent where they cannot."`
 	Transport           string         `json:"transport" enum:"stdio,http,sse" example:"stdio"`
 	Tools               *int           `json:"tools,omitempty" doc:"How many tools the server offers; absent until they were read once." example:"12"`
 	WorkerCount         int            `json:"worker_count" doc:"How many live workers hold the server." example:"1"`
@@ -30,6 +31,15 @@ type ServerItem struct {
 	ProtocolVersion     string         `json:"protocol_version,omitempty" doc:"The MCP revision that the session speaks." example:"2025-06-18"`
 	Error               string         `json:"error,omitempty" doc:"Why the state is not initialized."`
 	StderrTail          string         `json:"stderr_tail,omitempty" doc:"The last lines that a failed child wrote."`
+}
+
+// ServerBox says how calls of high risk run.
+type ServerBox struct {
+	Isolation string `json:"isolation" enum:"container" example:"container"`
+	Image     string `json:"docker_image" doc:"The image as the operator named it." example:"callyard/demo:local"`
+	Only      bool   `json:"only" doc:"The server never runs outside a container."`
+	Ready     bool   `json:"ready" doc:"A worker can run calls in one now."`
+	Error     string `json:"error,omitempty" doc:"Why not."`
 }
 
 // ServerWorker is one worker's word on a server.
@@ -128,6 +138,9 @@ func (a *API) serverItem(s *catalog.Server) ServerItem {
 		Title: s.Title, Version: s.Server.Version, ProtocolVersion: s.Protocol, Error: s.Error, StderrTail: s.StderrTail,
 	}
 	item.RiskLevel, item.RiskDescription, item.RunningInDocker = risk(s.Risk)
+	if b := s.BestBox; b != nil {
+		item.Box = &ServerBox{Isolation: b.Isolation, Image: b.Image, Only: b.Only, Ready: b.Ready, Error: b.Error}
+	}
 	if tools, err := a.o.Catalog.Tools(s.ID); err == nil {
 		n := len(tools)
 		item.Tools = &n

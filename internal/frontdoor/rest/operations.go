@@ -66,6 +66,10 @@ func (a *API) documentBodies() {
 		"structuredContent": {Description: "The result as JSON, where the tool has an output schema."},
 		"isError":           {Type: huma.TypeBoolean, Description: "True when the tool failed."},
 		"_meta":             anything,
+		"execution_environment": openObject("Where the tool ran, in the words of the fabric and not of the server; only where that was a container.", map[string]*huma.Schema{
+			"risk_level": {Type: huma.TypeInteger}, "risk_description": text("The risk in words."), "docker": {Type: huma.TypeBoolean}, "docker_image": text("The image, as the operator named it."),
+			"isolation": text("What kept the tool apart: container."), "runtime": text("The runtime of the container, such as runc or runsc."),
+		}),
 	})
 	all[schemaTool] = openObject("A tool as the server gave it.", map[string]*huma.Schema{
 		"name": text("The name of the tool."), "title": text("The name for people."), "description": text("What it does."),

@@ -191,10 +191,14 @@ func (a *API) follow(x *exchange, r *http.Request) error {
 	if _, err := query(r); err != nil {
 		return err
 	}
-	changes, cancel := a.o.Catalog.Changes()
-	defer cancel()
 	out := a.newEvents(x)
 	defer out.end()
+	if r.Method == http.MethodHead {
+		out.start() // there is no body to wait for
+		return nil
+	}
+	changes, cancel := a.o.Catalog.Changes()
+	defer cancel()
 	beat := time.NewTicker(a.o.Heartbeat)
 	defer beat.Stop()
 	look := time.NewTicker(drainLook)
