@@ -61,6 +61,9 @@ func up(cmd *cobra.Command) error {
 	if err := cfg.OwnKey(); err != nil {
 		return err
 	}
+	if err := cfg.OwnSecret(); err != nil {
+		return err
+	}
 	findApprover(cmd, cfg)
 	if cfg.FrontDoor.ApproverURL == "" {
 		cfg.FrontDoor.ApproverURL = "http://" + cfg.Approver.Listen

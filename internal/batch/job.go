@@ -30,9 +30,13 @@ type job struct {
 	m *journal.Manifest // as it was claimed
 
 	// stopping ends when nothing new may start: the runner stops, the journal was
-	// lost, canceled or has expired. gone ends when what runs is given up too.
+	// lost, canceled or has expired. leaving ends when what an earlier owner left
+	// open is the next owner's: in the first two cases. gone ends when what runs is
+	// given up too.
 	stopping context.Context
-	halt     context.CancelCauseFunc
+	nothing  context.CancelCauseFunc
+	leaving  context.Context
+	giveBack context.CancelFunc
 	gone     context.Context
 	forget   context.CancelFunc
 
@@ -61,9 +65,18 @@ func newJob(r *Runner, owned *journal.Owned) *job {
 		r: r, o: owned, m: owned.Manifest(), window: semaphore.NewWeighted(int64(r.o.Window)), bytes: semaphore.NewWeighted(r.o.WindowBytes),
 		held: make(map[uint64]*item), parked: make(chan struct{}, 1), sealed: make(chan struct{}), here: make(map[uint64]*item),
 	}
-	j.stopping, j.halt = context.WithCancelCause(context.Background())
+	j.stopping, j.nothing = context.WithCancelCause(context.Background())
 	j.gone, j.forget = context.WithCancel(context.Background())
+	j.leaving, j.giveBack = context.WithCancel(j.gone)
 	return j
+}
+
+// halt lets nothing new start. The first cause counts.
+func (j *job) halt(cause error) {
+	j.nothing(cause)
+	if errors.Is(cause, errStopped) || errors.Is(cause, errLost) {
+		j.giveBack()
+	}
 }
 
 // drain lets nothing new start; what has left may finish.
@@ -106,16 +119,20 @@ func (j *job) run() {
 	if j.m.State == journal.Canceling {
 		j.halt(errCanceled)
 	}
+	open := j.o.Progress().Open()
 	err := j.remind()
 	if err == nil {
-		err = j.recover()
+		err = j.recover(open)
 	}
 	var next uint64
 	if err == nil {
-		next, err = j.read()
+		next, err = j.read(open)
 	}
 	j.flying.Wait()
 	cause := context.Cause(j.stopping)
+	if j.leaving.Err() != nil && !errors.Is(cause, errLost) {
+		cause = errStopped // also one that was canceled before: not all that left may be settled
+	}
 	if err == nil && (errors.Is(cause, errCanceled) || errors.Is(cause, errExpired)) {
 		err = j.cut(next, cause)
 	}
@@ -140,9 +157,10 @@ func (j *job) attend() {
 	j.end(err, context.Cause(j.stopping))
 }
 
-// read reads the calls in order and has each run, until all have a result. It
-// returns the first index that was not taken up.
-func (j *job) read() (next uint64, err error) {
+// read reads the calls in order and has each run, until all have a result; those
+// of open are recover's, and would run twice. It returns the first index that was
+// not taken up.
+func (j *job) read(open map[uint64]journal.OpenIntent) (next uint64, err error) {
 	progress := j.o.Progress()
 	next = progress.Next(0)
 	again := progress.Again()
@@ -172,11 +190,11 @@ func (j *job) read() (next uint64, err error) {
 		}
 		for i := range calls {
 			c := &calls[i]
-			if progress.Ended(c.Index) || j.isHeld(c.Index) {
+			if _, recovered := open[c.Index]; recovered || progress.Ended(c.Index) || j.isHeld(c.Index) {
 				next = c.Index + 1
 				continue
 			}
-			if !j.enter(c) {
+			if !j.enter(j.stopping, c) {
 				return next, nil
 			}
 			next = c.Index + 1
@@ -189,12 +207,12 @@ func (j *job) read() (next uint64, err error) {
 	}
 }
 
-// enter takes a place in the window; false means that the job stops.
-func (j *job) enter(c *journal.CallRecord) bool {
-	if j.window.Acquire(j.stopping, 1) != nil {
+// enter takes a place in the window; false means that ctx ended.
+func (j *job) enter(ctx context.Context, c *journal.CallRecord) bool {
+	if j.window.Acquire(ctx, 1) != nil {
 		return false
 	}
-	if j.bytes.Acquire(j.stopping, j.weight(c)) != nil {
+	if j.bytes.Acquire(ctx, j.weight(c)) != nil {
 		j.window.Release(1)
 		return false
 	}
@@ -293,7 +311,8 @@ func (j *job) cut(next uint64, cause error) error {
 	}
 }
 
-// closeIntake lets no more calls in, so that cut sees the last of them.
+// closeIntake lets no more calls in, so that cut sees the last of them: whoever
+// sends them may still be at it.
 func (j *job) closeIntake() error {
 	ctx, cancel := bound(j.gone)
 	defer cancel()
@@ -301,6 +320,9 @@ func (j *job) closeIntake() error {
 		m.State = journal.Canceling
 		return nil
 	})
+	if err == nil {
+		_, err = j.r.o.Store.Seal(ctx, j.o.ID())
+	}
 	return err
 }
 

@@ -21,9 +21,9 @@ const (
 
 // recover settles the calls that left under an earlier owner and have no result:
 // their workers are asked. What never started runs again, and so does what is safe
-// to repeat; what nobody can tell becomes unknown.
-func (j *job) recover() error {
-	open := j.o.Progress().Open()
+// to repeat; what nobody can tell becomes unknown. open are those calls. A batch that
+// is canceled meanwhile has them settled all the same: they may have run.
+func (j *job) recover(open map[uint64]journal.OpenIntent) error {
 	byWorker := make(map[string][]*item)
 	for index, was := range open {
 		c, err := j.r.o.Store.FindCall(j.gone, j.o.ID(), index)
@@ -84,7 +84,7 @@ func (j *job) ask(worker string, items []*item, within time.Duration) error {
 		ids[i] = it.call.ID
 	}
 	fates, err := j.fates(worker, ids, within)
-	if err != nil && j.stopping.Err() != nil {
+	if err != nil && j.leaving.Err() != nil {
 		return nil
 	}
 	for i, it := range items {
@@ -92,7 +92,7 @@ func (j *job) ask(worker string, items []*item, within time.Duration) error {
 		if err == nil {
 			fate = fates[i]
 		}
-		if !j.enter(it.rec) {
+		if !j.enter(j.leaving, it.rec) {
 			return nil
 		}
 		go func() {
@@ -117,7 +117,7 @@ func (j *job) fates(worker string, ids []string, within time.Duration) ([]dispat
 		}
 		select {
 		case <-time.After(askAgain):
-		case <-j.stopping.Done():
+		case <-j.leaving.Done():
 			return nil, err
 		}
 	}
@@ -137,11 +137,15 @@ func (j *job) resume(it *item, fate dispatch.Fate, within time.Duration) {
 	for deadline := time.Now().Add(j.patience(it)); fate.State == dispatch.FateRunning && time.Now().Before(deadline); {
 		select {
 		case <-time.After(askAgain):
-		case <-j.stopping.Done():
+		case <-j.leaving.Done():
 			it.done(nil)
 			return
 		}
 		fates, err := j.fates(it.worker, []string{it.call.ID}, within)
+		if err != nil && j.leaving.Err() != nil {
+			it.done(nil)
+			return
+		}
 		if err != nil {
 			fate.State = dispatch.FateForgotten
 			break
