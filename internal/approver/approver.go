@@ -3,8 +3,8 @@
 //
 // It promises that it serves only when it can take answers, that overdue
 // questions end as a no while it runs, and that a stop is announced before it
-// happens. It refuses to listen beyond loopback without API keys. It never runs
-// a call and never starts a process.
+// happens. It refuses to listen beyond loopback where nobody needs to sign in. It
+// never runs a call and never starts a process.
 package approver
 
 import (
@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/approver/oidc"
 	"github.com/callyard/callyard/internal/approver/web"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
@@ -57,6 +58,7 @@ type Options struct {
 type Approver struct {
 	o        Options
 	pages    *web.Handler
+	people   *oidc.Provider // nil where there is none
 	server   *http.Server
 	listener net.Listener
 	draining atomic.Bool
@@ -71,6 +73,9 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	if faults := c.Validate(); len(faults) > 0 {
 		return nil, fmt.Errorf("approver.%s", faults[0]) // whoever did not load a file has not seen it yet
 	}
+	if faults := c.OIDC.Validate(); len(faults) > 0 {
+		return nil, fmt.Errorf("approver.oidc.%s", faults[0])
+	}
 	keys, err := authn.NewKeys(c.Keys)
 	if err != nil {
 		return nil, err
@@ -83,18 +88,25 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	if a.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", c.Listen); err != nil {
 		return nil, fmt.Errorf("listening on %s: %w; is another approver running? --approver-listen names another address", c.Listen, err)
 	}
+	if c.OIDC.Configured() {
+		back, err := c.redirectURL(public, a.listener.Addr().String())
+		if err != nil {
+			return nil, errors.Join(err, a.listener.Close())
+		}
+		a.people = oidc.New(c.OIDC, back, nil, o.Log)
+	}
 	expires := make(map[string]time.Time, len(c.Keys))
 	for _, k := range c.Keys {
 		expires[k.Name] = k.Expires
 	}
 	if a.pages, err = web.New(web.Options{
-		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, Expires: func(name string) time.Time { return expires[name] },
-		LocalGroups: c.LocalGroups, Observers: c.ObserverGroups, PublicURL: public, Lifetime: c.SessionLifetime, FreshFor: c.FreshSignIn,
-		ArgumentBytes: int(c.ArgumentBytes), Log: o.Log, Version: o.Version, Ready: a.Ready,
+		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Expires: func(name string) time.Time { return expires[name] },
+		LocalGroups: c.LocalGroups, Observers: c.ObserverGroups, PublicURL: public, Lifetime: c.SessionLifetime, Idle: c.SessionIdle,
+		FreshFor: c.FreshSignIn, ArgumentBytes: int(c.ArgumentBytes), Log: o.Log, Version: o.Version, Ready: a.Ready,
 	}); err != nil {
 		return nil, errors.Join(err, a.listener.Close())
 	}
-	if keys.Configured() && !config.Loopback(c.Listen) && (public == nil || public.Scheme != "https") {
+	if (keys.Configured() || a.people != nil) && !config.Loopback(c.Listen) && (public == nil || public.Scheme != "https") {
 		o.Log.Warn("sessions of the approver may travel in the clear: put it behind TLS and set approver.public_url to its https address")
 	}
 	a.server = &http.Server{
@@ -103,6 +115,9 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	}
 	a.ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	a.wait.Go(a.tend)
+	if a.people != nil {
+		a.wait.Go(func() { _ = a.people.Reach(a.ctx) }) // it logs what is wrong, before the first person meets it
+	}
 	a.wait.Go(func() {
 		if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
 			o.Failed <- fmt.Errorf("serving on %s: %w", c.Listen, err)
@@ -190,5 +205,8 @@ func (a *Approver) Stop(ctx context.Context) error {
 	}
 	a.cancel()
 	a.wait.Wait()
+	if a.people != nil {
+		a.people.Close()
+	}
 	return err
 }

@@ -5,6 +5,9 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver"
+	"github.com/callyard/callyard/internal/approver/oidc"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
@@ -24,7 +28,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func parts(t *testing.T) (*ledger.Ledger, *approval.Desk) {
 	t.Helper()
-	conn := bustest.Start(t).Connect(t, "approver")
+	return partsOn(t, bustest.Start(t))
+}
+
+func partsOn(t *testing.T, srv *bustest.Server) (*ledger.Ledger, *approval.Desk) {
+	t.Helper()
+	conn := srv.Connect(t, "approver")
 	log := slog.New(slog.DiscardHandler)
 	l, err := ledger.Open(t.Context(), conn, ledger.Options{Log: log})
 	if err != nil {
@@ -38,9 +47,11 @@ func start(t *testing.T, change func(*approver.Options)) (*approver.Approver, er
 	t.Helper()
 	o := approver.Options{Config: approver.Defaults(), Log: slog.New(slog.DiscardHandler), Version: "test", Failed: make(chan error, 1)}
 	o.Config.Listen, o.Config.DrainDelay = "127.0.0.1:0", 100*time.Millisecond
-	o.Ledger, o.Desk = parts(t)
 	if change != nil {
 		change(&o)
+	}
+	if o.Ledger == nil {
+		o.Ledger, o.Desk = parts(t)
 	}
 	return approver.Start(t.Context(), o)
 }
@@ -115,17 +126,32 @@ func TestAnApproverServesFromItsStartToItsStop(t *testing.T) {
 func TestAnApproverThatOthersCanReachWantsKeys(t *testing.T) {
 	_, hash := authn.Generate()
 	keys := []authn.Key{{Name: "ada", Hash: hash}}
+	people := oidc.Defaults()
+	people.Issuer, people.ClientID = "http://127.0.0.1:1", "client" // nobody is there, which must not keep it from starting
 	for what, c := range map[string]struct {
 		change func(*approver.Config)
 		names  string // what the refusal names; empty: it starts
 	}{
-		"everywhere":            {func(c *approver.Config) { c.Listen = "0.0.0.0:0" }, "keys"},
-		"a public address":      {func(c *approver.Config) { c.PublicURL = "https://approve.example" }, "keys"},
-		"with keys":             {func(c *approver.Config) { c.Listen, c.Keys = "0.0.0.0:0", keys }, ""},
-		"a path":                {func(c *approver.Config) { c.PublicURL = "http://127.0.0.1/x" }, "public_url"},
-		"another scheme":        {func(c *approver.Config) { c.PublicURL = "ftp://127.0.0.1" }, "public_url"},
-		"no lifetime":           {func(c *approver.Config) { c.SessionLifetime = 0 }, "session_lifetime"},
-		"local groups and keys": {func(c *approver.Config) { c.Keys, c.LocalGroups = keys, []string{"ops"} }, "local_groups"},
+		"everywhere":                      {func(c *approver.Config) { c.Listen = "0.0.0.0:0" }, "keys"},
+		"a public address":                {func(c *approver.Config) { c.PublicURL = "https://approve.example" }, "keys"},
+		"with keys":                       {func(c *approver.Config) { c.Listen, c.Keys = "0.0.0.0:0", keys }, ""},
+		"a path":                          {func(c *approver.Config) { c.PublicURL = "http://127.0.0.1/x" }, "public_url"},
+		"another scheme":                  {func(c *approver.Config) { c.PublicURL = "ftp://127.0.0.1" }, "public_url"},
+		"no lifetime":                     {func(c *approver.Config) { c.SessionLifetime = 0 }, "session_lifetime"},
+		"a key with the name of a person": {func(c *approver.Config) { c.Keys = []authn.Key{{Name: "oidc:ada@x", Hash: hash}} }, "keys[0].name"},
+		"people, everywhere": {func(c *approver.Config) {
+			c.Listen, c.PublicURL, c.OIDC = "0.0.0.0:0", "https://approve.example", people
+		}, ""},
+		"people, and no way back": {func(c *approver.Config) { c.Listen, c.OIDC = "0.0.0.0:0", people }, "public_url"},
+		"people, on loopback":     {func(c *approver.Config) { c.OIDC = people }, ""},
+		"people, another way back": {func(c *approver.Config) {
+			c.PublicURL, c.OIDC = "https://approve.example", people
+			c.OIDC.RedirectURL = "https://elsewhere.example/sign-in/callback"
+		}, "oidc.redirect_url"},
+		"people, wrongly":         {func(c *approver.Config) { c.OIDC = people; c.OIDC.ClientID = "" }, "oidc.client_id"},
+		"local groups and people": {func(c *approver.Config) { c.OIDC, c.LocalGroups = people, []string{"ops"} }, "local_groups"},
+		"no idle time":            {func(c *approver.Config) { c.SessionIdle = 0 }, "session_idle"},
+		"local groups and keys":   {func(c *approver.Config) { c.Keys, c.LocalGroups = keys, []string{"ops"} }, "local_groups"},
 	} {
 		a, err := start(t, func(o *approver.Options) { c.change(&o.Config) })
 		if err == nil {
@@ -138,9 +164,8 @@ func TestAnApproverThatOthersCanReachWantsKeys(t *testing.T) {
 }
 
 func TestSilenceBecomesANoWithoutAnybodyLooking(t *testing.T) {
-	var l *ledger.Ledger
-	var d *approval.Desk
-	a, err := start(t, func(o *approver.Options) { l, d = o.Ledger, o.Desk })
+	l, d := parts(t)
+	a, err := start(t, func(o *approver.Options) { o.Ledger, o.Desk = l, d })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,6 +188,74 @@ func TestSilenceBecomesANoWithoutAnybodyLooking(t *testing.T) {
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("it still waits")
+	}
+}
+
+func TestWhatWaitsOutlivesTheApproverAndSessionsDoNot(t *testing.T) {
+	srv := bustest.Start(t)
+	key, hash := authn.Generate()
+	run := func() (*approver.Approver, *approval.Desk) {
+		t.Helper()
+		l, d := partsOn(t, srv)
+		a, err := start(t, func(o *approver.Options) {
+			o.Ledger, o.Desk, o.Config.Keys = l, d, []authn.Key{{Name: "ada", Groups: []string{"ops"}, Hash: hash}}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a, d
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &http.Client{Jar: jar, Transport: &http.Transport{}}
+	defer c.CloseIdleConnections()
+	signedIn := func(a *approver.Approver) (page string) {
+		t.Helper()
+		_, page = get(t, c, "http://"+a.Addr()+"/")
+		return page
+	}
+
+	first, d := run()
+	call := &schema.Call{ID: schema.NewCallID(), Server: "files", Tool: "delete", Arguments: []byte(`{}`), Principal: schema.Principal{Name: "agent"}}
+	rule := &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: 1, Expires: time.Minute}
+	held, err := d.Open(t.Context(), call, nil, &risk.Assessment{Level: 2, Approval: rule}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := regexp.MustCompile(`name="token" value="([^"]+)"`).FindStringSubmatch(signedIn(first))
+	if token == nil {
+		t.Fatal("there is no form to sign in")
+	}
+	resp, err := c.PostForm("http://"+first.Addr()+"/sign-in", url.Values{"token": {token[1]}, "key": {key}, "next": {"/"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if page := signedIn(first); !strings.Contains(page, held.Approval.ID) {
+		t.Fatalf("signed in, and it is not there: %s", page)
+	}
+	stop(t, first)
+
+	second, _ := run()
+	defer stop(t, second)
+	if page := signedIn(second); strings.Contains(page, held.Approval.ID) || !strings.Contains(page, "Your API key") {
+		t.Errorf("the session of before still counts: %s", page)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+second.Addr()+"/approvals/"+held.Approval.ID+"/decisions",
+		strings.NewReader(`{"kind":"approve","digest":"`+held.Approval.Binding.ArgumentsDigest+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	r.Header.Set("Content-Type", "application/json")
+	if resp, err = c.Do(r); err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK || !strings.Contains(string(body), `"state":"approved"`) {
+		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 }
 

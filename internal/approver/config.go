@@ -1,11 +1,13 @@
 package approver
 
 import (
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/callyard/callyard/internal/approver/oidc"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
 )
@@ -17,17 +19,21 @@ type Config struct {
 	// PublicURL is where people's browsers reach the pages, for links and for the
 	// session cookie; empty means the address that is listened on.
 	PublicURL string `yaml:"public_url"`
-	// Keys are the API keys of those who decide, or look; without any the approver
-	// serves loopback only, and everybody is the principal "local".
+	// Keys are the API keys of those who decide, or look. OIDC is the provider at
+	// which people sign in. Without either the approver serves loopback only, and
+	// everybody is the principal "local".
 	Keys []authn.Key `yaml:"keys"`
+	OIDC oidc.Config `yaml:"oidc"`
 	// LocalGroups are the groups of the principal "local".
 	LocalGroups []string `yaml:"local_groups"`
 	// ObserverGroups see every approval; all others see what they may decide and
 	// what they asked for.
 	ObserverGroups []string `yaml:"observer_groups"`
-	// SessionLifetime is how long a sign-in on the pages lasts, FreshSignIn how
-	// long it counts as fresh.
+	// SessionLifetime is how long a sign-in on the pages lasts, SessionIdle how long
+	// one after which nobody asks for anything, FreshSignIn how long it counts as
+	// fresh.
 	SessionLifetime time.Duration `yaml:"session_lifetime"`
+	SessionIdle     time.Duration `yaml:"session_idle"`
 	FreshSignIn     time.Duration `yaml:"fresh_sign_in"`
 	// ArgumentBytes is the most that edited arguments may take.
 	ArgumentBytes config.Size `yaml:"argument_bytes"`
@@ -40,7 +46,8 @@ type Config struct {
 // Defaults returns the configuration of an approver that was told nothing.
 func Defaults() Config {
 	return Config{
-		Listen: "127.0.0.1:8081", SessionLifetime: 8 * time.Hour, FreshSignIn: 5 * time.Minute, ArgumentBytes: 1 << 20,
+		Listen: "127.0.0.1:8081", OIDC: oidc.Defaults(),
+		SessionLifetime: 8 * time.Hour, SessionIdle: time.Hour, FreshSignIn: 5 * time.Minute, ArgumentBytes: 1 << 20,
 		DrainDelay: time.Second, DrainGrace: 10 * time.Second,
 	}
 }
@@ -51,29 +58,62 @@ func (c Config) Validate() []config.Fault {
 	fault := func(key, format string, args ...any) {
 		faults = append(faults, config.Faultf(key, format, args...))
 	}
-	if len(c.Keys) == 0 && !config.Loopback(c.Listen) {
-		fault("listen", "is %s, which others can reach, and there are no API keys: add approver.keys (callyard keys new makes one), or listen on 127.0.0.1.", c.Listen)
+	guarded := len(c.Keys) > 0 || c.OIDC.Configured()
+	if !guarded && !config.Loopback(c.Listen) {
+		fault("listen", "is %s, which others can reach, and nobody needs to sign in: add approver.oidc or approver.keys (callyard keys new makes one), or listen on 127.0.0.1.", c.Listen)
 	}
-	if len(c.Keys) > 0 && len(c.LocalGroups) > 0 {
-		fault("local_groups", "are for an approver without API keys; give each of the keys its groups and leave this out.")
+	if guarded && len(c.LocalGroups) > 0 {
+		fault("local_groups", "are for an approver where nobody signs in; give each of the keys, or the people of the provider, their groups and leave this out.")
+	}
+	for i, k := range c.Keys {
+		if strings.HasPrefix(k.Name, oidc.NamePrefix) {
+			fault(fmt.Sprintf("keys[%d].name", i), "begins with %s, as the names of people from a provider do; choose another.", oidc.NamePrefix)
+		}
 	}
 	public, ok := publicURL(c.PublicURL)
 	if !ok {
 		fault("public_url", "must be an address like https://approve.example.com, without a path.")
-	} else if public != nil && len(c.Keys) == 0 && !config.Loopback(net.JoinHostPort(public.Hostname(), "0")) {
-		fault("public_url", "lets others reach an approver without API keys: add approver.keys, or leave public_url out.")
+	} else if public != nil && !guarded && !config.Loopback(net.JoinHostPort(public.Hostname(), "0")) {
+		fault("public_url", "lets others reach an approver where nobody needs to sign in: add approver.oidc or approver.keys, or leave public_url out.")
+	}
+	if c.OIDC.Configured() {
+		c.checkRedirect(public, fault)
 	}
 	for _, d := range []struct {
 		key string
 		ok  bool
 	}{
-		{"session_lifetime", c.SessionLifetime > 0}, {"fresh_sign_in", c.FreshSignIn > 0}, {"argument_bytes", c.ArgumentBytes > 0},
+		{"session_lifetime", c.SessionLifetime > 0}, {"session_idle", c.SessionIdle > 0}, {"fresh_sign_in", c.FreshSignIn > 0}, {"argument_bytes", c.ArgumentBytes > 0},
 	} {
 		if !d.ok {
 			fault(d.key, "must be more than zero; leave the key out for the default.")
 		}
 	}
 	return faults
+}
+
+// checkRedirect sees that people come back under the name of the pages: the
+// cookie of their sign-in is of that name.
+func (c Config) checkRedirect(public *url.URL, fault func(key, format string, args ...any)) {
+	back, err := url.Parse(c.OIDC.RedirectURL)
+	switch {
+	case c.OIDC.RedirectURL == "" && public == nil && !config.Loopback(c.Listen):
+		fault("public_url", "is missing: people come back from the provider to it. Write where browsers reach the approver.")
+	case c.OIDC.RedirectURL != "" && err == nil && public != nil && (back.Scheme != public.Scheme || !strings.EqualFold(back.Host, public.Host)):
+		fault("oidc.redirect_url", "is of another host than public_url; leave it out, it follows from public_url.")
+	}
+}
+
+// redirectURL is where people come back to from the provider. listen is the
+// address that is listened on.
+func (c Config) redirectURL(public *url.URL, listen string) (*url.URL, error) {
+	if c.OIDC.RedirectURL != "" {
+		return url.Parse(c.OIDC.RedirectURL)
+	}
+	if public == nil {
+		public = &url.URL{Scheme: "http", Host: listen}
+	}
+	return public.JoinPath(oidc.CallbackPath), nil
 }
 
 // publicURL is nil where there is none.

@@ -20,8 +20,8 @@ func (c *Config) Doubts(policy *risk.Holder, here bool, served []worker.Served) 
 
 // members returns who is in each group, nil where that is not known.
 func members(a approver.Config, here bool) map[string][]string {
-	if len(a.Keys) == 0 && len(a.LocalGroups) == 0 && !here {
-		return nil
+	if a.OIDC.Configured() || len(a.Keys) == 0 && len(a.LocalGroups) == 0 && !here {
+		return nil // the provider knows who is in a group
 	}
 	groups := make(map[string][]string)
 	for _, group := range a.LocalGroups {

@@ -32,6 +32,9 @@ func (h *Handler) registerAPI() {
 	h.api("GET /approvals", h.page("/", h.listApprovals))
 	h.api("GET /approvals/{id}", h.page("/a/", h.getApproval))
 	h.api("POST /approvals/{id}/decisions", h.postDecision)
+	h.api("POST /decisions", h.postDecisions)
+	h.api("GET /permissions", h.getPermissions)
+	h.api("POST /permissions/{id}/revocations", h.postRevocation)
 	h.api("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) error {
 		w.Header().Set("Content-Type", "application/json")
 		_, err := w.Write(openapi)
@@ -50,7 +53,7 @@ func (h *Handler) registerAPI() {
 
 func (h *Handler) api(route string, f func(http.ResponseWriter, *http.Request) error) {
 	h.routes = append(h.routes, route)
-	h.mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
+	h.handle(route, func(w http.ResponseWriter, r *http.Request) {
 		if err := f(w, r); err != nil {
 			h.fault(r, err)
 			problem.Write(w, err)
@@ -63,7 +66,7 @@ func (h *Handler) api(route string, f func(http.ResponseWriter, *http.Request) e
 func (h *Handler) page(prefix string, f func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Vary", "Accept")
-		if r.Header.Get("Authorization") == "" && r.Header.Get("X-Api-Key") == "" && strings.HasPrefix(r.Header.Get("Accept"), "text/html") {
+		if asksForPage(r) {
 			to := prefix
 			if id := r.PathValue("id"); id != "" {
 				to += url.PathEscape(id)
@@ -75,13 +78,20 @@ func (h *Handler) page(prefix string, f func(http.ResponseWriter, *http.Request)
 	}
 }
 
+// asksForPage says that a browser asks: for HTML, and without a key.
+func asksForPage(r *http.Request) bool {
+	return r.Header.Get("Authorization") == "" && r.Header.Get("X-Api-Key") == "" && strings.HasPrefix(r.Header.Get("Accept"), "text/html")
+}
+
 // caller is who sends a request of the API: by key, never by cookie.
 func (h *Handler) caller(r *http.Request) (schema.Principal, error) {
-	who, err := h.o.Keys.Authenticate(r)
-	if err == nil && who.Name == authn.Local && !h.o.Keys.Configured() {
-		who.Groups = h.o.LocalGroups
+	switch {
+	case h.unguarded():
+		return schema.Principal{Name: authn.Local, Groups: h.o.LocalGroups}, nil
+	case !h.o.Keys.Configured():
+		return schema.Principal{}, errNoKeys()
 	}
-	return who, err
+	return h.o.Keys.Authenticate(r)
 }
 
 // summary is an approval in a list.
@@ -140,6 +150,7 @@ type detail struct {
 	EditedBy      *ledger.Edited    `json:"edit,omitempty"`
 	Definition    *payload          `json:"tool_definition,omitempty"`
 	ToolDigest    string            `json:"tool_definition_digest"`
+	ToolChange    *toolChange       `json:"tool_change"`
 	PolicyVersion string            `json:"policy_version"`
 	BindingDigest string            `json:"binding_digest"`
 	Rule          ruleShape         `json:"rule"`
@@ -274,7 +285,7 @@ func (h *Handler) getApproval(w http.ResponseWriter, r *http.Request) error {
 	}
 	d := detail{
 		summary: h.summaryOf(q), Arguments: payloadOf(q.Arguments), EditedBy: q.Edited,
-		ToolDigest: q.Binding.ToolDefinitionDigest, PolicyVersion: q.Binding.PolicyVersion, BindingDigest: q.BindingDigest,
+		ToolDigest: q.Binding.ToolDefinitionDigest, ToolChange: q.Change, PolicyVersion: q.Binding.PolicyVersion, BindingDigest: q.BindingDigest,
 		Rule: ruleShape{
 			By: q.Rule.By, Groups: some(q.Rule.Groups), Needed: max(q.Rule.Needed, 1), EscalateTo: some(q.Rule.EscalateTo),
 			ReasonRequired: q.Rule.Reasons, FreshSignInOnly: q.Rule.FreshLogin,
@@ -324,6 +335,10 @@ func answerOf(body []byte) (a approval.Answer, err error) {
 	if err := json.Unmarshal(body, &members); err != nil || members == nil {
 		return a, schema.Errorf(schema.KindInvalidRequest, "The body must be a JSON object with the member kind.")
 	}
+	return answerFrom(members)
+}
+
+func answerFrom(members map[string]json.RawMessage) (a approval.Answer, err error) {
 	for name, raw := range members {
 		var text *string
 		switch name {
@@ -336,8 +351,13 @@ func answerOf(body []byte) (a approval.Answer, err error) {
 		case "arguments":
 			a.Arguments = raw
 			continue
+		case "allow":
+			if a.Allow, err = allowOf(raw); err != nil {
+				return a, err
+			}
+			continue
 		default:
-			return a, schema.Errorf(schema.KindInvalidRequest, "A decision has the members kind, reason, digest and arguments, and no others.")
+			return a, schema.Errorf(schema.KindInvalidRequest, "A decision has the members kind, reason, digest, arguments and allow, and no others.")
 		}
 		if bytes.Equal(raw, []byte("null")) || json.Unmarshal(raw, text) != nil {
 			return a, schema.Errorf(schema.KindInvalidRequest, "The member %s must be a text.", name)

@@ -25,6 +25,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -43,6 +44,7 @@ type fabric struct {
 	log    *bytes.Buffer
 	keys   map[string]string // by name
 	url    string
+	nats   string // the address of the server beneath
 	web    *web.Handler
 }
 
@@ -59,15 +61,25 @@ func people() []authn.Key {
 
 func open(t *testing.T, keys []authn.Key, change func(*web.Options)) *fabric {
 	t.Helper()
+	return openAt(t, keys, func(_ string, o *web.Options) {
+		if change != nil {
+			change(o)
+		}
+	})
+}
+
+// openAt is open for changes that must know the address of the pages.
+func openAt(t *testing.T, keys []authn.Key, change func(url string, o *web.Options)) *fabric {
+	t.Helper()
 	srv := bustest.Start(t)
 	conn := srv.Connect(t, "approver")
-	f := &fabric{t: t, log: new(bytes.Buffer), keys: map[string]string{}}
+	f := &fabric{t: t, log: new(bytes.Buffer), keys: map[string]string{}, nats: srv.URL}
 	var err error
 	if f.ledger, err = ledger.Open(t.Context(), conn, ledger.Options{Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.ledger.Close)
-	f.desk = approval.New(approval.Options{Ledger: f.ledger, Log: slog.New(slog.DiscardHandler)})
+	f.desk = approval.New(approval.Options{Ledger: f.ledger, Runner: "door", Log: slog.New(slog.DiscardHandler)})
 	for i := range keys {
 		f.keys[keys[i].Name], keys[i].Hash = authn.Generate()
 	}
@@ -79,31 +91,38 @@ func open(t *testing.T, keys []authn.Key, change func(*web.Options)) *fabric {
 		Desk: f.desk, Ledger: f.ledger, Keys: table, Observers: []string{"auditors"}, LocalGroups: []string{"ops"},
 		Lifetime: time.Hour, FreshFor: time.Minute, ArgumentBytes: 1 << 20, Log: slog.New(slog.NewTextHandler(f.log, nil)),
 	}
-	if change != nil {
-		change(&o)
-	}
+	s := httptest.NewUnstartedServer(nil)
+	t.Cleanup(s.Close)
+	f.url = "http://" + s.Listener.Addr().String()
+	change(f.url, &o)
 	if f.web, err = web.New(o); err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewServer(f.web)
-	t.Cleanup(func() { f.web.Close(); s.Close() })
-	f.url = s.URL
+	s.Config.Handler = f.web
+	s.Start()
+	t.Cleanup(f.web.Close)
 	return f
 }
 
 // hold puts a question to the group ops.
 func (f *fabric) hold(args string, who schema.Principal, change func(*risk.Approval)) *ledger.Approval {
 	f.t.Helper()
+	return f.holdTool(definition, args, who, change).Approval
+}
+
+// holdTool is hold of a tool that says something else of itself.
+func (f *fabric) holdTool(definition, args string, who schema.Principal, change func(*risk.Approval)) *approval.Held {
+	f.t.Helper()
 	rule := &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: 1, Expires: 10 * time.Minute}
 	if change != nil {
 		change(rule)
 	}
-	call := &schema.Call{ID: schema.NewCallID(), Server: "files", Tool: "delete", Arguments: []byte(args), Principal: who, Timeout: time.Minute}
+	call := &schema.Call{ID: schema.NewCallID(), Server: "files", Tool: "delete", Arguments: []byte(args), Principal: who, Timeout: time.Minute, ToolDigest: digest.Of([]byte(definition))}
 	held, err := f.desk.Open(f.t.Context(), call, json.RawMessage(definition), &risk.Assessment{Level: 2, Reasons: []string{"It deletes."}, Approval: rule, Version: "v1"}, "")
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return held.Approval
+	return held
 }
 
 func requester() schema.Principal { return schema.Principal{Name: "agent", Owner: "team"} }

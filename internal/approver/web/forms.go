@@ -1,6 +1,7 @@
 package web
 
 import (
+	"crypto/sha256"
 	"errors"
 	"mime"
 	"net/http"
@@ -52,6 +53,12 @@ func (h *Handler) takeDecision(w http.ResponseWriter, r *http.Request) error {
 	if answer.Reason == "" {
 		answer.Reason = f.Get("preset")
 	}
+	if kind == allowKind {
+		answer.Kind = ledger.Approve
+		if answer.Allow, err = h.wish(f); err != nil {
+			return h.refuseDecision(w, r, v, id, kind, answer, err)
+		}
+	}
 	if kind == ledger.Edit {
 		// Forms end their lines with CR LF; a string in JSON holds neither.
 		answer.Arguments = []byte(strings.ReplaceAll(f.Get("arguments"), "\r\n", "\n"))
@@ -60,7 +67,12 @@ func (h *Handler) takeDecision(w http.ResponseWriter, r *http.Request) error {
 		http.Redirect(w, r, "/a/"+url.PathEscape(id)+"?done="+url.QueryEscape(string(kind)), http.StatusSeeOther)
 		return nil
 	}
-	// The person gets the page as it is now, with what was typed.
+	return h.refuseDecision(w, r, v, id, kind, answer, err)
+}
+
+// refuseDecision gives the person the page as it is now, with what was typed and
+// why it does not count.
+func (h *Handler) refuseDecision(w http.ResponseWriter, r *http.Request, v visitor, id string, kind ledger.DecisionKind, answer approval.Answer, err error) error {
 	q, readErr := h.read(r.Context(), id, v.who)
 	if readErr != nil {
 		return err
@@ -69,15 +81,21 @@ func (h *Handler) takeDecision(w http.ResponseWriter, r *http.Request) error {
 	d := problem.Of(err)
 	p := h.detailOf(q, v)
 	p.Refusal, p.Faults, p.Reason = d.Detail, d.Errors, answer.Reason
-	if kind == ledger.Edit {
+	switch kind {
+	case ledger.Edit:
 		p.Edit, p.EditOpen = string(answer.Arguments), true
+	case allowKind:
+		p.AllowOpen = true
 	}
 	return h.renderDetail(w, d.Status, v, p)
 }
 
 type signInPage struct {
 	Token, Next, Refusal string
-	Again                bool // somebody is signed in, and must show that it is still them
+	Again                bool   // somebody is signed in, and must show that it is still them
+	Keys                 bool   // an API key signs in
+	Provider             string // the name of the provider; empty where there is none
+	ToProvider           string // the address of the way there
 }
 
 // next is where to go after a sign-in: a page of ours, whatever was asked for.
@@ -86,7 +104,7 @@ func next(text string) string {
 	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || strings.ContainsAny(text, "\\\r\n\t") {
 		return "/"
 	}
-	if p := u.EscapedPath(); p == "/history" || strings.HasPrefix(p, "/a/") && plainID(p[len("/a/"):]) {
+	if p := u.EscapedPath(); p == "/history" || p == "/permissions" || strings.HasPrefix(p, "/a/") && plainID(p[len("/a/"):]) {
 		return p
 	}
 	return "/"
@@ -105,7 +123,14 @@ func (h *Handler) renderSignIn(w http.ResponseWriter, r *http.Request, status in
 		http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // next lets pages of ours through only
 		return nil
 	}
-	page := signInPage{Token: h.formToken(v.cookie, "/sign-in"), Next: to, Refusal: refusal, Again: v.known}
+	page := signInPage{Token: h.formToken(v.cookie, "/sign-in"), Next: to, Refusal: refusal, Again: v.known, Keys: h.o.Keys.Configured()}
+	if h.o.People != nil {
+		q := url.Values{"next": {to}}
+		if v.known {
+			q.Set("fresh", "1")
+		}
+		page.Provider, page.ToProvider = h.o.People.Name(), "/sign-in/provider?"+q.Encode()
+	}
 	return h.render(w, status, "signin", v, view{Title: "Sign in", Page: page})
 }
 
@@ -126,7 +151,7 @@ func (h *Handler) takeSignOut(w http.ResponseWriter, r *http.Request) error {
 	if err := h.form(w, r); err != nil {
 		return err
 	}
-	h.sessions.drop(h.cookie(r))
+	h.sessions.drop(sha256.Sum256([]byte(h.cookie(r))))
 	h.setCookie(w, "", -1)
 	http.Redirect(w, r, "/sign-in", http.StatusSeeOther)
 	return nil

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"crypto/cipher"
 	"crypto/rand"
 	"errors"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/approver/oidc"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/problem"
@@ -24,6 +26,9 @@ type Options struct {
 	Desk   *approval.Desk
 	Ledger *ledger.Ledger
 	Keys   *authn.Keys
+	// People is the provider at which people sign in; nil where there is none. It
+	// stays the caller's.
+	People *oidc.Provider
 	// Expires returns when a principal's key ends, zero for never; sessions end
 	// with it.
 	Expires func(name string) time.Time
@@ -34,9 +39,10 @@ type Options struct {
 	// PublicURL is where browsers reach the pages; nil where that is the address
 	// that is listened on.
 	PublicURL *url.URL
-	// Lifetime is how long a session lasts, FreshFor how long after a sign-in it
-	// counts as fresh.
-	Lifetime, FreshFor time.Duration
+	// Lifetime is how long a session lasts, Idle how long one in which nobody asks
+	// for anything (0: as long as any), FreshFor how long after a sign-in it counts
+	// as fresh.
+	Lifetime, Idle, FreshFor time.Duration
 	// ArgumentBytes is the most that edited arguments may take.
 	ArgumentBytes int
 	Log           *slog.Logger
@@ -52,11 +58,13 @@ type Handler struct {
 	o        Options
 	mux      *http.ServeMux
 	routes   []string // "METHOD /path" of the API, for its document's test
+	all      []string // of everything, pages too
 	origin   *http.CrossOriginProtection
 	pages    *pages
 	sessions *sessions
 	live     *live
-	secret   [32]byte // of form tokens; another one after each start
+	secret   [32]byte    // of form tokens; another one after each start
+	seal     cipher.AEAD // of sign-ins under way; its key is another one after each start
 	https    bool
 }
 
@@ -74,8 +82,12 @@ func New(o Options) (*Handler, error) {
 	if o.Expires == nil {
 		o.Expires = func(string) time.Time { return time.Time{} }
 	}
-	h := &Handler{o: o, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), sessions: newSessions(o.Now)}
+	h := &Handler{o: o, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), sessions: newSessions(o.Now, o.Idle)}
 	if _, err := rand.Read(h.secret[:]); err != nil {
+		return nil, err
+	}
+	var err error
+	if h.seal, err = newSeal(); err != nil {
 		return nil, err
 	}
 	if o.PublicURL != nil {
@@ -84,7 +96,6 @@ func New(o Options) (*Handler, error) {
 			return nil, err
 		}
 	}
-	var err error
 	if h.pages, err = parsePages(); err != nil {
 		return nil, err
 	}
@@ -93,6 +104,12 @@ func New(o Options) (*Handler, error) {
 	h.registerPages()
 	h.mux.HandleFunc("/", h.notFound)
 	return h, nil
+}
+
+// handle registers a route. Nothing is served that is not in the list.
+func (h *Handler) handle(route string, f http.HandlerFunc) {
+	h.all = append(h.all, route)
+	h.mux.HandleFunc(route, f)
 }
 
 // Close ends every stream of live updates, and takes no new ones. It does not
@@ -143,7 +160,7 @@ func (h *Handler) checkOrigin(r *http.Request) error {
 	changing := r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
 	switch {
 	case h.ownHost(r.Host):
-	case !h.o.Keys.Configured():
+	case h.unguarded():
 		return schema.Errorf(schema.KindForbidden, "An approver without API keys answers to the names of loopback only. Reach it as 127.0.0.1 or localhost, or configure keys.")
 	case changing && h.o.PublicURL != nil:
 		return schema.Errorf(schema.KindForbidden, "The request names another host than this approver's public_url; send it there.")

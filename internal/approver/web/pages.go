@@ -2,15 +2,20 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/callyard/callyard/internal/approver/oidc"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
@@ -25,18 +30,29 @@ var static embed.FS
 // pages are the parsed templates, each with the frame around it.
 type pages struct{ by map[string]*template.Template }
 
+// difference is what a template shows of two texts.
+type difference struct {
+	Label string
+	Lines []line
+}
+
 func parsePages() (*pages, error) {
 	p := &pages{by: make(map[string]*template.Template)}
 	funcs := template.FuncMap{
 		"shown":   func(s any) template.HTML { return Shown([]byte(fmt.Sprint(s))) },
 		"bytes":   Shown,
 		"time":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+		"day":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 		"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"nth":     func(i int) int { return i + 1 },
 		"wait":    wait,
 		"number":  number,
 		"level":   levelName,
+		"plain":   func(s any) string { return Escaped([]byte(fmt.Sprint(s))) },
+		"diff":    func(label string, lines []line) difference { return difference{label, lines} },
+		"who":     func(name string) string { return strings.TrimPrefix(name, oidc.NamePrefix) },
 	}
-	for _, name := range []string{"pending", "history", "detail", "signin", "message"} {
+	for _, name := range []string{"pending", "together", "outcomes", "history", "permissions", "detail", "signin", "message"} {
 		t, err := template.New("frame.html").Funcs(funcs).ParseFS(templates, "templates/frame.html", "templates/parts.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("reading the page %s: %w", name, err)
@@ -55,7 +71,6 @@ type view struct {
 	Local   bool
 	SignOut string // form token; empty where there is nobody to sign out
 	Now     time.Time
-	Refresh int    // seconds, for browsers without JavaScript; 0: never
 	Go      string // where to go on at once; empty: nowhere
 	Live    string // what the script does on a change: "list", "page" or nothing
 	Page    any
@@ -63,19 +78,24 @@ type view struct {
 
 func (h *Handler) registerPages() {
 	h.html("GET /{$}", h.showPending)
+	h.html("GET /together", h.showTogether)
+	h.html("POST /together", h.takeTogether)
 	h.html("GET /history", h.showHistory)
 	h.html("GET /a/{id}", h.showDetail)
 	h.html("POST /a/{id}/{kind}", h.takeDecision)
+	h.html("POST /permissions/{id}/revoke", h.takeRevocation)
 	h.html("GET /sign-in", h.showSignIn)
 	h.html("POST /sign-in", h.takeSignIn)
+	h.html("GET /sign-in/provider", h.goToProvider)
+	h.html("GET "+oidc.CallbackPath, h.comeBack)
 	h.html("POST /sign-out", h.takeSignOut)
-	h.mux.HandleFunc("GET /events", h.events)
-	h.mux.HandleFunc("GET /static/{file}", h.serveStatic)
+	h.handle("GET /events", h.events)
+	h.handle("GET /static/{file}", h.serveStatic)
 }
 
 // html registers a page; its errors are shown as one.
 func (h *Handler) html(route string, f func(http.ResponseWriter, *http.Request) error) {
-	h.mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
+	h.handle(route, func(w http.ResponseWriter, r *http.Request) {
 		if err := f(w, r); err != nil {
 			h.fault(r, err)
 			h.showError(w, r, err)
@@ -109,7 +129,7 @@ type message struct {
 func (h *Handler) showError(w http.ResponseWriter, r *http.Request, err error) {
 	d := problem.Of(err)
 	v := visitor{cookie: h.cookie(r)} // no new cookie with an error
-	if v.cookie != "" || !h.o.Keys.Configured() {
+	if v.cookie != "" || h.unguarded() {
 		v = h.visit(w, r)
 	}
 	page := view{Title: d.Title, Page: message{Text: d.Detail, Faults: d.Errors, To: "/", Label: "To the list"}}
@@ -137,7 +157,7 @@ func (h *Handler) enter(w http.ResponseWriter, r *http.Request) (visitor, bool, 
 }
 
 func (h *Handler) arriving(r *http.Request) bool {
-	return h.o.Keys.Configured() && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" &&
+	return !h.unguarded() && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" &&
 		h.cookie(r) == "" && !r.URL.Query().Has("arrived")
 }
 
@@ -157,23 +177,88 @@ func (h *Handler) showPending(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return err
 	}
-	var waiting []*question
+	return h.render(w, http.StatusOK, "pending", v, view{Title: "Pending approvals", Here: "/", Live: "list", Page: h.pendingOf(v.who)})
+}
+
+type pendingPage struct {
+	Waiting []*question
+	// Heaps are requesters of whom several calls can be decided together.
+	Heaps []heap
+	// Some says that anything can be decided at all.
+	Some bool
+}
+
+// heap is what waits of one requester, and can be decided by the one who looks.
+type heap struct {
+	By string
+	N  int
+	To string
+}
+
+func (h *Handler) pendingOf(who schema.Principal) (p pendingPage) {
+	last := make(map[[2]string]*ledger.Approval)
+	counts := make(map[string]int)
 	for _, a := range h.o.Ledger.Pending() {
-		if q, ok := h.see(a, v.who); ok {
-			waiting = append(waiting, q)
+		q, ok := h.see(a, who)
+		if !ok {
+			continue
+		}
+		tool := [2]string{a.Binding.Server, a.Binding.Tool}
+		if _, ok := last[tool]; !ok {
+			last[tool] = h.lastAllowed(a)
+		}
+		if l := last[tool]; l != nil {
+			q.ToolChanged = l.Binding.ToolDefinitionDigest != a.Binding.ToolDefinitionDigest
+		}
+		p.Waiting = append(p.Waiting, q)
+		if q.Blocked == "" {
+			counts[a.Binding.Requester.Name]++
+			p.Some = true
 		}
 	}
-	return h.render(w, http.StatusOK, "pending", v, view{Title: "Pending approvals", Here: "/", Refresh: 10, Live: "list", Page: waiting})
+	for _, by := range slices.Sorted(maps.Keys(counts)) {
+		if n := counts[by]; n > 1 {
+			p.Heaps = append(p.Heaps, heap{By: by, N: min(n, maxTogether), To: "/together?" + url.Values{"requester": {by}}.Encode()})
+		}
+	}
+	return p
 }
 
 type historyPage struct {
-	Found  []*question
+	Found  []past
 	Next   string // the address of the next page
 	State  string
 	Server string
 	Tool   string
 	By     string
 	States []ledger.State
+}
+
+// past is a row of the history.
+type past struct {
+	*question
+	// Lines are what an edit made of the arguments, where that is short.
+	Lines []line
+}
+
+// maxPastDiff is how many bytes of arguments are compared in a list.
+const maxPastDiff = 64 << 10
+
+// pastOf adds what an edit changed. What cannot be read, or is long, is on the
+// page of the approval.
+func (h *Handler) pastOf(ctx context.Context, q *question) past {
+	p := past{question: q}
+	if q.Edited == nil {
+		return p
+	}
+	asked, err := h.o.Ledger.Asked(ctx, q.ID)
+	if err != nil || len(asked) > maxPastDiff {
+		return p
+	}
+	if edited, err := h.o.Ledger.Arguments(ctx, q.ID); err == nil && len(edited) <= maxPastDiff {
+		p.Lines = comparedJSON(asked, edited)
+	}
+	return p
 }
 
 // showHistory is the list of everything, with filters.
@@ -198,8 +283,11 @@ func (h *Handler) showHistory(w http.ResponseWriter, r *http.Request) error {
 		page.State = string(f.States[0])
 	}
 	f.Limit = min(f.Limit, pageLimit)
-	var next string
-	if page.Found, next = h.list(f, cursor, v.who); next != "" {
+	found, next := h.list(f, cursor, v.who)
+	for _, q := range found {
+		page.Found = append(page.Found, h.pastOf(r.Context(), q))
+	}
+	if next != "" {
 		values.Set("cursor", next)
 		page.Next = "/history?" + values.Encode()
 	}
@@ -211,6 +299,7 @@ type detailPage struct {
 	*question
 	// Args would run now; Before was asked for, where it was edited since.
 	Args, Before, Offer block
+	EditLines           []line // what the edit changed
 	Words               toolWords
 	Fresh               bool // signed in lately enough for this rule
 	Tokens              map[string]string
@@ -220,7 +309,7 @@ type detailPage struct {
 	Faults              []schema.Fault
 	Reason              string // what was typed already
 	Edit                string
-	EditOpen            bool
+	EditOpen, AllowOpen bool
 }
 
 // block is bytes on a page, raw and, where they are JSON, with line breaks.
@@ -282,6 +371,7 @@ func (h *Handler) detailOf(q *question, v visitor) detailPage {
 	}
 	if q.Asked != nil {
 		p.Before = blockOf("Arguments that were asked for", q.Asked, q.Binding.ArgumentsDigest)
+		p.EditLines = comparedJSON(q.Asked, q.Arguments)
 	}
 	if len(q.Definition) > 0 {
 		p.Offer = blockOf("Whole definition", q.Definition, q.Binding.ToolDefinitionDigest)
@@ -292,6 +382,9 @@ func (h *Handler) detailOf(q *question, v visitor) detailPage {
 	}
 	for _, k := range q.Kinds {
 		p.Tokens[string(k)] = h.formToken(v.cookie, "/a/"+q.ID+"/"+string(k))
+	}
+	if p.MayAllow() {
+		p.Tokens[string(allowKind)] = h.formToken(v.cookie, "/a/"+q.ID+"/"+string(allowKind))
 	}
 	if p.Edit = Escaped(p.Args.Pretty); p.Edit == "" {
 		p.Edit = Escaped(q.Arguments)
@@ -322,6 +415,8 @@ func done(kind ledger.DecisionKind) string {
 	switch kind {
 	case ledger.Approve:
 		return "Your approval is recorded."
+	case allowKind:
+		return "Your approval is recorded, and calls like this one run without a question now; the page of permissions lists that."
 	case ledger.Deny:
 		return "Your denial is recorded; the call does not run."
 	case ledger.Edit:

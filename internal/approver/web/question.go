@@ -30,6 +30,10 @@ type question struct {
 	Arguments  []byte // what would run now
 	Asked      []byte // what was asked for, where it was edited since
 	Definition []byte
+	// Change is how the tool's definition stands to the last time.
+	Change *toolChange
+	// ToolChanged is the gist of that, in lists of what waits.
+	ToolChanged bool
 }
 
 // errNotThere is the answer for what does not exist and for what is not yours.
@@ -45,7 +49,7 @@ func (h *Handler) see(a *ledger.Approval, who schema.Principal) (*question, bool
 		return nil, false
 	}
 	concerned := overlap(rule.Groups, who.Groups) || overlap(rule.EscalateTo, who.Groups)
-	if !concerned && !approval.Requested(a, who) && !overlap(h.o.Observers, who.Groups) && h.o.Keys.Configured() {
+	if !concerned && !approval.Requested(a, who) && !overlap(h.o.Observers, who.Groups) && !h.unguarded() {
 		return nil, false
 	}
 	q := &question{Approval: a, Rule: rule, Agreed: approval.Agreed(a), Kinds: kinds(a)}
@@ -97,7 +101,8 @@ func (h *Handler) read(ctx context.Context, id string, who schema.Principal) (*q
 	if q.Definition, err = h.o.Ledger.Definition(ctx, id); err != nil {
 		return nil, err
 	}
-	return q, nil
+	q.Change, err = h.change(ctx, q)
+	return q, err
 }
 
 func plainID(id string) bool {

@@ -16,8 +16,9 @@ import (
 // session is one person's stay after a sign-in.
 type session struct {
 	who     schema.Principal
-	since   time.Time
+	since   time.Time // when they last proved who they are; zero where nobody knows
 	expires time.Time
+	seen    time.Time // when they last asked for something themselves
 }
 
 // maxSessions bounds the memory; beyond it the session that ends first makes room.
@@ -26,13 +27,14 @@ const maxSessions = 10_000
 // sessions keeps who is signed in, under the hash of the cookie: a copy of the
 // memory signs nobody in.
 type sessions struct {
-	now func() time.Time
-	mu  sync.Mutex
-	by  map[[sha256.Size]byte]session
+	now  func() time.Time
+	idle time.Duration // how long a session lasts in which nobody asks for anything; 0: no limit
+	mu   sync.Mutex
+	by   map[[sha256.Size]byte]session
 }
 
-func newSessions(now func() time.Time) *sessions {
-	return &sessions{now: now, by: make(map[[sha256.Size]byte]session)}
+func newSessions(now func() time.Time, idle time.Duration) *sessions {
+	return &sessions{now: now, idle: idle, by: make(map[[sha256.Size]byte]session)}
 }
 
 func (s *sessions) put(cookie string, in session) {
@@ -41,7 +43,13 @@ func (s *sessions) put(cookie string, in session) {
 	if len(s.by) >= maxSessions {
 		s.makeRoomLocked()
 	}
+	in.seen = s.now()
 	s.by[sha256.Sum256([]byte(cookie))] = in
+}
+
+// over says that a session has ended by time.
+func (s *sessions) over(in session, now time.Time) bool {
+	return !now.Before(in.expires) || s.idle > 0 && now.Sub(in.seen) >= s.idle
 }
 
 func (s *sessions) makeRoomLocked() {
@@ -49,7 +57,7 @@ func (s *sessions) makeRoomLocked() {
 	var first [sha256.Size]byte
 	var ends time.Time
 	for sum, in := range s.by {
-		if !now.Before(in.expires) {
+		if s.over(in, now) {
 			delete(s.by, sum)
 		} else if ends.IsZero() || in.expires.Before(ends) {
 			first, ends = sum, in.expires
@@ -60,22 +68,32 @@ func (s *sessions) makeRoomLocked() {
 	}
 }
 
-func (s *sessions) get(cookie string) (session, bool) {
+// get finds the session of a cookie. byHand says that the person asked for
+// something, and not a page that keeps itself up to date.
+func (s *sessions) get(cookie string, byHand bool) (session, bool) {
 	sum := sha256.Sum256([]byte(cookie))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	in, ok := s.by[sum]
-	if ok && !s.now().Before(in.expires) {
+	if !ok {
+		return session{}, false
+	}
+	now := s.now()
+	if s.over(in, now) {
 		delete(s.by, sum)
 		return session{}, false
 	}
-	return in, ok
+	if byHand {
+		in.seen = now
+		s.by[sum] = in
+	}
+	return in, true
 }
 
-func (s *sessions) drop(cookie string) {
+func (s *sessions) drop(sum [sha256.Size]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.by, sha256.Sum256([]byte(cookie)))
+	delete(s.by, sum)
 }
 
 // cookieBytes is how much chance a cookie holds.
@@ -129,15 +147,25 @@ type visitor struct {
 	cookie string
 }
 
+// unguarded says that nobody needs to sign in: there are neither keys nor a
+// provider, and everybody on loopback is the principal "local".
+func (h *Handler) unguarded() bool { return !h.o.Keys.Configured() && h.o.People == nil }
+
+// byHand says that a person asked, and not the script of a page.
+func byHand(r *http.Request) bool {
+	mode := r.Header.Get("Sec-Fetch-Mode")
+	return (mode == "" || mode == "navigate") && r.URL.Path != "/events"
+}
+
 // visit finds out who asks for a page, and gives a cookie to who has none.
 func (h *Handler) visit(w http.ResponseWriter, r *http.Request) visitor {
 	v := visitor{cookie: h.cookie(r)}
-	if !h.o.Keys.Configured() {
+	if h.unguarded() {
 		v.known, v.local = true, true
 		v.who = schema.Principal{Name: authn.Local, Groups: h.o.LocalGroups}
-	} else if in, ok := h.sessions.get(v.cookie); ok && v.cookie != "" {
+	} else if in, ok := h.sessions.get(v.cookie, byHand(r)); ok && v.cookie != "" {
 		v.known, v.who = true, in.who
-		v.fresh = h.o.Now().Sub(in.since) < h.o.FreshFor
+		v.fresh = !in.since.IsZero() && h.o.Now().Sub(in.since) < h.o.FreshFor
 	}
 	// A link of another site comes without the cookie of a session; a new one would
 	// replace it.
@@ -168,25 +196,32 @@ func (h *Handler) checkForm(r *http.Request) error {
 	return nil
 }
 
-// signIn takes an API key for a session, under a new cookie. It is the seam for
-// other ways to sign in: whatever yields a principal ends in begin.
+// signIn takes an API key for a session.
 func (h *Handler) signIn(w http.ResponseWriter, r *http.Request, key string) error {
+	if !h.o.Keys.Configured() {
+		return errNoKeys()
+	}
 	asked := &http.Request{Header: http.Header{"Authorization": {"Bearer " + key}}, RemoteAddr: r.RemoteAddr}
 	who, err := h.o.Keys.Authenticate(asked)
 	if err != nil {
 		return err
 	}
-	h.begin(w, r, who, h.o.Expires(who.Name))
+	h.sessions.drop(sha256.Sum256([]byte(h.cookie(r))))
+	h.begin(w, who, h.o.Now(), h.o.Expires(who.Name))
 	return nil
 }
 
-func (h *Handler) begin(w http.ResponseWriter, r *http.Request, who schema.Principal, most time.Time) {
-	h.sessions.drop(h.cookie(r))
-	now := h.o.Now()
-	expires := now.Add(h.o.Lifetime)
+func errNoKeys() error {
+	return schema.Errorf(schema.KindUnauthenticated, "This approver has no API keys: people sign in on its pages. An operator who wants its API used adds approver.keys.")
+}
+
+// begin opens a session under a new cookie. since is when the person proved who
+// they are, most when the session ends at the latest; zero where nothing is known.
+func (h *Handler) begin(w http.ResponseWriter, who schema.Principal, since, most time.Time) {
+	expires := h.o.Now().Add(h.o.Lifetime)
 	if !most.IsZero() && most.Before(expires) {
 		expires = most
 	}
 	cookie := h.newCookie(w)
-	h.sessions.put(cookie, session{who: who, since: now, expires: expires})
+	h.sessions.put(cookie, session{who: who, since: since, expires: expires})
 }

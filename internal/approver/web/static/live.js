@@ -1,5 +1,5 @@
 // Counts the time down and keeps the page up to date. Without it the pages work
-// as well: the list loads itself again.
+// as well, and are loaded again by hand.
 "use strict";
 (() => {
   const skew = Date.now() - Date.parse(document.body.dataset.now);
@@ -25,21 +25,30 @@
 
   // load fetches this page again as it is now, or null.
   const load = async () => {
-    const answer = await fetch(location.pathname, { credentials: "same-origin", headers: { Accept: "text/html" } });
+    const answer = await fetch(location.pathname + location.search, { credentials: "same-origin", headers: { Accept: "text/html" } });
     if (answer.redirected) location.reload();
     if (!answer.ok || answer.redirected) return null;
     return new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
   };
+  let quiet = 0;
   const list = async () => {
     const fresh = await load();
     if (!fresh) return;
-    const at = document.activeElement && main.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    // What had the focus, and what was chosen, stays so.
+    const name = (el) => el.getAttribute("href") || el.value || el.tagName;
+    const at = document.activeElement && main.contains(document.activeElement) ? name(document.activeElement) : null;
+    const chosen = new Set([...main.querySelectorAll("input:checked")].map((el) => el.value));
     const before = main.querySelectorAll(".card").length;
     main.replaceChildren(...fresh.childNodes);
     tick();
-    if (at) for (const a of main.querySelectorAll("a")) if (a.getAttribute("href") === at) a.focus();
+    for (const el of main.querySelectorAll("input[type=checkbox]")) el.checked = chosen.has(el.value);
+    if (at) for (const el of main.querySelectorAll("a, input, button")) if (name(el) === at) { el.focus(); break; }
     const after = main.querySelectorAll(".card").length;
-    if (after !== before) news.textContent = after + (after === 1 ? " call waits" : " calls wait");
+    if (after !== before) {
+      news.textContent = after + (after === 1 ? " call waits" : " calls wait");
+      clearTimeout(quiet);
+      quiet = setTimeout(() => { news.textContent = ""; }, 10000);
+    }
   };
   // A page with a form is never changed under the hands of its reader.
   const page = async () => {
@@ -48,7 +57,7 @@
     if (!fresh || state(fresh) === state(main)) return;
     news.textContent = "This approval has changed. ";
     const again = document.createElement("a");
-    again.href = location.pathname;
+    again.href = location.pathname + location.search;
     again.textContent = "Show it as it is now";
     news.append(again);
   };

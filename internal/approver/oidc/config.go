@@ -1,0 +1,110 @@
+package oidc
+
+import (
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/telemetry"
+)
+
+// Config is the section approver.oidc of the configuration.
+type Config struct {
+	// Issuer is the address of the provider; empty means that there is none.
+	Issuer string `yaml:"issuer"`
+	// ClientID and the secret are what the provider gave this approver. A client
+	// without a secret is a public one, and has PKCE only.
+	ClientID         string           `yaml:"client_id"`
+	ClientSecret     telemetry.Secret `yaml:"client_secret"`
+	ClientSecretFile string           `yaml:"client_secret_file"`
+	// RedirectURL is where the provider sends people back to; empty means
+	// approver.public_url and [CallbackPath].
+	RedirectURL string `yaml:"redirect_url"`
+	// Scopes are asked for; openid always is.
+	Scopes []string `yaml:"scopes"`
+	// NameClaim says who somebody is: "email", which counts only when the provider
+	// has verified it, "sub", or another claim that no two people share.
+	NameClaim string `yaml:"name_claim"`
+	// GroupsClaim holds the groups, as a text or a list; a dot leads into an object.
+	GroupsClaim string `yaml:"groups_claim"`
+	// GroupMap turns a group of the provider into groups of the policy. Without it
+	// groups keep their names; with it those that it does not name count nothing.
+	GroupMap map[string][]string `yaml:"group_map"`
+	// EmailDomains lets only people with a verified address there in; empty: all.
+	EmailDomains []string `yaml:"email_domains"`
+}
+
+// CallbackPath is where the provider sends people back to.
+const CallbackPath = "/sign-in/callback"
+
+// NamePrefix begins the name of everybody who signed in at a provider. No API key
+// may have such a name.
+const NamePrefix = "oidc:"
+
+// claimEmail is the claim that needs a word that it is verified.
+const claimEmail = "email"
+
+// Defaults returns the section of an approver that was told nothing.
+func Defaults() Config {
+	return Config{Scopes: []string{"openid", "email", "profile"}, NameClaim: claimEmail, GroupsClaim: "groups"}
+}
+
+// Configured says whether there is a provider.
+func (c Config) Configured() bool { return c.Issuer != "" }
+
+// Validate says what of the section cannot be honoured; see package config.
+func (c Config) Validate() []config.Fault {
+	if !c.Configured() {
+		if c.ClientID != "" || c.ClientSecret != "" || c.ClientSecretFile != "" || c.RedirectURL != "" || len(c.GroupMap) > 0 || len(c.EmailDomains) > 0 {
+			return []config.Fault{config.Faultf("issuer", "is missing: name the provider, as its discovery document does, or leave the section out.")}
+		}
+		return nil
+	}
+	var faults []config.Fault
+	fault := func(key, format string, args ...any) {
+		faults = append(faults, config.Faultf(key, format, args...))
+	}
+	if u, ok := address(c.Issuer); !ok || u.RawQuery != "" {
+		fault("issuer", "must be an https address, as the provider's discovery document has it; http is for loopback only.")
+	}
+	if c.ClientID == "" {
+		fault("client_id", "is missing: register the approver at the provider, and write its client id here.")
+	}
+	if c.ClientSecret != "" && c.ClientSecretFile != "" {
+		fault("client_secret_file", "and client_secret are both set; keep one.")
+	}
+	if u, ok := address(c.RedirectURL); c.RedirectURL != "" && (!ok || u.Path != CallbackPath || u.RawQuery != "") {
+		fault("redirect_url", "must be where browsers reach the approver, with the path %s; leave it out where public_url says that.", CallbackPath)
+	}
+	for key, value := range map[string]string{"name_claim": c.NameClaim, "groups_claim": c.GroupsClaim} {
+		if value == "" {
+			fault(key, "must name a claim; leave the key out for the default.")
+		}
+	}
+	if i := slices.IndexFunc(c.EmailDomains, func(d string) bool { return d == "" || strings.ContainsAny(d, "@*/ ") }); i >= 0 {
+		fault("email_domains", "holds %q; write domains only, like example.com, each in full.", c.EmailDomains[i])
+	}
+	return faults
+}
+
+// address reads an address that may carry secrets: https, or http on loopback.
+func address(text string) (*url.URL, bool) {
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
+		return nil, false
+	}
+	local := u.Scheme == "http" && config.Loopback(net.JoinHostPort(u.Hostname(), "0"))
+	return u, u.Scheme == "https" || local
+}
+
+// secret reads the client secret, at each use, so that it can be changed.
+func (c Config) secret() (string, error) {
+	if c.ClientSecretFile == "" {
+		return c.ClientSecret.Reveal(), nil
+	}
+	b, err := os.ReadFile(c.ClientSecretFile)
+	return strings.TrimRight(string(b), "\r\n"), err
+}

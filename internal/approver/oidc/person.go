@@ -1,0 +1,125 @@
+package oidc
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Flow is one sign-in under way. It belongs to one browser, and to nobody else:
+// whoever calls keeps it there, sealed.
+type Flow struct {
+	State    string    `json:"state"`
+	Nonce    string    `json:"nonce"`
+	Verifier string    `json:"verifier"`
+	Began    time.Time `json:"began"`
+	// Fresh says that the person must show again that it is them.
+	Fresh bool `json:"fresh,omitempty"`
+}
+
+// Person is who came in.
+type Person struct {
+	Principal schema.Principal
+	// SignedIn is when they last gave their proof at the provider; zero where it
+	// does not say.
+	SignedIn time.Time
+}
+
+const (
+	maxName   = 256
+	maxGroups = 1000
+)
+
+// principal makes a principal of the claims.
+func (p *Provider) principal(subject string, claims map[string]json.RawMessage) (schema.Principal, error) {
+	email := verified(claims)
+	if len(p.c.EmailDomains) > 0 && !p.fromOurDomain(email) {
+		return schema.Principal{}, schema.Errorf(schema.KindForbidden, "Only people with a verified address of certain domains come in here, and yours is not among them. Ask the operator.")
+	}
+	var name string
+	switch p.c.NameClaim {
+	case claimEmail:
+		name = email
+	case "sub":
+		name = subject
+	default:
+		name, _ = text(claims[p.c.NameClaim])
+	}
+	if !fitting(name) {
+		return schema.Principal{}, schema.Errorf(schema.KindForbidden,
+			"%s sends no %s that tells who you are (an email must be verified there). Ask the operator to have it sent, or to set name_claim to another claim.", p.Name(), p.c.NameClaim)
+	}
+	return schema.Principal{Name: NamePrefix + name, Owner: name, Groups: p.groups(claims)}, nil
+}
+
+// verified is the address of a person, in small letters, when the provider says
+// that it is theirs. Without its word anybody could write anybody's there.
+func verified(claims map[string]json.RawMessage) string {
+	email, _ := text(claims[claimEmail])
+	word := bytes.Trim(claims["email_verified"], `"`) // some write it as a text
+	if !bytes.Equal(word, []byte("true")) || strings.Count(email, "@") != 1 {
+		return ""
+	}
+	return strings.ToLower(email)
+}
+
+func (p *Provider) fromOurDomain(email string) bool {
+	_, domain, ok := strings.Cut(email, "@")
+	return ok && slices.ContainsFunc(p.c.EmailDomains, func(d string) bool { return strings.EqualFold(d, domain) })
+}
+
+// fitting lets through what can be a name: something, not much, all of it visible.
+func fitting(name string) bool {
+	if name == "" || len(name) > maxName || !utf8.ValidString(name) || strings.TrimSpace(name) != name {
+		return false
+	}
+	return strings.IndexFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) }) < 0
+}
+
+func text(raw json.RawMessage) (s string, ok bool) {
+	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		return "", false
+	}
+	return s, true
+}
+
+// groups are those of the policy, each once.
+func (p *Provider) groups(claims map[string]json.RawMessage) []string {
+	raw := claim(claims, p.c.GroupsClaim)
+	var given []string
+	if one, ok := text(raw); ok {
+		given = []string{one}
+	} else if json.Unmarshal(raw, &given) != nil {
+		return nil
+	}
+	var groups []string
+	for _, g := range given[:min(len(given), maxGroups)] {
+		switch mapped, named := p.c.GroupMap[g]; {
+		case named:
+			groups = append(groups, mapped...)
+		case len(p.c.GroupMap) == 0 && g != "":
+			groups = append(groups, g)
+		}
+	}
+	slices.Sort(groups)
+	return slices.Compact(groups)
+}
+
+// claim finds a claim by its name, or by a path of names with dots.
+func claim(claims map[string]json.RawMessage, name string) json.RawMessage {
+	if raw, ok := claims[name]; ok {
+		return raw
+	}
+	head, rest, ok := strings.Cut(name, ".")
+	var inner map[string]json.RawMessage
+	if !ok || json.Unmarshal(claims[head], &inner) != nil {
+		return nil
+	}
+	return claim(inner, rest)
+}

@@ -1,0 +1,169 @@
+package oidc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// answerWithin bounds each request to the provider, answerBytes its answer.
+	answerWithin = 10 * time.Second
+	answerBytes  = 1 << 20
+	// maxArrivals bounds the flows that are being finished at once.
+	maxArrivals = 32
+	// retryAfter is how long a provider that did not answer is left alone.
+	retryAfter = 2 * time.Second
+)
+
+// algorithms may sign an ID token. None of them is symmetric: a client's secret
+// signs nobody in.
+func algorithms() []string {
+	return []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
+}
+
+// Provider is one provider of identities. It is safe for concurrent use.
+type Provider struct {
+	c        Config
+	redirect *url.URL
+	client   *http.Client
+	now      func() time.Time
+	log      *slog.Logger
+	arrivals chan struct{}
+
+	mu     sync.Mutex
+	found  *oidc.Provider
+	failed time.Time // when it was asked in vain
+	reason error
+}
+
+// New returns a provider that was not asked anything yet. redirect is where it
+// sends people back to. c was validated; now may be nil.
+func New(c Config, redirect *url.URL, now func() time.Time, log *slog.Logger) *Provider {
+	if now == nil {
+		now = time.Now
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	return &Provider{
+		c: c, redirect: redirect, now: now, log: log, arrivals: make(chan struct{}, maxArrivals),
+		client: &http.Client{
+			Transport: bounded{transport}, Timeout: answerWithin,
+			// What answers elsewhere is not the provider that was configured.
+			CheckRedirect: func(*http.Request, []*http.Request) error {
+				return errors.New("the provider redirects its own clients")
+			},
+		},
+	}
+}
+
+// bounded reads no answer without end.
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip sends the request.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(resp.Body, answerBytes), resp.Body}
+	}
+	return resp, err
+}
+
+// CloseIdleConnections is for [http.Client.CloseIdleConnections].
+func (b bounded) CloseIdleConnections() {
+	if c, ok := b.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// Close closes connections that are not in use.
+func (p *Provider) Close() { p.client.CloseIdleConnections() }
+
+// Name is what people know the provider by: its host.
+func (p *Provider) Name() string {
+	u, err := url.Parse(p.c.Issuer)
+	if err != nil {
+		return p.c.Issuer
+	}
+	return u.Hostname()
+}
+
+// Redirect is where the provider sends people back to.
+func (p *Provider) Redirect() *url.URL { return p.redirect }
+
+// Reach asks the provider for its discovery document unless it is known. The
+// error is of KindUnavailable.
+func (p *Provider) Reach(ctx context.Context) error {
+	_, err := p.discovered(ctx)
+	return err
+}
+
+func (p *Provider) discovered(ctx context.Context) (*oidc.Provider, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found != nil {
+		return p.found, nil
+	}
+	if p.reason == nil || p.now().Sub(p.failed) >= retryAfter {
+		found, err := p.discover(ctx)
+		if err == nil {
+			p.found, p.reason = found, nil
+			return found, nil
+		}
+		p.failed, p.reason = p.now(), err
+		p.log.Warn("the provider of identities cannot be used", "issuer", p.c.Issuer, "error", err)
+	}
+	return nil, p.unavailable(p.reason)
+}
+
+func (p *Provider) unavailable(err error) error {
+	e := schema.Errorf(schema.KindUnavailable, "The sign-in at %s cannot be used at the moment; try again, and if that does not help, ask the operator to look into the log. (%w)", p.Name(), err)
+	e.Retryable, e.RetryAfter = true, retryAfter
+	return e
+}
+
+func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
+	found, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.c.Issuer)
+	if err != nil {
+		return nil, fmt.Errorf("reading its discovery document: %w", err)
+	}
+	var doc struct {
+		Keys string `json:"jwks_uri"`
+	}
+	if err := found.Claims(&doc); err != nil {
+		return nil, fmt.Errorf("reading its discovery document: %w", err)
+	}
+	for _, text := range []string{found.Endpoint().AuthURL, found.Endpoint().TokenURL, doc.Keys} {
+		if _, ok := address(text); !ok {
+			return nil, fmt.Errorf("its discovery document names %q, which is no https address", text)
+		}
+	}
+	return found, nil
+}
+
+func (p *Provider) oauth(found *oidc.Provider) (*oauth2.Config, error) {
+	secret, err := p.c.secret()
+	if err != nil {
+		return nil, fmt.Errorf("reading the client secret: %w", err)
+	}
+	scopes := []string{oidc.ScopeOpenID}
+	for _, s := range p.c.Scopes {
+		if s != oidc.ScopeOpenID {
+			scopes = append(scopes, s)
+		}
+	}
+	return &oauth2.Config{ClientID: p.c.ClientID, ClientSecret: secret, Endpoint: found.Endpoint(), RedirectURL: p.redirect.String(), Scopes: scopes}, nil
+}
