@@ -21,6 +21,7 @@ type entry struct {
 	Labels           map[string]string `json:"labels,omitempty"`
 	TrustAnnotations bool              `json:"trustAnnotations,omitempty"`
 	Sessions         int               `json:"sessions,omitempty"`
+	Docker           map[string]any    `json:"docker,omitempty"`
 }
 
 // scripted is a scripted server of package mcptest.
@@ -181,10 +182,16 @@ type serverItem struct {
 	Protocol    string `json:"protocol_version"`
 	Error       string `json:"error"`
 	StderrTail  string `json:"stderr_tail"`
-	Workers     []struct {
+	InDocker    bool   `json:"running_in_docker"`
+	Box         *struct {
+		Ready bool   `json:"ready"`
+		Error string `json:"error"`
+	} `json:"box"`
+	Workers []struct {
 		ID       string `json:"id"`
 		State    string `json:"initialization_state"`
 		PID      int    `json:"pid"`
+		Sessions int    `json:"sessions"`
 		Restarts int    `json:"restarts"`
 		Draining bool   `json:"draining"`
 	} `json:"workers"`

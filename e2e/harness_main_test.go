@@ -55,6 +55,9 @@ func run(m *testing.M) int {
 		return dir, build(dir, []string{"-race"}, "frontdoor", "worker")
 	})
 	code := m.Run()
+	if err := forgetImages(); err != nil {
+		code = max(code, fault(err))
+	}
 	if err := goleak.Find(); err != nil && code == 0 {
 		return fault(err)
 	}

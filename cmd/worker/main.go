@@ -12,6 +12,7 @@ import (
 
 	"github.com/callyard/callyard/cmd/internal/setup"
 	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/internal/launch/box"
 	"github.com/callyard/callyard/internal/lifecycle"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/worker"
@@ -20,7 +21,7 @@ import (
 
 func main() {
 	if launch.IsGuard() {
-		os.Exit(launch.RunGuard())
+		os.Exit(launch.RunGuard(box.Sweep))
 	}
 	os.Exit(run())
 }

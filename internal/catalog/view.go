@@ -22,6 +22,9 @@ type Server struct {
 	Connected bool
 	// Workers has the report of every worker, by worker id.
 	Workers []WorkerServer
+	// BestBox is how a worker can run its calls in isolation, a ready one where
+	// there is any; nil where no worker has one.
+	BestBox *schema.Box
 }
 
 // WorkerServer is one worker's report of a server.
@@ -45,6 +48,9 @@ type Tool struct {
 	Risk int
 	// TrustAnnotations says that the operator lets the server's hints count.
 	TrustAnnotations bool
+	// Box is how a worker can run the call in isolation, a ready one where there
+	// is any; nil where no worker has one.
+	Box *schema.Box
 }
 
 // rebuildLocked makes the view of servers from the workers' reports.
@@ -76,6 +82,9 @@ func (c *Catalog) rebuildLocked() {
 				s.want, s.from = report.Digest, w.ID
 			}
 			s.risk = max(s.risk, report.Risk) // workers that differ: the highest counts
+			if b := report.Box; b != nil && !w.Draining && (s.view.BestBox == nil || b.Ready && !s.view.BestBox.Ready) {
+				s.view.BestBox = b
+			}
 			s.view.Connected = s.view.Connected || report.State == schema.StateInitialized
 			s.view.Workers = append(s.view.Workers, WorkerServer{Worker: w.ID, Draining: w.Draining, Report: report})
 		}
@@ -226,7 +235,7 @@ func (c *Catalog) Tool(id, name string) (Tool, error) {
 }
 
 func (c *Catalog) toolLocked(s *server, t *schema.Tool) Tool {
-	tool := Tool{Tool: t, Timeout: s.view.Timeout, Risk: s.risk, TrustAnnotations: s.view.TrustAnnotations, Switch: bus.Switch{Server: t.Server, Tool: t.Name, Enabled: true}}
+	tool := Tool{Tool: t, Timeout: s.view.Timeout, Risk: s.risk, Box: s.view.BestBox, TrustAnnotations: s.view.TrustAnnotations, Switch: bus.Switch{Server: t.Server, Tool: t.Name, Enabled: true}}
 	if sw, ok := c.switches.Get(bus.SwitchKey(t.Server, t.Name)); ok {
 		tool.Switch = sw
 	}

@@ -59,14 +59,6 @@ type ServerEntry struct {
 	Where string
 }
 
-// Docker says in which container a server runs.
-type Docker struct {
-	Image   string            `yaml:"image"`
-	Volumes []string          `yaml:"volumes"`
-	Network string            `yaml:"network"`
-	Env     map[string]string `yaml:"env"`
-}
-
 // LogValue returns what may be shown of the entry.
 func (e ServerEntry) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.String("id", e.ID), slog.String("type", e.Type)}
@@ -126,30 +118,6 @@ func (e ServerEntry) Format(s fmt.State, _ rune) { _, _ = fmt.Fprint(s, e.String
 
 // MarshalJSON writes what may be shown: an entry is not meant to travel.
 func (e ServerEntry) MarshalJSON() ([]byte, error) { return shownJSON(e.LogValue()) }
-
-// LogValue returns what may be shown of the container.
-func (d Docker) LogValue() slog.Value {
-	attrs := []slog.Attr{slog.String("image", d.Image)}
-	if len(d.Volumes) > 0 {
-		attrs = append(attrs, slog.Any("volumes", d.Volumes))
-	}
-	if d.Network != "" {
-		attrs = append(attrs, slog.String("network", d.Network))
-	}
-	if len(d.Env) > 0 {
-		attrs = append(attrs, slog.Any("env", names(d.Env)))
-	}
-	return slog.GroupValue(attrs...)
-}
-
-// String returns what may be shown of the container.
-func (d Docker) String() string { return d.LogValue().String() }
-
-// Format prints String for every verb.
-func (d Docker) Format(s fmt.State, _ rune) { _, _ = fmt.Fprint(s, d.String()) }
-
-// MarshalJSON writes what may be shown.
-func (d Docker) MarshalJSON() ([]byte, error) { return shownJSON(d.LogValue()) }
 
 func names(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 

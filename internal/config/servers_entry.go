@@ -48,6 +48,9 @@ func (r *serverReader) finish(d *draft) ServerEntry {
 		}
 		r.checkProcess(d, &e)
 		r.unused(d, "headers")
+		if d.inContainer() && d.has("cwd") {
+			r.note(d.place("cwd"), "\"cwd\" of the server %q is not used: it runs in a container, where docker.workdir says so", d.id)
+		}
 	} else {
 		e.URL, e.Headers = s.URL, plainMap(s.Headers)
 		r.checkRemote(d, &e)
@@ -57,11 +60,15 @@ func (r *serverReader) finish(d *draft) ServerEntry {
 	return e
 }
 
+// inContainer says that the server never runs outside one.
+func (d *draft) inContainer() bool { return d.shape.RiskLevel == 3 && d.shape.Docker != nil }
+
 // transport decides how the server is reached.
 func (r *serverReader) transport(d *draft) string {
 	switch {
 	case d.has("command") && d.has("url"):
 		r.fault(d, "", "the server has both a command and a url; keep the one that it is reached by.")
+	case d.inContainer() && !d.has("url"): // the image says what is started
 	case !d.has("command") && !d.has("url") && !r.read.has(join(d.path, "command")) && !r.read.has(join(d.path, "url")):
 		r.fault(d, "", "the server has neither a command nor a url; add \"command\" for a program to start, or \"url\" for a server elsewhere.")
 	}

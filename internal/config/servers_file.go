@@ -179,6 +179,9 @@ func (r *serverReader) known(d *draft, n *node) *node {
 			if strings.HasSuffix(m.key, "Url") { // not to be missed as well
 				out.members = append(out.members, member{key: "url", at: m.at, value: m.value})
 			}
+		case m.key == "sandbox":
+			// Taken for a key of another program it would be lost, and with it a demand.
+			r.faults.add(m.at, join(d.path, m.key), "is not available in this version: a container is the only isolation there is; remove it, and add \"docker\" with an image.")
 		case slices.Contains(foreignKeys[:], m.key) || strings.HasPrefix(m.key, "//") || strings.HasPrefix(m.key, "_"):
 			if !slices.Contains(ignored, m.key) {
 				ignored = append(ignored, m.key)

@@ -114,6 +114,19 @@ func (p *Pool) learned() {
 func (p *Pool) join(s *session) {
 	p.mu.Lock()
 	p.live = append(p.live, s)
+	p.greeted(s)
+	p.mu.Unlock()
+	if s.reread {
+		s.listChanged() // it may be a newer program than the last one
+	}
+	p.log.Info("session ready", "protocol", s.about.ProtocolVersion, "took", time.Since(s.born))
+	p.pump()
+	p.changed()
+}
+
+// greeted notes that the server is there, and what it said of itself. The
+// caller holds p.mu.
+func (p *Pool) greeted(s *session) {
 	p.state, p.fault, p.tail = schema.StateInitialized, "", ""
 	p.protocol = s.about.ProtocolVersion
 	if info := s.about.ServerInfo; info != nil {
@@ -122,13 +135,6 @@ func (p *Pool) join(s *session) {
 			p.title = info.Name
 		}
 	}
-	p.mu.Unlock()
-	if s.reread {
-		s.listChanged() // it may be a newer program than the last one
-	}
-	p.log.Info("session ready", "protocol", s.about.ProtocolVersion, "took", time.Since(s.born))
-	p.pump()
-	p.changed()
 }
 
 // leave takes a session out of use.

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -27,7 +26,7 @@ const (
 // come while a write is under way leave together in the next one.
 type pipeLink struct {
 	s     *session
-	child *launch.Child
+	child *Process
 	fd    syscall.RawConn // of stdin where it does not block, else nil
 	try   func(fd uintptr) bool
 	work  sync.WaitGroup
@@ -49,7 +48,7 @@ type pipeLink struct {
 }
 
 // newPipeLink makes the link of a session to its child.
-func newPipeLink(s *session, child *launch.Child) *pipeLink {
+func newPipeLink(s *session, child *Process) *pipeLink {
 	l := &pipeLink{s: s, child: child, wake: make(chan struct{}, 1)}
 	if conn, ok := child.Stdin.(syscall.Conn); ok {
 		l.fd = nonBlocking(conn)
@@ -190,7 +189,7 @@ func (l *pipeLink) write() {
 		// is about to end, which says more than a broken pipe does.
 		select {
 		case <-l.s.dead:
-		case <-time.After(exitWait):
+		case <-time.After(l.s.pool.cfg.exitWait):
 			l.s.fail(errors.New("it closed its input"))
 		}
 		return
@@ -288,7 +287,7 @@ func (l *pipeLink) exit(err error) error {
 	case <-l.child.Done():
 		return fmt.Errorf("the process %w", l.child.Err())
 	case <-l.s.dead:
-	case <-time.After(exitWait):
+	case <-time.After(l.s.pool.cfg.exitWait):
 	}
 	if errors.Is(err, io.EOF) {
 		return errors.New("it closed its output")
@@ -306,7 +305,7 @@ func (l *pipeLink) mourn() {
 	}
 	select {
 	case <-l.s.dead: // the reader came to the end by itself
-	case <-time.After(exitWait):
+	case <-time.After(l.s.pool.cfg.exitWait):
 		l.s.fail(fmt.Errorf("the process %w", l.child.Err()))
 	}
 }

@@ -31,6 +31,7 @@ type Config struct {
 	HealthEvery  time.Duration // between checks of a quiet session, default 30 s
 
 	checkTime time.Duration // for the answer to a check, default 5 s
+	exitWait  time.Duration // for a program to say how it ended, default 1 s
 }
 
 func (c *Config) fill() {
@@ -53,6 +54,7 @@ func (c *Config) fill() {
 	last(&c.ProbeTimeout, 2*time.Second)
 	last(&c.HealthEvery, 30*time.Second)
 	last(&c.checkTime, 5*time.Second)
+	last(&c.exitWait, time.Second)
 	if c.Spec.Type == "" {
 		c.Spec.Type = "stdio"
 	}
@@ -69,8 +71,8 @@ const (
 type Pool struct {
 	cfg     Config
 	log     *slog.Logger
-	starter *launch.Launcher
-	client  *http.Client // of remote servers
+	start   func() (*Process, error) // of a stdio server
+	client  *http.Client             // of remote servers
 	version string
 	changed func()
 
@@ -116,26 +118,44 @@ type Pool struct {
 // called after each change of Snapshot or Definitions, from any goroutine; it
 // must be cheap.
 func Open(cfg Config, l *launch.Launcher, log *slog.Logger, changed func()) *Pool {
-	cfg.fill()
-	p := &Pool{
-		cfg: cfg, log: log.With("server", cfg.Spec.ID), starter: l, changed: changed, version: "dev",
-		refreshC: make(chan struct{}, 1), all: make(map[*session]struct{}), drained: make(chan struct{}),
-		flip: make(chan struct{}), parked: cfg.OnDemand, state: schema.StateStarting,
-		fails: make([]int, cfg.Sessions), losses: make([]int, cfg.Sessions),
+	p := newPool(cfg, log, changed)
+	p.start = func() (*Process, error) {
+		child, err := l.Start(p.cfg.Spec)
+		if err != nil {
+			return nil, err
+		}
+		return &Process{Program: child, Stdin: child.Stdin, Stdout: child.Stdout}, nil
 	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		p.version = info.Main.Version
+	if p.cfg.Spec.Type != "stdio" {
+		p.client = launch.HTTPClient(p.cfg.Spec)
 	}
-	if cfg.Spec.Type != "stdio" {
-		p.client = launch.HTTPClient(cfg.Spec)
-	}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.lastUse.Store(time.Now().UnixNano())
-	for place := range cfg.Sessions {
+	for place := range p.cfg.Sessions {
 		p.work.Go(func() { p.keep(place) })
 	}
 	p.work.Go(p.refresh)
 	return p
+}
+
+// newPool returns a pool at rest.
+func newPool(cfg Config, log *slog.Logger, changed func()) *Pool {
+	cfg.fill()
+	p := &Pool{
+		cfg: cfg, log: log.With("server", cfg.Spec.ID), changed: changed, version: clientVersion(),
+		refreshC: make(chan struct{}, 1), all: make(map[*session]struct{}), drained: make(chan struct{}),
+		flip: make(chan struct{}), parked: cfg.OnDemand, state: schema.StateStarting,
+		fails: make([]int, cfg.Sessions), losses: make([]int, cfg.Sessions),
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.lastUse.Store(time.Now().UnixNano())
+	return p
+}
+
+// clientVersion is the version that servers are told of us.
+func clientVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "dev"
 }
 
 // Snapshot returns the server as it stands. Risk and trust are for the caller to

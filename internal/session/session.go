@@ -11,14 +11,12 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 const (
 	maxStray     = 1000             // messages in a row that are no protocol
 	maxLate      = 3                // timeouts in a row before a session is suspected
-	exitWait     = time.Second      // for a child to say how it ended
 	restTime     = 30 * time.Second // a session that lived as long is no failure
 	frameRoom    = 64 << 10         // what a message may have around its result
 	modernFrom   = "2026-07-28"     // the first revision of the modern era
@@ -52,7 +50,7 @@ type session struct {
 	pool  *Pool
 	link  link
 	env   envelope
-	child *launch.Child // nil for remote servers
+	child *Process // nil for remote servers
 	cs    *mcp.ClientSession
 	sdk   *sdkConn // nil for streamable HTTP
 	about *mcp.InitializeResult

@@ -99,7 +99,7 @@ func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, unheard bool
 	if errors.Is(err, errClosed) || errors.Is(err, mcp.ErrConnectionClosed) {
 		select { // the reader is about to say why
 		case <-s.dead:
-		case <-time.After(exitWait):
+		case <-time.After(p.cfg.exitWait):
 		}
 	}
 	late := ctx.Err() != nil && p.ctx.Err() == nil
@@ -131,7 +131,7 @@ func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, unheard bool
 
 // overPipes starts the child and shakes hands with it.
 func (s *session) overPipes(ctx context.Context, guess era, probe time.Duration) (unheard bool, err error) {
-	if s.child, err = s.pool.starter.Start(s.pool.cfg.Spec); err != nil {
+	if s.child, err = s.pool.start(); err != nil {
 		return false, err
 	}
 	l := newPipeLink(s, s.child)

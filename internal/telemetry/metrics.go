@@ -28,6 +28,9 @@ type Metrics struct {
 	restarts *prometheus.CounterVec
 	noise    *prometheus.CounterVec
 	webhooks *prometheus.CounterVec
+	boxes    *prometheus.CounterVec
+	boxKills *prometheus.CounterVec
+	boxState *prometheus.GaugeVec
 
 	// The label values seen so far, for readers that take no lock: maps are
 	// replaced, never changed. mu is for those who replace them.
@@ -70,11 +73,14 @@ func NewMetrics() *Metrics {
 		noise:    counter("callyard_stdout_noise_total", "Lines on a server's standard output that were not MCP, by server.", "server"),
 	}
 	m.webhooks = counter("callyard_webhooks_total", "Attempts to deliver a webhook, and what was not taken, by outcome.", "outcome")
+	m.boxes = counter("callyard_boxes_started_total", "Containers that became ready for a call, by server.", "server")
+	m.boxKills = counter("callyard_boxes_killed_total", "Containers that were killed while they ran a call, by server and reason: deadline, memory or lost.", "server", "reason")
+	m.boxState = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "callyard_boxes", Help: "Containers of a server, by state: warm (waiting for a call) or in_use."}, []string{"server", "state"})
 	m.tools.Store(&map[toolKey]*toolMetrics{})
 	m.servers.Store(&map[string]string{})
 	m.codes.Store(&map[requestKey]prometheus.Counter{})
 	m.registry.MustRegister(
-		m.calls, m.seconds, m.inFlight, m.waiting, m.workers, m.requests, m.sessions, m.restarts, m.noise, m.webhooks,
+		m.calls, m.seconds, m.inFlight, m.waiting, m.workers, m.requests, m.sessions, m.restarts, m.noise, m.webhooks, m.boxes, m.boxKills, m.boxState,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -121,6 +127,23 @@ func (m *Metrics) StdoutNoise(server string, n int64) {
 	m.noise.WithLabelValues(m.server(server)).Add(float64(n))
 }
 
+// BoxStarted counts a container of the server that became ready for a call.
+func (m *Metrics) BoxStarted(server string) { m.boxes.WithLabelValues(m.server(server)).Inc() }
+
+// BoxKilled counts a container that was killed while it ran a call of the server:
+// by its "deadline", for its "memory", or because its engine was "lost".
+func (m *Metrics) BoxKilled(server, reason string) {
+	m.boxKills.WithLabelValues(m.server(server), reason).Inc()
+}
+
+// SetBoxes says how many containers of the server wait for a call, and how many
+// run one.
+func (m *Metrics) SetBoxes(server string, warm, inUse int) {
+	server = m.server(server)
+	m.boxState.WithLabelValues(server, "warm").Set(float64(warm))
+	m.boxState.WithLabelValues(server, "in_use").Set(float64(inUse))
+}
+
 // Webhook counts what became of an attempt to deliver a webhook.
 func (m *Metrics) Webhook(outcome string) { m.webhooks.WithLabelValues(outcome).Inc() }
 
@@ -129,6 +152,7 @@ func (m *Metrics) Webhook(outcome string) { m.webhooks.WithLabelValues(outcome).
 func (m *Metrics) ForgetServer(server string) {
 	m.waiting.DeleteLabelValues(m.server(server))
 	m.sessions.DeleteLabelValues(m.server(server))
+	m.boxState.DeletePartialMatch(prometheus.Labels{"server": m.server(server)})
 }
 
 // HTTPRequest counts an answered request. Methods and codes that HTTP does not

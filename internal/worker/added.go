@@ -61,7 +61,7 @@ func (w *Worker) remove(id string) error {
 	w.change()
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	if err := h.pool.Close(ctx); err != nil {
+	if err := h.close(ctx); err != nil {
 		return fmt.Errorf("stopping server %q: %w", id, err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -21,8 +22,9 @@ type job struct {
 	to      bus.ReplyTo
 	id      string
 	running atomic.Pointer[session.Running]
-	ended   atomic.Bool // cancelled before it was running
-	keep    bool        // its outcome is to be remembered
+	abandon atomic.Pointer[context.CancelFunc] // of a call that waits for a container
+	ended   atomic.Bool                        // cancelled before it was running
+	keep    bool                               // its outcome is to be remembered
 	request session.Request
 	warrant *warrant.Claims // nil for a call that needed no approval
 }
@@ -48,12 +50,14 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	}
 	w.mu.Unlock()
 	var refusal *schema.Error
+	var v verdict
 	if f.Keep {
 		refusal = w.memory.begin(f.ID, to, time.Now())
 		j.keep = refusal == nil
 	}
 	if refusal == nil {
-		j.warrant, refusal = w.judge(h, f)
+		v, refusal = w.judge(h, f)
+		j.warrant = v.warrant
 	}
 	if refusal != nil {
 		if j.keep {
@@ -75,6 +79,10 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	}
 	if f.Progress {
 		j.request.Progress = j.progress
+	}
+	if v.boxed {
+		h.boxed.do(j, f.Principal, v)
+		return
 	}
 	running := h.pool.Do(&j.request, j.done)
 	j.running.Store(running)
@@ -122,6 +130,9 @@ func (w *Worker) Cancel(seq uint64) {
 	j.ended.Store(true)
 	if r := j.running.Load(); r != nil {
 		r.Cancel()
+	}
+	if abandon := j.abandon.Load(); abandon != nil {
+		(*abandon)()
 	}
 }
 
@@ -176,7 +187,7 @@ func (w *Worker) describe(server string) ([]byte, error) {
 	if h == nil {
 		return nil, schema.Errorf(schema.KindNotFound, "Worker %s does not hold server %q.", w.id, server)
 	}
-	defs, digest := h.pool.Definitions()
+	defs, digest := h.definitions()
 	return (&catalog.Description{Digest: digest, Definitions: defs}).Encode(), nil
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/session"
-	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -35,6 +34,8 @@ type Config struct {
 	CallTimeout  time.Duration `yaml:"call_timeout"`
 	StartTimeout time.Duration `yaml:"start_timeout"`
 	ResultBytes  config.Size   `yaml:"result_bytes"`
+	// Boxes is the container engine for calls of high risk.
+	Boxes Boxes `yaml:"boxes"`
 	// DrainGrace is how long running calls may take when the worker stops.
 	DrainGrace time.Duration `yaml:"drain_grace"`
 }
@@ -62,6 +63,9 @@ func (c Config) Validate() []config.Fault {
 	between("in_flight", int64(c.InFlight), 1, 10_000)
 	between("result_bytes", int64(c.ResultBytes), 1<<10, 1<<30)
 	between("call_timeout", int64(c.CallTimeout/time.Millisecond), 1, int64(24*time.Hour/time.Millisecond))
+	between("boxes.containers", int64(c.Boxes.Containers), 0, 10_000)
+	between("boxes.warm", int64(c.Boxes.Warm), 0, 10_000)
+	between("boxes.starts", int64(c.Boxes.Starts), 0, 1000)
 	between("start_timeout", int64(c.StartTimeout/time.Millisecond), 1, int64(time.Hour/time.Millisecond))
 	return faults
 }
@@ -97,11 +101,12 @@ func carries(has, wants map[string]string) bool {
 }
 
 func (c *Config) serve(e *config.ServerEntry) (Served, error) {
-	if e.Risk > risk.Medium {
-		return Served{}, schema.Errorf(schema.KindInvalidRequest, "Server %q has riskLevel %d, which needs its calls to run in a container; this build cannot do that yet, and the server is not run with less. Remove the server, or set riskLevel 2 if you accept that its calls run outside a container once they are confirmed.", e.ID, e.Risk)
+	b, err := boxOf(e)
+	if err != nil {
+		return Served{}, err
 	}
 	return Served{
-		Risk: e.Risk, TrustAnnotations: e.TrustAnnotations, SafeTools: e.SafeTools,
+		Box: b, Risk: e.Risk, TrustAnnotations: e.TrustAnnotations, SafeTools: e.SafeTools,
 		Session: session.Config{
 			Spec: launch.Spec{
 				ID: e.ID, Type: e.Type, Command: e.Command, Args: e.Args, Env: e.Env, Dir: e.Dir, URL: e.URL, Headers: e.Headers,
@@ -127,5 +132,9 @@ func (c *Config) ParseAdded(id string, entry json.RawMessage) (Served, error) {
 	if err != nil {
 		return Served{}, schema.Errorf(schema.KindInvalidRequest, "The server cannot be read: %w", err)
 	}
-	return c.serve(&e)
+	s, err := c.serve(&e)
+	if err == nil && s.Box != nil && s.Box.Fault != nil {
+		return Served{}, s.Box.Fault // it is being asked for now, by somebody who can mend it
+	}
+	return s, err
 }

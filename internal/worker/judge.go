@@ -16,22 +16,37 @@ import (
 // has so many which are not over refuses more approved calls.
 const spentWarrants = 1 << 17
 
+// verdict is what a worker thinks of a call that may run.
+type verdict struct {
+	warrant *warrant.Claims // nil for a call that needed no approval
+	// boxed says that it runs in a container of its own, level why, and definition
+	// is the tool as it was judged.
+	boxed      bool
+	level      int
+	definition json.RawMessage
+}
+
 // judge says why the call must not run here, nil where it may; a call that is
 // refused did not start. The front door has judged it before: this is the second
 // look, with this worker's own copy of the policy, so that a call that came
 // another way is judged as well. What needs an approval needs a warrant for
-// exactly this call; its claims are returned, and the warrant is used up.
-func (w *Worker) judge(h *held, f *bus.CallFrame) (*warrant.Claims, *schema.Error) {
+// exactly this call; its claims are returned, and the warrant is used up. What is
+// of high risk runs in a container or not at all.
+func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 	if h == nil {
-		return nil, schema.Errorf(schema.KindUnavailable, "Worker %s does not hold server %q.", w.id, f.Server)
+		return verdict{}, schema.Errorf(schema.KindUnavailable, "Worker %s does not hold server %q.", w.id, f.Server)
 	}
+	only := h.boxed != nil && h.boxed.box.Only
 	switch f.Method {
 	case "", schema.MethodCallTool:
 	case schema.MethodReadResource, schema.MethodGetPrompt:
-		return nil, nil
+		if only {
+			return verdict{boxed: true}, h.boxed.ready()
+		}
+		return verdict{}, nil
 	default:
 		// A server may be lenient about the names of methods; the policy is not.
-		return nil, schema.Errorf(schema.KindInvalidRequest, "Worker %s does not run the method of this call; it runs tools, reads resources and gets prompts.", w.id)
+		return verdict{}, schema.Errorf(schema.KindInvalidRequest, "Worker %s does not run the method of this call; it runs tools, reads resources and gets prompts.", w.id)
 	}
 	call := &schema.Call{
 		Server: f.Server, Tool: f.Tool, Arguments: f.Payload,
@@ -42,15 +57,39 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) (*warrant.Claims, *schema.Erro
 		definition = h.definition(f.Tool)
 	}
 	a := admission.Assess(w.o.Policy, h.served.Risk, h.served.TrustAnnotations, definition, call)
-	switch {
-	case a.Deny:
-		return nil, schema.Errorf(schema.KindForbidden, "The policy of worker %s forbids this call: %s", w.id, strings.Join(a.Reasons, "; "))
-	case a.Level >= risk.High || a.Sandbox != "":
-		return nil, schema.Errorf(schema.KindForbidden, "Worker %s cannot run this call in a container, and does not run it with less.", w.id)
-	case a.Approval != nil:
-		return w.approved(h, f, &a)
+	v := verdict{boxed: only || a.Level >= risk.High || a.Sandbox != "", level: a.Level}
+	if only {
+		v.level = risk.High // whatever a rule says of this tool
 	}
-	return nil, nil
+	if a.Deny {
+		return v, schema.Errorf(schema.KindForbidden, "The policy of worker %s forbids this call: %s", w.id, strings.Join(a.Reasons, "; "))
+	}
+	if v.boxed {
+		if refusal := w.boxable(h, f, &v); refusal != nil {
+			return v, refusal
+		}
+	}
+	if a.Approval == nil {
+		return v, nil
+	}
+	var refusal *schema.Error
+	v.warrant, refusal = w.approved(h, f, &a)
+	return v, refusal
+}
+
+// boxable says why the call cannot run in a container here; another worker may
+// have one. It is asked before a warrant is used up.
+func (w *Worker) boxable(h *held, f *bus.CallFrame, v *verdict) *schema.Error {
+	if h.boxed == nil {
+		return unboxed("The call must run in a container, and worker %s has none for server %q; it is not run with less. Add a docker section with an image to the entry of the server.", w.id, f.Server)
+	}
+	if refusal := h.boxed.ready(); refusal != nil {
+		return refusal
+	}
+	if v.definition = h.definition(f.Tool); v.definition == nil {
+		return unboxed("Worker %s does not know the tool %q of server %q, so it cannot tell whether the one in its container is the same.", w.id, f.Tool, f.Server)
+	}
+	return nil
 }
 
 // approved holds the warrant of the call against the call itself, and uses it up.
@@ -86,7 +125,7 @@ type definitions struct {
 // definition returns the definition of a tool as the server sent it, nil where it
 // is not known.
 func (h *held) definition(tool string) json.RawMessage {
-	raw, digest := h.pool.Definitions()
+	raw, digest := h.definitions()
 	known := h.tools.Load()
 	if known == nil || known.digest != digest {
 		known = &definitions{digest: digest, tools: make(map[string]json.RawMessage)}

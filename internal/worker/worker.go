@@ -6,7 +6,8 @@
 // that a worker which drains finishes what it has, and that its children end
 // with it. It refuses to run a call for a server that it does not hold, a call
 // that needs an approval and has no warrant for exactly what would run, and a
-// server whose risk it cannot honour.
+// server whose risk it cannot honour. What must run in a container runs in one of
+// its own, or not at all.
 //
 // A worker faces no caller: it needs core NATS only, and writes nothing durable.
 package worker
@@ -16,7 +17,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,7 +38,8 @@ import (
 // Served is a server that a worker is to hold.
 type Served struct {
 	Session          session.Config
-	Risk             int // 0 or 1 to 3, as the operator set it
+	Box              *Box // nil: its calls cannot run in a container
+	Risk             int  // 0 or 1 to 3, as the operator set it
 	TrustAnnotations bool
 	SafeTools        []string
 }
@@ -55,7 +59,12 @@ type Options struct {
 	Policy *risk.Holder
 	// Trust is whose warrants count. Without any, calls that need an approval are
 	// refused, and no other setting changes that.
-	Trust   *warrant.Trust
+	Trust *warrant.Trust
+	// Boxes is the container engine for calls of high risk. Scope is shared by the
+	// workers that hear each other on Conn, and by no others: what a dead one of
+	// them left on the engine is removed.
+	Boxes   Boxes
+	Scope   string
 	Metrics *telemetry.Metrics
 	Log     *slog.Logger
 }
@@ -67,6 +76,7 @@ type Worker struct {
 	log      *slog.Logger
 	listener *bus.Listener
 	launcher *launch.Launcher
+	dock     *dock
 	spent    *warrant.Spent
 	memory   *memory
 	started  time.Time
@@ -91,8 +101,9 @@ type Worker struct {
 // held is one server of this worker.
 type held struct {
 	served Served
-	pool   *session.Pool
-	added  bool // over the API
+	pool   *session.Pool // nil for one that runs in containers only
+	boxed  *boxed        // nil for one that has no container
+	added  bool          // over the API
 	tools  atomic.Pointer[definitions]
 }
 
@@ -114,6 +125,7 @@ func Start(o Options) (*Worker, error) {
 		spent: warrant.NewSpent(spentWarrants),
 	}
 	w.memory = newMemory(w.id, w.started)
+	w.dock = newDock(w)
 	w.sayTrust()
 	for _, s := range o.Servers {
 		w.holdLocked(s, false)
@@ -126,7 +138,8 @@ func Start(o Options) (*Worker, error) {
 	if err != nil {
 		stop()
 		w.closePools(context.Background())
-		_ = launcher.Close() // the first error counts
+		_ = w.dock.close() // the first error counts
+		_ = launcher.Close()
 		return nil, err
 	}
 	w.wait.Go(func() { w.announce(ctx) })
@@ -140,7 +153,12 @@ func (w *Worker) ID() string { return w.id }
 func (w *Worker) holdLocked(s Served, added bool) *held {
 	h := &held{served: s, added: added}
 	w.held[s.Session.Spec.ID] = h
-	h.pool = session.Open(s.Session, w.launcher, w.log, w.change)
+	if s.Box != nil {
+		h.boxed = w.openBoxed(&h.served)
+	}
+	if s.Box == nil || !s.Box.Only {
+		h.pool = session.Open(s.Session, w.launcher, w.log, w.change)
+	}
 	return h
 }
 
@@ -214,7 +232,10 @@ func (w *Worker) measure(s *schema.Server) {
 	if h == nil {
 		return // removed at this moment
 	}
-	if n := h.pool.Noise(); n > w.noise[s.ID] {
+	if h.boxed != nil {
+		h.boxed.measure()
+	}
+	if n := h.noise(); n > w.noise[s.ID] {
 		w.o.Metrics.StdoutNoise(s.ID, n-w.noise[s.ID])
 		w.noise[s.ID] = n
 	}
@@ -230,7 +251,7 @@ func (w *Worker) Report() schema.Worker {
 		Servers: make([]schema.Server, 0, len(w.held)),
 	}
 	for _, h := range w.held {
-		s := h.pool.Snapshot()
+		s := h.snapshot()
 		s.Risk, s.TrustAnnotations, s.SafeTools, s.Timeout = h.served.Risk, h.served.TrustAnnotations, h.served.SafeTools, h.served.Session.CallTimeout
 		a.Servers = append(a.Servers, s)
 	}
@@ -276,6 +297,9 @@ func (w *Worker) Stop(ctx context.Context) error {
 	} else if flushErr := w.o.Conn.Flush(ctx); flushErr != nil && err == nil {
 		err = fmt.Errorf("sending the last answers: %w", flushErr)
 	}
+	if closeErr := w.dock.close(); closeErr != nil && err == nil {
+		err = closeErr
+	}
 	if closeErr := w.launcher.Close(); closeErr != nil && err == nil {
 		err = closeErr
 	}
@@ -304,15 +328,12 @@ func (w *Worker) finish(ctx context.Context) error {
 
 func (w *Worker) closePools(ctx context.Context) {
 	w.mu.Lock()
-	pools := make([]*session.Pool, 0, len(w.held))
-	for _, h := range w.held {
-		pools = append(pools, h.pool)
-	}
+	all := slices.Collect(maps.Values(w.held))
 	w.mu.Unlock()
 	var closing sync.WaitGroup
-	for _, p := range pools {
+	for _, h := range all {
 		closing.Go(func() {
-			if err := p.Close(ctx); err != nil {
+			if err := h.close(ctx); err != nil {
 				w.log.Warn("closing a server", "error", err)
 			}
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/internal/launch/box"
 	"github.com/callyard/callyard/internal/mcptest"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/worker"
@@ -25,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if launch.IsGuard() {
-		os.Exit(launch.RunGuard())
+		os.Exit(launch.RunGuard(box.Sweep))
 	}
 	mcptest.MaybeServe()
 	goleak.VerifyTestMain(m)

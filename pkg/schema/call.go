@@ -61,6 +61,9 @@ type Call struct {
 	Chosen func(worker string)
 	// Trace carries the W3C trace context of the caller, if there was one.
 	Trace Trace
+	// Fresh asks for a result of the tool's own, even where one of the cache would
+	// do; NoStore, that the result is not kept in the cache.
+	Fresh, NoStore bool
 	// Progress, when set, receives the params object of each progress
 	// notification, in order, before the result. It must not block.
 	Progress func(params []byte)
@@ -83,6 +86,20 @@ type Result struct {
 	// Took is the time between sending the request to the MCP server and
 	// reading its answer, as the worker saw it.
 	Took time.Duration
+	// Cache says how the cache of results met the call; zero where it did not.
+	Cache Caching
+}
+
+// Caching says how the cache of results met a call.
+type Caching struct {
+	// Hit: the result was kept, and is Age old. Miss: the tool was asked, because
+	// no result was kept. Fresh: it was asked, because the caller wanted that.
+	Hit, Miss, Fresh bool
+	// Collapsed: the tool was asked by another call that was the same. Stored: the
+	// result is kept now.
+	Collapsed, Stored bool
+	// Age is how old the result is, TTL how much longer it counts.
+	Age, TTL time.Duration
 }
 
 // Principal is who asks: an API key, a person, a service.

@@ -49,6 +49,7 @@ type Container struct {
 
 	mu    sync.Mutex
 	why   string // it is being killed
+	cause Cause
 	doomC chan struct{}
 	timer *time.Timer
 }
@@ -71,6 +72,29 @@ func (c *Container) Err() error {
 	default:
 		return nil
 	}
+}
+
+// Cause is a word for why a container did not end by itself.
+type Cause string
+
+// Causes. A container that ended by itself, or was stopped, has none.
+const (
+	NoCause  Cause = ""
+	Deadline Cause = "deadline" // it was killed at its time limit
+	Memory   Cause = "memory"   // it used more than it may
+	Lost     Cause = "lost"     // its engine went away
+)
+
+// Cause says in a word why the container ended; it is empty until Done is closed.
+func (c *Container) Cause() Cause {
+	select {
+	case <-c.done:
+	default:
+		return NoCause
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cause
 }
 
 // StderrTail returns the last 8 KiB that the server wrote to stderr, as
@@ -103,15 +127,20 @@ func (c *Container) Limit(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.timer.Stop()
-	c.timer = time.AfterFunc(left, func() { c.kill(text) })
+	c.timer = time.AfterFunc(left, func() { c.killFor(Deadline, text) })
 }
 
 // kill has the container removed; its owner does it. The first reason counts.
-func (c *Container) kill(why string) {
+func (c *Container) kill(why string) { c.killFor(NoCause, why) }
+
+func (c *Container) killFor(cause Cause, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.why == "" {
 		c.why = why
+		if cause != NoCause {
+			c.cause = cause
+		}
 		close(c.doomC)
 	}
 }
@@ -188,6 +217,7 @@ func (c *Container) await(end client.ContainerWaitResult, stopWaiting func()) er
 			if why := c.reason(); why != "" {
 				return errors.New(why)
 			}
+			c.mark(Lost)
 			return fmt.Errorf("was lost: the container engine went away (%w)", err)
 		case <-doom:
 			doom = nil
@@ -220,11 +250,18 @@ func (c *Container) how(result container.WaitResponse) error {
 	}
 	switch {
 	case oom:
+		c.mark(Memory)
 		return errors.New("was killed because it used more than its " + bytesText(c.spec.host.Memory) + " of memory")
 	case result.StatusCode > 128:
 		return fmt.Errorf("was killed by signal: %s", syscall.Signal(result.StatusCode-128))
 	}
 	return fmt.Errorf("exited with code %d", result.StatusCode)
+}
+
+func (c *Container) mark(cause Cause) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cause = cause
 }
 
 // remove kills and removes a container. That it is gone already is what was

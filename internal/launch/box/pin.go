@@ -60,6 +60,22 @@ func (e *Engine) Pin(ctx context.Context, s Spec) (Spec, error) {
 	return s, nil
 }
 
+// Check says why no container of a pinned Spec could be started now: the engine
+// does not answer, or has lost the image. It starts nothing. The error is a
+// *schema.Error.
+func (e *Engine) Check(ctx context.Context, s Spec) error {
+	ctx, done := context.WithTimeout(ctx, openTimeout)
+	defer done()
+	_, err := e.client.ImageInspect(ctx, s.imageID)
+	switch {
+	case cerrdefs.IsNotFound(err):
+		return failed("The engine at %s does not have the image %q of the server %q any more; load it there and start the worker again. The server is not run outside a container.", e.about.Host, s.Image, s.Server)
+	case err != nil:
+		return unreachable(e.about.Host, err)
+	}
+	return nil
+}
+
 func (s *Spec) mounts(target string) bool {
 	if _, ok := s.host.Tmpfs[target]; ok {
 		return true

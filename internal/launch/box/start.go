@@ -153,7 +153,8 @@ func ownedBy(tmpfs map[string]string, user string) map[string]string {
 }
 
 func (e *Engine) startFault(s *Spec, what string, err error) error {
-	if client.IsErrConnectionFailed(err) || errors.Is(err, context.DeadlineExceeded) {
+	var dial *net.OpError
+	if client.IsErrConnectionFailed(err) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &dial) {
 		return unreachable(e.about.Host, err)
 	}
 	if cerrdefs.IsNotFound(err) {

@@ -1,0 +1,126 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// containerExit is for a container to say how it ended: it is removed first.
+const containerExit = 3 * time.Second
+
+// Solo opens sessions that serve one call each, on programs that somebody else
+// starts for that. What one session shows of the server helps to open the next.
+// It is safe for concurrent use.
+type Solo struct {
+	cfg Config
+	log *slog.Logger
+
+	mu     sync.Mutex
+	guess  era
+	probes int
+}
+
+// NewSolo returns a Solo for one server. Of the configuration the limits and
+// times of a session count.
+func NewSolo(cfg Config, log *slog.Logger) *Solo {
+	cfg.Spec = launch.Spec{ID: cfg.Spec.ID, Type: "stdio"}
+	cfg.Sessions, cfg.InFlight, cfg.Queue, cfg.OnDemand, cfg.exitWait = 1, 1, 1, false, containerExit
+	cfg.fill()
+	return &Solo{cfg: cfg, log: log}
+}
+
+// Open shakes hands with the program and reads what the server offers, until ctx
+// ends. On an error the program was stopped; [Tail] says what it complained of.
+func (o *Solo) Open(ctx context.Context, on Process) (*Single, error) {
+	p := newPool(o.cfg, o.log, func() {})
+	p.cutOff = true // a call that its session cannot take has nowhere to wait
+	p.start = func() (*Process, error) { return &on, nil }
+	ended := context.AfterFunc(ctx, p.cancel)
+	o.mu.Lock()
+	guess, probes := o.guess, o.probes
+	o.mu.Unlock()
+	s, unheard, err := p.attempt(guess, min(o.cfg.ProbeTimeout<<min(probes, 8), o.cfg.StartTimeout/2))
+	o.learn(guess, unheard, err)
+	if err != nil {
+		ended()
+		p.cancel()
+		return nil, err
+	}
+	p.mu.Lock()
+	p.live = []*session{s}
+	p.greeted(s)
+	p.mu.Unlock()
+	one := &Single{pool: p, s: s}
+	if !ended() {
+		one.Close()
+		return nil, ctx.Err()
+	}
+	o.log.Debug("session ready for one call", "server", o.cfg.Spec.ID, "took", time.Since(s.born))
+	return one, nil
+}
+
+// learn notes what an attempt showed of the server's era; see [Pool.open].
+func (o *Solo) learn(guess era, unheard bool, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if unheard {
+		o.probes++
+		o.guess = eraLegacy
+	} else if err != nil && guess == eraLegacy {
+		o.guess = eraUnknown
+	}
+}
+
+// Tail returns the end of the stderr of a program that did not become ready, where
+// err tells of one; else "".
+func Tail(err error) string {
+	var how *startError
+	if errors.As(err, &how) {
+		return how.tail
+	}
+	return ""
+}
+
+// Single is a session for one call.
+type Single struct {
+	pool *Pool
+	s    *session
+	once sync.Once
+}
+
+// Snapshot returns the server as it stands.
+func (o *Single) Snapshot() schema.Server { return o.pool.Snapshot() }
+
+// Definitions is [Pool.Definitions] as the server gave them to this session.
+func (o *Single) Definitions() (*schema.Definitions, string) { return o.pool.Definitions() }
+
+// Do is [Pool.Do]. A call that the session cannot take ends at once.
+func (o *Single) Do(req *Request, done func(*Request, Outcome)) *Running {
+	select {
+	case <-o.s.dead:
+		r := &Running{req: req, done: done}
+		r.end(Outcome{Err: &schema.Error{Kind: schema.KindUnavailable, Retryable: true,
+			Detail: fmt.Sprintf("The session with the server %q ended before the call was sent: %v.", o.pool.cfg.Spec.ID, o.s.cause())}})
+		return r
+	default:
+		return o.pool.Do(req, done)
+	}
+}
+
+// Close ends the session, its call and its program, and waits for all that belongs
+// to it. It may be called more than once.
+func (o *Single) Close() {
+	o.once.Do(func() {
+		o.pool.cut()
+		o.s.failed.Store(true) // it need not end in good order
+		o.s.close()
+		o.pool.cancel()
+	})
+}

@@ -1,0 +1,190 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/callyard/callyard/internal/launch/box"
+	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// member is the name under which an answer says where the call ran.
+const member = "execution_environment"
+
+// riskWords are those of MCP Bridge.
+func riskWords(level int) string {
+	switch level {
+	case risk.Low:
+		return "Low risk - Standard execution"
+	case risk.Medium:
+		return "Medium risk - Requires confirmation"
+	}
+	return "High risk - Docker execution required"
+}
+
+// environmentOf is what answers say of where the call ran.
+func environmentOf(level int, image, runtime string) []byte {
+	says, err := json.Marshal(struct {
+		Level     int    `json:"risk_level"`
+		Words     string `json:"risk_description"`
+		Docker    bool   `json:"docker"`
+		Image     string `json:"docker_image"`
+		Isolation string `json:"isolation"`
+		Runtime   string `json:"runtime,omitempty"`
+	}{level, riskWords(level), true, image, schema.IsolationContainer, runtime})
+	if err != nil {
+		panic(err) // strings and numbers are always JSON
+	}
+	return says
+}
+
+// ready says why no call can run now; nil where it can. Nothing has started then.
+func (b *boxed) ready() *schema.Error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		return unboxed("The containers of the server %q are being closed; the call was not started.", b.id)
+	case b.state == schema.StateInitialized:
+		return nil
+	case b.fault == "":
+		return unboxed("The containers of the server %q are not ready yet; the call was not started.", b.id)
+	}
+	return unboxed("The call must run in a container and is not run with less: %s", b.fault)
+}
+
+func unboxed(format string, args ...any) *schema.Error {
+	e := schema.Errorf(schema.KindUnavailable, format, args...)
+	e.Retryable, e.RetryAfter = true, time.Second
+	return e
+}
+
+// do runs the call of the job in a container of its own; the job is told its end.
+// v is how it was judged; it has no definition where the method is no call of a tool.
+func (b *boxed) do(j *job, principal string, v verdict) {
+	timeout := j.request.Timeout
+	if timeout <= 0 {
+		timeout = b.timeout
+	}
+	deadline := time.Now().Add(timeout)
+	ctx, abandon := context.WithDeadline(b.calls, deadline)
+	b.mu.Lock()
+	closed := b.closed
+	if !closed {
+		b.work.Add(1) // under the lock: close waits for the work once it has closed
+	}
+	b.mu.Unlock()
+	if closed {
+		abandon()
+		j.done(&j.request, session.Outcome{Err: b.ready()})
+		return
+	}
+	j.abandon.Store(&abandon)
+	if j.ended.Load() {
+		abandon()
+	}
+	go func() {
+		defer b.work.Done()
+		defer abandon()
+		b.run(ctx, j, principal, v, deadline)
+	}()
+}
+
+// run takes a container, runs the call there, and sees to the container's end.
+func (b *boxed) run(ctx context.Context, j *job, principal string, v verdict, deadline time.Time) {
+	use, err := b.take(ctx, principal, deadline)
+	if err != nil {
+		if j.ended.Load() {
+			err = &schema.Error{Kind: schema.KindCanceled, Retryable: true, Detail: "The call was canceled before it was sent to the server."}
+		} else {
+			b.inDoubt()
+		}
+		j.done(&j.request, session.Outcome{Err: schema.AsError(err)})
+		return
+	}
+	defer func() { <-b.places }()
+	if v.definition != nil && !offers(use.Session, v.definition) {
+		use.Release()
+		j.done(&j.request, session.Outcome{Err: schema.Errorf(schema.KindServerFailed,
+			"The tool %q is not the same in the container of the server %q as outside, so the call was not started; build the image %q of the same version as the server.", j.request.Name, b.id, b.box.Image)})
+		return
+	}
+	b.mu.Lock()
+	runtime := b.runtime
+	b.running[use.Session] = struct{}{}
+	b.mu.Unlock()
+	j.request.Timeout = max(time.Until(deadline).Round(time.Millisecond), time.Millisecond)
+	over := make(chan session.Outcome, 1)
+	running := use.Session.Do(&j.request, func(_ *session.Request, out session.Outcome) { over <- out })
+	j.running.Store(running)
+	if j.ended.Load() {
+		running.Cancel()
+	}
+	out := <-over
+	use.Release()
+	b.mu.Lock()
+	delete(b.running, use.Session)
+	b.mu.Unlock()
+	switch {
+	case out.Err != nil && out.Err.Kind == schema.KindOutcomeUnknown:
+		out.Err.Detail += " It ran in a container, which was destroyed."
+	case out.Err == nil && j.request.Method == schema.MethodCallTool:
+		out.Body = session.WithMember(out.Body, member, environmentOf(v.level, b.box.Image, runtime))
+	}
+	j.done(&j.request, out)
+	<-use.Container.Done()
+	b.count(use.Container, out, deadline)
+}
+
+// take waits for a place and for a container.
+func (b *boxed) take(ctx context.Context, principal string, deadline time.Time) (*box.Use[*session.Single], error) {
+	select {
+	case b.places <- struct{}{}:
+	case <-ctx.Done():
+		return nil, unboxed("The server %q was busy: all of its %d places for calls in containers were taken. The call did not start; try again a little later.", b.id, b.slots)
+	}
+	b.mu.Lock()
+	pool := b.pool
+	b.mu.Unlock()
+	use, err := pool.Take(ctx, principal, deadline.Add(killGrace)) // whoever comes here found it ready
+	if err != nil {
+		<-b.places
+	}
+	return use, err
+}
+
+// inDoubt has the keeper look at once.
+func (b *boxed) inDoubt() {
+	select {
+	case b.doubt <- struct{}{}:
+	default:
+	}
+}
+
+// offers says whether the session has the tool with exactly this definition.
+func offers(one *session.Single, definition json.RawMessage) bool {
+	defs, _ := one.Definitions()
+	for _, tool := range defs.Tools {
+		if bytes.Equal(tool, definition) {
+			return true
+		}
+	}
+	return false
+}
+
+// count puts a container that was killed in its use into the metrics.
+func (b *boxed) count(c *box.Container, out session.Outcome, deadline time.Time) {
+	cause := string(c.Cause())
+	if cause == "" && out.Err != nil && out.Err.Kind == schema.KindOutcomeUnknown && !time.Now().Before(deadline) {
+		cause = boxTimedOut
+	}
+	if cause != "" {
+		b.metrics.BoxKilled(b.id, cause)
+		b.log.Warn("a container was killed while it ran a call", "reason", cause, "how", fmt.Sprint(c.Err()))
+	}
+}

@@ -1,0 +1,320 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/launch/box"
+	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/digest"
+)
+
+const (
+	lookEvery   = 5 * time.Second // at an engine and an image that were there
+	againSoon   = time.Second     // after the first failure
+	againLate   = 15 * time.Second
+	learnTime   = time.Minute            // for the first container, on an engine that is busy
+	killGrace   = 250 * time.Millisecond // so that a call's own time is what ends it
+	startsEach  = 4                      // calls that may run or wait for each start at a time
+	boxTimedOut = "deadline"
+)
+
+// boxed runs calls of one server in containers, each in one of its own that is
+// destroyed afterwards. It never runs anything elsewhere.
+type boxed struct {
+	id      string
+	box     *Box
+	dock    *dock
+	solo    *session.Solo
+	metrics *telemetry.Metrics
+	log     *slog.Logger
+	changed func()
+	timeout time.Duration // of a call that brings none
+	start   time.Duration
+	slots   int
+	places  chan struct{} // one for each call that has a container or is about to
+
+	stopped context.Context // ends when nothing more is prepared
+	stop    context.CancelFunc
+	calls   context.Context // ends when calls are cut off
+	cut     context.CancelFunc
+	keeper  sync.WaitGroup
+	work    sync.WaitGroup // one for each call
+	doubt   chan struct{}  // holds a word when a call could not get a container
+
+	mu      sync.Mutex
+	closed  bool
+	state   schema.InitializationState
+	fault   string // why state is not initialized, a sentence
+	tail    string
+	pool    *box.Pool[*session.Single] // nil before it was ever ready
+	pinned  box.Spec
+	defs    *schema.Definitions
+	digest  string
+	tools   string // digest of the tools alone
+	about   schema.Server
+	runtime string // that the engine runs the containers with
+	running map[*session.Single]struct{}
+}
+
+// openBoxed begins to prepare containers for a server.
+func (w *Worker) openBoxed(s *Served) *boxed {
+	starts := w.o.Boxes.Starts
+	if starts <= 0 {
+		starts = runtime.NumCPU()
+	}
+	cfg := s.Session
+	slots := max(1, min(max(cfg.Sessions, 1)*max(cfg.InFlight, 1), startsEach*starts+s.Box.Spec.Pool))
+	b := &boxed{
+		id: cfg.Spec.ID, box: s.Box, dock: w.dock, solo: session.NewSolo(cfg, w.log), metrics: w.o.Metrics, log: w.log.With("server", cfg.Spec.ID),
+		changed: w.change, timeout: cfg.CallTimeout, start: cfg.StartTimeout, slots: slots, places: make(chan struct{}, slots),
+		doubt: make(chan struct{}, 1), state: schema.StateStarting, running: make(map[*session.Single]struct{}),
+	}
+	b.stopped, b.stop = context.WithCancel(context.Background())
+	b.calls, b.cut = context.WithCancel(context.Background())
+	if s.Box.Fault != nil {
+		b.state, b.fault = schema.StateError, s.Box.Fault.Error()
+		b.log.Error("calls of high risk cannot run in a container and are refused", "error", b.fault)
+		return b
+	}
+	b.keeper.Go(b.keep)
+	return b
+}
+
+// keep makes the box ready and looks after it until the worker stops.
+func (b *boxed) keep() {
+	again := againSoon
+	for b.stopped.Err() == nil {
+		err := b.prepare()
+		if err == nil {
+			b.become(schema.StateInitialized, nil)
+			again = againSoon
+			err = b.look()
+		}
+		if b.stopped.Err() != nil {
+			return
+		}
+		b.become(schema.StateError, err)
+		b.pause(again)
+		again = min(2*again, againLate)
+	}
+}
+
+// look returns when calls cannot get a container any more, and why.
+func (b *boxed) look() error {
+	for {
+		b.pause(lookEvery)
+		if b.stopped.Err() != nil {
+			return nil
+		}
+		if err := b.check(); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits, less when a call is in trouble.
+func (b *boxed) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-b.doubt:
+	case <-b.stopped.Done():
+	}
+}
+
+func (b *boxed) check() error {
+	e, err := b.dock.open(b.stopped)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	spec := b.pinned
+	b.mu.Unlock()
+	return e.Check(b.stopped, spec)
+}
+
+// prepare finds the engine and the image and learns from a first container what
+// the server offers. Once that was done, it looks whether they are there.
+func (b *boxed) prepare() error {
+	b.mu.Lock()
+	learned := b.pool != nil && b.defs != nil
+	pool := b.pool
+	b.mu.Unlock()
+	if learned {
+		return b.check()
+	}
+	e, err := b.dock.open(b.stopped)
+	if err != nil {
+		return err
+	}
+	if pool == nil {
+		spec, err := e.Pin(b.stopped, b.box.Spec)
+		if err != nil {
+			return err
+		}
+		pool = box.OpenPool(e, box.PoolOptions[*session.Single]{Spec: spec, Handshake: b.handshake, StartTimeout: b.start, Log: b.log})
+		runtime := b.box.Runtime
+		if runtime == "" {
+			runtime = e.About().Default
+		}
+		b.mu.Lock()
+		b.pool, b.pinned, b.runtime = pool, spec, runtime
+		b.mu.Unlock()
+	}
+	return b.learn(pool)
+}
+
+// learn uses a container up to learn what the server offers.
+func (b *boxed) learn(pool *box.Pool[*session.Single]) error {
+	ctx, cancel := context.WithTimeout(b.stopped, learnTime)
+	defer cancel()
+	use, err := pool.Take(ctx, "callyard", time.Now().Add(learnTime))
+	if err != nil {
+		return err
+	}
+	defer use.Release()
+	defs, sum := use.Session.Definitions()
+	b.mu.Lock()
+	b.defs, b.digest, b.tools, b.about = defs, sum, toolsDigest(defs), use.Session.Snapshot()
+	b.mu.Unlock()
+	return nil
+}
+
+func toolsDigest(defs *schema.Definitions) string {
+	return digest.OfDefinitions(&schema.Definitions{Tools: defs.Tools})
+}
+
+var errOtherTools = errors.New("its tools are not those that it offered when the worker started")
+
+// handshake opens the session of a fresh container and holds its tools against
+// those that were learned; see [box.Handshake].
+func (b *boxed) handshake(ctx context.Context, c *box.Container) (*session.Single, error) {
+	one, err := b.solo.Open(ctx, session.Process{Program: c, Stdin: c.Stdin, Stdout: c.Stdout})
+	if err != nil {
+		return nil, err
+	}
+	defs, _ := one.Definitions()
+	b.mu.Lock()
+	want := b.tools
+	b.mu.Unlock()
+	if want != "" && toolsDigest(defs) != want {
+		one.Close()
+		return nil, errOtherTools
+	}
+	b.metrics.BoxStarted(b.id)
+	return one, nil
+}
+
+// become notes how things stand, and says so where that is news.
+func (b *boxed) become(state schema.InitializationState, err error) {
+	fault, tail := "", ""
+	if err != nil {
+		fault, tail = schema.AsError(err).Detail, session.Tail(err)
+	}
+	b.mu.Lock()
+	news := state != b.state || fault != b.fault
+	b.state, b.fault, b.tail = state, fault, tail
+	b.mu.Unlock()
+	if !news {
+		return
+	}
+	if err != nil {
+		b.log.Error("calls of high risk cannot run in a container and are refused", "error", fault)
+	} else {
+		b.log.Info("calls can run in containers", "image", b.box.Image)
+	}
+	b.changed()
+}
+
+// report says how calls run here.
+func (b *boxed) report() *schema.Box {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := &schema.Box{Isolation: schema.IsolationContainer, Image: b.box.Image, Only: b.box.Only, Ready: b.state == schema.StateInitialized, Error: b.fault}
+	if !r.Ready && r.Error == "" {
+		r.Error = fmt.Sprintf("The containers of the server %q are being prepared.", b.id)
+	}
+	return r
+}
+
+// snapshot is the server as it stands, where it runs in containers only.
+func (b *boxed) snapshot() schema.Server {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return schema.Server{
+		ID: b.id, State: b.state, Transport: "stdio", Digest: b.digest, Slots: b.slots, Sessions: len(b.running), Timeout: b.timeout,
+		Protocol: b.about.Protocol, Title: b.about.Title, Version: b.about.Version, Error: b.fault, StderrTail: b.tail,
+	}
+}
+
+func (b *boxed) definitions() (*schema.Definitions, string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.defs, b.digest
+}
+
+// measure says how many containers there are.
+func (b *boxed) measure() {
+	b.mu.Lock()
+	pool, inUse := b.pool, len(b.running)
+	b.mu.Unlock()
+	warm := 0
+	if pool != nil {
+		warm = pool.Ready()
+	}
+	b.metrics.SetBoxes(b.id, warm, inUse)
+}
+
+// close takes no more calls, lets those that it has go on until ctx ends, ends the
+// rest, and returns when every container is gone.
+func (b *boxed) close(ctx context.Context) error {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.stop()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		b.work.Wait()
+	}()
+	var err error
+	select {
+	case <-over:
+	case <-ctx.Done():
+		b.cut()
+		b.mu.Lock()
+		n := len(b.running)
+		left := make([]*session.Single, 0, n)
+		for one := range b.running {
+			left = append(left, one)
+		}
+		b.mu.Unlock()
+		var closing sync.WaitGroup
+		for _, one := range left {
+			closing.Go(one.Close)
+		}
+		closing.Wait()
+		if n > 0 {
+			err = fmt.Errorf("closing the containers of the server %q: %d calls were cut off: %w", b.id, n, ctx.Err())
+		}
+		<-over
+	}
+	b.cut()
+	b.keeper.Wait()
+	b.mu.Lock()
+	pool := b.pool
+	b.mu.Unlock()
+	if pool != nil {
+		pool.Close()
+	}
+	return err
+}

@@ -1,0 +1,99 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/callyard/callyard/internal/launch/box"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Boxes is the section boxes of a worker: the container engine, and what it may
+// be asked for. Zero values mean the defaults of package box.
+type Boxes struct {
+	// Engine is where it listens, as DOCKER_HOST has it; empty means what
+	// DOCKER_HOST says, else the usual socket.
+	Engine string `yaml:"engine"`
+	// Certs is a folder with ca.pem, cert.pem and key.pem, for an engine elsewhere.
+	Certs string `yaml:"certs"`
+	// Containers is how many there may be at once, Warm how many of them may wait
+	// for a call, and Starts how many start at the same time.
+	Containers int `yaml:"containers"`
+	Warm       int `yaml:"warm"`
+	Starts     int `yaml:"starts"`
+}
+
+// dock is the container engine of a worker. It is opened when the first server
+// needs it, and tried again until it is there.
+type dock struct {
+	options box.Options
+	peers   *peers
+	log     *slog.Logger
+	work    sync.WaitGroup // the janitor
+
+	mu     sync.Mutex
+	engine *box.Engine
+	closed bool
+}
+
+func newDock(w *Worker) *dock {
+	o := w.o.Boxes
+	return &dock{
+		peers: newPeers(w.id, w.o.Conn), log: w.log,
+		options: box.Options{
+			Host: o.Engine, Certs: o.Certs, Owner: ownerName(w.id), Scope: w.o.Scope,
+			Limits:   box.Limits{Containers: o.Containers, Warm: o.Warm, Starts: o.Starts},
+			Remember: w.launcher.Remember, Forget: w.launcher.Forget, Log: w.log,
+		},
+	}
+}
+
+// ownerName is a worker's id as an engine takes names.
+func ownerName(id string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.' {
+			return r
+		}
+		return '-'
+	}, "w"+id)
+}
+
+// open returns the engine. The error is a *schema.Error that says why there is
+// none now.
+func (d *dock) open(ctx context.Context) (*box.Engine, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, schema.Errorf(schema.KindUnavailable, "The worker is about to stop.")
+	}
+	if d.engine != nil {
+		return d.engine, nil
+	}
+	e, err := box.Open(ctx, d.options)
+	if err != nil {
+		return nil, err
+	}
+	d.engine = e
+	if err := d.peers.watch(); err != nil {
+		d.log.Warn("containers that other workers left are only removed at their deadline", "error", err)
+	}
+	d.work.Go(func() { e.Janitor(context.Background(), d.peers.alive) }) // ends with the engine
+	return e, nil
+}
+
+// close closes the engine, where there is one. What used it was closed before.
+func (d *dock) close() error {
+	d.mu.Lock()
+	d.closed = true
+	e := d.engine
+	d.mu.Unlock()
+	if e == nil {
+		return nil
+	}
+	err := e.Close()
+	d.work.Wait()
+	d.peers.stop()
+	return err
+}

@@ -1,0 +1,56 @@
+package worker
+
+import (
+	"context"
+	"errors"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// snapshot is the server as it stands, less what the operator set.
+func (h *held) snapshot() schema.Server {
+	if h.pool == nil {
+		s := h.boxed.snapshot()
+		s.Box = h.boxed.report()
+		return s
+	}
+	s := h.pool.Snapshot()
+	if h.boxed != nil {
+		s.Box = h.boxed.report()
+	}
+	return s
+}
+
+// definitions is what the server offers: as its sessions say, or the container
+// that was asked where it runs in containers only.
+func (h *held) definitions() (*schema.Definitions, string) {
+	if h.pool == nil {
+		return h.boxed.definitions()
+	}
+	return h.pool.Definitions()
+}
+
+func (h *held) noise() int64 {
+	if h.pool == nil {
+		return 0
+	}
+	return h.pool.Noise()
+}
+
+// close ends everything of the server; see [session.Pool.Close].
+func (h *held) close(ctx context.Context) error {
+	var closed error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if h.boxed != nil {
+			closed = h.boxed.close(ctx)
+		}
+	}()
+	var err error
+	if h.pool != nil {
+		err = h.pool.Close(ctx)
+	}
+	<-done
+	return errors.Join(err, closed)
+}

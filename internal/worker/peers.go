@@ -1,0 +1,84 @@
+package worker
+
+import (
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// peerSilent is how long a worker may be silent before what it left may be
+	// removed; the janitor looks twice.
+	peerSilent = 3500 * time.Millisecond
+	// selfSilent is how long we may miss our own announcement. Who does not hear
+	// that hears nothing, and knows of nobody that they are gone.
+	selfSilent = 2 * catalog.AnnounceEvery
+	peerForget = time.Minute
+)
+
+// peers knows which workers are alive from what they announce, for the janitor of
+// their containers.
+type peers struct {
+	self string
+	conn *bus.Conn
+	w    *bus.Watch
+
+	mu    sync.Mutex
+	since time.Time
+	seen  map[string]time.Time // by owner name
+}
+
+func newPeers(id string, conn *bus.Conn) *peers {
+	return &peers{self: ownerName(id), conn: conn, seen: make(map[string]time.Time)}
+}
+
+// watch begins to listen.
+func (p *peers) watch() (err error) {
+	p.mu.Lock()
+	p.since = time.Now()
+	p.mu.Unlock()
+	p.w, err = p.conn.WatchPresence(p.saw, func(string) {})
+	return err
+}
+
+func (p *peers) stop() {
+	if p.w != nil {
+		p.w.Stop()
+	}
+}
+
+func (p *peers) saw(w *schema.Worker) { p.heard(ownerName(w.ID), time.Now()) }
+
+func (p *peers) heard(owner string, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if owner == p.self && now.Sub(p.seen[owner]) > selfSilent {
+		p.since = now // there was a gap, and the others have yet to be heard again
+	}
+	p.seen[owner] = now
+	if owner == p.self {
+		for other, at := range p.seen {
+			if now.Sub(at) > peerForget {
+				delete(p.seen, other)
+			}
+		}
+	}
+}
+
+// alive says whether the worker is, or may be.
+func (p *peers) alive(owner string) bool { return p.aliveAt(owner, time.Now()) }
+
+func (p *peers) aliveAt(owner string, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.since.IsZero(), now.Sub(p.since) < peerSilent:
+		return true // not heard for long enough
+	case now.Sub(p.seen[p.self]) > selfSilent:
+		return true
+	}
+	return now.Sub(p.seen[owner]) < peerSilent
+}
