@@ -17,6 +17,7 @@ root=$PWD
 needs=(
   "gcc gcc"
   "redis-server redis-server"
+  "chromium chromium"
 )
 # Debian packages without a command of their own.
 libraries=("libc6-dev") # the headers that the race detector is built with

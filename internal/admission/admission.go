@@ -11,13 +11,14 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/cache"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/quota"
 	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/risk"
@@ -33,9 +34,6 @@ type Limits struct {
 	ArgumentDepth int
 	// MaxTimeout is the longest time a caller may ask for (1 h).
 	MaxTimeout time.Duration
-	// PrincipalInFlight is how many calls of one principal may be under way or
-	// waiting at once at this front door; 0 sets no limit.
-	PrincipalInFlight int
 }
 
 func (l *Limits) fill() {
@@ -62,6 +60,10 @@ type Options struct {
 	Desk *approval.Desk
 	// Records is the execution log; without it no call leaves a record.
 	Records *record.Recorder
+	// Quota holds callers and servers to their limits; without it there are none.
+	Quota *quota.Quota
+	// Cache keeps results where the policy says so; without it none is kept.
+	Cache *cache.Cache
 }
 
 // Gate admits calls and hands them to the router. It is safe for concurrent use.
@@ -73,8 +75,9 @@ type Gate struct {
 	policy  *risk.Holder
 	desk    *approval.Desk
 	records *record.Recorder
+	quota   *quota.Quota
+	cache   *cache.Cache
 
-	quota   sync.Map // principal → *atomic.Int64
 	flying  atomic.Int64
 	drained chan struct{}
 	closing atomic.Bool
@@ -84,7 +87,7 @@ type Gate struct {
 func NewGate(o Options) *Gate {
 	o.Limits.fill()
 	return &Gate{
-		catalog: o.Catalog, router: o.Router, metrics: o.Metrics, limits: o.Limits, policy: o.Policy, desk: o.Desk, records: o.Records, drained: make(chan struct{}, 1),
+		catalog: o.Catalog, router: o.Router, metrics: o.Metrics, limits: o.Limits, policy: o.Policy, desk: o.Desk, records: o.Records, quota: o.Quota, cache: o.Cache, drained: make(chan struct{}, 1),
 	}
 }
 
@@ -108,13 +111,16 @@ func (g *Gate) Call(ctx context.Context, call *schema.Call) (*schema.Result, err
 		call.ID = schema.NewCallID()
 	}
 	began := time.Now()
-	done, err := g.enter(call)
+	g.flying.Add(1)
+	defer g.left()
+	room, err := g.quota.Enter(ctx, &call.Principal)
 	if err != nil {
 		return nil, schema.AsError(err).WithCall(call.ID)
 	}
-	defer done()
+	defer room.Leave()
 	g.metrics.CallStarted()
-	if err := g.admit(ctx, call); err != nil {
+	keep, err := g.admit(ctx, call)
+	if err != nil {
 		var held *HeldError
 		if errors.As(err, &held) {
 			g.metrics.CallEnded(call.Server, call.Tool, "held", time.Since(began))
@@ -130,7 +136,7 @@ func (g *Gate) Call(ctx context.Context, call *schema.Call) (*schema.Result, err
 		return nil, schema.AsError(err).WithCall(call.ID)
 	}
 	note := g.noteBegin(call, nil)
-	res, err := g.router.Do(ctx, call)
+	res, err := g.answer(ctx, call, keep)
 	note.End(record.Outcome{Result: res, Err: err})
 	g.count(call, res, err, began)
 	return res, err
@@ -159,57 +165,28 @@ func outcome(res *schema.Result, err error) string {
 	return "ok"
 }
 
-// enter counts the call against its principal and this front door.
-func (g *Gate) enter(call *schema.Call) (done func(), err error) {
-	g.flying.Add(1)
-	leave := func() {
-		if g.flying.Add(-1) == 0 && g.closing.Load() {
-			select {
-			case g.drained <- struct{}{}:
-			default:
-			}
-		}
-	}
-	most := int64(g.limits.PrincipalInFlight)
-	if most == 0 {
-		return leave, nil
-	}
-	v, ok := g.quota.Load(call.Principal.Name)
-	if !ok {
-		v, _ = g.quota.LoadOrStore(call.Principal.Name, new(atomic.Int64))
-	}
-	n := v.(*atomic.Int64)
-	if n.Add(1) > most {
-		n.Add(-1)
-		leave()
-		e := schema.Errorf(schema.KindQuota, "You have %d calls under way, which is your limit; the call did not start. Wait for some of them to end.", most)
-		e.Retryable, e.RetryAfter = true, time.Second
-		return nil, e
-	}
-	return func() { n.Add(-1); leave() }, nil
-}
-
-// admit checks the call and completes it, and holds it when it needs a yes.
-func (g *Gate) admit(ctx context.Context, call *schema.Call) error {
+// admit checks the call and completes it, and holds it when it needs a yes. keep
+// says for how long its result may be kept, nil where it may not.
+func (g *Gate) admit(ctx context.Context, call *schema.Call) (keep *risk.Cache, err error) {
 	if call.Timeout < 0 || call.Timeout > g.limits.MaxTimeout {
-		return schema.Errorf(schema.KindInvalidRequest, "timeout_ms must be between 1 and %d.", g.limits.MaxTimeout.Milliseconds())
+		return nil, schema.Errorf(schema.KindInvalidRequest, "timeout_ms must be between 1 and %d.", g.limits.MaxTimeout.Milliseconds())
 	}
 	if call.Method != "" && call.Method != schema.MethodCallTool {
 		if _, err := g.catalog.Server(call.Server); err != nil {
-			return err
+			return nil, err
 		}
-		return validate.Arguments(call.Arguments, g.limits.ArgumentBytes, g.limits.ArgumentDepth)
+		return nil, validate.Arguments(call.Arguments, g.limits.ArgumentBytes, g.limits.ArgumentDepth)
 	}
 	verdict, err := g.Check(call)
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case verdict.Assessment.Approval != nil:
-		return g.Hold(ctx, call, verdict, "")
+		return nil, g.Hold(ctx, call, verdict, "")
 	case verdict.Assessment.Durable:
-		return ErrDurable
+		return nil, ErrDurable
 	}
-	return nil
+	return verdict.Assessment.Cache, nil
 }
 
 // ErrDurable says that the policy wants the call stored before it runs; nothing
@@ -259,7 +236,7 @@ func (g *Gate) Check(call *schema.Call) (v Verdict, err error) {
 	case a.Deny:
 		return v, schema.Errorf(schema.KindForbidden, "The policy forbids this call: %s", strings.Join(a.Reasons, "; "))
 	case a.Level >= risk.High || a.Sandbox != "":
-		return v, schema.Errorf(schema.KindForbidden, "This call must run in a container, which this build cannot do yet; it is not run with less. (%s)", strings.Join(a.Reasons, "; "))
+		return v, boxable(call, tool.Box, a)
 	}
 	return v, nil
 }
@@ -278,15 +255,18 @@ func (g *Gate) Hold(ctx context.Context, call *schema.Call, v Verdict, callbackU
 }
 
 // Run runs a call that was judged before: it was held and has been released, or
-// stands in a journal. It counts like any other call. place is what the execution
-// log says of it beside the call itself.
+// stands in a journal. It counts like any other call, and waits where others are
+// refused: a bulk call as long as it takes. place is what the execution log says of
+// it beside the call itself.
 func (g *Gate) Run(ctx context.Context, call *schema.Call, place *record.Record) (*schema.Result, error) {
-	began := time.Now()
-	done, err := g.enter(call)
+	g.flying.Add(1)
+	defer g.left()
+	room, err := g.quota.Wait(ctx, &call.Principal, call.Server, call.Bulk)
 	if err != nil {
 		return nil, schema.AsError(err).WithCall(call.ID)
 	}
-	defer done()
+	defer room.Leave()
+	began := time.Now()
 	g.metrics.CallStarted()
 	note := g.noteBegin(call, place)
 	res, err := g.router.Do(ctx, call)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/callyard/callyard/internal/ledger/journal"
@@ -31,6 +32,8 @@ type Order struct {
 	Life             time.Duration // 0: 24 h
 	CallbackURL      string
 	Labels           map[string]string
+	// Calls is how many calls the batch is made with, where that is known.
+	Calls int
 }
 
 // Create makes a batch, or returns the one that the key stands for.
@@ -55,6 +58,11 @@ func (r *Runner) Create(ctx context.Context, o Order) (m *journal.Manifest, repl
 			return nil, false, err
 		}
 	}
+	opened, err := r.mayOpen(&o)
+	if err != nil {
+		return nil, false, err
+	}
+	defer opened()
 	now := time.Now().UTC()
 	m = &journal.Manifest{
 		ID: newJournalID(journal.Batch), Kind: journal.Batch, Principal: o.Principal, Priority: o.Priority, Expires: now.Add(o.Life), CallbackURL: o.CallbackURL,
@@ -95,6 +103,8 @@ func (r *Runner) sameBatch(ctx context.Context, kept journal.Entry, fingerprint 
 type Intake struct {
 	r       *Runner
 	id      string
+	who     schema.Principal
+	stored  atomic.Uint64
 	writer  *journal.Writer
 	pending []journal.CallRecord
 	size    int
@@ -126,7 +136,7 @@ func (r *Runner) Intake(ctx context.Context, id string, who schema.Principal) (*
 	if m.State != journal.Receiving {
 		return nil, schema.Errorf(schema.KindConflict, "Batch %s takes no more calls: it is %s.", id, m.State)
 	}
-	in := &Intake{r: r, id: id}
+	in := &Intake{r: r, id: id, who: who}
 	r.mu.Lock()
 	if r.intake[id] != nil {
 		r.mu.Unlock()
@@ -143,6 +153,7 @@ func (r *Runner) Intake(ctx context.Context, id string, who schema.Principal) (*
 		in.Close()
 		return nil, err
 	}
+	in.stored.Store(in.writer.Next())
 	if err := in.remember(ctx); err != nil {
 		in.Close()
 		return nil, err
@@ -224,18 +235,25 @@ func (in *Intake) add(ctx context.Context, c journal.CallRecord) error {
 	return in.Flush(ctx)
 }
 
-// Flush stores what was added.
+// Flush stores what was added, as there is room for it in what the principal may
+// have waiting. What is not stored when it fails is dropped.
 func (in *Intake) Flush(ctx context.Context) error {
-	if len(in.pending) == 0 {
-		return nil
+	for len(in.pending) > 0 {
+		n, err := in.room(ctx, len(in.pending))
+		if err == nil {
+			_, err = in.writer.Append(ctx, in.pending[:n])
+		}
+		if err != nil {
+			in.pending, in.size = in.pending[:0], 0
+			in.seen.next = math.MaxUint64 // nobody knows what is stored: read them again
+			return err
+		}
+		in.seen.next += uint64(n)
+		in.stored.Store(in.writer.Next())
+		in.pending = append(in.pending[:0], in.pending[n:]...)
 	}
-	_, err := in.writer.Append(ctx, in.pending)
-	in.seen.next += uint64(len(in.pending))
-	in.pending, in.size = in.pending[:0], 0
-	if err != nil {
-		in.seen.next = math.MaxUint64 // nobody knows what is stored: read them again
-	}
-	return err
+	in.size = 0
+	return nil
 }
 
 // Seal stores what was added and says that there will be no more.

@@ -237,6 +237,7 @@ func (j *job) tell(done <-chan struct{}) {
 	tick := time.NewTicker(countEvery)
 	defer tick.Stop()
 	var last journal.Counts
+	var calls uint64
 	for {
 		select {
 		case <-done:
@@ -245,18 +246,27 @@ func (j *job) tell(done <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		now := j.o.Progress().Counts()
-		if now == last {
+		now, before := j.o.Progress().Counts(), calls
+		ctx, cancel := bound(j.gone)
+		if j.r.o.Quota != nil && j.o.Manifest().Sealed.IsZero() {
+			if n, err := j.r.o.Store.Accepted(ctx, j.o.ID()); err == nil {
+				calls = n // for the other front doors, which count what waits
+			}
+		}
+		if now == last && calls == before {
+			cancel()
 			continue
 		}
 		last = now
-		ctx, cancel := bound(j.gone)
 		_, err := j.o.SetState(ctx, func(m *journal.Manifest) error {
 			if m.State == journal.Sealed {
 				m.State = journal.Running
 			}
 			if m.Started.IsZero() {
 				m.Started = time.Now().UTC()
+			}
+			if m.Sealed.IsZero() {
+				m.Calls = max(m.Calls, calls)
 			}
 			return nil
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/quota"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -26,6 +27,8 @@ type Options struct {
 	// Release runs a call whose approval this front door has claimed; when ctx has
 	// ended it does not wait for the end.
 	Release func(ctx context.Context, a *ledger.Approval) (*schema.Result, error)
+	// Quota limits how much of a principal's may wait; without it nothing does.
+	Quota *quota.Quota
 	// ID is this front door.
 	ID string
 	// Ended is told of each call with a callback, and each batch, that ended, once

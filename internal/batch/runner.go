@@ -37,12 +37,16 @@ type Runner struct {
 
 	laneMu sync.Mutex
 	lane   *lane
+
+	quotaMu sync.Mutex
+	opening map[string]int     // batches that are being made, by principal
+	counts  map[string]counted // of lines that wait, by principal
 }
 
 // Open starts a runner; ctx bounds that.
 func Open(ctx context.Context, o Options) (*Runner, error) {
 	o.fill()
-	r := &Runner{o: o, wake: make(chan struct{}, 1), jobs: make(map[string]*job), intake: make(map[string]*Intake), names: make(map[string]*names)}
+	r := &Runner{o: o, wake: make(chan struct{}, 1), jobs: make(map[string]*job), intake: make(map[string]*Intake), names: make(map[string]*names), opening: make(map[string]int), counts: make(map[string]counted)}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.unsee = append(r.unsee, o.Store.Watch(r.changed), o.Ledger.Watch(r.decided))
 	r.work.Go(r.adopt)

@@ -36,8 +36,8 @@ type Ticket struct {
 // Submit accepts a call: when it returns, the call is stored, and it runs whatever
 // becomes of the caller. A call that needs a yes is held instead, and the error is
 // an *[admission.HeldError]. Errors: those of [admission.Gate.Check];
-// KindKeyReused for a key that stands for another request; KindUnavailable when
-// nothing can be stored.
+// KindKeyReused for a key that stands for another request; KindQuota when as many
+// of the principal's wait as may; KindUnavailable when nothing can be stored.
 func (r *Runner) Submit(ctx context.Context, s Submission) (*Ticket, error) {
 	call := s.Call
 	hash := ""
@@ -58,6 +58,11 @@ func (r *Runner) Submit(ctx context.Context, s Submission) (*Ticket, error) {
 	if verdict.Assessment.Approval != nil {
 		return r.submitHeld(ctx, s, hash, verdict)
 	}
+	queued, err := r.mayQueue(&call.Principal)
+	if err != nil {
+		return nil, err
+	}
+	defer queued()
 	l, leave, err := r.useLane(ctx)
 	if err != nil {
 		return nil, err
@@ -138,12 +143,14 @@ func replay(kept journal.Entry, fingerprint string) (*Ticket, error) {
 func (j *job) handOver(it *item) {
 	j.flying.Add(1)
 	j.count.Add(1)
+	j.r.o.Quota.Queued(&it.call.Principal, 1)
 	j.mu.Lock()
 	j.here[it.rec.Index] = it
 	j.mu.Unlock()
 	go func() {
 		defer j.flying.Done()
 		defer j.count.Add(-1)
+		defer j.r.o.Quota.Queued(&it.call.Principal, -1)
 		j.execute(it)
 		j.mu.Lock()
 		delete(j.here, it.rec.Index)

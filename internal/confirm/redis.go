@@ -54,7 +54,7 @@ func key(hash string) string { return "callyard:token:{" + hash + "}" }
 
 // OpenRedis opens the store and waits until Redis answers, or ctx ends.
 func OpenRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
-	client, err := o.client()
+	client, err := o.Client()
 	if err != nil {
 		return nil, err
 	}

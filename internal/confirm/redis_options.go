@@ -65,7 +65,9 @@ func ParseRedis(address string) (RedisOptions, error) {
 	return RedisOptions{Addresses: []string{u.Addr}, DB: u.DB, Username: u.Username, TLS: u.TLSConfig != nil}, nil
 }
 
-func (o RedisOptions) client() (redis.UniversalClient, error) {
+// Client returns a client that has not connected yet, for what else is kept in the
+// same Redis. Whoever gets it closes it.
+func (o RedisOptions) Client() (redis.UniversalClient, error) {
 	if len(o.Addresses) == 0 {
 		return nil, errors.New("no address of Redis is given")
 	}

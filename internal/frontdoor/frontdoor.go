@@ -23,12 +23,14 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/cache"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/frontdoor/rest"
 	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/quota"
 	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/warrant"
@@ -59,8 +61,8 @@ type Config struct {
 	MaxQueue   int           `yaml:"max_queue"`
 	MaxWait    time.Duration `yaml:"max_wait"`
 	WorkerWait time.Duration `yaml:"worker_wait"`
-	// PrincipalInFlight is how many calls one principal may have under way here;
-	// 0 sets no limit.
+	// PrincipalInFlight is how many calls one principal may have under way, where no
+	// rule of the section limits says; 0 sets no limit.
 	PrincipalInFlight int `yaml:"principal_in_flight"`
 	// ApproverURL is the address under which people reach the approver's pages; it
 	// is told to callers whose call waits for somebody else.
@@ -134,6 +136,9 @@ type Options struct {
 	Journals *bus.Conn
 	// Webhooks says how receivers are told of ends.
 	Webhooks Webhooks
+	// Limits are of principals and servers, Cache where results are kept.
+	Limits quota.Config
+	Cache  cache.Config
 	// Failed gets the error that ends the front door by itself; it has room for one.
 	Failed chan<- error
 }
@@ -144,6 +149,7 @@ type FrontDoor struct {
 	router   *dispatch.Router
 	catalog  *catalog.Catalog
 	gate     *admission.Gate
+	sharing  *sharing
 	room     *approval.Room
 	releaser *releaser
 	store    *journal.Store
@@ -190,9 +196,15 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
+	if d.sharing, err = d.openSharing(id); err != nil {
+		d.records.Close()
+		d.room.Close()
+		d.catalog.Close()
+		return nil, errors.Join(err, d.router.Close())
+	}
 	d.gate = admission.NewGate(admission.Options{
-		Catalog: d.catalog, Router: d.router, Metrics: o.Metrics, Policy: o.Policy, Desk: d.room.Desk, Records: d.records,
-		Limits: admission.Limits{ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout, PrincipalInFlight: c.PrincipalInFlight},
+		Catalog: d.catalog, Router: d.router, Metrics: o.Metrics, Policy: o.Policy, Desk: d.room.Desk, Records: d.records, Quota: d.sharing.quota, Cache: d.sharing.cache,
+		Limits: admission.Limits{ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout},
 	})
 	d.releaser = newReleaser(id, d.gate, d.room, d.catalog, o.Log)
 	if err = d.openBatches(ctx, id); err == nil {
@@ -218,7 +230,7 @@ func (d *FrontDoor) openBatches(ctx context.Context, id string) (err error) {
 		return err
 	}
 	o := batch.Options{
-		Store: d.store, Gate: d.gate, Catalog: d.catalog, Router: d.router, Ledger: d.room.Ledger, Desk: d.room.Desk, Release: d.releaser.release, ID: id, Log: d.o.Log,
+		Store: d.store, Gate: d.gate, Catalog: d.catalog, Router: d.router, Ledger: d.room.Ledger, Desk: d.room.Desk, Release: d.releaser.release, Quota: d.sharing.quota, ID: id, Log: d.o.Log,
 	}
 	if d.teller != nil {
 		o.Ended = d.teller.ended
@@ -254,6 +266,7 @@ func (d *FrontDoor) recordConn() *bus.Conn {
 // closeRoom ends the releaser and what it works on.
 func (d *FrontDoor) closeRoom() {
 	d.releaser.close()
+	d.sharing.close()
 	d.records.Close()
 	d.room.Close()
 }

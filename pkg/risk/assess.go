@@ -109,6 +109,9 @@ func (p *Policy) outcome(r *rule, in *Input) Assessment {
 	if a.Level == High {
 		a.Sandbox = SandboxContainer
 	}
+	if a.Approval == nil && a.Sandbox == "" {
+		a.Cache = r.cache
+	}
 	return a
 }
 
@@ -120,6 +123,7 @@ func (p *Policy) join(a Assessment, d *doubt, in *Input) Assessment {
 	b.Approval = stricter(a.Approval, b.Approval)
 	b.Sandbox = cmp.Or(a.Sandbox, b.Sandbox)
 	b.Durable = a.Durable || b.Durable
+	b.Cache = nil // where there is doubt the tool itself is asked
 	if d.failed {
 		b.Level = max(b.Level, Medium)
 		if b.Approval == nil {

@@ -196,7 +196,7 @@ func TestAConditionThatFailsNeverLowersTheRisk(t *testing.T) {
 		"low": 0, "medium caller": 1, "medium groups": 2, "high container": 1, "high caller container": 2, "high groups container": 3, "deny": 4,
 	}
 	rules := map[string]string{
-		"allow": "level: 1", "hold": "level: 2", "ask": "approval: {groups: [a]}", "contain": "level: 3", "add": "sandbox: container", "deny": "deny: no", "keep": "durable: true",
+		"allow": "level: 1", "hold": "level: 2", "ask": "approval: {groups: [a]}", "contain": "level: 3", "add": "sandbox: container", "deny": "deny: no", "keep": "durable: true", "cache": "cache: {ttl: 1m}",
 	}
 	strictness := func(a Assessment) int {
 		text, _, _ := strings.Cut(short(a), " by ")
@@ -245,6 +245,44 @@ func TestTheStricterApprovalHasTheDemandsOfBoth(t *testing.T) {
 		if diff := cmp.Diff(c.want, stricter(c.b, c.a)); diff != "" {
 			t.Error("the other way round: ", diff)
 		}
+	}
+}
+
+func TestResultsAreKeptOnlyOfCallsThatRunAtOnceBeyondDoubt(t *testing.T) {
+	p := mustParse(t, `
+rules:
+  - {name: own, match: {tool: "read_*"}, cache: {ttl: 90s}}
+  - {name: all, match: {tool: list}, level: 1, cache: {ttl: 1h, scope: shared}}
+  - {name: asked, match: {tool: big}, when: args.n > 1, level: 2}
+  - {name: some, match: {tool: big}, cache: {ttl: 1m, scope: principal}}
+  - {name: plain, match: {tool: plain}, level: 1}
+`)
+	for _, c := range []struct {
+		tool, arguments string
+		risk            int
+		want            *Cache
+	}{
+		{"read_file", `{}`, 1, &Cache{TTL: 90 * time.Second}},
+		{"read_file", `{}`, 2, nil}, // held
+		{"read_file", `{}`, 3, nil}, // in a container
+		{"list", `{}`, 3, &Cache{TTL: time.Hour, Shared: true}},
+		{"big", `{"n":1}`, 1, &Cache{TTL: time.Minute}},
+		{"big", `{"n":2}`, 1, nil},
+		{"big", `{}`, 1, nil}, // nobody can tell whether it is to be held
+		{"plain", `{}`, 1, nil},
+		{"other", `{}`, 1, nil},
+		{"Read_file", `{}`, 1, nil},
+	} {
+		a := p.Assess(&Input{Server: "s", Tool: c.tool, Arguments: []byte(c.arguments), ServerRisk: c.risk})
+		if diff := cmp.Diff(c.want, a.Cache); diff != "" {
+			t.Errorf("%s %s at risk %d: %s", c.tool, c.arguments, c.risk, diff)
+		}
+	}
+	if a := Default().Assess(&Input{Server: "s", Tool: "t", ServerRisk: 1}); a.Cache != nil {
+		t.Error("without a policy results are kept")
+	}
+	if reasons := p.Assess(&Input{Server: "s", Tool: "read_file", ServerRisk: 1}).Reasons; reasons[0] != `Rule "own" has results of this call kept for a while.` {
+		t.Error(reasons)
 	}
 }
 

@@ -90,6 +90,7 @@ func (r *policyReader) rule(path string, n *node) {
 		key{"approval", func(path string, n *node) { p.approval = r.approval(path, n) }},
 		key{"sandbox", func(path string, n *node) { p.sandbox = r.choice(path, n, SandboxContainer) }},
 		key{"durable", func(path string, n *node) { p.durable = r.bool(path, n) }},
+		key{"cache", func(path string, n *node) { p.cache = r.cache(path, n) }},
 		key{"reason", func(path string, n *node) { reason = r.text(path, n, maxReason) }},
 	)
 	if p.name == "" {
@@ -110,12 +111,16 @@ func (r *policyReader) rule(path string, n *node) {
 func (r *policyReader) outcome(path string, n *node, p *rule, reason string) {
 	others := p.level != 0 || p.approval != nil || p.sandbox != ""
 	switch {
-	case p.deny && others:
-		r.faults.add(n.at, path, "a call that is denied never runs; remove level, approval and sandbox, or remove deny.")
+	case p.deny && (others || p.cache != nil):
+		r.faults.add(n.at, path, "a call that is denied never runs; remove level, approval, sandbox and cache, or remove deny.")
+	case p.cache != nil && (p.level > Low || p.approval != nil || p.sandbox != ""):
+		r.faults.add(n.at, path, "only a call that runs at once can be answered from the cache; remove cache, or remove approval, sandbox and a level above 1.")
+	case p.cache != nil && p.durable:
+		r.faults.add(n.at, path, "a call that is kept in the ledger runs, and is not answered from the cache; remove cache, or remove durable.")
 	case p.deny && reason != "":
 		r.faults.add(n.at, path, "deny holds the reason already; remove the key reason.")
-	case !p.deny && !others && !p.durable:
-		r.faults.add(n.at, path, "the rule has no outcome; add deny, level, approval, sandbox or durable.")
+	case !p.deny && !others && !p.durable && p.cache == nil:
+		r.faults.add(n.at, path, "the rule has no outcome; add deny, level, approval, sandbox, durable or cache.")
 	case p.level == Low && p.approval != nil:
 		r.faults.add(n.at, path, "level 1 runs at once and cannot wait for an approval; write level 2, or remove approval.")
 	case p.level == Low && p.sandbox != "":
@@ -219,6 +224,23 @@ func (r *policyReader) approval(path string, n *node) *Approval {
 	return a
 }
 
+const (
+	leastTTL = time.Second
+	mostTTL  = day
+)
+
+// cache reads how long results count, and for whom.
+func (r *policyReader) cache(path string, n *node) *Cache {
+	c, given := &Cache{}, false
+	r.members(path, n,
+		key{"ttl", func(path string, n *node) { c.TTL, given = r.duration(path, n, leastTTL, mostTTL), true }},
+		key{"scope", func(path string, n *node) { c.Shared = r.choice(path, n, "principal", "shared") == "shared" }})
+	if n.kind == kindMap && !given {
+		r.faults.add(n.at, path, "does not say how long a result counts; add ttl, such as %s.", quote("60s"))
+	}
+	return c
+}
+
 // explain makes the reasons of a rule, once for all calls.
 func (r *rule) explain(denial, reason string) {
 	name := "Rule " + quote(r.name)
@@ -234,8 +256,10 @@ func (r *rule) explain(denial, reason string) {
 		does = " holds this call until somebody agrees."
 	case r.approval != nil:
 		does = " holds this call" + asks(r.approval, ": it ") + "."
-	default:
+	case r.durable:
 		does = " has this call kept in the ledger."
+	default:
+		does = " has results of this call kept for a while."
 	}
 	r.won = []string{name + does}
 	if reason != "" {

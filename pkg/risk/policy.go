@@ -36,6 +36,7 @@ type rule struct {
 	approval *Approval
 	sandbox  string
 	durable  bool
+	cache    *Cache
 
 	// won, undecided and twin are the reasons of an assessment in which the rule
 	// won, in which its condition failed, and in which it matched a lookalike.

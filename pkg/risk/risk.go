@@ -66,6 +66,16 @@ type Assessment struct {
 	// Durable says that the policy wants the call in the ledger, even where it
 	// need not be held.
 	Durable bool
+	// Cache says that the result may be kept and given to whoever asks the same;
+	// nil: it may not. Only a call that runs at once, outside of a container, has it.
+	Cache *Cache
+}
+
+// Cache says how long a result counts, and for whom.
+type Cache struct {
+	TTL time.Duration
+	// Shared lets principals have each other's results.
+	Shared bool
 }
 
 // Approval says who must agree, and how.

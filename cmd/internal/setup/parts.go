@@ -36,7 +36,7 @@ func (c *Config) FrontDoorPart(connect Connector, policy *risk.Holder, m *teleme
 			}
 			opening, cancel := context.WithTimeout(ctx, connectFor)
 			defer cancel()
-			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Conn: conn, Metrics: m, Log: log, Version: Version(), Failed: failed, Policy: policy, Redis: c.Redis.options(), Webhooks: c.Webhooks, Signer: signer})
+			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Conn: conn, Metrics: m, Log: log, Version: Version(), Failed: failed, Policy: policy, Redis: c.Redis.options(), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Signer: signer})
 			if err != nil {
 				conn.Close()
 				return err
@@ -112,7 +112,7 @@ func (c *Config) WorkerPart(connect Connector, policy *risk.Holder, served []wor
 			if conn, err = connect(ctx, "worker "+c.Worker.Name, true); err != nil {
 				return err
 			}
-			o := worker.Options{Name: c.Worker.Name, Version: Version(), Labels: c.Worker.Labels, Conn: conn, Servers: served, Policy: policy, Trust: trust, Metrics: m, Log: log}
+			o := worker.Options{Name: c.Worker.Name, Version: Version(), Labels: c.Worker.Labels, Conn: conn, Servers: served, Policy: policy, Trust: trust, Boxes: c.Worker.Boxes, Scope: c.boxScope(), Metrics: m, Log: log}
 			if c.Worker.APIServers {
 				o.Parse = c.Worker.ParseAdded
 			}

@@ -18,9 +18,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/callyard/callyard/internal/approver"
+	"github.com/callyard/callyard/internal/cache"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/quota"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/bus"
@@ -39,9 +41,13 @@ type Config struct {
 	Redis     Redis              `yaml:"redis"`
 	Warrants  Warrants           `yaml:"warrants"`
 	Webhooks  frontdoor.Webhooks `yaml:"webhooks"`
+	Limits    quota.Config       `yaml:"limits"`
+	Cache     cache.Config       `yaml:"cache"`
 	FrontDoor frontdoor.Config   `yaml:"front_door"`
 	Approver  approver.Config    `yaml:"approver"`
 	Worker    worker.Config      `yaml:"worker"`
+
+	whole bool // the whole fabric runs in this process; see [Config.OwnKey]
 }
 
 // Log is the section log.
@@ -68,8 +74,9 @@ type NATS struct {
 	Listen string `yaml:"listen"`
 }
 
-// Redis is the section redis: where confirmation tokens are kept. Without it they
-// are kept in JetStream.
+// Redis is the section redis: where confirmation tokens are kept, limits are shared
+// and results are kept. Without it tokens are kept in JetStream, each front door
+// takes its share of the limits and keeps results of its own.
 type Redis struct {
 	URL string `yaml:"url"` // redis://host:6379/0, rediss://…, unix:///path
 	// Addresses with Master are those of Sentinels, with Cluster those of a cluster.
@@ -138,7 +145,7 @@ func (c *Config) LoadPolicy() (*risk.Holder, error) {
 func Defaults() Config {
 	return Config{
 		Data: "callyard-data", Log: Log{Level: "info", Format: "auto"},
-		NATS: NATS{URL: "nats://127.0.0.1:4222", Replicas: 1}, FrontDoor: frontdoor.Defaults(), Approver: approver.Defaults(), Worker: worker.Defaults(),
+		NATS: NATS{URL: "nats://127.0.0.1:4222", Replicas: 1}, Cache: cache.Defaults(), FrontDoor: frontdoor.Defaults(), Approver: approver.Defaults(), Worker: worker.Defaults(),
 	}
 }
 

@@ -83,6 +83,7 @@ const (
 // folder, which is made at the first start. The worker trusts it beside those
 // that the configuration names.
 func (c *Config) OwnKey() error {
+	c.whole = true
 	w := &c.Warrants
 	if w.KeyFile == "" {
 		if err := os.MkdirAll(c.Data, 0o700); err != nil {

@@ -76,7 +76,9 @@ func (a *API) take(ctx context.Context, id string, who schema.Principal, source 
 		}
 		if err != nil {
 			// What is stored stays; the caller goes on from there.
-			if flushErr := in.Flush(context.WithoutCancel(ctx)); flushErr != nil {
+			flushing, stop := context.WithTimeout(context.WithoutCancel(ctx), lastFlush)
+			defer stop()
+			if flushErr := in.Flush(flushing); flushErr != nil {
 				err = errors.Join(err, flushErr)
 			}
 			return nil, err
@@ -120,7 +122,11 @@ type lineSource struct {
 	from  *bufio.Reader
 	limit int
 	line  []byte
+	set   time.Time // when the deadline of the socket was set
 }
+
+// lastFlush bounds the storing of what came before a stream broke.
+const lastFlush = 5 * time.Second
 
 // lineTimeout is how long a client may leave a stream of lines without a byte.
 const lineTimeout = 10 * time.Minute
@@ -133,8 +139,10 @@ func (a *API) newLineSource(x *exchange, r *http.Request) *lineSource {
 
 func (s *lineSource) next() (rec journal.CallRecord, customID string, err error) {
 	for {
-		if s.from.Buffered() == 0 {
-			_ = s.rc.SetReadDeadline(time.Now().Add(lineTimeout)) // a writer without deadlines does without
+		// The storing of a line may have taken long, while more of them were here.
+		if s.from.Buffered() == 0 || time.Since(s.set) > lineTimeout/10 {
+			s.set = time.Now()
+			_ = s.rc.SetReadDeadline(s.set.Add(lineTimeout)) // a writer without deadlines does without
 		}
 		line, tooLong, err := s.read()
 		if err != nil {
@@ -235,6 +243,7 @@ func (a *API) readBatch(body []byte, o *batch.Order, open, stream *bool) (callSo
 	if seconds > 0 {
 		o.Life = time.Duration(seconds) * time.Second
 	}
+	o.Calls = len(s.items)
 	if len(s.items) == 0 && !*open {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "The batch has no calls. Send calls, or \"open\": true to send them later with POST /batches/{id}/calls.")
 	}

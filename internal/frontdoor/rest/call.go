@@ -31,6 +31,7 @@ func (a *API) registerCalls() {
 func (a *API) callTool(x *exchange, r *http.Request) error {
 	call := &schema.Call{ID: schema.NewCallID(), Server: r.PathValue("id"), Tool: r.PathValue("tool"), Principal: x.principal}
 	a.trace(x, r, call)
+	freshness(r, call)
 	arguments, err := a.readBody(x, r, a.limits.ArgumentBytes)
 	if err != nil {
 		return schema.AsError(err).WithCall(call.ID)
@@ -52,6 +53,7 @@ func (a *API) callTool(x *exchange, r *http.Request) error {
 func (a *API) call(x *exchange, r *http.Request) error {
 	call := &schema.Call{ID: schema.NewCallID(), Principal: x.principal}
 	a.trace(x, r, call)
+	freshness(r, call)
 	limit := a.limits.ArgumentBytes + bodyRoom
 	body, err := a.readBody(x, r, limit)
 	if err != nil {
@@ -188,6 +190,7 @@ func (a *API) run(x *exchange, r *http.Request, call *schema.Call, w wish) error
 	if res.Worker != "" {
 		x.set("Callyard-Worker", res.Worker)
 	}
+	x.cached(&res.Cache)
 	x.send(http.StatusOK, a.fixed.json, res.Body)
 	return nil
 }

@@ -176,7 +176,7 @@ func TestAPrincipalOverItsLimitGets429(t *testing.T) {
 	f := openFabric(t, nil)
 	ctx, leave := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	for range limits.PrincipalInFlight {
+	for range principalInFlight {
 		go func() {
 			if res, err := f.client.Do(f.request("POST", "/servers/demo/tools/hang", nil).WithContext(ctx)); err == nil {
 				_ = res.Body.Close()
@@ -187,13 +187,13 @@ func TestAPrincipalOverItsLimitGets429(t *testing.T) {
 	for range 32 { // as many as the worker has slots
 		<-f.worker.asked
 	}
-	f.waitForInFlight(limits.PrincipalInFlight)
+	f.waitForInFlight(principalInFlight)
 	a := f.do("POST", "/servers/demo/tools/echo", "{}")
 	if p := problemOf(t, a); a.status != http.StatusTooManyRequests || p.Type != "/problems/quota-exceeded" || !p.Retryable {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	leave()
-	for range limits.PrincipalInFlight {
+	for range principalInFlight {
 		<-done
 	}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/quota"
 	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
@@ -69,7 +70,10 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-var limits = admission.Limits{ArgumentBytes: 64 << 10, MaxTimeout: time.Minute, PrincipalInFlight: 50}
+var limits = admission.Limits{ArgumentBytes: 64 << 10, MaxTimeout: time.Minute}
+
+// principalInFlight is how many calls a principal may have under way.
+const principalInFlight = 50
 
 func openFabric(t testing.TB, change func(*Options)) *fabric {
 	t.Helper()
@@ -108,7 +112,9 @@ func openFabric(t testing.TB, change func(*Options)) *fabric {
 		t.Fatal(err)
 	}
 	t.Cleanup(records.Close)
-	gate := admission.NewGate(admission.Options{Catalog: cat, Router: router, Metrics: metrics, Limits: limits, Desk: desk, Records: records})
+	limit := quota.Open(quota.Options{InFlight: principalInFlight, Log: logger})
+	t.Cleanup(limit.Close)
+	gate := admission.NewGate(admission.Options{Catalog: cat, Router: router, Metrics: metrics, Limits: limits, Desk: desk, Records: records, Quota: limit})
 	release := func(ctx context.Context, a *ledger.Approval) (*schema.Result, error) {
 		call, err := desk.Call(ctx, a)
 		if err != nil {

@@ -139,6 +139,7 @@ func (a *API) callParams() []*huma.Param {
 	return []*huma.Param{
 		{Name: "timeout_ms", In: "query", Description: "How long the call may take, in milliseconds; it counts before the header.", Schema: ms, Example: 5000},
 		{Name: "Callyard-Timeout-Ms", In: "header", Description: "The same in a header.", Schema: ms, Example: 5000},
+		{Name: "Cache-Control", In: "header", Description: "no-cache asks for a result of the tool's own where one that was kept would do; no-store, that the result is not kept.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "no-cache"},
 		{Name: "traceparent", In: "header", Description: "W3C trace context; it travels to the MCP server and is echoed.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
 		{Name: "tracestate", In: "header", Description: "W3C trace state; it travels with traceparent.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "vendor=value"},
 	}
@@ -152,6 +153,8 @@ func answered(name, description string, example any) *huma.Response {
 		Headers: map[string]*huma.Param{
 			"Callyard-Call-Id": header("The id of the call.", huma.TypeString, "call_06b2t8m3c0w3v2q5n7k9a1d4fz"),
 			"Callyard-Worker":  header("The worker that ran it.", huma.TypeString, "worker-1-7f3k2a"),
+			"Cache-Status":     header("Where the policy lets results of this call be kept: whether this is one that was kept (RFC 9211).", huma.TypeString, "callyard; hit; ttl=42"),
+			"Age":              header("How old a result is that was kept, in seconds.", huma.TypeInteger, 18),
 			"X-Request-Id":     header("The id of the request, for the operator's log.", huma.TypeString, "req_06b2t8m3c0w3v2q5n7k91"),
 		},
 		Content: map[string]*huma.MediaType{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/callyard/callyard/internal/embedded"
 	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -293,6 +294,34 @@ func TestACanceledJournalTakesNoMoreCalls(t *testing.T) {
 	ok(t, err)
 	if m.Counts.Canceled != 3 {
 		t.Errorf("%+v", m.Counts)
+	}
+}
+
+func TestASealThatWasCutInTheMiddleIsCompletedByWhoeverComesNext(t *testing.T) {
+	p := newPlace(t, embedded.Options{})
+	c, err := bus.Connect(t.Context(), bus.Options{InProcess: p.s, Name: "test", Log: p.log})
+	ok(t, err)
+	t.Cleanup(c.Close)
+	s, ctx := open(t, c, journal.Options{}), t.Context()
+	id, w := begin(t, s)
+	_, err = w.Append(ctx, calls(0, 3))
+	ok(t, err)
+	w.Close()
+	// What a writer leaves that dies before it tells the manifest.
+	raw, err := bus.OpenJournals(ctx, c, bus.JournalOptions{})
+	ok(t, err)
+	last, err := raw.Last(ctx, id, bus.JournalCalls)
+	ok(t, err)
+	_, err = raw.Append(ctx, id, bus.JournalCalls, bus.AppendJournalHead(nil, &bus.JournalHead{
+		Log: bus.JournalCalls, Epoch: 9, Writer: 9, Number: 1, First: 3, Sealed: true, At: time.Now(),
+	}), last.Sequence)
+	ok(t, err)
+	_, err = s.Write(ctx, id)
+	kind(t, err, schema.KindConflict)
+	m, err := s.Get(ctx, id)
+	ok(t, err)
+	if m.State != journal.Sealed || m.Calls != 3 {
+		t.Errorf("%+v", m)
 	}
 }
 

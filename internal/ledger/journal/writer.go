@@ -36,6 +36,12 @@ func (s *Store) Write(ctx context.Context, id string) (*Writer, error) {
 		return nil, noMore(m)
 	}
 	t, err := s.attach(ctx, id, bus.JournalCalls, 0, false)
+	if errors.Is(err, errSealed) { // whoever sealed it did not come to the manifest
+		if m, err = s.sealed(ctx, id, t.count); err != nil {
+			return nil, err
+		}
+		return nil, noMore(m)
+	}
 	if err != nil {
 		return nil, appendFault(id, err)
 	}

@@ -1,0 +1,116 @@
+package cache
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/pkg/risk"
+)
+
+// lockedLog is a log that tests read while it is written.
+type lockedLog struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedLog) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.b.String(), text)
+}
+
+func openAt(t *testing.T, s *confirmtest.Redis) (*Cache, *lockedLog) {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: s.Address, DisableIdentity: true, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = client.Close() })
+	log := new(lockedLog)
+	c := Open(Options{Config: Defaults(), Redis: client, Log: slog.New(slog.NewTextHandler(log, nil))})
+	t.Cleanup(c.Close)
+	return c, log
+}
+
+func TestFrontDoorsHaveEachOthersResultsThroughRedis(t *testing.T) {
+	s := confirmtest.StartRedis(t, "", "")
+	a, _ := openAt(t, s)
+	b, _ := openAt(t, s)
+	one := &tool{body: "\x00one\n"}
+	if got := ask(t, a, newCall(), minute, one); !got.Cache.Miss || !got.Cache.Stored {
+		t.Errorf("%+v", got.Cache)
+	}
+	got := ask(t, b, newCall(), minute, one)
+	if !got.Cache.Hit || string(got.Body) != one.body || got.Cache.Age < 0 || got.Cache.Age+got.Cache.TTL != time.Minute || got.Cache.Age > 10*time.Second {
+		t.Errorf("%+v", got)
+	}
+	ttl, err := s.Client.PTTL(t.Context(), name(keyOf(newCall(), false))).Result()
+	if err != nil || ttl <= 0 || ttl > time.Minute {
+		t.Errorf("%s, %v", ttl, err)
+	}
+	bob := newCall()
+	bob.Principal.Name = "bob"
+	if got := ask(t, b, bob, minute, one); got.Cache.Hit {
+		t.Error("another principal's result")
+	}
+}
+
+func TestAHundredSameCallsAtOnceAreOneRunThroughRedisToo(t *testing.T) {
+	s := confirmtest.StartRedis(t, "", "")
+	c, _ := openAt(t, s)
+	hundred(t, c, func() { confirmtest.Wait(t, func() bool { return c.waiting() == 100 }) })
+}
+
+func TestWhatRedisHoldsThatIsNoResultIsAMiss(t *testing.T) {
+	s := confirmtest.StartRedis(t, "", "")
+	c, _ := openAt(t, s)
+	k := name(keyOf(newCall(), false))
+	if err := s.Client.Set(t.Context(), k, "short", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	one := &tool{body: "one"}
+	if got := ask(t, c, newCall(), minute, one); got.Cache.Hit || !got.Cache.Stored {
+		t.Errorf("%+v", got.Cache)
+	}
+	if got := ask(t, c, newCall(), risk.Cache{TTL: time.Nanosecond}, one); got.Cache.Hit {
+		t.Error("older than the policy of now lets it be")
+	}
+}
+
+func TestWithoutAnAnswerOfRedisEveryCallRunsAndItIsSaidOnce(t *testing.T) {
+	s := confirmtest.StartRedis(t, "", confirmtest.FreeAddress(t))
+	c, log := openAt(t, s)
+	one := &tool{body: "one"}
+	ask(t, c, newCall(), minute, one)
+	if err := s.Dump(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.Kill()
+	began := time.Now()
+	for range 20 {
+		if got := ask(t, c, newCall(), minute, one); got.Cache.Hit || got.Cache.Stored || !got.Cache.Miss {
+			t.Errorf("%+v", got.Cache)
+		}
+	}
+	if took := time.Since(began); took > 5*askFor {
+		t.Errorf("20 calls took %s", took)
+	}
+	if n := log.count("Redis does not answer"); n != 1 {
+		t.Errorf("said %d times", n)
+	}
+	s.Restart(t)
+	confirmtest.Wait(t, func() bool { return ask(t, c, newCall(), minute, one).Cache.Hit })
+	if n := log.count("Redis answers again"); n != 1 {
+		t.Errorf("its return was said %d times", n)
+	}
+}

@@ -1,0 +1,45 @@
+package frontdoor
+
+import (
+	"fmt"
+
+	"github.com/callyard/callyard/internal/cache"
+	"github.com/callyard/callyard/internal/quota"
+)
+
+// sharing is what front doors share beside NATS: limits, and results that are
+// kept. Both are in Redis where there is one.
+type sharing struct {
+	quota *quota.Quota
+	cache *cache.Cache
+	redis interface{ Close() error } // nil: there is none
+}
+
+// openSharing opens the limits and the cache of this front door. The cache is used
+// only where a policy says so, and a policy may come to say so at any time.
+func (d *FrontDoor) openSharing(id string) (*sharing, error) {
+	limits := quota.Options{Rules: d.o.Limits, InFlight: d.o.Config.PrincipalInFlight, Door: id, Routers: d.catalog.Routers, Log: d.o.Log}
+	results := cache.Options{Config: d.o.Cache, Log: d.o.Log}
+	s := &sharing{}
+	if d.o.Redis != nil {
+		client, err := d.o.Redis.Client()
+		if err != nil {
+			return nil, fmt.Errorf("opening Redis for limits and results: %w", err)
+		}
+		s.redis, limits.Redis, results.Redis = client, client, client
+	}
+	s.quota = quota.Open(limits)
+	if d.o.Policy != nil {
+		s.cache = cache.Open(results)
+	}
+	return s, nil
+}
+
+// close gives back what is leased. Nobody may ask for room or results any more.
+func (s *sharing) close() {
+	s.cache.Close()
+	s.quota.Close()
+	if s.redis != nil {
+		_ = s.redis.Close() // it fails only when it was closed before
+	}
+}

@@ -1,0 +1,478 @@
+package frontdoor_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/confirm"
+	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/quota"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// toolHouse is a worker with tools that count how often they run. "slow" waits
+// until it is let go.
+type toolHouse struct {
+	l    *bus.Listener
+	up   chan struct{}
+	runs atomic.Int64
+	now  atomic.Int64
+	most atomic.Int64
+	slow chan struct{}
+	once sync.Once
+	wait sync.WaitGroup
+	stop chan struct{}
+}
+
+const houseTools = `{"digest":"d","definitions":{"tools":[
+{"name":"read","annotations":{"readOnlyHint":true}},{"name":"fail","annotations":{"readOnlyHint":true}},{"name":"write"},{"name":"slow"}]}}`
+
+func (h *toolHouse) Call(f *bus.CallFrame, to bus.ReplyTo) {
+	<-h.up
+	seq, method, tool := f.Seq, f.Method, f.Tool
+	h.wait.Go(func() {
+		if method != "" {
+			h.l.Result(to, seq, &schema.Result{Body: []byte(houseTools)})
+			return
+		}
+		n := h.runs.Add(1)
+		now := h.now.Add(1)
+		for was := h.most.Load(); now > was && !h.most.CompareAndSwap(was, now); was = h.most.Load() {
+		}
+		if tool == "slow" {
+			<-h.slow
+		}
+		h.now.Add(-1)
+		h.l.Result(to, seq, &schema.Result{Body: []byte(`{"run":` + strconv.FormatInt(n, 10) + `}`), ToolError: tool == "fail"})
+	})
+}
+func (*toolHouse) Cancel(uint64) {}
+
+// let lets all slow calls end.
+func (h *toolHouse) let() { h.once.Do(func() { close(h.slow) }) }
+
+// openHouse starts the worker; it announces itself until the test ends.
+func openHouse(t *testing.T, srv *bustest.Server) *toolHouse {
+	t.Helper()
+	conn := srv.Connect(t, "worker")
+	h := &toolHouse{up: make(chan struct{}), slow: make(chan struct{}), stop: make(chan struct{})}
+	var err error
+	if h.l, err = conn.Listen("w", h); err != nil {
+		t.Fatal(err)
+	}
+	close(h.up)
+	announced := make(chan struct{})
+	go func() {
+		defer close(announced)
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			_ = conn.Announce(&schema.Worker{ID: "w", Servers: []schema.Server{{
+				ID: "s", State: schema.StateInitialized, Slots: 64, Digest: "d", TrustAnnotations: true,
+			}}}) // it fails only at the end of the test
+			select {
+			case <-tick.C:
+			case <-h.stop:
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		close(h.stop)
+		<-announced
+		h.wait.Wait()
+		h.l.Close()
+	})
+	return h
+}
+
+// door is a front door and a client of it, which is the principal ci at each.
+type door struct {
+	t    *testing.T
+	base string
+	http *http.Client
+	key  string
+}
+
+func openDoor(t *testing.T, srv *bustest.Server, o frontdoor.Options) *door {
+	t.Helper()
+	key, hash := authn.Generate()
+	c := frontdoor.Defaults()
+	c.Listen, c.DrainDelay, c.Keys = "127.0.0.1:0", 0, []authn.Key{{Name: "ci", Hash: hash}}
+	o.Config, o.Conn, o.Metrics, o.Log, o.Version, o.Failed = c, srv.Connect(t, "front"), telemetry.NewMetrics(), slog.New(slog.DiscardHandler), "test", make(chan error, 1)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	d, err := frontdoor.Start(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(t, d) })
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 200}}
+	t.Cleanup(client.CloseIdleConnections)
+	changes, done := d.Catalog().Changes()
+	defer done()
+	for {
+		if _, err := d.Catalog().Tool("s", "read"); err == nil {
+			return &door{t, "http://" + d.Addr(), client, key}
+		}
+		<-changes
+	}
+}
+
+// do sends a request; the body is JSON, or lines where it ends in a line feed.
+func (d *door) do(method, path, body string, header ...string) (status int, h http.Header, answer string) {
+	d.t.Helper()
+	r, err := http.NewRequestWithContext(d.t.Context(), method, d.base+path, strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+d.key)
+	if strings.HasSuffix(body, "\n") {
+		r.Header.Set("Content-Type", "application/x-ndjson")
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := d.http.Do(r)
+	if err != nil {
+		d.t.Error(err)
+		return 0, nil, ""
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		d.t.Error(err)
+	}
+	return resp.StatusCode, resp.Header, string(text)
+}
+
+// refused checks that a request was refused with the status and the time to come
+// back.
+func (d *door) refused(status int, method, path, body string, header ...string) {
+	d.t.Helper()
+	got, h, text := d.do(method, path, body, header...)
+	if seconds, err := strconv.Atoi(h.Get("Retry-After")); got != status || err != nil || seconds < 1 {
+		d.t.Errorf("%s %s: %d, come back after %q: %s", method, path, got, h.Get("Retry-After"), text)
+	}
+}
+
+const cachePolicy = `
+rules:
+  - {name: held, match: {tool: read}, when: 'has(args.held)', level: 2}
+  - {name: reads, match: {tool: [read, fail, write]}, level: 1, cache: {ttl: 60s}}
+  - {name: rest, level: 1}
+`
+
+func policyOf(t *testing.T, text string) *risk.Holder {
+	t.Helper()
+	p, err := risk.Parse([]byte(text), "p.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return risk.NewHolder(p)
+}
+
+func TestARepeatedReadIsAnsweredFromTheCacheOfAllFrontDoors(t *testing.T) {
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	defer h.let()
+	s := confirmtest.StartRedis(t, "", "")
+	o := frontdoor.Options{Policy: policyOf(t, cachePolicy), Redis: &confirm.RedisOptions{Addresses: []string{s.Address}}}
+	a, b := openDoor(t, srv, o), openDoor(t, srv, o)
+	for _, c := range []struct {
+		d                  *door
+		tool, body, header string
+		run                int
+		status             string
+	}{
+		{a, "read", `{}`, "", 1, "callyard; fwd=miss; stored"},
+		{a, "read", `{}`, "", 1, "callyard; hit; ttl="},
+		{b, "read", `{}`, "", 1, "callyard; hit; ttl="},
+		{b, "read", `{ }`, "", 2, "callyard; fwd=miss; stored"},
+		{b, "read", `{}`, "no-cache", 3, "callyard; fwd=request; stored"},
+		{a, "read", `{}`, "", 3, "callyard; hit; ttl="},
+		{a, "read", `{}`, "no-store, max-age=0", 4, "callyard; fwd=request"},
+		{b, "read", `{}`, "max-stale", 3, "callyard; hit; ttl="},
+		{a, "fail", `{}`, "", 5, "callyard; fwd=miss"},
+		{a, "fail", `{}`, "", 6, "callyard; fwd=miss"},
+		{a, "write", `{}`, "", 7, ""}, // not known to be safe
+		{a, "write", `{}`, "", 8, ""},
+	} {
+		status, header, body := c.d.do("POST", "/servers/s/tools/"+c.tool, c.body, "Cache-Control", c.header)
+		got, hit := header.Get("Cache-Status"), strings.Contains(header.Get("Cache-Status"), "hit")
+		if status != 200 || body != fmt.Sprintf(`{"run":%d}`, c.run) || (hit && !strings.HasPrefix(got, c.status) || !hit && got != c.status) || hit != (header.Get("Age") != "") {
+			t.Errorf("%s %s %q: %d %s, Cache-Status %q, Age %q; want run %d and %q", c.tool, c.body, c.header, status, body, got, header.Get("Age"), c.run, c.status)
+		}
+	}
+	if status, header, _ := a.do("POST", "/servers/s/tools/read", `{}`, "Accept", "text/event-stream"); status != 200 || header.Get("Cache-Status") != "" {
+		t.Errorf("a call with progress: %d %v", status, header)
+	}
+	for range 2 { // each is a question of its own
+		if status, header, _ := a.do("POST", "/servers/s/tools/read", `{"held":1}`); status != 202 || header.Get("Cache-Status") != "" {
+			t.Errorf("a held call: %d %v", status, header)
+		}
+	}
+	for range 2 { // what is stored runs
+		if status, header, _ := a.do("POST", "/calls", `{"server":"s","tool":"read"}`, "Prefer", "wait=10"); status != 200 || header.Get("Cache-Status") != "" {
+			t.Errorf("a durable call: %d %v", status, header)
+		}
+	}
+	if n := h.runs.Load(); n != 11 {
+		t.Errorf("%d runs", n)
+	}
+}
+
+func TestWithoutAPolicyThatSaysSoEveryCallRuns(t *testing.T) {
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	defer h.let()
+	for i, o := range []frontdoor.Options{{}, {Policy: policyOf(t, "rules: [{level: 1}]")}} {
+		d := openDoor(t, srv, o)
+		for range 3 {
+			if status, header, _ := d.do("POST", "/servers/s/tools/read", `{}`); status != 200 || header.Get("Cache-Status") != "" {
+				t.Errorf("%d %v", status, header)
+			}
+		}
+		if n := h.runs.Load(); n != int64(3*(i+1)) {
+			t.Errorf("%d runs", n)
+		}
+	}
+}
+
+func TestWhoIsOverItsRateIsToldWhenToComeBackAtEveryFrontDoor(t *testing.T) {
+	srv := bustest.Start(t)
+	openHouse(t, srv)
+	s := confirmtest.StartRedis(t, "", "")
+	o := frontdoor.Options{
+		Limits: quota.Config{Principals: []quota.PrincipalRule{{Names: []string{"ci"}, Rate: 0.01, Burst: 4}}},
+		Redis:  &confirm.RedisOptions{Addresses: []string{s.Address}},
+	}
+	a, b := openDoor(t, srv, o), openDoor(t, srv, o)
+	for i := range 4 {
+		if status, _, text := []*door{a, b}[i%2].do("POST", "/servers/s/tools/write", `{}`); status != 200 {
+			t.Errorf("call %d: %d %s", i, status, text)
+		}
+	}
+	a.refused(429, "POST", "/servers/s/tools/write", `{}`)
+	b.refused(429, "POST", "/calls", `{"server":"s","tool":"write"}`)
+}
+
+func TestAFullServerIs503BeforeAnythingIsAccepted(t *testing.T) {
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	defer h.let()
+	d := openDoor(t, srv, frontdoor.Options{Limits: quota.Config{Servers: []quota.ServerRule{{Servers: []string{"s"}, InFlight: 2}}}})
+	var calls sync.WaitGroup
+	for range 2 {
+		calls.Go(func() { d.do("POST", "/servers/s/tools/slow", `{}`) })
+	}
+	confirmtest.Wait(t, func() bool { return h.now.Load() == 2 })
+	d.refused(503, "POST", "/servers/s/tools/read", `{}`)
+	if status, _, _ := d.do("POST", "/servers/other/tools/read", `{}`); status != 404 {
+		t.Errorf("what does not exist: %d", status)
+	}
+	h.let()
+	calls.Wait()
+	if status, _, text := d.do("POST", "/servers/s/tools/read", `{}`); status != 200 {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
+// batchOf is a batch of so many calls, as one JSON document or as lines.
+func batchOf(n int, tool string, asLines bool) string {
+	var b bytes.Buffer
+	for i := range n {
+		if !asLines && i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"custom_id":"c%d","server":"s","tool":%q}`, i, tool)
+		if asLines {
+			b.WriteByte('\n')
+		}
+	}
+	if asLines {
+		return b.String()
+	}
+	return `{"calls":[` + b.String() + `]}`
+}
+
+func TestABatchKeepsToTheLimitsOfItsPrincipalAndNoLineOfItIsRefused(t *testing.T) {
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	defer h.let()
+	h.let()
+	d := openDoor(t, srv, frontdoor.Options{Limits: quota.Config{Principals: []quota.PrincipalRule{{Rate: 100, Burst: 10, InFlight: 4}}}})
+	began := time.Now()
+	status, _, text := d.do("POST", "/batches?stream=true", batchOf(120, "slow", true))
+	if n := strings.Count(text, `"state":"succeeded"`); status != 200 || n != 120 || h.runs.Load() != 120 {
+		t.Errorf("%d, %d of 120 lines succeeded, %d runs", status, n, h.runs.Load())
+	}
+	if took := time.Since(began); took < time.Second || h.most.Load() > 4 {
+		t.Errorf("it took %s, with %d calls at once", took, h.most.Load())
+	}
+}
+
+func TestWhatMayWaitIsLimitedBeforeAnythingIsAcceptedAndAStreamWaitsForRoom(t *testing.T) {
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	defer h.let()
+	d := openDoor(t, srv, frontdoor.Options{Limits: quota.Config{Principals: []quota.PrincipalRule{{Queued: 40, Batches: 2}}}})
+	if status, _, text := d.do("POST", "/batches", batchOf(41, "slow", false)); status != 429 || !strings.Contains(text, "x-ndjson") {
+		t.Errorf("more than may ever wait: %d %s", status, text)
+	}
+	if status, _, text := d.do("POST", "/batches", batchOf(35, "slow", false)); status != 201 {
+		t.Errorf("a batch that fits: %d %s", status, text)
+	}
+	for range 5 {
+		if status, _, text := d.do("POST", "/calls", `{"server":"s","tool":"slow"}`, "Prefer", "respond-async"); status != 202 {
+			t.Errorf("a durable call that fits: %d %s", status, text)
+		}
+	}
+	d.refused(429, "POST", "/calls", `{"server":"s","tool":"slow"}`, "Prefer", "respond-async")
+	d.refused(429, "POST", "/batches", batchOf(1, "slow", false))
+	d.refused(429, "POST", "/batches", batchOf(1, "slow", true))
+	if _, _, text := d.do("GET", "/batches", ""); strings.Count(text, `"id"`) != 1 {
+		t.Errorf("what was refused left a batch: %s", text)
+	}
+	confirmtest.Wait(t, func() bool { return h.now.Load() == 40 })
+	ended := make(chan string, 1)
+	// All but one place is taken; the stream goes through it as calls end.
+	h.slow <- struct{}{}
+	confirmtest.Wait(t, func() bool { return h.now.Load() == 39 })
+	var waited atomic.Bool
+	go func() {
+		status, _, text := d.do("POST", "/batches?stream=true", batchOf(200, "slow", true))
+		if status != 200 || !waited.Load() {
+			t.Errorf("the stream: %d; it waited: %v", status, waited.Load())
+		}
+		ended <- text
+	}()
+	most := func() (n uint64) {
+		_, _, text := d.do("GET", "/batches", "")
+		var list struct {
+			Batches []struct {
+				Calls  uint64 `json:"calls"`
+				Counts struct {
+					Waiting uint64 `json:"waiting"`
+				} `json:"counts"`
+			} `json:"batches"`
+		}
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			t.Error(err)
+		}
+		for _, b := range list.Batches {
+			n += b.Counts.Waiting
+		}
+		return n
+	}
+	confirmtest.Wait(t, func() bool { return h.now.Load() == 40 }) // one of the stream's
+	if n := most(); n > 40 {
+		t.Errorf("%d wait", n)
+	}
+	d.refused(429, "POST", "/batches", batchOf(1, "slow", false))
+	waited.Store(true)
+	if status, _, text := d.do("POST", "/servers/s/tools/read", `{}`); status != 200 {
+		t.Errorf("a call that somebody waits for: %d %s", status, text)
+	}
+	h.let()
+	if text := <-ended; strings.Count(text, `"state":"succeeded"`) != 200 {
+		t.Errorf("of 200 lines: %s", text)
+	}
+	confirmtest.Wait(t, func() bool { // and there is room again
+		status, _, _ := d.do("POST", "/batches", batchOf(40, "read", false))
+		return status == 201
+	})
+}
+
+func TestAPrincipalHasNoMoreOpenBatchesThanItMay(t *testing.T) {
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	defer h.let()
+	d := openDoor(t, srv, frontdoor.Options{Limits: quota.Config{Principals: []quota.PrincipalRule{{Batches: 3}}}})
+	var made, refused atomic.Int64
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			switch status, _, text := d.do("POST", "/batches", batchOf(1, "slow", false)); status {
+			case 201:
+				made.Add(1)
+			case 429:
+				refused.Add(1)
+			default:
+				t.Errorf("%d %s", status, text)
+			}
+		})
+	}
+	all.Wait()
+	if made.Load() != 3 || refused.Load() != 17 {
+		t.Errorf("%d made, %d refused", made.Load(), refused.Load())
+	}
+	h.let()
+	confirmtest.Wait(t, func() bool {
+		status, _, _ := d.do("POST", "/batches", batchOf(1, "slow", false))
+		return status == 201
+	})
+}
+
+func TestWhatWaitsAtOneFrontDoorCountsAtTheOthersToo(t *testing.T) {
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	defer h.let()
+	o := frontdoor.Options{Limits: quota.Config{Principals: []quota.PrincipalRule{{Queued: 40}}}}
+	a := openDoor(t, srv, o)
+	b := openDoor(t, srv, o)
+	open := strings.Replace(batchOf(35, "slow", false), "{", `{"open":true,`, 1)
+	if status, _, text := a.do("POST", "/batches", open); status != 201 {
+		t.Fatalf("%d %s", status, text)
+	}
+	seen := func() bool {
+		_, _, text := b.do("GET", "/batches", "")
+		return strings.Contains(text, `"calls":35`)
+	}
+	confirmtest.Wait(t, seen)
+	b.refused(429, "POST", "/batches", batchOf(6, "slow", false))
+	if status, _, text := b.do("POST", "/batches", batchOf(5, "slow", false)); status != 201 {
+		t.Errorf("what fits: %d %s", status, text)
+	}
+}
+
+func TestACanceledBatchWaitsForItsQuotaNoMore(t *testing.T) {
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	defer h.let()
+	d := openDoor(t, srv, frontdoor.Options{Limits: quota.Config{Principals: []quota.PrincipalRule{{Rate: 0.001, Burst: 1}}}})
+	if status, _, text := d.do("POST", "/batches", batchOf(20, "read", false)); status != 201 { // it waits until the front door stops
+		t.Fatalf("%d %s", status, text)
+	}
+	confirmtest.Wait(t, func() bool { return h.runs.Load() == 1 })
+	_, header, _ := d.do("POST", "/batches", batchOf(20, "write", false))
+	path := header.Get("Location")
+	if status, _, text := d.do("POST", path+"/cancel", ""); status != 200 {
+		t.Fatalf("%d %s", status, text)
+	}
+	began := time.Now()
+	confirmtest.Wait(t, func() bool {
+		_, _, text := d.do("GET", path, "")
+		return strings.Contains(text, `"state":"canceled"`) && strings.Contains(text, `"canceled":20`)
+	})
+	if took := time.Since(began); took > 5*time.Second || h.runs.Load() != 1 {
+		t.Errorf("it took %s, with %d runs", took, h.runs.Load())
+	}
+}

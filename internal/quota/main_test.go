@@ -1,0 +1,101 @@
+package quota
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// lockedLog is a log that tests read while it is written.
+type lockedLog struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedLog) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.b.String(), text)
+}
+
+// alone opens limits without Redis.
+func alone(t testing.TB, o Options) *Quota {
+	t.Helper()
+	o.Log = slog.New(slog.DiscardHandler)
+	q := Open(o)
+	t.Cleanup(q.Close)
+	return q
+}
+
+// door opens the limits of one of several front doors at a Redis. cut takes its
+// connections away, as a death does.
+func door(t testing.TB, s *confirmtest.Redis, name string, c Config) (q *Quota, log *lockedLog, cut func()) {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: s.Address, DisableIdentity: true, ContextTimeoutEnabled: true})
+	log = new(lockedLog)
+	q = Open(Options{Rules: c, Redis: client, Door: name, Routers: func() int { return 2 }, Renew: 100 * time.Millisecond, Log: slog.New(slog.NewTextHandler(log, nil))})
+	var once sync.Once
+	cut = func() { once.Do(func() { _ = client.Close() }) }
+	t.Cleanup(cut)
+	t.Cleanup(q.Close)
+	return q, log, cut
+}
+
+func forAll(r PrincipalRule) Config { return Config{Principals: []PrincipalRule{r}} }
+
+var ci = &schema.Principal{Name: "ci", Groups: []string{"dev"}}
+
+// enter enters or fails.
+func enter(t testing.TB, q *Quota) Pass {
+	t.Helper()
+	pass, err := q.Enter(context.Background(), ci)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pass
+}
+
+// refusedWith returns the time to come back of a refusal of the kind.
+func refusedWith(t testing.TB, err error, kind schema.Kind) time.Duration {
+	t.Helper()
+	e := schema.AsError(err)
+	if e == nil || e.Kind != kind || !e.Retryable || e.RetryAfter <= 0 || !strings.HasSuffix(e.Detail, ".") && !strings.HasSuffix(e.Detail, ")") {
+		t.Fatalf("%+v", e)
+	}
+	return e.RetryAfter
+}
+
+// takeAll takes slots until it is refused, and says how many it got.
+func takeAll(q *Quota, most int) (passes []Pass) {
+	for range most {
+		pass, err := q.Enter(context.Background(), ci)
+		if err != nil {
+			break
+		}
+		passes = append(passes, pass)
+	}
+	return passes
+}
+
+func leaveAll(passes []Pass) {
+	for _, p := range passes {
+		p.Leave()
+	}
+}

@@ -1,0 +1,126 @@
+package quota
+
+import (
+	"math"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// backlog counts the single durable calls of one principal that were accepted and
+// have not ended: here, and at the others as of the last renewal. It is guarded
+// by its subject.
+type backlog struct {
+	here, others int
+	shown        bool // Redis knows of some
+}
+
+func (b *backlog) active() bool { return b.here > 0 || b.shown }
+
+// all is how many there are at all front doors; without Redis the others are taken
+// to have as many as this one.
+func (b *backlog) all(doors int, remote bool) int {
+	if remote {
+		return b.here + b.others
+	}
+	return b.here * doors
+}
+
+// limited returns the principal where how much of it may wait is limited.
+func (q *Quota) limited(p *schema.Principal) *subject {
+	if q == nil {
+		return nil
+	}
+	s := q.principal(p)
+	if s == nil {
+		return nil
+	}
+	if l := s.terms(); l == nil || l.queued == 0 && l.batches == 0 {
+		return nil
+	}
+	return s
+}
+
+// Queues says that how much of the principal's may wait is limited, so that it has
+// to be counted.
+func (q *Quota) Queues(p *schema.Principal) bool { return q.limited(p) != nil }
+
+// Room is how many more durable calls and lines of the principal's may wait, where
+// so many lines of batches do already: at most math.MaxInt, and less than 1 where
+// none may.
+func (q *Quota) Room(p *schema.Principal, lines int) int {
+	s := q.limited(p)
+	if s == nil {
+		return math.MaxInt
+	}
+	l := s.terms()
+	if l == nil || l.queued == 0 {
+		return math.MaxInt
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return l.queued - lines - s.backlog.all(int(q.doors.Load()), q.shared.up())
+}
+
+// Accept says whether n more durable calls or lines of the principal's may be
+// accepted, where so many lines of batches wait already. It counts nothing. The
+// error is of KindQuota.
+func (q *Quota) Accept(p *schema.Principal, n, lines int) error {
+	room := q.Room(p, lines)
+	if room >= n {
+		return nil
+	}
+	most := 0
+	if l := q.principal(p).terms(); l != nil {
+		most = l.queued
+	}
+	e := schema.Errorf(schema.KindQuota, "%d durable calls and lines of batches of yours wait, and %d may; nothing of this request was accepted. Wait for some of them to end.", most-room, most)
+	e.Retryable, e.RetryAfter = true, queuedAgain
+	if n > most {
+		e = schema.Errorf(schema.KindQuota, "The request has %d calls, and %d of yours may wait at once; nothing of it was accepted. Send fewer, or send them as a stream of lines (application/x-ndjson), which is read as there is room.", n, most)
+	}
+	return e
+}
+
+// Queued notes that so many more single durable calls of the principal's wait, or
+// fewer.
+func (q *Quota) Queued(p *schema.Principal, n int) {
+	s := q.limited(p)
+	if n < 0 && q != nil { // whose limits have changed since gives back what it took
+		if v, ok := q.byPrincipal.Load(p.Name); ok {
+			s = v.(*subject)
+		}
+	}
+	for s != nil {
+		s.mu.Lock()
+		gone := s.gone
+		if !gone {
+			s.backlog.here = max(s.backlog.here+n, 0)
+			s.touched = time.Now()
+		}
+		s.mu.Unlock()
+		if !gone {
+			return
+		}
+		s = q.limited(p)
+	}
+}
+
+// Batch says whether the principal may have one more batch open, where it has so
+// many. The error is of KindQuota.
+func (q *Quota) Batch(p *schema.Principal, open int) error {
+	s := q.limited(p)
+	if s == nil {
+		return nil
+	}
+	l := s.terms()
+	if l == nil || l.batches == 0 || open < l.batches {
+		return nil
+	}
+	e := schema.Errorf(schema.KindQuota, "You have %d open batches, and may have %d; no batch was made. Wait for one to end, or cancel one.", open, l.batches)
+	e.Retryable, e.RetryAfter = true, queuedAgain
+	return e
+}
+
+// queuedAgain is when to look again whether less waits.
+const queuedAgain = 2 * time.Second

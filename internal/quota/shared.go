@@ -1,0 +1,169 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-redis/redis_rate/v10"
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// askFor bounds what a call may lose to a Redis that does not answer, once:
+	// then it counts as down until it answers a ping.
+	askFor = 250 * time.Millisecond
+	// leaseRenewals is how many renewals a lease outlives.
+	leaseRenewals = 6
+	prefix        = "callyard:limit:"
+)
+
+// leaseScript sets what one front door holds of a limit, in one step, and drops
+// what those hold that are gone. It may be repeated: it says how many, not how
+// many more.
+//
+// The hash has a field for each front door: what it holds, what it wanted, and
+// until when that counts by the clock of Redis. One that wanted more than it has
+// is short; then nobody gets more than an even part, beside what is in use.
+//
+//	KEYS[1] limit   ARGV[1] front door   ARGV[2] used   ARGV[3] wanted   ARGV[4] the limit   ARGV[5] lifetime (ms)
+const leaseScript = `
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local used, want, most, life = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local all = redis.call('HGETALL', KEYS[1])
+local others, doors, short = 0, 1, false
+for i = 1, #all, 2 do
+  local held, wanted, till = string.match(all[i + 1], '^(%d+) (%d+) (%d+)$')
+  if not till or tonumber(till) <= now then
+    redis.call('HDEL', KEYS[1], all[i])
+  elseif all[i] ~= ARGV[1] then
+    others = others + tonumber(held)
+    doors = doors + 1
+    if tonumber(wanted) > tonumber(held) then short = true end
+  end
+end
+local granted = math.max(0, math.min(want, most - others))
+local fair = granted
+if short then
+  fair = math.max(1, math.floor(most / doors))
+  granted = math.min(granted, math.max(fair, used))
+end
+local holds = math.max(granted, used)
+if holds == 0 and want == 0 then
+  redis.call('HDEL', KEYS[1], ARGV[1])
+else
+  redis.call('HSET', KEYS[1], ARGV[1], string.format('%d %d %.0f', holds, want, now + life))
+  redis.call('PEXPIRE', KEYS[1], life * 2)
+end
+return {granted, fair, others}`
+
+// shared is what the front doors have in common.
+type shared struct {
+	client  redis.UniversalClient
+	limiter *redis_rate.Limiter
+	script  *redis.Script
+	door    string
+	ttl     time.Duration
+	log     *slog.Logger
+	down    atomic.Bool
+}
+
+func newShared(client redis.UniversalClient, door string, ttl time.Duration, log *slog.Logger) *shared {
+	return &shared{client: client, limiter: redis_rate.NewLimiter(client), script: redis.NewScript(leaseScript), door: door, ttl: ttl, log: log}
+}
+
+// up says that Redis is there and answers.
+func (s *shared) up() bool { return s != nil && !s.down.Load() }
+
+// failed notes that Redis did not answer. From here on each front door takes its
+// share, until a ping is answered.
+func (s *shared) failed(err error) {
+	if !s.down.Swap(true) {
+		s.log.Warn("Redis does not answer; until it does each front door takes its share of the limits", "error", err)
+	}
+}
+
+// look asks a Redis that is down whether it is back.
+func (s *shared) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	if s.client.Ping(ctx).Err() == nil && s.down.Swap(false) {
+		s.log.Info("Redis answers again; the limits are shared by all front doors")
+	}
+}
+
+func (s *shared) arguments(used, want, most int) []any {
+	return []any{s.door, used, want, most, s.ttl.Milliseconds()}
+}
+
+// lease asks for slots of the limit under the key.
+func (s *shared) lease(key string, used, want, most int) (lease, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), askFor)
+	defer cancel()
+	l, err := readLease(s.script.Run(ctx, s.client, []string{prefix + key}, s.arguments(used, want, most)...))
+	if err != nil {
+		s.failed(err)
+	}
+	return l, err
+}
+
+func readLease(cmd *redis.Cmd) (lease, error) {
+	n, err := cmd.Int64Slice()
+	if err == nil && len(n) != 3 {
+		err = errors.New("an answer of another shape")
+	}
+	if err != nil {
+		return lease{}, fmt.Errorf("leasing slots: %w", err)
+	}
+	return lease{int(n[0]), int(n[1]), int(n[2])}, nil
+}
+
+// renewal is a lease to be renewed among others.
+type renewal struct {
+	subject          *subject
+	key              string
+	used, want, most int
+	backlog          bool
+	lease            lease
+	err              error
+}
+
+// renew renews many leases in one exchange.
+func (s *shared) renew(ctx context.Context, all []*renewal) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*askFor)
+	defer cancel()
+	pipe := s.client.Pipeline()
+	commands := make([]*redis.Cmd, len(all))
+	for i, r := range all {
+		commands[i] = s.script.EvalSha(ctx, pipe, []string{prefix + r.key}, s.arguments(r.used, r.want, r.most)...)
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	for i, r := range all {
+		if r.lease, r.err = readLease(commands[i]); r.err == nil {
+			continue
+		}
+		if redis.HasErrorPrefix(commands[i].Err(), "NOSCRIPT") { // it was restarted
+			r.lease, r.err = readLease(s.script.Run(ctx, s.client, []string{prefix + r.key}, s.arguments(r.used, r.want, r.most)...))
+		}
+		if r.err != nil {
+			return r.err
+		}
+	}
+	return nil
+}
+
+// tokens draws n calls' worth from the bucket under the key: all or none.
+func (s *shared) tokens(key string, interval time.Duration, burst, n int) (got int, wait time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), askFor)
+	defer cancel()
+	res, err := s.limiter.AllowN(ctx, prefix+key, redis_rate.Limit{Rate: 1, Period: interval, Burst: burst}, n)
+	if err != nil {
+		s.failed(err)
+		return 0, 0, fmt.Errorf("drawing from a rate: %w", err)
+	}
+	return res.Allowed, max(res.RetryAfter, time.Millisecond), nil
+}
