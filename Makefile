@@ -3,7 +3,7 @@ GO ?= go
 BIN := bin
 
 .DEFAULT_GOAL := all
-.PHONY: all help build test race e2e bench generate lint fmt clean
+.PHONY: all help build test race e2e bench chaos generate lint fmt clean
 
 all: lint test ## lint, then every test
 
@@ -25,6 +25,9 @@ e2e: ## the tests that see Callyard from outside
 
 bench: ## measure Callyard beside direct clients; ARGS="--quick" and other flags
 	scripts/bench.sh $(ARGS)
+
+chaos: ## break a fleet on purpose and check its promises; SHORT=1 or SIZE=medium, SEED=n, OUT=folder
+	$(GO) run ./e2e/chaos/cmd/chaos --size $(if $(SHORT),short,$(or $(SIZE),full)) --seed $(or $(SEED),1) --out $(or $(OUT),chaos-out)
 
 generate: ## generated code and documents
 	$(GO) generate ./...

@@ -1,0 +1,100 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// disk is a file system in a file. Writes reach the file when they are synced, or
+// when the kernel finds the time; commit keeps it from finding the time soon.
+// Whoever mounts a copy of the file sees what a disk would have after a power cut.
+type disk struct {
+	dir   string
+	count int
+}
+
+const diskBytes = 512 << 20
+
+// canCutPower says that this system has what a power cut is made of.
+const canCutPower = true
+
+// newDisk makes an empty disk below dir. Mounting needs root, or sudo without a
+// password.
+func newDisk(ctx context.Context, dir string) (*disk, error) {
+	d := &disk{dir: dir}
+	f, err := os.Create(d.image())
+	if err == nil {
+		err = f.Truncate(diskBytes)
+		if closeErr := f.Close(); err == nil {
+			err = closeErr
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making the disk image: %w", err)
+	}
+	if err := command(ctx, "mkfs.ext4", "-q", "-F", d.image()); err != nil {
+		return nil, err
+	}
+	return d, d.mount(ctx)
+}
+
+func (d *disk) image() string { return filepath.Join(d.dir, fmt.Sprintf("disk-%d.img", d.count)) }
+
+// path is where the disk is mounted at the moment.
+func (d *disk) path() string { return filepath.Join(d.dir, fmt.Sprintf("disk-%d", d.count)) }
+
+func (d *disk) mount(ctx context.Context) error {
+	if err := os.MkdirAll(d.path(), 0o700); err != nil {
+		return fmt.Errorf("making the mount point: %w", err)
+	}
+	if err := asRoot(ctx, "mount", "-o", "loop,commit=300,noatime", d.image(), d.path()); err != nil {
+		return err
+	}
+	return asRoot(ctx, "chown", strconv.Itoa(os.Geteuid()), d.path())
+}
+
+// copy writes down what is on the disk now. Nothing may write to it meanwhile:
+// freeze its users first.
+func (d *disk) copy(ctx context.Context) error {
+	next := disk{dir: d.dir, count: d.count + 1}
+	return command(ctx, "cp", "--sparse=always", "--reflink=never", d.image(), next.image())
+}
+
+// swap puts the copy in the place of the disk, whose users have ended.
+func (d *disk) swap(ctx context.Context) error {
+	if err := d.unmount(ctx); err != nil {
+		return err
+	}
+	d.count++
+	return d.mount(ctx)
+}
+
+// unmount takes the disk away.
+func (d *disk) unmount(ctx context.Context) error {
+	if err := asRoot(ctx, "umount", d.path()); err != nil {
+		return err
+	}
+	if err := os.Remove(d.image()); err != nil {
+		return fmt.Errorf("removing the disk image: %w", err)
+	}
+	return nil
+}
+
+func asRoot(ctx context.Context, name string, args ...string) error {
+	if os.Geteuid() == 0 {
+		return command(ctx, name, args...)
+	}
+	return command(ctx, "sudo", append([]string{"-n", name}, args...)...)
+}
+
+func command(ctx context.Context, name string, args ...string) error {
+	if out, err := exec.CommandContext(ctx, name, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}

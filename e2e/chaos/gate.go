@@ -1,0 +1,68 @@
+package chaos
+
+import "context"
+
+// gate lets no more calls begin than belong to the faults that have struck, so that
+// load is left for the others.
+type gate struct {
+	mu      chan struct{} // a lock that can be waited for together with a context
+	wake    chan struct{} // closed and made anew when more may begin
+	calls   int
+	faults  int
+	fired   int
+	started int
+}
+
+func newGate(calls, faults int) *gate {
+	g := &gate{mu: make(chan struct{}, 1), wake: make(chan struct{}), calls: calls, faults: faults}
+	return g
+}
+
+// most is how many calls may have begun.
+func (g *gate) most() int {
+	if g.fired >= g.faults {
+		return g.calls
+	}
+	return min(g.calls, (g.fired+2)*g.calls/(g.faults+1))
+}
+
+// pass waits until n more calls may begin; false means that the load ends.
+func (g *gate) pass(ctx context.Context, n int) bool {
+	for {
+		g.mu <- struct{}{}
+		if g.started < g.most() {
+			g.started += n
+			<-g.mu
+			return ctx.Err() == nil
+		}
+		wake := g.wake
+		<-g.mu
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// share is the part of the calls that have begun.
+func (g *gate) share() float64 {
+	g.mu <- struct{}{}
+	defer func() { <-g.mu }()
+	return float64(g.started) / float64(g.calls)
+}
+
+// fire says that one more fault has struck.
+func (g *gate) fire() {
+	g.mu <- struct{}{}
+	g.fired++
+	close(g.wake)
+	g.wake = make(chan struct{})
+	<-g.mu
+}
+
+func (g *gate) struck() int {
+	g.mu <- struct{}{}
+	defer func() { <-g.mu }()
+	return g.fired
+}

@@ -1,0 +1,189 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// process is a program that runs. It writes what it has to say to a file.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+}
+
+// launch starts a program with its output added to the file log.
+func launch(path string, args, env []string, log string) (*process, error) {
+	out, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log of %s: %w", path, err)
+	}
+	defer out.Close() // the process has its own
+	cmd := exec.Command(path, args...)
+	cmd.Env = append(cleanEnviron(), env...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = endsWithUs()
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", path, err)
+	}
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	go func() { // ends with the process; kill and end wait for it
+		defer close(p.done)
+		_ = cmd.Wait() // how it ended is in its log
+	}()
+	return p, nil
+}
+
+// cleanEnviron is our environment without what configures Callyard.
+func cleanEnviron() []string {
+	var env []string
+	for _, e := range os.Environ() {
+		name, _, _ := strings.Cut(e, "=")
+		if name == "PORT" || name == "MCP_CONFIG_PATH" || strings.HasPrefix(name, "CALLYARD_") || strings.HasPrefix(name, "MCP_SERVER_") {
+			continue
+		}
+		env = append(env, e)
+	}
+	return env
+}
+
+// kill ends the process as the kernel does when memory is short.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // one that has ended is as good
+	<-p.done
+}
+
+// end asks the process to end, and ends it when it does not.
+func (p *process) end(within time.Duration) {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	late := time.NewTimer(within)
+	defer late.Stop()
+	select {
+	case <-p.done:
+	case <-late.C:
+		p.kill()
+	}
+}
+
+// slot is a place in the fleet: a process that is started again when it was killed.
+type slot struct {
+	name  string
+	spawn func() (*process, error)
+	ready func(context.Context) error
+
+	mu   sync.Mutex
+	proc *process
+	up   bool // it has been ready since it was started, and is not stopped
+}
+
+var errEnded = errors.New("it ended by itself; its log says why")
+
+// start starts the process and waits until it is ready. One that ends before is
+// started again, because what it needs may be away at the moment.
+func (s *slot) start(ctx context.Context) error {
+	for {
+		p, err := s.spawn()
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.proc = p
+		s.mu.Unlock()
+		err = s.await(ctx, p)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(startPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+const (
+	startPause = 200 * time.Millisecond
+	readyLook  = 25 * time.Millisecond
+)
+
+// await waits until the process is ready.
+func (s *slot) await(ctx context.Context, p *process) error {
+	tick := time.NewTicker(readyLook)
+	defer tick.Stop()
+	var last error
+	for {
+		select {
+		case <-p.done:
+			return errEnded
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w", s.name, errors.Join(ctx.Err(), last))
+		case <-tick.C:
+		}
+		look, cancel := context.WithTimeout(ctx, time.Second)
+		last = s.ready(look)
+		cancel()
+		if last == nil {
+			s.mu.Lock()
+			s.up = s.proc == p
+			s.mu.Unlock()
+			return nil
+		}
+	}
+}
+
+func (s *slot) isUp() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.up
+}
+
+// kill kills the process.
+func (s *slot) kill() {
+	s.mu.Lock()
+	p := s.proc
+	s.up = false
+	s.mu.Unlock()
+	if p != nil {
+		p.kill()
+	}
+}
+
+// freeze stops the process without its knowing.
+func (s *slot) freeze() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.up = false
+	return s.proc.cmd.Process.Signal(syscall.SIGSTOP)
+}
+
+// thaw lets a frozen process go on, and waits until it is ready.
+func (s *slot) thaw(ctx context.Context) error {
+	s.mu.Lock()
+	p := s.proc
+	err := p.cmd.Process.Signal(syscall.SIGCONT)
+	s.mu.Unlock()
+	if err == nil {
+		err = s.await(ctx, p)
+	}
+	if errors.Is(err, errEnded) || errors.Is(err, os.ErrProcessDone) {
+		return s.start(ctx)
+	}
+	return err
+}
+
+// end ends the process in good order.
+func (s *slot) end(within time.Duration) {
+	s.mu.Lock()
+	p := s.proc
+	s.up = false
+	s.mu.Unlock()
+	if p != nil {
+		p.end(within)
+	}
+}

@@ -1,0 +1,153 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/callyard/callyard/internal/batch"
+)
+
+// carry runs the whole load and returns when it is over.
+func (r *run) carry(ctx context.Context) {
+	var wait sync.WaitGroup
+	singles := int64(r.c.Calls - r.c.BatchCalls)
+	var n atomic.Int64
+	for i := range r.c.Clients {
+		wait.Go(func() {
+			c := newClient(r.f.urls, i)
+			defer c.close()
+			for {
+				k := n.Add(1)
+				if k > singles || !r.gate.pass(ctx, 1) {
+					return
+				}
+				r.single(ctx, c, k)
+			}
+		})
+	}
+	if r.c.BatchCalls > 0 {
+		wait.Go(func() { r.batches(ctx) })
+	}
+	if r.c.CancelCalls > 0 {
+		wait.Go(func() { r.canceledBatch(ctx) })
+	}
+	wait.Wait()
+}
+
+// toolTimeout is how many milliseconds a run may take. A call whose answer was lost
+// on its way is asked after when they are over.
+const toolTimeout = 5000
+
+// single has one call with a key run, and repeats the request until it knows how
+// the call ended.
+func (r *run) single(ctx context.Context, c *client, k int64) {
+	random := rand.New(rand.NewPCG(r.c.Seed, uint64(k)))
+	t := &told{Effect: fmt.Sprintf("s%d", k), Safe: random.IntN(10) == 0}
+	server, file := onceServer, r.effects
+	if t.Safe {
+		server, file = safeServer, r.safeEffects
+	}
+	body := fmt.Sprintf(`{"path":%q,"id":%q,"ms":%d}`, file, t.Effect, random.IntN(r.c.ToolMS+1))
+	headers := []string{fmt.Sprintf("Idempotency-Key: %d-%s", r.c.Seed, t.Effect), "Callyard-Timeout-Ms: " + strconv.Itoa(toolTimeout)}
+	async := random.IntN(3) == 0
+	if async {
+		headers = append(headers, "Prefer: respond-async")
+	}
+	path := "/servers/" + server + "/tools/effect"
+	began := r.book.begin(t)
+	state := ""
+	defer func() { r.book.over(t, state, began) }()
+	for state == "" && !t.Lost {
+		a, err := c.send(ctx, http.MethodPost, path, body, headers...)
+		pause := errorPause
+		if err == nil {
+			if a.status == http.StatusOK && !strings.Contains(string(a.body), `"done `+t.Effect+`"`) {
+				r.book.find("the call of %s was answered with %.300s", t.Effect, a.body)
+			}
+			state, pause = r.read(ctx, c, t, a)
+		}
+		if state == "" && !rest(ctx, pause) {
+			return
+		}
+	}
+}
+
+// read says how the call ended, as the answer has it, or how long to wait before
+// the request is repeated.
+func (r *run) read(ctx context.Context, c *client, t *told, a answer) (state string, pause time.Duration) {
+	id := a.header.Get("Callyard-Call-Id")
+	if id == "" {
+		id = a.problem().CallID
+	}
+	_, _, stored := batch.ParseCallID(id)
+	if stored && a.problem().Type != "/problems/idempotency-key-reused" {
+		r.book.accepted(t, id)
+	}
+	switch a.status {
+	case http.StatusOK:
+		return "succeeded", 0
+	case http.StatusAccepted:
+		return r.follow(ctx, c, t), errorPause
+	case http.StatusConflict: // it is under way
+		return "", a.retryAfter()
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		if a.header.Get("Retry-After") == "" {
+			r.book.strange(a.String() + " without Retry-After")
+		}
+	}
+	if stored {
+		if state := r.follow(ctx, c, t); state != "" {
+			return state, 0
+		}
+	} else if a.status != http.StatusServiceUnavailable && a.status != http.StatusTooManyRequests {
+		r.book.strange(a.String())
+	}
+	return "", a.retryAfter()
+}
+
+// followTries is how often a call that was accepted may be missing before it counts
+// as lost.
+const followTries = 20
+
+// follow asks for the state of a call until it has ended; "" when the load ends, or
+// the call is lost.
+func (r *run) follow(ctx context.Context, c *client, t *told) string {
+	for missing := 0; ; {
+		a, err := c.send(ctx, http.MethodGet, "/calls/"+t.ID+"?wait=5", "")
+		pause := errorPause
+		if err == nil {
+			var s struct {
+				State string `json:"state"`
+			}
+			switch {
+			case a.status == http.StatusOK && json.Unmarshal(a.body, &s) == nil:
+				if ended(s.State) {
+					return s.State
+				}
+				missing = 0
+			case a.status == http.StatusNotFound:
+				if missing++; missing == followTries {
+					t.Lost = true
+					return ""
+				}
+				pause = 250 * time.Millisecond
+				c.next.Add(1)
+			case a.status == http.StatusServiceUnavailable:
+				pause = a.retryAfter()
+			default:
+				r.book.strange("GET /calls: " + a.String())
+			}
+		}
+		if !rest(ctx, pause) {
+			return ""
+		}
+	}
+}
