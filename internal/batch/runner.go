@@ -14,6 +14,9 @@ import (
 const (
 	// adoptEvery is how often a front door looks for journals that nobody owns.
 	adoptEvery = time.Second
+	// tryAgain is how long a journal is left alone that could not be claimed, or had
+	// to be given back.
+	tryAgain = time.Second
 	// headStart is how long a new journal is left to the front door that made it.
 	headStart = 3 * time.Second
 	// purgeEvery is how often the calls of ended batches are looked through.
@@ -137,7 +140,7 @@ func (r *Runner) nudge() {
 func (r *Runner) adopt() {
 	tick := time.NewTicker(adoptEvery)
 	defer tick.Stop()
-	began := time.Now()
+	began, tried := time.Now(), make(map[string]time.Time)
 	for reminded := false; ; {
 		select {
 		case <-r.ctx.Done():
@@ -153,8 +156,14 @@ func (r *Runner) adopt() {
 			if r.ctx.Err() != nil {
 				return
 			}
-			if r.orphan(m) {
+			if r.orphan(m) && time.Since(tried[m.ID]) > tryAgain {
+				tried[m.ID] = time.Now()
 				r.take(m)
+			}
+		}
+		for id, at := range tried {
+			if time.Since(at) > time.Minute {
+				delete(tried, id)
 			}
 		}
 	}

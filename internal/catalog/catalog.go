@@ -40,6 +40,10 @@ const (
 	MethodStop = "callyard/stop-server"
 )
 
+// firstWords is how long after the start the absence of any worker proves nothing:
+// each announces itself every second.
+const firstWords = 5 * time.Second
+
 // Catalog is the front door's view of the fleet. All methods are safe for
 // concurrent use.
 type Catalog struct {
@@ -54,6 +58,7 @@ type Catalog struct {
 	stop     context.CancelFunc
 	wait     sync.WaitGroup
 	wake     chan struct{} // something was announced that needs reading
+	opened   time.Time
 
 	mu      sync.RWMutex
 	workers map[string]*seenWorker
@@ -82,7 +87,7 @@ type server struct {
 // workers that are already there.
 func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id string, log *slog.Logger) (*Catalog, error) {
 	c := &Catalog{
-		conn: conn, router: router, id: id, log: log, wake: make(chan struct{}, 1),
+		conn: conn, router: router, id: id, log: log, wake: make(chan struct{}, 1), opened: time.Now(),
 		schemas: validate.NewCache(schemasKept),
 		workers: make(map[string]*seenWorker), routers: map[string]time.Time{},
 		defs: make(map[string]*definitions), servers: make(map[string]*server),

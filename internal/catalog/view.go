@@ -165,12 +165,20 @@ func (c *Catalog) Server(id string) (Server, error) {
 	defer c.mu.RUnlock()
 	s := c.servers[id]
 	if s == nil {
-		return Server{}, errNoServer(id)
+		return Server{}, c.noServer(id)
 	}
 	return s.view, nil
 }
 
-func errNoServer(id string) error {
+// noServer is the error for a server that no worker has; c.mu is held. A front
+// door that has just started may not have heard its workers yet, and says so: a
+// restart must not look like a server that is gone.
+func (c *Catalog) noServer(id string) error {
+	if len(c.workers) == 0 && len(c.servers) == 0 && time.Since(c.opened) < firstWords {
+		e := schema.Errorf(schema.KindUnavailable, "This front door has just started and has not heard of any worker yet; the call did not start. Send it again.")
+		e.Retryable, e.RetryAfter = true, time.Second
+		return e
+	}
 	return schema.Errorf(schema.KindNotFound, "There is no server %q. GET /servers lists the servers.", id)
 }
 
@@ -178,7 +186,7 @@ func errNoServer(id string) error {
 func (c *Catalog) known(id string) (*server, error) {
 	s := c.servers[id]
 	if s == nil {
-		return nil, errNoServer(id)
+		return nil, c.noServer(id)
 	}
 	if s.defs == nil {
 		e := schema.Errorf(schema.KindUnavailable, "Server %q is not ready: its state is %q, and its tools are not known yet.", id, s.view.State)
