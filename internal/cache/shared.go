@@ -27,6 +27,8 @@ type shared struct {
 	log    *slog.Logger
 	// again is when to ask Redis again, in nanoseconds; 0: it answers.
 	again atomic.Int64
+	// refused says that it answers, and refuses: it is full, or forbids it.
+	refused atomic.Bool
 }
 
 const stampSize = 8
@@ -60,7 +62,9 @@ func (s *shared) put(ctx context.Context, k key, body []byte, ttl time.Duration)
 	b := make([]byte, 0, stampSize+len(body))
 	b = binary.BigEndian.AppendUint64(b, uint64(time.Now().UnixMilli()))
 	err := s.client.Set(ctx, name(k), append(b, body...), ttl).Err()
-	s.answered(err)
+	if s.answered(err); err == nil {
+		s.refused.Store(false)
+	}
 	return err == nil
 }
 
@@ -76,6 +80,13 @@ func (s *shared) up() bool {
 
 // answered notes whether Redis did. A caller that left says nothing about it.
 func (s *shared) answered(err error) {
+	var refusal redis.Error
+	if errors.As(err, &refusal) {
+		if !s.refused.Swap(true) {
+			s.log.Warn("Redis refuses to keep results; every call runs", "error", err)
+		}
+		err = nil
+	}
 	switch {
 	case err == nil:
 		if s.again.Load() != 0 && s.again.Swap(0) != 0 {

@@ -87,6 +87,29 @@ func TestWhatRedisHoldsThatIsNoResultIsAMiss(t *testing.T) {
 	}
 }
 
+func TestARedisThatIsFullKeepsNothingAndItIsSaidOnce(t *testing.T) {
+	s := confirmtest.StartRedis(t, "", "")
+	c, log := openAt(t, s)
+	if err := s.Client.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	one := &tool{body: "one"}
+	for range 5 {
+		if got := ask(t, c, newCall(), minute, one); got.Cache.Hit || got.Cache.Stored || !got.Cache.Miss {
+			t.Errorf("%+v", got.Cache)
+		}
+	}
+	if n := log.count("level="); n != 1 || log.count("refuses") != 1 {
+		t.Errorf("said %d times: %s", n, &log.b)
+	}
+	if err := s.Client.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(t, c, newCall(), minute, one); !got.Cache.Stored {
+		t.Errorf("%+v", got.Cache)
+	}
+}
+
 func TestWithoutAnAnswerOfRedisEveryCallRunsAndItIsSaidOnce(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", confirmtest.FreeAddress(t))
 	c, log := openAt(t, s)

@@ -14,7 +14,7 @@ import (
 
 const (
 	// askFor bounds what a call may lose to a Redis that does not answer, once:
-	// then it counts as down until it answers a ping.
+	// then it counts as down until it is found back.
 	askFor = 250 * time.Millisecond
 	// leaseRenewals is how many renewals a lease outlives.
 	leaseRenewals = 6
@@ -79,19 +79,26 @@ func newShared(client redis.UniversalClient, door string, ttl time.Duration, log
 // up says that Redis is there and answers.
 func (s *shared) up() bool { return s != nil && !s.down.Load() }
 
-// failed notes that Redis did not answer. From here on each front door takes its
-// share, until a ping is answered.
+// failed notes that Redis did not answer, or not with what was asked. From here on
+// each front door takes its share, until [shared.look] finds it back.
 func (s *shared) failed(err error) {
 	if !s.down.Swap(true) {
 		s.log.Warn("Redis does not answer; until it does each front door takes its share of the limits", "error", err)
 	}
 }
 
-// look asks a Redis that is down whether it is back.
+// look asks a Redis that is down whether it is back, and takes what limits need: one
+// that is full, or forbids it, answers a ping as well.
 func (s *shared) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
-	if s.client.Ping(ctx).Err() == nil && s.down.Swap(false) {
+	if _, err := readLease(s.script.Run(ctx, s.client, []string{prefix + "probe"}, s.arguments(0, 1, 1)...)); err != nil {
+		return
+	}
+	if _, err := s.limiter.Allow(ctx, prefix+"probe", redis_rate.PerSecond(1)); err != nil {
+		return
+	}
+	if s.down.Swap(false) {
 		s.log.Info("Redis answers again; the limits are shared by all front doors")
 	}
 }

@@ -260,6 +260,30 @@ func TestWithoutAnAnswerOfRedisCallsGoOnByShareAndItIsSaidOnce(t *testing.T) {
 	gets(t, a, 20)
 }
 
+func TestARedisThatIsFullIsLikeNoneAndItIsSaidOnce(t *testing.T) {
+	s := confirmtest.StartRedis(t, "", "")
+	a, log, _ := door(t, s, "a", forAll(PrincipalRule{InFlight: 20, Rate: 1e5}))
+	if err := s.Client.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	passes := takeAll(a, 100)
+	if len(passes) != 10 {
+		t.Errorf("%d of 20 at one of two front doors", len(passes))
+	}
+	before := commands(t, s.Client.Info(t.Context(), "stats").Val())
+	confirmtest.Wait(t, func() bool { // it was looked at a few times
+		return commands(t, s.Client.Info(t.Context(), "stats").Val()) > before+60
+	})
+	leaveAll(passes)
+	if n := log.count("level="); n != 1 {
+		t.Errorf("said %d times", n)
+	}
+	if err := s.Client.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	gets(t, a, 20)
+}
+
 func TestARedisThatForgetsGivesNoSlotTwiceForLong(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	c := forAll(PrincipalRule{InFlight: 10})
