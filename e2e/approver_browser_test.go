@@ -145,7 +145,7 @@ func (o *office) fill(t testing.TB) {
 func TestPeopleDecideInABrowser(t *testing.T) {
 	o := openOffice(t)
 	o.fill(t)
-	p := openTab(t, startBrowser(t), true)
+	p := openTab(startBrowser(t), t, true)
 
 	p.open(o.pages)
 	p.audit("sign-in")
@@ -224,7 +224,7 @@ func TestAChangedToolAnEditAndAPermissionAreSeenInABrowser(t *testing.T) {
 		t.Errorf("the edited call is %s", got)
 	}
 
-	p := openTab(t, startBrowser(t), true)
+	p := openTab(startBrowser(t), t, true)
 	p.open(o.pages)
 	p.do(chromedp.SendKeys(chromedp.CSS("#key"), "ada"+kb.Enter))
 	p.sees("the list", `document.querySelector(".flag") !== null`)
@@ -271,7 +271,7 @@ func TestAChangedToolAnEditAndAPermissionAreSeenInABrowser(t *testing.T) {
 func TestTheProviderOfIdentitiesLeadsIntoThePages(t *testing.T) {
 	o := openOffice(t)
 	h := o.write(t, "release", "notes.txt", "Version 4.2\n")
-	p := openTab(t, startBrowser(t), true)
+	p := openTab(startBrowser(t), t, true)
 	// The provider is another site for the browser, so the cookie of the session
 	// does not come with its way back.
 	p.open(o.pages + "/a/" + h.ApprovalID)
@@ -301,7 +301,7 @@ func TestTheProviderOfIdentitiesLeadsIntoThePages(t *testing.T) {
 func TestThePagesWorkWithoutJavaScript(t *testing.T) {
 	o := openOffice(t)
 	a, b := o.write(t, "billing", "a.txt", "a\n"), o.write(t, "billing", "b.txt", "b\n")
-	p := openTab(t, startBrowser(t), false)
+	p := openTab(startBrowser(t), t, false)
 	p.open(o.pages)
 	p.do(chromedp.SendKeys(chromedp.CSS("#key"), "ada"+kb.Enter))
 	p.sees("the list", `document.querySelectorAll(".card").length === 2`)

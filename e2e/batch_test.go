@@ -56,13 +56,6 @@ func (d *door) startBatch(t testing.TB, lines string) batchState {
 	return s
 }
 
-func (d *door) batch(t testing.TB, id string) batchState {
-	t.Helper()
-	var s batchState
-	d.read(t, "/batches/"+id, &s)
-	return s
-}
-
 func (d *door) waitBatch(t testing.TB, id string, within time.Duration) batchState {
 	t.Helper()
 	var s batchState

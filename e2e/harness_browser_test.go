@@ -63,7 +63,7 @@ type tab struct {
 	ctx context.Context
 }
 
-func openTab(t testing.TB, browser context.Context, scripts bool) *tab {
+func openTab(browser context.Context, t testing.TB, scripts bool) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)

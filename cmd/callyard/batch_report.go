@@ -12,7 +12,7 @@ import (
 // explained says of an error what it means for the batch, and how to go on.
 func (r *batchRun) explained(ctx context.Context, err error) error {
 	s := r.book.state()
-	goOn := "The same command goes on where this one ended."
+	var goOn string
 	switch {
 	case s.Batch == "":
 		goOn = ""

@@ -124,9 +124,8 @@ func (j *job) run() {
 	if err == nil {
 		err = j.recover(open)
 	}
-	var next uint64
 	if err == nil {
-		next, err = j.read(open)
+		err = j.read(open)
 	}
 	j.flying.Wait()
 	cause := context.Cause(j.stopping)
@@ -134,7 +133,7 @@ func (j *job) run() {
 		cause = errStopped // also one that was canceled before: not all that left may be settled
 	}
 	if err == nil && (errors.Is(cause, errCanceled) || errors.Is(cause, errExpired)) {
-		err = j.cut(next, cause)
+		err = j.cut(cause)
 	}
 	close(done)
 	watch.Wait()
@@ -158,33 +157,32 @@ func (j *job) attend() {
 }
 
 // read reads the calls in order and has each run, until all have a result; those
-// of open are recover's, and would run twice. It returns the first index that was
-// not taken up.
-func (j *job) read(open map[uint64]journal.OpenIntent) (next uint64, err error) {
+// of open are recover's, and would run twice.
+func (j *job) read(open map[uint64]journal.OpenIntent) error {
 	progress := j.o.Progress()
-	next = progress.Next(0)
+	next := progress.Next(0)
 	again := progress.Again()
 	for {
 		calls, err := j.o.Read(j.stopping, next, readAhead)
 		if j.stopping.Err() != nil {
-			return next, nil
+			return nil
 		}
 		if err != nil {
-			return next, err
+			return err
 		}
 		if len(calls) == 0 {
 			m, err := j.r.o.Store.Get(j.stopping, j.o.ID())
 			if j.stopping.Err() != nil {
-				return next, nil
+				return nil
 			}
 			if err != nil {
-				return next, err
+				return err
 			}
 			if m.State != journal.Receiving && next >= m.Calls {
-				return next, j.awaitHeld()
+				return j.awaitHeld()
 			}
 			if err := j.o.Wait(j.stopping); err != nil && j.stopping.Err() == nil {
-				return next, err
+				return err
 			}
 			continue
 		}
@@ -195,7 +193,7 @@ func (j *job) read(open map[uint64]journal.OpenIntent) (next uint64, err error) 
 				continue
 			}
 			if !j.enter(j.stopping, c) {
-				return next, nil
+				return nil
 			}
 			next = c.Index + 1
 			it := j.item(c, again[c.Index].Attempt)
@@ -279,7 +277,7 @@ func (j *job) tell(done <-chan struct{}) {
 
 // cut ends the calls that have not left, because the batch was canceled or its
 // time is over.
-func (j *job) cut(next uint64, cause error) error {
+func (j *job) cut(cause error) error {
 	outcome := journal.Canceled
 	if errors.Is(cause, errExpired) {
 		outcome = journal.Expired
@@ -294,7 +292,7 @@ func (j *job) cut(next uint64, cause error) error {
 		return err
 	}
 	progress := j.o.Progress()
-	for next = progress.Next(0); ; {
+	for next := progress.Next(0); ; {
 		calls, err := j.o.Read(j.gone, next, 1000)
 		if err != nil || len(calls) == 0 {
 			return err

@@ -2,7 +2,6 @@ package batch
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/callyard/callyard/internal/dispatch"
@@ -220,21 +219,4 @@ func (j *job) settled(it *item, unknown error) (*schema.Result, error) {
 		return nil, unknown
 	}
 	return res, nil
-}
-
-// decodeError reads the error of a result.
-func decodeError(text []byte) *schema.Error {
-	e := &schema.Error{}
-	if json.Unmarshal(text, e) != nil || e.Kind == "" {
-		return schema.Errorf(schema.KindInternal, "The error of the call cannot be read.")
-	}
-	return e
-}
-
-// errorOf is why a call did not succeed, nil for one that did.
-func errorOf(r *journal.ResultRecord) *schema.Error {
-	if r.Outcome == journal.Succeeded {
-		return nil
-	}
-	return decodeError(r.Error)
 }

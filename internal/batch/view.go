@@ -238,8 +238,8 @@ func (r *Runner) CancelCall(ctx context.Context, id string, who schema.Principal
 		if _, err := r.o.Desk.Cancel(ctx, id, who); err != nil {
 			return nil, err
 		}
-	} else {
-		r.o.Router.Cancel(id)
+	} else if err := r.o.Router.Cancel(id); err != nil {
+		return nil, err
 	}
 	return r.Status(ctx, id, who, cancelWait)
 }

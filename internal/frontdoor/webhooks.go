@@ -111,7 +111,9 @@ func (t *teller) close(ctx context.Context) {
 	close(t.stop)
 	close(t.ends)
 	t.done.Wait()
-	t.sender.Close(ctx)
+	if err := t.sender.Close(ctx); err != nil {
+		t.d.o.Log.Warn("closing the outbox of webhooks", "error", err)
+	}
 }
 
 // ended is told of an end; it waits while the outbox takes no more.

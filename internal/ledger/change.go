@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"encoding/json"
 	"reflect"
 	"slices"
 
@@ -46,9 +47,14 @@ func onlyTold(was, is *Approval) bool {
 	if !was.Told.IsZero() || is.Told.IsZero() {
 		return false
 	}
-	same := *is
+	same := is.Clone()
 	same.Told = was.Told
-	return reflect.DeepEqual(was, &same)
+	before, err := json.Marshal(was)
+	if err != nil {
+		return false
+	}
+	after, err := json.Marshal(same)
+	return err == nil && bytes.Equal(before, after)
 }
 
 func sameQuestion(was, is *Approval) bool {

@@ -141,7 +141,8 @@ func checkModel(t *testing.T, rnd *rand.Rand) {
 			f.Batch = batch
 		}
 		for range rnd.IntN(3) {
-			f.States = append(f.States, states()[rnd.IntN(len(states()))])
+			all := states()
+			f.States = append(f.States, all[rnd.IntN(len(all))])
 		}
 		if rnd.IntN(3) == 0 {
 			f.From = now.Add(-time.Duration(rnd.Int64N(int64(4 * time.Hour)))).Truncate(time.Millisecond)

@@ -227,11 +227,11 @@ func (r *receiver) when() time.Time {
 	return r.paused
 }
 
-func (r *receiver) put(place int)           { r.place = place }
-func (r *receiver) before(o *receiver) bool { return r.when().Before(o.when()) }
+func (r *receiver) put(place int)           { r.place = place }                  //nolint:unused // ordered calls it
+func (r *receiver) before(o *receiver) bool { return r.when().Before(o.when()) } //nolint:unused // as above
 
-func (r *row) put(place int) { r.place = place }
-func (r *row) before(o *row) bool {
+func (r *row) put(place int) { r.place = place } //nolint:unused // as above
+func (r *row) before(o *row) bool { //nolint:unused // as above
 	return cmp.Or(r.at.Compare(o.at), cmp.Compare(r.revision, o.revision)) < 0
 }
 

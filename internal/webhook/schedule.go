@@ -30,7 +30,7 @@ func wait(schedule []time.Duration, attempts int, retryAfter time.Duration, chan
 	if attempts < 1 || attempts > len(schedule) {
 		return 0, false
 	}
-	d := schedule[attempts-1]
+	d := schedule[attempts-1] //nolint:gosec // attempts is within the schedule: see above
 	d += time.Duration(float64(d) * jitter * chance)
 	return max(d, min(retryAfter, maxRetryAfter)), true
 }

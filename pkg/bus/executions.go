@@ -113,7 +113,7 @@ func (e *Executions) Append(ctx context.Context, slot int64, data []byte) error 
 	return err
 }
 
-// ErrTooLarge: the message is larger than the server takes.
+// ErrTooLarge means that the message is larger than the server takes.
 var ErrTooLarge = errors.New("the message is larger than the NATS server takes")
 
 // Slots returns slots before the given one that hold messages, newest first: at

@@ -20,10 +20,10 @@ const (
 	maxObject     = 64 << 20
 )
 
-// ErrObjectTooLarge: more bytes than can be kept.
+// ErrObjectTooLarge means that there are more bytes than can be kept.
 var ErrObjectTooLarge = errors.New("there are too many bytes to keep")
 
-// ErrDamaged: the bytes are not those that were stored.
+// ErrDamaged means that the bytes are not those that were stored.
 var ErrDamaged = errors.New("the stored bytes do not have the digest that was recorded")
 
 // PutObject stores bytes of a journal under a name, a plain token that is used once,

@@ -34,7 +34,7 @@ func (a *API) batchResults(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.streamResults(x, r.Context(), m.ID, cursor, values.Get("follow") == "true" && r.Method != http.MethodHead, limit)
+	return a.streamResults(r.Context(), x, m.ID, cursor, values.Get("follow") == "true" && r.Method != http.MethodHead, limit)
 }
 
 // takeAndStream stores the calls of a request and answers with their results while
@@ -52,7 +52,7 @@ func (a *API) takeAndStream(x *exchange, r *http.Request, m *journal.Manifest, s
 		}
 		failed <- err
 	}()
-	err := a.streamResults(x, ctx, m.ID, journal.Cursor{}, true, 0)
+	err := a.streamResults(ctx, x, m.ID, journal.Cursor{}, true, 0)
 	cancel()
 	if takeErr := <-failed; takeErr != nil && x.status == 0 {
 		return takeErr
@@ -62,7 +62,7 @@ func (a *API) takeAndStream(x *exchange, r *http.Request, m *journal.Manifest, s
 
 // streamResults writes results as lines. Each carries the cursor from which the
 // next request goes on after it.
-func (a *API) streamResults(x *exchange, ctx context.Context, id string, after journal.Cursor, follow bool, limit int) error {
+func (a *API) streamResults(ctx context.Context, x *exchange, id string, after journal.Cursor, follow bool, limit int) error {
 	out := &lineWriter{a: a, x: x, rc: http.NewResponseController(x.ResponseWriter), id: id, left: limit}
 	defer out.end()
 	if !follow {

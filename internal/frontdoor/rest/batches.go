@@ -187,7 +187,7 @@ func (a *API) createBatch(x *exchange, r *http.Request) error {
 
 func (a *API) handle201(x *exchange, m *journal.Manifest, t *taken, stream bool, r *http.Request) error {
 	if stream {
-		return a.streamResults(x, r.Context(), m.ID, journal.Cursor{}, true, 0)
+		return a.streamResults(r.Context(), x, m.ID, journal.Cursor{}, true, 0)
 	}
 	item := batchItem(m)
 	if t != nil {

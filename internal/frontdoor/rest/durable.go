@@ -105,7 +105,7 @@ func (a *API) runDurable(x *exchange, r *http.Request, call *schema.Call, w wish
 	rec, err := a.o.Batches.Wait(ctx, t)
 	switch {
 	case err == nil:
-		return a.answerRecord(x, r.Context(), t.CallID, rec)
+		return a.answerRecord(r.Context(), x, t.CallID, rec)
 	case errors.Is(err, context.DeadlineExceeded) && r.Context().Err() == nil:
 		return a.accepted(x, r, t.CallID)
 	case r.Context().Err() != nil:
@@ -138,12 +138,12 @@ func (a *API) replay(x *exchange, r *http.Request, id string, wait time.Duration
 			return err
 		}
 		if s.Ended() {
-			return a.answerRecord(x, r.Context(), id, s.Result)
+			return a.answerRecord(r.Context(), x, id, s.Result)
 		}
 	} else if p, err := a.awaitEnd(r.Context(), id, x.principal, min(wait, maxWait)); err != nil {
 		return err
 	} else if p.State.Ended() {
-		return a.answerApproval(x, r.Context(), p)
+		return a.answerApproval(r.Context(), x, p)
 	}
 	if w.preference.durable() {
 		return a.accepted(x, r, id)
@@ -152,7 +152,7 @@ func (a *API) replay(x *exchange, r *http.Request, id string, wait time.Duration
 }
 
 // answerRecord answers with the end of a durable call, as if it had just come.
-func (a *API) answerRecord(x *exchange, ctx context.Context, id string, rec *journal.ResultRecord) error {
+func (a *API) answerRecord(ctx context.Context, x *exchange, id string, rec *journal.ResultRecord) error {
 	if rec.Outcome != journal.Succeeded || len(rec.Error) > 0 {
 		return recordError(id, rec)
 	}
@@ -178,7 +178,7 @@ func recordError(id string, rec *journal.ResultRecord) error {
 }
 
 // answerApproval answers with the end of a call that was held.
-func (a *API) answerApproval(x *exchange, ctx context.Context, p *ledger.Approval) error {
+func (a *API) answerApproval(ctx context.Context, x *exchange, p *ledger.Approval) error {
 	switch {
 	case p.State == ledger.Succeeded:
 		body, err := a.o.Ledger.Result(ctx, p.ID)

@@ -104,7 +104,8 @@ func (e *Engine) watch() {
 					c.oomOne.Do(func() { close(c.oom) })
 				}
 				e.mu.Unlock()
-			case <-stream.Err:
+			case err := <-stream.Err:
+				e.log.Debug("the engine's events ended", "error", err)
 				broken = true
 			}
 		}
@@ -135,7 +136,7 @@ func Sweep(note string) {
 	if err != nil {
 		return
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // nothing is lost with it
 	ctx, cancel := context.WithTimeout(context.Background(), sweepLimit)
 	defer cancel()
 	// A create that was under way may still come out of the engine after the

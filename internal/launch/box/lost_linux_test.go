@@ -32,7 +32,7 @@ func newOwnEngine(t *testing.T) *ownEngine {
 	if os.Getuid() != 0 {
 		t.Fatal("this test starts a container engine of its own, which needs root; run it as root, as CI does")
 	}
-	dir, err := os.MkdirTemp("", "box") // a short path: a socket's has to be
+	dir, err := os.MkdirTemp("", "box") //nolint:usetesting // a short path: a socket's has to be
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func OpenPool[S Ends](e *Engine, o PoolOptions[S]) *Pool[S] {
 		o.StartTimeout = 20 * time.Second
 	}
 	p := &Pool[S]{o: o, engine: e, log: o.Log.With("server", o.Spec.Server)}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.ctx, p.cancel = context.WithCancel(context.Background()) //nolint:gosec // Close calls it
 	p.mu.Lock()
 	p.fillLocked()
 	p.mu.Unlock()

@@ -2,14 +2,19 @@ package journal
 
 import "github.com/callyard/callyard/pkg/bus"
 
-// The records, whose stored form is in pkg/bus.
 type (
-	CallRecord   = bus.JournalCall
+	// CallRecord is an accepted call. The stored form of all records is in pkg/bus.
+	CallRecord = bus.JournalCall
+	// IntentRecord says that calls are about to leave.
 	IntentRecord = bus.JournalIntent
+	// ResultRecord is the end of a call, or a person's word about one.
 	ResultRecord = bus.JournalResult
-	Object       = bus.JournalObject
-	Outcome      = bus.JournalOutcome
-	Settle       = bus.JournalSettle
+	// Object points at bytes that are too large for a record.
+	Object = bus.JournalObject
+	// Outcome is how a call ended.
+	Outcome = bus.JournalOutcome
+	// Settle is a person's word about a call that is unknown or dead.
+	Settle = bus.JournalSettle
 )
 
 // How a call ended; see the constants of pkg/bus.

@@ -403,7 +403,6 @@ func (t *tail) upcoming() uint64 {
 type packer struct {
 	pieces []piece
 	most   int
-	start  int // of the record that is being written
 }
 
 // add puts one record into the pieces; encode appends its frame.
