@@ -38,7 +38,9 @@ func (c *Catalog) AddServer(ctx context.Context, id, by string, entry json.RawMe
 		return Server{}, schema.Errorf(schema.KindUnavailable, "The server was started but could not be recorded; remove it or try again: %w", err)
 	}
 	for {
-		if s, err := c.Server(id); err == nil && s.State != schema.StateStarting {
+		s, err := c.Server(id)
+		_, unread := c.Definitions(id) // it can be called once its tools are known
+		if err == nil && s.State != schema.StateStarting && (s.State != schema.StateInitialized || unread == nil) {
 			if s.State == schema.StateInitialized {
 				return s, nil
 			}
