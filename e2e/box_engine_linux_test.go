@@ -137,7 +137,7 @@ func TestAnEngineThatStopsLosesTheCallAndNothingRunsWithoutIt(t *testing.T) {
 	if _, err := docker(engine.host(), "rmi", "--force", scriptedImage); err != nil {
 		t.Fatal(err)
 	}
-	d.eventually(t, soon, "saying that the image is gone", func() error {
+	d.eventually(t, time.Minute, "saying that the image is gone", func() error {
 		if s := d.server(t, id); s.State != "error" || !strings.Contains(s.Error, "image") {
 			return fmt.Errorf("it is %q: %s", s.State, s.Error)
 		}

@@ -147,7 +147,7 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 	if budget <= 0 {
 		budget = r.limits.CallTimeout
 	}
-	a := &attempt{call: call, lane: l, worker: l.host, sent: time.Now(), budget: budget, final: make(chan bus.ReplyFrame, 1)}
+	a := &attempt{call: call, lane: l, worker: l.host.Load(), sent: time.Now(), budget: budget, final: make(chan bus.ReplyFrame, 1)}
 	if a.worker != nil {
 		if a.worker.owed.add(1) == 1 {
 			a.worker.heard.set(a.sent)
@@ -297,7 +297,8 @@ func (r *Router) Cancel(id string) error {
 func (r *Router) Request(ctx context.Context, workerID, method, server string, payload []byte, timeout time.Duration) ([]byte, error) {
 	rt := &route{limits: &r.limits}
 	call := &schema.Call{ID: schema.NewID("ask"), Method: method, Server: server, Arguments: payload, Timeout: timeout}
-	l := &lane{route: rt, worker: workerID, host: r.worker(workerID), inFlight: 1, slots: 1}
+	l := &lane{route: rt, worker: workerID, inFlight: 1, slots: 1}
+	l.host.Store(r.worker(workerID))
 	res, _, err := r.try(ctx, call, l, 1, nil)
 	if err != nil {
 		return nil, schema.AsError(err).WithCall("") // it is no call that anybody can look up

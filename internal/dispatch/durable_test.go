@@ -238,7 +238,7 @@ func TestCallsOfManyServersAreSpreadOverTheWorkers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l.host.owed.add(1)
+			l.host.Load().owed.add(1)
 			got[l.worker]++
 		}
 		for id, n := range got {

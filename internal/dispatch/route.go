@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,8 +23,8 @@ type route struct {
 type lane struct {
 	route    *route
 	worker   string
-	host     *worker // nil: not known
-	slots    int     // this router's share
+	host     atomic.Pointer[worker] // nil: not known; read without the route's lock
+	slots    int                    // this router's share
 	inFlight int
 	bulk     int // those of them that are bulk calls
 	pace     average
@@ -63,10 +64,10 @@ func (l *lane) cost(now time.Time) float64 {
 		pace /= float64(int64(1) << min(int64(idle/paceFades), 20))
 	}
 	cost := max(pace, paceFloor) * float64(l.inFlight+1)
-	if l.host != nil {
+	if host := l.host.Load(); host != nil {
 		// What the worker does for other servers: with many of them, each with few
 		// calls, it is most of the work.
-		cost += paceFloor * float64(l.host.owed.get())
+		cost += paceFloor * float64(host.owed.get())
 	}
 	return cost
 }
@@ -146,13 +147,16 @@ func (r *route) set(id string, host *worker, slots int, open bool) {
 	defer r.mu.Unlock()
 	for _, l := range r.lanes {
 		if l.worker == id {
-			l.host, l.slots, l.closed = host, slots, !open
+			l.host.Store(host)
+			l.slots, l.closed = slots, !open
 			r.giveLocked()
 			return
 		}
 	}
 	if open {
-		r.lanes = append(r.lanes, &lane{route: r, worker: id, host: host, slots: slots})
+		l := &lane{route: r, worker: id, slots: slots}
+		l.host.Store(host)
+		r.lanes = append(r.lanes, l)
 		r.giveLocked()
 	}
 }
@@ -164,8 +168,8 @@ func (r *route) closeLane(worker string) {
 	for _, l := range r.lanes {
 		if l.worker == worker && !l.closed {
 			l.closed = true
-			if l.host != nil {
-				l.host.stale.Store(true)
+			if host := l.host.Load(); host != nil {
+				host.stale.Store(true)
 			}
 		}
 	}
