@@ -133,16 +133,6 @@ func TestAnEngineThatStopsLosesTheCallAndNothingRunsWithoutIt(t *testing.T) {
 	if _, err := os.Stat(effects); err == nil {
 		t.Errorf("a call ran outside: %v", readEffects(t, effects))
 	}
-	// The image is taken away under the worker.
-	if _, err := docker(engine.host(), "rmi", "--force", scriptedImage); err != nil {
-		t.Fatal(err)
-	}
-	d.eventually(t, time.Minute, "saying that the image is gone", func() error {
-		if s := d.server(t, id); s.State != "error" || !strings.Contains(s.Error, "image") {
-			return fmt.Errorf("it is %q: %s", s.State, s.Error)
-		}
-		return nil
-	})
 	d.stop(t)
 	noBoxes(t, engine.host(), id)
 }
