@@ -19,13 +19,8 @@ const (
 
 var letters = map[journal.Kind]byte{journal.Batch: 'b', journal.Lane: 's'}
 
-// newJournalID returns the id of a new journal.
-func newJournalID(k journal.Kind) string {
-	if k == journal.Batch {
-		return schema.NewID("batch")
-	}
-	return schema.NewID("lane")
-}
+// newJournalID returns the id of a new journal: its prefix is its kind.
+func newJournalID(k journal.Kind) string { return schema.NewID(string(k)) }
 
 // CallID returns the id of a call of a journal.
 func CallID(journalID string, index uint64) string {

@@ -80,7 +80,7 @@ func (j *job) halt(cause error) {
 }
 
 // drain lets nothing new start; what has left may finish.
-func (j *job) drain(context.Context) { j.halt(errStopped) }
+func (j *job) drain() { j.halt(errStopped) }
 
 // cancelOnce is drain for a batch that its caller canceled.
 func (j *job) cancelOnce() { j.halt(errCanceled) }

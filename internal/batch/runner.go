@@ -72,7 +72,7 @@ func (r *Runner) Close(ctx context.Context) error {
 	r.laneMu.Unlock()
 	r.mu.Lock()
 	for _, j := range r.jobs {
-		j.drain(ctx)
+		j.drain()
 	}
 	r.mu.Unlock()
 	done := make(chan struct{})
@@ -238,7 +238,7 @@ func (r *Runner) start(owned *journal.Owned, direct bool) *job {
 	r.jobs[owned.ID()] = j
 	r.mu.Unlock()
 	if r.ctx.Err() != nil {
-		j.drain(context.Background()) // the runner stopped meanwhile
+		j.drain() // the runner stopped meanwhile
 	}
 	r.work.Go(func() {
 		if direct {

@@ -7,8 +7,7 @@ import (
 )
 
 // Docker says in which container a server runs. The first four keys are those of
-// MCP Bridge. What they mean, and which are refused, is package box's to say: its
-// Config has the same fields, so that the one converts to the other.
+// MCP Bridge. What they mean, and which are refused, is package box's to say.
 type Docker struct {
 	Image   string            `yaml:"image"`   // name:tag, name@sha256:… or the id of an image that the engine has
 	Volumes []string          `yaml:"volumes"` // HOST:CONTAINER:ro

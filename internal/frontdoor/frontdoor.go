@@ -131,9 +131,6 @@ type Options struct {
 	// Signer signs what callers confirm; nil: nothing is signed, and workers refuse
 	// to run it.
 	Signer *warrant.Signer
-	// Journals is the connection on which durable calls are stored, apart from the
-	// one that calls travel on; nil: the same.
-	Journals *bus.Conn
 	// Webhooks says how receivers are told of ends.
 	Webhooks Webhooks
 	// Limits are of principals and servers, Cache where results are kept.
@@ -191,7 +188,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
-	if d.records, err = record.Open(ctx, d.recordConn(), record.Options{FrontDoor: id, Alive: d.catalog.RouterAlive, Log: o.Log}); err != nil {
+	if d.records, err = record.Open(ctx, o.Conn, record.Options{FrontDoor: id, Alive: d.catalog.RouterAlive, Log: o.Log}); err != nil {
 		d.room.Close()
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
@@ -223,7 +220,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 
 // openBatches opens the journals and the runner of durable calls.
 func (d *FrontDoor) openBatches(ctx context.Context, id string) (err error) {
-	if d.store, err = journal.Open(ctx, d.recordConn(), journal.Options{Log: d.o.Log}); err != nil {
+	if d.store, err = journal.Open(ctx, d.o.Conn, journal.Options{Log: d.o.Log}); err != nil {
 		return err
 	}
 	if err = d.openTeller(ctx); err != nil {
@@ -253,14 +250,6 @@ func (d *FrontDoor) closeBatches(ctx context.Context) {
 	if d.store != nil {
 		d.store.Close()
 	}
-}
-
-// recordConn is the connection on which things are stored.
-func (d *FrontDoor) recordConn() *bus.Conn {
-	if d.o.Journals != nil {
-		return d.o.Journals
-	}
-	return d.o.Conn
 }
 
 // closeRoom ends the releaser and what it works on.

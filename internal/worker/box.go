@@ -33,7 +33,7 @@ func boxOf(e *config.ServerEntry) (*Box, error) {
 	case e.Docker == nil:
 		return nil, nil
 	}
-	cfg := box.Config(*e.Docker)
+	cfg := *e.Docker
 	if only {
 		// As in MCP Bridge: what the entry would start on the host is started in the
 		// image. Beside a process on the host the image speaks for itself, since the

@@ -1,63 +1,14 @@
 package box
 
-import "time"
+import (
+	"time"
 
-// Config is what an operator may write about the container of a server. The
-// first four are the docker section of MCP Bridge. Zero values mean the defaults
-// of [Resolve].
-type Config struct {
-	Image   string            `yaml:"image"`   // name:tag, name@sha256:… or the id of an image that the engine has
-	Volumes []string          `yaml:"volumes"` // HOST:CONTAINER:ro
-	Network string            `yaml:"network"` // "none"
-	Env     map[string]string `yaml:"env"`     // added to that of the image
+	"github.com/callyard/callyard/internal/config"
+)
 
-	Command string        `yaml:"command"` // replaces the entry point of the image
-	Args    []string      `yaml:"args"`    // replace its arguments
-	Workdir string        `yaml:"workdir"`
-	Memory  int64         `yaml:"memory"`    // bytes, swap included; -1 is unlimited
-	CPUs    float64       `yaml:"cpus"`      // of a core; -1 is unlimited
-	PIDs    int64         `yaml:"pids"`      // processes and threads; -1 is unlimited
-	Tmpfs   int64         `yaml:"tmpfs"`     // bytes of /tmp, part of the memory
-	Files   int64         `yaml:"files"`     // open ones in each process
-	File    int64         `yaml:"file_size"` // bytes of the largest file
-	User    string        `yaml:"user"`      // UID or UID:GID; each container gets its own when empty
-	Runtime string        `yaml:"runtime"`   // of the engine, such as runsc
-	Egress  string        `yaml:"egress"`    // "none"
-	Time    time.Duration `yaml:"time"`      // from hand-over to the kill, at most
-	Pool    int           `yaml:"pool"`      // containers started ahead
-
-	// Allow names what may be wider than the box is, such as
-	// "network:bridge" or "writable-volume:/srv/out".
-	Allow []string `yaml:"allow"`
-
-	// What follows is known so that it can be refused with a sentence. Most of it
-	// can be allowed by name.
-	ReadOnly     *bool             `yaml:"read_only"`
-	Privileged   bool              `yaml:"privileged"`
-	CapAdd       []string          `yaml:"cap_add"`
-	SecurityOpt  []string          `yaml:"security_opt"`
-	Devices      []string          `yaml:"devices"`
-	GPUs         string            `yaml:"gpus"`
-	PIDMode      string            `yaml:"pid"`
-	IPCMode      string            `yaml:"ipc"`
-	UTSMode      string            `yaml:"uts"`
-	UsernsMode   string            `yaml:"userns"`
-	CgroupnsMode string            `yaml:"cgroup"`
-	CgroupParent string            `yaml:"cgroup_parent"`
-	GroupAdd     []string          `yaml:"group_add"`
-	Sysctls      map[string]string `yaml:"sysctls"`
-	Ulimits      map[string]int64  `yaml:"ulimits"`
-	MemorySwap   int64             `yaml:"memory_swap"`
-	OOMDisable   bool              `yaml:"oom_kill_disable"`
-	ShmSize      int64             `yaml:"shm_size"`
-	VolumesFrom  []string          `yaml:"volumes_from"`
-	Ports        []string          `yaml:"ports"`
-	ExtraHosts   []string          `yaml:"extra_hosts"`
-	Restart      string            `yaml:"restart"`
-	LogDriver    string            `yaml:"log_driver"`
-	Pull         string            `yaml:"pull"`
-	TTY          bool              `yaml:"tty"`
-}
+// Config is what an operator may write about the container of a server: the docker
+// section of a servers file. Zero values mean the defaults of [Resolve].
+type Config = config.Docker
 
 // Defaults of what a container may use.
 const (
