@@ -1,0 +1,141 @@
+package format
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Ranking finds tools by relevance to a query: BM25 over the words of their names,
+// titles, descriptions and properties, where the name counts most. It is safe for
+// concurrent use once it is made.
+type Ranking struct {
+	docs    []map[string]float64
+	lengths []float64
+	average float64
+	in      map[string]int // in how many tools a word is
+}
+
+// Weights of where a word stands, and the two constants of BM25.
+const (
+	nameWeight     = 4
+	titleWeight    = 2
+	propertyWeight = 0.5
+	saturation     = 1.2
+	lengthWeight   = 0.6
+)
+
+// Terms are the words of one tool with their weights; see [NewRanking].
+type Terms map[string]float64
+
+// TermsOf returns the words by which a tool is found.
+func TermsOf(t *schema.Tool) Terms {
+	var def struct {
+		Title, Description string
+		Annotations        struct{ Title string }
+		InputSchema        struct {
+			Properties map[string]struct{ Description string }
+		}
+	}
+	_ = json.Unmarshal(t.Raw, &def) // what is odd is left out
+	terms := make(Terms)
+	add := func(text string, weight float64) {
+		for _, w := range words(text) {
+			terms[w] += weight
+		}
+	}
+	add(t.Name, nameWeight)
+	add(t.Server, titleWeight)
+	add(def.Title, titleWeight)
+	add(def.Annotations.Title, titleWeight)
+	add(def.Description, 1)
+	for name, p := range def.InputSchema.Properties {
+		add(name, propertyWeight)
+		add(p.Description, propertyWeight)
+	}
+	return terms
+}
+
+// NewRanking returns the ranking of the tools whose terms these are.
+func NewRanking(all []Terms) *Ranking {
+	r := &Ranking{in: make(map[string]int)}
+	for _, terms := range all {
+		length := 0.0
+		for w, n := range terms {
+			r.in[w]++
+			length += n
+		}
+		r.docs = append(r.docs, terms)
+		r.lengths = append(r.lengths, length)
+		r.average += length / float64(len(all))
+	}
+	return r
+}
+
+// Best returns the places of the tools that have to do with the query, the best
+// first; of equal ones the earlier first.
+func (r *Ranking) Best(query string) []int {
+	type hit struct {
+		at    int
+		score float64
+	}
+	var hits []hit
+	asked := words(query)
+	slices.Sort(asked)
+	asked = slices.Compact(asked)
+	for i, terms := range r.docs {
+		score := 0.0
+		for _, w := range asked {
+			n := terms[w]
+			if n == 0 {
+				continue
+			}
+			rare := math.Log(1 + (float64(len(r.docs)-r.in[w])+0.5)/(float64(r.in[w])+0.5))
+			score += rare * n * (saturation + 1) / (n + saturation*(1-lengthWeight+lengthWeight*r.lengths[i]/r.average))
+		}
+		if score > 0 {
+			hits = append(hits, hit{i, score})
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
+	best := make([]int, 0, len(hits))
+	for _, h := range hits {
+		best = append(best, h.at)
+	}
+	return best
+}
+
+// words are the words of a text in lower case, without plural s; names such as
+// readTextFile and read_text_file are taken apart.
+func words(text string) (all []string) {
+	var word strings.Builder
+	end := func() {
+		if w := word.String(); w != "" {
+			if len(w) > 3 && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") {
+				w = strings.TrimSuffix(w, "s")
+			}
+			all = append(all, w)
+		}
+		word.Reset()
+	}
+	var before rune
+	for _, c := range text {
+		switch {
+		case !unicode.IsLetter(c) && !unicode.IsDigit(c):
+			end()
+		case unicode.IsUpper(c) && unicode.IsLower(before):
+			end()
+			fallthrough
+		default:
+			word.WriteRune(unicode.ToLower(c))
+		}
+		before = c
+	}
+	end()
+	return all
+}

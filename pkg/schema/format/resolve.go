@@ -1,0 +1,113 @@
+package format
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Directory is where names are looked up: what servers and tools there are. The
+// functions must be safe for whoever calls [Directory.Resolve].
+type Directory struct {
+	// Servers lists the ids of all servers.
+	Servers func() []string
+	// Tools lists the names of the tools of one server.
+	Tools func(server string) []string
+	// Has says that the server has the tool.
+	Has func(server, tool string) bool
+}
+
+// Ref names a tool.
+type Ref struct {
+	Server string `json:"server"`
+	Tool   string `json:"tool"`
+}
+
+// writtenMost is the longest name that is looked up.
+const writtenMost = 512
+
+// shownCandidates is how many tools an error for an ambiguous name lists.
+const shownCandidates = 5
+
+// Resolve returns the tool that a model means by the name: the one whose [Name] it
+// is, else the only one that it can mean. Models write other separators
+// (server.tool, server/tool, server:tool), put a namespace before it (functions.x,
+// mcp__server__tool) or leave the server out. The error is of KindNotFound and,
+// for a name that several tools have, names them.
+func (d Directory) Resolve(name string) (Ref, error) {
+	if len(name) > writtenMost {
+		return Ref{}, schema.Errorf(schema.KindNotFound, "There is no tool %q. Use one of the names that were given.", cut(name, 128))
+	}
+	if ref, ok := d.exact(name); ok {
+		return ref, nil
+	}
+	for _, prefix := range []string{"functions.", "functions::", "functions/", "default_api.", "default_api:", "tools.", "tool.", "mcp__", "mcp_", "mcp."} {
+		if rest, ok := strings.CutPrefix(name, prefix); ok && rest != "" {
+			if ref, err := d.Resolve(rest); err == nil {
+				return ref, nil
+			}
+		}
+	}
+	found := d.split(name)
+	if len(found) == 0 {
+		for _, server := range d.Servers() {
+			if d.Has(server, name) {
+				found = append(found, Ref{server, name})
+			}
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Ref{}, schema.Errorf(schema.KindNotFound, "There is no tool %q. Use one of the names that were given.", cut(name, 128))
+	case 1:
+		return found[0], nil
+	}
+	names := make([]string, 0, shownCandidates)
+	for _, ref := range found[:min(len(found), shownCandidates)] {
+		names = append(names, Name(ref.Server, ref.Tool))
+	}
+	return Ref{}, schema.Errorf(schema.KindNotFound, "There are %d tools %q; say which one: %s.", len(found), cut(name, 128), strings.Join(names, ", "))
+}
+
+// exact finds the tool whose name it is.
+func (d Directory) exact(name string) (Ref, bool) {
+	if server, tool, ok := strings.Cut(name, separator); ok && d.Has(server, tool) && Name(server, tool) == name {
+		return Ref{server, tool}, true
+	}
+	if !digested(name) {
+		return Ref{}, false
+	}
+	for _, server := range d.Servers() {
+		if s := legal(server); !strings.HasPrefix(name, s[:min(len(s), serverMost)]) {
+			continue
+		}
+		for _, tool := range d.Tools(server) {
+			if Name(server, tool) == name {
+				return Ref{server, tool}, true
+			}
+		}
+	}
+	return Ref{}, false
+}
+
+// split tries each place at which a server's id may end.
+func (d Directory) split(name string) (found []Ref) {
+	for i := 1; i < len(name); i++ {
+		for _, sep := range []string{separator, "::", "--", ".", "/", ":"} {
+			tool, ok := strings.CutPrefix(name[i:], sep)
+			if ref := (Ref{name[:i], tool}); ok && tool != "" && d.Has(ref.Server, tool) && !slices.Contains(found, ref) {
+				found = append(found, ref)
+			}
+		}
+	}
+	return found
+}
+
+// cut shortens text to at most n bytes, at a whole character.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n-len("…")], "") + "…"
+}
