@@ -133,8 +133,11 @@ func (l *Launcher) start(spec Spec, path, cookie string) (*Child, error) {
 	attr := &os.ProcAttr{
 		Dir:   spec.Dir,
 		Env:   environment(spec, cookie),
-		Files: ends.child[:],
+		Files: append(ends.child[:], spec.Files...),
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
+	}
+	if spec.User != 0 {
+		attr.Sys.Credential = &syscall.Credential{Uid: spec.User, Gid: spec.User}
 	}
 	argv := append([]string{spec.Command}, spec.Args...)
 	proc, err := startProcess(path, argv, attr)

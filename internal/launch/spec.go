@@ -26,6 +26,12 @@ type Spec struct {
 	Env     map[string]string
 	Dir     string
 
+	// Files become the descriptors 3 and up of the child. They stay open here, and
+	// are the caller's to close. User, where it is not 0, is the user and group that
+	// the child runs as instead of ours, with no other group.
+	Files []*os.File
+	User  uint32
+
 	// Of an http or sse server.
 	URL     string
 	Headers map[string]string

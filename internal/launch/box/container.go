@@ -35,17 +35,19 @@ type Container struct {
 	Stdin  io.WriteCloser
 	Stdout *os.File
 
-	engine *Engine
-	spec   *Spec
-	name   string
-	id     string
-	conn   net.Conn
-	tail   *launch.Tail
-	done   chan struct{}
-	err    error // set before done is closed
-	oom    chan struct{}
-	oomOne sync.Once
-	taken  atomic.Pointer[string] // the principal that it was handed to
+	engine  *Engine
+	spec    *Spec
+	way     *exit // nil where it has none
+	counted bool  // it has a place of the engine's total
+	name    string
+	id      string
+	conn    net.Conn
+	tail    *launch.Tail
+	done    chan struct{}
+	err     error // set before done is closed
+	oom     chan struct{}
+	oomOne  sync.Once
+	taken   atomic.Pointer[string] // the principal that it was handed to
 
 	mu    sync.Mutex
 	why   string // it is being killed
@@ -191,12 +193,15 @@ func (c *Container) own(end client.ContainerWaitResult, stopWaiting func(), outp
 	<-drained
 	c.tail.End()
 	c.err = err
+	c.way.close()
 
 	e := c.engine
 	e.mu.Lock()
 	delete(e.live, c.name)
 	e.mu.Unlock()
-	<-e.total
+	if c.counted {
+		<-e.total
+	}
 	e.log.Debug("container ended", "server", c.spec.Server, "container", c.name, "how", err.Error())
 	close(c.done)
 }

@@ -64,6 +64,9 @@ func (r *resolver) describe(s *Spec) []Setting {
 		add("env", strings.Join(names, ", "), true)
 	}
 	add("network", string(h.NetworkMode), c.Network != "")
+	if !s.egress.Empty() {
+		add("egress", s.egress.String()+", over a proxy of the worker's; nothing else, and no names are looked up inside", true)
+	}
 	add("read_only", strconv.FormatBool(h.ReadonlyRootfs), c.ReadOnly != nil)
 	for target, options := range h.Tmpfs {
 		add("tmpfs", target+" "+options, c.Tmpfs != 0)

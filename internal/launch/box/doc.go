@@ -16,6 +16,9 @@
 //     with the connection, so that honest servers end by themselves, the guard of
 //     package launch removes the others ([Sweep]), and so does the [Janitor] of any
 //     worker that shares the engine.
+//   - A container has no network but loopback. Where its Spec lists places that it
+//     may reach, a relay in a container of its own shares that loopback and carries
+//     what comes to the proxy of package egress, here; it ends with its box.
 //   - No network, volume or container is left behind.
 //
 // # What it refuses

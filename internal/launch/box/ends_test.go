@@ -305,3 +305,14 @@ func TestSweepPassesOverWhatIsNoNote(t *testing.T) {
 		Sweep(note)
 	}
 }
+
+func TestARuntimeThatTheEngineDoesNotHaveIsNamedInTheRefusal(t *testing.T) {
+	e := engine(t)
+	s, err := Resolve("s", Config{Image: prober(t), Runtime: "runsc-missing"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Pin(t.Context(), s); err == nil || !strings.Contains(err.Error(), `"runsc-missing"`) || !strings.Contains(err.Error(), e.About().Default) {
+		t.Errorf("it is pinned with %v", err)
+	}
+}

@@ -57,7 +57,12 @@ type Options struct {
 	// Remember and Forget are those of [launch.Launcher]: Remember is given a note
 	// that is to outlive this process, see [Sweep]. They may be nil.
 	Remember, Forget func(note string)
-	Log              *slog.Logger
+	// Relay is the image of the relay, [DefaultRelay] when empty; only boxes with a
+	// way out need it. Egress is told, from several goroutines, of each place that
+	// one of them asked for; it may be nil.
+	Relay  string
+	Egress func(server string, allowed bool)
+	Log    *slog.Logger
 }
 
 // Engine is a container engine as one worker uses it. It is safe for concurrent

@@ -32,9 +32,11 @@ func TestMain(m *testing.M) {
 		os.Exit(workerPart(os.Args[2], os.Args[3]))
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		if err := proberImage.remove(); err != nil {
-			fmt.Fprintln(os.Stderr, "removing the test image:", err)
-			code = max(code, 1)
+		for _, image := range []*testImage{&proberImage, &relayImage} {
+			if err := image.remove(); err != nil {
+				fmt.Fprintln(os.Stderr, "removing a test image:", err)
+				code = max(code, 1)
+			}
 		}
 		os.Exit(code)
 	}))
@@ -42,8 +44,8 @@ func TestMain(m *testing.M) {
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// proberImage is the image of the prober, made once and removed in the end.
-var proberImage testImage
+// The images of the prober and the relay, made once and removed in the end.
+var proberImage, relayImage testImage
 
 type testImage struct {
 	once sync.Once
@@ -95,24 +97,29 @@ func proberFile() string { return filepath.Join(os.Getenv("CALLYARD_TEST_BIN"), 
 // prober returns the id of the prober's image in the usual engine.
 func prober(t testing.TB) string {
 	t.Helper()
-	proberImage.once.Do(func() {
+	return proberImage.made(t, "box-prober", "callyard-box-test")
+}
+
+func (i *testImage) made(t testing.TB, file, name string) string {
+	t.Helper()
+	i.once.Do(func() {
 		d, err := newDial("", "")
 		if err != nil {
-			proberImage.err = err
+			i.err = err
 			return
 		}
 		c, err := d.client()
 		if err != nil {
-			proberImage.err = err
+			i.err = err
 			return
 		}
 		defer c.Close()
-		proberImage.id, proberImage.err = imageOf(context.Background(), c, proberFile(), "callyard-box-test:"+strconv.Itoa(os.Getpid()))
+		i.id, i.err = imageOf(context.Background(), c, filepath.Join(os.Getenv("CALLYARD_TEST_BIN"), file), name+":"+strconv.Itoa(os.Getpid()))
 	})
-	if proberImage.err != nil {
-		t.Fatalf("these tests need a Docker engine and the prober, which scripts/test.sh --setup brings: %v", proberImage.err)
+	if i.err != nil {
+		t.Fatalf("these tests need a Docker engine and the programs that scripts/test.sh --setup brings: %v", i.err)
 	}
-	return proberImage.id
+	return i.id
 }
 
 func (i *testImage) remove() error {

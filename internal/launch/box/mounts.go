@@ -1,48 +1,14 @@
 package box
 
 import (
-	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/moby/moby/api/types/mount"
+
+	"github.com/callyard/callyard/internal/launch/hostpath"
 )
-
-// sensitive are host paths that give a container the host, or its secrets. What
-// lies below or above one of them is as bad.
-var sensitive = [...]string{
-	"/etc", "/proc", "/sys", "/dev", "/boot", "/root", "/run", "/var/run", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
-	"/var/lib", "/var/log", "/var/spool", "/var/cache", "/var/mail", "/private/etc", "/private/var/run", "/System", "/Library",
-}
-
-// sensitiveNames are parts of a path with secrets or a way to them in them,
-// wherever they are.
-var sensitiveNames = [...]string{".ssh", ".aws", ".azure", ".config", ".docker", ".gnupg", ".kube", ".netrc", ".local", ".env"}
-
-// isSensitive says whether a cleaned absolute host path is none that a container
-// gets without more.
-func isSensitive(p string) bool {
-	if p == "/" || p == "/home" || p == "/Users" {
-		return true
-	}
-	for _, s := range sensitive {
-		if p == s || strings.HasPrefix(p, s+"/") || strings.HasPrefix(s, p+"/") {
-			return true
-		}
-	}
-	return slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool {
-		return slices.Contains(sensitiveNames[:], part)
-	})
-}
-
-// isEngineSocket says whether a host path is, by its name, the socket of a
-// container engine: whoever holds that is root on the host.
-func isEngineSocket(p string) bool {
-	base := path.Base(p)
-	return strings.HasSuffix(base, ".sock") || strings.HasSuffix(base, ".socket")
-}
 
 // volumes checks the volumes and returns the mounts. Each is read only, of one
 // file system, and private, unless that was allowed by name.
@@ -89,23 +55,17 @@ func (r *resolver) mount(host, target string) (mount.Mount, bool) {
 		r.widens("volumes", "named-volume:"+host, "the volume %q outlives the container and is shared by all that name it; give a host path, read only.", host)
 		return mount.Mount{Type: mount.TypeVolume, Source: host, Target: target}, true
 	}
-	clean := path.Clean(host)
-	// A link may lead to where its name does not say. Of a remote engine we see
-	// another file system, where that does not help but does no harm either.
-	real, err := filepath.EvalSymlinks(clean)
-	if err != nil {
-		real = clean
-	}
-	info, err := os.Stat(real)
-	odd := err == nil && !info.IsDir() && !info.Mode().IsRegular()
+	// Of a remote engine we see another file system, where looking does not help but
+	// does no harm either.
+	look := hostpath.At(host)
 	switch {
-	case isEngineSocket(clean), isEngineSocket(real), odd:
+	case look.Socket:
 		r.widens("volumes", "volume:"+host, "%s is a socket or a device; whoever reaches the socket of a container engine is root on the host. Remove it.", host)
-	case isSensitive(clean), isSensitive(real):
+	case look.Sensitive:
 		r.widens("volumes", "volume:"+host, "%s holds, contains or lies in what belongs to the host alone; mount a folder made for this server, such as one in /srv.", host)
 	}
 	return mount.Mount{
-		Type: mount.TypeBind, Source: real, Target: target,
+		Type: mount.TypeBind, Source: look.Real, Target: target,
 		// What is mounted below the path would stay writable in a read-only mount.
 		BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate, NonRecursive: true},
 	}, true

@@ -50,6 +50,11 @@ func (e *Engine) Pin(ctx context.Context, s Spec) (Spec, error) {
 			}
 		}
 	}
+	if !s.egress.Empty() {
+		if err := e.pinRelay(ctx, &s); err != nil {
+			return s, err
+		}
+	}
 	s.settings = append(slices.Clone(s.settings), Setting{"image_id", s.imageID, configured})
 	for _, target := range slices.Sorted(maps.Keys(s.host.Tmpfs)) {
 		if !slices.ContainsFunc(s.settings, func(line Setting) bool { return line.Key == "tmpfs" && strings.HasPrefix(line.Value, target+" ") }) {
@@ -66,6 +71,11 @@ func (e *Engine) Pin(ctx context.Context, s Spec) (Spec, error) {
 func (e *Engine) Check(ctx context.Context, s Spec) error {
 	ctx, done := context.WithTimeout(ctx, openTimeout)
 	defer done()
+	if s.relay != nil {
+		if err := e.Check(ctx, *s.relay); err != nil {
+			return err
+		}
+	}
 	_, err := e.client.ImageInspect(ctx, s.imageID)
 	switch {
 	case cerrdefs.IsNotFound(err):

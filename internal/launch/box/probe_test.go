@@ -223,7 +223,7 @@ func TestAnImageCannotWidenTheBox(t *testing.T) {
 	}
 }
 
-func volumes(t *testing.T, c *client.Client) []string {
+func volumes(t testing.TB, c *client.Client) []string {
 	t.Helper()
 	got, err := c.VolumeList(t.Context(), client.VolumeListOptions{})
 	if err != nil {

@@ -32,11 +32,6 @@ func (r *resolver) namespaces(h *container.HostConfig) {
 			h.NetworkMode = container.NetworkMode(c.Network)
 		}
 	}
-	switch c.Egress {
-	case "", "none":
-	default:
-		r.faults.add("egress", "%q: this build knows no way out of a container but none; write \"none\", and let a server that needs the network run elsewhere.", c.Egress)
-	}
 	if c.PIDMode != "" && c.PIDMode != "private" && r.widens("pid", "pid:"+c.PIDMode, "%q shows the container processes that are not its own; remove it.", c.PIDMode) {
 		h.PidMode = container.PidMode(c.PIDMode)
 	}

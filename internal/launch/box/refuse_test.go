@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/callyard/callyard/internal/launch/hostpath"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -102,7 +103,14 @@ func widenings(t *testing.T) []struct {
 		{"pull", Config{Pull: "always"}, "pull", nil},
 		{"terminal", Config{TTY: true}, "tty", nil},
 		{"shared memory", Config{ShmSize: 1 << 30}, "shm_size", nil},
-		{"egress", Config{Egress: "proxy"}, "egress", nil},
+		{"egress without a port", Config{Egress: []string{"example.com"}}, "egress", nil},
+		{"egress to everywhere", Config{Egress: []string{"*:443"}}, "egress", nil},
+		{"egress to all of a country", Config{Egress: []string{"*.com:443"}}, "egress", nil},
+		{"egress by the old word", Config{Egress: []string{"none"}}, "egress", nil},
+		{"egress into the inner network", Config{Egress: []string{"10.0.0.5:80"}}, "egress", []string{"private:10.0.0.5:80"}},
+		{"egress to the metadata address", Config{Egress: []string{"169.254.169.254:80"}}, "egress", nil},
+		{"egress beside a network", Config{Egress: []string{"example.com:443"}, Network: "bridge", Allow: []string{"network:bridge"}}, "egress", nil},
+		{"egress from another kernel", Config{Egress: []string{"example.com:443"}, Runtime: "runsc"}, "egress", nil},
 		{"huge tmp", Config{Tmpfs: 1 << 40}, "tmpfs", nil},
 		{"endless time", Config{Time: -1}, "time", nil},
 		{"huge pool", Config{Pool: 1000}, "pool", nil},
@@ -218,7 +226,8 @@ func FuzzAVolumeThatIsNotRefusedIsReadOnlyAndHarmless(f *testing.F) {
 			return
 		}
 		for _, m := range s.host.Mounts {
-			if !m.ReadOnly || m.Type != "bind" || isSensitive(m.Source) || isEngineSocket(m.Source) || !filepath.IsAbs(m.Source) || m.Source != filepath.Clean(m.Source) {
+			look := hostpath.At(m.Source)
+			if !m.ReadOnly || m.Type != "bind" || look.Sensitive || look.Socket || !filepath.IsAbs(m.Source) || m.Source != filepath.Clean(m.Source) {
 				t.Errorf("%q became %+v", volume, m)
 			}
 		}

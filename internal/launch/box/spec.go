@@ -11,6 +11,8 @@ import (
 
 	"github.com/docker/go-units"
 	"github.com/moby/moby/api/types/container"
+
+	"github.com/callyard/callyard/internal/launch/egress"
 )
 
 // Spec is a box that was checked. Only [Resolve] makes one.
@@ -26,6 +28,8 @@ type Spec struct {
 	config   container.Config
 	host     container.HostConfig
 	settings []Setting
+	egress   egress.List
+	relay    *Spec // how it gets to what egress lists; set by Engine.Pin, nil where that is nothing
 }
 
 // ImageID returns the id by which the image is run; empty before [Engine.Pin].
@@ -58,6 +62,7 @@ func Resolve(server string, c Config) (Spec, error) {
 	r.limits(&h)
 	r.namespaces(&h)
 	r.rights(&h)
+	way := r.egress()
 	r.meaningless()
 	h.Mounts = r.volumes(c.Volumes)
 	r.places(&h)
@@ -72,7 +77,7 @@ func Resolve(server string, c Config) (Spec, error) {
 		return Spec{}, r.faults
 	}
 
-	s := Spec{Server: server, Image: c.Image, Time: c.Time, Pool: c.Pool, user: user, env: maps.Clone(c.Env), host: h}
+	s := Spec{Server: server, Image: c.Image, Time: c.Time, Pool: c.Pool, user: user, env: maps.Clone(c.Env), host: h, egress: way}
 	if s.Time == 0 {
 		s.Time = DefaultTime
 	}
@@ -86,7 +91,7 @@ func Resolve(server string, c Config) (Spec, error) {
 		Cmd:          slices.Clone(c.Args),
 		WorkingDir:   c.Workdir,
 		Healthcheck:  &container.HealthConfig{Test: []string{"NONE"}}, // it would run beside the call
-		Env:          environment(c.Env),
+		Env:          environment(c.Env, way),
 	}
 	if c.Command != "" {
 		s.config.Entrypoint = []string{c.Command}
@@ -96,10 +101,21 @@ func Resolve(server string, c Config) (Spec, error) {
 }
 
 // environment returns the variables that are added to those of the image.
-func environment(env map[string]string) []string {
+func environment(env map[string]string, way egress.List) []string {
+	defaults := map[string]string{"HOME": "/tmp"} // the only place that can be written to
+	if !way.Empty() {
+		// Programs do not agree on the letters.
+		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
+			defaults[name] = "http://" + egress.RelayAddress
+		}
+		defaults["NO_PROXY"], defaults["no_proxy"] = "localhost,127.0.0.1", "localhost,127.0.0.1"
+		defaults["NODE_USE_ENV_PROXY"] = "1" // Node.js looks at none of them otherwise
+	}
 	var out []string
-	if _, ok := env["HOME"]; !ok {
-		out = append(out, "HOME=/tmp") // the only place that can be written to
+	for _, name := range slices.Sorted(maps.Keys(defaults)) {
+		if _, own := env[name]; !own {
+			out = append(out, name+"="+defaults[name])
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		out = append(out, name+"="+env[name])

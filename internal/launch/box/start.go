@@ -70,19 +70,36 @@ const (
 )
 
 // start has a place of the total, which the container's owner gives back.
-func (e *Engine) start(s *Spec) (_ *Container, err error) {
+func (e *Engine) start(s *Spec) (*Container, error) {
+	ctx, cancel := context.WithTimeout(e.ctx, opTimeout)
+	defer cancel()
+	var way *exit
+	if s.relay != nil {
+		var err error
+		if way, err = e.openExit(ctx, s); err != nil {
+			<-e.total
+			return nil, err
+		}
+	}
+	return e.create(ctx, s, way, true)
+}
+
+// create makes and starts one container; on an error nothing is left, the way out
+// included. counted says that it has a place of the total.
+func (e *Engine) create(ctx context.Context, s *Spec, way *exit, counted bool) (_ *Container, err error) {
 	owned := false
 	defer func() {
 		if !owned {
-			<-e.total
+			way.close()
+			if counted {
+				<-e.total
+			}
 		}
 	}()
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(e.ctx, opTimeout)
-	defer cancel()
 	n := e.count.Add(1)
 	c := &Container{
-		engine: e, spec: s, name: "callyard-" + e.o.Owner + "-" + strconv.Itoa(int(n)),
+		engine: e, spec: s, way: way, counted: counted, name: "callyard-" + e.o.Owner + "-" + strconv.Itoa(int(n)),
 		done: make(chan struct{}), oom: make(chan struct{}), doomC: make(chan struct{}),
 	}
 	config, host := s.config, s.host
@@ -90,6 +107,9 @@ func (e *Engine) start(s *Spec) (_ *Container, err error) {
 	if config.User == "" {
 		uid := strconv.Itoa(firstUser + int(n%users))
 		config.User = uid + ":" + uid
+	}
+	if way != nil { // the network of the relay is loopback, and a name belongs to a network
+		host.NetworkMode, config.Hostname = container.NetworkMode("container:"+way.container.id), ""
 	}
 	host.Tmpfs = ownedBy(s.host.Tmpfs, config.User)
 	config.Labels = map[string]string{

@@ -13,7 +13,10 @@ import (
 
 // others are the tools that are no attempts.
 var others = map[string]func(args map[string]string) string{
-	"echo": func(args map[string]string) string { return args["text"] },
+	"fetch":   fetch,
+	"connect": connect,
+	"resolve": resolve,
+	"echo":    func(args map[string]string) string { return args["text"] },
 	"env": func(map[string]string) string {
 		list := os.Environ()
 		slices.Sort(list)

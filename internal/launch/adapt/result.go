@@ -1,0 +1,163 @@
+package adapt
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxDepth is how deep JSON may nest to be handed on as structured content; what
+// is deeper stays text.
+const maxDepth = 256
+
+// told are the headers of an answer that callers get to see.
+var told = [...]string{"Content-Location", "Etag", "Last-Modified", "Link", "Location", "Retry-After"}
+
+// Do sends the request once and returns its answer with at most limit bytes of
+// body, else [*TooLarge]. Errors lack the address, which may hold a secret.
+func Do(client *http.Client, req *http.Request, limit int) (*http.Response, []byte, error) {
+	resp, err := client.Do(req) //nolint:gosec // the host is the configured one; a caller fills in no more than its path and query
+	if err != nil {
+		return nil, nil, Plain(err)
+	}
+	defer resp.Body.Close()
+	if resp.ContentLength > int64(limit) && req.Method != http.MethodHead {
+		return nil, nil, &TooLarge{limit}
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(limit)+1))
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case len(body) > limit:
+		return nil, nil, &TooLarge{limit}
+	}
+	return resp, body, nil
+}
+
+// Result turns the answer to a request into a CallToolResult. An answer of 2xx is
+// a success, any other an error that says its status. JSON is given as text, its
+// bytes unchanged, and as structured content: as it is where it is an object, and
+// inside {"result": …} where wrap says that the tool promised that.
+func Result(tool string, resp *http.Response, body []byte, wrap bool) []byte {
+	failed := resp.StatusCode/100 != 2
+	kind, params, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	b := []byte(`{"content":[`)
+	if failed || len(body) == 0 {
+		b = appendText(b, "HTTP "+strconv.Itoa(resp.StatusCode)+" "+http.StatusText(resp.StatusCode))
+		if len(body) > 0 {
+			b = append(b, ',')
+		}
+	}
+	var structured []byte
+	if len(body) > 0 {
+		b = appendContent(b, tool, kind, params["charset"], body)
+		structured = structure(kind, body, wrap && !failed)
+	}
+	b = append(b, ']')
+	if structured != nil {
+		b = append(b, `,"structuredContent":`...)
+		b = append(b, structured...)
+	}
+	if failed {
+		b = append(b, `,"isError":true`...)
+	}
+	b = append(b, `,"_meta":{"callyard/http":{"status":`...)
+	b = strconv.AppendInt(b, int64(resp.StatusCode), 10)
+	for _, name := range told {
+		if value := resp.Header.Get(name); value != "" {
+			b = append(b, `,"`+strings.ToLower(name)+`":`...)
+			b = appendString(b, value)
+		}
+	}
+	return append(b, `}}}`...)
+}
+
+// Failure is a CallToolResult that says with a sentence why nothing, or nothing
+// more, was done.
+func Failure(sentence string) []byte {
+	return append(appendText([]byte(`{"content":[`), sentence), `],"isError":true}`...)
+}
+
+func appendText(b []byte, text string) []byte {
+	b = append(b, `{"type":"text","text":`...)
+	b = appendString(b, text)
+	return append(b, '}')
+}
+
+func appendContent(b []byte, tool, kind, charset string, body []byte) []byte {
+	major, _, _ := strings.Cut(kind, "/")
+	switch {
+	case major == "image" && kind != "image/svg+xml" || major == "audio":
+		b = append(b, `{"type":"`+major+`","data":"`...)
+		b = base64.StdEncoding.AppendEncode(b, body)
+		b = append(b, `","mimeType":`...)
+		b = appendString(b, kind)
+		return append(b, '}')
+	case utf8.Valid(body) && (isText(kind) || kind == "" || strings.EqualFold(charset, "utf-8")):
+		return appendText(b, string(body))
+	}
+	if kind == "" {
+		kind = "application/octet-stream"
+	}
+	b = append(b, `{"type":"resource","resource":{"uri":`...)
+	b = appendString(b, "answer:"+tool)
+	b = append(b, `,"mimeType":`...)
+	b = appendString(b, kind)
+	b = append(b, `,"blob":"`...)
+	b = base64.StdEncoding.AppendEncode(b, body)
+	return append(b, `"}}`...)
+}
+
+func isText(kind string) bool {
+	switch kind {
+	case "application/json", "application/xml", "application/yaml", "application/x-yaml", "application/javascript", "application/x-ndjson",
+		"application/jsonl", "application/x-www-form-urlencoded", "application/graphql", "application/sql", "application/toml":
+		return true
+	}
+	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml") || strings.HasSuffix(kind, "+yaml")
+}
+
+// IsJSON says whether a media type is JSON.
+func IsJSON(kind string) bool { return kind == "application/json" || strings.HasSuffix(kind, "+json") }
+
+// structure returns the structured content of a body, nil for none.
+func structure(kind string, body []byte, wrap bool) []byte {
+	text := bytes.TrimSpace(body)
+	if !IsJSON(kind) || len(text) == 0 || !utf8.Valid(text) || !shallow(text) || !json.Valid(text) {
+		return nil
+	}
+	switch {
+	case wrap:
+		return append(append([]byte(`{"result":`), text...), '}')
+	case text[0] == '{':
+		return text
+	}
+	return nil
+}
+
+// shallow says that JSON text nests no deeper than maxDepth.
+func shallow(text []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return false
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return true
+}

@@ -1,0 +1,93 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+const patience = 20 * time.Second
+
+// fetch gets an http address over the proxy that the environment names, and answers
+// with the status and the body.
+func fetch(args map[string]string) string {
+	proxy, err := url.Parse(os.Getenv("HTTP_PROXY"))
+	if err != nil || proxy.Host == "" {
+		return fmt.Sprintf("no proxy: %v", err)
+	}
+	transport := &http.Transport{Proxy: http.ProxyURL(proxy)}
+	defer transport.CloseIdleConnections()
+	client := http.Client{Transport: transport, Timeout: patience}
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, args["url"], nil)
+	if err != nil {
+		return err.Error()
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return "failed: " + err.Error()
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	return fmt.Sprintf("%d %s %v", answer.StatusCode, body, err)
+}
+
+// connect asks the proxy for a connection to an address, sends what is given through
+// it, and answers with the status line and what came back.
+func connect(args map[string]string) string {
+	proxy := strings.TrimPrefix(os.Getenv("HTTPS_PROXY"), "http://")
+	conn, err := net.DialTimeout("tcp", proxy, patience) //nolint:gosec // the probe goes where it is told
+	if err != nil {
+		return "failed: " + err.Error()
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return "failed: " + err.Error()
+	}
+	fmt.Fprintf(conn, "CONNECT %[1]s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", args["address"])
+	in := bufio.NewReader(conn)
+	answer, err := http.ReadResponse(in, &http.Request{Method: http.MethodConnect})
+	if err != nil {
+		return "failed: " + err.Error()
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return answer.Status
+	}
+	if _, err := io.WriteString(conn, args["send"]); err != nil {
+		return "failed: " + err.Error()
+	}
+	line, err := in.ReadString('\n')
+	return fmt.Sprintf("%s %s %v", answer.Status, strings.TrimSpace(line), err)
+}
+
+// resolve looks a name up in every way there is.
+func resolve(args map[string]string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var found []string
+	for _, server := range []string{"", "127.0.0.11:53", "127.0.0.53:53", args["address"]} {
+		resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if server != "" {
+				address = server
+			}
+			d := net.Dialer{Timeout: time.Second}
+			return d.DialContext(ctx, network, address)
+		}}
+		if list, err := resolver.LookupHost(ctx, args["name"]); err == nil {
+			found = append(found, list...)
+		}
+	}
+	if len(found) == 0 {
+		return "blocked: nobody knows it"
+	}
+	return "through: " + strings.Join(found, ", ")
+}

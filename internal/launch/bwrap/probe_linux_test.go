@@ -1,0 +1,183 @@
+package bwrap
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/internal/launch"
+)
+
+// attempts are those of package box. Of them a sandbox lets through what its package
+// comment says: starting programs from /tmp.
+var attempts = []string{
+	"interfaces", "route-public", "route-cloud", "host-gateway", "raw-socket", "packet-socket", "alg-socket", "vsock", "rxrpc-socket",
+	"write-root", "write-hosts", "write-own", "write-kernel", "write-cgroup", "shared-memory", "fill-disk", "many-files",
+	"root-user", "capabilities", "new-rights", "bounding-set", "mount", "user-namespace", "mknod", "chown", "hostname", "clock",
+	"ptrace", "io-uring", "userfaultfd", "bpf", "perf", "keyring", "kernel-module", "engine-socket", "devices", "kernel-memory",
+	"other-processes", "fork-bomb",
+	"chroot", // where it works nothing works after it
+}
+
+func TestNothingGetsOutOfASandbox(t *testing.T) {
+	m, dir := maker(t), program(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	k := start(t, m, probing(t, dir, nil))
+	for _, name := range attempts {
+		if got := k.must(t, name, map[string]string{"address": l.Addr().String()}); !strings.HasPrefix(got, "blocked: ") {
+			t.Errorf("%s got out of the sandbox: %s", name, got)
+		}
+	}
+	if got := k.must(t, "resolve", map[string]string{"name": "localhost.example", "address": l.Addr().String()}); !strings.HasPrefix(got, "blocked: ") {
+		t.Errorf("looking a name up: %s", got)
+	}
+}
+
+func TestASandboxSeesNoEnvironmentButItsOwn(t *testing.T) {
+	t.Setenv("HOST_SECRET", "do-not-show")
+	k := start(t, maker(t), probing(t, program(t), func(_ *Config, p *Program) { p.Env = map[string]string{"API_KEY": "for the server"} }))
+	if got, want := k.must(t, "env", nil), "API_KEY=for the server\nHOME=/tmp\nLANG=C.UTF-8\nPATH=/usr/local/bin:/usr/bin:/bin\nPWD=/tmp\nTZ=UTC"; got != want {
+		t.Errorf("the environment is\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestASandboxIsUsedOnce(t *testing.T) {
+	m, s := maker(t), probing(t, program(t), nil)
+	for range 2 {
+		k := start(t, m, s)
+		if got := k.must(t, "leave", nil); got != "clean" {
+			t.Errorf("it is %s", got)
+		}
+		k.p.Stop(0)
+	}
+}
+
+func TestBombsInASandboxAreStopped(t *testing.T) {
+	m, dir := maker(t), program(t)
+	neighbour := start(t, m, probing(t, dir, nil))
+	answers := func() {
+		t.Helper()
+		if got := neighbour.must(t, "echo", map[string]string{"text": "x"}); got != "x" {
+			t.Errorf("the neighbour answers %q", got)
+		}
+	}
+	memory := start(t, m, probing(t, dir, nil))
+	if got, err := memory.tool("memory-bomb", nil); err == nil {
+		t.Errorf("a memory bomb came to its end: %s", got)
+	}
+	t.Logf("the memory bomb %s", ended(t, memory.p))
+	answers()
+
+	processes := start(t, m, probing(t, dir, nil))
+	gone := make(chan error, 1)
+	go func() { _, err := processes.tool("processes-bomb", nil); gone <- err }()
+	answers()
+	processes.p.Limit(time.Now().Add(500 * time.Millisecond))
+	if how := ended(t, processes.p); !strings.Contains(how, "time limit") || processes.p.Cause() != Deadline {
+		t.Errorf("the process bomb %s, %q", how, processes.p.Cause())
+	}
+	if err := <-gone; err == nil {
+		t.Error("a process bomb came to its end")
+	}
+	answers()
+}
+
+func TestAHungSandboxIsGoneAtItsTime(t *testing.T) {
+	mark := "BWRAP_TEST_MARK=" + t.TempDir()
+	name, value, _ := strings.Cut(mark, "=")
+	k := start(t, maker(t), probing(t, program(t), func(c *Config, p *Program) {
+		c.Time, p.Args, p.Env = 300*time.Millisecond, []string{"deaf"}, map[string]string{name: value}
+	}))
+	if how := ended(t, k.p); !strings.Contains(how, "time limit") || k.p.Cause() != Deadline {
+		t.Errorf("it %s, %q", how, k.p.Cause())
+	}
+	if left := marked(mark); len(left) > 0 {
+		t.Errorf("the processes %v are left", left)
+	}
+}
+
+func TestAServerThatEndsSaysHow(t *testing.T) {
+	k := start(t, maker(t), probing(t, program(t), func(_ *Config, p *Program) { p.Args = []string{"exit"} }))
+	if how := ended(t, k.p); how != "exited with code 7" || k.p.Cause() != "" {
+		t.Errorf("it %s, %q", how, k.p.Cause())
+	}
+}
+
+// workerPart is a worker with a sandbox, to be killed.
+func workerPart(dir string) int {
+	l, err := launch.New(quiet())
+	if err != nil {
+		return 1
+	}
+	m := &Maker{o: Options{Launcher: l, Log: quiet()}, path: "bwrap"}
+	s, err := Resolve("s", Config{Volumes: []string{dir + ":/srv/prober:ro"}}, Program{
+		Command: "/srv/prober/prober", Args: []string{"deaf"}, Env: map[string]string{"BWRAP_TEST_MARK": dir},
+	})
+	if err != nil {
+		return 1
+	}
+	if _, err := m.Start(context.Background(), s); err != nil {
+		os.Stderr.WriteString(err.Error())
+		return 1
+	}
+	os.Stdout.WriteString("ready\n")
+	select {}
+}
+
+func TestASandboxOfAKilledWorkerIsGone(t *testing.T) {
+	dir := program(t)
+	cmd := exec.Command(os.Args[0], "bwrap-test-worker", dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Wait() }()
+	if _, err := out.Read(make([]byte, 16)); err != nil {
+		t.Fatal(err)
+	}
+	mark := "BWRAP_TEST_MARK=" + dir
+	if len(marked(mark)) == 0 {
+		t.Error("the sandbox is not to be found, so this proves nothing")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for len(marked(mark)) > 0 {
+		if time.Since(began) > 10*time.Second {
+			t.Fatalf("the processes %v are left", marked(mark))
+		}
+	}
+	t.Logf("it was gone after %v", time.Since(began).Round(time.Millisecond))
+}
+
+func TestWithoutBubblewrapNothingIsStarted(t *testing.T) {
+	old := filepath.Join(t.TempDir(), "bwrap")
+	if err := os.WriteFile(old, []byte("#!/bin/sh\necho bubblewrap 0.4.1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for program, says := range map[string]string{"callyard-no-such-bwrap": "apt-get install bubblewrap", old: "0.8.0 or newer", "/bin/false": "0.8.0 or newer"} {
+		if _, err := Open(t.Context(), Options{Program: program, Log: quiet()}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", program, err)
+		}
+	}
+	// A program that makes no sandbox is not trusted with the server.
+	m := maker(t)
+	m.path = "/bin/true"
+	if _, err := m.Start(t.Context(), probing(t, program(t), nil)); err == nil || !strings.Contains(err.Error(), "not run outside") {
+		t.Errorf("it starts with %v", err)
+	}
+}

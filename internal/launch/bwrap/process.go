@@ -1,0 +1,123 @@
+package bwrap
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/launch"
+)
+
+// stopGrace is for bwrap to end once everything in its sandbox was killed.
+const stopGrace = 2 * time.Second
+
+// Process is one running sandbox. It has the methods of [launch.Child], which are
+// safe for concurrent use. The program inside ends before the sandbox does.
+type Process struct {
+	// Stdin and Stdout are our ends of the server's pipes. Stop closes both.
+	Stdin  io.WriteCloser
+	Stdout *os.File
+
+	child *launch.Child
+	inner handle // the first process of the sandbox: with it all others end
+	timer *time.Timer
+	begun time.Time
+	limit time.Duration
+
+	mu    sync.Mutex
+	why   string // it was killed
+	cause Cause
+	gone  bool // inner was let go
+}
+
+// PID returns the process id of bwrap.
+func (p *Process) PID() int { return p.child.PID() }
+
+// Done returns a channel that is closed when nothing is left of the sandbox.
+func (p *Process) Done() <-chan struct{} { return p.child.Done() }
+
+// Err says how it ended; nil until Done is closed, and never after.
+func (p *Process) Err() error {
+	err := p.child.Err()
+	if err == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.why != "" {
+		return errors.New(p.why)
+	}
+	return err
+}
+
+// Cause says in a word why it ended; empty where it was stopped or ended by itself.
+func (p *Process) Cause() Cause {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cause
+}
+
+// StderrTail is that of [launch.Child].
+func (p *Process) StderrTail() string { return p.child.StderrTail() }
+
+// Limit has the sandbox killed at that time, but no later than Spec.Time after its
+// start.
+func (p *Process) Limit(at time.Time) {
+	left := max(min(time.Until(at), p.limit-time.Since(p.begun)), 0)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	if !p.gone {
+		p.timer = time.AfterFunc(left, func() { p.killFor(Deadline, limitText(time.Since(p.begun))) })
+	}
+}
+
+// Kill ends everything in the sandbox at once. Done says when it is over. The first
+// reason counts.
+func (p *Process) Kill(why string) { p.killFor("", why) }
+
+func (p *Process) killFor(cause Cause, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.child.Done():
+		return
+	default:
+	}
+	if p.why == "" {
+		p.why, p.cause = why, cause
+	}
+	if !p.gone {
+		p.inner.kill()
+	}
+}
+
+// Stop closes stdin, waits for grace, kills what is left, and returns when nothing
+// is. It closes Stdout. It may be called more than once and from several
+// goroutines. Whoever starts a sandbox calls it in the end.
+func (p *Process) Stop(grace time.Duration) {
+	p.Stdin.Close()
+	if grace > 0 {
+		timer := time.NewTimer(grace)
+		select {
+		case <-p.child.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	p.Kill("was stopped")
+	p.child.Stop(stopGrace) // bwrap follows its sandbox; one that does not is killed
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	if !p.gone {
+		p.gone = true
+		p.inner.close()
+	}
+}

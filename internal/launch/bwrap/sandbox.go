@@ -1,0 +1,114 @@
+package bwrap
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// lookTime bounds asking bwrap what it is.
+const lookTime = 10 * time.Second
+
+// Options say how sandboxes are made.
+type Options struct {
+	// Program is the bwrap to use, a name in PATH or a path; "bwrap" when empty.
+	Program  string
+	Launcher *launch.Launcher
+	Log      *slog.Logger
+}
+
+// Maker makes sandboxes. It is safe for concurrent use.
+type Maker struct {
+	o     Options
+	path  string
+	about string        // its version
+	count atomic.Uint32 // of sandboxes so far
+}
+
+// Open looks for bwrap and whether it can do what a sandbox needs. The error is a
+// *schema.Error that may be mended without a new configuration.
+func Open(ctx context.Context, o Options) (*Maker, error) {
+	if !supported {
+		return nil, unavailable("Sandboxes of bubblewrap are for Linux on amd64 and arm64 alone; nothing is run outside. Give the server a docker section instead.")
+	}
+	if o.Program == "" {
+		o.Program = "bwrap"
+	}
+	path, err := exec.LookPath(o.Program)
+	if err != nil {
+		return nil, unavailable("The program %q, which makes sandboxes, is not here, and nothing is run outside one; install it (Debian: apt-get install bubblewrap).", o.Program)
+	}
+	m := &Maker{o: o, path: path}
+	if err := m.look(ctx); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// look asks bwrap for its version: older ones can neither bound /tmp nor keep user
+// namespaces out.
+func (m *Maker) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, m.path, "--version").Output()
+	version := strings.TrimSpace(strings.TrimPrefix(string(bytes.TrimSpace(out)), "bubblewrap"))
+	if err != nil || version == "" {
+		return unavailable("The program %s does not say which version of bubblewrap it is (%v), and nothing is run outside a sandbox; install bubblewrap 0.8.0 or newer.", m.path, err)
+	}
+	if !newEnough(version) {
+		return unavailable("The program %s is bubblewrap %.40q, and nothing is run outside a sandbox; 0.8.0 or newer is needed.", m.path, version)
+	}
+	m.about = version
+	return nil
+}
+
+func newEnough(version string) bool {
+	var numbers [2]int
+	for i, text := range strings.SplitN(version, ".", 3) {
+		if i == len(numbers) {
+			break
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return false
+		}
+		numbers[i] = n
+	}
+	return numbers[0] > 0 || numbers[1] >= 8
+}
+
+// Version returns the version of bubblewrap.
+func (m *Maker) Version() string { return m.about }
+
+// Check says why no sandbox could be made now. The error is a *schema.Error.
+func (m *Maker) Check(ctx context.Context) error { return m.look(ctx) }
+
+func unavailable(format string, args ...any) *schema.Error {
+	err := schema.Errorf(schema.KindUnavailable, format, args...)
+	err.Retryable = true
+	return err
+}
+
+func failed(format string, args ...any) *schema.Error {
+	return schema.Errorf(schema.KindServerFailed, format, args...)
+}
+
+// Cause is a word for why a sandbox did not end by itself, as package box has it;
+// empty where it did, or was stopped.
+type Cause string
+
+// Deadline is the cause of a sandbox that was killed at its time limit.
+const Deadline Cause = "deadline"
+
+func limitText(left time.Duration) string {
+	return fmt.Sprintf("was killed at its time limit, %v after it was started", left.Round(time.Millisecond))
+}

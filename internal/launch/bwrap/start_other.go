@@ -1,0 +1,17 @@
+//go:build !linux || !(amd64 || arm64)
+
+package bwrap
+
+import "context"
+
+const supported = false
+
+type handle struct{}
+
+func (handle) kill()  {}
+func (handle) close() {}
+
+// Start returns an error: [Open] has said why.
+func (m *Maker) Start(context.Context, Spec) (*Process, error) {
+	return nil, unavailable("Sandboxes of bubblewrap are for Linux on amd64 and arm64 alone.")
+}

@@ -1,0 +1,261 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	headerTime  = 10 * time.Second
+	idleTime    = time.Minute
+	dialTime    = 10 * time.Second
+	mostHeader  = 16 << 10
+	mostRefused = 50 // refusals of one proxy that are logged; all are counted
+)
+
+// Options say what a [Proxy] lets through.
+type Options struct {
+	Server string // whose box it is, for the log
+	List   List
+	// Decided is told of each decision; it may be nil. It is called from several
+	// goroutines.
+	Decided func(allowed bool)
+	// Resolver looks names up; nil is the usual one.
+	Resolver *net.Resolver
+	Log      *slog.Logger
+}
+
+// Proxy is an HTTP proxy (CONNECT, and requests with an absolute http URL) that
+// reaches the places of a list alone. It is safe for concurrent use.
+type Proxy struct {
+	o         Options
+	log       *slog.Logger
+	server    *http.Server
+	transport *http.Transport
+	forward   *httputil.ReverseProxy
+	ctx       context.Context
+	cancel    context.CancelFunc
+	refused   atomic.Int64
+
+	mu      sync.Mutex
+	closed  bool
+	tunnels map[net.Conn]struct{}
+	work    sync.WaitGroup // Serves and requests
+}
+
+// New returns a Proxy that serves nothing yet. Whoever makes one closes it.
+func New(o Options) *Proxy {
+	p := &Proxy{o: o, log: o.Log.With("server", o.Server), tunnels: make(map[net.Conn]struct{})}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.transport = &http.Transport{
+		Proxy:                  nil, // another proxy would connect in our place, unguarded
+		DialContext:            func(ctx context.Context, _, address string) (net.Conn, error) { return p.dial(ctx, address) },
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: 64 << 10,
+		MaxIdleConns:           8,
+		IdleConnTimeout:        10 * time.Second,
+	}
+	p.forward = &httputil.ReverseProxy{
+		Transport:     p.transport,
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.Host = r.In.URL.Host // what was judged, whatever the header says
+			r.Out.Header.Del("Proxy-Authorization")
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { p.failed(w, err) },
+	}
+	p.server = &http.Server{
+		Handler: p, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: mostHeader,
+		ErrorLog:    log.New(io.Discard, "", 0),
+		BaseContext: func(net.Listener) context.Context { return p.ctx },
+	}
+	return p
+}
+
+// Serve answers on what the listener gives until it or the Proxy is closed.
+func (p *Proxy) Serve(l net.Listener) {
+	if !p.begin(nil) {
+		return
+	}
+	defer p.work.Done()
+	if err := p.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		p.log.Debug("a way out ended", "error", err)
+	}
+}
+
+// begin counts something in that Close waits for, and conn among what it closes.
+func (p *Proxy) begin(conn net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	if conn != nil {
+		p.tunnels[conn] = struct{}{}
+	}
+	p.work.Add(1)
+	return true
+}
+
+// Close ends every connection and waits for everything that the Proxy started. It
+// may be called more than once.
+func (p *Proxy) Close() {
+	p.mu.Lock()
+	p.closed = true
+	for conn := range p.tunnels {
+		conn.Close()
+	}
+	p.mu.Unlock()
+	p.cancel()
+	_ = p.server.Close() // listeners that fail to close are the caller's
+	p.work.Wait()
+	p.transport.CloseIdleConnections()
+}
+
+// ServeHTTP answers one request of a box.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !p.begin(nil) {
+		http.Error(w, "the way out is closed", http.StatusServiceUnavailable)
+		return
+	}
+	defer p.work.Done()
+	target := r.Host
+	if r.Method != http.MethodConnect {
+		if r.URL.Scheme != "http" || r.URL.Host == "" {
+			http.Error(w, "this is a proxy: send CONNECT, or a request with an absolute http URL", http.StatusBadRequest)
+			return
+		}
+		target = r.URL.Host
+		if r.URL.Port() == "" {
+			target = net.JoinHostPort(r.URL.Hostname(), "80")
+		}
+	}
+	host, port, ok := split(target)
+	if !ok {
+		http.Error(w, "the place has no host with a port", http.StatusBadRequest)
+		return
+	}
+	if _, ok := p.o.List.find(host, port); !ok {
+		p.decide(host, port, false, "it is not on the list")
+		http.Error(w, "this place is not on the list of those that may be reached", http.StatusForbidden)
+		return
+	}
+	if r.Method == http.MethodConnect {
+		p.connect(w, r, net.JoinHostPort(host, strconv.Itoa(int(port))))
+		return
+	}
+	p.forward.ServeHTTP(w, r)
+}
+
+func split(target string) (host string, port uint16, ok bool) {
+	host, text, err := net.SplitHostPort(target)
+	n, numErr := strconv.ParseUint(text, 10, 16)
+	return host, uint16(n), err == nil && numErr == nil && host != "" && n != 0
+}
+
+// dial connects to a place of the list. It is asked again here, so that nothing
+// that got past a look at a request gets further.
+func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
+	host, port, ok := split(address)
+	at, listed := p.o.List.find(host, port)
+	if !ok || !listed {
+		return nil, errAddress
+	}
+	own, err := ownAddresses()
+	if err != nil {
+		return nil, err
+	}
+	d := net.Dialer{Timeout: dialTime, Resolver: p.o.Resolver, Control: func(network, address string, _ syscall.RawConn) error {
+		ip, err := netip.ParseAddrPort(address)
+		if err != nil || !strings.HasPrefix(network, "tcp") {
+			return errAddress
+		}
+		return safe(ip.Addr(), at.private, own)
+	}}
+	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(normal(host), strconv.Itoa(int(port))))
+	if errors.Is(err, errAddress) {
+		p.decide(host, port, false, "its address may not be reached")
+	} else {
+		p.decide(host, port, true, "")
+	}
+	return conn, err
+}
+
+// decide counts and logs a decision.
+func (p *Proxy) decide(host string, port uint16, allowed bool, why string) {
+	if p.o.Decided != nil {
+		p.o.Decided(allowed)
+	}
+	if len(host) > mostName {
+		host = host[:mostName]
+	}
+	switch {
+	case allowed:
+		p.log.Info("a box reaches out", "host", host, "port", port)
+	case p.refused.Add(1) <= mostRefused:
+		p.log.Warn("a box may not reach this place", "host", host, "port", port, "reason", why)
+	}
+}
+
+func (p *Proxy) failed(w http.ResponseWriter, err error) {
+	if errors.Is(err, errAddress) {
+		http.Error(w, "the address of this place is one that may not be reached", http.StatusForbidden)
+		return
+	}
+	http.Error(w, "the place cannot be reached", http.StatusBadGateway)
+}
+
+// connect joins the box with a place.
+func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, address string) {
+	there, err := p.dial(r.Context(), address)
+	if err != nil {
+		p.failed(w, err)
+		return
+	}
+	defer there.Close()
+	here, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, "the connection cannot be joined", http.StatusInternalServerError)
+		return
+	}
+	defer here.Close()
+	_ = here.SetDeadline(time.Time{}) // that of the header
+	for _, conn := range []net.Conn{here, there} {
+		if !p.begin(conn) {
+			return
+		}
+		defer func() {
+			p.mu.Lock()
+			delete(p.tunnels, conn)
+			p.mu.Unlock()
+			p.work.Done()
+		}()
+	}
+	if _, err := io.WriteString(here, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		_, _ = io.Copy(there, buffered.Reader) // an error ends the connection, as an end does
+		there.Close()                          // a relay does not close half of a connection
+	})
+	both.Go(func() {
+		_, _ = io.Copy(here, there)
+		here.Close()
+	})
+	both.Wait()
+}

@@ -1,0 +1,176 @@
+package endpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// message is a tool message. Endpoints differ in what they name its members.
+type message struct {
+	ID      string          `json:"tool_call_id"`
+	CallID  string          `json:"call_id"`
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"`
+	Output  json.RawMessage `json:"output"`
+	Error   json.RawMessage `json:"error"`
+	Failed  bool            `json:"is_error"`
+	Failed2 bool            `json:"isError"`
+}
+
+// unreadable says why an answer is none.
+type unreadable struct{ why string }
+
+// Error is a sentence.
+func (u *unreadable) Error() string { return u.why }
+
+// pick finds the message for a call in an answer: a message, an array of them, or
+// an object that holds one.
+func pick(text []byte, id string) (*message, error) {
+	text = bytes.TrimSpace(text)
+	if !json.Valid(text) {
+		return nil, &unreadable{"it is no JSON."}
+	}
+	var list []json.RawMessage
+	switch text[0] {
+	case '[':
+		_ = json.Unmarshal(text, &list) // it is valid, and an array
+	case '{':
+		var held map[string]json.RawMessage
+		_ = json.Unmarshal(text, &held) // likewise
+		for _, key := range []string{"messages", "tool_messages", "tool_outputs", "results", "outputs"} {
+			if inner, ok := held[key]; ok && json.Unmarshal(inner, &list) == nil && list != nil {
+				break
+			}
+		}
+		if list == nil {
+			list = []json.RawMessage{text}
+		}
+	}
+	var found []*message
+	for _, raw := range list {
+		m := &message{}
+		if json.Unmarshal(raw, m) != nil || m.Role != "" && m.Role != "tool" && m.Role != "function" {
+			continue
+		}
+		if m.ID == "" {
+			m.ID = m.CallID
+		}
+		if m.ID == id {
+			return m, nil
+		}
+		if m.ID == "" && (m.Content != nil || m.Output != nil || m.Error != nil) {
+			found = append(found, m)
+		}
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	return nil, &unreadable{"it holds no tool message for the call."}
+}
+
+// part is a part of the content of a message.
+type part struct {
+	Type  string `json:"type"`
+	Text  string `json:"text"`
+	Image struct {
+		URL string `json:"url"`
+	} `json:"image_url"`
+	Audio struct {
+		Data   string `json:"data"`
+		Format string `json:"format"`
+	} `json:"input_audio"`
+}
+
+// result returns the message as a CallToolResult.
+func (m *message) result() []byte {
+	content, failed := m.Content, m.Failed || m.Failed2
+	if isNull(content) {
+		content = m.Output
+	}
+	if isNull(content) && !isNull(m.Error) {
+		content, failed = m.Error, true
+	}
+	out := struct {
+		Content    []any           `json:"content"`
+		Structured json.RawMessage `json:"structuredContent,omitempty"`
+		Failed     bool            `json:"isError,omitempty"`
+	}{Content: []any{}, Failed: failed}
+	var text string
+	var parts []json.RawMessage
+	switch {
+	case isNull(content):
+	case json.Unmarshal(content, &text) == nil:
+		out.Content = append(out.Content, textBlock(text))
+		if plain := strings.TrimSpace(text); strings.HasPrefix(plain, "{") && json.Valid([]byte(plain)) {
+			out.Structured = json.RawMessage(plain)
+		}
+	case json.Unmarshal(content, &parts) == nil && areParts(parts):
+		for _, raw := range parts {
+			out.Content = append(out.Content, block(raw))
+		}
+	default: // some answer with JSON itself instead of its text
+		out.Content = append(out.Content, textBlock(string(content)))
+		if content[0] == '{' {
+			out.Structured = content
+		}
+	}
+	// json.Marshal would write the structured part anew; the rest is ours.
+	structured := out.Structured
+	out.Structured = nil
+	b, err := encode(out)
+	if err != nil {
+		return []byte(`{"content":[],"isError":true}`)
+	}
+	if structured != nil {
+		b = append(append(append(b[:len(b)-1], `,"structuredContent":`...), structured...), '}')
+	}
+	return b
+}
+
+func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+
+func textBlock(text string) any {
+	return struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}{"text", text}
+}
+
+// areParts says that an array is content, and no value of the tool's own.
+func areParts(list []json.RawMessage) bool {
+	for _, raw := range list {
+		var p part
+		if json.Unmarshal(raw, &p) != nil || p.Type == "" {
+			return false
+		}
+	}
+	return len(list) > 0
+}
+
+// block turns a part into a content block. What is not known stays as its text.
+func block(raw json.RawMessage) any {
+	var p part
+	_ = json.Unmarshal(raw, &p) // areParts has done so
+	media := struct {
+		Type string `json:"type"`
+		Data string `json:"data"`
+		Kind string `json:"mimeType"`
+	}{}
+	switch p.Type {
+	case "text", "input_text", "output_text":
+		return textBlock(p.Text)
+	case "image_url":
+		if rest, ok := strings.CutPrefix(p.Image.URL, "data:"); ok {
+			if kind, data, ok := strings.Cut(rest, ";base64,"); ok {
+				media.Type, media.Data, media.Kind = "image", data, kind
+				return media
+			}
+		}
+		return textBlock(p.Image.URL)
+	case "input_audio":
+		media.Type, media.Data, media.Kind = "audio", p.Audio.Data, "audio/"+p.Audio.Format
+		return media
+	}
+	return textBlock(string(raw))
+}

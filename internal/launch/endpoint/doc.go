@@ -1,0 +1,212 @@
+// Package endpoint makes a server out of an HTTP endpoint that answers the tool
+// calls of a model: it takes {"tool_calls": […]} as OpenAI's chat completions have
+// them and answers with tool messages. Which tools there are stands in the
+// configuration, or is fetched.
+//
+// It promises that each call is one request with one tool call, sent once and to
+// the configured address alone; that the arguments inside it are the bytes that
+// came; and that the text of the answer is the text of the result.
+//
+// It refuses redirects, streams, and answers that do not name the call they are
+// for where there are several.
+package endpoint
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/internal/launch/adapt"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	maxList  = 16 << 20
+	freshFor = time.Second
+)
+
+// Config says what a [Server] is. MaxResult is in bytes.
+type Config struct {
+	ID        string
+	Endpoint  config.ToolEndpoint
+	Headers   map[string]string // sent with each request to the endpoint
+	MaxResult int
+	Log       *slog.Logger // nil says nothing
+}
+
+// Server is a tool endpoint. It is an [adapt.Source].
+type Server struct {
+	cfg    Config
+	log    *slog.Logger
+	client *http.Client
+	lists  *http.Client // for the list of tools; nil where it is configured
+	offers atomic.Pointer[offer]
+
+	mu      sync.Mutex // one reading of the list at a time
+	fetched *adapt.Fetched
+	read    time.Time
+	grumble string
+}
+
+type offer struct {
+	adapt.Offer
+	text  []byte
+	names map[string]string // what the endpoint calls the tool of a name
+}
+
+// New returns the server. Nothing is read yet.
+func New(cfg Config) *Server {
+	s := &Server{cfg: cfg, log: cfg.Log}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.cfg.MaxResult <= 0 {
+		s.cfg.MaxResult = 64 << 20
+	}
+	s.log = s.log.With("server", cfg.ID)
+	s.client = launch.HTTPClient(launch.Spec{ID: cfg.ID, URL: cfg.Endpoint.URL, Headers: cfg.Headers})
+	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	if address := cfg.Endpoint.ToolsURL; address != "" {
+		spec := launch.Spec{ID: cfg.ID, URL: address}
+		if sameOrigin(cfg.Endpoint.URL, address) {
+			spec.Headers = cfg.Headers
+		}
+		s.lists = launch.HTTPClient(spec)
+	}
+	return s
+}
+
+// CloseIdle ends connections that nobody uses.
+func (s *Server) CloseIdle() {
+	s.client.CloseIdleConnections()
+	if s.lists != nil {
+		s.lists.CloseIdleConnections()
+	}
+}
+
+// Offer returns the tools as they are now. Where the list cannot be read any more,
+// what was there last stays.
+func (s *Server) Offer(ctx context.Context) (*adapt.Offer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.offers.Load()
+	if last != nil && (s.lists == nil || time.Since(s.read) < freshFor) {
+		return &last.Offer, nil
+	}
+	next, err := s.load(ctx, last)
+	switch {
+	case err == nil:
+		s.read, s.grumble = time.Now(), ""
+		s.offers.Store(next)
+		if next != last {
+			for _, note := range next.Notes {
+				s.log.Warn("list of tools", "note", note)
+			}
+		}
+		return &next.Offer, nil
+	case last == nil || ctx.Err() != nil:
+		return nil, err
+	}
+	if s.grumble != err.Error() {
+		s.grumble = err.Error()
+		s.log.Warn("the list of tools cannot be read again; those that are known stay", "error", s.grumble)
+	}
+	return &last.Offer, nil
+}
+
+func (s *Server) load(ctx context.Context, last *offer) (*offer, error) {
+	text := []byte(s.cfg.Endpoint.Tools)
+	if s.lists != nil {
+		f, err := adapt.Fetch(ctx, s.lists, s.cfg.ID, "The list of tools", s.cfg.Endpoint.ToolsURL, s.fetched, maxList)
+		if err != nil {
+			return nil, err
+		}
+		s.fetched, text = f, f.Body
+	}
+	if last != nil && bytes.Equal(text, last.text) {
+		return last, nil
+	}
+	next, err := tools(text)
+	if err != nil {
+		return nil, schema.Errorf(schema.KindServerFailed, "The list of tools of the server %q cannot be used: %w", s.cfg.ID, err)
+	}
+	next.text = text
+	next.Title = "Tool endpoint of " + s.cfg.ID
+	return next, nil
+}
+
+// Call sends one tool call and returns what was answered.
+func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessage) ([]byte, error) {
+	o := s.offers.Load()
+	if o == nil {
+		if _, err := s.Offer(ctx); err != nil {
+			return nil, err
+		}
+		o = s.offers.Load()
+	}
+	name, ok := o.names[tool]
+	if !ok {
+		return nil, adapt.ErrUnknownTool
+	}
+	id := newCallID()
+	body, err := encode(map[string]any{"tool_calls": []any{map[string]any{
+		"id": id, "type": "function", "function": map[string]any{"name": name, "arguments": string(arguments)},
+	}}})
+	if err != nil {
+		return adapt.Failure("Nothing was sent: the arguments cannot be written as JSON."), nil
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.cfg.Endpoint.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, schema.Errorf(schema.KindServerFailed, "The address of the tool endpoint %q cannot be used; correct it.", s.cfg.ID)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "callyard")
+	resp, text, err := adapt.Do(s.client, req, s.cfg.MaxResult) //nolint:bodyclose // Do has closed it
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode/100 != 2 {
+		return adapt.Result(tool, resp, text, false), nil
+	}
+	m, err := pick(text, id)
+	if err != nil {
+		var why *unreadable
+		if errors.As(err, &why) {
+			return adapt.Failure("The endpoint took the call and answered in a way that is not understood: " + why.Error()), nil
+		}
+		return nil, err
+	}
+	return m.result(), nil
+}
+
+func newCallID() string {
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return "call_" + hex.EncodeToString(b[:])
+}
+
+func sameOrigin(a, b string) bool {
+	u, errU := url.Parse(a)
+	v, errV := url.Parse(b)
+	return errU == nil && errV == nil && u.Scheme == v.Scheme && u.Host == v.Host
+}
+
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimRight(b.Bytes(), "\n"), err
+}

@@ -1,0 +1,348 @@
+package openapi
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// operation is one operation of the service, ready to be called.
+type operation struct {
+	name     string
+	id       string // operationId, may be empty
+	tags     []string
+	method   string
+	template string // of the path
+	pieces   []piece
+	base     *url.URL
+	params   []*param
+	body     *body
+	carried  []credential
+	fixed    map[string]bool // what arguments must not set, see guard.taken
+	accept   string
+	wrap     bool // its result is promised as {"result": …}
+	tool     []byte
+}
+
+// piece is a part of a path template: text, or a parameter.
+type piece struct {
+	text  string
+	param *param
+}
+
+// builder turns a document into operations.
+type builder struct {
+	cfg        *Config
+	doc        *document
+	base       *url.URL
+	guard      *guard
+	operations []*operation
+	notes      []string
+	bare       bool // requests are sent without what the document asks for
+}
+
+func (b *builder) note(format string, args ...any) {
+	b.notes = append(b.notes, fmt.Sprintf(format, args...))
+}
+
+// build fills operations and notes. The error is for what the operator must mend.
+func (b *builder) build() (err error) {
+	if b.guard, err = newGuard(b.doc.model, b.cfg); err != nil {
+		return err
+	}
+	if b.doc.doubt != "" {
+		b.note("The document is not quite valid: %s.", b.doc.doubt)
+	}
+	found := b.find()
+	if len(found) > maxOperations {
+		return fmt.Errorf("%d of its operations are chosen, which is more than %d; choose fewer with \"include\" and \"exclude\".", len(found), maxOperations)
+	}
+	size := 0
+	for _, f := range found {
+		if why := b.finish(f); why != "" {
+			b.note("%s %s is left out: %s.", f.method, f.template, why)
+			continue
+		}
+		b.operations = append(b.operations, f.operation)
+		if size += len(f.tool); size > maxTools {
+			return fmt.Errorf("the definitions of its tools take more than %d bytes; choose fewer with \"include\" and \"exclude\".", maxTools)
+		}
+	}
+	if len(b.operations) == 0 {
+		return errors.Join(errors.New("none of its operations can be a tool."), errors.New(strings.Join(b.notes, " ")))
+	}
+	return nil
+}
+
+// candidate is an operation with where it stands in the document.
+type candidate struct {
+	*operation
+	item *openapi3.PathItem
+	at   *openapi3.Operation
+	raw  any // the operation as the document has it
+	all  any // the parameters of its path likewise
+}
+
+// find lists the operations that are wanted, in a fixed order and with their names.
+// Names count over all, so that a filter does not change them.
+func (b *builder) find() []candidate {
+	var all []candidate
+	var ops []*operation
+	paths := b.doc.model.Paths.Map()
+	for _, template := range slices.Sorted(maps.Keys(paths)) {
+		item := paths[template]
+		if item == nil {
+			continue
+		}
+		byMethod := item.Operations()
+		for _, method := range slices.Sorted(maps.Keys(byMethod)) {
+			at := byMethod[method]
+			if at == nil {
+				continue
+			}
+			op := &operation{id: at.OperationID, tags: at.Tags, method: method, template: template}
+			ops = append(ops, op)
+			raw := b.doc.at(b.doc.root, "paths", template)
+			all = append(all, candidate{op, item, at, b.doc.at(raw, strings.ToLower(method)), b.doc.at(raw, "parameters")})
+		}
+	}
+	names(ops)
+	choose := &chosen{include: b.cfg.OpenAPI.Include, exclude: b.cfg.OpenAPI.Exclude}
+	found := all[:0:0]
+	for _, c := range all {
+		if choose.wants(c.operation) {
+			found = append(found, c)
+		}
+	}
+	for i := range choose.include {
+		if !choose.hits("include", i) {
+			b.note("include[%d] fits no operation of the document; correct it.", i)
+		}
+	}
+	for i := range choose.exclude {
+		if !choose.hits("exclude", i) {
+			b.note("exclude[%d] fits no operation of the document; correct it.", i)
+		}
+	}
+	return found
+}
+
+// finish makes an operation ready. why says that it cannot be a tool.
+func (b *builder) finish(c candidate) (why string) {
+	switch c.method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+	default:
+		return "the method " + c.method + " is not for tools"
+	}
+	if why = b.where(c); why != "" {
+		return why
+	}
+	ways := b.doc.model.Security
+	if c.at.Security != nil {
+		ways = *c.at.Security
+	}
+	carried, lacking, ok := b.guard.choose(ways)
+	if !ok && len(b.cfg.Headers) == 0 && len(b.cfg.OpenAPI.Credentials) == 0 {
+		// An operator who gives nothing has a service that asks for nothing, or will
+		// see its refusals.
+		if !b.bare {
+			b.bare = true
+			b.note("The document asks for the credential %q and none is configured; requests are sent without.", lacking)
+		}
+		ok = true
+	}
+	if !ok {
+		return fmt.Sprintf("it needs the credential %q; add it to \"credentials\", or exclude the operation", lacking)
+	}
+	c.carried, c.fixed = carried, b.guard.taken
+	if why = b.parameters(c); why != "" {
+		return why
+	}
+	if why = c.split(); why != "" {
+		return why
+	}
+	if why = b.requestBody(c); why != "" {
+		return why
+	}
+	c.accept = accepted(c.at)
+	return b.describe(c)
+}
+
+// where decides the address. Servers of a path or an operation count where they
+// are at the configured origin.
+func (b *builder) where(c candidate) string {
+	c.base = b.base
+	servers := c.item.Servers
+	if c.at.Servers != nil && len(*c.at.Servers) > 0 {
+		servers = *c.at.Servers
+	}
+	if len(servers) == 0 {
+		return ""
+	}
+	for _, s := range servers {
+		if u, ok := serverAddress(s, b.base); ok && originOf(u) == originOf(b.base) {
+			c.base = u
+			return ""
+		}
+	}
+	return "it names a server of its own that is not at " + originOf(b.base)
+}
+
+// parameters collects those of the path and the operation; the latter win.
+func (b *builder) parameters(c candidate) string {
+	type both struct {
+		*openapi3.Parameter
+		raw any
+	}
+	var list []both
+	at := make(map[string]int)
+	for _, half := range []struct {
+		refs openapi3.Parameters
+		raw  any
+	}{{c.item.Parameters, c.all}, {c.at.Parameters, b.doc.at(c.raw, "parameters")}} {
+		raws, _ := half.raw.([]any)
+		if len(raws) != len(half.refs) {
+			return "its parameters cannot be read"
+		}
+		for i, ref := range half.refs {
+			if ref == nil || ref.Value == nil {
+				return "one of its parameters cannot be read"
+			}
+			p := both{ref.Value, raws[i]}
+			key := place(p.In, p.Name)
+			if i, ok := at[key]; ok {
+				list[i] = p
+				continue
+			}
+			at[key] = len(list)
+			list = append(list, p)
+		}
+	}
+	keys := make(map[string]bool)
+	// The same name may stand in several places; the path keeps it plain, then the
+	// query.
+	order := map[string]int{"path": 0, "query": 1, "header": 2, "cookie": 3}
+	slices.SortStableFunc(list, func(a, z both) int { return order[a.In] - order[z.In] })
+	for _, described := range list {
+		p, use, why := b.parameter(described.Parameter, described.raw)
+		if why != "" {
+			return why
+		}
+		if !use {
+			continue
+		}
+		p.key = p.name
+		for n := 2; keys[p.key]; n++ {
+			if p.key = p.name + "_" + p.in; keys[p.key] {
+				p.key += fmt.Sprint("_", n)
+			}
+		}
+		keys[p.key] = true
+		c.params = append(c.params, p)
+	}
+	return ""
+}
+
+// parameter reads one parameter. use is false for what callers do not set.
+func (b *builder) parameter(v *openapi3.Parameter, raw any) (p *param, use bool, why string) {
+	switch {
+	case v.Name == "":
+		return nil, false, "one of its parameters has no name"
+	case v.In == "header" && hopByHop[http.CanonicalHeaderKey(v.Name)], b.guard.taken[place(v.In, v.Name)]:
+		return nil, false, ""
+	case v.In == "header" && !isToken(v.Name), v.In == "cookie" && !isToken(v.Name):
+		return nil, false, "the name of one of its parameters cannot be sent"
+	}
+	p = &param{name: v.Name, in: v.In, required: v.Required || v.In == "path", reserved: v.AllowReserved, about: v.Description, schema: b.doc.at(raw, "schema")}
+	if why = p.setStyle(v.Style, v.Explode); why != "" {
+		return nil, false, why
+	}
+	if v.Schema == nil && len(v.Content) > 0 {
+		kind, key, media := pickMedia(v.Content)
+		if !isJSON(kind) || media == nil {
+			return nil, false, fmt.Sprintf("its parameter %q is of a kind that cannot be written", v.Name)
+		}
+		p.json, p.schema = true, b.doc.at(raw, "content", key, "schema")
+	}
+	return p, true, ""
+}
+
+// split cuts the path template at its parameters.
+func (op *operation) split() string {
+	byName := make(map[string]*param)
+	for _, p := range op.params {
+		if p.in == "path" {
+			byName[p.name] = p
+		}
+	}
+	rest := op.template
+	used := 0
+	for rest != "" {
+		text, after, found := strings.Cut(rest, "{")
+		if text != "" {
+			op.pieces = append(op.pieces, piece{text: text})
+		}
+		if !found {
+			break
+		}
+		name, after, found := strings.Cut(after, "}")
+		p := byName[name]
+		if !found || p == nil {
+			return "its path has a parameter that is not described"
+		}
+		op.pieces = append(op.pieces, piece{param: p})
+		used++
+		rest = after
+	}
+	for _, p := range op.pieces {
+		if strings.ContainsAny(p.text, "?#\\{} ") || strings.ContainsFunc(p.text, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+			return "its path holds a character that no path can"
+		}
+	}
+	for name := range byName {
+		if !strings.Contains(op.template, "{"+name+"}") {
+			return "it describes a path parameter that its path does not have"
+		}
+	}
+	if !strings.HasPrefix(op.template, "/") || dotted(op.template) {
+		return "its path does not stand for itself"
+	}
+	return ""
+}
+
+// accepted is what the operation answers with, JSON first.
+func accepted(at *openapi3.Operation) string {
+	var kinds []string
+	if at.Responses != nil {
+		for _, status := range slices.Sorted(maps.Keys(at.Responses.Map())) {
+			ref := at.Responses.Value(status)
+			if ref == nil || ref.Value == nil || !strings.HasPrefix(status, "2") && status != "default" {
+				continue
+			}
+			for _, kind := range slices.Sorted(maps.Keys(ref.Value.Content)) {
+				if kind = cleanMedia(kind); kind != "" && !slices.Contains(kinds, kind) {
+					kinds = append(kinds, kind)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(kinds, func(a, z string) int {
+		switch {
+		case isJSON(a) == isJSON(z):
+			return 0
+		case isJSON(a):
+			return -1
+		}
+		return 1
+	})
+	if len(kinds) == 0 || len(kinds) > 10 {
+		return "application/json, */*;q=0.5"
+	}
+	return strings.Join(kinds, ", ") + ", */*;q=0.1"
+}

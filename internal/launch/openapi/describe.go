@@ -1,0 +1,180 @@
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+)
+
+const (
+	maxTitle = 200
+	maxAbout = 8 << 10 // bytes of a description
+	maxTool  = 1 << 20 // bytes of a definition
+)
+
+// definition is a tool as MCP has it. The order of its members is fixed: a digest
+// stands for it.
+type definition struct {
+	Name        string         `json:"name"`
+	Title       string         `json:"title,omitempty"`
+	Description string         `json:"description,omitempty"`
+	Input       map[string]any `json:"inputSchema"`
+	Output      map[string]any `json:"outputSchema,omitempty"`
+	Annotations annotations    `json:"annotations"`
+	Meta        map[string]any `json:"_meta"`
+}
+
+// annotations follow from the method. They are hints of the service like those of
+// any server: whether they count is the operator's to say.
+type annotations struct {
+	ReadOnly    bool  `json:"readOnlyHint"`
+	Destructive *bool `json:"destructiveHint,omitempty"`
+	Idempotent  *bool `json:"idempotentHint,omitempty"`
+}
+
+func hints(method string) annotations {
+	yes := true
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return annotations{ReadOnly: true}
+	case http.MethodDelete:
+		return annotations{Destructive: &yes, Idempotent: &yes}
+	case http.MethodPut:
+		return annotations{Idempotent: &yes}
+	}
+	return annotations{}
+}
+
+// describe writes the definition of the operation's tool.
+func (b *builder) describe(c candidate) string {
+	input, loose := b.inputSchema(c.operation)
+	output, wrap := b.outputSchema(c)
+	c.wrap = wrap
+	about := c.at.Summary
+	if d := strings.TrimSpace(c.at.Description); d != "" && d != strings.TrimSpace(about) {
+		about = strings.TrimSpace(about + "\n\n" + d)
+	}
+	if about == "" {
+		about = c.method + " " + c.template
+	}
+	about = shorten(about, maxAbout)
+	if c.at.Deprecated {
+		about += "\n\nThis operation is deprecated."
+	}
+	if loose {
+		about += "\n\nParts of the input schema were too large and are left open."
+		b.note("The input schema of %s %s is too large, or refers to what is not there; parts of it are left open.", c.method, c.template)
+	}
+	d := definition{
+		Name: c.name, Title: shorten(c.at.Summary, maxTitle), Description: about, Input: input, Output: output, Annotations: hints(c.method),
+		// Where the request goes is part of what people approve.
+		Meta: map[string]any{"callyard/http": map[string]any{"method": c.method, "origin": c.base.Scheme + "://" + c.base.Host, "path": strings.TrimRight(c.base.Path, "/") + c.template}},
+	}
+	for {
+		text, err := encode(d)
+		switch {
+		case err != nil:
+			return "its definition cannot be written"
+		case len(text) <= maxTool:
+			c.tool = text
+			return ""
+		case d.Output == nil:
+			return "its definition is too large"
+		}
+		d.Output, c.wrap = nil, false
+	}
+}
+
+// inputSchema is one object: the parameters under their names, and the body.
+func (b *builder) inputSchema(op *operation) (schema map[string]any, loose bool) {
+	s := newSchemas(b.doc, true)
+	properties, required := make(map[string]any), []string{}
+	add := func(key, about string, must bool, value any) {
+		if m, ok := value.(map[string]any); ok && about != "" && m["description"] == nil {
+			m["description"] = shorten(about, maxAbout)
+		}
+		properties[key] = value
+		if must {
+			required = append(required, key)
+		}
+	}
+	for _, p := range op.params {
+		add(p.key, p.about, p.required, s.of(p.schema))
+	}
+	if op.body != nil {
+		add(op.body.key, op.body.about, op.body.required, op.body.describe(s))
+	}
+	schema = map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		schema["required"] = required
+	}
+	if len(s.defs) > 0 {
+		schema["$defs"] = s.defs
+	}
+	return schema, s.cut
+}
+
+// outputSchema is for operations that answer with JSON of one kind whenever they
+// succeed. wrap says that the answer is given as {"result": …}, because an output
+// schema must be of an object.
+func (b *builder) outputSchema(c candidate) (schema map[string]any, wrap bool) {
+	if c.at.Responses == nil {
+		return nil, false
+	}
+	var plain any
+	for status, ref := range c.at.Responses.Map() {
+		if !strings.HasPrefix(status, "2") {
+			continue
+		}
+		if plain != nil || ref == nil || ref.Value == nil || len(ref.Value.Content) != 1 {
+			return nil, false
+		}
+		for key, media := range ref.Value.Content {
+			if !isJSON(cleanMedia(key)) || media == nil {
+				return nil, false
+			}
+			if plain = b.doc.at(c.raw, "responses", status, "content", key, "schema"); plain == nil {
+				return nil, false
+			}
+		}
+	}
+	if plain == nil {
+		return nil, false
+	}
+	s := newSchemas(b.doc, false)
+	if s.isObject(plain, 0) {
+		if m, ok := plain.(map[string]any); ok && len(m) == 1 && m["$ref"] != nil {
+			plain = s.resolve(plain)
+		}
+		converted, _ := s.convert(plain, 0).(map[string]any)
+		schema = converted
+		schema["type"] = "object"
+	} else {
+		wrap = true
+		schema = map[string]any{"type": "object", "properties": map[string]any{"result": s.convert(plain, 0)}, "required": []string{"result"}}
+	}
+	if s.cut {
+		return nil, false // a promise that is not known is none
+	}
+	if len(s.defs) > 0 {
+		schema["$defs"] = s.defs
+	}
+	return schema, wrap
+}
+
+// shorten cuts a text at most bytes, between characters.
+func shorten(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimRight(b.Bytes(), "\n"), err
+}

@@ -1,0 +1,206 @@
+package openapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// document is an OpenAPI document, as it is understood and as it is written.
+type document struct {
+	model *openapi3.T
+	// root is the same as plain JSON values, where references into it lead.
+	root  any
+	old   bool   // 3.0, whose schemas are not quite JSON Schema
+	doubt string // what is wrong with it and does not keep it from being used
+}
+
+// parse reads the text of a document, JSON or YAML.
+func parse(ctx context.Context, text []byte) (_ *document, err error) {
+	defer func() {
+		// Documents come from outside, and the reader of them is not ours.
+		if r := recover(); r != nil {
+			err = errors.New("it is so unusual that it cannot be read; check it with a linter.")
+		}
+	}()
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	loader := openapi3.NewLoader()
+	loader.Context = ctx
+	loader.IsExternalRefsAllowed = false
+	loader.ReadFromURIFunc = nil
+	model, err := loader.LoadFromData(text)
+	switch {
+	case err != nil && strings.Contains(err.Error(), "disallowed external reference"):
+		return nil, errors.New("it refers to another document, and none is fetched; bundle them into one.")
+	case err != nil:
+		return nil, fmt.Errorf("%s; check it with a linter.", brief(err))
+	}
+	d := &document{model: model}
+	switch v := model.OpenAPI; {
+	case strings.HasPrefix(v, "3.0"):
+		d.old = true
+	case strings.HasPrefix(v, "3."):
+	case v == "":
+		return nil, errors.New("it has no \"openapi\" version, so it is no OpenAPI 3 document; convert it to 3.0 or 3.1.")
+	default:
+		return nil, errors.New("its \"openapi\" version is not 3.0 or 3.1; convert it.")
+	}
+	if model.Paths == nil || model.Paths.Len() == 0 {
+		return nil, errors.New("it has no paths, and so nothing that could be a tool.")
+	}
+	if d.root, err = plainJSON(text); err != nil {
+		again, err := json.Marshal(model)
+		if err != nil {
+			return nil, fmt.Errorf("%s; check it with a linter.", brief(err))
+		}
+		if d.root, err = plainJSON(again); err != nil {
+			return nil, fmt.Errorf("%s; check it with a linter.", brief(err))
+		}
+	}
+	if c := model.Components; c != nil && len(c.Schemas) > maxJudged {
+		return d, nil
+	}
+	if err := model.Validate(ctx, openapi3.DisableExamplesValidation(), openapi3.DisableSchemaDefaultsValidation(),
+		openapi3.DisableSchemaPatternValidation(), openapi3.AllowExtensionsWithRef()); err != nil {
+		d.doubt = brief(err)
+	}
+	return d, nil
+}
+
+// brief is the first line of an error, bounded.
+func brief(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	line = strings.TrimRight(strings.TrimSpace(line), ".:")
+	if r := []rune(line); len(r) > 300 {
+		line = string(r[:300]) + "…"
+	}
+	return line
+}
+
+func plainJSON(text []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	var root any
+	if err := dec.Decode(&root); err != nil {
+		return nil, err
+	}
+	return root, nil
+}
+
+// lookup returns what a reference into the document leads to.
+func (d *document) lookup(ref string) (any, bool) {
+	rest, ok := strings.CutPrefix(ref, "#/")
+	if !ok {
+		return nil, false
+	}
+	at := d.root
+	for part := range strings.SplitSeq(rest, "/") {
+		if name, err := url.PathUnescape(part); err == nil {
+			part = name
+		}
+		part = strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
+		switch v := at.(type) {
+		case map[string]any:
+			if at, ok = v[part]; !ok {
+				return nil, false
+			}
+		case []any:
+			i := 0
+			if _, err := fmt.Sscanf(part, "%d", &i); err != nil || i < 0 || i >= len(v) {
+				return nil, false
+			}
+			at = v[i]
+		default:
+			return nil, false
+		}
+	}
+	return at, true
+}
+
+// at returns what stands below v under the keys, references followed. What stands
+// beside a reference counts before what it leads to.
+func (d *document) at(v any, keys ...string) any {
+	for i := 0; ; i++ {
+		for range 20 {
+			m, ok := v.(map[string]any)
+			ref, isRef := m["$ref"].(string)
+			if !ok || !isRef || i < len(keys) && m[keys[i]] != nil {
+				break
+			}
+			if v, ok = d.lookup(ref); !ok {
+				return nil
+			}
+		}
+		if i == len(keys) {
+			return v
+		}
+		m, _ := v.(map[string]any)
+		v = m[keys[i]]
+		if i == len(keys)-1 {
+			return v
+		}
+	}
+}
+
+// ownBase is where a document that was fetched says that the service is. Anything
+// but the origin that it came from must be said by the operator.
+func ownBase(d *document, fetchedFrom string) (*url.URL, error) {
+	from, err := url.Parse(fetchedFrom)
+	if err != nil {
+		return nil, errors.New("its address cannot be read; correct it.")
+	}
+	base := &url.URL{Scheme: from.Scheme, Host: from.Host}
+	if len(d.model.Servers) == 0 {
+		return base, nil
+	}
+	to, ok := serverAddress(d.model.Servers[0], from)
+	if !ok {
+		return nil, errors.New("its first server cannot be understood; add \"base_url\".")
+	}
+	if originOf(to) != originOf(from) {
+		return nil, fmt.Errorf("its first server is %s, which is not where the document comes from; add \"base_url\" if that is right.", originOf(to))
+	}
+	return to, nil
+}
+
+// serverAddress returns the address of a server, with the defaults of its variables.
+func serverAddress(s *openapi3.Server, relativeTo *url.URL) (*url.URL, bool) {
+	if s == nil {
+		return nil, false
+	}
+	text := s.URL
+	for name, v := range s.Variables {
+		if v != nil {
+			text = strings.ReplaceAll(text, "{"+name+"}", v.Default)
+		}
+	}
+	u, err := relativeTo.Parse(text)
+	if err != nil || strings.ContainsAny(text, "{}") || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
+		return nil, false
+	}
+	u.RawQuery, u.Fragment = "", ""
+	if u, err = url.Parse(strings.TrimRight(u.String(), "/")); err != nil {
+		return nil, false
+	}
+	return u, true
+}
+
+func originOf(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
+	}
+	return strings.ToLower(u.Scheme) + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+func sameOrigin(base *url.URL, address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && originOf(u) == originOf(base)
+}

@@ -1,0 +1,254 @@
+package openapi
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+const (
+	inputRoom  = 5000 // values in the schemas of one tool
+	outputRoom = 2500
+	maxNesting = 100
+)
+
+// schemas converts schemas of a document into JSON Schema of 2020-12 for one tool,
+// with what they refer to under $defs.
+type schemas struct {
+	doc   *document
+	input bool // what callers send: no properties that only the service sets
+	room  int
+	cut   bool // some of it did not fit, or leads nowhere, and is left open
+
+	defs  map[string]any
+	names map[string]string // by reference
+}
+
+func newSchemas(doc *document, input bool) *schemas {
+	s := &schemas{doc: doc, input: input, room: outputRoom, defs: make(map[string]any), names: make(map[string]string)}
+	if input {
+		s.room = inputRoom
+	}
+	return s
+}
+
+// of converts a schema as the document has it; nil is one that allows everything.
+func (s *schemas) of(v any) any {
+	if v == nil {
+		return map[string]any{}
+	}
+	return s.convert(v, 0)
+}
+
+// resolve follows references until there is something else.
+func (s *schemas) resolve(v any) map[string]any {
+	for range 20 {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		ref, ok := m["$ref"].(string)
+		if !ok {
+			return m
+		}
+		if v, ok = s.doc.lookup(ref); !ok {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (s *schemas) convert(v any, depth int) any {
+	if s.room--; s.room < 0 || depth > maxNesting {
+		s.cut = true
+		return true
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		if b, ok := v.(bool); ok {
+			return b
+		}
+		return true
+	}
+	out := make(map[string]any, len(m))
+	hidden := s.hidden(m)
+	// Sorted, so that the same document makes the same bytes, cut or not.
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		value := m[key]
+		switch key {
+		case "$ref":
+			ref, _ := value.(string)
+			if name := s.define(ref); name != "" {
+				out["$ref"] = "#/$defs/" + name
+			}
+		case "properties", "patternProperties", "dependentSchemas":
+			members, _ := value.(map[string]any)
+			all := make(map[string]any, len(members))
+			for _, name := range slices.Sorted(maps.Keys(members)) {
+				if key != "properties" || !hidden[name] {
+					all[name] = s.convert(members[name], depth+1)
+				}
+			}
+			out[key] = all
+		case "allOf", "anyOf", "oneOf", "prefixItems":
+			items, _ := value.([]any)
+			list := make([]any, len(items))
+			for i, sub := range items {
+				list[i] = s.convert(sub, depth+1)
+			}
+			if len(list) > 0 {
+				out[key] = list
+			}
+		case "items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else", "unevaluatedItems", "unevaluatedProperties", "contentSchema":
+			out[key] = s.convert(value, depth+1)
+		case "required":
+			var names []any
+			list, _ := value.([]any)
+			for _, name := range list {
+				if text, ok := name.(string); ok && !hidden[text] {
+					names = append(names, text)
+				}
+			}
+			if len(names) > 0 {
+				out[key] = names
+			}
+		case "$defs", "definitions", "$schema", "$id", "$anchor", "$comment", "$dynamicRef", "$dynamicAnchor", "$vocabulary",
+			"discriminator", "xml", "externalDocs", "example", "nullable", "readOnly", "writeOnly", "collectionFormat", "allowEmptyValue":
+			// Of OpenAPI alone, or of another document than this one will be.
+		default:
+			if !strings.HasPrefix(key, "x-") {
+				out[key] = value
+			}
+		}
+	}
+	if s.doc.old {
+		modernize(m, out)
+	}
+	if s.input && isBinary(m) {
+		delete(out, "format")
+		delete(out, "contentMediaType")
+		out["type"], out["contentEncoding"] = "string", "base64"
+	}
+	return out
+}
+
+// hidden are the properties that are for the other direction.
+func (s *schemas) hidden(m map[string]any) map[string]bool {
+	members, _ := m["properties"].(map[string]any)
+	var out map[string]bool
+	for name, sub := range members {
+		p := s.resolve(sub)
+		only := "writeOnly"
+		if s.input {
+			only = "readOnly"
+		}
+		own, _ := sub.(map[string]any)
+		if p[only] == true || own[only] == true {
+			if out == nil {
+				out = make(map[string]bool)
+			}
+			out[name] = true
+		}
+	}
+	return out
+}
+
+// define puts what a reference leads to under $defs and returns its name there, ""
+// where it leads nowhere.
+func (s *schemas) define(ref string) string {
+	if name, ok := s.names[ref]; ok {
+		return name
+	}
+	target, ok := s.doc.lookup(ref)
+	if !ok || s.room < 0 {
+		s.cut = true
+		return ""
+	}
+	last := ref[strings.LastIndexByte(ref, '/')+1:]
+	name := legal(last)
+	for n := 2; ; n++ {
+		if _, taken := s.defs[name]; !taken {
+			break
+		}
+		name = fmt.Sprint(legal(last), "_", n)
+	}
+	s.names[ref] = name
+	s.defs[name] = true // it may refer to itself
+	s.defs[name] = s.convert(target, 0)
+	return name
+}
+
+// modernize turns what differs in OpenAPI 3.0 from JSON Schema.
+func modernize(from, out map[string]any) {
+	for _, bound := range [...][2]string{{"exclusiveMinimum", "minimum"}, {"exclusiveMaximum", "maximum"}} {
+		exclusive, ok := from[bound[0]].(bool)
+		if !ok {
+			continue
+		}
+		delete(out, bound[0])
+		if limit, ok := out[bound[1]]; ok && exclusive {
+			out[bound[0]] = limit
+			delete(out, bound[1])
+		}
+	}
+	if from["nullable"] != true {
+		return
+	}
+	if kind, ok := out["type"].(string); ok {
+		out["type"] = []any{kind, "null"}
+		if values, ok := out["enum"].([]any); ok && !slices.Contains(values, nil) {
+			out["enum"] = append(slices.Clip(values), nil)
+		}
+		return
+	}
+	if len(out) == 0 {
+		return
+	}
+	inner := maps.Clone(out)
+	clear(out)
+	out["anyOf"] = []any{inner, map[string]any{"type": "null"}}
+	if about, ok := inner["description"]; ok {
+		out["description"] = about
+	}
+}
+
+// isBinary says that a schema means bytes, which travel in JSON as base64.
+func isBinary(m map[string]any) bool {
+	if m["format"] == "binary" {
+		return true
+	}
+	kind, ok := m["contentMediaType"].(string)
+	return ok && m["contentEncoding"] == nil && m["type"] == nil && !strings.HasPrefix(kind, "text/") && !isJSON(kind)
+}
+
+// isObject says that a schema is for objects only.
+func (s *schemas) isObject(v any, depth int) bool {
+	m := s.resolve(v)
+	if s.room--; m == nil || depth > 10 || s.room < 0 {
+		return false
+	}
+	if m["nullable"] == true {
+		return false
+	}
+	switch kind := m["type"].(type) {
+	case string:
+		return kind == "object"
+	case []any:
+		return len(kind) == 1 && kind[0] == "object"
+	}
+	if list, ok := m["allOf"].([]any); ok {
+		for _, sub := range list {
+			if s.isObject(sub, depth+1) {
+				return true
+			}
+		}
+	}
+	for _, key := range [...]string{"oneOf", "anyOf"} {
+		if list, ok := m[key].([]any); ok && len(list) > 0 {
+			return !slices.ContainsFunc(list, func(sub any) bool { return !s.isObject(sub, depth+1) })
+		}
+	}
+	_, has := m["properties"]
+	return has && s.doc.old // in JSON Schema proper, properties say nothing of other kinds
+}

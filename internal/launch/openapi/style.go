@@ -1,0 +1,282 @@
+package openapi
+
+import (
+	"fmt"
+	"strings"
+)
+
+// param is one parameter of an operation.
+type param struct {
+	key      string // its name among the arguments
+	name     string
+	in       string // path, query, header or cookie
+	about    string
+	schema   any // as the document has it
+	required bool
+	style    string
+	explode  bool
+	reserved bool // reserved characters of a query stay as they are
+	json     bool // written as JSON
+}
+
+// styles are those that a place knows, the default first.
+var styles = map[string][]string{
+	"path":   {"simple", "label", "matrix"},
+	"query":  {"form", "spaceDelimited", "pipeDelimited", "deepObject"},
+	"header": {"simple"},
+	"cookie": {"form"},
+}
+
+func (p *param) setStyle(style string, explode *bool) (why string) {
+	known := styles[p.in]
+	if known == nil {
+		return fmt.Sprintf("its parameter %q is in no place that is known here", p.name)
+	}
+	p.style = known[0]
+	if style != "" {
+		p.style = ""
+		for _, s := range known {
+			if s == style {
+				p.style = s
+			}
+		}
+		if p.style == "" {
+			return fmt.Sprintf("its parameter %q has a style that a %s does not know", p.name, p.in)
+		}
+	}
+	p.explode = p.style == "form"
+	if explode != nil {
+		p.explode = *explode
+	}
+	return ""
+}
+
+// refused words why a value cannot be written. It never repeats the value.
+func (p *param) refused(why string) error {
+	return fmt.Errorf("the argument %q %s", p.key, why)
+}
+
+// scalar returns the text of a value that is no array or object.
+func (p *param) scalar(v value) (string, error) {
+	switch v.kind {
+	case 's', 'n', 'b':
+		return v.text, nil
+	case '0':
+		return "", p.refused("holds null inside, which cannot be written in a request; leave it out.")
+	}
+	return "", p.refused("nests deeper than its style can be written; give a flat value.")
+}
+
+// flat returns the texts of an array, or of an object's members.
+func (p *param) flat(v value) (names, texts []string, err error) {
+	for _, item := range v.items {
+		text, err := p.scalar(item)
+		if err != nil {
+			return nil, nil, err
+		}
+		texts = append(texts, text)
+	}
+	for _, m := range v.members {
+		if m.value.kind == '0' {
+			continue // a member without a value is not there
+		}
+		text, err := p.scalar(m.value)
+		if err != nil {
+			return nil, nil, err
+		}
+		names, texts = append(names, m.name), append(texts, text)
+	}
+	return names, texts, nil
+}
+
+// joined writes an array as a,b and an object as k,v,k,v, or k=v,k=v where equals
+// says so.
+func joined(names, texts []string, between string, equals bool, escape func(string) string) string {
+	var b strings.Builder
+	for i, text := range texts {
+		if i > 0 {
+			b.WriteString(between)
+		}
+		if names != nil {
+			b.WriteString(escape(names[i]))
+			if equals {
+				b.WriteByte('=')
+			} else {
+				b.WriteString(between)
+			}
+		}
+		b.WriteString(escape(text))
+	}
+	return b.String()
+}
+
+// path writes a path parameter.
+func (p *param) path(v value) (string, error) {
+	if p.json {
+		return escapePart(string(v.raw)), nil
+	}
+	if v.kind != 'a' && v.kind != 'o' {
+		text, err := p.scalar(v)
+		if err != nil {
+			return "", err
+		}
+		if text == "" {
+			return "", p.refused("is empty, and the path would be another one without it; give it a value.")
+		}
+		switch p.style {
+		case "label":
+			return "." + escapePart(text), nil
+		case "matrix":
+			return ";" + escapePart(p.name) + "=" + escapePart(text), nil
+		}
+		return escapePart(text), nil
+	}
+	names, texts, err := p.flat(v)
+	if err != nil {
+		return "", err
+	}
+	if len(texts) == 0 {
+		return "", p.refused("is empty, and the path would be another one without it; give it a value.")
+	}
+	switch {
+	case p.style == "label" && p.explode:
+		return "." + joined(names, texts, ".", true, escapePart), nil
+	case p.style == "label":
+		return "." + joined(names, texts, ",", false, escapePart), nil
+	case p.style == "matrix" && p.explode && names != nil:
+		return ";" + joined(names, texts, ";", true, escapePart), nil
+	case p.style == "matrix" && p.explode:
+		name := ";" + escapePart(p.name) + "="
+		return name + joined(nil, texts, name, false, escapePart), nil
+	case p.style == "matrix":
+		return ";" + escapePart(p.name) + "=" + joined(names, texts, ",", false, escapePart), nil
+	}
+	return joined(names, texts, ",", p.explode, escapePart), nil
+}
+
+// header writes a header parameter.
+func (p *param) header(v value) (string, error) {
+	text := ""
+	switch {
+	case p.json:
+		text = string(v.raw)
+	case v.kind == 'a' || v.kind == 'o':
+		names, texts, err := p.flat(v)
+		if err != nil {
+			return "", err
+		}
+		text = joined(names, texts, ",", p.explode, func(s string) string { return s })
+	default:
+		var err error
+		if text, err = p.scalar(v); err != nil {
+			return "", err
+		}
+	}
+	if strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+		return "", p.refused("holds a line break or another character that a header cannot carry; remove it.")
+	}
+	return strings.TrimSpace(text), nil
+}
+
+// fields writes a query or cookie parameter, or a field of a form, as name=value
+// texts. allow says whether callers may choose a name.
+func (p *param) fields(v value, escape func(string) string, allow func(name string) bool) ([]string, error) {
+	name := escape(p.name)
+	if p.json {
+		return []string{name + "=" + escape(string(v.raw))}, nil
+	}
+	if p.style == "deepObject" {
+		if v.kind != 'o' {
+			return nil, p.refused("must be an object.")
+		}
+		return p.deep(nil, name, v, escape, 0)
+	}
+	if v.kind != 'a' && v.kind != 'o' {
+		text, err := p.scalar(v)
+		return []string{name + "=" + escape(text)}, err
+	}
+	names, texts, err := p.flat(v)
+	if err != nil {
+		return nil, err
+	}
+	if p.explode {
+		var out []string
+		for i, text := range texts {
+			if names == nil {
+				out = append(out, name+"="+escape(text))
+				continue
+			}
+			if !allow(names[i]) {
+				return nil, p.refused("has a member with the name of another parameter; remove it.")
+			}
+			out = append(out, escape(names[i])+"="+escape(text))
+		}
+		return out, nil
+	}
+	between := map[string]string{"spaceDelimited": "%20", "pipeDelimited": "%7C"}[p.style]
+	if between == "" {
+		between = ","
+	}
+	return []string{name + "=" + joined(names, texts, between, false, escape)}, nil
+}
+
+// deep writes an object as name[a][b]=value.
+func (p *param) deep(out []string, name string, v value, escape func(string) string, depth int) ([]string, error) {
+	if depth > 8 {
+		return nil, p.refused("nests deeper than its style can be written; give a flatter value.")
+	}
+	var err error
+	switch v.kind {
+	case '0':
+		return out, nil
+	case 'o':
+		for _, m := range v.members {
+			if out, err = p.deep(out, name+"%5B"+escape(m.name)+"%5D", m.value, escape, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case 'a':
+		for _, item := range v.items {
+			text, err := p.scalar(item)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, name+"="+escape(text))
+		}
+		return out, nil
+	}
+	return append(out, name+"="+escape(v.text)), nil
+}
+
+// escapePart writes everything but unreserved characters as %XX.
+func escapePart(s string) string { return escape(s, "") }
+
+// escapeLoosely leaves reserved characters as they are, less those that end a
+// value or mean something else in a query.
+func escapeLoosely(s string) string { return escape(s, ":/?@!$'()*,;") }
+
+func escape(s, keep string) string {
+	const hex = "0123456789ABCDEF"
+	plain := true
+	for i := 0; i < len(s) && plain; i++ {
+		plain = stays(s[i], keep)
+	}
+	if plain {
+		return s
+	}
+	b := make([]byte, 0, len(s)+16)
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; stays(c, keep) {
+			b = append(b, c)
+		} else {
+			b = append(b, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return string(b)
+}
+
+func stays(c byte, keep string) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~' ||
+		strings.IndexByte(keep, c) >= 0
+}

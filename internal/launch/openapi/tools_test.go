@@ -1,0 +1,277 @@
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/pkg/schema/validate"
+)
+
+// shown is an offer as the golden files have it.
+func shown(t *testing.T, s *Server) string {
+	t.Helper()
+	o, err := s.Offer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	out.WriteString(o.Title + " " + o.Version + "\n")
+	for _, tool := range o.Tools {
+		out.WriteString("\n" + tool.From + "\n")
+		if err := json.Indent(&out, tool.Raw, "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		out.WriteByte('\n')
+	}
+	for _, note := range o.Notes {
+		out.WriteString("\nnote: " + note + "\n")
+	}
+	return out.String()
+}
+
+func TestADocumentBecomesTheToolsOfItsGoldenFile(t *testing.T) {
+	for name, cfg := range map[string]config.OpenAPI{
+		"petstore": {Document: "testdata/petstore.yaml", BaseURL: "https://pets.invalid/v1", Credentials: secrets()},
+		"shop":     {Document: "testdata/shop.json", BaseURL: "https://shop.invalid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, Config{ID: name, OpenAPI: cfg})
+			got := shown(t, s)
+			golden(t, "testdata/"+name+".golden", got)
+			if strings.Contains(got, "secret") && !strings.Contains(got, `"secret"`) {
+				t.Error("a credential shows in a tool")
+			}
+			if again := shown(t, open(t, Config{ID: name, OpenAPI: cfg})); again != got {
+				t.Error("the tools differ when they are made again")
+			}
+		})
+	}
+}
+
+func TestTheSchemasOfToolsJudgeArgumentsAsTheDocumentMeansIt(t *testing.T) {
+	srv := newService(t)
+	pets := petstore(t, srv)
+	shop := open(t, Config{ID: "shop", OpenAPI: config.OpenAPI{Document: "testdata/shop.json", BaseURL: srv.URL}})
+	for _, c := range []struct {
+		s         *Server
+		tool      string
+		arguments string
+		good      bool
+	}{
+		{pets, "addPet", `{"body":{"name":"Rex","secret":"s","kind":null,"owner":null,"weight":0.5}}`, true},
+		{pets, "addPet", `{"body":{"name":"Rex","weight":0}}`, false},
+		{pets, "addPet", `{"body":{"name":"Rex","kind":"cow"}}`, false},
+		{pets, "addPet", `{"body":{"name":"Rex","owner":{"pets":[{"name":"Tom","kind":"cow"}]}}}`, false},
+		{pets, "addPet", `{"body":{}}`, false},
+		{pets, "addPet", `{}`, false},
+		{pets, "listPets", `{"limit":0}`, false},
+		{pets, "listPets", `{"limit":1,"kinds":["cat"]}`, true},
+		{pets, "listPets", `{"limit":1,"X-Key":"mine"}`, false},
+		{pets, "uploadPhoto", `{"petId":"1","body":{"caption":"x"}}`, false},
+		{shop, "items_get", `{"id":9007199254740993}`, true},
+		{shop, "items_get", `{"id":"9"}`, false},
+		{shop, "items_patch", `{"id":1,"body":{"code":9007199254740993,"size":[1,"kg"],"x-a":"b"}}`, true},
+		{shop, "items_patch", `{"id":1,"body":{"code":9007199254740992}}`, false},
+		{shop, "items_patch", `{"id":1,"body":{"size":[1,"lb"]}}`, false},
+		{shop, "items_patch", `{"id":1,"body":{"other":1}}`, false},
+		{shop, "items-get", `{"sort":null,"price":{"min":1}}`, true},
+		{shop, "items-get", `{"price":{"min":0}}`, false},
+	} {
+		var tool struct {
+			Input json.RawMessage `json:"inputSchema"`
+		}
+		op := c.s.offers.Load().byName[c.tool]
+		if op == nil {
+			t.Fatalf("there is no tool %q", c.tool)
+		}
+		if err := json.Unmarshal(op.tool, &tool); err != nil {
+			t.Fatal(err)
+		}
+		if got := judge(t, tool.Input, c.arguments); got != c.good {
+			t.Errorf("%s %s is found good: %v, want %v", c.tool, c.arguments, got, c.good)
+		}
+	}
+}
+
+func TestALargeSchemaIsCutTheSameEachTimeAndSaysSo(t *testing.T) {
+	var types strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&types, `"T%d":{"type":"object","properties":{`, i)
+		for j := range 20 {
+			fmt.Fprintf(&types, `"a%d":{"$ref":"#/components/schemas/T%d"},"b%d":{"type":"string"},`, j, (i*7+j*13)%200, j)
+		}
+		fmt.Fprint(&types, `"z":{"anyOf":[{"$ref":"#/components/schemas/T1"},{"$ref":"#/components/schemas/T2"}]}}},`)
+	}
+	document := `{"openapi":"3.1.0","info":{"title":"t","version":"1"},"paths":{"/a":{"post":{"operationId":"a",
+		"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/T0"}}}},
+		"responses":{"200":{"description":"ok","content":{"application/json":{"schema":{"$ref":"#/components/schemas/Loop"}}}}}}}},
+		"components":{"schemas":{` + types.String() + `"Loop":{"anyOf":[{"$ref":"#/components/schemas/Loop"},{"$ref":"#/components/schemas/Loop"},{"$ref":"#/components/schemas/Loop"}]}}}}`
+	cfg := Config{ID: "x", OpenAPI: config.OpenAPI{Document: write(t, document), BaseURL: "https://h.invalid"}}
+	first := shown(t, open(t, cfg))
+	if !strings.Contains(first, "are left open") || len(first) > 2<<20 {
+		t.Errorf("a schema of %d bytes is not cut, or not said to be", len(first))
+	}
+	for range 5 {
+		if shown(t, open(t, cfg)) != first {
+			t.Fatal("it is cut another way the next time")
+		}
+	}
+}
+
+func TestFiltersChooseByTagMethodPathAndOperation(t *testing.T) {
+	offer := func(include, exclude []config.Selector) []string {
+		s := open(t, Config{ID: "pets", OpenAPI: config.OpenAPI{
+			Document: "testdata/petstore.yaml", BaseURL: "https://pets.invalid", Credentials: secrets(), Include: include, Exclude: exclude,
+		}})
+		o, err := s.Offer(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := toolNames(o)
+		slices.Sort(names)
+		for _, note := range o.Notes {
+			if strings.Contains(note, "fits no operation") {
+				names = append(names, note)
+			}
+		}
+		return names
+	}
+	for _, c := range []struct {
+		name             string
+		include, exclude []config.Selector
+		want             []string
+	}{
+		{"tag", []config.Selector{{Tags: []string{"orders"}}}, nil, []string{"order", "setNote"}},
+		{"tag and method", []config.Selector{{Tags: []string{"orders"}, Methods: []string{"put"}}}, nil, []string{"setNote"}},
+		{"either", []config.Selector{{Operations: []string{"order"}}, {Paths: []string{"/notes"}}}, nil, []string{"order", "setNote"}},
+		{"path", []config.Selector{{Paths: []string{"/pets/*"}}}, nil, []string{"delete_pet", "getPet", "put_pets_petId"}},
+		{"deep path", []config.Selector{{Paths: []string{"/pets/**"}, Methods: []string{"GET"}}}, nil, []string{"getPet", "getPhoto"}},
+		{"but not", []config.Selector{{Tags: []string{"pets"}, Methods: []string{"GET"}}}, []config.Selector{{Operations: []string{"*Photo", "styles"}}}, []string{"getPet", "listPets"}},
+		{"misspelt", []config.Selector{{Tags: []string{"orders"}}}, []config.Selector{{Tags: []string{"odrers"}}},
+			[]string{"order", "setNote", "exclude[0] fits no operation of the document; correct it."}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, offer(c.include, c.exclude)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPatternsOfPathsKnowSegments(t *testing.T) {
+	for _, c := range []struct {
+		pattern, path string
+		want          bool
+	}{
+		{"/a", "/a", true}, {"/a", "/ab", false}, {"/*", "/a", true}, {"/*", "/a/b", false}, {"/**", "/a/b", true}, {"**", "/a/b", true},
+		{"/a/*/c", "/a/b/c", true}, {"/a/*/c", "/a/b/b/c", false}, {"/a/**/c", "/a/b/b/c", true}, {"/a/**", "/a", false}, {"/{*}", "/{id}", true},
+		{"/a*b*c", "/axbxc", true}, {"/a*b*c", "/axb/c", false}, {"*", "", true}, {"/*/*/", "/a/b/", true},
+	} {
+		if got := globPath(c.pattern, c.path); got != c.want {
+			t.Errorf("%q on %q: %v", c.pattern, c.path, got)
+		}
+	}
+}
+
+func TestNamesAreLegalUniqueAndDoNotDependOnOthers(t *testing.T) {
+	ops := func(list ...string) []*operation {
+		var out []*operation
+		for i, id := range list {
+			out = append(out, &operation{id: id, method: "GET", template: "/" + strings.Repeat("p", i+1)})
+		}
+		return out
+	}
+	list := ops("get pet", "get_pet", "", "дом", strings.Repeat("long", 40), strings.Repeat("long", 41), "same", "same")
+	names(list)
+	seen := map[string]bool{}
+	for _, op := range list {
+		if seen[op.name] || op.name == "" || len(op.name) > longestName || legal(op.name) != op.name {
+			t.Errorf("%q has the name %q", op.id, op.name)
+		}
+		seen[op.name] = true
+	}
+	if list[1].name != "get_pet" || list[2].name != "get_ppp" || list[0].name == "get_pet" {
+		t.Errorf("names %q, %q, %q", list[0].name, list[1].name, list[2].name)
+	}
+	before := []string{list[0].name, list[1].name, list[4].name}
+	more := append(ops("new"), list...)
+	more[0].template = "/other"
+	names(more)
+	if diff := cmp.Diff(before, []string{list[0].name, list[1].name, list[4].name}); diff != "" {
+		t.Errorf("a new operation changes names (-before +after):\n%s", diff)
+	}
+}
+
+func TestWhatCannotBeUsedIsRefusedInWordsThatSayTheMend(t *testing.T) {
+	paths := `"paths":{"/a":{"get":{"operationId":"a","responses":{"200":{"description":"ok"}}}}}`
+	info := `"info":{"title":"t","version":"1"}`
+	for name, c := range map[string]struct {
+		document string
+		cfg      config.OpenAPI
+		want     string
+	}{
+		"swagger":          {document: `{"swagger":"2.0",` + info + `,` + paths + `}`, want: "no OpenAPI 3 document"},
+		"4.0":              {document: `{"openapi":"4.0.0",` + info + `,` + paths + `}`, want: "not 3.0 or 3.1"},
+		"no paths":         {document: `{"openapi":"3.1.0",` + info + `,"paths":{}}`, want: "no paths"},
+		"no JSON":          {document: `{"openapi":`, want: "cannot be used"},
+		"nothing":          {document: ``, want: "cannot be used"},
+		"a list":           {document: `[]`, want: "cannot be used"},
+		"dangling":         {document: `{"openapi":"3.0.0",` + info + `,"paths":{"/a":{"get":{"parameters":[{"$ref":"#/components/parameters/x"}],"responses":{"200":{"description":"ok"}}}}}}`, want: "cannot be used"},
+		"unknown scheme":   {document: `{"openapi":"3.0.0",` + info + `,` + paths + `}`, cfg: config.OpenAPI{Credentials: map[string]config.Credential{"k": {Value: "hunter2"}}}, want: `"k" is for no security scheme of the document; it has none`},
+		"nothing is left":  {document: `{"openapi":"3.0.0",` + info + `,` + paths + `}`, cfg: config.OpenAPI{Exclude: []config.Selector{{Tags: nil, Methods: []string{"GET"}}}}, want: "none of its operations"},
+		"basic by a value": {document: `{"openapi":"3.0.0",` + info + `,` + paths + `,"components":{"securitySchemes":{"k":{"type":"http","scheme":"basic"}}}}`, cfg: config.OpenAPI{Credentials: map[string]config.Credential{"k": {Value: "hunter2"}}}, want: `give it "username" and "password"`},
+		"key by a name":    {document: `{"openapi":"3.0.0",` + info + `,` + paths + `,"components":{"securitySchemes":{"k":{"type":"apiKey","in":"query","name":"q"}}}}`, cfg: config.OpenAPI{Credentials: map[string]config.Credential{"k": {Username: "u"}}}, want: `give it "value"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.cfg.Document, c.cfg.BaseURL = write(t, c.document), "https://h.invalid"
+			got := fault(t, Config{ID: "x", OpenAPI: c.cfg})
+			if !strings.Contains(got, c.want) || strings.Contains(got, "hunter2") {
+				t.Errorf("got %s\nwant %q in it", got, c.want)
+			}
+		})
+	}
+	for _, path := range []string{"testdata/none.json", "testdata"} {
+		if got := fault(t, Config{ID: "x", OpenAPI: config.OpenAPI{Document: path, BaseURL: "https://h.invalid"}}); !strings.Contains(got, "correct the path") {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
+
+func TestADocumentThatChangesChangesTheToolsAndABrokenOneDoesNot(t *testing.T) {
+	document := `{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"get":{"operationId":"one","responses":{"200":{"description":"ok"}}}}}}`
+	path := write(t, document)
+	s := open(t, Config{ID: "x", OpenAPI: config.OpenAPI{Document: path, BaseURL: "https://h.invalid"}})
+	for _, c := range []struct{ text, want string }{
+		{strings.ReplaceAll(document, "one", "two"), "two"},
+		{"{", "two"},
+		{document, "one"},
+	} {
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o, err := s.Offer(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{c.want}, toolNames(o)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+func judge(t *testing.T, schema json.RawMessage, arguments string) bool {
+	t.Helper()
+	s, err := validate.Compile(schema)
+	if err != nil {
+		t.Fatalf("%v in %s", err, schema)
+	}
+	return len(s.Validate([]byte(arguments))) == 0
+}
