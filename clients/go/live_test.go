@@ -1,0 +1,183 @@
+//go:build live
+
+package callyard_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"testing"
+
+	callyard "github.com/callyard/callyard/clients/go"
+)
+
+// These tests run against a front door with the demo server, whose policy holds
+// the tool add; e2e/clients_test.go starts one and sets CALLYARD_URL.
+
+func open(t *testing.T) *callyard.ClientWithResponses {
+	t.Helper()
+	url := os.Getenv("CALLYARD_URL")
+	if url == "" {
+		t.Fatal("CALLYARD_URL is not set: go test ./e2e -run TheClients starts a front door and these tests")
+	}
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	c, err := callyard.New(url, os.Getenv("CALLYARD_KEY"), callyard.WithHTTPClient(&http.Client{Transport: transport}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func text(t *testing.T, result *callyard.CallToolResult) string {
+	t.Helper()
+	if result == nil || len(result.Content) == 0 || result.Content[0].Text == nil {
+		t.Fatalf("the result has no text: %+v", result)
+	}
+	return *result.Content[0].Text
+}
+
+func TestACallHasATypedResult(t *testing.T) {
+	c := open(t)
+	a, err := c.CallToolWithResponse(t.Context(), "demo", "echo", nil, callyard.CallToolJSONRequestBody{"message": "hello"})
+	if err == nil {
+		err = callyard.Check(a.HTTPResponse, a.Body)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := text(t, a.JSON200); got != "Echo: hello" {
+		t.Errorf("the tool said %q", got)
+	}
+	b, err := c.CreateCallWithResponse(t.Context(), nil, callyard.CallRequest{Server: "demo", Tool: "echo", Arguments: json.RawMessage(`{"message":"again"}`)})
+	if err != nil || b.JSON200 == nil || text(t, b.JSON200) != "Echo: again" {
+		t.Errorf("%v %+v", err, b)
+	}
+}
+
+func TestArgumentsThatDoNotFitAreAProblemWithPointers(t *testing.T) {
+	c := open(t)
+	a, err := c.CallToolWithResponse(t.Context(), "demo", "echo", nil, callyard.CallToolJSONRequestBody{"message": 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := a.ApplicationProblemJSON422
+	if p == nil || p.Type != "/problems/invalid-arguments" || len(p.Errors) != 1 || p.Retryable {
+		t.Fatalf("%s %s", a.Status(), a.Body)
+	}
+	if fault := p.Errors[0]; fault.Pointer == nil || *fault.Pointer != "/message" || fault.Message == "" {
+		t.Errorf("%+v", fault)
+	}
+	var refusal *callyard.ProblemError
+	if err := callyard.Check(a.HTTPResponse, a.Body); !errors.As(err, &refusal) || refusal.Problem.Detail != p.Detail {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAHeldCallRunsOnceItIsConfirmed(t *testing.T) {
+	c := open(t)
+	a, err := c.CallToolWithResponse(t.Context(), "demo", "add", nil, callyard.CallToolJSONRequestBody{"a": 2, "b": 3})
+	if err != nil || a.JSON202 == nil {
+		t.Fatalf("the call is not held: %v %+v", err, a)
+	}
+	held, err := a.JSON202.AsConfirmationRequest()
+	if err != nil || !held.RequiresConfirmation || held.ConfirmationID == nil || held.ToolName != "add" {
+		t.Fatalf("%v %s", err, a.Body)
+	}
+	before, err := c.GetCallWithResponse(t.Context(), held.CallID, nil)
+	if err != nil || before.JSON200 == nil || before.JSON200.State != callyard.CallStateHeld {
+		t.Fatalf("before it is confirmed: %v %s", err, before.Body)
+	}
+	b, err := c.ConfirmCallWithResponse(t.Context(), *held.ConfirmationID, nil, callyard.ConfirmRequest{Confirm: true})
+	if err == nil {
+		err = callyard.Check(b.HTTPResponse, b.Body)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := b.JSON200.AsCallToolResult()
+	if err != nil || text(t, &result) != "5" {
+		t.Errorf("%v %s", err, b.Body)
+	}
+	again, err := c.ConfirmCallWithResponse(t.Context(), *held.ConfirmationID, nil, callyard.ConfirmRequest{Confirm: true})
+	if err != nil || again.StatusCode() != http.StatusNotFound {
+		t.Errorf("a token worked twice: %v %s", err, again.Body)
+	}
+	after, err := c.GetCallWithResponse(t.Context(), held.CallID, nil)
+	if err != nil || after.JSON200 == nil || after.JSON200.State != callyard.CallStateSucceeded {
+		t.Errorf("after it ran: %v %s", err, after.Body)
+	}
+}
+
+func TestABatchAnswersWithItsResultsWhileTheyCome(t *testing.T) {
+	c := open(t)
+	const calls = 40
+	body := callyard.LinesOf(func(yield func(callyard.BatchCall) bool) {
+		for i := range calls {
+			id := fmt.Sprint("line-", i)
+			arguments := json.RawMessage(fmt.Sprintf(`{"message":"hello %d"}`, i))
+			if !yield(callyard.BatchCall{CustomID: &id, Server: "demo", Tool: "echo", Arguments: arguments}) {
+				return
+			}
+		}
+	})
+	stream := true
+	said := map[string]string{}
+	for result, err := range callyard.Lines[callyard.BatchResult](c.CreateBatchWithBody(t.Context(), &callyard.CreateBatchParams{Stream: &stream}, callyard.LinesType, body)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.State != callyard.CallStateSucceeded || result.CustomID == nil || result.Cursor == "" {
+			t.Fatalf("%+v", result)
+		}
+		said[*result.CustomID] = text(t, result.Result)
+	}
+	if len(said) != calls || said["line-7"] != "Echo: hello 7" {
+		t.Errorf("%d results: %v", len(said), said)
+	}
+}
+
+func TestResultsGoOnFromACursor(t *testing.T) {
+	c := open(t)
+	list := []callyard.BatchCall{{Server: "demo", Tool: "echo", Arguments: json.RawMessage(`{"message":"a"}`)}, {Server: "demo", Tool: "echo", Arguments: json.RawMessage(`{"message":"b"}`)}}
+	a, err := c.CreateBatchWithResponse(t.Context(), nil, callyard.BatchRequest{Calls: list})
+	if err == nil {
+		err = callyard.Check(a.HTTPResponse, a.Body)
+	}
+	if err != nil || a.JSON201 == nil {
+		t.Fatal(err)
+	}
+	follow := true
+	read := func(cursor *string) (cursors []string) {
+		for result, err := range callyard.Lines[callyard.BatchResult](c.GetBatchResults(t.Context(), a.JSON201.ID, &callyard.GetBatchResultsParams{Follow: &follow, Cursor: cursor})) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			cursors = append(cursors, result.Cursor)
+		}
+		return cursors
+	}
+	all := read(nil)
+	if len(all) != 2 {
+		t.Fatalf("%q", all)
+	}
+	if rest := read(&all[0]); len(rest) != 1 || rest[0] != all[1] {
+		t.Errorf("after %q come %q", all[0], rest)
+	}
+}
+
+func TestEventsSayHowTheFleetIs(t *testing.T) {
+	c := open(t)
+	for event, err := range callyard.Events(c.GetEvents(t.Context())) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fleet callyard.Fleet
+		if err := json.Unmarshal(event.Data, &fleet); err != nil || event.Name != "fleet" || len(fleet.Servers) != 1 || fleet.Servers[0].ID != "demo" {
+			t.Errorf("%v %+v", err, event)
+		}
+		break
+	}
+}

@@ -1,0 +1,20 @@
+package callyard
+
+import (
+	"context"
+	"net/http"
+)
+
+// New returns a client of the front door at the address url, such as
+// "http://127.0.0.1:8080". key is an API key, empty where the front door asks for
+// none. Options replace the HTTP client or change requests.
+func New(url, key string, options ...ClientOption) (*ClientWithResponses, error) {
+	if key != "" {
+		bearer := WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
+			r.Header.Set("Authorization", "Bearer "+key)
+			return nil
+		})
+		options = append([]ClientOption{bearer}, options...)
+	}
+	return NewClientWithResponses(url, options...)
+}

@@ -1,0 +1,198 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ... import errors
+
+from ...models.confirm_calls import ConfirmCalls
+from ...models.confirmed_calls import ConfirmedCalls
+from ...models.problem import Problem
+from typing import cast
+
+
+def _get_kwargs(
+    *,
+    body: ConfirmCalls,
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/confirmations",
+    }
+
+    _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> ConfirmedCalls | Problem:
+    if response.status_code == 200:
+        response_200 = ConfirmedCalls.from_dict(response.json())
+
+        return response_200
+
+    if response.status_code == 400:
+        response_400 = Problem.from_dict(response.json())
+
+        return response_400
+
+    if response.status_code == 401:
+        response_401 = Problem.from_dict(response.json())
+
+        return response_401
+
+    if response.status_code == 403:
+        response_403 = Problem.from_dict(response.json())
+
+        return response_403
+
+    if response.status_code == 413:
+        response_413 = Problem.from_dict(response.json())
+
+        return response_413
+
+    if response.status_code == 415:
+        response_415 = Problem.from_dict(response.json())
+
+        return response_415
+
+    response_default = Problem.from_dict(response.json())
+
+    return response_default
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[ConfirmedCalls | Problem]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    body: ConfirmCalls,
+) -> Response[ConfirmedCalls | Problem]:
+    """Confirm or reject held calls of batches
+
+     Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed
+    run; their results are among those of their batch. Calls that people must approve are refused.
+
+    Args:
+        body (ConfirmCalls):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[ConfirmedCalls | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        body=body,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    *,
+    client: AuthenticatedClient | Client,
+    body: ConfirmCalls,
+) -> ConfirmedCalls | Problem | None:
+    """Confirm or reject held calls of batches
+
+     Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed
+    run; their results are among those of their batch. Calls that people must approve are refused.
+
+    Args:
+        body (ConfirmCalls):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        ConfirmedCalls | Problem
+    """
+
+    return sync_detailed(
+        client=client,
+        body=body,
+    ).parsed
+
+
+async def asyncio_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    body: ConfirmCalls,
+) -> Response[ConfirmedCalls | Problem]:
+    """Confirm or reject held calls of batches
+
+     Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed
+    run; their results are among those of their batch. Calls that people must approve are refused.
+
+    Args:
+        body (ConfirmCalls):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[ConfirmedCalls | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        body=body,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    *,
+    client: AuthenticatedClient | Client,
+    body: ConfirmCalls,
+) -> ConfirmedCalls | Problem | None:
+    """Confirm or reject held calls of batches
+
+     Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed
+    run; their results are among those of their batch. Calls that people must approve are refused.
+
+    Args:
+        body (ConfirmCalls):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        ConfirmedCalls | Problem
+    """
+
+    return (
+        await asyncio_detailed(
+            client=client,
+            body=body,
+        )
+    ).parsed

@@ -1,0 +1,391 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ... import errors
+
+from ...models.call import Call
+from ...models.call_request import CallRequest
+from ...models.call_tool_result import CallToolResult
+from ...models.confirmation_request import ConfirmationRequest
+from ...models.problem import Problem
+from ...types import UNSET, Unset
+from typing import cast
+
+
+def _get_kwargs(
+    *,
+    body: CallRequest,
+    timeout_ms: int | Unset = UNSET,
+    callyard_timeout_ms: int | Unset = UNSET,
+    cache_control: str | Unset = UNSET,
+    traceparent: str | Unset = UNSET,
+    tracestate: str | Unset = UNSET,
+    prefer: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
+    callyard_callback_url: str | Unset = UNSET,
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+    if not isinstance(callyard_timeout_ms, Unset):
+        headers["Callyard-Timeout-Ms"] = str(callyard_timeout_ms)
+
+    if not isinstance(cache_control, Unset):
+        headers["Cache-Control"] = cache_control
+
+    if not isinstance(traceparent, Unset):
+        headers["traceparent"] = traceparent
+
+    if not isinstance(tracestate, Unset):
+        headers["tracestate"] = tracestate
+
+    if not isinstance(prefer, Unset):
+        headers["Prefer"] = prefer
+
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
+
+    if not isinstance(callyard_callback_url, Unset):
+        headers["Callyard-Callback-Url"] = callyard_callback_url
+
+    params: dict[str, Any] = {}
+
+    params["timeout_ms"] = timeout_ms
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/calls",
+        "params": params,
+    }
+
+    _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Call | ConfirmationRequest | CallToolResult | Problem:
+    if response.status_code == 200:
+        response_200 = CallToolResult.from_dict(response.json())
+
+        return response_200
+
+    if response.status_code == 202:
+
+        def _parse_response_202(data: object) -> Call | ConfirmationRequest:
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                response_202_type_0 = ConfirmationRequest.from_dict(data)
+
+                return response_202_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            if not isinstance(data, dict):
+                raise TypeError()
+            response_202_type_1 = Call.from_dict(data)
+
+            return response_202_type_1
+
+        response_202 = _parse_response_202(response.json())
+
+        return response_202
+
+    if response.status_code == 400:
+        response_400 = Problem.from_dict(response.json())
+
+        return response_400
+
+    if response.status_code == 401:
+        response_401 = Problem.from_dict(response.json())
+
+        return response_401
+
+    if response.status_code == 403:
+        response_403 = Problem.from_dict(response.json())
+
+        return response_403
+
+    if response.status_code == 404:
+        response_404 = Problem.from_dict(response.json())
+
+        return response_404
+
+    if response.status_code == 408:
+        response_408 = Problem.from_dict(response.json())
+
+        return response_408
+
+    if response.status_code == 409:
+        response_409 = Problem.from_dict(response.json())
+
+        return response_409
+
+    if response.status_code == 413:
+        response_413 = Problem.from_dict(response.json())
+
+        return response_413
+
+    if response.status_code == 415:
+        response_415 = Problem.from_dict(response.json())
+
+        return response_415
+
+    if response.status_code == 422:
+        response_422 = Problem.from_dict(response.json())
+
+        return response_422
+
+    if response.status_code == 429:
+        response_429 = Problem.from_dict(response.json())
+
+        return response_429
+
+    if response.status_code == 502:
+        response_502 = Problem.from_dict(response.json())
+
+        return response_502
+
+    if response.status_code == 503:
+        response_503 = Problem.from_dict(response.json())
+
+        return response_503
+
+    if response.status_code == 504:
+        response_504 = Problem.from_dict(response.json())
+
+        return response_504
+
+    response_default = Problem.from_dict(response.json())
+
+    return response_default
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[Call | ConfirmationRequest | CallToolResult | Problem]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    body: CallRequest,
+    timeout_ms: int | Unset = UNSET,
+    callyard_timeout_ms: int | Unset = UNSET,
+    cache_control: str | Unset = UNSET,
+    traceparent: str | Unset = UNSET,
+    tracestate: str | Unset = UNSET,
+    prefer: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
+    callyard_callback_url: str | Unset = UNSET,
+) -> Response[Call | ConfirmationRequest | CallToolResult | Problem]:
+    """Call a tool that the body names
+
+     The same as calling the tool by its path, in one shape for every tool.
+
+    Args:
+        timeout_ms (int | Unset):
+        callyard_timeout_ms (int | Unset):
+        cache_control (str | Unset):
+        traceparent (str | Unset):
+        tracestate (str | Unset):
+        prefer (str | Unset):
+        idempotency_key (str | Unset):
+        callyard_callback_url (str | Unset):
+        body (CallRequest):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Call | ConfirmationRequest | CallToolResult | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        body=body,
+        timeout_ms=timeout_ms,
+        callyard_timeout_ms=callyard_timeout_ms,
+        cache_control=cache_control,
+        traceparent=traceparent,
+        tracestate=tracestate,
+        prefer=prefer,
+        idempotency_key=idempotency_key,
+        callyard_callback_url=callyard_callback_url,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    *,
+    client: AuthenticatedClient | Client,
+    body: CallRequest,
+    timeout_ms: int | Unset = UNSET,
+    callyard_timeout_ms: int | Unset = UNSET,
+    cache_control: str | Unset = UNSET,
+    traceparent: str | Unset = UNSET,
+    tracestate: str | Unset = UNSET,
+    prefer: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
+    callyard_callback_url: str | Unset = UNSET,
+) -> Call | ConfirmationRequest | CallToolResult | Problem | None:
+    """Call a tool that the body names
+
+     The same as calling the tool by its path, in one shape for every tool.
+
+    Args:
+        timeout_ms (int | Unset):
+        callyard_timeout_ms (int | Unset):
+        cache_control (str | Unset):
+        traceparent (str | Unset):
+        tracestate (str | Unset):
+        prefer (str | Unset):
+        idempotency_key (str | Unset):
+        callyard_callback_url (str | Unset):
+        body (CallRequest):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Call | ConfirmationRequest | CallToolResult | Problem
+    """
+
+    return sync_detailed(
+        client=client,
+        body=body,
+        timeout_ms=timeout_ms,
+        callyard_timeout_ms=callyard_timeout_ms,
+        cache_control=cache_control,
+        traceparent=traceparent,
+        tracestate=tracestate,
+        prefer=prefer,
+        idempotency_key=idempotency_key,
+        callyard_callback_url=callyard_callback_url,
+    ).parsed
+
+
+async def asyncio_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    body: CallRequest,
+    timeout_ms: int | Unset = UNSET,
+    callyard_timeout_ms: int | Unset = UNSET,
+    cache_control: str | Unset = UNSET,
+    traceparent: str | Unset = UNSET,
+    tracestate: str | Unset = UNSET,
+    prefer: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
+    callyard_callback_url: str | Unset = UNSET,
+) -> Response[Call | ConfirmationRequest | CallToolResult | Problem]:
+    """Call a tool that the body names
+
+     The same as calling the tool by its path, in one shape for every tool.
+
+    Args:
+        timeout_ms (int | Unset):
+        callyard_timeout_ms (int | Unset):
+        cache_control (str | Unset):
+        traceparent (str | Unset):
+        tracestate (str | Unset):
+        prefer (str | Unset):
+        idempotency_key (str | Unset):
+        callyard_callback_url (str | Unset):
+        body (CallRequest):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Call | ConfirmationRequest | CallToolResult | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        body=body,
+        timeout_ms=timeout_ms,
+        callyard_timeout_ms=callyard_timeout_ms,
+        cache_control=cache_control,
+        traceparent=traceparent,
+        tracestate=tracestate,
+        prefer=prefer,
+        idempotency_key=idempotency_key,
+        callyard_callback_url=callyard_callback_url,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    *,
+    client: AuthenticatedClient | Client,
+    body: CallRequest,
+    timeout_ms: int | Unset = UNSET,
+    callyard_timeout_ms: int | Unset = UNSET,
+    cache_control: str | Unset = UNSET,
+    traceparent: str | Unset = UNSET,
+    tracestate: str | Unset = UNSET,
+    prefer: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
+    callyard_callback_url: str | Unset = UNSET,
+) -> Call | ConfirmationRequest | CallToolResult | Problem | None:
+    """Call a tool that the body names
+
+     The same as calling the tool by its path, in one shape for every tool.
+
+    Args:
+        timeout_ms (int | Unset):
+        callyard_timeout_ms (int | Unset):
+        cache_control (str | Unset):
+        traceparent (str | Unset):
+        tracestate (str | Unset):
+        prefer (str | Unset):
+        idempotency_key (str | Unset):
+        callyard_callback_url (str | Unset):
+        body (CallRequest):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Call | ConfirmationRequest | CallToolResult | Problem
+    """
+
+    return (
+        await asyncio_detailed(
+            client=client,
+            body=body,
+            timeout_ms=timeout_ms,
+            callyard_timeout_ms=callyard_timeout_ms,
+            cache_control=cache_control,
+            traceparent=traceparent,
+            tracestate=tracestate,
+            prefer=prefer,
+            idempotency_key=idempotency_key,
+            callyard_callback_url=callyard_callback_url,
+        )
+    ).parsed

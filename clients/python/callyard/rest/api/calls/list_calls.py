@@ -1,0 +1,316 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ... import errors
+
+from ...models.call_list import CallList
+from ...models.problem import Problem
+from ...types import UNSET, Unset
+from typing import cast
+
+
+def _get_kwargs(
+    *,
+    server: str | Unset = UNSET,
+    tool: str | Unset = UNSET,
+    state: str | Unset = UNSET,
+    principal: str | Unset = UNSET,
+    batch: str | Unset = UNSET,
+    since: str | Unset = UNSET,
+    until: str | Unset = UNSET,
+    limit: int | Unset = UNSET,
+    cursor: str | Unset = UNSET,
+) -> dict[str, Any]:
+
+    params: dict[str, Any] = {}
+
+    params["server"] = server
+
+    params["tool"] = tool
+
+    params["state"] = state
+
+    params["principal"] = principal
+
+    params["batch"] = batch
+
+    params["since"] = since
+
+    params["until"] = until
+
+    params["limit"] = limit
+
+    params["cursor"] = cursor
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/calls",
+        "params": params,
+    }
+
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> CallList | Problem:
+    if response.status_code == 200:
+        response_200 = CallList.from_dict(response.json())
+
+        return response_200
+
+    if response.status_code == 400:
+        response_400 = Problem.from_dict(response.json())
+
+        return response_400
+
+    if response.status_code == 401:
+        response_401 = Problem.from_dict(response.json())
+
+        return response_401
+
+    if response.status_code == 403:
+        response_403 = Problem.from_dict(response.json())
+
+        return response_403
+
+    if response.status_code == 503:
+        response_503 = Problem.from_dict(response.json())
+
+        return response_503
+
+    response_default = Problem.from_dict(response.json())
+
+    return response_default
+
+
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[CallList | Problem]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    server: str | Unset = UNSET,
+    tool: str | Unset = UNSET,
+    state: str | Unset = UNSET,
+    principal: str | Unset = UNSET,
+    batch: str | Unset = UNSET,
+    since: str | Unset = UNSET,
+    until: str | Unset = UNSET,
+    limit: int | Unset = UNSET,
+    cursor: str | Unset = UNSET,
+) -> Response[CallList | Problem]:
+    """Your calls
+
+     What became of your calls, the newest first, as the execution log has them for some days: who, what,
+    when and how, with digests of arguments and results. A page can be short, or empty, and still have a
+    next.
+
+    Args:
+        server (str | Unset):
+        tool (str | Unset):
+        state (str | Unset):
+        principal (str | Unset):
+        batch (str | Unset):
+        since (str | Unset):
+        until (str | Unset):
+        limit (int | Unset):
+        cursor (str | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[CallList | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        server=server,
+        tool=tool,
+        state=state,
+        principal=principal,
+        batch=batch,
+        since=since,
+        until=until,
+        limit=limit,
+        cursor=cursor,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    *,
+    client: AuthenticatedClient | Client,
+    server: str | Unset = UNSET,
+    tool: str | Unset = UNSET,
+    state: str | Unset = UNSET,
+    principal: str | Unset = UNSET,
+    batch: str | Unset = UNSET,
+    since: str | Unset = UNSET,
+    until: str | Unset = UNSET,
+    limit: int | Unset = UNSET,
+    cursor: str | Unset = UNSET,
+) -> CallList | Problem | None:
+    """Your calls
+
+     What became of your calls, the newest first, as the execution log has them for some days: who, what,
+    when and how, with digests of arguments and results. A page can be short, or empty, and still have a
+    next.
+
+    Args:
+        server (str | Unset):
+        tool (str | Unset):
+        state (str | Unset):
+        principal (str | Unset):
+        batch (str | Unset):
+        since (str | Unset):
+        until (str | Unset):
+        limit (int | Unset):
+        cursor (str | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        CallList | Problem
+    """
+
+    return sync_detailed(
+        client=client,
+        server=server,
+        tool=tool,
+        state=state,
+        principal=principal,
+        batch=batch,
+        since=since,
+        until=until,
+        limit=limit,
+        cursor=cursor,
+    ).parsed
+
+
+async def asyncio_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    server: str | Unset = UNSET,
+    tool: str | Unset = UNSET,
+    state: str | Unset = UNSET,
+    principal: str | Unset = UNSET,
+    batch: str | Unset = UNSET,
+    since: str | Unset = UNSET,
+    until: str | Unset = UNSET,
+    limit: int | Unset = UNSET,
+    cursor: str | Unset = UNSET,
+) -> Response[CallList | Problem]:
+    """Your calls
+
+     What became of your calls, the newest first, as the execution log has them for some days: who, what,
+    when and how, with digests of arguments and results. A page can be short, or empty, and still have a
+    next.
+
+    Args:
+        server (str | Unset):
+        tool (str | Unset):
+        state (str | Unset):
+        principal (str | Unset):
+        batch (str | Unset):
+        since (str | Unset):
+        until (str | Unset):
+        limit (int | Unset):
+        cursor (str | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[CallList | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        server=server,
+        tool=tool,
+        state=state,
+        principal=principal,
+        batch=batch,
+        since=since,
+        until=until,
+        limit=limit,
+        cursor=cursor,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    *,
+    client: AuthenticatedClient | Client,
+    server: str | Unset = UNSET,
+    tool: str | Unset = UNSET,
+    state: str | Unset = UNSET,
+    principal: str | Unset = UNSET,
+    batch: str | Unset = UNSET,
+    since: str | Unset = UNSET,
+    until: str | Unset = UNSET,
+    limit: int | Unset = UNSET,
+    cursor: str | Unset = UNSET,
+) -> CallList | Problem | None:
+    """Your calls
+
+     What became of your calls, the newest first, as the execution log has them for some days: who, what,
+    when and how, with digests of arguments and results. A page can be short, or empty, and still have a
+    next.
+
+    Args:
+        server (str | Unset):
+        tool (str | Unset):
+        state (str | Unset):
+        principal (str | Unset):
+        batch (str | Unset):
+        since (str | Unset):
+        until (str | Unset):
+        limit (int | Unset):
+        cursor (str | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        CallList | Problem
+    """
+
+    return (
+        await asyncio_detailed(
+            client=client,
+            server=server,
+            tool=tool,
+            state=state,
+            principal=principal,
+            batch=batch,
+            since=since,
+            until=until,
+            limit=limit,
+            cursor=cursor,
+        )
+    ).parsed

@@ -1,0 +1,343 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ... import errors
+
+from ...models.list_tools_format import ListToolsFormat
+from ...models.problem import Problem
+from ...models.provider_tool_list import ProviderToolList
+from ...models.tool_list import ToolList
+from ...types import UNSET, Unset
+from typing import cast
+
+
+def _get_kwargs(
+    *,
+    format_: ListToolsFormat | Unset = ListToolsFormat.MCP,
+    server: str | Unset = UNSET,
+    limit: int | Unset = 100,
+    cursor: str | Unset = UNSET,
+    query: str | Unset = UNSET,
+    max_tools: int | Unset = UNSET,
+    budget_tokens: int | Unset = UNSET,
+    strict: bool | Unset = UNSET,
+) -> dict[str, Any]:
+
+    params: dict[str, Any] = {}
+
+    json_format_: str | Unset = UNSET
+    if not isinstance(format_, Unset):
+        json_format_ = format_.value
+
+    params["format"] = json_format_
+
+    params["server"] = server
+
+    params["limit"] = limit
+
+    params["cursor"] = cursor
+
+    params["query"] = query
+
+    params["max_tools"] = max_tools
+
+    params["budget_tokens"] = budget_tokens
+
+    params["strict"] = strict
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/tools",
+        "params": params,
+    }
+
+    return _kwargs
+
+
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Problem | ProviderToolList | ToolList:
+    if response.status_code == 200:
+
+        def _parse_response_200(data: object) -> ProviderToolList | ToolList:
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                response_200_type_0 = ToolList.from_dict(data)
+
+                return response_200_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            if not isinstance(data, dict):
+                raise TypeError()
+            response_200_type_1 = ProviderToolList.from_dict(data)
+
+            return response_200_type_1
+
+        response_200 = _parse_response_200(response.json())
+
+        return response_200
+
+    if response.status_code == 400:
+        response_400 = Problem.from_dict(response.json())
+
+        return response_400
+
+    if response.status_code == 401:
+        response_401 = Problem.from_dict(response.json())
+
+        return response_401
+
+    if response.status_code == 403:
+        response_403 = Problem.from_dict(response.json())
+
+        return response_403
+
+    if response.status_code == 404:
+        response_404 = Problem.from_dict(response.json())
+
+        return response_404
+
+    response_default = Problem.from_dict(response.json())
+
+    return response_default
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[Problem | ProviderToolList | ToolList]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    format_: ListToolsFormat | Unset = ListToolsFormat.MCP,
+    server: str | Unset = UNSET,
+    limit: int | Unset = 100,
+    cursor: str | Unset = UNSET,
+    query: str | Unset = UNSET,
+    max_tools: int | Unset = UNSET,
+    budget_tokens: int | Unset = UNSET,
+    strict: bool | Unset = UNSET,
+) -> Response[Problem | ProviderToolList | ToolList]:
+    """List all tools
+
+     Every tool of every server, by server and name, in pages (a ToolList). With the format of a model
+    provider, all tools that can be called as that provider takes them, under names that it takes (a
+    ProviderToolList); POST /tool-calls runs what the model makes of them.
+
+    Args:
+        format_ (ListToolsFormat | Unset): The shape of the tools. mcp is the server's own, in
+            pages; the others are what a model provider takes, all tools that can be called in one
+            answer. Default: ListToolsFormat.MCP.
+        server (str | Unset): Only the tools of this server.
+        limit (int | Unset): The most tools on one page, where there are pages. Default: 100.
+        cursor (str | Unset): Where to begin: next_cursor of the page before.
+        query (str | Unset): Only tools that have to do with these words, the best first.
+        max_tools (int | Unset): The most tools in the answer; 0 is no bound.
+        budget_tokens (int | Unset): What the tools may cost together, in tokens as they are
+            estimated; 0 is no bound.
+        strict (bool | Unset): OpenAI's strict mode for each tool whose schema can be put that
+            way.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Problem | ProviderToolList | ToolList]
+    """
+
+    kwargs = _get_kwargs(
+        format_=format_,
+        server=server,
+        limit=limit,
+        cursor=cursor,
+        query=query,
+        max_tools=max_tools,
+        budget_tokens=budget_tokens,
+        strict=strict,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    *,
+    client: AuthenticatedClient | Client,
+    format_: ListToolsFormat | Unset = ListToolsFormat.MCP,
+    server: str | Unset = UNSET,
+    limit: int | Unset = 100,
+    cursor: str | Unset = UNSET,
+    query: str | Unset = UNSET,
+    max_tools: int | Unset = UNSET,
+    budget_tokens: int | Unset = UNSET,
+    strict: bool | Unset = UNSET,
+) -> Problem | ProviderToolList | ToolList | None:
+    """List all tools
+
+     Every tool of every server, by server and name, in pages (a ToolList). With the format of a model
+    provider, all tools that can be called as that provider takes them, under names that it takes (a
+    ProviderToolList); POST /tool-calls runs what the model makes of them.
+
+    Args:
+        format_ (ListToolsFormat | Unset): The shape of the tools. mcp is the server's own, in
+            pages; the others are what a model provider takes, all tools that can be called in one
+            answer. Default: ListToolsFormat.MCP.
+        server (str | Unset): Only the tools of this server.
+        limit (int | Unset): The most tools on one page, where there are pages. Default: 100.
+        cursor (str | Unset): Where to begin: next_cursor of the page before.
+        query (str | Unset): Only tools that have to do with these words, the best first.
+        max_tools (int | Unset): The most tools in the answer; 0 is no bound.
+        budget_tokens (int | Unset): What the tools may cost together, in tokens as they are
+            estimated; 0 is no bound.
+        strict (bool | Unset): OpenAI's strict mode for each tool whose schema can be put that
+            way.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Problem | ProviderToolList | ToolList
+    """
+
+    return sync_detailed(
+        client=client,
+        format_=format_,
+        server=server,
+        limit=limit,
+        cursor=cursor,
+        query=query,
+        max_tools=max_tools,
+        budget_tokens=budget_tokens,
+        strict=strict,
+    ).parsed
+
+
+async def asyncio_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    format_: ListToolsFormat | Unset = ListToolsFormat.MCP,
+    server: str | Unset = UNSET,
+    limit: int | Unset = 100,
+    cursor: str | Unset = UNSET,
+    query: str | Unset = UNSET,
+    max_tools: int | Unset = UNSET,
+    budget_tokens: int | Unset = UNSET,
+    strict: bool | Unset = UNSET,
+) -> Response[Problem | ProviderToolList | ToolList]:
+    """List all tools
+
+     Every tool of every server, by server and name, in pages (a ToolList). With the format of a model
+    provider, all tools that can be called as that provider takes them, under names that it takes (a
+    ProviderToolList); POST /tool-calls runs what the model makes of them.
+
+    Args:
+        format_ (ListToolsFormat | Unset): The shape of the tools. mcp is the server's own, in
+            pages; the others are what a model provider takes, all tools that can be called in one
+            answer. Default: ListToolsFormat.MCP.
+        server (str | Unset): Only the tools of this server.
+        limit (int | Unset): The most tools on one page, where there are pages. Default: 100.
+        cursor (str | Unset): Where to begin: next_cursor of the page before.
+        query (str | Unset): Only tools that have to do with these words, the best first.
+        max_tools (int | Unset): The most tools in the answer; 0 is no bound.
+        budget_tokens (int | Unset): What the tools may cost together, in tokens as they are
+            estimated; 0 is no bound.
+        strict (bool | Unset): OpenAI's strict mode for each tool whose schema can be put that
+            way.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Problem | ProviderToolList | ToolList]
+    """
+
+    kwargs = _get_kwargs(
+        format_=format_,
+        server=server,
+        limit=limit,
+        cursor=cursor,
+        query=query,
+        max_tools=max_tools,
+        budget_tokens=budget_tokens,
+        strict=strict,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    *,
+    client: AuthenticatedClient | Client,
+    format_: ListToolsFormat | Unset = ListToolsFormat.MCP,
+    server: str | Unset = UNSET,
+    limit: int | Unset = 100,
+    cursor: str | Unset = UNSET,
+    query: str | Unset = UNSET,
+    max_tools: int | Unset = UNSET,
+    budget_tokens: int | Unset = UNSET,
+    strict: bool | Unset = UNSET,
+) -> Problem | ProviderToolList | ToolList | None:
+    """List all tools
+
+     Every tool of every server, by server and name, in pages (a ToolList). With the format of a model
+    provider, all tools that can be called as that provider takes them, under names that it takes (a
+    ProviderToolList); POST /tool-calls runs what the model makes of them.
+
+    Args:
+        format_ (ListToolsFormat | Unset): The shape of the tools. mcp is the server's own, in
+            pages; the others are what a model provider takes, all tools that can be called in one
+            answer. Default: ListToolsFormat.MCP.
+        server (str | Unset): Only the tools of this server.
+        limit (int | Unset): The most tools on one page, where there are pages. Default: 100.
+        cursor (str | Unset): Where to begin: next_cursor of the page before.
+        query (str | Unset): Only tools that have to do with these words, the best first.
+        max_tools (int | Unset): The most tools in the answer; 0 is no bound.
+        budget_tokens (int | Unset): What the tools may cost together, in tokens as they are
+            estimated; 0 is no bound.
+        strict (bool | Unset): OpenAI's strict mode for each tool whose schema can be put that
+            way.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Problem | ProviderToolList | ToolList
+    """
+
+    return (
+        await asyncio_detailed(
+            client=client,
+            format_=format_,
+            server=server,
+            limit=limit,
+            cursor=cursor,
+            query=query,
+            max_tools=max_tools,
+            budget_tokens=budget_tokens,
+            strict=strict,
+        )
+    ).parsed

@@ -1,0 +1,233 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...types import Response, UNSET
+from ... import errors
+
+from ...models.problem import Problem
+from ...models.switch_request import SwitchRequest
+from ...models.tool_switch import ToolSwitch
+from typing import cast
+
+
+def _get_kwargs(
+    id: str,
+    tool: str,
+    *,
+    body: SwitchRequest,
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+
+    _kwargs: dict[str, Any] = {
+        "method": "patch",
+        "url": "/servers/{id}/tools/{tool}".format(
+            id=quote(str(id), safe=""),
+            tool=quote(str(tool), safe=""),
+        ),
+    }
+
+    _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Problem | ToolSwitch:
+    if response.status_code == 200:
+        response_200 = ToolSwitch.from_dict(response.json())
+
+        return response_200
+
+    if response.status_code == 400:
+        response_400 = Problem.from_dict(response.json())
+
+        return response_400
+
+    if response.status_code == 401:
+        response_401 = Problem.from_dict(response.json())
+
+        return response_401
+
+    if response.status_code == 403:
+        response_403 = Problem.from_dict(response.json())
+
+        return response_403
+
+    if response.status_code == 404:
+        response_404 = Problem.from_dict(response.json())
+
+        return response_404
+
+    if response.status_code == 413:
+        response_413 = Problem.from_dict(response.json())
+
+        return response_413
+
+    if response.status_code == 415:
+        response_415 = Problem.from_dict(response.json())
+
+        return response_415
+
+    if response.status_code == 503:
+        response_503 = Problem.from_dict(response.json())
+
+        return response_503
+
+    response_default = Problem.from_dict(response.json())
+
+    return response_default
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[Problem | ToolSwitch]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    id: str,
+    tool: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: SwitchRequest,
+) -> Response[Problem | ToolSwitch]:
+    """Switch a tool off or on
+
+     A tool that is switched off answers 403 with the reason, at every front door and over restarts.
+
+    Args:
+        id (str):
+        tool (str):
+        body (SwitchRequest):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Problem | ToolSwitch]
+    """
+
+    kwargs = _get_kwargs(
+        id=id,
+        tool=tool,
+        body=body,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    id: str,
+    tool: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: SwitchRequest,
+) -> Problem | ToolSwitch | None:
+    """Switch a tool off or on
+
+     A tool that is switched off answers 403 with the reason, at every front door and over restarts.
+
+    Args:
+        id (str):
+        tool (str):
+        body (SwitchRequest):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Problem | ToolSwitch
+    """
+
+    return sync_detailed(
+        id=id,
+        tool=tool,
+        client=client,
+        body=body,
+    ).parsed
+
+
+async def asyncio_detailed(
+    id: str,
+    tool: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: SwitchRequest,
+) -> Response[Problem | ToolSwitch]:
+    """Switch a tool off or on
+
+     A tool that is switched off answers 403 with the reason, at every front door and over restarts.
+
+    Args:
+        id (str):
+        tool (str):
+        body (SwitchRequest):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Problem | ToolSwitch]
+    """
+
+    kwargs = _get_kwargs(
+        id=id,
+        tool=tool,
+        body=body,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    id: str,
+    tool: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: SwitchRequest,
+) -> Problem | ToolSwitch | None:
+    """Switch a tool off or on
+
+     A tool that is switched off answers 403 with the reason, at every front door and over restarts.
+
+    Args:
+        id (str):
+        tool (str):
+        body (SwitchRequest):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Problem | ToolSwitch
+    """
+
+    return (
+        await asyncio_detailed(
+            id=id,
+            tool=tool,
+            client=client,
+            body=body,
+        )
+    ).parsed

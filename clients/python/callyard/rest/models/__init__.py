@@ -1,0 +1,221 @@
+"""Contains all the data models used in inputs/outputs"""
+
+from .added_server import AddedServer
+from .added_server_status import AddedServerStatus
+from .allowance import Allowance
+from .allowance_pattern import AllowancePattern
+from .allowance_value import AllowanceValue
+from .batch import Batch
+from .batch_call import BatchCall
+from .batch_call_arguments import BatchCallArguments
+from .batch_counts import BatchCounts
+from .batch_labels import BatchLabels
+from .batch_list import BatchList
+from .batch_request import BatchRequest
+from .batch_request_labels import BatchRequestLabels
+from .batch_result import BatchResult
+from .batch_state import BatchState
+from .call import Call
+from .call_list import CallList
+from .call_record import CallRecord
+from .call_record_error import CallRecordError
+from .call_request import CallRequest
+from .call_request_arguments import CallRequestArguments
+from .call_state import CallState
+from .call_tool_body import CallToolBody
+from .call_tool_result import CallToolResult
+from .call_tool_result_execution_environment import CallToolResultExecutionEnvironment
+from .call_tool_result_meta import CallToolResultMeta
+from .confirm_calls import ConfirmCalls
+from .confirm_request import ConfirmRequest
+from .confirmation_request import ConfirmationRequest
+from .confirmed_calls import ConfirmedCalls
+from .content_block import ContentBlock
+from .content_block_resource import ContentBlockResource
+from .create_tool_calls_format import CreateToolCallsFormat
+from .decision import Decision
+from .fleet import Fleet
+from .get_prompt_body import GetPromptBody
+from .get_prompt_result import GetPromptResult
+from .get_prompt_result_messages_item import GetPromptResultMessagesItem
+from .health import Health
+from .health_server import HealthServer
+from .health_server_initialization_state import HealthServerInitializationState
+from .health_status import HealthStatus
+from .held_call import HeldCall
+from .held_call_by import HeldCallBy
+from .held_calls import HeldCalls
+from .line_refusal import LineRefusal
+from .list_batches_state import ListBatchesState
+from .list_tools_format import ListToolsFormat
+from .problem import Problem
+from .problem_fault import ProblemFault
+from .problem_rpc_error import ProblemRPCError
+from .provider_loosening import ProviderLoosening
+from .provider_tool_list import ProviderToolList
+from .provider_tool_list_format import ProviderToolListFormat
+from .provider_tool_list_tools_item import ProviderToolListToolsItem
+from .provider_tool_name import ProviderToolName
+from .read_resource_result import ReadResourceResult
+from .read_resource_result_contents_item import ReadResourceResultContentsItem
+from .refused_call import RefusedCall
+from .rejected import Rejected
+from .rejected_status import RejectedStatus
+from .removed_server import RemovedServer
+from .removed_server_status import RemovedServerStatus
+from .server_box import ServerBox
+from .server_box_isolation import ServerBoxIsolation
+from .server_entry import ServerEntry
+from .server_entry_docker import ServerEntryDocker
+from .server_entry_env import ServerEntryEnv
+from .server_entry_headers import ServerEntryHeaders
+from .server_item import ServerItem
+from .server_item_initialization_state import ServerItemInitializationState
+from .server_item_transport import ServerItemTransport
+from .server_list import ServerList
+from .server_prompts import ServerPrompts
+from .server_prompts_prompts_item import ServerPromptsPromptsItem
+from .server_resource_templates import ServerResourceTemplates
+from .server_resource_templates_resource_templates_item import ServerResourceTemplatesResourceTemplatesItem
+from .server_resources import ServerResources
+from .server_resources_resources_item import ServerResourcesResourcesItem
+from .server_tools import ServerTools
+from .server_worker import ServerWorker
+from .server_worker_initialization_state import ServerWorkerInitializationState
+from .settle_request import SettleRequest
+from .settle_request_as import SettleRequestAs
+from .status import Status
+from .status_status import StatusStatus
+from .switch_request import SwitchRequest
+from .tool_call_item import ToolCallItem
+from .tool_call_item_arguments import ToolCallItemArguments
+from .tool_call_item_state import ToolCallItemState
+from .tool_calls_answer import ToolCallsAnswer
+from .tool_calls_answer_format import ToolCallsAnswerFormat
+from .tool_calls_answer_messages_item import ToolCallsAnswerMessagesItem
+from .tool_definition import ToolDefinition
+from .tool_definition_annotations import ToolDefinitionAnnotations
+from .tool_definition_input_schema import ToolDefinitionInputSchema
+from .tool_definition_output_schema import ToolDefinitionOutputSchema
+from .tool_item import ToolItem
+from .tool_item_definition import ToolItemDefinition
+from .tool_list import ToolList
+from .tool_switch import ToolSwitch
+from .version import Version
+from .worker_item import WorkerItem
+from .worker_item_labels import WorkerItemLabels
+from .worker_list import WorkerList
+from .worker_server import WorkerServer
+from .worker_server_initialization_state import WorkerServerInitializationState
+from .worker_server_transport import WorkerServerTransport
+
+__all__ = (
+    "AddedServer",
+    "AddedServerStatus",
+    "Allowance",
+    "AllowancePattern",
+    "AllowanceValue",
+    "Batch",
+    "BatchCall",
+    "BatchCallArguments",
+    "BatchCounts",
+    "BatchLabels",
+    "BatchList",
+    "BatchRequest",
+    "BatchRequestLabels",
+    "BatchResult",
+    "BatchState",
+    "Call",
+    "CallList",
+    "CallRecord",
+    "CallRecordError",
+    "CallRequest",
+    "CallRequestArguments",
+    "CallState",
+    "CallToolBody",
+    "CallToolResult",
+    "CallToolResultExecutionEnvironment",
+    "CallToolResultMeta",
+    "ConfirmationRequest",
+    "ConfirmCalls",
+    "ConfirmedCalls",
+    "ConfirmRequest",
+    "ContentBlock",
+    "ContentBlockResource",
+    "CreateToolCallsFormat",
+    "Decision",
+    "Fleet",
+    "GetPromptBody",
+    "GetPromptResult",
+    "GetPromptResultMessagesItem",
+    "Health",
+    "HealthServer",
+    "HealthServerInitializationState",
+    "HealthStatus",
+    "HeldCall",
+    "HeldCallBy",
+    "HeldCalls",
+    "LineRefusal",
+    "ListBatchesState",
+    "ListToolsFormat",
+    "Problem",
+    "ProblemFault",
+    "ProblemRPCError",
+    "ProviderLoosening",
+    "ProviderToolList",
+    "ProviderToolListFormat",
+    "ProviderToolListToolsItem",
+    "ProviderToolName",
+    "ReadResourceResult",
+    "ReadResourceResultContentsItem",
+    "RefusedCall",
+    "Rejected",
+    "RejectedStatus",
+    "RemovedServer",
+    "RemovedServerStatus",
+    "ServerBox",
+    "ServerBoxIsolation",
+    "ServerEntry",
+    "ServerEntryDocker",
+    "ServerEntryEnv",
+    "ServerEntryHeaders",
+    "ServerItem",
+    "ServerItemInitializationState",
+    "ServerItemTransport",
+    "ServerList",
+    "ServerPrompts",
+    "ServerPromptsPromptsItem",
+    "ServerResources",
+    "ServerResourcesResourcesItem",
+    "ServerResourceTemplates",
+    "ServerResourceTemplatesResourceTemplatesItem",
+    "ServerTools",
+    "ServerWorker",
+    "ServerWorkerInitializationState",
+    "SettleRequest",
+    "SettleRequestAs",
+    "Status",
+    "StatusStatus",
+    "SwitchRequest",
+    "ToolCallItem",
+    "ToolCallItemArguments",
+    "ToolCallItemState",
+    "ToolCallsAnswer",
+    "ToolCallsAnswerFormat",
+    "ToolCallsAnswerMessagesItem",
+    "ToolDefinition",
+    "ToolDefinitionAnnotations",
+    "ToolDefinitionInputSchema",
+    "ToolDefinitionOutputSchema",
+    "ToolItem",
+    "ToolItemDefinition",
+    "ToolList",
+    "ToolSwitch",
+    "Version",
+    "WorkerItem",
+    "WorkerItemLabels",
+    "WorkerList",
+    "WorkerServer",
+    "WorkerServerInitializationState",
+    "WorkerServerTransport",
+)

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+from ..models.call_state import CallState
+from ..types import UNSET, Unset
+from typing import cast
+
+if TYPE_CHECKING:
+    from ..models.call_tool_result import CallToolResult
+    from ..models.problem import Problem
+
+
+T = TypeVar("T", bound="BatchResult")
+
+
+@_attrs_define
+class BatchResult:
+    """One call of a batch that has ended.
+
+    Attributes:
+        call_id (str):
+        cursor (str): Where the next request goes on after this line.
+        index (int): Its place in the batch, from 0.
+        state (CallState): Where a call is. It goes forward only, and the last six are ends. unknown: the call left, and
+            nobody can tell what became of it.
+        attempt (int | Unset): How often it was tried.
+        custom_id (str | Unset): The caller's own name of the call.
+        problem (Problem | Unset):
+        result (CallToolResult | Unset): The result of the tool, as the MCP server sent it. A tool that failed has
+            isError true.
+        settled (str | Unset): Who settled a call whose outcome was unknown, and why.
+        tool_error (bool | Unset): The tool answered with its own error.
+        worker (str | Unset):
+    """
+
+    call_id: str
+    cursor: str
+    index: int
+    state: CallState
+    attempt: int | Unset = UNSET
+    custom_id: str | Unset = UNSET
+    problem: Problem | Unset = UNSET
+    result: CallToolResult | Unset = UNSET
+    settled: str | Unset = UNSET
+    tool_error: bool | Unset = UNSET
+    worker: str | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.call_tool_result import CallToolResult  # noqa: PLC0415
+        from ..models.problem import Problem  # noqa: PLC0415
+
+        call_id = self.call_id
+
+        cursor = self.cursor
+
+        index = self.index
+
+        state = self.state.value
+
+        attempt = self.attempt
+
+        custom_id = self.custom_id
+
+        problem: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.problem, Unset):
+            problem = self.problem.to_dict()
+
+        result: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.result, Unset):
+            result = self.result.to_dict()
+
+        settled = self.settled
+
+        tool_error = self.tool_error
+
+        worker = self.worker
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "call_id": call_id,
+                "cursor": cursor,
+                "index": index,
+                "state": state,
+            }
+        )
+        if attempt is not UNSET:
+            field_dict["attempt"] = attempt
+        if custom_id is not UNSET:
+            field_dict["custom_id"] = custom_id
+        if problem is not UNSET:
+            field_dict["problem"] = problem
+        if result is not UNSET:
+            field_dict["result"] = result
+        if settled is not UNSET:
+            field_dict["settled"] = settled
+        if tool_error is not UNSET:
+            field_dict["tool_error"] = tool_error
+        if worker is not UNSET:
+            field_dict["worker"] = worker
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.call_tool_result import CallToolResult  # noqa: PLC0415
+        from ..models.problem import Problem  # noqa: PLC0415
+
+        d = dict(src_dict)
+        call_id = d.pop("call_id")
+
+        cursor = d.pop("cursor")
+
+        index = d.pop("index")
+
+        state = CallState(d.pop("state"))
+
+        attempt = d.pop("attempt", UNSET)
+
+        custom_id = d.pop("custom_id", UNSET)
+
+        _problem = d.pop("problem", UNSET)
+        problem: Problem | Unset
+        if isinstance(_problem, Unset):
+            problem = UNSET
+        else:
+            problem = Problem.from_dict(_problem)
+
+        _result = d.pop("result", UNSET)
+        result: CallToolResult | Unset
+        if isinstance(_result, Unset):
+            result = UNSET
+        else:
+            result = CallToolResult.from_dict(_result)
+
+        settled = d.pop("settled", UNSET)
+
+        tool_error = d.pop("tool_error", UNSET)
+
+        worker = d.pop("worker", UNSET)
+
+        batch_result = cls(
+            call_id=call_id,
+            cursor=cursor,
+            index=index,
+            state=state,
+            attempt=attempt,
+            custom_id=custom_id,
+            problem=problem,
+            result=result,
+            settled=settled,
+            tool_error=tool_error,
+            worker=worker,
+        )
+
+        batch_result.additional_properties = d
+        return batch_result
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

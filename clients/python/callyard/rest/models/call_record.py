@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+from ..models.call_state import CallState
+from ..types import UNSET, Unset
+from typing import cast
+import datetime
+
+if TYPE_CHECKING:
+    from ..models.call_record_error import CallRecordError
+
+
+T = TypeVar("T", bound="CallRecord")
+
+
+@_attrs_define
+class CallRecord:
+    """
+    Attributes:
+        arguments_bytes (int):
+        attempt (int):
+        created (datetime.datetime): When the call was admitted.
+        id (str):
+        method (str):
+        principal (str):
+        result_bytes (int):
+        server (str):
+        state (CallState): Where a call is. It goes forward only, and the last six are ends. unknown: the call left, and
+            nobody can tell what became of it.
+        approval_id (str | Unset):
+        arguments_digest (str | Unset):
+        batch_id (str | Unset):
+        custom_id (str | Unset):
+        durable (bool | Unset):
+        ended (datetime.datetime | Unset):
+        error (CallRecordError | Unset):
+        front_door (str | Unset):
+        index (int | Unset): Its place in the batch, from 0.
+        owner (str | Unset):
+        replayed (bool | Unset): An idempotency key brought the result of an earlier request.
+        result_digest (str | Unset):
+        started (datetime.datetime | Unset): When its last attempt left for the MCP server, as far as that is known.
+        took_ms (float | Unset): Time at the MCP server, as the worker saw it.
+        tool (str | Unset):
+        tool_error (bool | Unset): The tool itself answered with an error.
+        worker (str | Unset):
+    """
+
+    arguments_bytes: int
+    attempt: int
+    created: datetime.datetime
+    id: str
+    method: str
+    principal: str
+    result_bytes: int
+    server: str
+    state: CallState
+    approval_id: str | Unset = UNSET
+    arguments_digest: str | Unset = UNSET
+    batch_id: str | Unset = UNSET
+    custom_id: str | Unset = UNSET
+    durable: bool | Unset = UNSET
+    ended: datetime.datetime | Unset = UNSET
+    error: CallRecordError | Unset = UNSET
+    front_door: str | Unset = UNSET
+    index: int | Unset = UNSET
+    owner: str | Unset = UNSET
+    replayed: bool | Unset = UNSET
+    result_digest: str | Unset = UNSET
+    started: datetime.datetime | Unset = UNSET
+    took_ms: float | Unset = UNSET
+    tool: str | Unset = UNSET
+    tool_error: bool | Unset = UNSET
+    worker: str | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.call_record_error import CallRecordError  # noqa: PLC0415
+
+        arguments_bytes = self.arguments_bytes
+
+        attempt = self.attempt
+
+        created = self.created.isoformat()
+
+        id = self.id
+
+        method = self.method
+
+        principal = self.principal
+
+        result_bytes = self.result_bytes
+
+        server = self.server
+
+        state = self.state.value
+
+        approval_id = self.approval_id
+
+        arguments_digest = self.arguments_digest
+
+        batch_id = self.batch_id
+
+        custom_id = self.custom_id
+
+        durable = self.durable
+
+        ended: str | Unset = UNSET
+        if not isinstance(self.ended, Unset):
+            ended = self.ended.isoformat()
+
+        error: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.error, Unset):
+            error = self.error.to_dict()
+
+        front_door = self.front_door
+
+        index = self.index
+
+        owner = self.owner
+
+        replayed = self.replayed
+
+        result_digest = self.result_digest
+
+        started: str | Unset = UNSET
+        if not isinstance(self.started, Unset):
+            started = self.started.isoformat()
+
+        took_ms = self.took_ms
+
+        tool = self.tool
+
+        tool_error = self.tool_error
+
+        worker = self.worker
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "arguments_bytes": arguments_bytes,
+                "attempt": attempt,
+                "created": created,
+                "id": id,
+                "method": method,
+                "principal": principal,
+                "result_bytes": result_bytes,
+                "server": server,
+                "state": state,
+            }
+        )
+        if approval_id is not UNSET:
+            field_dict["approval_id"] = approval_id
+        if arguments_digest is not UNSET:
+            field_dict["arguments_digest"] = arguments_digest
+        if batch_id is not UNSET:
+            field_dict["batch_id"] = batch_id
+        if custom_id is not UNSET:
+            field_dict["custom_id"] = custom_id
+        if durable is not UNSET:
+            field_dict["durable"] = durable
+        if ended is not UNSET:
+            field_dict["ended"] = ended
+        if error is not UNSET:
+            field_dict["error"] = error
+        if front_door is not UNSET:
+            field_dict["front_door"] = front_door
+        if index is not UNSET:
+            field_dict["index"] = index
+        if owner is not UNSET:
+            field_dict["owner"] = owner
+        if replayed is not UNSET:
+            field_dict["replayed"] = replayed
+        if result_digest is not UNSET:
+            field_dict["result_digest"] = result_digest
+        if started is not UNSET:
+            field_dict["started"] = started
+        if took_ms is not UNSET:
+            field_dict["took_ms"] = took_ms
+        if tool is not UNSET:
+            field_dict["tool"] = tool
+        if tool_error is not UNSET:
+            field_dict["tool_error"] = tool_error
+        if worker is not UNSET:
+            field_dict["worker"] = worker
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.call_record_error import CallRecordError  # noqa: PLC0415
+
+        d = dict(src_dict)
+        arguments_bytes = d.pop("arguments_bytes")
+
+        attempt = d.pop("attempt")
+
+        created = datetime.datetime.fromisoformat(d.pop("created"))
+
+        id = d.pop("id")
+
+        method = d.pop("method")
+
+        principal = d.pop("principal")
+
+        result_bytes = d.pop("result_bytes")
+
+        server = d.pop("server")
+
+        state = CallState(d.pop("state"))
+
+        approval_id = d.pop("approval_id", UNSET)
+
+        arguments_digest = d.pop("arguments_digest", UNSET)
+
+        batch_id = d.pop("batch_id", UNSET)
+
+        custom_id = d.pop("custom_id", UNSET)
+
+        durable = d.pop("durable", UNSET)
+
+        _ended = d.pop("ended", UNSET)
+        ended: datetime.datetime | Unset
+        if isinstance(_ended, Unset):
+            ended = UNSET
+        else:
+            ended = datetime.datetime.fromisoformat(_ended)
+
+        _error = d.pop("error", UNSET)
+        error: CallRecordError | Unset
+        if isinstance(_error, Unset):
+            error = UNSET
+        else:
+            error = CallRecordError.from_dict(_error)
+
+        front_door = d.pop("front_door", UNSET)
+
+        index = d.pop("index", UNSET)
+
+        owner = d.pop("owner", UNSET)
+
+        replayed = d.pop("replayed", UNSET)
+
+        result_digest = d.pop("result_digest", UNSET)
+
+        _started = d.pop("started", UNSET)
+        started: datetime.datetime | Unset
+        if isinstance(_started, Unset):
+            started = UNSET
+        else:
+            started = datetime.datetime.fromisoformat(_started)
+
+        took_ms = d.pop("took_ms", UNSET)
+
+        tool = d.pop("tool", UNSET)
+
+        tool_error = d.pop("tool_error", UNSET)
+
+        worker = d.pop("worker", UNSET)
+
+        call_record = cls(
+            arguments_bytes=arguments_bytes,
+            attempt=attempt,
+            created=created,
+            id=id,
+            method=method,
+            principal=principal,
+            result_bytes=result_bytes,
+            server=server,
+            state=state,
+            approval_id=approval_id,
+            arguments_digest=arguments_digest,
+            batch_id=batch_id,
+            custom_id=custom_id,
+            durable=durable,
+            ended=ended,
+            error=error,
+            front_door=front_door,
+            index=index,
+            owner=owner,
+            replayed=replayed,
+            result_digest=result_digest,
+            started=started,
+            took_ms=took_ms,
+            tool=tool,
+            tool_error=tool_error,
+            worker=worker,
+        )
+
+        call_record.additional_properties = d
+        return call_record
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

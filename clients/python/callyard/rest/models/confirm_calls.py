@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+from typing import cast
+
+
+T = TypeVar("T", bound="ConfirmCalls")
+
+
+@_attrs_define
+class ConfirmCalls:
+    """
+    Attributes:
+        calls (list[str]): The ids of the calls that the answer is for; it is for no others.
+        confirm (bool):
+    """
+
+    calls: list[str]
+    confirm: bool
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        calls = self.calls
+
+        confirm = self.confirm
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "calls": calls,
+                "confirm": confirm,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        calls = cast(list[str], d.pop("calls"))
+
+        confirm = d.pop("confirm")
+
+        confirm_calls = cls(
+            calls=calls,
+            confirm=confirm,
+        )
+
+        confirm_calls.additional_properties = d
+        return confirm_calls
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+from ..models.health_status import HealthStatus
+from typing import cast
+
+if TYPE_CHECKING:
+    from ..models.health_server import HealthServer
+
+
+T = TypeVar("T", bound="Health")
+
+
+@_attrs_define
+class Health:
+    """
+    Attributes:
+        server_count (int):
+        servers (list[HealthServer]):
+        status (HealthStatus):
+        uptime (float): Seconds since the front door started.
+    """
+
+    server_count: int
+    servers: list[HealthServer]
+    status: HealthStatus
+    uptime: float
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.health_server import HealthServer  # noqa: PLC0415
+
+        server_count = self.server_count
+
+        servers = []
+        for servers_item_data in self.servers:
+            servers_item = servers_item_data.to_dict()
+            servers.append(servers_item)
+
+        status = self.status.value
+
+        uptime = self.uptime
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "serverCount": server_count,
+                "servers": servers,
+                "status": status,
+                "uptime": uptime,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.health_server import HealthServer  # noqa: PLC0415
+
+        d = dict(src_dict)
+        server_count = d.pop("serverCount")
+
+        servers = []
+        _servers = d.pop("servers")
+        for servers_item_data in _servers:
+            servers_item = HealthServer.from_dict(servers_item_data)
+
+            servers.append(servers_item)
+
+        status = HealthStatus(d.pop("status"))
+
+        uptime = d.pop("uptime")
+
+        health = cls(
+            server_count=server_count,
+            servers=servers,
+            status=status,
+            uptime=uptime,
+        )
+
+        health.additional_properties = d
+        return health
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

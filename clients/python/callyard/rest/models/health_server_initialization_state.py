@@ -1,0 +1,11 @@
+from enum import StrEnum
+
+
+class HealthServerInitializationState(StrEnum):
+    ERROR = "error"
+    INITIALIZED = "initialized"
+    STARTING = "starting"
+    TIMEOUT = "timeout"
+
+    def __str__(self) -> str:
+        return str(self.value)

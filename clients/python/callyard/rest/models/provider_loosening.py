@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+
+T = TypeVar("T", bound="ProviderLoosening")
+
+
+@_attrs_define
+class ProviderLoosening:
+    """
+    Attributes:
+        message (str):
+        name (str): The tool, as the provider knows it.
+        pointer (str): A JSON pointer (RFC 6901) into the tool's own input schema; empty is the whole.
+    """
+
+    message: str
+    name: str
+    pointer: str
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        message = self.message
+
+        name = self.name
+
+        pointer = self.pointer
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "message": message,
+                "name": name,
+                "pointer": pointer,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        message = d.pop("message")
+
+        name = d.pop("name")
+
+        pointer = d.pop("pointer")
+
+        provider_loosening = cls(
+            message=message,
+            name=name,
+            pointer=pointer,
+        )
+
+        provider_loosening.additional_properties = d
+        return provider_loosening
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+from ..types import UNSET, Unset
+
+
+T = TypeVar("T", bound="ProviderToolName")
+
+
+@_attrs_define
+class ProviderToolName:
+    """
+    Attributes:
+        name (str):
+        server (str):
+        tokens (int): What the tool costs, estimated.
+        tool (str):
+        strict (bool | Unset): The tool is in the provider's strict mode.
+    """
+
+    name: str
+    server: str
+    tokens: int
+    tool: str
+    strict: bool | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        name = self.name
+
+        server = self.server
+
+        tokens = self.tokens
+
+        tool = self.tool
+
+        strict = self.strict
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "name": name,
+                "server": server,
+                "tokens": tokens,
+                "tool": tool,
+            }
+        )
+        if strict is not UNSET:
+            field_dict["strict"] = strict
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        name = d.pop("name")
+
+        server = d.pop("server")
+
+        tokens = d.pop("tokens")
+
+        tool = d.pop("tool")
+
+        strict = d.pop("strict", UNSET)
+
+        provider_tool_name = cls(
+            name=name,
+            server=server,
+            tokens=tokens,
+            tool=tool,
+            strict=strict,
+        )
+
+        provider_tool_name.additional_properties = d
+        return provider_tool_name
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

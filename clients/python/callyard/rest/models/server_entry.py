@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+from ..types import UNSET, Unset
+from typing import cast
+
+if TYPE_CHECKING:
+    from ..models.server_entry_docker import ServerEntryDocker
+    from ..models.server_entry_env import ServerEntryEnv
+    from ..models.server_entry_headers import ServerEntryHeaders
+
+
+T = TypeVar("T", bound="ServerEntry")
+
+
+@_attrs_define
+class ServerEntry:
+    """A server, as an entry of a servers file with its id.
+
+    Attributes:
+        id (str): The id of the new server.
+        args (list[str] | Unset):
+        command (str | Unset): The program of a stdio server.
+        docker (ServerEntryDocker | Unset): The container of a server of high risk.
+        env (ServerEntryEnv | Unset):
+        headers (ServerEntryHeaders | Unset):
+        risk_level (int | Unset): 1 low, 2 medium, 3 high.
+        type_ (str | Unset): stdio, http or sse.
+        url (str | Unset): The address of a remote server.
+    """
+
+    id: str
+    args: list[str] | Unset = UNSET
+    command: str | Unset = UNSET
+    docker: ServerEntryDocker | Unset = UNSET
+    env: ServerEntryEnv | Unset = UNSET
+    headers: ServerEntryHeaders | Unset = UNSET
+    risk_level: int | Unset = UNSET
+    type_: str | Unset = UNSET
+    url: str | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.server_entry_docker import ServerEntryDocker  # noqa: PLC0415
+        from ..models.server_entry_env import ServerEntryEnv  # noqa: PLC0415
+        from ..models.server_entry_headers import ServerEntryHeaders  # noqa: PLC0415
+
+        id = self.id
+
+        args: list[str] | Unset = UNSET
+        if not isinstance(self.args, Unset):
+            args = self.args
+
+        command = self.command
+
+        docker: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.docker, Unset):
+            docker = self.docker.to_dict()
+
+        env: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.env, Unset):
+            env = self.env.to_dict()
+
+        headers: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.headers, Unset):
+            headers = self.headers.to_dict()
+
+        risk_level = self.risk_level
+
+        type_ = self.type_
+
+        url = self.url
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "id": id,
+            }
+        )
+        if args is not UNSET:
+            field_dict["args"] = args
+        if command is not UNSET:
+            field_dict["command"] = command
+        if docker is not UNSET:
+            field_dict["docker"] = docker
+        if env is not UNSET:
+            field_dict["env"] = env
+        if headers is not UNSET:
+            field_dict["headers"] = headers
+        if risk_level is not UNSET:
+            field_dict["riskLevel"] = risk_level
+        if type_ is not UNSET:
+            field_dict["type"] = type_
+        if url is not UNSET:
+            field_dict["url"] = url
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.server_entry_docker import ServerEntryDocker  # noqa: PLC0415
+        from ..models.server_entry_env import ServerEntryEnv  # noqa: PLC0415
+        from ..models.server_entry_headers import ServerEntryHeaders  # noqa: PLC0415
+
+        d = dict(src_dict)
+        id = d.pop("id")
+
+        args = cast(list[str], d.pop("args", UNSET))
+
+        command = d.pop("command", UNSET)
+
+        _docker = d.pop("docker", UNSET)
+        docker: ServerEntryDocker | Unset
+        if isinstance(_docker, Unset):
+            docker = UNSET
+        else:
+            docker = ServerEntryDocker.from_dict(_docker)
+
+        _env = d.pop("env", UNSET)
+        env: ServerEntryEnv | Unset
+        if isinstance(_env, Unset):
+            env = UNSET
+        else:
+            env = ServerEntryEnv.from_dict(_env)
+
+        _headers = d.pop("headers", UNSET)
+        headers: ServerEntryHeaders | Unset
+        if isinstance(_headers, Unset):
+            headers = UNSET
+        else:
+            headers = ServerEntryHeaders.from_dict(_headers)
+
+        risk_level = d.pop("riskLevel", UNSET)
+
+        type_ = d.pop("type", UNSET)
+
+        url = d.pop("url", UNSET)
+
+        server_entry = cls(
+            id=id,
+            args=args,
+            command=command,
+            docker=docker,
+            env=env,
+            headers=headers,
+            risk_level=risk_level,
+            type_=type_,
+            url=url,
+        )
+
+        server_entry.additional_properties = d
+        return server_entry
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,256 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+from ..models.server_item_initialization_state import ServerItemInitializationState
+from ..models.server_item_transport import ServerItemTransport
+from ..types import UNSET, Unset
+from typing import cast
+
+if TYPE_CHECKING:
+    from ..models.server_box import ServerBox
+    from ..models.server_worker import ServerWorker
+
+
+T = TypeVar("T", bound="ServerItem")
+
+
+@_attrs_define
+class ServerItem:
+    """
+    Attributes:
+        connected (bool): At least one live worker has the server initialized.
+        id (str):
+        in_flight (int): How many calls of this front door are under way there.
+        initialization_state (ServerItemInitializationState):
+        pid (int): The process id of a child on the worker in the best state; 0 where there is none.
+        slots (int): How many calls this front door may have under way there at once.
+        transport (ServerItemTransport):
+        waiting (int): How many calls wait here for a slot.
+        worker_count (int): How many live workers hold the server.
+        workers (list[ServerWorker]):
+        box (ServerBox | Unset):
+        error (str | Unset): Why the state is not initialized.
+        protocol_version (str | Unset): The MCP revision that the session speaks.
+        risk_description (str | Unset):
+        risk_level (int | Unset): The risk that the operator set; absent where none is set.
+        running_in_docker (bool | Unset): Present where a risk is set.
+        stderr_tail (str | Unset): The last lines that a failed child wrote.
+        title (str | Unset): What the server calls itself.
+        tools (int | Unset): How many tools the server offers; absent until they were read once.
+        version (str | Unset):
+    """
+
+    connected: bool
+    id: str
+    in_flight: int
+    initialization_state: ServerItemInitializationState
+    pid: int
+    slots: int
+    transport: ServerItemTransport
+    waiting: int
+    worker_count: int
+    workers: list[ServerWorker]
+    box: ServerBox | Unset = UNSET
+    error: str | Unset = UNSET
+    protocol_version: str | Unset = UNSET
+    risk_description: str | Unset = UNSET
+    risk_level: int | Unset = UNSET
+    running_in_docker: bool | Unset = UNSET
+    stderr_tail: str | Unset = UNSET
+    title: str | Unset = UNSET
+    tools: int | Unset = UNSET
+    version: str | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.server_box import ServerBox  # noqa: PLC0415
+        from ..models.server_worker import ServerWorker  # noqa: PLC0415
+
+        connected = self.connected
+
+        id = self.id
+
+        in_flight = self.in_flight
+
+        initialization_state = self.initialization_state.value
+
+        pid = self.pid
+
+        slots = self.slots
+
+        transport = self.transport.value
+
+        waiting = self.waiting
+
+        worker_count = self.worker_count
+
+        workers = []
+        for workers_item_data in self.workers:
+            workers_item = workers_item_data.to_dict()
+            workers.append(workers_item)
+
+        box: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.box, Unset):
+            box = self.box.to_dict()
+
+        error = self.error
+
+        protocol_version = self.protocol_version
+
+        risk_description = self.risk_description
+
+        risk_level = self.risk_level
+
+        running_in_docker = self.running_in_docker
+
+        stderr_tail = self.stderr_tail
+
+        title = self.title
+
+        tools = self.tools
+
+        version = self.version
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "connected": connected,
+                "id": id,
+                "in_flight": in_flight,
+                "initialization_state": initialization_state,
+                "pid": pid,
+                "slots": slots,
+                "transport": transport,
+                "waiting": waiting,
+                "worker_count": worker_count,
+                "workers": workers,
+            }
+        )
+        if box is not UNSET:
+            field_dict["box"] = box
+        if error is not UNSET:
+            field_dict["error"] = error
+        if protocol_version is not UNSET:
+            field_dict["protocol_version"] = protocol_version
+        if risk_description is not UNSET:
+            field_dict["risk_description"] = risk_description
+        if risk_level is not UNSET:
+            field_dict["risk_level"] = risk_level
+        if running_in_docker is not UNSET:
+            field_dict["running_in_docker"] = running_in_docker
+        if stderr_tail is not UNSET:
+            field_dict["stderr_tail"] = stderr_tail
+        if title is not UNSET:
+            field_dict["title"] = title
+        if tools is not UNSET:
+            field_dict["tools"] = tools
+        if version is not UNSET:
+            field_dict["version"] = version
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.server_box import ServerBox  # noqa: PLC0415
+        from ..models.server_worker import ServerWorker  # noqa: PLC0415
+
+        d = dict(src_dict)
+        connected = d.pop("connected")
+
+        id = d.pop("id")
+
+        in_flight = d.pop("in_flight")
+
+        initialization_state = ServerItemInitializationState(d.pop("initialization_state"))
+
+        pid = d.pop("pid")
+
+        slots = d.pop("slots")
+
+        transport = ServerItemTransport(d.pop("transport"))
+
+        waiting = d.pop("waiting")
+
+        worker_count = d.pop("worker_count")
+
+        workers = []
+        _workers = d.pop("workers")
+        for workers_item_data in _workers:
+            workers_item = ServerWorker.from_dict(workers_item_data)
+
+            workers.append(workers_item)
+
+        _box = d.pop("box", UNSET)
+        box: ServerBox | Unset
+        if isinstance(_box, Unset):
+            box = UNSET
+        else:
+            box = ServerBox.from_dict(_box)
+
+        error = d.pop("error", UNSET)
+
+        protocol_version = d.pop("protocol_version", UNSET)
+
+        risk_description = d.pop("risk_description", UNSET)
+
+        risk_level = d.pop("risk_level", UNSET)
+
+        running_in_docker = d.pop("running_in_docker", UNSET)
+
+        stderr_tail = d.pop("stderr_tail", UNSET)
+
+        title = d.pop("title", UNSET)
+
+        tools = d.pop("tools", UNSET)
+
+        version = d.pop("version", UNSET)
+
+        server_item = cls(
+            connected=connected,
+            id=id,
+            in_flight=in_flight,
+            initialization_state=initialization_state,
+            pid=pid,
+            slots=slots,
+            transport=transport,
+            waiting=waiting,
+            worker_count=worker_count,
+            workers=workers,
+            box=box,
+            error=error,
+            protocol_version=protocol_version,
+            risk_description=risk_description,
+            risk_level=risk_level,
+            running_in_docker=running_in_docker,
+            stderr_tail=stderr_tail,
+            title=title,
+            tools=tools,
+            version=version,
+        )
+
+        server_item.additional_properties = d
+        return server_item
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,11 @@
+from enum import StrEnum
+
+
+class ToolCallItemState(StrEnum):
+    FAILED = "failed"
+    HELD = "held"
+    SUCCEEDED = "succeeded"
+    UNKNOWN = "unknown"
+
+    def __str__(self) -> str:
+        return str(self.value)

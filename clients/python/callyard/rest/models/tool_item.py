@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+from ..types import UNSET, Unset
+from typing import cast
+
+if TYPE_CHECKING:
+    from ..models.tool_item_definition import ToolItemDefinition
+
+
+T = TypeVar("T", bound="ToolItem")
+
+
+@_attrs_define
+class ToolItem:
+    """
+    Attributes:
+        definition (ToolItemDefinition): The tool as the server gave it.
+        enabled (bool): False when an operator switched the tool off; calls answer 403 then.
+        name (str):
+        server (str):
+        reason (str | Unset): Why the tool is switched off.
+    """
+
+    definition: ToolItemDefinition
+    enabled: bool
+    name: str
+    server: str
+    reason: str | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.tool_item_definition import ToolItemDefinition  # noqa: PLC0415
+
+        definition = self.definition.to_dict()
+
+        enabled = self.enabled
+
+        name = self.name
+
+        server = self.server
+
+        reason = self.reason
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "definition": definition,
+                "enabled": enabled,
+                "name": name,
+                "server": server,
+            }
+        )
+        if reason is not UNSET:
+            field_dict["reason"] = reason
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.tool_item_definition import ToolItemDefinition  # noqa: PLC0415
+
+        d = dict(src_dict)
+        definition = ToolItemDefinition.from_dict(d.pop("definition"))
+
+        enabled = d.pop("enabled")
+
+        name = d.pop("name")
+
+        server = d.pop("server")
+
+        reason = d.pop("reason", UNSET)
+
+        tool_item = cls(
+            definition=definition,
+            enabled=enabled,
+            name=name,
+            server=server,
+            reason=reason,
+        )
+
+        tool_item.additional_properties = d
+        return tool_item
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+from ..types import UNSET, Unset
+from typing import cast
+
+if TYPE_CHECKING:
+    from ..models.tool_item import ToolItem
+
+
+T = TypeVar("T", bound="ToolList")
+
+
+@_attrs_define
+class ToolList:
+    """
+    Attributes:
+        tools (list[ToolItem]):
+        next_cursor (str | Unset): Where the next page begins; absent on the last one.
+        unknown (list[str] | Unset): Servers whose tools are not known at the moment, so that they are missing here.
+    """
+
+    tools: list[ToolItem]
+    next_cursor: str | Unset = UNSET
+    unknown: list[str] | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.tool_item import ToolItem  # noqa: PLC0415
+
+        tools = []
+        for tools_item_data in self.tools:
+            tools_item = tools_item_data.to_dict()
+            tools.append(tools_item)
+
+        next_cursor = self.next_cursor
+
+        unknown: list[str] | Unset = UNSET
+        if not isinstance(self.unknown, Unset):
+            unknown = self.unknown
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "tools": tools,
+            }
+        )
+        if next_cursor is not UNSET:
+            field_dict["next_cursor"] = next_cursor
+        if unknown is not UNSET:
+            field_dict["unknown"] = unknown
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.tool_item import ToolItem  # noqa: PLC0415
+
+        d = dict(src_dict)
+        tools = []
+        _tools = d.pop("tools")
+        for tools_item_data in _tools:
+            tools_item = ToolItem.from_dict(tools_item_data)
+
+            tools.append(tools_item)
+
+        next_cursor = d.pop("next_cursor", UNSET)
+
+        unknown = cast(list[str], d.pop("unknown", UNSET))
+
+        tool_list = cls(
+            tools=tools,
+            next_cursor=next_cursor,
+            unknown=unknown,
+        )
+
+        tool_list.additional_properties = d
+        return tool_list
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,55 @@
+// The TypeScript client of Callyard's REST API.
+//
+// schema.ts is generated from the OpenAPI document and holds types only;
+// openapi-fetch turns them into a client. This file and streams.ts are written by
+// hand and stay small: they hold what a generator does not make.
+
+import createFetchClient, { type Client, type ClientOptions } from "openapi-fetch";
+
+import type { components, operations, paths } from "./schema.js";
+
+export type { components, operations, paths };
+export { type Event, events, eventsOf, lines, linesOf, ProblemError } from "./streams.js";
+
+type Schemas = components["schemas"];
+export type Batch = Schemas["Batch"];
+export type BatchCall = Schemas["BatchCall"];
+export type BatchResult = Schemas["BatchResult"];
+export type Call = Schemas["Call"];
+export type CallState = Schemas["CallState"];
+export type CallToolResult = Schemas["CallToolResult"];
+export type ConfirmationRequest = Schemas["ConfirmationRequest"];
+export type Fleet = Schemas["Fleet"];
+export type Problem = Schemas["Problem"];
+export type ProblemFault = Schemas["ProblemFault"];
+
+/** A client with a method for each HTTP method; paths, parameters, bodies and answers are typed. */
+export type CallyardClient = Client<paths, "application/json" | "application/problem+json">;
+
+export interface Options extends Omit<ClientOptions, "baseUrl"> {
+  /** An API key; left out where the front door asks for none. */
+  key?: string | undefined;
+}
+
+/**
+ * Makes a client of the front door at the address, such as http://127.0.0.1:8080.
+ * It keeps nothing but its options.
+ */
+export function createClient(url: string, { key, headers, ...rest }: Options = {}): CallyardClient {
+  const authorization = key ? { Authorization: `Bearer ${key}` } : {};
+  return createFetchClient<paths, "application/json" | "application/problem+json">({
+    ...rest,
+    baseUrl: url,
+    headers: { ...authorization, ...(headers as Record<string, string> | undefined) },
+  });
+}
+
+/** Says that a call was not run, because it waits for a yes. */
+export function isHeld(answer: unknown): answer is ConfirmationRequest {
+  return typeof answer === "object" && answer !== null && "requires_confirmation" in answer;
+}
+
+/** Says that a call was stored, as Prefer asked for, and goes on by itself. */
+export function isStored(answer: unknown): answer is Call {
+  return typeof answer === "object" && answer !== null && "state" in answer && "created" in answer;
+}
