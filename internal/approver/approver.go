@@ -26,6 +26,7 @@ import (
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/pkg/bus"
 )
 
 const (
@@ -39,9 +40,12 @@ const (
 // Options says what an approver runs on. Desk and Ledger stay the caller's and
 // must outlive it.
 type Options struct {
-	Config  Config
-	Desk    *approval.Desk
-	Ledger  *ledger.Ledger
+	Config Config
+	Desk   *approval.Desk
+	Ledger *ledger.Ledger
+	// Conn is the connection that Slack and webhooks keep their tables on; it stays
+	// the caller's. It may be nil where neither is configured.
+	Conn    *bus.Conn
 	Log     *slog.Logger
 	Version string
 	// Alive says whether the front door that runs a call still lives; nil means
@@ -59,6 +63,7 @@ type Approver struct {
 	o        Options
 	pages    *web.Handler
 	people   *oidc.Provider // nil where there is none
+	faces    faces
 	server   *http.Server
 	listener net.Listener
 	draining atomic.Bool
@@ -75,6 +80,11 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	}
 	if faults := c.OIDC.Validate(); len(faults) > 0 {
 		return nil, fmt.Errorf("approver.oidc.%s", faults[0])
+	}
+	for name, faults := range map[string][]config.Fault{"slack": c.Slack.Validate(), "notify": c.Notify.Validate()} {
+		if len(faults) > 0 {
+			return nil, fmt.Errorf("approver.%s.%s", name, faults[0])
+		}
 	}
 	keys, err := authn.NewKeys(c.Keys)
 	if err != nil {
@@ -99,18 +109,25 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	for _, k := range c.Keys {
 		expires[k.Name] = k.Expires
 	}
+	if err := a.openPeople(ctx); err != nil {
+		return nil, errors.Join(err, a.listener.Close())
+	}
 	if a.pages, err = web.New(web.Options{
-		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Expires: func(name string) time.Time { return expires[name] },
+		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Slack: a.faces.book, Expires: func(name string) time.Time { return expires[name] },
 		LocalGroups: c.LocalGroups, Observers: c.ObserverGroups, PublicURL: public, Lifetime: c.SessionLifetime, Idle: c.SessionIdle,
 		FreshFor: c.FreshSignIn, ArgumentBytes: int(c.ArgumentBytes), Log: o.Log, Version: o.Version, Ready: a.Ready,
 	}); err != nil {
-		return nil, errors.Join(err, a.listener.Close())
+		return nil, errors.Join(err, a.closeFaces(ctx), a.listener.Close())
+	}
+	if err := a.openFaces(ctx); err != nil {
+		a.pages.Close()
+		return nil, errors.Join(err, a.closeFaces(ctx), a.listener.Close())
 	}
 	if (keys.Configured() || a.people != nil) && !config.Loopback(c.Listen) && (public == nil || public.Scheme != "https") {
 		o.Log.Warn("sessions of the approver may travel in the clear: put it behind TLS and set approver.public_url to its https address")
 	}
 	a.server = &http.Server{
-		Handler: a.leaving(a.pages), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		Handler: a.leaving(a.routed()), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}
 	a.ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -203,6 +220,7 @@ func (a *Approver) Stop(ctx context.Context) error {
 	if err != nil {
 		err = errors.Join(fmt.Errorf("requests were still under way at the end of the grace time: %w", err), a.server.Close())
 	}
+	err = errors.Join(err, a.closeFaces(grace))
 	a.cancel()
 	a.wait.Wait()
 	if a.people != nil {

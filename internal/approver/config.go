@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callyard/callyard/internal/approver/notify"
 	"github.com/callyard/callyard/internal/approver/oidc"
+	"github.com/callyard/callyard/internal/approver/slack"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
 )
@@ -24,6 +26,10 @@ type Config struct {
 	// everybody is the principal "local".
 	Keys []authn.Key `yaml:"keys"`
 	OIDC oidc.Config `yaml:"oidc"`
+	// Slack has people asked, and answers taken, there too. Notify tells receivers
+	// over HTTP what happens to approvals.
+	Slack  slack.Config  `yaml:"slack"`
+	Notify notify.Config `yaml:"notify"`
 	// LocalGroups are the groups of the principal "local".
 	LocalGroups []string `yaml:"local_groups"`
 	// ObserverGroups see every approval; all others see what they may decide and
@@ -46,7 +52,7 @@ type Config struct {
 // Defaults returns the configuration of an approver that was told nothing.
 func Defaults() Config {
 	return Config{
-		Listen: "127.0.0.1:8081", OIDC: oidc.Defaults(),
+		Listen: "127.0.0.1:8081", OIDC: oidc.Defaults(), Slack: slack.Defaults(),
 		SessionLifetime: 8 * time.Hour, SessionIdle: time.Hour, FreshSignIn: 5 * time.Minute, ArgumentBytes: 1 << 20,
 		DrainDelay: time.Second, DrainGrace: 10 * time.Second,
 	}
@@ -75,6 +81,9 @@ func (c Config) Validate() []config.Fault {
 		fault("public_url", "must be an address like https://approve.example.com, without a path.")
 	} else if public != nil && !guarded && !config.Loopback(net.JoinHostPort(public.Hostname(), "0")) {
 		fault("public_url", "lets others reach an approver where nobody needs to sign in: add approver.oidc or approver.keys, or leave public_url out.")
+	}
+	if c.Slack.Configured() && !guarded {
+		fault("slack", "needs people who sign in, or nobody can be known there: add approver.oidc or approver.keys.")
 	}
 	if c.OIDC.Configured() {
 		c.checkRedirect(public, fault)

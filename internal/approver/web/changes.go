@@ -32,11 +32,11 @@ func wasAllowed() []ledger.State {
 	return []ledger.State{ledger.Approved, ledger.Running, ledger.Succeeded, ledger.Failed, ledger.Unknown}
 }
 
-// seenByPerson says that a person said yes, and not a caller with its token, nor a
+// seenByPerson says that a person said yes, and not the caller itself, nor a
 // standing permission: of those nobody looked at the tool.
 func seenByPerson(a *ledger.Approval) bool {
 	return slices.ContainsFunc(a.Decisions, func(d ledger.Decision) bool {
-		return (d.Kind == ledger.Approve || d.Kind == ledger.Edit) && d.Channel != ledger.ChannelToken && d.Channel != ledger.ChannelStanding
+		return (d.Kind == ledger.Approve || d.Kind == ledger.Edit) && d.Channel != ledger.ChannelToken && d.Channel != ledger.ChannelCaller && d.Channel != ledger.ChannelStanding
 	})
 }
 

@@ -104,7 +104,7 @@ func next(text string) string {
 	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || strings.ContainsAny(text, "\\\r\n\t") {
 		return "/"
 	}
-	if p := u.EscapedPath(); p == "/history" || p == "/permissions" || strings.HasPrefix(p, "/a/") && plainID(p[len("/a/"):]) {
+	if p := u.EscapedPath(); p == "/history" || p == "/permissions" || p == "/slack" || strings.HasPrefix(p, "/a/") && plainID(p[len("/a/"):]) {
 		return p
 	}
 	return "/"

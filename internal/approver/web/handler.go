@@ -14,6 +14,7 @@ import (
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver/oidc"
+	"github.com/callyard/callyard/internal/approver/slack/enrol"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/problem"
@@ -29,6 +30,9 @@ type Options struct {
 	// People is the provider at which people sign in; nil where there is none. It
 	// stays the caller's.
 	People *oidc.Provider
+	// Slack is who of Slack is whom, for the page where people connect; nil where
+	// there is no Slack. It stays the caller's.
+	Slack *enrol.Book
 	// Expires returns when a principal's key ends, zero for never; sessions end
 	// with it.
 	Expires func(name string) time.Time

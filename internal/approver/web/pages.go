@@ -52,7 +52,7 @@ func parsePages() (*pages, error) {
 		"diff":    func(label string, lines []line) difference { return difference{label, lines} },
 		"who":     func(name string) string { return strings.TrimPrefix(name, oidc.NamePrefix) },
 	}
-	for _, name := range []string{"pending", "together", "outcomes", "history", "permissions", "detail", "signin", "message"} {
+	for _, name := range []string{"pending", "together", "outcomes", "history", "permissions", "detail", "signin", "message", "slack"} {
 		t, err := template.New("frame.html").Funcs(funcs).ParseFS(templates, "templates/frame.html", "templates/parts.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("reading the page %s: %w", name, err)
@@ -71,6 +71,7 @@ type view struct {
 	Local   bool
 	SignOut string // form token; empty where there is nobody to sign out
 	Now     time.Time
+	Slack   bool   // there is a page to connect to it
 	Go      string // where to go on at once; empty: nowhere
 	Live    string // what the script does on a change: "list", "page" or nothing
 	Page    any
@@ -89,6 +90,7 @@ func (h *Handler) registerPages() {
 	h.html("GET /sign-in/provider", h.goToProvider)
 	h.html("GET "+oidc.CallbackPath, h.comeBack)
 	h.html("POST /sign-out", h.takeSignOut)
+	h.registerSlack()
 	h.handle("GET /events", h.events)
 	h.handle("GET /static/{file}", h.serveStatic)
 }
@@ -105,6 +107,7 @@ func (h *Handler) html(route string, f func(http.ResponseWriter, *http.Request) 
 
 func (h *Handler) render(w http.ResponseWriter, status int, name string, v visitor, page view) error {
 	page.Known, page.Local, page.Who, page.Now = v.known, v.local, v.who.Name, h.o.Now()
+	page.Slack = h.o.Slack != nil && !v.local
 	if v.known && !v.local {
 		page.SignOut = h.formToken(v.cookie, "/sign-out")
 	}

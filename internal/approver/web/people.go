@@ -132,6 +132,11 @@ func (h *Handler) comeBack(w http.ResponseWriter, r *http.Request) error {
 		h.sessions.drop([sha256.Size]byte(p.Before))
 	}
 	h.begin(w, person.Principal, person.SignedIn, time.Time{})
+	if h.o.Slack != nil {
+		if err := h.o.Slack.SignedIn(r.Context(), person.Principal); err != nil {
+			h.o.Log.Warn("the groups of a sign-in do not count in Slack yet; sign in once more", "error", err)
+		}
+	}
 	h.o.Log.Info("somebody signed in", "name", person.Principal.Name, "groups", len(person.Principal.Groups))
 	// A redirect would still count as led here by another site, and come without
 	// the new cookie. A page of ours that leads on does not.

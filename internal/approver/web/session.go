@@ -16,6 +16,7 @@ import (
 // session is one person's stay after a sign-in.
 type session struct {
 	who     schema.Principal
+	began   time.Time // its groups are of then
 	since   time.Time // when they last proved who they are; zero where nobody knows
 	expires time.Time
 	seen    time.Time // when they last asked for something themselves
@@ -144,6 +145,7 @@ type visitor struct {
 	known  bool // signed in, or nobody needs to
 	fresh  bool
 	local  bool
+	began  time.Time // when they signed in here
 	cookie string
 }
 
@@ -164,7 +166,7 @@ func (h *Handler) visit(w http.ResponseWriter, r *http.Request) visitor {
 		v.known, v.local = true, true
 		v.who = schema.Principal{Name: authn.Local, Groups: h.o.LocalGroups}
 	} else if in, ok := h.sessions.get(v.cookie, byHand(r)); ok && v.cookie != "" {
-		v.known, v.who = true, in.who
+		v.known, v.who, v.began = true, in.who, in.began
 		v.fresh = !in.since.IsZero() && h.o.Now().Sub(in.since) < h.o.FreshFor
 	}
 	// A link of another site comes without the cookie of a session; a new one would
@@ -223,5 +225,5 @@ func (h *Handler) begin(w http.ResponseWriter, who schema.Principal, since, most
 		expires = most
 	}
 	cookie := h.newCookie(w)
-	h.sessions.put(cookie, session{who: who, since: since, expires: expires})
+	h.sessions.put(cookie, session{who: who, began: h.o.Now(), since: since, expires: expires})
 }

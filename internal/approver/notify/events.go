@@ -1,0 +1,123 @@
+package notify
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/webhook"
+)
+
+// Types of approval events.
+const (
+	Asked     = "approval.asked"
+	Decided   = "approval.decided" // one person's answer; revocations have a type of their own
+	Revoked   = "approval.revoked"
+	Escalated = "approval.escalated"
+	Expired   = "approval.expired"
+	Ended     = "approval.ended" // the call of an approval ran, or was taken back
+)
+
+// Types lists them.
+func Types() []string { return []string{Asked, Decided, Revoked, Escalated, Expired, Ended} }
+
+// event is one of them, and its id: the same whoever makes it, whenever.
+type event struct {
+	id   string
+	told webhook.Event
+}
+
+// data is what a receiver learns. Arguments, results and reasons are not in it:
+// who may see them reads them on the page.
+type data struct {
+	ID          string    `json:"id"`
+	CallID      string    `json:"call_id"`
+	State       string    `json:"state"`
+	URL         string    `json:"url"`
+	Server      string    `json:"server"`
+	Tool        string    `json:"tool"`
+	RiskLevel   int       `json:"risk_level"`
+	Requester   person    `json:"requester"`
+	Groups      []string  `json:"groups"`
+	EscalateTo  []string  `json:"escalate_to,omitempty"`
+	Needed      int       `json:"needed"`
+	Agreed      int       `json:"agreed"`
+	Created     time.Time `json:"created_at"`
+	Expires     time.Time `json:"expires_at"`
+	Arguments   string    `json:"arguments_digest"`
+	Decision    *answer   `json:"decision,omitempty"`
+	EndedAt     time.Time `json:"ended_at,omitzero"`
+	ToolError   bool      `json:"tool_error,omitempty"`
+	ErrorKind   string    `json:"error,omitempty"`
+	EscalatedAt time.Time `json:"escalated_at,omitzero"`
+}
+
+type person struct {
+	Name  string `json:"name"`
+	Owner string `json:"owner,omitempty"`
+}
+
+type answer struct {
+	Kind    string    `json:"kind"`
+	By      person    `json:"by"`
+	Channel string    `json:"channel,omitempty"`
+	At      time.Time `json:"at"`
+}
+
+// events returns what has happened to an approval, in an order that depends on the
+// record alone; nil where people were never asked. link is the address of its page.
+func events(a *ledger.Approval, link string) []event {
+	rule, err := approval.Rule(a)
+	if err != nil || a.Permission != "" || len(rule.Groups) == 0 {
+		return nil
+	}
+	base := data{
+		ID: a.ID, CallID: a.CallID, State: string(a.State), URL: link, Server: a.Binding.Server, Tool: a.Binding.Tool, RiskLevel: a.Binding.Level,
+		Requester: person{a.Binding.Requester.Name, a.Binding.Requester.Owner}, Groups: rule.Groups, EscalateTo: rule.EscalateTo,
+		Needed: max(rule.Needed, 1), Agreed: approval.Agreed(a), Created: a.Created, Expires: a.Expires, Arguments: a.Bound().ArgumentsDigest, EscalatedAt: a.Escalated,
+	}
+	var all []event
+	add := func(kind string, at time.Time, d data) {
+		body, err := json.Marshal(d)
+		if err != nil {
+			return // texts, numbers and times of our own
+		}
+		all = append(all, event{idOf(a.ID, kind, at), webhook.Event{Type: kind, Time: at, Data: body}})
+	}
+	add(Asked, a.Created, base)
+	if !a.Escalated.IsZero() {
+		add(Escalated, a.Escalated, base)
+	}
+	for _, dec := range a.Decisions {
+		d, kind := base, Decided
+		if dec.Kind == ledger.Revoke {
+			kind = Revoked
+		}
+		d.Decision = &answer{Kind: string(dec.Kind), By: person{dec.By, dec.Owner}, Channel: dec.Channel, At: dec.At}
+		add(kind, dec.At, d)
+	}
+	if a.State.Ended() && !a.Ended.IsZero() {
+		d := base
+		d.EndedAt, d.ToolError = a.Ended, a.ToolError
+		if a.Error != nil {
+			d.ErrorKind = string(a.Error.Kind)
+		}
+		switch a.State {
+		case ledger.Denied, ledger.Revoked: // the decision tells of it
+		case ledger.Expired:
+			add(Expired, a.Ended, d)
+		default:
+			add(Ended, a.Ended, d)
+		}
+	}
+	return all
+}
+
+// idOf is the header webhook-id of an event.
+func idOf(approval, kind string, at time.Time) string {
+	sum := sha256.Sum256([]byte(approval + "\n" + kind + "\n" + at.UTC().Format(time.RFC3339Nano)))
+	return "evt_" + hex.EncodeToString(sum[:])[:40]
+}

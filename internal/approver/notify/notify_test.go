@@ -1,0 +1,400 @@
+package notify_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	standard "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"go.uber.org/goleak"
+
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/approver/notify"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type house struct {
+	t      *testing.T
+	conn   *bus.Conn
+	ledger *ledger.Ledger
+	desk   *approval.Desk
+}
+
+func build(t *testing.T) *house {
+	t.Helper()
+	h := &house{t: t, conn: bustest.Start(t).Connect(t, "approver")}
+	var err error
+	if h.ledger, err = ledger.Open(t.Context(), h.conn, ledger.Options{Log: slog.New(slog.DiscardHandler)}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.ledger.Close)
+	h.desk = approval.New(approval.Options{Ledger: h.ledger, Log: slog.New(slog.DiscardHandler)})
+	return h
+}
+
+func (h *house) hold(change func(*risk.Approval)) *ledger.Approval {
+	h.t.Helper()
+	rule := &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: 1, Expires: time.Minute, EscalateTo: []string{"board"}}
+	if change != nil {
+		change(rule)
+	}
+	held, err := h.desk.Open(h.t.Context(), &schema.Call{ID: schema.NewCallID(), Server: "s", Tool: "t", Arguments: []byte(`{"secret":"hunter2"}`), Principal: schema.Principal{Name: "agent"}}, nil, &risk.Assessment{Level: 2, Approval: rule}, "")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return held.Approval
+}
+
+func (h *house) decide(a *ledger.Approval, kind ledger.DecisionKind, reason string) {
+	h.t.Helper()
+	if _, err := h.desk.Decide(h.t.Context(), a.ID, approval.Answer{Kind: kind, Digest: a.Binding.ArgumentsDigest, Reason: reason}, schema.Principal{Name: "ada", Groups: []string{"ops"}}, "web"); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	late := time.After(60 * time.Second)
+	for !is() {
+		select {
+		case <-late:
+			t.Fatalf("it never came to this: %s", what)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// walls is a face of places that fail as they are told to.
+type walls struct {
+	mu     sync.Mutex
+	places []string
+	shown  map[string][]ledger.State // by place and approval
+	fail   map[string]error          // by place, or place and approval
+	hold   map[string]chan struct{}
+	tries  map[string]int
+}
+
+func newWalls(places ...string) *walls {
+	return &walls{places: places, shown: map[string][]ledger.State{}, fail: map[string]error{}, hold: map[string]chan struct{}{}, tries: map[string]int{}}
+}
+
+func (w *walls) Places(*ledger.Approval) []string { return w.places }
+
+func (w *walls) Show(ctx context.Context, place string, a *ledger.Approval) error {
+	w.mu.Lock()
+	hold := w.hold[place]
+	w.tries[place]++
+	w.mu.Unlock()
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, key := range []string{place, place + a.ID} {
+		if err := w.fail[key]; err != nil {
+			return err
+		}
+	}
+	w.shown[place+a.ID] = append(w.shown[place+a.ID], a.State)
+	return nil
+}
+
+func (w *walls) set(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+}
+
+func (w *walls) last(place string, a *ledger.Approval) ledger.State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.shown[place+a.ID]; len(s) > 0 {
+		return s[len(s)-1]
+	}
+	return ""
+}
+
+func start(h *house, f notify.Face) *notify.Feed {
+	return notify.Start(notify.Options{Ledger: h.ledger, Face: f, Name: "walls", Log: slog.New(slog.DiscardHandler)})
+}
+
+func TestASlowPlaceHoldsUpItselfAlone(t *testing.T) {
+	h, w := build(t), newWalls("slow", "quick")
+	gate := make(chan struct{})
+	w.hold["slow"] = gate
+	defer start(h, w).Close()
+	a := h.hold(nil)
+	until(t, "the quick one shows it", func() bool { return w.last("quick", a) == ledger.Pending })
+	h.decide(a, ledger.Deny, "")
+	until(t, "the quick one shows the answer", func() bool { return w.last("quick", a) == ledger.Denied })
+	if w.last("slow", a) != "" {
+		t.Fatal("the slow one is not slow")
+	}
+	w.set(func() { delete(w.hold, "slow") })
+	close(gate)
+	until(t, "the slow one shows the newest", func() bool { return w.last("slow", a) == ledger.Denied })
+}
+
+func TestAPlaceThatComesBackShowsTheNewestSoon(t *testing.T) {
+	h, w := build(t), newWalls("p")
+	w.fail["p"] = errors.New("down")
+	defer start(h, w).Close()
+	a, b := h.hold(nil), h.hold(nil)
+	h.decide(a, ledger.Approve, "")
+	until(t, "it is tried again", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.tries["p"] > 5 })
+	w.set(func() { delete(w.fail, "p") })
+	well := time.Now()
+	until(t, "both are shown", func() bool { return w.last("p", a) == ledger.Approved && w.last("p", b) == ledger.Pending })
+	if took := time.Since(well); took > 5*time.Second {
+		t.Errorf("right after %v", took)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := len(w.shown["p"+a.ID]); n != 1 {
+		t.Errorf("shown %d times: of what was missed the newest counts", n)
+	}
+}
+
+func TestWhatWaitsAloneLetsTheOthersPass(t *testing.T) {
+	h, w := build(t), newWalls("p")
+	a := h.hold(nil)
+	w.fail["p"+a.ID] = &notify.Wait{For: 50 * time.Millisecond, Alone: true, Err: errors.New("later")}
+	defer start(h, w).Close()
+	b, c := h.hold(nil), h.hold(nil)
+	w.set(func() { w.fail["p"+c.ID] = &notify.Never{Err: errors.New("unfit")} })
+	until(t, "the other is shown", func() bool { return w.last("p", b) != "" })
+	w.set(func() { delete(w.fail, "p"+a.ID) })
+	until(t, "it is shown", func() bool { return w.last("p", a) != "" })
+}
+
+func TestAFeedBeginsWithWhatIsThere(t *testing.T) {
+	h, w := build(t), newWalls("p")
+	heard := make(chan struct{}, 10)
+	defer h.ledger.Watch(func(a *ledger.Approval) {
+		if a.State == ledger.Denied {
+			heard <- struct{}{}
+		}
+	})()
+	a := h.hold(nil)
+	h.decide(a, ledger.Deny, "")
+	<-heard // no more word of it comes
+	defer start(h, w).Close()
+	until(t, "it is shown", func() bool { return w.last("p", a) == ledger.Denied })
+}
+
+// told is a webhook that came.
+type told struct {
+	id   string
+	Type string `json:"type"`
+	Data struct {
+		ID       string `json:"id"`
+		State    string `json:"state"`
+		URL      string `json:"url"`
+		Decision *struct {
+			Kind string `json:"kind"`
+			By   struct {
+				Name string `json:"name"`
+			} `json:"by"`
+		} `json:"decision"`
+	} `json:"data"`
+}
+
+type receiver struct {
+	*httptest.Server
+	t    *testing.T
+	mu   sync.Mutex
+	all  []told
+	down bool
+}
+
+const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+func receive(t *testing.T) *receiver {
+	t.Helper()
+	r := &receiver{t: t}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, err := io.ReadAll(q.Body)
+		hook, hookErr := standard.NewWebhook(secret)
+		if err = errors.Join(err, hookErr); err == nil {
+			err = hook.Verify(body, q.Header)
+		}
+		m := told{id: q.Header.Get("webhook-id")}
+		if err = errors.Join(err, json.Unmarshal(body, &m)); err != nil {
+			t.Error(err)
+		}
+		if strings.Contains(string(body), "hunter2") || strings.Contains(string(body), "because") {
+			t.Errorf("it tells too much: %s", body)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.down {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		r.all = append(r.all, m)
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// types are those of an approval, each once, in the order in which they came.
+func (r *receiver) types(a *ledger.Approval) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	seen := map[string]bool{}
+	for _, m := range r.all {
+		if m.Data.ID == a.ID && !seen[m.id] {
+			seen[m.id] = true
+			all = append(all, m.Type)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (h *house) webhooks(c notify.Config) (stop func()) {
+	h.t.Helper()
+	w, err := notify.OpenWebhooks(h.t.Context(), c, h.conn, func(id string) string { return "http://page/a/" + id }, slog.New(slog.DiscardHandler))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	feed := start(h, w)
+	return func() {
+		feed.Close()
+		if err := w.Close(context.Background()); err != nil {
+			h.t.Error(err)
+		}
+	}
+}
+
+func settings(t *testing.T, urls ...string) notify.Config {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "secrets")
+	if err := os.WriteFile(file, []byte("# of the tests\n"+secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return notify.Config{URLs: urls, SecretsFile: file, AllowPrivate: true}
+}
+
+func TestReceiversAreToldOfEachEventWithASignature(t *testing.T) {
+	h, r := build(t), receive(t)
+	c := settings(t, r.URL+"/a", r.URL+"/b")
+	if f := c.Validate(); len(f) > 0 {
+		t.Fatal(f)
+	}
+	stop := h.webhooks(c)
+	a := h.hold(func(rule *risk.Approval) { rule.Needed = 2 })
+	if _, err := h.ledger.Change(t.Context(), a.ID, func(a *ledger.Approval) error { a.Escalated = time.Now().UTC(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	h.decide(a, ledger.Approve, "because")
+	h.decide(a, ledger.Revoke, "")
+	want := []string{"approval.asked", "approval.asked", "approval.decided", "approval.decided", "approval.escalated", "approval.escalated", "approval.revoked", "approval.revoked"}
+	until(t, "both are told of everything", func() bool { return slices.Equal(r.types(a), want) })
+
+	b := h.hold(nil)
+	h.decide(b, ledger.Approve, "")
+	if _, err := h.desk.Claim(t.Context(), b.ID, "door"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.desk.Finish(t.Context(), b.ID, &schema.Result{Body: []byte(`{"hunter2":1}`)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the end is told to both", func() bool { return len(r.types(b)) == 6 && slices.Contains(r.types(b), "approval.ended") })
+	r.mu.Lock()
+	for _, m := range r.all {
+		if m.Data.URL != "http://page/a/"+m.Data.ID {
+			t.Errorf("%+v", m)
+		}
+		if m.Type == "approval.decided" && (m.Data.Decision == nil || m.Data.Decision.By.Name != "ada") {
+			t.Errorf("%+v", m)
+		}
+	}
+	n := len(r.all)
+	r.mu.Unlock()
+	stop()
+
+	// What happens while nobody is there is told after the start, and nothing twice.
+	late := h.hold(func(rule *risk.Approval) { rule.Expires, rule.EscalateTo = time.Millisecond, nil })
+	until(t, "it expires", func() bool {
+		_, err := h.desk.Tend(t.Context(), func(string) bool { return true })
+		is, getErr := h.ledger.Current(t.Context(), late.ID)
+		return err == nil && getErr == nil && is.State == ledger.Expired
+	})
+	stop = h.webhooks(c)
+	defer stop()
+	until(t, "it is told", func() bool { return slices.Contains(r.types(late), "approval.expired") })
+	until(t, "all of it", func() bool { return len(r.types(late)) == 4 })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.all) != n+4 {
+		t.Errorf("%d came after the start, for 4 that are new", len(r.all)-n)
+	}
+}
+
+func TestAReceiverIsToldOfWhatItAskedFor(t *testing.T) {
+	h, r := build(t), receive(t)
+	c := settings(t, r.URL)
+	c.Events = []string{notify.Decided}
+	defer h.webhooks(c)()
+	a := h.hold(nil)
+	h.decide(a, ledger.Deny, "")
+	until(t, "it is told", func() bool { return len(r.types(a)) > 0 })
+	if got := r.types(a); !slices.Equal(got, []string{"approval.decided"}) {
+		t.Error(got)
+	}
+}
+
+func TestACallerThatConfirmsItselfIsNobodysNews(t *testing.T) {
+	h, r := build(t), receive(t)
+	defer h.webhooks(settings(t, r.URL))()
+	mine := h.hold(func(rule *risk.Approval) { *rule = risk.Approval{By: risk.ByCaller, Expires: time.Minute} })
+	a := h.hold(nil)
+	until(t, "the other is told", func() bool { return len(r.types(a)) > 0 })
+	if got := r.types(mine); len(got) > 0 {
+		t.Error(got)
+	}
+}
+
+func TestSettingsOfReceiversThatCannotWorkAreRefused(t *testing.T) {
+	good := settings(t, "https://example.com/hook")
+	for key, change := range map[string]func(*notify.Config){
+		"urls":         func(c *notify.Config) { c.URLs = nil },
+		"urls[0]":      func(c *notify.Config) { c.URLs[0] = "ftp://example.com" },
+		"urls[1]":      func(c *notify.Config) { c.URLs = append(c.URLs, c.URLs[0]) },
+		"events[0]":    func(c *notify.Config) { c.Events = []string{"approval.done"} },
+		"secrets_file": func(c *notify.Config) { c.SecretsFile = "" },
+	} {
+		c := good
+		c.URLs = slices.Clone(good.URLs)
+		change(&c)
+		if f := c.Validate(); len(f) != 1 || f[0].Path != key {
+			t.Errorf("%s: %v", key, f)
+		}
+	}
+	if f := (notify.Config{}).Validate(); len(f) > 0 {
+		t.Error(f)
+	}
+}

@@ -1,0 +1,210 @@
+package notify
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/webhook"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Config is the section approver.notify of the configuration.
+type Config struct {
+	// URLs are told of approval events, each of all of them. Empty: nobody is.
+	URLs []string `yaml:"urls"`
+	// Events are the types that are told; empty: all.
+	Events []string `yaml:"events"`
+	// SecretsFile holds the secrets that sign, one whsec_… on each line; to rotate,
+	// add the new one first.
+	SecretsFile string `yaml:"secrets_file"`
+	// AllowPrivate lets receivers be in private networks and on loopback.
+	AllowPrivate bool `yaml:"allow_private"`
+	// AllowedHosts are receivers that the operator vouches for, whatever address
+	// they have: "host", "host:port" or "*.domain".
+	AllowedHosts []string `yaml:"allowed_hosts"`
+}
+
+// Configured says whether anybody is told.
+func (c Config) Configured() bool { return len(c.URLs) > 0 }
+
+func (c Config) rules() webhook.Rules {
+	return webhook.Rules{AllowPrivate: c.AllowPrivate, AllowedHosts: c.AllowedHosts}
+}
+
+// Validate says what of the section cannot be honoured; see package config.
+func (c Config) Validate() []config.Fault {
+	if !c.Configured() {
+		if len(c.Events) > 0 || c.SecretsFile != "" || c.AllowPrivate || len(c.AllowedHosts) > 0 {
+			return []config.Fault{config.Faultf("urls", "is missing: name who is told, or leave the section out.")}
+		}
+		return nil
+	}
+	var faults []config.Fault
+	for i, u := range c.URLs {
+		if fault := webhook.CheckURL(u, c.rules()); fault != nil {
+			faults = append(faults, config.Faultf(fmt.Sprintf("urls[%d]", i), "%s", strings.TrimPrefix(fault.Detail, "The callback_url ")))
+		}
+		if slices.Contains(c.URLs[:i], u) {
+			faults = append(faults, config.Faultf(fmt.Sprintf("urls[%d]", i), "is there twice; keep one."))
+		}
+	}
+	for i, e := range c.Events {
+		if !slices.Contains(Types(), e) {
+			faults = append(faults, config.Faultf(fmt.Sprintf("events[%d]", i), "is none of %s.", strings.Join(Types(), ", ")))
+		}
+	}
+	if _, err := c.secrets(); err != nil {
+		faults = append(faults, config.Faultf("secrets_file", "%v.", err))
+	}
+	return faults
+}
+
+func (c Config) secrets() ([]string, error) {
+	if c.SecretsFile == "" {
+		return nil, errors.New("is missing: name a file with whsec_ and 32 random bytes in base64 on a line")
+	}
+	text, err := os.ReadFile(c.SecretsFile)
+	if err != nil {
+		return nil, fmt.Errorf("cannot be read: %w", err)
+	}
+	var all []string
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			all = append(all, line)
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("holds no secret: put whsec_ and 32 random bytes in base64 on a line")
+	}
+	return all, nil
+}
+
+// notice is what one receiver was told of one approval.
+type notice struct {
+	Place    string   `json:"place"` // a hash of the receiver's URL, which may hold a secret
+	Approval string   `json:"approval"`
+	Told     []string `json:"told"` // ids of events
+}
+
+func noticeKey(n *notice) string { return bus.TableKey(n.Place) + "." + bus.TableKey(n.Approval) }
+
+// lately is how old an approval's end may be that a receiver has not heard of: one
+// that is new in the configuration is not told of what is long over.
+const lately = time.Hour
+
+// Webhooks is the face of receivers over HTTP. It is safe for concurrent use.
+type Webhooks struct {
+	c      Config
+	page   func(id string) string
+	now    func() time.Time
+	urls   map[string]string // by place
+	store  *bus.Deliveries
+	sender *webhook.Sender
+	marks  *bus.Table[notice]
+}
+
+var _ Face = (*Webhooks)(nil)
+
+// OpenWebhooks opens the outbox of events; ctx bounds that. page is the address of
+// an approval's page. The connection stays the caller's.
+func OpenWebhooks(ctx context.Context, c Config, conn *bus.Conn, page func(id string) string, log *slog.Logger) (*Webhooks, error) {
+	secrets, err := c.secrets()
+	if err != nil {
+		return nil, fmt.Errorf("approver.notify.secrets_file %w", err)
+	}
+	w := &Webhooks{c: c, page: page, now: time.Now, urls: make(map[string]string, len(c.URLs))}
+	for _, u := range c.URLs {
+		sum := sha256.Sum256([]byte(u))
+		w.urls[hex.EncodeToString(sum[:])[:32]] = u
+	}
+	if w.marks, err = bus.OpenNotices(ctx, conn, noticeKey); err != nil {
+		return nil, err
+	}
+	if w.store, err = bus.OpenNoticeDeliveries(ctx, conn, webhook.KeepFor); err == nil {
+		w.sender, err = webhook.Open(ctx, webhook.Options{Rules: c.rules(), Store: w.store, Secrets: secrets, Log: log})
+	}
+	if err != nil {
+		w.marks.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// Close ends the outbox; what is not delivered by then is after the next start.
+func (w *Webhooks) Close(ctx context.Context) error {
+	err := w.sender.Close(ctx)
+	w.marks.Close()
+	return err
+}
+
+// missing are the events that a receiver was not told of yet.
+func (w *Webhooks) missing(place string, a *ledger.Approval, told []string, known bool) []event {
+	if !known && a.State.Ended() && w.now().Sub(a.Ended) > lately {
+		return nil
+	}
+	all := events(a, w.page(a.ID))
+	return slices.DeleteFunc(all, func(e event) bool {
+		return slices.Contains(told, e.id) || len(w.c.Events) > 0 && !slices.Contains(w.c.Events, e.told.Type)
+	})
+}
+
+// Places implements [Face].
+func (w *Webhooks) Places(a *ledger.Approval) []string {
+	if rule, err := approval.Rule(a); err != nil || len(rule.Groups) == 0 || a.Permission != "" {
+		return nil
+	}
+	var places []string
+	for place := range w.urls {
+		n, known := w.marks.Known(noticeKey(&notice{Place: place, Approval: a.ID}))
+		if len(w.missing(place, a, n.Told, known)) > 0 {
+			places = append(places, place)
+		}
+	}
+	return places
+}
+
+// Show implements [Face]: it puts what is missing into the outbox, which has its
+// own patience, and notes that.
+func (w *Webhooks) Show(ctx context.Context, place string, a *ledger.Approval) error {
+	key := noticeKey(&notice{Place: place, Approval: a.ID})
+	n, revision, err := w.marks.Fresh(ctx, key)
+	known := err == nil
+	if err != nil && !errors.Is(err, bus.ErrNotFound) {
+		return err
+	}
+	missing := w.missing(place, a, n.Told, known)
+	if len(missing) == 0 {
+		return nil
+	}
+	n.Place, n.Approval = place, a.ID
+	for _, e := range missing {
+		// Ids are of the outbox, so each receiver has its own.
+		id := "evt_" + place[:8] + strings.TrimPrefix(e.id, "evt_")
+		err := w.sender.Send(ctx, webhook.Message{ID: id, URL: w.urls[place], Event: e.told})
+		if fault := schema.AsError(err); fault != nil {
+			if !fault.Retryable {
+				return &Never{fmt.Errorf("putting an event into the outbox: %w", err)}
+			}
+			return &Wait{For: max(fault.RetryAfter, time.Second), Err: err}
+		}
+		n.Told = append(n.Told, e.id)
+	}
+	if known {
+		_, err = w.marks.Replace(ctx, n, revision)
+	} else {
+		_, err = w.marks.Create(ctx, n)
+	}
+	return err // another approver was first: what it told is looked at once more
+}

@@ -1,0 +1,393 @@
+package slack
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	api "github.com/slack-go/slack"
+
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/approver/oidc"
+	"github.com/callyard/callyard/internal/approver/web"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema/digest"
+)
+
+// Names of what can be clicked.
+const (
+	actApprove = "approve"
+	actDeny    = "deny"
+	actShow    = "show"
+	actPage    = "page" // a link; Slack tells of it too
+)
+
+const (
+	// folded is how much of the arguments a card shows, in bytes; the rest is behind
+	// a button.
+	folded = 900
+	// unfolded is how much the window behind that button shows at most. Arguments
+	// beyond it are decided on the page: nobody can have read them here.
+	unfolded = 40_000
+	// chunk is how much goes into one block.
+	chunk = 2500
+	// maxHeader is Slack's limit for the text of a header, in characters.
+	maxHeader = 150
+	// maxNote bounds a name or a reason on a card, in bytes.
+	maxNote = 500
+)
+
+// asked is an approval with all that a card shows of it.
+type asked struct {
+	*ledger.Approval
+	rule *risk.Approval
+	args string // what would run, secrets hidden, characters that deceive escaped
+	page string
+	// decidable says that it may be decided in Slack, as far as its level says.
+	decidable bool
+}
+
+// card is a message: its blocks, the text of the notification, and a mark of both.
+type card struct {
+	blocks []api.Block
+	text   string
+	sum    string
+}
+
+// reference names the call that somebody sees: the id of the approval, and enough
+// of the digest of the arguments that would run.
+type reference struct{ id, short string }
+
+// shortDigest is how many hex digits of the digest a button carries.
+const shortDigest = 24
+
+func referenceTo(a *ledger.Approval) reference {
+	bound := a.Bound()
+	hex := strings.TrimPrefix(bound.ArgumentsDigest, "sha256:")
+	return reference{a.ID, hex[:min(shortDigest, len(hex))]}
+}
+
+func (r reference) String() string { return r.id + "." + r.short }
+
+// parseReference reads what a button carries.
+func parseReference(text string) (reference, bool) {
+	id, short, ok := strings.Cut(text, ".")
+	ok = ok && len(id) <= 64 && strings.HasPrefix(id, "appr_") && len(short) == shortDigest
+	for _, c := range []byte(id) {
+		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_')
+	}
+	for _, c := range []byte(short) {
+		ok = ok && (c >= '0' && c <= '9' || c >= 'a' && c <= 'f')
+	}
+	return reference{id, short}, ok
+}
+
+// clean is text on one line, in which every character that could deceive is its escape.
+func clean(text string) string {
+	text = strings.ReplaceAll(web.Escaped([]byte(text)), "\n", `\n`)
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, text)
+	return clip(text, maxNote)
+}
+
+// clip cuts text to a number of bytes, and says so.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	cut := most
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return fmt.Sprintf("%s… (%d more bytes)", text[:cut], len(text)-cut)
+}
+
+func who(name, owner string) string {
+	name = strings.TrimPrefix(name, oidc.NamePrefix)
+	if owner == "" || owner == name {
+		return clean(name)
+	}
+	return clean(name) + " (" + clean(owner) + ")"
+}
+
+// visible is what of the arguments is shown to people in Slack.
+func visible(args, definition []byte) string {
+	m, ok := marksOf(definition)
+	if !ok {
+		return "(The tool's definition cannot be read, so nobody can say what in the arguments is secret; see them on the page.)"
+	}
+	shown, err := m.hide(args)
+	if err != nil {
+		return "(The arguments cannot be shown here; see them on the page.)"
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, shown, "", "  ") != nil || b.Len() > 4*len(shown)+1<<20 {
+		return web.Escaped(shown)
+	}
+	return web.Escaped(b.Bytes())
+}
+
+func levelName(level int) string {
+	switch level {
+	case 1:
+		return "low"
+	case 2:
+		return "medium"
+	case 3:
+		return "high"
+	}
+	return "unknown"
+}
+
+func text(s string) api.RichTextSectionElement { return api.NewRichTextSectionTextElement(s, nil) }
+
+func bold(s string) api.RichTextSectionElement {
+	return api.NewRichTextSectionTextElement(s, &api.RichTextSectionTextStyle{Bold: true})
+}
+
+func date(at time.Time) api.RichTextSectionElement {
+	fallback := at.UTC().Format("2006-01-02 15:04 UTC")
+	return api.NewRichTextSectionDateElement(at.Unix(), "{date_short_pretty} at {time}", nil, &fallback)
+}
+
+func plain(s string) *api.TextBlockObject {
+	return api.NewTextBlockObject(api.PlainTextType, s, false, false)
+}
+
+func preformatted(s string) *api.RichTextPreformatted {
+	return &api.RichTextPreformatted{Type: api.RTEPreformatted, Elements: []api.RichTextSectionElement{text(s)}}
+}
+
+// verdict is the state in words.
+func (q *asked) verdict() string {
+	switch q.State {
+	case ledger.Pending:
+		return "Approval wanted"
+	case ledger.Denied:
+		return "Denied"
+	case ledger.Expired:
+		return "Expired, not run"
+	case ledger.Revoked:
+		return "Taken back"
+	case ledger.Canceled:
+		return "Canceled by the caller"
+	}
+	return "Approved"
+}
+
+// card makes the message. What it shows depends on the record alone, so that the same
+// record makes the same card.
+func (q *asked) card(denials []string) card {
+	subject := clean(q.Binding.Tool) + " on " + clean(q.Binding.Server)
+	head := []rune(q.verdict() + ": " + subject)
+	if len(head) > maxHeader {
+		head = append(head[:maxHeader-1:maxHeader-1], '…')
+	}
+	c := card{text: q.verdict() + ": " + subject + ", asked for by " + who(q.Binding.Requester.Name, q.Binding.Requester.Owner)}
+	c.blocks = []api.Block{api.NewHeaderBlock(plain(string(head))), api.NewRichTextBlock("about", q.about()...)}
+	if q.State == ledger.Pending {
+		c.blocks = append(c.blocks, api.NewActionBlock("answer", q.buttons(denials)...))
+		if why := q.elsewhere(); why != "" {
+			c.blocks = append(c.blocks, api.NewContextBlock("elsewhere", plain(why)))
+		}
+	} else {
+		c.blocks = append(c.blocks, api.NewActionBlock("answer", q.link()))
+	}
+	return c.sealed()
+}
+
+// bare is the least that a card can be, for when Slack does not take the whole one.
+func (q *asked) bare() card {
+	c := card{text: q.verdict() + ": " + clip(clean(q.Binding.Tool), 80) + " on " + clip(clean(q.Binding.Server), 80) + ". See " + q.page}
+	return c.sealed()
+}
+
+func (c card) sealed() card {
+	body, err := json.Marshal(c.blocks)
+	if err != nil {
+		body = nil // blocks are texts of ours
+	}
+	c.sum = digest.Of(append(body, c.text...))
+	return c
+}
+
+// about says who asks what of whom, and what became of it.
+func (q *asked) about() []api.RichTextElement {
+	b := q.Binding
+	lines := []api.RichTextSectionElement{bold(clean(b.Tool)), text(" on "), bold(clean(b.Server)), text("\nAsked for by "), bold(clean(strings.TrimPrefix(b.Requester.Name, oidc.NamePrefix)))}
+	if b.Requester.Owner != "" && b.Requester.Owner != b.Requester.Name {
+		lines = append(lines, text(" for "), bold(clean(b.Requester.Owner)))
+	}
+	lines = append(lines, text(", "), date(q.Created), text(fmt.Sprintf("\nRisk: %s (level %d)", levelName(b.Level), b.Level)))
+	for _, reason := range q.Reasons {
+		lines = append(lines, text("\n• "+clean(reason)))
+	}
+	lines = append(lines, text(fmt.Sprintf("\nNeeds %d of %s; %d said yes", max(q.rule.Needed, 1), clean(strings.Join(q.rule.Groups, ", ")), approval.Agreed(q.Approval))))
+	if !q.Escalated.IsZero() {
+		lines = append(lines, text("\nNobody answered, so "+clean(strings.Join(q.rule.EscalateTo, ", "))+" is asked too, since "), date(q.Escalated))
+	}
+	if q.State == ledger.Pending {
+		lines = append(lines, text("\nTime left: until "), date(q.Expires), text(fmt.Sprintf(", %s in all; then it does not run", span(q.Expires.Sub(q.Created)))))
+	}
+	for _, d := range q.Decisions {
+		lines = append(lines, text("\n"), bold(who(d.By, "")), text(" "+did(d.Kind)+" "+where(d.Channel)+", "), date(d.At))
+		if d.Reason != "" {
+			lines = append(lines, text(": “"+clean(d.Reason)+"”"))
+		}
+	}
+	switch q.State {
+	case ledger.Expired, ledger.Canceled:
+		lines = append(lines, text("\n"), bold(q.verdict()), text(", "), date(q.Ended))
+	}
+	label := "Arguments"
+	if q.Edited != nil {
+		label = "Arguments, as " + who(q.Edited.By, "") + " changed them"
+	}
+	shown, rest := q.fold()
+	lines = append(lines, text("\n"+label+":"))
+	all := []api.RichTextElement{api.NewRichTextSection(lines...), preformatted(shown)}
+	if rest > 0 {
+		all = append(all, api.NewRichTextSection(text(fmt.Sprintf("… %d more bytes, %s", rest, q.sum()))))
+	}
+	return all
+}
+
+func (q *asked) sum() string {
+	bound := q.Bound()
+	return bound.ArgumentsDigest
+}
+
+// fold returns what of the arguments fits on the card, and how many bytes do not.
+func (q *asked) fold() (string, int) {
+	if len(q.args) <= folded {
+		return q.args, 0
+	}
+	cut := folded
+	for cut > 0 && !utf8.RuneStart(q.args[cut]) {
+		cut--
+	}
+	return q.args[:cut], len(q.args) - cut
+}
+
+func (q *asked) link() api.BlockElement {
+	b := api.NewButtonBlockElement(actPage, "", plain("Open the page"))
+	b.URL = q.page
+	return b
+}
+
+// buttons are those that count: where the level is too high there is the link only.
+func (q *asked) buttons(denials []string) []api.BlockElement {
+	value := referenceTo(q.Approval).String()
+	var all []api.BlockElement
+	if q.mayApprove() {
+		yes := api.NewButtonBlockElement(actApprove, value, plain("Approve"))
+		yes.Style = api.StylePrimary
+		all = append(all, yes)
+	}
+	if q.decidable {
+		var options []*api.OptionBlockObject
+		for _, reason := range denials {
+			options = append(options, api.NewOptionBlockObject(value, plain(reason), nil))
+		}
+		options = append(options, api.NewOptionBlockObject(value+".other", plain("With another reason…"), nil))
+		for i := range options[:len(options)-1] { // the values of a menu must differ
+			options[i].Value = fmt.Sprintf("%s.%d", value, i)
+		}
+		all = append(all, api.NewOptionsSelectBlockElement(api.OptTypeStatic, plain("Deny…"), actDeny, options...))
+	}
+	if _, rest := q.fold(); rest > 0 && len(q.args) <= unfolded {
+		all = append(all, api.NewButtonBlockElement(actShow, value, plain("Show all arguments")))
+	}
+	return append(all, q.link())
+}
+
+// mayApprove says that a yes may be given here: a no needs less.
+func (q *asked) mayApprove() bool {
+	return q.decidable && !q.rule.FreshLogin && len(q.args) <= unfolded
+}
+
+// elsewhere says why not everything can be done here.
+func (q *asked) elsewhere() string {
+	switch {
+	case !q.decidable:
+		return "Calls of this level are decided on the page."
+	case q.rule.FreshLogin:
+		return "A yes needs a fresh sign-in: give it on the page. The page can also change the arguments."
+	case len(q.args) > unfolded:
+		return "The arguments are too long for Slack: read them, and say yes, on the page."
+	}
+	return "The page can also change the arguments, or give more time."
+}
+
+func did(k ledger.DecisionKind) string {
+	switch k {
+	case ledger.Approve:
+		return "approved"
+	case ledger.Deny:
+		return "denied"
+	case ledger.Edit:
+		return "changed the arguments and approved"
+	case ledger.Extend:
+		return "gave more time"
+	case ledger.Revoke:
+		return "took it back"
+	}
+	return clean(string(k))
+}
+
+func where(channel string) string {
+	switch channel {
+	case Channel:
+		return "in Slack"
+	case "web":
+		return "on the page"
+	case "api":
+		return "by the API"
+	}
+	return "by " + clean(channel)
+}
+
+// span is a time in words.
+func span(d time.Duration) string {
+	switch d = d.Round(time.Second); {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	case d >= 2*time.Hour:
+		return fmt.Sprintf("%d hours", d/time.Hour)
+	case d >= 2*time.Minute:
+		return fmt.Sprintf("%d minutes", d/time.Minute)
+	}
+	return fmt.Sprintf("%d seconds", d/time.Second)
+}
+
+// ending is what the thread says of the end of the call; empty where there is nothing to say.
+func (q *asked) ending() string {
+	took := ""
+	if q.Runner != nil && !q.Ended.IsZero() {
+		took = " after " + q.Ended.Sub(q.Runner.Started).Round(10*time.Millisecond).String()
+	}
+	switch q.State {
+	case ledger.Succeeded:
+		if q.ToolError {
+			return "The call ended" + took + ": the tool answered with an error."
+		}
+		return "The call succeeded" + took + "."
+	case ledger.Failed:
+		why := ""
+		if q.Error != nil {
+			why = " (" + clean(string(q.Error.Kind)) + ")"
+		}
+		return "The call failed" + took + why + "."
+	case ledger.Unknown:
+		return "Nobody can say what became of the call: it left, and no answer came back. Somebody should look."
+	}
+	return ""
+}

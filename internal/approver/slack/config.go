@@ -1,0 +1,190 @@
+package slack
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/telemetry"
+)
+
+// Config is the section approver.slack of the configuration.
+type Config struct {
+	// BotToken is the token of the app in the workspace (xoxb-…); empty means that
+	// there is no Slack.
+	BotToken     telemetry.Secret `yaml:"bot_token"`
+	BotTokenFile string           `yaml:"bot_token_file"`
+	// AppToken (xapp-…) is for Socket mode: Slack is reached, and need not reach us.
+	AppToken     telemetry.Secret `yaml:"app_token"`
+	AppTokenFile string           `yaml:"app_token_file"`
+	// SigningSecret opens the HTTP endpoint, where Slack reaches us.
+	SigningSecret     telemetry.Secret `yaml:"signing_secret"`
+	SigningSecretFile string           `yaml:"signing_secret_file"`
+	// TeamID and AppID are the workspace and the app; what comes from others is refused.
+	TeamID string `yaml:"team_id"`
+	AppID  string `yaml:"app_id"`
+	// Channels say where each group is asked. DefaultChannel is for groups without
+	// one; empty: they are asked on the pages only.
+	Channels       map[string]string `yaml:"channels"`
+	DefaultChannel string            `yaml:"default_channel"`
+	// MaxLevel is the highest level that is decided in Slack, whatever policy says.
+	MaxLevel int `yaml:"max_level"`
+	// SignInFor is how long the groups of a sign-in at the provider count in Slack.
+	SignInFor time.Duration `yaml:"sign_in_for"`
+	// DenyReasons are offered to who denies.
+	DenyReasons []string `yaml:"deny_reasons"`
+	// APIURL is the Web API, for gateways and tests.
+	APIURL string `yaml:"api_url"`
+}
+
+// Defaults returns the section of an approver that was told nothing.
+func Defaults() Config {
+	return Config{MaxLevel: 2, SignInFor: 24 * time.Hour, DenyReasons: []string{"Not needed", "Wrong arguments", "Not now", "Ask me first"}, APIURL: "https://slack.com/api/"}
+}
+
+// Configured says whether there is Slack.
+func (c Config) Configured() bool { return c.BotToken != "" || c.BotTokenFile != "" }
+
+// Paths of the HTTP endpoint.
+const (
+	InteractionsPath = "/slack/interactions"
+	CommandsPath     = "/slack/commands"
+)
+
+// Endpoint says whether Slack reaches us over HTTP.
+func (c Config) Endpoint() bool {
+	return c.Configured() && (c.SigningSecret != "" || c.SigningSecretFile != "")
+}
+
+func (c Config) socket() bool { return c.AppToken != "" || c.AppTokenFile != "" }
+
+// maxDenyReason is what Slack takes as a text of a menu, in characters.
+const maxDenyReason = 75
+
+// Validate says what of the section cannot be honoured; see package config.
+func (c Config) Validate() []config.Fault {
+	var faults []config.Fault
+	fault := func(key, format string, args ...any) {
+		faults = append(faults, config.Faultf(key, format, args...))
+	}
+	if !c.Configured() {
+		if c.socket() || c.SigningSecret != "" || c.SigningSecretFile != "" || c.TeamID != "" || c.AppID != "" || len(c.Channels) > 0 || c.DefaultChannel != "" {
+			fault("bot_token", "is missing: name the file with the app's xoxb- token in bot_token_file, or leave the section out.")
+		}
+		return faults
+	}
+	for _, s := range []struct {
+		key    string
+		secret telemetry.Secret
+		file   string
+		prefix string
+	}{
+		{"bot_token", c.BotToken, c.BotTokenFile, "xoxb-"}, {"app_token", c.AppToken, c.AppTokenFile, "xapp-"}, {"signing_secret", c.SigningSecret, c.SigningSecretFile, ""},
+	} {
+		if s.secret != "" && s.file != "" {
+			fault(s.key+"_file", "and %s are both set; keep one.", s.key)
+			continue
+		}
+		if s.secret == "" && s.file == "" {
+			continue
+		}
+		text, err := secret(s.secret, s.file)
+		switch {
+		case err != nil:
+			fault(s.key+"_file", "cannot be read: %v.", err)
+		case text == "":
+			fault(s.key+"_file", "is empty.")
+		case !strings.HasPrefix(text, s.prefix):
+			fault(s.key, "does not begin with %s: it is another token than the one meant.", s.prefix)
+		}
+	}
+	if !c.socket() && !c.Endpoint() {
+		fault("app_token", "and signing_secret are both missing: without one of them no click arrives. app_token is for Socket mode, signing_secret for the HTTP endpoint.")
+	}
+	for _, id := range []struct{ key, value, form, where string }{
+		{"team_id", c.TeamID, `^T[A-Z0-9]{1,32}$`, "the workspace's address in a browser shows it (T…)"},
+		{"app_id", c.AppID, `^A[A-Z0-9]{1,32}$`, "the app's page Basic Information shows it (A…)"},
+	} {
+		if !regexp.MustCompile(id.form).MatchString(id.value) {
+			fault(id.key, "is missing or none: %s.", id.where)
+		}
+	}
+	channel := regexp.MustCompile(`^[CG][A-Z0-9]{1,32}$`)
+	for _, group := range sorted(c.Channels) {
+		if !channel.MatchString(c.Channels[group]) {
+			fault("channels."+group, "must be the id of a channel (C…), which its details in Slack show, and not its name.")
+		}
+	}
+	if c.DefaultChannel != "" && !channel.MatchString(c.DefaultChannel) {
+		fault("default_channel", "must be the id of a channel (C…), which its details in Slack show, and not its name.")
+	}
+	if len(c.Channels) == 0 && c.DefaultChannel == "" {
+		fault("channels", "is missing: say in which channel each group is asked, or name a default_channel.")
+	}
+	if c.MaxLevel < 0 || c.MaxLevel > 3 {
+		fault("max_level", "must be a number from 0 to 3.")
+	}
+	if c.SignInFor <= 0 {
+		fault("sign_in_for", "must be more than zero; leave the key out for the default.")
+	}
+	if len(c.DenyReasons) > 50 || slices.ContainsFunc(c.DenyReasons, func(s string) bool {
+		return strings.TrimSpace(s) == "" || utf8.RuneCountInString(s) > maxDenyReason
+	}) {
+		fault("deny_reasons", "must be at most 50 texts of 1 to %d characters.", maxDenyReason)
+	}
+	if u, err := url.Parse(c.APIURL); err != nil || u.Host == "" || !strings.HasSuffix(u.Path, "/") || u.Scheme != "https" && (u.Scheme != "http" || !config.Loopback(net.JoinHostPort(u.Hostname(), "0"))) {
+		fault("api_url", "must be an https address that ends in a slash; http is for loopback only.")
+	}
+	return faults
+}
+
+func sorted(m map[string]string) []string {
+	var all []string
+	for k := range m {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func secret(given telemetry.Secret, file string) (string, error) {
+	if file == "" {
+		return given.Reveal(), nil
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+// secrets are the three, read when the face is opened.
+type secrets struct{ bot, app, signing string }
+
+func (c Config) secrets() (s secrets, err error) {
+	for _, one := range []struct {
+		to     *string
+		secret telemetry.Secret
+		file   string
+	}{{&s.bot, c.BotToken, c.BotTokenFile}, {&s.app, c.AppToken, c.AppTokenFile}, {&s.signing, c.SigningSecret, c.SigningSecretFile}} {
+		if *one.to, err = secret(one.secret, one.file); err != nil {
+			return s, fmt.Errorf("reading a secret of approver.slack: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// channel is where a group is asked; empty: nowhere.
+func (c Config) channel(group string) string {
+	if id := c.Channels[group]; id != "" {
+		return id
+	}
+	return c.DefaultChannel
+}

@@ -1,0 +1,148 @@
+package slack
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"time"
+
+	api "github.com/slack-go/slack"
+
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+const (
+	// maxBody is more than Slack sends: an interaction has the whole message in it.
+	maxBody = 1 << 20
+	// takeFor bounds what is done before the answer, which Slack waits 3 s for.
+	takeFor = 2 * time.Second
+	// readFor bounds the reading of a request.
+	readFor = 5 * time.Second
+)
+
+// Headers of a signed request.
+const (
+	headerSignature = "X-Slack-Signature"
+	headerTimestamp = "X-Slack-Request-Timestamp"
+)
+
+// ServeHTTP takes what Slack sends over HTTP. Nothing of a request counts before
+// its signature over the exact body was checked, and nothing counts twice. It is
+// refused with a status alone: who is refused needs no help.
+func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	refuse := func(status int, why string) {
+		f.o.Log.Warn("a request to the endpoint of Slack was refused", "why", why, "path", r.URL.Path)
+		w.WriteHeader(status)
+	}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	if !f.o.Config.Endpoint() {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/x-www-form-urlencoded" {
+		refuse(http.StatusUnsupportedMediaType, "it is no form")
+		return
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(readFor)) // a recorder of a test has none
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		refuse(http.StatusBadRequest, "it did not arrive whole")
+		return
+	}
+	if why := verify(r.Header, body, f.secrets.signing); why != "" {
+		refuse(http.StatusUnauthorized, why)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), takeFor)
+	defer cancel()
+	// The signature covers the time as it is spelled, so the same request is the
+	// same bytes.
+	sum := sha256.Sum256(append([]byte(r.Header.Get(headerTimestamp)+":"), body...))
+	switch err := f.once.Take(ctx, "http-"+hex.EncodeToString(sum[:])[:48]); {
+	case errors.Is(err, bus.ErrConflict):
+		refuse(http.StatusConflict, "it came before")
+		return
+	case err != nil:
+		f.o.Log.Error("a request of Slack cannot be taken", "error", err)
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		refuse(http.StatusBadRequest, "its form cannot be read")
+		return
+	}
+	switch r.URL.Path {
+	case CommandsPath:
+		f.serveCommand(ctx, w, form)
+	case InteractionsPath:
+		var c api.InteractionCallback
+		if len(form["payload"]) != 1 || json.Unmarshal([]byte(form.Get("payload")), &c) != nil {
+			refuse(http.StatusBadRequest, "its payload cannot be read")
+			return
+		}
+		if why := f.foreign(&c); why != "" {
+			refuse(http.StatusForbidden, why)
+			return
+		}
+		if !f.begin(func(ctx context.Context) { f.act(ctx, &c) }) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.WriteHeader(http.StatusOK) // an empty answer: it is taken
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+// verify says why a request is not one of Slack's, of now; empty when it is.
+func verify(h http.Header, body []byte, secret string) string {
+	if len(h[headerSignature]) != 1 || len(h[headerTimestamp]) != 1 {
+		return "it is not signed, or twice"
+	}
+	v, err := api.NewSecretsVerifier(h, secret)
+	switch {
+	case errors.Is(err, api.ErrExpiredTimestamp):
+		return "its time is more than five minutes from ours"
+	case err != nil:
+		return "its signature is none"
+	}
+	if _, err := v.Write(body); err != nil {
+		return "its signature cannot be checked"
+	}
+	if v.Ensure() != nil {
+		return "its signature is not that of its body"
+	}
+	return ""
+}
+
+// foreign says why what was clicked is not of our workspace and app; empty when it is.
+func (f *Face) foreign(c *api.InteractionCallback) string {
+	team, app := f.o.Config.TeamID, f.o.Config.AppID
+	switch {
+	case c.APIAppID != app:
+		return "it is of another app"
+	case c.Team.ID != team:
+		return "it is of another workspace"
+	case c.User.TeamID != "" && c.User.TeamID != team:
+		return "who clicked is of another workspace"
+	case c.User.ID == "":
+		return "nobody clicked"
+	case c.View.AppID != "" && c.View.AppID != app:
+		return "its window is of another app"
+	}
+	return ""
+}

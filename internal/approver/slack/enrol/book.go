@@ -1,0 +1,333 @@
+// Package enrol knows who of Slack is which principal.
+//
+// It owns the way in: a person who is signed in on the approver's pages gets a
+// code, types it in Slack, sees on the page which account of Slack typed it, and
+// confirms that it is theirs. Both sides act, so nobody is connected by what
+// somebody else does: a code that was guessed, overheard or planted connects
+// nothing without the confirmation, and the confirmation names the account. It
+// promises that a code works once and for ten minutes; that names, addresses and
+// profiles of Slack count for nothing; that a link ends with the key it was made
+// with, and for people of a provider when their last sign-in is too old to vouch
+// for their groups; and that either side can end it.
+//
+// It refuses to know what a principal may do.
+package enrol
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/approver/oidc"
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/digest"
+)
+
+// codeFor is how long a code is good.
+const codeFor = 10 * time.Minute
+
+// User is an account of Slack.
+type User struct {
+	Team string `json:"team"`
+	ID   string `json:"id"`
+	// Name is what Slack calls it, for people to recognise; it proves nothing.
+	Name string `json:"name,omitempty"`
+}
+
+// Link says that an account of Slack is a principal.
+type Link struct {
+	User      User   `json:"user"`
+	Principal string `json:"principal"`
+	Owner     string `json:"owner,omitempty"`
+	// Groups and SignedIn are those of the last sign-in at the provider.
+	Groups   []string  `json:"groups,omitempty"`
+	SignedIn time.Time `json:"signed_in,omitzero"`
+	// Key is a digest of the hash of the API key that the person signed in with.
+	Key string    `json:"key,omitempty"`
+	At  time.Time `json:"at"`
+}
+
+// code is what a person types in Slack. It is kept as a hash.
+type code struct {
+	Hash      string    `json:"hash"`
+	Principal string    `json:"principal"`
+	Expires   time.Time `json:"expires"`
+	User      *User     `json:"user,omitempty"` // who typed it
+	Used      bool      `json:"used,omitempty"`
+}
+
+// Options of a book.
+type Options struct {
+	// Conn is the connection to NATS; it stays the caller's.
+	Conn *bus.Conn
+	// Keys are the API keys as the configuration has them now.
+	Keys []authn.Key
+	// SignInFor is how long the groups of a sign-in at a provider count in Slack.
+	SignInFor time.Duration
+	// Page is the address of the page where people connect.
+	Page func() string
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Book is the table of links. It is safe for concurrent use, by any number of
+// processes on the same tables.
+type Book struct {
+	o     Options
+	keys  map[string]authn.Key
+	links *bus.Table[Link]
+	codes *bus.Table[code]
+}
+
+func linkKey(team, user string) string { return bus.TableKey(team) + "." + bus.TableKey(user) }
+
+// Open opens the tables; ctx bounds that.
+func Open(ctx context.Context, o Options) (*Book, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	b := &Book{o: o, keys: make(map[string]authn.Key, len(o.Keys))}
+	for _, k := range o.Keys {
+		b.keys[k.Name] = k
+	}
+	var err error
+	if b.links, err = bus.OpenSlackPeople(ctx, o.Conn, func(l *Link) string { return linkKey(l.User.Team, l.User.ID) }); err != nil {
+		return nil, err
+	}
+	if b.codes, err = bus.OpenSlackCodes(ctx, o.Conn, func(c *code) string { return c.Hash }); err != nil {
+		b.links.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// Close ends the watches and waits for them.
+func (b *Book) Close() {
+	b.codes.Close()
+	b.links.Close()
+}
+
+func (b *Book) now() time.Time { return b.o.Now().UTC().Round(0) }
+
+// Code makes a code for a principal who is signed in. Until when it is good is
+// returned with it.
+func (b *Book) Code(ctx context.Context, who schema.Principal) (string, time.Time, error) {
+	var raw [10]byte
+	if _, err := rand.Read(raw[:]); err != nil {
+		return "", time.Time{}, err
+	}
+	text := base32.StdEncoding.EncodeToString(raw[:])
+	until := b.now().Add(codeFor)
+	if _, err := b.codes.Create(ctx, code{Hash: hashOf(text), Principal: who.Name, Expires: until}); err != nil {
+		return "", time.Time{}, unavailable(err)
+	}
+	return text[:4] + "-" + text[4:8] + "-" + text[8:12] + "-" + text[12:], until, nil
+}
+
+func hashOf(text string) string {
+	plain := strings.ToUpper(strings.NewReplacer("-", "", " ", "").Replace(text))
+	sum := sha256.Sum256([]byte(plain))
+	return hex.EncodeToString(sum[:])
+}
+
+func unavailable(err error) error {
+	e := schema.Errorf(schema.KindUnavailable, "Who is connected to Slack cannot be looked up at the moment; try again soon. (%w)", err)
+	e.Retryable = true
+	return e
+}
+
+func errNoCode() error {
+	return schema.Errorf(schema.KindNotFound, "There is no such code, or it is used or too old. Get a new one on the page, and type it whole.")
+}
+
+// Typed takes a code from an account of Slack. It connects nobody yet: the person
+// who got the code has to confirm the account with [Book.Accept].
+func (b *Book) Typed(ctx context.Context, text string, u User) error {
+	if len(text) > 64 {
+		return errNoCode()
+	}
+	c, revision, err := b.codes.Fresh(ctx, hashOf(text))
+	switch {
+	case errors.Is(err, bus.ErrNotFound):
+		return errNoCode()
+	case err != nil:
+		return unavailable(err)
+	case c.User != nil || c.Used || !b.now().Before(c.Expires):
+		return errNoCode()
+	}
+	c.User = &u
+	_, err = b.codes.Replace(ctx, c, revision)
+	switch {
+	case errors.Is(err, bus.ErrConflict):
+		return errNoCode() // somebody else typed it at the same time
+	case err != nil:
+		return unavailable(err)
+	}
+	return nil
+}
+
+// Offered are the accounts of Slack that typed a code of the principal and wait for
+// its confirmation.
+func (b *Book) Offered(who schema.Principal) []User {
+	var all []User
+	for _, c := range b.codes.All() {
+		if c.Principal == who.Name && c.User != nil && !c.Used && b.now().Before(c.Expires) && !slices.Contains(all, *c.User) {
+			all = append(all, *c.User)
+		}
+	}
+	return all
+}
+
+// Accept connects an account that typed a code of this principal. began is when the
+// person signed in on the page: its groups are of then. An account and a
+// principal have one link each; the new one takes the place of those before.
+func (b *Book) Accept(ctx context.Context, who schema.Principal, began time.Time, team, user string) error {
+	none := schema.Errorf(schema.KindNotFound, "That account has not typed a code of yours, or too long ago. Get a new code.")
+	var found code
+	for _, c := range b.codes.All() {
+		if c.Principal == who.Name && c.User != nil && c.User.Team == team && c.User.ID == user && !c.Used {
+			found = c
+		}
+	}
+	if found.Hash == "" {
+		return none
+	}
+	c, revision, err := b.codes.Fresh(ctx, found.Hash)
+	switch {
+	case errors.Is(err, bus.ErrNotFound):
+		return none
+	case err != nil:
+		return unavailable(err)
+	case c.Used || c.User == nil || c.Principal != who.Name || c.User.Team != team || c.User.ID != user || !b.now().Before(c.Expires):
+		return none
+	}
+	c.Used = true
+	if _, err := b.codes.Replace(ctx, c, revision); err != nil {
+		if errors.Is(err, bus.ErrConflict) {
+			return none
+		}
+		return unavailable(err)
+	}
+	if err := b.Remove(ctx, who); err != nil {
+		return err
+	}
+	link := Link{User: *c.User, Principal: who.Name, Owner: who.Owner, At: b.now()}
+	if provided(who.Name) {
+		link.Groups, link.SignedIn = who.Groups, began.UTC().Round(0)
+	} else {
+		key, ok := b.keys[who.Name]
+		if !ok {
+			return schema.Errorf(schema.KindForbidden, "Only people who sign in here can be connected to Slack.")
+		}
+		link.Key = digest.Of([]byte(key.Hash))
+	}
+	return b.put(ctx, link)
+}
+
+// put writes a link over whatever is there.
+func (b *Book) put(ctx context.Context, link Link) error {
+	for range 5 {
+		_, revision, err := b.links.Fresh(ctx, linkKey(link.User.Team, link.User.ID))
+		switch {
+		case errors.Is(err, bus.ErrNotFound):
+			_, err = b.links.Create(ctx, link)
+		case err == nil:
+			_, err = b.links.Replace(ctx, link, revision)
+		}
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, bus.ErrConflict) {
+			return unavailable(err)
+		}
+	}
+	return unavailable(bus.ErrConflict)
+}
+
+// provided says that a principal comes from a provider.
+func provided(name string) bool { return strings.HasPrefix(name, oidc.NamePrefix) }
+
+// Connected returns the link of a principal.
+func (b *Book) Connected(who schema.Principal) (Link, bool) {
+	for _, l := range b.links.All() {
+		if l.Principal == who.Name {
+			return l, true
+		}
+	}
+	return Link{}, false
+}
+
+// Remove ends the links of a principal.
+func (b *Book) Remove(ctx context.Context, who schema.Principal) error {
+	for _, l := range b.links.All() {
+		if l.Principal == who.Name {
+			if err := b.RemoveUser(ctx, l.User.Team, l.User.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// RemoveUser ends the link of an account.
+func (b *Book) RemoveUser(ctx context.Context, team, user string) error {
+	if err := b.links.Delete(ctx, linkKey(team, user)); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+// SignedIn takes in that a person has signed in at the provider: whoever is
+// connected has the groups of the last sign-in.
+func (b *Book) SignedIn(ctx context.Context, who schema.Principal) error {
+	known, ok := b.Connected(who)
+	if !ok || !provided(who.Name) {
+		return nil
+	}
+	for range 5 {
+		l, revision, err := b.links.Fresh(ctx, linkKey(known.User.Team, known.User.ID))
+		if errors.Is(err, bus.ErrNotFound) || err == nil && l.Principal != who.Name {
+			return nil
+		}
+		if err != nil {
+			return unavailable(err)
+		}
+		l.Groups, l.Owner, l.SignedIn = who.Groups, who.Owner, b.now()
+		if _, err = b.links.Replace(ctx, l, revision); !errors.Is(err, bus.ErrConflict) {
+			return err
+		}
+	}
+	return unavailable(bus.ErrConflict)
+}
+
+// Of returns who an account of Slack is, with the groups that count now. It is
+// asked at each click. The error is of KindForbidden, with a sentence for the
+// person, where the account is nobody here; KindUnavailable where that is not known.
+func (b *Book) Of(ctx context.Context, team, user string) (schema.Principal, error) {
+	l, _, err := b.links.Fresh(ctx, linkKey(team, user))
+	if errors.Is(err, bus.ErrNotFound) {
+		return schema.Principal{}, schema.Errorf(schema.KindForbidden, "Your Slack account is not connected to anybody here. Sign in at %s and connect it; then decide again.", b.o.Page())
+	}
+	if err != nil {
+		return schema.Principal{}, unavailable(err)
+	}
+	if provided(l.Principal) {
+		if b.now().Sub(l.SignedIn) >= b.o.SignInFor {
+			return schema.Principal{}, schema.Errorf(schema.KindForbidden, "Your last sign-in is too long ago to say which groups you are in. Sign in at %s; then decide again.", b.o.Page())
+		}
+		return schema.Principal{Name: l.Principal, Owner: l.Owner, Groups: l.Groups}, nil
+	}
+	key, ok := b.keys[l.Principal]
+	if !ok || l.Key != digest.Of([]byte(key.Hash)) || !key.Expires.IsZero() && !b.now().Before(key.Expires) {
+		return schema.Principal{}, schema.Errorf(schema.KindForbidden, "The key with which you connected your Slack account is not valid any more. Sign in at %s and connect it again.", b.o.Page())
+	}
+	return schema.Principal{Name: key.Name, Owner: key.Owner, Groups: slices.Clone(key.Groups)}, nil
+}

@@ -1,0 +1,259 @@
+package slack_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/approver/slack"
+	"github.com/callyard/callyard/internal/approver/slack/enrol"
+	"github.com/callyard/callyard/internal/approver/slack/slacktest"
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/digest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const channel, board = "C0APPROVALS", "C0BOARD"
+
+// definition is a tool with a secret in its arguments.
+const definition = `{"name":"deploy","inputSchema":{"type":"object","properties":{"target":{"type":"string"},"key":{"type":"string","writeOnly":true}}}}`
+
+// log keeps what is logged, for tests that look for secrets.
+type log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// room is an approver with Slack, without its pages.
+type room struct {
+	t      *testing.T
+	slack  *slacktest.Server
+	config slack.Config
+	conn   *bus.Conn
+	ledger *ledger.Ledger
+	desk   *approval.Desk
+	book   *enrol.Book
+	keys   []authn.Key
+	face   *slack.Face
+	log    *log
+	http   *httptest.Server
+	client *http.Client
+	mu     sync.RWMutex
+}
+
+func open(t *testing.T, change func(*slack.Config)) *room {
+	t.Helper()
+	r := &room{t: t, slack: slacktest.Start(t), config: slack.Defaults(), log: new(log)}
+	r.config.BotToken, r.config.SigningSecret = slacktest.BotToken, slacktest.SigningSecret
+	r.config.TeamID, r.config.AppID, r.config.APIURL = slacktest.Team, slacktest.App, r.slack.URL
+	r.config.Channels = map[string]string{"ops": channel, "board": board}
+	if change != nil {
+		change(&r.config)
+	}
+	if faults := r.config.Validate(); len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	for _, k := range []authn.Key{
+		{Name: "ada", Owner: "ada@x", Groups: []string{"ops"}}, {Name: "bob", Groups: []string{"ops"}}, {Name: "eve", Groups: []string{"guests"}},
+		{Name: "agent", Owner: "team", Groups: []string{"ops"}}, {Name: "gone", Groups: []string{"ops"}},
+	} {
+		_, k.Hash = authn.Generate()
+		r.keys = append(r.keys, k)
+	}
+	r.conn = bustest.Start(t).Connect(t, "approver")
+	var err error
+	if r.ledger, err = ledger.Open(t.Context(), r.conn, ledger.Options{Log: slog.New(slog.DiscardHandler)}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.ledger.Close)
+	r.desk = approval.New(approval.Options{Ledger: r.ledger, Log: slog.New(slog.DiscardHandler)})
+	r.book = r.openBook(r.keys)
+	t.Cleanup(func() { r.book.Close() })
+	for _, k := range r.keys {
+		r.connect(k)
+	}
+	r.start()
+	t.Cleanup(r.stop)
+	r.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.mu.RLock()
+		defer r.mu.RUnlock()
+		r.face.ServeHTTP(w, req)
+	}))
+	t.Cleanup(r.http.Close)
+	r.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
+	t.Cleanup(r.client.CloseIdleConnections)
+	return r
+}
+
+func (r *room) openBook(keys []authn.Key) *enrol.Book {
+	r.t.Helper()
+	b, err := enrol.Open(r.t.Context(), enrol.Options{Conn: r.conn, Keys: keys, SignInFor: time.Hour, Page: func() string { return "http://page/slack" }})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return b
+}
+
+// userOf is the account of somebody.
+func userOf(name string) string { return "U0" + strings.ToUpper(name) }
+
+func (r *room) connect(k authn.Key) {
+	r.t.Helper()
+	who := schema.Principal{Name: k.Name, Owner: k.Owner, Groups: k.Groups}
+	code, _, err := r.book.Code(r.t.Context(), who)
+	if err == nil {
+		err = r.book.Typed(r.t.Context(), code, enrol.User{Team: slacktest.Team, ID: userOf(k.Name), Name: k.Name})
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	// What this process knows comes by a watch.
+	r.slack.Until(r.t, "the code is typed", func() bool { return len(r.book.Offered(who)) > 0 })
+	if err := r.book.Accept(r.t.Context(), who, time.Now(), slacktest.Team, userOf(k.Name)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *room) start() {
+	r.t.Helper()
+	face, err := slack.Open(r.t.Context(), slack.Options{
+		Config: r.config, Desk: r.desk, Ledger: r.ledger, People: r.book, Conn: r.conn, Page: func(id string) string { return "http://page/a/" + id },
+		Log: slog.New(slog.NewTextHandler(r.log, nil)),
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.face = face
+}
+
+func (r *room) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.face != nil {
+		r.face.Close()
+		r.face = nil
+	}
+}
+
+// hold asks the group ops about a call.
+func (r *room) hold(level int, args string, change func(*risk.Approval)) *ledger.Approval {
+	r.t.Helper()
+	rule := &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: 1, Expires: 10 * time.Minute, SlackLevel: 2}
+	if change != nil {
+		change(rule)
+	}
+	call := &schema.Call{ID: schema.NewCallID(), Server: "prod", Tool: "deploy", Arguments: []byte(args), Principal: schema.Principal{Name: "agent", Owner: "team"}, Timeout: time.Minute, ToolDigest: digest.Of([]byte(definition))}
+	held, err := r.desk.Open(r.t.Context(), call, []byte(definition), &risk.Assessment{Level: level, Reasons: []string{"it changes production"}, Approval: rule}, "")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return held.Approval
+}
+
+// card waits for the card of an approval that fits.
+func (r *room) card(in string, a *ledger.Approval, what string, fits func(slacktest.Message) bool) (found slacktest.Message) {
+	r.t.Helper()
+	r.slack.Until(r.t, "a card in "+in+" "+what, func() bool {
+		for _, m := range r.slack.Messages(in) {
+			if strings.Contains(m.Blocks, a.ID) && fits(m) {
+				found = m
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+func anyCard(slacktest.Message) bool { return true }
+
+func says(text string) func(slacktest.Message) bool {
+	return func(m slacktest.Message) bool { return strings.Contains(m.Blocks, text) }
+}
+
+// send sends what Slack would, and returns the status.
+func (r *room) send(path string, body []byte, change func(*http.Request)) int {
+	r.t.Helper()
+	req := slacktest.Request(r.t, r.http.URL+path, body)
+	if change != nil {
+		change(req)
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		r.t.Error(err)
+		return 0
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode
+}
+
+// click uses a button of a card.
+func (r *room) click(name string, m slacktest.Message, action string, n int) {
+	r.t.Helper()
+	value, text, ok := m.Button(action, n)
+	if !ok {
+		r.t.Fatalf("the card has no %s: %s", action, m.Blocks)
+	}
+	if status := r.send(slack.InteractionsPath, slacktest.Form(slacktest.Click(userOf(name), m, action, value, text)), nil); status != http.StatusOK {
+		r.t.Fatalf("the click is answered with %d", status)
+	}
+}
+
+// told waits until somebody is told something.
+func (r *room) told(name, text string) {
+	r.t.Helper()
+	r.slack.Until(r.t, fmt.Sprintf("%s is told %q", name, text), func() bool {
+		for _, m := range r.slack.Ephemerals() {
+			if m.User == userOf(name) && strings.Contains(m.Text, text) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (r *room) now(a *ledger.Approval) *ledger.Approval {
+	r.t.Helper()
+	is, err := r.ledger.Current(r.t.Context(), a.ID)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return is
+}
+
+func (r *room) decide(a *ledger.Approval, kind ledger.DecisionKind, name string) error {
+	bound := r.now(a).Bound()
+	_, err := r.desk.Decide(r.t.Context(), a.ID, approval.Answer{Kind: kind, Digest: bound.ArgumentsDigest}, schema.Principal{Name: name, Groups: []string{"ops"}}, "web")
+	return err
+}

@@ -1,0 +1,89 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	api "github.com/slack-go/slack"
+
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	windowReason = "reason"
+	maxReason    = 1000 // characters
+)
+
+// errand is what a window was opened for. Slack keeps it and sends it back, signed;
+// it holds no secret.
+type errand struct {
+	Ref     string              `json:"ref"`
+	Kind    ledger.DecisionKind `json:"kind"`
+	Channel string              `json:"channel"`
+}
+
+// askReason opens the window that asks for a reason.
+func (f *Face) askReason(ctx context.Context, k click, a *ledger.Approval) error {
+	meta, err := json.Marshal(errand{Ref: k.ref.String(), Kind: k.kind, Channel: k.channel})
+	if err != nil {
+		return err
+	}
+	title, submit := "Deny the call", "Deny"
+	if k.kind == ledger.Approve {
+		title, submit = "Approve the call", "Approve"
+	}
+	input := api.NewPlainTextInputBlockElement(plain("Why?"), windowReason)
+	input.Multiline, input.MaxLength = true, maxReason
+	subject := clean(a.Binding.Tool) + " on " + clean(a.Binding.Server)
+	return f.open(ctx, k, api.ModalViewRequest{
+		Type: api.VTModal, CallbackID: windowReason, PrivateMetadata: string(meta), Title: plain(title), Submit: plain(submit), Close: plain("Cancel"),
+		Blocks: api.Blocks{BlockSet: []api.Block{
+			api.NewRichTextBlock("about", api.NewRichTextSection(bold(subject), text("\nThe reason is kept with the decision, and shown to who can see the call."))),
+			api.NewInputBlock(windowReason, plain("Reason"), nil, input),
+		}},
+	})
+}
+
+// submission reads what came back from that window.
+func (k *click) submission(v *api.View) (ok bool) {
+	var e errand
+	if v.CallbackID != windowReason || json.Unmarshal([]byte(v.PrivateMetadata), &e) != nil || v.State == nil {
+		return false
+	}
+	k.channel, k.kind, k.reason = e.Channel, e.Kind, v.State.Values[windowReason][windowReason].Value
+	k.ref, ok = parseReference(e.Ref)
+	return ok && k.reason != "" && utf8.RuneCountInString(k.reason) <= maxReason && (k.kind == ledger.Approve || k.kind == ledger.Deny)
+}
+
+// showAll opens a window with all arguments.
+func (f *Face) showAll(ctx context.Context, k click, a *ledger.Approval) error {
+	q, err := f.read(ctx, a)
+	if err != nil {
+		return err
+	}
+	if len(q.args) > unfolded {
+		return schema.Errorf(schema.KindTooLarge, "The arguments are too long for Slack; read them on the page: %s", q.page)
+	}
+	blocks := []api.Block{api.NewRichTextBlock("about", api.NewRichTextSection(bold(clean(a.Binding.Tool)+" on "+clean(a.Binding.Server)), text("\n"+q.sum())))}
+	for i, rest := 0, q.args; rest != ""; i++ {
+		cut := min(chunk, len(rest))
+		for cut < len(rest) && !utf8.RuneStart(rest[cut]) {
+			cut--
+		}
+		blocks = append(blocks, api.NewRichTextBlock(fmt.Sprintf("part%d", i), preformatted(rest[:cut])))
+		rest = rest[cut:]
+	}
+	return f.open(ctx, k, api.ModalViewRequest{Type: api.VTModal, Title: plain("Arguments"), Close: plain("Close"), Blocks: api.Blocks{BlockSet: blocks}})
+}
+
+func (f *Face) open(ctx context.Context, k click, v api.ModalViewRequest) error {
+	ctx, cancel := context.WithTimeout(ctx, updateFor)
+	defer cancel()
+	if _, err := f.client.OpenViewContext(ctx, k.trigger, v); err != nil {
+		return schema.Errorf(schema.KindUnavailable, "Slack did not open the window; click again, or go to the page: %s (%w)", f.o.Page(k.ref.id), err)
+	}
+	return nil
+}
