@@ -1,0 +1,294 @@
+package mcpface
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// progressWaiting is how many notifications may wait for a client that reads
+// slowly; the oldest goes first.
+const progressWaiting = 64
+
+// callTool is tools/call. Both eras, and both kinds of mount, come through here.
+func (f *Face) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
+	var name string
+	var arguments, responses, state []byte
+	named := false
+	each(x.msg.params, func(key string, value []byte) {
+		switch key {
+		case "name":
+			name, named = str(value)
+		case "arguments":
+			arguments = value
+		case "inputResponses":
+			responses = value
+		case "requestState":
+			state = value
+		}
+	})
+	if !named {
+		return nil, &fault{Code: codeInvalidParams, Message: "The params lack the name of the tool."}
+	}
+	if arguments == nil || string(arguments) == "null" {
+		arguments = []byte(`{}`)
+	}
+	to, ok := f.tool(x.mount, name)
+	if !ok {
+		return nil, &fault{Code: codeInvalidParams, Message: "Unknown tool: " + printable(name)}
+	}
+	if x.modern {
+		if e := f.checkParamHeaders(x, to, arguments); e != nil {
+			return nil, e
+		}
+	}
+	call := &schema.Call{ID: schema.NewCallID(), Server: to.server, Tool: to.name, Principal: x.principal, Arguments: arguments, Trace: x.meta.trace}
+	if ours, ok := readState(state); ok {
+		return f.resume(ctx, x, call, ours, responses)
+	}
+	call.Extra = x.extra(responses, state)
+	if x.hears() {
+		call.Session = x.session.name
+	}
+	if responses != nil || state != nil {
+		call.Fresh, call.NoStore = true, true // it is one step of a conversation
+	}
+	return f.run(ctx, x, call)
+}
+
+// tool returns what a name stands for at a mount.
+func (f *Face) tool(mount, name string) (target, bool) {
+	if mount != "" {
+		return target{mount, name}, true // the gate knows whether it is there
+	}
+	to, ok := f.view("").toolOf[name]
+	if ok {
+		return to, true
+	}
+	// One that is switched off is not listed, and a call of it is told why.
+	if server, tool, found := strings.Cut(name, nameGlue); found && exposed(server, tool) == name {
+		if _, err := f.o.Catalog.Tool(server, tool); err == nil || schema.KindOf(err) == schema.KindUnavailable {
+			return target{server, tool}, true
+		}
+	}
+	return target{}, false
+}
+
+// extra is what goes to the server beside the arguments.
+func (x *exchange) extra(responses, state []byte) []byte {
+	capabilities, level := x.meta.capabilities, ""
+	if x.session != nil {
+		capabilities, level = x.session.capabilities, x.session.logLevel()
+	}
+	about := x.meta.forwarded(capabilities, level)
+	if about == nil && responses == nil && state == nil {
+		return nil
+	}
+	b := []byte{'{'}
+	if about != nil {
+		b = appendMember(b, "_meta", about)
+	}
+	if responses != nil {
+		b = appendMember(b, "inputResponses", responses)
+	}
+	if state != nil {
+		b = appendMember(b, "requestState", state)
+	}
+	return append(b, '}')
+}
+
+// run has the call run and returns its result as it came.
+func (f *Face) run(ctx context.Context, x *exchange, call *schema.Call) ([]byte, *fault) {
+	x.setCall(call.ID)
+	for rounds := 0; ; rounds++ {
+		res, err := f.watched(ctx, x, call)
+		var held *admission.HeldError
+		switch {
+		case errors.As(err, &held):
+			return f.held(ctx, x, call, held)
+		case errors.Is(err, admission.ErrDurable):
+			return f.durable(ctx, x, call)
+		case err != nil && call.Method == "":
+			return x.toolFault(err)
+		case err != nil:
+			return nil, x.faultOf(err)
+		case res.InputRequired && !x.modern:
+			again, e := f.fulfil(ctx, x, call, res.Body, rounds)
+			if e != nil {
+				return nil, e
+			}
+			call = again
+			continue
+		}
+		return cleaned(res.Body), nil
+	}
+}
+
+// setCall names the call in the answer, for people who look for it.
+func (x *exchange) setCall(id string) { x.w.Header()["Callyard-Call-Id"] = []string{id} }
+
+type ended struct {
+	res *schema.Result
+	err error
+}
+
+// watched runs the call, and passes its progress on while it runs.
+func (f *Face) watched(ctx context.Context, x *exchange, call *schema.Call) (*schema.Result, error) {
+	progress := x.meta.token != nil && x.streams
+	if !progress && call.Session == "" {
+		return f.o.Gate.Call(ctx, call)
+	}
+	words := make(chan spoken, progressWaiting)
+	if progress {
+		call.Progress = func(params []byte) { pushNewest(words, spoken{params: params}) }
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	if call.Session != "" {
+		var questions asking
+		defer questions.end()
+		call.Hear = x.hearing(ctx, words, &questions)
+	}
+	done := make(chan ended, 1)
+	var wait sync.WaitGroup
+	wait.Go(func() { done <- f.guarded(ctx, call) })
+	defer wait.Wait()
+	defer cancel()
+	for {
+		select {
+		case w := <-words:
+			if x.say(w) != nil && x.modern {
+				cancel() // the client left
+			}
+		case end := <-done:
+			// What came before the result goes out before it.
+			for len(words) > 0 {
+				_ = x.say(<-words)
+			}
+			return end.res, end.err
+		}
+	}
+}
+
+func (x *exchange) say(w spoken) error {
+	if w.method == "" {
+		return x.progress(w.params)
+	}
+	return x.notify(w.method, w.params)
+}
+
+// pushNewest never blocks: where there is no room, the oldest goes.
+func pushNewest(to chan spoken, w spoken) {
+	for {
+		select {
+		case to <- w:
+			return
+		default:
+		}
+		select {
+		case <-to:
+		default:
+		}
+	}
+}
+
+// guarded is Gate.Call for a goroutine of its own, where a panic would end the
+// process.
+func (f *Face) guarded(ctx context.Context, call *schema.Call) (end ended) {
+	defer func() {
+		if v := recover(); v != nil {
+			f.log.Error("a call panicked", "call", call.ID, "panic", v, "stack", string(debug.Stack()))
+			end.err = schema.Errorf(schema.KindInternal, "The front door failed on this call; its log says why.").WithCall(call.ID)
+		}
+	}()
+	end.res, end.err = f.o.Gate.Call(ctx, call)
+	return end
+}
+
+// durable stores a call that the policy wants stored, and waits for its end where
+// the client cannot come back for it.
+func (f *Face) durable(ctx context.Context, x *exchange, call *schema.Call) ([]byte, *fault) {
+	if f.o.Batches == nil {
+		return x.toolFault(schema.Errorf(schema.KindUnavailable, "The policy wants this call stored, and durable calls are not available here."))
+	}
+	call.Extra, call.ID, call.Session, call.Hear = nil, "", "", nil
+	t, err := f.o.Batches.Submit(ctx, batch.Submission{Call: call, Waited: !x.tasks()})
+	var held *admission.HeldError
+	switch {
+	case errors.As(err, &held):
+		return f.held(ctx, x, call, held)
+	case err != nil:
+		return x.toolFault(err)
+	}
+	x.setCall(t.CallID)
+	if x.tasks() {
+		return f.newTask(ctx, x, t.CallID)
+	}
+	rec, err := f.o.Batches.Wait(ctx, t)
+	if err != nil {
+		return x.toolFault(schema.AsError(err).WithCall(t.CallID))
+	}
+	return f.recorded(ctx, x, t.CallID, rec)
+}
+
+// recorded answers with the end of a durable call.
+func (f *Face) recorded(ctx context.Context, x *exchange, id string, rec *journal.ResultRecord) ([]byte, *fault) {
+	if rec.Outcome != journal.Succeeded || len(rec.Error) > 0 {
+		e := &schema.Error{}
+		if json.Unmarshal(rec.Error, e) != nil || e.Kind == "" {
+			e = schema.Errorf(schema.KindInternal, "The call ended as %s, and its error cannot be read.", rec.Outcome)
+		}
+		return x.toolFault(e.WithCall(id))
+	}
+	journalID, _, _ := batch.ParseCallID(id)
+	body, err := f.o.Batches.ResultBody(ctx, journalID, rec)
+	if err != nil {
+		return nil, x.faultOf(schema.AsError(err).WithCall(id))
+	}
+	if len(body) == 0 {
+		body = []byte(`{"content":[]}`) // a person said that it is done
+	}
+	return cleaned(body), nil
+}
+
+// mayHold says that the text could hold a quoted name.
+func mayHold(text []byte, quoted string) bool { return bytes.Contains(text, []byte(quoted)) }
+
+// cleaned returns the result without what the MCP server says of itself, which is
+// not the server that the client knows. All else stays the bytes that it is.
+func cleaned(body []byte) []byte {
+	if !mayHold(body, metaServerInfo) {
+		return body
+	}
+	from, to := -1, -1
+	members(body, func(key string, a, b int) {
+		if key == "_meta" {
+			from, to = a, b
+		}
+	})
+	if from < 0 || !isObject(body[from:to]) {
+		return body
+	}
+	inner, found := []byte{'{'}, false
+	each(body[from:to], func(key string, value []byte) {
+		if key == metaServerInfo {
+			found = true
+			return
+		}
+		inner = appendMember(inner, key, value)
+	})
+	if !found {
+		return body
+	}
+	out := append(make([]byte, 0, len(body)), body[:from]...)
+	out = append(append(out, inner...), '}')
+	return append(out, body[to:]...)
+}

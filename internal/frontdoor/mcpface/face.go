@@ -1,0 +1,232 @@
+package mcpface
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Options says what the face stands on. Catalog, Gate, Keys and Log are required.
+type Options struct {
+	Catalog *catalog.Catalog
+	Gate    *admission.Gate
+	Keys    *authn.Keys
+	Metrics *telemetry.Metrics
+	Log     *slog.Logger
+	// Version is the build.
+	Version string
+	// Draining says that the front door is about to stop: long streams end.
+	Draining func() bool
+	// Hosts are names, beside those of loopback, by which a front door without keys
+	// may be reached.
+	Hosts []string
+	// Desk and Ledger hold calls that need a yes, and Release runs one that this
+	// front door, RouterID, has claimed. Without a Desk nothing is held.
+	Desk     *approval.Desk
+	Ledger   *ledger.Ledger
+	Release  func(ctx context.Context, a *ledger.Approval) (*schema.Result, error)
+	RouterID string
+	// Batches runs calls that the policy wants stored; without it they are refused.
+	Batches *batch.Runner
+	// Want tells workers of which resources somebody wants to hear; what they tell is
+	// handed to [Face.Updated]. Without it nobody hears of any.
+	Want func(bus.Resources) error
+	// ApproverURL is the address of the approver's pages, "" where there are none.
+	ApproverURL string
+	// Heartbeat is how often a quiet stream sends a comment (15 s).
+	Heartbeat time.Duration
+	// SessionIdle is after how long an unused session of the legacy era ends (30 min).
+	SessionIdle time.Duration
+}
+
+const (
+	heartbeat   = 15 * time.Second
+	sessionIdle = 30 * time.Minute
+	lookEvery   = 500 * time.Millisecond
+	path        = "/mcp"
+	wellKnown   = "/.well-known/oauth-protected-resource"
+)
+
+// Face serves MCP. It is safe for concurrent use. Close ends what it started.
+type Face struct {
+	o      Options
+	log    *slog.Logger
+	limits admission.Limits
+	origin *http.CrossOriginProtection
+	hosts  map[string]bool
+	fixed  fixedHeaders
+
+	changes atomic.Uint64 // of the catalog, since the start
+	shelf   shelf
+	hub     hub
+	rooms   sessions
+
+	leaving   chan struct{} // closed when the front door is about to stop
+	leaveOnce sync.Once
+	stop      context.CancelFunc
+	wait      sync.WaitGroup
+}
+
+// New returns the face. It serves at once.
+func New(o Options) (*Face, error) {
+	if o.Catalog == nil || o.Gate == nil || o.Keys == nil || o.Log == nil {
+		return nil, errors.New("mcpface: Catalog, Gate, Keys and Log are required")
+	}
+	if o.Draining == nil {
+		o.Draining = func() bool { return false }
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = heartbeat
+	}
+	if o.SessionIdle <= 0 {
+		o.SessionIdle = sessionIdle
+	}
+	f := &Face{
+		o: o, log: o.Log, limits: o.Gate.Limits(), origin: http.NewCrossOriginProtection(), hosts: make(map[string]bool),
+		fixed: newFixedHeaders(), leaving: make(chan struct{}),
+	}
+	for _, host := range o.Hosts {
+		f.hosts[host] = true
+	}
+	f.shelf.open()
+	f.hub.open()
+	f.rooms.open()
+	ctx, stop := context.WithCancel(context.Background())
+	f.stop = stop
+	// The channel stands before the first list is made, so that no change is missed.
+	changed, cancel := o.Catalog.Changes()
+	f.wait.Go(func() {
+		defer cancel()
+		f.follow(ctx, changed)
+	})
+	return f, nil
+}
+
+// Close ends all streams and sessions and waits for what the face started. The
+// HTTP server is stopped before, so no request is under way any more.
+func (f *Face) Close() {
+	f.leave()
+	f.stop()
+	f.wait.Wait()
+	f.rooms.endAll()
+}
+
+func (f *Face) leave() { f.leaveOnce.Do(func() { close(f.leaving) }) }
+
+// follow tells listeners of changes, ends sessions that nobody uses, and notices
+// that the front door drains.
+func (f *Face) follow(ctx context.Context, changed <-chan struct{}) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	again := time.NewTicker(wantEvery)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			f.changes.Add(1)
+			f.tell()
+		case <-again.C:
+			f.wantAll()
+		case now := <-tick.C:
+			if f.o.Draining() {
+				f.leave()
+			}
+			f.rooms.sweep(now, f.o.SessionIdle)
+		}
+	}
+}
+
+// Serves says that a path is the face's.
+func Serves(p string) bool {
+	return p == path || strings.HasPrefix(p, path+"/") || p == wellKnown || strings.HasPrefix(p, wellKnown+"/")
+}
+
+// ServeHTTP answers one request: see the package comment for what is served.
+func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := newExchange(f, w, r)
+	defer f.afterPanic(x, r)
+	h := w.Header()
+	h["Cache-Control"] = f.fixed.noStore
+	h["X-Content-Type-Options"] = f.fixed.nosniff
+	f.serve(x, r)
+	x.close()
+	if f.o.Metrics != nil {
+		f.o.Metrics.HTTPRequest(r.Method, x.statusSent())
+	}
+}
+
+func (f *Face) serve(x *exchange, r *http.Request) {
+	if e := f.checkOrigin(r); e != nil {
+		x.refuse(http.StatusForbidden, e)
+		return
+	}
+	if p := r.URL.Path; p == wellKnown || strings.HasPrefix(p, wellKnown+"/") {
+		f.serveMetadata(x, r)
+		return
+	}
+	if !f.authenticate(x, r) {
+		return
+	}
+	if x.mount, x.known = mountOf(r); !x.known {
+		x.refuse(http.StatusNotFound, schema.Errorf(schema.KindNotFound, "There is no such path. /mcp has the tools of all servers, /mcp/{server} those of one."))
+		return
+	}
+	switch r.Method {
+	case http.MethodPost:
+		f.post(x, r)
+	case http.MethodGet:
+		f.getStream(x, r)
+	case http.MethodDelete:
+		f.endSession(x, r)
+	default:
+		x.w.Header().Set("Allow", "POST, GET, DELETE")
+		x.refuse(http.StatusMethodNotAllowed, schema.Errorf(schema.KindInvalidRequest, "This path takes POST, and in the legacy era GET and DELETE of a session."))
+	}
+}
+
+// mountOf returns the server that a path names, "" for all.
+func mountOf(r *http.Request) (mount string, ok bool) {
+	escaped := strings.TrimSuffix(strings.TrimPrefix(r.URL.EscapedPath(), path), "/")
+	if escaped == "" {
+		return "", true
+	}
+	mount, err := url.PathUnescape(strings.TrimPrefix(escaped, "/"))
+	return mount, err == nil && mount != "" && !strings.Contains(escaped[1:], "/")
+}
+
+func (f *Face) afterPanic(x *exchange, r *http.Request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		x.close()
+		panic(v)
+	}
+	f.log.Error("a handler panicked", "method", r.Method, "path", r.URL.Path, "panic", v, "stack", string(debug.Stack()))
+	if x.begun() {
+		x.close()
+		panic(http.ErrAbortHandler) // the answer has begun; only a broken connection says that it is not whole
+	}
+	x.fail(&fault{Code: codeInternal, Message: "The front door failed on this request; its log says why.", status: http.StatusInternalServerError})
+	x.close()
+}

@@ -1,0 +1,102 @@
+package mcpface
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// checkOrigin refuses web pages of other origins, and on a front door without keys
+// every host name that is not of loopback: a page can point a name of its own at
+// 127.0.0.1.
+func (f *Face) checkOrigin(r *http.Request) *schema.Error {
+	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) || f.origin.Check(r) != nil {
+		return schema.Errorf(schema.KindForbidden, "The request comes from a web page of another origin; MCP is served to programs.")
+	}
+	if !f.o.Keys.Configured() && !f.localHost(r.Host) {
+		return schema.Errorf(schema.KindForbidden, "A front door without API keys answers to the names of loopback only. Reach it as 127.0.0.1 or localhost, or configure keys.")
+	}
+	return nil
+}
+
+// sameOrigin says that a page of the origin is of this host. Those of another port
+// of this machine are not.
+func sameOrigin(origin, host string) bool {
+	_, from, ok := strings.Cut(origin, "://")
+	return ok && strings.EqualFold(from, host)
+}
+
+func (f *Face) localHost(host string) bool {
+	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') {
+		host = host[:colon]
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") || f.hosts[host] {
+		return true
+	}
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && address.IsLoopback()
+}
+
+// authenticate finds out who asks, or answers that nobody known does.
+func (f *Face) authenticate(x *exchange, r *http.Request) bool {
+	who, err := f.o.Keys.Authenticate(r)
+	if err == nil {
+		x.principal = who
+		return true
+	}
+	e := schema.AsError(err)
+	status := http.StatusUnauthorized
+	if e.Kind == schema.KindQuota {
+		status = http.StatusTooManyRequests
+		x.w.Header().Set("Retry-After", "30")
+	} else {
+		x.w.Header().Set("WWW-Authenticate", `Bearer realm="callyard", resource_metadata="`+baseOf(r)+wellKnown+r.URL.EscapedPath()+`"`)
+	}
+	x.refuse(status, e)
+	return false
+}
+
+// baseOf is the address by which the request reached us.
+func baseOf(r *http.Request) string {
+	scheme := "http"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	host := r.Host
+	if strings.ContainsAny(host, "\"\\ ") {
+		host = "localhost"
+	}
+	return scheme + "://" + host
+}
+
+// serveMetadata answers where and how a client proves who it is (RFC 9728). Keys
+// are given out by the operator, so there is no authorization server to name.
+func (f *Face) serveMetadata(x *exchange, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		x.w.Header().Set("Allow", "GET")
+		x.refuse(http.StatusMethodNotAllowed, schema.Errorf(schema.KindInvalidRequest, "This path takes GET."))
+		return
+	}
+	resource := strings.TrimPrefix(r.URL.EscapedPath(), wellKnown)
+	if resource == "" {
+		resource = path
+	}
+	if resource != path && !strings.HasPrefix(resource, path+"/") {
+		x.refuse(http.StatusNotFound, schema.Errorf(schema.KindNotFound, "There is no such resource."))
+		return
+	}
+	body, err := json.Marshal(struct {
+		Resource string   `json:"resource"`
+		Name     string   `json:"resource_name"`
+		Methods  []string `json:"bearer_methods_supported"`
+	}{baseOf(r) + resource, "Callyard", []string{"header"}})
+	if err != nil {
+		x.fail(&fault{Code: codeInternal, Message: "The metadata cannot be written."})
+		return
+	}
+	x.plain(http.StatusOK, f.fixed.json, body)
+}

@@ -1,0 +1,131 @@
+package mcpface
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// mostAsked bounds what a client of the legacy era is asked at once within a call.
+const mostAsked = 16
+
+// spoken is a notification for the client, within a call; without a method it is
+// progress.
+type spoken struct {
+	method string
+	params []byte
+}
+
+// asking are the questions to the client that are open within a call.
+type asking struct {
+	mu   sync.Mutex
+	open int
+	over bool
+	wait sync.WaitGroup
+}
+
+// begin has a question asked; false where no more may be.
+func (a *asking) begin(ask func()) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over || a.open >= mostAsked {
+		return false
+	}
+	a.open++
+	a.wait.Go(func() {
+		ask()
+		a.mu.Lock()
+		a.open--
+		a.mu.Unlock()
+	})
+	return true
+}
+
+// end waits for the questions, whose context has ended, and lets no more begin.
+func (a *asking) end() {
+	a.mu.Lock()
+	a.over = true
+	a.mu.Unlock()
+	a.wait.Wait()
+}
+
+// Answers to a server whose question is not passed on.
+const (
+	notDeclared = `{"error":{"code":-32601,"message":"The client did not declare that it answers this."}}`
+	notAnswered = `{"error":{"code":-32603,"message":"The client did not answer: it left, it reads no events, or the call is over."}}`
+	tooMany     = `{"error":{"code":-32603,"message":"The client is asked too much at once."}}`
+)
+
+// hears says that the client can hear a server in the middle of a call: it has a
+// session, it reads events, and it declared what it can be asked or wants log
+// messages.
+func (x *exchange) hears() bool {
+	return x.session != nil && x.streams && (x.session.asks || x.session.logLevel() != "")
+}
+
+// hearing returns what takes a server's words in a call; see [schema.Call].Hear.
+// Notifications go to words, in order; questions are asked beside them until ctx
+// ends.
+func (x *exchange) hearing(ctx context.Context, words chan spoken, a *asking) func(message []byte, answer func([]byte)) {
+	return func(message []byte, answer func([]byte)) {
+		method, params := getString(message, "method"), get(message, "params")
+		if !isObject(params) {
+			params = []byte(`{}`)
+		}
+		switch {
+		case answer == nil:
+			if method == "notifications/message" && x.session.logLevel() != "" {
+				pushNewest(words, spoken{method, params})
+			}
+		case !x.session.answers(method):
+			answer([]byte(notDeclared))
+		case !a.begin(func() { answer(x.askClient(ctx, method, params)) }):
+			answer([]byte(tooMany))
+		}
+	}
+}
+
+// askClient asks the client and returns what it says, with result or error.
+func (x *exchange) askClient(ctx context.Context, method string, params []byte) []byte {
+	m, err := x.session.ask(ctx, x, method, params)
+	switch {
+	case err != nil:
+		return []byte(notAnswered)
+	case m.fault != nil:
+		return append(appendMember([]byte{'{'}, "error", m.fault), '}')
+	}
+	return append(appendMember([]byte{'{'}, "result", m.result), '}')
+}
+
+// answers says that the client declared that it answers such requests.
+func (s *session) answers(method string) bool {
+	switch method {
+	case "elicitation/create":
+		return capable(s.capabilities, "elicitation")
+	case "sampling/createMessage":
+		return capable(s.capabilities, "sampling")
+	case "roots/list":
+		return capable(s.capabilities, "roots")
+	}
+	return false
+}
+
+// setLevel is logging/setLevel: it counts for the session.
+func (f *Face) setLevel(x *exchange) {
+	level := getString(x.msg.params, "level")
+	if !slices.Contains([]string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}, level) {
+		x.fail(&fault{Code: codeInvalidParams, Message: "The level is one of debug, info, notice, warning, error, critical, alert and emergency."})
+		return
+	}
+	x.session.mu.Lock()
+	x.session.level = level
+	x.session.mu.Unlock()
+	x.reply([]byte(`{}`))
+}
+
+// logLevel is that of the log messages that the client wants, "" for none.
+func (s *session) logLevel() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.level
+}

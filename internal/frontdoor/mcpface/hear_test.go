@@ -1,0 +1,186 @@
+package mcpface
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// told is an answer that came back to the worker.
+type told struct {
+	seq    uint64
+	number int64
+	object string
+}
+
+// Answer takes what the client said; see [bus.Answerer].
+func (w *worker) Answer(seq uint64, number int64, object []byte) {
+	w.told <- told{seq, number, string(object)}
+}
+
+// talk begins a call that hangs, and returns what its client hears and where its
+// replies go.
+func (r *room) talk() (next func() string, to bus.ReplyTo, seq uint64) {
+	r.f.t.Helper()
+	res := make(chan func() string, 1)
+	go func() {
+		got, err := r.f.client.Do(r.request(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"hang"}}`))
+		if err != nil {
+			r.f.t.Errorf("%v", err)
+			close(res)
+			return
+		}
+		r.f.t.Cleanup(func() { _ = got.Body.Close() })
+		res <- events(r.f.t.(*testing.T), got)
+	}()
+	<-r.f.worker.asked
+	seq = r.f.worker.last().Seq
+	r.f.worker.mu.Lock()
+	to = r.f.worker.held[seq]
+	r.f.worker.mu.Unlock()
+	var read func() string
+	return func() string {
+		if read == nil {
+			if read = <-res; read == nil {
+				r.f.t.FailNow()
+			}
+		}
+		return read()
+	}, to, seq
+}
+
+func (w *worker) ends(to bus.ReplyTo, seq uint64) {
+	w.listener.Result(to, seq, &schema.Result{Body: []byte(`{"content":[],"over":1.0}`)})
+}
+
+func TestAServersQuestionInACallReachesItsClientAndTheAnswerTheServer(t *testing.T) {
+	f := openFabric(t, nil)
+	s := f.enter("/mcp/demo", `{"elicitation":{}}`)
+	next, to, seq := s.talk()
+	if c := f.worker.last(); !c.Hears || c.Session == "" || c.Session == s.id {
+		t.Errorf("the call says hears %v, session %q", c.Hears, c.Session)
+	}
+	question := `{"method":"elicitation/create","params":{"message":"Who?",  "big":9007199254740993}}`
+	if !f.worker.listener.Said(to, seq, 7, []byte(question)) {
+		t.Fatal("the question was not sent")
+	}
+	heard := []byte(next())
+	if getString(heard, "method") != "elicitation/create" || string(get(heard, "params")) != `{"message":"Who?",  "big":9007199254740993}` {
+		t.Fatalf("%s", heard)
+	}
+	if a := s.send(`{"jsonrpc":"2.0","id":` + string(get(heard, "id")) + `,"result":{"action":"accept","n":1.0}}`); a.status != 202 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if got, want := <-f.worker.told, (told{seq, 7, `{"result":{"action":"accept","n":1.0}}`}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	// What the client did not declare never reaches it, and what it did not ask for
+	// neither: the next word is the result.
+	f.worker.listener.Said(to, seq, 8, []byte(`{"method":"sampling/createMessage","params":{}}`))
+	if got := <-f.worker.told; got.number != 8 || got.object != notDeclared {
+		t.Errorf("%+v", got)
+	}
+	f.worker.listener.Said(to, seq, 0, []byte(`{"method":"notifications/message","params":{"level":"info","data":1}}`))
+	f.worker.ends(to, seq)
+	if got := next(); !strings.Contains(got, `"over":1.0`) {
+		t.Error(got)
+	}
+}
+
+func TestAQuestionThatIsOpenWhenTheCallEndsHoldsNothing(t *testing.T) {
+	f := openFabric(t, nil)
+	s := f.enter("/mcp/demo", `{"roots":{}}`)
+	next, to, seq := s.talk()
+	f.worker.listener.Said(to, seq, 1, []byte(`{"method":"roots/list"}`))
+	if got := next(); !strings.Contains(got, `"roots/list","params":{}`) {
+		t.Fatal(got)
+	}
+	f.worker.ends(to, seq)
+	if got := next(); !strings.Contains(got, `"over":1.0`) {
+		t.Error(got)
+	}
+	if got := <-f.worker.told; got.object != notAnswered {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestLogMessagesReachASessionThatSetALevelBeforeTheResult(t *testing.T) {
+	f := openFabric(t, nil)
+	s := f.enter("/mcp/demo", `{}`)
+	if a := s.send(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"loud"}}`); a.fault(t).Code != codeInvalidParams {
+		t.Errorf("%s", a.body)
+	}
+	if got := s.send(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"notice"}}`).result(t); got != `{}` {
+		t.Error(got)
+	}
+	next, to, seq := s.talk()
+	if got := string(f.worker.last().Extra); got != `{"_meta":{"`+metaLogLevel+`":"notice"}}` {
+		t.Error(got)
+	}
+	f.worker.listener.Said(to, seq, 0, []byte(`{"method":"notifications/message","params":{"level":"error", "data":1.0}}`))
+	f.worker.ends(to, seq)
+	if got, want := next(), `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error", "data":1.0}}`; got != want {
+		t.Error(got)
+	}
+	if got := next(); !strings.Contains(got, `"over":1.0`) {
+		t.Error(got)
+	}
+}
+
+func TestACallOfAClientThatCannotHearSaysNothingOfASession(t *testing.T) {
+	f := openFabric(t, nil)
+	f.enter("/mcp/demo", `{}`).send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo"}}`)
+	if c := f.worker.last(); c.Hears || c.Session != "" || len(c.Extra) != 0 {
+		t.Errorf("legacy: %v %q %s", c.Hears, c.Session, c.Extra)
+	}
+	f.callAs(`{"elicitation":{}}`, "/mcp/demo", "echo", `{}`, "")
+	if c := f.worker.last(); c.Hears || c.Session != "" {
+		t.Errorf("modern: %v %q", c.Hears, c.Session)
+	}
+}
+
+func TestASubscriberHearsOfItsResourcesUntilItHasEnough(t *testing.T) {
+	wanted := make(chan bus.Resources, 10)
+	f := openFabric(t, func(o *Options) {
+		o.Want = func(r bus.Resources) error {
+			wanted <- r
+			return errors.New("nobody is there") // which the client need not know
+		}
+	})
+	s := f.enter("/mcp", `{}`)
+	res, err := f.client.Do(f.request("GET", "/mcp", "", sessionHeader, s.id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	next := events(t, res)
+	if a := s.send(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"other://one"}}`); a.fault(t).Code != codeNoResource {
+		t.Errorf("%s", a.body)
+	}
+	if got := s.send(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"demo://any/2"}}`).result(t); got != `{}` {
+		t.Error(got)
+	}
+	want := <-wanted
+	if len(want.URIs) != 1 || want.URIs[0] != "demo://any/2" || want.Server == "" {
+		t.Errorf("%+v", want)
+	}
+	f.face.wantAll() // as it is said every now and then
+	if again := <-wanted; again.Server != want.Server || len(again.URIs) != 1 {
+		t.Errorf("%+v", again)
+	}
+	f.face.Updated(bus.Resources{Server: "another", URIs: []string{"demo://any/2"}})
+	f.face.Updated(bus.Resources{Server: want.Server, URIs: []string{"demo://any/1", "demo://any/2"}})
+	if got, want := next(), `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"demo://any/2"}}`; got != want {
+		t.Error(got)
+	}
+	s.send(`{"jsonrpc":"2.0","id":2,"method":"resources/unsubscribe","params":{"uri":"demo://any/2"}}`).result(t)
+	f.face.Updated(want)
+	s.send(`{"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"demo://any/3"}}`).result(t)
+	f.face.Updated(bus.Resources{Server: want.Server, URIs: []string{"demo://any/3"}})
+	if got := next(); !strings.Contains(got, `"demo://any/3"`) {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,388 @@
+package mcpface
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"hash/fnv"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// pageSize is how many entries one page of a list has.
+	pageSize = 1000
+	// ttl is for how long a client may keep a list, in milliseconds. It hears of
+	// changes sooner where it listens.
+	ttl = "5000"
+)
+
+// shelf keeps the views of all mounts, and what the servers add to them.
+type shelf struct {
+	mu     sync.RWMutex
+	views  map[string]*view
+	pieces map[string]*piece
+}
+
+func (s *shelf) open() { s.views, s.pieces = make(map[string]*view), make(map[string]*piece) }
+
+// view is what one mount offers, encoded. It never changes.
+type view struct {
+	at        uint64 // of Face.changes
+	tools     list
+	resources list
+	templates list
+	prompts   list
+	marks     marks
+	toolOf    map[string]target
+	promptOf  map[string]target
+	serverOf  map[string]string // by the URI of a resource
+	patterns  []pattern
+	headers   map[target][]paramHeader
+	servers   []*piece
+}
+
+// marks tell whether lists differ.
+type marks struct{ tools, resources, prompts uint64 }
+
+// target is what a name of the face stands for.
+type target struct{ server, name string }
+
+// pattern is a template of URIs.
+type pattern struct {
+	match  *regexp.Regexp
+	server string
+}
+
+// list is one list in pages, each as the members of its result.
+type list struct {
+	pages [][]byte
+	page  map[string]int // by cursor
+}
+
+// piece is what one server adds.
+type piece struct {
+	server   string
+	defs     *schema.Definitions
+	off      string // the tools that are switched off
+	tools    []entry
+	prompts  []entry
+	patterns []pattern
+	headers  map[string][]paramHeader // by tool
+	marks    marks
+}
+
+// entry is one definition: its name, and the bytes around it.
+type entry struct {
+	name string
+	raw  json.RawMessage
+	from int // bounds of the value of its name
+	to   int
+}
+
+// view returns what a mount offers now.
+func (f *Face) view(mount string) *view {
+	now := f.changes.Load()
+	f.shelf.mu.RLock()
+	v := f.shelf.views[mount]
+	f.shelf.mu.RUnlock()
+	if v != nil && v.at == now {
+		return v
+	}
+	return f.build(mount, now)
+}
+
+func (f *Face) build(mount string, now uint64) *view {
+	var ids []string
+	if mount != "" {
+		ids = []string{mount}
+	} else {
+		for _, s := range f.o.Catalog.Servers() {
+			ids = append(ids, s.ID)
+		}
+	}
+	f.shelf.mu.Lock()
+	defer f.shelf.mu.Unlock()
+	var pieces []*piece
+	for _, id := range ids {
+		if p := f.pieceLocked(id); p != nil {
+			pieces = append(pieces, p)
+		}
+	}
+	old := f.shelf.views[mount]
+	if old != nil && slices.Equal(old.servers, pieces) {
+		same := *old
+		same.at = now
+		f.shelf.views[mount] = &same
+		return &same
+	}
+	v := assemble(mount, pieces)
+	v.at = now
+	if mount == "" || len(pieces) > 0 {
+		f.shelf.views[mount] = v // callers make up names of servers; those are not kept
+	} else {
+		delete(f.shelf.views, mount)
+		delete(f.shelf.pieces, mount)
+	}
+	return v
+}
+
+// pieceLocked returns what the server adds, nil where that is not known.
+func (f *Face) pieceLocked(id string) *piece {
+	defs, err := f.o.Catalog.Definitions(id)
+	if err != nil {
+		return nil
+	}
+	tools, err := f.o.Catalog.Tools(id)
+	if err != nil {
+		return nil
+	}
+	var off strings.Builder
+	for _, t := range tools {
+		if !t.Switch.Enabled {
+			off.WriteString(t.Name + "\x00")
+		}
+	}
+	if p := f.shelf.pieces[id]; p != nil && p.defs == defs && p.off == off.String() {
+		return p
+	}
+	p := f.cut(id, defs, tools)
+	p.off = off.String()
+	f.shelf.pieces[id] = p
+	return p
+}
+
+// cut makes a piece of what a server offers. A tool that clients would choke on is
+// left out by itself, so that it does not take the others with it.
+func (f *Face) cut(id string, defs *schema.Definitions, tools []catalog.Tool) *piece {
+	p := &piece{server: id, defs: defs, headers: make(map[string][]paramHeader)}
+	sums := [3]uint64{}
+	for _, t := range tools {
+		if !t.Switch.Enabled {
+			continue
+		}
+		if why := unsound(t.Raw); why != "" {
+			f.log.Warn("a tool is not offered over MCP", "server", id, "tool", t.Name, "reason", why)
+			continue
+		}
+		p.tools = append(p.tools, entryOf(t.Raw, t.Name))
+		if bytes.Contains(t.Raw, []byte("x-mcp-header")) {
+			p.headers[t.Name] = schemaHeaders(get(t.Raw, "inputSchema"), nil, nil, 0)
+		}
+		sums[0] = mix(sums[0], t.Raw)
+	}
+	for _, raw := range defs.Prompts {
+		if name := getString(raw, "name"); name != "" {
+			p.prompts = append(p.prompts, entryOf(raw, name))
+		}
+		sums[2] = mix(sums[2], raw)
+	}
+	for _, raw := range defs.Resources {
+		sums[1] = mix(sums[1], raw)
+	}
+	for _, raw := range defs.ResourceTemplates {
+		if match := patternOf(getString(raw, "uriTemplate")); match != nil {
+			p.patterns = append(p.patterns, pattern{match, id})
+		}
+		sums[1] = mix(sums[1], raw)
+	}
+	p.marks = marks{sums[0], sums[1], sums[2]}
+	return p
+}
+
+func mix(sum uint64, text []byte) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write(strconv.AppendUint(nil, sum, 16)) // a hash takes everything
+	_, _ = h.Write(text)
+	return h.Sum64()
+}
+
+// unsound says why clients cannot read a definition: both eras want the schema of
+// the arguments to be that of an object.
+func unsound(raw []byte) string {
+	input := get(raw, "inputSchema")
+	if !isObject(input) {
+		return "its inputSchema is no object"
+	}
+	if getString(input, "type") != "object" {
+		return `its inputSchema is not of "type":"object"`
+	}
+	return ""
+}
+
+func entryOf(raw json.RawMessage, name string) entry {
+	e := entry{name: name, raw: raw}
+	members(raw, func(key string, from, to int) {
+		if key == "name" {
+			e.from, e.to = from, to
+		}
+	})
+	return e
+}
+
+// renamed returns the definition under another name.
+func (e *entry) renamed(name string) []byte {
+	out := make([]byte, 0, len(e.raw)+len(name)+8)
+	out = append(out, e.raw[:e.from]...)
+	out = appendQuoted(out, name)
+	return append(out, e.raw[e.to:]...)
+}
+
+// assemble makes a view of its pieces.
+func assemble(mount string, pieces []*piece) *view {
+	v := &view{servers: pieces, toolOf: make(map[string]target), promptOf: make(map[string]target), serverOf: make(map[string]string), headers: make(map[target][]paramHeader)}
+	var tools, prompts []item
+	var resources, templates []item
+	for _, p := range pieces {
+		tools = gather(tools, v.toolOf, p.tools, p.server, mount != "")
+		prompts = gather(prompts, v.promptOf, p.prompts, p.server, mount != "")
+		for _, raw := range p.defs.Resources {
+			uri := getString(raw, "uri")
+			if uri != "" && v.serverOf[uri] == "" {
+				v.serverOf[uri] = p.server
+				resources = append(resources, item{uri, raw})
+			}
+		}
+		for _, raw := range p.defs.ResourceTemplates {
+			templates = append(templates, item{p.server + "\x00" + getString(raw, "uriTemplate"), raw})
+		}
+		v.patterns = append(v.patterns, p.patterns...)
+		for tool, headers := range p.headers {
+			v.headers[target{p.server, tool}] = headers
+		}
+		for i, sum := range []*uint64{&v.marks.tools, &v.marks.resources, &v.marks.prompts} {
+			of := [...]uint64{p.marks.tools, p.marks.resources, p.marks.prompts}[i]
+			if of != 0 {
+				*sum = mix(*sum, strconv.AppendUint([]byte(p.server), of, 16))
+			}
+		}
+	}
+	if mount == "" {
+		byName := func(a, b item) int { return cmp.Compare(a.name, b.name) }
+		slices.SortFunc(tools, byName)
+		slices.SortFunc(prompts, byName)
+	}
+	v.tools, v.resources = paged("tools", tools), paged("resources", resources)
+	v.templates, v.prompts = paged("resourceTemplates", templates), paged("prompts", prompts)
+	return v
+}
+
+// item is one entry of a list as it is sent.
+type item struct {
+	name string
+	raw  []byte
+}
+
+// gather adds the entries of a server under their names here.
+func gather(to []item, names map[string]target, entries []entry, server string, bare bool) []item {
+	for i := range entries {
+		e := &entries[i]
+		name, raw := e.name, []byte(e.raw)
+		if !bare {
+			if name = exposed(server, e.name); names[name].server != "" {
+				name = marked(server, e.name)
+			}
+			raw = e.renamed(name)
+		}
+		names[name] = target{server, e.name}
+		to = append(to, item{name, raw})
+	}
+	return to
+}
+
+// paged encodes a list in pages. A cursor names the last entry of the page before,
+// so any front door with the same list can go on.
+func paged(member string, items []item) list {
+	l := list{page: make(map[string]int)}
+	for from := 0; from == 0 || from < len(items); from += pageSize {
+		page := items[from:min(from+pageSize, len(items))]
+		size := len(member) + 64
+		for _, it := range page {
+			size += len(it.raw) + 1
+		}
+		b := append(append(append(make([]byte, 0, size), '"'), member...), `":[`...)
+		for i, it := range page {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(b, it.raw...)
+		}
+		b = append(b, ']')
+		if from+pageSize < len(items) {
+			cursor := base64.RawURLEncoding.EncodeToString([]byte(page[len(page)-1].name))
+			b = appendQuoted(append(b, `,"nextCursor":`...), cursor)
+			l.page[cursor] = len(l.pages) + 1
+		}
+		l.pages = append(l.pages, append(b, '}'))
+	}
+	return l
+}
+
+// list answers one of the lists from what is encoded already.
+func (f *Face) list(x *exchange) {
+	v := f.view(x.mount)
+	l := &v.tools
+	switch x.msg.method {
+	case "resources/list":
+		l = &v.resources
+	case "resources/templates/list":
+		l = &v.templates
+	case "prompts/list":
+		l = &v.prompts
+	}
+	n := 0
+	if cursor := getString(x.msg.params, "cursor"); cursor != "" {
+		var ok bool
+		if n, ok = l.page[cursor]; !ok {
+			x.fail(&fault{Code: codeInvalidParams, Message: "The cursor is not known: the list changed, begin again without one."})
+			return
+		}
+	}
+	if !x.modern {
+		x.reply([]byte{'{'}, l.pages[n])
+		return
+	}
+	x.reply([]byte(`{"resultType":"complete","ttlMs":`+ttl+`,"cacheScope":"`+f.scope()+`",`), l.pages[n])
+}
+
+// scope says who may share a list: with keys, only those who may ask.
+func (f *Face) scope() string {
+	if f.o.Keys.Configured() {
+		return "private"
+	}
+	return "public"
+}
+
+// patternOf makes a matcher of a URI template; nil for one that cannot be matched.
+func patternOf(template string) *regexp.Regexp {
+	if template == "" || len(template) > uriMost {
+		return nil
+	}
+	var b strings.Builder
+	b.WriteString(`^`)
+	for rest := template; rest != ""; {
+		literal, tail, found := strings.Cut(rest, "{")
+		b.WriteString(regexp.QuoteMeta(literal))
+		if !found {
+			break
+		}
+		_, after, closed := strings.Cut(tail, "}")
+		if !closed {
+			return nil
+		}
+		b.WriteString(`.*`)
+		rest = after
+	}
+	re, err := regexp.Compile(b.String() + `$`)
+	if err != nil {
+		return nil
+	}
+	return re
+}

@@ -1,0 +1,139 @@
+package mcpface
+
+import (
+	"context"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// readResource is resources/read. At /mcp the server is the one that lists the
+// URI, or has a template for it.
+func (f *Face) readResource(ctx context.Context, x *exchange) ([]byte, *fault) {
+	uri, ok := str(get(x.msg.params, "uri"))
+	if !ok || uri == "" || len(uri) > uriMost {
+		return nil, &fault{Code: codeInvalidParams, Message: "The uri of the resource is missing or too long."}
+	}
+	server := f.holder(x.mount, uri)
+	if server == "" {
+		f := &fault{Code: codeInvalidParams, Message: "Resource not found", Data: append(append([]byte(`{"uri":`), quote(uri)...), '}')}
+		if !x.modern {
+			f.Code = codeNoResource
+		}
+		return nil, f
+	}
+	return f.ask(ctx, x, schema.MethodReadResource, server, nil)
+}
+
+// holder returns the server of a resource, "" where none is known.
+func (f *Face) holder(mount, uri string) string {
+	if mount != "" {
+		return mount
+	}
+	v := f.view("")
+	if server := v.serverOf[uri]; server != "" {
+		return server
+	}
+	for _, p := range v.patterns {
+		if p.match.MatchString(uri) {
+			return p.server
+		}
+	}
+	return ""
+}
+
+// getPrompt is prompts/get.
+func (f *Face) getPrompt(ctx context.Context, x *exchange) ([]byte, *fault) {
+	name, ok := str(get(x.msg.params, "name"))
+	if !ok {
+		return nil, &fault{Code: codeInvalidParams, Message: "The params lack the name of the prompt."}
+	}
+	to, ok := f.prompt(x.mount, name)
+	if !ok {
+		return nil, &fault{Code: codeInvalidParams, Message: "Unknown prompt: " + printable(name)}
+	}
+	return f.ask(ctx, x, schema.MethodGetPrompt, to.server, func(key string, value []byte) []byte {
+		if key == "name" {
+			return quote(to.name)
+		}
+		return value
+	})
+}
+
+func (f *Face) prompt(mount, name string) (target, bool) {
+	if mount != "" {
+		return target{mount, name}, true
+	}
+	to, ok := f.view("").promptOf[name]
+	return to, ok
+}
+
+// complete is completion/complete: of an argument of a prompt or of a template.
+func (f *Face) complete(ctx context.Context, x *exchange) ([]byte, *fault) {
+	ref := get(x.msg.params, "ref")
+	switch getString(ref, "type") {
+	case "ref/prompt":
+		to, ok := f.prompt(x.mount, getString(ref, "name"))
+		if !ok {
+			return nil, &fault{Code: codeInvalidParams, Message: "Unknown prompt: " + printable(getString(ref, "name"))}
+		}
+		return f.ask(ctx, x, schema.MethodComplete, to.server, func(key string, value []byte) []byte {
+			if key != "ref" {
+				return value
+			}
+			out := []byte{'{'}
+			each(ref, func(key string, value []byte) {
+				if key == "name" {
+					value = quote(to.name)
+				}
+				out = appendMember(out, key, value)
+			})
+			return append(out, '}')
+		})
+	case "ref/resource":
+		server := f.templateHolder(x.mount, getString(ref, "uri"))
+		if server == "" {
+			return nil, &fault{Code: codeInvalidParams, Message: "No server has that template."}
+		}
+		return f.ask(ctx, x, schema.MethodComplete, server, nil)
+	}
+	return nil, &fault{Code: codeInvalidParams, Message: "The ref must be of type ref/prompt or ref/resource."}
+}
+
+func (f *Face) templateHolder(mount, template string) string {
+	if mount != "" {
+		return mount
+	}
+	for _, p := range f.view("").servers {
+		for _, raw := range p.defs.ResourceTemplates {
+			if getString(raw, "uriTemplate") == template {
+				return p.server
+			}
+		}
+	}
+	return f.holder("", template)
+}
+
+// ask sends a request other than a tool call to a server. It changes nothing, so it
+// may be sent again. change, where set, replaces values of the params.
+func (f *Face) ask(ctx context.Context, x *exchange, method, server string, change func(key string, value []byte) []byte) ([]byte, *fault) {
+	params := []byte{'{'}
+	each(x.msg.params, func(key string, value []byte) {
+		if key == "_meta" {
+			return
+		}
+		if change != nil {
+			value = change(key, value)
+		}
+		params = appendMember(params, key, value)
+	})
+	capabilities := x.meta.capabilities
+	if x.session != nil {
+		capabilities = x.session.capabilities
+	}
+	if about := x.meta.forwarded(capabilities, ""); about != nil {
+		params = appendMember(params, "_meta", about)
+	}
+	return f.run(ctx, x, &schema.Call{
+		ID: schema.NewCallID(), Method: method, Server: server, Principal: x.principal, Safe: true, Arguments: append(params, '}'), Trace: x.meta.trace,
+	})
+}
