@@ -89,7 +89,7 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 	now := d.wall()
 	expires := now.Add(rule.Expires)
 	record := &ledger.Approval{
-		ID: ledger.IDFor(call.ID), CallID: call.ID, State: ledger.Pending, Reasons: a.Reasons, Rule: encoded, Definition: definition,
+		ID: ledger.IDFor(call.ID), CallID: call.ID, State: ledger.Pending, Groups: call.Principal.Groups, Reasons: a.Reasons, Rule: encoded, Definition: definition,
 		Binding: ledger.Binding{
 			Requester: ledger.Requester{Name: call.Principal.Name, Owner: call.Principal.Owner},
 			Server:    call.Server, Tool: call.Tool, ToolDefinitionDigest: call.ToolDigest, ArgumentsDigest: digest.Of(call.Arguments),
@@ -166,10 +166,46 @@ func (d *Desk) Confirm(ctx context.Context, token string, yes bool, who schema.P
 		return nil
 	}))
 	if err != nil {
-		return nil, tokenError(err)
+		return nil, tokenError(err, was.CallID)
 	}
 	d.tell(ctx, &was, is)
 	return is, nil
+}
+
+// ConfirmOwn is Confirm for the call of a batch, or another one that was held when
+// nobody was there to be given its token: the caller names it by its id. With yes
+// the call is approved, and whichever front door claims it runs it. Errors:
+// KindNotFound for a call that is not who's; KindForbidden when a person must
+// decide; KindConflict when it is decided; KindExpired; KindUnavailable.
+func (d *Desk) ConfirmOwn(ctx context.Context, callID string, yes bool, who schema.Principal) (*ledger.Approval, error) {
+	none := schema.Errorf(schema.KindNotFound, "There is no call %q that is held and is yours.", callID)
+	a, err := d.change(ctx, ledger.IDFor(callID), nil, func(a *ledger.Approval) error {
+		if a.CallID != callID || a.Binding.Requester.Name != who.Name {
+			return none // nor is it said that there is one
+		}
+		if err := mayConfirm(a, who); err != nil {
+			return err
+		}
+		switch {
+		case a.State == ledger.Pending && d.over(a):
+			return expired(a)
+		case a.State != ledger.Pending:
+			return schema.Errorf(schema.KindConflict, "This call is decided already: it is %s.", a.State).WithCall(a.CallID)
+		}
+		answer := ledger.Decision{By: who.Name, Owner: who.Owner, Groups: who.Groups, Kind: ledger.Approve, At: d.wall(), Channel: ledger.ChannelCaller}
+		if a.State = ledger.Approved; !yes {
+			answer.Kind, a.State = ledger.Deny, ledger.Denied
+		}
+		a.Decisions = append(a.Decisions, answer)
+		if yes {
+			return d.sign(a)
+		}
+		return nil
+	})
+	if schema.KindOf(err) == schema.KindNotFound {
+		return nil, none
+	}
+	return a, err
 }
 
 // mayConfirm is asked before the token is spent, so that a stranger's try does
@@ -188,7 +224,9 @@ func mayConfirm(a *ledger.Approval, who schema.Principal) error {
 	return nil
 }
 
-func tokenError(err error) error {
+// tokenError says why a token was not spent, on the call that it was found to be
+// of, if any.
+func tokenError(err error, callID string) error {
 	var used *confirm.SpentError
 	var late *confirm.ExpiredError
 	var lost *confirm.LostError
@@ -202,7 +240,7 @@ func tokenError(err error) error {
 	case errors.Is(err, confirm.ErrUnknown):
 		return schema.Errorf(schema.KindNotFound, "There is no such confirmation, or it is long over.")
 	case errors.Is(err, confirm.ErrDown):
-		return tokensDown(err, "")
+		return tokensDown(err, callID)
 	}
 	return err
 }

@@ -88,8 +88,10 @@ func TestAThousandConfirmationsOfOneTokenRunItOnce(t *testing.T) {
 	}
 }
 
-// down is what a racer may meet while Redis is away.
-func down(err error) bool { return schema.KindOf(err) == schema.KindUnavailable }
+// down is what a racer may meet while Redis is away: it too names the call.
+func down(err error) bool {
+	return schema.KindOf(err) == schema.KindUnavailable && schema.AsError(err).CallID != ""
+}
 
 func TestNoFaultOfRedisRunsACallTwice(t *testing.T) {
 	const tokens, racers = 24, 100
@@ -160,4 +162,22 @@ func with(t *testing.T, r *room, gate *confirm.Redis) *room {
 	is := *r
 	is.desk = approval.New(approval.Options{Ledger: r.ledger, Tokens: tokens, Now: r.clock.now, Log: quiet})
 	return &is
+}
+
+func TestWhileRedisIsAwayAConfirmationIsToldWhichCallItIsOf(t *testing.T) {
+	s := confirmtest.StartRedis(t, "", "")
+	r := four(t, func() *confirm.Redis { return s.Gate(t, nil) })[0]
+	h := r.hold(byCaller())
+	s.Kill()
+	_, err := r.desk.Confirm(context.Background(), h.Token, true, agent, "x", "door")
+	if e := schema.AsError(err); e.Kind != schema.KindUnavailable || !e.Retryable || e.CallID != h.Approval.CallID {
+		t.Errorf("%+v", e)
+	}
+	stranger := schema.Principal{Name: "somebody else"}
+	if _, err := r.desk.Confirm(context.Background(), h.Token, true, stranger, "y", "door"); schema.KindOf(err) != schema.KindNotFound || schema.AsError(err).CallID != "" {
+		t.Errorf("a stranger learns of the call: %v", err)
+	}
+	if state := r.state(h.Approval.ID); state != ledger.Pending {
+		t.Errorf("the call is %s", state)
+	}
 }

@@ -3,12 +3,16 @@ package batch
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/callyard/callyard/internal/admission"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/pkg/schema"
 )
+
+// errHeld says that a call waits for a yes, and is left alone until it has one.
+var errHeld = errors.New("the call is held")
 
 // hold puts the question whether the call may run, and leaves the call until it is
 // answered: it takes no place in the window. An approved call is run by whichever
@@ -24,16 +28,13 @@ func (j *job) hold(it *item, v admission.Verdict) (*schema.Result, error) {
 		}
 		select {
 		case <-j.parked:
+		case <-it.taken.Done():
+			return nil, errTaken
 		case <-j.stopping.Done():
 			return nil, nil
 		}
 	}
-	id := ledger.IDFor(it.call.ID)
-	it.approval = id
-	it.waits.Store(true)
-	j.mu.Lock()
-	j.held[it.rec.Index] = it
-	j.mu.Unlock()
+	j.park(it)
 	ctx, cancel := bound(j.gone)
 	defer cancel()
 	err := j.r.o.Gate.Hold(ctx, it.call, v, "")
@@ -46,32 +47,46 @@ func (j *job) hold(it *item, v admission.Verdict) (*schema.Result, error) {
 			leave() // its end is copied, nobody waits for it
 			_, _ = j.r.o.Release(gone, held.Approval)
 		}
-		j.flying.Add(1)
-		go func() {
-			defer j.flying.Done()
-			j.copyEnd(it) // it may have ended before it was watched
-		}()
-		return nil, nil
+		j.watchEnd(it) // it may have ended before it was watched
+		return nil, errHeld
+	}
+	again := err != nil && schema.AsError(err).Retryable
+	if again && j.stopping.Err() != nil {
+		return nil, errHeld // it may be held all the same: whoever goes on looks
 	}
 	j.drop(it)
-	if err != nil && schema.AsError(err).Retryable && j.stopping.Err() == nil {
+	if again {
 		it.checked = false
 		return j.attempts(it)
 	}
 	return nil, err
 }
 
-// drop forgets that a call is held.
-func (j *job) drop(it *item) {
-	it.approval = ""
-	it.waits.Store(false)
+// park notes that a call is held.
+func (j *job) park(it *item) {
+	it.waits.Store(true)
 	j.mu.Lock()
-	delete(j.held, it.rec.Index)
+	j.held[it.rec.Index] = it
 	j.mu.Unlock()
+}
+
+// drop forgets that a call is held; false means that somebody else did.
+func (j *job) drop(it *item) bool {
+	j.mu.Lock()
+	mine := j.held[it.rec.Index] == it
+	if mine {
+		delete(j.held, it.rec.Index)
+	}
+	j.mu.Unlock()
+	if !mine {
+		return false
+	}
+	it.waits.Store(false)
 	select {
 	case j.parked <- struct{}{}:
 	default:
 	}
+	return true
 }
 
 func (j *job) isHeld(index uint64) bool {
@@ -84,78 +99,115 @@ func (j *job) isHeld(index uint64) bool {
 func (j *job) released(index uint64) {
 	j.mu.Lock()
 	it := j.held[index]
-	if it != nil && j.gone.Err() == nil {
-		j.flying.Add(1)
-	}
 	j.mu.Unlock()
-	if it == nil || j.gone.Err() != nil {
+	if it != nil {
+		j.watchEnd(it)
+	}
+}
+
+// watchEnd copies the end of a held call, where it has ended.
+func (j *job) watchEnd(it *item) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.held[it.rec.Index] != it || j.over {
 		return
 	}
+	j.flying.Add(1)
 	go func() {
 		defer j.flying.Done()
 		j.copyEnd(it)
 	}()
 }
 
-// copyEnd copies how a held call ended into the journal, once it has.
+// copyEnd copies how a held call ended into the journal, once it has. What cannot be
+// read just now is read again: nobody tells of an end twice.
 func (j *job) copyEnd(it *item) {
+	for n := 0; ; n++ {
+		rec, ended, err := j.endOf(it)
+		if err == nil {
+			if ended && j.drop(it) {
+				j.store(it, rec)
+			}
+			return // of one that has not ended the watch tells
+		}
+		if schema.KindOf(err) == schema.KindNotFound && n >= readTries {
+			return // it is not kept any more
+		}
+		if n == 0 {
+			j.r.o.Log.Warn("reading the end of a held call; it is tried again", "call", it.call.ID, "error", err)
+		}
+		again := time.NewTimer(backoff(n))
+		select {
+		case <-again.C:
+		case <-j.leaving.Done():
+			again.Stop()
+			return
+		}
+	}
+}
+
+// endOf says how a held call ended, where it has.
+func (j *job) endOf(it *item) (rec journal.ResultRecord, ended bool, err error) {
 	ctx, cancel := bound(j.gone)
 	defer cancel()
 	a, _, err := j.r.o.Ledger.ByCall(ctx, it.call.ID)
 	if err != nil || !a.State.Ended() {
-		return // the watch tells of its end
+		return rec, false, err
 	}
-	rec := journal.ResultRecord{
+	rec = journal.ResultRecord{
 		Index: it.rec.Index, CallID: it.call.ID, CustomID: it.rec.CustomID, Attempt: 1, Ended: a.Ended, Digest: a.ResultDigest, ToolError: a.ToolError,
+	}
+	say := func(o journal.Outcome, e *schema.Error) {
+		rec.Outcome = o
+		if e != nil {
+			rec.Error = encodeError(e.WithCall(it.call.ID))
+		}
 	}
 	switch a.State {
 	case ledger.Succeeded:
-		if rec.Body, err = j.r.o.Ledger.Result(ctx, a.ID); err != nil {
-			j.r.o.Log.Warn("reading the result of an approved call", "call", it.call.ID, "error", err)
-			return
+		rec.Body, err = j.r.o.Ledger.Result(ctx, a.ID)
+		switch {
+		case schema.KindOf(err) == schema.KindUnavailable:
+			return rec, false, err
+		case err != nil:
+			say(journal.Unknown, schema.Errorf(schema.KindOutcomeUnknown, "The call ran, and its result cannot be read any more: %v", err))
+		default:
+			say(journal.Succeeded, nil)
 		}
-		rec.Outcome = journal.Succeeded
 	case ledger.Denied, ledger.Revoked:
-		rec.Outcome, rec.Error = journal.Denied, encodeError(schema.Errorf(schema.KindForbidden, "The call was denied; it did not run.").WithCall(it.call.ID))
+		say(journal.Denied, schema.Errorf(schema.KindForbidden, "The call was denied; it did not run."))
 	case ledger.Expired:
-		rec.Outcome, rec.Error = journal.Expired, encodeError(schema.Errorf(schema.KindExpired, "Nobody approved the call in time; it did not run.").WithCall(it.call.ID))
+		say(journal.Expired, schema.Errorf(schema.KindExpired, "Nobody approved the call in time; it did not run."))
 	case ledger.Canceled:
-		rec.Outcome, rec.Error = journal.Canceled, encodeError(schema.Errorf(schema.KindCanceled, "The call was canceled before it was approved; it did not run.").WithCall(it.call.ID))
+		say(journal.Canceled, schema.Errorf(schema.KindCanceled, "The call was canceled before it was approved; it did not run."))
 	case ledger.Unknown:
-		rec.Outcome = journal.Unknown
+		say(journal.Unknown, nil)
 	default:
-		rec.Outcome = journal.Failed
+		say(journal.Failed, nil)
 	}
 	if a.Error != nil {
 		rec.Error = encodeError(a.Error)
 	}
-	j.drop(it)
-	j.store(it, rec)
+	return rec, true, nil
 }
 
-// awaitHeld waits until no call is held any more, or the job stops.
-func (j *job) awaitHeld() error {
+// readTries is how often an approval is looked for that a replica does not have yet.
+const readTries = 8
+
+// awaitHeld waits until no call is held or being taken back any more, or until ends.
+func (j *job) awaitHeld(until context.Context) error {
 	for {
 		j.flying.Wait()
 		j.mu.Lock()
-		n := len(j.held)
+		n := len(j.held) + len(j.taking)
 		j.mu.Unlock()
 		if n == 0 {
 			return nil
 		}
 		select {
 		case <-j.parked:
-		case <-j.stopping.Done():
+		case <-until.Done():
 			return nil
 		}
-	}
-}
-
-// withdraw takes a held call back.
-func (r *Runner) withdraw(it *item) {
-	ctx, cancel := bound(context.Background())
-	defer cancel()
-	if _, err := r.o.Desk.Cancel(ctx, it.call.ID, it.call.Principal); err != nil && schema.KindOf(err) != schema.KindConflict {
-		r.o.Log.Warn("taking back a call that is held", "call", it.call.ID, "error", err)
 	}
 }

@@ -78,9 +78,9 @@ func (r *Runner) Create(ctx context.Context, o Order) (m *journal.Manifest, repl
 		}
 		return m, false, nil
 	}
-	// An empty batch that nobody knows of ends at once.
+	// An empty batch that nobody knows of: whoever adopts it ends it.
 	if _, cancelErr := r.o.Store.Change(ctx, m.ID, func(m *journal.Manifest) error {
-		m.End(journal.EndedByCancel, "the same key came twice at once")
+		m.State, m.Reason = journal.Canceling, "the same key came twice at once"
 		return nil
 	}); cancelErr != nil {
 		r.o.Log.Warn("ending a batch whose key belongs to another", "journal", m.ID, "error", cancelErr)

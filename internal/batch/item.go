@@ -23,8 +23,6 @@ type item struct {
 	worker  string // the one that took it last
 	// noted is the id under which the execution log has the call.
 	noted string
-	// approval is the approval that the call waits for, "" where it waits for none.
-	approval string
 	// waited says that a caller waits for this very call.
 	waited bool
 	// keyed says that it is known which call the key of this one stands for: twin,
@@ -37,6 +35,9 @@ type item struct {
 	begun atomic.Bool // an attempt has left
 	waits atomic.Bool // it is held
 
+	taken    context.Context // ends when its caller takes it back
+	takeBack context.CancelFunc
+
 	once   sync.Once
 	over   chan struct{}         // closed when it is over here
 	result *journal.ResultRecord // nil when it is over without a result: another owner has it
@@ -47,17 +48,22 @@ func (j *job) item(c *journal.CallRecord, attempt int) *item {
 	if c.Principal.Name != "" {
 		who = c.Principal
 	}
-	return &item{rec: c, attempt: attempt, over: make(chan struct{}), call: &schema.Call{
+	taken, takeBack := context.WithCancel(context.Background())
+	return &item{rec: c, attempt: attempt, over: make(chan struct{}), taken: taken, takeBack: takeBack, call: &schema.Call{
 		ID: CallID(j.o.ID(), c.Index), Method: c.Method, Server: c.Server, Tool: c.Tool, Arguments: c.Arguments, Timeout: c.Timeout,
 		Principal: who, Trace: c.Trace, Durable: true, Priority: j.m.Priority,
 	}}
 }
+
+// errTaken is the end of a call that its caller took back before it left.
+var errTaken = schema.Errorf(schema.KindCanceled, "The call was canceled before it left; it did not run.")
 
 // done ends an item here.
 func (it *item) done(res *journal.ResultRecord) {
 	it.once.Do(func() {
 		it.result = res
 		close(it.over)
+		it.takeBack() // there is nothing left to take back
 	})
 }
 
@@ -69,10 +75,11 @@ const methodRefused = "callyard/refused"
 // stored, or the call is held, or it is for another owner to settle.
 func (j *job) execute(it *item) {
 	res, err := j.attempts(it)
-	if res == nil && err == nil { // held, or left to the next owner
-		if it.approval == "" {
-			it.done(nil)
-		}
+	switch {
+	case errors.Is(err, errHeld):
+		return
+	case res == nil && err == nil: // left to the next owner
+		it.done(nil)
 		return
 	}
 	j.store(it, j.record(it, res, err))
@@ -157,6 +164,9 @@ func (j *job) attempts(it *item) (*schema.Result, error) {
 	began, failures := time.Now(), 0
 	for wait := time.Duration(0); ; {
 		if !j.pause(it, wait) {
+			if it.taken.Err() != nil {
+				return nil, errTaken
+			}
 			if j.late(it) {
 				return nil, schema.Errorf(schema.KindExpired, "The time of the call was over before it could leave; it did not run.")
 			}
@@ -183,6 +193,8 @@ func (j *job) attempts(it *item) (*schema.Result, error) {
 		}
 		e := schema.AsError(err)
 		switch {
+		case it.taken.Err() != nil && !left:
+			return nil, errTaken
 		case j.stopping.Err() != nil && (e.Kind == schema.KindCanceled || !left):
 			return nil, nil // it did not leave, or nobody is told what became of it: the next owner asks
 		case !left && e.Kind == schema.KindCanceled:
@@ -219,6 +231,9 @@ func (j *job) claimKey(it *item) (proceed bool, err error) {
 				it.twin = ""
 			}
 		} else if !j.pause(it, backoff(n)) {
+			if it.taken.Err() != nil {
+				return false, errTaken
+			}
 			return false, nil
 		}
 	}
@@ -264,7 +279,7 @@ func backoff(n int) time.Duration {
 
 // pause waits; false means that the call must not be tried any more.
 func (j *job) pause(it *item, d time.Duration) bool {
-	if j.stopping.Err() != nil || j.late(it) {
+	if j.stopping.Err() != nil || it.taken.Err() != nil || j.late(it) {
 		return false
 	}
 	if d <= 0 {
@@ -275,6 +290,8 @@ func (j *job) pause(it *item, d time.Duration) bool {
 	select {
 	case <-t.C:
 		return !j.late(it)
+	case <-it.taken.Done():
+		return false
 	case <-j.stopping.Done():
 		return false
 	}
@@ -312,19 +329,21 @@ func (j *job) place(it *item) *record.Record {
 }
 
 // send makes one attempt. left says that the intent was written, so that the call
-// may have started. A job that stops takes the call back as long as it has not left.
+// may have started. A job that stops, or a caller, takes the call back as long as it
+// has not left.
 func (j *job) send(it *item) (res *schema.Result, left bool, err error) {
 	ctx, cancel := context.WithCancel(j.gone)
 	defer cancel()
 	var mu sync.Mutex
-	unhook := context.AfterFunc(j.stopping, func() {
+	recall := func() {
 		mu.Lock()
 		defer mu.Unlock()
 		if !left {
 			cancel()
 		}
-	})
-	defer unhook()
+	}
+	defer context.AfterFunc(j.stopping, recall)()
+	defer context.AfterFunc(it.taken, recall)()
 	it.call.Bulk = !it.waited
 	it.call.Chosen = func(worker string) {
 		mu.Lock()

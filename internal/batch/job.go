@@ -47,9 +47,12 @@ type job struct {
 
 	mu     sync.Mutex
 	held   map[uint64]*item
-	parked chan struct{}    // has a word when a held call ended
-	sealed chan struct{}    // closed when a lane gets no more calls
-	here   map[uint64]*item // of a lane: its calls that are not over
+	parked chan struct{}       // has a word when a held call ended
+	sealed chan struct{}       // closed when a lane gets no more calls
+	here   map[uint64]*item    // the calls that are under way and not held
+	taking map[uint64]struct{} // calls that were taken back before they were read
+	over   bool                // nothing more is begun
+	direct bool                // a lane: its calls are handed over, not read
 }
 
 // Why a job stops.
@@ -63,7 +66,7 @@ var (
 func newJob(r *Runner, owned *journal.Owned) *job {
 	j := &job{
 		r: r, o: owned, m: owned.Manifest(), window: semaphore.NewWeighted(int64(r.o.Window)), bytes: semaphore.NewWeighted(r.o.WindowBytes),
-		held: make(map[uint64]*item), parked: make(chan struct{}, 1), sealed: make(chan struct{}), here: make(map[uint64]*item),
+		held: make(map[uint64]*item), parked: make(chan struct{}, 1), sealed: make(chan struct{}), here: make(map[uint64]*item), taking: make(map[uint64]struct{}),
 	}
 	j.stopping, j.nothing = context.WithCancelCause(context.Background())
 	j.gone, j.forget = context.WithCancel(context.Background())
@@ -135,6 +138,7 @@ func (j *job) run() {
 	if err == nil && (errors.Is(cause, errCanceled) || errors.Is(cause, errExpired)) {
 		err = j.cut(cause)
 	}
+	j.finish()
 	close(done)
 	watch.Wait()
 	j.end(err, cause)
@@ -150,10 +154,19 @@ func (j *job) attend() {
 	case <-j.stopping.Done():
 	}
 	j.flying.Wait()
-	err := j.awaitHeld()
+	err := j.awaitHeld(j.stopping)
+	j.finish()
 	close(done)
 	watch.Wait()
 	j.end(err, context.Cause(j.stopping))
+}
+
+// finish lets nothing more begin and waits for the last.
+func (j *job) finish() {
+	j.mu.Lock()
+	j.over = true
+	j.mu.Unlock()
+	j.flying.Wait()
 }
 
 // read reads the calls in order and has each run, until all have a result; those
@@ -179,7 +192,7 @@ func (j *job) read(open map[uint64]journal.OpenIntent) error {
 				return err
 			}
 			if m.State != journal.Receiving && next >= m.Calls {
-				return j.awaitHeld()
+				return j.awaitHeld(j.stopping)
 			}
 			if err := j.o.Wait(j.stopping); err != nil && j.stopping.Err() == nil {
 				return err
@@ -188,17 +201,18 @@ func (j *job) read(open map[uint64]journal.OpenIntent) error {
 		}
 		for i := range calls {
 			c := &calls[i]
-			if _, recovered := open[c.Index]; recovered || progress.Ended(c.Index) || j.isHeld(c.Index) {
-				next = c.Index + 1
+			next = c.Index + 1
+			it := j.item(c, again[c.Index].Attempt)
+			if _, recovered := open[c.Index]; recovered || !j.enlist(it) {
 				continue
 			}
 			if !j.enter(j.stopping, c) {
+				j.delist(it)
 				return nil
 			}
-			next = c.Index + 1
-			it := j.item(c, again[c.Index].Attempt)
 			go func() {
 				defer j.leave(c)
+				defer j.delist(it)
 				j.execute(it)
 			}()
 		}
@@ -273,72 +287,6 @@ func (j *job) tell(done <-chan struct{}) {
 			j.r.o.Log.Warn("writing the counts of a batch", "journal", j.o.ID(), "error", err)
 		}
 	}
-}
-
-// cut ends the calls that have not left, because the batch was canceled or its
-// time is over.
-func (j *job) cut(cause error) error {
-	outcome := journal.Canceled
-	if errors.Is(cause, errExpired) {
-		outcome = journal.Expired
-	}
-	j.mu.Lock()
-	for index, it := range j.held {
-		delete(j.held, index)
-		j.r.withdraw(it)
-	}
-	j.mu.Unlock()
-	if err := j.closeIntake(); err != nil {
-		return err
-	}
-	progress := j.o.Progress()
-	for next := progress.Next(0); ; {
-		calls, err := j.o.Read(j.gone, next, 1000)
-		if err != nil || len(calls) == 0 {
-			return err
-		}
-		results := make([]journal.ResultRecord, 0, len(calls))
-		now := time.Now()
-		for i := range calls {
-			c := &calls[i]
-			next = c.Index + 1
-			if progress.Ended(c.Index) {
-				continue
-			}
-			results = append(results, journal.ResultRecord{
-				Index: c.Index, Outcome: outcome, CallID: CallID(j.o.ID(), c.Index), CustomID: c.CustomID, Ended: now,
-				Error: encodeError(schema.Errorf(stopKind(cause), "The call did not start: %v.", cause)),
-			})
-		}
-		ctx, cancel := bound(j.gone)
-		err = j.o.Results(ctx, results...)
-		cancel()
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// closeIntake lets no more calls in, so that cut sees the last of them: whoever
-// sends them may still be at it.
-func (j *job) closeIntake() error {
-	ctx, cancel := bound(j.gone)
-	defer cancel()
-	_, err := j.o.SetState(ctx, func(m *journal.Manifest) error {
-		m.State = journal.Canceling
-		return nil
-	})
-	if err == nil {
-		_, err = j.r.o.Store.Seal(ctx, j.o.ID())
-	}
-	return err
-}
-
-func stopKind(cause error) schema.Kind {
-	if errors.Is(cause, errExpired) {
-		return schema.KindExpired
-	}
-	return schema.KindCanceled
 }
 
 // complete says that no call is to come and each has its result.

@@ -1,7 +1,6 @@
 package batch
 
 import (
-	"context"
 	"time"
 
 	"github.com/callyard/callyard/internal/dispatch"
@@ -91,11 +90,16 @@ func (j *job) ask(worker string, items []*item, within time.Duration) error {
 		if err == nil {
 			fate = fates[i]
 		}
+		if !j.enlist(it) {
+			continue
+		}
 		if !j.enter(j.leaving, it.rec) {
+			j.delist(it)
 			return nil
 		}
 		go func() {
 			defer j.leave(it.rec)
+			defer j.delist(it)
 			j.resume(it, fate, within)
 		}()
 	}
@@ -133,23 +137,13 @@ func (j *job) alive(worker string) bool {
 
 // resume goes on with a call of which its worker has told the fate.
 func (j *job) resume(it *item, fate dispatch.Fate, within time.Duration) {
-	for deadline := time.Now().Add(j.patience(it)); fate.State == dispatch.FateRunning && time.Now().Before(deadline); {
-		select {
-		case <-time.After(askAgain):
-		case <-j.leaving.Done():
-			it.done(nil)
-			return
-		}
-		fates, err := j.fates(it.worker, []string{it.call.ID}, within)
-		if err != nil && j.leaving.Err() != nil {
-			it.done(nil)
-			return
-		}
-		if err != nil {
-			fate.State = dispatch.FateForgotten
-			break
-		}
-		fate = fates[0]
+	fate, err := j.lastFate(it, fate, within, askAgain)
+	if err != nil && j.leaving.Err() != nil {
+		it.done(nil)
+		return
+	}
+	if err != nil {
+		fate.State = dispatch.FateForgotten
 	}
 	switch fate.State {
 	case dispatch.FateEnded:
@@ -203,20 +197,40 @@ func (j *job) repeatable(it *item) bool {
 }
 
 // settled asks the worker once more what became of a call whose answer did not
-// come: the worker may only have been cut off.
+// come: the worker may only have been cut off. Both results are nil when the job
+// stops before that is known.
 func (j *job) settled(it *item, unknown error) (*schema.Result, error) {
-	if it.worker == "" || !j.alive(it.worker) {
+	if it.worker == "" {
 		return nil, unknown
 	}
-	ctx, cancel := context.WithTimeout(j.gone, askFor)
-	defer cancel()
-	fates, err := j.r.o.Router.AskWithin(ctx, it.worker, []string{it.call.ID}, j.patience(it)+clocksDiffer)
-	if err != nil || fates[0].State != dispatch.FateEnded {
+	fate, err := j.lastFate(it, dispatch.Fate{CallID: it.call.ID, State: dispatch.FateRunning}, j.patience(it)+clocksDiffer, 0)
+	if err != nil && j.leaving.Err() != nil {
+		return nil, nil
+	}
+	if err != nil || fate.State != dispatch.FateEnded {
 		return nil, unknown
 	}
-	res, err := ended(fates[0])
+	res, err := ended(fate)
 	if err != nil {
 		return nil, unknown
 	}
 	return res, nil
+}
+
+// lastFate asks the worker, after the first pause, until the call does not run there
+// any more. An error says that the worker does not answer, or that the job stops.
+func (j *job) lastFate(it *item, fate dispatch.Fate, within, pause time.Duration) (dispatch.Fate, error) {
+	for deadline := time.Now().Add(j.patience(it)); fate.State == dispatch.FateRunning && time.Now().Before(deadline); pause = askAgain {
+		select {
+		case <-time.After(pause):
+		case <-j.leaving.Done():
+			return fate, errStopped
+		}
+		fates, err := j.fates(it.worker, []string{it.call.ID}, within)
+		if err != nil {
+			return fate, err
+		}
+		fate = fates[0]
+	}
+	return fate, nil
 }

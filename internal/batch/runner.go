@@ -32,6 +32,7 @@ type Runner struct {
 	stop   context.CancelFunc
 	work   sync.WaitGroup
 	wake   chan struct{}
+	takes  chan string // ids of calls that were canceled elsewhere
 	unsee  []func()
 	mu     sync.Mutex
 	jobs   map[string]*job
@@ -49,11 +50,12 @@ type Runner struct {
 // Open starts a runner; ctx bounds that.
 func Open(ctx context.Context, o Options) (*Runner, error) {
 	o.fill()
-	r := &Runner{o: o, wake: make(chan struct{}, 1), jobs: make(map[string]*job), intake: make(map[string]*Intake), names: make(map[string]*names), opening: make(map[string]int), counts: make(map[string]counted)}
+	r := &Runner{o: o, wake: make(chan struct{}, 1), takes: make(chan string, 1024), jobs: make(map[string]*job), intake: make(map[string]*Intake), names: make(map[string]*names), opening: make(map[string]int), counts: make(map[string]counted)}
 	r.ctx, r.stop = context.WithCancel(context.Background())
-	r.unsee = append(r.unsee, o.Store.Watch(r.changed), o.Ledger.Watch(r.decided))
+	r.unsee = append(r.unsee, o.Store.Watch(r.changed), o.Ledger.Watch(r.decided), o.Router.OnCancel(r.canceled))
 	r.work.Go(r.adopt)
 	r.work.Go(r.purge)
+	r.work.Go(r.takeBacks)
 	return r, nil
 }
 
@@ -100,10 +102,7 @@ func (r *Runner) Close(ctx context.Context) error {
 
 // changed is told of each manifest that is written.
 func (r *Runner) changed(m *journal.Manifest) {
-	r.mu.Lock()
-	j := r.jobs[m.ID]
-	r.mu.Unlock()
-	if j != nil {
+	if j := r.job(m.ID); j != nil {
 		if m.State == journal.Canceling {
 			j.cancelOnce()
 		}
@@ -121,10 +120,7 @@ func (r *Runner) decided(a *ledger.Approval) {
 	if !ok {
 		return
 	}
-	r.mu.Lock()
-	j := r.jobs[id]
-	r.mu.Unlock()
-	if j != nil {
+	if j := r.job(id); j != nil {
 		j.released(index)
 	}
 }
@@ -185,11 +181,8 @@ const remindOf = 15 * time.Minute
 
 // orphan says that a journal may be without an owner.
 func (r *Runner) orphan(m *journal.Manifest) bool {
-	r.mu.Lock()
-	mine := r.jobs[m.ID] != nil
-	r.mu.Unlock()
 	switch {
-	case mine:
+	case r.job(m.ID) != nil:
 		return false
 	case m.Owner == "":
 		return time.Since(m.Created) > headStart
@@ -234,6 +227,7 @@ func (r *Runner) sealLane(ctx context.Context, id string) {
 // start runs a journal. direct says that its calls are handed over by a lane.
 func (r *Runner) start(owned *journal.Owned, direct bool) *job {
 	j := newJob(r, owned)
+	j.direct = direct
 	r.mu.Lock()
 	r.jobs[owned.ID()] = j
 	r.mu.Unlock()

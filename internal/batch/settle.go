@@ -32,10 +32,7 @@ func (r *Runner) Settle(ctx context.Context, id string, who schema.Principal, v 
 		return nil, schema.Errorf(schema.KindConflict, "Call %s is %s; only a call whose outcome is unknown, or that was given up, can be settled.", id, s.State).WithCall(id)
 	}
 	journalID := journalOf(s)
-	r.mu.Lock()
-	j := r.jobs[journalID]
-	r.mu.Unlock()
-	if j != nil {
+	if j := r.job(journalID); j != nil {
 		return r.settleHere(ctx, j, s, who, v)
 	}
 	owned, err := r.o.Store.Claim(ctx, journalID, r.o.ID)

@@ -144,17 +144,13 @@ func (j *job) handOver(it *item) {
 	j.flying.Add(1)
 	j.count.Add(1)
 	j.r.o.Quota.Queued(&it.call.Principal, 1)
-	j.mu.Lock()
-	j.here[it.rec.Index] = it
-	j.mu.Unlock()
+	j.enlist(it)
 	go func() {
 		defer j.flying.Done()
 		defer j.count.Add(-1)
 		defer j.r.o.Quota.Queued(&it.call.Principal, -1)
+		defer j.delist(it)
 		j.execute(it)
-		j.mu.Lock()
-		delete(j.here, it.rec.Index)
-		j.mu.Unlock()
 	}()
 }
 

@@ -137,11 +137,9 @@ func (r *Runner) find(ctx context.Context, id string, who schema.Principal) (*St
 	return s, nil
 }
 
-// local returns the call where it runs in a lane or is held here.
+// local returns the call where it is under way or held here.
 func (r *Runner) local(s *Status) *item {
-	r.mu.Lock()
-	j := r.jobs[journalOf(s)]
-	r.mu.Unlock()
+	j := r.job(journalOf(s))
 	if j == nil {
 		return nil
 	}
@@ -177,10 +175,7 @@ func (r *Runner) Batch(ctx context.Context, id string, who schema.Principal) (*j
 			return nil, err
 		}
 	}
-	r.mu.Lock()
-	j := r.jobs[id]
-	r.mu.Unlock()
-	if j != nil && m.State != journal.Ended {
+	if j := r.job(id); j != nil && m.State != journal.Ended {
 		m = m.Clone()
 		m.Counts = j.o.Progress().Counts() // newer than what was written
 	}
@@ -226,26 +221,6 @@ func (r *Runner) Results(ctx context.Context, id string, after journal.Cursor, m
 func (r *Runner) Follow(ctx context.Context, id string, after journal.Cursor, f func([]journal.ResultRecord, journal.Cursor) error) error {
 	return r.o.Store.Follow(ctx, id, after, f)
 }
-
-// CancelCall takes back a durable call that has not left; one that runs is asked
-// to stop.
-func (r *Runner) CancelCall(ctx context.Context, id string, who schema.Principal) (*Status, error) {
-	s, err := r.Status(ctx, id, who, 0)
-	if err != nil || s.Ended() {
-		return s, err
-	}
-	if s.State == "held" {
-		if _, err := r.o.Desk.Cancel(ctx, id, who); err != nil {
-			return nil, err
-		}
-	} else if err := r.o.Router.Cancel(id); err != nil {
-		return nil, err
-	}
-	return r.Status(ctx, id, who, cancelWait)
-}
-
-// cancelWait is how long a call that was canceled is given to end.
-const cancelWait = 2 * time.Second
 
 // Changes returns a channel that gets a word after each change of a batch; words
 // that nobody reads are dropped. stop ends it.

@@ -72,6 +72,7 @@ type attempt struct {
 	worker *worker // nil: not known
 	sent   time.Time
 	budget time.Duration
+	client *bus.Client // for answers to what the server asks
 	final  chan bus.ReplyFrame
 	parts  chan bus.ReplyFrame // made when a large result begins
 	ended  atomic.Bool         // the slot was given back
@@ -90,6 +91,8 @@ func (a *attempt) Reply(f *bus.ReplyFrame) {
 		if a.call.Progress != nil {
 			a.call.Progress(f.Payload)
 		}
+	case bus.ReplySaid:
+		a.said(f)
 	case bus.ReplyFirst:
 		if a.parts == nil {
 			a.parts = make(chan bus.ReplyFrame, partsWaiting)
@@ -147,7 +150,7 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 	if budget <= 0 {
 		budget = r.limits.CallTimeout
 	}
-	a := &attempt{call: call, lane: l, worker: l.host.Load(), sent: time.Now(), budget: budget, final: make(chan bus.ReplyFrame, 1)}
+	a := &attempt{call: call, lane: l, worker: l.host.Load(), sent: time.Now(), budget: budget, client: r.client, final: make(chan bus.ReplyFrame, 1)}
 	if a.worker != nil {
 		if a.worker.owed.add(1) == 1 {
 			a.worker.heard.set(a.sent)
@@ -211,7 +214,7 @@ func frameOf(call *schema.Call, budget time.Duration, n int) *bus.CallFrame {
 		ID: call.ID, Method: method, Server: call.Server, Tool: call.Tool, Budget: budget,
 		Principal: call.Principal.Name, Owner: call.Principal.Owner, Groups: call.Principal.Groups,
 		ToolDigest: call.ToolDigest, TraceParent: call.Trace.Parent, TraceState: call.Trace.State,
-		Attempt: n, Progress: call.Progress != nil, Safe: call.Safe, Keep: call.Durable, Bulk: call.Bulk, Approval: call.Approval, Warrant: call.Warrant, Payload: call.Arguments,
+		Attempt: n, Progress: call.Progress != nil, Safe: call.Safe, Keep: call.Durable, Bulk: call.Bulk, Approval: call.Approval, Warrant: call.Warrant, Extra: call.Extra, Session: call.Session, Hears: call.Hear != nil, Payload: call.Arguments,
 	}
 }
 
@@ -219,14 +222,14 @@ func frameOf(call *schema.Call, budget time.Duration, n int) *bus.CallFrame {
 func (r *Router) finish(ctx context.Context, a *attempt, f *bus.ReplyFrame) (*schema.Result, next, error) {
 	switch f.Kind {
 	case bus.ReplyResult:
-		return &schema.Result{Body: f.Payload, ToolError: f.ToolError, Worker: f.Worker, Took: f.Took}, tryNone, nil
+		return &schema.Result{Body: f.Payload, ToolError: f.ToolError, InputRequired: f.Input, Worker: f.Worker, Took: f.Took}, tryNone, nil
 	case bus.ReplyFirst:
 		body, err := r.client.Fetch(ctx, f.Worker, *f, a.parts)
 		if err != nil {
 			e := unknown(a.call, "the tool ran and answered %d bytes, but they did not arrive whole: %v", f.Total, err)
 			return nil, tryNone, e
 		}
-		return &schema.Result{Body: body, ToolError: f.ToolError, Worker: f.Worker, Took: f.Took}, tryNone, nil
+		return &schema.Result{Body: body, ToolError: f.ToolError, InputRequired: f.Input, Worker: f.Worker, Took: f.Took}, tryNone, nil
 	case bus.ReplyNobody:
 		if a.lane.worker == anyWorker {
 			return nil, tryNone, a.lane.route.fullError(0)
@@ -277,19 +280,6 @@ func unknown(call *schema.Call, format string, args ...any) *schema.Error {
 		e.Detail += " Look at its effects before you send it again."
 	}
 	return e
-}
-
-// Cancel ends the call id wherever it is under way: here, or at another router,
-// which is told. It ends with [schema.KindCanceled]; one that is running may have
-// had an effect. Whether another router had it is not known here.
-func (r *Router) Cancel(id string) error {
-	if r.flights.cancel(id) {
-		return nil
-	}
-	if err := r.conn.CancelCall(id); err != nil {
-		return schema.Errorf(schema.KindUnavailable, "The call could not be cancelled, for NATS cannot be reached: %w", err)
-	}
-	return nil
 }
 
 // Request sends a request of the fabric's own (describe, start, stop) to one

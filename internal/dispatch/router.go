@@ -55,6 +55,9 @@ const (
 	// whether it is still there.
 	probeEvery = 250 * time.Millisecond
 	probeAfter = 500 * time.Millisecond
+	// probeGrace is how long workers have to come back to NATS when it was gone: a
+	// router that is faster must not take them for lost.
+	probeGrace = 3 * time.Second
 )
 
 var (
@@ -74,14 +77,18 @@ type Router struct {
 	log     *slog.Logger
 	limits  Options
 	flights flights
+	// listeners hear of canceled calls.
+	listeners listeners
 
 	mu      sync.RWMutex
 	routes  map[string]*route
 	workers map[string]*worker
 	routers int
 
-	stop context.CancelFunc
-	wait sync.WaitGroup
+	stop   context.CancelFunc
+	unhook func()
+	again  atomicTime // when the connection stood again last
+	wait   sync.WaitGroup
 }
 
 // worker is what the router keeps about one worker.
@@ -101,17 +108,27 @@ func New(conn *bus.Conn, id string, o Options, log *slog.Logger) (*Router, error
 	o.fill()
 	ctx, stop := context.WithCancel(context.Background())
 	r := &Router{conn: conn, client: client, log: log, limits: o, routes: make(map[string]*route), workers: make(map[string]*worker), routers: 1, stop: stop}
-	if r.cancels, err = conn.WatchCancels(func(id string) { r.flights.cancel(id) }); err != nil {
+	if r.cancels, err = conn.WatchCancels(r.canceled); err != nil {
 		stop()
 		return nil, errors.Join(fmt.Errorf("opening the router: %w", err), client.Close())
 	}
+	again := make(chan struct{}, 1)
+	r.unhook = conn.OnReconnect(func() {
+		r.again.set(time.Now())
+		select {
+		case again <- struct{}{}:
+		default:
+		}
+	})
 	r.wait.Go(func() { r.probe(ctx) })
+	r.wait.Go(func() { r.askLost(ctx, again) })
 	return r, nil
 }
 
 // Close stops the router. The caller waits for its calls first.
 func (r *Router) Close() error {
 	r.stop()
+	r.unhook()
 	r.cancels.Stop()
 	r.wait.Wait()
 	return r.client.Close()
@@ -227,6 +244,9 @@ func (r *Router) probe(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := time.Now()
+		if now.Sub(r.again.get()) < probeGrace {
+			continue
+		}
 		r.mu.RLock()
 		var silent []string
 		for id, w := range r.workers {

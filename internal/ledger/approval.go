@@ -21,6 +21,9 @@ type Approval struct {
 	// them, see [Approval.Bound].
 	Binding       Binding `json:"binding"`
 	BindingDigest string  `json:"binding_digest"`
+	// Groups are those of the requester when it asked. What runs is bound without
+	// them, but the worker judges the call by them once more.
+	Groups []string `json:"groups,omitempty"`
 	// Reasons say why the call is held, as the policy gave them.
 	Reasons []string `json:"reasons,omitempty"`
 	// Rule is the approval rule: who may decide and how many must.
@@ -125,6 +128,7 @@ func (a *Approval) Bound() Binding {
 // Clone returns a copy that shares nothing that can be changed.
 func (a *Approval) Clone() *Approval {
 	c := *a
+	c.Groups = slices.Clone(a.Groups)
 	c.Reasons = slices.Clone(a.Reasons)
 	c.Rule = slices.Clone(a.Rule)
 	c.Warrant = slices.Clone(a.Warrant)

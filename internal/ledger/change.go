@@ -60,7 +60,7 @@ func onlyTold(was, is *Approval) bool {
 func sameQuestion(was, is *Approval) bool {
 	return was.ID == is.ID && was.CallID == is.CallID && was.BindingDigest == is.BindingDigest &&
 		is.Binding.Digest() == is.BindingDigest && bytes.Equal(was.Rule, is.Rule) && slices.Equal(was.Reasons, is.Reasons) &&
-		was.Created.Equal(is.Created) && was.Safe == is.Safe && was.Permission == is.Permission
+		was.Created.Equal(is.Created) && was.Safe == is.Safe && slices.Equal(was.Groups, is.Groups) && was.Permission == is.Permission
 }
 
 func sameDecision(a, b Decision) bool {

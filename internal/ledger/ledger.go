@@ -315,7 +315,7 @@ func (l *Ledger) change(ctx context.Context, id string, beside []byte, f func(*A
 	}
 	e := schema.Errorf(schema.KindConflict, "Approval %s is being changed by many at once; try again.", id)
 	e.Retryable = true
-	return nil, e
+	return nil, e.WithCall(now.CallID)
 }
 
 // try lets f change the record and stores that. next is nil where nothing was

@@ -182,8 +182,11 @@ func (a *Approval) permitted() bool {
 }
 
 // ChannelStanding is the channel of a decision that a permission made, and
-// ChannelToken of one that the caller made with its token.
+// ChannelToken of one that the caller made with its token. ChannelCaller is of one
+// that the caller made without: the call was held when nobody was there to be given
+// a token.
 const (
 	ChannelStanding = "standing"
 	ChannelToken    = "token"
+	ChannelCaller   = "caller"
 )

@@ -715,3 +715,45 @@ func TestAManifestTakesNoChangeThatCannotBe(t *testing.T) {
 	kind(t, err, schema.KindNotFound)
 	kind(t, s.PurgeCalls(ctx, id), schema.KindConflict)
 }
+
+func TestTheFirstCallIsFoundAtOnceAfterManyTakeovers(t *testing.T) {
+	s, ctx := start(t), t.Context()
+	quick := func(id string) time.Duration {
+		t.Helper()
+		best := time.Hour
+		for range 5 {
+			began := time.Now()
+			found, err := s.Calls(ctx, id, 0, 10)
+			ok(t, err)
+			if len(found) != 10 || found[0].Index != 0 || found[9].CustomID != "9" {
+				t.Fatalf("found %d calls, the first of them %+v", len(found), found[0])
+			}
+			best = min(best, time.Since(began))
+		}
+		return best
+	}
+	plain, w := begin(t, s)
+	_, err := w.Append(ctx, calls(0, 10))
+	ok(t, err)
+	m := batch()
+	ok(t, s.Create(ctx, m))
+	const takeovers = 1000
+	for range takeovers {
+		w, err := s.Write(ctx, m.ID)
+		ok(t, err)
+		w.Close()
+	}
+	none, err := s.Calls(ctx, m.ID, 0, 10)
+	ok(t, err)
+	if len(none) != 0 {
+		t.Errorf("%d calls before there are any", len(none))
+	}
+	last, err := s.Write(ctx, m.ID)
+	ok(t, err)
+	defer last.Close()
+	_, err = last.Append(ctx, calls(0, 10))
+	ok(t, err)
+	if one, many := quick(plain), quick(m.ID); many > takeovers/4*one {
+		t.Errorf("after %d takeovers it takes %s, else %s", takeovers, many, one)
+	}
+}

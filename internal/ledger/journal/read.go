@@ -88,20 +88,17 @@ func (r *reader) read(ctx context.Context, index uint64, most int) ([]CallRecord
 // over the sequences of the stream; a zero message when there is none.
 func (s *Store) findCalls(ctx context.Context, id string, index uint64) (bus.JournalMessage, error) {
 	none := bus.JournalMessage{}
-	if index == 0 { // the beginning needs no search
-		for from := uint64(1); ; {
-			page, err := s.j.Read(ctx, id, bus.JournalCalls, from, 1, 1)
-			if err != nil || len(page) == 0 {
-				return none, unavailable(err)
-			}
-			h, _, err := bus.ReadJournalHead(page[0].Data, bus.JournalCalls)
-			if err != nil {
-				return none, damaged(id, err)
-			}
-			if h.Count > 0 {
-				return page[0], nil
-			}
-			from = page[0].Sequence + 1
+	if index == 0 { // the beginning needs no search, unless one writer followed the other before there were calls
+		page, err := s.j.Read(ctx, id, bus.JournalCalls, 1, 1, 1)
+		if err != nil || len(page) == 0 {
+			return none, unavailable(err)
+		}
+		h, _, err := bus.ReadJournalHead(page[0].Data, bus.JournalCalls)
+		if err != nil {
+			return none, damaged(id, err)
+		}
+		if h.Count > 0 {
+			return page[0], nil
 		}
 	}
 	last, err := s.j.Last(ctx, id, bus.JournalCalls)

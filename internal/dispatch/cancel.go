@@ -1,0 +1,60 @@
+package dispatch
+
+import (
+	"sync"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// listeners are who is told of canceled calls. It is safe for concurrent use.
+type listeners struct {
+	mu  sync.RWMutex
+	all map[*func(id string)]struct{}
+}
+
+func (l *listeners) add(f func(id string)) (stop func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil {
+		l.all = make(map[*func(string)]struct{})
+	}
+	key := &f
+	l.all[key] = struct{}{}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.all, key)
+	}
+}
+
+func (l *listeners) tell(id string) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for f := range l.all {
+		(*f)(id)
+	}
+}
+
+// OnCancel calls f with the id of each call that is canceled ([Router.Cancel]), here
+// or at another router: it may wait somewhere before it comes to a router at all. f
+// must not block. When stop returns f is not called any more.
+func (r *Router) OnCancel(f func(id string)) (stop func()) { return r.listeners.add(f) }
+
+// Cancel ends the call id wherever it is under way: here, or at another router,
+// which is told. It ends with [schema.KindCanceled]; one that is running may have
+// had an effect. Whether another router had it is not known here.
+func (r *Router) Cancel(id string) error {
+	if r.flights.cancel(id) {
+		return nil
+	}
+	if err := r.conn.CancelCall(id); err != nil {
+		return schema.Errorf(schema.KindUnavailable, "The call could not be cancelled, for NATS cannot be reached: %w", err)
+	}
+	return nil
+}
+
+// canceled takes in that a call was canceled at some router.
+func (r *Router) canceled(id string) {
+	r.flights.cancel(id)
+	r.listeners.tell(id)
+}

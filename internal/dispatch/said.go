@@ -1,0 +1,24 @@
+package dispatch
+
+import "github.com/callyard/callyard/pkg/bus"
+
+// tooLong answers a server whose caller answered with more than a message takes.
+const tooLong = `{"error":{"code":-32603,"message":"The answer of the client is too large to be passed on."}}`
+
+// said hands on what the MCP server says by itself. The answer goes to the worker
+// that asked, which may be one that was not named.
+func (a *attempt) said(f *bus.ReplyFrame) {
+	if a.call.Hear == nil {
+		return
+	}
+	if f.Offset == 0 {
+		a.call.Hear(f.Payload, nil)
+		return
+	}
+	worker, seq, number := f.Worker, f.Seq, f.Offset
+	a.call.Hear(f.Payload, func(object []byte) {
+		if a.client.AnswerAsked(worker, seq, number, object) != nil {
+			_ = a.client.AnswerAsked(worker, seq, number, []byte(tooLong)) // it always fits
+		}
+	})
+}
