@@ -1,0 +1,155 @@
+package deploy_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// composeFile is what the tests read of a compose file.
+type composeFile struct {
+	Services map[string]composeService `yaml:"services"`
+	Networks map[string]struct {
+		Internal bool `yaml:"internal"`
+	} `yaml:"networks"`
+	Volumes map[string]any `yaml:"volumes"`
+}
+
+type composeService struct {
+	Image       string            `yaml:"image"`
+	Command     []string          `yaml:"command"`
+	Environment map[string]string `yaml:"environment"`
+	Volumes     []string          `yaml:"volumes"`
+	Networks    []string          `yaml:"networks"`
+	Ports       []string          `yaml:"ports"`
+	ReadOnly    bool              `yaml:"read_only"`
+	Tmpfs       []string          `yaml:"tmpfs"`
+	CapDrop     []string          `yaml:"cap_drop"`
+	Security    []string          `yaml:"security_opt"`
+	User        string            `yaml:"user"`
+	Restart     string            `yaml:"restart"`
+	Privileged  bool              `yaml:"privileged"`
+	NetworkMode string            `yaml:"network_mode"`
+}
+
+func composed(t testing.TB, path string) composeFile {
+	t.Helper()
+	var c composeFile
+	parseYAML(t, path, &c)
+	return c
+}
+
+var composeFiles = []string{"compose.yaml", "compose.cluster.yaml"}
+
+// reach is where each role is. Redis is no affair of workers, and callers are none of
+// NATS and Redis.
+var reach = map[string][]string{
+	"nats": {"bus"}, "redis": {"store"}, "sentinel": {"store"}, "worker": {"bus", "tools"},
+	"frontdoor": {"bus", "store", "front"}, "approver": {"bus", "store", "front"},
+}
+
+func TestEveryServiceOfTheComposeFilesIsHardened(t *testing.T) {
+	for _, path := range composeFiles {
+		c := composed(t, path)
+		if len(c.Services) < 8 {
+			t.Fatalf("%s: only %d services", path, len(c.Services))
+		}
+		for name, s := range c.Services {
+			if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Contains(s.Security, "no-new-privileges:true") || s.Restart != "unless-stopped" || s.Privileged || s.NetworkMode != "" {
+				t.Errorf("%s: %s is not hardened: %+v", path, name, s)
+			}
+			for _, port := range s.Ports {
+				if !strings.HasPrefix(port, "127.0.0.1:") {
+					t.Errorf("%s: %s is published to everybody: %s", path, name, port)
+				}
+			}
+			role, _, _ := strings.Cut(name, "-")
+			// What each role may reach.
+			if want := reach[role]; !slices.Equal(s.Networks, want) {
+				t.Errorf("%s: %s is on the networks %v, want %v", path, name, s.Networks, want)
+			}
+			for _, v := range s.Volumes {
+				if strings.Contains(v, "docker.sock") {
+					t.Errorf("%s: %s holds the engine of its host", path, name)
+				}
+			}
+		}
+		if !c.Networks["bus"].Internal || !c.Networks["store"].Internal {
+			t.Errorf("%s: the bus and the store are to be internal", path)
+		}
+	}
+}
+
+func TestNoServiceOfTheComposeFilesGetsTheSecretsOfAnother(t *testing.T) {
+	may := map[string][]string{
+		"frontdoor": {"NATS_FRONTDOOR_PASSWORD", "frontdoor.pem"},
+		"approver":  {"NATS_APPROVER_PASSWORD", "approver.pem"},
+		"worker":    {"NATS_WORKER_PASSWORD", "frontdoor.pub.pem", "approver.pub.pem"},
+	}
+	secret := regexp.MustCompile(`NATS_[A-Z]+_PASSWORD|[a-z]+(?:\.pub)?\.pem`)
+	for _, path := range composeFiles {
+		for name, s := range composed(t, path).Services {
+			role, _, _ := strings.Cut(name, "-")
+			if may[role] == nil {
+				continue
+			}
+			seen := map[string]bool{}
+			for _, text := range append(slices.Collect(valuesOf(s.Environment)), s.Volumes...) {
+				text, _, _ = strings.Cut(text, ":/")
+				for _, found := range secret.FindAllString(text, -1) {
+					if seen[found] = true; !slices.Contains(may[role], found) {
+						t.Errorf("%s: %s gets %s", path, name, found)
+					}
+				}
+			}
+			for _, want := range may[role] {
+				if !seen[want] {
+					t.Errorf("%s: %s does not get %s", path, name, want)
+				}
+			}
+		}
+	}
+}
+
+func valuesOf(m map[string]string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for _, v := range m {
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+func TestWhatTheComposeFilesNameIsThere(t *testing.T) {
+	script := read(t, "secrets.sh")
+	variable := regexp.MustCompile(`\$\{([A-Z_]+)`)
+	images := read(t, "images/build.sh")
+	for _, path := range composeFiles {
+		for _, m := range variable.FindAllStringSubmatch(read(t, path), -1) {
+			user := strings.TrimSuffix(strings.TrimPrefix(m[1], "NATS_"), "_PASSWORD")
+			if !strings.Contains(script, m[1]+"=") && !strings.Contains(script, " "+user) {
+				t.Errorf("%s: secrets.sh does not make %s", path, m[1])
+			}
+		}
+		for name, s := range composed(t, path).Services {
+			local, ours := strings.CutPrefix(s.Image, "callyard/")
+			local, tagged := strings.CutSuffix(local, ":local")
+			if ours != tagged || !strings.Contains(images, local) {
+				t.Errorf("%s: build.sh does not make the image %s of %s", path, s.Image, name)
+			}
+			for _, v := range s.Volumes {
+				from, _, _ := strings.Cut(v, ":")
+				if !strings.HasPrefix(from, "./") || strings.HasPrefix(from, "./secrets/") {
+					continue
+				}
+				if _, err := os.Stat(filepath.FromSlash(from)); err != nil {
+					t.Errorf("%s: %s mounts %s: %v", path, name, from, err)
+				}
+			}
+		}
+	}
+}

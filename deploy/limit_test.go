@@ -1,0 +1,41 @@
+package deploy_test
+
+import (
+	"bytes"
+	"testing"
+)
+
+// NATS checks who publishes, not where a consumer delivers: who may follow a stream
+// may have its messages delivered to any subject. docs/deployment.md says so, and
+// workers drop what comes without a router's reply subject. Should this fail one day,
+// NATS has closed that door and the document can say less.
+func TestWhatPermissionsOfNATSDoNotKeepApart(t *testing.T) {
+	_, address := startNATS(t, natsFile(t, "nats-server.conf"))
+	approver, worker := steal(t, address, "approver"), steal(t, address, "worker")
+	calls, err := worker.nc.SubscribeSync("callyard.v1.call.w1")
+	if err != nil || worker.denied("callyard.v1.call.w1") {
+		t.Fatalf("the worker cannot listen: %v", err)
+	}
+	ask := func(subject, body string) {
+		t.Helper()
+		m, err := approver.nc.Request(subject, []byte(body), within)
+		if err != nil {
+			t.Fatalf("%s: %v", subject, err)
+		}
+		if bytes.Contains(m.Data, []byte(`"error"`)) {
+			t.Fatalf("%s: %s", subject, m.Data)
+		}
+	}
+	ask("$JS.API.STREAM.CREATE.callyard_ledger", `{"name":"callyard_ledger","subjects":["callyard.v1.approval.*.state"]}`)
+	ask("callyard.v1.approval.a1.state", "not a call")
+	const consumer = "$JS.API.CONSUMER.CREATE.callyard_ledger.c1.callyard.v1.approval.*.state"
+	ask(consumer, `{"stream_name":"callyard_ledger","config":{"name":"c1","deliver_subject":"callyard.v1.call.w1","ack_policy":"none","deliver_policy":"all","filter_subject":"callyard.v1.approval.*.state"}}`)
+	m, err := calls.NextMsg(within)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It comes without the reply subject of a front door, by which it can be told.
+	if string(m.Data) != "not a call" || len(m.Reply) < 8 || m.Reply[:8] != "$JS.ACK." {
+		t.Errorf("what came is %q with the reply subject %q", m.Data, m.Reply)
+	}
+}

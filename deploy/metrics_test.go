@@ -1,0 +1,142 @@
+package deploy_test
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Metrics that show themselves only once something happened that this test does not
+// let happen; they must be known to the package that keeps metrics.
+var rare = []string{"callyard_session_restarts_total", "callyard_stdout_noise_total", "callyard_webhooks_total", "callyard_boxes", "callyard_boxes_killed_total", "callyard_box_egress_total"}
+
+var (
+	metricName = regexp.MustCompile(`\b(?:callyard|process|go)_[a-z0-9_]+\b`)
+	outcomes   = regexp.MustCompile(`outcome[=!]~?"([^"]*)"`)
+	shown      = regexp.MustCompile(`(?m)^# TYPE (\S+) `)
+)
+
+// expressions are all queries of the dashboard and the alerts.
+func expressions(t testing.TB) map[string]string {
+	t.Helper()
+	found := make(map[string]string)
+	var board struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+		Templating struct {
+			List []struct{ Name, Query string }
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, "grafana/callyard.json")), &board); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range board.Panels {
+		for _, target := range p.Targets {
+			found["panel "+p.Title+": "+target.Expr] = target.Expr
+		}
+	}
+	for _, v := range board.Templating.List {
+		if v.Name == "server" {
+			found["variable "+v.Name] = v.Query
+		}
+	}
+	var rules struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr string
+				Labels      map[string]string
+				Annotations map[string]string
+			}
+		}
+	}
+	parseYAML(t, "prometheus/alerts.yaml", &rules)
+	for _, g := range rules.Groups {
+		for _, r := range g.Rules {
+			found["alert "+r.Alert] = r.Expr
+			if r.Alert == "" || r.Expr == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["mend"] == "" {
+				t.Errorf("an alert has a name, an expression, a severity, and says what is wrong and what mends it: %+v", r)
+			}
+		}
+	}
+	if len(found) < 20 {
+		t.Fatalf("only %d expressions were found", len(found))
+	}
+	return found
+}
+
+func names(text string) map[string]bool {
+	found := make(map[string]bool)
+	for _, m := range shown.FindAllStringSubmatch(text, -1) {
+		found[m[1]] = true
+	}
+	return found
+}
+
+func TestEveryMetricOfTheDashboardAndTheAlertsIsThere(t *testing.T) {
+	f := openFabric(t, natsFile(t, "nats-server.conf"), "nats", nil)
+	f.works(t)
+	_, door := ask(t, "GET", f.door+"/metrics", "", agentKey)
+	_, worker := ask(t, "GET", f.probes+"/metrics", "")
+	there := names(door)
+	maps.Copy(there, names(worker))
+	for _, name := range rare {
+		if there[name] {
+			t.Errorf("%s shows itself in every fabric: take it off the list of rare ones", name)
+		}
+	}
+
+	m := telemetry.NewMetrics()
+	m.SessionRestarted("s")
+	m.StdoutNoise("s", 1)
+	m.Webhook("delivered")
+	m.BoxKilled("s", "lost")
+	m.BoxEgress("s", false)
+	m.SetBoxes("s", 1, 1)
+	answer := httptest.NewRecorder()
+	m.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	known := names(answer.Body.String())
+	for _, name := range rare {
+		if !known[name] {
+			t.Errorf("%s is no metric of Callyard", name)
+		}
+		there[name] = true
+	}
+
+	histogram := regexp.MustCompile(`_(bucket|sum|count)$`)
+	for where, expr := range expressions(t) {
+		if !metricName.MatchString(expr) && !strings.HasPrefix(expr, "up{") && !strings.HasPrefix(expr, "absent(up{") {
+			t.Errorf("%s: there is no metric in it", where)
+		}
+		for _, name := range metricName.FindAllString(expr, -1) {
+			if !there[name] && !there[histogram.ReplaceAllString(name, "")] {
+				t.Errorf("%s: no metric is named %s", where, name)
+			}
+		}
+	}
+}
+
+func TestEveryOutcomeOfTheDashboardAndTheAlertsExists(t *testing.T) {
+	kinds := []schema.Kind{
+		schema.KindInvalidRequest, schema.KindForbidden, schema.KindDisabled, schema.KindNotFound, schema.KindConflict, schema.KindExpired, schema.KindTooLarge,
+		schema.KindInvalidArguments, schema.KindQuota, schema.KindUnavailable, schema.KindServerFailed, schema.KindProtocol, schema.KindResultTooLarge,
+		schema.KindInputRequired, schema.KindOutcomeUnknown, schema.KindCanceled, schema.KindInternal,
+	}
+	for where, expr := range expressions(t) {
+		for _, m := range outcomes.FindAllStringSubmatch(expr, -1) {
+			for outcome := range strings.SplitSeq(m[1], "|") {
+				if outcome != "ok" && outcome != "tool-error" && !slices.Contains(kinds, schema.Kind(outcome)) {
+					t.Errorf("%s: no call ends as %q", where, outcome)
+				}
+			}
+		}
+	}
+}

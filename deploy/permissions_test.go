@@ -1,0 +1,31 @@
+package deploy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+func TestThePermissionsAreThoseOfTheBus(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("# What each role may do: made of pkg/bus/roles.go by go test ./deploy -update.\n# What is not listed is denied.\n")
+	list := func(what string, subjects []string) {
+		fmt.Fprintf(&b, "  %s: { allow: [\n", what)
+		for _, s := range subjects {
+			fmt.Fprintf(&b, "    %q\n", s)
+		}
+		b.WriteString("  ] }\n")
+	}
+	for _, r := range bus.Roles() {
+		fmt.Fprintf(&b, "\n%s: {\n", strings.ToUpper(r.Name))
+		list("publish", r.Publish)
+		list("subscribe", r.Subscribe)
+		if r.Respond {
+			b.WriteString("  allow_responses: { max: 1, expires: \"10s\" }\n")
+		}
+		b.WriteString("}\n")
+	}
+	generated(t, "nats/permissions.conf", b.String())
+}
