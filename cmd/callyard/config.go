@@ -1,15 +1,20 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/callyard/callyard/cmd/internal/setup"
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/launch/adapt"
 	"github.com/callyard/callyard/internal/worker"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 func configCommand() *cobra.Command {
@@ -55,6 +60,9 @@ func checkConfig(cmd *cobra.Command) error {
 		if s.Box == nil || !s.Box.Only {
 			fmt.Fprintf(out, "# server %s: %s, %d sessions of %d calls\n", spec.ID, spec.Type, s.Session.Sessions, s.Session.InFlight)
 		}
+		if s.Adapt != nil {
+			faults = append(faults, sayTools(cmd.Context(), out, spec.ID, s.Adapt(slog.New(slog.DiscardHandler))))
+		}
 		if s.Box != nil {
 			faults = append(faults, sayBox(out, spec.ID, s.Box))
 		}
@@ -69,18 +77,41 @@ func checkConfig(cmd *cobra.Command) error {
 	return nil
 }
 
+// sayTools prints which tools a server that is adapted here has, and what was left
+// out.
+func sayTools(ctx context.Context, out io.Writer, server string, src adapt.Source) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	defer src.CloseIdle()
+	offer, err := src.Offer(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range offer.Tools {
+		fmt.Fprintf(out, "#   tool %s: %s\n", t.Name, t.From)
+	}
+	for _, note := range offer.Notes {
+		fmt.Fprintf(out, "#   note: %s\n", note)
+	}
+	return nil
+}
+
 // sayBox prints everything that holds for the container of a server, and returns
 // what is refused about it.
 func sayBox(out io.Writer, server string, b *worker.Box) error {
-	which := "calls of high risk run in a container of their own"
+	place := "container"
+	if b.Isolation == schema.IsolationBubblewrap {
+		place = "sandbox of bubblewrap, which is weaker than a container,"
+	}
+	which := "calls of high risk run in a " + place + " of their own"
 	if b.Only {
-		which = "every call runs in a container of its own"
+		which = "every call runs in a " + place + " of its own"
 	}
 	fmt.Fprintf(out, "# server %s: %s\n", server, which)
 	if b.Fault != nil {
 		return b.Fault
 	}
-	for _, line := range b.Spec.Describe() {
+	for _, line := range b.Describe() {
 		fmt.Fprintf(out, "#   %s: %s (%s)\n", line.Key, line.Value, line.From)
 	}
 	for _, key := range b.Spec.Widened() {

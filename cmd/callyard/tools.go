@@ -12,18 +12,25 @@ import (
 
 func toolsCommand() *cobra.Command {
 	var search string
+	var provider providerList
 	cmd := &cobra.Command{
 		Use:   "tools [SERVER]",
 		Short: "List the tools that can be called",
 		Example: "  callyard tools\n" +
 			"  callyard tools demo --search file\n" +
+			"  callyard tools --format openai --max-tools 20 --search file\n" +
 			"  callyard tools show demo add",
 		Args: takes(0, 1),
 		RunE: withClient(func(cmd *cobra.Command, c *client, args []string) error {
+			if provider.format != "" {
+				provider.server, provider.query = strings.Join(args, ""), search
+				return c.listForProvider(cmd.Context(), provider)
+			}
 			return c.listTools(cmd.Context(), strings.Join(args, ""), search)
 		}),
 	}
-	cmd.Flags().StringVar(&search, "search", "", "only tools with this word in their name or description")
+	cmd.Flags().StringVar(&search, "search", "", "only tools with this word in their name or description; with --format, that have to do with these words")
+	provider.flags(cmd)
 	show := &cobra.Command{
 		Use:   "show SERVER TOOL",
 		Short: "Show one tool with its schema",

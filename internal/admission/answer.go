@@ -12,7 +12,7 @@ import (
 func (g *Gate) answer(ctx context.Context, call *schema.Call, keep *risk.Cache) (*schema.Result, error) {
 	// Progress is of one run and for one caller, and what may not be repeated has a
 	// result of its own each time.
-	if keep == nil || g.cache == nil || !call.Safe || call.Progress != nil {
+	if keep == nil || g.cache == nil || !call.Safe || call.Progress != nil || call.Hear != nil {
 		return g.serve(ctx, call)
 	}
 	return g.cache.Do(ctx, call, *keep, func(ctx context.Context) (*schema.Result, error) { return g.serve(ctx, call) })

@@ -145,7 +145,7 @@ func (c *Cache) fresh(ctx context.Context, call *schema.Call, k key, rule risk.C
 
 // keep keeps a result that may be kept.
 func (c *Cache) keep(ctx context.Context, call *schema.Call, k key, res *schema.Result, ttl time.Duration) bool {
-	return !call.NoStore && !res.ToolError && len(res.Body) <= c.most && c.kept.put(ctx, k, res.Body, ttl)
+	return !call.NoStore && !res.ToolError && !res.InputRequired && len(res.Body) <= c.most && c.kept.put(ctx, k, res.Body, ttl)
 }
 
 // hit is the answer from a result that was kept at a time, nil when that is too

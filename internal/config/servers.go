@@ -32,7 +32,7 @@ const (
 // logged or written as JSON; read the fields to use them.
 type ServerEntry struct {
 	ID   string
-	Type string // TypeStdio, TypeHTTP or TypeSSE
+	Type string // TypeStdio, TypeHTTP, TypeSSE, TypeOpenAPI or TypeToolEndpoint
 
 	Command string            // of a stdio server: a name in PATH or a path
 	Args    []string          //
@@ -40,16 +40,28 @@ type ServerEntry struct {
 	Dir     string            // where it runs; "" is the worker's own directory
 
 	URL     string            // of an http or sse server
-	Headers map[string]string // sent with each request, bearer token included
+	Headers map[string]string // of one that is reached over HTTP: sent with each request, bearer token included
+
+	OpenAPI  *OpenAPI      `json:",omitempty"` // of a server of that type
+	Endpoint *ToolEndpoint `json:",omitempty"` // of a server of TypeToolEndpoint
 
 	Risk   int     // the level, 1 to 3; 0 where none is set
 	Docker *Docker // nil where none is set
+
+	// Sandbox is SandboxBubblewrap where the operator chose that; else "". Bubblewrap
+	// is its settings, nil where there are none.
+	Sandbox    string
+	Bubblewrap *Bubblewrap
 
 	Sessions int           // live sessions; 0 means the default
 	InFlight int           // calls at once in each session; 0 means the default
 	Timeout  time.Duration // for one call; 0 means the default
 	IdleStop time.Duration // stop when unused that long; 0 means never
 	OnDemand bool          // do not start before the first call
+
+	// Asks says that the server may ask its callers for input in the middle of a
+	// call, each on a session of its own.
+	Asks bool `json:",omitempty"`
 
 	Labels           map[string]string // only workers that have all of them take it
 	TrustAnnotations bool              // its readOnlyHint and idempotentHint count
@@ -84,10 +96,25 @@ func (e ServerEntry) LogValue() slog.Value {
 	list("env", names(e.Env))
 	text("cwd", e.Dir)
 	text("url", shownURL(e.URL))
+	if o := e.OpenAPI; o != nil {
+		text("openapi", o.Document)
+		if isWebAddress(o.Document) {
+			attrs[len(attrs)-1] = slog.String("openapi", shownURL(o.Document))
+		}
+		text("base_url", shownURL(o.BaseURL))
+		list("credentials", slices.Sorted(maps.Keys(o.Credentials)))
+	}
+	if e.Endpoint != nil {
+		text("tool_endpoint", shownURL(e.Endpoint.URL))
+	}
 	list("headers", names(e.Headers))
 	number("riskLevel", e.Risk)
 	if e.Docker != nil {
 		attrs = append(attrs, slog.Any("docker", *e.Docker))
+	}
+	text("sandbox", e.Sandbox)
+	if e.Bubblewrap != nil {
+		attrs = append(attrs, slog.Any("bubblewrap", *e.Bubblewrap))
 	}
 	number("sessions", e.Sessions)
 	number("inFlight", e.InFlight)
@@ -99,6 +126,9 @@ func (e ServerEntry) LogValue() slog.Value {
 	}
 	if e.OnDemand {
 		attrs = append(attrs, slog.Bool("onDemand", true))
+	}
+	if e.Asks {
+		attrs = append(attrs, slog.Bool("asks", true))
 	}
 	if len(e.Labels) > 0 {
 		attrs = append(attrs, slog.Any("labels", e.Labels))

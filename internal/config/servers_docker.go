@@ -25,7 +25,7 @@ type Docker struct {
 	File    int64         `yaml:"file_size"` // bytes of the largest file
 	User    string        `yaml:"user"`      // UID or UID:GID; each container gets its own when empty
 	Runtime string        `yaml:"runtime"`   // of the engine, such as runsc
-	Egress  string        `yaml:"egress"`    // "none"
+	Egress  []string      `yaml:"egress"`    // HOST:PORT that it may reach, over a proxy of ours; none when empty
 	Time    time.Duration `yaml:"time"`      // from hand-over to the kill, at most
 	Pool    int           `yaml:"pool"`      // containers started ahead
 

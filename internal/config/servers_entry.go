@@ -36,11 +36,20 @@ func (r *serverReader) fault(d *draft, key, format string, args ...any) {
 func (r *serverReader) finish(d *draft) ServerEntry {
 	s := &d.shape
 	e := ServerEntry{
-		ID: d.id, Type: r.transport(d), Risk: s.RiskLevel, Docker: s.Docker,
-		Sessions: s.Sessions, InFlight: s.InFlight, Timeout: s.Timeout, IdleStop: s.IdleStop, OnDemand: s.OnDemand,
+		ID: d.id, Risk: s.RiskLevel, Docker: s.Docker,
+		Sessions: s.Sessions, InFlight: s.InFlight, Timeout: s.Timeout, IdleStop: s.IdleStop, OnDemand: s.OnDemand, Asks: s.Asks,
 		Labels: s.Labels, TrustAnnotations: s.TrustAnnotations, SafeTools: s.SafeTools,
 		Where: d.at.String(),
 	}
+	if kind, ok := d.adapted(); ok {
+		e.Type = kind
+		r.finishAdapted(d, &e)
+		r.unused(d, "asks")
+		r.checkLimits(d)
+		return e
+	}
+	e.Type = r.transport(d)
+	r.onlyFor(d, "openapi", "base_url", "credentials", "include", "exclude")
 	if e.Type == TypeStdio {
 		e.Command, e.Dir, e.Env = s.Command, s.Cwd, plainMap(s.Env)
 		for _, arg := range s.Args {
@@ -56,6 +65,7 @@ func (r *serverReader) finish(d *draft) ServerEntry {
 		r.checkRemote(d, &e)
 		r.unused(d, "args", "env", "cwd")
 	}
+	r.checkSandbox(d, &e)
 	r.checkLimits(d)
 	return e
 }
@@ -70,7 +80,7 @@ func (r *serverReader) transport(d *draft) string {
 		r.fault(d, "", "the server has both a command and a url; keep the one that it is reached by.")
 	case d.inContainer() && !d.has("url"): // the image says what is started
 	case !d.has("command") && !d.has("url") && !r.read.has(join(d.path, "command")) && !r.read.has(join(d.path, "url")):
-		r.fault(d, "", "the server has neither a command nor a url; add \"command\" for a program to start, or \"url\" for a server elsewhere.")
+		r.fault(d, "", "the server has neither a command nor a url; add \"command\" for a program to start, \"url\" for a server elsewhere, or \"openapi\" for a REST service.")
 	}
 	byKey := map[string]string{}
 	for key, value := range map[string]string{"type": d.shape.Type, "transport": d.shape.Transport} {

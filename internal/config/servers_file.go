@@ -46,6 +46,7 @@ func (r *serverReader) servers() (Servers, error) {
 
 // serverReader collects servers from a file and from variables.
 type serverReader struct {
+	path   string // of the file; "" where there is none to count paths from
 	faults *report
 	read   report // what the reading found, before settings are looked at together
 	vars   variables
@@ -65,8 +66,8 @@ type draft struct {
 }
 
 func newServerReader(path string, env []string) *serverReader {
-	r := &serverReader{faults: &report{}, vars: environment(env)}
-	r.decode = &decoder{faults: r.faults, expand: &expander{vars: r.vars, special: clientForms(path, r.vars)}}
+	r := &serverReader{path: path, faults: &report{}, vars: environment(env)}
+	r.decode = &decoder{faults: r.faults, places: map[string]place{}, expand: &expander{vars: r.vars, special: clientForms(path, r.vars)}}
 	return r
 }
 
@@ -173,15 +174,12 @@ func (r *serverReader) known(d *draft, n *node) *node {
 	for _, m := range n.members {
 		switch mend := meantKeys[m.key]; {
 		case out.get(m.key) != nil:
-		case m.value.kind == kindNull && !slices.Contains([]string{"riskLevel", "disabled", "enabled", "docker"}, m.key):
+		case m.value.kind == kindNull && !slices.Contains([]string{"riskLevel", "disabled", "enabled", "docker", "sandbox"}, m.key):
 		case mend != "":
 			r.faults.add(m.at, join(d.path, m.key), "is a key of another program; %s", mend)
-			if strings.HasSuffix(m.key, "Url") { // not to be missed as well
+			if mend == meantKeys["serverUrl"] { // not to be missed as well
 				out.members = append(out.members, member{key: "url", at: m.at, value: m.value})
 			}
-		case m.key == "sandbox":
-			// Taken for a key of another program it would be lost, and with it a demand.
-			r.faults.add(m.at, join(d.path, m.key), "is not available in this version: a container is the only isolation there is; remove it, and add \"docker\" with an image.")
 		case slices.Contains(foreignKeys[:], m.key) || strings.HasPrefix(m.key, "//") || strings.HasPrefix(m.key, "_"):
 			if !slices.Contains(ignored, m.key) {
 				ignored = append(ignored, m.key)

@@ -22,14 +22,24 @@ type entryShape struct {
 	BearerTokenEnv string                 `yaml:"bearerTokenEnv"`
 	RiskLevel      int                    `yaml:"riskLevel"`
 	Docker         *Docker                `yaml:"docker"`
+	Sandbox        string                 `yaml:"sandbox"`
+	Bubblewrap     *Bubblewrap            `yaml:"bubblewrap"`
 	Disabled       bool                   `yaml:"disabled"`
 	Enabled        bool                   `yaml:"enabled"`
+
+	OpenAPI      string                     `yaml:"openapi"`
+	BaseURL      string                     `yaml:"base_url"`
+	Credentials  map[string]credentialShape `yaml:"credentials"`
+	Include      []Selector                 `yaml:"include"`
+	Exclude      []Selector                 `yaml:"exclude"`
+	ToolEndpoint *endpointShape             `yaml:"tool_endpoint"`
 
 	Sessions         int               `yaml:"sessions"`
 	InFlight         int               `yaml:"inFlight"`
 	Timeout          time.Duration     `yaml:"timeout"`
 	IdleStop         time.Duration     `yaml:"idleStop"`
 	OnDemand         bool              `yaml:"onDemand"`
+	Asks             bool              `yaml:"asks"`
 	Labels           map[string]string `yaml:"labels"`
 	TrustAnnotations bool              `yaml:"trustAnnotations"`
 	SafeTools        []string          `yaml:"safeTools"`
@@ -59,6 +69,7 @@ var foreignKeys = [...]string{
 var meantKeys = map[string]string{
 	"serverUrl": "write \"url\" instead.", "httpUrl": "write \"url\" instead.", "http_headers": "write \"headers\" instead.",
 	"bearer_token_env_var": "write \"bearerTokenEnv\" instead.", "envFile": "write its variables into \"env\".",
+	"baseUrl": "write \"base_url\" instead.", "baseURL": "write \"base_url\" instead.", "toolEndpoint": "write \"tool_endpoint\" instead.",
 	"working_directory": "write \"cwd\" instead.", "workingDir": "write \"cwd\" instead.",
 }
 

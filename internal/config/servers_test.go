@@ -59,7 +59,7 @@ func TestEveryFaultOfAServersFileIsReportedAtOnceWithItsPlace(t *testing.T) {
 }
 
 func TestTheExamplesWeShipAreRead(t *testing.T) {
-	for _, name := range []string{"mcp.json", "mcp_bridge.json"} {
+	for _, name := range []string{"mcp.json", "mcp_bridge.json", "rest.json"} {
 		servers, err := LoadServers(filepath.Join("..", "..", "deploy", "examples", name), nil)
 		if err != nil || len(servers.Entries) == 0 {
 			t.Errorf("%s: %d servers, %v", name, len(servers.Entries), err)

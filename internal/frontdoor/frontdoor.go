@@ -28,6 +28,7 @@ import (
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/frontdoor/mcpface"
 	"github.com/callyard/callyard/internal/frontdoor/rest"
 	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/internal/quota"
@@ -119,8 +120,12 @@ const (
 
 // Options says what a front door runs on.
 type Options struct {
-	Config  Config
+	Config Config
+	// Conn is what calls travel on. Stored is a connection for what is stored
+	// (journals, approvals, the execution log, webhooks), so that a call never stands
+	// behind a batch that comes in; nil: Conn. Both stay the caller's.
 	Conn    *bus.Conn
+	Stored  *bus.Conn
 	Metrics *telemetry.Metrics
 	Log     *slog.Logger
 	Version string
@@ -154,6 +159,8 @@ type FrontDoor struct {
 	teller   *teller
 	records  *record.Recorder
 	api      *rest.API
+	face     *mcpface.Face
+	updates  *bus.Watch
 	server   *http.Server
 	listener net.Listener
 	draining atomic.Bool
@@ -170,6 +177,9 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	if faults := o.Config.Validate(); len(faults) > 0 {
 		return nil, fmt.Errorf("front_door.%s", faults[0]) // whoever did not load a file has not seen it yet
 	}
+	if o.Stored == nil {
+		o.Stored = o.Conn
+	}
 	if o.Signer == nil {
 		o.Log.Warn("no warrants.key_file is set: what callers confirm here is not signed, and workers refuse to run it (callyard keys warrant makes a key)")
 	}
@@ -184,11 +194,11 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	if d.catalog, err = catalog.Open(ctx, o.Conn, d.router, id, o.Log); err != nil {
 		return nil, errors.Join(err, d.router.Close())
 	}
-	if d.room, err = approval.OpenRoom(ctx, approval.RoomOptions{Conn: o.Conn, Redis: o.Redis, Name: "frontdoor", Runner: id, Sign: approval.Signing(o.Signer), Log: o.Log}); err != nil {
+	if d.room, err = approval.OpenRoom(ctx, approval.RoomOptions{Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: id, Sign: approval.Signing(o.Signer), Log: o.Log}); err != nil {
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
-	if d.records, err = record.Open(ctx, o.Conn, record.Options{FrontDoor: id, Alive: d.catalog.RouterAlive, Log: o.Log}); err != nil {
+	if d.records, err = record.Open(ctx, o.Stored, record.Options{FrontDoor: id, Alive: d.catalog.RouterAlive, Log: o.Log}); err != nil {
 		d.room.Close()
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
@@ -208,6 +218,12 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 		err = d.serve(keys)
 	}
 	if err != nil {
+		if d.updates != nil {
+			d.updates.Stop()
+		}
+		if d.face != nil {
+			d.face.Close()
+		}
 		d.closeBatches(ctx)
 		d.closeRoom()
 		d.catalog.Close()
@@ -220,7 +236,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 
 // openBatches opens the journals and the runner of durable calls.
 func (d *FrontDoor) openBatches(ctx context.Context, id string) (err error) {
-	if d.store, err = journal.Open(ctx, d.o.Conn, journal.Options{Log: d.o.Log}); err != nil {
+	if d.store, err = journal.Open(ctx, d.o.Stored, journal.Options{Log: d.o.Log}); err != nil {
 		return err
 	}
 	if err = d.openTeller(ctx); err != nil {
@@ -311,6 +327,15 @@ func (d *FrontDoor) serve(keys *authn.Keys) error {
 		return err
 	}
 	d.api = handler
+	if d.face, err = mcpface.New(mcpface.Options{
+		Catalog: d.catalog, Gate: d.gate, Keys: keys, Metrics: o.Metrics, Log: o.Log, Version: o.Version, Draining: d.draining.Load,
+		Desk: d.room.Desk, Ledger: d.room.Ledger, Release: d.releaser.release, RouterID: d.releaser.id, Batches: d.batches, Want: o.Conn.WantResources, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
+	}); err != nil {
+		return err
+	}
+	if d.updates, err = o.Conn.WatchUpdates(d.face.Updated); err != nil {
+		return err
+	}
 	if d.teller != nil {
 		d.teller.start()
 	}
@@ -318,7 +343,7 @@ func (d *FrontDoor) serve(keys *authn.Keys) error {
 		return fmt.Errorf("listening on %s: %w; is another front door running? --listen names another address", o.Config.Listen, err)
 	}
 	d.server = &http.Server{
-		Handler: d.leaving(handler), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		Handler: d.leaving(d.faces(handler)), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}
 	d.wait.Go(func() {
@@ -327,6 +352,17 @@ func (d *FrontDoor) serve(keys *authn.Keys) error {
 		}
 	})
 	return nil
+}
+
+// faces sends each request to the face whose path it names.
+func (d *FrontDoor) faces(api http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if mcpface.Serves(r.URL.Path) {
+			d.face.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
 }
 
 // leaving asks clients to close their connections while the front door drains,
@@ -352,7 +388,7 @@ func (d *FrontDoor) Ready() error {
 	if d.draining.Load() {
 		return errors.New("the front door is about to stop")
 	}
-	return d.o.Conn.Ready()
+	return errors.Join(d.o.Conn.Ready(), d.o.Stored.Ready())
 }
 
 // Stop drains and ends the front door: readiness goes red and connections are
@@ -370,6 +406,8 @@ func (d *FrontDoor) Stop(ctx context.Context) error {
 	}
 	close(d.stopped)
 	d.wait.Wait()
+	d.updates.Stop()
+	d.face.Close()
 	d.closeBatches(ctx)
 	d.closeRoom()
 	d.catalog.Close()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
@@ -158,4 +159,67 @@ func TestAStopIsAnnouncedAndFinishesWhatIsUnderWay(t *testing.T) {
 	}
 	close(h.free)
 	calls.Wait()
+}
+
+func TestWhatIsStoredTravelsOnAConnectionOfItsOwn(t *testing.T) {
+	calls, stored := bustest.Start(t), bustest.Start(t)
+	c := frontdoor.Defaults()
+	c.Listen, c.DrainDelay = "127.0.0.1:0", 0
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	d, err := frontdoor.Start(ctx, frontdoor.Options{
+		Config: c, Conn: calls.Connect(t, "front"), Stored: stored.Connect(t, "stored"), Metrics: telemetry.NewMetrics(), Log: slog.New(slog.DiscardHandler), Version: "test",
+		Failed: make(chan error, 1),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	r, err := http.NewRequestWithContext(ctx, "POST", "http://"+d.Addr()+"/batches", strings.NewReader(`{"open":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	a, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = a.Body.Close()
+	if a.StatusCode != http.StatusCreated {
+		t.Errorf("POST /batches: %d", a.StatusCode)
+	}
+	for _, where := range []struct {
+		srv  *bustest.Server
+		want int
+	}{{calls, 0}, {stored, 1}} {
+		s, err := journal.Open(ctx, where.srv.Connect(t, "look"), journal.Options{Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page, _ := s.List(journal.Filter{Kind: journal.Batch}, ""); len(page) != where.want {
+			t.Errorf("%d batches are stored there, not %d", len(page), where.want)
+		}
+		s.Close()
+	}
+	if err := d.Ready(); err != nil {
+		t.Error(err)
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	await := func(ready bool) {
+		t.Helper()
+		for (d.Ready() == nil) != ready {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				t.Fatalf("ready: %v", d.Ready())
+			}
+		}
+	}
+	stored.Stop()
+	await(false) // nothing can be stored
+	stored.Again(t)
+	await(true)
+	stop(t, d)
 }

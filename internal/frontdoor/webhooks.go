@@ -85,7 +85,7 @@ func (d *FrontDoor) openTeller(ctx context.Context) error {
 		return fmt.Errorf("webhooks.secrets_file %w", err)
 	}
 	t := &teller{d: d, ends: make(chan batch.End, told), held: make(chan string, told), stop: make(chan struct{})}
-	if t.store, err = bus.OpenDeliveries(ctx, d.o.Conn, webhook.KeepFor); err != nil {
+	if t.store, err = bus.OpenDeliveries(ctx, d.o.Stored, webhook.KeepFor); err != nil {
 		return err
 	}
 	t.sender, err = webhook.Open(ctx, webhook.Options{

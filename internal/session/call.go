@@ -18,10 +18,17 @@ type Request struct {
 	Name string
 	// Params is the raw arguments object of tools/call, and the raw params object
 	// of other methods.
-	Params   []byte
+	Params []byte
+	// Extra is what goes along with the arguments of tools/call; see [schema.Call].
+	Extra    []byte
 	Timeout  time.Duration // zero means the pool's default
 	Trace    schema.Trace
 	Progress func(params []byte) // nil asks for no progress; must not block; owns params
+	// Said, on a session of the caller's own, takes what the server says to the caller
+	// by itself: a JSON object with method and params, and a number above zero for a
+	// request, which [Owned.Answer] answers. It returns false for what cannot be
+	// passed on; it must not block and owns message.
+	Said func(number int64, message []byte) bool
 	// More says that another request follows at once, mostly to the same server,
 	// so that this one can wait for it a moment.
 	More bool
@@ -38,6 +45,7 @@ func (r *Request) method() string {
 type Outcome struct {
 	Body      []byte // the result object as the server sent it, owned by the receiver; nil with Err
 	ToolError bool   // the result carries isError:true
+	Input     bool   // the result asks for input, which the request allowed
 	Err       *schema.Error
 	Started   bool // the request may have reached the server
 	Took      time.Duration

@@ -13,6 +13,7 @@
 // after [Pool.Close] no goroutine, process or descriptor of it is left.
 //
 // It refuses to decode arguments or results, to retry a call that may have left,
-// and to declare client capabilities: a server cannot ask the worker for
-// sampling, roots or input.
+// and to declare client capabilities on a session that callers share: a server
+// cannot ask the worker for sampling, roots or input. Where it may ask its callers,
+// each has a session of its own (see [Own]).
 package session

@@ -57,8 +57,10 @@ func modernEnvelope(protocol, name, version string) envelope {
 // ownMeta are the members of _meta that a session writes itself.
 func ownMeta(key string, e envelope, req *Request) bool {
 	switch key {
-	case "io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientCapabilities", "io.modelcontextprotocol/clientInfo":
-		return e.fixed != ""
+	case metaProtocol, metaCapabilities, metaInfo, metaLogLevel:
+		// They are of another connection; the capabilities of a caller that can be
+		// asked were put into the envelope.
+		return true
 	case "traceparent":
 		return req.Trace.Parent != ""
 	case "tracestate":
@@ -83,6 +85,9 @@ func appendRequest(dst []byte, e envelope, id int64, req *Request) []byte {
 			dst = appendParams(dst, e, id, req)
 		}
 		return append(dst, '}')
+	}
+	if len(req.Extra) > 0 {
+		return append(appendCallWith(dst, e, id, req), '}')
 	}
 	dst = append(dst, `,"method":"tools/call","params":{"name":`...)
 	dst = appendString(dst, req.Name)
@@ -112,6 +117,7 @@ func appendParams(dst []byte, e envelope, id int64, req *Request) []byte {
 			}
 		})
 	}
+	e = e.of(meta)
 	if meta == nil {
 		if !e.needed(req) {
 			return append(dst, req.Params...)

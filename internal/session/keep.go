@@ -115,6 +115,7 @@ func (p *Pool) join(s *session) {
 	p.mu.Lock()
 	p.live = append(p.live, s)
 	p.greeted(s)
+	p.stirWatches()
 	p.mu.Unlock()
 	if s.reread {
 		s.listChanged() // it may be a newer program than the last one

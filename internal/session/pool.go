@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -19,6 +21,7 @@ import (
 // defaults.
 type Config struct {
 	Spec         launch.Spec
+	Client       *http.Client  // for a server that is adapted in this process; nil makes one for Spec
 	Sessions     int           // live sessions, default 1
 	InFlight     int           // calls at once on each session, default 64
 	Queue        int           // calls that may wait for a session, default Sessions×InFlight
@@ -29,6 +32,10 @@ type Config struct {
 	OnDemand     bool          // start for the definitions once, then with the first call only
 	MaxResult    int           // bytes, default 64 MiB
 	HealthEvery  time.Duration // between checks of a quiet session, default 30 s
+
+	// Updated is told which resources have changed, of those that [Pool.Watch] named;
+	// nil wants to hear of none. It must not block.
+	Updated func(uris []string)
 
 	checkTime time.Duration // for the answer to a check, default 5 s
 	exitWait  time.Duration // for a program to say how it ended, default 1 s
@@ -75,6 +82,9 @@ type Pool struct {
 	client  *http.Client             // of remote servers
 	version string
 	changed func()
+
+	watches  watches
+	declared *mcp.ClientCapabilities // of sessions that are one caller's own, else nil
 
 	ctx      context.Context // ends when the pool is closed
 	cancel   context.CancelFunc
@@ -126,7 +136,10 @@ func Open(cfg Config, l *launch.Launcher, log *slog.Logger, changed func()) *Poo
 		}
 		return &Process{Program: child, Stdin: child.Stdin, Stdout: child.Stdout}, nil
 	}
-	if p.cfg.Spec.Type != "stdio" {
+	switch {
+	case cfg.Client != nil:
+		p.client = cfg.Client
+	case p.cfg.Spec.Type != "stdio":
 		p.client = launch.HTTPClient(p.cfg.Spec)
 	}
 	for place := range p.cfg.Sessions {

@@ -35,7 +35,7 @@ func (s *session) receive(text []byte) {
 			s.hear()
 		} else if r := s.take(id); r != nil {
 			s.answered(r)
-			r.end(s.outcome(&f, false))
+			r.end(s.asked(r.req, s.outcome(&f, false)))
 		}
 	}
 	s.stray = 0
@@ -61,8 +61,11 @@ func (s *session) broken(f *frame, text []byte) {
 	}
 	if id := ourID(f.id); id != 0 && f.method == nil {
 		if r := s.take(id); r != nil {
-			r.end(Outcome{Started: true, Err: schema.Errorf(schema.KindProtocol,
-				"The server %q answered with something that is not valid JSON.", s.pool.cfg.Spec.ID)})
+			e := schema.Errorf(schema.KindProtocol, "The server %q answered with something that is not valid JSON.", s.pool.cfg.Spec.ID)
+			if tooDeep(text) {
+				e = schema.Errorf(schema.KindResultTooLarge, "The tool ran, but the answer of server %q nests deeper than %d levels, which few can read; ask the tool for less.", s.pool.cfg.Spec.ID, maxNesting)
+			}
+			r.end(Outcome{Started: true, Err: e})
 		}
 	}
 	s.noise()
@@ -89,6 +92,9 @@ func (s *session) incoming(f *frame) {
 		method = appendString(nil, name)
 		f.method = method
 	}
+	if s.asks != nil && s.said(f) {
+		return
+	}
 	if len(f.id) > 0 && string(f.id) != "null" {
 		s.link.post(appendReply(nil, f))
 		return
@@ -98,6 +104,8 @@ func (s *session) incoming(f *frame) {
 		s.progress(f.params)
 	case `"notifications/tools/list_changed"`, `"notifications/resources/list_changed"`, `"notifications/prompts/list_changed"`:
 		s.listChanged()
+	case `"notifications/resources/updated"`:
+		s.pool.resourceUpdated(member(f.params, "uri"))
 	}
 }
 
@@ -147,7 +155,11 @@ func (s *session) outcome(f *frame, keep bool) Outcome {
 	switch kind := string(f.resultType); kind {
 	case "", `"complete"`:
 	case `"input_required"`:
-		return fail(schema.KindInputRequired, "The server %q asks for more input before it goes on, which this way of calling cannot give.", cfg.Spec.ID)
+		o := Outcome{Body: f.result, Input: true, Started: true}
+		if !keep {
+			o.Body = bytes.Clone(f.result)
+		}
+		return o
 	case `"task"`:
 		return fail(schema.KindProtocol, "The server %q answered with a task although tasks were not offered; it does not follow the protocol.", cfg.Spec.ID)
 	default:

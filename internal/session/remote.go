@@ -58,6 +58,7 @@ func (l *remoteLink) send(r *Running) bool {
 	l.work.Go(func() {
 		defer stop()
 		o, resp := l.exchange(ctx, r, id)
+		o = s.asked(r.req, o)
 		if s.take(id) != nil {
 			if o.Started && (o.Err == nil || o.Err.Kind == schema.KindProtocol) {
 				s.answered(r)

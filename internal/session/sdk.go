@@ -128,12 +128,20 @@ func (c *sdkConn) handshaken() {
 // clientOptions sets the handlers also where notifications never get as far as
 // the SDK: it asks a server of the modern era for them only where one is set.
 func (s *session) clientOptions() *mcp.ClientOptions {
+	capabilities := s.pool.declared
+	if capabilities == nil {
+		capabilities = &mcp.ClientCapabilities{} // set and empty: left out, the SDK would declare roots
+	}
 	return &mcp.ClientOptions{
-		// Set and empty: left out, the SDK would declare roots.
-		Capabilities:               &mcp.ClientCapabilities{},
-		MultiRoundTrip:             &mcp.MultiRoundTripOptions{Disabled: true},
-		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { s.listChanged() },
-		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { s.listChanged() },
+		Capabilities:             capabilities,
+		MultiRoundTrip:           &mcp.MultiRoundTripOptions{Disabled: true},
+		ToolListChangedHandler:   func(context.Context, *mcp.ToolListChangedRequest) { s.listChanged() },
+		PromptListChangedHandler: func(context.Context, *mcp.PromptListChangedRequest) { s.listChanged() },
+		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
+			if r.Params != nil {
+				s.pool.resourceUpdated(r.Params.URI)
+			}
+		},
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { s.listChanged() },
 	}
 }

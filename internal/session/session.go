@@ -79,6 +79,8 @@ type session struct {
 
 	reread bool // the lists, once in use
 
+	asks *questions // of a session that is one caller's own, else nil
+
 	reading sync.Mutex // one reading of the lists at a time
 
 	// Of the one goroutine that reads.
@@ -90,6 +92,9 @@ func newSession(p *Pool) *session {
 	s := &session{
 		pool: p, calls: make(map[int64]*Running), next: firstID, born: time.Now(),
 		dead: make(chan struct{}), empty: make(chan struct{}), suspect: make(chan struct{}, 1),
+	}
+	if p.declared != nil {
+		s.asks = &questions{open: make(map[int64][]byte)}
 	}
 	s.heard.Store(s.born.UnixNano())
 	return s

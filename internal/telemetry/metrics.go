@@ -31,6 +31,7 @@ type Metrics struct {
 	boxes    *prometheus.CounterVec
 	boxKills *prometheus.CounterVec
 	boxState *prometheus.GaugeVec
+	boxWays  *prometheus.CounterVec
 
 	// The label values seen so far, for readers that take no lock: maps are
 	// replaced, never changed. mu is for those who replace them.
@@ -75,12 +76,13 @@ func NewMetrics() *Metrics {
 	m.webhooks = counter("callyard_webhooks_total", "Attempts to deliver a webhook, and what was not taken, by outcome.", "outcome")
 	m.boxes = counter("callyard_boxes_started_total", "Containers that became ready for a call, by server.", "server")
 	m.boxKills = counter("callyard_boxes_killed_total", "Containers that were killed while they ran a call, by server and reason: deadline, memory or lost.", "server", "reason")
+	m.boxWays = counter("callyard_box_egress_total", "Places that containers asked to reach, by server and decision: allowed or refused.", "server", "decision")
 	m.boxState = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "callyard_boxes", Help: "Containers of a server, by state: warm (waiting for a call) or in_use."}, []string{"server", "state"})
 	m.tools.Store(&map[toolKey]*toolMetrics{})
 	m.servers.Store(&map[string]string{})
 	m.codes.Store(&map[requestKey]prometheus.Counter{})
 	m.registry.MustRegister(
-		m.calls, m.seconds, m.inFlight, m.waiting, m.workers, m.requests, m.sessions, m.restarts, m.noise, m.webhooks, m.boxes, m.boxKills, m.boxState,
+		m.calls, m.seconds, m.inFlight, m.waiting, m.workers, m.requests, m.sessions, m.restarts, m.noise, m.webhooks, m.boxes, m.boxKills, m.boxState, m.boxWays,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -134,6 +136,15 @@ func (m *Metrics) BoxStarted(server string) { m.boxes.WithLabelValues(m.server(s
 // by its "deadline", for its "memory", or because its engine was "lost".
 func (m *Metrics) BoxKilled(server, reason string) {
 	m.boxKills.WithLabelValues(m.server(server), reason).Inc()
+}
+
+// BoxEgress counts a decision on a place that a container asked to reach.
+func (m *Metrics) BoxEgress(server string, allowed bool) {
+	decision := "refused"
+	if allowed {
+		decision = "allowed"
+	}
+	m.boxWays.WithLabelValues(m.server(server), decision).Inc()
 }
 
 // SetBoxes says how many containers of the server wait for a call, and how many

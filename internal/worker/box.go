@@ -5,12 +5,19 @@ import (
 
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/launch/box"
+	"github.com/callyard/callyard/internal/launch/bwrap"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Box is the container that calls of high risk run in.
+// Box is what calls of high risk run in: a container, or a sandbox of bubblewrap
+// where the operator chose that.
 type Box struct {
+	// Isolation is [schema.IsolationContainer] or [schema.IsolationBubblewrap]. Of
+	// the latter Sandbox counts, of the former what follows it.
+	Isolation string
+	Sandbox   bwrap.Spec
+
 	Image   string // as the operator named it
 	Runtime string // as the operator named it, "" for the engine's
 	Spec    box.Spec
@@ -20,12 +27,34 @@ type Box struct {
 	Only bool
 }
 
+// Describe returns everything that holds for the box, for people.
+func (b *Box) Describe() []box.Setting {
+	if b.Isolation != schema.IsolationBubblewrap {
+		return b.Spec.Describe()
+	}
+	var out []box.Setting
+	for _, line := range b.Sandbox.Describe() {
+		out = append(out, box.Setting(line))
+	}
+	return out
+}
+
+// place is what a call runs in, for people.
+func (b *Box) place() string {
+	if b.Isolation == schema.IsolationBubblewrap {
+		return "sandbox"
+	}
+	return "container"
+}
+
 // boxOf reads the container of an entry, nil where it has none. The error is for
 // high risk without a container; what is wrong with a container is in its Fault,
 // and costs that server alone.
 func boxOf(e *config.ServerEntry) (*Box, error) {
 	only := e.Risk > risk.Medium
 	switch {
+	case e.Sandbox == config.SandboxBubblewrap && e.Type == config.TypeStdio:
+		return sandboxOf(e, only), nil
 	case only && (e.Docker == nil || e.Docker.Image == ""):
 		return nil, schema.Errorf(schema.KindInvalidRequest, "Server %q has riskLevel %d, and high risk runs in a container only: name its image in docker.image. It is not run with less; set riskLevel 2 if you accept that its calls run outside a container once they are confirmed.", e.ID, e.Risk)
 	case only && e.Type != config.TypeStdio:
@@ -47,7 +76,19 @@ func boxOf(e *config.ServerEntry) (*Box, error) {
 		}
 		maps.Copy(cfg.Env, e.Docker.Env)
 	}
-	b := &Box{Image: cfg.Image, Runtime: cfg.Runtime, Only: only}
+	b := &Box{Isolation: schema.IsolationContainer, Image: cfg.Image, Runtime: cfg.Runtime, Only: only}
 	b.Spec, b.Fault = box.Resolve(e.ID, cfg)
 	return b, nil
+}
+
+// sandboxOf reads the sandbox of an entry. What is started in it is what would be
+// started on the host: its programs are those of the host.
+func sandboxOf(e *config.ServerEntry, only bool) *Box {
+	var cfg bwrap.Config
+	if e.Bubblewrap != nil {
+		cfg = *e.Bubblewrap
+	}
+	b := &Box{Isolation: schema.IsolationBubblewrap, Only: only}
+	b.Sandbox, b.Fault = bwrap.Resolve(e.ID, cfg, bwrap.Program{Command: e.Command, Args: e.Args, Env: e.Env, Dir: e.Dir})
+	return b
 }

@@ -156,3 +156,26 @@ func TestOwnersAreNamesThatEnginesTake(t *testing.T) {
 		}
 	}
 }
+
+func TestASandboxIsForTheOperatorToChooseAndNotForCallers(t *testing.T) {
+	c := Defaults()
+	served, err := c.Serve([]config.ServerEntry{{ID: "s", Type: config.TypeStdio, Command: "x", Risk: 3, Sandbox: config.SandboxBubblewrap}})
+	if err != nil || len(served) != 1 || served[0].Box == nil || served[0].Box.Fault != nil || !served[0].Box.Only || served[0].Box.Isolation != schema.IsolationBubblewrap {
+		t.Fatalf("%+v, %v", served, err)
+	}
+	if _, err := c.ParseAdded("s", []byte(`{"command":"x","riskLevel":3,"sandbox":"bubblewrap"}`)); schema.KindOf(err) != schema.KindInvalidRequest || !strings.Contains(err.Error(), "operator") {
+		t.Errorf("over the API it is %v", err)
+	}
+}
+
+func TestNothingWeakerRunsACallForWhichAContainerIsAskedByName(t *testing.T) {
+	rules, err := risk.Parse([]byte("rules:\n  - {name: r, match: {tool: echo}, sandbox: container}\n"), "policy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &Worker{o: Options{Policy: risk.NewHolder(rules)}}
+	h := &held{served: Served{Risk: 3}, boxed: &boxed{id: "s", box: &Box{Only: true, Isolation: schema.IsolationBubblewrap}, state: schema.StateInitialized}}
+	if _, refusal := w.judge(h, frame("")); refusal == nil || !strings.Contains(refusal.Detail, "weaker (bubblewrap)") {
+		t.Errorf("it is refused with %v", refusal)
+	}
+}

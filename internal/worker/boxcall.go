@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/callyard/callyard/internal/launch/box"
 	"github.com/callyard/callyard/internal/session"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -28,7 +27,7 @@ func riskWords(level int) string {
 }
 
 // environmentOf is what answers say of where the call ran.
-func environmentOf(level int, image, runtime string) []byte {
+func environmentOf(level int, b *Box, runtime string) []byte {
 	says, err := json.Marshal(struct {
 		Level     int    `json:"risk_level"`
 		Words     string `json:"risk_description"`
@@ -36,7 +35,7 @@ func environmentOf(level int, image, runtime string) []byte {
 		Image     string `json:"docker_image"`
 		Isolation string `json:"isolation"`
 		Runtime   string `json:"runtime,omitempty"`
-	}{level, riskWords(level), true, image, schema.IsolationContainer, runtime})
+	}{level, riskWords(level), b.Isolation == schema.IsolationContainer, b.Image, b.Isolation, runtime})
 	if err != nil {
 		panic(err) // strings and numbers are always JSON
 	}
@@ -49,13 +48,13 @@ func (b *boxed) ready() *schema.Error {
 	defer b.mu.Unlock()
 	switch {
 	case b.closed:
-		return unboxed("The containers of the server %q are being closed; the call was not started.", b.id)
+		return unboxed("What calls of the server %q run in is being closed; the call was not started.", b.id)
 	case b.state == schema.StateInitialized:
 		return nil
 	case b.fault == "":
-		return unboxed("The containers of the server %q are not ready yet; the call was not started.", b.id)
+		return unboxed("The %s of the server %q is not ready yet; the call was not started.", b.box.place(), b.id)
 	}
-	return unboxed("The call must run in a container and is not run with less: %s", b.fault)
+	return unboxed("The call must run in a %s and is not run with less: %s", b.box.place(), b.fault)
 }
 
 func unboxed(format string, args ...any) *schema.Error {
@@ -64,7 +63,7 @@ func unboxed(format string, args ...any) *schema.Error {
 	return e
 }
 
-// do runs the call of the job in a container of its own; the job is told its end.
+// do runs the call of the job in a container or sandbox of its own; the job is told its end.
 // v is how it was judged; it has no definition where the method is no call of a tool.
 func (b *boxed) do(j *job, principal string, v verdict) {
 	timeout := j.request.Timeout
@@ -108,54 +107,51 @@ func (b *boxed) run(ctx context.Context, j *job, principal string, v verdict, de
 		return
 	}
 	defer func() { <-b.places }()
-	if v.definition != nil && !offers(use.Session, v.definition) {
-		use.Release()
+	if v.definition != nil && !offers(use.session, v.definition) {
+		use.release()
 		j.done(&j.request, session.Outcome{Err: schema.Errorf(schema.KindServerFailed,
-			"The tool %q is not the same in the container of the server %q as outside, so the call was not started; build the image %q of the same version as the server.", j.request.Name, b.id, b.box.Image)})
+			"The tool %q is not the same in the %s of the server %q as outside, so the call was not started; what runs there must be of the same version as the server.", j.request.Name, b.box.place(), b.id)})
 		return
 	}
+	runtime := b.in.runtime()
 	b.mu.Lock()
-	runtime := b.runtime
-	b.running[use.Session] = struct{}{}
+	b.running[use.session] = struct{}{}
 	b.mu.Unlock()
 	j.request.Timeout = max(time.Until(deadline).Round(time.Millisecond), time.Millisecond)
 	over := make(chan session.Outcome, 1)
-	running := use.Session.Do(&j.request, func(_ *session.Request, out session.Outcome) { over <- out })
+	running := use.session.Do(&j.request, func(_ *session.Request, out session.Outcome) { over <- out })
 	j.running.Store(running)
 	if j.ended.Load() {
 		running.Cancel()
 	}
 	out := <-over
-	use.Release()
+	use.release()
 	b.mu.Lock()
-	delete(b.running, use.Session)
+	delete(b.running, use.session)
 	b.mu.Unlock()
 	switch {
 	case out.Err != nil && out.Err.Kind == schema.KindOutcomeUnknown:
-		out.Err.Detail += " It ran in a container, which was destroyed."
+		out.Err.Detail += " It ran in a " + b.box.place() + ", which was destroyed."
 	case out.Err == nil && j.request.Method == schema.MethodCallTool:
-		out.Body = session.WithMember(out.Body, member, environmentOf(v.level, b.box.Image, runtime))
+		out.Body = session.WithMember(out.Body, member, environmentOf(v.level, b.box, runtime))
 	}
 	j.done(&j.request, out)
-	<-use.Container.Done()
-	b.count(use.Container, out, deadline)
+	<-use.done
+	b.count(use, out, deadline)
 }
 
 // take waits for a place and for a container.
-func (b *boxed) take(ctx context.Context, principal string, deadline time.Time) (*box.Use[*session.Single], error) {
+func (b *boxed) take(ctx context.Context, principal string, deadline time.Time) (*use, error) {
 	select {
 	case b.places <- struct{}{}:
 	case <-ctx.Done():
-		return nil, unboxed("The server %q was busy: all of its %d places for calls in containers were taken. The call did not start; try again a little later.", b.id, b.slots)
+		return nil, unboxed("The server %q was busy: all of its %d places for calls that are kept apart were taken. The call did not start; try again a little later.", b.id, b.slots)
 	}
-	b.mu.Lock()
-	pool := b.pool
-	b.mu.Unlock()
-	use, err := pool.Take(ctx, principal, deadline.Add(killGrace)) // whoever comes here found it ready
+	u, err := b.in.take(ctx, principal, deadline.Add(killGrace)) // whoever comes here found it ready
 	if err != nil {
 		<-b.places
 	}
-	return use, err
+	return u, err
 }
 
 // inDoubt has the keeper look at once.
@@ -178,13 +174,13 @@ func offers(one *session.Single, definition json.RawMessage) bool {
 }
 
 // count puts a container that was killed in its use into the metrics.
-func (b *boxed) count(c *box.Container, out session.Outcome, deadline time.Time) {
-	cause := string(c.Cause())
+func (b *boxed) count(u *use, out session.Outcome, deadline time.Time) {
+	cause := u.cause()
 	if cause == "" && out.Err != nil && out.Err.Kind == schema.KindOutcomeUnknown && !time.Now().Before(deadline) {
 		cause = boxTimedOut
 	}
 	if cause != "" {
 		b.metrics.BoxKilled(b.id, cause)
-		b.log.Warn("a container was killed while it ran a call", "reason", cause, "how", fmt.Sprint(c.Err()))
+		b.log.Warn("a container was killed while it ran a call", "reason", cause, "how", fmt.Sprint(u.how()))
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/callyard/callyard/internal/launch/box"
 	"github.com/callyard/callyard/internal/session"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
@@ -26,18 +25,17 @@ const (
 	boxTimedOut = "deadline"
 )
 
-// boxed runs calls of one server in containers, each in one of its own that is
-// destroyed afterwards. It never runs anything elsewhere.
+// boxed runs calls of one server in containers or sandboxes, each in one of its own
+// that is destroyed afterwards. It never runs anything elsewhere.
 type boxed struct {
 	id      string
 	box     *Box
-	dock    *dock
+	in      isolation
 	solo    *session.Solo
 	metrics *telemetry.Metrics
 	log     *slog.Logger
 	changed func()
 	timeout time.Duration // of a call that brings none
-	start   time.Duration
 	slots   int
 	places  chan struct{} // one for each call that has a container or is about to
 
@@ -54,13 +52,10 @@ type boxed struct {
 	state   schema.InitializationState
 	fault   string // why state is not initialized, a sentence
 	tail    string
-	pool    *box.Pool[*session.Single] // nil before it was ever ready
-	pinned  box.Spec
 	defs    *schema.Definitions
 	digest  string
 	tools   string // digest of the tools alone
 	about   schema.Server
-	runtime string // that the engine runs the containers with
 	running map[*session.Single]struct{}
 }
 
@@ -73,15 +68,20 @@ func (w *Worker) openBoxed(s *Served) *boxed {
 	cfg := s.Session
 	slots := max(1, min(max(cfg.Sessions, 1)*max(cfg.InFlight, 1), startsEach*starts+s.Box.Spec.Pool))
 	b := &boxed{
-		id: cfg.Spec.ID, box: s.Box, dock: w.dock, solo: session.NewSolo(cfg, w.log), metrics: w.o.Metrics, log: w.log.With("server", cfg.Spec.ID),
-		changed: w.change, timeout: cfg.CallTimeout, start: cfg.StartTimeout, slots: slots, places: make(chan struct{}, slots),
+		id: cfg.Spec.ID, box: s.Box, solo: session.NewSolo(cfg, w.log), metrics: w.o.Metrics, log: w.log.With("server", cfg.Spec.ID),
+		changed: w.change, timeout: cfg.CallTimeout, slots: slots, places: make(chan struct{}, slots),
 		doubt: make(chan struct{}, 1), state: schema.StateStarting, running: make(map[*session.Single]struct{}),
+	}
+	if s.Box.Isolation == schema.IsolationBubblewrap {
+		b.in = &sandboxes{box: s.Box, launcher: w.launcher, greet: b.handshake, start: cfg.StartTimeout, log: b.log}
+	} else {
+		b.in = &containers{box: s.Box, dock: w.dock, greet: b.handshake, start: cfg.StartTimeout, log: b.log}
 	}
 	b.stopped, b.stop = context.WithCancel(context.Background())
 	b.calls, b.cut = context.WithCancel(context.Background())
 	if s.Box.Fault != nil {
 		b.state, b.fault = schema.StateError, s.Box.Fault.Error()
-		b.log.Error("calls of high risk cannot run in a container and are refused", "error", b.fault)
+		b.log.Error("calls of high risk have nothing to run in and are refused", "isolation", s.Box.Isolation, "error", b.fault)
 		return b
 	}
 	b.keeper.Go(b.keep)
@@ -114,7 +114,7 @@ func (b *boxed) look() error {
 		if b.stopped.Err() != nil {
 			return nil
 		}
-		if err := b.check(); err != nil {
+		if err := b.in.check(b.stopped); err != nil {
 			return err
 		}
 	}
@@ -131,60 +131,33 @@ func (b *boxed) pause(d time.Duration) {
 	}
 }
 
-func (b *boxed) check() error {
-	e, err := b.dock.open(b.stopped)
-	if err != nil {
-		return err
-	}
-	b.mu.Lock()
-	spec := b.pinned
-	b.mu.Unlock()
-	return e.Check(b.stopped, spec)
-}
-
-// prepare finds the engine and the image and learns from a first container what
-// the server offers. Once that was done, it looks whether they are there.
+// prepare finds what is needed and learns from a first use what the server offers.
+// Once that was done, it looks whether it can still be had.
 func (b *boxed) prepare() error {
 	b.mu.Lock()
-	learned := b.pool != nil && b.defs != nil
-	pool := b.pool
+	learned := b.defs != nil
 	b.mu.Unlock()
 	if learned {
-		return b.check()
+		return b.in.check(b.stopped)
 	}
-	e, err := b.dock.open(b.stopped)
-	if err != nil {
+	if err := b.in.prepare(b.stopped); err != nil {
 		return err
 	}
-	if pool == nil {
-		spec, err := e.Pin(b.stopped, b.box.Spec)
-		if err != nil {
-			return err
-		}
-		pool = box.OpenPool(e, box.PoolOptions[*session.Single]{Spec: spec, Handshake: b.handshake, StartTimeout: b.start, Log: b.log})
-		runtime := b.box.Runtime
-		if runtime == "" {
-			runtime = e.About().Default
-		}
-		b.mu.Lock()
-		b.pool, b.pinned, b.runtime = pool, spec, runtime
-		b.mu.Unlock()
-	}
-	return b.learn(pool)
+	return b.learn()
 }
 
-// learn uses a container up to learn what the server offers.
-func (b *boxed) learn(pool *box.Pool[*session.Single]) error {
+// learn uses one up to learn what the server offers.
+func (b *boxed) learn() error {
 	ctx, cancel := context.WithTimeout(b.stopped, learnTime)
 	defer cancel()
-	use, err := pool.Take(ctx, "callyard", time.Now().Add(learnTime))
+	use, err := b.in.take(ctx, "callyard", time.Now().Add(learnTime))
 	if err != nil {
 		return err
 	}
-	defer use.Release()
-	defs, sum := use.Session.Definitions()
+	defer use.release()
+	defs, sum := use.session.Definitions()
 	b.mu.Lock()
-	b.defs, b.digest, b.tools, b.about = defs, sum, toolsDigest(defs), use.Session.Snapshot()
+	b.defs, b.digest, b.tools, b.about = defs, sum, toolsDigest(defs), use.session.Snapshot()
 	b.mu.Unlock()
 	return nil
 }
@@ -195,10 +168,10 @@ func toolsDigest(defs *schema.Definitions) string {
 
 var errOtherTools = errors.New("its tools are not those that it offered when the worker started")
 
-// handshake opens the session of a fresh container and holds its tools against
+// handshake opens the session of what was just started and holds its tools against
 // those that were learned; see [box.Handshake].
-func (b *boxed) handshake(ctx context.Context, c *box.Container) (*session.Single, error) {
-	one, err := b.solo.Open(ctx, session.Process{Program: c, Stdin: c.Stdin, Stdout: c.Stdout})
+func (b *boxed) handshake(ctx context.Context, on session.Process) (*session.Single, error) {
+	one, err := b.solo.Open(ctx, on)
 	if err != nil {
 		return nil, err
 	}
@@ -228,9 +201,9 @@ func (b *boxed) become(state schema.InitializationState, err error) {
 		return
 	}
 	if err != nil {
-		b.log.Error("calls of high risk cannot run in a container and are refused", "error", fault)
+		b.log.Error("calls of high risk have nothing to run in and are refused", "isolation", b.box.Isolation, "error", fault)
 	} else {
-		b.log.Info("calls can run in containers", "image", b.box.Image)
+		b.log.Info("calls of high risk can run", "isolation", b.box.Isolation, "image", b.box.Image)
 	}
 	b.changed()
 }
@@ -239,9 +212,9 @@ func (b *boxed) become(state schema.InitializationState, err error) {
 func (b *boxed) report() *schema.Box {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := &schema.Box{Isolation: schema.IsolationContainer, Image: b.box.Image, Only: b.box.Only, Ready: b.state == schema.StateInitialized, Error: b.fault}
+	r := &schema.Box{Isolation: b.box.Isolation, Image: b.box.Image, Only: b.box.Only, Ready: b.state == schema.StateInitialized, Error: b.fault}
 	if !r.Ready && r.Error == "" {
-		r.Error = fmt.Sprintf("The containers of the server %q are being prepared.", b.id)
+		r.Error = fmt.Sprintf("The %s of the server %q is being prepared.", b.box.place(), b.id)
 	}
 	return r
 }
@@ -265,13 +238,9 @@ func (b *boxed) definitions() (*schema.Definitions, string) {
 // measure says how many containers there are.
 func (b *boxed) measure() {
 	b.mu.Lock()
-	pool, inUse := b.pool, len(b.running)
+	inUse := len(b.running)
 	b.mu.Unlock()
-	warm := 0
-	if pool != nil {
-		warm = pool.Ready()
-	}
-	b.metrics.SetBoxes(b.id, warm, inUse)
+	b.metrics.SetBoxes(b.id, b.in.warm(), inUse)
 }
 
 // close takes no more calls, lets those that it has go on until ctx ends, ends the
@@ -304,17 +273,12 @@ func (b *boxed) close(ctx context.Context) error {
 		}
 		closing.Wait()
 		if n > 0 {
-			err = fmt.Errorf("closing the containers of the server %q: %d calls were cut off: %w", b.id, n, ctx.Err())
+			err = fmt.Errorf("closing what the calls of the server %q run in: %d calls were cut off: %w", b.id, n, ctx.Err())
 		}
 		<-over
 	}
 	b.cut()
 	b.keeper.Wait()
-	b.mu.Lock()
-	pool := b.pool
-	b.mu.Unlock()
-	if pool != nil {
-		pool.Close()
-	}
+	b.in.close()
 	return err
 }

@@ -22,7 +22,8 @@ type job struct {
 	to      bus.ReplyTo
 	id      string
 	running atomic.Pointer[session.Running]
-	abandon atomic.Pointer[context.CancelFunc] // of a call that waits for a container
+	abandon atomic.Pointer[context.CancelFunc] // of a call that waits for a container or a session of its own
+	own     atomic.Pointer[session.Owned]      // the session of its caller's own, while it runs there
 	ended   atomic.Bool                        // cancelled before it was running
 	keep    bool                               // its outcome is to be remembered
 	request session.Request
@@ -56,8 +57,10 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 		j.keep = refusal == nil
 	}
 	if refusal == nil {
-		v, refusal = w.judge(h, f)
-		j.warrant = v.warrant
+		if refusal = extraFault(f, f.Approval != ""); refusal == nil {
+			v, refusal = w.judge(h, f)
+			j.warrant = v.warrant
+		}
 	}
 	if refusal != nil {
 		if j.keep {
@@ -74,7 +77,7 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 		method = schema.MethodCallTool
 	}
 	j.request = session.Request{
-		CallID: f.ID, Method: method, Name: f.Tool, Params: f.Payload, Timeout: f.Budget, More: f.More,
+		CallID: f.ID, Method: method, Name: f.Tool, Params: f.Payload, Extra: f.Extra, Timeout: f.Budget, More: f.More,
 		Trace: schema.Trace{Parent: f.TraceParent, State: f.TraceState},
 	}
 	if f.Progress {
@@ -82,6 +85,10 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	}
 	if v.boxed {
 		h.boxed.do(j, f.Principal, v)
+		return
+	}
+	if h.asking.takes(f) {
+		h.asking.do(j, session.CallerOf(f.Principal+"/"+f.Session, f.Extra))
 		return
 	}
 	running := h.pool.Do(&j.request, j.done)
@@ -106,7 +113,7 @@ func (j *job) done(_ *session.Request, out session.Outcome) {
 		}
 		w.listener.Error(j.to, j.seq, out.Err.WithCall(j.id), out.Started, out.Took)
 	} else {
-		w.listener.Result(j.to, j.seq, &schema.Result{Body: out.Body, ToolError: out.ToolError, Took: out.Took})
+		w.listener.Result(j.to, j.seq, &schema.Result{Body: out.Body, ToolError: out.ToolError, InputRequired: out.Input, Took: out.Took})
 	}
 	if j.keep {
 		w.memory.end(j.id, j.to, out, time.Now())

@@ -105,8 +105,8 @@ func (c *Config) serve(e *config.ServerEntry) (Served, error) {
 	if err != nil {
 		return Served{}, err
 	}
-	return Served{
-		Box: b, Risk: e.Risk, TrustAnnotations: e.TrustAnnotations, SafeTools: e.SafeTools,
+	s := Served{
+		Box: b, Risk: e.Risk, TrustAnnotations: e.TrustAnnotations, SafeTools: e.SafeTools, Asks: e.Asks,
 		Session: session.Config{
 			Spec: launch.Spec{
 				ID: e.ID, Type: e.Type, Command: e.Command, Args: e.Args, Env: e.Env, Dir: e.Dir, URL: e.URL, Headers: e.Headers,
@@ -115,7 +115,9 @@ func (c *Config) serve(e *config.ServerEntry) (Served, error) {
 			CallTimeout: or(e.Timeout, c.CallTimeout), StartTimeout: c.StartTimeout,
 			IdleStop: e.IdleStop, OnDemand: e.OnDemand, MaxResult: int(c.ResultBytes),
 		},
-	}, nil
+	}
+	c.adapted(e, &s)
+	return s, nil
 }
 
 func or[T comparable](v, fallback T) T {
@@ -131,6 +133,9 @@ func (c *Config) ParseAdded(id string, entry json.RawMessage) (Served, error) {
 	e, err := config.ParseServer(id, entry)
 	if err != nil {
 		return Served{}, schema.Errorf(schema.KindInvalidRequest, "The server cannot be read: %w", err)
+	}
+	if e.Sandbox == config.SandboxBubblewrap {
+		return Served{}, schema.Errorf(schema.KindInvalidRequest, "A sandbox of bubblewrap is weaker than a container, so only the operator chooses it, in the servers file; give docker with an image.")
 	}
 	s, err := c.serve(&e)
 	if err == nil && s.Box != nil && s.Box.Fault != nil {

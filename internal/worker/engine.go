@@ -23,6 +23,9 @@ type Boxes struct {
 	Containers int `yaml:"containers"`
 	Warm       int `yaml:"warm"`
 	Starts     int `yaml:"starts"`
+	// Relay is the image of the relay, for containers that may reach some places;
+	// empty means callyard/relay:local.
+	Relay string `yaml:"relay"`
 }
 
 // dock is the container engine of a worker. It is opened when the first server
@@ -46,6 +49,7 @@ func newDock(w *Worker) *dock {
 			Host: o.Engine, Certs: o.Certs, Owner: ownerName(w.id), Scope: w.o.Scope,
 			Limits:   box.Limits{Containers: o.Containers, Warm: o.Warm, Starts: o.Starts},
 			Remember: w.launcher.Remember, Forget: w.launcher.Forget, Log: w.log,
+			Relay: o.Relay, Egress: w.o.Metrics.BoxEgress,
 		},
 	}
 }

@@ -47,6 +47,9 @@ func (h *held) close(ctx context.Context) error {
 			closed = h.boxed.close(ctx)
 		}
 	}()
+	if h.asking != nil {
+		h.asking.close(ctx)
+	}
 	var err error
 	if h.pool != nil {
 		err = h.pool.Close(ctx)

@@ -19,9 +19,11 @@ const spentWarrants = 1 << 17
 // verdict is what a worker thinks of a call that may run.
 type verdict struct {
 	warrant *warrant.Claims // nil for a call that needed no approval
-	// boxed says that it runs in a container of its own, level why, and definition
-	// is the tool as it was judged.
+	// boxed says that it runs in a container or sandbox of its own, container that
+	// nothing weaker than the former will do, level why, and definition is the tool
+	// as it was judged.
 	boxed      bool
+	container  bool
 	level      int
 	definition json.RawMessage
 }
@@ -39,14 +41,14 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 	only := h.boxed != nil && h.boxed.box.Only
 	switch f.Method {
 	case "", schema.MethodCallTool:
-	case schema.MethodReadResource, schema.MethodGetPrompt:
+	case schema.MethodReadResource, schema.MethodGetPrompt, schema.MethodComplete:
 		if only {
 			return verdict{boxed: true}, h.boxed.ready()
 		}
 		return verdict{}, nil
 	default:
 		// A server may be lenient about the names of methods; the policy is not.
-		return verdict{}, schema.Errorf(schema.KindInvalidRequest, "Worker %s does not run the method of this call; it runs tools, reads resources and gets prompts.", w.id)
+		return verdict{}, schema.Errorf(schema.KindInvalidRequest, "Worker %s does not run the method of this call; it runs tools, reads resources, gets prompts and completes arguments.", w.id)
 	}
 	call := &schema.Call{
 		Server: f.Server, Tool: f.Tool, Arguments: f.Payload,
@@ -57,7 +59,7 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 		definition = h.definition(f.Tool)
 	}
 	a := admission.Assess(w.o.Policy, h.served.Risk, h.served.TrustAnnotations, definition, call)
-	v := verdict{boxed: only || a.Level >= risk.High || a.Sandbox != "", level: a.Level}
+	v := verdict{boxed: only || a.Level >= risk.High || a.Sandbox != "", container: a.Container, level: a.Level}
 	if only {
 		v.level = risk.High // whatever a rule says of this tool
 	}
@@ -80,6 +82,9 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 // boxable says why the call cannot run in a container here; another worker may
 // have one. It is asked before a warrant is used up.
 func (w *Worker) boxable(h *held, f *bus.CallFrame, v *verdict) *schema.Error {
+	if h.boxed != nil && v.container && h.boxed.box.Isolation != schema.IsolationContainer {
+		return unboxed("The policy asks for a container by name, and worker %s runs calls of server %q in what is weaker (%s); it is not run with less.", w.id, f.Server, h.boxed.box.Isolation)
+	}
 	if h.boxed == nil {
 		return unboxed("The call must run in a container, and worker %s has none for server %q; it is not run with less. Add a docker section with an image to the entry of the server.", w.id, f.Server)
 	}
@@ -87,7 +92,7 @@ func (w *Worker) boxable(h *held, f *bus.CallFrame, v *verdict) *schema.Error {
 		return refusal
 	}
 	if v.definition = h.definition(f.Tool); v.definition == nil {
-		return unboxed("Worker %s does not know the tool %q of server %q, so it cannot tell whether the one in its container is the same.", w.id, f.Tool, f.Server)
+		return unboxed("Worker %s does not know the tool %q of server %q, so it cannot tell whether the one that is kept apart is the same.", w.id, f.Tool, f.Server)
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ import (
 
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/internal/launch/adapt"
 	"github.com/callyard/callyard/internal/session"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/warrant"
@@ -37,7 +38,13 @@ import (
 
 // Served is a server that a worker is to hold.
 type Served struct {
-	Session          session.Config
+	Session session.Config
+	// Adapt makes what is behind the sessions of a server that speaks no MCP; nil
+	// for one that does.
+	Adapt func(*slog.Logger) adapt.Source
+	// Asks says that the server may ask its callers for input and send them log
+	// messages: calls of those who can hear it get a session of their own.
+	Asks             bool
 	Box              *Box // nil: its calls cannot run in a container
 	Risk             int  // 0 or 1 to 3, as the operator set it
 	TrustAnnotations bool
@@ -93,6 +100,7 @@ type Worker struct {
 	noise      map[string]int64 // guarded by announcing
 	changed    chan struct{}
 	hello      *bus.Watch
+	wants      *bus.Watch
 	stop       context.CancelFunc
 	wait       sync.WaitGroup
 	own        sync.WaitGroup // the fabric's own requests
@@ -103,6 +111,7 @@ type held struct {
 	served Served
 	pool   *session.Pool // nil for one that runs in containers only
 	boxed  *boxed        // nil for one that has no container
+	asking *asking       // nil for one that may not ask its callers
 	added  bool          // over the API
 	tools  atomic.Pointer[definitions]
 }
@@ -135,6 +144,9 @@ func Start(o Options) (*Worker, error) {
 	if w.listener, err = o.Conn.Listen(w.id, w); err == nil {
 		w.hello, err = o.Conn.WatchHello(w.change)
 	}
+	if err == nil {
+		w.wants, err = o.Conn.WatchWants(w.want)
+	}
 	if err != nil {
 		stop()
 		w.closePools(context.Background())
@@ -157,7 +169,14 @@ func (w *Worker) holdLocked(s Served, added bool) *held {
 		h.boxed = w.openBoxed(&h.served)
 	}
 	if s.Box == nil || !s.Box.Only {
+		if s.Adapt != nil {
+			s.Session.Client = adapt.Client(s.Adapt(w.log))
+		}
+		s.Session.Updated = w.updated(s.Session.Spec.ID)
 		h.pool = session.Open(s.Session, w.launcher, w.log, w.change)
+		if s.Asks && s.Adapt == nil {
+			h.asking = w.openAsking(&s)
+		}
 	}
 	return h
 }
@@ -287,6 +306,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 	w.listener.StopCalls()
 	err := w.finish(ctx)
 	w.hello.Stop()
+	w.wants.Stop()
 	w.stop()
 	w.wait.Wait()
 	w.closePools(ctx)

@@ -50,6 +50,7 @@ type pendingCall struct {
 	worker  string  // empty: sent to the queue group
 	box     *outbox // nil: handed over within the process
 	bulk    bool
+	partly  bool // the first part of a large result has come; under the client's lock
 	message atomic.Uint64
 }
 
@@ -129,7 +130,7 @@ func (cl *Client) SendAny(f *CallFrame, to Receiver) (uint64, error) {
 }
 
 func (cl *Client) send(subject, worker string, f *CallFrame, to Receiver) (uint64, error) {
-	size := len(f.Payload) + HeadRoom
+	size := len(f.Payload) + len(f.Extra) + HeadRoom
 	if most := cl.conn.MaxPayload(); size > most {
 		return 0, schema.Errorf(schema.KindTooLarge, "The arguments are %d bytes; a message to a worker takes %d. Send less, or raise max_payload of the NATS server.", len(f.Payload), most-HeadRoom)
 	}
@@ -224,6 +225,7 @@ func (cl *Client) deliver(f *ReplyFrame) (p *pendingCall, ended bool) {
 	if ended = f.Kind == ReplyResult || f.Kind == ReplyError; ended {
 		delete(cl.pending, f.Seq)
 	}
+	p.partly = p.partly || f.Kind == ReplyFirst
 	cl.mu.Unlock()
 	p.to.Reply(f)
 	return p, ended
@@ -281,6 +283,17 @@ func (cl *Client) Forget(seq uint64) {
 // as usual, if it can.
 func (cl *Client) Cancel(worker string, seq uint64) {
 	cl.control(worker, &ControlFrame{Kind: ControlCancel, Seq: seq})
+}
+
+// AnswerAsked sends the answer to a request that came as a frame of kind [ReplySaid];
+// worker, seq and number are that frame's, object is a JSON object with result or
+// error. One that does not fit into a message is refused with KindTooLarge.
+func (cl *Client) AnswerAsked(worker string, seq uint64, number int64, object []byte) error {
+	if most := cl.conn.MaxPayload() - HeadRoom; len(object) > most {
+		return schema.Errorf(schema.KindTooLarge, "The answer to the server has %d bytes; a message to a worker takes %d.", len(object), most)
+	}
+	cl.control(worker, &ControlFrame{Kind: ControlAnswer, Seq: seq, Offset: number, Payload: object})
+	return nil
 }
 
 func (cl *Client) control(worker string, f *ControlFrame) {

@@ -22,6 +22,8 @@ type Options struct {
 	InProcess nats.InProcessConnProvider
 	// Name is shown in the server's monitoring: the role and its id.
 	Name string
+	// Role, when set, is the [Role] whose inboxes the connection is answered on.
+	Role string
 	// CredentialsFile, NKeySeedFile, User with Password, and Token are the ways
 	// of NATS to sign in; at most one is set.
 	CredentialsFile string
@@ -54,6 +56,7 @@ type Conn struct {
 	js       jetstream.JetStream
 	log      *slog.Logger
 	closed   chan struct{}
+	again    hooks
 }
 
 // connectTimeout bounds one attempt to reach a server.
@@ -80,6 +83,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			o.Log.Info("connection to NATS stands again", "server", nc.ConnectedUrlRedacted())
+			c.again.run()
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
 			subject := ""
@@ -89,6 +93,9 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 			o.Log.Error("NATS reported an error", "subject", subject, "error", err)
 		}),
 		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
+	}
+	if o.Role != "" {
+		opts = append(opts, nats.CustomInboxPrefix(inbox+o.Role))
 	}
 	if o.InProcess != nil {
 		opts = append(opts, nats.InProcessServer(o.InProcess))

@@ -21,15 +21,27 @@ const goneFor = time.Minute
 // internal/webhook. Ids are plain tokens: 1 to 64 letters, digits, "_" and "-".
 // All methods are safe for concurrent use.
 type Deliveries struct {
-	c      *Conn
-	stream jetstream.Stream
+	c       *Conn
+	stream  jetstream.Stream
+	name    string // of the stream
+	subject string // before the id
 }
 
 // OpenDeliveries opens the stream of deliveries. keep is how long one is kept
 // after it was last written; it counts when the stream is made.
 func OpenDeliveries(ctx context.Context, c *Conn, keep time.Duration) (*Deliveries, error) {
+	return openDeliveries(ctx, c, streamDeliveries, subjectDelivery, "webhook deliveries", keep)
+}
+
+// OpenNoticeDeliveries is [OpenDeliveries] for the events of the approver: it has
+// receivers and secrets of its own, and front doors must not sign for it.
+func OpenNoticeDeliveries(ctx context.Context, c *Conn, keep time.Duration) (*Deliveries, error) {
+	return openDeliveries(ctx, c, streamNoticeDeliveries, subjectNotice, "deliveries of approval events", keep)
+}
+
+func openDeliveries(ctx context.Context, c *Conn, name, subject, what string, keep time.Duration) (*Deliveries, error) {
 	s, err := openStream(ctx, c, jetstream.StreamConfig{
-		Name: streamDeliveries, Description: "webhook deliveries", Subjects: []string{subjectDelivery + "*.*"},
+		Name: name, Description: what, Subjects: []string{subject + "*.*"},
 		Storage: jetstream.FileStorage, Replicas: c.replicas, MaxMsgsPerSubject: 1, MaxAge: keep,
 		// What grew too old leaves a marker, so that watches forget it too.
 		AllowMsgTTL: true, SubjectDeleteMarkerTTL: goneFor, AllowRollup: true,
@@ -38,7 +50,7 @@ func OpenDeliveries(ctx context.Context, c *Conn, keep time.Duration) (*Deliveri
 	if err != nil {
 		return nil, err
 	}
-	return &Deliveries{c, s}, nil
+	return &Deliveries{c: c, stream: s, name: name, subject: subject}, nil
 }
 
 // MaxBody is how many bytes of body fit.
@@ -56,16 +68,16 @@ func (d *Deliveries) Create(ctx context.Context, id string, state, body []byte) 
 		return 0, err
 	}
 	// A body without a state is what a process left that died here.
-	if _, err := published(d.c.js.PublishMsg(ctx, &nats.Msg{Subject: subjectDelivery + id + tokenBody, Data: body})); err != nil {
+	if _, err := published(d.c.js.PublishMsg(ctx, &nats.Msg{Subject: d.subject + id + tokenBody, Data: body})); err != nil {
 		return 0, err
 	}
-	return d.c.publishAfter(ctx, &nats.Msg{Subject: subjectDelivery + id + tokenState, Data: state}, after)
+	return d.c.publishAfter(ctx, &nats.Msg{Subject: d.subject + id + tokenState, Data: state}, after)
 }
 
 // free returns the revision that the first state of an id follows: 0, or that of
 // the message that says the last one is over.
 func (d *Deliveries) free(ctx context.Context, id string) (uint64, error) {
-	m, err := d.c.leader(ctx, streamDeliveries, subjectDelivery+id+tokenState)
+	m, err := d.c.leader(ctx, d.name, d.subject+id+tokenState)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return 0, nil
@@ -80,18 +92,18 @@ func (d *Deliveries) free(ctx context.Context, id string) (uint64, error) {
 // Replace stores the state of a delivery when its revision is still the given
 // one, and returns the new revision.
 func (d *Deliveries) Replace(ctx context.Context, id string, state []byte, revision uint64) (uint64, error) {
-	return d.c.publishAfter(ctx, &nats.Msg{Subject: subjectDelivery + token(id) + tokenState, Data: state}, revision)
+	return d.c.publishAfter(ctx, &nats.Msg{Subject: d.subject + token(id) + tokenState, Data: state}, revision)
 }
 
 // Remove ends a delivery when its revision is still the given one, and returns
 // the revision of the end.
 func (d *Deliveries) Remove(ctx context.Context, id string, revision uint64) (uint64, error) {
-	end, err := d.c.publishAfter(ctx, &nats.Msg{Subject: subjectDelivery + token(id) + tokenState}, revision, jetstream.WithMsgTTL(goneFor))
+	end, err := d.c.publishAfter(ctx, &nats.Msg{Subject: d.subject + token(id) + tokenState}, revision, jetstream.WithMsgTTL(goneFor))
 	if err != nil {
 		return 0, err
 	}
 	// The delivery is over; a body that stays behind grows old by itself.
-	_, err = d.c.js.PublishMsg(ctx, &nats.Msg{Subject: subjectDelivery + token(id) + tokenBody}, jetstream.WithMsgTTL(time.Second))
+	_, err = d.c.js.PublishMsg(ctx, &nats.Msg{Subject: d.subject + token(id) + tokenBody}, jetstream.WithMsgTTL(time.Second))
 	if err != nil {
 		d.c.log.Debug("the body of an ended delivery stays until it is too old", "delivery", id, "error", err)
 	}
@@ -101,7 +113,7 @@ func (d *Deliveries) Remove(ctx context.Context, id string, revision uint64) (ui
 // Get reads the state of a delivery and its revision from the stream's leader;
 // [ErrNotFound] means that there is none.
 func (d *Deliveries) Get(ctx context.Context, id string) (state []byte, revision uint64, err error) {
-	m, err := d.c.leader(ctx, streamDeliveries, subjectDelivery+token(id)+tokenState)
+	m, err := d.c.leader(ctx, d.name, d.subject+token(id)+tokenState)
 	if err == nil && len(m.data) == 0 {
 		err = ErrNotFound
 	}
@@ -110,9 +122,9 @@ func (d *Deliveries) Get(ctx context.Context, id string) (state []byte, revision
 
 // Body reads the body of a delivery; [ErrNotFound] means that it is no longer kept.
 func (d *Deliveries) Body(ctx context.Context, id string) ([]byte, error) {
-	m, err := direct(ctx, d.stream, subjectDelivery+token(id)+tokenBody)
+	m, err := direct(ctx, d.stream, d.subject+token(id)+tokenBody)
 	if errors.Is(err, ErrNotFound) {
-		m, err = d.c.leader(ctx, streamDeliveries, subjectDelivery+token(id)+tokenBody)
+		m, err = d.c.leader(ctx, d.name, d.subject+token(id)+tokenBody)
 	}
 	if err == nil && len(m.data) == 0 {
 		err = ErrNotFound
@@ -135,19 +147,19 @@ func (d *Deliveries) Watch(ctx context.Context, f func(id string, state []byte, 
 	mu.Lock()
 	var initial, seen uint64
 	done := false
-	sub, err := js.Subscribe(subjectDelivery+"*"+tokenState, func(m *nats.Msg) {
+	sub, err := js.Subscribe(d.subject+"*"+tokenState, func(m *nats.Msg) {
 		mu.Lock()
 		defer mu.Unlock()
 		meta, err := m.Metadata()
 		if err != nil {
 			return // no message of the stream
 		}
-		f(strings.TrimSuffix(strings.TrimPrefix(m.Subject, subjectDelivery), tokenState), m.Data, meta.Sequence.Stream)
+		f(strings.TrimSuffix(strings.TrimPrefix(m.Subject, d.subject), tokenState), m.Data, meta.Sequence.Stream)
 		if seen++; !done && (seen >= initial || meta.NumPending == 0) {
 			done = true
 			close(loaded)
 		}
-	}, nats.BindStream(streamDeliveries), nats.OrderedConsumer(), nats.IdleHeartbeat(watchHeartbeat), nats.Context(watching))
+	}, nats.BindStream(d.name), nats.OrderedConsumer(), nats.IdleHeartbeat(watchHeartbeat), nats.Context(watching))
 	if err != nil {
 		mu.Unlock()
 		cancel()

@@ -37,6 +37,8 @@ const (
 	tagLength      = 20
 	tagApproval    = 21
 	tagWarrant     = 22
+	tagExtra       = 23
+	tagSession     = 24
 	tagFate        = 31
 	tagError       = 32
 )
@@ -48,6 +50,8 @@ const (
 	flagStarted   = 1 << 3
 	flagKeep      = 1 << 4
 	flagAnswered  = 1 << 5
+	flagInput     = 1 << 6
+	flagHears     = 1 << 7
 )
 
 // CallFrame is a call on its way to a worker.
@@ -77,6 +81,11 @@ type CallFrame struct {
 	// Warrant is the signed proof that the approval was given, which the worker
 	// holds against the call; empty for a call that needed none.
 	Warrant []byte
+	// Extra is [schema.Call].Extra, Session its Session, and Hears says that what
+	// the server says by itself is heard: [ReplySaid] may be sent.
+	Extra   []byte
+	Session string
+	Hears   bool
 	Payload []byte
 	// Bulk says that nobody waits for this single call, so that it may wait a
 	// moment for others to share a message with. It does not travel.
@@ -102,6 +111,10 @@ const (
 	ReplyFirst ReplyKind = 4
 	// ReplyPart: Payload is the part of the result that begins at Offset.
 	ReplyPart ReplyKind = 5
+	// ReplySaid: Payload is what the MCP server says to the caller by itself, a JSON
+	// object with method and params. Offset numbers a request, whose answer comes
+	// back as [ControlAnswer]; it is zero for a notification.
+	ReplySaid ReplyKind = 8
 	// ReplyNobody never travels: the client makes it when no worker listened,
 	// which proves that the call did not start.
 	ReplyNobody ReplyKind = 6
@@ -117,10 +130,12 @@ type ReplyFrame struct {
 	Worker    string
 	Took      time.Duration
 	ToolError bool
-	Started   bool
-	Total     int64
-	Offset    int64
-	Payload   []byte
+	// Input says that the result is a question; see [schema.Result].
+	Input   bool
+	Started bool
+	Total   int64
+	Offset  int64
+	Payload []byte
 }
 
 // ControlKind says what a control frame asks of a worker.
@@ -133,14 +148,18 @@ const (
 	ControlGrant ControlKind = 2
 	// ControlForget: the rest of the result of Seq is not wanted.
 	ControlForget ControlKind = 3
+	// ControlAnswer: Payload, a JSON object with result or error, answers the
+	// request that the server made with the number Offset in the call Seq.
+	ControlAnswer ControlKind = 4
 )
 
 // ControlFrame is a router's word about a call that a worker holds.
 type ControlFrame struct {
-	Kind   ControlKind
-	Seq    uint64
-	Offset int64
-	Length int64
+	Kind    ControlKind
+	Seq     uint64
+	Offset  int64
+	Length  int64
+	Payload []byte
 }
 
 func beginFrame(dst []byte, payload int) ([]byte, int) {
@@ -202,6 +221,8 @@ func AppendCall(dst []byte, f *CallFrame) []byte {
 	dst = appendString(dst, tagTraceState, f.TraceState)
 	dst = appendString(dst, tagApproval, f.Approval)
 	dst = appendBytes(dst, tagWarrant, f.Warrant)
+	dst = appendBytes(dst, tagExtra, f.Extra)
+	dst = appendString(dst, tagSession, f.Session)
 	dst = appendUint(dst, tagAttempt, uint64(max(f.Attempt, 0)))
 	var flags uint64
 	if f.Progress {
@@ -212,6 +233,9 @@ func AppendCall(dst []byte, f *CallFrame) []byte {
 	}
 	if f.Keep {
 		flags |= flagKeep
+	}
+	if f.Hears {
+		flags |= flagHears
 	}
 	dst = appendUint(dst, tagFlags, flags)
 	return endFrame(dst, start, f.Payload)
@@ -231,6 +255,9 @@ func AppendReply(dst []byte, f *ReplyFrame) []byte {
 	if f.Started {
 		flags |= flagStarted
 	}
+	if f.Input {
+		flags |= flagInput
+	}
 	dst = appendUint(dst, tagFlags, flags)
 	dst = appendUint(dst, tagTotal, uint64(f.Total))
 	dst = appendUint(dst, tagOffset, uint64(f.Offset))
@@ -239,12 +266,12 @@ func AppendReply(dst []byte, f *ReplyFrame) []byte {
 
 // AppendControl appends f to dst as [AppendCall] does.
 func AppendControl(dst []byte, f *ControlFrame) []byte {
-	dst, start := beginFrame(dst, 0)
+	dst, start := beginFrame(dst, len(f.Payload))
 	dst = appendSeq(dst, f.Seq)
 	dst = appendUint(dst, tagKind, uint64(f.Kind))
 	dst = appendUint(dst, tagOffset, uint64(f.Offset))
 	dst = appendUint(dst, tagLength, uint64(f.Length))
-	return endFrame(dst, start, nil)
+	return endFrame(dst, start, f.Payload)
 }
 
 // Durations travel in microseconds.
@@ -377,11 +404,15 @@ func ReadCalls(msg []byte, each func(*CallFrame)) error {
 				f.Approval = value
 			case tagWarrant:
 				f.Warrant = []byte(value)
+			case tagExtra:
+				f.Extra = []byte(value)
+			case tagSession:
+				f.Session = value
 			case tagAttempt:
 				f.Attempt = int(min(number(value), 1<<30))
 			case tagFlags:
 				flags := number(value)
-				f.Progress, f.Safe, f.Keep = flags&flagProgress != 0, flags&flagSafe != 0, flags&flagKeep != 0
+				f.Progress, f.Safe, f.Keep, f.Hears = flags&flagProgress != 0, flags&flagSafe != 0, flags&flagKeep != 0, flags&flagHears != 0
 			}
 			return err
 		})
@@ -423,7 +454,7 @@ func ReadReplies(msg []byte, each func(*ReplyFrame)) error {
 				f.Offset = size(value)
 			case tagFlags:
 				flags := number(value)
-				f.ToolError, f.Started = flags&flagToolError != 0, flags&flagStarted != 0
+				f.ToolError, f.Started, f.Input = flags&flagToolError != 0, flags&flagStarted != 0, flags&flagInput != 0
 			}
 			return err
 		})
@@ -438,8 +469,11 @@ func ReadReplies(msg []byte, each func(*ReplyFrame)) error {
 // ReadControls calls each with every control frame of msg, as [ReadReplies] does.
 func ReadControls(msg []byte, each func(*ControlFrame)) error {
 	var f ControlFrame
-	return frames(msg, func(head, _ []byte) error {
+	return frames(msg, func(head, payload []byte) error {
 		f = ControlFrame{}
+		if len(payload) > 0 {
+			f.Payload = payload
+		}
 		err := fields(head, func(tag byte, value string) (err error) {
 			switch tag {
 			case tagSeq:

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,13 @@ type Handler interface {
 	Call(*CallFrame, ReplyTo)
 	// Cancel ends a call that is under way; unknown numbers are ignored.
 	Cancel(seq uint64)
+}
+
+// Answerer is a [Handler] that uses [Listener.Said]. Answer takes the answer to
+// the request number of the call seq, as the other side gave it; the object is the
+// handler's. Unknown numbers are ignored, and it must not block.
+type Answerer interface {
+	Answer(seq uint64, number int64, object []byte)
 }
 
 // ReplyTo says where the replies to a call go.
@@ -125,6 +133,13 @@ func (l *Listener) Withdraw(server string) {
 }
 
 func (l *Listener) receive(m *nats.Msg) {
+	if !strings.HasPrefix(m.Reply, subjectReply) {
+		// A router names its own subject for replies. What has none, or that of a
+		// stream's consumer, comes from a role that may not call: NATS lets whoever may
+		// make consumers have them deliver anywhere.
+		l.log.Error("a call that is not a router's is dropped", "bytes", len(m.Data))
+		return
+	}
 	to := ReplyTo(m.Reply[:len(m.Reply)-len(lastToken(m.Reply))])
 	err := ReadCalls(m.Data, func(f *CallFrame) {
 		l.underWay.Add(1)
@@ -157,6 +172,10 @@ func (l *Listener) obey(f *ControlFrame) {
 		default: // the reader's own deadline ends the transfer
 			l.log.Warn("too many grants at once; one was dropped")
 		}
+	case ControlAnswer:
+		if h, ok := l.handler.(Answerer); ok {
+			h.Answer(f.Seq, f.Offset, f.Payload)
+		}
 	case ControlForget:
 		l.mu.Lock()
 		delete(l.transfers, f.Seq)
@@ -171,7 +190,7 @@ func (l *Listener) Result(to ReplyTo, seq uint64, r *schema.Result) {
 		resultLocal(cl, l, seq, r)
 		return
 	}
-	f := &ReplyFrame{Seq: seq, Kind: ReplyResult, Worker: l.worker, Took: r.Took, ToolError: r.ToolError, Started: true, Payload: r.Body}
+	f := &ReplyFrame{Seq: seq, Kind: ReplyResult, Worker: l.worker, Took: r.Took, ToolError: r.ToolError, Input: r.InputRequired, Started: true, Payload: r.Body}
 	if part := l.partSize(); len(r.Body) > part {
 		l.mu.Lock()
 		l.transfers[seq] = &transfer{to: to, body: r.Body, touched: time.Now()}
@@ -201,6 +220,18 @@ func (l *Listener) Progress(to ReplyTo, seq uint64, params []byte) {
 	l.reply(to, &ReplyFrame{Seq: seq, Kind: ReplyProgress, Payload: params})
 }
 
+// Said passes on what the MCP server says by itself to the caller of a call whose
+// frame has Hears: a JSON object with method and params. A request has a number
+// above zero. It returns false, having sent nothing, for a message that is too
+// large.
+func (l *Listener) Said(to ReplyTo, seq uint64, number int64, message []byte) bool {
+	if len(message) > l.partSize() {
+		return false
+	}
+	l.reply(to, &ReplyFrame{Seq: seq, Kind: ReplySaid, Worker: l.worker, Offset: number, Payload: message})
+	return true
+}
+
 func (l *Listener) partSize() int { return min(partSize, l.conn.MaxPayload()-HeadRoom) }
 
 func (l *Listener) reply(to ReplyTo, f *ReplyFrame) {
@@ -209,7 +240,7 @@ func (l *Listener) reply(to ReplyTo, f *ReplyFrame) {
 		return
 	}
 	box, frame := l.box(to), func(dst []byte) []byte { return AppendReply(dst, f) }
-	if f.Kind != ReplyProgress && f.Kind != ReplyPart && l.underWay.Add(-1) > 0 {
+	if f.Kind != ReplyProgress && f.Kind != ReplyPart && f.Kind != ReplySaid && l.underWay.Add(-1) > 0 {
 		// Others are under way, so others may be answered at this moment: a reader
 		// often finds several answers at once.
 		box.addLater(len(f.Payload)+frameRoom, frame)

@@ -82,7 +82,7 @@ func (cl *Client) sendLocal(l *Listener, f *CallFrame) {
 
 // resultLocal hands a result to a router of this process, whatever its size.
 func resultLocal(cl *Client, l *Listener, seq uint64, r *schema.Result) {
-	cl.deliver(&ReplyFrame{Seq: seq, Kind: ReplyResult, Worker: l.worker, Took: r.Took, ToolError: r.ToolError, Started: true, Payload: r.Body})
+	cl.deliver(&ReplyFrame{Seq: seq, Kind: ReplyResult, Worker: l.worker, Took: r.Took, ToolError: r.ToolError, Input: r.InputRequired, Started: true, Payload: r.Body})
 }
 
 // end ends one call.

@@ -18,6 +18,8 @@ import (
 //	callyard.v1.router.ROUTER        core   router → routers: "I am here", so that slots can be shared out
 //	callyard.v1.hello                core   router → workers: announce yourselves now
 //	callyard.v1.cancel               core   front door → routers: the id of a call that is to end
+//	callyard.v1.want.SERVER          core   front door → workers of the server: resources of whose changes somebody wants to hear
+//	callyard.v1.updated.SERVER       core   worker → front doors: resources that have changed
 //	callyard_switches                KV     tools switched off, with the reason; written by front doors
 //	callyard_servers                 KV     servers added over the API; written by front doors
 //
@@ -30,6 +32,12 @@ import (
 //	callyard.v1.delivery.ID.body             callyard_deliveries   the event's bytes, as each attempt sends them
 //	callyard_audit_heads                     KV                how far each audit chain has come; written by the chain's writer
 //	callyard_permissions                     KV                standing permissions; changed by compare-and-set
+//	callyard_slack_people                    KV                who of Slack is which principal; written by the approver, as all of these
+//	callyard_slack_codes                     KV                codes that connect somebody in Slack; forgotten after 15 min
+//	callyard_slack_messages                  KV                which message of Slack shows which approval; changed by compare-and-set
+//	callyard_slack_once                      KV                requests of Slack that were taken; forgotten after 15 min
+//	callyard_notices                         KV                which approval events each receiver was told
+//	callyard.v1.notice.ID.state, .body       callyard_notice_deliveries   as callyard.v1.delivery, for the approver's events
 //	callyard.v1.record.HOUR.SLOT             callyard_executions   records of calls that were admitted within one slot of 10 s, from any front door
 //	callyard.v1.journal.ID.manifest          callyard_journals what a journal of durable calls says of itself; changed by compare-and-set
 //	callyard.v1.journal.ID.lease             callyard_journals who has the journal; forgotten by itself when it is not renewed
@@ -53,6 +61,8 @@ const (
 	subjectRouter  = prefix + "router."
 	subjectHello   = prefix + "hello"
 	subjectCancel  = prefix + "cancel"
+	subjectWant    = prefix + "want."
+	subjectUpdated = prefix + "updated."
 
 	queueWorkers = "w"
 
@@ -64,6 +74,7 @@ const (
 	subjectAudit    = prefix + "audit."
 	subjectRecord   = prefix + "record."
 	subjectDelivery = prefix + "delivery."
+	subjectNotice   = prefix + "notice."
 
 	subjectJournal = prefix + "journal."
 	subjectObject  = prefix + "object."
@@ -93,7 +104,15 @@ const (
 
 	streamDeliveries = "callyard_deliveries"
 
+	streamNoticeDeliveries = "callyard_notice_deliveries"
+
 	bucketPermissions = "callyard_permissions"
+
+	bucketSlackPeople   = "callyard_slack_people"
+	bucketSlackCodes    = "callyard_slack_codes"
+	bucketSlackMessages = "callyard_slack_messages"
+	bucketSlackOnce     = "callyard_slack_once"
+	bucketNotices       = "callyard_notices"
 
 	streamExecutions = "callyard_executions"
 

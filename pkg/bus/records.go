@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -36,9 +38,10 @@ type Records[T any] struct {
 	kv     jetstream.KeyValue
 	key    func(*T) string
 	ready  chan struct{}
-	watch  jetstream.KeyWatcher
-	done   chan struct{}
+	watch  *nats.Subscription
+	closed chan struct{}
 	cancel context.CancelFunc
+	prefix string // of the subjects of the bucket
 
 	mu   sync.RWMutex
 	rows map[string]row[T]
@@ -86,15 +89,10 @@ func openRecords[T any](ctx context.Context, c *Conn, bucket, what string, key f
 		}
 		return nil, fmt.Errorf("opening the table of %s: %w", what, err)
 	}
-	// The watch outlives ctx, which bounds the opening only.
-	watching, cancel := context.WithCancel(context.Background())
-	w, err := kv.WatchAll(watching)
-	if err != nil {
-		cancel()
+	r := &Records[T]{kv: kv, key: key, ready: make(chan struct{}), closed: make(chan struct{}), rows: make(map[string]row[T]), prefix: kvSubject + bucket + "."}
+	if err := r.follow(c, bucket, changed); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", what, err)
 	}
-	r := &Records[T]{kv: kv, key: key, watch: w, ready: make(chan struct{}), done: make(chan struct{}), cancel: cancel, rows: make(map[string]row[T])}
-	go r.follow(c, changed)
 	select {
 	case <-r.ready:
 		return r, nil
@@ -104,29 +102,66 @@ func openRecords[T any](ctx context.Context, c *Conn, bucket, what string, key f
 	}
 }
 
-func (r *Records[T]) follow(c *Conn, changed func()) {
-	defer close(r.done)
+// kvSubject begins the subjects of buckets, kvStream the names of their streams,
+// and kvOperation is the header of a write that removes: names of NATS.
+const (
+	kvSubject   = "$KV."
+	kvStream    = "KV_"
+	kvOperation = "KV-Operation"
+)
+
+// follow begins the watch. A watcher of the client's own goes by heartbeats of 5 s
+// and would be blind for half a minute after a restart of the server; see
+// [watchHeartbeat].
+func (r *Records[T]) follow(c *Conn, bucket string, changed func()) error {
+	js, err := c.nc.JetStream()
+	if err != nil {
+		return err //nolint:wrapcheck // the caller says what was done
+	}
+	// The watch outlives the opening.
+	watching, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	begun := make(chan struct{}) // closed once initial is set
+	var initial, seen uint64
 	loaded := false
-	for e := range r.watch.Updates() {
-		if e == nil { // everything that was there has been read
-			if !loaded {
-				loaded = true
-				close(r.ready)
-			}
-			continue
+	r.watch, err = js.Subscribe(r.prefix+">", func(m *nats.Msg) {
+		<-begun
+		meta, err := m.Metadata()
+		if err != nil {
+			return // no message of the stream
 		}
-		next := row[T]{revision: e.Revision(), gone: e.Operation() != jetstream.KeyValuePut}
-		if !next.gone {
-			if err := json.Unmarshal(e.Value(), &next.value); err != nil {
-				c.log.Error("a record cannot be read; it is left out", "bucket", e.Bucket(), "key", e.Key(), "error", err)
-				next.gone = true
-			}
-		}
-		r.keep(e.Key(), next)
-		if loaded && changed != nil {
+		r.take(c, bucket, m, meta.Sequence.Stream)
+		if seen++; !loaded && (seen >= initial || meta.NumPending == 0) {
+			loaded = true
+			close(r.ready)
+		} else if loaded && changed != nil {
 			changed()
 		}
+	}, nats.BindStream(kvStream+bucket), nats.OrderedConsumer(), nats.DeliverLastPerSubject(), nats.IdleHeartbeat(watchHeartbeat), nats.Context(watching))
+	if err != nil {
+		cancel()
+		return err //nolint:wrapcheck // as above
 	}
+	r.watch.SetClosedHandler(func(string) { close(r.closed) })
+	if initial, err = r.watch.InitialConsumerPending(); err != nil || initial == 0 {
+		loaded = true
+		close(r.ready)
+	}
+	close(begun)
+	return nil
+}
+
+// take takes in one write.
+func (r *Records[T]) take(c *Conn, bucket string, m *nats.Msg, revision uint64) {
+	key := strings.TrimPrefix(m.Subject, r.prefix)
+	next := row[T]{revision: revision, gone: m.Header.Get(kvOperation) != ""}
+	if !next.gone {
+		if err := json.Unmarshal(m.Data, &next.value); err != nil {
+			c.log.Error("a record cannot be read; it is left out", "bucket", bucket, "key", key, "error", err)
+			next.gone = true
+		}
+	}
+	r.keep(key, next)
 }
 
 // keep takes in a write unless a newer one is known.
@@ -188,7 +223,7 @@ func (r *Records[T]) Delete(ctx context.Context, key string) error {
 
 // Close ends the watch and waits for it.
 func (r *Records[T]) Close() {
-	_ = r.watch.Stop() // it fails only when the connection is gone, which ends the watch too
+	_ = r.watch.Unsubscribe() // it fails only when the connection is gone, which ends the watch too
 	r.cancel()
-	<-r.done
+	<-r.closed
 }

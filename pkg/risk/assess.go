@@ -87,7 +87,7 @@ func (p *Policy) outcome(r *rule, in *Input) Assessment {
 	if r.deny {
 		return p.denied(r, in, r.won)
 	}
-	a := Assessment{Level: r.level, Reasons: r.won, Rule: r.name, Approval: r.approval, Sandbox: r.sandbox, Durable: r.durable, Version: p.version}
+	a := Assessment{Level: r.level, Reasons: r.won, Rule: r.name, Approval: r.approval, Sandbox: r.sandbox, Container: r.sandbox == SandboxContainer, Durable: r.durable, Version: p.version}
 	if r.level == 0 {
 		// A rule without a level adds to what would be without it.
 		level, reasons := p.base(in)
@@ -122,6 +122,7 @@ func (p *Policy) join(a Assessment, d *doubt, in *Input) Assessment {
 	b.Level = max(a.Level, b.Level)
 	b.Approval = stricter(a.Approval, b.Approval)
 	b.Sandbox = cmp.Or(a.Sandbox, b.Sandbox)
+	b.Container = a.Container || b.Container
 	b.Durable = a.Durable || b.Durable
 	b.Cache = nil // where there is doubt the tool itself is asked
 	if d.failed {

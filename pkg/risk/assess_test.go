@@ -329,3 +329,17 @@ func BenchmarkAssess(b *testing.B) {
 		})
 	}
 }
+
+func TestOnlyARuleThatAsksForAContainerByNameRulesOutWhatIsWeaker(t *testing.T) {
+	for source, want := range map[string]bool{
+		"rules:\n  - {name: r, match: {tool: t}, sandbox: container}\n":           true,
+		"rules:\n  - {name: r, match: {tool: t}, level: 3, sandbox: container}\n": true,
+		"rules:\n  - {name: r, match: {tool: t}, level: 3}\n":                     false,
+		"rules: []\n": false,
+	} {
+		a := mustParse(t, source).Assess(&Input{Server: "s", Tool: "t", ServerRisk: 3})
+		if a.Container != want || a.Sandbox != SandboxContainer {
+			t.Errorf("%s: %+v", source, a)
+		}
+	}
+}

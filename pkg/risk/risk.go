@@ -20,7 +20,8 @@ const (
 	ByGroups = "groups"
 )
 
-// SandboxContainer is the only sandbox there is.
+// SandboxContainer is the only sandbox that a policy can ask for. A server of high
+// risk has that, or what its entry names instead.
 const SandboxContainer = "container"
 
 // DefaultExpires is how long a call is held where the policy says nothing.
@@ -59,8 +60,10 @@ type Assessment struct {
 	Rule string
 	// Approval says who must agree before the call runs; nil: nobody.
 	Approval *Approval
-	// Sandbox is SandboxContainer or "".
-	Sandbox string
+	// Sandbox is SandboxContainer or "". Container says that a rule asks for one by
+	// name, so that nothing weaker that the server's entry chose will do.
+	Sandbox   string
+	Container bool
 	// Version names the policy: the digest of its source, or "default".
 	Version string
 	// Durable says that the policy wants the call in the ledger, even where it

@@ -12,6 +12,7 @@ const (
 	MethodCallTool     = "tools/call"
 	MethodReadResource = "resources/read"
 	MethodGetPrompt    = "prompts/get"
+	MethodComplete     = "completion/complete"
 )
 
 // Call is one request to run one tool once.
@@ -27,6 +28,11 @@ type Call struct {
 	// Arguments are the exact bytes that the caller sent: the arguments object
 	// for [MethodCallTool], the whole params object for other methods.
 	Arguments []byte
+	// Extra is what a caller that speaks MCP sent beside the arguments of a tool:
+	// a JSON object with any of _meta, inputResponses and requestState. Where its
+	// _meta names client capabilities, the server may ask for input, and the result
+	// can be a question; see [Result]. Empty for most calls.
+	Extra []byte
 	// ToolDigest is the digest of the tool definition the arguments were
 	// checked against, so that a worker can tell when it holds another one.
 	ToolDigest string
@@ -67,6 +73,16 @@ type Call struct {
 	// Progress, when set, receives the params object of each progress
 	// notification, in order, before the result. It must not block.
 	Progress func(params []byte)
+	// Hear, when set, receives what the server says to the caller by itself while
+	// the call runs: a JSON object with method and params. A request has answer, to
+	// be called at most once, from any goroutine, with a JSON object that has result
+	// or error; for a notification answer is nil. Hear must not block. Only servers
+	// that are marked as asking their callers speak, and only on a session that is
+	// the caller's own; see Session.
+	Hear func(message []byte, answer func(object []byte))
+	// Session names the conversation of the caller, for a server that keeps a
+	// session for each caller. It is no secret and proves nothing. Empty for none.
+	Session string
 }
 
 // Trace is a W3C trace context (https://www.w3.org/TR/trace-context/).
@@ -81,6 +97,9 @@ type Result struct {
 	Body []byte
 	// ToolError is true when the result carries isError:true.
 	ToolError bool
+	// InputRequired is true when the server asks for input before it goes on: the
+	// call is to be sent again with the answers in its Extra.
+	InputRequired bool
 	// Worker is the worker that ran the call.
 	Worker string
 	// Took is the time between sending the request to the MCP server and

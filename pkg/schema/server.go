@@ -20,7 +20,7 @@ const (
 type Server struct {
 	ID        string              `json:"id"`
 	State     InitializationState `json:"initialization_state"`
-	Transport string              `json:"transport"` // "stdio", "http" or "sse"
+	Transport string              `json:"transport"` // "stdio", "http", "sse", "openapi" or "tool_endpoint"
 	// Risk is the level the operator set: 0 for none, else 1 to 3.
 	Risk int `json:"risk_level,omitempty"`
 	// PID is the process id of the first live child on that worker, 0 where there is none.
@@ -55,8 +55,11 @@ type Server struct {
 	Box *Box `json:"box,omitempty"`
 }
 
-// Isolations of a [Box], as answers name them.
-const IsolationContainer = "container"
+// Isolations of a [Box], as answers name them. The second one is weaker.
+const (
+	IsolationContainer  = "container"
+	IsolationBubblewrap = "bubblewrap"
+)
 
 // Box says how a worker runs single calls of a server apart from everything else.
 type Box struct {

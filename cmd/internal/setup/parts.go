@@ -21,7 +21,7 @@ type Connector func(ctx context.Context, name string, keep bool) (*bus.Conn, err
 
 // FrontDoorPart returns the front door as a part. started is called with its address.
 func (c *Config) FrontDoorPart(connect Connector, policy *risk.Holder, m *telemetry.Metrics, log *slog.Logger, started func(*frontdoor.FrontDoor)) lifecycle.Part {
-	var conn *bus.Conn
+	var conn, stored *bus.Conn
 	var door *frontdoor.FrontDoor
 	failed := make(chan error, 1)
 	return lifecycle.Part{
@@ -34,10 +34,15 @@ func (c *Config) FrontDoorPart(connect Connector, policy *risk.Holder, m *teleme
 			if conn, err = connect(ctx, "frontdoor", false); err != nil {
 				return err
 			}
+			if stored, err = connect(ctx, "frontdoor (stored)", false); err != nil {
+				conn.Close()
+				return err
+			}
 			opening, cancel := context.WithTimeout(ctx, connectFor)
 			defer cancel()
-			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Conn: conn, Metrics: m, Log: log, Version: Version(), Failed: failed, Policy: policy, Redis: c.Redis.options(), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Signer: signer})
+			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Conn: conn, Stored: stored, Metrics: m, Log: log, Version: Version(), Failed: failed, Policy: policy, Redis: c.Redis.options(), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Signer: signer})
 			if err != nil {
+				stored.Close()
 				conn.Close()
 				return err
 			}
@@ -46,6 +51,7 @@ func (c *Config) FrontDoorPart(connect Connector, policy *risk.Holder, m *teleme
 		},
 		Stop: func(ctx context.Context) error {
 			err := door.Stop(ctx)
+			stored.Close()
 			conn.Close()
 			return err
 		},
@@ -77,7 +83,7 @@ func (c *Config) ApproverPart(connect Connector, log *slog.Logger, started func(
 				conn.Close()
 				return err
 			}
-			a, err = approver.Start(opening, approver.Options{Config: c.Approver, Desk: room.Desk, Ledger: room.Ledger, Log: log, Version: Version(), Ready: conn.Ready, Failed: failed})
+			a, err = approver.Start(opening, approver.Options{Config: c.Approver, Desk: room.Desk, Ledger: room.Ledger, Conn: conn, Log: log, Version: Version(), Ready: conn.Ready, Failed: failed})
 			if err != nil {
 				room.Close()
 				conn.Close()

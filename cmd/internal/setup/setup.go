@@ -223,7 +223,7 @@ func (c *Config) Connect(ctx context.Context, name string, keep bool, log *slog.
 	defer cancel()
 	n := c.NATS
 	o := bus.Options{
-		URL: n.URL, Name: name, CredentialsFile: n.CredentialsFile, NKeySeedFile: n.NKeySeedFile, User: n.User,
+		URL: n.URL, Name: name, Role: roleOf(name), CredentialsFile: n.CredentialsFile, NKeySeedFile: n.NKeySeedFile, User: n.User,
 		Password: n.Password.Reveal(), Token: n.Token.Reveal(), CAFile: n.CAFile, CertFile: n.CertFile, KeyFile: n.KeyFile,
 		Replicas: n.Replicas, KeepWhileDown: keep, Log: log,
 	}
@@ -239,6 +239,12 @@ func (c *Config) Connect(ctx context.Context, name string, keep bool, log *slog.
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// roleOf is the role of a process in the name of its connection, which begins with it.
+func roleOf(name string) string {
+	role, _, _ := strings.Cut(name, " ")
+	return role
 }
 
 // Servers reads the servers file and picks what this worker is to hold. Without

@@ -92,6 +92,7 @@ type API struct {
 	idHead  string // of request ids
 	idCount atomic.Uint64
 	fixed   fixedHeaders
+	shapes  *shapes
 }
 
 // fixedHeaders are header values that every answer shares, so that setting them
@@ -126,6 +127,7 @@ func New(o Options) (*API, error) {
 			noStore: []string{"no-store"}, nosniff: []string{"nosniff"},
 		},
 	}
+	a.shapes = newShapes()
 	if a.o.AddServer == nil {
 		a.o.AddServer = a.addEntry
 	}
@@ -137,6 +139,7 @@ func New(o Options) (*API, error) {
 	a.registerServers()
 	a.registerTools()
 	a.registerCalls()
+	a.registerToolCalls()
 	a.registerConfirmations()
 	a.registerDurable()
 	a.registerCallList()

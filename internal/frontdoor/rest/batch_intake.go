@@ -38,8 +38,21 @@ type takeOptions struct {
 	from int64
 }
 
-// take stores the calls of the source.
+// take stores the calls of the source. Where an earlier request began to send them,
+// that one may have sent the last of them meanwhile: then there is nothing to store.
 func (a *API) take(ctx context.Context, id string, who schema.Principal, source callSource, o takeOptions) (*taken, error) {
+	t, err := a.takeAll(ctx, id, who, source, o)
+	if !o.again || schema.KindOf(err) != schema.KindConflict {
+		return t, err
+	}
+	m, again := a.o.Batches.Batch(ctx, id, who)
+	if again != nil || m.State == journal.Receiving {
+		return nil, err
+	}
+	return &taken{m: m, stored: m.Calls}, nil
+}
+
+func (a *API) takeAll(ctx context.Context, id string, who schema.Principal, source callSource, o takeOptions) (*taken, error) {
 	in, err := a.o.Batches.Intake(ctx, id, who)
 	if err != nil {
 		return nil, err

@@ -145,16 +145,16 @@ func (w *lineWriter) start() {
 
 // resultHead is what a line holds beside the bytes of its result.
 type resultHead struct {
-	Index     uint64          `json:"index"`
-	CustomID  string          `json:"custom_id,omitempty"`
+	Index     uint64          `json:"index" doc:"Its place in the batch, from 0."`
+	CustomID  string          `json:"custom_id,omitempty" doc:"The caller's own name of the call."`
 	CallID    string          `json:"call_id"`
 	State     string          `json:"state"`
-	ToolError bool            `json:"tool_error,omitempty"`
+	ToolError bool            `json:"tool_error,omitempty" doc:"The tool answered with its own error."`
 	Worker    string          `json:"worker,omitempty"`
-	Attempt   int             `json:"attempt,omitempty"`
-	Settled   string          `json:"settled,omitempty"`
-	Cursor    string          `json:"cursor"`
-	Problem   json.RawMessage `json:"problem,omitempty"`
+	Attempt   int             `json:"attempt,omitempty" doc:"How often it was tried."`
+	Settled   string          `json:"settled,omitempty" doc:"Who settled a call whose outcome was unknown, and why."`
+	Cursor    string          `json:"cursor" doc:"Where the next request goes on after this line."`
+	Problem   json.RawMessage `json:"problem,omitempty" doc:"Why it did not succeed."`
 }
 
 // page writes a page of results.

@@ -46,6 +46,7 @@ type Batch struct {
 // BatchCounts says how many calls are in which state.
 type BatchCounts struct {
 	Waiting    uint64 `json:"waiting" doc:"Queued, held or running."`
+	Held       uint64 `json:"held" doc:"Of those that wait: somebody must say yes first. GET /batches/{id}/held lists them."`
 	Succeeded  uint64 `json:"succeeded"`
 	ToolErrors uint64 `json:"tool_errors" doc:"Of those that succeeded: the tool answered with its own error."`
 	Failed     uint64 `json:"failed"`
@@ -68,6 +69,27 @@ type BatchList struct {
 	Next    string  `json:"next,omitempty" doc:"The cursor of the next page."`
 }
 
+// batchItems returns the batches as callers see them.
+func (a *API) batchItems(page ...*journal.Manifest) []Batch {
+	ids := make([]string, 0, len(page))
+	for _, m := range page {
+		if m.State != journal.Ended {
+			ids = append(ids, m.ID)
+		}
+	}
+	held := a.o.Batches.Held(ids...)
+	items := make([]Batch, 0, len(page))
+	for _, m := range page {
+		item := batchItem(m)
+		item.Counts.Held = min(uint64(held[m.ID]), item.Counts.Waiting)
+		items = append(items, item)
+	}
+	return items
+}
+
+func (a *API) batchItem(m *journal.Manifest) Batch { return a.batchItems(m)[0] }
+
+// batchItem is for a batch of which nothing is held.
 func batchItem(m *journal.Manifest) Batch {
 	c := m.Counts
 	b := Batch{
@@ -101,6 +123,10 @@ func (a *API) registerBatches() {
 	a.raw(a.opBatchResults(), "/batches/{id}/results", a.batchResults)
 	a.raw(a.opBatchEvents(), "/batches/{id}/events", a.batchEvents)
 	a.raw(a.opCancelBatch(), "/batches/{id}/cancel", a.cancelBatch)
+	if a.o.Desk != nil && a.o.Ledger != nil {
+		a.raw(a.opHeldCalls(), "/batches/{id}/held", a.heldCalls)
+		a.raw(a.opConfirmCalls(), "/confirmations", a.confirmCalls)
+	}
 }
 
 // lines says that the body is one call on each line.
@@ -189,7 +215,7 @@ func (a *API) handle201(x *exchange, m *journal.Manifest, t *taken, stream bool,
 	if stream {
 		return a.streamResults(r.Context(), x, m.ID, journal.Cursor{}, true, 0)
 	}
-	item := batchItem(m)
+	item := a.batchItem(m)
 	if t != nil {
 		item.Calls, item.Refused, item.Refusals = t.stored, t.refused, t.refusals
 		if done := m.Counts.Total(); item.Calls > done {
@@ -220,7 +246,7 @@ func (a *API) addCalls(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	item := batchItem(t.m)
+	item := a.batchItem(t.m)
 	item.Calls, item.Refused, item.Refusals = t.stored, t.refused, t.refusals
 	x.send(http.StatusOK, a.fixed.json, encode(item))
 	return nil
@@ -242,7 +268,7 @@ func (a *API) sealBatch(x *exchange, r *http.Request) error {
 			return err
 		}
 	}
-	x.send(http.StatusOK, a.fixed.json, encode(batchItem(m)))
+	x.send(http.StatusOK, a.fixed.json, encode(a.batchItem(m)))
 	return nil
 }
 
@@ -251,7 +277,7 @@ func (a *API) showBatch(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	x.send(http.StatusOK, a.fixed.json, encode(batchItem(m)))
+	x.send(http.StatusOK, a.fixed.json, encode(a.batchItem(m)))
 	return nil
 }
 
@@ -260,7 +286,7 @@ func (a *API) cancelBatch(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	x.send(http.StatusOK, a.fixed.json, encode(batchItem(m)))
+	x.send(http.StatusOK, a.fixed.json, encode(a.batchItem(m)))
 	return nil
 }
 
@@ -290,10 +316,7 @@ func (a *API) listBatches(x *exchange, r *http.Request) error {
 		return err
 	}
 	page, next := a.o.Batches.Batches(x.principal, states, limit, values.Get("cursor"))
-	list := BatchList{Batches: make([]Batch, 0, len(page)), Next: next}
-	for _, m := range page {
-		list.Batches = append(list.Batches, batchItem(m))
-	}
+	list := BatchList{Batches: a.batchItems(page...), Next: next}
 	x.send(http.StatusOK, a.fixed.json, encode(list))
 	return nil
 }
@@ -334,7 +357,7 @@ func (a *API) batchEvents(x *exchange, r *http.Request) error {
 	defer look.Stop()
 	n, last := 0, ""
 	say := func() error {
-		text := strings.TrimSuffix(string(encode(batchItem(m))), "\n")
+		text := strings.TrimSuffix(string(encode(a.batchItem(m))), "\n")
 		if text == last {
 			return nil
 		}

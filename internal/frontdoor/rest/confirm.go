@@ -81,8 +81,8 @@ func (a *API) registerConfirmations() {
 	a.raw(a.opCallState(), "/calls/{id}", a.callState)
 }
 
-// held answers a call that waits for a yes.
-func (a *API) held(x *exchange, h *admission.HeldError) {
+// confirmation is what a caller is told of a call that waits for a yes.
+func (a *API) confirmation(h *admission.HeldError) ConfirmationRequest {
 	p := h.Approval
 	body := ConfirmationRequest{
 		RequiresConfirmation: true, ConfirmationID: h.Token, CallID: p.CallID, ApprovalID: p.ID,
@@ -92,6 +92,12 @@ func (a *API) held(x *exchange, h *admission.HeldError) {
 	if a.o.ApproverURL != "" && h.Token == "" {
 		body.ApprovalURL = a.o.ApproverURL + "/a/" + url.PathEscape(p.ID)
 	}
+	return body
+}
+
+// held answers a call that waits for a yes.
+func (a *API) held(x *exchange, h *admission.HeldError) {
+	p, body := h.Approval, a.confirmation(h)
 	x.set("Location", "/calls/"+p.CallID)
 	x.set("Callyard-Call-Id", p.CallID)
 	a.json(x, http.StatusAccepted, body)
@@ -244,17 +250,20 @@ var callStates = map[ledger.State]string{
 }
 
 func (a *API) opConfirm() huma.Operation {
-	op := operation(http.MethodPost, "/confirmations/{id}", "confirm", tagCalls, "Confirm or reject a held call",
+	op := operation(http.MethodPost, "/confirmations/{id}", "confirm-call", tagCalls, "Confirm or reject a held call",
 		"Spends the single-use token of a confirmation request. With confirm true the call runs once and its result is the answer.",
 		append([]int{http.StatusForbidden, http.StatusGone}, callStatuses()...)...)
 	op.Parameters = append(op.Parameters, pathParam("id", "The confirmation_id of the confirmation request.", "cyt_2Jb0Z5nJk3m8q1r7s9t0u2v4w6x8y0z1a3b5c7d9e1f"))
+	op.Parameters = append(op.Parameters, &huma.Param{Name: "Idempotency-Key", In: "header", Description: "A retry with the same key is the same attempt and gets the same answer.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"})
 	op.RequestBody = jsonBody(a.schemaOf(reflect.TypeFor[ConfirmRequest]()), true, "The answer.", map[string]any{"confirm": true})
-	op.Responses["200"] = answered(schemaResult, "The result of the tool; or, for confirm false, {\"status\":\"rejected\",…}.", exampleResult())
+	op.Responses["200"] = answered(schemaResult, "The result of the tool; or, for confirm false, that the call was rejected.", exampleResult())
+	delete(op.Responses["200"].Content, "text/event-stream")
+	op.Responses["200"].Content["application/json"].Schema = &huma.Schema{AnyOf: []*huma.Schema{a.schemaOf(reflect.TypeFor[Rejected]()), ref(schemaResult)}}
 	return op
 }
 
 func (a *API) opCallState() huma.Operation {
-	op := operation(http.MethodGet, "/calls/{id}", "call-state", tagCalls, "What came of a call",
+	op := operation(http.MethodGet, "/calls/{id}", "get-call", tagCalls, "What came of a call",
 		"State and, once it has run, result, of a call that was held or stored, or is part of a batch. wait makes the answer come when the call has ended, or when that many seconds are over.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
 	op.Parameters = append(op.Parameters, pathParam("id", "The call_id of the confirmation request.", "call_06b2t8m3c0w3v2q5n7k9a1d4fz"),
@@ -270,6 +279,6 @@ func (a *API) schemaOf(t reflect.Type) *huma.Schema {
 
 // riskWords says a level as MCP Bridge does.
 func riskWords(level int) string {
-	_, words, _ := risk(level)
+	_, words, _ := risk(level, nil)
 	return words
 }

@@ -56,6 +56,7 @@ func (a *API) openHuma() {
 	// Answers may gain members; what takes members refuses unknown ones itself.
 	config.AllowAdditionalPropertiesByDefault = true
 	config.Transformers = []huma.Transformer{a.fromHuma}
+	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", shapeName)
 	a.huma = humago.New(a.mux, config)
 	a.huma.UseMiddleware(func(ctx huma.Context, next func(huma.Context)) { next(withOurStatus{ctx}) })
 	a.documentProblems()
@@ -136,6 +137,7 @@ func (a *API) finishDocument() error {
 	for _, unused := range []string{"ErrorModel", "ErrorDetail"} {
 		delete(document.Components.Schemas.Map(), unused) // Huma's own, which never leave
 	}
+	a.finishShapes()
 	used := make(map[string]bool)
 	spec, err := json.Marshal(document)
 	if err != nil {

@@ -151,15 +151,24 @@ func (a *API) replay(x *exchange, r *http.Request, id string, wait time.Duration
 	return running
 }
 
-// answerRecord answers with the end of a durable call, as if it had just come.
-func (a *API) answerRecord(ctx context.Context, x *exchange, id string, rec *journal.ResultRecord) error {
+// recordBody returns the result in the end of a durable call.
+func (a *API) recordBody(ctx context.Context, id string, rec *journal.ResultRecord) ([]byte, error) {
 	if rec.Outcome != journal.Succeeded || len(rec.Error) > 0 {
-		return recordError(id, rec)
+		return nil, recordError(id, rec)
 	}
 	journalID, _, _ := batch.ParseCallID(id)
 	body, err := a.o.Batches.ResultBody(ctx, journalID, rec)
 	if err != nil {
-		return schema.AsError(err).WithCall(id)
+		return nil, schema.AsError(err).WithCall(id)
+	}
+	return body, nil
+}
+
+// answerRecord answers with the end of a durable call, as if it had just come.
+func (a *API) answerRecord(ctx context.Context, x *exchange, id string, rec *journal.ResultRecord) error {
+	body, err := a.recordBody(ctx, id, rec)
+	if err != nil {
+		return err
 	}
 	if rec.Worker != "" {
 		x.set("Callyard-Worker", rec.Worker)
@@ -177,22 +186,27 @@ func recordError(id string, rec *journal.ResultRecord) error {
 	return e.WithCall(id)
 }
 
-// answerApproval answers with the end of a call that was held.
-func (a *API) answerApproval(ctx context.Context, x *exchange, p *ledger.Approval) error {
+// approvalBody returns the result of a call that was held and has ended.
+func (a *API) approvalBody(ctx context.Context, p *ledger.Approval) ([]byte, error) {
 	switch {
 	case p.State == ledger.Succeeded:
-		body, err := a.o.Ledger.Result(ctx, p.ID)
-		if err != nil {
-			return err
-		}
-		x.send(http.StatusOK, a.fixed.json, body)
-		return nil
+		return a.o.Ledger.Result(ctx, p.ID)
 	case p.Error != nil:
-		return p.Error.WithCall(p.CallID)
+		return nil, p.Error.WithCall(p.CallID)
 	case p.State == ledger.Expired:
-		return schema.Errorf(schema.KindExpired, "The call was not confirmed in time; it did not run.").WithCall(p.CallID)
+		return nil, schema.Errorf(schema.KindExpired, "The call was not confirmed in time; it did not run.").WithCall(p.CallID)
 	}
-	return schema.Errorf(schema.KindForbidden, "The call was %s; it did not run.", p.State).WithCall(p.CallID)
+	return nil, schema.Errorf(schema.KindForbidden, "The call was %s; it did not run.", p.State).WithCall(p.CallID)
+}
+
+// answerApproval answers with the end of a call that was held.
+func (a *API) answerApproval(ctx context.Context, x *exchange, p *ledger.Approval) error {
+	body, err := a.approvalBody(ctx, p)
+	if err != nil {
+		return err
+	}
+	x.send(http.StatusOK, a.fixed.json, body)
+	return nil
 }
 
 // heldOr answers a hold, or returns err. A call that has its yes already, by a

@@ -278,7 +278,12 @@ func golden(t *testing.T, name string, a answer) {
 
 func compare(t *testing.T, file string, got []byte) {
 	t.Helper()
-	path := filepath.Join("testdata", file)
+	compareAt(t, filepath.Join("testdata", file), got)
+}
+
+// compareAt is compare for a golden file elsewhere.
+func compareAt(t *testing.T, path string, got []byte) {
+	t.Helper()
 	if *update {
 		if err := os.WriteFile(path, got, 0o600); err != nil {
 			t.Fatal(err)
@@ -289,7 +294,7 @@ func compare(t *testing.T, file string, got []byte) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s differs; -update writes it (-want +got)\n%s", file, diff)
+		t.Errorf("%s differs; -update writes it (-want +got)\n%s", path, diff)
 	}
 }
 

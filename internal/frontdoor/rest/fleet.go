@@ -19,7 +19,7 @@ type ServerItem struct {
 	RiskDescription     string         `json:"risk_description,omitempty" example:"Low risk - Standard execution"`
 	RunningInDocker     *bool          `json:"running_in_docker,omitempty" doc:"Present where a risk is set."`
 	Box                 *ServerBox     `json:"box,omitempty" doc:"How calls of high risk run apart from everything else; absent where they cannot."`
-	Transport           string         `json:"transport" enum:"stdio,http,sse" example:"stdio"`
+	Transport           string         `json:"transport" enum:"stdio,http,sse,openapi,tool_endpoint" example:"stdio"`
 	Tools               *int           `json:"tools,omitempty" doc:"How many tools the server offers; absent until they were read once." example:"12"`
 	WorkerCount         int            `json:"worker_count" doc:"How many live workers hold the server." example:"1"`
 	Workers             []ServerWorker `json:"workers" nullable:"false"`
@@ -35,7 +35,7 @@ type ServerItem struct {
 
 // ServerBox says how calls of high risk run.
 type ServerBox struct {
-	Isolation string `json:"isolation" enum:"container" example:"container"`
+	Isolation string `json:"isolation" enum:"container,bubblewrap" example:"container"`
 	Image     string `json:"docker_image" doc:"The image as the operator named it." example:"callyard/demo:local"`
 	Only      bool   `json:"only" doc:"The server never runs outside a container."`
 	Ready     bool   `json:"ready" doc:"A worker can run calls in one now."`
@@ -73,7 +73,7 @@ type WorkerItem struct {
 type WorkerServer struct {
 	ID                  string `json:"id" example:"everything"`
 	InitializationState string `json:"initialization_state" enum:"starting,initialized,timeout,error" example:"initialized"`
-	Transport           string `json:"transport" enum:"stdio,http,sse" example:"stdio"`
+	Transport           string `json:"transport" enum:"stdio,http,sse,openapi,tool_endpoint" example:"stdio"`
 	PID                 int    `json:"pid" example:"4711"`
 	Slots               int    `json:"slots" example:"64"`
 	Sessions            int    `json:"sessions" example:"1"`
@@ -137,7 +137,7 @@ func (a *API) serverItem(s *catalog.Server) ServerItem {
 		WorkerCount: len(s.Workers), Workers: make([]ServerWorker, 0, len(s.Workers)),
 		Title: s.Title, Version: s.Server.Version, ProtocolVersion: s.Protocol, Error: s.Error, StderrTail: s.StderrTail,
 	}
-	item.RiskLevel, item.RiskDescription, item.RunningInDocker = risk(s.Risk)
+	item.RiskLevel, item.RiskDescription, item.RunningInDocker = risk(s.Risk, s.BestBox)
 	if b := s.BestBox; b != nil {
 		item.Box = &ServerBox{Isolation: b.Isolation, Image: b.Image, Only: b.Only, Ready: b.Ready, Error: b.Error}
 	}
@@ -154,9 +154,10 @@ func (a *API) serverItem(s *catalog.Server) ServerItem {
 	return item
 }
 
-// risk says a level in the words of MCP Bridge; all are empty where none is set.
-func risk(level int) (int, string, *bool) {
-	inDocker := level == 3
+// risk says a level in the words of MCP Bridge; all are empty where none is set. box
+// is how calls of high risk run, nil where that is a container or not known.
+func risk(level int, box *schema.Box) (int, string, *bool) {
+	inDocker := level == 3 && (box == nil || box.Isolation == schema.IsolationContainer)
 	switch level {
 	case 1:
 		return level, "Low risk - Standard execution", &inDocker

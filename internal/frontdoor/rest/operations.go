@@ -61,16 +61,7 @@ func (a *API) documentBodies() {
 	all := registry.Map()
 	all[schemaSwitch].AdditionalProperties = false
 	anything := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
-	all[schemaResult] = openObject("The result of the tool, as the MCP server sent it. A tool that failed has isError true.", map[string]*huma.Schema{
-		"content":           {Type: huma.TypeArray, Items: anything, Description: "Content blocks; each has a type."},
-		"structuredContent": {Description: "The result as JSON, where the tool has an output schema."},
-		"isError":           {Type: huma.TypeBoolean, Description: "True when the tool failed."},
-		"_meta":             anything,
-		"execution_environment": openObject("Where the tool ran, in the words of the fabric and not of the server; only where that was a container.", map[string]*huma.Schema{
-			"risk_level": {Type: huma.TypeInteger}, "risk_description": text("The risk in words."), "docker": {Type: huma.TypeBoolean}, "docker_image": text("The image, as the operator named it."),
-			"isolation": text("What kept the tool apart: container."), "runtime": text("The runtime of the container, such as runc or runsc."),
-		}),
-	})
+	a.documentResult()
 	all[schemaTool] = openObject("A tool as the server gave it.", map[string]*huma.Schema{
 		"name": text("The name of the tool."), "title": text("The name for people."), "description": text("What it does."),
 		"inputSchema": anything, "outputSchema": anything, "annotations": anything,
@@ -86,10 +77,11 @@ func (a *API) documentBodies() {
 	all[schemaCall] = &huma.Schema{
 		Type: huma.TypeObject, AdditionalProperties: false, Required: []string{"server", "tool"},
 		Properties: map[string]*huma.Schema{
-			"server":     text("The id of the server."),
-			"tool":       text("The name of the tool."),
-			"arguments":  {Type: huma.TypeObject, AdditionalProperties: true, Description: "The arguments; they reach the tool as they are. Without them the tool gets an empty object."},
-			"timeout_ms": {Type: huma.TypeInteger, Minimum: ptr(1.0), Maximum: ptr(float64(a.limits.MaxTimeout.Milliseconds())), Description: "How long the call may take. Without it the server's own time counts."},
+			"server":       text("The id of the server."),
+			"tool":         text("The name of the tool."),
+			"arguments":    anyArguments("The arguments; they reach the tool as they are. Without them the tool gets an empty object."),
+			"timeout_ms":   a.timeoutSchema("How long the call may take. Without it the server's own time counts."),
+			"callback_url": text("An address that is told of the end of the call, which is stored for it; only where the operator has switched callbacks on."),
 		},
 	}
 	all[schemaEntry] = openObject("A server, as an entry of a servers file with its id.", map[string]*huma.Schema{

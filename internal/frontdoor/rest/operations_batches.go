@@ -24,8 +24,8 @@ func queryParam(name, description, kind string) *huma.Param {
 // batchStatuses are what a batch can be refused with.
 var batchStatuses = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable}
 
-func ndjson(description, example string) *huma.MediaType {
-	return &huma.MediaType{Schema: text(description), Example: example}
+func ndjson(shape, description, example string) *huma.MediaType {
+	return &huma.MediaType{Schema: linesOf(ref(shape), description), Example: example}
 }
 
 func (a *API) batchAnswer(description string) *huma.Response {
@@ -34,7 +34,7 @@ func (a *API) batchAnswer(description string) *huma.Response {
 
 func resultLines(description string) *huma.Response {
 	return &huma.Response{Description: description, Content: map[string]*huma.MediaType{
-		"application/x-ndjson": ndjson("One result on each line, in the order in which the calls ended. cursor goes on after the line.", exampleResultLine),
+		"application/x-ndjson": ndjson(schemaLine, "One result on each line, in the order in which the calls ended. cursor goes on after the line.", exampleResultLine),
 	}}
 }
 
@@ -49,20 +49,12 @@ func (a *API) opCreateBatch() huma.Operation {
 		queryParam("priority", "-10 to 10; each 5 doubles or halves the share of the batch.", huma.TypeInteger), queryParam("expires_in", "Seconds in which calls may leave; 24 h without it.", huma.TypeInteger),
 		queryParam("callback_url", "An address that is told of the end.", huma.TypeString), idempotencyParam(),
 	}
-	call := &huma.Schema{Type: huma.TypeObject, Required: []string{"server", "tool"}, Properties: map[string]*huma.Schema{
-		"custom_id": text("The caller's own name of the call, unique in the batch."), "server": text("The id of the server."), "tool": text("The name of the tool."),
-		"arguments":  {Type: huma.TypeObject, AdditionalProperties: true, Description: "The arguments."},
-		"timeout_ms": {Type: huma.TypeInteger, Minimum: ptr(1.0), Description: "How long the call may take."},
-	}}
-	body := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: false, Properties: map[string]*huma.Schema{
-		"calls": {Type: huma.TypeArray, Items: call}, "priority": {Type: huma.TypeInteger}, "expires_in": {Type: huma.TypeInteger}, "callback_url": {Type: huma.TypeString},
-		"labels": {Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}}, "open": {Type: huma.TypeBoolean}, "stream": {Type: huma.TypeBoolean},
-	}}
+	a.documentBatchBodies()
 	op.RequestBody = &huma.RequestBody{Required: true, Description: "The calls.", Content: map[string]*huma.MediaType{
-		"application/json": {Schema: body, Example: map[string]any{"calls": []any{map[string]any{
+		"application/json": {Schema: ref(schemaBatchBody), Example: map[string]any{"calls": []any{map[string]any{
 			"custom_id": "a", "server": "everything", "tool": "echo", "arguments": map[string]any{"message": "hello"},
 		}}}},
-		"application/x-ndjson": ndjson("One call on each line.", exampleLine),
+		"application/x-ndjson": ndjson(schemaBatchItem, "One call on each line.", exampleLine),
 	}}
 	op.Responses["201"] = a.batchAnswer("The calls are stored.")
 	op.Responses["201"].Headers = map[string]*huma.Param{"Location": header("Where the batch is.", huma.TypeString, "/batches/batch_06b2t8m3c0w3v2q5n7k9a1d4fz")}
@@ -81,18 +73,18 @@ func (a *API) opListBatches() huma.Operation {
 }
 
 func (a *API) opBatch() huma.Operation {
-	op := operation(http.MethodGet, "/batches/{id}", "batch", tagBatches, "A batch", "Its state and how many of its calls are in which state.", http.StatusNotFound, http.StatusServiceUnavailable)
+	op := operation(http.MethodGet, "/batches/{id}", "get-batch", tagBatches, "A batch", "Its state and how many of its calls are in which state.", http.StatusNotFound, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{batchParam()}
 	op.Responses["200"] = a.batchAnswer("The batch.")
 	return op
 }
 
 func (a *API) opAddCalls() huma.Operation {
-	op := operation(http.MethodPost, "/batches/{id}/calls", "add-calls", tagBatches, "More calls for an open batch",
+	op := operation(http.MethodPost, "/batches/{id}/calls", "add-batch-calls", tagBatches, "More calls for an open batch",
 		"One call on each line. After a broken connection GET the batch says how many lines are stored, and from= makes sure that the next request goes on there.",
 		append([]int{http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType}, batchStatuses...)...)
 	op.Parameters = []*huma.Param{batchParam(), queryParam("from", "How many lines were sent before; refused where another number is stored.", huma.TypeInteger)}
-	op.RequestBody = &huma.RequestBody{Required: true, Description: "The calls.", Content: map[string]*huma.MediaType{"application/x-ndjson": ndjson("One call on each line.", exampleLine)}}
+	op.RequestBody = &huma.RequestBody{Required: true, Description: "The calls.", Content: map[string]*huma.MediaType{"application/x-ndjson": ndjson(schemaBatchItem, "One call on each line.", exampleLine)}}
 	op.Responses["200"] = a.batchAnswer("The calls are stored.")
 	return op
 }
@@ -105,7 +97,7 @@ func (a *API) opSealBatch() huma.Operation {
 }
 
 func (a *API) opBatchResults() huma.Operation {
-	op := operation(http.MethodGet, "/batches/{id}/results", "batch-results", tagBatches, "The results of a batch",
+	op := operation(http.MethodGet, "/batches/{id}/results", "get-batch-results", tagBatches, "The results of a batch",
 		"One on each line, in the order in which the calls ended; exactly those after the cursor. follow=true waits for those to come, until the batch has ended.", batchStatuses...)
 	op.Parameters = []*huma.Param{
 		batchParam(), queryParam("cursor", "The cursor of the last line that was read.", huma.TypeString), queryParam("limit", "At most so many.", huma.TypeInteger),
@@ -116,10 +108,10 @@ func (a *API) opBatchResults() huma.Operation {
 }
 
 func (a *API) opBatchEvents() huma.Operation {
-	op := operation(http.MethodGet, "/batches/{id}/events", "batch-events", tagBatches, "The progress of a batch", "Server-sent events: the batch as it is, and again after each change, until it has ended.",
+	op := operation(http.MethodGet, "/batches/{id}/events", "get-batch-events", tagBatches, "The progress of a batch", "Server-sent events: the batch as it is, and again after each change, until it has ended.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{batchParam()}
-	op.Responses["200"] = &huma.Response{Description: "Events named batch.", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: text("Events whose data is the batch.")}}}
+	op.Responses["200"] = &huma.Response{Description: "Events named batch.", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: linesOf(a.schemaOf(reflect.TypeFor[Batch]()), "Events whose data is the batch.")}}}
 	return op
 }
 

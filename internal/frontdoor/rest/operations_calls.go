@@ -23,17 +23,17 @@ func (a *API) opCallTool() huma.Operation {
 	op := operation(http.MethodPost, "/servers/{id}/tools/{tool}", "call-tool", tagCalls, "Call a tool",
 		"Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as the bytes that were sent; without a body the tool gets an empty object. "+
 			"A tool that fails says so in its result, with status 200 and isError true. Arguments may take "+byteSize(a.limits.ArgumentBytes)+".", callStatuses()...)
-	op.Parameters = append([]*huma.Param{serverParam(), toolParam()}, a.callParams()...)
-	op.RequestBody = jsonBody(openObject("The arguments of the tool.", nil), false, "The arguments of the tool.", map[string]any{"message": "hello"})
+	op.Parameters = append([]*huma.Param{serverParam(), toolParam()}, a.storedCallParams()...)
+	op.RequestBody = jsonBody(anyArguments("The arguments of the tool."), false, "The arguments of the tool.", map[string]any{"message": "hello"})
 	op.Responses["200"] = answered(schemaResult, "The result of the tool.", exampleResult())
 	a.mayHold(&op)
 	return op
 }
 
 func (a *API) opCall() huma.Operation {
-	op := operation(http.MethodPost, "/calls", "call", tagCalls, "Call a tool that the body names",
+	op := operation(http.MethodPost, "/calls", "create-call", tagCalls, "Call a tool that the body names",
 		"The same as calling the tool by its path, in one shape for every tool.", callStatuses()...)
-	op.Parameters = a.callParams()
+	op.Parameters = a.storedCallParams()
 	op.RequestBody = jsonBody(ref(schemaCall), true, "The call.", map[string]any{
 		"server": "everything", "tool": "echo", "arguments": map[string]any{"message": "hello"}, "timeout_ms": 5000,
 	})
@@ -65,8 +65,20 @@ func (a *API) mayHold(op *huma.Operation) {
 		return
 	}
 	op.Responses["202"] = &huma.Response{
-		Description: "The call is held until it is confirmed or approved; it has not run.",
+		Description: "The call is held until it is confirmed or approved, and has not run: a ConfirmationRequest. Or it is stored, as Prefer asked for, and goes on without the caller: a Call.",
 		Headers:     map[string]*huma.Param{"Location": header("Where the state of the call is.", huma.TypeString, "/calls/call_06b2t8m3c0w3v2q5n7k9a1d4fz")},
-		Content:     map[string]*huma.MediaType{"application/json": {Schema: a.schemaOf(reflect.TypeFor[ConfirmationRequest]())}},
+		Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{
+			AnyOf: []*huma.Schema{a.schemaOf(reflect.TypeFor[ConfirmationRequest]()), a.schemaOf(reflect.TypeFor[CallState]())},
+		}}},
 	}
+}
+
+// storedCallParams are what a tool call takes beside its body: some of them have it
+// stored before it runs.
+func (a *API) storedCallParams() []*huma.Param {
+	return append(a.callParams(),
+		&huma.Param{Name: "Prefer", In: "header", Description: "respond-async: store the call and answer at once with 202 and its address; wait=SECONDS: do so when it takes longer (RFC 7240).", Schema: &huma.Schema{Type: huma.TypeString}, Example: "respond-async"},
+		idempotencyParam(),
+		&huma.Param{Name: headerCallback, In: "header", Description: "An address that is told of the end of the call, which is stored for it; only where the operator has switched callbacks on.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "https://example.com/hooks/callyard"},
+	)
 }

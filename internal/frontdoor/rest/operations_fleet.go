@@ -7,24 +7,24 @@ import (
 )
 
 func (a *API) opHealth() huma.Operation {
-	return public(operation(http.MethodGet, "/health", "health", tagFleet, "Health in short", "How long the front door runs and which servers it knows."))
+	return public(operation(http.MethodGet, "/health", "get-health", tagFleet, "Health in short", "How long the front door runs and which servers it knows."))
 }
 
 func (a *API) opLive() huma.Operation {
-	return public(operation(http.MethodGet, "/livez", "livez", tagFleet, "Liveness probe", "Answers as long as the process serves."))
+	return public(operation(http.MethodGet, "/livez", "get-livez", tagFleet, "Liveness probe", "Answers as long as the process serves."))
 }
 
 func (a *API) opReady() huma.Operation {
-	return public(operation(http.MethodGet, "/readyz", "readyz", tagFleet, "Readiness probe",
+	return public(operation(http.MethodGet, "/readyz", "get-readyz", tagFleet, "Readiness probe",
 		"Green while calls can be taken. Red, with the name of what is missing, when a dependency is down and while the front door drains.", http.StatusServiceUnavailable))
 }
 
 func (a *API) opVersion() huma.Operation {
-	return operation(http.MethodGet, "/version", "version", tagFleet, "The build", "Which build runs, and since when.", http.StatusBadRequest)
+	return operation(http.MethodGet, "/version", "get-version", tagFleet, "The build", "Which build runs, and since when.", http.StatusBadRequest)
 }
 
 func (a *API) opMetrics() huma.Operation {
-	op := operation(http.MethodGet, "/metrics", "metrics", tagFleet, "Metrics", "Metrics of this front door in the Prometheus text format.")
+	op := operation(http.MethodGet, "/metrics", "get-metrics", tagFleet, "Metrics", "Metrics of this front door in the Prometheus text format.")
 	op.Responses["200"] = &huma.Response{Description: "The metrics.", Content: map[string]*huma.MediaType{"text/plain": {Schema: text("Prometheus text format.")}}}
 	return op
 }
@@ -34,13 +34,13 @@ func (a *API) opListWorkers() huma.Operation {
 }
 
 func (a *API) opEvents() huma.Operation {
-	op := operation(http.MethodGet, "/events", "events", tagFleet, "Follow the fleet",
+	op := operation(http.MethodGet, "/events", "get-events", tagFleet, "Follow the fleet",
 		"Server-sent events. Each fleet event is the whole fleet: the first one at once, then one after each change, so nothing is missed by reconnecting. "+
 			"A quiet stream sends a comment every "+a.o.Heartbeat.String()+". It ends when the front door drains.", http.StatusBadRequest)
 	op.Responses["200"] = &huma.Response{
 		Description: "The events; the data of each is a Fleet.",
 		Content: map[string]*huma.MediaType{"text/event-stream": {
-			Schema: text("Events named fleet. The data of each is one JSON object of the shape Fleet."), Example: "event: fleet\nid: 1\ndata: {\"at\":\"2026-01-02T03:04:05Z\",\"servers\":[],\"workers\":[]}\n\n",
+			Schema: linesOf(ref(schemaFleet), "Events named fleet. The data of each is one JSON object of the shape Fleet."), Example: "event: fleet\nid: 1\ndata: {\"at\":\"2026-01-02T03:04:05Z\",\"servers\":[],\"workers\":[]}\n\n",
 		}},
 	}
 	return op
@@ -74,7 +74,7 @@ func (a *API) opRemoveServer() huma.Operation {
 
 func (a *API) opListTools() huma.Operation {
 	return operation(http.MethodGet, "/tools", "list-tools", tagServers, "List all tools",
-		"Every tool of every server, by server and name, in pages.", http.StatusBadRequest, http.StatusNotFound)
+		"Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all tools that can be called as that provider takes them, under names that it takes (a ProviderToolList); POST /tool-calls runs what the model makes of them.", http.StatusBadRequest, http.StatusNotFound)
 }
 
 func (a *API) opServerTools() huma.Operation {

@@ -77,7 +77,7 @@ func (a *API) health() Health {
 	}
 	for i := range servers {
 		s := HealthServer{ID: servers[i].ID, Connected: servers[i].Connected, InitializationState: string(servers[i].State), PID: servers[i].PID}
-		s.RiskLevel, s.RiskDescription, s.RunningInDocker = risk(servers[i].Risk)
+		s.RiskLevel, s.RiskDescription, s.RunningInDocker = risk(servers[i].Risk, servers[i].BestBox)
 		h.Servers = append(h.Servers, s)
 	}
 	return h

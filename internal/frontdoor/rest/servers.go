@@ -72,7 +72,7 @@ func (a *API) addServer(x *exchange, r *http.Request) error {
 		return err
 	}
 	answer := AddedServer{ID: added.ID, Status: "connected", PID: added.PID}
-	answer.RiskLevel, answer.RiskDescription, answer.RunningInDocker = risk(added.Risk)
+	answer.RiskLevel, answer.RiskDescription, answer.RunningInDocker = risk(added.Risk, nil)
 	a.log.Info("a server was added over the API", "server", added.ID, "by", x.principal.Name, "id", x.id)
 	x.set("Location", "/servers/"+url.PathEscape(added.ID))
 	x.send(http.StatusCreated, a.fixed.json, encode(answer))

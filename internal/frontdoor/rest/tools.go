@@ -15,6 +15,7 @@ import (
 
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/format"
 )
 
 // switchMost is the most that the body of a switch may take, reasonMost the most
@@ -57,15 +58,19 @@ type SwitchRequest struct {
 }
 
 type toolListInput struct {
-	Format string `query:"format" enum:"mcp" default:"mcp" doc:"The shape of each definition; mcp is the server's own."`
-	Server string `query:"server" doc:"Only the tools of this server." example:"everything"`
-	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"The most tools on one page."`
-	Cursor string `query:"cursor" maxLength:"2048" doc:"Where to begin: next_cursor of the page before."`
+	Format       string `query:"format" enum:"mcp,openai,openai-responses,anthropic,gemini" default:"mcp" doc:"The shape of the tools. mcp is the server's own, in pages; the others are what a model provider takes, all tools that can be called in one answer."`
+	Server       string `query:"server" doc:"Only the tools of this server." example:"everything"`
+	Limit        int    `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"The most tools on one page, where there are pages."`
+	Cursor       string `query:"cursor" maxLength:"2048" doc:"Where to begin: next_cursor of the page before."`
+	Query        string `query:"query" maxLength:"2048" doc:"Only tools that have to do with these words, the best first." example:"read a file"`
+	MaxTools     int    `query:"max_tools" minimum:"0" maximum:"100000" doc:"The most tools in the answer; 0 is no bound."`
+	BudgetTokens int    `query:"budget_tokens" minimum:"0" maximum:"100000000" doc:"What the tools may cost together, in tokens as they are estimated; 0 is no bound."`
+	Strict       bool   `query:"strict" doc:"OpenAI's strict mode for each tool whose schema can be put that way."`
 }
 
 type toolListOutput struct {
 	Link string `header:"Link" doc:"The next page, as rel=\"next\"; absent on the last one."`
-	Body ToolList
+	Body toolListBody
 }
 
 func (a *API) registerTools() {
@@ -77,11 +82,15 @@ func (a *API) registerTools() {
 // listTools is GET /tools: all tools, by server and name, in pages. A page begins
 // behind a name, not at a number, so tools that come and go shift nothing.
 func (a *API) listTools(_ context.Context, in *toolListInput) (*toolListOutput, error) {
+	if in.Format != string(format.MCP) || in.chosen() || in.Strict {
+		return a.chooseTools(in)
+	}
 	from, err := readCursor(in.Cursor)
 	if err != nil {
 		return nil, err
 	}
-	out := &toolListOutput{Body: ToolList{Tools: make([]ToolItem, 0, in.Limit)}}
+	page := &ToolList{Tools: make([]ToolItem, 0, in.Limit)}
+	out := &toolListOutput{Body: toolListBody{pages: page}}
 	servers := a.o.Catalog.Servers()
 	if in.Server != "" {
 		s, err := a.o.Catalog.Server(in.Server)
@@ -93,10 +102,10 @@ func (a *API) listTools(_ context.Context, in *toolListInput) (*toolListOutput, 
 	for _, s := range servers {
 		tools, err := a.o.Catalog.Tools(s.ID)
 		if err != nil {
-			out.Body.Unknown = append(out.Body.Unknown, s.ID)
+			page.Unknown = append(page.Unknown, s.ID)
 			continue
 		}
-		if out.Body.NextCursor != "" {
+		if page.NextCursor != "" {
 			continue // the page is full; only servers with unknown tools are still of interest
 		}
 		slices.SortFunc(tools, func(a, b catalog.Tool) int { return cmp.Compare(a.Name, b.Name) })
@@ -104,17 +113,17 @@ func (a *API) listTools(_ context.Context, in *toolListInput) (*toolListOutput, 
 			if !from.before(t.Server, t.Name) {
 				continue
 			}
-			if len(out.Body.Tools) == in.Limit {
-				last := out.Body.Tools[in.Limit-1]
-				out.Body.NextCursor = cursor{last.Server, last.Name}.String()
-				out.Link = nextLink(in, out.Body.NextCursor)
+			if len(page.Tools) == in.Limit {
+				last := page.Tools[in.Limit-1]
+				page.NextCursor = cursor{last.Server, last.Name}.String()
+				out.Link = nextLink(in, page.NextCursor)
 				break
 			}
 			item := ToolItem{Server: t.Server, Name: t.Name, Enabled: t.Switch.Enabled, Definition: AnyObject{t.Raw}}
 			if !item.Enabled {
 				item.Reason = t.Switch.Reason
 			}
-			out.Body.Tools = append(out.Body.Tools, item)
+			page.Tools = append(page.Tools, item)
 		}
 	}
 	return out, nil

@@ -22,26 +22,49 @@ import (
 // Server is a NATS server for one test.
 type Server struct {
 	// URL is its address on loopback.
-	URL string
-	s   *server.Server
+	URL  string
+	s    *server.Server
+	dir  string
+	port int
 }
 
 // Start runs an embedded server with JetStream until the test ends.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
+	s := &Server{dir: t.TempDir(), port: server.RANDOM_PORT}
+	s.start(t)
+	s.URL, s.port = s.s.ClientURL(), s.s.Addr().(*net.TCPAddr).Port
+	t.Cleanup(s.Stop)
+	return s
+}
+
+func (s *Server) start(t testing.TB) {
+	t.Helper()
+	var err error
+	s.s, err = server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: s.port, JetStream: true, StoreDir: s.dir,
 		NoSigs: true, NoLog: true, MaxPayload: 8 << 20,
 	})
 	if err != nil {
 		t.Fatalf("embedded NATS: %v", err)
 	}
-	s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
+	s.s.Start()
+	if !s.s.ReadyForConnections(10 * time.Second) {
 		t.Fatal("embedded NATS is not ready")
 	}
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	return &Server{URL: s.ClientURL(), s: s}
+}
+
+// Stop ends an embedded server before the test does, and everything that it had not
+// stored is gone; Again runs it once more, at its address and with what it stored.
+func (s *Server) Stop() {
+	s.s.Shutdown()
+	s.s.WaitForShutdown()
+}
+
+// Again runs an embedded server that was stopped.
+func (s *Server) Again(t testing.TB) {
+	t.Helper()
+	s.start(t)
 }
 
 // StartProcess runs a real nats-server process with JetStream and its default

@@ -1,0 +1,313 @@
+package config
+
+import (
+	"encoding/json"
+	"maps"
+	"net/url"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Servers that speak no MCP themselves and are adapted by the worker.
+const (
+	TypeOpenAPI      = "openapi"       // a REST service that an OpenAPI document describes
+	TypeToolEndpoint = "tool_endpoint" // an HTTP endpoint that takes tool calls of a model
+)
+
+// FormatOpenAI is the one format of a [ToolEndpoint]: tool_calls as OpenAI's chat
+// completions have them.
+const FormatOpenAI = "openai"
+
+const maxSecretFile = 64 << 10
+
+// OpenAPI says which operations of a REST service are tools.
+type OpenAPI struct {
+	// Document is an http or https address, or the path of a file, JSON or YAML.
+	Document string
+	// BaseURL is where the service is; "" only where the document is fetched, and
+	// says so itself.
+	BaseURL string
+	// Credentials are by the names of the document's security schemes.
+	Credentials map[string]Credential `json:",omitempty"`
+	// Include and Exclude choose operations; an empty Include means all.
+	Include []Selector `json:",omitempty"`
+	Exclude []Selector `json:",omitempty"`
+}
+
+// Credential is what one security scheme asks for: a value, or a user name and a
+// password. It is not shown when it is printed.
+type Credential struct {
+	Value    string `json:",omitempty"`
+	Username string `json:",omitempty"`
+	Password string `json:",omitempty"`
+}
+
+// String hides the credential.
+func (Credential) String() string { return hiddenText }
+
+// GoString hides the credential.
+func (Credential) GoString() string { return hiddenText }
+
+// Selector matches operations that fit each of the lists that are not empty.
+type Selector struct {
+	Tags       []string `yaml:"tags" json:",omitempty"`       // one of the operation's tags
+	Methods    []string `yaml:"methods" json:",omitempty"`    // HTTP methods, in any case
+	Paths      []string `yaml:"paths" json:",omitempty"`      // patterns of paths: * within a segment, ** over several
+	Operations []string `yaml:"operations" json:",omitempty"` // patterns of operationIds
+}
+
+// ToolEndpoint is an HTTP endpoint that answers tool calls of a model.
+type ToolEndpoint struct {
+	URL    string
+	Format string // FormatOpenAI
+	// Tools is a JSON array of tools in that format; nil where ToolsURL has them.
+	Tools    json.RawMessage `json:",omitempty"`
+	ToolsURL string          `json:",omitempty"`
+}
+
+type credentialShape struct {
+	Value        looseString `yaml:"value"`
+	ValueFile    string      `yaml:"value_file"`
+	Username     looseString `yaml:"username"`
+	Password     looseString `yaml:"password"`
+	PasswordFile string      `yaml:"password_file"`
+}
+
+type endpointShape struct {
+	URL      string           `yaml:"url"`
+	Format   string           `yaml:"format"`
+	Tools    []map[string]any `yaml:"tools"`
+	ToolsURL string           `yaml:"tools_url"`
+}
+
+// adapted says that the server is no MCP server, and which of the kinds it is.
+func (d *draft) adapted() (kind string, ok bool) {
+	switch {
+	case d.has("openapi"):
+		return TypeOpenAPI, true
+	case d.has("tool_endpoint"):
+		return TypeToolEndpoint, true
+	}
+	return "", false
+}
+
+// finishAdapted looks at the settings of a server that the worker adapts.
+func (r *serverReader) finishAdapted(d *draft, e *ServerEntry) {
+	for _, key := range []string{"command", "url", "openapi", "tool_endpoint"} {
+		if key != e.Type && d.has(key) {
+			r.fault(d, key, "the server has %s as well, and is reached in one way; remove one of them.", quote(e.Type))
+		}
+	}
+	for _, key := range []string{"type", "transport"} {
+		if d.has(key) {
+			r.fault(d, key, "a server with %s has no other transport; remove it.", quote(e.Type))
+		}
+	}
+	e.Headers = plainMap(d.shape.Headers)
+	e.URL = d.shape.URL // only where it is a fault already
+	r.checkRemote(d, e)
+	e.URL = ""
+	r.unused(d, "args", "env", "cwd")
+	if e.Type == TypeOpenAPI {
+		r.openAPI(d, e)
+		return
+	}
+	r.onlyFor(d, "openapi", "base_url", "credentials", "include", "exclude")
+	r.toolEndpoint(d, e)
+}
+
+// onlyFor reports keys that mean something for another kind of server. Taken for
+// unused they could lose a tool that was to be left out.
+func (r *serverReader) onlyFor(d *draft, kind string, keys ...string) {
+	for _, key := range keys {
+		if d.has(key) {
+			r.fault(d, key, "is for a server with %s only; remove it.", quote(kind))
+		}
+	}
+}
+
+func (r *serverReader) openAPI(d *draft, e *ServerEntry) {
+	s := &d.shape
+	o := &OpenAPI{Document: s.OpenAPI, BaseURL: s.BaseURL, Include: s.Include, Exclude: s.Exclude}
+	e.OpenAPI = o
+	fetched := false
+	switch {
+	case isWebAddress(o.Document):
+		fetched = true
+	case strings.TrimSpace(o.Document) == "" || strings.Contains(o.Document, "://"):
+		r.fault(d, "openapi", "must be the path of a document, or its http or https address.")
+	case r.path == "":
+		r.fault(d, "openapi", "a server that is added by a request cannot read files here; give the address of the document.")
+	default:
+		o.Document = r.beside(o.Document)
+	}
+	switch {
+	case d.has("base_url"):
+		if u, err := url.Parse(o.BaseURL); !isWebAddress(o.BaseURL) || err != nil || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+			r.fault(d, "base_url", "must be an http or https address without user, query and fragment, such as https://api.example.com/v1.")
+		}
+	case !fetched:
+		r.fault(d, "openapi", "a document in a file does not say for sure where the service is; add \"base_url\".")
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Credentials)) {
+		if c, ok := r.credential(d, name, s.Credentials[name]); ok {
+			if o.Credentials == nil {
+				o.Credentials = map[string]Credential{}
+			}
+			o.Credentials[name] = c
+		}
+	}
+	r.selectors(d, "include", o.Include)
+	r.selectors(d, "exclude", o.Exclude)
+}
+
+// credential reads one credential, its files included.
+func (r *serverReader) credential(d *draft, name string, s credentialShape) (Credential, bool) {
+	key := joinName(join(d.path, "credentials"), name)
+	bad := func(sub, format string, args ...any) (Credential, bool) {
+		full := key
+		if sub != "" {
+			full = join(key, sub)
+		}
+		if !r.read.has(full) {
+			r.faults.add(r.placeOf(d, "credentials", full), full, format, args...)
+		}
+		return Credential{}, false
+	}
+	c := Credential{Value: string(s.Value), Username: string(s.Username), Password: string(s.Password)}
+	for _, f := range []struct {
+		key, file string
+		into      *string
+	}{{"value", s.ValueFile, &c.Value}, {"password", s.PasswordFile, &c.Password}} {
+		if f.file == "" {
+			continue
+		}
+		if *f.into != "" {
+			return bad(f.key+"_file", "%s is given as well; keep one of them.", f.key)
+		}
+		if r.path == "" {
+			return bad(f.key+"_file", "a server that is added by a request cannot read files here; give the %s itself.", f.key)
+		}
+		text, err := readText(r.beside(f.file), maxSecretFile)
+		if err != nil {
+			return bad(f.key+"_file", "%v", err)
+		}
+		*f.into = strings.TrimRight(string(text), "\r\n")
+	}
+	secret := c.Value + c.Username + c.Password
+	switch {
+	case c.Value == "" && c.Username == "" && c.Password == "":
+		return bad("", "holds nothing; write {\"value\": \"${NAME}\"}, or \"username\" and \"password\".")
+	case c.Value != "" && (c.Username != "" || c.Password != ""):
+		return bad("", "has both a value and a user name or password; keep what the scheme asks for.")
+	case c.Value == "" && c.Username == "":
+		return bad("", "has a password and no user name; add \"username\".")
+	case strings.ContainsFunc(secret, func(c rune) bool { return c < ' ' || c == 0x7f }):
+		return bad("", "holds a line break or another character that a request cannot carry; remove it.")
+	case strings.Contains(c.Username, ":"):
+		return bad("username", "holds a \":\", which no user name of this kind can; correct it.")
+	}
+	return c, true
+}
+
+func (r *serverReader) selectors(d *draft, key string, list []Selector) {
+	for i, s := range list {
+		full := join(d.path, key) + "[" + strconv.Itoa(i) + "]"
+		bad := func(format string, args ...any) {
+			if !r.read.has(full) {
+				r.faults.add(r.placeOf(d, key, full), full, format, args...)
+			}
+		}
+		if len(s.Tags)+len(s.Methods)+len(s.Paths)+len(s.Operations) == 0 {
+			bad("chooses nothing; give it \"tags\", \"methods\", \"paths\" or \"operations\".")
+		}
+		for _, m := range s.Methods {
+			if !slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, strings.ToUpper(m)) {
+				bad("%s is no method that a tool can have; write GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS.", quote(shorten(m)))
+			}
+		}
+		for _, p := range s.Paths {
+			if !strings.HasPrefix(p, "/") && !strings.HasPrefix(p, "*") {
+				bad("%s is no pattern of paths; begin it with \"/\", such as \"/pets/**\".", quote(shorten(p)))
+			}
+		}
+		for _, o := range s.Operations {
+			if _, err := path.Match(o, ""); err != nil || o == "" {
+				bad("%s is no pattern of operationIds; use * and ?, such as \"get*\".", quote(shorten(o)))
+			}
+		}
+		if slices.Contains(s.Tags, "") {
+			bad("has an empty tag; remove it.")
+		}
+	}
+}
+
+func (r *serverReader) toolEndpoint(d *draft, e *ServerEntry) {
+	t := &ToolEndpoint{Format: FormatOpenAI}
+	e.Endpoint = t
+	s := d.shape.ToolEndpoint
+	if s == nil {
+		return // the reading has said what is wrong
+	}
+	bad := func(sub, format string, args ...any) {
+		full := join(join(d.path, "tool_endpoint"), sub)
+		if !r.read.has(full) {
+			r.faults.add(r.placeOf(d, "tool_endpoint", full), full, format, args...)
+		}
+	}
+	t.URL, t.ToolsURL = s.URL, s.ToolsURL
+	if !isWebAddress(t.URL) {
+		bad("url", "must be the http or https address that takes tool calls.")
+	}
+	if s.Format != "" && s.Format != FormatOpenAI {
+		bad("format", "%s is no format that is known here; write \"openai\", or leave it out.", quote(shorten(s.Format)))
+	}
+	switch {
+	case t.ToolsURL != "" && s.Tools != nil:
+		bad("tools_url", "tools are given as well; keep one of them.")
+	case t.ToolsURL != "" && !isWebAddress(t.ToolsURL):
+		bad("tools_url", "must be an http or https address that answers with a list of tools.")
+	case t.ToolsURL == "" && len(s.Tools) == 0:
+		bad("tools", "are not given; list them as OpenAI's API takes them, or name with \"tools_url\" where they are.")
+	}
+	if len(s.Tools) > 0 {
+		text, err := json.Marshal(s.Tools)
+		if err != nil {
+			bad("tools", "cannot be read; write them as OpenAI's API takes them.")
+		}
+		t.Tools = text
+	}
+	for i, tool := range s.Tools {
+		function, _ := tool["function"].(map[string]any)
+		if function == nil && tool["type"] == "function" {
+			function = tool // as OpenAI's newer API has it
+		}
+		if name, _ := function["name"].(string); name == "" {
+			bad("tools["+strconv.Itoa(i)+"]", "is no tool; write {\"type\": \"function\", \"function\": {\"name\": …, \"description\": …, \"parameters\": {…}}}.")
+		}
+	}
+}
+
+// beside returns a path that counts from the folder of the servers file.
+func (r *serverReader) beside(file string) string {
+	if filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(filepath.Dir(r.path), file)
+}
+
+// placeOf returns where a path below a key of the draft was given.
+func (r *serverReader) placeOf(d *draft, key, full string) place {
+	if at, ok := r.decode.places[full]; ok {
+		return at
+	}
+	return d.place(key)
+}
+
+func isWebAddress(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
+}

@@ -1,0 +1,346 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// until asks again and again until done, for what is told of by no signal here.
+func until(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	late := time.NewTimer(30 * time.Second)
+	defer late.Stop()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for !done() {
+		select {
+		case <-again.C:
+		case <-late.C:
+			t.Fatalf("%s did not come", what)
+		}
+	}
+}
+
+func (f *fabric) batch(body string) Batch {
+	f.t.Helper()
+	return f.batchOf(f.do("POST", "/batches", body, "Content-Type", "application/json"), http.StatusCreated)
+}
+
+func (f *fabric) batchOf(a answer, status int) Batch {
+	f.t.Helper()
+	var b Batch
+	if err := json.Unmarshal(a.body, &b); err != nil || a.status != status {
+		f.t.Fatalf("%d %s", a.status, a.body)
+	}
+	return b
+}
+
+func (f *fabric) showBatch(id string) Batch {
+	f.t.Helper()
+	return f.batchOf(f.do("GET", "/batches/"+id, ""), http.StatusOK)
+}
+
+// lines returns the results of a batch by their index.
+func (f *fabric) lines(id string) map[uint64]resultHead {
+	f.t.Helper()
+	found := make(map[uint64]resultHead)
+	for line := range bytes.Lines(f.do("GET", "/batches/"+id+"/results", "").body) {
+		var head resultHead
+		if err := json.Unmarshal(line, &head); err != nil {
+			f.t.Fatalf("%v: %s", err, line)
+		}
+		if _, twice := found[head.Index]; twice {
+			f.t.Errorf("line %d has two results", head.Index)
+		}
+		found[head.Index] = head
+	}
+	return found
+}
+
+// finish ends the calls of the tool hang that are under way.
+func (w *worker) finish() int {
+	w.mu.Lock()
+	held := w.held
+	w.held = make(map[uint64]bus.ReplyTo)
+	w.mu.Unlock()
+	for seq, to := range held {
+		w.listener.Result(to, seq, &schema.Result{Body: []byte(`{"content":[]}`)})
+	}
+	return len(held)
+}
+
+// riskyFabric has a server beside demo, like it, whose calls are held until their
+// caller confirms them.
+func riskyFabric(t *testing.T) *fabric {
+	f := openFabric(t, func(o *Options) { o.AllowAddServers = true })
+	if a := f.do("POST", "/servers", `{"id":"risky","command":"cat","riskLevel":2}`); a.status >= 300 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	f.waitFor("the risky server", func() bool {
+		tool, err := f.api.o.Catalog.Tool("risky", "echo")
+		return err == nil && tool.Risk == 2
+	})
+	return f
+}
+
+const twoHeld = `{"calls":[{"custom_id":"runs","server":"risky","tool":"hang"},{"custom_id":"waits","server":"risky","tool":"echo"}]}`
+
+// held waits until so many calls of the batch are held, and lists them.
+func (f *fabric) held(id string, n int) []HeldCall {
+	f.t.Helper()
+	var list HeldCalls
+	until(f.t, "the calls being held", func() bool {
+		a := f.do("GET", "/batches/"+id+"/held", "")
+		if err := json.Unmarshal(a.body, &list); err != nil || a.status != http.StatusOK {
+			f.t.Fatalf("%d %s", a.status, a.body)
+		}
+		return len(list.Calls) == n
+	})
+	return list.Calls
+}
+
+// runApproved does what a front door does with an approved call.
+func (f *fabric) runApproved(callID string) (ended <-chan error) {
+	f.t.Helper()
+	a, err := f.api.o.Desk.Claim(f.t.Context(), ledger.IDFor(callID), "router-test")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := f.api.o.Release(f.t.Context(), a)
+		done <- err
+	}()
+	return done
+}
+
+func TestAnApprovedCallThatRunsIsWaitedForWhenItsBatchIsCanceled(t *testing.T) {
+	f := riskyFabric(t)
+	b := f.batch(twoHeld)
+	held := f.held(b.ID, 2)
+	a := f.do("POST", "/confirmations", `{"confirm":true,"calls":["`+held[0].CallID+`"]}`, "Content-Type", "application/json")
+	if a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	ended := f.runApproved(held[0].CallID)
+	<-f.worker.asked
+	if a := f.do("POST", "/batches/"+b.ID+"/cancel", ""); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	until(t, "the end of the call that was not approved", func() bool { return f.lines(b.ID)[1].State == "canceled" })
+	if now := f.showBatch(b.ID); now.State != "canceling" || now.Counts.Waiting != 1 {
+		t.Errorf("while the approved call runs, the batch is %+v", now)
+	}
+	if n := f.worker.finish(); n != 1 {
+		t.Fatalf("%d calls run", n)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the end of the batch", func() bool { return f.showBatch(b.ID).State == "canceled" })
+	if all := f.lines(b.ID); all[0].State != "succeeded" || all[1].State != "canceled" || len(all) != 2 {
+		t.Errorf("the results are %+v", all)
+	}
+}
+
+func TestHeldCallsOfABatchAreCountedListedAndConfirmedByTheirCaller(t *testing.T) {
+	f := riskyFabric(t)
+	b := f.batch(`{"calls":[{"custom_id":"a","server":"risky","tool":"echo"},{"custom_id":"b","server":"risky","tool":"echo"},{"custom_id":"c","server":"risky","tool":"echo"}]}`)
+	held := f.held(b.ID, 3)
+	for i, h := range held {
+		if h.Index != uint64(i) || h.CustomID != string(rune('a'+i)) || h.By != "caller" || h.CallID != batch.CallID(b.ID, uint64(i)) || h.ApprovalID != ledger.IDFor(h.CallID) || h.Tool != "echo" || h.RiskLevel != 2 || h.ArgumentsDigest == "" {
+			t.Errorf("held call %d is %+v", i, h)
+		}
+	}
+	if now := f.showBatch(b.ID); now.Counts.Held != 3 || now.Counts.Waiting != 3 {
+		t.Errorf("the counts are %+v", now.Counts)
+	}
+	confirm := func(yes bool, ids ...string) ConfirmedCalls {
+		t.Helper()
+		body, err := json.Marshal(ConfirmCalls{yes, ids})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := f.do("POST", "/confirmations", string(body), "Content-Type", "application/json")
+		var c ConfirmedCalls
+		if err := json.Unmarshal(a.body, &c); err != nil || a.status != http.StatusOK {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		return c
+	}
+	if c := confirm(true, held[0].CallID, batch.CallID(b.ID, 77), "call_06b2t8m3c0w3v2q5n7k9a1d4fz"); c.Accepted != 1 || len(c.Refused) != 2 || c.Refused[0].Problem.Status != 404 || c.Refused[1].Problem.Status != 403 {
+		t.Errorf("confirmed: %+v", c)
+	}
+	if c := confirm(false, held[1].CallID); c.Accepted != 1 || len(c.Refused) != 0 {
+		t.Errorf("rejected: %+v", c)
+	}
+	if c := confirm(true, held[1].CallID); c.Accepted != 0 || len(c.Refused) != 1 || c.Refused[0].Problem.Status != 409 {
+		t.Errorf("a yes after the no: %+v", c)
+	}
+	if err := <-f.runApproved(held[0].CallID); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the ends", func() bool { return len(f.lines(b.ID)) == 2 })
+	if all := f.lines(b.ID); all[0].State != "succeeded" || all[1].State != "denied" {
+		t.Errorf("the results are %+v", all)
+	}
+	if now := f.showBatch(b.ID); now.Counts.Held != 1 || now.Counts.Waiting != 1 {
+		t.Errorf("the counts are %+v", now.Counts)
+	}
+	for _, body := range []string{`{"confirm":true,"calls":[]}`, `{"confirm":true}`, `{"calls":["x"]}`, `{"confirm":1,"calls":["x"]}`, `{"confirm":true,"calls":[` + strings.Repeat(`"x",`, heldAtOnce) + `"x"]}`} {
+		if p := problemOf(t, f.do("POST", "/confirmations", body, "Content-Type", "application/json")); p.Status != 400 {
+			t.Errorf("%.40s: %+v", body, p)
+		}
+	}
+	if a := f.do("POST", "/batches/"+b.ID+"/cancel", ""); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	until(t, "the end of the batch", func() bool { return f.showBatch(b.ID).State == "canceled" })
+	if now := f.showBatch(b.ID); now.Counts.Held != 0 {
+		t.Errorf("at its end the counts are %+v", now.Counts)
+	}
+}
+
+func TestOneKeyIsOneBatchHoweverOftenItComesAtOnce(t *testing.T) {
+	f := openFabric(t, nil)
+	const body = `{"calls":[{"custom_id":"a","server":"demo","tool":"echo"}]}`
+	var mu sync.Mutex
+	ids := make(map[string]int)
+	var wait sync.WaitGroup
+	for range 40 {
+		wait.Go(func() {
+			until(t, "the batch", func() bool {
+				r := f.request("POST", "/batches", strings.NewReader(body), "Content-Type", "application/json", "Idempotency-Key", "one")
+				a := f.send(r)
+				if a.status == http.StatusConflict && a.header.Get("Retry-After") != "" {
+					return false // another request is just sending its calls
+				}
+				var b Batch
+				if err := json.Unmarshal(a.body, &b); err != nil || a.status != http.StatusCreated {
+					t.Errorf("%d %s", a.status, a.body)
+				}
+				mu.Lock()
+				ids[b.ID]++
+				mu.Unlock()
+				return true
+			})
+		})
+	}
+	wait.Wait()
+	if len(ids) != 1 {
+		t.Fatalf("one key stands for %d batches: %v", len(ids), ids)
+	}
+	p := problemOf(t, f.do("POST", "/batches", strings.Replace(body, `"a"`, `"b"`, 1), "Content-Type", "application/json", "Idempotency-Key", "one"))
+	if p.Status != http.StatusUnprocessableEntity {
+		t.Errorf("another body: %+v", p)
+	}
+	// Those that came second are empty, and end; the one that counts has run.
+	until(t, "all batches having ended", func() bool {
+		var list BatchList
+		if err := json.Unmarshal(f.do("GET", "/batches", "").body, &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range list.Batches {
+			want := "canceled"
+			if ids[b.ID] > 0 {
+				want = "completed"
+			}
+			if b.State != want {
+				return false
+			}
+			if want == "canceled" && b.Calls != 0 {
+				t.Errorf("a batch of nobody's has calls: %+v", b)
+			}
+		}
+		return true
+	})
+}
+
+func (f *fabric) stateOfCall(id string) string {
+	f.t.Helper()
+	var s CallState
+	a := f.do("GET", "/calls/"+id, "")
+	if err := json.Unmarshal(a.body, &s); err != nil || a.status != http.StatusOK {
+		f.t.Fatalf("%d %s", a.status, a.body)
+	}
+	return s.State
+}
+
+func (f *fabric) cancelCall(id string) string {
+	f.t.Helper()
+	var s CallState
+	a := f.do("POST", "/calls/"+id+"/cancel", "")
+	if err := json.Unmarshal(a.body, &s); err != nil || a.status != http.StatusOK {
+		f.t.Fatalf("%d %s", a.status, a.body)
+	}
+	return s.State
+}
+
+func TestACallIsTakenBackWhereverItWaits(t *testing.T) {
+	f := openFabric(t, nil)
+	const n = 2000 // more than a journal has under way at once
+	var calls []string
+	for i := range n {
+		calls = append(calls, fmt.Sprintf(`{"custom_id":"c%d","server":"demo","tool":"hang"}`, i))
+	}
+	b := f.batch(`{"calls":[` + strings.Join(calls, ",") + `]}`)
+	<-f.worker.asked
+	// One waits for a slot or its quota, one was not even read.
+	running := make(map[uint64]bool)
+	for index := range uint64(n) {
+		if index < 400 && f.stateOfCall(batch.CallID(b.ID, index)) == "running" {
+			running[index] = true
+		}
+	}
+	waiting := uint64(0)
+	for index := uint64(0); index < 400; index++ {
+		if !running[index] {
+			waiting = index
+		}
+	}
+	for _, index := range []uint64{waiting, n - 1} {
+		if state := f.cancelCall(batch.CallID(b.ID, index)); state != "canceled" {
+			t.Errorf("call %d, which had not left, is %s", index, state)
+		}
+	}
+	lines := f.lines(b.ID)
+	for _, index := range []uint64{waiting, n - 1} {
+		if l := lines[index]; l.State != "canceled" || l.CustomID != fmt.Sprint("c", index) {
+			t.Errorf("call %d: %+v", index, l)
+		}
+	}
+	// A single call that waits for its quota behind them.
+	a := f.do("POST", "/servers/demo/tools/hang", `{}`, "Content-Type", "application/json", "Prefer", "respond-async")
+	if a.status != http.StatusAccepted {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	single := strings.TrimPrefix(a.header.Get("Location"), "/calls/")
+	if state := f.stateOfCall(single); state == "queued" {
+		if state := f.cancelCall(single); state != "canceled" {
+			t.Errorf("the single call is %s", state)
+		}
+	} else {
+		t.Errorf("it is %s beside so many that wait", state)
+	}
+	if a := f.do("POST", "/batches/"+b.ID+"/cancel", ""); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	until(t, "the end of the batch", func() bool {
+		f.worker.finish()
+		return f.showBatch(b.ID).State == "canceled"
+	})
+	if all := f.lines(b.ID); len(all) != n {
+		t.Errorf("there are %d results", len(all))
+	}
+}

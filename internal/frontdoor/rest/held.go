@@ -1,0 +1,134 @@
+package rest
+
+import (
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// heldAtOnce is how many held calls are listed, and confirmed, at once; more of one
+// batch are never held.
+const heldAtOnce = 1000
+
+// HeldCalls are the calls of a batch that wait for a yes.
+type HeldCalls struct {
+	Calls []HeldCall `json:"calls" nullable:"false"`
+}
+
+// HeldCall is a call of a batch that waits for a yes.
+type HeldCall struct {
+	Index           uint64    `json:"index" doc:"Its place in the batch."`
+	CustomID        string    `json:"custom_id,omitempty"`
+	CallID          string    `json:"call_id"`
+	ApprovalID      string    `json:"approval_id"`
+	Server          string    `json:"server"`
+	Tool            string    `json:"tool"`
+	ArgumentsDigest string    `json:"arguments_digest" doc:"SHA-256 of the bytes that would run."`
+	RiskLevel       int       `json:"risk_level"`
+	Reasons         []string  `json:"reasons,omitempty"`
+	By              string    `json:"by" enum:"caller,people" doc:"Who must say yes: caller is you, with POST /confirmations."`
+	ExpiresAt       time.Time `json:"expires_at"`
+}
+
+// ConfirmCalls is the body of POST /confirmations.
+type ConfirmCalls struct {
+	Confirm bool     `json:"confirm"`
+	Calls   []string `json:"calls" minItems:"1" maxItems:"1000" doc:"The ids of the calls that the answer is for; it is for no others."`
+}
+
+// ConfirmedCalls is the answer to it.
+type ConfirmedCalls struct {
+	Accepted int           `json:"accepted" doc:"For how many calls the answer counts."`
+	Refused  []RefusedCall `json:"refused" nullable:"false"`
+}
+
+// RefusedCall is a call for which an answer does not count.
+type RefusedCall struct {
+	CallID  string   `json:"call_id"`
+	Problem *Problem `json:"problem"`
+}
+
+// heldCalls is GET /batches/{id}/held.
+func (a *API) heldCalls(x *exchange, r *http.Request) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	held, err := a.o.Batches.HeldCalls(r.Context(), r.PathValue("id"), x.principal, heldAtOnce)
+	if err != nil {
+		return err
+	}
+	list := HeldCalls{Calls: make([]HeldCall, 0, len(held))}
+	for _, h := range held {
+		p := h.Approval
+		by := "people"
+		if h.ByCaller {
+			by = "caller"
+		}
+		b := p.Bound()
+		list.Calls = append(list.Calls, HeldCall{
+			Index: h.Index, CustomID: h.CustomID, CallID: p.CallID, ApprovalID: p.ID, Server: b.Server, Tool: b.Tool, ArgumentsDigest: b.ArgumentsDigest,
+			RiskLevel: b.Level, Reasons: p.Reasons, By: by, ExpiresAt: p.Expires,
+		})
+	}
+	x.send(http.StatusOK, a.fixed.json, encode(list))
+	return nil
+}
+
+// confirmCalls is POST /confirmations: the caller's own yes or no to calls of its
+// batches.
+func (a *API) confirmCalls(x *exchange, r *http.Request) error {
+	const most = 256 << 10
+	body, err := a.readBody(x, r, most)
+	if err != nil {
+		return err
+	}
+	members, err := object(body, most, 4, "confirm", "calls")
+	if err != nil {
+		return err
+	}
+	var yes bool
+	if err := member(members, "confirm", true, "true or false", &yes); err != nil {
+		return err
+	}
+	var ids []string
+	if err := member(members, "calls", true, "an array of call ids", &ids); err != nil {
+		return err
+	}
+	if len(ids) == 0 || len(ids) > heldAtOnce {
+		return schema.Errorf(schema.KindInvalidRequest, "The member calls names 1 to %d calls.", heldAtOnce)
+	}
+	done := ConfirmedCalls{Refused: []RefusedCall{}}
+	for _, id := range ids {
+		switch err := a.o.Batches.Confirm(r.Context(), id, yes, x.principal); {
+		case err == nil:
+			done.Accepted++
+		case r.Context().Err() != nil:
+			return err // nobody is left to be told
+		default:
+			done.Refused = append(done.Refused, RefusedCall{CallID: id, Problem: a.problem(err)})
+		}
+	}
+	x.send(http.StatusOK, a.fixed.json, encode(done))
+	return nil
+}
+
+func (a *API) opHeldCalls() huma.Operation {
+	op := operation(http.MethodGet, "/batches/{id}/held", "get-batch-held", tagBatches, "The calls of a batch that wait for a yes",
+		"In their order. Those that say by: caller wait for you: look at them, then POST /confirmations.", http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
+	op.Parameters = []*huma.Param{batchParam()}
+	op.Responses["200"] = &huma.Response{Description: "The calls.", Content: map[string]*huma.MediaType{"application/json": {Schema: a.schemaOf(reflect.TypeFor[HeldCalls]())}}}
+	return op
+}
+
+func (a *API) opConfirmCalls() huma.Operation {
+	op := operation(http.MethodPost, "/confirmations", "confirm-calls", tagBatches, "Confirm or reject held calls of batches",
+		"Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed run; their results are among those of their batch. Calls that people must approve are refused.",
+		http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	op.RequestBody = jsonBody(a.schemaOf(reflect.TypeFor[ConfirmCalls]()), true, "The answer.", map[string]any{"confirm": true, "calls": []any{"call_06b2t8m3c0w3v2q5n7k9a1d4fz-b0"}})
+	op.Responses["200"] = &huma.Response{Description: "What became of the answer.", Content: map[string]*huma.MediaType{"application/json": {Schema: a.schemaOf(reflect.TypeFor[ConfirmedCalls]())}}}
+	return op
+}

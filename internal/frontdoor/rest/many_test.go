@@ -1,0 +1,120 @@
+package rest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/digest"
+)
+
+// crowd has the worker announce more servers, each with the definitions of demo, and
+// returns how many tools there are then.
+func (f *fabric) crowd(servers int) (tools int) {
+	f.t.Helper()
+	changes, cancel := f.api.o.Catalog.Changes()
+	defer cancel()
+	f.worker.change(func(w *schema.Worker) {
+		for n := range servers {
+			w.Servers = append(w.Servers, schema.Server{
+				ID: fmt.Sprintf("crowd-%03d", n), State: schema.StateInitialized, Transport: "stdio", Risk: 1, Digest: digest.Of([]byte("demo")), Slots: 4, Sessions: 1,
+			})
+		}
+	})
+	deadline := time.NewTimer(time.Minute)
+	defer deadline.Stop()
+	for {
+		known := 0
+		for n := range servers {
+			if _, err := f.api.o.Catalog.Tools(fmt.Sprintf("crowd-%03d", n)); err == nil {
+				known++
+			}
+		}
+		if known == servers {
+			return (servers + 1) * len(definitions.Tools)
+		}
+		select {
+		case <-changes:
+		case <-deadline.C:
+			f.t.Fatalf("the tools of %d of %d servers came", known, servers)
+		}
+	}
+}
+
+// crowdServers gives more than 5,000 tools.
+const crowdServers = 400
+
+func TestFiveThousandToolsAreListedInPagesOnceEach(t *testing.T) {
+	f := openFabric(t, nil)
+	want := f.crowd(crowdServers)
+	seen := make(map[[2]string]bool)
+	for cursor := ""; ; {
+		var page ToolList
+		a := f.do("GET", "/tools?limit=500&cursor="+url.QueryEscape(cursor), "")
+		if err := json.Unmarshal(a.body, &page); err != nil || a.status != 200 {
+			t.Fatalf("%d %v", a.status, err)
+		}
+		for _, tool := range page.Tools {
+			key := [2]string{tool.Server, tool.Name}
+			if seen[key] {
+				t.Errorf("%v comes twice", key)
+			}
+			seen[key] = true
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+	}
+	if len(seen) != want {
+		t.Errorf("%d tools of %d", len(seen), want)
+	}
+}
+
+func TestASearchAmongFiveThousandToolsReadsEachToolOnce(t *testing.T) {
+	f := openFabric(t, nil)
+	all := f.crowd(crowdServers)
+	for _, query := range []string{"says it again", "hang", "again"} {
+		got := providerList(t, f, "format=openai&max_tools=5&query="+url.QueryEscape(query))
+		if got.Count != 5 || got.Omitted != all-5 {
+			t.Errorf("%s: %d tools, %d left out", query, got.Count, got.Omitted)
+		}
+		// The words of a tool are cut out of its definition once, however often
+		// somebody searches; and only what is shown is put in a provider's shape.
+		f.api.shapes.mu.Lock()
+		read, shaped := len(f.api.shapes.terms), len(f.api.shapes.tools)
+		f.api.shapes.mu.Unlock()
+		if read != all || shaped > 3*5 {
+			t.Errorf("%s: %d of %d tools were read, %d shaped", query, read, all, shaped)
+		}
+	}
+}
+
+func TestTenTimesTheToolsDoNotTakeASearchMuchMoreThanTenTimesAsLong(t *testing.T) {
+	few, many := openFabric(t, nil), openFabric(t, nil)
+	few.crowd(crowdServers / 10)
+	many.crowd(crowdServers)
+	const turns = 11
+	took := make(map[*fabric][]time.Duration)
+	for turn := range turns + 1 {
+		for _, f := range []*fabric{few, many} { // by turns, so that what else the machine does slows both
+			began := time.Now()
+			providerList(t, f, "format=openai&max_tools=1&query=says+it+again")
+			if turn > 0 { // the first one reads the tools
+				took[f] = append(took[f], time.Since(began))
+			}
+		}
+	}
+	median := func(f *fabric) time.Duration {
+		slices.Sort(took[f])
+		return took[f][turns/2]
+	}
+	a, b := median(few), median(many)
+	t.Logf("%v among %d tools, %v among %d", a, crowdServers/10*len(definitions.Tools), b, crowdServers*len(definitions.Tools))
+	if b > 40*a+10*time.Millisecond {
+		t.Errorf("a search takes %v, and %v among ten times the tools", a, b)
+	}
+}

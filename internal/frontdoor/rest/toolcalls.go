@@ -1,0 +1,393 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/format"
+	"github.com/callyard/callyard/pkg/schema/validate"
+)
+
+const (
+	// sideBySide is how many calls of one message run at once.
+	sideBySide = 16
+	// envelopeDepth is how deep providers nest a call's arguments.
+	envelopeDepth = 16
+)
+
+// ToolCallsAnswer is the answer to POST /tool-calls.
+type ToolCallsAnswer struct {
+	Format   string         `json:"format" enum:"mcp,openai,openai-responses,anthropic,gemini" doc:"Whose tool calls these were."`
+	Messages []AnyObject    `json:"messages" nullable:"false" doc:"The provider's messages that answer the calls, in order, to be put behind the message with the calls."`
+	Calls    []ToolCallItem `json:"calls" nullable:"false" doc:"What came of each call, in order."`
+}
+
+// ToolCallItem is what came of one tool call.
+type ToolCallItem struct {
+	Index        int                  `json:"index"`
+	ID           string               `json:"id,omitempty" doc:"The provider's id of the call." example:"call_abc123"`
+	Name         string               `json:"name" doc:"The tool as the model named it." example:"everything__echo"`
+	Server       string               `json:"server,omitempty" example:"everything"`
+	Tool         string               `json:"tool,omitempty" example:"echo"`
+	CallID       string               `json:"call_id,omitempty" doc:"The call, once it was one." example:"call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
+	State        string               `json:"state" enum:"succeeded,failed,held,unknown" doc:"failed: it was refused or did not end well; problem says why. held: it waits for a yes. unknown: it left and no answer came back."`
+	ToolError    bool                 `json:"tool_error,omitempty" doc:"The tool answered with its own error."`
+	Arguments    AnyObject            `json:"arguments,omitzero" doc:"The arguments as they were understood; for calls that were found in a text."`
+	Mended       bool                 `json:"mended,omitempty" doc:"The text of the call was not JSON and was mended."`
+	Confirmation *ConfirmationRequest `json:"confirmation,omitempty" doc:"For a held call, what POST /calls answers with 202."`
+	Problem      *Problem             `json:"problem,omitempty"`
+	Notes        []string             `json:"notes,omitempty" nullable:"false" doc:"What of the result the provider does not take."`
+}
+
+func (a *API) registerToolCalls() {
+	a.raw(a.opToolCalls(), "/tool-calls", a.toolCalls)
+}
+
+// toolCallsMost is the most that a body of tool calls may take: arguments are
+// escaped in it, and there are several.
+func (a *API) toolCallsMost() int { return max(8*a.limits.ArgumentBytes, 1<<20) }
+
+// toolCalls is POST /tool-calls.
+func (a *API) toolCalls(x *exchange, r *http.Request) error {
+	values, err := query(r, "format", "timeout_ms")
+	if err != nil {
+		return err
+	}
+	base := &schema.Call{Principal: x.principal}
+	a.trace(x, r, base)
+	freshness(r, base)
+	if text := values.Get("timeout_ms"); text != "" {
+		base.Timeout, err = a.timeout(text, "timeout_ms")
+	} else if header := r.Header["Callyard-Timeout-Ms"]; len(header) > 0 {
+		base.Timeout, err = a.timeout(header[0], "The header Callyard-Timeout-Ms")
+	}
+	if err != nil {
+		return err
+	}
+	body, err := a.readBody(x, r, a.toolCallsMost())
+	if err != nil {
+		return err
+	}
+	if err := validate.Value(body, a.toolCallsMost(), a.limits.ArgumentDepth+envelopeDepth); err != nil {
+		return err
+	}
+	key, err := idempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	if key != "" && a.o.Batches == nil {
+		return schema.Errorf(schema.KindUnavailable, "Durable calls are not available here; send the calls without Idempotency-Key.")
+	}
+	b := &block{api: a, ctx: r.Context(), base: base, key: key}
+	if key != "" {
+		b.print = fingerprint(r, body)
+	}
+	if err := b.read(body, values.Get("format")); err != nil {
+		return err
+	}
+	b.run()
+	x.send(http.StatusOK, a.fixed.json, b.encode())
+	return nil
+}
+
+// block is the tool calls of one request on their way.
+type block struct {
+	api   *API
+	ctx   context.Context // of the request; it bounds every call
+	base  *schema.Call    // what all calls share
+	key   string          // the Idempotency-Key, "" for none
+	print string
+
+	format  format.Format
+	plain   bool // they were found in a text
+	answers []format.Answer
+	items   []ToolCallItem
+}
+
+// read finds the calls in the body.
+func (b *block) read(body []byte, name string) (err error) {
+	text, plain := plainText(body)
+	switch {
+	case name != "":
+		if b.format, err = format.Parse(name); err != nil {
+			return err
+		}
+	case plain:
+		b.format = format.OpenAI
+	default:
+		if b.format, err = format.Detect(body); err != nil {
+			return err
+		}
+	}
+	if plain {
+		b.plain = true
+		for _, found := range format.Extract(text, b.api.lookup) {
+			b.answers = append(b.answers, format.Answer{Call: found.Call})
+			item := ToolCallItem{ID: found.ID, Name: printable(found.Name, 256), Mended: found.Mended}
+			if found.Err == nil {
+				item.Arguments = AnyObject{found.Arguments}
+			}
+			b.items = append(b.items, item)
+		}
+	} else {
+		calls, err := b.format.Calls(body)
+		if err != nil {
+			return err
+		}
+		for _, c := range calls {
+			b.answers = append(b.answers, format.Answer{Call: c})
+			item := ToolCallItem{ID: c.ID, Name: c.Name}
+			if b.format == format.MCP { // the id of JSON-RPC, as it was spelled
+				_ = json.Unmarshal([]byte(c.ID), &item.ID) // one that is no text stays
+			}
+			b.items = append(b.items, item)
+		}
+	}
+	for i := range b.items {
+		b.items[i].Index = i
+	}
+	return nil
+}
+
+// plainText returns the text of a body {"text": "…"}.
+func plainText(body []byte) (string, bool) {
+	var members map[string]json.RawMessage
+	var text string
+	if json.Unmarshal(body, &members) != nil || len(members) != 1 || json.Unmarshal(members["text"], &text) != nil {
+		return "", false
+	}
+	return text, true
+}
+
+// lookup finds the input schema of the tool that a text names.
+func (a *API) lookup(name string) ([]byte, bool) {
+	t, err := a.toolNamed(name)
+	if err != nil {
+		return nil, false
+	}
+	return t.Input, true
+}
+
+// toolNamed returns the tool that a model means by the name.
+func (a *API) toolNamed(name string) (catalog.Tool, error) {
+	c := a.o.Catalog
+	directory := format.Directory{
+		Servers: func() []string {
+			servers := c.Servers()
+			ids := make([]string, len(servers))
+			for i := range servers {
+				ids[i] = servers[i].ID
+			}
+			return ids
+		},
+		Tools: func(server string) []string {
+			tools, err := c.Tools(server)
+			if err != nil {
+				return nil
+			}
+			names := make([]string, len(tools))
+			for i := range tools {
+				names[i] = tools[i].Name
+			}
+			return names
+		},
+		Has: func(server, tool string) bool {
+			_, err := c.Tool(server, tool)
+			return err == nil
+		},
+	}
+	ref, err := directory.Resolve(name)
+	if err == nil {
+		return c.Tool(ref.Server, ref.Tool)
+	}
+	// A server that is not ready is said to be that, and not to have no such tool.
+	if server, tool, ok := strings.Cut(name, "__"); ok {
+		if _, why := c.Tool(server, tool); schema.KindOf(why) == schema.KindUnavailable {
+			return catalog.Tool{}, why
+		}
+	}
+	return catalog.Tool{}, err
+}
+
+// run runs all calls, some of them side by side, and returns when all have ended.
+func (b *block) run() {
+	var wait sync.WaitGroup
+	places := make(chan struct{}, sideBySide)
+	for i := range b.answers {
+		places <- struct{}{}
+		wait.Go(func() {
+			b.one(i)
+			<-places
+		})
+	}
+	wait.Wait()
+}
+
+// one runs one call and notes what came of it.
+func (b *block) one(i int) {
+	answer, item := &b.answers[i], &b.items[i]
+	if answer.Call.Err != nil {
+		b.failed(i, answer.Call.Err)
+		return
+	}
+	tool, err := b.api.toolNamed(answer.Call.Name)
+	if err != nil {
+		b.failed(i, err)
+		return
+	}
+	call := *b.base
+	call.ID, call.Server, call.Tool = schema.NewCallID(), tool.Server, tool.Name
+	call.Arguments = b.format.Restore(tool.Input, answer.Call.Arguments)
+	item.Server, item.Tool, item.CallID = call.Server, call.Tool, call.ID
+	result, err := b.result(&call, i)
+	item.CallID = call.ID
+	var held *admission.HeldError
+	switch {
+	case errors.As(err, &held):
+		b.held(i, held)
+	case err != nil:
+		if id := schema.AsError(err).CallID; id != "" {
+			item.CallID = id
+		}
+		b.failed(i, err)
+	default:
+		item.State, answer.Result = "succeeded", result
+		var of struct {
+			IsError bool `json:"isError"`
+		}
+		item.ToolError = json.Unmarshal(result, &of) == nil && of.IsError
+	}
+}
+
+// result has the call run, by the same gate as every other, and stored before where
+// the policy or the caller wants that. It returns an *admission.HeldError for a call
+// that waits for a yes.
+func (b *block) result(call *schema.Call, i int) ([]byte, error) {
+	a := b.api
+	var res *schema.Result
+	var err error
+	if b.key != "" {
+		return b.stored(call, b.key+"#"+strconv.Itoa(i))
+	}
+	if res, err = a.o.Gate.Call(b.ctx, call); err == nil {
+		return res.Body, nil
+	}
+	if errors.Is(err, admission.ErrDurable) {
+		return b.stored(call, "")
+	}
+	return b.release(err)
+}
+
+// release runs a call that was held and has its yes already.
+func (b *block) release(err error) ([]byte, error) {
+	var held *admission.HeldError
+	if !errors.As(err, &held) || !held.Run {
+		return nil, err
+	}
+	res, err := b.api.o.Release(b.ctx, held.Approval)
+	if err != nil {
+		return nil, schema.AsError(err).WithCall(held.Approval.CallID)
+	}
+	return res.Body, nil
+}
+
+// stored has the call stored, and waits for its end.
+func (b *block) stored(call *schema.Call, key string) ([]byte, error) {
+	a := b.api
+	if a.o.Batches == nil {
+		return nil, schema.Errorf(schema.KindUnavailable, "The policy wants this call stored, and that is not available here.")
+	}
+	t, err := a.o.Batches.Submit(b.ctx, batch.Submission{Call: call, Key: key, Fingerprint: b.print, Waited: true})
+	if err != nil {
+		return b.release(err)
+	}
+	call.ID = t.CallID
+	if t.Replayed {
+		return b.replayed(t.CallID)
+	}
+	rec, err := a.o.Batches.Wait(b.ctx, t)
+	if err != nil {
+		return nil, schema.AsError(err).WithCall(t.CallID)
+	}
+	return a.recordBody(b.ctx, t.CallID, rec)
+}
+
+// replayed returns what came of a call that was accepted before, under the same key.
+func (b *block) replayed(id string) ([]byte, error) {
+	a := b.api
+	who := b.base.Principal
+	if _, _, ok := batch.ParseCallID(id); !ok {
+		p, err := a.awaitEnd(b.ctx, id, who, 0)
+		if err != nil {
+			return nil, err
+		}
+		if !p.State.Ended() {
+			return nil, &admission.HeldError{Held: &approval.Held{Approval: p}}
+		}
+		return a.approvalBody(b.ctx, p)
+	}
+	s, err := a.o.Batches.Status(b.ctx, id, who, maxWait)
+	if err != nil {
+		return nil, err
+	}
+	if !s.Ended() {
+		return nil, schema.Errorf(schema.KindConflict, "The call is still under way; GET /calls/%s tells its state.", id).WithCall(id)
+	}
+	return a.recordBody(b.ctx, id, s.Result)
+}
+
+// failed notes a call that has no result.
+func (b *block) failed(i int, err error) {
+	e := schema.AsError(err)
+	item, answer := &b.items[i], &b.answers[i]
+	item.Problem = b.api.problem(e)
+	item.State = "failed"
+	if e.Kind == schema.KindOutcomeUnknown {
+		item.State = "unknown"
+	}
+	answer.Text, answer.Failed = format.ErrorText(e), true
+}
+
+// held notes a call that waits for a yes. The model is told to wait; the token is for
+// its caller only.
+func (b *block) held(i int, h *admission.HeldError) {
+	item, answer := &b.items[i], &b.answers[i]
+	c := b.api.confirmation(h)
+	item.State, item.CallID, item.Confirmation = "held", c.CallID, &c
+	answer.Text = "This call has not run. It is held until a person agrees to it"
+	if len(c.Reasons) > 0 {
+		answer.Text += " (" + strings.Join(c.Reasons, "; ") + ")"
+	}
+	answer.Text += ". Do not send it again: it runs once it is agreed to, and GET /calls/" + c.CallID + " tells what came of it."
+}
+
+// encode writes the answer. Messages stand in it as they were made.
+func (b *block) encode() []byte {
+	var messages []byte
+	if b.plain {
+		messages = b.format.PlainMessages(b.answers)
+	} else {
+		var notes [][]string
+		messages, notes = b.format.Messages(b.answers)
+		for i := range notes {
+			b.items[i].Notes = notes[i]
+		}
+	}
+	if b.items == nil {
+		b.items = make([]ToolCallItem, 0)
+	}
+	out := append([]byte(`{"format":`), encode(b.format)...)
+	out = append(append(out, `,"messages":`...), messages...)
+	out = append(append(out, `,"calls":`...), encode(b.items)...)
+	return append(out, '}')
+}

@@ -1,0 +1,19 @@
+package session
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestOnlyWhatNestsDeeperThanIsReadIsCalledTooDeep(t *testing.T) {
+	open, end := strings.Repeat("[", maxNesting), strings.Repeat("]", maxNesting)
+	for text, want := range map[string]bool{
+		"": false, "no json": false, open + end: false, "[" + open + end + "]": true, `{"a":` + open: true,
+		`"[` + open + `"`: false, `"\"[` + open + `"`: false, strings.Repeat("[]", 2*maxNesting): false,
+		`"\\"` + "[" + open: true,
+	} {
+		if got := tooDeep([]byte(text)); got != want {
+			t.Errorf("%.20q…: %t", text, got)
+		}
+	}
+}

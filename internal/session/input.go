@@ -1,0 +1,92 @@
+package session
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Members of _meta that belong to one connection.
+const (
+	metaProtocol     = "io.modelcontextprotocol/protocolVersion"
+	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
+	metaInfo         = "io.modelcontextprotocol/clientInfo"
+	metaLogLevel     = "io.modelcontextprotocol/logLevel"
+)
+
+// noCapabilities is what an envelope says where nobody can be asked for input.
+const noCapabilities = `"` + metaCapabilities + `":{}`
+
+// of returns the envelope with the capabilities that the caller's _meta names, so
+// that a server asks no more than the caller can answer.
+func (e envelope) of(meta []byte) envelope {
+	if e.fixed == "" || len(meta) == 0 {
+		return e
+	}
+	var capabilities []byte
+	members(meta, func(key string, value []byte) {
+		if key == metaCapabilities && value[0] == '{' {
+			capabilities = value
+		}
+	})
+	if capabilities != nil {
+		e.fixed = strings.Replace(e.fixed, noCapabilities, `"`+metaCapabilities+`":`+string(capabilities), 1)
+	}
+	return e
+}
+
+// appendCallWith appends the method and the params of a tools/call that has more
+// than a name and arguments. What only servers of the modern era understand goes
+// to them alone.
+func appendCallWith(dst []byte, e envelope, id int64, req *Request) []byte {
+	dst = append(dst, `,"method":"tools/call","params":{"name":`...)
+	dst = appendString(dst, req.Name)
+	arguments := req.Params
+	if len(arguments) == 0 {
+		arguments = []byte(`{}`)
+	}
+	dst = appendMember(dst, "arguments", arguments)
+	var meta []byte
+	modern := e.fixed != ""
+	members(req.Extra, func(key string, value []byte) {
+		switch {
+		case key == "_meta":
+			meta = value
+		case modern && (key == "inputResponses" || key == "requestState"):
+			dst = appendMember(dst, key, value)
+		}
+	})
+	e = e.of(meta)
+	inner := []byte{'{'}
+	if e.needed(req) {
+		inner = e.append(inner, id, req)
+	}
+	members(meta, func(key string, value []byte) {
+		if !ownMeta(key, e, req) {
+			inner = appendMember(inner, key, value)
+		}
+	})
+	if len(inner) > 1 {
+		dst = appendMember(dst, "_meta", append(inner, '}'))
+	}
+	return append(dst, '}')
+}
+
+// mayAsk reports whether the request tells the server what its caller can be asked.
+func (r *Request) mayAsk() bool {
+	where := r.Extra
+	if r.method() != schema.MethodCallTool {
+		where = r.Params
+	}
+	return bytes.Contains(where, []byte(metaCapabilities))
+}
+
+// asked makes an error of a question where nobody can answer it.
+func (s *session) asked(req *Request, o Outcome) Outcome {
+	if !o.Input || req.mayAsk() {
+		return o
+	}
+	return Outcome{Started: true, Err: schema.Errorf(schema.KindInputRequired,
+		"The server %q asks for more input before it goes on, which this way of calling cannot give.", s.pool.cfg.Spec.ID)}
+}

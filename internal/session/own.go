@@ -1,0 +1,262 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	mostOwn  = 32              // sessions of callers' own, for one server
+	ownIdle  = 2 * time.Minute // that an unused one stays for its caller
+	ownSweep = 10 * time.Second
+)
+
+// Own holds sessions that belong to one caller each and serve one call at a time,
+// so that what the server asks or says by itself is that caller's. They speak the
+// legacy era, in which servers do so, and declare what their caller can be asked. A
+// session that was used stays for its caller for a while. It is safe for concurrent
+// use; Close ends it.
+type Own struct {
+	cfg    Config
+	start  func() (*Process, error)
+	client *http.Client
+	log    *slog.Logger
+	stop   chan struct{}
+	work   sync.WaitGroup
+
+	mu     sync.Mutex
+	open   int      // with those that are being opened or closed
+	idle   []*Owned // the longest unused first
+	closed bool
+}
+
+// OpenOwn returns the sessions of callers for a server; none is opened yet.
+func OpenOwn(cfg Config, l *launch.Launcher, log *slog.Logger) *Own {
+	cfg.Sessions, cfg.InFlight, cfg.Queue, cfg.OnDemand = 1, 1, 1, false
+	cfg.fill()
+	o := &Own{cfg: cfg, log: log.With("server", cfg.Spec.ID), stop: make(chan struct{})}
+	if cfg.Spec.Type != "stdio" {
+		o.client = launch.HTTPClient(cfg.Spec)
+	}
+	o.start = func() (*Process, error) {
+		child, err := l.Start(o.cfg.Spec)
+		if err != nil {
+			return nil, err
+		}
+		return &Process{Program: child, Stdin: child.Stdin, Stdout: child.Stdout}, nil
+	}
+	o.work.Go(o.sweep)
+	return o
+}
+
+// Owned is a session of one caller's own.
+type Owned struct {
+	*Single
+	key   string
+	level string
+	since time.Time // it is unused
+}
+
+// Answer answers a question that the server asked with [Request].Said: object has
+// result or error. A number that is not open is ignored. It does not block.
+func (o *Owned) Answer(number int64, object []byte) { o.s.reply(number, object) }
+
+// Take returns a session of the caller's own, which nobody else has until it is
+// given back with [Own.Release]. Where one must be opened first, ctx bounds that; an
+// error is a *schema.Error of a call that did not start.
+func (o *Own) Take(ctx context.Context, c Caller) (*Owned, error) {
+	one, old, err := o.reserve(c.key())
+	if err != nil {
+		return nil, err
+	}
+	if old != nil {
+		old.Close()
+	}
+	if one == nil {
+		if one, err = o.begin(ctx, c); err != nil {
+			o.gone()
+			return nil, err
+		}
+	}
+	one.setLevel(ctx, c.Level)
+	return one, nil
+}
+
+// reserve returns a session that waits for the caller, or makes room for one. old
+// had to go for it.
+func (o *Own) reserve(key string) (one, old *Owned, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return nil, nil, o.refusal("The sessions of the server %q are being closed; send the call again.")
+	}
+	for i := len(o.idle) - 1; i >= 0; i-- {
+		if c := o.idle[i]; c.key == key && c.s.cause() == nil {
+			o.idle = append(o.idle[:i:i], o.idle[i+1:]...)
+			return c, nil, nil
+		}
+	}
+	switch {
+	case o.open < mostOwn:
+		o.open++
+	case len(o.idle) > 0:
+		old, o.idle = o.idle[0], o.idle[1:]
+	default:
+		return nil, nil, o.refusal("The server %q has as many callers with a session of their own as it may; the call did not start. Try again a little later.")
+	}
+	return nil, old, nil
+}
+
+func (o *Own) refusal(format string) error {
+	e := schema.Errorf(schema.KindUnavailable, format, o.cfg.Spec.ID)
+	e.Retryable, e.RetryAfter = true, time.Second
+	return e
+}
+
+// gone notes that a session is closed.
+func (o *Own) gone() {
+	o.mu.Lock()
+	o.open--
+	o.mu.Unlock()
+}
+
+// begin opens a session.
+func (o *Own) begin(ctx context.Context, c Caller) (*Owned, error) {
+	p := newPool(o.cfg, o.log, func() {})
+	p.cutOff = true // a call that its session cannot take has nowhere to wait
+	p.defs = &schema.Definitions{}
+	p.start, p.client, p.declared = o.start, o.client, declared(c.Capabilities)
+	ended := context.AfterFunc(ctx, p.cancel)
+	s, _, err := p.attempt(eraLegacy, 0)
+	if err != nil {
+		ended()
+		p.cancel()
+		e := schema.Errorf(schema.KindServerFailed, "No session of its own could be opened for the caller with the server %q: %w. The call did not start.", o.cfg.Spec.ID, err)
+		e.Retryable = true
+		return nil, e
+	}
+	p.mu.Lock()
+	p.live = []*session{s}
+	p.greeted(s)
+	p.mu.Unlock()
+	one := &Owned{Single: &Single{pool: p, s: s}, key: c.key()}
+	if !ended() {
+		one.Close()
+		return nil, o.refusal("The session with the server %q was not ready in time; the call did not start.")
+	}
+	o.log.Debug("session ready for one caller", "took", time.Since(s.born))
+	return one, nil
+}
+
+// declared reads what the caller can be asked; what the SDK does not know of it is
+// not declared.
+func declared(capabilities []byte) *mcp.ClientCapabilities {
+	c := &mcp.ClientCapabilities{}
+	if capabilities != nil && json.Unmarshal(capabilities, c) != nil {
+		c = &mcp.ClientCapabilities{}
+	}
+	if isObject(capabilities) {
+		members(capabilities, func(key string, value []byte) {
+			if key == "roots" && isObject(value) && c.RootsV2 == nil { //nolint:staticcheck // deprecated in 2026-07-28, and what the older revisions have
+				c.RootsV2 = &mcp.RootCapabilities{} //nolint:staticcheck // deprecated in 2026-07-28, and what the older revisions have
+			}
+		})
+	}
+	return c
+}
+
+// setLevel tells the server which log messages are wanted, where it has any. The
+// call does without them where that fails.
+func (o *Owned) setLevel(ctx context.Context, level string) {
+	caps := o.s.about.Capabilities
+	if level == "" || level == o.level || caps == nil || caps.Logging == nil { //nolint:staticcheck // deprecated in 2026-07-28, and what the older revisions have
+		return
+	}
+	params := append(appendString([]byte(`{"level":`), level), '}')
+	if _, err := o.s.ask(ctx, "logging/setLevel", params); err == nil {
+		o.level = level
+	}
+}
+
+// Release gives a session back. again says that its last call ended with an answer,
+// so that nothing of it can reach the next.
+func (o *Own) Release(one *Owned, again bool) {
+	o.mu.Lock()
+	if keep := again && !o.closed && one.s.cause() == nil && one.s.asks.left() == 0; keep {
+		one.since = time.Now()
+		o.idle = append(o.idle, one)
+		o.mu.Unlock()
+		return
+	}
+	o.mu.Unlock()
+	one.s.giveUp()
+	one.Close()
+	o.gone()
+}
+
+// sweep closes sessions that their callers do not use, or that are lost.
+func (o *Own) sweep() {
+	tick := time.NewTicker(ownSweep)
+	defer tick.Stop()
+	for {
+		select {
+		case <-o.stop:
+			return
+		case now := <-tick.C:
+			o.drop(func(one *Owned) bool { return now.Sub(one.since) > ownIdle || one.s.cause() != nil })
+		}
+	}
+}
+
+// drop closes the unused sessions that are meant.
+func (o *Own) drop(meant func(*Owned) bool) {
+	o.mu.Lock()
+	var out, stay []*Owned
+	for _, one := range o.idle {
+		if meant(one) {
+			out = append(out, one)
+		} else {
+			stay = append(stay, one)
+		}
+	}
+	o.idle = stay
+	o.mu.Unlock()
+	var closing sync.WaitGroup
+	for _, one := range out {
+		closing.Go(func() {
+			one.Close()
+			o.gone()
+		})
+	}
+	closing.Wait()
+}
+
+// Sessions is how many are open.
+func (o *Own) Sessions() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.open
+}
+
+// Close closes the unused sessions and waits for that; those in use are closed by
+// [Own.Release], for which the caller waits. It is called once.
+func (o *Own) Close() {
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
+	close(o.stop)
+	o.work.Wait()
+	o.drop(func(*Owned) bool { return true })
+	if o.client != nil {
+		o.client.CloseIdleConnections()
+	}
+}

@@ -1,0 +1,187 @@
+package session
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	watchLook   = 15 * time.Second // at what has run out
+	watchSettle = 50 * time.Millisecond
+	watchAsk    = 10 * time.Second // for the answer to a subscription
+	mostWatched = 1000             // resources of one server
+)
+
+// watches are the resources of a server of whose changes somebody wants to hear.
+type watches struct {
+	wake    chan struct{} // holds a word when there is something to do; nil before the first
+	mu      sync.Mutex
+	until   map[string]time.Time
+	changed map[string]bool // not told yet
+
+	// Of the one goroutine that subscribes.
+	on   *session
+	done map[string]bool
+}
+
+// Watch has [Config].Updated called for changes of these resources until the time is
+// over, where the server tells of them. It is said again to go on. One session
+// subscribes for all who want to hear; no session is started for it.
+func (p *Pool) Watch(uris []string, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closing || p.cfg.Updated == nil {
+		return
+	}
+	w := &p.watches
+	first := w.wake == nil
+	if first {
+		w.wake, w.changed = make(chan struct{}, 1), make(map[string]bool)
+	}
+	w.mu.Lock()
+	if first {
+		w.until = make(map[string]time.Time)
+	}
+	fresh := false
+	for _, uri := range uris {
+		_, known := w.until[uri]
+		if !known && len(w.until) >= mostWatched {
+			continue
+		}
+		w.until[uri], fresh = until, fresh || !known
+	}
+	w.mu.Unlock()
+	if first {
+		p.work.Go(p.watchResources) // before Close waits: the pool is not closing
+	}
+	if fresh {
+		w.stir()
+	}
+}
+
+func (w *watches) stir() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// stirWatches looks after the subscriptions, if there are any. The caller holds p.mu.
+func (p *Pool) stirWatches() {
+	if p.watches.wake != nil {
+		p.watches.stir()
+	}
+}
+
+// resourceUpdated notes that the server told of a change.
+func (p *Pool) resourceUpdated(uri string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := &p.watches
+	if w.wake == nil {
+		return
+	}
+	w.mu.Lock()
+	_, wanted := w.until[uri]
+	if wanted {
+		w.changed[uri] = true
+	}
+	w.mu.Unlock()
+	if wanted {
+		w.stir()
+	}
+}
+
+// watchResources is the goroutine that subscribes and tells of changes. Many
+// changes of one resource are told as one.
+func (p *Pool) watchResources() {
+	w := &p.watches
+	tick := time.NewTicker(watchLook)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.ctx.Done():
+			return
+		case <-tick.C:
+		case <-w.wake:
+		}
+		if !p.rest(watchSettle) {
+			return
+		}
+		w.mu.Lock()
+		var told []string
+		for uri := range w.changed {
+			told = append(told, uri)
+		}
+		clear(w.changed)
+		w.mu.Unlock()
+		if len(told) > 0 {
+			slices.Sort(told)
+			p.cfg.Updated(told)
+		}
+		p.subscribeAll(time.Now())
+	}
+}
+
+// subscribeAll brings the subscriptions of one session in line with what is wanted.
+func (p *Pool) subscribeAll(now time.Time) {
+	w := &p.watches
+	p.mu.Lock()
+	var s *session
+	if len(p.live) > 0 {
+		s = p.live[0]
+	}
+	if slices.Contains(p.live, w.on) {
+		s = w.on
+	}
+	p.mu.Unlock()
+	if s != w.on {
+		w.on, w.done = s, make(map[string]bool) // those of a lost session are lost with it
+	}
+	var add, end []string
+	w.mu.Lock()
+	for uri, until := range w.until {
+		switch {
+		case now.After(until):
+			delete(w.until, uri)
+			if w.done[uri] {
+				end = append(end, uri)
+			}
+		case !w.done[uri]:
+			add = append(add, uri)
+		}
+	}
+	w.mu.Unlock()
+	if s == nil || s.about.Capabilities == nil || s.about.Capabilities.Resources == nil || !s.about.Capabilities.Resources.Subscribe {
+		return
+	}
+	for _, uri := range end {
+		delete(w.done, uri)
+		p.subscribing(s, func(ctx context.Context) error { return s.cs.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri}) })
+	}
+	for _, uri := range add {
+		w.done[uri] = true // also where the server refuses: asking again would not help
+		p.subscribing(s, func(ctx context.Context) error { return s.cs.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}) })
+	}
+}
+
+// subscribing sends what changes a subscription. In the modern era its answer is a
+// stream, which ends with the session.
+func (p *Pool) subscribing(s *session, do func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(p.ctx, watchAsk)
+	run := func() {
+		defer cancel()
+		if err := do(ctx); err != nil && p.ctx.Err() == nil {
+			p.log.Debug("the server does not tell of changes to a resource", "error", p.plain(err))
+		}
+	}
+	if s.modern() {
+		p.work.Go(run)
+		return
+	}
+	run()
+}

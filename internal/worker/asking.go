@@ -1,0 +1,143 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// longestSession is more than the name of a caller's conversation takes.
+const longestSession = 128
+
+// asking runs calls of a server that may ask its callers: each on a session of its
+// caller's own, so that what the server asks belongs to that call.
+type asking struct {
+	id      string
+	own     *session.Own
+	timeout time.Duration // of a call that brings none
+
+	calls context.Context // ends when calls are cut off
+	cut   context.CancelFunc
+	work  sync.WaitGroup // one for each call
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// openAsking returns what runs calls on sessions of their callers' own.
+func (w *Worker) openAsking(s *Served) *asking {
+	a := &asking{id: s.Session.Spec.ID, own: session.OpenOwn(s.Session, w.launcher, w.log), timeout: s.Session.CallTimeout}
+	a.calls, a.cut = context.WithCancel(context.Background())
+	return a
+}
+
+// takes says that the call is one for a session of its caller's own: the caller has
+// a conversation in which it hears the server. An approval is for the arguments
+// alone, so an approved call is none.
+func (a *asking) takes(f *bus.CallFrame) bool {
+	return a != nil && f.Hears && f.Session != "" && len(f.Session) <= longestSession && f.Approval == "" &&
+		(f.Method == "" || f.Method == schema.MethodCallTool)
+}
+
+// do runs the call of the job; the job is told its end.
+func (a *asking) do(j *job, caller session.Caller) {
+	timeout := j.request.Timeout
+	if timeout <= 0 {
+		timeout = a.timeout
+	}
+	if timeout <= 0 {
+		timeout = time.Minute
+	}
+	deadline := time.Now().Add(timeout)
+	ctx, abandon := context.WithDeadline(a.calls, deadline)
+	a.mu.Lock()
+	closed := a.closed
+	if !closed {
+		a.work.Add(1) // under the lock: close waits for the work once it has closed
+	}
+	a.mu.Unlock()
+	if closed {
+		abandon()
+		j.done(&j.request, session.Outcome{Err: unboxed("The sessions of the server %q are being closed; the call was not started.", a.id)})
+		return
+	}
+	j.abandon.Store(&abandon)
+	if j.ended.Load() {
+		abandon()
+	}
+	go func() {
+		defer a.work.Done()
+		defer abandon()
+		a.run(ctx, j, caller, deadline)
+	}()
+}
+
+func (a *asking) run(ctx context.Context, j *job, caller session.Caller, deadline time.Time) {
+	one, err := a.own.Take(ctx, caller)
+	if err != nil {
+		if j.ended.Load() {
+			err = &schema.Error{Kind: schema.KindCanceled, Retryable: true, Detail: "The call was canceled before it was sent to the server."}
+		}
+		j.done(&j.request, session.Outcome{Err: schema.AsError(err)})
+		return
+	}
+	j.own.Store(one)
+	j.request.Said = j.said
+	j.request.Timeout = max(time.Until(deadline).Round(time.Millisecond), time.Millisecond)
+	over := make(chan session.Outcome, 1)
+	running := one.Do(&j.request, func(_ *session.Request, out session.Outcome) { over <- out })
+	j.running.Store(running)
+	if j.ended.Load() {
+		running.Cancel()
+	}
+	var out session.Outcome
+	select {
+	case out = <-over:
+	case <-a.calls.Done():
+		one.Close() // which ends the call
+		out = <-over
+	}
+	j.own.Store(nil)
+	if out.Err != nil && out.Err.Kind != schema.KindProtocol {
+		j.done(&j.request, out)
+		a.own.Release(one, false) // what is left of the call must not reach the next
+		return
+	}
+	a.own.Release(one, true) // the caller's next call may come as soon as this one is answered
+	j.done(&j.request, out)
+}
+
+// said passes on what the server says; see [session.Request].
+func (j *job) said(number int64, message []byte) bool {
+	return j.worker.listener.Said(j.to, j.seq, number, message)
+}
+
+// Answer hands the server what its caller answered; see [bus.Answerer].
+func (w *Worker) Answer(seq uint64, number int64, object []byte) {
+	w.mu.RLock()
+	j := w.jobs[seq]
+	w.mu.RUnlock()
+	if j == nil {
+		return
+	}
+	if one := j.own.Load(); one != nil {
+		one.Answer(number, object)
+	}
+}
+
+// close takes no more calls, lets those that it has go on until ctx ends, ends the
+// rest, and closes the sessions. The worker has waited for its calls before.
+func (a *asking) close(ctx context.Context) {
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
+	stop := context.AfterFunc(ctx, a.cut)
+	a.work.Wait()
+	stop()
+	a.cut()
+	a.own.Close()
+}

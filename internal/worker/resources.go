@@ -1,0 +1,30 @@
+package worker
+
+import (
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// wantFor is how long somebody who wanted to hear of a resource is believed to want
+// it; front doors say it again several times meanwhile.
+const wantFor = 90 * time.Second
+
+// want has changes of resources told that somebody wants to hear of.
+func (w *Worker) want(r bus.Resources) {
+	w.mu.RLock()
+	h := w.held[r.Server]
+	w.mu.RUnlock()
+	if h != nil && h.pool != nil {
+		h.pool.Watch(r.URIs, time.Now().Add(wantFor))
+	}
+}
+
+// updated returns what tells all front doors that resources of the server changed.
+func (w *Worker) updated(server string) func(uris []string) {
+	return func(uris []string) {
+		if err := w.o.Conn.ResourcesUpdated(bus.Resources{Server: server, URIs: uris}); err != nil {
+			w.log.Debug("a change of a resource was not told", "error", err)
+		}
+	}
+}

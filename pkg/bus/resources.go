@@ -1,0 +1,60 @@
+package bus
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Resources are some resources of one server.
+type Resources struct {
+	Server string   `json:"server"`
+	URIs   []string `json:"uris"`
+}
+
+// WantResources tells the workers of the server that somebody wants to hear of
+// changes to these resources. It counts for a while, so it is said again for as long
+// as it is true.
+func (c *Conn) WantResources(r Resources) error { return c.publishResources(subjectWant, &r) }
+
+// WatchWants calls f for each [Conn.WantResources], one after the other; f must not
+// block.
+func (c *Conn) WatchWants(f func(Resources)) (*Watch, error) {
+	return c.watchResources(subjectWant, f)
+}
+
+// ResourcesUpdated tells all front doors that these resources have changed.
+func (c *Conn) ResourcesUpdated(r Resources) error { return c.publishResources(subjectUpdated, &r) }
+
+// WatchUpdates calls f for each [Conn.ResourcesUpdated], one after the other; f must
+// not block.
+func (c *Conn) WatchUpdates(f func(Resources)) (*Watch, error) {
+	return c.watchResources(subjectUpdated, f)
+}
+
+func (c *Conn) publishResources(subject string, r *Resources) error {
+	body, err := json.Marshal(r)
+	if err == nil {
+		err = c.nc.Publish(subject+token(r.Server), body)
+	}
+	if err != nil {
+		return fmt.Errorf("telling of resources of the server %q: %w", r.Server, err)
+	}
+	return nil
+}
+
+func (c *Conn) watchResources(subject string, f func(Resources)) (*Watch, error) {
+	s, err := c.nc.Subscribe(subject+"*", func(m *nats.Msg) {
+		var r Resources
+		if err := json.Unmarshal(m.Data, &r); err != nil || token(r.Server) != lastToken(m.Subject) {
+			c.log.Error("a word about resources cannot be read", "subject", m.Subject)
+			return
+		}
+		f(r)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching for words about resources: %w", err)
+	}
+	return &Watch{subs: []*nats.Subscription{s}}, nil
+}
