@@ -82,7 +82,7 @@ func TestABatchCommandThatIsKilledGoesOnWhereItWas(t *testing.T) {
 		// The first is killed while it sends, the others while results come.
 		lines, done := 1+dice.IntN(n/2), 0
 		if kill > 0 {
-			lines, done = 0, min(read+1+dice.IntN(n/kills), n)
+			lines, done = 0, read+1+dice.IntN((n-read)/(kills-kill+1)+1) // far enough from the end, which the command must not reach
 		}
 		p.eventually(t, 2*time.Minute, fmt.Sprintf("having sent %d and read %d", lines, done), func() error {
 			s, err := readState(results)

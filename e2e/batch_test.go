@@ -218,7 +218,8 @@ func TestABatchThatIsCanceledStartsNothingMore(t *testing.T) {
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)})})
 	d.waitServers(t, 1, "books")
 	effects := filepath.Join(t.TempDir(), "effects")
-	s := d.startBatch(t, effectLines("books", effects, 0, 5000, 50))
+	slow := fmt.Sprintf(`{"custom_id":"slow","server":"books","tool":"effect","arguments":{"path":%q,"id":"slow","ms":600000},"timeout_ms":4000}`+"\n", effects)
+	s := d.startBatch(t, slow+effectLines("books", effects, 0, 5000, 50))
 	d.eventually(t, 20*time.Second, "some calls having run", func() error {
 		if once, _ := countEffects(t, effects); once < 20 {
 			return fmt.Errorf("%d ran", once)
@@ -228,14 +229,21 @@ func TestABatchThatIsCanceledStartsNothingMore(t *testing.T) {
 	if a := d.ask(t, "POST", "/batches/"+s.ID+"/cancel", ""); a.status != http.StatusOK {
 		t.Fatalf("cancel: %d %s", a.status, a.body)
 	}
-	end := d.waitBatch(t, s.ID, 20*time.Second)
-	if end.State != "canceled" || end.Counts["canceled"] == 0 || end.Counts["canceled"]+end.Counts["succeeded"] != 5000 {
+	<-time.After(time.Second) // the promise; what starts later is one too many
+	begun, _ := countEffects(t, effects)
+	end := d.waitBatch(t, s.ID, 20*time.Second) // the slow call ends by its deadline
+	late := end.Counts["failed"] + end.Counts["unknown"]
+	if end.State != "canceled" || end.Counts["canceled"] == 0 || late != 1 || end.Counts["canceled"]+end.Counts["succeeded"]+late != 5001 {
 		t.Errorf("it ends as %+v", end)
 	}
-	if once, twice := countEffects(t, effects); once != end.Counts["succeeded"] || twice != 0 {
+	once, twice := countEffects(t, effects)
+	if once != begun {
+		t.Errorf("a second after the cancel %d calls had begun, and %d at the end", begun, once)
+	}
+	if once != end.Counts["succeeded"]+late || twice != 0 {
 		t.Errorf("%d ran, %d twice; the batch says %v", once, twice, end.Counts)
 	}
-	if all := d.results(t, s.ID, ""); len(all) != 5000 {
+	if all := d.results(t, s.ID, ""); len(all) != 5001 {
 		t.Errorf("there are %d results", len(all))
 	}
 }
@@ -332,7 +340,9 @@ func TestOneKeyIsOneCallWhateverIsKilled(t *testing.T) {
 	bodies, conflicts := map[string]int{}, 0
 	for range 100 {
 		wait.Go(func() {
-			for {
+			again := time.NewTicker(50 * time.Millisecond) // as a client does that was told to come again
+			defer again.Stop()
+			for ; ; <-again.C {
 				a, err := send()
 				mu.Lock()
 				if err != nil || a.status != http.StatusOK && a.status != http.StatusConflict {
@@ -350,7 +360,6 @@ func TestOneKeyIsOneCallWhateverIsKilled(t *testing.T) {
 				if err != nil || a.status != http.StatusConflict {
 					return
 				}
-				time.Sleep(50 * time.Millisecond) // as a client does that was told to come again
 			}
 		})
 	}
@@ -372,6 +381,62 @@ func TestOneKeyIsOneCallWhateverIsKilled(t *testing.T) {
 	}
 	if got := readEffects(t, effects)["once"]; got != 1 {
 		t.Errorf("after the restart it had run %d times", got)
+	}
+}
+
+func TestOneKeyIsOneBatchWhateverIsKilled(t *testing.T) {
+	data, effects := t.TempDir(), filepath.Join(t.TempDir(), "effects")
+	s := setup{data: data, servers: serversFile(t, map[string]entry{"pay": scripted(mcptest.Echo)}), env: []string{quickStop}}
+	d := startUp(t, s)
+	d.waitServers(t, 1, "pay")
+	body := fmt.Sprintf(`{"calls":[{"custom_id":"a","server":"pay","tool":"effect","arguments":{"path":%q,"id":"once"}}]}`, effects)
+	send := func(body string) (answer, error) {
+		return d.try("POST", "/batches", body, "Content-Type: application/json", "Idempotency-Key: the-batch")
+	}
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	handles := map[string]int{}
+	for range 50 {
+		wait.Go(func() {
+			again := time.NewTicker(50 * time.Millisecond)
+			defer again.Stop()
+			for ; ; <-again.C {
+				a, err := send(body)
+				if err == nil && a.status == http.StatusConflict && a.header.Get("Retry-After") != "" {
+					continue // another request is just sending the calls
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if handles[a.header.Get("Location")]++; err != nil || a.status != http.StatusCreated {
+					t.Errorf("%d %s %v", a.status, a.body, err)
+				}
+				return
+			}
+		})
+	}
+	wait.Wait()
+	if len(handles) != 1 {
+		t.Fatalf("one key stands for %v", handles)
+	}
+	for handle := range handles {
+		if end := d.waitBatch(t, strings.TrimPrefix(handle, "/batches/"), time.Minute); end.State != "completed" || end.Calls != 1 {
+			t.Errorf("the batch ends as %+v", end)
+		}
+	}
+	d.kill9(t)
+	d = startUp(t, s)
+	d.waitServers(t, 1, "pay")
+	a, err := send(body)
+	if err != nil || a.status != http.StatusCreated || handles[a.header.Get("Location")] == 0 || a.header.Get("Idempotency-Replayed") != "true" {
+		t.Fatalf("after a restart: %d %s %v", a.status, a.body, err)
+	}
+	a, err = send(strings.Replace(body, `"a"`, `"b"`, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.problem(t, http.StatusUnprocessableEntity, "idempotency-key-reused")
+	if got := readEffects(t, effects)["once"]; got != 1 {
+		t.Errorf("the call ran %d times", got)
 	}
 }
 

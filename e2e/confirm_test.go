@@ -51,8 +51,9 @@ func (d *door) confirm(t testing.TB, id, answer string) answer {
 }
 
 type callState struct {
-	State  string          `json:"state"`
-	Result json.RawMessage `json:"result"`
+	State   string          `json:"state"`
+	Result  json.RawMessage `json:"result"`
+	Problem json.RawMessage `json:"problem"`
 }
 
 func (d *door) callState(t testing.TB, id string) callState {

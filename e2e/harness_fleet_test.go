@@ -22,6 +22,7 @@ type entry struct {
 	TrustAnnotations bool              `json:"trustAnnotations,omitempty"`
 	Sessions         int               `json:"sessions,omitempty"`
 	Docker           map[string]any    `json:"docker,omitempty"`
+	Asks             bool              `json:"asks,omitempty"`
 }
 
 // scripted is a scripted server of package mcptest.
@@ -99,7 +100,11 @@ func (s setup) program(t testing.TB, name string) program {
 		if listen == "" {
 			listen = "127.0.0.1:0"
 		}
-		p.args = append(p.args, "--listen", listen)
+		flag := "--listen"
+		if name == "approver" {
+			flag = "--approver-listen"
+		}
+		p.args = append(p.args, flag, listen)
 	}
 	flag := func(name, value string) {
 		if value != "" {

@@ -22,13 +22,16 @@ var programs struct {
 	node string // node_modules with the MCP servers of npm
 	self string // this test binary, for servers of our own
 
-	plain func() (string, error) // builds callyard, frontdoor and worker
+	plain func() (string, error) // builds callyard, frontdoor, approver and worker
 	race  func() (string, error) // builds frontdoor and worker with the race detector
 }
 
 func TestMain(m *testing.M) {
 	if os.Getenv(mirrorVariable) != "" {
 		os.Exit(mirror(os.Stdin, os.Stdout))
+	}
+	if os.Getenv(tasksVariable) != "" {
+		os.Exit(serveTasks())
 	}
 	os.Exit(run(m))
 }
@@ -48,7 +51,7 @@ func run(m *testing.M) int {
 	}
 	programs.plain = sync.OnceValues(func() (string, error) {
 		dir := filepath.Join(temp, "bin")
-		return dir, build(dir, nil, "callyard", "frontdoor", "worker")
+		return dir, build(dir, nil, "callyard", "frontdoor", "approver", "worker")
 	})
 	programs.race = sync.OnceValues(func() (string, error) {
 		dir := filepath.Join(temp, "race")

@@ -1,0 +1,193 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// holdAdd is a policy that holds one tool of the demo server.
+const holdAdd = `rules:
+  - name: sums-need-a-yes
+    match: {server: demo, tool: add}
+    level: 2
+    approval: {by: caller}
+`
+
+// clientSuites are the tests of the generated clients, as somebody runs them who
+// works on one.
+var clientSuites = []struct {
+	name    string
+	dir     string
+	command []string
+}{
+	{"go", "clients/go", []string{"go", "test", "-race", "-count=1", "-tags", "live", "./..."}},
+	{"typescript", "clients/typescript", []string{"npm", "test", "--silent"}},
+	{"python", "clients/python", []string{"../../.cache/python/bin/python", "-W", "error::ResourceWarning", "-m", "unittest", "discover", "-s", "tests"}},
+}
+
+// clientExamples are the programs that docs/clients.md shows.
+var clientExamples = []struct {
+	name, dir, file string
+	command         []string
+}{
+	{"go", "clients/go", "example/main.go", []string{"go", "run", "./example"}},
+	{"typescript", "clients/typescript", "example/first.ts", []string{"node", "dist/example/first.js"}},
+	{"python", "clients/python", "example/first.py", []string{"../../.cache/python/bin/python", "example/first.py"}},
+}
+
+// startDemo starts what a new user starts, with a policy that holds one tool.
+func startDemo(t *testing.T) *door {
+	t.Helper()
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	write(t, policy, holdAdd)
+	up := startUp(t, setup{flags: []string{"--policy", policy}, env: []string{quickStop}})
+	up.waitServers(t, 1, "demo")
+	return up
+}
+
+func runClient(t *testing.T, url, dir string, command []string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	cmd.Dir = filepath.Join(programs.root, dir)
+	if strings.HasPrefix(command[0], "..") {
+		cmd.Path = filepath.Join(cmd.Dir, command[0])
+	}
+	cmd.Env = append(cleanEnviron(), "CALLYARD_URL="+url, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1", "PYTHONPATH="+cmd.Dir, "PYTHONDONTWRITEBYTECODE=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s in %s: %v\n%s", strings.Join(command, " "), dir, err, out)
+	}
+	return string(out)
+}
+
+func TestTheClientsWorkAgainstALiveFrontDoor(t *testing.T) {
+	up := startDemo(t)
+	watchClients(t)
+	for _, s := range clientSuites {
+		t.Run(s.name, func(t *testing.T) { runClient(t, up.url, s.dir, s.command) })
+	}
+	document, err := os.ReadFile(filepath.Join(programs.root, "docs", "clients.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range clientExamples {
+		t.Run(e.name+" example", func(t *testing.T) {
+			said := runClient(t, up.url, e.dir, e.command)
+			for _, want := range []string{"hello\n", "0 succeeded\n", "1 succeeded\n"} {
+				if !strings.Contains(said, want) {
+					t.Errorf("it does not say %q: %s", want, said)
+				}
+			}
+			source, err := os.ReadFile(filepath.Join(programs.root, e.dir, e.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Contains(document, append([]byte("\n"), source...)) {
+				t.Errorf("docs/clients.md does not show %s/%s as it is", e.dir, e.file)
+			}
+		})
+	}
+}
+
+func TestTheServedDocumentIsTheOneTheClientsAreMadeOf(t *testing.T) {
+	up := startDemo(t)
+	var served, kept map[string]any
+	up.read(t, "/openapi.json", &served)
+	raw, err := os.ReadFile(filepath.Join(programs.root, "clients", "openapi.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &kept); err != nil {
+		t.Fatal(err)
+	}
+	for _, document := range []map[string]any{served, kept} {
+		delete(document["info"].(map[string]any), "version") // that of the build
+	}
+	if diff := cmp.Diff(kept, served); diff != "" {
+		t.Errorf("make generate writes the document and the clients (-clients/openapi.json +served)\n%s", diff)
+	}
+}
+
+// watchClients looks at what the suites are made of, as watchSources does for the
+// programs: the go command takes no result again that other files gave.
+func watchClients(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join(programs.root, "clients"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && (d.Name() == "node_modules" || d.Name() == "dist" || d.Name() == "__pycache__") {
+			return fs.SkipDir
+		}
+		if err == nil && !d.IsDir() {
+			_, err = os.Stat(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// generated are the files of the clients that a generator wrote.
+var generated = []string{"go/client.gen.go", "typescript/src/schema.ts", "python/callyard/rest"}
+
+func TestTheClientsAreWhatTheGeneratorsMakeOfTheDocument(t *testing.T) {
+	fresh := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "scripts/generate.sh", "--into", fresh)
+	cmd.Dir = programs.root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, path := range generated {
+		want, got := sources(t, filepath.Join(fresh, path)), sources(t, filepath.Join(programs.root, "clients", path))
+		if len(want) == 0 {
+			t.Errorf("the generator made nothing at %s", path)
+		}
+		for _, name := range slices.Sorted(keysOf(want, got)) {
+			if want[name] != got[name] {
+				t.Errorf("clients/%s is not what its generator makes: run make generate", filepath.Join(path, name))
+			}
+		}
+	}
+}
+
+// sources are the files at a path, by their names below it.
+func sources(t *testing.T, root string) map[string]string {
+	t.Helper()
+	files := make(map[string]string)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.Contains(path, "__pycache__") || strings.Contains(path, ".ruff_cache") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		name, _ := filepath.Rel(root, path)
+		files[name] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// keysOf gives every name of the maps.
+func keysOf(all ...map[string]string) func(yield func(string) bool) {
+	seen := make(map[string]bool)
+	return func(yield func(string) bool) {
+		for _, files := range all {
+			for name := range files {
+				if !seen[name] && !yield(name) {
+					return
+				}
+				seen[name] = true
+			}
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package e2e
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/internal/mcptest"
+)
+
+// The servers of a bureau. What is asked of the first waits for its caller, what
+// is asked of the second for people; an effect whose id ends in "overdue" waits for
+// a moment only.
+const (
+	callersServer = "pay"
+	peoplesServer = "grant"
+)
+
+// bureau is a fleet of processes of their own, whose calls wait for a yes.
+type bureau struct {
+	nats      *natsProcess
+	doors     []*door
+	approvers []*door // which have a port and readiness as front doors do
+	workers   []*workerProcess
+
+	effects string // the file in which each run leaves a line
+	wide    *http.Client
+
+	door, approver, worker setup // with which one is started again
+	natsDir                string
+}
+
+// staff says how many processes of each kind a bureau has, and which Redis: a
+// section of the configuration, or none.
+type staff struct {
+	doors, approvers, workers int
+	redis                     string
+}
+
+// The people of a bureau, and one who sees everything and decides nothing. Their
+// names are their keys.
+var deciders = [...]string{"ann", "ben", "cleo", "dora"}
+
+const auditor = "otto"
+
+const bureauPolicy = `
+rules:
+  - name: soon over
+    match: {server: ` + callersServer + `, tool: effect}
+    when: args.id.endsWith("caller overdue")
+    approval: {by: caller, expires: 4s}
+  - name: soon over for people
+    match: {server: ` + peoplesServer + `, tool: effect}
+    when: args.id.endsWith("people overdue")
+    approval: {groups: [ops], expires: 4s}
+  - name: two must agree
+    match: {server: ` + peoplesServer + `, tool: effect}
+    when: args.id.startsWith("two ")
+    approval: {groups: [ops], needed: 2, expires: 20m}
+  - name: people
+    match: {server: ` + peoplesServer + `, tool: effect}
+    approval: {groups: [ops], expires: 20m}
+`
+
+// openBureau starts a bureau and waits until calls can be held and run.
+func openBureau(t testing.TB, s staff) *bureau {
+	t.Helper()
+	b := &bureau{effects: filepath.Join(t.TempDir(), "effects"), natsDir: t.TempDir(), wide: wideClient(t)}
+	b.nats = startNATS(t, b.natsDir)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "policy.yaml"), bureauPolicy)
+	keys := ""
+	for _, name := range append(deciders[:len(deciders):len(deciders)], auditor) {
+		group := "ops"
+		if name == auditor {
+			group = "auditors"
+		}
+		keys += fmt.Sprintf("    - {name: %s, groups: [%s], hash: \"sha256:%x\"}\n", name, group, sha256.Sum256([]byte(name)))
+	}
+	callers, forCallers := warrantKeys(t, "frontdoor")
+	people, forPeople := warrantKeys(t, "approver")
+	config := s.redis + "approver:\n  drain_delay: 1ms\n  observer_groups: [auditors]\n  keys:\n" + keys
+	b.door = setup{nats: b.nats.url, config: config, env: []string{quickStop, "CALLYARD_WARRANTS_KEY_FILE=" + callers}, flags: []string{"--policy", filepath.Join(dir, "policy.yaml")}}
+	b.approver = setup{nats: b.nats.url, config: config, env: []string{"CALLYARD_WARRANTS_KEY_FILE=" + people}}
+	b.worker = setup{
+		nats: b.nats.url, env: []string{"CALLYARD_WARRANTS_CALLER_KEYS=" + forCallers, "CALLYARD_WARRANTS_PEOPLE_KEYS=" + forPeople},
+		servers: serversFile(t, map[string]entry{callersServer: risky(2, scripted(mcptest.Echo)), peoplesServer: risky(2, scripted(mcptest.Echo))}),
+	}
+	for range s.workers {
+		b.workers = append(b.workers, startWorker(t, b.worker))
+	}
+	for range s.doors {
+		b.doors = append(b.doors, startFrontDoor(t, b.door))
+	}
+	for range s.approvers {
+		b.approvers = append(b.approvers, startApprover(t, b.approver))
+	}
+	b.ready(t)
+	return b
+}
+
+// ready waits until every front door has the servers on every worker.
+func (b *bureau) ready(t testing.TB) {
+	t.Helper()
+	for _, d := range b.doors {
+		d.waitServers(t, len(b.workers), callersServer, peoplesServer)
+	}
+}
+
+// startApprover starts an approver and waits until it takes answers.
+func startApprover(t testing.TB, s setup) *door {
+	t.Helper()
+	d := &door{process: start(t, s.program(t, "approver"))}
+	d.open(t, d.says(t, `approver is open.*"url":"(http://[^"]+)"`)[1])
+	return d
+}
+
+// wideClient is a client for many requests at once.
+func wideClient(t testing.TB) *http.Client {
+	transport := &http.Transport{
+		DialContext: (&net.Dialer{Timeout: 20 * time.Second}).DialContext, MaxIdleConnsPerHost: 1000, DisableCompression: true,
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: answerWithin}
+}
+
+// question is a held call, as those see it who are to decide it.
+type question struct {
+	held
+	id     string // of its effect
+	people bool   // decide it, and not the caller
+	digest string // of the arguments, as people were shown them
+}
+
+// asked holds a call of the tool effect at a front door. ms is how long the tool
+// takes after its effect.
+func (b *bureau) asked(t testing.TB, d *door, people bool, id string, ms int) *question {
+	t.Helper()
+	q := &question{id: id, people: people}
+	server := callersServer
+	if people {
+		server = peoplesServer
+	}
+	a := d.ask(t, "POST", toolPath(server, "effect")+"?timeout_ms=20000", fmt.Sprintf(`{"path":%q,"id":%q,"ms":%d}`, b.effects, id, ms))
+	if err := json.Unmarshal(a.body, &q.held); err != nil || a.status != http.StatusAccepted || q.CallID == "" || (q.ID == "") != people {
+		t.Fatalf("holding %s is answered with %d %s", id, a.status, a.body)
+	}
+	return q
+}
+
+// shown has a person look at the question, as the answer must name what was seen.
+func (b *bureau) shown(t testing.TB, at *door, q *question) {
+	t.Helper()
+	var seen struct {
+		Digest string `json:"arguments_digest"`
+	}
+	at.eventually(t, soon, "showing "+q.id, func() error {
+		a, err := at.try("GET", "/approvals/"+q.ApprovalID, "", "X-API-Key: "+deciders[0])
+		if err == nil && a.status != http.StatusOK {
+			err = &refusal{a}
+		}
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(a.body, &seen)
+	})
+	if q.digest = seen.Digest; q.digest == "" {
+		t.Fatalf("%s is shown without a digest", q.id)
+	}
+}
+
+// confirms sends the caller's yes or no.
+func (b *bureau) confirms(at *door, q *question, yes bool) (answer, error) {
+	return send(b.wide, at.url, "POST", "/confirmations/"+q.ID, fmt.Sprintf(`{"confirm":%t}`, yes))
+}
+
+// decides sends a person's answer.
+func (b *bureau) decides(at *door, q *question, person, kind string) (answer, error) {
+	return send(b.wide, at.url, "POST", "/approvals/"+q.ApprovalID+"/decisions", fmt.Sprintf(`{"kind":%q,"digest":%q}`, kind, q.digest), "X-API-Key: "+person)
+}
+
+// ended waits until the call has ended, as a caller does that comes back, and
+// returns what it is told. A front door that cannot tell is asked again.
+func (b *bureau) ended(t testing.TB, at *door, q *question) (s callState) {
+	t.Helper()
+	at.eventually(t, answerWithin, "telling what came of "+q.id, func() error {
+		a, err := send(b.wide, at.url, "GET", "/calls/"+q.CallID+"?wait=5", "")
+		if err == nil && a.status != http.StatusOK {
+			err = &refusal{a}
+		}
+		if err == nil {
+			s = callState{}
+			err = json.Unmarshal(a.body, &s)
+		}
+		if err == nil && (s.State == "held" || s.State == "queued" || s.State == "running") {
+			err = errors.New("it is " + s.State)
+		}
+		return err
+	})
+	return s
+}
+
+// honest says why what a caller is told of a call is not the truth about effects
+// of it, or nil.
+func (q *question) honest(s callState, effects int) error {
+	switch s.State {
+	case "succeeded":
+		if effects != 1 || !strings.Contains(string(s.Result), "done "+q.id) {
+			return fmt.Errorf("%s succeeded with %s, and has had %d effects", q.id, s.Result, effects)
+		}
+	case "unknown":
+		if effects > 1 {
+			return fmt.Errorf("%s is unknown, and has had %d effects", q.id, effects)
+		}
+	default:
+		if effects != 0 {
+			return fmt.Errorf("%s is %s, and has had %d effects", q.id, s.State, effects)
+		}
+	}
+	return nil
+}
+
+// freeze stops a process without its knowledge. It is thawed with the test at the
+// latest, so that it can end.
+func (p *process) freeze(t testing.TB) {
+	t.Helper()
+	p.signal(t, syscall.SIGSTOP)
+	t.Cleanup(p.thaw)
+}
+
+// thaw lets a frozen process go on.
+func (p *process) thaw() { _ = p.cmd.Process.Signal(syscall.SIGCONT) } // it may have been killed

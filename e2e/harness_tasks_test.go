@@ -1,0 +1,109 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// tasksVariable makes this binary an MCP server with the tools that the Tasks
+// scenarios of the conformance suite call.
+const tasksVariable = "CALLYARD_MCPTEST_TASKS"
+
+// tasksServer is the entry of that server.
+func tasksServer() entry {
+	return entry{Command: programs.self, Env: map[string]string{tasksVariable: "1", "GORACE": "atexit_sleep_ms=0"}}
+}
+
+// holdTasks is the policy that makes tasks of calls: long work is stored, and a
+// deletion waits for its caller's yes. A server behind Callyard has no say in it.
+const holdTasks = `rules:
+  - name: long-work
+    match: {server: tasks, tool: [slow_compute, failing_job, protocol_error_job]}
+    level: 1
+    durable: true
+  - name: deletions
+    match: {server: tasks, tool: confirm_delete}
+    level: 2
+    approval: {by: caller}
+  - name: the-rest
+    match: {server: tasks}
+    level: 1
+`
+
+// serveTasks serves until stdin ends.
+func serveTasks() int {
+	server := mcp.NewServer(&mcp.Implementation{Name: "tasks", Version: "1"}, nil)
+	add := func(name string, h mcp.ToolHandler) {
+		server.AddTool(&mcp.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`)}, h)
+	}
+	add("greet", func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		var in struct{ Name string }
+		err := json.Unmarshal(r.Params.Arguments, &in)
+		return saying(fmt.Sprintf("Hello, %s!", in.Name)), err
+	})
+	add("slow_compute", func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		var in struct{ Seconds float64 }
+		if err := json.Unmarshal(r.Params.Arguments, &in); err != nil {
+			return nil, err
+		}
+		done := time.NewTimer(time.Duration(in.Seconds * float64(time.Second)))
+		defer done.Stop()
+		select {
+		case <-done.C:
+			return saying("computed"), nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	})
+	add("failing_job", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		failed := saying("the job failed")
+		failed.IsError = true
+		return failed, nil
+	})
+	add("protocol_error_job", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return nil, errors.New("the job broke down")
+	})
+	add("confirm_delete", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return saying("deleted"), nil
+	})
+	add("multi_input", func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return asking(r, "first", "second"), nil
+	})
+	add("test_tool_with_task", func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return asking(r, "user_name"), nil
+	})
+	if err := server.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+		return fault(err)
+	}
+	return 0
+}
+
+func saying(text string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+}
+
+// asking asks for a name under each key, and says the names when all are there.
+func asking(r *mcp.CallToolRequest, keys ...string) *mcp.CallToolResult {
+	names := ""
+	questions := make(mcp.InputRequestMap)
+	for _, key := range keys {
+		got, ok := r.Params.InputResponses[key].(*mcp.ElicitResult)
+		if ok && got.Action == "accept" {
+			names += fmt.Sprint(got.Content["name"], " ")
+			continue
+		}
+		questions[key] = &mcp.ElicitParams{
+			Message:         "Which name?",
+			RequestedSchema: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}`),
+		}
+	}
+	if len(questions) > 0 {
+		return &mcp.CallToolResult{InputRequests: questions}
+	}
+	return saying(names)
+}

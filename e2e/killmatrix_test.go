@@ -1,0 +1,345 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/internal/confirm/confirmtest"
+)
+
+// story is a held call that was brought to some point of its life, and how it goes
+// on after somebody was killed there.
+type story struct {
+	*question
+	step    step
+	confirm chan error // closed when the caller's confirmation was answered, or lost
+}
+
+// step is a point between two steps in the life of a held call.
+type step struct {
+	name  string
+	ms    int  // how long its tool takes
+	alone bool // only people can stop here: a caller's yes is the claim as well
+	reach func(t *testing.T, k *killing, s *story)
+	// open says that it still waits for an answer when the killing is over.
+	open bool
+	// ends are the ends that are honest; one victim's own are in victim.
+	ends []string
+}
+
+// steps are in the order in which they are reached, all before one kill. The last
+// two need a fleet that stands still.
+var steps = []step{
+	{name: "overdue", ends: []string{"expired"}},
+	{name: "held", open: true, ends: []string{"succeeded"}},
+	{name: "looked at", open: true, reach: lookedAt, ends: []string{"succeeded"}},
+	{name: "refused", reach: refused, ends: []string{"denied"}},
+	{name: "ended", reach: runToTheEnd, ends: []string{"succeeded"}},
+	{name: "running", ms: 4000, reach: running, ends: []string{"succeeded"}},
+	{name: "claimed", reach: claimed, ends: []string{"succeeded"}},
+	{name: "decided", reach: decided, alone: true, ends: []string{"succeeded"}},
+}
+
+// victim is one who is killed and started again.
+type victim struct {
+	kill, again func(t *testing.T, k *killing)
+	// may has what else is honest after this victim's death, by the step or the story.
+	may map[string][]string
+	// forgets says that tokens are gone with it: the caller is told, and takes the
+	// call back.
+	forgets bool
+}
+
+// lost is what may become of what was under way: nobody can tell any more.
+var lost = []string{"unknown"}
+
+func victims() map[string]victim {
+	return map[string]victim{
+		"front door": {
+			kill:  func(t *testing.T, k *killing) { k.doors[0].kill9(t) },
+			again: func(t *testing.T, k *killing) { k.doors[0] = startFrontDoor(t, k.door) },
+			may:   map[string][]string{"running": lost, "claimed": lost},
+		},
+		"approver": {
+			kill:  func(t *testing.T, k *killing) { k.approvers[0].kill9(t) },
+			again: func(t *testing.T, k *killing) { k.approvers[0] = startApprover(t, k.approver) },
+		},
+		"worker": {
+			kill:  func(t *testing.T, k *killing) { k.workers[0].kill9(t) },
+			again: func(t *testing.T, k *killing) { k.workers[0] = startWorker(t, k.worker) },
+			may:   map[string][]string{"running": lost, "claimed": lost},
+		},
+		"Redis": {
+			kill:  func(t *testing.T, k *killing) { k.redis.Kill() },
+			again: func(t *testing.T, k *killing) { k.redis = startLastingRedis(t, k.redisDir, k.redis.Address) },
+		},
+		"Redis that keeps nothing": {
+			kill:    func(t *testing.T, k *killing) { k.redis.Kill() },
+			again:   func(t *testing.T, k *killing) { k.redis = confirmtest.StartRedis(t, t.TempDir(), k.redis.Address) },
+			may:     map[string][]string{"held by caller": {"canceled"}, "looked at by caller": {"canceled"}},
+			forgets: true,
+		},
+		"NATS": {
+			kill: func(t *testing.T, k *killing) { k.nats.kill9(t) },
+			again: func(t *testing.T, k *killing) {
+				_, port, _ := net.SplitHostPort(strings.TrimPrefix(k.nats.url, "nats://"))
+				k.nats = startNATSOn(t, k.natsDir, port)
+			},
+			may: map[string][]string{"running": lost, "claimed": lost},
+		},
+	}
+}
+
+// killing is a fleet of one process of each kind, one of which is about to be killed.
+type killing struct {
+	*bureau
+	redis    *confirmtest.Redis
+	redisDir string
+}
+
+// startLastingRedis starts a Redis that keeps everything over a kill.
+func startLastingRedis(t *testing.T, dir, address string) *confirmtest.Redis {
+	t.Helper()
+	return confirmtest.StartRedis(t, dir, address, "--appendonly", "yes", "--appendfsync", "always")
+}
+
+func openKilling(t *testing.T) *killing {
+	t.Helper()
+	k := &killing{redisDir: t.TempDir()}
+	k.redis = startLastingRedis(t, k.redisDir, confirmtest.FreeAddress(t))
+	k.bureau = openBureau(t, staff{doors: 1, approvers: 1, workers: 1, redis: urlSection(k.redis)})
+	// Who is started again is where it was.
+	k.door.listen = strings.TrimPrefix(k.doors[0].url, "http://")
+	k.approver.listen = strings.TrimPrefix(k.approvers[0].url, "http://")
+	return k
+}
+
+func lookedAt(t *testing.T, k *killing, s *story) {
+	k.doors[0].get(t, "/calls/"+s.CallID)
+	for _, path := range []string{"/approvals/" + s.ApprovalID, "/a/" + s.ApprovalID} {
+		k.approvers[0].ask(t, "GET", path, "", "X-API-Key: "+auditor)
+	}
+	for _, method := range []string{"GET", "HEAD", "OPTIONS"} {
+		k.doors[0].ask(t, method, "/confirmations/"+url.PathEscape(s.ID), "")
+		k.approvers[0].ask(t, method, "/approvals/"+s.ApprovalID+"/decisions", "", "X-API-Key: "+deciders[0])
+	}
+}
+
+func refused(t *testing.T, k *killing, s *story) {
+	var a answer
+	var err error
+	if s.people {
+		a, err = k.decides(k.approvers[0], s.question, deciders[0], "deny")
+	} else {
+		a, err = k.confirms(k.doors[0], s.question, false)
+	}
+	if err != nil || a.status != http.StatusOK {
+		t.Fatalf("refusing %s: %d %s, %v", s.id, a.status, a.body, err)
+	}
+}
+
+// yes has the one who is asked say yes. Its caller is answered when the call has
+// ended: nobody waits for that here.
+func (k *killing) yes(t *testing.T, s *story) {
+	t.Helper()
+	if !s.people {
+		s.confirm = make(chan error, 1)
+		go func() {
+			defer close(s.confirm)
+			if _, err := k.confirms(k.doors[0], s.question, true); err != nil {
+				s.confirm <- err // it may have been killed
+			}
+		}()
+		return
+	}
+	if a, err := k.decides(k.approvers[0], s.question, deciders[0], "approve"); err != nil || a.status != http.StatusOK {
+		t.Fatalf("approving %s: %d %s, %v", s.id, a.status, a.body, err)
+	}
+}
+
+func runToTheEnd(t *testing.T, k *killing, s *story) {
+	k.yes(t, s)
+	if got := k.ended(t, k.doors[0], s.question); got.State != "succeeded" {
+		t.Fatalf("%s is %s: %s", s.id, got.State, got.Problem)
+	}
+}
+
+func running(t *testing.T, k *killing, s *story) {
+	k.yes(t, s)
+	hasEffect(t, k.effects, s.id)
+}
+
+// claimed stops the clock between the claim and the run: the call is with a worker
+// that does not get to it.
+func claimed(t *testing.T, k *killing, s *story) {
+	k.workers[0].freeze(t)
+	k.yes(t, s)
+	k.doors[0].eventually(t, soon, s.id+" has left", func() error {
+		if got := k.doors[0].callStateNow(t, s.CallID); got.State != "running" {
+			return fmt.Errorf("it is %s", got.State)
+		}
+		return nil
+	})
+}
+
+// decided stops it between the yes and the claim, to which no front door gets.
+func decided(t *testing.T, k *killing, s *story) {
+	k.doors[0].freeze(t)
+	k.yes(t, s)
+}
+
+// thaw lets everybody go on who is still there.
+func (k *killing) thaw() {
+	k.workers[0].thaw()
+	k.doors[0].thaw()
+}
+
+func TestWhoeverIsKilledBetweenTwoStepsTheCallerSeesTheTruthAndNothingRunsTwice(t *testing.T) {
+	for name, v := range victims() {
+		t.Run(name, func(t *testing.T) {
+			k := openKilling(t)
+			var stories []*story
+			for _, st := range steps {
+				for _, people := range []bool{false, true} {
+					if st.alone && !people {
+						continue
+					}
+					by := "caller"
+					if people {
+						by = "people"
+					}
+					id := st.name + " by " + by
+					if st.name == "overdue" {
+						id = by + " overdue" // which the policy knows
+					}
+					s := &story{step: st, question: k.asked(t, k.doors[0], people, id, st.ms)}
+					if people {
+						k.shown(t, k.approvers[0], s.question)
+					}
+					stories = append(stories, s)
+				}
+			}
+			for _, s := range stories {
+				if s.step.reach != nil {
+					s.step.reach(t, k, s)
+				}
+			}
+			v.kill(t, k)
+			k.thaw()
+			v.again(t, k)
+			k.back(t)
+
+			for _, s := range stories {
+				if s.step.open {
+					k.stillOpen(t, s, v.forgets)
+				}
+			}
+			var seen strings.Builder
+			states := make([]callState, len(stories))
+			for i, s := range stories {
+				states[i] = k.ended(t, k.doors[0], s.question)
+			}
+			effects := readEffects(t, k.effects)
+			for i, s := range stories {
+				fmt.Fprintf(&seen, "\n%-22s %-10s %d effects", s.id, states[i].State, effects[s.id])
+				if err := s.honest(states[i], effects[s.id]); err != nil {
+					t.Error(err)
+				}
+				ends := append(append(s.step.ends[:len(s.step.ends):len(s.step.ends)], v.may[s.step.name]...), v.may[s.id]...)
+				if !slices.Contains(ends, states[i].State) {
+					t.Errorf("%s ends as %s, and %v are honest: %s", s.id, states[i].State, ends, states[i].Problem)
+				}
+				k.isOver(t, s)
+			}
+			t.Logf("killed: %s%s", name, &seen)
+			for _, s := range stories {
+				if s.confirm != nil {
+					<-s.confirm // answered, or lost with the front door
+				}
+			}
+			for id, n := range readEffects(t, k.effects) {
+				if n != effects[id] {
+					t.Errorf("%s had %d effects at first, and %d in the end", id, effects[id], n)
+				}
+			}
+		})
+	}
+}
+
+// back waits until the fleet is whole again.
+func (k *killing) back(t *testing.T) {
+	t.Helper()
+	for _, d := range append(k.doors, k.approvers...) {
+		d.eventually(t, startWithin, "being ready again", func() error {
+			a, err := d.try("GET", "/readyz", "")
+			if err == nil && a.status != http.StatusOK {
+				err = &refusal{a}
+			}
+			return err
+		})
+	}
+	k.ready(t)
+}
+
+// stillOpen asserts that the question is there as it was, and answers it with yes;
+// a caller whose token was forgotten is told so, and takes the call back.
+func (k *killing) stillOpen(t *testing.T, s *story, forgotten bool) {
+	t.Helper()
+	if got := k.doors[0].callStateNow(t, s.CallID); got.State != "held" {
+		t.Errorf("%s is %s after the kill", s.id, got.State)
+		return
+	}
+	var a answer
+	eventually(t, startWithin, "answering "+s.id, func() (err error) {
+		if s.people {
+			a, err = k.decides(k.approvers[0], s.question, deciders[1], "approve")
+		} else {
+			a, err = k.confirms(k.doors[0], s.question, true)
+		}
+		if err == nil && a.status == http.StatusServiceUnavailable {
+			err = &refusal{a} // Redis, or the way to it, comes back at its own pace
+		}
+		return err
+	})
+	if forgotten && !s.people {
+		p := a.problem(t, http.StatusNotFound, "not-found")
+		if p.CallID != s.CallID || !strings.Contains(p.Detail, "was lost") {
+			t.Errorf("%s: the caller is not told that its token was lost: %s", s.id, a.body)
+		}
+		a = k.doors[0].ask(t, "POST", "/calls/"+s.CallID+"/cancel", "")
+	}
+	if a.status != http.StatusOK {
+		t.Errorf("%s is answered with %d %s", s.id, a.status, a.body)
+	}
+}
+
+// isOver asserts that nobody can decide it once more.
+func (k *killing) isOver(t *testing.T, s *story) {
+	t.Helper()
+	var a answer
+	var err error
+	want := http.StatusConflict
+	if s.people {
+		a, err = k.decides(k.approvers[0], s.question, deciders[2], "approve")
+	} else {
+		want = http.StatusNotFound
+		a, err = k.confirms(k.doors[0], s.question, true)
+	}
+	var p problem
+	if err == nil {
+		err = json.Unmarshal(a.body, &p)
+	}
+	if err == nil && p.CallID != s.CallID {
+		err = errors.New("the answer names another call")
+	}
+	if err != nil || a.status != want && !(a.status == http.StatusGone && s.step.name == "overdue") {
+		t.Errorf("%s was decided once more: %d %s, %v", s.id, a.status, a.body, err)
+	}
+}

@@ -1,0 +1,57 @@
+package e2e
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+func TestAServerOfAnOlderRevisionAsksTellsAndAnnouncesToItsCaller(t *testing.T) {
+	servers := map[string]entry{"conformance": {Command: filepath.Join(programs.test, "everything-server"), Asks: true}}
+	up := startUp(t, setup{servers: serversFile(t, servers), env: []string{quickStop}})
+	up.waitServers(t, 1, keys(servers)...)
+	said, changed := make(chan string, 100), make(chan string, 100)
+	s := up.mcpClient(t, "/mcp/conformance", legacy, &mcp.ClientOptions{
+		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"username": r.Params.Message}}, nil
+		},
+		LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) { //nolint:staticcheck // deprecated in 2026-07-28, and what the older revisions have
+			text, _ := r.Params.Data.(string)
+			said <- text
+		},
+		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { changed <- r.Params.URI },
+	})
+	for range 2 { // the second on the session that the first has left
+		res, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "test_elicitation", Arguments: map[string]any{"message": "ada"}})
+		if err != nil || res.IsError || !strings.Contains(spoken(res), "username:ada") {
+			t.Fatalf("%v %v", res, err)
+		}
+	}
+	if err := s.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "info"}); err != nil { //nolint:staticcheck // deprecated in 2026-07-28, and what the older revisions have
+		t.Fatal(err)
+	}
+	if err := s.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "test://watched-resource"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "test_tool_with_logging"}); err != nil {
+		t.Fatal(err)
+	}
+	late := time.After(time.Minute) // the server changes the resource every 3 s
+	for _, c := range []struct {
+		from <-chan string
+		want string
+	}{{said, "Tool execution started"}, {said, "Tool processing data"}, {changed, "test://watched-resource"}} {
+		select {
+		case got := <-c.from:
+			if got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		case <-late:
+			t.Fatalf("%q did not come", c.want)
+		}
+	}
+}

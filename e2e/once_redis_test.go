@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/callyard/callyard/internal/confirm/confirmtest"
+)
+
+// redisFault is what happens to Redis in the middle of a race. All of it is called
+// on the test's own goroutine.
+type redisFault struct {
+	section string                                  // of the configuration of the fleet
+	before  func()                                  // when all calls are held
+	strike  func()                                  // when half of them were decided; returns when Redis can be reached again
+	after   func() *confirmtest.Redis               // who is asked since then
+	spent   func(t *testing.T, ran, calls, old int) // how many ran, and how many tokens Redis takes for good still
+}
+
+// allRan is for faults that bring tokens back: Redis offers again what was spent,
+// and every call runs once all the same.
+func allRan(t *testing.T, ran, calls, old int) {
+	t.Helper()
+	if ran != calls {
+		t.Errorf("%d of %d calls ran", ran, calls)
+	}
+	if old == 0 {
+		t.Error("Redis offers no token again that was spent, so nothing was put to the test")
+	}
+}
+
+func TestNoFaultOfRedisInMidRaceRunsACallTwice(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T) redisFault{
+		"flushed": func(t *testing.T) redisFault {
+			s := confirmtest.StartRedis(t, "", confirmtest.FreeAddress(t))
+			return redisFault{
+				section: urlSection(s), before: func() {},
+				strike: func() {
+					if err := s.Flush(t.Context()); err != nil {
+						t.Error(err)
+					}
+				},
+				after: func() *confirmtest.Redis { return s },
+				spent: func(t *testing.T, ran, calls, _ int) {
+					t.Helper()
+					if ran < calls/4 || ran >= calls {
+						t.Errorf("%d of %d calls ran; those whose token was forgotten cannot", ran, calls)
+					}
+				},
+			}
+		},
+		"restarted from an old dump": func(t *testing.T) redisFault {
+			s := confirmtest.StartRedis(t, "", confirmtest.FreeAddress(t))
+			return redisFault{
+				section: urlSection(s), spent: allRan,
+				before: func() { // when no token is spent
+					if err := s.Dump(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				},
+				strike: func() { s = s.Restart(t) },
+				after:  func() *confirmtest.Redis { return s },
+			}
+		},
+		"failed over by Sentinel": func(t *testing.T) redisFault {
+			main := confirmtest.StartRedis(t, "", confirmtest.FreeAddress(t))
+			replica := main.Replica(t)
+			watch := startSentinels(t, main)
+			return redisFault{
+				section: watch.section(), spent: allRan,
+				before: func() {
+					follows(t, main, replica)
+					cut(t, main, replica)
+				},
+				strike: func() {
+					main.Kill()
+					watch.promoted(t, replica)
+				},
+				after: func() *confirmtest.Redis { return replica },
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const calls, racers = 60, 100
+			f := open(t)
+			b := openBureau(t, staff{doors: 2, approvers: 2, workers: 2, redis: f.section})
+			all := b.questions(t, calls, false)
+			f.before()
+			tallies := b.raceAll(t, all, racers, 4, f.strike)
+			old := unspent(t, f.after())
+			// Whatever Redis says by now, also of tokens that were spent long ago.
+			for i, q := range all {
+				late := b.race(t, q, 10, nil)
+				if won := tallies[i].won.Load() + late.won.Load(); won > 1 {
+					t.Errorf("%s: %d confirmations were answered with a result", q.id, won)
+				}
+			}
+			effects := readEffects(t, b.effects)
+			ran, away := 0, int64(0)
+			for i, q := range all {
+				var s callState
+				b.doors[i%2].read(t, "/calls/"+q.CallID, &s)
+				if err := q.honest(s, effects[q.id]); err != nil {
+					t.Error(err)
+				}
+				ran += effects[q.id]
+				away += tallies[i].away.Load()
+			}
+			f.spent(t, ran, calls, old)
+			t.Logf("%d calls × %d racers: %d effects; %d times it was said that Redis is away; in the end it took %d tokens for unspent", calls, racers, ran, away, old)
+		})
+	}
+}
+
+func urlSection(s *confirmtest.Redis) string {
+	text, _ := json.Marshal("redis://" + s.Address)
+	return "redis: {url: " + string(text) + "}\n"
+}
