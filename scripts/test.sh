@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Runs every test of Callyard on a machine that has Go and Node.js.
+# Runs every test of Callyard on a machine that has Go, Node.js and Python.
 #
 #   scripts/test.sh                    everything
 #   scripts/test.sh ./pkg/... -run X   what "go test" takes, after the same set-up
 #   scripts/test.sh --setup            the set-up alone
+#   scripts/test.sh --clients          of the set-up what generates clients
 #
 # It fetches and builds what the tests need into .cache and node_modules, vets
 # the code, and prints a summary whose last line holds the counts. With CI=true a
@@ -18,9 +19,13 @@ needs=(
   "gcc gcc"
   "redis-server redis-server"
   "chromium chromium"
+  "bwrap bubblewrap"
 )
 # Debian packages without a command of their own.
-libraries=("libc6-dev") # the headers that the race detector is built with
+libraries=(
+  "libc6-dev" # the headers that the race detector is built with
+  "python3-venv"
+)
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "test.sh: $*"; exit 2; }
@@ -125,6 +130,40 @@ npm_install() {
   printf '%s\n' "$want" >"$stamp"
 }
 
+# python_install FOLDER VENV installs what the lock file of a folder says into an
+# environment of its own.
+python_install() {
+  local folder=$1 venv=.cache/$2 log
+  local stamp=.cache/$2.stamp want
+  want="$(python3 --version) $(cksum <"$folder/requirements.txt")"
+  if [ -x "$venv/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
+    return 0
+  fi
+  say "installing the Python packages of $folder"
+  log=$(mktemp)
+  rm -rf "$venv"
+  # Wheels only: what is not built here runs nothing here.
+  if ! { python3 -m venv "$venv" && "$venv/bin/pip" install --disable-pip-version-check --only-binary :all: \
+    --require-hashes --requirement "$folder/requirements.txt"; } >"$log" 2>&1 </dev/null; then
+    cat "$log" >&2
+    rm -f "$log"
+    die "pip could not install $folder/requirements.txt"
+  fi
+  rm -f "$log"
+  printf '%s\n' "$want" >"$stamp"
+}
+
+# clients brings what generates the clients and runs their tests.
+clients() {
+  local python_version
+  python_version=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])') || die "Python is missing. Install Python 3.11 or newer (Debian: apt-get install python3 python3-venv)."
+  at_least "$python_version" 3.11 || die "Python is $python_version, and the tests need 3.11 or newer."
+  mkdir -p .cache
+  npm_install clients/typescript
+  # What the Python client runs on, and its generator.
+  python_install clients/python python
+}
+
 build() { # build NAME PACKAGE, into .cache/bin; Go's build cache makes it quick when nothing changed
   CGO_ENABLED=0 go build -o ".cache/bin/$1" "$2" || die "cannot build $2"
 }
@@ -136,10 +175,15 @@ setup() {
   start_engine
   npm_install e2e/servers
   npm_install tools/npm
+  npm_install tools/mcp-npm
+  npm_install e2e/clients-mcp
+  clients
+  python_install e2e/clients-mcp python-mcp
   build everything-server github.com/modelcontextprotocol/go-sdk/conformance/everything-server
   build nats-server github.com/nats-io/nats-server/v2
   build scripted-server ./e2e/servers/scripted
   build box-prober ./internal/launch/box/prober
+  build box-relay ./deploy/images/relay
   build testsum ./scripts/testsum
   export CALLYARD_TEST_BIN=$root/.cache/bin
   export CALLYARD_TEST_SERVERS=$root/e2e/servers/node_modules
@@ -161,6 +205,11 @@ check_code() {
   return $status
 }
 
+if [ "${1-}" = --clients ]; then
+  check_languages
+  clients
+  exit 0
+fi
 setup
 if [ "${1-}" = --setup ]; then
   exit 0
@@ -176,5 +225,5 @@ if [ "${CI-}" = true ]; then
   fresh=(-count=1)
 fi
 # testsum judges the tests; the status of go test itself counts as well.
-go test -json -race -p 2 -timeout 20m "${fresh[@]}" "$@" </dev/null | .cache/bin/testsum || status=1
+go test -json -race -p 2 -timeout 40m "${fresh[@]}" "$@" </dev/null | .cache/bin/testsum || status=1
 exit $status

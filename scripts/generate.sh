@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Writes what is generated: the OpenAPI document and the clients made of it.
+#
+#   scripts/generate.sh              the document into clients/, then the clients
+#   scripts/generate.sh --into DIR   only the clients, of the document as it is, into DIR
+#   scripts/generate.sh --lock       the versions and hashes of clients/python and e2e/clients-mcp: their requirements.txt
+#
+# The generators are pinned: tools/oapi/go.mod, clients/typescript/package-lock.json
+# and clients/python/requirements.txt. A test runs this with --into and compares.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$PWD
+document=$root/clients/openapi.json
+
+case ${1-} in
+--lock)
+  tools=$(mktemp -d)
+  trap 'rm -rf "$tools"' EXIT
+  python3 -m venv "$tools"
+  "$tools/bin/pip" install --quiet --disable-pip-version-check pip-tools==7.6.2
+  for folder in clients/python e2e/clients-mcp; do
+    (cd "$folder" && "$tools/bin/pip-compile" --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header --output-file requirements.txt requirements.in)
+  done
+  exit
+  ;;
+--into)
+  into=$(mkdir -p "$2" && cd "$2" && pwd)
+  ;;
+"")
+  into=$root/clients
+  scripts/test.sh --clients
+  go test ./internal/frontdoor/rest -run '^TestTheDocumentIsTheOneThatClientsAreMadeFrom$' -count=1 -update
+  ;;
+*)
+  printf 'generate.sh: unknown argument %s\n' "$1" >&2
+  exit 2
+  ;;
+esac
+
+mkdir -p "$into/go" "$into/typescript/src" "$into/python/callyard"
+
+(
+  cd clients/go
+  go tool -modfile="$root/tools/oapi/go.mod" oapi-codegen -config oapi-codegen.yaml -o "$into/go/client.gen.go" "$document"
+)
+
+node clients/typescript/node_modules/openapi-typescript/bin/cli.js "$document" --output "$into/typescript/src/schema.ts" >/dev/null
+
+# The generator looks for ruff on the PATH.
+adapted=$(mktemp)
+trap 'rm -f "$adapted"' EXIT
+PATH=$root/.cache/python/bin:$PATH
+python clients/python/adapt.py "$document" >"$adapted"
+rm -rf "$into/python/callyard/rest"
+openapi-python-client generate --path "$adapted" --meta none --overwrite --fail-on-warning \
+  --config clients/python/openapi-python-client.yaml --output-path "$into/python/callyard/rest" >/dev/null
