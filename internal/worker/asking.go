@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/callyard/callyard/internal/session"
@@ -19,13 +18,7 @@ type asking struct {
 	id      string
 	own     *session.Own
 	timeout time.Duration // of a call that brings none
-
-	calls context.Context // ends when calls are cut off
-	cut   context.CancelFunc
-	work  sync.WaitGroup // one for each call
-
-	mu     sync.Mutex
-	closed bool
+	apart
 }
 
 // openAsking returns what runs calls on sessions of their callers' own.
@@ -52,28 +45,9 @@ func (a *asking) do(j *job, caller session.Caller) {
 	if timeout <= 0 {
 		timeout = time.Minute
 	}
-	deadline := time.Now().Add(timeout)
-	ctx, abandon := context.WithDeadline(a.calls, deadline)
-	a.mu.Lock()
-	closed := a.closed
-	if !closed {
-		a.work.Add(1) // under the lock: close waits for the work once it has closed
-	}
-	a.mu.Unlock()
-	if closed {
-		abandon()
+	if !a.begin(j, timeout, func(ctx context.Context, deadline time.Time) { a.run(ctx, j, caller, deadline) }) {
 		j.done(&j.request, session.Outcome{Err: unboxed("The sessions of the server %q are being closed; the call was not started.", a.id)})
-		return
 	}
-	j.abandon.Store(&abandon)
-	if j.ended.Load() {
-		abandon()
-	}
-	go func() {
-		defer a.work.Done()
-		defer abandon()
-		a.run(ctx, j, caller, deadline)
-	}()
 }
 
 func (a *asking) run(ctx context.Context, j *job, caller session.Caller, deadline time.Time) {

@@ -70,28 +70,9 @@ func (b *boxed) do(j *job, principal string, v verdict) {
 	if timeout <= 0 {
 		timeout = b.timeout
 	}
-	deadline := time.Now().Add(timeout)
-	ctx, abandon := context.WithDeadline(b.calls, deadline)
-	b.mu.Lock()
-	closed := b.closed
-	if !closed {
-		b.work.Add(1) // under the lock: close waits for the work once it has closed
-	}
-	b.mu.Unlock()
-	if closed {
-		abandon()
+	if !b.begin(j, timeout, func(ctx context.Context, deadline time.Time) { b.run(ctx, j, principal, v, deadline) }) {
 		j.done(&j.request, session.Outcome{Err: b.ready()})
-		return
 	}
-	j.abandon.Store(&abandon)
-	if j.ended.Load() {
-		abandon()
-	}
-	go func() {
-		defer b.work.Done()
-		defer abandon()
-		b.run(ctx, j, principal, v, deadline)
-	}()
 }
 
 // run takes a container, runs the call there, and sees to the container's end.

@@ -41,14 +41,10 @@ type boxed struct {
 
 	stopped context.Context // ends when nothing more is prepared
 	stop    context.CancelFunc
-	calls   context.Context // ends when calls are cut off
-	cut     context.CancelFunc
 	keeper  sync.WaitGroup
-	work    sync.WaitGroup // one for each call
-	doubt   chan struct{}  // holds a word when a call could not get a container
+	doubt   chan struct{} // holds a word when a call could not get a container
 
-	mu      sync.Mutex
-	closed  bool
+	apart   // its lock guards what follows
 	state   schema.InitializationState
 	fault   string // why state is not initialized, a sentence
 	tail    string

@@ -78,19 +78,7 @@ func (n *nearly) object(depth int) bool {
 	n.at++
 	n.out = append(n.out, '{')
 	for first := true; ; first = false {
-		n.space()
-		for n.at < len(n.text) && n.text[n.at] == ',' {
-			n.at++
-			n.space()
-		}
-		if n.at >= len(n.text) {
-			n.open = true
-			n.out = append(n.out, '}')
-			return true
-		}
-		if n.text[n.at] == '}' {
-			n.at++
-			n.out = append(n.out, '}')
+		if n.ended('}') {
 			return true
 		}
 		if !first {
@@ -114,6 +102,26 @@ func (n *nearly) object(depth int) bool {
 			return false
 		}
 	}
+}
+
+// ended passes over commas and says whether an object or a list ends here, by its
+// end or by that of the text; then it appends the end.
+func (n *nearly) ended(end byte) bool {
+	n.space()
+	for n.at < len(n.text) && n.text[n.at] == ',' {
+		n.at++
+		n.space()
+	}
+	switch {
+	case n.at >= len(n.text):
+		n.open = true
+	case n.text[n.at] == end:
+		n.at++
+	default:
+		return false
+	}
+	n.out = append(n.out, end)
+	return true
 }
 
 // separated says that what follows a value can follow it.
@@ -148,19 +156,7 @@ func (n *nearly) list(depth int) bool {
 	n.at++
 	n.out = append(n.out, '[')
 	for first := true; ; first = false {
-		n.space()
-		for n.at < len(n.text) && n.text[n.at] == ',' {
-			n.at++
-			n.space()
-		}
-		if n.at >= len(n.text) {
-			n.open = true
-			n.out = append(n.out, ']')
-			return true
-		}
-		if n.text[n.at] == ']' {
-			n.at++
-			n.out = append(n.out, ']')
+		if n.ended(']') {
 			return true
 		}
 		if !first {
