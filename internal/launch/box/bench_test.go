@@ -51,9 +51,7 @@ func BenchmarkWarmHandOver(b *testing.B) {
 	defer p.Close()
 	var times []time.Duration
 	for b.Loop() {
-		for p.Ready() == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		until(b, "a container is ready", func() bool { return p.Ready() > 0 })
 		began := time.Now()
 		u, err := p.Take(b.Context(), "somebody", time.Now().Add(time.Minute))
 		if err != nil {

@@ -19,10 +19,9 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/callyard/callyard/internal/config"
@@ -51,12 +50,9 @@ type Server struct {
 	log    *slog.Logger
 	client *http.Client
 	lists  *http.Client // for the list of tools; nil where it is configured
-	offers atomic.Pointer[offer]
+	offers adapt.Kept[offer]
 
-	mu      sync.Mutex // one reading of the list at a time
-	fetched *adapt.Fetched
-	read    time.Time
-	grumble string
+	fetched *adapt.Fetched // by load
 }
 
 type offer struct {
@@ -75,6 +71,7 @@ func New(cfg Config) *Server {
 		s.cfg.MaxResult = 64 << 20
 	}
 	s.log = s.log.With("server", cfg.ID)
+	s.offers.Fresh = math.MaxInt64 // what is configured stays
 	s.client = launch.HTTPClient(launch.Spec{ID: cfg.ID, URL: cfg.Endpoint.URL, Headers: cfg.Headers})
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if address := cfg.Endpoint.ToolsURL; address != "" {
@@ -83,6 +80,10 @@ func New(cfg Config) *Server {
 			spec.Headers = cfg.Headers
 		}
 		s.lists = launch.HTTPClient(spec)
+		s.offers.Fresh = freshFor
+	}
+	s.offers.Failed = func(err error) {
+		s.log.Warn("the list of tools cannot be read again; those that are known stay", "error", err)
 	}
 	return s
 }
@@ -98,31 +99,11 @@ func (s *Server) CloseIdle() {
 // Offer returns the tools as they are now. Where the list cannot be read any more,
 // what was there last stays.
 func (s *Server) Offer(ctx context.Context) (*adapt.Offer, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := s.offers.Load()
-	if last != nil && (s.lists == nil || time.Since(s.read) < freshFor) {
-		return &last.Offer, nil
-	}
-	next, err := s.load(ctx, last)
-	switch {
-	case err == nil:
-		s.read, s.grumble = time.Now(), ""
-		s.offers.Store(next)
-		if next != last {
-			for _, note := range next.Notes {
-				s.log.Warn("list of tools", "note", note)
-			}
-		}
-		return &next.Offer, nil
-	case last == nil || ctx.Err() != nil:
+	o, err := s.offers.Get(ctx, s.load)
+	if err != nil {
 		return nil, err
 	}
-	if s.grumble != err.Error() {
-		s.grumble = err.Error()
-		s.log.Warn("the list of tools cannot be read again; those that are known stay", "error", s.grumble)
-	}
-	return &last.Offer, nil
+	return &o.Offer, nil
 }
 
 func (s *Server) load(ctx context.Context, last *offer) (*offer, error) {
@@ -143,17 +124,20 @@ func (s *Server) load(ctx context.Context, last *offer) (*offer, error) {
 	}
 	next.text = text
 	next.Title = "Tool endpoint of " + s.cfg.ID
+	for _, note := range next.Notes {
+		s.log.Warn("list of tools", "note", note)
+	}
 	return next, nil
 }
 
 // Call sends one tool call and returns what was answered.
 func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessage) ([]byte, error) {
-	o := s.offers.Load()
+	o := s.offers.Last()
 	if o == nil {
-		if _, err := s.Offer(ctx); err != nil {
+		var err error
+		if o, err = s.offers.Get(ctx, s.load); err != nil {
 			return nil, err
 		}
-		o = s.offers.Load()
 	}
 	name, ok := o.names[tool]
 	if !ok {

@@ -163,7 +163,7 @@ func TestAListThatIsFetchedIsKeptWhenItCannotBeReadAgain(t *testing.T) {
 		t.Fatalf("%v, %v", o, err)
 	}
 	broken.Store(true)
-	s.read = s.read.Add(-2 * freshFor)
+	s.offers.Fresh = 0 // what was read is too old
 	if o, err := s.Offer(t.Context()); err != nil || len(o.Tools) != 3 {
 		t.Errorf("%v, %v", o, err)
 	}

@@ -110,7 +110,7 @@ func secrets() map[string]config.Credential {
 func open(t *testing.T, cfg Config) *Server {
 	t.Helper()
 	s := New(cfg)
-	s.fresh = 0
+	s.offers.Fresh = 0
 	t.Cleanup(s.CloseIdle)
 	if _, err := s.Offer(t.Context()); err != nil {
 		t.Fatal(err)

@@ -289,7 +289,7 @@ func FuzzARequestStaysWhereItShouldGo(f *testing.F) {
 	if _, err := s.Offer(f.Context()); err != nil {
 		f.Fatal(err)
 	}
-	o := s.offers.Load()
+	o := s.offers.Last()
 	f.Fuzz(func(t *testing.T, arguments string) {
 		for name, op := range o.byName {
 			req, err := op.request(t.Context(), json.RawMessage(arguments))

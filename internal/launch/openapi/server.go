@@ -13,7 +13,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/callyard/callyard/internal/config"
@@ -39,15 +38,12 @@ type Server struct {
 	cfg    Config
 	log    *slog.Logger
 	docs   *http.Client // for the document; nil where it is a file
-	fresh  time.Duration
-	offers atomic.Pointer[offer]
+	offers adapt.Kept[offer]
 
-	mu      sync.Mutex // one reading of the document at a time
+	mu      sync.Mutex // load holds it
 	client  *http.Client
 	base    *url.URL
 	fetched *adapt.Fetched
-	read    time.Time
-	grumble string // the last failure that was logged
 }
 
 // offer is what came of one document.
@@ -61,7 +57,7 @@ type offer struct {
 
 // New returns the server. Nothing is read yet.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, log: cfg.Log, fresh: freshFor}
+	s := &Server{cfg: cfg, log: cfg.Log}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -69,6 +65,10 @@ func New(cfg Config) *Server {
 		s.cfg.MaxResult = 64 << 20
 	}
 	s.log = s.log.With("server", cfg.ID)
+	s.offers.Fresh = freshFor
+	s.offers.Failed = func(err error) {
+		s.log.Warn("the OpenAPI document cannot be read again; the tools that are known stay", "error", err)
+	}
 	if o := &cfg.OpenAPI; o.BaseURL != "" {
 		if u, err := url.Parse(strings.TrimRight(o.BaseURL, "/")); err == nil {
 			s.setBase(u)
@@ -119,36 +119,18 @@ func (s *Server) CloseIdle() {
 // Offer returns the tools of the document as it is now. Where it cannot be read
 // any more, what was there last stays.
 func (s *Server) Offer(ctx context.Context) (*adapt.Offer, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := s.offers.Load()
-	if last != nil && time.Since(s.read) < s.fresh {
-		return &last.Offer, nil
-	}
-	next, err := s.load(ctx, last)
-	switch {
-	case err == nil:
-		s.read, s.grumble = time.Now(), ""
-		s.offers.Store(next)
-		if last == nil || next != last {
-			for _, note := range next.Notes {
-				s.log.Warn("OpenAPI document", "note", note)
-			}
-		}
-		return &next.Offer, nil
-	case last == nil || ctx.Err() != nil:
+	o, err := s.offers.Get(ctx, s.load)
+	if err != nil {
 		return nil, err
 	}
-	if s.grumble != err.Error() {
-		s.grumble = err.Error()
-		s.log.Warn("the OpenAPI document cannot be read again; the tools that are known stay", "error", s.grumble)
-	}
-	return &last.Offer, nil
+	return &o.Offer, nil
 }
 
 // load reads the document and returns what it offers: last itself where nothing
 // has changed.
 func (s *Server) load(ctx context.Context, last *offer) (*offer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	text, err := s.document(ctx)
 	if err != nil {
 		return nil, err
@@ -173,6 +155,9 @@ func (s *Server) load(ctx context.Context, last *offer) (*offer, error) {
 	}
 	next := &offer{text: text, base: s.base, client: s.client, byName: make(map[string]*operation, len(b.operations))}
 	next.Notes = b.notes
+	for _, note := range next.Notes {
+		s.log.Warn("OpenAPI document", "note", note)
+	}
 	if doc.model.Info != nil {
 		next.Title, next.Version = doc.model.Info.Title, doc.model.Info.Version
 	}
@@ -216,12 +201,12 @@ func (s *Server) failed(format string, args ...any) error {
 
 // Call sends the request of an operation and returns what was answered.
 func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessage) ([]byte, error) {
-	o := s.offers.Load()
+	o := s.offers.Last()
 	if o == nil {
-		if _, err := s.Offer(ctx); err != nil {
+		var err error
+		if o, err = s.offers.Get(ctx, s.load); err != nil {
 			return nil, err
 		}
-		o = s.offers.Load()
 	}
 	op := o.byName[tool]
 	if op == nil {

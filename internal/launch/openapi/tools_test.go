@@ -88,7 +88,7 @@ func TestTheSchemasOfToolsJudgeArgumentsAsTheDocumentMeansIt(t *testing.T) {
 		var tool struct {
 			Input json.RawMessage `json:"inputSchema"`
 		}
-		op := c.s.offers.Load().byName[c.tool]
+		op := c.s.offers.Last().byName[c.tool]
 		if op == nil {
 			t.Fatalf("there is no tool %q", c.tool)
 		}
