@@ -74,7 +74,8 @@ func TestABatchCommandThatIsKilledGoesOnWhereItWas(t *testing.T) {
 	d.waitServers(t, 1, "books")
 	dir := t.TempDir()
 	calls, results, effects := filepath.Join(dir, "calls.ndjson"), filepath.Join(dir, "results.ndjson"), filepath.Join(dir, "effects")
-	write(t, calls, effectLines("books", effects, 0, n, 0))
+	gate := filepath.Join(dir, "gate") // keeps the command from its end while it is to be killed
+	write(t, calls, effectLines("books", effects, 0, n-1, 0)+heldLine("books", effects, gate, n-1))
 	dice := rand.New(rand.NewPCG(seed, n))
 	read := 0 // by the run that was killed last
 	for kill := range kills {
@@ -82,7 +83,7 @@ func TestABatchCommandThatIsKilledGoesOnWhereItWas(t *testing.T) {
 		// The first is killed while it sends, the others while results come.
 		lines, done := 1+dice.IntN(n/2), 0
 		if kill > 0 {
-			lines, done = 0, read+1+dice.IntN((n-read)/(kills-kill+1)+1) // far enough from the end, which the command must not reach
+			lines, done = 0, min(n-1, read+1+dice.IntN((n-read)/(kills-kill+1)+1))
 		}
 		p.eventually(t, 2*time.Minute, fmt.Sprintf("having sent %d and read %d", lines, done), func() error {
 			s, err := readState(results)
@@ -99,6 +100,7 @@ func TestABatchCommandThatIsKilledGoesOnWhereItWas(t *testing.T) {
 		read = s.Tally.Lines
 		t.Logf("killed with %d of %d lines sent and %d results kept", s.Lines, n, s.Tally.Lines)
 	}
+	write(t, gate, "")
 	p := d.batchCommand(t, dir, calls, "--out", results)
 	if code := p.wait(t, 3*time.Minute); code != 0 {
 		t.Errorf("it ends with %d: %s", code, p.out.String())
@@ -119,7 +121,8 @@ func TestABatchCommandThatIsInterruptedSaysHowToGoOn(t *testing.T) {
 	dir := t.TempDir()
 	calls, effects := filepath.Join(dir, "calls.ndjson"), filepath.Join(dir, "effects")
 	results := filepath.Join(dir, "calls.results.ndjson")
-	write(t, calls, effectLines("books", effects, 0, n, 5))
+	gate := filepath.Join(dir, "gate")
+	write(t, calls, effectLines("books", effects, 0, n-1, 5)+heldLine("books", effects, gate, n-1))
 	p := d.batchCommand(t, dir, "calls.ndjson")
 	p.eventually(t, time.Minute, "having read some results", func() error {
 		s, err := readState(results)
@@ -132,6 +135,7 @@ func TestABatchCommandThatIsInterruptedSaysHowToGoOn(t *testing.T) {
 	if code := p.wait(t, soon); code != 130 || !strings.Contains(p.out.String(), "he same command ") {
 		t.Errorf("interrupted, it ends with %d: %s", code, p.out.String())
 	}
+	write(t, gate, "")
 	p = d.batchCommand(t, dir, "calls.ndjson")
 	if code := p.wait(t, 2*time.Minute); code != 0 {
 		t.Errorf("it ends with %d: %s", code, p.out.String())

@@ -47,6 +47,12 @@ func effectLines(server, effects string, from, n, ms int) string {
 	return b.String()
 }
 
+// heldLine is a call like those of [effectLines] that is not answered, so that
+// its batch does not end, until there is a file at gate.
+func heldLine(server, effects, gate string, i int) string {
+	return fmt.Sprintf(`{"custom_id":"c%d","server":%q,"tool":"effect","arguments":{"path":%q,"id":"e%d","after":%q},"timeout_ms":300000}`+"\n", i, server, effects, i, gate)
+}
+
 func (d *door) startBatch(t testing.TB, lines string) batchState {
 	t.Helper()
 	a := d.ask(t, "POST", "/batches", lines, ndjsonType)

@@ -21,6 +21,7 @@ type callParams struct {
 		Bytes int     `json:"bytes"`
 		Path  string  `json:"path"`
 		ID    string  `json:"id"`
+		After string  `json:"after"`
 	} `json:"arguments"`
 	Meta requestMeta `json:"_meta"`
 }
@@ -97,7 +98,7 @@ func (s *server) run(ctx context.Context, m message, p callParams) (body string,
 			body = errorResult(err.Error())
 			break
 		}
-		if !s.sleep(ctx, args.MS, nil) {
+		if !s.sleep(ctx, args.MS, nil) || !waitForFile(ctx, args.After) {
 			return "", nil, false
 		}
 		body = textResult("done " + args.ID)
@@ -126,6 +127,22 @@ func (s *server) sleep(ctx context.Context, ms int, token json.RawMessage) bool 
 		}
 		if token != nil {
 			s.out.line(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"total":%d}}`, token, part, parts)
+		}
+	}
+	return true
+}
+
+// waitForFile waits until there is a file at path, and does not wait when path
+// is empty. It returns false when ctx ended first.
+func waitForFile(ctx context.Context, path string) bool {
+	for path != "" {
+		if _, err := os.Stat(path); err == nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 	return true

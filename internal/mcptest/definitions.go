@@ -42,7 +42,7 @@ func definitions() []string {
 		`{"name":"refuse","description":"Answers with a JSON-RPC error","inputSchema":{"type":"object"}}`,
 		`{"name":"crash","description":"Ends the server in the middle of the call","inputSchema":{"type":"object"}}`,
 		`{"name":"env","description":"Answers with the environment of the server","inputSchema":{"type":"object"},` + readOnly + `}`,
-		`{"name":"effect","description":"Appends the id to the file and syncs it","inputSchema":{"type":"object","properties":{"path":{"type":"string"},"id":{"type":"string"},"ms":{"type":"integer","minimum":0}},"required":["path","id"]},"annotations":{"readOnlyHint":false,"destructiveHint":true,"idempotentHint":false,"openWorldHint":false}}`,
+		`{"name":"effect","description":"Appends the id to the file and syncs it","inputSchema":{"type":"object","properties":{"path":{"type":"string"},"id":{"type":"string"},"ms":{"type":"integer","minimum":0},"after":{"type":"string"}},"required":["path","id"]},"annotations":{"readOnlyHint":false,"destructiveHint":true,"idempotentHint":false,"openWorldHint":false}}`,
 		`{"name":"ask","description":"Asks the caller for input","inputSchema":{"type":"object"}}`,
 	}
 }

@@ -34,7 +34,8 @@ const (
 	//	refuse {}             answers a JSON-RPC error: code [RefuseCode], with data
 	//	crash  {}             ends the process with status [CrashStatus], no answer
 	//	env    {}             answers its environment, as text lines and as structuredContent.environ
-	//	effect {path, id, ms} appends id to the file, syncs, waits ms (optional), answers; see [ReadEffects]
+	//	effect {path, id, ms} appends id to the file, syncs, waits ms (optional), answers; see [ReadEffects].
+	//	                      With "after" it answers only once there is a file at that path
 	//	ask    {}             modern era: answers input_required; legacy: isError
 	//
 	// echo, add, sleep, big and env carry readOnlyHint, effect is explicitly
