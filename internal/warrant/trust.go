@@ -22,8 +22,9 @@ type Trust struct {
 }
 
 type trusted struct {
-	key ed25519.PublicKey
-	may []How
+	key  ed25519.PublicKey
+	may  []How
+	made *made // what was signed with the key in this process, where it is known
 }
 
 // Add trusts the key for the ways named, beside those it is trusted for already.
@@ -40,6 +41,12 @@ func (t *Trust) Add(key ed25519.PublicKey, may ...How) {
 			t.keys[id].may = append(t.keys[id].may, how)
 		}
 	}
+}
+
+// AddSigner trusts a signer of this process for everything that it signs.
+func (t *Trust) AddSigner(s *Signer) {
+	t.Add(s.key.Public().(ed25519.PublicKey), s.may...)
+	t.keys[s.id].made = s.made
 }
 
 // Empty says that no warrant can ever count.
@@ -81,8 +88,7 @@ func (t *Trust) Admit(text []byte, u *Use, now time.Time) (*Claims, *schema.Erro
 	if by == nil {
 		return nil, refuse("its warrant is signed with a key that is not trusted here")
 	}
-	signed := append(make([]byte, 0, len(domain)+end), domain...)
-	if !ed25519.Verify(by.key, append(signed, text[:end]...), text[end:]) {
+	if !by.made.take(text) && !by.signed(text, end) {
 		return nil, refuse("the signature of its warrant is wrong")
 	}
 	if !slices.Contains(by.may, c.How) {
@@ -95,6 +101,12 @@ func (t *Trust) Admit(text []byte, u *Use, now time.Time) (*Claims, *schema.Erro
 		return nil, refuse("its warrant is over: the deadline has passed")
 	}
 	return c, nil
+}
+
+// signed says whether what comes before end was signed with the key.
+func (by *trusted) signed(text []byte, end int) bool {
+	signed := append(make([]byte, 0, len(domain)+end), domain...)
+	return ed25519.Verify(by.key, append(signed, text[:end]...), text[end:])
 }
 
 // differs names the first field that is not as the warrant claims.

@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"os"
@@ -23,12 +22,15 @@ type Warrants struct {
 	CallerKeys   []string `yaml:"caller_keys"`
 	StandingKeys []string `yaml:"standing_keys"`
 
-	own ed25519.PublicKey // trusted for everything; see [Config.OwnKey]
+	own *warrant.Signer // trusted for everything; see [Config.OwnKey]
 }
 
 // signer reads the private key; nil where none is named.
 func (w *Warrants) signer(may ...warrant.How) (*warrant.Signer, error) {
-	if w.KeyFile == "" {
+	switch {
+	case w.own != nil:
+		return w.own.For(may...), nil
+	case w.KeyFile == "":
 		return nil, nil
 	}
 	key, err := warrant.LoadPrivate(w.KeyFile)
@@ -43,7 +45,7 @@ func (w *Warrants) signer(may ...warrant.How) (*warrant.Signer, error) {
 func (w *Warrants) trust() (*warrant.Trust, error) {
 	trust := &warrant.Trust{}
 	if w.own != nil {
-		trust.Add(w.own, warrant.Hows()...)
+		trust.AddSigner(w.own)
 	}
 	var faults []error
 	for _, role := range [...]struct {
@@ -94,8 +96,11 @@ func (c *Config) OwnKey() error {
 			return err
 		}
 	}
-	if key, err := warrant.LoadPrivate(w.KeyFile); err == nil {
-		w.own = key.Public().(ed25519.PublicKey)
+	key, err := warrant.LoadPrivate(w.KeyFile)
+	if err != nil {
+		_, others := w.trust()
+		return errors.Join(fmt.Errorf("warrants.key_file: %w", err), others)
 	}
+	w.own = warrant.NewSigner(key, warrant.Hows()...).Here()
 	return w.Check()
 }

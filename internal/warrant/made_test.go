@@ -1,0 +1,70 @@
+package warrant_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/callyard/callyard/internal/warrant"
+	"github.com/callyard/callyard/pkg/risk"
+)
+
+// The trust of a process that signs too knows what was signed there. It must say
+// of every text what the trust of any other process says.
+func TestATrustThatSignsTooAdmitsNothingElse(t *testing.T) {
+	own := warrant.NewSigner(keyOf("approver"), warrant.Hows()...).Here()
+	here, elsewhere := &warrant.Trust{}, &warrant.Trust{}
+	here.AddSigner(own)
+	elsewhere.Add(public(keyOf("approver")), warrant.Hows()...)
+	for _, how := range warrant.Hows() {
+		good, err := own.For(how).Sign(claims(how))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := bytes.Clone(good)
+		changed := 0
+		for i := range good {
+			for _, bit := range []byte{1, 0x80} {
+				good[i] ^= bit // the memory that the signer handed out, too
+				_, a := here.Admit(good, useOf(risk.ByGroups), during)
+				_, b := elsewhere.Admit(good, useOf(risk.ByGroups), during)
+				if a == nil || b == nil || a.Error() != b.Error() {
+					t.Fatalf("%s, byte %d: here %v, elsewhere %v", how, i, a, b)
+				}
+				good[i] ^= bit
+				changed++
+			}
+		}
+		want := how != warrant.Caller
+		// The second time it is verified as everywhere.
+		for range 2 {
+			if _, refusal := here.Admit(kept, useOf(risk.ByGroups), during); (refusal == nil) != want {
+				t.Errorf("%s, after %d others: %v", how, changed, refusal)
+			}
+		}
+	}
+}
+
+func TestMoreWarrantsThanAreRememberedCountAll(t *testing.T) {
+	own := warrant.NewSigner(keyOf("door"), warrant.Caller).Here()
+	here := &warrant.Trust{}
+	here.AddSigner(own)
+	var all [][]byte
+	for i := range 600 {
+		c := claims(warrant.Caller)
+		c.Issued += int64(i)
+		w, err := own.Sign(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, w)
+	}
+	for i, w := range all {
+		if _, refusal := here.Admit(w, useOf(risk.ByCaller), during); refusal != nil {
+			t.Fatalf("warrant %d: %v", i, refusal)
+		}
+	}
+	// What the signer does not sign for it is not trusted for either.
+	if _, refusal := here.Admit(sign(t, keyOf("door"), claims(warrant.People)), useOf(risk.ByCaller), during); refusal == nil {
+		t.Error("its key speaks for people")
+	}
+}
