@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -166,6 +167,7 @@ func TestTheManifestIsThatOfTheGoldenFiles(t *testing.T) {
 }
 
 func TestAConfigurationThatCannotWorkIsRefused(t *testing.T) {
+	nowhere := filepath.Join(t.TempDir(), "nowhere")
 	good := Defaults()
 	good.BotToken, good.AppToken, good.TeamID, good.AppID, good.DefaultChannel = "xoxb-1", "xapp-1", "T1", "A1", "C1"
 	if f := good.Validate(); len(f) > 0 {
@@ -176,7 +178,7 @@ func TestAConfigurationThatCannotWorkIsRefused(t *testing.T) {
 	}
 	for key, change := range map[string]func(*Config){
 		"bot_token":       func(c *Config) { c.BotToken = "xapp-1" },
-		"bot_token_file":  func(c *Config) { c.BotToken, c.BotTokenFile = "", "/nowhere" },
+		"bot_token_file":  func(c *Config) { c.BotToken, c.BotTokenFile = "", nowhere },
 		"app_token":       func(c *Config) { c.AppToken = "" },
 		"app_token_file":  func(c *Config) { c.AppTokenFile = "/also" },
 		"team_id":         func(c *Config) { c.TeamID = "acme" },
