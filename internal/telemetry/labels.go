@@ -26,6 +26,7 @@ type toolMetrics struct {
 	key      toolKey
 	metrics  *Metrics
 	seconds  prometheus.Observer
+	total    prometheus.Counter
 	outcomes atomic.Pointer[[]outcomeCounter] // few, so a list beats a map
 }
 
@@ -61,7 +62,7 @@ func (m *Metrics) addTool(k toolKey) *toolMetrics {
 	if t := seen[k]; t != nil {
 		return t
 	}
-	t := &toolMetrics{key: k, metrics: m, seconds: m.seconds.WithLabelValues(k.server)}
+	t := &toolMetrics{key: k, metrics: m, seconds: m.seconds.WithLabelValues(k.server), total: m.toolSeconds.WithLabelValues(k.server, k.tool)}
 	t.outcomes.Store(&[]outcomeCounter{})
 	m.tools.Store(with(seen, k, t))
 	return t

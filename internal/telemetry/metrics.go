@@ -33,6 +33,16 @@ type Metrics struct {
 	boxState *prometheus.GaugeVec
 	boxWays  *prometheus.CounterVec
 
+	spansDropped *prometheus.CounterVec
+	toolSeconds  *prometheus.CounterVec
+	waitingAge   *prometheus.GaugeVec
+	approvals    prometheus.Gauge
+	approvalAge  prometheus.Gauge
+	batches      prometheus.Gauge
+	batchAge     prometheus.Gauge
+	leasesLost   prometheus.Counter
+	recordsLost  prometheus.Counter
+
 	// The label values seen so far, for readers that take no lock: maps are
 	// replaced, never changed. mu is for those who replace them.
 	mu      sync.Mutex
@@ -77,12 +87,21 @@ func NewMetrics() *Metrics {
 	m.boxes = counter("callyard_boxes_started_total", "Containers that became ready for a call, by server.", "server")
 	m.boxKills = counter("callyard_boxes_killed_total", "Containers that were killed while they ran a call, by server and reason: deadline, memory or lost.", "server", "reason")
 	m.boxWays = counter("callyard_box_egress_total", "Places that containers asked to reach, by server and decision: allowed or refused.", "server", "decision")
+	m.toolSeconds = counter("callyard_tool_seconds_total", "Time that the calls of a tool took in all, by server and tool.", "server", "tool")
+	m.waitingAge = gauges("callyard_waiting_oldest_seconds", "How long the oldest call that somebody waits for has waited for a free slot, by server.")
+	m.approvals = gauge("callyard_approvals_waiting", "Approvals that wait for an answer.")
+	m.approvalAge = gauge("callyard_approvals_oldest_seconds", "How long the oldest of them has waited.")
+	m.batches = gauge("callyard_batches_open", "Batches that have not ended.")
+	m.batchAge = gauge("callyard_batches_oldest_seconds", "How long ago the oldest of them was made.")
+	m.leasesLost = prometheus.NewCounter(prometheus.CounterOpts{Name: "callyard_leases_lost_total", Help: "Leases of journals (batches, stored calls) that this front door lost to another one."})
+	m.recordsLost = prometheus.NewCounter(prometheus.CounterOpts{Name: "callyard_records_lost_total", Help: "Records of the execution log that could not be stored and were dropped."})
+	m.spansDropped = counter("callyard_trace_spans_dropped_total", "Spans of traces that were dropped, by reason: full (the queue) or failed (their sending).", "reason")
 	m.boxState = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "callyard_boxes", Help: "Containers of a server, by state: warm (waiting for a call) or in_use."}, []string{"server", "state"})
 	m.tools.Store(&map[toolKey]*toolMetrics{})
 	m.servers.Store(&map[string]string{})
 	m.codes.Store(&map[requestKey]prometheus.Counter{})
 	m.registry.MustRegister(
-		m.calls, m.seconds, m.inFlight, m.waiting, m.workers, m.requests, m.sessions, m.restarts, m.noise, m.webhooks, m.boxes, m.boxKills, m.boxState, m.boxWays,
+		m.calls, m.seconds, m.inFlight, m.waiting, m.workers, m.requests, m.sessions, m.restarts, m.noise, m.webhooks, m.boxes, m.boxKills, m.boxState, m.boxWays, m.spansDropped, m.toolSeconds, m.waitingAge, m.approvals, m.approvalAge, m.batches, m.batchAge, m.leasesLost, m.recordsLost,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -104,12 +123,34 @@ func (m *Metrics) CallEnded(server, tool, outcome string, took time.Duration) {
 	t := m.tool(server, tool)
 	t.ended(outcome).Inc()
 	t.seconds.Observe(took.Seconds())
+	t.total.Add(max(took.Seconds(), 0))
 }
 
-// SetWaiting says how many calls wait for a slot of the server.
-func (m *Metrics) SetWaiting(server string, n int) {
-	m.waiting.WithLabelValues(m.server(server)).Set(float64(n))
+// SetWaiting says how many calls wait for a slot of the server, and how long the oldest
+// of those has that somebody waits for; 0 where nobody does.
+func (m *Metrics) SetWaiting(server string, n int, oldest time.Duration) {
+	server = m.server(server)
+	m.waiting.WithLabelValues(server).Set(float64(n))
+	m.waitingAge.WithLabelValues(server).Set(oldest.Seconds())
 }
+
+// SetApprovals says how many approvals wait for an answer, and how long the oldest has.
+func (m *Metrics) SetApprovals(n int, oldest time.Duration) {
+	m.approvals.Set(float64(n))
+	m.approvalAge.Set(oldest.Seconds())
+}
+
+// SetBatches says how many batches have not ended, and how old the oldest is.
+func (m *Metrics) SetBatches(n int, oldest time.Duration) {
+	m.batches.Set(float64(n))
+	m.batchAge.Set(oldest.Seconds())
+}
+
+// LeaseLost counts a lease of a journal that another front door has now.
+func (m *Metrics) LeaseLost() { m.leasesLost.Inc() }
+
+// RecordsLost counts records of the execution log that were dropped.
+func (m *Metrics) RecordsLost(n uint64) { m.recordsLost.Add(float64(n)) }
 
 // SetWorkers says how many workers are live.
 func (m *Metrics) SetWorkers(n int) { m.workers.Set(float64(n)) }
@@ -155,6 +196,12 @@ func (m *Metrics) SetBoxes(server string, warm, inUse int) {
 	m.boxState.WithLabelValues(server, "in_use").Set(float64(inUse))
 }
 
+// SpansDropped counts spans that were dropped, because the queue was "full" or their
+// sending "failed".
+func (m *Metrics) SpansDropped(reason string, n int) {
+	m.spansDropped.WithLabelValues(reason).Add(float64(n))
+}
+
 // Webhook counts what became of an attempt to deliver a webhook.
 func (m *Metrics) Webhook(outcome string) { m.webhooks.WithLabelValues(outcome).Inc() }
 
@@ -162,6 +209,7 @@ func (m *Metrics) Webhook(outcome string) { m.webhooks.WithLabelValues(outcome).
 // counted stays.
 func (m *Metrics) ForgetServer(server string) {
 	m.waiting.DeleteLabelValues(m.server(server))
+	m.waitingAge.DeleteLabelValues(m.server(server))
 	m.sessions.DeleteLabelValues(m.server(server))
 	m.boxState.DeletePartialMatch(prometheus.Labels{"server": m.server(server)})
 }

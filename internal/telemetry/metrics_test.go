@@ -33,7 +33,12 @@ func TestEveryMetricIsServed(t *testing.T) {
 	m.CallStarted()
 	m.CallStarted()
 	m.CallEnded("files", "read", "ok", 3*time.Millisecond)
-	m.SetWaiting("files", 4)
+	m.SetWaiting("files", 4, 90*time.Second)
+	m.SetApprovals(3, time.Hour)
+	m.SetBatches(2, time.Minute)
+	m.LeaseLost()
+	m.RecordsLost(7)
+	m.SpansDropped("full", 5)
 	m.SetWorkers(2)
 	m.SetSessions("files", 3)
 	m.SessionRestarted("files")
@@ -50,6 +55,15 @@ func TestEveryMetricIsServed(t *testing.T) {
 		`callyard_call_seconds_count{server="files"} 1`,
 		`callyard_calls_in_flight 1`,
 		`callyard_waiting_calls{server="files"} 4`,
+		`callyard_tool_seconds_total{server="files",tool="read"} 0.003`,
+		`callyard_waiting_oldest_seconds{server="files"} 90`,
+		`callyard_approvals_waiting 3`,
+		`callyard_approvals_oldest_seconds 3600`,
+		`callyard_batches_open 2`,
+		`callyard_batches_oldest_seconds 60`,
+		`callyard_leases_lost_total 1`,
+		`callyard_records_lost_total 7`,
+		`callyard_trace_spans_dropped_total{reason="full"} 5`,
 		`callyard_workers 2`,
 		`callyard_sessions{server="files"} 3`,
 		`callyard_session_restarts_total{server="files"} 1`,
@@ -65,7 +79,7 @@ func TestEveryMetricIsServed(t *testing.T) {
 	}
 	m.ForgetServer("files")
 	page = scrape(t, m)
-	if strings.Contains(page, `callyard_sessions{`) || strings.Contains(page, `callyard_waiting_calls{`) {
+	if strings.Contains(page, `callyard_sessions{`) || strings.Contains(page, `callyard_waiting_calls{`) || strings.Contains(page, `callyard_waiting_oldest_seconds{`) {
 		t.Error("a server that is gone still has sessions")
 	}
 	wantLines(t, page, `callyard_session_restarts_total{server="files"} 1`)

@@ -1,0 +1,41 @@
+package batch
+
+import (
+	"errors"
+
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// span begins the span of a call on its way here, nil where there are none. That of a
+// single call stands below the request that had it stored; those of a batch, of which
+// only a share is sampled, are traces of their own that link to it.
+func (j *job) span(it *item) *telemetry.Span {
+	t := j.r.o.Traces
+	if t == nil || it.rec.Method == methodRefused {
+		return nil
+	}
+	var span *telemetry.Span
+	if j.m.Kind == journal.Batch {
+		span = t.Share(schema.Trace{Parent: j.m.Trace}, "run batch call")
+		span.Text(telemetry.KeyBatch, j.m.ID)
+	} else {
+		span = t.Begin(it.rec.Trace, telemetry.Internal, "run stored call")
+	}
+	span.Text(telemetry.KeyCall, it.call.ID)
+	span.Text(telemetry.KeyServer, it.call.Server)
+	span.Text(telemetry.KeyTool, it.call.Tool)
+	it.call.Trace = span.Trace()
+	return span
+}
+
+func endSpan(span *telemetry.Span, res *schema.Result, err error) {
+	switch {
+	case errors.Is(err, errHeld):
+		span.Text(telemetry.KeyAdmitted, "held")
+	case err != nil || res != nil: // else it is left to the next owner
+		span.Outcome(res, err)
+	}
+	span.End()
+}

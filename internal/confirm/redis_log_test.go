@@ -1,0 +1,16 @@
+package confirm
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+func TestWhatTheRedisClientSaysGoesIntoTheLog(t *testing.T) {
+	var text bytes.Buffer
+	redisLog{slog.New(slog.NewTextHandler(&text, nil))}.Printf(t.Context(), "pool: %d of %s", 3, "many")
+	if got := text.String(); !strings.Contains(got, "level=WARN") || !strings.Contains(got, `"pool: 3 of many"`) {
+		t.Error(got)
+	}
+}

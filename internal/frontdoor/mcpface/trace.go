@@ -1,0 +1,86 @@
+package mcpface
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// traced are the methods that get a span; streams that last have none.
+func traced(method string) bool {
+	switch method {
+	case schema.MethodCallTool, schema.MethodReadResource, schema.MethodGetPrompt, schema.MethodComplete,
+		"tools/list", "resources/list", "resources/templates/list", "prompts/list", "server/discover", "initialize", "tasks/get", "tasks/update", "tasks/cancel":
+		return true
+	}
+	return false
+}
+
+// beginSpan begins the span of a request, below what its _meta names, or else its
+// headers. The calls for it stand below the span.
+func (f *Face) beginSpan(x *exchange, r *http.Request) {
+	if !x.msg.request() || !traced(x.msg.method) {
+		return
+	}
+	parent := x.meta.trace
+	if parent.Parent == "" {
+		parent = schema.Trace{Parent: r.Header.Get("Traceparent"), State: r.Header.Get("Tracestate")}
+		if len(parent.State) > traceStateMost {
+			parent.State = ""
+		}
+	}
+	x.span = f.o.Traces.Begin(parent, telemetry.Server, x.msg.method)
+	x.span.Text(telemetry.KeyMCPMethod, x.msg.method)
+	x.span.Text(telemetry.KeyHTTPMethod, http.MethodPost)
+	x.span.Text(telemetry.KeyTransport, "tcp")
+	x.span.Text(telemetry.KeyRequestID, string(x.msg.id))
+	if x.modern {
+		x.span.Text(telemetry.KeyMCPVersion, modernVersion)
+	}
+	x.meta.trace = x.span.Trace()
+	if x.meta.trace.Parent != "" {
+		x.w.Header()["Traceparent"] = []string{x.meta.trace.Parent}
+	}
+}
+
+// note says which call the request is about.
+func (x *exchange) note(call *schema.Call) {
+	x.span.Text(telemetry.KeyCall, call.ID)
+	x.span.Text(telemetry.KeyServer, call.Server)
+	if call.Method == "" {
+		x.span.Rename(schema.MethodCallTool + " " + call.Tool)
+		x.span.Text(telemetry.KeyOperation, telemetry.ExecuteTool)
+		x.span.Text(telemetry.KeyTool, call.Tool)
+	}
+	if x.session != nil {
+		x.span.Text(telemetry.KeyMCPVersion, x.session.version)
+	}
+}
+
+// outcome says how the call of the request ended, where that is a failure; a call
+// that is held or to be stored has not ended.
+func (x *exchange) outcome(res *schema.Result, err error) {
+	var held *admission.HeldError
+	if !errors.As(err, &held) && !errors.Is(err, admission.ErrDurable) {
+		x.span.Outcome(res, err)
+	}
+}
+
+// failed says that the request is answered with an error.
+func (x *exchange) failed(e *fault) {
+	code := strconv.FormatInt(e.Code, 10)
+	x.span.Text(telemetry.KeyRPCStatus, code)
+	x.span.Fail(code)
+}
+
+func (x *exchange) endSpan() {
+	if x.span == nil {
+		return
+	}
+	x.span.Answered(x.statusSent())
+	x.span.End()
+}

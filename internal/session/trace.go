@@ -1,0 +1,54 @@
+package session
+
+import (
+	"strconv"
+
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// trace begins the span of a call that is about to be sent: what goes to the server
+// stands below it. The caller holds s.mu.
+func (s *session) trace(r *Running) {
+	if r.span != nil {
+		return // it goes out a second time: nothing of the first left
+	}
+	req := *r.req // the caller's is not changed
+	method := req.method()
+	name := method
+	if method == schema.MethodCallTool {
+		name += " " + req.Name
+	}
+	span := s.pool.cfg.Traces.Begin(req.Trace, telemetry.Client, name)
+	span.Text(telemetry.KeyMCPMethod, method)
+	if s.about != nil {
+		span.Text(telemetry.KeyMCPVersion, s.about.ProtocolVersion)
+	}
+	span.Text(telemetry.KeyRequestID, strconv.FormatInt(r.id, 10))
+	if method == schema.MethodCallTool {
+		span.Text(telemetry.KeyOperation, telemetry.ExecuteTool)
+		span.Text(telemetry.KeyTool, req.Name)
+	}
+	transport := "tcp"
+	if s.child != nil {
+		transport = "pipe"
+	}
+	span.Text(telemetry.KeyTransport, transport)
+	span.Text(telemetry.KeyServer, s.pool.cfg.Spec.ID)
+	span.Text(telemetry.KeyCall, req.CallID)
+	req.Trace = span.Trace()
+	r.req, r.span = &req, span
+}
+
+func endSpan(span *telemetry.Span, o *Outcome) {
+	switch {
+	case o.Err != nil:
+		if o.Err.RPC != nil {
+			span.Text(telemetry.KeyRPCStatus, strconv.FormatInt(o.Err.RPC.Code, 10))
+		}
+		span.Outcome(nil, o.Err)
+	case o.ToolError:
+		span.ToolFailed()
+	}
+	span.End()
+}

@@ -1,0 +1,79 @@
+package telemetry
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/config"
+)
+
+// TraceConfig is the section traces of the configuration.
+type TraceConfig struct {
+	// Endpoint is where spans are sent, by OTLP over HTTP: the address of a
+	// collector. Empty: nowhere, unless the variables of OpenTelemetry say where.
+	Endpoint string `yaml:"endpoint"`
+	// Headers go along with what is sent, such as an Authorization.
+	Headers map[string]Secret `yaml:"headers"`
+	// CAFile has the certificates of those who may sign the endpoint's.
+	CAFile string `yaml:"ca_file"`
+	// Timeout bounds one sending, and the last one at the end of the process.
+	Timeout time.Duration `yaml:"timeout"`
+	// Ratio is the share of requests without a traceparent that are sampled; a
+	// traceparent says it for itself.
+	Ratio float64 `yaml:"ratio"`
+	// BatchRatio is the share of the calls of a sampled batch that are.
+	BatchRatio float64 `yaml:"batch_ratio"`
+	// Baggage lets the baggage of callers, in the _meta of their requests, through to
+	// MCP servers.
+	Baggage bool `yaml:"baggage"`
+}
+
+// TraceDefaults returns the section of a process that was told nothing.
+func TraceDefaults() TraceConfig {
+	return TraceConfig{Timeout: 10 * time.Second, Ratio: 1, BatchRatio: 0.01}
+}
+
+// tracesPath is where collectors take spans.
+const tracesPath = "/v1/traces"
+
+// Validate says what of the section cannot be honoured; see package config.
+func (c TraceConfig) Validate() (faults []config.Fault) {
+	if c.Endpoint != "" {
+		if _, err := c.address(); err != nil {
+			faults = append(faults, config.Faultf("endpoint", "must be an http:// or https:// address without a user, a query and a fragment, such as http://collector:4318."))
+		}
+	}
+	for name := range c.Headers {
+		if name == "" || strings.ContainsAny(name, " \t\r\n:") {
+			faults = append(faults, config.Faultf("headers", "has %q, which cannot be the name of an HTTP header.", name))
+		}
+	}
+	if c.Timeout <= 0 || c.Timeout > time.Minute {
+		faults = append(faults, config.Faultf("timeout", "must be more than 0 and at most 1m."))
+	}
+	share := func(key string, v float64) {
+		if !(v >= 0 && v <= 1) {
+			faults = append(faults, config.Faultf(key, "must be from 0 (none) to 1 (all)."))
+		}
+	}
+	share("ratio", c.Ratio)
+	share("batch_ratio", c.BatchRatio)
+	return faults
+}
+
+// address is the endpoint with its path.
+func (c TraceConfig) address() (string, error) {
+	u, err := url.Parse(c.Endpoint)
+	if err != nil {
+		return "", err
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", strconv.ErrSyntax
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = tracesPath
+	}
+	return u.String(), nil
+}

@@ -1,0 +1,76 @@
+package telemetry
+
+import (
+	"context"
+	"encoding/hex"
+	"math/rand/v2"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	parentLength = 55 // version-traceid-parentid-flags
+	hexDigits    = "0123456789abcdef"
+)
+
+// contextOf reads a W3C trace context; ok is false for one that is not sound.
+func contextOf(t schema.Trace) (c trace.SpanContext, ok bool) {
+	p := t.Parent
+	if len(p) != parentLength || p[2] != '-' || p[35] != '-' || p[52] != '-' || p[:2] == "ff" || !lowerHex(p[:2]) || !lowerHex(p[53:]) {
+		return c, false
+	}
+	id, err := trace.TraceIDFromHex(p[3:35])
+	if err != nil {
+		return c, false
+	}
+	span, err := trace.SpanIDFromHex(p[36:52])
+	if err != nil {
+		return c, false
+	}
+	var flags [1]byte
+	if _, err := hex.Decode(flags[:], []byte(p[53:])); err != nil {
+		return c, false
+	}
+	config := trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: trace.TraceFlags(flags[0]), Remote: true}
+	if t.State != "" {
+		// One that cannot be read is left out, as the standard wants it.
+		config.TraceState, _ = trace.ParseTraceState(t.State)
+	}
+	return trace.NewSpanContext(config), true
+}
+
+func lowerHex(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// traceOf writes a trace context.
+func traceOf(c trace.SpanContext) schema.Trace {
+	if !c.IsValid() {
+		return schema.Trace{}
+	}
+	id, span := c.TraceID(), c.SpanID()
+	b := append(make([]byte, 0, parentLength), "00-"...)
+	b = append(hex.AppendEncode(b, id[:]), '-')
+	b = append(hex.AppendEncode(b, span[:]), '-')
+	flags := byte(c.TraceFlags())
+	b = append(b, hexDigits[flags>>4], hexDigits[flags&15])
+	return schema.Trace{Parent: string(b), State: c.TraceState().String()}
+}
+
+// remote returns ctx with the parent of the spans that begin with it.
+func remote(ctx context.Context, parent schema.Trace) context.Context {
+	if c, ok := contextOf(parent); ok {
+		return trace.ContextWithRemoteSpanContext(ctx, c)
+	}
+	return ctx
+}
+
+// chance is true in the given share of cases.
+func chance(share float64) bool { return share >= 1 || share > 0 && rand.Float64() < share }

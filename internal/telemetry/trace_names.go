@@ -1,0 +1,50 @@
+package telemetry
+
+import (
+	// The last version that has the keys of MCP and GenAI; they moved to a place of
+	// their own after it. Nothing else uses this version.
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+)
+
+// Key names something that is noted of a span. The keys here are all there are.
+type Key string
+
+// Keys of the semantic conventions of OpenTelemetry.
+const (
+	KeyHTTPMethod  = Key(semconv.HTTPRequestMethodKey)
+	KeyHTTPRoute   = Key(semconv.HTTPRouteKey)
+	KeyTransport   = Key(semconv.NetworkTransportKey)
+	KeyMCPMethod   = Key(semconv.McpMethodNameKey)
+	KeyMCPVersion  = Key(semconv.McpProtocolVersionKey)
+	KeyRequestID   = Key(semconv.JSONRPCRequestIDKey)
+	KeyRPCStatus   = Key(semconv.RPCResponseStatusCodeKey)
+	KeyTool        = Key(semconv.GenAIToolNameKey)
+	KeyOperation   = Key(semconv.GenAIOperationNameKey)
+	KeySystem      = Key(semconv.MessagingSystemKey)
+	KeyDestination = Key(semconv.MessagingDestinationNameKey)
+	KeyStep        = Key(semconv.MessagingOperationNameKey)
+	KeyStepType    = Key(semconv.MessagingOperationTypeKey)
+
+	keyStatus = Key(semconv.HTTPResponseStatusCodeKey)
+	keyError  = Key(semconv.ErrorTypeKey)
+)
+
+// Keys of our own.
+const (
+	KeyCall     Key = "callyard.call.id"
+	KeyApproval Key = "callyard.approval.id"
+	KeyBatch    Key = "callyard.batch.id"
+	KeyServer   Key = "callyard.server"
+	KeyWorker   Key = "callyard.worker"
+	KeyAttempt  Key = "callyard.attempt"
+	KeyAdmitted Key = "callyard.admitted" // run, held, stored or refused
+	KeyDecision Key = "callyard.decision"
+)
+
+// Values of keys that have few.
+const (
+	ExecuteTool = "execute_tool"
+	NATS        = "nats"
+
+	toolFailed = "tool_error"
+)

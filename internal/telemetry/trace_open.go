@@ -1,0 +1,240 @@
+package telemetry
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// scope names what made the spans.
+const scope = "github.com/callyard/callyard"
+
+// longestText bounds a text that is noted of a span, in characters.
+const longestText = 256
+
+// TraceOptions says how a process is traced. Service, Metrics and Log are required.
+type TraceOptions struct {
+	Config TraceConfig
+	// Service names the process among others: callyard-frontdoor. Version is its
+	// build, Instance tells it from others of its kind.
+	Service, Version, Instance string
+	Metrics                    *Metrics
+	Log                        *slog.Logger
+	// Getenv reads the variables of OpenTelemetry; nil: those of the process.
+	Getenv func(string) string
+}
+
+// OpenTraces returns the traces of a process, nil where none are wanted: neither
+// Config.Endpoint nor OTEL_EXPORTER_OTLP_ENDPOINT nor its _TRACES_ form is set, or
+// OTEL_SDK_DISABLED is true, or OTEL_TRACES_EXPORTER is none. Where the variables
+// alone switch traces on, OTEL_TRACES_SAMPLER chooses what is sampled and not
+// Config.Ratio. An endpoint that does not answer is no error.
+//
+// What the SDK has to complain about goes to Log from then on, for the whole
+// process: it knows one place only.
+func OpenTraces(ctx context.Context, o TraceOptions) (*Traces, error) {
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	byVariables := o.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || o.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
+	switch {
+	case o.Config.Endpoint == "" && !byVariables,
+		strings.EqualFold(o.Getenv("OTEL_SDK_DISABLED"), "true"), strings.EqualFold(o.Getenv("OTEL_TRACES_EXPORTER"), "none"):
+		return nil, nil
+	}
+	protocol := firstOf(o.Getenv, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+	if protocol == "grpc" {
+		o.Log.Warn("traces are sent as http/protobuf; OTEL_EXPORTER_OTLP_PROTOCOL=grpc is not spoken here, so name the collector's HTTP port, mostly 4318")
+	}
+	options, err := o.exporterOptions()
+	if err != nil {
+		return nil, err
+	}
+	exporter, err := otlptracehttp.New(ctx, options...)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to send traces: %w", err)
+	}
+	about, err := o.resource(ctx)
+	if err != nil {
+		return nil, errors.Join(err, exporter.Shutdown(ctx))
+	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { o.Log.Warn("traces", "error", err) }))
+	return newTraces(exporter, about, o), nil
+}
+
+func newTraces(exporter sdktrace.SpanExporter, about *resource.Resource, o TraceOptions) *Traces {
+	t := &Traces{
+		sender: newSender(exporter, o.Config.Timeout, o.every(), queueSpans, o.Metrics, o.Log),
+		share:  o.Config.BatchRatio,
+	}
+	ordinary := sdktrace.ParentBased(sdktrace.TraceIDRatioBased(o.Config.Ratio))
+	if o.Config.Endpoint == "" {
+		ordinary = samplerByName(o.Getenv("OTEL_TRACES_SAMPLER"), o.Getenv("OTEL_TRACES_SAMPLER_ARG"), ordinary)
+	}
+	limits := sdktrace.NewSpanLimits()
+	limits.AttributeValueLengthLimit = longestText
+	t.provider = sdktrace.NewTracerProvider(
+		sdktrace.WithSampler(sampler{ordinary}), sdktrace.WithSpanProcessor(t.sender), sdktrace.WithRawSpanLimits(limits), sdktrace.WithResource(about),
+	)
+	t.tracer = t.provider.Tracer(scope, trace.WithInstrumentationVersion(o.Version))
+	return t
+}
+
+// every is how long a span waits for others before it is sent.
+func (o *TraceOptions) every() time.Duration {
+	if ms, err := strconv.Atoi(o.Getenv("OTEL_BSP_SCHEDULE_DELAY")); err == nil && ms > 0 {
+		return time.Duration(ms) * time.Millisecond
+	}
+	return sendEvery
+}
+
+// Close sends what waits, until ctx ends, and drops the rest. Spans that end later
+// are lost. It may be called on nil.
+func (t *Traces) Close(ctx context.Context) error {
+	if t == nil {
+		return nil
+	}
+	err := t.sender.Shutdown(ctx) // the provider would not ask it to when ctx has ended
+	return errors.Join(err, t.provider.Shutdown(context.WithoutCancel(ctx)))
+}
+
+// exporterOptions says where to. What is not configured the exporter reads from the
+// variables of OpenTelemetry by itself.
+func (o *TraceOptions) exporterOptions() ([]otlptracehttp.Option, error) {
+	c := o.Config
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	secure, err := o.certificates()
+	if err != nil {
+		return nil, err
+	}
+	transport.TLSClientConfig = secure
+	// Its own timeout is that of a sending; see sender.
+	list := []otlptracehttp.Option{otlptracehttp.WithHTTPClient(&http.Client{Transport: transport})}
+	if c.Endpoint != "" {
+		address, err := c.address()
+		if err != nil {
+			return nil, fmt.Errorf("traces.endpoint is not an address: %w", err)
+		}
+		list = append(list, otlptracehttp.WithEndpointURL(address))
+	}
+	if len(c.Headers) > 0 {
+		headers := make(map[string]string, len(c.Headers))
+		for name, value := range c.Headers {
+			headers[name] = value.Reveal()
+		}
+		list = append(list, otlptracehttp.WithHeaders(headers))
+	}
+	return list, nil
+}
+
+// certificates is nil where those of the system do.
+func (o *TraceOptions) certificates() (*tls.Config, error) {
+	ca := o.Config.CAFile
+	if ca == "" {
+		ca = firstOf(o.Getenv, "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "OTEL_EXPORTER_OTLP_CERTIFICATE")
+	}
+	cert := firstOf(o.Getenv, "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE")
+	key := firstOf(o.Getenv, "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", "OTEL_EXPORTER_OTLP_CLIENT_KEY")
+	if ca == "" && cert == "" && key == "" {
+		return nil, nil
+	}
+	secure := &tls.Config{MinVersion: tls.VersionTLS12}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, fmt.Errorf("reading the certificates for traces: %w", err)
+		}
+		secure.RootCAs = x509.NewCertPool()
+		if !secure.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("reading the certificates for traces: there is none in %s", ca)
+		}
+	}
+	if cert != "" || key != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("reading the client certificate for traces: %w", err)
+		}
+		secure.Certificates = []tls.Certificate{pair}
+	}
+	return secure, nil
+}
+
+// resource says which process the spans are of. OTEL_SERVICE_NAME and
+// OTEL_RESOURCE_ATTRIBUTES count above what is known here.
+func (o *TraceOptions) resource(ctx context.Context) (*resource.Resource, error) {
+	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
+		attribute.String("service.name", o.Service), attribute.String("service.version", o.Version), attribute.String("service.instance.id", o.Instance),
+	), resource.WithFromEnv())
+	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
+		return nil, fmt.Errorf("describing this process for traces: %w", err)
+	}
+	return about, nil
+}
+
+func firstOf(getenv func(string) string, names ...string) string {
+	for _, name := range names {
+		if v := getenv(name); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// samplerByName is what OTEL_TRACES_SAMPLER and its argument ask for, else for one
+// that is not known.
+func samplerByName(name, argument string, otherwise sdktrace.Sampler) sdktrace.Sampler {
+	ratio, err := strconv.ParseFloat(argument, 64)
+	if err != nil || !(ratio >= 0 && ratio <= 1) {
+		ratio = 1
+	}
+	switch strings.ToLower(strings.TrimSpace(name)) {
+	case "always_on":
+		return sdktrace.AlwaysSample()
+	case "always_off":
+		return sdktrace.NeverSample()
+	case "traceidratio":
+		return sdktrace.TraceIDRatioBased(ratio)
+	case "parentbased_always_on":
+		return sdktrace.ParentBased(sdktrace.AlwaysSample())
+	case "parentbased_always_off":
+		return sdktrace.ParentBased(sdktrace.NeverSample())
+	case "parentbased_traceidratio":
+		return sdktrace.ParentBased(sdktrace.TraceIDRatioBased(ratio))
+	}
+	return otherwise
+}
+
+// wanted is the context key of a decision that was taken already: work that was asked
+// for in another request is sampled as that was.
+type wanted struct{}
+
+// sampler decides what is sampled where that was not decided before.
+type sampler struct{ sdktrace.Sampler }
+
+// ShouldSample decides on one span.
+func (s sampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	yes, decided := p.ParentContext.Value(wanted{}).(bool)
+	if !decided {
+		return s.Sampler.ShouldSample(p)
+	}
+	result := sdktrace.SamplingResult{Decision: sdktrace.Drop, Tracestate: trace.SpanContextFromContext(p.ParentContext).TraceState()}
+	if yes {
+		result.Decision = sdktrace.RecordAndSample
+	}
+	return result
+}
