@@ -64,6 +64,8 @@ type Options struct {
 	Quota *quota.Quota
 	// Cache keeps results where the policy says so; without it none is kept.
 	Cache *cache.Cache
+	// Traces makes a span of each admission; nil: there are none.
+	Traces *telemetry.Traces
 }
 
 // Gate admits calls and hands them to the router. It is safe for concurrent use.
@@ -77,6 +79,7 @@ type Gate struct {
 	records *record.Recorder
 	quota   *quota.Quota
 	cache   *cache.Cache
+	traces  *telemetry.Traces
 
 	flying  atomic.Int64
 	drained chan struct{}
@@ -87,7 +90,7 @@ type Gate struct {
 func NewGate(o Options) *Gate {
 	o.Limits.fill()
 	return &Gate{
-		catalog: o.Catalog, router: o.Router, metrics: o.Metrics, limits: o.Limits, policy: o.Policy, desk: o.Desk, records: o.Records, quota: o.Quota, cache: o.Cache, drained: make(chan struct{}, 1),
+		catalog: o.Catalog, router: o.Router, metrics: o.Metrics, limits: o.Limits, policy: o.Policy, desk: o.Desk, records: o.Records, quota: o.Quota, cache: o.Cache, traces: o.Traces, drained: make(chan struct{}, 1),
 	}
 }
 
@@ -119,7 +122,7 @@ func (g *Gate) Call(ctx context.Context, call *schema.Call) (*schema.Result, err
 	}
 	defer room.Leave()
 	g.metrics.CallStarted()
-	keep, err := g.admit(ctx, call)
+	keep, err := g.admitTraced(ctx, call)
 	if err != nil {
 		var held *HeldError
 		if errors.As(err, &held) {

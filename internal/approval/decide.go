@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -37,6 +38,24 @@ const maxExtensions = 6
 // may not decide, KindConflict when it is decided already or shows other
 // arguments than would run, KindExpired, KindInvalidRequest for a missing reason.
 func (d *Desk) Decide(ctx context.Context, id string, answer Answer, who schema.Principal, channel string) (*ledger.Approval, error) {
+	if d.traces == nil {
+		return d.decide(ctx, id, answer, who, channel)
+	}
+	span := d.traces.Begin(telemetry.Carried(ctx), telemetry.Internal, "decide approval")
+	defer span.End()
+	span.Text(telemetry.KeyApproval, id)
+	span.Text(telemetry.KeyDecision, string(answer.Kind))
+	is, err := d.decide(ctx, id, answer, who, channel)
+	if err != nil {
+		span.Outcome(nil, err)
+		return nil, err
+	}
+	span.Text(telemetry.KeyCall, is.CallID)
+	span.Link(schema.Trace{Parent: is.Trace, State: is.TraceState})
+	return is, nil
+}
+
+func (d *Desk) decide(ctx context.Context, id string, answer Answer, who schema.Principal, channel string) (*ledger.Approval, error) {
 	var edited string
 	if answer.Kind == ledger.Edit || answer.Allow != nil {
 		// Nobody stores bytes here, or learns of stored ones, who may not decide; the

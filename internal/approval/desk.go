@@ -10,6 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/audit"
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 	"github.com/callyard/callyard/pkg/schema/digest"
@@ -34,7 +35,9 @@ type Options struct {
 	Audit *audit.Log
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	Log *slog.Logger
+	// Traces makes a span of each decision; nil: there are none.
+	Traces *telemetry.Traces
+	Log    *slog.Logger
 }
 
 // Desk opens, decides and closes approvals. It is safe for concurrent use, by
@@ -47,6 +50,7 @@ type Desk struct {
 	audit    *audit.Log
 	now      func() time.Time
 	patience *patience
+	traces   *telemetry.Traces
 	log      *slog.Logger
 }
 
@@ -58,7 +62,7 @@ func New(o Options) *Desk {
 	if o.Tokens == nil {
 		o.Tokens = confirm.New(o.Ledger, nil)
 	}
-	return &Desk{ledger: o.Ledger, tokens: o.Tokens, signer: o.Sign, runner: o.Runner, audit: o.Audit, now: o.Now, patience: newPatience(), log: o.Log}
+	return &Desk{ledger: o.Ledger, tokens: o.Tokens, signer: o.Sign, runner: o.Runner, audit: o.Audit, now: o.Now, patience: newPatience(), traces: o.Traces, log: o.Log}
 }
 
 // Held is a call that waits for a yes.
@@ -96,6 +100,7 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 			PolicyVersion: a.Version, Level: a.Level, Deadline: expires, CallID: call.ID, ApprovalID: ledger.IDFor(call.ID),
 		},
 		Created: now, Expires: expires, Safe: call.Safe, Timeout: call.Timeout, CallbackURL: callbackURL,
+		Trace: call.Trace.Parent, TraceState: call.Trace.State,
 	}
 	if record.Binding.ToolDefinitionDigest == "" && len(definition) > 0 {
 		record.Binding.ToolDefinitionDigest = digest.Of(definition)

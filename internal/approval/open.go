@@ -10,6 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/audit"
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 )
 
@@ -28,6 +29,8 @@ type RoomOptions struct {
 	// AuditAge is how long audit lines are kept; 0 is for ever. It counts when the
 	// audit record is made.
 	AuditAge time.Duration
+	// Traces: see [Options].
+	Traces *telemetry.Traces
 	// Log receives what cannot be told to a caller. It must be set.
 	Log *slog.Logger
 }
@@ -62,7 +65,7 @@ func OpenRoom(ctx context.Context, o RoomOptions) (*Room, error) {
 		book.Close()
 		return nil, err
 	}
-	r.Desk = New(Options{Ledger: book, Tokens: r.tokens, Sign: o.Sign, Runner: o.Runner, Audit: r.Audit, Log: o.Log})
+	r.Desk = New(Options{Ledger: book, Tokens: r.tokens, Sign: o.Sign, Runner: o.Runner, Audit: r.Audit, Traces: o.Traces, Log: o.Log})
 	watching, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	r.work.Go(func() { r.mend(watching, o.Log) })

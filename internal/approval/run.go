@@ -58,7 +58,7 @@ func (d *Desk) Call(ctx context.Context, a *ledger.Approval) (*schema.Call, erro
 	b := a.Binding
 	return &schema.Call{
 		ID: a.CallID, Server: b.Server, Tool: b.Tool, Arguments: args, ToolDigest: b.ToolDefinitionDigest,
-		Timeout: a.Timeout, Safe: a.Safe, Approval: a.ID, Warrant: a.Warrant, Principal: schema.Principal{Name: b.Requester.Name, Owner: b.Requester.Owner, Groups: a.Groups},
+		Timeout: a.Timeout, Safe: a.Safe, Approval: a.ID, Warrant: a.Warrant, Trace: schema.Trace{Parent: a.Trace, State: a.TraceState}, Principal: schema.Principal{Name: b.Requester.Name, Owner: b.Requester.Owner, Groups: a.Groups},
 	}, nil
 }
 

@@ -34,6 +34,8 @@ type Order struct {
 	Labels           map[string]string
 	// Calls is how many calls the batch is made with, where that is known.
 	Calls int
+	// Trace is the trace context of the request; its calls link to it.
+	Trace string
 }
 
 // Create makes a batch, or returns the one that the key stands for.
@@ -66,7 +68,7 @@ func (r *Runner) Create(ctx context.Context, o Order) (m *journal.Manifest, repl
 	now := time.Now().UTC()
 	m = &journal.Manifest{
 		ID: newJournalID(journal.Batch), Kind: journal.Batch, Principal: o.Principal, Priority: o.Priority, Expires: now.Add(o.Life), CallbackURL: o.CallbackURL,
-		Fingerprint: o.Fingerprint, Key: hash, Labels: o.Labels,
+		Fingerprint: o.Fingerprint, Key: hash, Labels: o.Labels, Trace: o.Trace,
 	}
 	if err := r.o.Store.Create(ctx, m); err != nil {
 		return nil, false, err

@@ -9,8 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 	"github.com/callyard/callyard/pkg/schema/digest"
 )
@@ -31,6 +33,13 @@ type item struct {
 	twin  string
 	// checked says that the gate has looked at the call a moment ago.
 	checked bool
+	// sentBack is how often its server put it off; see bare.
+	sentBack int
+
+	// parcel is the attempt that is hauled, nil for others; under the job's lock.
+	parcel *dispatch.Parcel
+	// span is begun already, where it is set.
+	span *telemetry.Span
 
 	begun atomic.Bool // an attempt has left
 	waits atomic.Bool // it is held
@@ -51,7 +60,7 @@ func (j *job) item(c *journal.CallRecord, attempt int) *item {
 	taken, takeBack := context.WithCancel(context.Background())
 	return &item{rec: c, attempt: attempt, over: make(chan struct{}), taken: taken, takeBack: takeBack, call: &schema.Call{
 		ID: CallID(j.o.ID(), c.Index), Method: c.Method, Server: c.Server, Tool: c.Tool, Arguments: c.Arguments, Timeout: c.Timeout,
-		Principal: who, Trace: c.Trace, Durable: true, Priority: j.m.Priority,
+		Extra: c.Extra, Principal: who, Trace: c.Trace, Durable: true, Priority: j.m.Priority,
 	}}
 }
 
@@ -74,7 +83,19 @@ const methodRefused = "callyard/refused"
 // execute runs one call to its end and stores the result. It returns when that is
 // stored, or the call is held, or it is for another owner to settle.
 func (j *job) execute(it *item) {
+	span := it.span
+	if span == nil {
+		span = j.span(it)
+	}
 	res, err := j.attempts(it)
+	if span != nil {
+		endSpan(span, res, err)
+	}
+	j.conclude(it, res, err)
+}
+
+// conclude stores how a call ended, if it ended here.
+func (j *job) conclude(it *item, res *schema.Result, err error) {
 	switch {
 	case errors.Is(err, errHeld):
 		return
@@ -89,7 +110,12 @@ func (j *job) execute(it *item) {
 func (j *job) store(it *item, rec journal.ResultRecord) {
 	stored := make(chan error, 1)
 	j.o.ResultsThen(j.gone, func(err error) { stored <- err }, rec)
-	if err := <-stored; err != nil {
+	j.stored(it, &rec, <-stored)
+}
+
+// stored tells who waits for a call what became of the storing of its result.
+func (j *job) stored(it *item, rec *journal.ResultRecord, err error) {
+	if err != nil {
 		if j.gone.Err() == nil && schema.KindOf(err) != schema.KindConflict {
 			j.r.o.Log.Warn("storing a result; the next owner settles the call", "call", it.call.ID, "error", err)
 			j.halt(errLost) // what cannot be stored must not run on
@@ -97,9 +123,9 @@ func (j *job) store(it *item, rec journal.ResultRecord) {
 		it.done(nil)
 		return
 	}
-	it.done(&rec)
+	it.done(rec)
 	if it.rec.CallbackURL != "" {
-		j.r.o.Ended(End{Call: it.rec, Result: &rec, CallID: it.call.ID, Journal: j.o.ID(), Principal: it.call.Principal})
+		j.r.o.Ended(End{Call: it.rec, Result: rec, CallID: it.call.ID, Journal: j.o.ID(), Principal: it.call.Principal})
 	}
 }
 
@@ -109,7 +135,7 @@ func (j *job) record(it *item, res *schema.Result, err error) journal.ResultReco
 	rec := journal.ResultRecord{Index: it.rec.Index, CallID: it.call.ID, CustomID: it.rec.CustomID, Attempt: it.attempt, Ended: now}
 	if err == nil {
 		rec.Outcome, rec.Body, rec.ToolError, rec.Worker = journal.Succeeded, res.Body, res.ToolError, res.Worker
-		rec.Started, rec.Digest = now.Add(-res.Took), digest.Of(res.Body)
+		rec.Started, rec.Digest, rec.Input = now.Add(-res.Took), digest.Of(res.Body), asks(it, res)
 		return rec
 	}
 	e := schema.AsError(err).WithCall(it.call.ID)
@@ -161,9 +187,23 @@ func (j *job) attempts(it *item) (*schema.Result, error) {
 	if err := j.arguments(it); err != nil {
 		return nil, err
 	}
-	began, failures := time.Now(), 0
-	for wait := time.Duration(0); ; {
-		if !j.pause(it, wait) {
+	if it.isNote() {
+		return it.note()
+	}
+	return j.try(it, &tries{began: time.Now()})
+}
+
+// tries is how far the attempts at a call have come.
+type tries struct {
+	began    time.Time
+	failures int
+	wait     time.Duration // before the next one
+}
+
+// try is attempts for a call of which all is known.
+func (j *job) try(it *item, t *tries) (*schema.Result, error) {
+	for {
+		if !j.pause(it, t.wait) {
 			if it.taken.Err() != nil {
 				return nil, errTaken
 			}
@@ -178,45 +218,61 @@ func (j *job) attempts(it *item) (*schema.Result, error) {
 				return j.hold(it, verdict)
 			}
 			if err != nil {
-				if !j.missing(it, err) || time.Since(began) > j.r.o.Patience {
+				if !j.missing(it, err) || time.Since(t.began) > j.r.o.Patience {
 					return nil, err
 				}
-				wait = backoff(failures)
-				failures++
+				t.wait = backoff(t.failures)
+				t.failures++
 				continue
 			}
 		}
 		it.checked = false
 		res, left, err := j.send(it)
 		if err == nil {
-			return res, nil
-		}
-		e := schema.AsError(err)
-		switch {
-		case it.taken.Err() != nil && !left:
-			return nil, errTaken
-		case j.stopping.Err() != nil && (e.Kind == schema.KindCanceled || !left):
-			return nil, nil // it did not leave, or nobody is told what became of it: the next owner asks
-		case !left && e.Kind == schema.KindCanceled:
-			wait = backoff(failures) // its intent could not be written
-		case e.Kind == schema.KindOutcomeUnknown && !it.call.Safe:
-			return j.settled(it, err)
-		case e.Kind == schema.KindUnavailable || e.Kind == schema.KindServerFailed || e.Kind == schema.KindQuota:
-			// It is proven that nothing started.
-			if time.Since(began) > j.r.o.Patience {
-				return nil, &deadError{e}
+			again, err := it.bare(res)
+			if !again {
+				return res, err
 			}
-			wait = max(e.RetryAfter, backoff(failures))
-		case e.Kind == schema.KindOutcomeUnknown:
-			if it.attempt >= j.maxAttempts(it) {
-				return nil, &deadError{e}
-			}
-			wait = backoff(failures)
-		default:
-			return nil, err
+			t.wait = backoff(t.failures)
+			t.failures++
+			continue
 		}
-		failures++
+		if res, err, over := j.failed(it, t, left, err); over {
+			return res, err
+		}
 	}
+}
+
+// failed says what follows an attempt that failed: over that there is none, and the
+// results are those of attempts.
+func (j *job) failed(it *item, t *tries, left bool, err error) (res *schema.Result, end error, over bool) {
+	e := schema.AsError(err)
+	switch {
+	case it.taken.Err() != nil && !left:
+		return nil, errTaken, true
+	case j.stopping.Err() != nil && (e.Kind == schema.KindCanceled || !left):
+		return nil, nil, true // it did not leave, or nobody is told what became of it: the next owner asks
+	case !left && e.Kind == schema.KindCanceled:
+		t.wait = backoff(t.failures) // its intent could not be written
+	case e.Kind == schema.KindOutcomeUnknown && !it.call.Safe:
+		res, end = j.settled(it, err)
+		return res, end, true
+	case e.Kind == schema.KindUnavailable || e.Kind == schema.KindServerFailed || e.Kind == schema.KindQuota:
+		// It is proven that nothing started.
+		if time.Since(t.began) > j.r.o.Patience {
+			return nil, &deadError{e}, true
+		}
+		t.wait = max(e.RetryAfter, backoff(t.failures))
+	case e.Kind == schema.KindOutcomeUnknown:
+		if it.attempt >= j.maxAttempts(it) {
+			return nil, &deadError{e}, true
+		}
+		t.wait = backoff(t.failures)
+	default:
+		return nil, err, true
+	}
+	t.failures++
+	return nil, nil, false
 }
 
 // claimKey finds out whether the call is the one that its key stands for. Both

@@ -53,6 +53,8 @@ type job struct {
 	taking map[uint64]struct{} // calls that were taken back before they were read
 	over   bool                // nothing more is begun
 	direct bool                // a lane: its calls are handed over, not read
+
+	haul *haul
 }
 
 // Why a job stops.
@@ -71,6 +73,7 @@ func newJob(r *Runner, owned *journal.Owned) *job {
 	j.stopping, j.nothing = context.WithCancelCause(context.Background())
 	j.gone, j.forget = context.WithCancel(context.Background())
 	j.leaving, j.giveBack = context.WithCancel(j.gone)
+	j.haul = newHaul(j)
 	return j
 }
 
@@ -119,6 +122,10 @@ func (j *job) run() {
 	var watch sync.WaitGroup
 	watch.Go(func() { j.guard(done) })
 	watch.Go(func() { j.tell(done) })
+	watch.Go(func() { j.haul.intend(done) })
+	watch.Go(func() { j.haul.store(done) })
+	defer context.AfterFunc(j.stopping, j.haul.recall)()
+	defer context.AfterFunc(j.gone, j.haul.abandon)()
 	if j.m.State == journal.Canceling {
 		j.halt(errCanceled)
 	}
@@ -210,11 +217,10 @@ func (j *job) read(open map[uint64]journal.OpenIntent) error {
 				j.delist(it)
 				return nil
 			}
-			go func() {
-				defer j.leave(c)
-				defer j.delist(it)
-				j.execute(it)
-			}()
+			if j.haul.take(it) {
+				continue
+			}
+			go j.haul.finish(it, func() { j.execute(it) })
 		}
 	}
 }
@@ -300,6 +306,9 @@ func (j *job) complete() bool {
 // end says that the journal is over, or gives it back.
 func (j *job) end(err, cause error) {
 	defer j.forget()
+	if errors.Is(cause, errLost) {
+		j.r.o.LeaseLost()
+	}
 	stopped := errors.Is(cause, errLost) || errors.Is(cause, errStopped) && !j.complete()
 	if err != nil && !stopped {
 		j.r.o.Log.Warn("a journal cannot be run on at the moment", "journal", j.o.ID(), "error", err)

@@ -71,7 +71,16 @@ func (l *lane) use() (leave func()) {
 // retire lets the lane end when its calls are over. It must not be used any more.
 func (l *lane) retire() {
 	l.job.r.work.Go(func() {
+		// What waits for NATS is given up when the job is.
+		closed := make(chan struct{})
+		keep := context.AfterFunc(l.job.gone, func() {
+			defer close(closed)
+			l.writer.Close()
+		})
 		l.users.Wait()
+		if !keep() {
+			<-closed
+		}
 		ctx, cancel := bound(context.Background())
 		defer cancel()
 		if _, err := l.writer.Seal(ctx); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/internal/quota"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -35,7 +36,12 @@ type Options struct {
 	// that is stored; after a crash perhaps again. It may wait where too much is to
 	// be told.
 	Ended func(End)
-	Log   *slog.Logger
+	// LeaseLost, where set, is told of each journal that another front door has now.
+	LeaseLost func()
+	// Traces makes spans of calls that are stored and of a share of those of batches;
+	// nil: there are none.
+	Traces *telemetry.Traces
+	Log    *slog.Logger
 
 	// Window is how many calls of one journal may be under way (512), and
 	// WindowBytes how much their arguments may take (32 MiB).
@@ -78,6 +84,9 @@ func (o *Options) fill() {
 	}
 	if o.LaneCalls == 0 {
 		o.LaneCalls = 20_000
+	}
+	if o.LeaseLost == nil {
+		o.LeaseLost = func() {}
 	}
 	if o.Ended == nil {
 		o.Ended = func(End) {}

@@ -28,6 +28,9 @@ func (r *Runner) Settle(ctx context.Context, id string, who schema.Principal, v 
 	if err != nil {
 		return nil, err
 	}
+	if s.Head != id {
+		return r.Settle(ctx, s.Head, who, v) // the round whose outcome nobody knows
+	}
 	if s.Result == nil || s.Result.Outcome != journal.Unknown && s.Result.Outcome != journal.Dead {
 		return nil, schema.Errorf(schema.KindConflict, "Call %s is %s; only a call whose outcome is unknown, or that was given up, can be settled.", id, s.State).WithCall(id)
 	}

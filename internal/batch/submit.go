@@ -58,47 +58,99 @@ func (r *Runner) Submit(ctx context.Context, s Submission) (*Ticket, error) {
 	if verdict.Assessment.Approval != nil {
 		return r.submitHeld(ctx, s, hash, verdict)
 	}
+	if len(call.Extra) > extraMost {
+		return nil, schema.Errorf(schema.KindTooLarge, "What comes beside the arguments has %d bytes; at most %d are stored with a call.", len(call.Extra), extraMost)
+	}
+	now := time.Now().UTC()
+	return r.accept(ctx, s, journal.CallRecord{
+		Method: call.Method, Server: call.Server, Tool: call.Tool, ToolDigest: call.ToolDigest, Timeout: call.Timeout, Accepted: now, Expires: now.Add(r.o.Lifetime),
+		Safe: call.Safe, Principal: call.Principal, Trace: call.Trace, CallbackURL: s.CallbackURL, Extra: call.Extra, Arguments: call.Arguments,
+	}, hash)
+}
+
+// accept stores a call that may run, under the hash of its key, and hands it over.
+func (r *Runner) accept(ctx context.Context, s Submission, rec journal.CallRecord, hash string) (*Ticket, error) {
+	call := s.Call
 	queued, err := r.mayQueue(&call.Principal)
 	if err != nil {
 		return nil, err
 	}
-	defer queued()
 	l, leave, err := r.useLane(ctx)
 	if err != nil {
+		queued()
 		return nil, err
 	}
-	defer leave()
-	now := time.Now().UTC()
-	rec := journal.CallRecord{
-		Method: call.Method, Server: call.Server, Tool: call.Tool, ToolDigest: call.ToolDigest, Timeout: call.Timeout, Accepted: now, Expires: now.Add(r.o.Lifetime),
-		Safe: call.Safe, Principal: call.Principal, Trace: call.Trace, CallbackURL: s.CallbackURL, Key: hash, Arguments: call.Arguments,
-	}
-	first, err := l.writer.Append(ctx, []journal.CallRecord{rec})
-	if err != nil {
-		if schema.KindOf(err) == schema.KindConflict {
-			l.job.halt(errLost)
-			e := schema.Errorf(schema.KindUnavailable, "The call could not be stored just now, and did not run; send it again.")
-			e.Retryable, e.RetryAfter = true, time.Second
-			return nil, e
-		}
-		return nil, err
-	}
-	rec.Index = first
+	rec.Key = hash
 	it := l.job.item(&rec, 0)
 	it.call.Safe, it.call.ToolDigest, it.checked, it.waited = call.Safe, call.ToolDigest, true, s.Waited
 	it.call.Progress = call.Progress
-	call.ID = it.call.ID
-	kept, mine, err := r.remember(ctx, hash, s.Fingerprint, it.call.ID, l.job.o.ID(), first)
+	// A caller that leaves does not stop what is on its way to the disk: it would be
+	// stored, and nobody would know that it is to run.
+	over := make(chan accepted, 1)
+	err = l.writer.AppendThen(ctx, func(first uint64, err error) {
+		go func() { // the lane, and the runner with it, waits for leave
+			defer leave()
+			defer queued()
+			over <- r.stored(l, it, first, err, hash, s.Fingerprint)
+		}()
+	}, rec)
+	if err != nil {
+		defer leave()
+		defer queued()
+		return nil, l.fault(err)
+	}
+	select {
+	case a := <-over:
+		if a.id != "" {
+			call.ID = a.id
+		}
+		return a.ticket, a.err
+	case <-ctx.Done():
+		return nil, schema.Errorf(schema.KindUnavailable, "The caller left before the call was stored; it may still be stored, and run. (%w)", ctx.Err())
+	}
+}
+
+// accepted is what became of a call that was to be accepted. id is set when it is
+// stored.
+type accepted struct {
+	ticket *Ticket
+	id     string
+	err    error
+}
+
+// fault is what a caller is told of a call that its lane does not take.
+func (l *lane) fault(err error) error {
+	if schema.KindOf(err) != schema.KindConflict {
+		return err
+	}
+	l.job.halt(errLost)
+	e := schema.Errorf(schema.KindUnavailable, "The call could not be stored just now, and did not run; send it again.")
+	e.Retryable, e.RetryAfter = true, time.Second
+	return e
+}
+
+// stored hands over a call that the lane has stored at the index first, or tells why
+// it has not.
+func (r *Runner) stored(l *lane, it *item, first uint64, err error, hash, fingerprint string) accepted {
+	if err != nil {
+		return accepted{err: l.fault(err)}
+	}
+	it.rec.Index, it.call.ID = first, CallID(l.job.o.ID(), first)
+	ctx, cancel := bound(context.Background())
+	defer cancel()
+	kept, mine, err := r.remember(ctx, hash, fingerprint, it.call.ID, l.job.o.ID(), first)
 	it.twin = kept.CallID
 	it.keyed = err == nil
-	l.job.handOver(it) // one whose key belongs to another call ends as canceled
-	if err != nil {
-		return nil, err // it is stored, and runs when it is known that the key is its own
+	l.job.handOver(it)                      // one whose key belongs to another call ends as canceled
+	a := accepted{id: it.call.ID, err: err} // on an error it is stored, and runs when it is known that the key is its own
+	switch {
+	case err != nil:
+	case mine:
+		a.ticket = &Ticket{CallID: it.call.ID, it: it}
+	default:
+		a.ticket, a.err = replay(kept, fingerprint)
 	}
-	if !mine {
-		return replay(kept, s.Fingerprint)
-	}
-	return &Ticket{CallID: it.call.ID, it: it}, nil
+	return a
 }
 
 // submitHeld holds the call; the ledger of approvals makes it outlive its caller.

@@ -116,13 +116,22 @@ func (r *Runner) CancelCall(ctx context.Context, id string, who schema.Principal
 	if err != nil || s.Ended() {
 		return s, err
 	}
-	if s.State == "held" {
-		if _, err := r.o.Desk.Cancel(ctx, id, who); err != nil {
+	switch s.State {
+	case "held":
+		if _, err := r.o.Desk.Cancel(ctx, s.Head, who); err != nil {
 			return nil, err
 		}
-	} else {
-		r.takeBack(id)
-		if err := r.o.Router.Cancel(id); err != nil {
+	case StateInputRequired:
+		mine, err := r.withdraw(ctx, s, who)
+		if err == nil && !mine {
+			return r.CancelCall(ctx, id, who) // it was answered just now
+		}
+		if err != nil {
+			return nil, err
+		}
+	default:
+		r.takeBack(s.Head)
+		if err := r.o.Router.Cancel(s.Head); err != nil {
 			return nil, err
 		}
 	}

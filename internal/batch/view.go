@@ -20,6 +20,14 @@ type Status struct {
 	Call  *journal.CallRecord
 	// Result is set once the call has ended.
 	Result *journal.ResultRecord
+	// Question is what the server asks while the call is input_required, since Asked,
+	// in its how many-th round. Head is the call that stands for this one now; see
+	// [Runner.Answer].
+	Question []byte
+	Asked    time.Time
+	Round    int
+	Head     string
+	head     *journal.CallRecord
 	// Principal is who asked.
 	Principal schema.Principal
 }
@@ -31,6 +39,15 @@ func (s *Status) Ended() bool { return s.Result != nil }
 // its end until ctx ends or wait is over. KindNotFound is for what does not exist,
 // is not kept any more, or is not the principal's.
 func (r *Runner) Status(ctx context.Context, id string, who schema.Principal, wait time.Duration) (*Status, error) {
+	s, err := r.standing(ctx, id, who, wait)
+	if err != nil || s.Result == nil || !s.Result.Input {
+		return s, err
+	}
+	return r.conversation(ctx, s, who, wait)
+}
+
+// standing is how one call of a conversation stands by itself.
+func (r *Runner) standing(ctx context.Context, id string, who schema.Principal, wait time.Duration) (*Status, error) {
 	s, err := r.find(ctx, id, who)
 	if err != nil {
 		return nil, err
@@ -116,7 +133,7 @@ func (r *Runner) find(ctx context.Context, id string, who schema.Principal) (*St
 	if err != nil {
 		return nil, err
 	}
-	s := &Status{CallID: id, Index: index, Principal: m.Principal}
+	s := &Status{CallID: id, Head: id, Index: index, Principal: m.Principal}
 	if m.Kind == journal.Batch {
 		s.Batch = m.ID
 	}
@@ -208,6 +225,9 @@ func (r *Runner) Cancel(ctx context.Context, id string, who schema.Principal) (*
 
 // ResultBody returns the bytes that the tool answered, wherever they lie.
 func (r *Runner) ResultBody(ctx context.Context, journalID string, rec *journal.ResultRecord) ([]byte, error) {
+	if own, _, ok := ParseCallID(rec.CallID); ok {
+		journalID = own // a conversation may have gone on in another journal
+	}
 	return r.o.Store.ResultBody(ctx, journalID, rec)
 }
 

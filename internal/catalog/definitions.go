@@ -50,6 +50,7 @@ type definitions struct {
 	raw   *schema.Definitions
 	tools map[string]*schema.Tool
 	order []*schema.Tool
+	found index
 }
 
 // read takes a server's definitions apart just far enough to find its tools.
@@ -79,5 +80,6 @@ func read(server string, raw *schema.Definitions, log *slog.Logger) *definitions
 		d.tools[t.Name] = t
 		d.order = append(d.order, t)
 	}
+	d.found = newIndex(d.order)
 	return d
 }

@@ -37,7 +37,7 @@ func (r *Router) Do(ctx context.Context, call *schema.Call) (*schema.Result, err
 			}
 			return nil, schema.AsError(err).WithCall(call.ID)
 		}
-		res, next, err := r.try(ctx, call, l, n, fl.stop)
+		res, next, err := r.traced(ctx, call, l, n, fl.stop)
 		if err == nil {
 			return res, nil
 		}
@@ -71,11 +71,13 @@ type attempt struct {
 	lane   *lane
 	worker *worker // nil: not known
 	sent   time.Time
+	brief  bool // the worker remembers its end for a few seconds
 	budget time.Duration
 	client *bus.Client // for answers to what the server asks
 	final  chan bus.ReplyFrame
 	parts  chan bus.ReplyFrame // made when a large result begins
 	ended  atomic.Bool         // the slot was given back
+	parcel *Parcel             // takes the final frame, where it is set
 }
 
 // partsWaiting is more than one grant brings.
@@ -97,7 +99,7 @@ func (a *attempt) Reply(f *bus.ReplyFrame) {
 		if a.parts == nil {
 			a.parts = make(chan bus.ReplyFrame, partsWaiting)
 			a.end(time.Since(a.sent))
-			a.final <- *f
+			a.last(f)
 		}
 	case bus.ReplyPart:
 		a.part(f)
@@ -111,8 +113,17 @@ func (a *attempt) Reply(f *bus.ReplyFrame) {
 			took = time.Since(a.sent)
 		}
 		a.end(took)
-		a.final <- *f
+		a.last(f)
 	}
+}
+
+// last hands on the final frame.
+func (a *attempt) last(f *bus.ReplyFrame) {
+	if a.parcel != nil {
+		a.parcel.answered(a, f)
+		return
+	}
+	a.final <- *f
 }
 
 func (a *attempt) part(f *bus.ReplyFrame) {
@@ -157,6 +168,8 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 		}
 	}
 	f := frameOf(call, budget, n)
+	f.Brief = !kept(call) && r.conn.Clustered()
+	a.brief = f.Brief
 	seq, err := r.send(l.worker, f, a)
 	if err != nil {
 		a.end(0)
@@ -173,7 +186,7 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 		r.client.Cancel(l.worker, seq)
 		r.client.Forget(seq)
 		a.end(budget)
-		return nil, tryNone, unknown(call, "no answer came from worker %s within %s", l.worker, budget)
+		return nil, tryNone, errNoAnswer(call, l.worker, budget)
 	}
 	// The slot stays taken until the worker says that the call has ended.
 	r.client.Cancel(l.worker, seq)
@@ -181,9 +194,17 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 		r.client.Forget(seq)
 		a.end(0)
 	})
+	return nil, tryNone, errCanceledRunning(call)
+}
+
+func errCanceledRunning(call *schema.Call) *schema.Error {
 	e := schema.Errorf(schema.KindCanceled, "The call was cancelled while it was running; it may have had an effect.")
 	e.Retryable = call.Safe
-	return nil, tryNone, e
+	return e
+}
+
+func errNoAnswer(call *schema.Call, worker string, budget time.Duration) *schema.Error {
+	return unknown(call, "no answer came from worker %s within %s", worker, budget)
 }
 
 // ended says that nobody wants the call any more.
@@ -214,7 +235,7 @@ func frameOf(call *schema.Call, budget time.Duration, n int) *bus.CallFrame {
 		ID: call.ID, Method: method, Server: call.Server, Tool: call.Tool, Budget: budget,
 		Principal: call.Principal.Name, Owner: call.Principal.Owner, Groups: call.Principal.Groups,
 		ToolDigest: call.ToolDigest, TraceParent: call.Trace.Parent, TraceState: call.Trace.State,
-		Attempt: n, Progress: call.Progress != nil, Safe: call.Safe, Keep: call.Durable, Bulk: call.Bulk, Approval: call.Approval, Warrant: call.Warrant, Extra: call.Extra, Session: call.Session, Hears: call.Hear != nil, Payload: call.Arguments,
+		Attempt: n, Progress: call.Progress != nil, Safe: call.Safe, Keep: kept(call), Bulk: call.Bulk, Approval: call.Approval, Warrant: call.Warrant, Extra: call.Extra, Session: call.Session, Hears: call.Hear != nil, Payload: call.Arguments,
 	}
 }
 

@@ -48,19 +48,28 @@ func (r *Router) Ask(ctx context.Context, worker string, callIDs []string) ([]Fa
 // a *schema.Error; [schema.KindUnavailable] says that the worker is not there, and
 // proves nothing about the calls.
 func (r *Router) AskWithin(ctx context.Context, worker string, callIDs []string, within time.Duration) ([]Fate, error) {
-	fates := make([]Fate, 0, len(callIDs))
-	for len(callIDs) > 0 {
-		n := min(len(callIDs), askedAtOnce)
-		if err := r.ask(ctx, worker, callIDs[:n], within, &fates); err != nil {
+	return r.askAll(ctx, worker, &bus.Question{CallIDs: callIDs, Within: within})
+}
+
+// askAll asks a question of any length.
+func (r *Router) askAll(ctx context.Context, worker string, q *bus.Question) ([]Fate, error) {
+	fates := make([]Fate, 0, len(q.CallIDs))
+	for at := 0; at < len(q.CallIDs); at += askedAtOnce {
+		part := *q
+		end := min(len(q.CallIDs), at+askedAtOnce)
+		if part.CallIDs = q.CallIDs[at:end]; len(q.Seqs) > 0 {
+			part.Seqs = q.Seqs[at:end]
+		}
+		if err := r.ask(ctx, worker, &part, &fates); err != nil {
 			return nil, err
 		}
-		callIDs = callIDs[n:]
 	}
 	return fates, nil
 }
 
-func (r *Router) ask(ctx context.Context, worker string, callIDs []string, within time.Duration, fates *[]Fate) error {
-	question, err := json.Marshal(bus.Question{CallIDs: callIDs, Within: within})
+func (r *Router) ask(ctx context.Context, worker string, q *bus.Question, fates *[]Fate) error {
+	callIDs := q.CallIDs
+	question, err := json.Marshal(q)
 	if err != nil {
 		return schema.Errorf(schema.KindInternal, "Worker %s could not be asked about calls: %w", worker, err)
 	}

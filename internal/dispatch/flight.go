@@ -7,6 +7,8 @@ import "sync"
 type flight struct {
 	id   string
 	stop chan struct{} // closed, under the shard's lock, when the call was cancelled by its id
+	// parcel is set for a call that has no goroutine which waits in Do.
+	parcel *Parcel
 }
 
 // stopped says whether the call was cancelled by its id.
@@ -41,12 +43,14 @@ func shard(id string) int {
 	return int(id[len(id)-1]) % flightShards
 }
 
-func (fs *flights) add(id string) *flight {
+func (fs *flights) add(id string) *flight { return fs.addParcel(id, nil) }
+
+func (fs *flights) addParcel(id string, p *Parcel) *flight {
 	f, _ := fs.free.Get().(*flight)
 	if f == nil {
 		f = &flight{stop: make(chan struct{})}
 	}
-	f.id = id
+	f.id, f.parcel = id, p
 	s := &fs.shards[shard(id)]
 	s.mu.Lock()
 	if s.calls == nil {
@@ -66,20 +70,50 @@ func (fs *flights) remove(f *flight) {
 	}
 	s.mu.Unlock()
 	if !f.stopped() {
+		f.parcel = nil
 		fs.free.Put(f)
 	}
 }
 
 // cancel ends the call id, and says whether it was here.
 func (fs *flights) cancel(id string) bool {
+	f := fs.takeOut(id)
+	if f == nil {
+		return false
+	}
+	if p := f.parcel; p != nil {
+		p.router.Abandon(p)
+	}
+	return true
+}
+
+func (fs *flights) takeOut(id string) *flight {
 	s := &fs.shards[shard(id)]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.calls[id]
-	if f == nil {
-		return false
+	if f != nil {
+		delete(s.calls, id)
+		close(f.stop)
 	}
-	delete(s.calls, id)
-	close(f.stop)
-	return true
+	return f
+}
+
+// overdue returns the parcels whose answers were due before the time, in Unix
+// nanoseconds.
+func (fs *flights) overdue(at int64) (late []*Parcel) {
+	for i := range fs.shards {
+		s := &fs.shards[i]
+		s.mu.Lock()
+		for _, f := range s.calls {
+			if f.parcel == nil {
+				continue
+			}
+			if due := f.parcel.due.Load(); due != 0 && due < at {
+				late = append(late, f.parcel)
+			}
+		}
+		s.mu.Unlock()
+	}
+	return late
 }

@@ -7,42 +7,69 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
-// lostFor is how long a worker is asked about calls whose replies may be lost, and
-// lostAgain how often: it comes back to NATS when it does.
 const (
+	// lostFor is how long a worker is asked about calls whose replies may be lost, and
+	// lostAgain how often: it comes back to NATS when it does.
 	lostFor   = 30 * time.Second
 	lostAgain = 250 * time.Millisecond
+	// movedKept is how many workers may wait to be asked; with more, all are.
+	movedKept = 64
+	// roamGrace is how long a worker of a cluster may be deaf, on its way from one
+	// server to the next, before it counts as gone.
+	roamGrace = 2 * time.Second
 )
 
-// askLost asks what became of the durable calls under way each time the connection
-// stands again: what NATS held when it died is gone, and nobody sends a reply twice.
-// Plain calls are not remembered by workers; they end as they did before.
+// kept says that the worker remembers how the call ends: it stands in a ledger, as a
+// durable call or as one that was approved.
+func kept(call *schema.Call) bool { return call.Durable || call.Approval != "" }
+
+// everybody stands for all workers.
+const everybody = ""
+
+// askLost asks what became of calls under way each time that this connection, or a
+// worker's, stands again: what NATS held when it died is gone, and nobody sends a
+// message twice. Workers remember the calls of a ledger, and in a cluster for a few
+// seconds the others too; those of a single NATS server end as they did before.
 func (r *Router) askLost(ctx context.Context, again <-chan struct{}) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	for {
+		whom := everybody
 		select {
 		case <-ctx.Done():
 			return
 		case <-again:
+		case whom = <-r.moved:
 		}
-		byWorker := make(map[string]map[string]lostCall)
-		r.client.Waiting(func(seq uint64, worker string, to bus.Receiver) {
-			a, ok := to.(*attempt)
-			if !ok || !a.call.Durable || worker == anyWorker {
-				return
-			}
-			if byWorker[worker] == nil {
-				byWorker[worker] = make(map[string]lostCall)
-			}
-			byWorker[worker][a.call.ID] = lostCall{seq, a}
-		})
-		for worker, calls := range byWorker {
-			asking.Go(func() { r.askWorker(ctx, worker, calls) })
+		for to, calls := range r.unanswered(whom) {
+			asking.Go(func() { r.askWorker(ctx, to, calls) })
 		}
 	}
+}
+
+// askLater has a worker asked soon.
+func (r *Router) askLater(worker string) {
+	select {
+	case r.moved <- worker:
+	default: // so many move that one question to all is as good
+		select {
+		case <-r.moved:
+		default:
+		}
+		select {
+		case r.moved <- everybody:
+		default:
+		}
+	}
+}
+
+// addressee is a worker and which of its memories is meant.
+type addressee struct {
+	worker string
+	brief  bool
 }
 
 // lostCall is a call whose reply may be lost.
@@ -51,28 +78,44 @@ type lostCall struct {
 	to  *attempt
 }
 
+// unanswered are the calls that wait for the worker, or for any, and that it remembers.
+func (r *Router) unanswered(whom string) map[addressee]map[string]lostCall {
+	found := make(map[addressee]map[string]lostCall)
+	r.client.Waiting(func(seq uint64, worker string, to bus.Receiver) {
+		a, ok := to.(*attempt)
+		if !ok || worker == anyWorker || whom != everybody && whom != worker || !kept(a.call) && !a.brief {
+			return
+		}
+		at := addressee{worker, !kept(a.call)}
+		if found[at] == nil {
+			found[at] = make(map[string]lostCall)
+		}
+		found[at][a.call.ID] = lostCall{seq, a}
+	})
+	return found
+}
+
 // askWorker asks one worker until it answers. A call that still runs there is
 // answered over the new connection.
-func (r *Router) askWorker(ctx context.Context, worker string, calls map[string]lostCall) {
-	ids := make([]string, 0, len(calls))
-	oldest := time.Duration(0)
+func (r *Router) askWorker(ctx context.Context, to addressee, calls map[string]lostCall) {
+	q := bus.Question{Brief: to.brief}
 	for id, c := range calls {
-		ids = append(ids, id)
-		oldest = max(oldest, time.Since(c.to.sent))
+		q.CallIDs, q.Seqs = append(q.CallIDs, id), append(q.Seqs, c.seq)
+		q.Within = max(q.Within, time.Since(c.to.sent)+lostFor)
 	}
 	ctx, cancel := context.WithTimeout(ctx, lostFor)
 	defer cancel()
 	for {
-		fates, err := r.AskWithin(ctx, worker, ids, oldest+lostFor)
+		fates, err := r.askAll(ctx, to.worker, &q)
 		if err == nil {
 			n := 0
 			for i := range fates {
-				if r.answer(worker, calls[fates[i].CallID], &fates[i]) {
+				if r.answer(to.worker, calls[fates[i].CallID], &fates[i]) {
 					n++
 				}
 			}
 			if n > 0 {
-				r.log.Info("replies that were lost with the connection to NATS were asked for", "worker", worker, "calls", n)
+				r.log.Info("messages that were lost with a connection to NATS were made up for", "worker", to.worker, "calls", n)
 			}
 			return
 		}
@@ -86,11 +129,19 @@ func (r *Router) askWorker(ctx context.Context, worker string, calls map[string]
 	}
 }
 
-// answer gives a call the end that its worker remembers, and says whether the call
-// still waited for it.
+// answer gives a call the end that its worker remembers, or that of one that did not
+// arrive there, and says whether the call still waited for it.
 func (r *Router) answer(worker string, c lostCall, fate *Fate) bool {
 	f := &bus.ReplyFrame{Seq: c.seq, Worker: worker, Started: true}
 	switch {
+	case fate.State == FateNever && fate.Refused:
+		e := schema.Errorf(schema.KindUnavailable, "The call was lost on its way to worker %s; it did not start.", worker)
+		e.Retryable, e.RetryAfter = true, time.Second
+		text, err := json.Marshal(e)
+		if err != nil {
+			return false
+		}
+		f.Kind, f.Payload, f.Started = bus.ReplyError, text, false
 	case fate.State != FateEnded, fate.Result != nil && fate.Err != nil:
 		return false // it runs; or its result was too large to be kept
 	case fate.Err != nil:
@@ -105,4 +156,23 @@ func (r *Router) answer(worker string, c lostCall, fate *Fate) bool {
 		return false
 	}
 	return r.client.Answer(f)
+}
+
+// look asks whether a worker that owes answers is there. In a cluster one that is
+// not may be on its way to another server, and what it owes is asked for when it is
+// there: see askLost.
+func (r *Router) look(ctx context.Context, id string) {
+	w := r.worker(id)
+	if w == nil {
+		return
+	}
+	if r.client.Listens(ctx, id) {
+		w.missed.Store(0)
+		return
+	}
+	now := time.Now().UnixNano()
+	if first := w.missed.CompareAndSwap(0, now); r.conn.Clustered() && (first || now-w.missed.Load() < int64(roamGrace)) {
+		return
+	}
+	r.client.Lost(id)
 }

@@ -15,7 +15,7 @@ import (
 func TestAReplyThatNATSTookWithItIsAskedForAtOnce(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
-	got := make(chan struct{}, 2)
+	got := make(chan struct{}, 3)
 	var asked atomic.Int64
 	startScripted(t, srv, r, "w", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
 		if f.Method != bus.MethodFates {
@@ -41,10 +41,10 @@ func TestAReplyThatNATSTookWithItIsAskedForAtOnce(t *testing.T) {
 		res *schema.Result
 		err error
 	}
-	run := func(id string) <-chan end {
+	run := func(id, approval string) <-chan end {
 		ended := make(chan end, 1)
 		c := call(false)
-		c.ID, c.Durable, c.Timeout = id, true, 10*time.Minute
+		c.ID, c.Durable, c.Approval, c.Timeout = id, approval == "", approval, 10*time.Minute
 		go func() {
 			res, err := r.Do(context.Background(), c)
 			ended <- end{res, err}
@@ -52,7 +52,7 @@ func TestAReplyThatNATSTookWithItIsAskedForAtOnce(t *testing.T) {
 		<-got
 		return ended
 	}
-	done, failed := run("call_done"), run("call_failed")
+	done, failed, approved := run("call_done", ""), run("call_failed", ""), run("call_approved", "appr_1")
 	srv.Stop()
 	srv.Again(t)
 	if e := <-done; e.err != nil || string(e.res.Body) != `{"of":"call_done"}` || !e.res.ToolError || e.res.Worker != "w" {
@@ -61,8 +61,11 @@ func TestAReplyThatNATSTookWithItIsAskedForAtOnce(t *testing.T) {
 	if e := <-failed; schema.KindOf(e.err) != schema.KindProtocol || schema.AsError(e.err).CallID != "call_failed" {
 		t.Errorf("ended as %+v, %v", e.res, e.err)
 	}
+	if e := <-approved; e.err != nil || string(e.res.Body) != `{"of":"call_approved"}` {
+		t.Errorf("the approved call ended as %+v, %v", e.res, e.err)
+	}
 	if n := asked.Load(); n != 1 {
-		t.Errorf("the worker was asked %d times about two calls", n)
+		t.Errorf("the worker was asked %d times about three calls", n)
 	}
 	idle(t, r)
 }
@@ -87,5 +90,86 @@ func TestWhoListensHearsOfCanceledCallsOfOtherRouters(t *testing.T) {
 	<-last
 	if len(heard) != 0 {
 		t.Errorf("after its end it hears of %s", <-heard)
+	}
+}
+
+// forgetful is a worker that hears its first call and knows nothing of it when it is
+// asked, as one that never got the message.
+func forgetful(t *testing.T, seqs chan<- uint64, refuses bool) func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
+	return func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
+		if f.Method != bus.MethodFates {
+			seqs <- f.Seq
+			if w.calls.Load() > 1 {
+				w.l.Result(to, f.Seq, &schema.Result{Body: []byte(`{"once":"more"}`)})
+			}
+			return
+		}
+		var q bus.Question
+		if err := json.Unmarshal(f.Payload, &q); err != nil {
+			t.Error(err)
+		}
+		var answer []byte
+		for _, id := range q.CallIDs {
+			answer = bus.AppendFate(answer, &bus.Fate{CallID: id, State: bus.FateNever, Refused: refuses && len(q.Seqs) == len(q.CallIDs)})
+		}
+		w.l.Result(to, f.Seq, &schema.Result{Body: answer})
+	}
+}
+
+func TestACallThatWasLostOnItsWayIsSentToAnotherWorkerWhenItsOwnMoved(t *testing.T) {
+	srv := bustest.Start(t)
+	r := startRouter(t, srv)
+	seqs := make(chan uint64, 3)
+	startScripted(t, srv, r, "moves", forgetful(t, seqs, true))
+	c := call(false)
+	c.Durable, c.Timeout = true, 10*time.Minute
+	ended := make(chan string, 1)
+	go func() {
+		res, err := r.Do(context.Background(), c)
+		if err != nil {
+			ended <- err.Error()
+			return
+		}
+		ended <- res.Worker
+	}()
+	<-seqs
+	startScripted(t, srv, r, "other", echo)
+	r.SetWorker(&schema.Worker{ID: "moves", Links: 1, Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 8}}})
+	if got := <-ended; got != "other" {
+		t.Errorf("it ended as %q", got)
+	}
+	idle(t, r)
+}
+
+func TestACallWhoseWorkerKnowsNothingAndPromisesNothingIsNotSentAgain(t *testing.T) {
+	srv := bustest.Start(t)
+	r := startRouter(t, srv)
+	seqs := make(chan uint64, 3)
+	old, _ := startScripted(t, srv, r, "old", forgetful(t, seqs, false))
+	c := call(false)
+	c.Durable, c.Timeout = true, 10*time.Minute
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.Do(ctx, c)
+		ended <- err
+	}()
+	<-seqs
+	other, _ := startScripted(t, srv, r, "other", echo)
+	r.SetWorker(&schema.Worker{ID: "old", Links: 1, Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 8}}})
+	for deadline := time.After(time.Minute); old.calls.Load() < 2; { // the call and the question
+		select {
+		case <-deadline:
+			t.Fatal("the worker was not asked")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	// The answer to a second question comes after that to the first.
+	if _, err := r.Ask(ctx, "old", []string{"call_y"}); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := <-ended; schema.KindOf(err) != schema.KindCanceled || other.calls.Load() != 0 {
+		t.Errorf("it ended as %v, and the other worker was called %d times", err, other.calls.Load())
 	}
 }

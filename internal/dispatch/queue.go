@@ -31,18 +31,21 @@ const bulkTurn = 16
 // take turns, so nobody waits for the whole backlog of another.
 type queue struct {
 	kinds [kinds]class
+	ready int // parcels that wait for a slot of their worker, beside those
 	owed  int // slots that went to interactive calls while bulk calls waited
 }
 
 // waiter is a call that waits for a slot.
 type waiter struct {
-	got   chan *lane // has room, so that the giver never waits
-	avoid map[string]bool
-	kind  kind
-	line  *line // nil: picky, or no longer waiting
-	in    *chain
-	next  *waiter
-	prev  *waiter
+	got    chan *lane // has room, so that the giver never waits
+	parcel *Parcel    // where nobody waits for got
+	avoid  map[string]bool
+	since  time.Time // of calls that somebody waits for
+	kind   kind
+	line   *line // nil: picky, or no longer waiting
+	in     *chain
+	next   *waiter
+	prev   *waiter
 }
 
 // chain is a list of waiters.
@@ -80,7 +83,23 @@ func (c *chain) remove(w *waiter) {
 // empty says that no call waits.
 func (q *queue) empty() bool { return q.len() == 0 }
 
-func (q *queue) len() int { return q.kinds[interactive].n + q.kinds[bulk].n }
+func (q *queue) len() int { return q.kinds[interactive].n + q.kinds[bulk].n + q.ready }
+
+// oldest is since when the first of the calls waits that somebody waits for; zero where
+// there is none.
+func (q *queue) oldest() (since time.Time) {
+	c := &q.kinds[interactive]
+	first := func(w *waiter) {
+		if w != nil && (since.IsZero() || w.since.Before(since)) {
+			since = w.since
+		}
+	}
+	first(c.picky.first)
+	for _, l := range c.lines {
+		first(l.first)
+	}
+	return since
+}
 
 // order returns the kinds in the order in which they are to be served now.
 func (q *queue) order() [kinds]kind {
@@ -123,7 +142,7 @@ func (q *queue) remove(w *waiter) {
 			c.drop(l)
 		}
 	}
-	if q.kinds[bulk].n == 0 {
+	if q.kinds[bulk].n+q.ready == 0 {
 		q.owed = 0
 	}
 }
@@ -133,7 +152,9 @@ func (q *queue) served(w *waiter) {
 	if w.line != nil {
 		w.line.credit--
 	}
-	if w.kind == bulk {
+	if w.parcel != nil {
+		// It got a place, and no slot yet.
+	} else if w.kind == bulk {
 		q.owed = 0
 	} else if q.owed < bulkTurn {
 		q.owed++

@@ -15,6 +15,7 @@ type route struct {
 	mu      sync.Mutex
 	lanes   []*lane
 	waiting queue
+	todo    todo
 	pace    average // time for one call, over all workers
 }
 
@@ -26,7 +27,9 @@ type lane struct {
 	host     atomic.Pointer[worker] // nil: not known; read without the route's lock
 	slots    int                    // this router's share
 	inFlight int
-	bulk     int // those of them that are bulk calls
+	bulk     int   // those of them that are bulk calls
+	placed   int   // parcels that are to go here and have no slot
+	ready    chain // those of them that may leave
 	pace     average
 	courtesy courtesy
 	lastUsed time.Time
@@ -63,7 +66,7 @@ func (l *lane) cost(now time.Time) float64 {
 	if idle := now.Sub(l.lastUsed); l.inFlight == 0 && idle > paceFades {
 		pace /= float64(int64(1) << min(int64(idle/paceFades), 20))
 	}
-	cost := max(pace, paceFloor) * float64(l.inFlight+1)
+	cost := max(pace, paceFloor) * float64(l.inFlight+l.placed+1)
 	if host := l.host.Load(); host != nil {
 		// What the worker does for other servers: with many of them, each with few
 		// calls, it is most of the work.
@@ -102,17 +105,13 @@ func (l *lane) take(now time.Time, k kind) {
 
 // pickLocked returns the best lane with a free slot for the kind, or nil.
 func (r *route) pickLocked(now time.Time, avoid map[string]bool, k kind) *lane {
-	var best *lane
-	var bestCost float64
+	var best choice
 	for _, l := range r.lanes {
-		if !l.hasRoom(now, k) || avoid[l.worker] {
-			continue
-		}
-		if c := l.cost(now); best == nil || c < bestCost {
-			best, bestCost = l, c
+		if l.hasRoom(now, k) && !avoid[l.worker] {
+			best.show(l, now)
 		}
 	}
-	return best
+	return best.lane
 }
 
 // anybody returns a lane of its own for a call that goes to whoever hears it.
@@ -137,11 +136,11 @@ func (l *lane) release(took time.Duration, k kind) {
 		r.pace.add(took)
 	}
 	r.giveLocked()
-	r.mu.Unlock()
+	r.unlock()
 }
 
 // set makes or changes the lane of a worker; host is what the router keeps about
-// the worker, or nil.
+// the worker, or nil. Who calls it calls settle afterwards.
 func (r *route) set(id string, host *worker, slots int, open bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,6 +148,9 @@ func (r *route) set(id string, host *worker, slots int, open bool) {
 		if l.worker == id {
 			l.host.Store(host)
 			l.slots, l.closed = slots, !open
+			if l.closed {
+				r.evictLocked(l)
+			}
 			r.giveLocked()
 			return
 		}
@@ -161,13 +163,20 @@ func (r *route) set(id string, host *worker, slots int, open bool) {
 	}
 }
 
+// settle does what set and drop decided.
+func (r *route) settle() {
+	r.mu.Lock()
+	r.unlock()
+}
+
 // closeLane takes no more calls to the worker until it announces itself again.
 func (r *route) closeLane(worker string) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.unlock()
 	for _, l := range r.lanes {
 		if l.worker == worker && !l.closed {
 			l.closed = true
+			r.evictLocked(l)
 			if host := l.host.Load(); host != nil {
 				host.stale.Store(true)
 			}
@@ -175,13 +184,15 @@ func (r *route) closeLane(worker string) {
 	}
 }
 
-// drop forgets the worker. Calls that are under way there keep their lane.
+// drop forgets the worker. Calls that are under way there keep their lane. Who calls
+// it calls settle afterwards.
 func (r *route) drop(worker string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, l := range r.lanes {
 		if l.worker == worker {
 			l.closed = true
+			r.evictLocked(l)
 			r.lanes = append(r.lanes[:i:i], r.lanes[i+1:]...)
 			return
 		}
@@ -193,12 +204,17 @@ type Load struct {
 	Waiting, InFlight, Slots int
 	// Bulk is how many of those that wait are bulk calls.
 	Bulk int
+	// Oldest is how long the first of the calls has waited that somebody waits for.
+	Oldest time.Duration
 }
 
 func (r *route) load() Load {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	load := Load{Waiting: r.waiting.len(), Bulk: r.waiting.kinds[bulk].n}
+	load := Load{Waiting: r.waiting.len(), Bulk: r.waiting.kinds[bulk].n + r.waiting.ready}
+	if since := r.waiting.oldest(); !since.IsZero() {
+		load.Oldest = time.Since(since)
+	}
 	for _, l := range r.lanes {
 		load.InFlight += l.inFlight
 		if !l.closed {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -30,6 +31,11 @@ type Options struct {
 	// others that wait for the same server: 1 to 1000; nil: 1 for all. It is
 	// called under a lock, when the first call of a principal begins to wait.
 	Weight func(principal string) int
+	// Region is where this router runs: workers of the same region go first, others
+	// take what these have no room for. Empty: all are alike.
+	Region string
+	// Traces makes a span of each attempt; nil: there are none.
+	Traces *telemetry.Traces
 }
 
 func (o *Options) fill() {
@@ -85,9 +91,11 @@ type Router struct {
 	workers map[string]*worker
 	routers int
 
+	life   context.Context // ends when the router is closed
 	stop   context.CancelFunc
 	unhook func()
-	again  atomicTime // when the connection stood again last
+	again  atomicTime  // when the connection stood again last
+	moved  chan string // workers whose connections were made anew
 	wait   sync.WaitGroup
 }
 
@@ -96,7 +104,9 @@ type worker struct {
 	announced schema.Worker
 	heard     atomicTime // last reply or announcement
 	owed      atomicCount
-	stale     atomic.Bool // a lane was closed here: the next announcement opens it
+	stale     atomic.Bool  // a lane was closed here: the next announcement opens it
+	far       atomic.Bool  // it runs in another region
+	missed    atomic.Int64 // since when it does not listen, in Unix nanoseconds; 0: it does
 }
 
 // New returns a router named id on the connection. Close ends it.
@@ -107,7 +117,7 @@ func New(conn *bus.Conn, id string, o Options, log *slog.Logger) (*Router, error
 	}
 	o.fill()
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Router{conn: conn, client: client, log: log, limits: o, routes: make(map[string]*route), workers: make(map[string]*worker), routers: 1, stop: stop}
+	r := &Router{conn: conn, client: client, log: log, limits: o, routes: make(map[string]*route), workers: make(map[string]*worker), routers: 1, moved: make(chan string, movedKept), life: ctx, stop: stop}
 	if r.cancels, err = conn.WatchCancels(r.canceled); err != nil {
 		stop()
 		return nil, errors.Join(fmt.Errorf("opening the router: %w", err), client.Close())
@@ -152,32 +162,50 @@ func (r *Router) SetWorker(w *schema.Worker) {
 		r.workers[w.ID] = old
 	}
 	before := old.announced
+	if known != nil && w.Links > before.Links {
+		r.askLater(w.ID)
+	}
 	old.announced = *w
+	old.far.Store(r.limits.isFar(w))
 	old.heard.set(time.Now())
-	r.applyLocked(&before, w)
+	touched := r.applyLocked(&before, w)
 	r.mu.Unlock()
+	settle(touched)
+}
+
+// settle does what was decided for routes while the router was locked.
+func settle(touched []*route) {
+	for _, rt := range touched {
+		rt.settle()
+	}
 }
 
 // sameOffer says whether both announcements mean the same slots.
 func sameOffer(a, b *schema.Worker) bool {
-	return a.Draining == b.Draining && slices.EqualFunc(a.Servers, b.Servers, func(x, y schema.Server) bool {
+	return a.Draining == b.Draining && a.Links == b.Links && slices.EqualFunc(a.Servers, b.Servers, func(x, y schema.Server) bool {
 		return x.ID == y.ID && x.State == y.State && x.Slots == y.Slots
 	})
 }
 
-func (r *Router) applyLocked(before, w *schema.Worker) {
+// applyLocked returns the routes that it touched, to be settled.
+func (r *Router) applyLocked(before, w *schema.Worker) (touched []*route) {
 	has := make(map[string]bool, len(w.Servers))
 	for i := range w.Servers {
 		s := &w.Servers[i]
 		has[s.ID] = true
 		open := !w.Draining && s.State == schema.StateInitialized && s.Slots > 0
-		r.routeLocked(s.ID).set(w.ID, r.workers[w.ID], r.share(s.Slots), open)
+		rt := r.routeLocked(s.ID)
+		rt.set(w.ID, r.workers[w.ID], r.share(s.Slots), open)
+		touched = append(touched, rt)
 	}
 	for i := range before.Servers {
 		if id := before.Servers[i].ID; !has[id] {
-			r.routeLocked(id).drop(w.ID)
+			rt := r.routeLocked(id)
+			rt.drop(w.ID)
+			touched = append(touched, rt)
 		}
 	}
+	return touched
 }
 
 // share is this router's part of a worker's slots.
@@ -195,14 +223,15 @@ func (r *Router) routeLocked(server string) *route {
 // SetRouters says how many routers are alive, this one included.
 func (r *Router) SetRouters(n int) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if n = max(n, 1); n == r.routers {
-		return
+	var touched []*route
+	if n = max(n, 1); n != r.routers {
+		r.routers = n
+		for _, w := range r.workers {
+			touched = append(touched, r.applyLocked(&w.announced, &w.announced)...)
+		}
 	}
-	r.routers = n
-	for _, w := range r.workers {
-		r.applyLocked(&w.announced, &w.announced)
-	}
+	r.mu.Unlock()
+	settle(touched)
 }
 
 // RemoveWorker forgets a worker that is gone and ends the calls that are under
@@ -211,12 +240,16 @@ func (r *Router) RemoveWorker(id string) {
 	r.mu.Lock()
 	w := r.workers[id]
 	delete(r.workers, id)
+	var touched []*route
 	if w != nil {
 		for i := range w.announced.Servers {
-			r.routeLocked(w.announced.Servers[i].ID).drop(id)
+			rt := r.routeLocked(w.announced.Servers[i].ID)
+			rt.drop(id)
+			touched = append(touched, rt)
 		}
 	}
 	r.mu.Unlock()
+	settle(touched)
 	r.client.Lost(id)
 }
 
@@ -231,7 +264,8 @@ func (r *Router) Load() map[string]Load {
 	return loads
 }
 
-// probe asks workers that owe answers and are silent whether they are there.
+// probe asks workers that owe answers and are silent whether they are there, and
+// ends parcels whose answers are overdue.
 func (r *Router) probe(ctx context.Context) {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
@@ -244,6 +278,7 @@ func (r *Router) probe(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := time.Now()
+		r.expireParcels(now)
 		if now.Sub(r.again.get()) < probeGrace {
 			continue
 		}
@@ -257,7 +292,7 @@ func (r *Router) probe(ctx context.Context) {
 		}
 		r.mu.RUnlock()
 		for _, id := range silent {
-			asking.Go(func() { r.client.Probe(ctx, id) })
+			asking.Go(func() { r.look(ctx, id) })
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (r *route) acquire(ctx context.Context, call *schema.Call, avoid map[string
 		r.mu.Unlock()
 		return nil, err
 	}
-	w := &waiter{got: make(chan *lane, 1), avoid: avoid}
+	w := &waiter{got: make(chan *lane, 1), avoid: avoid, since: now}
 	r.waiting.push(call, w, r.limits.Weight)
 	r.mu.Unlock()
 
@@ -136,7 +136,8 @@ func (r *route) fullErrorLocked(wait time.Duration) error {
 	return e
 }
 
-// giveLocked gives free slots to waiting calls.
+// giveLocked gives free slots, and places, to waiting calls. Who holds the lock
+// gives it back with unlock.
 func (r *route) giveLocked() {
 	if r.waiting.empty() {
 		return
@@ -144,12 +145,27 @@ func (r *route) giveLocked() {
 	now := time.Now()
 	for {
 		w, l := r.nextLocked(now)
-		if w == nil {
+		switch {
+		case w == nil:
 			return
+		case w.parcel == nil:
+			l.take(now, w.kind)
+			r.waiting.served(w)
+			w.got <- l
+		case w.parcel.state == parcelReady:
+			l.ready.remove(w)
+			r.waiting.ready--
+			r.waiting.owed = 0
+			l.placed--
+			l.take(now, bulk)
+			w.parcel.state = parcelLeft
+			r.todo.leaving = append(r.todo.leaving, w.parcel)
+		default:
+			r.waiting.served(w)
+			l.placed++
+			w.parcel.state, w.parcel.lane = parcelPlaced, l
+			r.todo.placed = append(r.todo.placed, w.parcel)
 		}
-		l.take(now, w.kind)
-		r.waiting.served(w)
-		w.got <- l
 	}
 }
 
@@ -162,6 +178,11 @@ const pickyTries = 32
 // nil where no free slot suits any.
 func (r *route) nextLocked(now time.Time) (*waiter, *lane) {
 	for _, k := range r.waiting.order() {
+		if k == bulk {
+			if l := r.readyLocked(now); l != nil {
+				return l.ready.first, l
+			}
+		}
 		c := &r.waiting.kinds[k]
 		for range min(c.picky.n, pickyTries) {
 			w := c.picky.first // they waited for a slot before
@@ -174,8 +195,15 @@ func (r *route) nextLocked(now time.Time) (*waiter, *lane) {
 		if c.current == nil {
 			continue
 		}
-		if l := r.pickLocked(now, nil, k); l != nil {
-			return c.turn().first, l
+		w := c.turn().first
+		var l *lane
+		if w.parcel != nil {
+			l = r.placeLocked(now)
+		} else {
+			l = r.pickLocked(now, nil, k)
+		}
+		if l != nil {
+			return w, l
 		}
 	}
 	return nil, nil

@@ -64,6 +64,11 @@ type Approval struct {
 	// Warrant is the signed proof that the call may run, made when it was approved.
 	Warrant []byte `json:"warrant,omitempty"`
 
+	// Trace is the W3C trace context of the request that asked, TraceState its state;
+	// empty where it was in no trace.
+	Trace      string `json:"trace,omitempty"`
+	TraceState string `json:"trace_state,omitempty"`
+
 	// Write is a random mark of the write that made this record. A writer that
 	// lost the reply knows its own write by it.
 	Write string `json:"write,omitempty"`

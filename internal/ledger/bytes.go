@@ -156,6 +156,15 @@ func (l *Ledger) Result(ctx context.Context, id string) ([]byte, error) {
 		return nil, err
 	}
 	if a.ResultDigest == "" {
+		// A replica that is behind may have answered, where the caller has seen the end.
+		if r, err = l.store.Get(ctx, id, true); err != nil {
+			return nil, readError(err, id)
+		}
+		if a, err = decode(r.Head); err != nil {
+			return nil, err
+		}
+	}
+	if a.ResultDigest == "" {
 		return nil, schema.Errorf(schema.KindNotFound, "Approval %s has no result: it is %s.", id, a.State).WithCall(a.CallID)
 	}
 	if r.Revision != 0 && len(r.Body) > 0 {

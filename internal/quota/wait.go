@@ -74,6 +74,15 @@ func (q *Quota) Wait(ctx context.Context, p *schema.Principal, server string, is
 	return q.await(ctx, p, server, c, late)
 }
 
+// Limits says whether a call of the principal to the server can have to wait.
+func (q *Quota) Limits(p *schema.Principal, server string) bool {
+	if q == nil {
+		return false
+	}
+	ps, ss := q.limiting(p, server)
+	return ps != nil || ss != nil
+}
+
 // await is Wait for the first of a line.
 func (q *Quota) await(ctx context.Context, p *schema.Principal, server string, c class, late <-chan time.Time) (Pass, error) {
 	for {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -67,6 +68,7 @@ type Running struct {
 	offset int64 // where its bytes begin in what was queued for a pipe
 	sent   time.Time
 	stop   context.CancelFunc // ends its HTTP exchange
+	span   *telemetry.Span    // nil where there are no traces, or it was not sent
 }
 
 // Cancel ends the call with kind canceled, where it has not ended yet, and tells
@@ -140,6 +142,9 @@ func (r *Running) leave() (s *session, sent bool) {
 func (r *Running) finish(o Outcome) {
 	if o.Err != nil && r.req.CallID != "" {
 		o.Err = o.Err.WithCall(r.req.CallID)
+	}
+	if r.span != nil {
+		endSpan(r.span, &o)
 	}
 	r.done(r.req, o)
 	if r.pool != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -36,6 +37,9 @@ type Config struct {
 	// Updated is told which resources have changed, of those that [Pool.Watch] named;
 	// nil wants to hear of none. It must not block.
 	Updated func(uris []string)
+
+	// Traces makes a span of each request that is sent; nil: there are none.
+	Traces *telemetry.Traces
 
 	checkTime time.Duration // for the answer to a check, default 5 s
 	exitWait  time.Duration // for a program to say how it ended, default 1 s

@@ -112,6 +112,9 @@ func (s *session) register(r *Running) (id int64, ok bool) {
 	id = s.next
 	s.next++
 	r.id, r.sent = id, time.Now()
+	if s.pool.cfg.Traces != nil && r.pool != nil {
+		s.trace(r)
+	}
 	s.calls[id] = r
 	return id, true
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -25,9 +26,10 @@ type job struct {
 	abandon atomic.Pointer[context.CancelFunc] // of a call that waits for a container or a session of its own
 	own     atomic.Pointer[session.Owned]      // the session of its caller's own, while it runs there
 	ended   atomic.Bool                        // cancelled before it was running
-	keep    bool                               // its outcome is to be remembered
+	keep    *memory                            // remembers its outcome; nil: none does
 	request session.Request
 	warrant *warrant.Claims // nil for a call that needed no approval
+	span    *telemetry.Span // nil where there are no traces
 }
 
 // Call takes a call from the bus; see [bus.Handler].
@@ -50,11 +52,15 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 		w.jobs[f.Seq] = j
 	}
 	w.mu.Unlock()
+	if w.o.Traces != nil {
+		j.span = w.begin(f)
+	}
 	var refusal *schema.Error
 	var v verdict
-	if f.Keep {
-		refusal = w.memory.begin(f.ID, to, time.Now())
-		j.keep = refusal == nil
+	if m := w.remembers(f); m != nil {
+		if refusal = m.begin(f.ID, f.Seq, to, time.Now()); refusal == nil {
+			j.keep = m
+		}
 	}
 	if refusal == nil {
 		if refusal = extraFault(f, f.Approval != ""); refusal == nil {
@@ -63,13 +69,17 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 		}
 	}
 	if refusal != nil {
-		if j.keep {
-			w.memory.end(f.ID, to, session.Outcome{}, time.Now())
+		if j.keep != nil {
+			j.keep.end(f.ID, to, session.Outcome{}, time.Now())
 		}
 		w.mu.Lock()
 		delete(w.jobs, f.Seq)
 		w.mu.Unlock()
 		w.listener.Error(to, f.Seq, refusal.WithCall(f.ID), false, 0)
+		if j.span != nil {
+			j.span.Outcome(nil, refusal)
+			j.span.End()
+		}
 		return
 	}
 	method := f.Method
@@ -79,6 +89,9 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	j.request = session.Request{
 		CallID: f.ID, Method: method, Name: f.Tool, Params: f.Payload, Extra: f.Extra, Timeout: f.Budget, More: f.More,
 		Trace: schema.Trace{Parent: f.TraceParent, State: f.TraceState},
+	}
+	if j.span != nil {
+		j.request.Trace = j.span.Trace()
 	}
 	if f.Progress {
 		j.request.Progress = j.progress
@@ -98,6 +111,17 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	}
 }
 
+// remembers returns what remembers the outcome of a call, nil where nothing does.
+func (w *Worker) remembers(f *bus.CallFrame) *memory {
+	switch {
+	case f.Keep:
+		return w.memory
+	case f.Brief:
+		return w.brief
+	}
+	return nil
+}
+
 func (j *job) progress(params []byte) { j.worker.listener.Progress(j.to, j.seq, params) }
 
 // done ends the job; see [session.Pool.Do].
@@ -115,8 +139,11 @@ func (j *job) done(_ *session.Request, out session.Outcome) {
 	} else {
 		w.listener.Result(j.to, j.seq, &schema.Result{Body: out.Body, ToolError: out.ToolError, InputRequired: out.Input, Took: out.Took})
 	}
-	if j.keep {
-		w.memory.end(j.id, j.to, out, time.Now())
+	if j.keep != nil {
+		j.keep.end(j.id, j.to, out, time.Now())
+	}
+	if j.span != nil {
+		j.endSpan(out)
 	}
 	if last {
 		select {
@@ -183,6 +210,9 @@ func (w *Worker) fates(payload []byte, from bus.ReplyTo) ([]byte, error) {
 	}
 	if n := len(q.CallIDs); n == 0 || n > mostAsked || q.Within < 0 {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "A question is about 1 to %d calls, not %d.", mostAsked, n)
+	}
+	if q.Brief {
+		return w.brief.asked(&q, from, time.Now()), nil
 	}
 	return w.memory.asked(&q, from, time.Now()), nil
 }

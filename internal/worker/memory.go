@@ -21,6 +21,11 @@ const (
 	keptOne   = 1 << 20
 	// keptOverhead is about what a call takes beside its result.
 	keptOverhead = 256
+	// briefFor, briefCalls and briefBytes are for calls that stand in no ledger, whose
+	// callers wait: it is about answers that a node of NATS took with it.
+	briefFor   = 15 * time.Second
+	briefCalls = 16_384
+	briefBytes = 8 << 20
 )
 
 // memory is what a worker remembers of calls that stand in a ledger, so that
@@ -31,6 +36,11 @@ const (
 // the calls of those that live. It is safe for concurrent use.
 type memory struct {
 	worker string
+	// what of all calls together is kept, and for how long.
+	most struct {
+		calls, bytes int
+		age          time.Duration
+	}
 
 	mu     sync.Mutex
 	calls  map[string]*kept
@@ -46,7 +56,10 @@ type kept struct {
 	state bus.FateState
 	// only, when set, is the router that asked about the call last: from others it
 	// is refused, as they have lost it.
-	only  bus.ReplyTo
+	only bus.ReplyTo
+	// lost, where it is not 0, is the number of a message that did not come, and that
+	// is refused if it still does.
+	lost  uint64
 	out   session.Outcome // when ended; Body is a copy
 	since time.Time       // it ended, or was asked about
 	size  int
@@ -63,12 +76,21 @@ type owned struct {
 }
 
 func newMemory(worker string, now time.Time) *memory {
-	return &memory{worker: worker, calls: make(map[string]*kept), owners: make(map[bus.ReplyTo]*owned), seen: newSightings(now)}
+	m := &memory{worker: worker, calls: make(map[string]*kept), owners: make(map[bus.ReplyTo]*owned), seen: newSightings(now)}
+	m.most.calls, m.most.bytes, m.most.age = keptCalls, keptBytes, keptFor
+	return m
+}
+
+// newBriefMemory returns one for calls with [bus.CallFrame.Brief].
+func newBriefMemory(worker string, now time.Time) *memory {
+	m := newMemory(worker, now)
+	m.most.calls, m.most.bytes, m.most.age = briefCalls, briefBytes, briefFor
+	return m
 }
 
 // begin notes that the call came from the router, before anything is done with
 // it. The error says why it must not run.
-func (m *memory) begin(id string, from bus.ReplyTo, now time.Time) *schema.Error {
+func (m *memory) begin(id string, seq uint64, from bus.ReplyTo, now time.Time) *schema.Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := m.calls[id]
@@ -79,6 +101,9 @@ func (m *memory) begin(id string, from bus.ReplyTo, now time.Time) *schema.Error
 	}
 	if k.only != "" && k.only != from {
 		return schema.Errorf(schema.KindConflict, "Another front door has taken this call over; it did not start again at worker %s.", m.worker)
+	}
+	if k.lost != 0 && k.lost == seq {
+		return schema.Errorf(schema.KindConflict, "Worker %s had said that this message did not come; it did not start.", m.worker)
 	}
 	m.seen.add(id, now)
 	m.unchain(k)
@@ -131,7 +156,7 @@ func (m *memory) asked(q *bus.Question, from bus.ReplyTo, now time.Time) []byte 
 	defer m.mu.Unlock()
 	m.trim(now)
 	var answer []byte
-	for _, id := range q.CallIDs {
+	for i, id := range q.CallIDs {
 		f := bus.Fate{CallID: id}
 		k := m.calls[id]
 		if k == nil {
@@ -145,6 +170,9 @@ func (m *memory) asked(q *bus.Question, from bus.ReplyTo, now time.Time) []byte 
 		}
 		k.only = from
 		f.State = k.state
+		if k.state == bus.FateNever && len(q.Seqs) == len(q.CallIDs) {
+			k.lost, f.Refused = q.Seqs[i], true
+		}
 		if k.state == bus.FateEnded {
 			if f.Err = k.out.Err; f.Err == nil || f.Err.Kind == schema.KindResultTooLarge && k.out.Body == nil {
 				f.Result = &schema.Result{Body: k.out.Body, ToolError: k.out.ToolError, Worker: m.worker, Took: k.out.Took}
@@ -214,11 +242,11 @@ func (m *memory) forget(k *kept) {
 // trim forgets what is too old or too much.
 func (m *memory) trim(now time.Time) {
 	for _, o := range m.owners {
-		for k := o.first; k != nil && now.Sub(k.since) > keptFor; k = o.first {
+		for k := o.first; k != nil && now.Sub(k.since) > m.most.age; k = o.first {
 			m.forget(k)
 		}
 	}
-	for m.size > keptBytes || m.count > keptCalls {
+	for m.size > m.most.bytes || m.count > m.most.calls {
 		var most *owned
 		for _, o := range m.owners {
 			if most == nil || o.size > most.size {

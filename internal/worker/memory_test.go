@@ -35,7 +35,7 @@ func ask(t *testing.T, m *memory, from bus.ReplyTo, within time.Duration, now ti
 
 func begin(t *testing.T, m *memory, id string, from bus.ReplyTo, now time.Time) {
 	t.Helper()
-	if err := m.begin(id, from, now); err != nil {
+	if err := m.begin(id, 0, from, now); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -77,17 +77,17 @@ func TestACallThatWasAskedAboutIsRefusedToItsOldOwner(t *testing.T) {
 	run(t, m, "ended", owner, ok("{}"), now)
 	for _, id := range []string{"on its way", "ended"} {
 		ask(t, m, heir, 0, now, id)
-		if err := m.begin(id, owner, now); err == nil || err.Kind != schema.KindConflict {
+		if err := m.begin(id, 0, owner, now); err == nil || err.Kind != schema.KindConflict {
 			t.Errorf("%s: the old owner got %v", id, err)
 		}
-		if err := m.begin(id, heir, now); err != nil {
+		if err := m.begin(id, 0, heir, now); err != nil {
 			t.Errorf("%s: the new owner got %v", id, err)
 		}
 	}
 	if f := ask(t, m, "third.", 0, now, "on its way")[0]; f.State != bus.FateRunning {
 		t.Errorf("the new owner runs it: %+v", f)
 	}
-	if err := m.begin("on its way", heir, now); err == nil {
+	if err := m.begin("on its way", 0, heir, now); err == nil {
 		t.Error("the second owner was not told of the third")
 	}
 }
@@ -239,7 +239,48 @@ func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		id := schema.NewCallID()
 		now := time.Now()
-		_ = m.begin(id, owner, now)
+		_ = m.begin(id, 0, owner, now)
 		m.end(id, owner, session.Outcome{Body: body, Started: true}, now)
+	}
+}
+
+func TestAMessageThatWasSaidNotToHaveComeIsRefusedWhenItDoes(t *testing.T) {
+	now := time.Now()
+	m := newMemory("w", now)
+	run(t, m, "ended", owner, ok("{}"), now)
+	var got []bus.Fate
+	q := &bus.Question{CallIDs: []string{"lost", "ended"}, Seqs: []uint64{7, 8}}
+	if err := bus.ReadFates(m.asked(q, owner, now), func(f bus.Fate) { got = append(got, f) }); err != nil {
+		t.Fatal(err)
+	}
+	if got[0].State != bus.FateNever || !got[0].Refused || got[1].State != bus.FateEnded || got[1].Refused {
+		t.Fatalf("%+v", got)
+	}
+	if err := m.begin("lost", 7, owner, now); err == nil || err.Kind != schema.KindConflict {
+		t.Errorf("the message that comes late got %v", err)
+	}
+	if err := m.begin("lost", 9, owner, now); err != nil {
+		t.Errorf("the call, sent again, got %v", err)
+	}
+	if f := ask(t, m, owner, 0, now, "never said")[0]; f.Refused {
+		t.Errorf("nobody named a message: %+v", f)
+	}
+}
+
+func TestWhatStandsInNoLedgerIsRememberedBriefly(t *testing.T) {
+	now := time.Now()
+	m := newBriefMemory("w", now)
+	run(t, m, "plain", owner, ok("{}"), now)
+	if f := ask(t, m, owner, 0, now.Add(briefFor), "plain")[0]; f.State != bus.FateEnded {
+		t.Errorf("within its time: %+v", f)
+	}
+	if f := ask(t, m, owner, 0, now.Add(briefFor+time.Millisecond), "plain")[0]; f.State != bus.FateForgotten {
+		t.Errorf("after it: %+v", f)
+	}
+	for i := range briefCalls + 10 {
+		run(t, m, fmt.Sprint("many ", i), owner, ok("{}"), now)
+	}
+	if m.count > briefCalls {
+		t.Errorf("%d calls are remembered", m.count)
 	}
 }

@@ -73,7 +73,9 @@ type Options struct {
 	Boxes   Boxes
 	Scope   string
 	Metrics *telemetry.Metrics
-	Log     *slog.Logger
+	// Traces makes the spans; nil: there are none.
+	Traces *telemetry.Traces
+	Log    *slog.Logger
 }
 
 // Worker is a running worker.
@@ -86,6 +88,7 @@ type Worker struct {
 	dock     *dock
 	spent    *warrant.Spent
 	memory   *memory
+	brief    *memory
 	started  time.Time
 	host     string
 
@@ -99,6 +102,7 @@ type Worker struct {
 	restarts   map[string]int   // guarded by announcing
 	noise      map[string]int64 // guarded by announcing
 	changed    chan struct{}
+	unhook     func()
 	hello      *bus.Watch
 	wants      *bus.Watch
 	stop       context.CancelFunc
@@ -133,7 +137,7 @@ func Start(o Options) (*Worker, error) {
 		restarts: make(map[string]int), noise: make(map[string]int64), changed: make(chan struct{}, 1), idle: make(chan struct{}, 1),
 		spent: warrant.NewSpent(spentWarrants),
 	}
-	w.memory = newMemory(w.id, w.started)
+	w.memory, w.brief = newMemory(w.id, w.started), newBriefMemory(w.id, w.started)
 	w.dock = newDock(w)
 	w.sayTrust()
 	for _, s := range o.Servers {
@@ -154,6 +158,7 @@ func Start(o Options) (*Worker, error) {
 		_ = launcher.Close()
 		return nil, err
 	}
+	w.unhook = o.Conn.OnReconnect(w.change)
 	w.wait.Go(func() { w.announce(ctx) })
 	return w, nil
 }
@@ -163,6 +168,7 @@ func (w *Worker) ID() string { return w.id }
 
 // holdLocked begins to hold a server.
 func (w *Worker) holdLocked(s Served, added bool) *held {
+	s.Session.Traces = w.o.Traces
 	h := &held{served: s, added: added}
 	w.held[s.Session.Spec.ID] = h
 	if s.Box != nil {
@@ -208,6 +214,7 @@ func (w *Worker) announce(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			w.memory.sweep(now)
+			w.brief.sweep(now)
 		case <-w.changed:
 			select {
 			case <-ctx.Done():
@@ -266,12 +273,13 @@ func (w *Worker) Report() schema.Worker {
 	defer w.mu.RUnlock()
 	a := schema.Worker{
 		ID: w.id, Name: w.o.Name, Version: w.o.Version, Host: w.host, PID: os.Getpid(), Labels: w.o.Labels,
-		Draining: w.draining, InFlight: len(w.jobs), Started: w.started, APIServers: w.o.Parse != nil,
+		Draining: w.draining, InFlight: len(w.jobs), Started: w.started, APIServers: w.o.Parse != nil, Links: w.o.Conn.Links(),
 		Servers: make([]schema.Server, 0, len(w.held)),
 	}
 	for _, h := range w.held {
 		s := h.snapshot()
 		s.Risk, s.TrustAnnotations, s.SafeTools, s.Timeout = h.served.Risk, h.served.TrustAnnotations, h.served.SafeTools, h.served.Session.CallTimeout
+		s.Asks = h.asking != nil
 		a.Servers = append(a.Servers, s)
 	}
 	sortServers(a.Servers)
@@ -305,6 +313,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 	w.announceOnce()
 	w.listener.StopCalls()
 	err := w.finish(ctx)
+	w.unhook()
 	w.hello.Stop()
 	w.wants.Stop()
 	w.stop()

@@ -309,15 +309,21 @@ func (cl *Client) control(worker string, f *ControlFrame) {
 // Probe asks whether the worker still listens. When it does not, every call
 // that is under way there ends with [ReplyLost], within one round trip.
 func (cl *Client) Probe(ctx context.Context, worker string) {
+	if !cl.Listens(ctx, worker) {
+		cl.Lost(worker)
+	}
+}
+
+// Listens asks whether the worker listens. False is certain of this moment: the
+// worker may be on its way to another server of a cluster.
+func (cl *Client) Listens(ctx context.Context, worker string) bool {
 	if cl.conn.local.listener(worker) != nil {
-		return
+		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	_, err := cl.conn.nc.RequestWithContext(ctx, subjectControl+token(worker), nil)
-	if err == nats.ErrNoResponders { //nolint:errorlint // returned as it is
-		cl.Lost(worker)
-	}
+	return err != nats.ErrNoResponders //nolint:errorlint // returned as it is
 }
 
 // Fetch brings in the rest of a large result: first is the frame of kind

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -57,10 +59,18 @@ type Conn struct {
 	log      *slog.Logger
 	closed   chan struct{}
 	again    hooks
+
+	clustered atomic.Bool
+	links     atomic.Int64
+	stop      context.CancelFunc
+	wait      sync.WaitGroup
 }
 
 // connectTimeout bounds one attempt to reach a server.
 const connectTimeout = 5 * time.Second
+
+// readQueue is more messages than one read of a log asks for.
+const readQueue = 1 << 10
 
 // Connect opens a connection and waits until it stands or ctx ends. The error
 // names the address and the mend.
@@ -76,6 +86,9 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		nats.PingInterval(5 * time.Second),
 		nats.MaxPingsOutstanding(2),
 		nats.ReconnectBufSize(reconnectBuffer(o.KeepWhileDown)),
+		// Each read of a log makes a subscription, and what that may hold is allocated at
+		// once: half a megabyte by default.
+		nats.SyncQueueLen(readQueue),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				o.Log.Warn("connection to NATS lost; reconnecting", "error", err)
@@ -83,8 +96,11 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			o.Log.Info("connection to NATS stands again", "server", nc.ConnectedUrlRedacted())
+			c.servers(nc)
+			c.links.Add(1)
 			c.again.run()
 		}),
+		nats.DiscoveredServersHandler(c.servers),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
 			subject := ""
 			if sub != nil {
@@ -111,9 +127,18 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if c.nc, err = nats.Connect(o.URL, opts...); err != nil {
 		return nil, fmt.Errorf("connecting to NATS at %s: %w; start a server there (nats-server -js), or name another one with --nats", redactURL(o), err)
 	}
+	c.servers(c.nc)
 	if c.js, err = jetstream.New(c.nc); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("preparing JetStream: %w", err)
+	}
+	if o.InProcess == nil && o.Role != "" {
+		roaming, stop := context.WithCancel(context.Background())
+		c.stop = stop
+		if err := c.roam(roaming, o.Role); err != nil {
+			c.Close()
+			return nil, err
+		}
 	}
 	return c, nil
 }
@@ -200,6 +225,10 @@ func (c *Conn) Flush(ctx context.Context) error {
 // Close closes the connection and waits for its callbacks to end. What was
 // published before is written out first, as far as the server takes it.
 func (c *Conn) Close() {
+	if c.stop != nil {
+		c.stop()
+	}
+	c.wait.Wait()
 	if !c.nc.IsClosed() {
 		if err := c.nc.FlushTimeout(time.Second); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 			c.log.Debug("flushing before close", "error", err)

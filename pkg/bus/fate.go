@@ -19,6 +19,12 @@ type Question struct {
 	// Within is how long ago the calls may have been sent at most; zero says
 	// that nobody knows. It is relative, so that clocks need not agree.
 	Within time.Duration `json:"within_ns,omitempty"`
+	// Brief asks about calls that were sent with [CallFrame.Brief].
+	Brief bool `json:"brief,omitempty"`
+	// Seqs, where there is one for each call, are the numbers under which the asker
+	// sent them, and waits. Of a call that never started that one is refused from now
+	// on, should it still come: [Fate.Refused].
+	Seqs []uint64 `json:"seqs,omitempty"`
 }
 
 // FateState says how far a call has come at one worker.
@@ -63,6 +69,9 @@ type Fate struct {
 	Result *schema.Result
 	// Err is how the call ended without an answer, with [FateEnded].
 	Err *schema.Error
+	// Refused says, with [FateNever], that the call will not start as it was sent: it
+	// may be sent again, under another number.
+	Refused bool
 }
 
 // AppendFate appends f to dst, which is empty or holds earlier fates, and returns
@@ -75,6 +84,9 @@ func AppendFate(dst []byte, f *Fate) []byte {
 		if f.Result.ToolError {
 			flags |= flagToolError
 		}
+	}
+	if f.Refused {
+		flags |= flagRefused
 	}
 	dst, start := beginFrame(dst, len(body))
 	dst = appendString(dst, tagID, f.CallID)
@@ -114,6 +126,7 @@ func ReadFates(msg []byte, each func(Fate)) error {
 			case tagFlags:
 				flags := number(value)
 				answered, r.ToolError = flags&flagAnswered != 0, flags&flagToolError != 0
+				f.Refused = flags&flagRefused != 0
 			case tagError:
 				f.Err = &schema.Error{}
 				if err := json.Unmarshal([]byte(value), f.Err); err != nil {

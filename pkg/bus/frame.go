@@ -7,10 +7,6 @@ import (
 	"time"
 )
 
-// wireVersion is the first byte of every message with frames. A reader refuses
-// other versions; fields can be added without changing it.
-const wireVersion = 1
-
 const frameOverhead = 8
 
 // Field tags of a frame's head. A tag is never given a second meaning.
@@ -52,6 +48,8 @@ const (
 	flagAnswered  = 1 << 5
 	flagInput     = 1 << 6
 	flagHears     = 1 << 7
+	flagBrief     = 1 << 8
+	flagRefused   = 1 << 9
 )
 
 // CallFrame is a call on its way to a worker.
@@ -76,7 +74,10 @@ type CallFrame struct {
 	Progress    bool
 	Safe        bool
 	// Keep asks the worker to remember how the call ended; see [Fate].
-	Keep     bool
+	Keep bool
+	// Brief asks the worker to remember that for a few seconds, for the case that the
+	// answer is lost on its way.
+	Brief    bool
 	Approval string
 	// Warrant is the signed proof that the approval was given, which the worker
 	// holds against the call; empty for a call that needed none.
@@ -236,6 +237,9 @@ func AppendCall(dst []byte, f *CallFrame) []byte {
 	}
 	if f.Hears {
 		flags |= flagHears
+	}
+	if f.Brief {
+		flags |= flagBrief
 	}
 	dst = appendUint(dst, tagFlags, flags)
 	return endFrame(dst, start, f.Payload)
@@ -413,6 +417,7 @@ func ReadCalls(msg []byte, each func(*CallFrame)) error {
 			case tagFlags:
 				flags := number(value)
 				f.Progress, f.Safe, f.Keep, f.Hears = flags&flagProgress != 0, flags&flagSafe != 0, flags&flagKeep != 0, flags&flagHears != 0
+				f.Brief = flags&flagBrief != 0
 			}
 			return err
 		})

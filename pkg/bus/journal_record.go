@@ -64,6 +64,7 @@ const (
 	jDigest      = 37
 	jBy          = 38
 	jReason      = 39
+	jExtra       = 40
 )
 
 const (
@@ -74,6 +75,7 @@ const (
 	jfVoid      = 1 << 4
 	jfToolError = 1 << 5
 	jfError     = 1 << 6 // the payload is an error
+	jfInput     = 1 << 7
 )
 
 // JournalHead is what a message says of itself.
@@ -179,6 +181,7 @@ func AppendJournalCall(dst []byte, r *JournalCall) []byte {
 	dst = appendString(dst, jKey, r.Key)
 	dst = appendString(dst, jApproval, r.Approval)
 	dst = appendBytes(dst, jWarrant, r.Warrant)
+	dst = appendBytes(dst, jExtra, r.Extra)
 	dst = appendObject(dst, &r.ArgumentsObject)
 	var flags uint64
 	if r.Safe {
@@ -220,6 +223,9 @@ func AppendJournalResult(dst []byte, r *JournalResult) []byte {
 	var flags uint64
 	if r.ToolError {
 		flags |= jfToolError
+	}
+	if r.Input {
+		flags |= jfInput
 	}
 	payload := r.Body
 	if len(r.Error) > 0 {
@@ -386,6 +392,8 @@ func (r *JournalCall) field(tag byte, value string) error {
 		r.Approval = value
 	case jWarrant:
 		r.Warrant = []byte(value)
+	case jExtra:
+		r.Extra = []byte(value)
 	case jFlags:
 		flags := number(value)
 		r.Safe, r.Held = flags&jfSafe != 0, flags&jfHeld != 0
@@ -465,7 +473,7 @@ func ReadJournalResults(msg []byte, each func(*JournalResult)) (JournalHead, err
 				r.Attempt = int(min(number(value), 1<<30))
 			case jFlags:
 				flags := number(value)
-				r.ToolError, isError = flags&jfToolError != 0, flags&jfError != 0
+				r.ToolError, r.Input, isError = flags&jfToolError != 0, flags&jfInput != 0, flags&jfError != 0
 			case jSettle:
 				r.Settle = JournalSettle(min(number(value), 255))
 			case jID:

@@ -24,7 +24,7 @@ func goldenJournal() map[string][]byte {
 	for _, r := range goldenIntents() {
 		intents = AppendJournalIntent(intents, &r)
 	}
-	results := AppendJournalHead(nil, &JournalHead{Log: JournalResults, Epoch: 1, Writer: 1, Number: 2, First: 5, Count: 4, At: journalTime})
+	results := AppendJournalHead(nil, &JournalHead{Log: JournalResults, Epoch: 1, Writer: 1, Number: 2, First: 5, Count: 5, At: journalTime})
 	for _, r := range goldenResults() {
 		results = AppendJournalResult(results, &r)
 	}
@@ -40,7 +40,7 @@ func goldenJournalCalls() []JournalCall {
 			Index: 1001, ID: "call_2", CustomID: "z", Method: "resources/read", Server: "s p a c e", Tool: "t", ToolDigest: "sha256:00",
 			Timeout: 1500 * time.Microsecond, Expires: journalTime.Add(time.Hour), Accepted: journalTime, Safe: true, Held: true, MaxAttempts: 3,
 			Principal: schema.Principal{Name: "ana", Owner: "team", Groups: []string{"a", "b"}}, Trace: schema.Trace{Parent: "00-x-y-01", State: "k=v"},
-			CallbackURL: "https://example.com/cb", Key: "abc", Approval: "ap_1", Warrant: []byte{0, 255, 1},
+			CallbackURL: "https://example.com/cb", Key: "abc", Approval: "ap_1", Warrant: []byte{0, 255, 1}, Extra: []byte(`{"_meta":{}}`),
 			ArgumentsObject: JournalObject{Name: "OBJ", SHA256: "00ff", Size: 1 << 33},
 		},
 	}
@@ -62,6 +62,7 @@ func goldenResults() []JournalResult {
 		},
 		{Index: 4, Outcome: JournalDead, Attempt: 3, Error: []byte(`{"kind":"unavailable"}`), Reason: "no attempt succeeded"},
 		{Index: 5, Outcome: JournalFailed, Settle: JournalSettleDone, By: "eve", Reason: "seen in the books", Ended: journalTime},
+		{Index: 6, Outcome: JournalSucceeded, Attempt: 1, Input: true, Body: []byte(`{"resultType":"input_required"}`)},
 	}
 }
 

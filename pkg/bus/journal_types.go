@@ -85,6 +85,8 @@ type JournalCall struct {
 	Key      string
 	Approval string
 	Warrant  []byte
+	// Extra is [schema.Call].Extra.
+	Extra []byte
 	// Arguments are the argument bytes, or nil where ArgumentsObject has them.
 	Arguments       []byte
 	ArgumentsObject JournalObject
@@ -115,8 +117,10 @@ type JournalResult struct {
 	Attempt  int
 	CallID   string
 	CustomID string
-	// ToolError says that the tool answered with its own error.
+	// ToolError says that the tool answered with its own error, Input that it
+	// answered with a question; see [schema.Result].
 	ToolError bool
+	Input     bool
 	Worker    string
 	// Started is when the call left, Ended when it was over.
 	Started, Ended time.Time

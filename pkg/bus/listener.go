@@ -2,6 +2,7 @@ package bus
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -145,8 +146,21 @@ func (l *Listener) receive(m *nats.Msg) {
 		l.underWay.Add(1)
 		l.handler.Call(f, to)
 	})
+	if errors.Is(err, errVersion) {
+		l.refuseMessage(m.Reply)
+	}
 	if err != nil {
 		l.log.Error("a call cannot be read", "bytes", len(m.Data), "error", err)
+	}
+}
+
+// refuseMessage answers a message of another version as NATS answers one that nobody
+// hears, which every version of a router understands: nothing in it has started.
+func (l *Listener) refuseMessage(reply string) {
+	m := nats.NewMsg(reply)
+	m.Header.Set("Status", "503")
+	if err := l.conn.nc.PublishMsg(m); err != nil {
+		l.log.Warn("a message of another version is not refused", "error", err)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 //	callyard.v1.reply.ROUTER.MSG     core   worker → that router: results, errors, progress, parts
 //	callyard.v1.ctl.WORKER           core   router → that worker: cancel, grants for parts
 //	callyard.v1.worker.WORKER        core   worker → routers: announcement, each second and on change
-//	callyard.v1.router.ROUTER        core   router → routers: "I am here", so that slots can be shared out
+//	callyard.v1.router.ROUTER        core   router → routers: "I am here", so that slots can be shared out; workers hear whether anybody is there
 //	callyard.v1.hello                core   router → workers: announce yourselves now
 //	callyard.v1.cancel               core   front door → routers: the id of a call that is to end
 //	callyard.v1.want.SERVER          core   front door → workers of the server: resources of whose changes somebody wants to hear

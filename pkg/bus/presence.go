@@ -12,7 +12,9 @@ import (
 // Announce tells all routers what this worker has. A worker announces itself
 // each second, on every change, and when a router says hello.
 func (c *Conn) Announce(w *schema.Worker) error {
-	body, err := json.Marshal(w)
+	said := *w
+	said.Wire = wireVersion
+	body, err := json.Marshal(&said)
 	if err != nil {
 		return fmt.Errorf("encoding the announcement: %w", err)
 	}
@@ -63,6 +65,7 @@ func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(id string)
 			c.log.Error("a worker announced another worker's name; ignored", "subject", m.Subject)
 			return
 		}
+		understand(&a)
 		worker(&a)
 	})
 	if err != nil {
@@ -76,6 +79,19 @@ func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(id string)
 	}
 	w.subs = append(w.subs, routers)
 	return w, nil
+}
+
+// understand marks what a worker of another wire version has as out of reach, so that
+// nothing is sent there. A worker that names none speaks the first one.
+func understand(w *schema.Worker) {
+	if max(w.Wire, 1) == wireVersion {
+		return
+	}
+	for i := range w.Servers {
+		s := &w.Servers[i]
+		s.State, s.Slots = schema.StateError, 0
+		s.Error = fmt.Sprintf("Worker %s speaks version %d of the bus, this front door version %d: upgrade the older one.", w.ID, max(w.Wire, 1), wireVersion)
+	}
 }
 
 // WatchHello calls f when a router asks for announcements.

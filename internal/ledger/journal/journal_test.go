@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -152,6 +153,33 @@ func TestAnyIndexIsFoundWithoutReadingFromTheBeginning(t *testing.T) {
 	ok(t, err)
 	if cs, err := o.Read(ctx, 300, 2); err != nil || len(cs) != 1 {
 		t.Errorf("what was appended since: %v, %v", cs, err)
+	}
+}
+
+func TestOneWhoLeavesAnAppendStillHearsOfIt(t *testing.T) {
+	s, ctx := start(t), t.Context()
+	_, w := begin(t, s)
+	type end struct {
+		first uint64
+		err   error
+	}
+	over := make(chan end, 2)
+	then := func(first uint64, err error) { over <- end{first, err} }
+	leaves, leave := context.WithCancel(ctx)
+	ok(t, w.AppendThen(leaves, then, calls(0, 2)...))
+	leave()
+	ok(t, w.AppendThen(ctx, then, calls(2, 1)...))
+	for _, want := range []uint64{0, 2} {
+		if e := <-over; e.err != nil || e.first != want {
+			t.Errorf("stored at %d, %v; want %d", e.first, e.err, want)
+		}
+	}
+	w.Close()
+	if err := w.AppendThen(ctx, then, calls(3, 1)...); err == nil {
+		t.Error("a writer that was closed takes calls")
+	}
+	if len(over) > 0 {
+		t.Errorf("of what was not taken it is said: %+v", <-over)
 	}
 }
 

@@ -75,6 +75,9 @@ type Manifest struct {
 	Key         string            `json:"key,omitempty"`
 	Created     time.Time         `json:"created"`
 	Labels      map[string]string `json:"labels,omitempty"`
+	// Trace is the W3C trace context of the request that made it, where there are
+	// traces.
+	Trace string `json:"trace,omitempty"`
 
 	State   State     `json:"state"`
 	Ending  Ending    `json:"ending,omitempty"`

@@ -109,6 +109,16 @@ func (s *Store) Watch(f func(*Manifest)) (stop func()) {
 	}
 }
 
+// Each calls f with every journal in this process's view. f must not block, change what
+// it sees, or keep it.
+func (s *Store) Each(f func(*Manifest)) {
+	s.view.mu.RLock()
+	defer s.view.mu.RUnlock()
+	for _, r := range s.view.rows {
+		f(r.m)
+	}
+}
+
 // List returns a page of the journals that fit, the newest first, and the cursor
 // of the next page, "" where there is none. It reads this process's view: all
 // that have not ended, and the latest that have.

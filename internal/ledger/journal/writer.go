@@ -65,29 +65,50 @@ func (w *Writer) Append(ctx context.Context, calls []CallRecord) (first uint64, 
 	if len(calls) == 0 {
 		return w.Next(), nil
 	}
+	pieces, err := w.pack(ctx, calls)
+	if err != nil {
+		return 0, err
+	}
+	first, err = w.t.append(ctx, pieces)
+	return first, appendFault(w.id, err)
+}
+
+// AppendThen is Append of at least one call without waiting for the disk: done is
+// called once with what became of it, on a goroutine that must not be blocked. It
+// waits while too much is under way; ctx bounds that only. After an error nothing is
+// stored and done is not called.
+func (w *Writer) AppendThen(ctx context.Context, done func(first uint64, err error), calls ...CallRecord) error {
+	pieces, err := w.pack(ctx, calls)
+	if err != nil {
+		return err
+	}
+	return appendFault(w.id, w.t.submit(ctx, pieces, func(first uint64, err error) { done(first, appendFault(w.id, err)) }))
+}
+
+// pack makes messages of calls.
+func (w *Writer) pack(ctx context.Context, calls []CallRecord) (_ []piece, err error) {
 	if m, _, ok := w.s.view.get(w.id); ok && m.State != Receiving {
-		return 0, noMore(m)
+		return nil, noMore(m)
 	}
 	p := packer{most: w.s.most}
 	for i := range calls {
 		r := &calls[i]
 		if len(r.Arguments) > w.s.inline {
 			if r.ArgumentsObject, err = w.s.put(ctx, w.id, r.Arguments); err != nil {
-				return 0, err
+				return nil, err
 			}
 			r.Arguments = nil
 		}
 		if err := p.add(func(dst []byte) []byte { return bus.AppendJournalCall(dst, r) }); err != nil {
-			return 0, schema.Errorf(schema.KindTooLarge, "The description of the call is too large. (%w)", err).WithCall(r.ID)
+			return nil, schema.Errorf(schema.KindTooLarge, "The description of the call is too large. (%w)", err).WithCall(r.ID)
 		}
 	}
 	for _, piece := range p.pieces {
 		if err := w.s.space.take(ctx, w.s.j, len(piece.frames)); err != nil {
-			return 0, unavailable(err)
+			return nil, unavailable(err)
 		}
 	}
-	first, err = w.t.append(ctx, p.pieces)
-	return first, appendFault(w.id, err)
+	return p.pieces, nil
 }
 
 // Seal says that there will be no more calls and ends the writer. It may be

@@ -1,0 +1,51 @@
+package batch
+
+import (
+	"sync"
+	"testing"
+)
+
+func TestABoxLosesNothingAndEndsWhenItIsOver(t *testing.T) {
+	b, over := newBox[int](), make(chan struct{})
+	const sides, each = 8, 500
+	var putting sync.WaitGroup
+	for side := range sides {
+		putting.Go(func() {
+			for i := range each {
+				b.put(side*each + i)
+			}
+		})
+	}
+	go func() {
+		putting.Wait()
+		close(over)
+	}()
+	seen := map[int]bool{}
+	for busy := false; ; busy = !busy {
+		all := b.take(over, busy)
+		if all == nil {
+			break
+		}
+		for _, one := range all {
+			if seen[one] {
+				t.Fatalf("%d came twice", one)
+			}
+			seen[one] = true
+		}
+	}
+	if len(seen) != sides*each {
+		t.Errorf("%d of %d came", len(seen), sides*each)
+	}
+}
+
+func TestWhatIsSampledIsSeenByTheFlagsOfItsTrace(t *testing.T) {
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-"
+	for flags, want := range map[string]bool{"00": false, "01": true, "02": false, "03": true, "ff": true} {
+		if got := sampled(parent + flags); got != want {
+			t.Errorf("flags %s: %t", flags, got)
+		}
+	}
+	if sampled("") {
+		t.Error("no trace is sampled")
+	}
+}

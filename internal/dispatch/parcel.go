@@ -1,0 +1,330 @@
+package dispatch
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Parcel is one attempt at a bulk call, for a runner that has many of them under way
+// and no goroutine for each. It goes this way:
+//
+//	Router.Place → Placed(worker) → Router.Leave → Ended
+//
+// Placed says to which worker it will go, so that the runner can write its intent.
+// A worker whose slots are taken has some calls placed ahead: their intents are
+// written while the calls before them run. Nothing leaves before Leave, and then in
+// its turn, when the worker has a slot. Ended is called once, always.
+//
+// Placed and Ended are called on goroutines of the router and the bus and must not
+// block. A parcel is used once.
+type Parcel struct {
+	Call   *schema.Call
+	Placed func(*Parcel)
+	Ended  func(*Parcel, End)
+	// Of is the caller's own.
+	Of any
+
+	router *Router
+	route  *route
+	flight *flight
+
+	// Guarded by the lock of the route. lane does not change once it is placed.
+	state  parcelState
+	lane   *lane
+	waiter waiter // while it waits for a place, and then for a slot
+
+	attempt *attempt      // once it has left
+	seq     atomic.Uint64 // of the message, once it was sent
+	due     atomic.Int64  // when its answer is overdue, Unix nanoseconds
+	stopped atomic.Bool   // cancelled while it ran
+	over    atomic.Bool
+}
+
+type parcelState int
+
+const (
+	parcelWaits  parcelState = iota // for a place
+	parcelPlaced                    // until Leave
+	parcelReady                     // for a slot
+	parcelLeft
+	parcelOver
+)
+
+// End is how a parcel ended.
+type End struct {
+	Result *schema.Result
+	Err    error // a *schema.Error
+	// Left says that it was sent: if there is an error, the call may have started.
+	Left bool
+	// Again says that another attempt may follow at once.
+	Again bool
+}
+
+// Worker is where the parcel goes; it is known once it is placed.
+func (p *Parcel) Worker() string { return p.lane.worker }
+
+const (
+	// aheadFor is how much work a busy worker has placed ahead: what it works off in
+	// this time, so that a bulk call which comes meanwhile waits no longer than that.
+	aheadFor = 8 * time.Millisecond
+	// aheadMost bounds it in slots.
+	aheadMost = 2
+)
+
+// Place has the parcel wait for a place at a worker, as bulk calls do: until there is
+// one, or it is recalled or cancelled by its id.
+func (r *Router) Place(p *Parcel) {
+	p.router, p.route = r, r.lookup(p.Call.Server)
+	p.waiter.parcel = p
+	p.flight = r.flights.addParcel(p.Call.ID, p)
+	p.route.mu.Lock()
+	p.route.waiting.push(p.Call, &p.waiter, r.limits.Weight)
+	p.route.giveLocked()
+	p.route.unlock()
+}
+
+// Leave lets parcels leave that were placed. Those that ended meanwhile are passed
+// over.
+func (r *Router) Leave(parcels []*Parcel) {
+	for len(parcels) > 0 {
+		rt, n := parcels[0].route, 0
+		rt.mu.Lock()
+		for ; n < len(parcels) && parcels[n].route == rt; n++ {
+			p := parcels[n]
+			switch {
+			case p.state != parcelPlaced:
+			case p.lane.closed:
+				rt.displaceLocked(p)
+			default:
+				p.state = parcelReady
+				p.lane.ready.push(&p.waiter)
+				rt.waiting.ready++
+			}
+		}
+		rt.giveLocked()
+		rt.unlock()
+		parcels = parcels[n:]
+	}
+}
+
+// Recall takes back a parcel that has not left, whether it was told to or not; it ends
+// as cancelled. For others it does nothing.
+func (r *Router) Recall(p *Parcel) { p.recall() }
+
+// Abandon ends a parcel wherever it is; a worker that runs it is told to stop.
+func (r *Router) Abandon(p *Parcel) {
+	if p.recall() != parcelLeft || p.over.Load() {
+		return
+	}
+	p.stopped.Store(true)
+	if seq := p.seq.Load(); seq != 0 {
+		p.cancelSent(seq)
+	}
+	p.finish(End{Err: errCanceledRunning(p.Call), Left: true})
+}
+
+// recall is Recall, and says where the parcel was.
+func (p *Parcel) recall() (was parcelState) {
+	p.route.mu.Lock()
+	if was = p.state; was < parcelLeft {
+		p.route.takeOutLocked(p)
+	}
+	p.route.unlock()
+	if was < parcelLeft {
+		p.finish(End{Err: errWaitEnded()})
+	}
+	return was
+}
+
+// cancelSent tells the worker. The slot stays taken until it says that the call has
+// ended.
+func (p *Parcel) cancelSent(seq uint64) {
+	p.router.client.Cancel(p.lane.worker, seq)
+	time.AfterFunc(p.attempt.budget+replyGrace, func() {
+		p.router.client.Forget(seq)
+		p.attempt.end(0)
+	})
+}
+
+// takeOutLocked takes a parcel that has not left out of where it waits.
+func (r *route) takeOutLocked(p *Parcel) {
+	switch p.state {
+	case parcelWaits:
+		r.waiting.remove(&p.waiter)
+	case parcelReady:
+		p.lane.ready.remove(&p.waiter)
+		r.waiting.ready--
+		p.lane.placed--
+	case parcelPlaced:
+		p.lane.placed--
+	}
+	p.state = parcelOver
+	r.giveLocked()
+}
+
+// displaceLocked ends a parcel whose worker takes nothing new: it may try another.
+func (r *route) displaceLocked(p *Parcel) {
+	if p.state == parcelReady {
+		p.lane.ready.remove(&p.waiter)
+		r.waiting.ready--
+	}
+	p.lane.placed--
+	p.state = parcelOver
+	r.todo.displaced = append(r.todo.displaced, p)
+}
+
+// evictLocked is displaceLocked for all that wait for a slot of the lane.
+func (r *route) evictLocked(l *lane) {
+	for l.ready.first != nil {
+		r.displaceLocked(l.ready.first.parcel)
+	}
+}
+
+// todo is what was decided under the lock of a route and is done without it.
+type todo struct {
+	placed, leaving, displaced []*Parcel
+}
+
+// unlock gives the lock back and does what was decided under it.
+func (r *route) unlock() {
+	do := r.todo
+	r.todo = todo{}
+	r.mu.Unlock()
+	for _, p := range do.placed {
+		p.Placed(p)
+	}
+	for i, p := range do.leaving {
+		p.send(i+1 < len(do.leaving))
+	}
+	for _, p := range do.displaced {
+		e := schema.Errorf(schema.KindUnavailable, "Worker %s takes no more calls; the call did not start.", p.lane.worker)
+		e.Retryable, e.RetryAfter = true, time.Second
+		p.finish(End{Err: e, Again: true})
+	}
+}
+
+// ahead is how many calls may be placed at the lane beside those that have a slot.
+func (l *lane) ahead(now time.Time) int {
+	pace := l.pace
+	if pace == 0 {
+		return 0
+	}
+	slots := l.slots - reserved(l.slots)
+	if c := &l.courtesy; c.limit > 0 && !now.After(c.until) {
+		slots = min(slots, int(c.limit))
+	}
+	return min(aheadMost*slots, int(float64(slots)*float64(aheadFor)/float64(pace)))
+}
+
+// hasPlace says whether one more parcel may be placed at the lane.
+func (l *lane) hasPlace(now time.Time) bool {
+	if l.closed {
+		return false
+	}
+	bulk := l.bulk + l.placed
+	return l.inFlight+l.placed < l.slots && bulk < l.slots-reserved(l.slots) && l.courtesy.allows(now, bulk) || l.placed < l.ahead(now)
+}
+
+// placeLocked returns the best lane with a place, or nil.
+func (r *route) placeLocked(now time.Time) *lane {
+	var best choice
+	for _, l := range r.lanes {
+		if l.hasPlace(now) {
+			best.show(l, now)
+		}
+	}
+	return best.lane
+}
+
+// readyLocked returns the best lane that has a free slot and a parcel for it, or nil.
+func (r *route) readyLocked(now time.Time) *lane {
+	if r.waiting.ready == 0 {
+		return nil
+	}
+	var best *lane
+	var bestCost float64
+	for _, l := range r.lanes {
+		if l.ready.n == 0 || !l.hasRoom(now, bulk) {
+			continue
+		}
+		if c := l.cost(now); best == nil || c < bestCost {
+			best, bestCost = l, c
+		}
+	}
+	return best
+}
+
+// send sends the parcel, which has a slot. more says that another follows at once.
+func (p *Parcel) send(more bool) {
+	r, l := p.router, p.lane
+	if p.stopped.Load() {
+		l.release(0, bulk)
+		return
+	}
+	budget := p.Call.Timeout
+	if budget <= 0 {
+		budget = r.limits.CallTimeout
+	}
+	a := &attempt{call: p.Call, lane: l, worker: l.host.Load(), sent: time.Now(), budget: budget, client: r.client, parcel: p}
+	p.attempt = a
+	if a.worker != nil && a.worker.owed.add(1) == 1 {
+		a.worker.heard.set(a.sent)
+	}
+	f := frameOf(p.Call, budget, 1)
+	f.More = more
+	seq, err := r.send(l.worker, f, a)
+	if err != nil {
+		a.end(0)
+		p.finish(End{Err: schema.AsError(err).WithCall(p.Call.ID)})
+		return
+	}
+	p.due.Store(a.sent.Add(budget + replyGrace).UnixNano())
+	p.seq.Store(seq)
+	if p.stopped.Load() {
+		p.cancelSent(seq) // perhaps for the second time
+	}
+}
+
+// answered takes the last frame of the parcel's attempt.
+func (p *Parcel) answered(a *attempt, f *bus.ReplyFrame) {
+	if f.Kind != bus.ReplyFirst {
+		p.conclude(p.router.finish(p.router.life, a, f))
+		return
+	}
+	first := *f
+	p.router.wait.Go(func() { p.conclude(p.router.finish(p.router.life, a, &first)) })
+}
+
+func (p *Parcel) conclude(res *schema.Result, n next, err error) {
+	if err != nil {
+		err = schema.AsError(err).WithCall(p.Call.ID)
+	}
+	p.finish(End{Result: res, Err: err, Left: true, Again: n != tryNone})
+}
+
+// expire ends a parcel whose answer is overdue.
+func (p *Parcel) expire() {
+	seq := p.seq.Load()
+	p.router.client.Cancel(p.lane.worker, seq)
+	p.router.client.Forget(seq)
+	p.attempt.end(p.attempt.budget)
+	p.finish(End{Err: errNoAnswer(p.Call, p.lane.worker, p.attempt.budget), Left: true})
+}
+
+func (p *Parcel) finish(e End) {
+	if p.over.Swap(true) {
+		return
+	}
+	p.router.flights.remove(p.flight)
+	p.Ended(p, e)
+}
+
+// expireParcels ends the parcels whose answers are overdue.
+func (r *Router) expireParcels(now time.Time) {
+	for _, p := range r.flights.overdue(now.UnixNano()) {
+		p.expire()
+	}
+}

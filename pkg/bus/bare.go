@@ -1,0 +1,53 @@
+package bus
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// bareBatch is how many messages an atomic batch can have at most.
+const bareBatch = 1000
+
+// Bare stores n messages of size bytes in atomic batches in a stream of its own, which
+// it deletes afterwards, and returns how long the storing took. It is what our own ways
+// of storing are measured against, and nothing else.
+func (c *Conn) Bare(ctx context.Context, n, size int) (took time.Duration, err error) {
+	name := "callyard_bare_" + rand.Text()
+	_, err = c.js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: name, Subjects: []string{name}, Storage: jetstream.FileStorage, Replicas: c.replicas, AllowAtomicPublish: true,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("making a stream: %w", err)
+	}
+	defer func() { _ = c.js.DeleteStream(ctx, name) }() // it is in nobody's way
+	data := make([]byte, size)
+	begun := time.Now()
+	for sent := 0; sent < n; sent += bareBatch {
+		count, id := min(bareBatch, n-sent), strconv.Itoa(sent)
+		for i := 1; i <= count; i++ {
+			m := &nats.Msg{Subject: name, Data: data, Header: nats.Header{"Nats-Batch-Id": {id}, "Nats-Batch-Sequence": {strconv.Itoa(i)}}}
+			if i < count {
+				if err := c.nc.PublishMsg(m); err != nil {
+					return 0, fmt.Errorf("publishing: %w", err)
+				}
+				continue
+			}
+			m.Header.Set("Nats-Batch-Commit", "1")
+			reply, err := c.nc.RequestMsgWithContext(ctx, m)
+			if err != nil {
+				return 0, fmt.Errorf("publishing a batch: %w", err)
+			}
+			if !strings.Contains(string(reply.Data), `"count":`+strconv.Itoa(count)) {
+				return 0, fmt.Errorf("the batch was not taken: %s", reply.Data)
+			}
+		}
+	}
+	return time.Since(begun), nil
+}

@@ -1,0 +1,95 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Clustered says whether the connection knows more than one server, so that it and
+// those of others may move from one to the next at any time. What is on its way then
+// can be lost, while both sides go on.
+func (c *Conn) Clustered() bool { return c.clustered.Load() }
+
+// Links is how often the connection was made anew. What was on its way to or from it
+// at such a moment may be lost.
+func (c *Conn) Links() int { return int(c.links.Load()) }
+
+// servers looks at how many servers the connection knows by now.
+func (c *Conn) servers(nc *nats.Conn) { c.clustered.Store(len(nc.Servers()) > 1) }
+
+const (
+	// reachEvery is how often is looked whether a server reaches the others, reachFor
+	// how long it may not, and moveAgain the least time between two moves.
+	reachEvery = 2 * time.Second
+	reachFor   = 6 * time.Second
+	moveAgain  = 15 * time.Second
+)
+
+// roam moves the connection to another server of a cluster when the one that it has
+// reaches nobody: a server that is cut off from the others keeps its clients, and they
+// get nowhere there. Who stores asks JetStream, which answers where a majority is; a
+// worker listens for routers, and is at ease until it has heard one.
+func (c *Conn) roam(ctx context.Context, role string) error {
+	check := func(ctx context.Context) error {
+		_, err := c.js.AccountInfo(ctx)
+		return err //nolint:wrapcheck // it is logged with what was done
+	}
+	if role == RoleWorker {
+		var heard atomic.Int64
+		if _, err := c.nc.Subscribe(subjectRouter+"*", func(*nats.Msg) { heard.Store(time.Now().UnixNano()) }); err != nil {
+			return fmt.Errorf("listening for routers: %w", err)
+		}
+		check = func(context.Context) error {
+			if at := heard.Load(); at != 0 && time.Since(time.Unix(0, at)) > reachEvery {
+				return errors.New("no front door is heard")
+			}
+			return nil
+		}
+	}
+	c.wait.Go(func() {
+		tick := time.NewTicker(reachEvery)
+		defer tick.Stop()
+		var r reach
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if !c.Clustered() || c.Ready() != nil {
+				r.since = time.Time{}
+				continue
+			}
+			look, cancel := context.WithTimeout(ctx, reachEvery)
+			err := check(look)
+			cancel()
+			if ctx.Err() == nil && r.moves(time.Now(), err) {
+				c.log.Warn("the NATS server does not reach the rest of its cluster; moving to another one", "server", c.nc.ConnectedUrlRedacted(), "error", err)
+				_ = c.nc.ForceReconnect() // it fails when the connection is closed
+			}
+		}
+	})
+	return nil
+}
+
+// reach is since when a server reaches nobody, and when the last one was left.
+type reach struct{ since, moved time.Time }
+
+// moves takes in the result of a look and says whether it is time to move.
+func (r *reach) moves(now time.Time, err error) bool {
+	switch {
+	case err == nil:
+		r.since = time.Time{}
+	case r.since.IsZero():
+		r.since = now
+	case now.Sub(r.since) >= reachFor && now.Sub(r.moved) >= moveAgain:
+		r.since, r.moved = time.Time{}, now
+		return true
+	}
+	return false
+}

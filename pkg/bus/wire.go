@@ -1,0 +1,7 @@
+//go:build !nextwire
+
+package bus
+
+// wireVersion is the first byte of every message with frames. A reader refuses
+// other versions; fields can be added without changing it.
+const wireVersion = 1
