@@ -26,6 +26,7 @@ import (
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 )
 
@@ -45,7 +46,9 @@ type Options struct {
 	Ledger *ledger.Ledger
 	// Conn is the connection that Slack and webhooks keep their tables on; it stays
 	// the caller's. It may be nil where neither is configured.
-	Conn    *bus.Conn
+	Conn *bus.Conn
+	// Traces makes the spans; nil: there are none.
+	Traces  *telemetry.Traces
 	Log     *slog.Logger
 	Version string
 	// Alive says whether the front door that runs a call still lives; nil means
@@ -115,7 +118,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	if a.pages, err = web.New(web.Options{
 		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Slack: a.faces.book, Expires: func(name string) time.Time { return expires[name] },
 		LocalGroups: c.LocalGroups, Observers: c.ObserverGroups, PublicURL: public, Lifetime: c.SessionLifetime, Idle: c.SessionIdle,
-		FreshFor: c.FreshSignIn, ArgumentBytes: int(c.ArgumentBytes), Log: o.Log, Version: o.Version, Ready: a.Ready,
+		FreshFor: c.FreshSignIn, ArgumentBytes: int(c.ArgumentBytes), Traces: o.Traces, Log: o.Log, Version: o.Version, Ready: a.Ready,
 	}); err != nil {
 		return nil, errors.Join(err, a.closeFaces(ctx), a.listener.Close())
 	}

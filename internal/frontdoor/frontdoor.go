@@ -30,6 +30,7 @@ import (
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/frontdoor/mcpface"
 	"github.com/callyard/callyard/internal/frontdoor/rest"
+	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/internal/quota"
 	"github.com/callyard/callyard/internal/record"
@@ -127,8 +128,14 @@ type Options struct {
 	Conn    *bus.Conn
 	Stored  *bus.Conn
 	Metrics *telemetry.Metrics
+	// Traces makes the spans; nil: there are none. Baggage lets that of callers
+	// through to MCP servers.
+	Traces  *telemetry.Traces
+	Baggage bool
 	Log     *slog.Logger
 	Version string
+	// Region is where this front door runs: workers of the same one go first.
+	Region string
 	// Policy judges calls; nil: only the riskLevel of servers counts.
 	Policy *risk.Holder
 	// Redis keeps the confirmation tokens; nil: JetStream does.
@@ -187,14 +194,14 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	id := schema.NewID("frontdoor")
 	c := o.Config
 	if d.router, err = dispatch.New(o.Conn, id, dispatch.Options{
-		MaxQueue: c.MaxQueue, MaxWait: c.MaxWait, WorkerWait: c.WorkerWait, CallTimeout: c.CallTimeout,
+		MaxQueue: c.MaxQueue, MaxWait: c.MaxWait, WorkerWait: c.WorkerWait, CallTimeout: c.CallTimeout, Region: o.Region, Traces: o.Traces,
 	}, o.Log); err != nil {
 		return nil, err
 	}
 	if d.catalog, err = catalog.Open(ctx, o.Conn, d.router, id, o.Log); err != nil {
 		return nil, errors.Join(err, d.router.Close())
 	}
-	if d.room, err = approval.OpenRoom(ctx, approval.RoomOptions{Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: id, Sign: approval.Signing(o.Signer), Log: o.Log}); err != nil {
+	if d.room, err = approval.OpenRoom(ctx, approval.RoomOptions{Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: id, Sign: approval.Signing(o.Signer), Traces: o.Traces, Log: o.Log}); err != nil {
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
@@ -210,10 +217,10 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 		return nil, errors.Join(err, d.router.Close())
 	}
 	d.gate = admission.NewGate(admission.Options{
-		Catalog: d.catalog, Router: d.router, Metrics: o.Metrics, Policy: o.Policy, Desk: d.room.Desk, Records: d.records, Quota: d.sharing.quota, Cache: d.sharing.cache,
+		Catalog: d.catalog, Router: d.router, Metrics: o.Metrics, Policy: o.Policy, Desk: d.room.Desk, Records: d.records, Quota: d.sharing.quota, Cache: d.sharing.cache, Traces: o.Traces,
 		Limits: admission.Limits{ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout},
 	})
-	d.releaser = newReleaser(id, d.gate, d.room, d.catalog, o.Log)
+	d.releaser = newReleaser(id, d.gate, d.room, d.catalog, o.Traces, o.Log)
 	if err = d.openBatches(ctx, id); err == nil {
 		err = d.serve(keys)
 	}
@@ -243,7 +250,7 @@ func (d *FrontDoor) openBatches(ctx context.Context, id string) (err error) {
 		return err
 	}
 	o := batch.Options{
-		Store: d.store, Gate: d.gate, Catalog: d.catalog, Router: d.router, Ledger: d.room.Ledger, Desk: d.room.Desk, Release: d.releaser.release, Quota: d.sharing.quota, ID: id, Log: d.o.Log,
+		Store: d.store, Gate: d.gate, Catalog: d.catalog, Router: d.router, Ledger: d.room.Ledger, Desk: d.room.Desk, Release: d.releaser.release, Quota: d.sharing.quota, ID: id, LeaseLost: d.o.Metrics.LeaseLost, Traces: d.o.Traces, Log: d.o.Log,
 	}
 	if d.teller != nil {
 		o.Ended = d.teller.ended
@@ -280,17 +287,56 @@ func (d *FrontDoor) closeRoom() {
 func (d *FrontDoor) gauge() {
 	tick := time.NewTicker(gaugeEvery)
 	defer tick.Stop()
+	lost := uint64(0)
 	for {
 		for server, load := range d.router.Load() {
-			d.o.Metrics.SetWaiting(server, load.Waiting)
+			d.o.Metrics.SetWaiting(server, load.Waiting, load.Oldest)
 		}
 		d.o.Metrics.SetWorkers(len(d.catalog.Workers()))
+		lost = d.gaugeStored(lost)
 		select {
 		case <-d.stopped:
 			return
 		case <-tick.C:
 		}
 	}
+}
+
+// gaugeStored is gauge for what is stored; lost is how many records were before, and
+// then.
+func (d *FrontDoor) gaugeStored(lost uint64) uint64 {
+	var n int
+	var first time.Time
+	count := func(at time.Time) {
+		if n++; first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	oldest := func() (age time.Duration) {
+		if n > 0 {
+			age = max(time.Since(first), 0)
+		}
+		return age
+	}
+	d.room.Ledger.Where(func(a *ledger.Approval) bool {
+		if a.State == ledger.Pending {
+			count(a.Created)
+		}
+		return false
+	})
+	d.o.Metrics.SetApprovals(n, oldest())
+	n, first = 0, time.Time{}
+	d.store.Each(func(m *journal.Manifest) {
+		if m.Kind == journal.Batch && m.State != journal.Ended {
+			count(m.Created)
+		}
+	})
+	d.o.Metrics.SetBatches(n, oldest())
+	now := d.records.Stats().Lost
+	if now > lost {
+		d.o.Metrics.RecordsLost(now - lost)
+	}
+	return now
 }
 
 // argumentBytes is the configured limit, or what fits in a message if that is less.
@@ -319,7 +365,7 @@ func (d *FrontDoor) serve(keys *authn.Keys) error {
 		}
 	}
 	handler, err := rest.New(rest.Options{
-		Catalog: d.catalog, Gate: d.gate, Router: d.router, Keys: keys, Metrics: o.Metrics, Log: o.Log, Version: o.Version, Started: time.Now(),
+		Catalog: d.catalog, Gate: d.gate, Router: d.router, Keys: keys, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: time.Now(),
 		Ready: d.Ready, Draining: d.draining.Load, AllowAddServers: o.Config.AddServers,
 		Desk: d.room.Desk, Ledger: d.room.Ledger, Release: d.releaser.release, RouterID: d.releaser.id, Records: d.records, Batches: d.batches, CheckCallback: checkCallback, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	})
@@ -328,7 +374,7 @@ func (d *FrontDoor) serve(keys *authn.Keys) error {
 	}
 	d.api = handler
 	if d.face, err = mcpface.New(mcpface.Options{
-		Catalog: d.catalog, Gate: d.gate, Keys: keys, Metrics: o.Metrics, Log: o.Log, Version: o.Version, Draining: d.draining.Load,
+		Catalog: d.catalog, Gate: d.gate, Keys: keys, Metrics: o.Metrics, Traces: o.Traces, Baggage: o.Baggage, Log: o.Log, Version: o.Version, Draining: d.draining.Load,
 		Desk: d.room.Desk, Ledger: d.room.Ledger, Release: d.releaser.release, RouterID: d.releaser.id, Batches: d.batches, Want: o.Conn.WantResources, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	}); err != nil {
 		return err

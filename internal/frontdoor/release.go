@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -18,8 +19,11 @@ const (
 	tendEvery = time.Second
 	// recordTimeout bounds the write of how a call ended. When it fails the
 	// approval will count as unknown.
-	recordTimeout = 10 * time.Second
+	recordTimeout = 20 * time.Second
 	recordAgain   = 250 * time.Millisecond
+	// tryTimeout bounds one try at a read or write of the ledger: what a node of its
+	// cluster took with it is never answered, and the next try goes to another node.
+	tryTimeout = 3 * time.Second
 	// releasing is how many approved calls this front door runs at once.
 	releasing = 64
 )
@@ -32,6 +36,7 @@ type releaser struct {
 	desk    *approval.Desk
 	ledger  *ledger.Ledger
 	catalog *catalog.Catalog
+	traces  *telemetry.Traces
 	log     *slog.Logger
 
 	ctx     context.Context
@@ -42,8 +47,8 @@ type releaser struct {
 	wake    chan struct{}
 }
 
-func newReleaser(id string, gate *admission.Gate, room *approval.Room, c *catalog.Catalog, log *slog.Logger) *releaser {
-	r := &releaser{id: id, gate: gate, desk: room.Desk, ledger: room.Ledger, catalog: c, log: log, slots: make(chan struct{}, releasing), wake: make(chan struct{}, 1)}
+func newReleaser(id string, gate *admission.Gate, room *approval.Room, c *catalog.Catalog, traces *telemetry.Traces, log *slog.Logger) *releaser {
+	r := &releaser{id: id, gate: gate, desk: room.Desk, ledger: room.Ledger, catalog: c, traces: traces, log: log, slots: make(chan struct{}, releasing), wake: make(chan struct{}, 1)}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.unwatch = r.ledger.Watch(func(a *ledger.Approval) {
 		if a.State == ledger.Approved {
@@ -99,7 +104,7 @@ func (r *releaser) claimAll() {
 		}
 		r.work.Go(func() {
 			defer func() { <-r.slots }()
-			_, err := r.run(claimed)
+			_, err := r.run(claimed, schema.Trace{})
 			if err != nil {
 				r.log.Info("an approved call did not succeed", "call", claimed.CallID, "error", err)
 			}
@@ -115,8 +120,9 @@ func (r *releaser) release(ctx context.Context, a *ledger.Approval) (*schema.Res
 		err error
 	}
 	ended := make(chan end, 1)
+	parent := telemetry.Carried(ctx)
 	r.work.Go(func() {
-		res, err := r.run(a)
+		res, err := r.run(a, parent)
 		ended <- end{res, err}
 	})
 	select {
@@ -127,19 +133,49 @@ func (r *releaser) release(ctx context.Context, a *ledger.Approval) (*schema.Res
 	}
 }
 
-func (r *releaser) run(a *ledger.Approval) (*schema.Result, error) {
+// run runs a call that was approved, as work below parent where that is set. Its span
+// links to the request that asked for the call.
+func (r *releaser) run(a *ledger.Approval, parent schema.Trace) (*schema.Result, error) {
 	// A drain waits for this: the call has its own time.
 	ctx := context.WithoutCancel(r.ctx)
-	call, err := r.desk.Call(ctx, a)
+	call, err := r.callOf(ctx, a)
 	var res *schema.Result
 	if err == nil {
 		err = r.unchanged(a)
+	}
+	if span := r.traces.Follow(parent, schema.Trace{Parent: a.Trace, State: a.TraceState}, "run approved call"); span != nil {
+		defer span.End()
+		defer func() { span.Outcome(res, err) }()
+		span.Text(telemetry.KeyCall, a.CallID)
+		span.Text(telemetry.KeyApproval, a.ID)
+		if call != nil {
+			call.Trace = span.Trace()
+		}
 	}
 	if err == nil {
 		res, err = r.gate.Run(ctx, call, &record.Record{Approval: a.ID})
 	}
 	r.work.Go(func() { r.record(a, res, err) })
 	return res, err
+}
+
+// callOf reads the call of an approval. A ledger that is away for a moment, as when a
+// node of its cluster ends, must not fail what somebody has said yes to.
+func (r *releaser) callOf(ctx context.Context, a *ledger.Approval) (*schema.Call, error) {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+	for {
+		try, done := context.WithTimeout(ctx, tryTimeout)
+		call, err := r.desk.Call(try, a)
+		done()
+		if schema.KindOf(err) != schema.KindUnavailable || ctx.Err() != nil {
+			return call, err
+		}
+		select {
+		case <-time.After(recordAgain):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // unchanged refuses a tool that was redefined since somebody said yes to it.
@@ -161,14 +197,20 @@ func (r *releaser) unchanged(a *ledger.Approval) error {
 func (r *releaser) record(a *ledger.Approval, res *schema.Result, callErr error) {
 	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 	defer cancel()
+	finish := func() error {
+		try, done := context.WithTimeout(ctx, tryTimeout)
+		defer done()
+		_, err := r.desk.Finish(try, a.ID, res, callErr)
+		return err //nolint:wrapcheck // it is looked at here
+	}
 	// A ledger that is away for a moment must not make a known end unknown.
-	_, err := r.desk.Finish(ctx, a.ID, res, callErr)
+	err := finish()
 	for schema.KindOf(err) == schema.KindUnavailable && ctx.Err() == nil {
 		select {
 		case <-time.After(recordAgain):
 		case <-ctx.Done():
 		}
-		if _, err = r.desk.Finish(ctx, a.ID, res, callErr); schema.KindOf(err) == schema.KindConflict {
+		if err = finish(); schema.KindOf(err) == schema.KindConflict {
 			return // a try whose reply was lost had stored it
 		}
 	}

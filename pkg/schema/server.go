@@ -46,6 +46,9 @@ type Server struct {
 	// TrustAnnotations says that the operator lets this server's readOnlyHint
 	// and idempotentHint count.
 	TrustAnnotations bool `json:"trust_annotations,omitempty"`
+	// Asks says that the server asks its callers by itself in the middle of a call, on
+	// a session of their own.
+	Asks bool `json:"asks,omitempty"`
 	// SafeTools are tool globs that the operator marked as safe to repeat.
 	SafeTools []string `json:"safe_tools,omitempty"`
 	// Timeout is the server's default time for a call.
@@ -118,4 +121,8 @@ type Worker struct {
 	APIServers bool `json:"api_servers,omitempty"`
 	// Started is when the process began.
 	Started time.Time `json:"started"`
+	// Wire is the version of the bus that it speaks; 0 stands for 1.
+	Wire int `json:"wire,omitempty"`
+	// Links is how often its connection to NATS was made anew.
+	Links int `json:"links,omitempty"`
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
@@ -377,15 +377,39 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request, media string, mos
 	if got, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || got != media {
 		return nil, schema.Errorf(problem.KindMediaType, "The body must be sent as %s.", media)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(most)))
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		return nil, schema.Errorf(schema.KindTooLarge, "The body is over the limit of %d bytes; send less, or ask the operator to raise argument_bytes.", most)
+	return h.whole(w, r, most, "The body is over the limit of %d bytes; send less, or ask the operator to raise argument_bytes.", most)
+}
+
+// What all bodies that are being read or worked on may take of memory at once: those
+// of up to 64 KiB, and what larger ones take beyond that.
+const (
+	smallBodies = 16 << 20
+	largeBodies = 32 << 20
+)
+
+// lotOf is the key under which a request has what its body takes of the room.
+type lotOf struct{}
+
+// whole reads the body. tooLarge says that it is over most bytes.
+func (h *Handler) whole(w http.ResponseWriter, r *http.Request, most int, tooLarge string, limit int) ([]byte, error) {
+	lot, ok := r.Context().Value(lotOf{}).(*bodies.Lot)
+	if !ok {
+		return nil, schema.Errorf(schema.KindInternal, "The body has no room.")
 	}
-	if err != nil {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "The body did not arrive whole; send it again.")
+	body, err := h.bodies.Read(lot, r.Body, r.ContentLength, most)
+	switch {
+	case err == nil:
+		return body, nil
+	case errors.Is(err, bodies.ErrTooLong):
+		w.Header().Set("Connection", "close")
+		return nil, schema.Errorf(schema.KindTooLarge, tooLarge, limit)
+	case errors.Is(err, bodies.ErrFull):
+		w.Header().Set("Connection", "close")
+		e := schema.Errorf(schema.KindUnavailable, "The approver holds as many large bodies as it may; nothing was done. Send it again in a moment.")
+		e.Retryable, e.RetryAfter = true, time.Second
+		return nil, e
 	}
-	return body, nil
+	return nil, schema.Errorf(schema.KindInvalidRequest, "The body did not arrive whole; send it again.")
 }
 
 // send answers with JSON.

@@ -1,8 +1,9 @@
 package web
 
 import (
+	"bytes"
 	"crypto/sha256"
-	"errors"
+	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -21,13 +22,12 @@ func (h *Handler) form(w http.ResponseWriter, r *http.Request) error {
 		return schema.Errorf(problem.KindMediaType, "Only a form of these pages can be sent here.")
 	}
 	// A browser may write each byte as three.
-	r.Body = http.MaxBytesReader(w, r.Body, int64(3*h.o.ArgumentBytes+bodyRoom))
-	err := r.ParseForm()
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return schema.Errorf(schema.KindTooLarge, "What you sent is over the limit for arguments of %d bytes; send less, or ask the operator to raise argument_bytes.", h.o.ArgumentBytes)
-	case err != nil:
+	body, err := h.whole(w, r, 3*h.o.ArgumentBytes+bodyRoom, "What you sent is over the limit for arguments of %d bytes; send less, or ask the operator to raise argument_bytes.", h.o.ArgumentBytes)
+	if err != nil {
+		return err
+	}
+	r.Body = http.MaxBytesReader(w, io.NopCloser(bytes.NewReader(body)), int64(len(body))) // or 10 MB were the most
+	if r.ParseForm() != nil {
 		return schema.Errorf(schema.KindInvalidRequest, "The form did not arrive whole; send it again.")
 	}
 	for name, values := range r.PostForm {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"crypto/cipher"
 	"crypto/rand"
 	"errors"
@@ -16,8 +17,10 @@ import (
 	"github.com/callyard/callyard/internal/approver/oidc"
 	"github.com/callyard/callyard/internal/approver/slack/enrol"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -49,8 +52,10 @@ type Options struct {
 	Lifetime, Idle, FreshFor time.Duration
 	// ArgumentBytes is the most that edited arguments may take.
 	ArgumentBytes int
-	Log           *slog.Logger
-	Version       string
+	// Traces makes a span of each request that changes something; nil: there are none.
+	Traces  *telemetry.Traces
+	Log     *slog.Logger
+	Version string
 	// Ready returns nil while answers can be taken, else what is missing.
 	Ready func() error
 	// Now is the clock; nil means time.Now.
@@ -65,6 +70,7 @@ type Handler struct {
 	all      []string // of everything, pages too
 	origin   *http.CrossOriginProtection
 	pages    *pages
+	bodies   *bodies.Room
 	sessions *sessions
 	live     *live
 	secret   [32]byte    // of form tokens; another one after each start
@@ -103,6 +109,7 @@ func New(o Options) (*Handler, error) {
 	if h.pages, err = parsePages(); err != nil {
 		return nil, err
 	}
+	h.bodies = bodies.New(smallBodies, largeBodies)
 	h.live = newLive(o.Ledger)
 	h.registerAPI()
 	h.registerPages()
@@ -152,6 +159,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w, err)
 		return
 	}
+	if r.Method == http.MethodPost {
+		lot := new(bodies.Lot)
+		defer lot.Release()
+		r = r.WithContext(context.WithValue(r.Context(), lotOf{}, lot))
+	}
+	if h.o.Traces != nil && r.Method == http.MethodPost {
+		h.traced(w, r)
+		return
+	}
 	h.mux.ServeHTTP(w, r)
 }
 
@@ -199,8 +215,12 @@ func (h *Handler) afterPanic(w http.ResponseWriter, r *http.Request) {
 	problem.Write(w, schema.Errorf(schema.KindInternal, "The approver failed on this request; its log says why."))
 }
 
-// fault logs the cause of an error that is ours.
+// fault logs the cause of an error that is ours. That somebody left before the answer
+// is none.
 func (h *Handler) fault(r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return
+	}
 	if e := schema.AsError(err); problem.Status(e.Kind) >= http.StatusInternalServerError {
 		cause := errors.Unwrap(e)
 		if cause == nil {

@@ -3,15 +3,12 @@ package mcpface
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"runtime/debug"
 	"strings"
 	"sync"
 
 	"github.com/callyard/callyard/internal/admission"
-	"github.com/callyard/callyard/internal/batch"
-	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -62,6 +59,12 @@ func (f *Face) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
 	if responses != nil || state != nil {
 		call.Fresh, call.NoStore = true, true // it is one step of a conversation
 	}
+	if x.modern && f.stores() && f.view(x.mount).taskOnly[to] {
+		return f.asTask(ctx, x, call)
+	}
+	if f.bridges(x, to) {
+		return f.talk(ctx, x, call)
+	}
 	return f.run(ctx, x, call)
 }
 
@@ -109,28 +112,42 @@ func (x *exchange) extra(responses, state []byte) []byte {
 // run has the call run and returns its result as it came.
 func (f *Face) run(ctx context.Context, x *exchange, call *schema.Call) ([]byte, *fault) {
 	x.setCall(call.ID)
+	if x.span != nil {
+		x.note(call)
+	}
 	for rounds := 0; ; rounds++ {
 		res, err := f.watched(ctx, x, call)
-		var held *admission.HeldError
-		switch {
-		case errors.As(err, &held):
-			return f.held(ctx, x, call, held)
-		case errors.Is(err, admission.ErrDurable):
-			return f.durable(ctx, x, call)
-		case err != nil && call.Method == "":
-			return x.toolFault(err)
-		case err != nil:
-			return nil, x.faultOf(err)
-		case res.InputRequired && !x.modern:
-			again, e := f.fulfil(ctx, x, call, res.Body, rounds)
-			if e != nil {
-				return nil, e
-			}
-			call = again
-			continue
+		if err != nil || !res.InputRequired || x.modern {
+			return f.ending(ctx, x, call, ended{res, err})
 		}
-		return cleaned(res.Body), nil
+		if x.span != nil {
+			x.outcome(res, nil)
+		}
+		again, e := f.fulfil(ctx, x, call, res.Body, rounds)
+		if e != nil {
+			return nil, e
+		}
+		call = again
 	}
+}
+
+// ending answers with how a call ended at the gate.
+func (f *Face) ending(ctx context.Context, x *exchange, call *schema.Call, end ended) ([]byte, *fault) {
+	if x.span != nil {
+		x.outcome(end.res, end.err)
+	}
+	var held *admission.HeldError
+	switch err := end.err; {
+	case errors.As(err, &held):
+		return f.held(ctx, x, call, held)
+	case errors.Is(err, admission.ErrDurable):
+		return f.durable(ctx, x, call)
+	case err != nil && call.Method == "":
+		return x.toolFault(err)
+	case err != nil:
+		return nil, x.faultOf(err)
+	}
+	return cleaned(end.res.Body), nil
 }
 
 // setCall names the call in the answer, for people who look for it.
@@ -211,52 +228,6 @@ func (f *Face) guarded(ctx context.Context, call *schema.Call) (end ended) {
 	}()
 	end.res, end.err = f.o.Gate.Call(ctx, call)
 	return end
-}
-
-// durable stores a call that the policy wants stored, and waits for its end where
-// the client cannot come back for it.
-func (f *Face) durable(ctx context.Context, x *exchange, call *schema.Call) ([]byte, *fault) {
-	if f.o.Batches == nil {
-		return x.toolFault(schema.Errorf(schema.KindUnavailable, "The policy wants this call stored, and durable calls are not available here."))
-	}
-	call.Extra, call.ID, call.Session, call.Hear = nil, "", "", nil
-	t, err := f.o.Batches.Submit(ctx, batch.Submission{Call: call, Waited: !x.tasks()})
-	var held *admission.HeldError
-	switch {
-	case errors.As(err, &held):
-		return f.held(ctx, x, call, held)
-	case err != nil:
-		return x.toolFault(err)
-	}
-	x.setCall(t.CallID)
-	if x.tasks() {
-		return f.newTask(ctx, x, t.CallID)
-	}
-	rec, err := f.o.Batches.Wait(ctx, t)
-	if err != nil {
-		return x.toolFault(schema.AsError(err).WithCall(t.CallID))
-	}
-	return f.recorded(ctx, x, t.CallID, rec)
-}
-
-// recorded answers with the end of a durable call.
-func (f *Face) recorded(ctx context.Context, x *exchange, id string, rec *journal.ResultRecord) ([]byte, *fault) {
-	if rec.Outcome != journal.Succeeded || len(rec.Error) > 0 {
-		e := &schema.Error{}
-		if json.Unmarshal(rec.Error, e) != nil || e.Kind == "" {
-			e = schema.Errorf(schema.KindInternal, "The call ended as %s, and its error cannot be read.", rec.Outcome)
-		}
-		return x.toolFault(e.WithCall(id))
-	}
-	journalID, _, _ := batch.ParseCallID(id)
-	body, err := f.o.Batches.ResultBody(ctx, journalID, rec)
-	if err != nil {
-		return nil, x.faultOf(schema.AsError(err).WithCall(id))
-	}
-	if len(body) == 0 {
-		body = []byte(`{"content":[]}`) // a person said that it is done
-	}
-	return cleaned(body), nil
 }
 
 // mayHold says that the text could hold a quoted name.

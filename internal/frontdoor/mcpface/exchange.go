@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/bodies"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -41,6 +43,8 @@ type exchange struct {
 	session   *session        // of the legacy era, nil for none
 	streams   bool            // the client reads events
 	ctx       context.Context // of the work for it
+	span      *telemetry.Span // nil where there are no traces
+	lot       bodies.Lot      // of the body
 
 	mu     sync.Mutex
 	status int
@@ -176,6 +180,9 @@ func (x *exchange) reply(parts ...[]byte) {
 
 // fail answers the request with an error.
 func (x *exchange) fail(e *fault) {
+	if x.span != nil {
+		x.failed(e)
+	}
 	if e.silent {
 		return
 	}

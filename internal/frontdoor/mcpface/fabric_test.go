@@ -367,6 +367,7 @@ var definitions = schema.Definitions{
 		raw(`{"name":"late-error","inputSchema":{"type":"object"}}`),
 		raw(`{"name":"lines","inputSchema":{"type":"object"}}`),
 		raw(`{"name":"ask","inputSchema":{"type":"object"}}`),
+		raw(`{"name":"ask-two","inputSchema":{"type":"object"}}`),
 		raw(`{"name":"stamped","inputSchema":{"type":"object"}}`),
 		raw(`{"name":"header","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}`),
 		raw(`{"name":"wärme 温度","inputSchema":{"type":"object"}}`),
@@ -527,6 +528,15 @@ func (w *worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 			return
 		}
 		result(`{"resultType":"input_required","inputRequests":{"q1":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"big":{"type":"array","items":{"type":"string"}}}}}}},"requestState":"s-1"}`)
+	case "ask-two":
+		switch extra := string(f.Extra); {
+		case !strings.Contains(extra, `"inputResponses"`):
+			result(`{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"},"b":{"method":"elicitation/create","params":{"message":"b?"}}},"requestState":{"round":1}}`)
+		case strings.Contains(extra, `"round":1`):
+			result(`{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}},"requestState":{"round":2}}`)
+		default:
+			result(fmt.Sprintf(`{"content":[],"extra":%s}`, f.Extra))
+		}
 	case "hang":
 		w.mu.Lock()
 		w.held[f.Seq] = to

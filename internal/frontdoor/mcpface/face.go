@@ -16,6 +16,7 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -29,6 +30,10 @@ type Options struct {
 	Gate    *admission.Gate
 	Keys    *authn.Keys
 	Metrics *telemetry.Metrics
+	// Traces makes a span of each request; nil: there are none.
+	Traces *telemetry.Traces
+	// Baggage lets the baggage of callers through to servers.
+	Baggage bool
 	Log     *slog.Logger
 	// Version is the build.
 	Version string
@@ -72,11 +77,13 @@ type Face struct {
 	origin *http.CrossOriginProtection
 	hosts  map[string]bool
 	fixed  fixedHeaders
+	bodies *bodies.Room
 
 	changes atomic.Uint64 // of the catalog, since the start
 	shelf   shelf
 	hub     hub
 	rooms   sessions
+	talks   talks
 
 	leaving   chan struct{} // closed when the front door is about to stop
 	leaveOnce sync.Once
@@ -100,7 +107,7 @@ func New(o Options) (*Face, error) {
 	}
 	f := &Face{
 		o: o, log: o.Log, limits: o.Gate.Limits(), origin: http.NewCrossOriginProtection(), hosts: make(map[string]bool),
-		fixed: newFixedHeaders(), leaving: make(chan struct{}),
+		fixed: newFixedHeaders(), leaving: make(chan struct{}), bodies: bodies.New(smallBodies, largeBodies),
 	}
 	for _, host := range o.Hosts {
 		f.hosts[host] = true
@@ -108,6 +115,7 @@ func New(o Options) (*Face, error) {
 	f.shelf.open()
 	f.hub.open()
 	f.rooms.open()
+	f.talks.open()
 	ctx, stop := context.WithCancel(context.Background())
 	f.stop = stop
 	// The channel stands before the first list is made, so that no change is missed.
@@ -123,12 +131,18 @@ func New(o Options) (*Face, error) {
 // HTTP server is stopped before, so no request is under way any more.
 func (f *Face) Close() {
 	f.leave()
+	f.talks.end()
 	f.stop()
 	f.wait.Wait()
 	f.rooms.endAll()
 }
 
-func (f *Face) leave() { f.leaveOnce.Do(func() { close(f.leaving) }) }
+func (f *Face) leave() {
+	f.leaveOnce.Do(func() {
+		close(f.leaving)
+		f.talks.leave()
+	})
+}
 
 // follow tells listeners of changes, ends sessions that nobody uses, and notices
 // that the front door drains.
@@ -164,11 +178,15 @@ func Serves(p string) bool {
 func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := newExchange(f, w, r)
 	defer f.afterPanic(x, r)
+	defer x.lot.Release()
 	h := w.Header()
 	h["Cache-Control"] = f.fixed.noStore
 	h["X-Content-Type-Options"] = f.fixed.nosniff
 	f.serve(x, r)
 	x.close()
+	if x.span != nil {
+		x.endSpan()
+	}
 	if f.o.Metrics != nil {
 		f.o.Metrics.HTTPRequest(r.Method, x.statusSent())
 	}
@@ -222,6 +240,7 @@ func (f *Face) afterPanic(x *exchange, r *http.Request) {
 		x.close()
 		panic(v)
 	}
+	defer x.endSpan()
 	f.log.Error("a handler panicked", "method", r.Method, "path", r.URL.Path, "panic", v, "stack", string(debug.Stack()))
 	if x.begun() {
 		x.close()

@@ -98,14 +98,17 @@ func (x *exchange) askClient(ctx context.Context, method string, params []byte) 
 }
 
 // answers says that the client declared that it answers such requests.
-func (s *session) answers(method string) bool {
+func (s *session) answers(method string) bool { return answersTo(s.capabilities, method) }
+
+// answersTo says that capabilities name such requests.
+func answersTo(capabilities []byte, method string) bool {
 	switch method {
 	case "elicitation/create":
-		return capable(s.capabilities, "elicitation")
+		return capable(capabilities, "elicitation")
 	case "sampling/createMessage":
-		return capable(s.capabilities, "sampling")
+		return capable(capabilities, "sampling")
 	case "roots/list":
-		return capable(s.capabilities, "roots")
+		return capable(capabilities, "roots")
 	}
 	return false
 }

@@ -33,6 +33,11 @@ const (
 type heldState struct {
 	Call  string `json:"call"`
 	Token string `json:"token,omitempty"`
+	// Round is that of a stored call whose server asked.
+	Round int `json:"round,omitempty"`
+	// Talk is a call that waits at the front door Door for what its server asked.
+	Talk string `json:"talk,omitempty"`
+	Door string `json:"door,omitempty"`
 }
 
 func (s heldState) String() string {
@@ -69,7 +74,7 @@ func (f *Face) held(ctx context.Context, x *exchange, call *schema.Call, h *admi
 	case question == nil:
 		return f.heldResult(p, h.Token), nil
 	case x.modern:
-		return inputRequired(question, heldState{p.CallID, h.Token}), nil
+		return inputRequired(question, heldState{Call: p.CallID, Token: h.Token}), nil
 	}
 	m, err := x.session.ask(ctx, x, "elicitation/create", question)
 	if err != nil {
@@ -161,6 +166,12 @@ func inputRequired(question []byte, state heldState) []byte {
 
 // resume goes on with a held call that the client comes back to.
 func (f *Face) resume(ctx context.Context, x *exchange, call *schema.Call, state heldState, responses []byte) ([]byte, *fault) {
+	if state.Talk != "" {
+		return f.resumeTalk(ctx, x, call, state, responses)
+	}
+	if state.Round > 0 && f.stores() {
+		return f.resumeStored(ctx, x, call, state, responses)
+	}
 	foreign := &fault{Code: codeInvalidParams, Message: "The requestState does not belong to this request."}
 	p, err := f.approval(ctx, x.principal, state.Call)
 	if err != nil {

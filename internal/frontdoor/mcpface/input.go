@@ -14,9 +14,6 @@ const maxRounds = 10
 // fulfil asks a client of the legacy era what a server of the modern era wants to
 // know, and returns the call that carries the answers.
 func (f *Face) fulfil(ctx context.Context, x *exchange, call *schema.Call, question []byte, rounds int) (*schema.Call, *fault) {
-	if x.session == nil || rounds >= maxRounds {
-		return nil, x.faultOf(schema.Errorf(schema.KindInputRequired, "The tool asked for input %d times; the call was given up.", rounds).WithCall(call.ID))
-	}
 	var requests, state []byte
 	each(question, func(key string, value []byte) {
 		switch key {
@@ -26,6 +23,26 @@ func (f *Face) fulfil(ctx context.Context, x *exchange, call *schema.Call, quest
 			state = value
 		}
 	})
+	answers, e := f.askAll(ctx, x, call.ID, requests, rounds)
+	if e != nil {
+		return nil, e
+	}
+	again := *call
+	again.ID, again.Progress, again.Fresh, again.NoStore = schema.NewCallID(), nil, true, true
+	if call.Method == "" {
+		again.Extra = x.extra(answers, state)
+		return &again, nil
+	}
+	again.Arguments = withMembers(call.Arguments, answers, state)
+	return &again, nil
+}
+
+// askAll asks a client of the legacy era each of the questions, and returns the
+// answers as an object.
+func (f *Face) askAll(ctx context.Context, x *exchange, callID string, requests []byte, rounds int) ([]byte, *fault) {
+	if x.session == nil || rounds >= maxRounds {
+		return nil, x.faultOf(schema.Errorf(schema.KindInputRequired, "The tool asked for input %d times; the call was given up.", rounds).WithCall(callID))
+	}
 	answers := []byte{'{'}
 	var failed *fault
 	each(requests, func(id string, request []byte) {
@@ -43,7 +60,7 @@ func (f *Face) fulfil(ctx context.Context, x *exchange, call *schema.Call, quest
 		m, err := x.session.ask(ctx, x, method, params)
 		switch {
 		case err != nil:
-			failed = x.faultOf(schema.AsError(err).WithCall(call.ID))
+			failed = x.faultOf(schema.AsError(err).WithCall(callID))
 		case m.fault != nil:
 			failed = &fault{Code: codeInternal, Message: "The client refused to answer the server: " + printable(getString(m.fault, "message"))}
 		default:
@@ -53,15 +70,7 @@ func (f *Face) fulfil(ctx context.Context, x *exchange, call *schema.Call, quest
 	if failed != nil {
 		return nil, failed
 	}
-	again := *call
-	again.ID, again.Progress, again.Fresh, again.NoStore = schema.NewCallID(), nil, true, true
-	answers = append(answers, '}')
-	if call.Method == "" {
-		again.Extra = x.extra(answers, state)
-		return &again, nil
-	}
-	again.Arguments = withMembers(call.Arguments, answers, state)
-	return &again, nil
+	return append(answers, '}'), nil
 }
 
 // withMembers returns params with the answers in place of those it may have.

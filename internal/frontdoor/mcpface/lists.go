@@ -46,6 +46,7 @@ type view struct {
 	serverOf  map[string]string // by the URI of a resource
 	patterns  []pattern
 	headers   map[target][]paramHeader
+	taskOnly  map[target]bool
 	servers   []*piece
 }
 
@@ -76,6 +77,7 @@ type piece struct {
 	prompts  []entry
 	patterns []pattern
 	headers  map[string][]paramHeader // by tool
+	taskOnly []string
 	marks    marks
 }
 
@@ -176,6 +178,9 @@ func (f *Face) cut(id string, defs *schema.Definitions, tools []catalog.Tool) *p
 		if bytes.Contains(t.Raw, []byte("x-mcp-header")) {
 			p.headers[t.Name] = schemaHeaders(get(t.Raw, "inputSchema"), nil, nil, 0)
 		}
+		if taskOnly(t.Raw) {
+			p.taskOnly = append(p.taskOnly, t.Name)
+		}
 		sums[0] = mix(sums[0], t.Raw)
 	}
 	for _, raw := range defs.Prompts {
@@ -237,7 +242,7 @@ func (e *entry) renamed(name string) []byte {
 
 // assemble makes a view of its pieces.
 func assemble(mount string, pieces []*piece) *view {
-	v := &view{servers: pieces, toolOf: make(map[string]target), promptOf: make(map[string]target), serverOf: make(map[string]string), headers: make(map[target][]paramHeader)}
+	v := &view{servers: pieces, toolOf: make(map[string]target), promptOf: make(map[string]target), serverOf: make(map[string]string), headers: make(map[target][]paramHeader), taskOnly: make(map[target]bool)}
 	var tools, prompts []item
 	var resources, templates []item
 	for _, p := range pieces {
@@ -256,6 +261,9 @@ func assemble(mount string, pieces []*piece) *view {
 		v.patterns = append(v.patterns, p.patterns...)
 		for tool, headers := range p.headers {
 			v.headers[target{p.server, tool}] = headers
+		}
+		for _, tool := range p.taskOnly {
+			v.taskOnly[target{p.server, tool}] = true
 		}
 		for i, sum := range []*uint64{&v.marks.tools, &v.marks.resources, &v.marks.prompts} {
 			of := [...]uint64{p.marks.tools, p.marks.resources, p.marks.prompts}[i]

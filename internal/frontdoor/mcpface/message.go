@@ -112,6 +112,7 @@ type meta struct {
 	capabilities []byte // an object, or nil
 	token        []byte // of progress, as it stands; nil for none
 	trace        schema.Trace
+	baggage      bool // of the caller's, may go on
 }
 
 // Bounds of the trace context that travels with a call.
@@ -175,6 +176,10 @@ func (m *meta) forwarded(capabilities []byte, level string) []byte {
 			switch key {
 			case "progressToken", "traceparent", "tracestate":
 				return
+			case "baggage":
+				if !m.baggage {
+					return
+				}
 			}
 			if !strings.HasPrefix(key, reservedPrefix) {
 				inner = appendMember(inner, key, value)

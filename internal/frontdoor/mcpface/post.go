@@ -5,13 +5,13 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -25,7 +25,7 @@ func (f *Face) post(x *exchange, r *http.Request) {
 		return
 	}
 	limit := f.limits.ArgumentBytes + messageRoom
-	body, e := readBody(x.w, r, limit)
+	body, e := x.readBody(r, limit)
 	if e != nil {
 		x.fail(e)
 		return
@@ -37,8 +37,12 @@ func (f *Face) post(x *exchange, r *http.Request) {
 		return
 	}
 	x.meta = readMeta(x.msg.params)
+	x.meta.baggage = f.o.Baggage
 	header := r.Header.Get("Mcp-Protocol-Version")
 	x.modern = isModern(header) || x.meta.version != "" && x.msg.method != "initialize"
+	if f.o.Traces != nil {
+		f.beginSpan(x, r)
+	}
 	if x.modern {
 		f.modern(x, r)
 		return
@@ -46,25 +50,20 @@ func (f *Face) post(x *exchange, r *http.Request) {
 	f.legacy(x, r)
 }
 
+// What all messages that are being read or worked on may take of memory at once:
+// those of up to 64 KiB, and what larger ones take beyond that.
+const (
+	smallBodies = 16 << 20
+	largeBodies = 32 << 20
+)
+
 // readBody returns the whole body.
-func readBody(w http.ResponseWriter, r *http.Request, limit int) ([]byte, *fault) {
-	tooLarge := func() *fault {
-		return &fault{Code: codeInvalidRequest, Message: schema.Errorf(schema.KindTooLarge, "The body is over the limit of %d bytes; send less, or ask the operator to raise the limit.", limit).Detail, status: http.StatusRequestEntityTooLarge}
-	}
-	if r.ContentLength > int64(limit) {
-		return nil, tooLarge()
-	}
+func (x *exchange) readBody(r *http.Request, limit int) ([]byte, *fault) {
+	w := x.w
 	// Mostly the body is here already, so the deadline is set only once it is due.
 	rc := http.NewResponseController(w)
 	due := time.AfterFunc(timeFor(limit), func() { _ = rc.SetReadDeadline(time.Unix(1, 0)) })
-	var body []byte
-	var err error
-	if r.ContentLength > 0 {
-		body = make([]byte, r.ContentLength)
-		_, err = io.ReadFull(r.Body, body)
-	} else {
-		body, err = io.ReadAll(io.LimitReader(r.Body, int64(limit)+1))
-	}
+	body, err := x.f.bodies.Read(&x.lot, r.Body, r.ContentLength, limit)
 	if !due.Stop() && err == nil {
 		err = os.ErrDeadlineExceeded
 	}
@@ -72,11 +71,15 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int) ([]byte, *fault
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		w.Header().Set("Connection", "close")
 		return nil, &fault{Code: codeInvalidRequest, Message: "The body did not arrive in time.", status: http.StatusRequestTimeout}
+	case errors.Is(err, bodies.ErrTooLong):
+		return nil, &fault{Code: codeInvalidRequest, Message: schema.Errorf(schema.KindTooLarge, "The body is over the limit of %d bytes; send less, or ask the operator to raise the limit.", limit).Detail, status: http.StatusRequestEntityTooLarge}
+	case errors.Is(err, bodies.ErrFull):
+		w.Header().Set("Connection", "close")
+		w.Header().Set("Retry-After", "1")
+		return nil, &fault{Code: codeInternal, Message: "The front door holds as many large messages as it may; nothing was done. Send it again in a moment.", status: http.StatusServiceUnavailable}
 	case err != nil:
 		w.Header().Set("Connection", "close")
 		return nil, invalid("The body could not be read to its end.")
-	case len(body) > limit:
-		return nil, tooLarge()
 	}
 	return body, nil
 }
@@ -195,6 +198,7 @@ func (f *Face) answer(ctx context.Context, x *exchange) {
 			return
 		}
 	}
+	ctx = x.span.Carry(ctx)
 	x.ctx = ctx
 	x.live()
 	var result []byte

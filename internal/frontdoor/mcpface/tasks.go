@@ -1,6 +1,7 @@
 package mcpface
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"sync"
@@ -47,10 +48,7 @@ func (f *Face) task(ctx context.Context, x *exchange) ([]byte, *fault) {
 		return nil, noMethod(x.msg.method)
 	}
 	if !x.tasks() {
-		return nil, &fault{
-			Code: codeNoCapability, Message: "The request does not declare the Tasks extension among its client capabilities.",
-			Data: []byte(`{"requiredCapabilities":{"extensions":{"` + extensionTasks + `":{}}}}`),
-		}
+		return nil, tasksMissing("The request does not declare the Tasks extension among its client capabilities.")
 	}
 	id := getString(x.msg.params, "taskId")
 	switch x.msg.method {
@@ -118,9 +116,13 @@ func (f *Face) storedTask(ctx context.Context, x *exchange, id, callID string) (
 		}
 		return nil, x.faultOf(err)
 	}
-	t := taskView{id: id, status: "working"}
+	t := taskView{id: id, status: "working", ttl: storedFor}
 	if s.Call != nil {
 		t.created, t.updated = s.Call.Accepted, s.Call.Accepted
+	}
+	if s.State == batch.StateInputRequired {
+		t.status, t.updated = "input_required", s.Asked
+		t.end = append([]byte(`"inputRequests":`), storedQuestions(s)...)
 	}
 	if s.Result != nil {
 		if t.updated = s.Result.Ended; t.created.IsZero() {
@@ -136,6 +138,7 @@ func (f *Face) storedTask(ctx context.Context, x *exchange, id, callID string) (
 // taskView is a task on its way out.
 type taskView struct {
 	id, status, message string
+	ttl                 string // in milliseconds, "" for none
 	created, updated    time.Time
 	end                 []byte // a member
 }
@@ -166,7 +169,7 @@ func (t *taskView) encode(whole bool) []byte {
 	}
 	b = append(append(b, `,"createdAt":`...), when(t.created)...)
 	b = append(append(b, `,"lastUpdatedAt":`...), when(t.updated)...)
-	b = append(b, `,"ttlMs":null,"pollIntervalMs":`+pollEvery...)
+	b = append(b, `,"ttlMs":`+cmp.Or(t.ttl, "null")+`,"pollIntervalMs":`+pollEvery...)
 	if whole && t.end != nil {
 		b = append(append(b, ','), t.end...)
 	}
@@ -177,6 +180,9 @@ func (t *taskView) encode(whole bool) []byte {
 // itself; the client asks for its end.
 func (f *Face) updateTask(ctx context.Context, x *exchange, id string) ([]byte, *fault) {
 	callID, token, _ := strings.Cut(id, taskGlue)
+	if _, _, ok := batch.ParseCallID(callID); ok && f.o.Batches != nil {
+		return f.updateStored(ctx, x, callID)
+	}
 	p, err := f.approval(ctx, x.principal, callID)
 	if err != nil {
 		if isGone(err) {
@@ -208,6 +214,21 @@ func (f *Face) updateTask(ctx context.Context, x *exchange, id string) ([]byte, 
 	return []byte(`{}`), nil
 }
 
+// updateStored takes answers to what the server of a stored call asks.
+func (f *Face) updateStored(ctx context.Context, x *exchange, callID string) ([]byte, *fault) {
+	s, err := f.o.Batches.Status(ctx, callID, x.principal, 0)
+	if err == nil && s.State == batch.StateInputRequired {
+		err = f.o.Batches.Answer(ctx, callID, x.principal, s.Round, membersOf(get(x.msg.params, "inputResponses"), roundPrefix(s)))
+	}
+	switch {
+	case isGone(err):
+		return nil, noTask()
+	case err != nil:
+		return nil, x.faultOf(err)
+	}
+	return []byte(`{}`), nil
+}
+
 // cancelTask takes a task back, where that is still possible.
 func (f *Face) cancelTask(ctx context.Context, x *exchange, id string) ([]byte, *fault) {
 	callID, _, _ := strings.Cut(id, taskGlue)
@@ -226,15 +247,22 @@ func (f *Face) cancelTask(ctx context.Context, x *exchange, id string) ([]byte, 
 	return []byte(`{}`), nil
 }
 
+// storedEvery is how often a stored task is looked at for a client that listens.
+const storedEvery = time.Second
+
 // watchTasks has an ear hear of tasks; the returned function ends that.
 func (f *Face) watchTasks(ctx context.Context, x *exchange, e *ear) (stop func()) {
 	if !x.tasks() {
 		return func() {}
 	}
 	by := make(map[string]string, len(e.wants.tasks)) // task by call
+	stored := make(map[string]string)                 // how a stored one was seen last
 	for _, id := range e.wants.tasks {
 		callID, _, _ := strings.Cut(id, taskGlue)
 		by[callID] = id
+		if _, _, ok := batch.ParseCallID(callID); ok && f.o.Batches != nil {
+			stored[id] = ""
+		}
 	}
 	moved := make(chan string, len(by)*4)
 	unwatch := f.o.Ledger.Watch(func(p *ledger.Approval) {
@@ -248,6 +276,12 @@ func (f *Face) watchTasks(ctx context.Context, x *exchange, e *ear) (stop func()
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	wait.Go(func() {
+		// Nothing tells of a stored call that goes on elsewhere, so these are looked at.
+		look := time.NewTicker(storedEvery)
+		defer look.Stop()
+		if len(stored) == 0 {
+			look.Stop()
+		}
 		for {
 			select {
 			case <-ctx.Done():
@@ -255,6 +289,25 @@ func (f *Face) watchTasks(ctx context.Context, x *exchange, e *ear) (stop func()
 			case id := <-moved:
 				if about, fault := f.taskState(ctx, x, id, true); fault == nil {
 					e.say("notifications/tasks", append(append([]byte{'{'}, about...), '}'))
+				}
+			case <-look.C:
+				for id, seen := range stored {
+					about, fault := f.taskState(ctx, x, id, true)
+					if ctx.Err() != nil {
+						return
+					}
+					if fault != nil {
+						delete(stored, id) // it is not there, or not the caller's
+						continue
+					}
+					state := append(append([]byte{'{'}, about...), '}')
+					status := getString(state, "status")
+					if string(state) != seen && (seen != "" || status != "working") {
+						e.say("notifications/tasks", state)
+					}
+					if stored[id] = string(state); status != "working" && status != "input_required" {
+						delete(stored, id)
+					}
 				}
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/ledger"
@@ -33,7 +34,9 @@ type Options struct {
 	// Metrics counts requests and is served at /metrics; without it the path is
 	// not there.
 	Metrics *telemetry.Metrics
-	Log     *slog.Logger
+	// Traces makes a span of each request; nil: there are none.
+	Traces *telemetry.Traces
+	Log    *slog.Logger
 	// Version is the build, Started when the process began.
 	Version string
 	Started time.Time
@@ -93,6 +96,7 @@ type API struct {
 	idCount atomic.Uint64
 	fixed   fixedHeaders
 	shapes  *shapes
+	bodies  *bodies.Room
 }
 
 // fixedHeaders are header values that every answer shares, so that setting them
@@ -128,6 +132,7 @@ func New(o Options) (*API, error) {
 		},
 	}
 	a.shapes = newShapes()
+	a.bodies = bodies.New(smallBodies, largeBodies)
 	if a.o.AddServer == nil {
 		a.o.AddServer = a.addEntry
 	}

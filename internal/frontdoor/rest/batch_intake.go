@@ -136,6 +136,17 @@ type lineSource struct {
 	limit int
 	line  []byte
 	set   time.Time // when the deadline of the socket was set
+	// beside says that another goroutine writes the answer meanwhile, whose headers
+	// are its own.
+	beside bool
+}
+
+// giveUp has the connection closed after the answer, where that is still to come.
+func (s *lineSource) giveUp(err error) error {
+	if !s.beside {
+		s.x.set("Connection", "close")
+	}
+	return &brokenError{err}
 }
 
 // lastFlush bounds the storing of what came before a stream broke.
@@ -175,6 +186,9 @@ func (s *lineSource) read() (line []byte, tooLong bool, err error) {
 	s.line = s.line[:0]
 	for {
 		part, err := s.from.ReadSlice('\n')
+		if !s.x.lot.Grow(s.a.bodies, s.from.Size()+cap(s.line)+len(part)) {
+			return nil, false, s.giveUp(errNoRoom())
+		}
 		if len(s.line)+len(part) > s.limit {
 			tooLong = true
 			s.line = s.line[:0]
@@ -191,14 +205,21 @@ func (s *lineSource) read() (line []byte, tooLong bool, err error) {
 			_ = s.rc.SetReadDeadline(time.Time{})
 			return nil, false, io.EOF
 		default:
-			s.x.set("Connection", "close")
-			return nil, false, &brokenError{schema.Errorf(schema.KindInvalidRequest, "The body could not be read to its end; GET the batch says how many lines are stored, and POST …/calls?from= goes on from there.")}
+			return nil, false, s.giveUp(schema.Errorf(schema.KindInvalidRequest, "The body could not be read to its end; GET the batch says how many lines are stored, and POST …/calls?from= goes on from there."))
 		}
 	}
 }
 
 // readItem reads one call of a batch.
 func (a *API) readItem(raw []byte) (rec journal.CallRecord, customID string, err error) {
+	if rec, ok := a.readPlainItem(raw); ok {
+		return rec, rec.CustomID, nil
+	}
+	return a.readAnyItem(raw)
+}
+
+// readAnyItem is readItem for any line.
+func (a *API) readAnyItem(raw []byte) (rec journal.CallRecord, customID string, err error) {
 	members, err := object(raw, a.limits.ArgumentBytes+bodyRoom, a.limits.ArgumentDepth+1, "custom_id", "server", "tool", "arguments", "timeout_ms")
 	if err != nil {
 		return rec, "", err
@@ -218,19 +239,44 @@ func (a *API) readItem(raw []byte) (rec journal.CallRecord, customID string, err
 	}, customID, nil
 }
 
-// listSource gives the calls of a JSON document.
+// listSource gives the calls of a JSON document. The list stays the bytes that came:
+// taken apart at once, one of 32 MiB could become ten times as much.
 type listSource struct {
 	a     *API
-	items []json.RawMessage
+	list  []byte // from the next call on; valid JSON
+	begun bool   // its bracket was seen
 }
 
 func (s *listSource) next() (rec journal.CallRecord, customID string, err error) {
-	if len(s.items) == 0 {
+	item := s.item()
+	if item == nil {
 		return rec, "", io.EOF
 	}
-	item := s.items[0]
-	s.items = s.items[1:]
 	return s.a.readItem(item)
+}
+
+// item returns the next call as it stands, nil behind the last one.
+func (s *listSource) item() []byte {
+	i := 0
+	for i < len(s.list) && (s.list[i] <= ' ' || s.list[i] == '[' && !s.begun || s.list[i] == ',') {
+		s.begun = s.begun || s.list[i] == '['
+		i++
+	}
+	if i >= len(s.list) || s.list[i] == ']' {
+		return nil
+	}
+	end := jsonEnd(s.list, i)
+	item := s.list[i:end]
+	s.list = s.list[end:]
+	return item
+}
+
+// count returns how many calls there are left.
+func (s *listSource) count() (n int) {
+	for left := *s; left.item() != nil; {
+		n++
+	}
+	return n
 }
 
 // readBatch reads a batch that came as one JSON document.
@@ -239,14 +285,17 @@ func (a *API) readBatch(body []byte, o *batch.Order, open, stream *bool) (callSo
 	if err != nil {
 		return nil, err
 	}
-	s := &listSource{a: a}
+	s := &listSource{a: a, list: members["calls"]}
+	if len(s.list) > 0 && s.list[0] != '[' {
+		return nil, member(members, "calls", false, "an array of calls", new([]json.RawMessage))
+	}
 	var seconds uint32
 	for _, m := range []struct {
 		name, want string
 		required   bool
 		into       any
 	}{
-		{"calls", "an array of calls", false, &s.items}, {"priority", "a whole number from -10 to 10", false, &o.Priority}, {"expires_in", "a number of seconds", false, &seconds},
+		{"priority", "a whole number from -10 to 10", false, &o.Priority}, {"expires_in", "a number of seconds", false, &seconds},
 		{"callback_url", "an address", false, &o.CallbackURL}, {"labels", "an object of strings", false, &o.Labels}, {"open", "true or false", false, open}, {"stream", "true or false", false, stream},
 	} {
 		if err := member(members, m.name, m.required, m.want, m.into); err != nil {
@@ -256,8 +305,7 @@ func (a *API) readBatch(body []byte, o *batch.Order, open, stream *bool) (callSo
 	if seconds > 0 {
 		o.Life = time.Duration(seconds) * time.Second
 	}
-	o.Calls = len(s.items)
-	if len(s.items) == 0 && !*open {
+	if o.Calls = s.count(); o.Calls == 0 && !*open {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "The batch has no calls. Send calls, or \"open\": true to send them later with POST /batches/{id}/calls.")
 	}
 	if len(o.Labels) > 32 {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,11 +44,19 @@ func (a *API) batchResults(x *exchange, r *http.Request) error {
 func (a *API) takeAndStream(x *exchange, r *http.Request, m *journal.Manifest, source callSource, again bool) error {
 	rc := http.NewResponseController(x.ResponseWriter)
 	_ = rc.EnableFullDuplex() // HTTP/2 is duplex by itself, and does not know this
+	if r.Header.Get("Expect") != "" {
+		// The answer begins before the body is read, and a client that asked whether to
+		// send it would not be told: curl then waits for a second.
+		_, _ = r.Body.Read(nil) // what is wrong with the body, its reader finds out
+	}
+	if lines, ok := source.(*lineSource); ok {
+		lines.beside = true
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	failed := make(chan error, 1)
 	go func() {
-		_, err := a.take(ctx, m.ID, x.principal, source, takeOptions{seal: true, again: again, from: -1})
+		err := a.takeBeside(ctx, x, m, source, takeOptions{seal: true, again: again, from: -1})
 		if err != nil {
 			cancel()
 		}
@@ -57,6 +67,18 @@ func (a *API) takeAndStream(x *exchange, r *http.Request, m *journal.Manifest, s
 	if takeErr := <-failed; takeErr != nil && x.status == 0 {
 		return takeErr
 	}
+	return err
+}
+
+// takeBeside is take for a goroutine of its own, where a panic would end the process.
+func (a *API) takeBeside(ctx context.Context, x *exchange, m *journal.Manifest, source callSource, o takeOptions) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			a.log.Error("taking a batch panicked", "id", x.id, "batch", m.ID, "panic", v, "stack", string(debug.Stack()))
+			err = schema.Errorf(schema.KindInternal, "The front door failed on this request; its log says why, under request id %s.", x.id)
+		}
+	}()
+	_, err = a.take(ctx, m.ID, x.principal, source, o)
 	return err
 }
 
@@ -157,6 +179,43 @@ type resultHead struct {
 	Problem   json.RawMessage `json:"problem,omitempty" doc:"Why it did not succeed."`
 }
 
+// append writes the head as a JSON object behind dst. A million results go this way,
+// so nothing is looked up by reflection; encode(h) writes the same.
+func (h *resultHead) append(dst []byte) []byte {
+	dst = strconv.AppendUint(append(dst, `{"index":`...), h.Index, 10)
+	text := func(name, value string) {
+		if value != "" {
+			dst = appendText(append(append(append(dst, `,"`...), name...), `":`...), value)
+		}
+	}
+	text("custom_id", h.CustomID)
+	dst = appendText(append(dst, `,"call_id":`...), h.CallID)
+	dst = appendText(append(dst, `,"state":`...), h.State)
+	if h.ToolError {
+		dst = append(dst, `,"tool_error":true`...)
+	}
+	text("worker", h.Worker)
+	if h.Attempt != 0 {
+		dst = strconv.AppendInt(append(dst, `,"attempt":`...), int64(h.Attempt), 10)
+	}
+	text("settled", h.Settled)
+	dst = appendText(append(dst, `,"cursor":`...), h.Cursor)
+	if len(h.Problem) > 0 {
+		dst = append(append(dst, `,"problem":`...), h.Problem...)
+	}
+	return append(dst, '}')
+}
+
+// appendText writes a JSON string.
+func appendText(dst []byte, text string) []byte {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c > '~' {
+			return append(dst, bytes.TrimSuffix(encode(text), []byte("\n"))...)
+		}
+	}
+	return append(append(append(dst, '"'), text...), '"')
+}
+
 // page writes a page of results.
 func (w *lineWriter) page(ctx context.Context, page []journal.ResultRecord) error {
 	w.start()
@@ -173,18 +232,18 @@ func (w *lineWriter) page(ctx context.Context, page []journal.ResultRecord) erro
 		if len(rec.Error) > 0 {
 			head.Problem = bytes.TrimSpace(w.a.problem(recordError(head.CallID, rec)).encode())
 		}
-		line := bytes.TrimSuffix(encode(head), []byte("\n"))
+		w.buf = head.append(w.buf)
 		if rec.Outcome == journal.Succeeded && head.Problem == nil {
 			body, err := w.a.o.Batches.ResultBody(ctx, w.id, rec)
 			if err != nil {
 				return err
 			}
 			if len(body) > 0 {
-				line = append(line[:len(line)-1], `,"result":`...)
-				line = append(append(line, oneLine(body)...), '}')
+				w.buf = append(w.buf[:len(w.buf)-1], `,"result":`...)
+				w.buf = append(append(w.buf, oneLine(body)...), '}')
 			}
 		}
-		w.buf = append(append(w.buf, line...), '\n')
+		w.buf = append(w.buf, '\n')
 		if w.left > 0 {
 			if w.left--; w.left == 0 {
 				w.done = true

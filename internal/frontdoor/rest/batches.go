@@ -9,6 +9,7 @@ import (
 
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -190,10 +191,12 @@ func (a *API) createBatch(x *exchange, r *http.Request) error {
 			return err
 		}
 	}
+	order.Trace = x.span.Trace().Parent
 	m, replayed, err := a.o.Batches.Create(r.Context(), order)
 	if err != nil {
 		return err
 	}
+	x.span.Text(telemetry.KeyBatch, m.ID)
 	x.set("Location", "/batches/"+m.ID)
 	if replayed {
 		x.set("Idempotency-Replayed", "true")

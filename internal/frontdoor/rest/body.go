@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/pkg/schema"
 	"github.com/callyard/callyard/pkg/schema/validate"
 )
@@ -26,26 +26,25 @@ func (a *API) readBody(x *exchange, r *http.Request, limit int) ([]byte, error) 
 	if err := checkMediaType(r.Header); err != nil {
 		return nil, err
 	}
-	if r.ContentLength > int64(limit) {
-		return nil, errBodyTooLarge(limit)
-	}
 	// Mostly the body is here already, so the deadline is set only once it is due:
 	// a timer that never fires costs less than two changes of the connection.
 	rc := http.NewResponseController(x.ResponseWriter)
 	due := time.AfterFunc(timeFor(limit), func() {
 		_ = rc.SetReadDeadline(time.Unix(1, 0)) // a writer without deadlines does without
 	})
-	body, err := readAtMost(r.Body, r.ContentLength, limit)
+	body, err := a.bodies.Read(&x.lot, r.Body, r.ContentLength, limit)
 	if !due.Stop() && err == nil {
 		err = os.ErrDeadlineExceeded // it fired as the body ended, and the connection is of no use now
 	}
 	if err == nil {
 		return body, nil
 	}
-	var known *schema.Error
 	switch {
-	case errors.As(err, &known):
-		return nil, err
+	case errors.Is(err, bodies.ErrTooLong):
+		return nil, errBodyTooLarge(limit)
+	case errors.Is(err, bodies.ErrFull):
+		x.set("Connection", "close")
+		return nil, errNoRoom()
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		x.set("Connection", "close")
 		return nil, schema.Errorf(kindBodyTimeout, "The body did not arrive within %s.", timeFor(limit))
@@ -54,17 +53,18 @@ func (a *API) readBody(x *exchange, r *http.Request, limit int) ([]byte, error) 
 	return nil, schema.Errorf(schema.KindInvalidRequest, "The body could not be read to its end: it is shorter than announced, or the connection broke.")
 }
 
-func readAtMost(from io.Reader, length int64, limit int) ([]byte, error) {
-	if length > 0 {
-		body := make([]byte, length)
-		_, err := io.ReadFull(from, body)
-		return body, err
-	}
-	body, err := io.ReadAll(io.LimitReader(from, int64(limit)+1))
-	if err == nil && len(body) > limit {
-		return nil, errBodyTooLarge(limit)
-	}
-	return body, err
+// What all bodies that are being read or worked on may take of memory at once: those
+// of up to 64 KiB, and what larger ones take beyond that.
+const (
+	smallBodies = 32 << 20
+	largeBodies = 96 << 20
+)
+
+// errNoRoom refuses a body while others take all the memory there is for them.
+func errNoRoom() error {
+	e := schema.Errorf(schema.KindUnavailable, "The front door holds as many large bodies as it may; nothing was done. Send it again in a moment.")
+	e.Retryable, e.RetryAfter = true, time.Second
+	return e
 }
 
 func errBodyTooLarge(limit int) error {
@@ -100,8 +100,12 @@ func object(body []byte, limit, depth int, known ...string) (map[string]json.Raw
 	if err := validate.Value(body, limit, depth); err != nil {
 		return nil, err
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(body, &members); err != nil || members == nil {
+	members := make(map[string]json.RawMessage, len(known))
+	if !eachMember(body, func(name, value []byte) bool { members[string(name)] = value; return true }) {
+		members = nil
+		_ = json.Unmarshal(body, &members) // names with escapes; the text is valid
+	}
+	if members == nil {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "The body is not a JSON object; send a JSON object%s.", with)
 	}
 	if len(known) == 0 {

@@ -129,20 +129,31 @@ func (a *API) requestTimeout(r *http.Request) (time.Duration, error) {
 	return 0, nil
 }
 
-// trace takes the W3C trace context of the request along, if it is sound, and
-// echoes it.
+// trace puts the call below the span of the request. Where there are no traces it
+// takes the W3C trace context of the request along, if it is sound, and echoes it.
 func (a *API) trace(x *exchange, r *http.Request, call *schema.Call) {
-	parent := r.Header["Traceparent"]
-	if len(parent) != 1 || !soundTraceParent(parent[0]) {
+	if x.span != nil {
+		call.Trace = x.span.Trace()
 		return
 	}
-	call.Trace.Parent = parent[0]
-	x.set("Traceparent", parent[0])
+	if call.Trace = traceOf(r); call.Trace.Parent != "" {
+		x.set("Traceparent", call.Trace.Parent)
+	}
+}
+
+// traceOf is the W3C trace context of a request, empty for one that is not sound.
+func traceOf(r *http.Request) (t schema.Trace) {
+	parent := r.Header["Traceparent"]
+	if len(parent) != 1 || !soundTraceParent(parent[0]) {
+		return t
+	}
+	t.Parent = parent[0]
 	if state := r.Header["Tracestate"]; len(state) > 0 {
 		if joined := strings.Join(state, ","); len(joined) <= traceStateMost {
-			call.Trace.State = joined
+			t.State = joined
 		}
 	}
+	return t
 }
 
 // soundTraceParent says that the text is version-traceid-parentid-flags in lower
@@ -169,6 +180,9 @@ func soundTraceParent(text string) bool {
 // run has the call run and answers with its result, as a stream of events where
 // the caller asked for one.
 func (a *API) run(x *exchange, r *http.Request, call *schema.Call, w wish) error {
+	if x.span != nil {
+		x.note(call)
+	}
 	if w.durable() {
 		return a.heldOr(x, r, w, a.runDurable(x, r, call, w))
 	}
@@ -180,6 +194,9 @@ func (a *API) run(x *exchange, r *http.Request, call *schema.Call, w wish) error
 		return a.heldOr(x, r, w, err)
 	}
 	res, err := a.o.Gate.Call(r.Context(), call)
+	if x.span != nil {
+		x.outcome(res, err)
+	}
 	if errors.Is(err, admission.ErrDurable) {
 		return a.heldOr(x, r, w, a.runDurable(x, r, call, w))
 	}

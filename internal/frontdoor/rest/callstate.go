@@ -39,11 +39,34 @@ func (a *API) callBody(ctx context.Context, id string, who schema.Principal, wai
 		}
 		return a.stateOf(ctx, p)
 	}
-	s, err := a.o.Batches.Status(ctx, id, who, wait)
+	s, err := a.answeredStatus(ctx, id, who, wait)
 	if err != nil {
 		return nil, err
 	}
 	return a.durableState(ctx, s)
+}
+
+// askedEvery is how often a call is looked at whose server waits for an answer, which
+// comes over MCP.
+const askedEvery = 500 * time.Millisecond
+
+// answeredStatus is the status of a durable call once it has ended or wait is over. That
+// its server waits for an answer is no end.
+func (a *API) answeredStatus(ctx context.Context, id string, who schema.Principal, wait time.Duration) (*batch.Status, error) {
+	until := time.Now().Add(wait)
+	for {
+		s, err := a.o.Batches.Status(ctx, id, who, max(time.Until(until), 0))
+		if err != nil || s.State != batch.StateInputRequired || time.Until(until) <= 0 {
+			return s, err
+		}
+		again := time.NewTimer(min(askedEvery, time.Until(until)))
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return s, nil
+		}
+	}
 }
 
 // recordOf returns what the execution log has of a call that nothing else knows, or
@@ -91,6 +114,9 @@ func (a *API) stateHead(s *batch.Status) ([]byte, error) {
 	}
 	if rec := s.Call; rec != nil {
 		c.Server, c.Tool, c.CustomID, c.Created, c.ExpiresAt = rec.Server, rec.Tool, rec.CustomID, rec.Accepted, rec.Expires
+	}
+	if s.State == batch.StateInputRequired {
+		c.State = "running" // over REST nobody can answer
 	}
 	if s.State == "held" {
 		c.ApprovalID = ledger.IDFor(s.CallID)

@@ -142,7 +142,7 @@ func (a *API) confirm(x *exchange, r *http.Request) error {
 		a.json(x, http.StatusOK, Rejected{Status: "rejected", Message: "The call was rejected and will not run.", CallID: p.CallID})
 		return nil
 	}
-	res, err := a.o.Release(r.Context(), p)
+	res, err := a.release(r.Context(), x, p)
 	if err != nil {
 		return schema.AsError(err).WithCall(p.CallID)
 	}

@@ -228,7 +228,7 @@ func (a *API) heldOr(x *exchange, r *http.Request, w wish, err error) error {
 		leave() // the call goes on without its caller
 		ctx = gone
 	}
-	res, err := a.o.Release(ctx, held.Approval)
+	res, err := a.release(ctx, x, held.Approval)
 	switch {
 	case err == nil:
 		if res.Worker != "" {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/callyard/callyard/internal/bodies"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -15,7 +17,9 @@ type exchange struct {
 	http.ResponseWriter
 	id        string
 	principal schema.Principal
-	status    int // of the answer; 0 until it began
+	status    int             // of the answer; 0 until it began
+	span      *telemetry.Span // nil where there are no traces
+	lot       bodies.Lot      // of the body
 
 	// values backs the header values of this answer, so that setting one costs
 	// no allocation of its own.

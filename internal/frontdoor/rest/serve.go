@@ -28,6 +28,7 @@ import (
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w}
 	defer a.afterPanic(x, r)
+	defer x.lot.Release()
 	x.id = a.nextID()
 	x.set("X-Request-Id", x.id)
 	h := w.Header()
@@ -38,7 +39,13 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if debugging {
 		began = time.Now()
 	}
+	if a.o.Traces != nil {
+		a.beginSpan(x, r)
+	}
 	a.handle(x, r)
+	if x.span != nil {
+		x.endSpan(r)
+	}
 	if a.o.Metrics != nil {
 		a.o.Metrics.HTTPRequest(r.Method, x.status)
 	}
@@ -116,6 +123,7 @@ func (a *API) afterPanic(x *exchange, r *http.Request) {
 		panic(v)
 	}
 	a.log.Error("a handler panicked", "id", x.id, "method", r.Method, "pattern", r.Pattern, "panic", v, "stack", string(debug.Stack()))
+	defer x.endSpan(r)
 	if x.status != 0 {
 		panic(http.ErrAbortHandler) // the answer has begun; only a broken connection says that it is not whole
 	}

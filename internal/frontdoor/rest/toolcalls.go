@@ -88,7 +88,7 @@ func (a *API) toolCalls(x *exchange, r *http.Request) error {
 	if key != "" && a.o.Batches == nil {
 		return schema.Errorf(schema.KindUnavailable, "Durable calls are not available here; send the calls without Idempotency-Key.")
 	}
-	b := &block{api: a, ctx: r.Context(), base: base, key: key}
+	b := &block{api: a, ctx: x.span.Carry(r.Context()), base: base, key: key}
 	if key != "" {
 		b.print = fingerprint(r, body)
 	}

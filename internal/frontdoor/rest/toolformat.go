@@ -92,6 +92,20 @@ func (a *API) callable(server string) (tools []catalog.Tool, unknown []string, e
 	return tools, unknown, nil
 }
 
+// candidates returns the tools to choose from in the order in which they are taken,
+// how many can be called at all, and the servers whose tools are not known.
+func (a *API) candidates(in *toolListInput) (tools []catalog.Tool, all int, unknown []string, err error) {
+	if in.Query == "" {
+		tools, unknown, err = a.callable(in.Server)
+		return tools, len(tools), unknown, err
+	}
+	most := in.MaxTools
+	if in.BudgetTokens > 0 {
+		most = 0 // one that costs too much makes room for the next
+	}
+	return a.o.Catalog.Search(in.Query, in.Server, most)
+}
+
 // chooseTools is GET /tools in a provider's format, or with a choice.
 func (a *API) chooseTools(in *toolListInput) (*toolListOutput, error) {
 	f, err := format.Parse(in.Format)
@@ -104,13 +118,9 @@ func (a *API) chooseTools(in *toolListInput) (*toolListOutput, error) {
 	if in.Strict && f != format.OpenAI && f != format.Responses {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "strict is a mode of openai and openai-responses; leave it out for %s.", in.Format)
 	}
-	tools, unknown, err := a.callable(in.Server)
+	tools, all, unknown, err := a.candidates(in)
 	if err != nil {
 		return nil, err
-	}
-	all := len(tools)
-	if in.Query != "" {
-		tools = a.shapes.ranked(tools, in.Query)
 	}
 	list := &ProviderToolList{
 		Format: in.Format, Tools: make([]AnyObject, 0, 1), Names: make([]ProviderToolName, 0, len(tools)), Loosened: make([]ProviderLoosening, 0), Unknown: unknown,
@@ -157,13 +167,11 @@ func (a *API) chooseTools(in *toolListInput) (*toolListOutput, error) {
 // maxShapes bounds what is kept of shapes; beyond it everything is made anew.
 const maxShapes = 50_000
 
-// shapes keeps tools in the formats of providers, and the words by which they are
-// found, since making them takes longer than all else in a list of thousands. It is
-// safe for concurrent use.
+// shapes keeps tools in the formats of providers, since making them takes longer than
+// all else in a list of thousands. It is safe for concurrent use.
 type shapes struct {
 	mu    sync.Mutex
 	tools map[shapeKey]format.Tool
-	terms map[shapeKey]format.Terms
 }
 
 type shapeKey struct {
@@ -173,7 +181,7 @@ type shapeKey struct {
 }
 
 func newShapes() *shapes {
-	return &shapes{tools: make(map[shapeKey]format.Tool), terms: make(map[shapeKey]format.Terms)}
+	return &shapes{tools: make(map[shapeKey]format.Tool)}
 }
 
 // of returns the tool in the format.
@@ -193,31 +201,4 @@ func (s *shapes) of(f format.Format, t *schema.Tool, strict bool) format.Tool {
 	s.tools[key] = tool
 	s.mu.Unlock()
 	return tool
-}
-
-// ranked returns the tools that have to do with the query, the best first.
-func (s *shapes) ranked(tools []catalog.Tool, query string) []catalog.Tool {
-	terms := make([]format.Terms, len(tools))
-	for i, t := range tools {
-		key := shapeKey{server: t.Server, digest: t.Digest}
-		s.mu.Lock()
-		of, ok := s.terms[key]
-		s.mu.Unlock()
-		if !ok {
-			of = format.TermsOf(t.Tool)
-			s.mu.Lock()
-			if len(s.terms) >= maxShapes {
-				clear(s.terms)
-			}
-			s.terms[key] = of
-			s.mu.Unlock()
-		}
-		terms[i] = of
-	}
-	best := format.NewRanking(terms).Best(query)
-	chosen := make([]catalog.Tool, len(best))
-	for i, at := range best {
-		chosen[i] = tools[at]
-	}
-	return chosen
 }

@@ -100,13 +100,17 @@ func (a *API) listTools(_ context.Context, in *toolListInput) (*toolListOutput, 
 		servers = []catalog.Server{s}
 	}
 	for _, s := range servers {
+		if page.NextCursor != "" || s.ID < from.server {
+			// It is not on this page; only whether its tools are known is of interest.
+			if _, err := a.o.Catalog.Definitions(s.ID); err != nil {
+				page.Unknown = append(page.Unknown, s.ID)
+			}
+			continue
+		}
 		tools, err := a.o.Catalog.Tools(s.ID)
 		if err != nil {
 			page.Unknown = append(page.Unknown, s.ID)
 			continue
-		}
-		if page.NextCursor != "" {
-			continue // the page is full; only servers with unknown tools are still of interest
 		}
 		slices.SortFunc(tools, func(a, b catalog.Tool) int { return cmp.Compare(a.Name, b.Name) })
 		for _, t := range tools {

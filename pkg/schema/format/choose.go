@@ -65,11 +65,10 @@ func TermsOf(t *schema.Tool) Terms {
 func NewRanking(all []Terms) *Ranking {
 	r := &Ranking{in: make(map[string]int)}
 	for _, terms := range all {
-		length := 0.0
-		for w, n := range terms {
+		for w := range terms {
 			r.in[w]++
-			length += n
 		}
+		length := terms.Length()
 		r.docs = append(r.docs, terms)
 		r.lengths = append(r.lengths, length)
 		r.average += length / float64(len(all))
@@ -85,9 +84,7 @@ func (r *Ranking) Best(query string) []int {
 		score float64
 	}
 	var hits []hit
-	asked := words(query)
-	slices.Sort(asked)
-	asked = slices.Compact(asked)
+	asked := Words(query)
 	for i, terms := range r.docs {
 		score := 0.0
 		for _, w := range asked {
@@ -95,8 +92,7 @@ func (r *Ranking) Best(query string) []int {
 			if n == 0 {
 				continue
 			}
-			rare := math.Log(1 + (float64(len(r.docs)-r.in[w])+0.5)/(float64(r.in[w])+0.5))
-			score += rare * n * (saturation + 1) / (n + saturation*(1-lengthWeight+lengthWeight*r.lengths[i]/r.average))
+			score += Relevance(Rarity(len(r.docs), r.in[w]), n, r.lengths[i], r.average)
 		}
 		if score > 0 {
 			hits = append(hits, hit{i, score})
@@ -108,6 +104,33 @@ func (r *Ranking) Best(query string) []int {
 		best = append(best, h.at)
 	}
 	return best
+}
+
+// Words returns the words of a query, each once and sorted, in the form that they
+// have in [Terms].
+func Words(query string) []string {
+	asked := words(query)
+	slices.Sort(asked)
+	return slices.Compact(asked)
+}
+
+// Length is the length of a tool's text, for [Relevance].
+func (t Terms) Length() (length float64) {
+	for _, n := range t {
+		length += n
+	}
+	return length
+}
+
+// Rarity is what a word is worth that so many of the tools have.
+func Rarity(tools, with int) float64 {
+	return math.Log(1 + (float64(tools-with)+0.5)/(float64(with)+0.5))
+}
+
+// Relevance is what one word of a query adds to the score of a tool that has it with
+// the weight n. length is that of the tool, average that of all; see [Rarity] for rare.
+func Relevance(rare, n, length, average float64) float64 {
+	return rare * n * (saturation + 1) / (n + saturation*(1-lengthWeight+lengthWeight*length/average))
 }
 
 // words are the words of a text in lower case, without plural s; names such as

@@ -1,0 +1,349 @@
+package mcpface
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/digest"
+)
+
+// A server of the legacy era asks in the middle of a call and holds its session until
+// it is answered; a client of the modern era is asked by the answer to its request,
+// and comes back with another one. A talk is such a call between two requests: it
+// goes on at the worker, and this front door keeps it until the client is back.
+
+const (
+	// awayMost is how long a client may take to come back with its answers. The time of
+	// the call goes on meanwhile, and is mostly shorter.
+	awayMost = 10 * time.Minute
+	// talksMost bounds the talks of one principal, allTalks those of this front door.
+	talksMost = 32
+	allTalks  = 1000
+)
+
+// talks are the calls of clients of the modern era that their servers may ask about.
+type talks struct {
+	mu    sync.Mutex
+	by    map[string]*talk
+	names map[string]bool // conversations, as workers know them, in use
+	over  bool
+	seed  string
+}
+
+func (s *talks) open() {
+	s.by, s.names, s.seed = make(map[string]*talk), make(map[string]bool), rand.Text()
+}
+
+// talk is one such call.
+type talk struct {
+	id        string
+	principal string
+	mount     string
+	call      *schema.Call
+	arguments string // digest
+	cancel    context.CancelFunc
+	words     chan spoken
+	asked     chan struct{} // has a word while questions are open that were not told
+	done      chan struct{} // closed when end is there
+	end       ended
+
+	mu       sync.Mutex
+	next     int
+	open     []*openQuestion
+	attended bool        // a request waits for it
+	away     *time.Timer // while none does
+	closed   bool        // nobody answers any more
+}
+
+// openQuestion is one that the server waits for.
+type openQuestion struct {
+	id      string
+	request []byte
+	answer  func([]byte)
+	told    bool // to the client
+}
+
+// bridges says that the server of a call asks by itself, and the client can be asked
+// in the modern way.
+func (f *Face) bridges(x *exchange, to target) bool {
+	if !x.modern || askable(x.meta.capabilities) == nil {
+		return false
+	}
+	s, err := f.o.Catalog.Server(to.server)
+	return err == nil && s.Asks && s.Protocol != "" && !isModern(s.Protocol)
+}
+
+// add begins a talk; nil when there are too many. Calls of one principal that can be
+// asked the same share conversations, one at a time, so that workers need not open a
+// session for each.
+func (s *talks) add(x *exchange, call *schema.Call) *talk {
+	t := &talk{
+		id: rand.Text(), principal: x.principal.Name, mount: x.mount, call: call, arguments: digest.Of(call.Arguments), words: make(chan spoken, progressWaiting),
+		asked: make(chan struct{}, 1), done: make(chan struct{}), attended: true,
+	}
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%q %q %s", x.principal.Name, call.Server, askable(x.meta.capabilities)) // a hash takes everything
+	stem := s.seed + "-" + strconv.FormatUint(h.Sum64(), 36) + "-"
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	mine := 0
+	for _, other := range s.by {
+		if other.principal == t.principal {
+			mine++
+		}
+	}
+	if s.over || mine >= talksMost || len(s.by) >= allTalks {
+		return nil
+	}
+	for n := 0; call.Session == ""; n++ {
+		if name := stem + strconv.Itoa(n); !s.names[name] {
+			call.Session, s.names[name] = name, true
+		}
+	}
+	s.by[t.id] = t
+	return t
+}
+
+// find returns the talk that a request goes on with, nil for none that is the
+// caller's and of this call.
+func (s *talks) find(x *exchange, id string, call *schema.Call) *talk {
+	s.mu.Lock()
+	t := s.by[id]
+	s.mu.Unlock()
+	if t == nil || t.principal != x.principal.Name || t.mount != x.mount || t.call.Server != call.Server || t.call.Tool != call.Tool || t.arguments != digest.Of(call.Arguments) {
+		return nil
+	}
+	return t
+}
+
+// forget ends the talk's place here.
+func (s *talks) forget(t *talk) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.by, t.id)
+}
+
+// ended frees the conversation for the next call.
+func (s *talks) ended(t *talk) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.names, t.call.Session)
+}
+
+// leave gives up the talks whose clients are away: this front door will not be there
+// when they come back. No more begin.
+func (s *talks) leave() {
+	s.mu.Lock()
+	s.over = true
+	all := make([]*talk, 0, len(s.by))
+	for _, t := range s.by {
+		all = append(all, t)
+	}
+	s.mu.Unlock()
+	for _, t := range all {
+		t.shut()
+	}
+}
+
+// end cancels what is left.
+func (s *talks) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.by {
+		t.cancel()
+	}
+}
+
+// talk runs a call whose server may ask in the middle of it.
+func (f *Face) talk(ctx context.Context, x *exchange, call *schema.Call) ([]byte, *fault) {
+	t := f.talks.add(x, call)
+	if t == nil {
+		e := schema.Errorf(schema.KindUnavailable, "Too many calls wait here for answers of their clients; the call did not start. Answer or drop some, and send it again.")
+		e.Retryable, e.RetryAfter = true, time.Second
+		return x.toolFault(e)
+	}
+	x.setCall(call.ID)
+	if x.span != nil {
+		x.note(call)
+	}
+	if x.meta.token != nil && x.streams {
+		call.Progress = func(params []byte) { pushNewest(t.words, spoken{params: params}) }
+	}
+	call.Hear = t.hearing(x.meta.capabilities)
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	t.cancel = cancel
+	f.wait.Go(func() {
+		defer cancel()
+		end := f.guarded(running, call)
+		f.talks.ended(t)
+		t.shut()
+		t.end = end
+		close(t.done)
+	})
+	return f.attend(ctx, x, t)
+}
+
+// hearing takes the server's words in the call. Log messages go nowhere: the client
+// has not asked for them.
+func (t *talk) hearing(capabilities []byte) func(message []byte, answer func([]byte)) {
+	capabilities = slices.Clone(capabilities)
+	return func(message []byte, answer func([]byte)) {
+		if answer == nil {
+			return
+		}
+		method, params := getString(message, "method"), get(message, "params")
+		if !isObject(params) {
+			params = []byte(`{}`)
+		}
+		if !answersTo(capabilities, method) {
+			answer([]byte(notDeclared))
+			return
+		}
+		request := appendMember([]byte{'{'}, "method", quote(method))
+		request = append(appendMember(request, "params", params), '}')
+		t.mu.Lock()
+		refusal := ""
+		switch {
+		case t.closed:
+			refusal = notAnswered
+		case len(t.open) >= mostAsked:
+			refusal = tooMany
+		default:
+			t.next++
+			t.open = append(t.open, &openQuestion{id: strconv.Itoa(t.next), request: request, answer: answer})
+		}
+		t.mu.Unlock()
+		if refusal != "" {
+			answer([]byte(refusal))
+			return
+		}
+		select {
+		case t.asked <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// shut lets nobody answer any more, and says so to the server.
+func (t *talk) shut() {
+	t.mu.Lock()
+	t.closed = true
+	open := t.open
+	t.open = nil
+	t.mu.Unlock()
+	for _, q := range open {
+		q.answer([]byte(notAnswered))
+	}
+}
+
+// attend waits for the end of a talk, or for what its server asks.
+func (f *Face) attend(ctx context.Context, x *exchange, t *talk) ([]byte, *fault) {
+	for {
+		select {
+		case w := <-t.words:
+			if x.meta.token != nil && x.say(w) != nil {
+				t.cancel() // the client left
+			}
+		case <-t.asked:
+			if question := f.park(t); question != nil {
+				return question, nil
+			}
+		case <-t.done:
+			f.talks.forget(t)
+			for len(t.words) > 0 {
+				if w := <-t.words; x.meta.token != nil {
+					_ = x.say(w) // what came before the result goes out before it
+				}
+			}
+			return f.ending(ctx, x, t.call, t.end)
+		case <-ctx.Done():
+			t.cancel()
+			<-t.done
+			f.talks.forget(t)
+			return nil, x.faultOf(schema.Errorf(schema.KindCanceled, "The caller left, and the call was cancelled.").WithCall(t.call.ID))
+		}
+	}
+}
+
+// park leaves a talk until its client is back, and returns what it is asked; nil where
+// nothing is open (any more).
+func (f *Face) park(t *talk) []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.open) == 0 {
+		return nil
+	}
+	b := []byte(`{"resultType":"input_required","inputRequests":`)
+	requests := []byte{'{'}
+	for _, q := range t.open {
+		q.told = true
+		requests = appendMember(requests, q.id, q.request)
+	}
+	b = append(append(b, requests...), `},"requestState":`...)
+	t.attended = false
+	t.away = time.AfterFunc(awayMost, func() {
+		t.mu.Lock()
+		attended := t.attended
+		t.mu.Unlock()
+		if !attended {
+			t.cancel()
+			t.shut()
+			f.talks.forget(t)
+		}
+	})
+	return append(appendQuoted(b, heldState{Call: t.call.ID, Talk: t.id, Door: f.o.RouterID}.String()), '}')
+}
+
+// resumeTalk goes on with a talk whose client is back.
+func (f *Face) resumeTalk(ctx context.Context, x *exchange, call *schema.Call, state heldState, responses []byte) ([]byte, *fault) {
+	t := f.talks.find(x, state.Talk, call)
+	if t == nil {
+		text := "The session in which the server asked is not there any more: the answer came too late, or the front door was restarted. Call the tool again from the beginning; it may have done a part of its work."
+		if state.Door != f.o.RouterID {
+			text = "The server asked in a session of another front door, which alone can pass the answer on, and this request came to a different one or after a restart. Call the tool again from the beginning; it may have done a part of its work."
+		}
+		return x.toolFault(schema.Errorf(schema.KindExpired, "%s", text).WithCall(state.Call))
+	}
+	x.setCall(t.call.ID)
+	answers := membersOf(responses, "")
+	t.mu.Lock()
+	if t.attended {
+		t.mu.Unlock()
+		return x.toolFault(schema.Errorf(schema.KindConflict, "Another request with this requestState is being answered.").WithCall(t.call.ID))
+	}
+	t.attended = true
+	t.away.Stop()
+	var left, given []*openQuestion
+	for _, q := range t.open {
+		if answers[q.id] != nil && q.told {
+			given = append(given, q)
+		} else {
+			left = append(left, q)
+		}
+	}
+	t.open = left
+	t.mu.Unlock()
+	for _, q := range given {
+		q.answer(answered(answers[q.id]))
+	}
+	if len(left) > 0 {
+		select {
+		case t.asked <- struct{}{}:
+		default:
+		}
+	}
+	return f.attend(ctx, x, t)
+}
+
+// answered is an answer as the server wants it.
+func answered(response json.RawMessage) []byte {
+	return append(appendMember([]byte{'{'}, "result", response), '}')
+}

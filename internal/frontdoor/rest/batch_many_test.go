@@ -1,0 +1,115 @@
+package rest
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// callsOf are calls of the tools, one on each line.
+func callsOf(tools ...string) string {
+	var b strings.Builder
+	for i, tool := range tools {
+		fmt.Fprintf(&b, `{"custom_id":"line-%d","server":"demo","tool":%q,"arguments":{"city":"Bonn"}}`+"\n", i, tool)
+	}
+	return b.String()
+}
+
+func TestEachKindOfEndHasItsLineAmongManyOthers(t *testing.T) {
+	f := openFabric(t, nil)
+	ends := map[string]string{"echo": "succeeded", "fail": "succeeded", "lines": "succeeded", "large": "succeeded", "rpc": "failed", "late-error": "failed", "no-such-tool": "failed"}
+	var tools []string
+	for n := range 30 {
+		for _, tool := range []string{"echo", "fail", "echo", "rpc", "lines", "echo", "no-such-tool", "late-error"} {
+			tools = append(tools, tool)
+		}
+		if n%10 == 0 {
+			tools = append(tools, "large")
+		}
+	}
+	body := callsOf(tools...) + "{\"custom_id\":\"line-0\",\"server\":\"demo\",\"tool\":\"echo\"}\n{not JSON\n"
+	a := f.do("POST", "/batches?stream=true", body, "Content-Type", "application/x-ndjson")
+	if a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	id := strings.TrimPrefix(a.header.Get("Location"), "/batches/")
+	streamed := bytes.Count(a.body, []byte("\n"))
+	lines := f.lines(id)
+	if len(lines) != len(tools)+2 || streamed != len(lines) {
+		t.Fatalf("%d calls have %d results, of which %d were streamed", len(tools)+2, len(lines), streamed)
+	}
+	for i, tool := range tools {
+		got := lines[uint64(i)]
+		if got.State != ends[tool] || got.CustomID != fmt.Sprintf("line-%d", i) || got.ToolError != (tool == "fail") {
+			t.Errorf("line %d, %s: %+v", i, tool, got)
+		}
+	}
+	for _, i := range []int{len(tools), len(tools) + 1} {
+		if got := lines[uint64(i)]; got.State != "failed" {
+			t.Errorf("line %d: %+v", i, got)
+		}
+	}
+	if b := f.showBatch(id); b.State != "completed" {
+		t.Errorf("the batch is %+v", b)
+	}
+}
+
+func TestABatchThatIsCanceledRecallsWhatHasNotLeft(t *testing.T) {
+	f := openFabric(t, nil)
+	var tools []string
+	for range 100 {
+		tools = append(tools, "hang")
+	}
+	b := f.batchOf(f.do("POST", "/batches", callsOf(tools...), "Content-Type", "application/x-ndjson"), http.StatusCreated)
+	until(t, "a call that runs", func() bool {
+		select {
+		case <-f.worker.asked:
+			return true
+		default:
+			return false
+		}
+	})
+	if a := f.do("POST", "/batches/"+b.ID+"/cancel", ""); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	ran := 0
+	until(t, "the batch having ended", func() bool {
+		ran += f.worker.finish()
+		for {
+			select {
+			case <-f.worker.asked:
+				continue
+			default:
+			}
+			return f.showBatch(b.ID).State == "canceled"
+		}
+	})
+	good, canceled := 0, 0
+	for _, line := range f.lines(b.ID) {
+		switch line.State {
+		case "succeeded":
+			good++
+		case "canceled":
+			canceled++
+		}
+	}
+	if good != ran || good+canceled != len(tools) || canceled == 0 {
+		t.Errorf("of %d calls %d ran, %d succeeded and %d were canceled", len(tools), ran, good, canceled)
+	}
+}
+
+func TestWhoAsksWhetherToSendABatchIsToldBeforeTheAnswerBegins(t *testing.T) {
+	f := openFabric(t, nil)
+	own := http.DefaultTransport.(*http.Transport).Clone()
+	own.ExpectContinueTimeout = time.Hour
+	defer own.CloseIdleConnections()
+	f.client = &http.Client{Transport: own, Timeout: time.Minute}
+	r := f.request("POST", "/batches?stream=true", strings.NewReader(callsOf("echo", "echo")), "Content-Type", "application/x-ndjson", "Expect", "100-continue")
+	a := f.send(r)
+	if n := bytes.Count(a.body, []byte(`"state":"succeeded"`)); a.status != http.StatusOK || n != 2 {
+		t.Errorf("%d, %d results: %s", a.status, n, a.body)
+	}
+}
