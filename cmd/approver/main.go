@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/cmd/internal/setup"
 	"github.com/callyard/callyard/internal/approver"
 	"github.com/callyard/callyard/internal/lifecycle"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 )
 
@@ -34,7 +35,7 @@ func run() int {
 	connect := func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
 		return cfg.Connect(ctx, name, keep, log)
 	}
-	err = lifecycle.Run(context.Background(), log, cfg.ApproverPart(connect, log, func(a *approver.Approver) {
+	err = lifecycle.Run(context.Background(), log, cfg.TracesPart("callyard-approver", telemetry.NewMetrics(), log), cfg.ApproverPart(connect, log, func(a *approver.Approver) {
 		log.Info("approver is open", "url", "http://"+a.Addr())
 	}))
 	if err != nil {

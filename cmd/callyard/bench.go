@@ -17,7 +17,7 @@ func benchCommand() *cobra.Command {
 		Short: "Measure calls: Callyard beside direct clients, or one tool of a running Callyard",
 		Long: "Without arguments bench builds Callyard and measures it beside direct clients, everything in turn in one run.\n" +
 			"With --url and SERVER TOOL ARGUMENTS it loads one tool of a Callyard that runs already.",
-		Example: "  callyard bench --quick\n  callyard bench --endpoint peer=http://127.0.0.1:3000/servers/everything/tools/echo\n  callyard bench --url http://127.0.0.1:8080 demo echo '{\"message\":\"hi\"}'",
+		Example: "  callyard bench --quick\n  callyard bench --endpoint peer=http://127.0.0.1:3000/servers/everything/tools/echo\n  callyard bench --figures batch,flat\n  callyard bench --url http://127.0.0.1:8080 demo echo '{\"message\":\"hi\"}'",
 		Args:    cobra.MaximumNArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -42,7 +42,11 @@ func benchCommand() *cobra.Command {
 				}
 				o.Headers[strings.TrimSpace(k)] = strings.TrimSpace(v)
 			}
-			err := bench.Main(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			run := bench.Main
+			if len(o.Figures) > 0 {
+				run = bench.MainFigures
+			}
+			err := run(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			if err != nil && cmd.Context().Err() == nil {
 				err = &exitError{code: exitToolError, err: err}
 			}
@@ -56,6 +60,8 @@ func benchCommand() *cobra.Command {
 	f.DurationVar(&o.Duration, "duration", 0, "measured time of a cell in a round (default 2s)")
 	f.DurationVar(&o.Warmup, "warmup", 0, "time before it (default 500ms)")
 	f.BoolVar(&o.Quick, "quick", false, "a short run: fewer cells, one round")
+	f.StringSliceVar(&o.Figures, "figures", nil, "measure batches against what is promised of them: all, or some of "+strings.Join(bench.FigureNames(), ","))
+	f.IntVar(&o.Calls, "calls", 0, "calls of the largest batch of the figures (default 1000000; with --quick 100000)")
 	f.StringSliceVar(&o.Only, "only", nil, "targets to measure (default all)")
 	f.StringArrayVar(&o.URLs, "endpoint", nil, "another HTTP endpoint to measure beside, as name=url")
 	f.StringArrayVar(&headers, "header", nil, "header for the calls, as Name: value")

@@ -74,6 +74,7 @@ func up(cmd *cobra.Command) error {
 	u := &fabric{cfg: cfg, log: log, out: stdout, served: served}
 	metrics := telemetry.NewMetrics()
 	err = lifecycle.Run(cmd.Context(), log,
+		cfg.TracesPart("callyard", metrics, log),
 		setup.PolicyPart(policy, func() []string { return cfg.Doubts(policy, true, nil) }, log),
 		lifecycle.Part{Name: "embedded NATS", Start: u.startNATS, Stop: func(context.Context) error { return u.nats.Close() }},
 		cfg.WorkerPart(u.connect, policy, served, metrics, log, func(w *worker.Worker) { u.worker = w }),

@@ -39,7 +39,8 @@ func run() int {
 	connect := func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
 		return cfg.Connect(ctx, name, keep, log)
 	}
-	err = lifecycle.Run(context.Background(), log, setup.PolicyPart(policy, func() []string { return cfg.Doubts(policy, false, nil) }, log), cfg.FrontDoorPart(connect, policy, telemetry.NewMetrics(), log, func(d *frontdoor.FrontDoor) {
+	metrics := telemetry.NewMetrics()
+	err = lifecycle.Run(context.Background(), log, cfg.TracesPart("callyard-frontdoor", metrics, log), setup.PolicyPart(policy, func() []string { return cfg.Doubts(policy, false, nil) }, log), cfg.FrontDoorPart(connect, policy, metrics, log, func(d *frontdoor.FrontDoor) {
 		log.Info("front door is open", "url", "http://"+d.Addr())
 	}))
 	if err != nil {

@@ -62,6 +62,7 @@ func run() int {
 	metrics := telemetry.NewMetrics()
 	var running *worker.Worker
 	err = lifecycle.Run(context.Background(), log,
+		cfg.TracesPart("callyard-worker", metrics, log),
 		setup.PolicyPart(policy, func() []string { return cfg.Doubts(policy, false, nil) }, log),
 		cfg.WorkerPart(connect, policy, served, metrics, log, func(w *worker.Worker) {
 			running = w

@@ -3,8 +3,10 @@ package bench
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -94,4 +96,18 @@ func parseStat(text []byte) (stat, error) {
 		return stat{}, errStat
 	}
 	return stat{parent: parent, used: time.Duration(user+system) * clockTick}, nil
+}
+
+// peakMemory returns the most memory that the process has had resident, in bytes.
+func peakMemory(pid int) (int64, bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, false
+	}
+	_, rest, ok := strings.Cut(string(text), "\nVmHWM:")
+	var kib int64
+	if _, err := fmt.Sscan(rest, &kib); !ok || err != nil {
+		return 0, false
+	}
+	return kib << 10, true
 }

@@ -31,6 +31,8 @@ const (
 type fabric struct {
 	*Endpoint
 	children []*child
+	address  string // of the front door
+	nats     string // of the NATS server, where it is one of its own
 }
 
 // Close stops the processes, front door first.
@@ -38,18 +40,23 @@ func (f *fabric) Close() error { return stopAll(f.children) }
 
 // startAllInOne starts `callyard up` on the servers file. Its data and log go to dir.
 func startAllInOne(ctx context.Context, bin binaries, servers, dir string) (Target, error) {
-	addresses, err := freeAddresses(1)
+	f, err := launchUp(bin, servers, dir)
 	if err != nil {
 		return nil, err
 	}
-	f := &fabric{}
-	err = f.start("callyard", bin.callyard, dir,
+	return f.ready(ctx, AllInOne)
+}
+
+// launchUp starts the process and does not wait for it.
+func launchUp(bin binaries, servers, dir string) (*fabric, error) {
+	addresses, err := freeAddresses(2)
+	if err != nil {
+		return nil, err
+	}
+	f := &fabric{address: addresses[0]}
+	return f, f.start("callyard", bin.callyard, dir,
 		"up", "--servers", servers, "--data", filepath.Join(dir, "data"), "--log-level", "warn",
-		"--listen", addresses[0])
-	if err != nil {
-		return nil, err
-	}
-	return f.ready(ctx, AllInOne, addresses[0])
+		"--listen", addresses[0], "--approver-listen", addresses[1])
 }
 
 // startThree starts the three processes that a call goes through in production.
@@ -65,7 +72,7 @@ func startThree(ctx context.Context, bin binaries, servers, dir string) (Target,
 	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the settings of nats-server: %w", err)
 	}
-	f := &fabric{}
+	f := &fabric{address: addresses[0], nats: addresses[1]}
 	if err := f.start("nats", bin.nats, dir, "--config", file); err != nil {
 		return nil, err
 	}
@@ -79,7 +86,7 @@ func startThree(ctx context.Context, bin binaries, servers, dir string) (Target,
 	if err := f.start("front door", bin.frontdoor, dir, "--nats", nats, "--listen", addresses[0], "--log-level", "warn"); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return f.ready(ctx, ThreeProcesses, addresses[0])
+	return f.ready(ctx, ThreeProcesses)
 }
 
 // start adds a child.
@@ -95,13 +102,28 @@ func (f *fabric) start(name, path, dir string, args ...string) error {
 	return nil
 }
 
-// ready waits until the front door at the address says that it is ready and a
-// call comes back. On failure everything is stopped.
-func (f *fabric) ready(ctx context.Context, name, address string) (Target, error) {
-	base := "http://" + address
+// ready waits until the front door says that it is ready and a call comes back. On
+// failure everything is stopped.
+func (f *fabric) ready(ctx context.Context, name string) (Target, error) {
+	if err := f.reach(ctx, name, "/servers/"+serverID+"/tools/"+toolName); err != nil {
+		return nil, err
+	}
+	// Ready says that calls are taken; the server of this call may still start.
+	var last error
+	err := f.await(ctx, "answering calls", func() bool { last = tryOnce(ctx, f.Endpoint); return last == nil })
+	if err != nil {
+		return nil, errors.Join(err, last, f.Close())
+	}
+	return f, nil
+}
+
+// reach waits until the front door says that it is ready; path is that of a tool. On
+// failure everything is stopped.
+func (f *fabric) reach(ctx context.Context, name, path string) error {
+	base := "http://" + f.address
 	var err error
-	if f.Endpoint, err = NewEndpoint(name, base+"/servers/"+serverID+"/tools/"+toolName, nil); err != nil {
-		return nil, errors.Join(err, f.Close())
+	if f.Endpoint, err = NewEndpoint(name, base+path, nil); err != nil {
+		return errors.Join(err, f.Close())
 	}
 	f.pids = make(map[string]int)
 	for _, c := range f.children {
@@ -121,15 +143,9 @@ func (f *fabric) ready(ctx context.Context, name, address string) (Target, error
 		return response.StatusCode == http.StatusOK
 	})
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return errors.Join(err, f.Close())
 	}
-	// Ready says that calls are taken; the server of this call may still start.
-	var last error
-	err = f.await(ctx, "answering calls", func() bool { last = tryOnce(ctx, f.Endpoint); return last == nil })
-	if err != nil {
-		return nil, errors.Join(err, last, f.Close())
-	}
-	return f, nil
+	return nil
 }
 
 // tryOnce makes one small call.

@@ -34,6 +34,10 @@ type Options struct {
 	URLs []string
 	// Headers go with every call to an endpoint of URLs or URL.
 	Headers map[string]string
+	// Figures names the figures to measure instead ([FigureNames], or "all"), and Calls
+	// how many calls their largest batch has (1,000,000; Quick: 100,000).
+	Figures []string
+	Calls   int
 	// Out is the directory for bench.json and bench.png; empty: neither.
 	Out string
 
@@ -74,6 +78,17 @@ func (o Options) filled() Options {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return o
+}
+
+// calls is how many calls the largest batch of a figure has.
+func (o Options) calls() int {
+	switch {
+	case o.Calls > 0:
+		return o.Calls
+	case o.Quick:
+		return 100_000
+	}
+	return 1_000_000
 }
 
 // wants says whether the target is to be loaded.

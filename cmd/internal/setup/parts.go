@@ -38,9 +38,9 @@ func (c *Config) FrontDoorPart(connect Connector, policy *risk.Holder, m *teleme
 				conn.Close()
 				return err
 			}
-			opening, cancel := context.WithTimeout(ctx, connectFor)
+			opening, cancel := context.WithTimeout(ctx, openFor)
 			defer cancel()
-			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Conn: conn, Stored: stored, Metrics: m, Log: log, Version: Version(), Failed: failed, Policy: policy, Redis: c.Redis.options(), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Signer: signer})
+			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Region: c.Region, Conn: conn, Stored: stored, Metrics: m, Traces: c.traces, Baggage: c.Traces.Baggage, Log: log, Version: Version(), Failed: failed, Policy: policy, Redis: c.Redis.options(), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Signer: signer})
 			if err != nil {
 				stored.Close()
 				conn.Close()
@@ -77,13 +77,13 @@ func (c *Config) ApproverPart(connect Connector, log *slog.Logger, started func(
 			if conn, err = connect(ctx, "approver", false); err != nil {
 				return err
 			}
-			opening, cancel := context.WithTimeout(ctx, connectFor)
+			opening, cancel := context.WithTimeout(ctx, openFor)
 			defer cancel()
-			if room, err = approval.OpenRoom(opening, approval.RoomOptions{Conn: conn, Redis: c.Redis.options(), Name: "approver", Sign: approval.Signing(signer), Log: log}); err != nil {
+			if room, err = approval.OpenRoom(opening, approval.RoomOptions{Conn: conn, Redis: c.Redis.options(), Name: "approver", Sign: approval.Signing(signer), Traces: c.traces, Log: log}); err != nil {
 				conn.Close()
 				return err
 			}
-			a, err = approver.Start(opening, approver.Options{Config: c.Approver, Desk: room.Desk, Ledger: room.Ledger, Conn: conn, Log: log, Version: Version(), Ready: conn.Ready, Failed: failed})
+			a, err = approver.Start(opening, approver.Options{Config: c.Approver, Desk: room.Desk, Ledger: room.Ledger, Conn: conn, Traces: c.traces, Log: log, Version: Version(), Ready: conn.Ready, Failed: failed})
 			if err != nil {
 				room.Close()
 				conn.Close()
@@ -118,7 +118,7 @@ func (c *Config) WorkerPart(connect Connector, policy *risk.Holder, served []wor
 			if conn, err = connect(ctx, "worker "+c.Worker.Name, true); err != nil {
 				return err
 			}
-			o := worker.Options{Name: c.Worker.Name, Version: Version(), Labels: c.Worker.Labels, Conn: conn, Servers: served, Policy: policy, Trust: trust, Boxes: c.Worker.Boxes, Scope: c.boxScope(), Metrics: m, Log: log}
+			o := worker.Options{Name: c.Worker.Name, Version: Version(), Labels: c.Worker.Labels, Conn: conn, Servers: served, Policy: policy, Trust: trust, Boxes: c.Worker.Boxes, Scope: c.boxScope(), Metrics: m, Traces: c.traces, Log: log}
 			if c.Worker.APIServers {
 				o.Parse = c.Worker.ParseAdded
 			}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/callyard/callyard/internal/cache"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/confirm"
+	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/internal/quota"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -34,20 +36,25 @@ import (
 type Config struct {
 	// Data is where `callyard up` keeps what must last. Policy is the policy file;
 	// without one only the riskLevel of servers counts.
-	Data      string             `yaml:"data"`
-	Policy    string             `yaml:"policy"`
-	Log       Log                `yaml:"log"`
-	NATS      NATS               `yaml:"nats"`
-	Redis     Redis              `yaml:"redis"`
-	Warrants  Warrants           `yaml:"warrants"`
-	Webhooks  frontdoor.Webhooks `yaml:"webhooks"`
-	Limits    quota.Config       `yaml:"limits"`
-	Cache     cache.Config       `yaml:"cache"`
-	FrontDoor frontdoor.Config   `yaml:"front_door"`
-	Approver  approver.Config    `yaml:"approver"`
-	Worker    worker.Config      `yaml:"worker"`
+	Data   string `yaml:"data"`
+	Policy string `yaml:"policy"`
+	// Region is where this process runs. A worker carries it as its label "region", and
+	// front doors of the same region send their calls there first.
+	Region    string                `yaml:"region"`
+	Log       Log                   `yaml:"log"`
+	Traces    telemetry.TraceConfig `yaml:"traces"`
+	NATS      NATS                  `yaml:"nats"`
+	Redis     Redis                 `yaml:"redis"`
+	Warrants  Warrants              `yaml:"warrants"`
+	Webhooks  frontdoor.Webhooks    `yaml:"webhooks"`
+	Limits    quota.Config          `yaml:"limits"`
+	Cache     cache.Config          `yaml:"cache"`
+	FrontDoor frontdoor.Config      `yaml:"front_door"`
+	Approver  approver.Config       `yaml:"approver"`
+	Worker    worker.Config         `yaml:"worker"`
 
-	whole bool // the whole fabric runs in this process; see [Config.OwnKey]
+	traces *telemetry.Traces // nil where there are none; see [Config.TracesPart]
+	whole  bool              // the whole fabric runs in this process; see [Config.OwnKey]
 }
 
 // Log is the section log.
@@ -144,7 +151,7 @@ func (c *Config) LoadPolicy() (*risk.Holder, error) {
 // Defaults returns the configuration of a command that was told nothing.
 func Defaults() Config {
 	return Config{
-		Data: "callyard-data", Log: Log{Level: "info", Format: "auto"},
+		Data: "callyard-data", Log: Log{Level: "info", Format: "auto"}, Traces: telemetry.TraceDefaults(),
 		NATS: NATS{URL: "nats://127.0.0.1:4222", Replicas: 1}, Cache: cache.Defaults(), FrontDoor: frontdoor.Defaults(), Approver: approver.Defaults(), Worker: worker.Defaults(),
 	}
 }
@@ -206,16 +213,36 @@ func Load(fs *pflag.FlagSet) (*Config, error) {
 		return nil, err
 	}
 	c.Worker.Servers = config.FindServersFile(c.Worker.Servers, env)
+	c.labelRegion()
 	return &c, nil
 }
 
-// Logger returns the log that the configuration asks for.
+// labelRegion has the worker carry the region; a label that is set already counts.
+func (c *Config) labelRegion() {
+	if c.Region == "" || c.Worker.Labels[dispatch.RegionLabel] != "" {
+		return
+	}
+	labels := map[string]string{dispatch.RegionLabel: c.Region}
+	maps.Copy(labels, c.Worker.Labels)
+	c.Worker.Labels = labels
+}
+
+// Logger returns the log that the configuration asks for. What the Redis client has to
+// say goes there too from then on.
 func (c *Config) Logger(w io.Writer) (*slog.Logger, error) {
-	return telemetry.NewLogger(w, c.Log.Level, c.Log.Format)
+	log, err := telemetry.NewLogger(w, c.Log.Level, c.Log.Format)
+	if err == nil {
+		confirm.LogRedis(log)
+	}
+	return log, err
 }
 
 // connectFor is how long a command tries to reach NATS before it gives up.
 const connectFor = 15 * time.Second
+
+// openFor is how long a role may take to open what it stores: the first one makes a
+// dozen streams, and a cluster that is busy needs a second or more for each.
+const openFor = 90 * time.Second
 
 // Connect opens a connection as the named role. keep is [bus.Options.KeepWhileDown].
 func (c *Config) Connect(ctx context.Context, name string, keep bool, log *slog.Logger) (*bus.Conn, error) {
@@ -266,15 +293,6 @@ func (c *Config) Servers(log *slog.Logger, fallback []config.ServerEntry) ([]wor
 		return nil, err
 	}
 	return served, nil
-}
-
-// TuneRuntime lets the heap grow to five times what lives before it is
-// collected: what lives is small here, and collecting it less often saves a
-// tenth of the CPU time of a call. GOGC in the environment wins.
-func TuneRuntime() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
 }
 
 // Version is the build's version: the module version, else the commit, else "dev".

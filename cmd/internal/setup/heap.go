@@ -1,0 +1,51 @@
+package setup
+
+import (
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+)
+
+const (
+	// heapGrows is how much a small heap grows before it is collected, in percent of
+	// what lives, and heapRoom the most that it grows by: with a batch of a million
+	// calls more lives, and five times that would be memory for nothing.
+	heapGrows      = 400
+	heapGrowsLeast = 50
+	heapRoom       = 56 << 20
+	liveBytes      = "/gc/heap/live:bytes"
+)
+
+// TuneRuntime lets a small heap grow to five times what lives before it is collected:
+// collecting it less often saves a tenth of the CPU time of a call. GOGC in the
+// environment wins.
+func TuneRuntime() {
+	if os.Getenv("GOGC") != "" {
+		return
+	}
+	debug.SetGCPercent(heapGrows)
+	(&heapWatch{percent: heapGrows}).again()
+}
+
+// heapWatch looks at the heap after each collection: its finalizer is how the runtime
+// tells of one.
+type heapWatch struct {
+	percent int
+	_       *int // the runtime may forget about the finalizers of small things without pointers
+}
+
+func (w *heapWatch) again() {
+	runtime.SetFinalizer(&heapWatch{percent: w.percent}, func(w *heapWatch) {
+		sample := []metrics.Sample{{Name: liveBytes}}
+		metrics.Read(sample)
+		if live := sample[0].Value.Uint64(); live > 0 {
+			percent := int(min(max(heapRoom*100/live, heapGrowsLeast), heapGrows))
+			if diff := percent - w.percent; diff*diff*100 > w.percent*w.percent {
+				w.percent = percent
+				debug.SetGCPercent(percent)
+			}
+		}
+		w.again()
+	})
+}

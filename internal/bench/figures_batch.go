@@ -1,0 +1,192 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+const (
+	smallBatch = 10_000
+	// directLanes is with how many calls at once the direct client is fastest, and
+	// bridgeLanes with how many peers are measured.
+	directLanes = 64
+	bridgeLanes = 50
+	batchSize   = 200 // bytes of the message of a direct call, as in a line of a batch
+)
+
+// up starts Callyard in one process.
+func (s *stage) up(ctx context.Context) (*fabric, *batchClient, error) {
+	return s.start(ctx, func(servers, dir string) (Target, error) { return startAllInOne(ctx, s.bin, servers, dir) })
+}
+
+// three starts Callyard in three processes.
+func (s *stage) three(ctx context.Context) (*fabric, *batchClient, error) {
+	return s.start(ctx, func(servers, dir string) (Target, error) { return startThree(ctx, s.bin, servers, dir) })
+}
+
+func (s *stage) start(_ context.Context, start func(servers, dir string) (Target, error)) (*fabric, *batchClient, error) {
+	dir, err := s.folder()
+	if err != nil {
+		return nil, nil, err
+	}
+	servers := filepath.Join(dir, "servers.json")
+	if err := writeServers(servers, s.command); err != nil {
+		return nil, nil, err
+	}
+	t, err := start(servers, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	f := t.(*fabric)
+	return f, newBatchClient("http://" + f.url.Host), nil
+}
+
+// echoes are calls of the everything server.
+func echoes(n int) *callLines { return newCallLines(n, toolName, "message", serverID) }
+
+// batchFigure runs batches of 10,000 calls beside the direct client, and beside the
+// endpoints that the options name.
+func batchFigure(ctx context.Context, s *stage) (err error) {
+	f, client, err := s.up(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { client.close(); err = errors.Join(err, f.Close()) }()
+	direct, err := startSession(ctx, s.command, s.o.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, direct.Close()) }()
+	var load gauge
+	measure := func(t Target, lanes int) (float64, error) {
+		sample, err := load.measure(ctx, t, batchSize, lanes, s.o.Warmup, s.o.Duration)
+		if err == nil && sample.Calls == 0 {
+			err = fmt.Errorf("%s answered no call", t.Name())
+		}
+		return sample.Rate, err
+	}
+	rates := map[string][]float64{}
+	for round := range s.o.Rounds + 1 {
+		one, err := measure(direct, directLanes)
+		if err != nil {
+			return err
+		}
+		took, err := client.stream(ctx, echoes(smallBatch))
+		if err != nil {
+			return err
+		}
+		if round == 0 {
+			continue // whoever compiles while it runs is slow at first
+		}
+		rates["direct"] = append(rates["direct"], one)
+		rates["batch"] = append(rates["batch"], smallBatch/took.Seconds())
+		for _, peer := range s.peers {
+			rate, err := measure(peer, bridgeLanes)
+			if err != nil {
+				return err
+			}
+			rates[peer.Name()] = append(rates[peer.Name()], rate)
+		}
+	}
+	batch, one := median(rates["batch"]), median(rates["direct"])
+	s.seen("direct thin client, stdio", "%.0f calls/s", one)
+	s.seen("batch of 10,000, results streamed, synced", "%.0f calls/s", batch)
+	s.check("batch ÷ direct client", batch/one, "", batch >= 0.6*one, "≥ 0.6")
+	for _, peer := range s.peers {
+		rate := median(rates[peer.Name()])
+		s.seen(peer.Name()+" at c=50", "%.0f calls/s", rate)
+		s.check("batch ÷ "+peer.Name(), batch/rate, "", batch >= 8*rate, "≥ 8")
+	}
+	return nil
+}
+
+const (
+	memoryMost = 150 << 20
+	// flatMost is how much longer a call of the largest batch may take than one of a
+	// batch a tenth as large; small batches have their beginning and end in it.
+	flatMost = 1.15
+)
+
+// flatFigure runs batches of 10,000, 100,000 and a million calls in three processes,
+// and looks at the time for each call and at the memory of the processes.
+func flatFigure(ctx context.Context, s *stage) (err error) {
+	f, client, err := s.three(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { client.close(); err = errors.Join(err, f.Close()) }()
+	if _, err := client.stream(ctx, echoes(smallBatch)); err != nil {
+		return err
+	}
+	var each []float64
+	for _, n := range s.sizes() {
+		took, err := client.stream(ctx, echoes(n))
+		if err != nil {
+			return err
+		}
+		each = append(each, took.Seconds()*1e6/float64(n))
+		s.seen(fmt.Sprintf("batch of %d, three processes", n), "%.0f calls/s, %.1f µs for each call", 1e6/each[len(each)-1], each[len(each)-1])
+	}
+	last := each[len(each)-1] / slices.Min(each)
+	s.check("time for each call, the largest batch ÷ the quickest", last, "", last <= flatMost, fmt.Sprintf("≤ %.2f", flatMost))
+	for _, c := range f.children {
+		peak, ok := peakMemory(c.pid())
+		switch {
+		case !ok:
+			s.seen(c.name+", memory", "cannot be read here")
+		case c.name == "nats":
+			s.seen(c.name+", most memory", "%d MiB", peak>>20)
+		default:
+			s.check(c.name+", most memory", float64(peak>>20), "MiB", peak < memoryMost, "< 150 MiB")
+		}
+	}
+	return nil
+}
+
+// sizes are those of flatFigure: up to a million, or fewer where the options say so.
+func (s *stage) sizes() (sizes []int) {
+	for n := smallBatch; n <= s.o.calls(); n *= 10 {
+		sizes = append(sizes, n)
+	}
+	return sizes
+}
+
+// ingestFigure stores a million calls, and beside them what a bare publisher of atomic
+// batches stores at the same NATS server. The calls name a server that nobody has, so
+// that none of them runs meanwhile.
+func ingestFigure(ctx context.Context, s *stage) (err error) {
+	f, client, err := s.three(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { client.close(); err = errors.Join(err, f.Close()) }()
+	n := s.o.calls()
+	bare := func() (float64, error) {
+		took, err := bareIngest(ctx, f.nats, min(n, 200_000), lineSize)
+		return float64(min(n, 200_000)) / took.Seconds(), err
+	}
+	before, err := bare()
+	if err != nil {
+		return err
+	}
+	id, took, err := client.submit(ctx, newCallLines(n, toolName, "message", "nobody-has-it"))
+	if err != nil {
+		return err
+	}
+	if err := client.cancel(ctx, id); err != nil {
+		return err
+	}
+	after, err := bare()
+	if err != nil {
+		return err
+	}
+	rate, publisher := float64(n)/took.Seconds(), (before+after)/2
+	s.seen("bare publisher, atomic batches of 1,000, synced", "%.0f messages/s", publisher)
+	s.seen(fmt.Sprintf("%d calls stored over HTTP, synced", n), "%.0f calls/s, %s in all", rate, took.Round(10*time.Millisecond))
+	s.check("ingest ÷ bare publisher", rate/publisher, "", rate >= 0.5*publisher, "≥ 0.5")
+	return nil
+}

@@ -1,0 +1,235 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// scriptedServers writes a servers file with n scripted servers and returns their
+// names.
+func (s *stage) scriptedServers(file string, n int, more map[string]any) (names []string, err error) {
+	all := make(map[string]any, n)
+	for i := range n {
+		name := fmt.Sprintf("server-%d", i)
+		entry := map[string]any{"command": s.scripted, "args": []string{"echo"}, "riskLevel": 1}
+		for k, v := range more {
+			entry[k] = v
+		}
+		all[name] = entry
+		names = append(names, name)
+	}
+	text, err := json.Marshal(map[string]any{"mcpServers": all})
+	if err == nil {
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing the servers file: %w", err)
+	}
+	return names, nil
+}
+
+// scriptedUp starts Callyard in one process over n scripted servers and waits for all
+// of them.
+func (s *stage) scriptedUp(ctx context.Context, n int, more map[string]any) (*fabric, *batchClient, []string, error) {
+	dir, err := s.folder()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	servers := filepath.Join(dir, "servers.json")
+	names, err := s.scriptedServers(servers, n, more)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	f, err := launchUp(s.bin, servers, dir)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if err := f.reach(ctx, AllInOne, "/servers/"+names[0]+"/tools/echo"); err != nil {
+		return nil, nil, nil, err
+	}
+	client := newBatchClient("http://" + f.address)
+	err = f.await(ctx, "offering all servers", func() bool { return client.ready(ctx) == n })
+	if err != nil {
+		client.close()
+		return nil, nil, nil, errors.Join(err, f.Close())
+	}
+	return f, client, names, nil
+}
+
+// ready says how many servers take calls.
+func (b *batchClient) ready(ctx context.Context) (n int) {
+	resp, err := b.do(ctx, "GET", "/servers", nil)
+	if err != nil {
+		return 0
+	}
+	defer resp.Body.Close()
+	var list struct {
+		Servers []struct {
+			Connected bool `json:"connected"`
+		} `json:"servers"`
+	}
+	if json.NewDecoder(resp.Body).Decode(&list) != nil {
+		return 0
+	}
+	for _, s := range list.Servers {
+		if s.Connected {
+			n++
+		}
+	}
+	return n
+}
+
+const (
+	fewServers, manyServers = 5, 500
+	serversBatch            = 50_000
+)
+
+// serversFigure runs batches over 5 servers and over 500.
+func serversFigure(ctx context.Context, s *stage) error {
+	rate := func(servers int) (rate float64, err error) {
+		f, client, names, err := s.scriptedUp(ctx, servers, nil)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { client.close(); err = errors.Join(err, f.Close()) }()
+		var all []float64
+		for round := range s.o.Rounds + 1 {
+			took, err := client.stream(ctx, newCallLines(serversBatch, "echo", "text", names...))
+			if err != nil {
+				return 0, err
+			}
+			if round > 0 {
+				all = append(all, serversBatch/took.Seconds())
+			}
+		}
+		return median(all), nil
+	}
+	few, err := rate(fewServers)
+	if err != nil {
+		return err
+	}
+	many, err := rate(manyServers)
+	if err != nil {
+		return err
+	}
+	again, err := rate(fewServers)
+	if err != nil {
+		return err
+	}
+	few = (few + again) / 2
+	s.seen("batch over 5 servers", "%.0f calls/s", few)
+	s.seen("batch over 500 servers", "%.0f calls/s", many)
+	s.check("500 servers ÷ 5", many/few, "", many >= 0.8*few, "≥ 0.8")
+	return nil
+}
+
+// fairnessFigure has one caller call while a million calls are queued.
+func fairnessFigure(ctx context.Context, s *stage) (err error) {
+	f, client, err := s.three(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { client.close(); err = errors.Join(err, f.Close()) }()
+	if _, err := client.stream(ctx, echoes(smallBatch)); err != nil {
+		return err
+	}
+	var load gauge
+	measure := func() (Sample, error) {
+		return load.measure(ctx, f, batchSize, 1, s.o.Warmup, 5*s.o.Duration)
+	}
+	idle, err := measure()
+	if err != nil {
+		return err
+	}
+	id, took, err := client.submit(ctx, echoes(s.o.calls()))
+	if err != nil {
+		return err
+	}
+	busy, err := measure()
+	if err != nil {
+		return err
+	}
+	if err := client.cancel(ctx, id); err != nil {
+		return err
+	}
+	s.seen("one caller, idle", "p50 %.2f ms, p99 %.2f ms", idle.P50/1000, idle.P99/1000)
+	s.seen(fmt.Sprintf("one caller, %d calls queued (stored in %s)", s.o.calls(), took.Round(100*time.Millisecond)), "p50 %.2f ms, p99 %.2f ms", busy.P50/1000, busy.P99/1000)
+	s.check("p99 ÷ idle p99", busy.P99/idle.P99, "", busy.P99 <= 2*idle.P99, "≤ 2")
+	return nil
+}
+
+const (
+	// The servers of overloadFigure: so many calls at once, each of so long.
+	overloadSlots = 16
+	overloadSleep = 20 * time.Millisecond
+	overloadTimes = 3
+)
+
+// overloadFigure sends three times what the fabric can do for a minute.
+func overloadFigure(ctx context.Context, s *stage) (err error) {
+	f, client, names, err := s.scriptedUp(ctx, 1, map[string]any{"inFlight": overloadSlots})
+	if err != nil {
+		return err
+	}
+	defer func() { client.close(); err = errors.Join(err, f.Close()) }()
+	address := "http://" + f.address + "/servers/" + names[0] + "/tools/sleep"
+	sleeper, err := NewEndpoint("sleep", address, nil)
+	if err != nil {
+		return err
+	}
+	sleeper.fixed = fmt.Appendf(nil, `{"ms":%d}`, overloadSleep.Milliseconds())
+	var load gauge
+	peak, err := load.measure(ctx, sleeper, 0, 2*overloadSlots, s.o.Warmup, 5*s.o.Duration)
+	if err != nil {
+		return err
+	}
+	minute := time.Minute
+	if s.o.Quick {
+		minute = 10 * time.Second
+	}
+	flood := &flood{url: address, body: sleeper.fixed, rate: overloadTimes * peak.Rate}
+	flood.run(ctx, minute)
+	good := float64(flood.good.Load()) / minute.Seconds()
+	s.seen("peak", "%.0f calls/s", peak.Rate)
+	s.seen("sent", "%.0f calls/s for %s: %d answered, %d refused, %d otherwise", float64(flood.sent.Load())/minute.Seconds(), minute, flood.all.Load(), flood.refused.Load(), flood.wrong.Load())
+	s.check("goodput ÷ peak", good/peak.Rate, "", good >= 0.9*peak.Rate, "≥ 0.9")
+	s.check("refusals without 429 or 503 and Retry-After, and other failures", float64(flood.wrong.Load()), "", flood.wrong.Load() == 0, "0")
+	return nil
+}
+
+// flood sends calls at a rate, whether the earlier ones are answered or not.
+type flood struct {
+	url  string
+	body []byte
+	rate float64
+
+	sent, good, all, refused, wrong atomic.Int64
+}
+
+// run returns when all are answered.
+func (f *flood) run(ctx context.Context, d time.Duration) {
+	client := newFloodClient()
+	defer client.CloseIdleConnections()
+	var calls sync.WaitGroup
+	began := time.Now()
+	for tick := time.NewTicker(2 * time.Millisecond); ; {
+		gone := time.Since(began)
+		if gone >= d || ctx.Err() != nil {
+			tick.Stop()
+			break
+		}
+		for due := int64(gone.Seconds() * f.rate); f.sent.Load() < due; {
+			f.sent.Add(1)
+			calls.Go(func() { f.one(ctx, client, began.Add(d)) })
+		}
+		<-tick.C
+	}
+	calls.Wait()
+}
