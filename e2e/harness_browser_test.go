@@ -7,144 +7,76 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/callyard/callyard/e2e/browser"
 )
 
 var update = flag.Bool("update", false, "write the pictures of docs/images")
 
 // void is an action of the browser that returns nothing.
-type void = chromedp.Action[chromedp.Void]
+type void = browser.Void
 
 // startBrowser runs a browser until the test ends.
 func startBrowser(t testing.TB) context.Context {
 	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
-	if path == "" {
-		t.Fatal("no chromium: run the tests with scripts/test.sh, which installs it")
-	}
-	// It comes to pages of this test only, so it can do without its sandbox, which
-	// a container does not give.
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()), chromedp.Flag("lang", "en-US"))
-	all, cancelAll := chromedp.NewExecAllocator(context.Background(), options...)
-	ctx, cancel := chromedp.NewContext(all)
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatalf("starting %s: %v", path, err)
-	}
-	t.Cleanup(func() {
-		ending, stop := context.WithTimeout(ctx, stopWithin)
-		defer stop()
-		if err := chromedp.Cancel(ending); err != nil {
-			t.Errorf("ending the browser: %v", err)
-		}
-		cancel()
-		cancelAll()
-		chromedp.FromContext(ctx).Allocator.Wait()
-	})
-	return ctx
+	return browser.Start(t)
 }
 
 // tab is a page of a browser, with cookies of its own.
 type tab struct {
-	t   testing.TB
-	ctx context.Context
+	*browser.Tab
+	t testing.TB
 }
 
-func openTab(browser context.Context, t testing.TB, scripts bool) *tab {
+func openTab(in context.Context, t testing.TB, scripts bool) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
-	t.Cleanup(cancel)
-	// Made with a deadline, a tab would end with it.
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatalf("opening a tab: %v", err)
-	}
-	p := &tab{t, ctx}
-	if !scripts {
-		p.do(func(ctx context.Context, target *chromedp.Target) (none chromedp.Void, err error) {
-			_, err = cdp.Call(ctx, target, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-			return none, err
-		})
-	}
+	p := &tab{browser.Open(in, t, scripts), t}
 	p.looks(1280, false)
 	return p
 }
 
 func (p *tab) do(actions ...void) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, soon)
-	defer cancel()
-	if err := chromedp.Do(ctx, actions...); err != nil {
-		p.t.Fatalf("%v; the page is %s", err, p.text())
-	}
+	p.Do(actions...)
 }
 
 // asked evaluates an expression on the page.
 func asked[T any](p *tab, expression string, options ...chromedp.EvaluateOption) T {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, soon)
-	defer cancel()
-	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, options...))
-	if err != nil {
-		p.t.Fatalf("asking the page %.200s: %v", expression, err)
-	}
-	return v
+	return browser.Ask[T](p.Tab, expression, options...)
 }
 
 // text is what is on the page, for messages.
-func (p *tab) text() string {
-	ctx, cancel := context.WithTimeout(p.ctx, soon)
-	defer cancel()
-	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + (document.body ? document.body.innerText : "")`))
-	if err != nil {
-		return err.Error()
-	}
-	return text
-}
+func (p *tab) text() string { return p.Text() }
 
 func (p *tab) open(url string) {
 	p.t.Helper()
-	p.do(chromedp.Navigate(url))
+	p.Go(url)
 }
 
 // sees waits until the condition holds on the page.
 func (p *tab) sees(what, condition string) {
 	p.t.Helper()
-	eventually(p.t, soon, what, func() error {
-		ctx, cancel := context.WithTimeout(p.ctx, soon)
-		defer cancel()
-		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool](condition))
-		if err == nil && !ok {
-			err = fmt.Errorf("the page is %s", p.text())
-		}
-		return err
-	})
+	p.Sees(what, condition)
 }
 
 // says fails unless the text is on the page.
 func (p *tab) says(text string) {
 	p.t.Helper()
-	if got := p.text(); !strings.Contains(got, text) {
-		p.t.Errorf("the page does not say %q: %s", text, got)
-	}
+	p.Says(text)
 }
 
 // count is how many elements the selector names.
 func (p *tab) count(selector string) int {
 	p.t.Helper()
-	return asked[int](p, fmt.Sprintf(`document.querySelectorAll(%q).length`, selector))
+	return p.Count(selector)
 }
 
 // press presses keys as a person does, one after the other.
@@ -247,7 +179,7 @@ func (p *tab) picture(name string, width int64, dark bool) {
 	if dark {
 		name += "-phone"
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, soon)
+	ctx, cancel := context.WithTimeout(p.Ctx, soon)
 	defer cancel()
 	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -43,6 +44,8 @@ type bureau struct {
 type staff struct {
 	doors, approvers, workers int
 	redis                     string
+	env                       []string         // of all of them
+	servers                   map[string]entry // beside those of a bureau
 }
 
 // The people of a bureau, and one who sees everything and decides nothing. Their
@@ -93,6 +96,14 @@ func openBureau(t testing.TB, s staff) *bureau {
 	b.worker = setup{
 		nats: b.nats.url, env: []string{"CALLYARD_WARRANTS_CALLER_KEYS=" + forCallers, "CALLYARD_WARRANTS_PEOPLE_KEYS=" + forPeople},
 		servers: serversFile(t, map[string]entry{callersServer: risky(2, scripted(mcptest.Echo)), peoplesServer: risky(2, scripted(mcptest.Echo))}),
+	}
+	if len(s.servers) > 0 {
+		all := map[string]entry{callersServer: risky(2, scripted(mcptest.Echo)), peoplesServer: risky(2, scripted(mcptest.Echo))}
+		maps.Copy(all, s.servers)
+		b.worker.servers = serversFile(t, all)
+	}
+	for _, of := range []*setup{&b.door, &b.approver, &b.worker} {
+		of.env = append(of.env, s.env...)
 	}
 	for range s.workers {
 		b.workers = append(b.workers, startWorker(t, b.worker))
@@ -237,4 +248,4 @@ func (p *process) freeze(t testing.TB) {
 }
 
 // thaw lets a frozen process go on.
-func (p *process) thaw() { _ = p.cmd.Process.Signal(syscall.SIGCONT) } // it may have been killed
+func (p *process) thaw() { _ = p.Cmd.Process.Signal(syscall.SIGCONT) } // it may have been killed

@@ -5,11 +5,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 )
-
-// endsWithUs has nothing to offer here: the system knows no such request.
-func endsWithUs() *syscall.SysProcAttr { return nil }
 
 // alive says whether the process runs.
 func alive(pid int) bool {

@@ -6,11 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 )
-
-// endsWithUs has the kernel end a process when the tests are ended from outside.
-func endsWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
 // stat returns the state and the parent of a process; ok is false when it is gone.
 func stat(pid int) (state byte, parent int, ok bool) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -19,11 +20,40 @@ func tasksServer() entry {
 	return entry{Command: programs.self, Env: map[string]string{tasksVariable: "1", "GORACE": "atexit_sleep_ms=0"}}
 }
 
+// oldServer is a server of the last older revision, with a tool that asks its caller
+// by itself.
+func oldServer() entry {
+	return entry{Command: programs.self, Env: map[string]string{tasksVariable: "old", "GORACE": "atexit_sleep_ms=0"}, Asks: true}
+}
+
+// serveOld serves until stdin ends.
+func serveOld() int {
+	server := mcp.NewServer(&mcp.Implementation{Name: "old", Version: "1"}, &mcp.ServerOptions{SupportedProtocolVersions: []string{legacy}})
+	server.AddTool(&mcp.Tool{Name: "greet", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		names := ""
+		for _, question := range []string{"Which name?", "Which surname?"} {
+			got, err := r.Session.Elicit(ctx, &mcp.ElicitParams{
+				Message: question, RequestedSchema: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}`),
+			})
+			if err != nil {
+				return nil, err
+			}
+			names += fmt.Sprint(got.Content["name"], " ")
+		}
+		return saying("Hello, " + names), nil
+	})
+	if err := server.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+		return fault(err)
+	}
+	return 0
+}
+
 // holdTasks is the policy that makes tasks of calls: long work is stored, and a
-// deletion waits for its caller's yes. A server behind Callyard has no say in it.
+// deletion waits for its caller's yes. Of the other tools test_tool_with_task makes
+// tasks by its own definition.
 const holdTasks = `rules:
   - name: long-work
-    match: {server: tasks, tool: [slow_compute, failing_job, protocol_error_job]}
+    match: {server: tasks, tool: [slow_compute, failing_job, protocol_error_job, multi_input]}
     level: 1
     durable: true
   - name: deletions
@@ -37,10 +67,27 @@ const holdTasks = `rules:
 
 // serveTasks serves until stdin ends.
 func serveTasks() int {
+	if os.Getenv(tasksVariable) == "old" {
+		return serveOld()
+	}
 	server := mcp.NewServer(&mcp.Implementation{Name: "tasks", Version: "1"}, nil)
+	var listed []json.RawMessage // the SDK's own list has no word for tools that only run as tasks
 	add := func(name string, h mcp.ToolHandler) {
 		server.AddTool(&mcp.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`)}, h)
+		execution := ""
+		if name == "failing_job" || name == "test_tool_with_task" {
+			execution = `,"execution":{"taskSupport":"required"}`
+		}
+		listed = append(listed, fmt.Appendf(nil, `{"name":%q,"inputSchema":{"type":"object"}%s}`, name, execution))
 	}
+	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			if method == "tools/list" {
+				return &toolList{tools: listed}, nil
+			}
+			return next(ctx, method, r)
+		}
+	})
 	add("greet", func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		var in struct{ Name string }
 		err := json.Unmarshal(r.Params.Arguments, &in)
@@ -81,6 +128,17 @@ func serveTasks() int {
 		return fault(err)
 	}
 	return 0
+}
+
+// toolList is a list of tools as it is.
+type toolList struct {
+	mcp.ResultBase
+	tools []json.RawMessage
+}
+
+// MarshalJSON writes it as the current revision has it.
+func (l *toolList) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]any{"tools": l.tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "public"})
 }
 
 func saying(text string) *mcp.CallToolResult {

@@ -55,3 +55,25 @@ func TestAServerOfAnOlderRevisionAsksTellsAndAnnouncesToItsCaller(t *testing.T) 
 		}
 	}
 }
+
+func TestAServerOfAnOlderRevisionAsksAClientOfTheNewestToo(t *testing.T) {
+	servers := map[string]entry{"old": oldServer()}
+	up := startUp(t, setup{servers: serversFile(t, servers), env: []string{quickStop}})
+	up.waitServers(t, 1, keys(servers)...)
+	var asked []string
+	s := up.mcpClient(t, "/mcp/old", modern, &mcp.ClientOptions{
+		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			asked = append(asked, r.Params.Message)
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": []string{"Ada", "Lovelace"}[len(asked)-1]}}, nil
+		},
+	})
+	res, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "greet", Arguments: map[string]any{}})
+	if err != nil || res.IsError || spoken(res) != "Hello, Ada Lovelace " || len(asked) != 2 {
+		t.Errorf("%v %v, asked %v", res, err, asked)
+	}
+	// A client that cannot be asked is not.
+	res, err = up.mcpClient(t, "/mcp/old", modern, nil).CallTool(t.Context(), &mcp.CallToolParams{Name: "greet", Arguments: map[string]any{}})
+	if err == nil && !res.IsError {
+		t.Errorf("%v", res)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/callyard/callyard/e2e/proc"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
 )
 
@@ -65,16 +66,16 @@ func TestNoFaultOfRedisInMidRaceRunsACallTwice(t *testing.T) {
 		"failed over by Sentinel": func(t *testing.T) redisFault {
 			main := confirmtest.StartRedis(t, "", confirmtest.FreeAddress(t))
 			replica := main.Replica(t)
-			watch := startSentinels(t, main)
+			watch := proc.StartSentinels(t, main)
 			return redisFault{
-				section: watch.section(), spent: allRan,
+				section: watch.Section(), spent: allRan,
 				before: func() {
 					follows(t, main, replica)
 					cut(t, main, replica)
 				},
 				strike: func() {
 					main.Kill()
-					watch.promoted(t, replica)
+					watch.Promoted(t, replica)
 				},
 				after: func() *confirmtest.Redis { return replica },
 			}

@@ -140,7 +140,7 @@ func runInBackground(t *testing.T, b block, cmd *exec.Cmd) {
 	case <-time.After(stopWithin):
 		t.Errorf("%s does not end when it is interrupted", b.where)
 	}
-	t.Logf("%s%s", b.text, out.tail(2000))
+	t.Logf("%s%s", b.text, out.Tail(2000))
 }
 
 func TestOnlyMarkedBlocksAreRun(t *testing.T) {

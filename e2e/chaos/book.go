@@ -33,6 +33,8 @@ type scar struct {
 	// InFlight is how many calls were under way; of these Singles were single ones.
 	InFlight int `json:"in_flight"`
 	Singles  int `json:"singles"`
+	// Begun is how many calls began until the victim was up again, of faults that last.
+	Begun int `json:"begun,omitempty"`
 	// Back is how long it took until the victim was up again; Serving until a call
 	// that was sent after the fault had succeeded; Settled until all single calls
 	// that were under way had ended. 0 means never.
@@ -41,6 +43,7 @@ type scar struct {
 	Settled time.Duration `json:"settled"`
 
 	pending int
+	from    int // calls that had begun
 }
 
 // point is a moment of the campaign.
@@ -172,7 +175,7 @@ func (b *book) line(t *told, id, state string) {
 func (b *book) strike(f Fault) *scar {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := &scar{Kind: f.Kind, Victim: f.Victim, At: time.Since(b.born), InFlight: b.singles + b.lines, Singles: b.singles, pending: b.singles}
+	s := &scar{Kind: f.Kind, Victim: f.Victim, At: time.Since(b.born), InFlight: b.singles + b.lines, Singles: b.singles, pending: b.singles, from: len(b.calls)}
 	b.scars = append(b.scars, s)
 	return s
 }
@@ -182,6 +185,9 @@ func (b *book) back(s *scar) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.Back = time.Since(b.born) - s.At
+	if s.Kind.lasts() {
+		s.Begun = len(b.calls) - s.from
+	}
 }
 
 func (b *book) progress() (ended, unknown, inFlight int) {

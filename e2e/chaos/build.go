@@ -10,9 +10,20 @@ import (
 	"strings"
 )
 
+// Programs are the folders with the programs of a fleet; see [Build].
+type Programs struct {
+	// Dir has frontdoor, worker, nats-server and scripted.
+	Dir string
+	// Unguarded has a front door that writes no intents.
+	Unguarded string
+	// Clocked has frontdoor, worker and nats-server with clocks that can be set; see
+	// [BuildClocked].
+	Clocked string
+}
+
 // ProgramsIn are programs that [Build] made in dir before.
 func ProgramsIn(dir string) Programs {
-	return Programs{Dir: filepath.Join(dir, "bin"), Unguarded: filepath.Join(dir, "unguarded")}
+	return Programs{Dir: filepath.Join(dir, "bin"), Unguarded: filepath.Join(dir, "unguarded"), Clocked: filepath.Join(dir, "clocked")}
 }
 
 // Build builds the programs of a fleet from the repository at root into dir. The

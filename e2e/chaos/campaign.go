@@ -17,8 +17,9 @@ type Campaign struct {
 	Seed uint64
 	// Programs are what Build made.
 	Programs Programs
-	// Doors and Workers are how many processes of each the fleet has.
-	Doors, Workers int
+	// Nodes, Doors and Workers are how many processes of each the fleet has. More than
+	// one node (0 is one) are a cluster of NATS that keeps everything on each of them.
+	Nodes, Doors, Workers int
 	// Clients is how many clients send single calls, each one at a time.
 	Clients int
 	// Calls is how many calls there are in all; of these BatchCalls are lines of
@@ -29,8 +30,12 @@ type Campaign struct {
 	CancelCalls int
 	// ToolMS is the most that one run takes, in milliseconds, after its effect.
 	ToolMS int
-	// Mix is which faults strike.
-	Mix []Share
+	// Mix is which faults strike; Down, when set, is how long each of their victims
+	// stays away.
+	Mix  []Share
+	Down time.Duration
+	// Bad has the workers hold servers that misbehave, which are called all the while.
+	Bad bool
 	// Unguarded runs the front doors that write no intents: findings are wanted.
 	Unguarded bool
 	// Lax runs a NATS server that syncs now and then: findings are wanted.
@@ -42,8 +47,22 @@ type Campaign struct {
 	Log *slog.Logger
 }
 
-func (c *Campaign) needsDisk() bool {
-	return slices.ContainsFunc(c.Mix, func(s Share) bool { return s.Kind == CutPower && s.Count > 0 })
+func (c *Campaign) has(kinds ...Kind) bool {
+	return slices.ContainsFunc(c.Mix, func(s Share) bool { return s.Count > 0 && slices.Contains(kinds, s.Kind) })
+}
+
+func (c *Campaign) needsDisk() bool { return c.has(CutPower, FillDisk) }
+
+func (c *Campaign) needsLAN() bool { return c.has(CutWorker, CutDoor, CutNode, SplitNodes, SlowLAN) }
+
+func (c *Campaign) needsClocks() bool { return c.has(JumpDoor, JumpWorker, JumpNATS) }
+
+// program is the path of a program of the fleet.
+func (c *Campaign) program(name string) string {
+	if c.needsClocks() {
+		return filepath.Join(c.Programs.Clocked, name)
+	}
+	return filepath.Join(c.Programs.Dir, name)
 }
 
 // wants says that findings are what the campaign is for.
@@ -81,6 +100,16 @@ func (c *Campaign) Run(ctx context.Context) (*Report, error) {
 	return r.report, nil
 }
 
+func (c *Campaign) plan() []Fault {
+	faults := Plan(c.Seed, c.Mix, c.Doors, c.Workers)
+	for i := range faults {
+		if c.Down > 0 {
+			faults[i].Down = c.Down
+		}
+	}
+	return faults
+}
+
 // run is a campaign under way.
 type run struct {
 	c      *Campaign
@@ -96,7 +125,7 @@ type run struct {
 
 func newRun(c *Campaign, f *fleet, dir string) *run {
 	r := &run{
-		c: c, f: f, plan: Plan(c.Seed, c.Mix, c.Doors, c.Workers), book: newBook(), began: time.Now(),
+		c: c, f: f, plan: c.plan(), book: newBook(), began: time.Now(),
 		effects: filepath.Join(dir, "effects"), safeEffects: filepath.Join(dir, "safe-effects"),
 	}
 	r.gate = newGate(c.Calls, len(r.plan))
@@ -113,6 +142,11 @@ func (r *run) work(ctx context.Context) error {
 	go func() {
 		defer close(watched)
 		r.watch(load)
+	}()
+	disturbed := make(chan struct{})
+	go func() {
+		defer close(disturbed)
+		r.disturb(load)
 	}()
 	settled := make(chan struct{})
 	go func() {
@@ -138,6 +172,7 @@ func (r *run) work(ctx context.Context) error {
 	stop()
 	<-settled
 	<-watched
+	<-disturbed
 	if err != nil {
 		return err
 	}
@@ -183,5 +218,3 @@ func (r *run) watch(ctx context.Context) {
 		}
 	}
 }
-
-func (f *fleet) slots() []*slot { return slices.Concat([]*slot{f.nats}, f.doors, f.workers) }

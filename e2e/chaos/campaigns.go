@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -16,9 +17,13 @@ const (
 	Full   Size = "full"
 )
 
+// settleWithin is how long calls may take to end after the last fault.
+const settleWithin = 2 * time.Minute
+
 // Campaigns returns the campaigns of a size, in the order in which they run: kills
-// and stops, power cuts, and then the proofs that the harness sees a missing guard.
-func Campaigns(size Size, seed uint64, programs Programs, dir string, log *slog.Logger) ([]*Campaign, error) {
+// and stops, power cuts, a broken network, and then the proofs that the harness sees
+// a missing guard. What this machine cannot do is left out, and logged.
+func Campaigns(ctx context.Context, size Size, seed uint64, programs Programs, dir string, log *slog.Logger) ([]*Campaign, error) {
 	kills := &Campaign{
 		Name: "kills", Doors: 2, Workers: 3, Clients: 32, Calls: 3000, BatchCalls: 1000, BatchSize: 500, CancelCalls: 300, ToolMS: 60,
 		Mix: []Share{{KillWorker, 12}, {KillDoor, 4}, {KillNATS, 4}, {KillServer, 1}, {StopWorker, 1}, {StopDoor, 1}, {StopNATS, 1}},
@@ -26,16 +31,25 @@ func Campaigns(size Size, seed uint64, programs Programs, dir string, log *slog.
 	power := &Campaign{
 		Name: "power", Doors: 2, Workers: 2, Clients: 24, Calls: 500, BatchCalls: 200, BatchSize: 200, ToolMS: 40, Mix: []Share{{CutPower, 2}},
 	}
+	network := &Campaign{
+		Name: "network", Nodes: nodesOfCluster, Doors: 2, Workers: 3, Clients: 24, Calls: 700, BatchCalls: 300, BatchSize: 300, ToolMS: 40,
+		Mix: []Share{{SplitNodes, 1}, {CutWorker, 1}, {CutDoor, 1}, {KillNode, 1}, {SlowLAN, 1}},
+	}
 	switch size {
 	case Short:
+		network.Down = 6 * time.Second
 	case Medium:
 		kills.Doors, kills.Workers, kills.Clients, kills.Calls, kills.BatchCalls, kills.BatchSize = 3, 4, 48, 20_000, 6000, 1000
 		kills.Mix = []Share{{KillWorker, 100}, {KillDoor, 12}, {KillNATS, 12}, {KillServer, 6}, {KillAll, 2}, {StopWorker, 4}, {StopDoor, 4}, {StopNATS, 3}}
 		power.Calls, power.BatchCalls, power.Mix = 2000, 600, []Share{{CutPower, 6}}
+		network.Calls, network.BatchCalls, network.BatchSize = 5000, 1500, 500
+		network.Mix = []Share{{SplitNodes, 5}, {CutNode, 5}, {CutWorker, 6}, {CutDoor, 6}, {KillNode, 6}, {StopNode, 4}, {SlowLAN, 3}}
 	case Full:
 		kills.Doors, kills.Workers, kills.Clients, kills.Calls, kills.BatchCalls, kills.BatchSize = 3, 4, 64, 100_000, 30_000, 3000
 		kills.Mix = []Share{{KillWorker, 500}, {KillDoor, 50}, {KillNATS, 50}, {KillServer, 25}, {KillAll, 5}, {StopWorker, 12}, {StopDoor, 12}, {StopNATS, 8}}
 		power.Calls, power.BatchCalls, power.Mix = 10_000, 3000, []Share{{CutPower, 20}}
+		network.Calls, network.BatchCalls, network.BatchSize = 10_000, 3000, 1000
+		network.Mix = []Share{{SplitNodes, 12}, {CutNode, 12}, {CutWorker, 15}, {CutDoor, 15}, {KillNode, 20}, {StopNode, 8}, {SlowLAN, 6}}
 	default:
 		return nil, fmt.Errorf("the size %q is none of short, medium and full", size)
 	}
@@ -45,14 +59,24 @@ func Campaigns(size Size, seed uint64, programs Programs, dir string, log *slog.
 	unsynced := &Campaign{
 		Name: "without sync", Lax: true, Doors: 2, Workers: 2, Clients: 16, Calls: 200, ToolMS: 20, Mix: []Share{{CutPower, 1}},
 	}
-	all := []*Campaign{kills, power, unguarded, unsynced}
-	unsynced.Settle = 30 * time.Second // what lost its streams may not come back at all
-	if !canCutPower {
+	all := []*Campaign{kills}
+	if canCutPower {
+		all = append(all, power)
+	} else {
 		log.Warn("power cuts need the loop mounts of Linux; they are left out")
-		all = []*Campaign{kills, unguarded}
+	}
+	if err := CanMakeNetworks(ctx); err == nil {
+		all = append(all, network)
+	} else {
+		log.Warn("a network that can be broken needs root on Linux, with /dev/net/tun; it is left out", "error", err)
+	}
+	all = append(all, unguarded)
+	if canCutPower {
+		all = append(all, unsynced)
 	}
 	for _, c := range all {
-		c.Seed, c.Programs, c.Dir, c.Log, c.Settle = seed, programs, dir, log, 2*time.Minute
+		c.Seed, c.Programs, c.Dir, c.Log, c.Settle = seed, programs, dir, log, settleWithin
 	}
+	unsynced.Settle = 30 * time.Second // what lost its streams may not come back at all
 	return all, nil
 }

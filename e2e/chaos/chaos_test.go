@@ -27,7 +27,7 @@ func TestPromisesHoldUnderFaultsAndTheHarnessSeesAMissingGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	campaigns, err := Campaigns(Short, 1, programs, filepath.Join(dir, "runs"), slog.New(slog.NewTextHandler(t.Output(), nil)))
+	campaigns, err := Campaigns(t.Context(), Short, 1, programs, filepath.Join(dir, "runs"), slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestTheTimelineOfAnyCampaignIsAPicture(t *testing.T) {
 }
 
 func TestAnUnknownSizeIsRefused(t *testing.T) {
-	if _, err := Campaigns("huge", 1, Programs{}, "", slog.New(slog.DiscardHandler)); err == nil {
+	if _, err := Campaigns(t.Context(), "huge", 1, Programs{}, "", slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("there are campaigns of the size huge")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -30,9 +29,9 @@ const (
 	errorPause    = 50 * time.Millisecond
 )
 
-func newClient(urls []string, first int) *client {
-	c := &client{urls: urls, http: &http.Client{Transport: &http.Transport{
-		DialContext: (&net.Dialer{Timeout: time.Second}).DialContext, MaxIdleConnsPerHost: 4, DisableCompression: true, IdleConnTimeout: 30 * time.Second,
+func newClient(f *fleet, first int) *client {
+	c := &client{urls: f.urls, http: &http.Client{Transport: &http.Transport{
+		DialContext: f.dial, MaxIdleConnsPerHost: 4, DisableCompression: true, IdleConnTimeout: 30 * time.Second,
 	}}}
 	c.next.Store(int64(first))
 	return c

@@ -2,12 +2,15 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // disk is a file system in a file. Writes reach the file when they are synced, or
@@ -73,6 +76,37 @@ func (d *disk) swap(ctx context.Context) error {
 	d.count++
 	return d.mount(ctx)
 }
+
+// fill leaves no room on the disk.
+func (d *disk) fill() (err error) {
+	f, err := os.OpenFile(d.ballast(), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("filling the disk: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	at := int64(0)
+	for piece := int64(64 << 20); piece >= 4<<10; {
+		switch err := unix.Fallocate(int(f.Fd()), 0, at, piece); {
+		case err == nil:
+			at += piece
+		case errors.Is(err, unix.ENOSPC):
+			piece /= 2
+		case !errors.Is(err, unix.EINTR):
+			return fmt.Errorf("filling the disk: %w", err)
+		}
+	}
+	return nil
+}
+
+// empty makes room again.
+func (d *disk) empty() error {
+	if err := os.Remove(d.ballast()); err != nil {
+		return fmt.Errorf("making room on the disk: %w", err)
+	}
+	return nil
+}
+
+func (d *disk) ballast() string { return filepath.Join(d.path(), "ballast") }
 
 // unmount takes the disk away.
 func (d *disk) unmount(ctx context.Context) error {

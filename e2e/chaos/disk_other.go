@@ -20,3 +20,5 @@ func (*disk) path() string                  { return "" }
 func (*disk) copy(context.Context) error    { return nil }
 func (*disk) swap(context.Context) error    { return nil }
 func (*disk) unmount(context.Context) error { return nil }
+func (*disk) fill() error                   { return nil }
+func (*disk) empty() error                  { return nil }

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,37 +27,29 @@ const (
 
 // fleet is the processes of a campaign.
 type fleet struct {
-	nats    *slot
+	nodes   []*slot // of NATS: one, or a cluster
 	doors   []*slot
 	workers []*slot
-	disk    *disk // of NATS, where power is to be cut
+	disk    *disk // of the first node of NATS, where power is to be cut or the disk to be filled
+	lan     *lan  // where the network is to be broken: each process is a host of its own
 
-	natsURL string
-	urls    []string // of the doors
-	look    *http.Client
-}
+	bad map[string]badServer // what the workers hold beside the good servers
 
-// Programs are the folders with the programs of a fleet; see [Build].
-type Programs struct {
-	// Dir has frontdoor, worker, nats-server and scripted.
-	Dir string
-	// Unguarded has a front door that writes no intents.
-	Unguarded string
+	urls []string         // of the doors
+	at   map[string]*host // who listens at an address, for those that are on the lan
+	look *http.Client
 }
 
 // openFleet starts the processes of the campaign below dir and waits for them.
 func openFleet(ctx context.Context, c *Campaign, dir string) (*fleet, error) {
-	f := &fleet{look: &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{Timeout: time.Second}).DialContext}}}
-	ports, err := freePorts(1 + c.Doors + c.Workers)
-	if err != nil {
-		return nil, err
+	f := &fleet{at: map[string]*host{}}
+	f.look = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: f.dial}}
+	if err := f.plan(ctx, c, dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("preparing the fleet: %w", err), f.close())
 	}
-	if err := f.plan(ctx, c, dir, ports); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
-	err = f.nats.start(ctx)
+	err := all(f.nodes, func(s *slot) error { return s.start(ctx) })
 	if err == nil {
 		err = all(append(f.doors[:len(f.doors):len(f.doors)], f.workers...), func(s *slot) error { return s.start(ctx) })
 	}
@@ -68,60 +62,149 @@ func openFleet(ctx context.Context, c *Campaign, dir string) (*fleet, error) {
 	return f, nil
 }
 
+// startWithin bounds the start of a fleet.
+const startWithin = 2 * time.Minute
+
+// portsOfNode is for clients, for other nodes, and for the question how it is.
+const portsOfNode = 3
+
 // plan says how each process is started.
-func (f *fleet) plan(ctx context.Context, c *Campaign, dir string, ports []int) (err error) {
-	store := filepath.Join(dir, "nats")
+func (f *fleet) plan(ctx context.Context, c *Campaign, dir string) (err error) {
+	nodes := max(c.Nodes, 1)
+	ports, err := freePorts(portsOfNode*nodes + c.Doors + c.Workers)
+	if err != nil {
+		return err
+	}
 	if c.needsDisk() {
 		if f.disk, err = newDisk(ctx, dir); err != nil {
 			return err
 		}
 	}
-	servers, err := writeServers(c, dir)
+	var patience []string
+	if c.Bad {
+		f.bad = badServers(dir)
+		patience = []string{"CALLYARD_WORKER_START_TIMEOUT=2s"}
+	}
+	servers, err := f.writeServers(c, dir)
 	if err != nil {
 		return err
 	}
-	address := func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
-	log := func(name string) string { return filepath.Join(dir, name+".log") }
-	f.natsURL = "nats://" + address(ports[0])
-	sync := "always"
-	if c.Lax {
-		sync = "2m"
+	if c.needsLAN() {
+		f.lan = newLAN(c.Seed)
 	}
-	f.nats = &slot{name: "nats", spawn: func() (*process, error) {
-		if f.disk != nil {
-			store = filepath.Join(f.disk.path(), "nats")
+	place := func(name, program string, port int, ready func(context.Context, string) error, args, env []string) (*slot, error) {
+		s := &slot{name: name, program: program, args: args, env: env, log: filepath.Join(dir, name+".log")}
+		if f.lan != nil {
+			if s.host, err = newHost(ctx, address{10, 77, 0, byte(len(f.slots()) + 1)}); err != nil {
+				return nil, err
+			}
+			f.lan.plug(s.host.at, s.host.wire)
 		}
-		settings := fmt.Sprintf("listen: %q\nmax_payload: 8MB\njetstream { store_dir: %q, sync_interval: %s }\n", address(ports[0]), store, sync)
-		file := filepath.Join(dir, "nats.conf")
-		if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
-			return nil, fmt.Errorf("writing the settings of nats-server: %w", err)
+		if c.needsClocks() {
+			if s.clock, err = newClock(filepath.Join(dir, name+".clock")); err != nil {
+				return nil, err
+			}
+			s.env = append(s.env, clockVariable+"="+s.clock.path)
 		}
-		return launch(filepath.Join(c.Programs.Dir, "nats-server"), []string{"--config", file}, nil, log("nats"))
-	}, ready: func(ctx context.Context) error { return greets(ctx, address(ports[0])) }}
-	doorDir := c.Programs.Dir
-	if c.Unguarded {
-		doorDir = c.Programs.Unguarded
+		s.at = loopback(port)
+		f.at[s.at] = s.host
+		s.ready = func(ctx context.Context) error { return ready(ctx, s.at) }
+		return s, nil
 	}
+	for i := range nodes {
+		ready := f.greets
+		if nodes > 1 { // one that has what it missed while it was away
+			ready = func(ctx context.Context, _ string) error {
+				return f.answers(ctx, loopback(ports[portsOfNode*i+2]), "/healthz")
+			}
+		}
+		s, err := place(fmt.Sprintf("nats-%d", i), c.program("nats-server"), ports[portsOfNode*i], ready, nil, nil)
+		if err != nil {
+			return err
+		}
+		f.at[loopback(ports[portsOfNode*i+2])] = s.host
+		f.nodes = append(f.nodes, s)
+	}
+	for i, s := range f.nodes {
+		s.before = func() error { return f.configure(c, i, dir, ports) }
+		s.args = []string{"--config", configOf(dir, i)}
+	}
+	var urls []string
+	for i, s := range f.nodes {
+		urls = append(urls, "nats://"+s.address(ports[portsOfNode*i]))
+	}
+	nats := strings.Join(urls, ",")
 	for i := range c.Doors {
-		at := address(ports[1+i])
-		name := fmt.Sprintf("frontdoor-%d", i)
-		f.urls = append(f.urls, "http://"+at)
-		f.doors = append(f.doors, &slot{name: name, spawn: func() (*process, error) {
-			return launch(filepath.Join(doorDir, "frontdoor"), []string{"--nats", f.natsURL, "--listen", at, "--log-format", "json"}, nil, log(name))
-		}, ready: func(ctx context.Context) error { return f.isReady(ctx, "http://"+at) }})
+		at := loopback(ports[portsOfNode*nodes+i])
+		program := c.program("frontdoor")
+		if c.Unguarded {
+			program = filepath.Join(c.Programs.Unguarded, "frontdoor")
+		}
+		s, err := place(fmt.Sprintf("frontdoor-%d", i), program, ports[portsOfNode*nodes+i], f.isReady,
+			[]string{"--nats", nats, "--listen", at, "--log-format", "json"}, []string{fmt.Sprint("CALLYARD_NATS_REPLICAS=", nodes)})
+		if err != nil {
+			return err
+		}
+		f.urls, f.doors = append(f.urls, "http://"+at), append(f.doors, s)
 	}
 	for i := range c.Workers {
-		at := address(ports[1+c.Doors+i])
-		name := fmt.Sprintf("worker-%d", i)
-		f.workers = append(f.workers, &slot{name: name, spawn: func() (*process, error) {
-			env := []string{"CALLYARD_WORKER_LISTEN=" + at, "CALLYARD_WORKER_NAME=" + name}
-			return launch(filepath.Join(c.Programs.Dir, "worker"), []string{"--nats", f.natsURL, "--servers", servers, "--log-format", "json"}, env, log(name))
-		}, ready: func(ctx context.Context) error { return f.isReady(ctx, "http://"+at) }})
+		port, name := ports[portsOfNode*nodes+c.Doors+i], fmt.Sprintf("worker-%d", i)
+		s, err := place(name, c.program("worker"), port, f.isReady,
+			[]string{"--nats", nats, "--servers", servers, "--log-format", "json"}, append([]string{"CALLYARD_WORKER_LISTEN=" + loopback(port), "CALLYARD_WORKER_NAME=" + name}, patience...))
+		if err != nil {
+			return err
+		}
+		f.workers = append(f.workers, s)
 	}
 	return nil
 }
 
-func writeServers(c *Campaign, dir string) (string, error) {
+func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+
+func configOf(dir string, node int) string {
+	return filepath.Join(dir, fmt.Sprintf("nats-%d.conf", node))
+}
+
+// configure writes the settings of a node of NATS: its disk may have moved.
+func (f *fleet) configure(c *Campaign, node int, dir string, ports []int) error {
+	store, sync := filepath.Join(dir, fmt.Sprintf("nats-%d", node)), "always"
+	if f.disk != nil && node == 0 {
+		store = filepath.Join(f.disk.path(), "nats")
+	}
+	if c.Lax {
+		sync = "2m"
+	}
+	listen := "127.0.0.1"
+	if f.lan != nil {
+		listen = "0.0.0.0"
+	}
+	settings := fmt.Sprintf("server_name: nats-%d\nlisten: \"%s:%d\"\nmax_payload: 8MB\njetstream { store_dir: %q, sync_interval: %s }\n", node, listen, ports[portsOfNode*node], store, sync)
+	if len(f.nodes) > 1 {
+		var routes []string
+		for i, s := range f.nodes {
+			routes = append(routes, fmt.Sprintf("%q", "nats://"+s.address(ports[portsOfNode*i+1])))
+		}
+		settings += fmt.Sprintf("http: %q\n", loopback(ports[portsOfNode*node+2]))
+		settings += fmt.Sprintf("cluster { name: chaos, listen: \"%s:%d\", routes: [%s] }\n", listen, ports[portsOfNode*node+1], strings.Join(routes, ", "))
+	}
+	if err := os.WriteFile(configOf(dir, node), []byte(settings), 0o600); err != nil {
+		return fmt.Errorf("writing the settings of nats-server: %w", err)
+	}
+	return nil
+}
+
+// dial reaches a process wherever it is: those on the lan are asked from inside,
+// so that a broken network is the fleet's and not ours.
+func (f *fleet) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	d := net.Dialer{Timeout: time.Second}
+	err = f.at[address].inside(func() error {
+		conn, err = d.DialContext(ctx, network, address)
+		return err
+	})
+	return conn, err
+}
+
+func (f *fleet) writeServers(c *Campaign, dir string) (string, error) {
 	type entry struct {
 		Command   string            `json:"command"`
 		Args      []string          `json:"args"`
@@ -132,7 +215,11 @@ func writeServers(c *Campaign, dir string) (string, error) {
 	once := entry{Command: program, Args: []string{mcptest.Echo}, Env: mcptest.Env(mcptest.Echo)}
 	safe := once
 	safe.SafeTools = []string{"effect"}
-	text, err := json.Marshal(map[string]any{"mcpServers": map[string]entry{onceServer: once, safeServer: safe}})
+	entries := map[string]entry{onceServer: once, safeServer: safe}
+	for name, bad := range f.bad {
+		entries[name] = entry{Command: program, Args: []string{bad.mode}, Env: bad.environ()}
+	}
+	text, err := json.Marshal(map[string]any{"mcpServers": entries})
 	path := filepath.Join(dir, "servers.json")
 	if err == nil {
 		err = os.WriteFile(path, text, 0o600)
@@ -165,9 +252,8 @@ func freePorts(n int) ([]int, error) {
 }
 
 // greets says whether a NATS server greets at the address.
-func greets(ctx context.Context, address string) error {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", address)
+func (f *fleet) greets(ctx context.Context, address string) error {
+	conn, err := f.dial(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
@@ -181,8 +267,13 @@ func greets(ctx context.Context, address string) error {
 	return err
 }
 
-func (f *fleet) isReady(ctx context.Context, base string) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", nil)
+func (f *fleet) isReady(ctx context.Context, address string) error {
+	return f.answers(ctx, address, "/readyz")
+}
+
+// answers says whether a probe is answered with 200.
+func (f *fleet) answers(ctx context.Context, address, path string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
 	if err != nil {
 		return err
 	}
@@ -192,7 +283,7 @@ func (f *fleet) isReady(ctx context.Context, base string) error {
 	}
 	_ = a.Body.Close()
 	if a.StatusCode != http.StatusOK {
-		return fmt.Errorf("/readyz answers %d", a.StatusCode)
+		return fmt.Errorf("%s answers %d", path, a.StatusCode)
 	}
 	return nil
 }
@@ -252,16 +343,44 @@ func (f *fleet) awaitServers(ctx context.Context, workers int) error {
 // close ends every process.
 func (f *fleet) close() error {
 	const grace = 40 * time.Second // more than any of them gives its calls
-	_ = all(f.doors, func(s *slot) error { s.end(grace); return nil })
-	_ = all(f.workers, func(s *slot) error { s.end(grace); return nil })
-	f.nats.end(grace)
-	f.look.CloseIdleConnections()
-	if f.disk == nil {
-		return nil
+	if f.lan != nil {
+		f.heal()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
-	defer cancel()
-	return f.disk.unmount(ctx)
+	for _, slots := range [][]*slot{f.doors, f.workers, f.nodes} {
+		_ = all(slots, func(s *slot) error { s.end(grace); return nil })
+	}
+	f.look.CloseIdleConnections()
+	var errs []error
+	if f.lan != nil {
+		errs = append(errs, f.lan.close())
+	}
+	for _, s := range f.slots() {
+		if s.host != nil {
+			errs = append(errs, s.host.close())
+		}
+		if s.clock != nil {
+			errs = append(errs, s.clock.close())
+		}
+	}
+	if f.disk != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), grace)
+		defer cancel()
+		errs = append(errs, f.disk.unmount(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// slots are all processes.
+func (f *fleet) slots() []*slot { return slices.Concat(f.nodes, f.doors, f.workers) }
+
+// heal mends every wire.
+func (f *fleet) heal() {
+	f.lan.setAll(wire{})
+	for _, a := range f.slots() {
+		for _, b := range f.slots() {
+			f.lan.set(a.host.at, b.host.at, wire{})
+		}
+	}
 }
 
 // all does something with each slot at once.

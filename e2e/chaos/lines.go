@@ -38,7 +38,7 @@ type lines struct {
 
 // batches runs the batches of the load, one after the other.
 func (r *run) batches(ctx context.Context) {
-	c := newClient(r.f.urls, r.c.Clients)
+	c := newClient(r.f, r.c.Clients)
 	defer c.close()
 	for left, n := r.c.BatchCalls, 1; left > 0 && ctx.Err() == nil; n++ {
 		size := min(left, r.c.BatchSize)
@@ -253,7 +253,7 @@ func (b *lines) results(ctx context.Context, size int, arrived <-chan *told) {
 // canceledBatch runs a batch that is canceled when some of it has run. Nothing of it
 // may run after its end, and what it says was canceled may not have run at all.
 func (r *run) canceledBatch(ctx context.Context) {
-	c := newClient(r.f.urls, 0)
+	c := newClient(r.f, 0)
 	defer c.close()
 	b := &lines{r: r, c: c, name: "x", ms: max(r.c.ToolMS, 50), effects: r.effects + "-canceled"}
 	if !b.create(ctx) || !b.send(ctx, r.c.CancelCalls, nil) {

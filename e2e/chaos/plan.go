@@ -24,13 +24,48 @@ const (
 	// CutPower takes from the disk of NATS what was not synced; with an odd victim
 	// every other process loses its power too.
 	CutPower Kind = "cut power"
+	// FillDisk fills the disk of NATS, and makes room again.
+	FillDisk Kind = "fill disk"
+	// StopServer stops an MCP server below a worker, in the middle of its calls.
+	StopServer Kind = "stop mcp server"
+	// RestartAll ends everything in good order, and starts it again.
+	RestartAll Kind = "restart everything"
+	// KillNode and StopNode hit one node of a cluster of NATS.
+	KillNode Kind = "kill nats node"
+	StopNode Kind = "stop nats node"
+	// CutWorker, CutDoor and CutNode take a process off the network of the fleet;
+	// SplitNodes parts one node of NATS from the other nodes and from nobody else.
+	CutWorker  Kind = "cut off worker"
+	CutDoor    Kind = "cut off front door"
+	CutNode    Kind = "cut off nats node"
+	SplitNodes Kind = "split nats cluster"
+	// SlowLAN delays every packet and loses some.
+	SlowLAN Kind = "slow network"
+	// JumpWorker, JumpDoor and JumpNATS set a clock an hour forwards or backwards, and
+	// right again.
+	JumpWorker Kind = "clock of worker"
+	JumpDoor   Kind = "clock of front door"
+	JumpNATS   Kind = "clock of nats"
 )
+
+// lasts says that calls which begin while the fault lasts are hit by it as well,
+// and not only those that it finds under way.
+func (k Kind) lasts() bool {
+	switch k {
+	case CutWorker, CutDoor, CutNode, SplitNodes, SlowLAN, FillDisk, StopServer, JumpWorker, JumpDoor, JumpNATS, StopNode, StopWorker, StopDoor, StopNATS:
+		return true
+	}
+	return false
+}
 
 // Share is how many faults of a kind a campaign has.
 type Share struct {
 	Kind  Kind
 	Count int
 }
+
+// nodesOfCluster is how many nodes a cluster of NATS has.
+const nodesOfCluster = 3
 
 // Fault is one thing that goes wrong.
 type Fault struct {
@@ -41,6 +76,8 @@ type Fault struct {
 	At float64
 	// Down is how long the victim stays away.
 	Down time.Duration
+	// Ahead is by how much a clock is wrong meanwhile.
+	Ahead time.Duration
 }
 
 // String names the fault and its victim.
@@ -82,6 +119,26 @@ func Plan(seed uint64, mix []Share, doors, workers int) []Fault {
 			f.Down = span(500*time.Millisecond, 4*time.Second)
 		case CutPower:
 			f.Victim, f.Down = among(2), span(0, time.Second)
+		case FillDisk:
+			f.Down = span(2*time.Second, 6*time.Second)
+		case StopServer:
+			f.Victim, f.Down = among(workers), span(2*time.Second, 8*time.Second)
+		case KillNode:
+			f.Victim, f.Down = among(nodesOfCluster), span(0, 2*time.Second)
+		case CutWorker, CutDoor, CutNode, SplitNodes, StopNode, JumpWorker, JumpDoor, JumpNATS:
+			n := map[Kind]int{CutWorker: workers, JumpWorker: workers, CutDoor: doors, JumpDoor: doors, JumpNATS: 1}[f.Kind]
+			if n == 0 {
+				n = nodesOfCluster
+			}
+			f.Victim, f.Down = among(n), span(2*time.Second, 6*time.Second)
+			if random.IntN(4) == 0 { // longer than a lease
+				f.Down = span(14*time.Second, 18*time.Second)
+			}
+			if f.Ahead = time.Hour; random.IntN(2) == 0 {
+				f.Ahead = -time.Hour
+			}
+		case SlowLAN:
+			f.Down = span(3*time.Second, 8*time.Second)
 		default:
 			f.Down = span(0, time.Second)
 		}

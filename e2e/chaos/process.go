@@ -73,13 +73,41 @@ func (p *process) end(within time.Duration) {
 
 // slot is a place in the fleet: a process that is started again when it was killed.
 type slot struct {
-	name  string
-	spawn func() (*process, error)
-	ready func(context.Context) error
+	name      string
+	program   string
+	args, env []string
+	log       string
+	before    func() error // what is to be done before each start; nil for nothing
+	at        string       // where it listens, as it sees it
+	ready     func(context.Context) error
+	host      *host  // where it runs; nil for here
+	clock     *clock // its own; nil for that of the machine
 
 	mu   sync.Mutex
 	proc *process
 	up   bool // it has been ready since it was started, and is not stopped
+}
+
+// spawn starts the process where it belongs.
+func (s *slot) spawn() (p *process, err error) {
+	if s.before != nil {
+		if err := s.before(); err != nil {
+			return nil, err
+		}
+	}
+	err = s.host.inside(func() error {
+		p, err = launch(s.program, s.args, s.env, s.log)
+		return err
+	})
+	return p, err
+}
+
+// address is where the others of the fleet reach the process.
+func (s *slot) address(port int) string {
+	if s.host == nil {
+		return loopback(port)
+	}
+	return fmt.Sprintf("%s:%d", s.host.at, port)
 }
 
 var errEnded = errors.New("it ended by itself; its log says why")
@@ -160,6 +188,25 @@ func (s *slot) freeze() error {
 	defer s.mu.Unlock()
 	s.up = false
 	return s.proc.cmd.Process.Signal(syscall.SIGSTOP)
+}
+
+// away says that the process is there and cannot do its work.
+func (s *slot) away() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.up = false
+}
+
+// back waits until a process that was away does its work again.
+func (s *slot) back(ctx context.Context) error {
+	s.mu.Lock()
+	p := s.proc
+	s.mu.Unlock()
+	err := s.await(ctx, p)
+	if errors.Is(err, errEnded) {
+		return s.start(ctx)
+	}
+	return err
 }
 
 // thaw lets a frozen process go on, and waits until it is ready.

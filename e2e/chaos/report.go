@@ -45,6 +45,8 @@ type Report struct {
 	// Peak is the most calls that were under way at once.
 	Peak   int       `json:"peak_in_flight"`
 	Cancel *Canceled `json:"cancel,omitempty"`
+	// Disturbed is how many calls of bad servers were answered.
+	Disturbed int `json:"disturbed,omitempty"`
 	// Odd are answers that no client should get, and how often they came.
 	Odd    map[string]int `json:"odd_answers,omitempty"`
 	Scars  []*scar        `json:"faults"`
@@ -161,12 +163,25 @@ func spread(all []time.Duration) string {
 	return fmt.Sprintf("%.2f s\t%.2f s", all[len(all)/2].Seconds(), all[len(all)-1].Seconds())
 }
 
+// fileName is the name of a campaign as that of a file.
+func fileName(name string) string {
+	return strings.Trim(strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' {
+			return c
+		}
+		if c == ' ' || c == ',' {
+			return '-'
+		}
+		return -1
+	}, name), "-")
+}
+
 // Write writes the report as JSON and its timeline as a picture into dir.
 func (r *Report) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("making the folder of reports: %w", err)
 	}
-	name := filepath.Join(dir, strings.ReplaceAll(r.Name, " ", "-"))
+	name := filepath.Join(dir, fileName(r.Name))
 	text, err := json.MarshalIndent(r, "", " ")
 	if err == nil {
 		err = os.WriteFile(name+".json", append(text, '\n'), 0o600)

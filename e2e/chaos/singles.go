@@ -22,7 +22,7 @@ func (r *run) carry(ctx context.Context) {
 	var n atomic.Int64
 	for i := range r.c.Clients {
 		wait.Go(func() {
-			c := newClient(r.f.urls, i)
+			c := newClient(r.f, i)
 			defer c.close()
 			for {
 				k := n.Add(1)

@@ -1,0 +1,108 @@
+package fabric
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Compose is what is read of a compose file: as much as those of deploy have.
+type Compose struct {
+	Services map[string]Service `yaml:"services"`
+	Networks map[string]struct {
+		Internal bool `yaml:"internal"`
+	} `yaml:"networks"`
+	Volumes map[string]any `yaml:"volumes"`
+}
+
+// Service is one service of a compose file.
+type Service struct {
+	Image       string            `yaml:"image"`
+	Command     []string          `yaml:"command"`
+	Environment map[string]string `yaml:"environment"`
+	// Volumes are "SOURCE:TARGET" or "SOURCE:TARGET:ro"; a source that begins with a dot
+	// or a slash is a folder or a file, any other one a volume of the file.
+	Volumes []string `yaml:"volumes"`
+	// Networks are those of the file. The last one must not be internal where there are
+	// ports: they are published on it.
+	Networks    []string `yaml:"networks"`
+	Ports       []string `yaml:"ports"`
+	ReadOnly    bool     `yaml:"read_only"`
+	Tmpfs       []string `yaml:"tmpfs"`
+	CapDrop     []string `yaml:"cap_drop"`
+	Security    []string `yaml:"security_opt"`
+	User        string   `yaml:"user"`
+	Groups      []string `yaml:"group_add"`
+	ExtraHosts  []string `yaml:"extra_hosts"`
+	DNSOptions  []string `yaml:"dns_opt"`
+	Restart     string   `yaml:"restart"`
+	Privileged  bool     `yaml:"privileged"`
+	NetworkMode string   `yaml:"network_mode"`
+}
+
+// ReadCompose reads a compose file. A key beside a merge wins over the merged one.
+func ReadCompose(path string) (Compose, error) {
+	var c Compose
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return c, fmt.Errorf("reading a compose file: %w", err)
+	}
+	if err := yaml.UnmarshalWithOptions(text, &c, yaml.AllowDuplicateMapKey()); err != nil {
+		return c, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// part is what an image of the compose files is called by build.sh.
+func (s Service) part() string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(s.Image, "callyard/"), ":")
+	return name
+}
+
+// clone returns a service that can be changed on its own.
+func (s Service) clone() Service {
+	env := make(map[string]string, len(s.Environment))
+	for k, v := range s.Environment {
+		env[k] = v
+	}
+	s.Environment = env
+	s.Volumes = append([]string(nil), s.Volumes...)
+	s.Ports = append([]string(nil), s.Ports...)
+	s.Groups = append([]string(nil), s.Groups...)
+	s.ExtraHosts = append([]string(nil), s.ExtraHosts...)
+	return s
+}
+
+var reference = regexp.MustCompile(`\$\{([A-Z_]+)(?::\?[^}]*)?\}`)
+
+// expand puts variables in, as compose does with its .env file.
+func expand(text string, env map[string]string) (string, error) {
+	var missing error
+	text = reference.ReplaceAllStringFunc(text, func(m string) string {
+		name := reference.FindStringSubmatch(m)[1]
+		value, ok := env[name]
+		if !ok {
+			missing = fmt.Errorf("secrets.sh does not make %s", name)
+		}
+		return value
+	})
+	return text, missing
+}
+
+// readEnv reads a .env file.
+func readEnv(path string) (map[string]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading what secrets.sh made: %w", err)
+	}
+	env := make(map[string]string)
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			env[name] = value
+		}
+	}
+	return env, nil
+}

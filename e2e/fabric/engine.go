@@ -1,0 +1,126 @@
+package fabric
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+)
+
+// Labels of everything that is made here.
+const (
+	labelRun  = "dev.callyard.fabric"      // which fabric
+	labelHost = "dev.callyard.fabric.host" // where the test that made it runs,
+	labelPID  = "dev.callyard.fabric.pid"  // and its process
+)
+
+// engine is the container engine, as one fabric uses it.
+type engine struct {
+	docker *testcontainers.DockerClient
+	labels map[string]string
+}
+
+// openEngine reaches the engine and removes what tests left there that were killed.
+func openEngine(ctx context.Context, run string) (*engine, error) {
+	// testcontainers reads both once, when it is first used. Its reaper is an image to
+	// pull, and the address that it guesses is wrong where a container is the host.
+	for name, value := range map[string]string{"TESTCONTAINERS_RYUK_DISABLED": "true", "TESTCONTAINERS_HOST_OVERRIDE": "127.0.0.1"} {
+		if _, set := os.LookupEnv(name); !set {
+			if err := os.Setenv(name, value); err != nil {
+				return nil, fmt.Errorf("preparing testcontainers: %w", err)
+			}
+		}
+	}
+	docker, err := testcontainers.NewDockerClientWithOpts(ctx)
+	if err == nil {
+		// testcontainers takes the usual socket where the engine that was named does not
+		// answer; the docker command, which builds the images, does not.
+		if named := os.Getenv("DOCKER_HOST"); named != "" && docker.DaemonHost() != named {
+			err = fmt.Errorf("the one at DOCKER_HOST=%s does not", named)
+		} else {
+			_, err = docker.Ping(ctx, client.PingOptions{})
+		}
+		if err != nil {
+			_ = docker.Close()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("no container engine answers, and this test cannot do without; start one (scripts/test.sh --setup does), or say in DOCKER_HOST where it is: %w", err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		_ = docker.Close()
+		return nil, fmt.Errorf("asking for the name of this machine: %w", err)
+	}
+	e := &engine{docker: docker, labels: map[string]string{labelRun: run, labelHost: host, labelPID: strconv.Itoa(os.Getpid())}}
+	if err := e.sweep(ctx); err != nil {
+		_ = docker.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// sweep removes what processes of this machine left that are gone.
+func (e *engine) sweep(ctx context.Context) error {
+	return e.remove(ctx, make(client.Filters).Add("label", labelHost+"="+e.labels[labelHost]), func(labels map[string]string) bool {
+		pid, err := strconv.Atoi(labels[labelPID])
+		return err == nil && !alive(pid)
+	})
+}
+
+// clear removes what this fabric made.
+func (e *engine) clear(ctx context.Context) error {
+	return e.remove(ctx, make(client.Filters).Add("label", labelRun+"="+e.labels[labelRun]), func(map[string]string) bool { return true })
+}
+
+// remove removes containers, then networks and volumes, that the filters and chosen name.
+// What somebody else removes meanwhile is no error.
+func (e *engine) remove(ctx context.Context, filters client.Filters, chosen func(labels map[string]string) bool) error {
+	var errs []error
+	failed := func(err error) {
+		if err != nil && !cerrdefs.IsNotFound(err) && !strings.Contains(err.Error(), "already in progress") {
+			errs = append(errs, err)
+		}
+	}
+	containers, err := e.docker.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: filters})
+	failed(err)
+	for _, c := range containers.Items {
+		if chosen(c.Labels) {
+			_, err := e.docker.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+			failed(err)
+		}
+	}
+	networks, err := e.docker.NetworkList(ctx, client.NetworkListOptions{Filters: filters})
+	failed(err)
+	for _, n := range networks.Items {
+		if chosen(n.Labels) {
+			_, err := e.docker.NetworkRemove(ctx, n.ID, client.NetworkRemoveOptions{})
+			failed(err)
+		}
+	}
+	volumes, err := e.docker.VolumeList(ctx, client.VolumeListOptions{Filters: filters})
+	failed(err)
+	for _, v := range volumes.Items {
+		if chosen(v.Labels) {
+			_, err := e.docker.VolumeRemove(ctx, v.Name, client.VolumeRemoveOptions{Force: true})
+			failed(err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("removing containers, networks and volumes of tests: %w", err)
+	}
+	return nil
+}
+
+// alive says whether a process is there; one of somebody else is.
+func alive(pid int) bool {
+	err := syscall.Kill(pid, 0)
+	return err == nil || errors.Is(err, syscall.EPERM)
+}

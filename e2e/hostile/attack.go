@@ -1,0 +1,189 @@
+package hostile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Target is an address and what it offers.
+type Target struct {
+	Name string
+	// Addr is host:port of loopback.
+	Addr    string
+	Goldens []Golden
+}
+
+// Attack says what is sent.
+type Attack struct {
+	Seed    uint64
+	Targets []Target
+	// Each is how many requests are sent for each golden.
+	Each int
+	// Lanes is how many connections send at once.
+	Lanes int
+	// Patience is how long an answer may take (10 s). One that takes longer is
+	// counted and is no finding: many a request asks to wait.
+	Patience time.Duration
+	// Pause is how long each lane rests after a request.
+	Pause time.Duration
+}
+
+// Whole sends a golden as it is and returns the status of the answer.
+func Whole(ctx context.Context, t Target, g Golden) (int, error) {
+	l := &lane{addr: t.Addr, patient: time.Minute}
+	defer l.close()
+	a, err := l.send(ctx, Request{Method: g.Method, Wire: g.bytes(t.Addr), Framed: true})
+	if err != nil {
+		return 0, fmt.Errorf("sending %s to %s: %w", g.Operation, t.Name, err)
+	}
+	return a.status, nil
+}
+
+// Report says what came back.
+type Report struct {
+	Sent int
+	// Statuses counts answers: 0 is a connection closed without one, -1 none within
+	// the patience.
+	Statuses map[int]int
+	// Damages counts requests by what was done to them.
+	Damages map[string]int
+	// Findings are what must not be; at most maxFindings of them, FindingCount is
+	// all of them.
+	Findings     []string
+	FindingCount int
+	Took         time.Duration
+	// Times is how long the answers of each operation took in all, by status.
+	Times map[string]time.Duration
+}
+
+const maxFindings = 50
+
+// Run sends everything, or what it can until ctx ends. The error says that a target
+// could not be reached: whoever is attacked must go on to take connections.
+func (a *Attack) Run(ctx context.Context) (*Report, error) {
+	patience := a.Patience
+	if patience <= 0 {
+		patience = 10 * time.Second
+	}
+	type job struct {
+		target *Target
+		golden int
+		n      int
+	}
+	total := 0
+	for _, t := range a.Targets {
+		total += len(t.Goldens) * a.Each
+	}
+	// The operations take turns, so that a run that ends early has seen each.
+	at := func(i int) job {
+		perRound := total / max(a.Each, 1)
+		n, rest := i/perRound, i%perRound
+		for t := range a.Targets {
+			if rest < len(a.Targets[t].Goldens) {
+				return job{&a.Targets[t], rest, n}
+			}
+			rest -= len(a.Targets[t].Goldens)
+		}
+		panic("hostile: more requests than there are") // total counts them
+	}
+	report := &Report{Statuses: map[int]int{}, Damages: map[string]int{}, Times: map[string]time.Duration{}}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	began := time.Now()
+	var mu sync.Mutex
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	for range max(a.Lanes, 1) {
+		wait.Go(func() {
+			lanes := map[string]*lane{}
+			defer func() {
+				for _, l := range lanes {
+					l.close()
+				}
+			}()
+			for i := int(next.Add(1)) - 1; i < total && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				j := at(i)
+				l := lanes[j.target.Addr]
+				if l == nil {
+					l = &lane{addr: j.target.Addr, patient: patience}
+					lanes[j.target.Addr] = l
+				}
+				g := j.target.Goldens[j.golden]
+				r := Damaged(a.Seed, g, j.target.Addr, j.n)
+				sent := time.Now()
+				got, err := l.send(ctx, r)
+				took := time.Since(sent)
+				if err != nil && !errors.Is(err, errGarbled) {
+					if ctx.Err() == nil {
+						cancel(fmt.Errorf("attacking %s: %w", j.target.Name, err))
+					}
+					return
+				}
+				mu.Lock()
+				report.Times[fmt.Sprintf("%s %d", g.Operation, got.status)] += took
+				report.add(fmt.Sprintf("%s %s, request %d of seed %d, %s", j.target.Name, g.Operation, j.n, a.Seed, r.Damage), r, got, err)
+				mu.Unlock()
+				if !rest(ctx, a.Pause) {
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	report.Took = time.Since(began)
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return report, err
+	}
+	return report, nil
+}
+
+// Slowest are the n operations that took the most time, with the status of the answers.
+func (r *Report) Slowest(n int) []string {
+	names := slices.SortedFunc(maps.Keys(r.Times), func(a, b string) int { return cmp.Compare(r.Times[b], r.Times[a]) })
+	var list []string
+	for _, name := range names[:min(n, len(names))] {
+		list = append(list, fmt.Sprintf("%s: %s", name, r.Times[name].Round(time.Millisecond)))
+	}
+	return list
+}
+
+func (r *Report) add(what string, sent Request, got answer, err error) {
+	r.Sent++
+	r.Statuses[got.status]++
+	r.Damages[sent.Damage]++
+	fault := ""
+	if err != nil {
+		fault = err.Error()
+	} else {
+		fault = got.judge(true)
+	}
+	if fault == "" {
+		return
+	}
+	r.FindingCount++
+	if len(r.Findings) < maxFindings {
+		r.Findings = append(r.Findings, fmt.Sprintf("%s: %s\n  sent: %s", what, fault, shown(sent.Wire)))
+	}
+}
+
+// rest waits; false means that ctx ended.
+func rest(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

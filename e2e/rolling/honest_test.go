@@ -1,0 +1,220 @@
+package rolling
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// balancer knows which processes of a role are ready, as Kubernetes or a load
+// balancer does: it asks each for /readyz every so often and sends nobody to one
+// that does not say yes.
+type balancer struct {
+	http *http.Client
+	urls []string
+	next atomic.Int64
+	stop context.CancelFunc
+	wait sync.WaitGroup
+
+	mu    sync.Mutex
+	ready []string
+}
+
+// lookEvery is well below the second for which a process that is about to stop says so.
+const lookEvery = 100 * time.Millisecond
+
+func startBalancer(t testing.TB, urls ...string) *balancer {
+	ctx, stop := context.WithCancel(context.Background())
+	b := &balancer{http: client(t), urls: urls, stop: stop}
+	b.look()
+	b.wait.Go(func() {
+		tick := time.NewTicker(lookEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				b.look()
+			}
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		b.wait.Wait()
+	})
+	return b
+}
+
+func (b *balancer) look() {
+	var ready []string
+	for _, url := range b.urls {
+		if a, err := send(b.http, http.MethodGet, url+"/readyz", ""); err == nil && a.status == http.StatusOK {
+			ready = append(ready, url)
+		}
+	}
+	b.mu.Lock()
+	b.ready = ready
+	b.mu.Unlock()
+}
+
+// pick is the next process that is ready, "" when none is.
+func (b *balancer) pick() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.ready) == 0 {
+		return ""
+	}
+	return b.ready[int(b.next.Add(1))%len(b.ready)]
+}
+
+// uses says whether the balancer takes the process for ready.
+func (b *balancer) uses(url string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, ready := range b.ready {
+		if ready == url {
+			return nil
+		}
+	}
+	return fmt.Errorf("the balancer does not use %s", url)
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// problem is what clients read of a problem document.
+type problem struct {
+	Type      string `json:"type"`
+	Detail    string `json:"detail"`
+	CallID    string `json:"call_id"`
+	Retryable bool   `json:"retryable"`
+}
+
+func (a answer) problem() (p problem) {
+	_ = json.Unmarshal(a.body, &p) // what is none has no type
+	return p
+}
+
+// Error shows an answer that is not what was asked for.
+func (a answer) Error() string { return fmt.Sprintf("%d %.600s", a.status, a.body) }
+
+func client(t testing.TB) *http.Client {
+	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext, MaxIdleConnsPerHost: 64, DisableCompression: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 2 * time.Minute}
+}
+
+func send(c *http.Client, method, url, body string, headers ...string) (answer, error) {
+	var from io.Reader
+	if body != "" {
+		from = strings.NewReader(body)
+	}
+	r, err := http.NewRequestWithContext(context.Background(), method, url, from)
+	if err != nil {
+		return answer{}, err
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	resp, err := c.Do(r)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, resp.Header, text}, err
+}
+
+// honest is a client as a careful caller writes one. It sends a request again
+//
+//   - after 429 and 503, which say that nothing was started, when the time that
+//     Retry-After names is over: any request;
+//   - when no connection to the process came about, so that nothing was sent: any
+//     request, to the next process that is ready;
+//   - when the connection broke while the answer was awaited, or the answer is a
+//     problem that says "retryable": only a request that may be repeated (a read, a
+//     tool that is safe to repeat, one with an idempotency key, a decision).
+//
+// It gives up after patience. Everything else is an answer.
+type honest struct {
+	b    *balancer
+	http *http.Client
+	// again counts what was sent again, by reason.
+	refused, broken, repeated atomic.Int64
+}
+
+// patience is how long a caller goes on with one request: more than any part of
+// the fabric is away.
+const patience = 90 * time.Second
+
+// errNobody says that no process of the role was ready for as long as a client goes on.
+var errNobody = errors.New("no process is ready")
+
+// do sends a request until it is answered.
+func (h *honest) do(repeat bool, method, path, body string, headers ...string) (answer, error) {
+	deadline := time.Now().Add(patience)
+	var last error
+	for {
+		pause := lookEvery
+		if url := h.b.pick(); url == "" {
+			last = errors.Join(errNobody, last)
+		} else {
+			a, err := send(h.http, method, url+path, body, headers...)
+			switch {
+			case err == nil && (a.status == http.StatusServiceUnavailable || a.status == http.StatusTooManyRequests):
+				h.refused.Add(1)
+				last, pause = a, retryAfter(a)
+			case err == nil && repeat && a.status >= 400 && a.problem().Retryable:
+				h.repeated.Add(1)
+				last = a
+			case err == nil:
+				return a, nil
+			case repeat || notSent(err):
+				h.broken.Add(1)
+				last = err
+			default:
+				return answer{}, err
+			}
+		}
+		if time.Until(deadline) < pause {
+			return answer{}, fmt.Errorf("given up: %w", last)
+		}
+		rest(pause)
+	}
+}
+
+// notSent says that the request did not leave: no connection came about.
+func notSent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+func retryAfter(a answer) time.Duration {
+	seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
+	if err != nil {
+		return lookEvery
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// rest is the pause that a client makes before it comes back.
+func rest(d time.Duration) { <-time.After(d) }

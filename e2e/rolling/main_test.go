@@ -1,0 +1,118 @@
+package rolling
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// programs says where everything is that the tests start. It is set once, before
+// the first test.
+var programs struct {
+	root string // of the repository
+	test string // nats-server, scripted-server
+
+	now  func() (string, error) // builds frontdoor, approver, worker
+	next func() (string, error) // builds frontdoor and worker of a release that speaks another wire version
+}
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	temp, err := os.MkdirTemp("", "callyard-rolling-")
+	if err != nil {
+		return fault(err)
+	}
+	defer func() { _ = os.RemoveAll(temp) }() // what is left goes with the machine's
+	if programs.root, err = filepath.Abs("../.."); err != nil {
+		return fault(err)
+	}
+	if programs.test = os.Getenv("CALLYARD_TEST_BIN"); programs.test == "" {
+		programs.test = filepath.Join(programs.root, ".cache", "bin")
+	}
+	for _, name := range []string{"nats-server", "scripted-server"} {
+		if _, err := os.Stat(filepath.Join(programs.test, name)); err != nil {
+			return fault(fmt.Errorf("%w; run scripts/test.sh --setup, which brings it", err))
+		}
+	}
+	programs.now = sync.OnceValues(func() (string, error) {
+		dir := filepath.Join(temp, "now")
+		return dir, build(dir, nil, "frontdoor", "approver", "worker")
+	})
+	programs.next = sync.OnceValues(func() (string, error) {
+		dir := filepath.Join(temp, "next")
+		return dir, build(dir, []string{"-tags", "nextwire"}, "frontdoor", "worker")
+	})
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		return fault(err)
+	}
+	return code
+}
+
+func fault(err error) int {
+	fmt.Fprintln(os.Stderr, "rolling:", err)
+	return 1
+}
+
+// bin returns the folder of programs, which are built at the first use.
+func bin(t testing.TB, programs func() (string, error)) string {
+	t.Helper()
+	dir, err := programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// build builds commands into dir.
+func build(dir string, flags []string, commands ...string) error {
+	if err := watchSources(); err != nil {
+		return err
+	}
+	args := append([]string{"build", "-buildvcs=false", "-o", dir + string(filepath.Separator)}, flags...)
+	for _, c := range commands {
+		args = append(args, "./cmd/"+c)
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir = programs.root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// watchSources looks at the files that the programs are made of: the go command
+// keeps the result of a test only while what the test looked at is as it was.
+func watchSources() error {
+	for _, dir := range []string{"cmd", "internal", "pkg"} {
+		err := filepath.WalkDir(filepath.Join(programs.root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || filepath.Ext(path) != ".go" {
+				return err
+			}
+			if _, err := os.Stat(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("looking at the sources: %w", err)
+		}
+	}
+	return nil
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,135 @@
+package rolling
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/e2e/proc"
+)
+
+// region is a NATS server, a front door and a worker, with the settings that
+// deploy/nats has for it.
+type region struct {
+	*house
+	name         string
+	door, worker *role
+}
+
+// startRegion starts the NATS server of a region; remotes are the regions that it connects to.
+func startRegion(t testing.TB, name string, ports []int, remotes string) *region {
+	t.Helper()
+	from := filepath.Join(programs.root, "deploy", "nats")
+	dir := t.TempDir()
+	for _, file := range []string{"region.conf", "permissions.conf", "permissions-region.conf"} {
+		text, err := os.ReadFile(filepath.Join(from, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, file), strings.NewReplacer(
+			`"0.0.0.0:4222"`, fmt.Sprintf(`"127.0.0.1:%d"`, ports[0]),
+			// What a server tells of where it is must not lead around the wire.
+			`"0.0.0.0:7422"`, fmt.Sprintf(`"127.0.0.1:%d", no_advertise: true`, ports[1]),
+			`"0.0.0.0:8222"`, fmt.Sprintf(`"127.0.0.1:%d"`, ports[2]),
+		).Replace(string(text)))
+	}
+	// proc gives no variable that begins as ours do to what it starts, but for these.
+	env := []string{"CALLYARD_NATS_NAME=nats-" + name, "CALLYARD_NATS_DOMAIN=" + name, "CALLYARD_NATS_STORE=" + filepath.Join(dir, "store"), "CALLYARD_NATS_REMOTES=" + remotes}
+	for _, user := range []string{"frontdoor", "approver", "worker", "region", "operator", "system"} {
+		env = append(env, fmt.Sprintf("CALLYARD_NATS_%s=%s", strings.ToUpper(user), user))
+	}
+	p := proc.Start(t, proc.Program{Name: "nats-" + name, Path: filepath.Join(programs.test, "nats-server"), Args: []string{"--config", filepath.Join(dir, "region.conf")}, Env: env})
+	p.Says(t, `Server is ready`)
+	h := newHouse(t, fmt.Sprintf("nats://127.0.0.1:%d", ports[0]), "")
+	h.replicas, h.users = 1, true
+	r := &region{house: h, name: name}
+	config := "region: " + name + "\n"
+	r.worker = h.role(t, program{name: "worker", config: config, port: ports[3], env: []string{"CALLYARD_WORKER_NAME=worker-" + name}})
+	r.door = h.role(t, program{name: "frontdoor", config: config, port: ports[4]})
+	return r
+}
+
+// portsOfRegion is how many ports [startRegion] takes.
+const portsOfRegion = 5
+
+// ranAt makes calls at the front door of a region, all of which must run at the
+// worker of one, and says nothing else.
+func (r *region) ranAt(t testing.TB, what, where string) {
+	t.Helper()
+	for n := range 10 {
+		a, err := send(r.door.http, http.MethodPost, r.door.url+"/servers/"+plainServer+"/tools/effect", fmt.Sprintf(`{"path":%q,"id":"%s %d"}`, r.effects, what, n))
+		if err != nil || a.status != http.StatusOK {
+			t.Fatalf("%s: call %d at %s: %v %v", what, n, r.name, a, err)
+		}
+		if worker := a.header.Get("Callyard-Worker"); !strings.HasPrefix(worker, "worker-"+where+"_") {
+			t.Errorf("%s: call %d at %s ran at %s, want it at the worker of %s", what, n, r.name, worker, where)
+		}
+	}
+}
+
+func TestCallsStayInTheirRegionFallOverFarAndComeBack(t *testing.T) {
+	ports := proc.FreePorts(t, 2*portsOfRegion)
+	east := startRegion(t, "east", ports[:portsOfRegion], "[]")
+	way := openWire(t, fmt.Sprintf("127.0.0.1:%d", ports[1]))
+	west := startRegion(t, "west", ports[portsOfRegion:], fmt.Sprintf(`[{url: "nats-leaf://region:region@%s", account: CALLYARD}]`, way.listener.Addr()))
+	both := []*region{east, west}
+	for _, r := range both {
+		r.worker.up(t)
+		r.door.up(t)
+	}
+	together := func(workers int) {
+		t.Helper()
+		for _, r := range both {
+			sees(t, r.door, workers)
+		}
+	}
+	together(2)
+	for _, r := range both {
+		r.ranAt(t, "near", r.name)
+	}
+
+	// Without a worker of its own a region has its calls run in the other.
+	east.worker.Stop(t)
+	together(1)
+	east.ranAt(t, "far", "west")
+	west.ranAt(t, "near beside it", "west")
+	east.worker.up(t)
+	together(2)
+	east.ranAt(t, "back", "east")
+
+	// What one region has stored the other does not have: streams do not cross.
+	a, err := send(east.door.http, http.MethodPost, east.door.url+"/calls", fmt.Sprintf(`{"server":%q,"tool":"effect","arguments":{"path":%q,"id":"stored"}}`, plainServer, east.effects), "Idempotency-Key: one", "Prefer: respond-async")
+	if err != nil || a.status != http.StatusAccepted {
+		t.Fatalf("a stored call: %v %v", a, err)
+	}
+	path := a.header.Get("Location")
+	east.door.Eventually(t, proc.Soon, "running a stored call", func() error {
+		a, err := send(east.door.http, http.MethodGet, east.door.url+path+"?wait=5", "")
+		var s struct {
+			State string `json:"state"`
+		}
+		if err == nil && (json.Unmarshal(a.body, &s) != nil || s.State != "succeeded") {
+			err = a
+		}
+		return err
+	})
+	if a, err := send(west.door.http, http.MethodGet, west.door.url+path, ""); err != nil || a.status != http.StatusNotFound {
+		t.Errorf("the other region knows the stored call: %v %v", a, err)
+	}
+
+	// Cut off from each other, each goes on by itself.
+	way.set(true)
+	together(1)
+	for _, r := range both {
+		r.ranAt(t, "alone", r.name)
+	}
+	way.set(false)
+	together(2)
+	for _, r := range both {
+		r.ranAt(t, "together again", r.name)
+	}
+}

@@ -1,0 +1,119 @@
+package rolling
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/callyard/callyard/e2e/proc"
+	"github.com/callyard/callyard/internal/confirm/confirmtest"
+)
+
+// fabric is two of each role over a cluster of NATS.
+type fabric struct {
+	*house
+	cluster                   *cluster
+	doors, approvers, workers []*role
+	front, office             *balancer
+}
+
+func openFabric(t testing.TB, h *house, c *cluster, approvers int) *fabric {
+	t.Helper()
+	f := &fabric{house: h, cluster: c}
+	ports := proc.FreePorts(t, 4+approvers)
+	for _, r := range []struct {
+		name string
+		n    int
+		to   *[]*role
+	}{{"worker", 2, &f.workers}, {"frontdoor", 2, &f.doors}, {"approver", approvers, &f.approvers}} {
+		for range r.n {
+			one := h.role(t, program{name: r.name, port: ports[0]})
+			ports = ports[1:]
+			one.up(t)
+			*r.to = append(*r.to, one)
+		}
+	}
+	for _, d := range f.doors {
+		sees(t, d, len(f.workers))
+	}
+	f.front = startBalancer(t, f.doors[0].url, f.doors[1].url)
+	if approvers > 0 {
+		f.office = startBalancer(t, f.approvers[0].url, f.approvers[1].url)
+	}
+	return f
+}
+
+func TestARollingRestartOfEveryRoleOfNATSAndOfRedisFailsNoHonestRequest(t *testing.T) {
+	ports := proc.FreePorts(t, portsOfCluster+2)
+	c := startCluster(t, ports[2:], nil)
+	redis := [2]*confirmtest.Redis{confirmtest.StartRedis(t, "", fmt.Sprintf("127.0.0.1:%d", ports[0]))}
+	redis[1] = confirmtest.StartRedis(t, "", fmt.Sprintf("127.0.0.1:%d", ports[1]), "--replicaof", fmt.Sprintf("127.0.0.1 %d", ports[0]))
+	sentinels := proc.StartSentinels(t, redis[0])
+	f := openFabric(t, newHouse(t, c.url(), sentinels.Section()), c, 2)
+	lanes := [kinds]int{2, 2, 2, 2, 1, 1}
+	l := startLoad(t, f.house, f.front, f.office, lanes)
+	calm := func(what string) {
+		t.Helper()
+		l.calm(t, 1, lanes, what)
+	}
+	calm("the start")
+	for _, w := range f.workers {
+		w.Stop(t)
+		calm("the stop of a worker")
+		w.up(t)
+		for _, d := range f.doors {
+			sees(t, d, len(f.workers))
+		}
+	}
+	for i, all := range [][]*role{f.approvers, f.doors} {
+		b := []*balancer{f.office, f.front}[i]
+		for _, r := range all {
+			r.Stop(t)
+			calm("the stop of " + r.Name)
+			r.up(t)
+			proc.Eventually(t, proc.Soon, "the new one is used", func() error { return b.uses(r.url) })
+		}
+	}
+	// The one that leads comes last.
+	last := c.leads(t)
+	for i := 1; i <= len(c.nodes); i++ {
+		n := (last + i) % len(c.nodes)
+		c.retire(t, n, i != 2)
+		calm("the stop of " + c.nodes[n].name)
+		c.start(t, n)
+		c.healthy(t, c.nodes[n])
+		calm("the start of " + c.nodes[n].name)
+	}
+	// Redis: the replica, then the other one, which hands over first.
+	restart := func(i int) {
+		t.Helper()
+		redis[i].Kill()
+		redis[i] = confirmtest.StartRedis(t, "", redis[i].Address, "--replicaof", fmt.Sprintf("127.0.0.1 %d", ports[1-i]))
+		proc.Eventually(t, proc.StartWithin, "the replica follows", func() error { return follows(t, redis[1-i], redis[i]) })
+	}
+	restart(1)
+	calm("the restart of the replica of Redis")
+	proc.Eventually(t, proc.StartWithin, "a failover", func() error { // the replica must look good to Sentinel first
+		_, err := sentinels.Ask(t, sentinels.Addresses[0], "SENTINEL", "FAILOVER", sentinels.Master)
+		return err
+	})
+	sentinels.Promoted(t, redis[1])
+	calm("the failover of Redis")
+	restart(0)
+	calm("the restart of the other Redis")
+	l.check(t)
+}
+
+// follows says whether the replica has what its main server has by now.
+func follows(t testing.TB, main, replica *confirmtest.Redis) error {
+	t.Helper()
+	const mark = "mark of a test"
+	if err := main.Client.Set(t.Context(), mark, 1, 0).Err(); err != nil {
+		return err
+	}
+	n, err := replica.Client.Exists(t.Context(), mark).Result()
+	if err == nil && n == 0 {
+		err = errors.New("it has not seen the last write")
+	}
+	return err
+}

@@ -1,0 +1,12 @@
+// Package stories tells what people do with Callyard, one file for each story, and checks
+// it from outside: over containers that package fabric starts, through the generated Go
+// client, the pages and Slack. It looks into no process.
+//
+// The Go client is a module of its own, so these tests are built in a workspace with it:
+//
+//	scripts/test.sh ./e2e/stories
+//
+// runs them; so does GOWORK=$PWD/e2e/stories/go.work go test -tags stories ./e2e/stories.
+// The cluster of NATS, partitions, upgrades and regions are in e2e/rolling, the matrix of
+// faults in e2e/chaos.
+package stories

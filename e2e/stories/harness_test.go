@@ -1,0 +1,299 @@
+//go:build stories
+
+package stories
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	callyard "github.com/callyard/callyard/clients/go"
+
+	"github.com/callyard/callyard/e2e/fabric"
+	"github.com/callyard/callyard/internal/mcptest"
+)
+
+// patience bounds every wait. It is no expectation.
+const patience = 2 * time.Minute
+
+// sharedFabric is the fabric of all stories that leave it as it was.
+func sharedFabric(t *testing.T) *fabric.Fabric {
+	t.Helper()
+	f, err := all.fabric()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Watch(t)
+	return f
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually checks again and again until there is no error.
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	if err := fabric.Until(t.Context(), check); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// httpClient leaves no connection behind.
+func httpClient(t *testing.T) *http.Client {
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: patience}
+}
+
+// caller is the generated client, at a front door.
+func caller(t *testing.T, f *fabric.Fabric, url string) *callyard.ClientWithResponses {
+	t.Helper()
+	c, err := callyard.New(url, f.Key, callyard.WithHTTPClient(httpClient(t)))
+	must(t, err)
+	return c
+}
+
+func said(t *testing.T, r *callyard.CallToolResult) string {
+	t.Helper()
+	if r == nil || len(r.Content) == 0 || r.Content[0].Text == nil {
+		t.Fatalf("the result has no text: %+v", r)
+	}
+	return *r.Content[0].Text
+}
+
+// calls calls a tool that runs at once, and returns what it says.
+func calls(t *testing.T, c *callyard.ClientWithResponses, server, tool string, arguments map[string]any) *callyard.CallToolResult {
+	t.Helper()
+	a, err := c.CallToolWithResponse(t.Context(), server, tool, nil, arguments)
+	if err == nil {
+		err = callyard.Check(a.HTTPResponse, a.Body)
+	}
+	if err != nil || a.JSON200 == nil {
+		t.Fatalf("%s of %s: %v %+v", tool, server, err, a)
+	}
+	return a.JSON200
+}
+
+// held calls a tool that waits for a yes.
+func held(t *testing.T, c *callyard.ClientWithResponses, server, tool string, arguments map[string]any) callyard.ConfirmationRequest {
+	t.Helper()
+	a, err := c.CallToolWithResponse(t.Context(), server, tool, nil, arguments)
+	if err == nil {
+		err = callyard.Check(a.HTTPResponse, a.Body)
+	}
+	if err != nil || a.JSON202 == nil {
+		t.Fatalf("%s of %s is not held: %v %+v", tool, server, err, a)
+	}
+	h, err := a.JSON202.AsConfirmationRequest()
+	if err != nil || !h.RequiresConfirmation {
+		t.Fatalf("%s of %s is not held: %v %s", tool, server, err, a.Body)
+	}
+	return h
+}
+
+// stored has a call stored and run, and does not wait for it.
+func stored(t *testing.T, c *callyard.ClientWithResponses, server, tool string, arguments any) string {
+	t.Helper()
+	text, err := json.Marshal(arguments)
+	must(t, err)
+	later := "respond-async"
+	a, err := c.CreateCallWithResponse(t.Context(), &callyard.CreateCallParams{Prefer: &later}, callyard.CallRequest{Server: server, Tool: tool, Arguments: text})
+	if err == nil {
+		err = callyard.Check(a.HTTPResponse, a.Body)
+	}
+	must(t, err)
+	call, err := a.JSON202.AsCall()
+	if err != nil || call.ID == "" {
+		t.Fatalf("the call is not stored: %v %s", err, a.Body)
+	}
+	return call.ID
+}
+
+// looks says how a call is.
+func looks(t *testing.T, c *callyard.ClientWithResponses, id string) callyard.Call {
+	t.Helper()
+	a, err := c.GetCallWithResponse(t.Context(), id, nil)
+	if err == nil {
+		err = callyard.Check(a.HTTPResponse, a.Body)
+	}
+	if err != nil || a.JSON200 == nil {
+		t.Fatalf("looking at a call: %v %+v", err, a)
+	}
+	return *a.JSON200
+}
+
+// ended waits for the end of a call. A front door that cannot tell yet is asked again.
+func ended(t *testing.T, c *callyard.ClientWithResponses, id string) (call callyard.Call) {
+	t.Helper()
+	seconds := 10
+	eventually(t, "the end of the call "+id, func() error {
+		a, err := c.GetCallWithResponse(t.Context(), id, &callyard.GetCallParams{Wait: &seconds})
+		if err == nil {
+			err = callyard.Check(a.HTTPResponse, a.Body)
+		}
+		if err != nil {
+			return err
+		}
+		if call = *a.JSON200; call.Ended == nil {
+			return fmt.Errorf("it is %s", call.State)
+		}
+		return nil
+	})
+	return call
+}
+
+// asPerson asks the approver's API as somebody of ops.
+func asPerson(t *testing.T, f *fabric.Fabric, method, path, body string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, f.ApproverURL()+path, strings.NewReader(body))
+	must(t, err)
+	r.Header.Set("X-API-Key", f.PersonKey)
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := httpClient(t).Do(r)
+	must(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	must(t, err)
+	return resp.StatusCode, string(text)
+}
+
+// decides approves or denies by the API, having seen the arguments.
+func decides(t *testing.T, f *fabric.Fabric, kind string, h callyard.ConfirmationRequest) {
+	t.Helper()
+	var seen struct {
+		Digest string `json:"arguments_digest"`
+	}
+	eventually(t, "the approver showing the approval", func() error {
+		status, body := asPerson(t, f, "GET", "/approvals/"+h.ApprovalID, "")
+		if err := json.Unmarshal([]byte(body), &seen); err != nil || status != http.StatusOK || seen.Digest == "" {
+			return fmt.Errorf("%d %s", status, body)
+		}
+		return nil
+	})
+	if status, body := asPerson(t, f, "POST", "/approvals/"+h.ApprovalID+"/decisions", fmt.Sprintf(`{"kind":%q,"digest":%q}`, kind, seen.Digest)); status != http.StatusOK {
+		t.Fatalf("to %s: %d %s", kind, status, body)
+	}
+}
+
+// ledger is a file in which the tool effect writes what it did, and a gate that it waits at
+// before it answers.
+type ledger struct{ effects, gate string }
+
+func newLedger(t *testing.T) ledger {
+	t.Helper()
+	dir, err := os.MkdirTemp(all.effects, "")
+	must(t, err)
+	must(t, os.Chmod(dir, 0o777))
+	return ledger{filepath.Join(dir, "effects"), filepath.Join(dir, "gate")}
+}
+
+// arguments are those of an effect that waits at the gate; inside is where its server sees
+// a file.
+func (l ledger) arguments(id string) map[string]any {
+	inside := func(path string) string {
+		rel, _ := filepath.Rel(all.effects, path)
+		return "/effects/" + rel
+	}
+	return map[string]any{"path": inside(l.effects), "id": id, "after": inside(l.gate)}
+}
+
+// open lets those at the gate answer.
+func (l ledger) open(t *testing.T) {
+	t.Helper()
+	must(t, os.WriteFile(l.gate, nil, 0o644))
+	must(t, os.Chmod(l.gate, 0o644))
+}
+
+// count is how often an effect happened.
+func (l ledger) count(t *testing.T, id string) int {
+	t.Helper()
+	seen, err := mcptest.ReadEffects(l.effects)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return seen[id]
+}
+
+// happened waits until an effect happened so often.
+func (l ledger) happened(t *testing.T, id string, times int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("the effect %s happening %d times", id, times), func() error {
+		if got := l.count(t, id); got != times {
+			return fmt.Errorf("it happened %d times", got)
+		}
+		return nil
+	})
+}
+
+// part is the container of a worker, by the id that it gave itself.
+func part(t *testing.T, f *fabric.Fabric, worker *string) *fabric.Container {
+	t.Helper()
+	if worker == nil {
+		t.Fatal("nobody says which worker it was")
+	}
+	name, _, _ := strings.Cut(*worker, "_")
+	c := f.Part(name)
+	if c == nil {
+		t.Fatalf("there is no worker %s", *worker)
+	}
+	return c
+}
+
+// busy is the worker that has calls under way.
+func busy(t *testing.T, c *callyard.ClientWithResponses) (id *string) {
+	t.Helper()
+	eventually(t, "a worker having the call", func() error {
+		a, err := c.ListWorkersWithResponse(t.Context())
+		if err == nil {
+			err = callyard.Check(a.HTTPResponse, a.Body)
+		}
+		if err != nil {
+			return err
+		}
+		for _, w := range a.JSON200.Workers {
+			if w.InFlight > 0 {
+				id = &w.ID
+				return nil
+			}
+		}
+		return errors.New("none has")
+	})
+	return id
+}
+
+// comesBack starts a killed worker again and waits until it counts.
+func comesBack(t *testing.T, f *fabric.Fabric, c *callyard.ClientWithResponses, w *fabric.Container, gone string) {
+	t.Helper()
+	must(t, w.Start(t.Context()))
+	eventually(t, "the worker being back, and the old one forgotten", func() error {
+		a, err := c.GetServerWithResponse(t.Context(), "lab")
+		if err == nil {
+			err = callyard.Check(a.HTTPResponse, a.Body)
+		}
+		if err != nil {
+			return err
+		}
+		ready := 0
+		for _, at := range a.JSON200.Workers {
+			if at.ID != gone && at.InitializationState == callyard.ServerWorkerInitializationStateInitialized {
+				ready++
+			}
+		}
+		if ready != 2 || len(a.JSON200.Workers) != 2 {
+			return fmt.Errorf("%s", a.Body)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,113 @@
+//go:build stories
+
+package stories
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/callyard/callyard/e2e/fabric"
+)
+
+// policy is that of the shared fabric. What is not named runs at once.
+const policy = `
+rules:
+  - name: short questions
+    match: {server: office, tool: add}
+    approval: {groups: [ops], expires: 2s}
+  - name: people are asked
+    match: {server: [office, tickets]}
+    approval: {groups: [ops], expires: 30m, slack_level: 2}
+  - name: the caller is asked
+    match: {server: desk}
+    approval: {by: caller, expires: 30m}
+  - name: behind glass
+    match: {server: vault}
+    level: 3
+  - name: the rest
+    match: {server: "*"}
+    level: 1
+`
+
+// all is what the tests of this binary share.
+var all struct {
+	fabric  func() (*fabric.Fabric, error)
+	source  string
+	images  fabric.Images
+	effects string // the folder of what tools did, which workers see as /effects
+}
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) (code int) {
+	fail := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	ctx := context.Background()
+	var err error
+	if all.source, err = fabric.Source(ctx); err != nil {
+		fail(err)
+		return code
+	}
+	// Each worker is another user.
+	if all.effects, err = os.MkdirTemp("", "callyard-stories-"); err != nil {
+		fail(err)
+		return code
+	}
+	defer func() { fail(os.RemoveAll(all.effects)) }()
+	fail(os.Chmod(all.effects, 0o777))
+	if all.images, err = fabric.Build(ctx, all.source, "frontdoor", "approver", "worker", "nats", "redis"); err != nil {
+		fail(err)
+		return code
+	}
+	opened := false
+	all.fabric = sync.OnceValues(func() (*fabric.Fabric, error) {
+		worker, err := scripted(fabric.Servers{
+			"demo":   {"command": "/demo", "safeTools": []string{"echo", "add"}},
+			"lab":    {"command": "/scripted-server", "args": []string{"echo"}},
+			"again":  {"command": "/scripted-server", "args": []string{"echo"}, "safeTools": []string{"effect"}},
+			"office": {"command": "/scripted-server", "args": []string{"echo"}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		f, err := fabric.Open(ctx, fabric.Options{FrontDoors: 2, Workers: 2, Worker: worker, Policy: policy, Images: all.images, Source: all.source})
+		opened = err == nil
+		return f, err
+	})
+	code = m.Run()
+	if opened {
+		f, err := all.fabric()
+		fail(errors.Join(err, f.Close()))
+	}
+	if code == 0 {
+		fail(goleak.Find())
+	}
+	return code
+}
+
+// scripted is a worker that has the scripted server and sees the folder of effects.
+func scripted(servers fabric.Servers) (fabric.Worker, error) {
+	folder := os.Getenv("CALLYARD_TEST_BIN")
+	if folder == "" {
+		folder = filepath.Join(all.source, ".cache", "bin")
+	}
+	program, err := filepath.Abs(filepath.Join(folder, "scripted-server"))
+	if err == nil {
+		program, err = filepath.EvalSymlinks(program)
+	}
+	if err != nil {
+		return fabric.Worker{}, fmt.Errorf("%w; run scripts/test.sh --setup, which brings it", err)
+	}
+	return fabric.Worker{Servers: servers, Mounts: []string{program + ":/scripted-server:ro", all.effects + ":/effects"}}, nil
+}
