@@ -1,9 +1,11 @@
 # make help lists the targets.
 GO ?= go
 BIN := bin
+# What scripts/test.sh --setup brought.
+TESTED := CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_SERVERS=$(CURDIR)/e2e/servers/node_modules
 
 .DEFAULT_GOAL := all
-.PHONY: all help build test race e2e bench boxes chaos images generate lint fmt clean
+.PHONY: all help build test race e2e bench boxes rolling scale mixed chaos fuzz schemathesis hostile images generate lint fmt clean
 
 all: lint test ## lint, then every test
 
@@ -30,8 +32,32 @@ boxes: ## measure containers: warm hand-over, cold start, calls at ten at once (
 	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench 'Cold|Warm' -benchtime 50x ./internal/launch/box
 	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench TenAtOnce -benchtime $(or $(N),1000)x -timeout 30m ./internal/launch/box
 
-chaos: ## break a fleet on purpose and check its promises; SHORT=1 or SIZE=medium, SEED=n, OUT=folder
-	$(GO) run ./e2e/chaos/cmd/chaos --size $(if $(SHORT),short,$(or $(SIZE),full)) --seed $(or $(SEED),1) --out $(or $(OUT),chaos-out)
+rolling: ## restarts, upgrades, faults of a cluster's nodes and two regions, under load
+	scripts/test.sh ./e2e/rolling
+
+scale: ## calls a second of one, two and four workers, and how many times as many that is
+	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench Workers -benchtime 1x ./e2e/rolling
+
+mixed: ## an upgrade from the commit OLD and back, under load, with both side by side
+	rm -rf .cache/old && mkdir -p .cache/old/source && git archive $(or $(OLD),HEAD~1) | tar -x -C .cache/old/source
+	cd .cache/old/source && $(GO) build -buildvcs=false -o ../bin/ ./cmd/frontdoor ./cmd/worker
+	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_OLD=$(CURDIR)/.cache/old/bin $(GO) test -tags mixed -count=1 -run TestTheReleaseBefore -v ./e2e/rolling
+
+chaos: ## break a fleet on purpose and check its promises; SHORT=1 or SIZE=medium, MATRIX=1, SEED=n, ONLY=names, OUT=folder
+	$(if $(MATRIX),scripts/test.sh --setup)
+	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_SERVERS=$(CURDIR)/e2e/servers/node_modules \
+	$(GO) run ./e2e/chaos/cmd/chaos $(if $(MATRIX),--matrix) --size $(if $(SHORT),short,$(or $(SIZE),full)) --seed $(or $(SEED),1) --out $(or $(OUT),chaos-out) --only "$(ONLY)"
+
+fuzz: ## every fuzz test in turn, each for TIME (30s); one folder with PKG=./pkg/bus
+	TIME=$(or $(TIME),30s) PKG=$(PKG) scripts/fuzz.sh
+
+schemathesis: ## requests made from the OpenAPI documents; N examples for each operation (300)
+	scripts/test.sh --setup
+	CALLYARD_SCHEMATHESIS=$(or $(N),300) $(TESTED) $(GO) test ./e2e -run '^TestEveryAnswerIsAsItsDocumentSays$$' -count=1 -v -timeout 3h
+
+hostile: ## malformed requests, N for each operation (10000), and slow clients; SEED=n draws others
+	scripts/test.sh --setup
+	CALLYARD_HOSTILE=$(or $(N),10000) CALLYARD_HOSTILE_SEED=$(or $(SEED),1) $(TESTED) $(GO) test ./e2e -run '^(TestMalformed|TestClientsThat)' -count=1 -v -timeout 3h
 
 images: ## the images of deploy/compose.yaml, from this machine alone
 	@for name in frontdoor approver worker callyard nats redis; do echo "callyard: image $$name"; deploy/images/build.sh $$name; done

@@ -7,38 +7,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	engine "github.com/callyard/callyard/e2e/fabric"
 )
 
 // composeFile is what the tests read of a compose file.
-type composeFile struct {
-	Services map[string]composeService `yaml:"services"`
-	Networks map[string]struct {
-		Internal bool `yaml:"internal"`
-	} `yaml:"networks"`
-	Volumes map[string]any `yaml:"volumes"`
-}
-
-type composeService struct {
-	Image       string            `yaml:"image"`
-	Command     []string          `yaml:"command"`
-	Environment map[string]string `yaml:"environment"`
-	Volumes     []string          `yaml:"volumes"`
-	Networks    []string          `yaml:"networks"`
-	Ports       []string          `yaml:"ports"`
-	ReadOnly    bool              `yaml:"read_only"`
-	Tmpfs       []string          `yaml:"tmpfs"`
-	CapDrop     []string          `yaml:"cap_drop"`
-	Security    []string          `yaml:"security_opt"`
-	User        string            `yaml:"user"`
-	Restart     string            `yaml:"restart"`
-	Privileged  bool              `yaml:"privileged"`
-	NetworkMode string            `yaml:"network_mode"`
-}
+type composeFile = engine.Compose
 
 func composed(t testing.TB, path string) composeFile {
 	t.Helper()
-	var c composeFile
-	parseYAML(t, path, &c)
+	c, err := engine.ReadCompose(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return c
 }
 

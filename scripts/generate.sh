@@ -3,7 +3,7 @@
 #
 #   scripts/generate.sh              the document into clients/, then the clients
 #   scripts/generate.sh --into DIR   only the clients, of the document as it is, into DIR
-#   scripts/generate.sh --lock       the versions and hashes of clients/python and e2e/clients-mcp: their requirements.txt
+#   scripts/generate.sh --lock       the versions and hashes of what comes from PyPI: the requirements.txt files
 #
 # The generators are pinned: tools/oapi/go.mod, clients/typescript/package-lock.json
 # and clients/python/requirements.txt. A test runs this with --into and compares.
@@ -18,7 +18,7 @@ case ${1-} in
   trap 'rm -rf "$tools"' EXIT
   python3 -m venv "$tools"
   "$tools/bin/pip" install --quiet --disable-pip-version-check pip-tools==7.6.2
-  for folder in clients/python e2e/clients-mcp; do
+  for folder in clients/python e2e/clients-mcp tools/schemathesis; do
     (cd "$folder" && "$tools/bin/pip-compile" --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header --output-file requirements.txt requirements.in)
   done
   exit

@@ -13,6 +13,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
+stories=$root/e2e/stories/go.work
 
 # Programs the tests need: command, Debian package.
 needs=(
@@ -179,6 +180,7 @@ setup() {
   npm_install e2e/clients-mcp
   clients
   python_install e2e/clients-mcp python-mcp
+  python_install tools/schemathesis schemathesis
   build everything-server github.com/modelcontextprotocol/go-sdk/conformance/everything-server
   build nats-server github.com/nats-io/nats-server/v2
   build scripted-server ./e2e/servers/scripted
@@ -202,7 +204,35 @@ check_code() {
     status=1
   fi
   go vet "$@" || status=1
+  GOWORK=$stories go vet -tags stories ./e2e/stories || status=1
   return $status
+}
+
+# tests runs what was asked for. The stories use the Go client, which is a module of its
+# own, so they are built in a workspace with it. The rolling restarts (make rolling) keep
+# two dozen processes and a cluster busy for minutes: they run when they are named.
+tests() {
+  local packages=() rest=() told=false failed=0 argument
+  for argument in "$@"; do
+    case $argument in
+    ./e2e/stories | ./e2e/stories/...) told=true ;;
+    ./... | ./e2e/...) told=true packages+=("$argument") ;;
+    ./*) packages+=("$argument") ;;
+    *) rest+=("$argument") ;;
+    esac
+  done
+  if [ ${#packages[@]} -eq 0 ] && ! $told; then
+    told=true packages=(./...)
+  fi
+  local how=(-json -race -timeout 40m "${fresh[@]}" "${rest[@]}")
+  if [ ${#packages[@]} -gt 0 ]; then
+    case " ${packages[*]} " in
+    *" ./... "* | *" ./e2e/... "*) mapfile -t packages < <(go list "${packages[@]}" | grep -v '/e2e/rolling$') ;;
+    esac
+    go test "${how[@]}" -p 2 "${packages[@]}" || failed=1
+  fi
+  if $told; then GOWORK=$stories go test "${how[@]}" -tags stories ./e2e/stories || failed=1; fi
+  return $failed
 }
 
 if [ "${1-}" = --clients ]; then
@@ -225,5 +255,5 @@ if [ "${CI-}" = true ]; then
   fresh=(-count=1)
 fi
 # testsum judges the tests; the status of go test itself counts as well.
-go test -json -race -p 2 -timeout 40m "${fresh[@]}" "$@" </dev/null | .cache/bin/testsum || status=1
+tests "$@" </dev/null | .cache/bin/testsum || status=1
 exit $status

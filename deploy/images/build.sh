@@ -81,11 +81,12 @@ node)
   node=$(readlink -f "$(command -v node)") || die "Node.js is missing"
   packages=e2e/servers/node_modules
   [ -d "$packages" ] || die "the packages are missing; scripts/test.sh --setup installs them"
-  mkdir -p "$context/root/bin" "$context/root/server" "$context/root/tmp"
+  mkdir -p "$context/root/bin" "$context/root/server/node_modules" "$context/root/tmp"
   chmod 1777 "$context/root/tmp"
   cp "$node" "$context/root/bin/node"
   libraries "$node"
-  cp -r "$packages" "$context/root/server/"
+  # What is in it, also where it is a link to a folder elsewhere; the links inside stay.
+  cp -r "$packages/." "$context/root/server/node_modules/"
   ;;
 *) die "there is no image \"$1\"; say $names" ;;
 esac

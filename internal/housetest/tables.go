@@ -45,6 +45,7 @@ var layers = []layer{
 	{"internal/ledger", support},
 	{"internal/ledger/journal", support},
 	{"internal/problem", support},
+	{"internal/bodies", support},
 	{"internal/record", support},
 	{"internal/launch", support},
 	{"internal/webhook", support},

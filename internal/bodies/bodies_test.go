@@ -1,0 +1,159 @@
+package bodies
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestABodyIsReadAsItCame(t *testing.T) {
+	r := New(1<<20, 8<<20)
+	for _, n := range []int{0, 1, first - 1, first, first + 1, smallMost - 1, smallMost, smallMost + 1, 1<<20 - 1, 1 << 20} {
+		body := bytes.Repeat([]byte("0123456"), n/7+1)[:n]
+		for _, length := range []int64{int64(n), -1} {
+			for _, from := range []io.Reader{bytes.NewReader(body), iotest.DataErrReader(bytes.NewReader(body)), iotest.HalfReader(bytes.NewReader(body))} {
+				var l Lot
+				got, err := r.Read(&l, from, length, 1<<20)
+				if err != nil || !bytes.Equal(got, body) {
+					t.Errorf("%d bytes, %d announced: %d bytes, %v", n, length, len(got), err)
+				}
+				l.Release()
+				l.Release()
+			}
+		}
+	}
+	if small, large := r.Left(); small != 1<<20 || large != 8<<20 {
+		t.Errorf("%d and %d are left", small, large)
+	}
+}
+
+func TestWhatIsLongerOrShorterThanItMayBeIsRefused(t *testing.T) {
+	r := New(1<<20, 1<<20)
+	for _, c := range []struct {
+		body   string
+		length int64
+		limit  int
+		want   error
+	}{
+		{"abcd", 4, 3, ErrTooLong}, {"abcd", -1, 3, ErrTooLong}, {"abc", -1, 3, nil}, {"abc", 3, 3, nil}, {"abc", 4, 9, io.ErrUnexpectedEOF}, {"", 0, 0, nil}, {"", -1, 0, nil}, {"a", -1, 0, ErrTooLong},
+		{strings.Repeat("x", 1<<19), -1, 1<<19 - 1, ErrTooLong},
+	} {
+		var l Lot
+		if _, err := r.Read(&l, strings.NewReader(c.body), c.length, c.limit); !errors.Is(err, c.want) {
+			t.Errorf("%d bytes, %d announced, at most %d: %v, want %v", len(c.body), c.length, c.limit, err, c.want)
+		}
+		l.Release()
+	}
+	var l Lot
+	if _, err := r.Read(&l, iotest.ErrReader(io.ErrClosedPipe), -1, 9); !errors.Is(err, io.ErrClosedPipe) {
+		t.Error(err)
+	}
+}
+
+func TestWhatWasAnnouncedAndHasNotComeTakesLittle(t *testing.T) {
+	r := New(smallMost, 64<<20)
+	announced, came := io.Pipe()
+	var l Lot
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.Read(&l, announced, 64<<20, 64<<20)
+		done <- err
+	}()
+	if _, err := came.Write(make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	if small, large := r.Left(); small != 0 || large != 64<<20 {
+		t.Errorf("10 bytes take %d and %d", smallMost-small, 64<<20-large)
+	}
+	_ = came.Close()
+	if err := <-done; !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Error(err)
+	}
+}
+
+func TestLargeBodiesLeaveTheRoomOfSmallOnes(t *testing.T) {
+	r := New(10*smallMost, 1<<20)
+	var large, another, small Lot
+	if _, err := r.Read(&large, bytes.NewReader(make([]byte, 1<<20)), 1<<20, 8<<20); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Read(&another, bytes.NewReader(make([]byte, 1<<20)), -1, 8<<20); !errors.Is(err, ErrFull) {
+		t.Errorf("a second large body: %v", err)
+	}
+	another.Release()
+	for range 5 {
+		if _, err := r.Read(&small, bytes.NewReader(make([]byte, 1000)), 1000, 8<<20); err != nil {
+			t.Errorf("a small one beside it: %v", err)
+		}
+		small.Release()
+	}
+	large.Release()
+	if small, large := r.Left(); small != 10*smallMost || large != 1<<20 {
+		t.Errorf("%d and %d are left", small, large)
+	}
+}
+
+func TestThereIsNeverMoreThanTheRoom(t *testing.T) {
+	const all = 1 << 20
+	r := New(all, all)
+	var held atomic.Int64
+	var wait sync.WaitGroup
+	for i := range 8 {
+		wait.Go(func() {
+			chance := rand.New(rand.NewPCG(uint64(i), 1))
+			for range 2000 {
+				var l Lot
+				mine := int64(0)
+				for range 3 {
+					if l.Grow(r, chance.IntN(all/2)) {
+						held.Add(l.large - mine)
+						mine = l.large
+					}
+					if n := held.Load(); n > all {
+						t.Errorf("%d bytes are held", n)
+					}
+				}
+				held.Add(-mine)
+				l.Release()
+			}
+		})
+	}
+	wait.Wait()
+	if small, large := r.Left(); small != all || large != all {
+		t.Errorf("%d and %d are left", small, large)
+	}
+}
+
+func FuzzABodyIsWholeOrRefused(f *testing.F) {
+	f.Add([]byte("abc"), int64(3), 5)
+	f.Add([]byte(""), int64(-1), 0)
+	f.Add([]byte("abcdef"), int64(-1), 3)
+	f.Fuzz(func(t *testing.T, body []byte, length int64, limit int) {
+		limit = min(max(limit, 0), 1<<20)
+		length = max(length, -1)
+		r := New(1<<20, 1<<20)
+		var l Lot
+		got, err := r.Read(&l, bytes.NewReader(body), length, limit)
+		want := body
+		if length >= 0 && int64(len(body)) > length {
+			want = body[:length]
+		}
+		if err == nil && !bytes.Equal(got, want) || err == nil && len(got) > limit {
+			t.Fatalf("%q of %d, at most %d, is %q", body, length, limit, got)
+		}
+		l.Release()
+		if small, large := r.Left(); small != 1<<20 || large != 1<<20 {
+			t.Fatalf("%d and %d are left", small, large)
+		}
+	})
+}
