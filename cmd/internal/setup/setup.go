@@ -240,10 +240,6 @@ func (c *Config) Logger(w io.Writer) (*slog.Logger, error) {
 // connectFor is how long a command tries to reach NATS before it gives up.
 const connectFor = 15 * time.Second
 
-// openFor is how long a role may take to open what it stores: the first one makes a
-// dozen streams, and a cluster that is busy needs a second or more for each.
-const openFor = 90 * time.Second
-
 // Connect opens a connection as the named role. keep is [bus.Options.KeepWhileDown].
 func (c *Config) Connect(ctx context.Context, name string, keep bool, log *slog.Logger) (*bus.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectFor)
