@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
@@ -155,23 +157,17 @@ func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, 
 		at, options, _ := strings.Cut(t, ":")
 		r.Tmpfs[at] = options
 	}
-	var binds []string
+	var mounts []mount.Mount
 	for _, v := range s.Volumes {
-		from, to, _ := strings.Cut(v, ":")
-		switch {
-		case strings.HasPrefix(from, "./"):
-			from = filepath.Join(p.dir, from)
-		case !filepath.IsAbs(from):
-			from = p.volumes[from]
-		}
-		binds = append(binds, from+":"+to)
+		m, err := p.mount(v)
+		errs, mounts = append(errs, err), append(mounts, m)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 	r.ConfigModifier = func(c *container.Config) { c.User = s.User }
 	r.HostConfigModifier = func(h *container.HostConfig) {
-		h.ReadonlyRootfs, h.CapDrop, h.SecurityOpt, h.GroupAdd, h.Binds, h.ExtraHosts, h.PortBindings = s.ReadOnly, s.CapDrop, s.Security, s.Groups, binds, s.ExtraHosts, bindings
+		h.ReadonlyRootfs, h.CapDrop, h.SecurityOpt, h.GroupAdd, h.Mounts, h.ExtraHosts, h.PortBindings = s.ReadOnly, s.CapDrop, s.Security, s.Groups, mounts, s.ExtraHosts, bindings
 		h.DNSOptions = s.DNSOptions
 		h.RestartPolicy = container.RestartPolicy{Name: container.RestartPolicyMode(s.Restart)}
 	}
@@ -194,6 +190,27 @@ func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, 
 	}
 	_, err = c.Locate(ctx)
 	return c, err
+}
+
+// mount reads one of the volumes of a service. What is to be mounted must be there: the
+// short form of the engine, which binds are, makes a folder of what is not, and again at
+// each restart, as root, in the middle of somebody's files.
+func (p *Project) mount(text string) (mount.Mount, error) {
+	from, to, _ := strings.Cut(text, ":")
+	to, mode, _ := strings.Cut(to, ":")
+	m := mount.Mount{Type: mount.TypeBind, Source: from, Target: to, ReadOnly: mode == "ro"}
+	switch {
+	case strings.HasPrefix(from, "./"):
+		m.Source = filepath.Join(p.dir, from)
+	case !filepath.IsAbs(from):
+		m.Type, m.Source = mount.TypeVolume, p.volumes[from]
+		if m.Source == "" {
+			return m, fmt.Errorf("there is no volume %s", from)
+		}
+		return m, nil
+	}
+	_, err := os.Stat(m.Source)
+	return m, err
 }
 
 // beginnings is what those say that are ready, who answer no probe from outside.

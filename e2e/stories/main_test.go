@@ -102,12 +102,17 @@ func scripted(servers fabric.Servers) (fabric.Worker, error) {
 	if folder == "" {
 		folder = filepath.Join(all.source, ".cache", "bin")
 	}
-	program, err := filepath.Abs(filepath.Join(folder, "scripted-server"))
-	if err == nil {
-		program, err = filepath.EvalSymlinks(program)
-	}
-	if err != nil {
-		return fabric.Worker{}, fmt.Errorf("%w; run scripts/test.sh --setup, which brings it", err)
+	// A copy, which is there for as long as the workers: where it came from is somebody's
+	// folder of builds.
+	program := filepath.Join(all.effects, "scripted-server")
+	if _, err := os.Stat(program); err != nil {
+		text, err := os.ReadFile(filepath.Join(folder, "scripted-server"))
+		if err != nil {
+			return fabric.Worker{}, fmt.Errorf("%w; run scripts/test.sh --setup, which brings it", err)
+		}
+		if err := errors.Join(os.WriteFile(program, text, 0o755), os.Chmod(program, 0o755)); err != nil {
+			return fabric.Worker{}, err
+		}
 	}
 	return fabric.Worker{Servers: servers, Mounts: []string{program + ":/scripted-server:ro", all.effects + ":/effects"}}, nil
 }
