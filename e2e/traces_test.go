@@ -304,7 +304,7 @@ func TestACollectorThatHangsNeitherFailsACallNorTheEndOfTheProcess(t *testing.T)
 		came <- struct{}{}
 		<-release
 	})
-	up := startUp(t, setup{servers: serversFile(t, map[string]entry{"old": risky(1, mirrored(legacy))}), env: []string{quickStop, "CALLYARD_TRACES_ENDPOINT=" + r.URL(), soonSent}})
+	up := startUp(t, setup{servers: serversFile(t, map[string]entry{"old": risky(1, mirrored(legacy))}), env: []string{quickStop, "CALLYARD_TRACES_ENDPOINT=" + r.URL(), "CALLYARD_TRACES_TIMEOUT=500ms", soonSent}})
 	up.waitServers(t, 1, "old")
 	for range 20 {
 		up.call(t, "old", "show", `{}`)

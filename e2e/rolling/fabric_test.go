@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/callyard/callyard/e2e/proc"
 	"github.com/callyard/callyard/internal/mcptest"
@@ -84,11 +85,25 @@ type role struct {
 	http  *http.Client
 }
 
+// upWithin is how long a role may take to be ready, and upTries how often it is started:
+// one that cannot open what it stores ends, and who runs it starts it again.
+const (
+	upWithin = 4 * time.Minute
+	upTries  = 5
+)
+
 // up starts the process, for the first time or again, and waits until it is ready.
 func (r *role) up(t testing.TB) {
 	t.Helper()
 	r.Process = r.spawn(t)
-	r.Eventually(t, proc.StartWithin, "being ready", func() error {
+	tries := 1
+	proc.Eventually(t, upWithin, r.Name+": being ready", func() error {
+		if r.Ended() {
+			if tries++; tries > upTries {
+				t.Fatalf("%s has ended %d times before it was ready", r.Name, upTries)
+			}
+			r.Process = r.spawn(t)
+		}
 		a, err := send(r.http, http.MethodGet, r.url+"/readyz", "")
 		if err == nil && a.status != http.StatusOK {
 			err = a

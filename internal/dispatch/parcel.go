@@ -79,8 +79,8 @@ const (
 func (r *Router) Place(p *Parcel) {
 	p.router, p.route = r, r.lookup(p.Call.Server)
 	p.waiter.parcel = p
-	p.flight = r.flights.addParcel(p.Call.ID, p)
 	p.route.mu.Lock()
+	p.flight = r.flights.addParcel(p.Call.ID, p) // who cancels it waits for the lock
 	p.route.waiting.push(p.Call, &p.waiter, r.limits.Weight)
 	p.route.giveLocked()
 	p.route.unlock()

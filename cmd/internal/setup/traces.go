@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// flushFor is how long the last spans may take to be sent. A collector that hangs
+	// flushFor is how long the last spans may take to be sent, where traces.timeout is
+	// not less. A collector that hangs
 	// is no reason to be killed.
 	flushFor   = 3 * time.Second
 	flushGrace = 2 * flushFor
@@ -29,7 +30,7 @@ func (c *Config) TracesPart(service string, m *telemetry.Metrics, log *slog.Logg
 			return err
 		},
 		Stop: func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, flushFor)
+			ctx, cancel := context.WithTimeout(ctx, min(flushFor, c.Traces.Timeout))
 			defer cancel()
 			if err := c.traces.Close(ctx); err != nil {
 				log.Warn("the last traces could not be sent", "error", err)
