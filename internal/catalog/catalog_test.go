@@ -277,7 +277,7 @@ func TestASilentWorkerIsGoneWithinSeconds(t *testing.T) {
 	h.announceUntil(c, "the tools", has(c, "s", "a"))
 	began := time.Now()
 	await(t, c, "its end", func() bool { return len(c.Workers()) == 0 })
-	if took := time.Since(began); took > 3*silentFor {
+	if took := time.Since(began); took > 10*silentFor {
 		t.Errorf("it took %s", took)
 	}
 	s, err := c.Server("s")

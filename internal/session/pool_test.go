@@ -176,7 +176,7 @@ func TestAChildKilledInMidCallIsReplaced(t *testing.T) {
 	}
 	began := time.Now()
 	must(t, p.call("echo", "{}"))
-	if d := time.Since(began); d > 2*time.Second {
+	if d := time.Since(began); d > 20*time.Second {
 		t.Errorf("the next call took %v", d)
 	}
 	if s := p.Snapshot(); s.Restarts != 1 || s.PID == pid {

@@ -258,7 +258,7 @@ func TestSlackDelaysNobodyAndIsRightSoonAfterItsRecovery(t *testing.T) {
 		well := time.Now()
 		r.card(channel, shown, "that is denied", says("Denied"))
 		r.card(channel, waits, "", anyCard)
-		if took := time.Since(well); took > 5*time.Second {
+		if took := time.Since(well); took > 30*time.Second {
 			t.Errorf("mode %d: right after %v", mode, took)
 		}
 	}

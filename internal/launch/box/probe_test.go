@@ -125,7 +125,7 @@ func TestBombsAreStoppedWhileAnotherBoxAnswers(t *testing.T) {
 		if got, err := neighbour.tool("echo", map[string]string{"text": what}); err != nil || got != what {
 			t.Errorf("the neighbour of a %s bomb answered %q, %v", what, got, err)
 		}
-		if took := time.Since(began); took > 5*time.Second {
+		if took := time.Since(began); took > 30*time.Second {
 			t.Errorf("the neighbour of a %s bomb took %v", what, took)
 		}
 	}
