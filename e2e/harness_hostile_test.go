@@ -50,7 +50,7 @@ func besiege(t testing.TB) *besieged {
 // know makes a call, a batch, a held call and an approval, and notes their ids.
 func (b *besieged) know(t testing.TB) {
 	t.Helper()
-	h := b.door.hold(t, "pay", "effect", `{"path":"/nowhere","id":"x"}`)
+	h := b.door.hold(t, "pay", "effect", `{"path":"`+filepath.Join(t.TempDir(), "effects")+`","id":"x"}`)
 	a := b.door.ask(t, "POST", toolPath("pay", "echo"), `{"text":"x"}`)
 	var people held
 	if decode(t, a.body, &people); a.status != http.StatusAccepted || people.ApprovalID == "" {

@@ -13,7 +13,6 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
-stories=$root/e2e/stories/go.work
 
 # Programs the tests need: command, Debian package.
 needs=(
@@ -204,12 +203,12 @@ check_code() {
     status=1
   fi
   go vet "$@" || status=1
-  GOWORK=$stories go vet -tags stories ./e2e/stories || status=1
+  go -C e2e/stories vet . || status=1
   return $status
 }
 
-# tests runs what was asked for. The stories use the Go client, which is a module of its
-# own, so they are built in a workspace with it. The rolling restarts (make rolling) keep
+# tests runs what was asked for. The stories use the Go client, and are a module
+# of their own as it is. The rolling restarts (make rolling) keep
 # two dozen processes and a cluster busy for minutes: they run when they are named.
 tests() {
   local packages=() rest=() told=false failed=0 argument
@@ -231,7 +230,7 @@ tests() {
     esac
     go test "${how[@]}" -p 2 "${packages[@]}" || failed=1
   fi
-  if $told; then GOWORK=$stories go test "${how[@]}" -tags stories ./e2e/stories || failed=1; fi
+  if $told; then go -C e2e/stories test "${how[@]}" . || failed=1; fi
   return $failed
 }
 

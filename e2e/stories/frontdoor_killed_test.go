@@ -1,5 +1,3 @@
-//go:build stories
-
 package stories
 
 import (

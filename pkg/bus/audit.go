@@ -39,15 +39,9 @@ func OpenAudit(ctx context.Context, c *Conn, maxAge time.Duration) (*Audit, erro
 	if err != nil {
 		return nil, err
 	}
-	kv, err := c.js.KeyValue(ctx, bucketHeads)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		kv, err = c.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucketHeads, Description: "heads of the audit chains", History: 1, Storage: jetstream.FileStorage, Replicas: c.replicas})
-		if errors.Is(err, jetstream.ErrBucketExists) {
-			kv, err = c.js.KeyValue(ctx, bucketHeads)
-		}
-	}
+	kv, err := openBucket(ctx, c, jetstream.KeyValueConfig{Bucket: bucketHeads, Description: "heads of the audit chains", History: 1})
 	if err != nil {
-		return nil, fmt.Errorf("opening the heads of the audit chains: %w", err)
+		return nil, err
 	}
 	return &Audit{c, s, kv}, nil
 }

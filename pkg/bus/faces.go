@@ -56,32 +56,11 @@ func OpenNotices[T any](ctx context.Context, c *Conn, key func(*T) string) (*Tab
 }
 
 func openTable[T any](ctx context.Context, c *Conn, bucket, what string, keep time.Duration, key func(*T) string) (*Table[T], error) {
-	if err := makeBucket(ctx, c, bucket, what, keep); err != nil {
-		return nil, err
-	}
-	rows, err := openRecords(ctx, c, bucket, what, key, nil)
+	rows, err := openRecords(ctx, c, jetstream.KeyValueConfig{Bucket: bucket, Description: what, History: 1, TTL: keep}, key, nil)
 	if err != nil {
 		return nil, err
 	}
 	return &Table[T]{c: c, bucket: bucket, what: what, key: key, rows: rows}, nil
-}
-
-// makeBucket makes a bucket whose rows end by age, where it is missing.
-func makeBucket(ctx context.Context, c *Conn, bucket, what string, keep time.Duration) error {
-	_, err := c.js.KeyValue(ctx, bucket)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		_, err = c.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucket, Description: what, History: 1, TTL: keep, Storage: jetstream.FileStorage, Replicas: c.replicas})
-		if errors.Is(err, jetstream.ErrBucketExists) { // another process was faster
-			err = nil
-		}
-	}
-	if err != nil {
-		if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
-			return fmt.Errorf("the NATS server has no JetStream, where %s are kept: start it with -js, or enable it for this account", what)
-		}
-		return fmt.Errorf("opening the table of %s: %w", what, err)
-	}
-	return nil
 }
 
 // TableKey makes one part of a key of any name.
@@ -159,12 +138,9 @@ type Once struct{ kv jetstream.KeyValue }
 
 // OpenSlackOnce opens the store of requests of Slack that were taken.
 func OpenSlackOnce(ctx context.Context, c *Conn) (*Once, error) {
-	if err := makeBucket(ctx, c, bucketSlackOnce, "requests of Slack that were taken", onceKept); err != nil {
-		return nil, err
-	}
-	kv, err := c.js.KeyValue(ctx, bucketSlackOnce)
+	kv, err := openBucket(ctx, c, jetstream.KeyValueConfig{Bucket: bucketSlackOnce, Description: "requests of Slack that were taken", History: 1, TTL: onceKept})
 	if err != nil {
-		return nil, fmt.Errorf("opening the store of requests of Slack: %w", err)
+		return nil, err
 	}
 	return &Once{kv}, nil
 }

@@ -19,7 +19,7 @@ type Permissions[T any] struct {
 
 // OpenPermissions opens the table. id names a row.
 func OpenPermissions[T any](ctx context.Context, c *Conn, id func(*T) string) (*Permissions[T], error) {
-	rows, err := openRecords(ctx, c, bucketPermissions, "standing permissions", func(v *T) string { return kvKey(id(v)) }, nil)
+	rows, err := openRecords(ctx, c, heldRows(bucketPermissions, "standing permissions"), func(v *T) string { return kvKey(id(v)) }, nil)
 	if err != nil {
 		return nil, err
 	}

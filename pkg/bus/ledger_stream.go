@@ -22,32 +22,6 @@ var (
 	ErrRefused = errors.New("JetStream refused the write")
 )
 
-// openStream opens a stream, making it when it is missing. One that is there
-// stays as an operator may have set it, but for what the promises stand on.
-func openStream(ctx context.Context, c *Conn, want jetstream.StreamConfig) (jetstream.Stream, error) {
-	s, err := c.js.Stream(ctx, want.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		s, err = c.js.CreateStream(ctx, want)
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was faster, and set it otherwise
-			s, err = c.js.Stream(ctx, want.Name)
-		}
-	}
-	if err != nil {
-		if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
-			return nil, fmt.Errorf("the NATS server has no JetStream, where %s are kept: start it with -js, or enable it for this account", want.Description)
-		}
-		return nil, fmt.Errorf("opening the stream of %s: %w", want.Description, err)
-	}
-	got := s.CachedInfo().Config
-	switch {
-	case got.MaxMsgsPerSubject != want.MaxMsgsPerSubject:
-		return nil, fmt.Errorf("the stream %s keeps %d messages for a subject and must keep %d (-1: all): mend it with nats stream edit", want.Name, got.MaxMsgsPerSubject, want.MaxMsgsPerSubject)
-	case got.Storage != want.Storage, got.PersistMode != want.PersistMode, got.Retention != want.Retention, want.AllowMsgTTL && !got.AllowMsgTTL:
-		return nil, fmt.Errorf("the stream %s is not kept as it must be (file storage, default persistence, limits retention, message TTLs: %t): remove it while it is empty, and it is made anew", want.Name, want.AllowMsgTTL)
-	}
-	return s, nil
-}
-
 // publishAfter stores a message when the last one on its subject has the
 // sequence last; 0 means that there must be none. It returns the new sequence.
 func (c *Conn) publishAfter(ctx context.Context, m *nats.Msg, last uint64, opts ...jetstream.PublishOpt) (uint64, error) {

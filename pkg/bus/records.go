@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -58,7 +57,7 @@ type row[T any] struct {
 // OpenSwitches opens the table of tools that were switched off. changed is
 // called after every change, on one goroutine.
 func OpenSwitches(ctx context.Context, c *Conn, changed func()) (*Records[Switch], error) {
-	return openRecords(ctx, c, bucketSwitches, "tools switched off", func(s *Switch) string { return SwitchKey(s.Server, s.Tool) }, changed)
+	return openRecords(ctx, c, heldRows(bucketSwitches, "tools switched off"), func(s *Switch) string { return SwitchKey(s.Server, s.Tool) }, changed)
 }
 
 // SwitchKey is the key of a tool in the table of switches.
@@ -66,7 +65,7 @@ func SwitchKey(server, tool string) string { return kvKey(server) + "." + kvKey(
 
 // OpenServers opens the table of servers that were added over the API.
 func OpenServers(ctx context.Context, c *Conn, changed func()) (*Records[AddedServer], error) {
-	return openRecords(ctx, c, bucketServers, "servers added over the API", func(s *AddedServer) string { return ServerKey(s.ID) }, changed)
+	return openRecords(ctx, c, heldRows(bucketServers, "servers added over the API"), func(s *AddedServer) string { return ServerKey(s.ID) }, changed)
 }
 
 // ServerKey is the key of a server in the table of added servers.
@@ -74,21 +73,17 @@ func ServerKey(id string) string { return kvKey(id) }
 
 func kvKey(name string) string { return token(name) }
 
-func openRecords[T any](ctx context.Context, c *Conn, bucket, what string, key func(*T) string, changed func()) (*Records[T], error) {
-	// A bucket that is there stays as it is: an operator may have changed it.
-	kv, err := c.js.KeyValue(ctx, bucket)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		kv, err = c.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucket, Description: what, History: 5, Storage: jetstream.FileStorage, Replicas: c.replicas})
-		if errors.Is(err, jetstream.ErrBucketExists) { // another front door was faster
-			kv, err = c.js.KeyValue(ctx, bucket)
-		}
-	}
+// heldRows is the configuration of a bucket whose rows stay until they are removed.
+func heldRows(bucket, what string) jetstream.KeyValueConfig {
+	return jetstream.KeyValueConfig{Bucket: bucket, Description: what, History: 5}
+}
+
+func openRecords[T any](ctx context.Context, c *Conn, want jetstream.KeyValueConfig, key func(*T) string, changed func()) (*Records[T], error) {
+	kv, err := openBucket(ctx, c, want)
 	if err != nil {
-		if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
-			return nil, fmt.Errorf("the NATS server has no JetStream, where %s are kept: start it with -js, or enable it for this account", what)
-		}
-		return nil, fmt.Errorf("opening the table of %s: %w", what, err)
+		return nil, err
 	}
+	bucket, what := want.Bucket, want.Description
 	r := &Records[T]{kv: kv, key: key, ready: make(chan struct{}), closed: make(chan struct{}), rows: make(map[string]row[T]), prefix: kvSubject + bucket + "."}
 	if err := r.follow(c, bucket, changed); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", what, err)

@@ -38,7 +38,7 @@ func (c *Config) FrontDoorPart(connect Connector, policy *risk.Holder, m *teleme
 				conn.Close()
 				return err
 			}
-			opening, cancel := context.WithTimeout(ctx, connectFor)
+			opening, cancel := context.WithTimeout(ctx, openFor)
 			defer cancel()
 			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Region: c.Region, Conn: conn, Stored: stored, Metrics: m, Traces: c.traces, Baggage: c.Traces.Baggage, Log: log, Version: Version(), Failed: failed, Policy: policy, Redis: c.Redis.options(), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Signer: signer})
 			if err != nil {
@@ -77,7 +77,7 @@ func (c *Config) ApproverPart(connect Connector, log *slog.Logger, started func(
 			if conn, err = connect(ctx, "approver", false); err != nil {
 				return err
 			}
-			opening, cancel := context.WithTimeout(ctx, connectFor)
+			opening, cancel := context.WithTimeout(ctx, openFor)
 			defer cancel()
 			if room, err = approval.OpenRoom(opening, approval.RoomOptions{Conn: conn, Redis: c.Redis.options(), Name: "approver", Sign: approval.Signing(signer), Traces: c.traces, Log: log}); err != nil {
 				conn.Close()

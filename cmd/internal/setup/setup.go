@@ -240,6 +240,10 @@ func (c *Config) Logger(w io.Writer) (*slog.Logger, error) {
 // connectFor is how long a command tries to reach NATS before it gives up.
 const connectFor = 15 * time.Second
 
+// openFor is how long a role tries to open what it stores. A cluster that has just
+// begun takes a while to choose who leads.
+const openFor = time.Minute
+
 // Connect opens a connection as the named role. keep is [bus.Options.KeepWhileDown].
 func (c *Config) Connect(ctx context.Context, name string, keep bool, log *slog.Logger) (*bus.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectFor)

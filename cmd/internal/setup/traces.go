@@ -12,8 +12,7 @@ import (
 
 const (
 	// flushFor is how long the last spans may take to be sent, where traces.timeout is
-	// not less. A collector that hangs
-	// is no reason to be killed.
+	// not less. A collector that hangs is no reason to be killed.
 	flushFor   = 3 * time.Second
 	flushGrace = 2 * flushFor
 )
