@@ -226,7 +226,7 @@ func TestAServerThatIgnoresDiscoverIsSpokenToAsLegacy(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"ignores", "poisoned"} {
 		t.Run(mode, func(t *testing.T) {
-			p := open(t, Config{Spec: scripted(mode), ProbeTimeout: 200 * time.Millisecond})
+			p := open(t, Config{Spec: scripted(mode), ProbeTimeout: 200 * time.Millisecond, StartTimeout: 6 * time.Second})
 			if s := p.ready(); s.Protocol != "2025-11-25" {
 				t.Errorf("got %+v", s)
 			}
@@ -239,6 +239,19 @@ func TestAServerThatIgnoresDiscoverIsSpokenToAsLegacy(t *testing.T) {
 				t.Errorf("guess %v after %d probes", p.guess, p.probes)
 			}
 		})
+	}
+}
+
+func TestAModernServerThatAnswersDiscoverLateIsNotTakenForAnOlderOne(t *testing.T) {
+	t.Parallel()
+	p := open(t, Config{Spec: scripted("late"), ProbeTimeout: 50 * time.Millisecond})
+	if s := p.ready(); s.Protocol != "2026-07-28" || s.Sessions != 1 {
+		t.Errorf("got %+v", s)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.guess == eraLegacy {
+		t.Error("it is remembered as an older one")
 	}
 }
 

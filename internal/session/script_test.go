@@ -124,7 +124,10 @@ func (s *script) handle(m *scriptMessage, line []byte) {
 	case m.Method == "":
 		s.print(`{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
 		s.answered(m)
-	case m.Method == "server/discover" && s.mode == "modern":
+	case m.Method == "server/discover" && (s.mode == "modern" || s.mode == "late"):
+		if s.mode == "late" {
+			time.Sleep(500 * time.Millisecond) // longer than the first probe; other messages wait meanwhile
+		}
 		s.result(m.ID, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"modern","version":"7"}}}`)
 	case m.Method == "server/discover":
 		switch s.mode {

@@ -26,7 +26,28 @@ type sdkConn struct {
 
 	patience time.Duration // for the answer to server/discover
 	probe    *time.Timer
-	unheard  atomic.Bool // server/discover was given up
+	given    string        // the id of a server/discover that was given up
+	unheard  atomic.Bool   // server/discover was given up
+	late     atomic.Bool   // it was given up and answered all the same
+}
+
+// hearing is what became of a server/discover.
+type hearing int
+
+const (
+	heard   hearing = iota // answered in time, or not asked
+	unheard                // no answer in time: some servers ignore what they do not know
+	late                   // answered, after it was given up: the server is modern and was slow
+)
+
+func (c *sdkConn) hearing() hearing {
+	switch {
+	case c.late.Load():
+		return late
+	case c.unheard.Load():
+		return unheard
+	}
+	return heard
 }
 
 func newSDKConn(s *session, patience time.Duration, write func(context.Context, []byte) error) *sdkConn {
@@ -74,6 +95,9 @@ func (c *sdkConn) giveUp(raw string, id jsonrpc.ID) {
 	if !c.expects(raw) {
 		return
 	}
+	c.mu.Lock()
+	c.given = raw
+	c.mu.Unlock()
 	c.unheard.Store(true)
 	c.hand(&jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no answer"}})
 }
@@ -91,6 +115,7 @@ func (c *sdkConn) expects(id string) bool {
 // deliver hands an answer to the SDK. It returns false for what is not one.
 func (c *sdkConn) deliver(id, text []byte) bool {
 	if !c.expects(string(id)) {
+		c.hearLate(id, text)
 		return true
 	}
 	msg, err := jsonrpc.DecodeMessage(bytes.Clone(text))
@@ -99,6 +124,21 @@ func (c *sdkConn) deliver(id, text []byte) bool {
 	}
 	c.hand(msg)
 	return true
+}
+
+// hearLate notes that a server/discover that was given up succeeded.
+func (c *sdkConn) hearLate(id, text []byte) {
+	c.mu.Lock()
+	given := c.given
+	c.mu.Unlock()
+	if given == "" || string(id) != given {
+		return
+	}
+	if msg, err := jsonrpc.DecodeMessage(bytes.Clone(text)); err == nil {
+		if answer, ok := msg.(*jsonrpc.Response); ok && answer.Error == nil {
+			c.late.Store(true)
+		}
+	}
 }
 
 func (c *sdkConn) hand(msg jsonrpc.Message) {

@@ -46,8 +46,8 @@ func (o *Solo) Open(ctx context.Context, on Process) (*Single, error) {
 	o.mu.Lock()
 	guess, probes := o.guess, o.probes
 	o.mu.Unlock()
-	s, unheard, err := p.attempt(guess, min(o.cfg.ProbeTimeout<<min(probes, 8), o.cfg.StartTimeout/2))
-	o.learn(guess, unheard, err)
+	s, how, err := p.attempt(guess, min(o.cfg.ProbeTimeout<<min(probes, patient), o.cfg.StartTimeout/2))
+	o.learn(guess, how, err)
 	if err != nil {
 		ended()
 		p.cancel()
@@ -67,13 +67,16 @@ func (o *Solo) Open(ctx context.Context, on Process) (*Single, error) {
 }
 
 // learn notes what an attempt showed of the server's era; see [Pool.open].
-func (o *Solo) learn(guess era, unheard bool, err error) {
+func (o *Solo) learn(guess era, how hearing, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if unheard {
+	switch {
+	case how == late:
+		o.probes = patient
+	case how == unheard:
 		o.probes++
 		o.guess = eraLegacy
-	} else if err != nil && guess == eraLegacy {
+	case err != nil && guess == eraLegacy:
 		o.guess = eraUnknown
 	}
 }

@@ -39,20 +39,26 @@ func (p *Pool) open() (*session, error) {
 	if p.cfg.Spec.Type == "sse" {
 		guess = eraLegacy // the transport belongs to that era
 	}
-	probe := min(p.cfg.ProbeTimeout<<min(probes, 8), p.cfg.StartTimeout/2)
-	s, unheard, err := p.attempt(guess, probe)
-	if unheard {
+	probe := min(p.cfg.ProbeTimeout<<min(probes, patient), p.cfg.StartTimeout/2)
+	s, how, err := p.attempt(guess, probe)
+	if how == late {
+		p.log.Info("server/discover was answered late; starting again with more time for it", "waited", probe)
+		p.mu.Lock()
+		p.probes = patient
+		p.mu.Unlock()
+		s, how, err = p.attempt(eraUnknown, p.cfg.StartTimeout/2)
+	} else if how == unheard {
 		p.mu.Lock()
 		p.probes++
 		p.mu.Unlock()
 	}
 	switch {
-	case err == nil && unheard:
+	case err == nil && how == unheard:
 		p.believe(eraLegacy)
 	case err == nil:
 	case guess == eraLegacy:
 		p.believe(eraUnknown) // it may have been replaced by a newer one
-	case unheard && p.cfg.Spec.Type == "stdio" && p.ctx.Err() == nil:
+	case how == unheard && p.cfg.Spec.Type == "stdio" && p.ctx.Err() == nil:
 		// Not only did it ignore server/discover, it stopped listening there.
 		p.log.Debug("server/discover went unanswered; starting again with the legacy handshake")
 		if s, _, err = p.attempt(eraLegacy, 0); err == nil {
@@ -68,19 +74,28 @@ func (p *Pool) believe(e era) {
 	p.mu.Unlock()
 }
 
-// attempt opens one session in one way. unheard says that the server did not
-// answer server/discover within the probe time.
-func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, unheard bool, err error) {
+// patient is the number of probes after which their time does not grow any more.
+const patient = 8
+
+// errLate ends a handshake of the older era with a server that turned out to be newer.
+var errLate = errors.New("it answered server/discover too late")
+
+// attempt opens one session in one way; how says what became of its server/discover,
+// for which it waits no longer than probe.
+func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, how hearing, err error) {
 	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.StartTimeout)
 	defer cancel()
 	s := newSession(p)
 	switch p.cfg.Spec.Type {
 	case "stdio":
-		unheard, err = s.overPipes(ctx, guess, probe)
+		how, err = s.overPipes(ctx, guess, probe)
+		if how == late && !p.cutOff { // there it is one program for one call: any session is better than none
+			err = errLate
+		}
 	case "sse":
 		err = s.overEvents(ctx)
 	default:
-		unheard, err = s.overHTTP(ctx, guess, probe)
+		how, err = s.overHTTP(ctx, guess, probe)
 	}
 	if err == nil {
 		p.mu.Lock()
@@ -94,7 +109,7 @@ func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, unheard bool
 		}
 	}
 	if err == nil {
-		return s, unheard, nil
+		return s, how, nil
 	}
 	if errors.Is(err, errClosed) || errors.Is(err, mcp.ErrConnectionClosed) {
 		select { // the reader is about to say why
@@ -102,16 +117,16 @@ func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, unheard bool
 		case <-time.After(p.cfg.exitWait):
 		}
 	}
-	late := ctx.Err() != nil && p.ctx.Err() == nil
+	slow := ctx.Err() != nil && p.ctx.Err() == nil
 	if why := s.cause(); why != nil && !errors.Is(why, errClosed) {
 		err = why
 	}
-	fault := &startError{err: err, timeout: late}
+	fault := &startError{err: err, timeout: slow}
 	var sentence *schema.Error
 	if !errors.As(err, &sentence) {
 		fault.err = errors.New(p.plain(err))
 	}
-	if late {
+	if slow {
 		fault.err = fmt.Errorf("it was not ready within %v", p.cfg.StartTimeout)
 	}
 	s.failed.Store(true)
@@ -126,24 +141,24 @@ func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, unheard bool
 	p.mu.Lock()
 	delete(p.all, s)
 	p.mu.Unlock()
-	return nil, unheard, fault
+	return nil, how, fault
 }
 
 // overPipes starts the child and shakes hands with it.
-func (s *session) overPipes(ctx context.Context, guess era, probe time.Duration) (unheard bool, err error) {
+func (s *session) overPipes(ctx context.Context, guess era, probe time.Duration) (how hearing, err error) {
 	if s.child, err = s.pool.start(); err != nil {
-		return false, err
+		return heard, err
 	}
 	l := newPipeLink(s, s.child)
 	s.sdk = newSDKConn(s, probe, l.sdkWrite)
 	l.start()
 	if guess == eraUnknown {
 		// A server that hangs on server/discover would not answer the handshake
-		// after it either; one that is slow gets time for both.
+		// after it either; one that is slow to start gets time for both.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
 		defer cancel()
-		hang := time.AfterFunc(3*probe, func() {
+		hang := time.AfterFunc(max(3*probe, s.pool.cfg.StartTimeout/2), func() {
 			if s.sdk.unheard.Load() {
 				cancel()
 			}
@@ -151,7 +166,7 @@ func (s *session) overPipes(ctx context.Context, guess era, probe time.Duration)
 		defer hang.Stop()
 	}
 	err = s.handshake(ctx, s.sdk, guess)
-	return s.sdk.unheard.Load(), err
+	return s.sdk.hearing(), err
 }
 
 // overEvents opens the event stream and shakes hands over it.
@@ -167,7 +182,7 @@ func (s *session) overEvents(ctx context.Context) error {
 
 // overHTTP shakes hands through the SDK's own transport, whose private hooks
 // would be lost behind a wrapper, and sets ours beside it.
-func (s *session) overHTTP(ctx context.Context, guess era, probe time.Duration) (unheard bool, err error) {
+func (s *session) overHTTP(ctx context.Context, guess era, probe time.Duration) (how hearing, err error) {
 	shake := func(ctx context.Context, guess era) error {
 		t := &keptTransport{StreamableClientTransport: mcp.StreamableClientTransport{
 			Endpoint: s.pool.cfg.Spec.URL, HTTPClient: s.pool.client, MaxEventSize: s.pool.cfg.MaxResult + frameRoom,
@@ -181,16 +196,18 @@ func (s *session) overHTTP(ctx context.Context, guess era, probe time.Duration) 
 	if guess == eraUnknown {
 		brief, cancel := context.WithTimeout(ctx, probe)
 		err = shake(brief, guess)
-		unheard = err != nil && errors.Is(brief.Err(), context.DeadlineExceeded)
+		if err != nil && errors.Is(brief.Err(), context.DeadlineExceeded) {
+			how = unheard
+		}
 		cancel()
 	}
-	if guess == eraLegacy || unheard && ctx.Err() == nil {
+	if guess == eraLegacy || how == unheard && ctx.Err() == nil {
 		err = shake(ctx, eraLegacy)
 	}
 	if err == nil {
 		newRemoteLink(s, s.pool.client, s.about.ProtocolVersion, s.cs.ID())
 	}
-	return unheard, err
+	return how, err
 }
 
 // keptTransport remembers the connection that it made.
