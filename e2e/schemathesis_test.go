@@ -82,11 +82,11 @@ func TestAnAnswerThatIsNotAsItsDocumentSaysIsFound(t *testing.T) {
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	said, passed := schemathesis(t, server.URL+"/openapi.json", "{}")
-	if passed || strings.Contains(said, "_ GET /true _") {
+	if passed || strings.Contains(said, " /true _") {
 		t.Errorf("it passes: %t\n%s", passed, said)
 	}
 	for path := range lies {
-		if !strings.Contains(said, "_ GET "+path+" _") {
+		if !strings.Contains(said, " "+path+" _") {
 			t.Errorf("nothing is found at %s:\n%s", path, said)
 		}
 	}

@@ -472,7 +472,7 @@ func TestACanceledBatchWaitsForItsQuotaNoMore(t *testing.T) {
 		_, _, text := d.do("GET", path, "")
 		return strings.Contains(text, `"state":"canceled"`) && strings.Contains(text, `"canceled":20`)
 	})
-	if took := time.Since(began); took > 5*time.Second || h.runs.Load() != 1 {
+	if took := time.Since(began); took > 40*time.Second || h.runs.Load() != 1 {
 		t.Errorf("it took %s, with %d runs", took, h.runs.Load())
 	}
 }

@@ -90,8 +90,12 @@ func (p *poster) fault(err error) answer {
 		return answer{reason: "The receiver does not speak TLS there."}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return answer{reason: "The receiver refused the connection."}
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return answer{reason: "The receiver did not answer within " + strconv.FormatFloat(p.timeout.Seconds(), 'g', 4, 64) + " s."}
+	case errors.Is(err, context.DeadlineExceeded):
+		return answer{reason: "The receiver did not answer within " + seconds(p.timeout) + " s."}
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return answer{reason: "No connection to the receiver came about within " + seconds(min(p.timeout, dialTimeout)) + " s."}
 	}
 	return answer{reason: "The connection to the receiver failed before it answered."}
 }
+
+func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'g', 4, 64) }
