@@ -62,13 +62,27 @@ func newExchange(f *Face, w http.ResponseWriter, r *http.Request) *exchange {
 func readsEvents(accept []string) bool {
 	for _, line := range accept {
 		for part := range strings.SplitSeq(line, ",") {
-			switch kind, _, _ := mime.ParseMediaType(part); kind {
+			switch mediaType(part) {
 			case "text/event-stream", "text/*":
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// mediaType is the type in a header's value without its parameters, "" where it is none.
+// What nearly every request says costs nothing.
+func mediaType(value string) string {
+	switch value = strings.TrimSpace(value); value {
+	case "application/json", "text/event-stream":
+		return value
+	}
+	kind, _, err := mime.ParseMediaType(value)
+	if err != nil {
+		return ""
+	}
+	return kind
 }
 
 // patience is the time that a client has to take a message, with what it has for

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"mime"
 	"net/http"
 	"os"
 	"strings"
@@ -20,7 +19,7 @@ const messageRoom = 256 << 10
 
 // post takes one message.
 func (f *Face) post(x *exchange, r *http.Request) {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+	if mediaType(r.Header.Get("Content-Type")) != "application/json" {
 		x.refuse(http.StatusUnsupportedMediaType, schema.Errorf(schema.KindInvalidRequest, "The body must be JSON: send Content-Type: application/json."))
 		return
 	}
