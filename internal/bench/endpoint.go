@@ -24,7 +24,9 @@ type Endpoint struct {
 	name    string
 	url     *url.URL
 	headers map[string]string
-	fixed   []byte // the arguments where they are given, nil: a message of the size
+	fixed   []byte    // the arguments where they are given, nil: a message of the size
+	around  [2]string // what stands before and after the arguments in the body
+	accept  string
 	pids    map[string]int
 }
 
@@ -41,7 +43,7 @@ func NewEndpoint(name, address string, headers map[string]string) (*Endpoint, er
 			return nil, fmt.Errorf("a header for %q cannot be sent: its name or value holds characters that headers may not have", name)
 		}
 	}
-	e := &Endpoint{name: name, url: u, headers: headers}
+	e := &Endpoint{name: name, url: u, headers: headers, accept: "application/json"}
 	if tag, ok := strings.CutPrefix(u.Fragment, "pid="); ok {
 		pid, err := strconv.Atoi(tag)
 		if err != nil || pid < 1 {
@@ -70,8 +72,8 @@ func (e *Endpoint) Dial(ctx context.Context, n, size int) (Lane, error) {
 		if err := checkSize(size); err != nil {
 			return nil, err
 		}
-		body := len(argumentsHead) + size + len(argumentsTail)
-		l.request, l.message = echoArguments(e.head(body), n, size)
+		body := len(e.around[0]) + len(argumentsHead) + size + len(argumentsTail) + len(e.around[1])
+		l.request, l.message = echoArguments(e.head(body)+e.around[0], e.around[1], n, size)
 	}
 	if err := l.open(); err != nil {
 		return nil, err
@@ -83,7 +85,7 @@ func (e *Endpoint) Dial(ctx context.Context, n, size int) (Lane, error) {
 func (e *Endpoint) head(length int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\n", e.url.RequestURI(), e.url.Host)
-	b.WriteString("User-Agent: callyard-bench\r\nAccept: application/json\r\nContent-Type: application/json\r\n")
+	b.WriteString("User-Agent: callyard-bench\r\nAccept: " + e.accept + "\r\nContent-Type: application/json\r\n")
 	for _, key := range slices.Sorted(maps.Keys(e.headers)) {
 		fmt.Fprintf(&b, "%s: %s\r\n", key, e.headers[key])
 	}

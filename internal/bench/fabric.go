@@ -17,6 +17,7 @@ const (
 	DirectSDK      = "direct-sdk"      // the go-sdk client on the server's pipes
 	DirectSession  = "direct-session"  // our session on the server's pipes
 	AllInOne       = "all-in-one"      // callyard up
+	AllInOneMCP    = "all-in-one-mcp"  // callyard up, at its MCP endpoint
 	ThreeProcesses = "three-processes" // nats-server, frontdoor and worker
 )
 
@@ -45,6 +46,27 @@ func startAllInOne(ctx context.Context, bin binaries, servers, dir string) (Targ
 		return nil, err
 	}
 	return f.ready(ctx, AllInOne)
+}
+
+// startAllInOneMCP is startAllInOne with calls at the MCP endpoint, in the era in which
+// each stands alone (MCP 2026-07-28).
+func startAllInOneMCP(ctx context.Context, bin binaries, servers, dir string) (Target, error) {
+	const revision, method, tool = "2026-07-28", "tools/call", serverID + "__" + toolName
+	f, err := launchUp(bin, servers, dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.reach(ctx, AllInOneMCP, "/mcp"); err != nil {
+		return nil, err
+	}
+	f.headers = map[string]string{"MCP-Protocol-Version": revision, "Mcp-Method": method, "Mcp-Name": tool}
+	f.accept = "application/json, text/event-stream"
+	f.around = [2]string{
+		`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"` + revision +
+			`","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"callyard-bench","version":"1"}},"name":"` + tool + `","arguments":`,
+		`}}`,
+	}
+	return f, f.answers(ctx)
 }
 
 // launchUp starts the process and does not wait for it.
@@ -108,13 +130,18 @@ func (f *fabric) ready(ctx context.Context, name string) (Target, error) {
 	if err := f.reach(ctx, name, "/servers/"+serverID+"/tools/"+toolName); err != nil {
 		return nil, err
 	}
-	// Ready says that calls are taken; the server of this call may still start.
+	return f, f.answers(ctx)
+}
+
+// answers waits until a call comes back: ready says that calls are taken, and the
+// server of this one may still start. On failure everything is stopped.
+func (f *fabric) answers(ctx context.Context) error {
 	var last error
 	err := f.await(ctx, "answering calls", func() bool { last = tryOnce(ctx, f.Endpoint); return last == nil })
 	if err != nil {
-		return nil, errors.Join(err, last, f.Close())
+		return errors.Join(err, last, f.Close())
 	}
-	return f, nil
+	return nil
 }
 
 // reach waits until the front door says that it is ready; path is that of a tool. On

@@ -71,12 +71,12 @@ func stamp(to []byte, high, low uint32) {
 	}
 }
 
-// echoArguments returns the arguments object of the echo tool and the message
-// that lives inside it.
-func echoArguments(prefix string, lane, size int) ([]byte, *message) {
-	from := len(prefix) + len(argumentsHead)
-	text := make([]byte, from+size+len(argumentsTail))
-	copy(text, prefix+argumentsHead)
-	copy(text[from+size:], argumentsTail)
+// echoArguments returns the arguments object of the echo tool between two texts, and
+// the message that lives inside it.
+func echoArguments(before, after string, lane, size int) ([]byte, *message) {
+	from := len(before) + len(argumentsHead)
+	text := make([]byte, from+size+len(argumentsTail)+len(after))
+	copy(text, before+argumentsHead)
+	copy(text[from+size:], argumentsTail+after)
 	return text, newMessage(text[from:from+size:from+size], lane)
 }

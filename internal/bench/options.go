@@ -51,7 +51,9 @@ type Options struct {
 }
 
 // builtIn are the targets that the bench starts itself.
-func builtIn() []string { return []string{DirectSDK, DirectSession, AllInOne, ThreeProcesses} }
+func builtIn() []string {
+	return []string{DirectSDK, DirectSession, AllInOne, AllInOneMCP, ThreeProcesses}
+}
 
 // filled returns the options with the defaults in.
 func (o Options) filled() Options {

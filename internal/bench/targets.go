@@ -78,6 +78,13 @@ func (s *targets) startOwn(ctx context.Context, o Options, stderr io.Writer) err
 			}
 			return startAllInOne(ctx, bin, servers, dir)
 		}},
+		{AllInOneMCP, func(dir string) (Target, error) {
+			bin, err := programs(false)
+			if err != nil {
+				return nil, err
+			}
+			return startAllInOneMCP(ctx, bin, servers, dir)
+		}},
 		{ThreeProcesses, func(dir string) (Target, error) {
 			bin, err := programs(true)
 			if err != nil {
