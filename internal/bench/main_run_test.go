@@ -47,7 +47,7 @@ func TestARunStartsMeasuresWritesAndStops(t *testing.T) {
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}
 	r := readReport(t, o.Out)
-	if len(r.Cells) != 2*5 || len(r.Absent) != 0 {
+	if len(r.Cells) != 2*6 || len(r.Absent) != 0 {
 		t.Fatalf("%d cells, absent %v", len(r.Cells), r.Absent)
 	}
 	for _, c := range r.Cells {
@@ -61,7 +61,7 @@ func TestARunStartsMeasuresWritesAndStops(t *testing.T) {
 			t.Errorf("the output does not hold %q:\n%s", want, stdout.String())
 		}
 	}
-	if n := strings.Count(stderr.String(), "[10/10]"); n != 1 {
+	if n := strings.Count(stderr.String(), "[12/12]"); n != 1 {
 		t.Errorf("progress was:\n%s", stderr.String())
 	}
 	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "callyard-bench-*")); err != nil || len(left) > 0 {

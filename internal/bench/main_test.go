@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -133,6 +134,7 @@ func play(program string) int {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("POST /servers/everything/tools/echo", echo)
+	mux.HandleFunc("POST /mcp", echoMCP)
 	server := &http.Server{Addr: *text["listen"], Handler: mux}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
@@ -140,6 +142,27 @@ func play(program string) int {
 		return 1
 	}
 	return 0
+}
+
+// echoMCP is echo over MCP, where the headers must say what the body says.
+func echoMCP(w http.ResponseWriter, r *http.Request) {
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+		Params struct {
+			Name      string            `json:"name"`
+			Arguments map[string]string `json:"arguments"`
+			Meta      map[string]any    `json:"_meta"`
+		} `json:"params"`
+	}
+	err := json.NewDecoder(r.Body).Decode(&m)
+	h := r.Header
+	if err != nil || m.Method != "tools/call" || h.Get("Mcp-Method") != m.Method || h.Get("Mcp-Name") != m.Params.Name || h.Get("Mcp-Protocol-Version") != m.Params.Meta["io.modelcontextprotocol/protocolVersion"] {
+		http.Error(w, "not a message", http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"Echo: %s"}]}}`, m.ID, m.Params.Arguments["message"])
 }
 
 // echo answers with what came, inside a result.
