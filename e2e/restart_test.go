@@ -1,91 +1,22 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
+	"github.com/callyard/callyard/e2e/proc"
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// balancer spreads calls over front doors the way a load balancer does: it looks
-// at /readyz every so often and uses those that are ready.
-type balancer struct {
-	client *http.Client
-	urls   []string
-	next   atomic.Int64
-	stop   context.CancelFunc
-	wait   sync.WaitGroup
-
-	mu    sync.Mutex
-	ready []string
-}
-
-// lookEvery is well below the second for which a front door that is about to
-// stop says so.
-const lookEvery = 100 * time.Millisecond
-
-func startBalancer(t testing.TB, urls ...string) *balancer {
-	ctx, stop := context.WithCancel(context.Background())
-	b := &balancer{client: client(t), urls: urls, stop: stop}
-	b.look()
-	b.wait.Go(func() {
-		tick := time.NewTicker(lookEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				b.look()
-			}
-		}
-	})
-	t.Cleanup(func() {
-		stop()
-		b.wait.Wait()
-	})
-	return b
-}
-
-func (b *balancer) look() {
-	var ready []string
-	for _, url := range b.urls {
-		if a, err := send(b.client, url, "GET", "/readyz", ""); err == nil && a.status == http.StatusOK {
-			ready = append(ready, url)
-		}
-	}
-	b.mu.Lock()
-	b.ready = ready
-	b.mu.Unlock()
-}
-
-// uses says whether the balancer takes the front door for ready.
-func (b *balancer) uses(url string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, ready := range b.ready {
-		if ready == url {
-			return true
-		}
-	}
-	return false
-}
-
-func (b *balancer) call(server, tool, arguments string) error {
-	b.mu.Lock()
-	ready := b.ready
-	b.mu.Unlock()
-	if len(ready) == 0 {
+// callOver has a call run at a front door that is ready.
+func callOver(b *proc.Balancer, c *http.Client, server, tool, arguments string) error {
+	url := b.Pick()
+	if url == "" {
 		return errors.New("no front door is ready")
 	}
-	url := ready[int(b.next.Add(1))%len(ready)]
-	a, err := send(b.client, url, "POST", toolPath(server, tool), arguments)
+	a, err := send(c, url, "POST", toolPath(server, tool), arguments)
 	if err == nil && a.status != http.StatusOK {
 		err = &refusal{a}
 	}
@@ -111,12 +42,13 @@ func TestARollingRestartOfEveryProcessFailsNoCall(t *testing.T) {
 		d.waitServers(t, 2, "steady")
 	}
 
-	b := startBalancer(t, doors[0].url, doors[1].url)
+	c := client(t)
+	b := proc.StartBalancer(t, c, doors[0].url, doors[1].url)
 	l := startLoad(t, 10, func(lane, n int) error {
 		if lane%2 == 0 { // a stop meets these in the middle
-			return b.call("steady", "sleep", `{"ms":400}`)
+			return callOver(b, c, "steady", "sleep", `{"ms":400}`)
 		}
-		return b.call("steady", "echo", fmt.Sprintf(`{"text":"%d %d"}`, lane, n))
+		return callOver(b, c, "steady", "echo", fmt.Sprintf(`{"text":"%d %d"}`, lane, n))
 	})
 	calm := func(what string) {
 		t.Helper()
@@ -141,12 +73,7 @@ func TestARollingRestartOfEveryProcessFailsNoCall(t *testing.T) {
 		again := frontDoor
 		again.listen = d.url[len("http://"):]
 		doors[i] = startFrontDoor(t, again)
-		eventually(t, soon, "the balancer uses the new front door", func() error {
-			if !b.uses(d.url) {
-				return errors.New("it does not")
-			}
-			return nil
-		})
+		eventually(t, soon, "using the new front door", func() error { return b.Uses(d.url) })
 		calm(fmt.Sprintf("the restart of front door %d", i))
 	}
 	l.end()

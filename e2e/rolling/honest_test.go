@@ -10,85 +10,12 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/callyard/callyard/e2e/proc"
 )
-
-// balancer knows which processes of a role are ready, as Kubernetes or a load
-// balancer does: it asks each for /readyz every so often and sends nobody to one
-// that does not say yes.
-type balancer struct {
-	http *http.Client
-	urls []string
-	next atomic.Int64
-	stop context.CancelFunc
-	wait sync.WaitGroup
-
-	mu    sync.Mutex
-	ready []string
-}
-
-// lookEvery is well below the second for which a process that is about to stop says so.
-const lookEvery = 100 * time.Millisecond
-
-func startBalancer(t testing.TB, urls ...string) *balancer {
-	ctx, stop := context.WithCancel(context.Background())
-	b := &balancer{http: client(t), urls: urls, stop: stop}
-	b.look()
-	b.wait.Go(func() {
-		tick := time.NewTicker(lookEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				b.look()
-			}
-		}
-	})
-	t.Cleanup(func() {
-		stop()
-		b.wait.Wait()
-	})
-	return b
-}
-
-func (b *balancer) look() {
-	var ready []string
-	for _, url := range b.urls {
-		if a, err := send(b.http, http.MethodGet, url+"/readyz", ""); err == nil && a.status == http.StatusOK {
-			ready = append(ready, url)
-		}
-	}
-	b.mu.Lock()
-	b.ready = ready
-	b.mu.Unlock()
-}
-
-// pick is the next process that is ready, "" when none is.
-func (b *balancer) pick() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.ready) == 0 {
-		return ""
-	}
-	return b.ready[int(b.next.Add(1))%len(b.ready)]
-}
-
-// uses says whether the balancer takes the process for ready.
-func (b *balancer) uses(url string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, ready := range b.ready {
-		if ready == url {
-			return nil
-		}
-	}
-	return fmt.Errorf("the balancer does not use %s", url)
-}
 
 // answer is what came back.
 type answer struct {
@@ -156,7 +83,7 @@ func send(c *http.Client, method, url, body string, headers ...string) (answer, 
 //
 // It gives up after patience. Everything else is an answer.
 type honest struct {
-	b    *balancer
+	b    *proc.Balancer
 	http *http.Client
 	// again counts what was sent again, by reason.
 	refused, broken, repeated atomic.Int64
@@ -174,8 +101,8 @@ func (h *honest) do(repeat bool, method, path, body string, headers ...string) (
 	deadline := time.Now().Add(patience)
 	var last error
 	for {
-		pause := lookEvery
-		if url := h.b.pick(); url == "" {
+		pause := proc.LookEvery
+		if url := h.b.Pick(); url == "" {
 			last = errors.Join(errNobody, last)
 		} else {
 			a, err := send(h.http, method, url+path, body, headers...)
@@ -211,7 +138,7 @@ func notSent(err error) bool {
 func retryAfter(a answer) time.Duration {
 	seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
 	if err != nil {
-		return lookEvery
+		return proc.LookEvery
 	}
 	return time.Duration(seconds) * time.Second
 }

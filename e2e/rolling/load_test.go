@@ -57,7 +57,7 @@ var kindNames = [kinds]string{"plain", "slow", "safe", "stored", "confirmed", "a
 const thinks = 20 * time.Millisecond
 
 // startLoad has lanes callers of each kind run until the load ends.
-func startLoad(t testing.TB, h *house, doors, approvers *balancer, lanes [kinds]int) *load {
+func startLoad(t testing.TB, h *house, doors, approvers *proc.Balancer, lanes [kinds]int) *load {
 	l := &load{house: h, doors: &honest{b: doors, http: client(t)}, began: time.Now(), stop: make(chan struct{})}
 	if approvers != nil {
 		l.approvers = &honest{b: approvers, http: client(t)}

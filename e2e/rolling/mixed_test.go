@@ -36,7 +36,7 @@ func TestTheReleaseBeforeWorksBesideThisOne(t *testing.T) {
 				}
 			}
 			all()
-			b := startBalancer(t, doors[0].url, doors[1].url)
+			b := proc.StartBalancer(t, client(t), doors[0].url, doors[1].url)
 			lanes := [kinds]int{plain: 2, slow: 2, safe: 1, stored: 2, confirmed: 1}
 			l := startLoad(t, h, b, nil, lanes)
 			l.calm(t, 3, lanes, "the start")
@@ -49,7 +49,7 @@ func TestTheReleaseBeforeWorksBesideThisOne(t *testing.T) {
 			for i := range doors {
 				doors[i].Stop(t)
 				doors[i] = start("frontdoor", c.then, ports[i])
-				proc.Eventually(t, proc.Soon, "the new one is used", func() error { return b.uses(doors[i].url) })
+				proc.Eventually(t, proc.Soon, "the new one is used", func() error { return b.Uses(doors[i].url) })
 				l.calm(t, 3, lanes, "the change of a front door")
 			}
 			l.check(t)

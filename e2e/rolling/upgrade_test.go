@@ -14,7 +14,7 @@ type fabric struct {
 	*house
 	cluster                   *cluster
 	doors, approvers, workers []*role
-	front, office             *balancer
+	front, office             *proc.Balancer
 }
 
 func openFabric(t testing.TB, h *house, c *cluster, approvers int) *fabric {
@@ -36,9 +36,9 @@ func openFabric(t testing.TB, h *house, c *cluster, approvers int) *fabric {
 	for _, d := range f.doors {
 		sees(t, d, len(f.workers))
 	}
-	f.front = startBalancer(t, f.doors[0].url, f.doors[1].url)
+	f.front = proc.StartBalancer(t, client(t), f.doors[0].url, f.doors[1].url)
 	if approvers > 0 {
-		f.office = startBalancer(t, f.approvers[0].url, f.approvers[1].url)
+		f.office = proc.StartBalancer(t, client(t), f.approvers[0].url, f.approvers[1].url)
 	}
 	return f
 }
@@ -66,12 +66,12 @@ func TestARollingRestartOfEveryRoleOfNATSAndOfRedisFailsNoHonestRequest(t *testi
 		}
 	}
 	for i, all := range [][]*role{f.approvers, f.doors} {
-		b := []*balancer{f.office, f.front}[i]
+		b := []*proc.Balancer{f.office, f.front}[i]
 		for _, r := range all {
 			r.Stop(t)
 			calm("the stop of " + r.Name)
 			r.up(t)
-			proc.Eventually(t, proc.Soon, "the new one is used", func() error { return b.uses(r.url) })
+			proc.Eventually(t, proc.Soon, "the new one is used", func() error { return b.Uses(r.url) })
 		}
 	}
 	// The one that leads comes last.
