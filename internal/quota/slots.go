@@ -72,12 +72,13 @@ func (s *slots) active() bool { return s.used > 0 || s.peak > 0 || s.held > 0 ||
 // lease is what Redis granted.
 type lease struct{ granted, fair, others int }
 
-// leased takes a lease in. It counts from before it was asked for, so it is over
-// here before it is there.
-func (s *slots) leased(l lease, sent, now time.Time, ttl time.Duration) {
+// leased takes in what was granted of want slots, of most that there are. It counts
+// from before it was asked for, so it is over here before it is there.
+func (s *slots) leased(l lease, want, most int, sent, now time.Time, ttl time.Duration) {
 	s.held, s.fair = l.granted, l.fair
 	s.till = sent.Add(ttl - ttl/leaseRenewals)
-	if s.used >= min(s.held, s.fair) {
+	// Who asked for nothing, because nothing was under way, was denied nothing.
+	if s.used >= min(s.held, s.fair) && (s.held < want || s.used >= most) {
 		s.denied = now.Add(deniedFor)
 	} else {
 		s.denied = time.Time{}

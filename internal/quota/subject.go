@@ -146,7 +146,7 @@ func (s *subject) ask(n need, c class) {
 		got, err := s.q.shared.lease(s.key, used, want, most)
 		s.mu.Lock()
 		if err == nil {
-			s.slots.leased(got, sent, time.Now(), s.q.shared.ttl)
+			s.slots.leased(got, want, most, sent, time.Now(), s.q.shared.ttl)
 		}
 	case tokens:
 		burst, count := chunk(c, l)

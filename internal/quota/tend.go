@@ -101,7 +101,7 @@ func (s *subject) renewed(r *renewal, ok bool, sent time.Time) {
 		return
 	}
 	if ok {
-		s.slots.leased(r.lease, sent, time.Now(), s.q.shared.ttl)
+		s.slots.leased(r.lease, r.want, r.most, sent, time.Now(), s.q.shared.ttl)
 	}
 	close(s.asking)
 	s.asking = nil
