@@ -65,13 +65,13 @@ func BuildFrom(ctx context.Context, name, dockerfile string, files map[string]st
 	if err != nil {
 		return fmt.Errorf("making the image %s: %w", name, err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte(dockerfile), 0o600); err != nil {
 		return fmt.Errorf("making the image %s: %w", name, err)
 	}
 	for to, from := range files {
 		to = filepath.Join(dir, filepath.FromSlash(to))
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil { //nolint:gosec // in the image it is for another user
 			return fmt.Errorf("making the image %s: %w", name, err)
 		}
 		text, err := os.ReadFile(from)

@@ -55,7 +55,7 @@ func (f *Fabric) lay(ctx context.Context) (map[string]string, error) {
 func copyFolder(to, from string) error {
 	files, err := os.ReadDir(from)
 	if err == nil {
-		err = os.Mkdir(to, 0o755)
+		err = os.Mkdir(to, 0o750)
 	}
 	if err == nil {
 		err = os.Chmod(to, 0o755) //nolint:gosec // whatever the mask is

@@ -119,7 +119,7 @@ func Closed(ctx context.Context, addr string, first string) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if _, err := io.WriteString(conn, first); err != nil {

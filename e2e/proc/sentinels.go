@@ -99,7 +99,7 @@ func (s *Sentinels) Ask(t testing.TB, address string, command ...any) (any, erro
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	return client.Do(context.Background(), command...).Result()
 }
 

@@ -149,19 +149,6 @@ func (c *cluster) leader() int {
 	return -1
 }
 
-// clients is how many connections a node has.
-func (c *cluster) clients(n *node) (int, error) {
-	var s struct {
-		Connections int `json:"connections"`
-	}
-	a, err := c.http.Get(n.monitor + "/varz")
-	if err != nil {
-		return 0, err
-	}
-	defer a.Body.Close()
-	return s.Connections, errors.Join(json.NewDecoder(a.Body).Decode(&s))
-}
-
 // retire ends a node as an operator does: with lame duck mode, in which it hands over
 // what it leads and sends its clients away one after the other, or at once.
 func (c *cluster) retire(t testing.TB, i int, lameDuck bool) {

@@ -191,7 +191,7 @@ type ledger struct{ effects, gate string }
 
 func newLedger(t *testing.T) ledger {
 	t.Helper()
-	dir, err := os.MkdirTemp(all.effects, "")
+	dir, err := os.MkdirTemp(all.effects, "") //nolint:usetesting // below the folder that the workers see
 	must(t, err)
 	must(t, os.Chmod(dir, 0o777))
 	return ledger{filepath.Join(dir, "effects"), filepath.Join(dir, "gate")}

@@ -26,9 +26,9 @@ type sdkConn struct {
 
 	patience time.Duration // for the answer to server/discover
 	probe    *time.Timer
-	given    string        // the id of a server/discover that was given up
-	unheard  atomic.Bool   // server/discover was given up
-	late     atomic.Bool   // it was given up and answered all the same
+	given    string      // the id of a server/discover that was given up
+	unheard  atomic.Bool // server/discover was given up
+	late     atomic.Bool // it was given up and answered all the same
 }
 
 // hearing is what became of a server/discover.

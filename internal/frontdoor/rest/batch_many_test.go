@@ -23,9 +23,7 @@ func TestEachKindOfEndHasItsLineAmongManyOthers(t *testing.T) {
 	ends := map[string]string{"echo": "succeeded", "fail": "succeeded", "lines": "succeeded", "large": "succeeded", "rpc": "failed", "late-error": "failed", "no-such-tool": "failed"}
 	var tools []string
 	for n := range 30 {
-		for _, tool := range []string{"echo", "fail", "echo", "rpc", "lines", "echo", "no-such-tool", "late-error"} {
-			tools = append(tools, tool)
-		}
+		tools = append(tools, "echo", "fail", "echo", "rpc", "lines", "echo", "no-such-tool", "late-error")
 		if n%10 == 0 {
 			tools = append(tools, "large")
 		}
