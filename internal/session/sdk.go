@@ -26,13 +26,12 @@ type sdkConn struct {
 
 	patience time.Duration // for the answer to server/discover
 	probe    *time.Timer
-	given    string      // the id of a server/discover that was given up
-	unheard  atomic.Bool // server/discover was given up
-	late     atomic.Bool // it was given up and answered all the same
+	given    string       // the id of a server/discover that was given up; guarded by mu
+	how      atomic.Int32 // a hearing: what became of it
 }
 
 // hearing is what became of a server/discover.
-type hearing int
+type hearing int32
 
 const (
 	heard   hearing = iota // answered in time, or not asked
@@ -40,15 +39,7 @@ const (
 	late                   // answered, after it was given up: the server is modern and was slow
 )
 
-func (c *sdkConn) hearing() hearing {
-	switch {
-	case c.late.Load():
-		return late
-	case c.unheard.Load():
-		return unheard
-	}
-	return heard
-}
+func (c *sdkConn) hearing() hearing { return hearing(c.how.Load()) }
 
 func newSDKConn(s *session, patience time.Duration, write func(context.Context, []byte) error) *sdkConn {
 	return &sdkConn{s: s, write: write,
@@ -97,8 +88,8 @@ func (c *sdkConn) giveUp(raw string, id jsonrpc.ID) {
 	}
 	c.mu.Lock()
 	c.given = raw
+	c.how.Store(int32(unheard)) // with given: a late answer comes after both
 	c.mu.Unlock()
-	c.unheard.Store(true)
 	c.hand(&jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no answer"}})
 }
 
@@ -136,7 +127,7 @@ func (c *sdkConn) hearLate(id, text []byte) {
 	}
 	if msg, err := jsonrpc.DecodeMessage(bytes.Clone(text)); err == nil {
 		if answer, ok := msg.(*jsonrpc.Response); ok && answer.Error == nil {
-			c.late.Store(true)
+			c.how.Store(int32(late))
 		}
 	}
 }

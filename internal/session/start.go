@@ -159,7 +159,7 @@ func (s *session) overPipes(ctx context.Context, guess era, probe time.Duration)
 		ctx, cancel = context.WithCancel(ctx)
 		defer cancel()
 		hang := time.AfterFunc(max(3*probe, s.pool.cfg.StartTimeout/2), func() {
-			if s.sdk.unheard.Load() {
+			if s.sdk.hearing() != heard {
 				cancel()
 			}
 		})
