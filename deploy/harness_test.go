@@ -20,6 +20,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"github.com/callyard/callyard/e2e/proc"
 )
 
 // within bounds every wait. It is no expectation: two cores are shared with whatever
@@ -170,21 +172,7 @@ func (p *process) says(t testing.TB, pattern string) []string {
 // eventually checks again and again until there is no error.
 func eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
-	deadline := time.NewTimer(within)
-	defer deadline.Stop()
-	tick := time.NewTicker(25 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("%s: not within %s: %v", what, within, err)
-		}
-	}
+	proc.Eventually(t, within, what, check)
 }
 
 // ask sends a request; headers are "Name: value".

@@ -117,7 +117,7 @@ func TestTheServedDocumentIsTheOneTheClientsAreMadeOf(t *testing.T) {
 	}
 }
 
-// watchClients looks at what the suites are made of, as watchSources does for the
+// watchClients looks at what the suites are made of, as proc.Build does for the
 // programs: the go command takes no result again that other files gave.
 func watchClients(t *testing.T) {
 	t.Helper()

@@ -4,14 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/callyard/callyard/e2e/proc"
 )
 
 // answerWithin bounds one request: more than any story waits for a call.
@@ -40,13 +39,7 @@ func (d *door) open(t testing.TB, url string) {
 
 // client returns an HTTP client that goes straight to its target and is closed
 // with the test.
-func client(t testing.TB) *http.Client {
-	transport := &http.Transport{
-		DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext, MaxIdleConnsPerHost: 64, DisableCompression: true,
-	}
-	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: answerWithin}
-}
+func client(t testing.TB) *http.Client { return proc.Client(t, answerWithin) }
 
 // answer is what came back.
 type answer struct {
@@ -66,35 +59,12 @@ func send(c *http.Client, base, method, path, body string, headers ...string) (a
 
 // sendTraced is send with a look at the connection.
 func sendTraced(trace *httptrace.ClientTrace, c *http.Client, base, method, path, body string, headers ...string) (answer, error) {
-	var from io.Reader
-	if body != "" {
-		from = strings.NewReader(body)
-	}
 	ctx := context.Background()
 	if trace != nil {
 		ctx = httptrace.WithClientTrace(ctx, trace)
 	}
-	r, err := http.NewRequestWithContext(ctx, method, base+path, from)
-	if err != nil {
-		return answer{}, err
-	}
-	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Set(name, value)
-	}
-	resp, err := c.Do(r)
-	if err != nil {
-		return answer{}, err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return answer{}, fmt.Errorf("reading the answer of %s %s: %w", method, path, err)
-	}
-	return answer{status: resp.StatusCode, header: resp.Header, body: text}, nil
+	status, header, text, err := proc.Send(ctx, c, method, base+path, body, headers...)
+	return answer{status: status, header: header, body: text}, err
 }
 
 // ask sends a request that must be answered, with whatever.

@@ -1,17 +1,15 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/callyard/callyard/e2e/proc"
 )
 
 // programs says where everything is that the tests start. It is set once, before
@@ -51,11 +49,11 @@ func run(m *testing.M) int {
 	}
 	programs.plain = sync.OnceValues(func() (string, error) {
 		dir := filepath.Join(temp, "bin")
-		return dir, build(dir, nil, "callyard", "frontdoor", "approver", "worker")
+		return dir, proc.Build(programs.root, dir, nil, "callyard", "frontdoor", "approver", "worker")
 	})
 	programs.race = sync.OnceValues(func() (string, error) {
 		dir := filepath.Join(temp, "race")
-		return dir, build(dir, []string{"-race"}, "frontdoor", "worker")
+		return dir, proc.Build(programs.root, dir, []string{"-race"}, "frontdoor", "worker")
 	})
 	code := m.Run()
 	if err := forgetImages(); err != nil {
@@ -107,44 +105,4 @@ func bin(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-// watchSources looks at every Go file that the programs are made of. The go
-// command keeps results of tests, and takes one again while the files that the
-// tests looked at are as they were; of what a test built it knows nothing. It
-// minds the time of the tests only, so this is not done before them.
-func watchSources() error {
-	for _, dir := range []string{"cmd", "internal", "pkg"} {
-		err := filepath.WalkDir(filepath.Join(programs.root, dir), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
-				return err
-			}
-			// A file may vanish in between: somebody is at work on the tree.
-			if _, err := os.Stat(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("looking at the sources: %w", err)
-		}
-	}
-	return nil
-}
-
-// build builds commands into dir.
-func build(dir string, flags []string, commands ...string) error {
-	if err := watchSources(); err != nil {
-		return err
-	}
-	args := append([]string{"build", "-buildvcs=false", "-o", dir + string(filepath.Separator)}, flags...)
-	for _, c := range commands {
-		args = append(args, "./cmd/"+c)
-	}
-	cmd := exec.Command("go", args...)
-	cmd.Dir = programs.root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
-	}
-	return nil
 }

@@ -32,7 +32,7 @@ func startForClients(t *testing.T) *door {
 }
 
 // clientScripts is the folder of the clients. It looks at each script, as
-// watchSources does for the programs.
+// proc.Build does for the programs.
 func clientScripts(t *testing.T) string {
 	t.Helper()
 	folder := filepath.Join(programs.root, "e2e", "clients-mcp")

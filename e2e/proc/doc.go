@@ -1,4 +1,5 @@
-// Package proc starts the programs of a test and ends them with it.
+// Package proc builds the programs of a test, starts them, asks them over HTTP and ends
+// them with it.
 //
 // It promises that every process that a test starts ends with that test, also when
 // the test is killed (where the system can be asked for that), that what a process

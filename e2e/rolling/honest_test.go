@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -40,35 +38,11 @@ func (a answer) problem() (p problem) {
 // Error shows an answer that is not what was asked for.
 func (a answer) Error() string { return fmt.Sprintf("%d %.600s", a.status, a.body) }
 
-func client(t testing.TB) *http.Client {
-	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext, MaxIdleConnsPerHost: 64, DisableCompression: true}
-	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 2 * time.Minute}
-}
+func client(t testing.TB) *http.Client { return proc.Client(t, 2*time.Minute) }
 
 func send(c *http.Client, method, url, body string, headers ...string) (answer, error) {
-	var from io.Reader
-	if body != "" {
-		from = strings.NewReader(body)
-	}
-	r, err := http.NewRequestWithContext(context.Background(), method, url, from)
-	if err != nil {
-		return answer{}, err
-	}
-	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Set(name, value)
-	}
-	resp, err := c.Do(r)
-	if err != nil {
-		return answer{}, err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	return answer{resp.StatusCode, resp.Header, text}, err
+	status, header, text, err := proc.Send(context.Background(), c, method, url, body, headers...)
+	return answer{status, header, text}, err
 }
 
 // honest is a client as a careful caller writes one. It sends a request again

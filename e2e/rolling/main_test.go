@@ -1,17 +1,15 @@
 package rolling
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/callyard/callyard/e2e/proc"
 )
 
 // programs says where everything is that the tests start. It is set once, before
@@ -45,11 +43,11 @@ func run(m *testing.M) int {
 	}
 	programs.now = sync.OnceValues(func() (string, error) {
 		dir := filepath.Join(temp, "now")
-		return dir, build(dir, nil, "frontdoor", "approver", "worker")
+		return dir, proc.Build(programs.root, dir, nil, "frontdoor", "approver", "worker")
 	})
 	programs.next = sync.OnceValues(func() (string, error) {
 		dir := filepath.Join(temp, "next")
-		return dir, build(dir, []string{"-tags", "nextwire"}, "frontdoor", "worker")
+		return dir, proc.Build(programs.root, dir, []string{"-tags", "nextwire"}, "frontdoor", "worker")
 	})
 	code := m.Run()
 	if err := goleak.Find(); err != nil && code == 0 {
@@ -71,43 +69,6 @@ func bin(t testing.TB, programs func() (string, error)) string {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-// build builds commands into dir.
-func build(dir string, flags []string, commands ...string) error {
-	if err := watchSources(); err != nil {
-		return err
-	}
-	args := append([]string{"build", "-buildvcs=false", "-o", dir + string(filepath.Separator)}, flags...)
-	for _, c := range commands {
-		args = append(args, "./cmd/"+c)
-	}
-	cmd := exec.Command("go", args...)
-	cmd.Dir = programs.root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
-	}
-	return nil
-}
-
-// watchSources looks at the files that the programs are made of: the go command
-// keeps the result of a test only while what the test looked at is as it was.
-func watchSources() error {
-	for _, dir := range []string{"cmd", "internal", "pkg"} {
-		err := filepath.WalkDir(filepath.Join(programs.root, dir), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || filepath.Ext(path) != ".go" {
-				return err
-			}
-			if _, err := os.Stat(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("looking at the sources: %w", err)
-		}
-	}
-	return nil
 }
 
 func write(t testing.TB, path, text string) {

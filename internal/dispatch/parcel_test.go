@@ -29,6 +29,17 @@ func newCarrier(r *Router) *carrier {
 	return &carrier{r: r, placed: make(chan *Parcel, 1000), ended: make(chan carried, 1000)}
 }
 
+// loadedCarrier has seven calls placed, as many as a worker of eight slots takes of this kind,
+// which seem to be quick.
+func loadedCarrier(r *Router) *carrier {
+	c := newCarrier(r)
+	for i := range 7 {
+		c.place(fmt.Sprintf("call_%d", i), false)
+	}
+	quick(r)
+	return c
+}
+
 func (c *carrier) place(id string, safe bool) *Parcel {
 	one := call(safe)
 	one.ID, one.Bulk, one.Durable = id, true, true
@@ -177,11 +188,7 @@ func TestAParcelThatIsRecalledDoesNotLeave(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, here := blocked(t, srv, r, "w")
-	c := newCarrier(r)
-	for i := range 7 {
-		c.place(fmt.Sprintf("call_%d", i), false)
-	}
-	quick(r)
+	c := loadedCarrier(r)
 	runs := drained(c.placed)
 	r.Leave(runs)
 	for range runs {
@@ -262,11 +269,7 @@ func TestParcelsOfAWorkerThatTakesNothingNewMayTryAnother(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	_, here := blocked(t, srv, r, "w")
-	c := newCarrier(r)
-	for i := range 7 {
-		c.place(fmt.Sprintf("call_%d", i), false)
-	}
-	quick(r)
+	c := loadedCarrier(r)
 	r.Leave(drained(c.placed))
 	ready, placed := c.place("call_ready", false), c.place("call_placed", false)
 	r.Leave([]*Parcel{ready})

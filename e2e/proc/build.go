@@ -1,0 +1,52 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Build builds commands of the repository at root into dir, with more flags for the go
+// command.
+func Build(root, dir string, flags []string, commands ...string) error {
+	if err := watchSources(root); err != nil {
+		return err
+	}
+	args := append([]string{"build", "-buildvcs=false", "-o", dir + string(filepath.Separator)}, flags...)
+	for _, c := range commands {
+		args = append(args, "./cmd/"+c)
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// watchSources looks at every Go file that the programs are made of. The go
+// command keeps results of tests, and takes one again while the files that the
+// tests looked at are as they were; of what a test built it knows nothing. It
+// minds the time of the tests only, so this is not done before them.
+func watchSources(root string) error {
+	for _, dir := range []string{"cmd", "internal", "pkg"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || filepath.Ext(path) != ".go" {
+				return err
+			}
+			// A file may vanish in between: somebody is at work on the tree.
+			if _, err := os.Stat(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("looking at the sources: %w", err)
+		}
+	}
+	return nil
+}
