@@ -1,6 +1,6 @@
 // Command testsum reads the events of "go test -json" on stdin and prints what
 // people want to see: one line for each package, the full output of what
-// failed, and at last a line with the counts.
+// failed, and at last why it failed, in short, and a line with the counts.
 //
 // The exit status is 1 when anything failed, when no test ran, or, where the
 // environment says CI=true, when a test was skipped: a skipped test proves

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -31,6 +32,7 @@ type summary struct {
 	open     map[string]*pkg
 	builds   map[string]*strings.Builder // compiler output by import path
 	skips    []string
+	reasons  []string // of what failed, in short
 	passed   int
 	failed   int
 	skipped  int
@@ -115,9 +117,38 @@ func (s *summary) endTest(e event, p *pkg) {
 	case "fail":
 		s.failed++
 		p.failed++
-		s.printf("FAIL %s %s (%.2fs)\n%s\n", e.Package, e.Test, e.Elapsed, textOf(p.output, e.Test))
+		text := textOf(p.output, e.Test)
+		s.printf("FAIL %s %s (%.2fs)\n%s\n", e.Package, e.Test, e.Elapsed, text)
+		if why := reasons(text); why != "" {
+			s.reasons = append(s.reasons, fmt.Sprintf("FAIL %s %s\n%s", e.Package, e.Test, why))
+		}
 		delete(p.output, e.Test)
 	}
+}
+
+// said is how a line begins that a test says itself; those after it that belong to it
+// are indented further.
+var said = regexp.MustCompile(`^ +[\w.-]+\.go:\d+: `)
+
+// reasons are the lines in which a test that failed speaks, each with the first of
+// those that belong to it: the logs of its processes are long, and who reads the end
+// of a run wants to know why.
+func reasons(text string) string {
+	const more = 4 // lines of one saying
+	var b strings.Builder
+	left := 0
+	for line := range strings.Lines(text) {
+		switch {
+		case said.MatchString(line):
+			left = more
+		case left == 0 || !strings.HasPrefix(line, "        "):
+			left = 0
+			continue
+		}
+		left--
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 func (s *summary) endPackage(e event, p *pkg) {
@@ -172,6 +203,9 @@ func (s *summary) finish() bool {
 	}
 	for _, skip := range s.skips {
 		s.printf("%s", skip)
+	}
+	for _, reason := range s.reasons {
+		s.printf("%s", reason)
 	}
 	good := s.failed == 0 && s.passed > 0
 	if s.passed+s.failed+s.skipped == 0 {

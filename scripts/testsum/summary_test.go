@@ -57,6 +57,19 @@ func TestAFailureIsShownInFullAndFailsTheRun(t *testing.T) {
 	}
 }
 
+func TestTheEndOfARunSaysWhyATestFailed(t *testing.T) {
+	out, _ := run(t, false, startPackage,
+		`{"Action":"output","Package":"a","Test":"TestBad","Output":"=== RUN   TestBad\n"}`,
+		`{"Action":"output","Package":"a","Test":"TestBad","Output":"    bad_test.go:12: two effects, want one\n"}`,
+		`{"Action":"output","Package":"a","Test":"TestBad","Output":"    harness_test.go:3: the log:\n        1\n        2\n        3\n        4\n"}`,
+		failTest, failPackage)
+	want := "FAIL a TestBad\n    bad_test.go:12: two effects, want one\n    harness_test.go:3: the log:\n        1\n        2\n        3\n" +
+		"1 packages, 0 without tests\n0 passed, 1 failed, 0 skipped\n"
+	if !strings.HasSuffix(out, want) {
+		t.Errorf("got:\n%s\nwhich does not end with:\n%s", out, want)
+	}
+}
+
 func TestASkipFailsTheRunInCIOnly(t *testing.T) {
 	for _, strict := range []bool{true, false} {
 		out, good := run(t, strict, startPackage, passTest, skipOutput, skipTest, passPackage)
