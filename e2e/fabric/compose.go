@@ -12,10 +12,8 @@ import (
 // Compose is what is read of a compose file: as much as those of deploy have.
 type Compose struct {
 	Services map[string]Service `yaml:"services"`
-	Networks map[string]struct {
-		Internal bool `yaml:"internal"`
-	} `yaml:"networks"`
-	Volumes map[string]any `yaml:"volumes"`
+	Networks map[string]Network `yaml:"networks"`
+	Volumes  map[string]any     `yaml:"volumes"`
 }
 
 // Service is one service of a compose file.
@@ -28,7 +26,7 @@ type Service struct {
 	Volumes []string `yaml:"volumes"`
 	// Networks are those of the file. The last one must not be internal where there are
 	// ports: they are published on it.
-	Networks    []string `yaml:"networks"`
+	Networks    Attached `yaml:"networks"`
 	Ports       []string `yaml:"ports"`
 	ReadOnly    bool     `yaml:"read_only"`
 	Tmpfs       []string `yaml:"tmpfs"`
@@ -37,7 +35,6 @@ type Service struct {
 	User        string   `yaml:"user"`
 	Groups      []string `yaml:"group_add"`
 	ExtraHosts  []string `yaml:"extra_hosts"`
-	DNSOptions  []string `yaml:"dns_opt"`
 	Restart     string   `yaml:"restart"`
 	Privileged  bool     `yaml:"privileged"`
 	NetworkMode string   `yaml:"network_mode"`

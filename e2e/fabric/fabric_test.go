@@ -18,7 +18,7 @@ func project(t *testing.T) *fabric.Project {
 	t.Helper()
 	file := small()
 	redis := file.Services["redis"]
-	file.Networks["front"], redis.Networks, redis.Ports = file.Networks["none"], []string{"store", "front"}, []string{"6379"}
+	file.Networks["front"], redis.Networks, redis.Ports = file.Networks["none"], fabric.On("store", "front"), []string{"6379"}
 	file.Services["redis"] = redis
 	p, err := fabric.OpenProject(t.Context(), file, fabric.ProjectOptions{Images: fabric.Images{"redis": redisImage(t)}})
 	if err != nil {

@@ -76,12 +76,10 @@ func leave() {
 func small() fabric.Compose {
 	var c fabric.Compose
 	c.Services = map[string]fabric.Service{"redis": {
-		Image: "redis:7", User: "999:999", ReadOnly: true, CapDrop: []string{"ALL"}, Networks: []string{"store"}, Volumes: []string{"data:/data"},
+		Image: "redis:7", User: "999:999", ReadOnly: true, CapDrop: []string{"ALL"}, Networks: fabric.On("store"), Volumes: []string{"data:/data"},
 		Command: []string{"redis-server", "--dir", "/data", "--protected-mode", "no"},
 	}}
-	c.Networks = map[string]struct {
-		Internal bool `yaml:"internal"`
-	}{"store": {Internal: true}}
+	c.Networks = map[string]fabric.Network{"store": {Internal: true}}
 	c.Volumes = map[string]any{"data": nil}
 	return c
 }

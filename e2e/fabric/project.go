@@ -40,6 +40,7 @@ type Project struct {
 	dir      string // what "." stands for
 	run      string
 	networks map[string]string // their names at the engine, by those of the file
+	moved    []moved
 	volumes  map[string]string
 
 	mu         sync.Mutex
@@ -63,9 +64,8 @@ func OpenProject(ctx context.Context, file Compose, o ProjectOptions) (*Project,
 	}
 	p := &Project{File: file, engine: e, env: o.Env, images: o.Images, dir: o.Dir, run: run, networks: map[string]string{}, volumes: map[string]string{}}
 	for name, n := range file.Networks {
-		p.networks[name] = "callyard-" + run + "-" + name
-		if _, err := e.docker.NetworkCreate(ctx, p.networks[name], client.NetworkCreateOptions{Internal: n.Internal, Labels: e.labels}); err != nil {
-			return nil, errors.Join(fmt.Errorf("making the network %s: %w", name, err), p.Close())
+		if err := p.network(ctx, name, n); err != nil {
+			return nil, errors.Join(err, p.Close())
 		}
 	}
 	for name := range file.Volumes {
@@ -128,13 +128,21 @@ func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, 
 		errs, r.Env[k] = append(errs, err), text
 	}
 	// Ports are published on the network that the container begins with.
+	addresses := map[string]netip.Addr{}
 	for _, n := range slices.Backward(s.Networks) {
-		if p.networks[n] == "" {
-			errs = append(errs, fmt.Errorf("there is no network %s", n))
+		at := p.networks[n.Name]
+		if at == "" {
+			errs = append(errs, fmt.Errorf("there is no network %s", n.Name))
 		}
-		r.Networks = append(r.Networks, p.networks[n])
-		r.NetworkAliases[p.networks[n]] = []string{name}
+		r.Networks = append(r.Networks, at)
+		r.NetworkAliases[at] = []string{name}
+		if n.Address != "" {
+			a, err := p.address(n.Address)
+			errs, addresses[at] = append(errs, err), a
+		}
 	}
+	hosts, err := p.hosts(s.ExtraHosts)
+	errs = append(errs, err)
 	bindings := network.PortMap{}
 	loopback := func(text string) {
 		port, err := network.ParsePort(text + "/tcp")
@@ -167,9 +175,15 @@ func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, 
 	}
 	r.ConfigModifier = func(c *container.Config) { c.User = s.User }
 	r.HostConfigModifier = func(h *container.HostConfig) {
-		h.ReadonlyRootfs, h.CapDrop, h.SecurityOpt, h.GroupAdd, h.Mounts, h.ExtraHosts, h.PortBindings = s.ReadOnly, s.CapDrop, s.Security, s.Groups, mounts, s.ExtraHosts, bindings
-		h.DNSOptions = s.DNSOptions
+		h.ReadonlyRootfs, h.CapDrop, h.SecurityOpt, h.GroupAdd, h.Mounts, h.ExtraHosts, h.PortBindings = s.ReadOnly, s.CapDrop, s.Security, s.Groups, mounts, hosts, bindings
 		h.RestartPolicy = container.RestartPolicy{Name: container.RestartPolicyMode(s.Restart)}
+	}
+	r.EndpointSettingsModifier = func(all map[string]*network.EndpointSettings) {
+		for at, a := range addresses {
+			if all[at] != nil {
+				all[at].IPAMConfig = &network.EndpointIPAMConfig{IPv4Address: a}
+			}
+		}
 	}
 	if begun := beginnings[s.part()]; begun != "" && !slices.Contains(s.Command, "--sentinel") {
 		r.WaitingFor = wait.ForLog(begun).WithStartupTimeout(startWithin)
