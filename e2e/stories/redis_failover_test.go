@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	callyard "github.com/callyard/callyard/clients/go"
 
@@ -41,6 +43,14 @@ func TestRedisFailsOverInMidConfirmationAndEachCallRunsOnce(t *testing.T) {
 	must(t, err)
 	f := fabric.Start(t, fabric.Options{Cluster: true, FrontDoors: 2, Worker: worker, Policy: policy, Images: all.images, Source: all.source})
 	l := newLedger(t)
+	// What a replica did not have yet is gone with the main Redis, and people are asked again.
+	must(t, fabric.Until(t.Context(), func() error {
+		said, err := f.Part("redis-2").Logs(t.Context(), time.Time{})
+		if err == nil && !strings.Contains(said, "sync: Finished with success") {
+			err = errors.New("the replica of Redis is not in step")
+		}
+		return err
+	}))
 	doors := []*callyard.ClientWithResponses{caller(t, f, f.FrontDoors[0].URL()), caller(t, f, f.FrontDoors[1].URL())}
 
 	const size = 12
