@@ -1,7 +1,3 @@
-//go:build failover
-
-// It depends on how soon Sentinels notice: docs/testing.md says why it runs when named only.
-
 package stories
 
 import (
