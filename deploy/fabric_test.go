@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // Keys of the example configurations, as this test makes them.
@@ -66,20 +68,10 @@ func startRedis(t testing.TB) string {
 	if err != nil {
 		t.Fatal("no redis-server: run the tests with scripts/test.sh, which installs it")
 	}
-	address := freeAddress(t)
+	address := porttest.Address(t)
 	_, port, _ := net.SplitHostPort(address)
 	start(t, nil, path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()).says(t, "Ready to accept connections")
 	return "redis://" + address + "/0"
-}
-
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // openFabric starts everything and waits until a call can be made. scheme is that of
@@ -98,7 +90,7 @@ func openFabric(t testing.TB, config, scheme string, natsEnv []string, more ...s
 	if err != nil {
 		t.Fatal(err)
 	}
-	probes := freeAddress(t)
+	probes := porttest.Address(t)
 	f.probes = "http://" + probes
 	env := append([]string{
 		"CONFIG_DIR=" + examples, "SECRETS_DIR=" + secrets, "NATS_ADDRESS=" + scheme + "://" + f.natsAddress, "REDIS_ADDRESS=" + startRedis(t),

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/mcptest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // batchCommand starts `callyard batch`.
@@ -145,7 +146,7 @@ func TestABatchCommandThatIsInterruptedSaysHowToGoOn(t *testing.T) {
 
 func TestABatchCommandOutlivesItsFrontDoor(t *testing.T) {
 	const n = 4000
-	s := setup{data: t.TempDir(), listen: "127.0.0.1:" + freePort(t), servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)}), env: []string{quickStop}}
+	s := setup{data: t.TempDir(), listen: porttest.Address(t), servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)}), env: []string{quickStop}}
 	d := startUp(t, s)
 	d.waitServers(t, 1, "books")
 	dir := t.TempDir()

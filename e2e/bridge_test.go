@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,23 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/callyard/callyard/internal/mcptest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
-
-// freePort returns a port that was free a moment ago, for PORT, which cannot
-// leave the choice to the kernel.
-func freePort(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
 
 // object decodes a JSON object without minding its shape.
 func object(t testing.TB, text []byte) map[string]any {
@@ -42,7 +26,7 @@ func object(t testing.TB, text []byte) map[string]any {
 // variables only, over the example configuration.
 func startBridge(t testing.TB, env ...string) *door {
 	t.Helper()
-	port := freePort(t)
+	port := fmt.Sprint(porttest.Ports(t, 1)[0]) // PORT cannot leave the choice to the kernel
 	env = append([]string{"MCP_CONFIG_PATH=deploy/examples/mcp_bridge.json", "PORT=" + port, quickStop}, env...)
 	up := startUp(t, setup{anyPort: true, dir: programs.root, data: t.TempDir(), env: env})
 	if want := "http://127.0.0.1:" + port; up.url != want {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/mcptest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // command runs callyard to its end.
@@ -36,7 +37,7 @@ func TestEveryCommandSpeaksAndEndsAsItsHelpSays(t *testing.T) {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	env := []string{"CALLYARD_URL=" + up.url}
-	nowhere := []string{"CALLYARD_URL=http://127.0.0.1:" + freePort(t)}
+	nowhere := []string{"CALLYARD_URL=http://" + porttest.Address(t)}
 	for _, c := range []struct {
 		env     []string
 		args    string // separated by "|"

@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/mcptest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // held is the answer to a call that waits for a confirmation.
@@ -149,12 +149,7 @@ func startRedis(t testing.TB) string {
 	if err != nil {
 		t.Fatal("no redis-server: run the tests with scripts/test.sh, which installs it")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
-	l.Close()
+	port := fmt.Sprint(porttest.Ports(t, 1)[0])
 	p := start(t, program{path: path, args: []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()}})
 	p.says(t, "Ready to accept connections")
 	return "redis://127.0.0.1:" + port

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/mcptest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // entry is a server as the servers file has it.
@@ -98,7 +99,7 @@ func (s setup) program(t testing.TB, name string) program {
 	if name != "worker" && !s.anyPort {
 		listen := s.listen
 		if listen == "" {
-			listen = "127.0.0.1:0"
+			listen = porttest.Address(t) // to which it can come back
 		}
 		flag := "--listen"
 		if name == "approver" {
@@ -162,7 +163,9 @@ type natsProcess struct {
 
 // startNATS starts a nats-server with the defaults of its makers. dir keeps its
 // streams.
-func startNATS(t testing.TB, dir string) *natsProcess { return startNATSOn(t, dir, "-1") }
+func startNATS(t testing.TB, dir string) *natsProcess {
+	return startNATSOn(t, dir, fmt.Sprint(porttest.Ports(t, 1)[0]))
+}
 
 // startNATSOn is startNATS on a port.
 func startNATSOn(t testing.TB, dir, port string) *natsProcess {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/callyard/callyard/e2e/hostile"
 	"github.com/callyard/callyard/internal/mcptest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // besieged is a fabric of processes of their own, with something of each kind in it
@@ -28,7 +29,7 @@ type besieged struct {
 func besiege(t testing.TB) *besieged {
 	t.Helper()
 	nats := startNATS(t, t.TempDir())
-	b := &besieged{probes: "127.0.0.1:" + freePort(t)}
+	b := &besieged{probes: porttest.Address(t)}
 	servers := serversFile(t, map[string]entry{
 		"everything": {Command: filepath.Join(bin(t), "callyard"), Args: []string{"demo-server"}, RiskLevel: 1},
 		"pay":        risky(2, scripted(mcptest.Echo)),

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // story is a held call that was brought to some point of its life, and how it goes
@@ -113,7 +114,7 @@ func startLastingRedis(t *testing.T, dir, address string) *confirmtest.Redis {
 func openKilling(t *testing.T) *killing {
 	t.Helper()
 	k := &killing{redisDir: t.TempDir()}
-	k.redis = startLastingRedis(t, k.redisDir, confirmtest.FreeAddress(t))
+	k.redis = startLastingRedis(t, k.redisDir, porttest.Address(t))
 	k.bureau = openBureau(t, staff{doors: 1, approvers: 1, workers: 1, redis: urlSection(k.redis)})
 	// Who is started again is where it was.
 	k.door.listen = strings.TrimPrefix(k.doors[0].url, "http://")

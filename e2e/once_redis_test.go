@@ -6,6 +6,7 @@ import (
 
 	"github.com/callyard/callyard/e2e/proc"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // redisFault is what happens to Redis in the middle of a race. All of it is called
@@ -33,7 +34,7 @@ func allRan(t *testing.T, ran, calls, old int) {
 func TestNoFaultOfRedisInMidRaceRunsACallTwice(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) redisFault{
 		"flushed": func(t *testing.T) redisFault {
-			s := confirmtest.StartRedis(t, "", confirmtest.FreeAddress(t))
+			s := confirmtest.StartRedis(t, "", porttest.Address(t))
 			return redisFault{
 				section: urlSection(s), before: func() {},
 				strike: func() {
@@ -51,7 +52,7 @@ func TestNoFaultOfRedisInMidRaceRunsACallTwice(t *testing.T) {
 			}
 		},
 		"restarted from an old dump": func(t *testing.T) redisFault {
-			s := confirmtest.StartRedis(t, "", confirmtest.FreeAddress(t))
+			s := confirmtest.StartRedis(t, "", porttest.Address(t))
 			return redisFault{
 				section: urlSection(s), spent: allRan,
 				before: func() { // when no token is spent
@@ -64,7 +65,7 @@ func TestNoFaultOfRedisInMidRaceRunsACallTwice(t *testing.T) {
 			}
 		},
 		"failed over by Sentinel": func(t *testing.T) redisFault {
-			main := confirmtest.StartRedis(t, "", confirmtest.FreeAddress(t))
+			main := confirmtest.StartRedis(t, "", porttest.Address(t))
 			replica := main.Replica(t)
 			watch := proc.StartSentinels(t, main)
 			return redisFault{

@@ -2,11 +2,12 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 func TestEachStatusHasItsExitCode(t *testing.T) {
@@ -53,14 +54,7 @@ func TestWithJSONAProblemGoesToStdoutAsItCame(t *testing.T) {
 
 func TestNobodyListeningIsSaidWithTheMend(t *testing.T) {
 	plainEnvironment(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := "http://" + l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := "http://" + porttest.Address(t)
 	for _, args := range [][]string{
 		{"call", "demo", "add"}, {"tools"}, {"tools", "show", "demo", "add"}, {"tools", "disable", "demo", "add"}, {"servers"}, {"servers", "show", "demo"},
 		{"workers"}, {"events"},

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/mcptest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // The servers of a fleet. Both write down each run; the tool of the second is
@@ -71,7 +71,7 @@ const portsOfNode = 3
 // plan says how each process is started.
 func (f *fleet) plan(ctx context.Context, c *Campaign, dir string) (err error) {
 	nodes := max(c.Nodes, 1)
-	ports, err := freePorts(portsOfNode*nodes + c.Doors + c.Workers)
+	ports, err := porttest.Free(portsOfNode*nodes + c.Doors + c.Workers)
 	if err != nil {
 		return err
 	}
@@ -228,27 +228,6 @@ func (f *fleet) writeServers(c *Campaign, dir string) (string, error) {
 		return "", fmt.Errorf("writing the servers file: %w", err)
 	}
 	return path, nil
-}
-
-// freePorts returns ports of loopback that nobody listens on. They lie below those
-// that the system gives to connections, so that a process finds its own again
-// after it was away.
-func freePorts(n int) ([]int, error) {
-	const least, most = 12_000, 30_000
-	var ports []int
-	for range 1000 {
-		if len(ports) == n {
-			return ports, nil
-		}
-		port := least + rand.IntN(most-least)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		defer l.Close() // held until all are chosen, so that they differ
-		ports = append(ports, port)
-	}
-	return nil, errors.New("there are not enough free ports on 127.0.0.1")
 }
 
 // greets says whether a NATS server greets at the address.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // Sentinels watch a Redis, and promote its replica when it is gone.
@@ -35,7 +36,7 @@ func StartSentinels(t testing.TB, main *confirmtest.Redis) *Sentinels {
 	s := &Sentinels{Master: "callyard"}
 	host, port, _ := net.SplitHostPort(main.Address)
 	for range sentinelCount {
-		address, dir := confirmtest.FreeAddress(t), t.TempDir()
+		address, dir := porttest.Address(t), t.TempDir()
 		_, own, _ := net.SplitHostPort(address)
 		config := filepath.Join(dir, "sentinel.conf")
 		// The replica's link was cut before its main server dies, which Sentinel

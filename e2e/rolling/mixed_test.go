@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/e2e/proc"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // What "make mixed" runs: processes of an earlier commit, which CALLYARD_TEST_OLD is
@@ -21,7 +22,7 @@ func TestTheReleaseBeforeWorksBesideThisOne(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHouse(t, startSingle(t), "")
 			h.replicas = 1
-			ports := proc.FreePorts(t, 4)
+			ports := porttest.Ports(t, 4)
 			start := func(name, from string, port int) *role {
 				r := h.role(t, program{name: name, from: from, port: port})
 				r.up(t)

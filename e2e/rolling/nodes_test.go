@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/callyard/callyard/e2e/proc"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // wire is one way between two nodes of a cluster, which can be cut.
@@ -94,7 +94,7 @@ func (w *wire) set(cut bool) {
 }
 
 func TestACallThatIsStoredSurvivesTheKillAndThePartitionOfANode(t *testing.T) {
-	ports := proc.FreePorts(t, portsOfCluster)
+	ports := porttest.Ports(t, portsOfCluster)
 	wires := map[[2]int]*wire{}
 	for i := range 3 {
 		for j := range 3 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/e2e/proc"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // region is a NATS server, a front door and a worker, with the settings that
@@ -72,7 +73,7 @@ func (r *region) ranAt(t testing.TB, what, where string) {
 }
 
 func TestCallsStayInTheirRegionFallOverFarAndComeBack(t *testing.T) {
-	ports := proc.FreePorts(t, 2*portsOfRegion)
+	ports := porttest.Ports(t, 2*portsOfRegion)
 	east := startRegion(t, "east", ports[:portsOfRegion], "[]")
 	way := openWire(t, fmt.Sprintf("127.0.0.1:%d", ports[1]))
 	west := startRegion(t, "west", ports[portsOfRegion:], fmt.Sprintf(`[{url: "nats-leaf://region:region@%s", account: CALLYARD}]`, way.listener.Addr()))

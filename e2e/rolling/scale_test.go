@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callyard/callyard/e2e/proc"
 	"github.com/callyard/callyard/internal/mcptest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // BenchmarkWorkers is what "make scale" runs: the calls a second of one, two and four
@@ -33,7 +33,7 @@ func BenchmarkWorkers(b *testing.B) {
 		b.Fatal(err)
 	}
 	write(b, h.servers, string(text))
-	ports := proc.FreePorts(b, 5)
+	ports := porttest.Ports(b, 5)
 	door := h.role(b, program{name: "frontdoor", port: ports[0]})
 	door.up(b)
 	workers := 0

@@ -7,6 +7,7 @@ import (
 
 	"github.com/callyard/callyard/e2e/proc"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // fabric is two of each role over a cluster of NATS.
@@ -20,7 +21,7 @@ type fabric struct {
 func openFabric(t testing.TB, h *house, c *cluster, approvers int) *fabric {
 	t.Helper()
 	f := &fabric{house: h, cluster: c}
-	ports := proc.FreePorts(t, 4+approvers)
+	ports := porttest.Ports(t, 4+approvers)
 	for _, r := range []struct {
 		name string
 		n    int
@@ -44,7 +45,7 @@ func openFabric(t testing.TB, h *house, c *cluster, approvers int) *fabric {
 }
 
 func TestARollingRestartOfEveryRoleOfNATSAndOfRedisFailsNoHonestRequest(t *testing.T) {
-	ports := proc.FreePorts(t, portsOfCluster+2)
+	ports := porttest.Ports(t, portsOfCluster+2)
 	c := startCluster(t, ports[2:], nil)
 	redis := [2]*confirmtest.Redis{confirmtest.StartRedis(t, "", fmt.Sprintf("127.0.0.1:%d", ports[0]))}
 	redis[1] = confirmtest.StartRedis(t, "", fmt.Sprintf("127.0.0.1:%d", ports[1]), "--replicaof", fmt.Sprintf("127.0.0.1 %d", ports[0]))

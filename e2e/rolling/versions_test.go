@@ -9,6 +9,7 @@ import (
 
 	"github.com/callyard/callyard/e2e/proc"
 	"github.com/callyard/callyard/internal/mcptest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // startSingle starts one NATS server and returns its address.
@@ -32,7 +33,7 @@ func TestReleasesThatSpeakDifferentlyNeverMisreadEachOther(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHouse(t, startSingle(t), "")
 			h.replicas = 1
-			ports := proc.FreePorts(t, 3)
+			ports := porttest.Ports(t, 3)
 			worker := h.role(t, program{name: "worker", from: c.worker, port: ports[0]})
 			worker.up(t)
 			door := h.role(t, program{name: "frontdoor", from: c.door, port: ports[1], env: []string{"CALLYARD_FRONT_DOOR_WORKER_WAIT=100ms"}})

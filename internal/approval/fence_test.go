@@ -12,6 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -120,7 +121,7 @@ func TestNoFaultOfRedisRunsACallTwice(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := confirmtest.StartRedis(t, "", confirmtest.FreeAddress(t))
+			s := confirmtest.StartRedis(t, "", porttest.Address(t))
 			desks := four(t, func() *confirm.Redis { return s.Gate(t, nil) })
 			held := make([]*approval.Held, tokens)
 			for i := range held {

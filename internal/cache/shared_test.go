@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 	"github.com/callyard/callyard/pkg/risk"
 )
 
@@ -111,7 +112,7 @@ func TestARedisThatIsFullKeepsNothingAndItIsSaidOnce(t *testing.T) {
 }
 
 func TestWithoutAnAnswerOfRedisEveryCallRunsAndItIsSaidOnce(t *testing.T) {
-	s := confirmtest.StartRedis(t, "", confirmtest.FreeAddress(t))
+	s := confirmtest.StartRedis(t, "", porttest.Address(t))
 	c, log := openAt(t, s)
 	one := &tool{body: "one"}
 	ask(t, c, newCall(), minute, one)

@@ -17,6 +17,7 @@ import (
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 func TestAGateOfRedisKeepsThePromisesOfTokens(t *testing.T) {
@@ -31,7 +32,7 @@ func TestTheLedgerAloneKeepsThePromisesOfTokens(t *testing.T) {
 
 func TestARedisClusterIsAGate(t *testing.T) {
 	// One node that holds all slots answers as a Cluster does.
-	address := confirmtest.FreeAddress(t)
+	address := porttest.Address(t)
 	s := confirmtest.StartRedis(t, "", address, "--cluster-enabled", "yes")
 	if err := s.Client.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
 		t.Fatal(err)
@@ -114,7 +115,7 @@ func TestTheSameAttemptPassesTheGateAgain(t *testing.T) {
 }
 
 func TestSentinelNamesTheServer(t *testing.T) {
-	at, sentinel := confirmtest.FreeAddress(t), confirmtest.FreeAddress(t)
+	at, sentinel := porttest.Address(t), porttest.Address(t)
 	confirmtest.StartRedis(t, "", at)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "sentinel.conf")

@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
 	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // fence is a run of many confirmations, each asked for by many at once, with a
@@ -119,7 +120,7 @@ func TestARestoredRedisRunsNothingTwice(t *testing.T) {
 }
 
 func TestAPromotedReplicaRunsNothingTwice(t *testing.T) {
-	main := confirmtest.StartRedis(t, "", confirmtest.FreeAddress(t))
+	main := confirmtest.StartRedis(t, "", porttest.Address(t))
 	replica := main.Replica(t)
 	l := openLedger(t, bustest.Start(t))
 	f := newFence(t, house(t, l, main.Gate(t, nil)))

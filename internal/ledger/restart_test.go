@@ -3,23 +3,18 @@ package ledger_test
 import (
 	"context"
 	"log/slog"
-	"net"
 	"testing"
 	"time"
 
 	"github.com/callyard/callyard/internal/embedded"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 func TestALedgerOutlivesARestartOfNATS(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address, dir, log := free.Addr().String(), t.TempDir(), slog.New(slog.DiscardHandler)
-	_ = free.Close()
+	address, dir, log := porttest.Address(t), t.TempDir(), slog.New(slog.DiscardHandler)
 	up := func() *embedded.Server {
 		s, err := embedded.Start(embedded.Options{Dir: dir, Listen: address, Log: log})
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -229,7 +230,7 @@ func commands(t *testing.T, stats string) int {
 }
 
 func TestWithoutAnAnswerOfRedisCallsGoOnByShareAndItIsSaidOnce(t *testing.T) {
-	s := confirmtest.StartRedis(t, "", confirmtest.FreeAddress(t))
+	s := confirmtest.StartRedis(t, "", porttest.Address(t))
 	c := Config{Principals: []PrincipalRule{{InFlight: 20, Rate: 1000}}, Servers: []ServerRule{{InFlight: 8}}}
 	a, log, _ := door(t, s, "a", c)
 	enter(t, a).Leave()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/embedded"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -143,12 +143,7 @@ func TestALostFrontDoorLeavesUnknownCalls(t *testing.T) {
 }
 
 func TestRecordsWaitWhileNATSIsAway(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address, dir, log := free.Addr().String(), t.TempDir(), slog.New(slog.DiscardHandler)
-	_ = free.Close()
+	address, dir, log := porttest.Address(t), t.TempDir(), slog.New(slog.DiscardHandler)
 	up := func() *embedded.Server {
 		s, err := embedded.Start(embedded.Options{Dir: dir, Listen: address, Log: log})
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -297,12 +297,7 @@ func TestCancelReachesARemoteServer(t *testing.T) {
 
 func TestAnUnreachableServerDidNotStartTheCall(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := porttest.Address(t)
 	for _, kind := range []string{"http", "sse"} {
 		t.Run(kind, func(t *testing.T) {
 			p := open(t, Config{Spec: launch.Spec{ID: "gone", Type: kind, URL: "http://" + address + "/x?token=secret"}})

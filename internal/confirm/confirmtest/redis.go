@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/callyard/callyard/internal/confirm"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // Redis is a redis-server process of a test.
@@ -123,7 +124,7 @@ func (s *Redis) listens() string {
 func (s *Redis) Replica(t testing.TB) *Redis {
 	t.Helper()
 	host, port, _ := strings.Cut(s.Address, ":")
-	return StartRedis(t, "", FreeAddress(t), "--replicaof", host+" "+port)
+	return StartRedis(t, "", porttest.Address(t), "--replicaof", host+" "+port)
 }
 
 // Has waits until the server has so many keys.
@@ -153,17 +154,6 @@ func (s *Redis) Gate(t testing.TB, now func() time.Time) *confirm.Redis {
 		t.Fatal(err)
 	}
 	return r
-}
-
-// FreeAddress returns an address on loopback that nobody listens on.
-func FreeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return fmt.Sprint(l.Addr())
 }
 
 // Wait asks a process of its own until it says yes: it sends no signal.

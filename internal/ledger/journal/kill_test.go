@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -35,11 +35,7 @@ func newProcess(t *testing.T) *process {
 			t.Fatal("no nats-server: run the tests with scripts/test.sh, which builds it, or set CALLYARD_TEST_BIN")
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	ok(t, err)
-	address := l.Addr().String()
-	ok(t, l.Close())
-	dir := t.TempDir()
+	address, dir := porttest.Address(t), t.TempDir()
 	cfg := filepath.Join(dir, "nats.conf")
 	ok(t, os.WriteFile(cfg, fmt.Appendf(nil, "listen: %q\njetstream { store_dir: %q, sync_interval: always }\n", address, filepath.Join(dir, "data")), 0o600))
 	p := &process{t: t, bin: bin, cfg: cfg, url: "nats://" + address}

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // Server is a NATS server for one test.
@@ -31,9 +32,9 @@ type Server struct {
 // Start runs an embedded server with JetStream until the test ends.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{dir: t.TempDir(), port: server.RANDOM_PORT}
+	s := &Server{dir: t.TempDir(), port: porttest.Ports(t, 1)[0]}
 	s.start(t)
-	s.URL, s.port = s.s.ClientURL(), s.s.Addr().(*net.TCPAddr).Port
+	s.URL = s.s.ClientURL()
 	t.Cleanup(s.Stop)
 	return s
 }
@@ -78,7 +79,7 @@ func StartProcess(t testing.TB) *Server {
 			t.Fatal("no nats-server: run the tests with scripts/test.sh, which builds it, or set CALLYARD_TEST_BIN")
 		}
 	}
-	port := freePort(t)
+	port := porttest.Ports(t, 1)[0]
 	cmd := exec.Command(bin, "-js", "-a", "127.0.0.1", "-p", fmt.Sprint(port), "-sd", t.TempDir())
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("nats-server: %v", err)
@@ -97,16 +98,6 @@ func StartProcess(t testing.TB) *Server {
 		t.Fatalf("nats-server does not answer: %v", err)
 	}
 	return s
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // InProcessConn returns a connection inside the process; embedded servers only.
