@@ -169,7 +169,7 @@ func (h *haul) store(over <-chan struct{}) {
 		if ended == nil {
 			return
 		}
-		busy = len(ended) > gatherMany/8
+		busy = len(ended) > gatherMany/8 || h.j.r.o.Router.Paces()
 		h.storeAll(ended)
 	}
 }

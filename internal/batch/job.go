@@ -213,6 +213,7 @@ func (j *job) read(open map[uint64]journal.OpenIntent) error {
 			if _, recovered := open[c.Index]; recovered || !j.enlist(it) {
 				continue
 			}
+			j.r.o.Router.Pace(j.stopping)
 			if !j.enter(j.stopping, c) {
 				j.delist(it)
 				return nil

@@ -136,6 +136,24 @@ func (b *batchClient) submit(ctx context.Context, calls *callLines) (id string, 
 	return handle.ID, time.Since(began), nil
 }
 
+// waiting returns how many calls of a batch have not ended.
+func (b *batchClient) waiting(ctx context.Context, id string) (int, error) {
+	resp, err := b.do(ctx, http.MethodGet, "/batches/"+id, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	var view struct {
+		Counts struct {
+			Waiting int `json:"waiting"`
+		} `json:"counts"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&view); err != nil {
+		return 0, fmt.Errorf("reading how far a batch is: %w", err)
+	}
+	return view.Counts.Waiting, nil
+}
+
 // cancel cancels a batch.
 func (b *batchClient) cancel(ctx context.Context, id string) error {
 	resp, err := b.do(ctx, http.MethodPost, "/batches/"+id+"/cancel", nil)

@@ -152,15 +152,29 @@ func fairnessFigure(ctx context.Context, s *stage) (err error) {
 	if err != nil {
 		return err
 	}
+	before, err := client.waiting(ctx, id)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
 	busy, err := measure()
 	if err != nil {
 		return err
+	}
+	meanwhile := time.Since(began)
+	after, err := client.waiting(ctx, id)
+	if err != nil {
+		return err
+	}
+	if after == 0 {
+		return errors.New("the batch was over before the single calls were: more --calls")
 	}
 	if err := client.cancel(ctx, id); err != nil {
 		return err
 	}
 	s.seen("one caller, idle", "p50 %.2f ms, p99 %.2f ms", idle.P50/1000, idle.P99/1000)
 	s.seen(fmt.Sprintf("one caller, %d calls queued (stored in %s)", s.o.calls(), took.Round(100*time.Millisecond)), "p50 %.2f ms, p99 %.2f ms", busy.P50/1000, busy.P99/1000)
+	s.seen("the batch meanwhile", "%.0f calls/s", float64(before-after)/meanwhile.Seconds())
 	s.check("p99 ÷ idle p99", busy.P99/idle.P99, "", busy.P99 <= 2*idle.P99, "≤ 2")
 	return nil
 }

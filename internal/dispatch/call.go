@@ -179,6 +179,10 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 	defer timer.Stop()
 	select {
 	case f := <-a.final:
+		if f.Kind == bus.ReplyResult && kindOf(call) == interactive {
+			now := time.Now()
+			r.pacer.met(now, now.Sub(a.sent)-f.Took)
+		}
 		return r.finish(ctx, a, &f)
 	case <-ctx.Done():
 	case <-stop:

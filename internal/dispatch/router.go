@@ -34,6 +34,8 @@ type Options struct {
 	// Region is where this router runs: workers of the same region go first, others
 	// take what these have no room for. Empty: all are alike.
 	Region string
+	// Headlong lets batches go on as fast as they can while single calls come.
+	Headlong bool
 	// Traces makes a span of each attempt; nil: there are none.
 	Traces *telemetry.Traces
 }
@@ -83,6 +85,7 @@ type Router struct {
 	log     *slog.Logger
 	limits  Options
 	flights flights
+	pacer   pacer
 	// listeners hear of canceled calls.
 	listeners listeners
 

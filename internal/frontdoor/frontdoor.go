@@ -63,6 +63,9 @@ type Config struct {
 	MaxQueue   int           `yaml:"max_queue"`
 	MaxWait    time.Duration `yaml:"max_wait"`
 	WorkerWait time.Duration `yaml:"worker_wait"`
+	// BatchesYield lets batches go on only as fast as single calls, while these come
+	// one after the other, stay quick.
+	BatchesYield bool `yaml:"batches_yield"`
 	// PrincipalInFlight is how many calls one principal may have under way, where no
 	// rule of the section limits says; 0 sets no limit.
 	PrincipalInFlight int `yaml:"principal_in_flight"`
@@ -81,7 +84,7 @@ func Defaults() Config {
 	return Config{
 		Listen: "127.0.0.1:8080", ArgumentBytes: 1 << 20, ArgumentDepth: 64,
 		CallTimeout: 60 * time.Second, MaxTimeout: time.Hour,
-		MaxQueue: 10_000, MaxWait: 30 * time.Second, WorkerWait: 3 * time.Second,
+		MaxQueue: 10_000, MaxWait: 30 * time.Second, WorkerWait: 3 * time.Second, BatchesYield: true,
 		DrainDelay: time.Second, DrainGrace: 30 * time.Second,
 	}
 }
@@ -194,7 +197,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	id := schema.NewID("frontdoor")
 	c := o.Config
 	if d.router, err = dispatch.New(o.Conn, id, dispatch.Options{
-		MaxQueue: c.MaxQueue, MaxWait: c.MaxWait, WorkerWait: c.WorkerWait, CallTimeout: c.CallTimeout, Region: o.Region, Traces: o.Traces,
+		MaxQueue: c.MaxQueue, MaxWait: c.MaxWait, WorkerWait: c.WorkerWait, CallTimeout: c.CallTimeout, Region: o.Region, Headlong: !c.BatchesYield, Traces: o.Traces,
 	}, o.Log); err != nil {
 		return nil, err
 	}
