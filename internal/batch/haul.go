@@ -169,7 +169,7 @@ func (h *haul) store(over <-chan struct{}) {
 		if ended == nil {
 			return
 		}
-		busy = len(ended) > gatherMany/8 || h.j.r.o.Router.Paces()
+		busy = len(ended) > gatherMany/8 || h.j.r.o.Router.BatchPace() > 0
 		h.storeAll(ended)
 	}
 }

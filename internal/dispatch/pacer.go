@@ -134,11 +134,14 @@ func (p *pacer) next(now time.Time) time.Duration {
 	return time.Duration((pacerBunch - p.bunch) / p.rate * float64(time.Second))
 }
 
-// paces says whether batches are held back at the moment.
-func (p *pacer) paces(now time.Time) bool {
+// pace is the rate of the moment.
+func (p *pacer) pace(now time.Time) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.rate > 0 && !now.After(p.until)
+	if now.After(p.until) {
+		return 0
+	}
+	return p.rate
 }
 
 // Pace waits until one more call of a batch may begin, or ctx ends: while single calls
@@ -159,6 +162,12 @@ func (r *Router) Pace(ctx context.Context) {
 	}
 }
 
-// Paces says whether batches are held back at the moment, so that whoever writes for
-// them does well to write for several calls at once.
-func (r *Router) Paces() bool { return !r.limits.Headlong && r.pacer.paces(time.Now()) }
+// BatchPace is how many calls of batches may begin a second at the moment; 0: as many as
+// there are. Where it is not 0, whoever writes for them does well to write for several
+// calls at once.
+func (r *Router) BatchPace() float64 {
+	if r.limits.Headlong {
+		return 0
+	}
+	return r.pacer.pace(time.Now())
+}

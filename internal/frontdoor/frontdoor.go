@@ -295,6 +295,7 @@ func (d *FrontDoor) gauge() {
 		for server, load := range d.router.Load() {
 			d.o.Metrics.SetWaiting(server, load.Waiting, load.Oldest)
 		}
+		d.o.Metrics.SetPace(d.router.BatchPace())
 		d.o.Metrics.SetWorkers(len(d.catalog.Workers()))
 		lost = d.gaugeStored(lost)
 		select {

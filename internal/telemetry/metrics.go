@@ -40,6 +40,7 @@ type Metrics struct {
 	approvalAge  prometheus.Gauge
 	batches      prometheus.Gauge
 	batchAge     prometheus.Gauge
+	batchPace    prometheus.Gauge
 	leasesLost   prometheus.Counter
 	recordsLost  prometheus.Counter
 
@@ -93,6 +94,7 @@ func NewMetrics() *Metrics {
 	m.approvalAge = gauge("callyard_approvals_oldest_seconds", "How long the oldest of them has waited.")
 	m.batches = gauge("callyard_batches_open", "Batches that have not ended.")
 	m.batchAge = gauge("callyard_batches_oldest_seconds", "How long ago the oldest of them was made.")
+	m.batchPace = gauge("callyard_batches_pace", "Calls of batches that may begin a second while single calls come; 0: as many as there are.")
 	m.leasesLost = prometheus.NewCounter(prometheus.CounterOpts{Name: "callyard_leases_lost_total", Help: "Leases of journals (batches, stored calls) that this front door lost to another one."})
 	m.recordsLost = prometheus.NewCounter(prometheus.CounterOpts{Name: "callyard_records_lost_total", Help: "Records of the execution log that could not be stored and were dropped."})
 	m.spansDropped = counter("callyard_trace_spans_dropped_total", "Spans of traces that were dropped, by reason: full (the queue) or failed (their sending).", "reason")
@@ -101,7 +103,7 @@ func NewMetrics() *Metrics {
 	m.servers.Store(&map[string]string{})
 	m.codes.Store(&map[requestKey]prometheus.Counter{})
 	m.registry.MustRegister(
-		m.calls, m.seconds, m.inFlight, m.waiting, m.workers, m.requests, m.sessions, m.restarts, m.noise, m.webhooks, m.boxes, m.boxKills, m.boxState, m.boxWays, m.spansDropped, m.toolSeconds, m.waitingAge, m.approvals, m.approvalAge, m.batches, m.batchAge, m.leasesLost, m.recordsLost,
+		m.calls, m.seconds, m.inFlight, m.waiting, m.workers, m.requests, m.sessions, m.restarts, m.noise, m.webhooks, m.boxes, m.boxKills, m.boxState, m.boxWays, m.spansDropped, m.toolSeconds, m.waitingAge, m.approvals, m.approvalAge, m.batches, m.batchAge, m.batchPace, m.leasesLost, m.recordsLost,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -145,6 +147,10 @@ func (m *Metrics) SetBatches(n int, oldest time.Duration) {
 	m.batches.Set(float64(n))
 	m.batchAge.Set(oldest.Seconds())
 }
+
+// SetPace says how many calls of batches may begin a second, so that single calls stay
+// quick; 0 sets no limit.
+func (m *Metrics) SetPace(rate float64) { m.batchPace.Set(rate) }
 
 // LeaseLost counts a lease of a journal that another front door has now.
 func (m *Metrics) LeaseLost() { m.leasesLost.Inc() }

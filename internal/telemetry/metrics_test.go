@@ -36,6 +36,7 @@ func TestEveryMetricIsServed(t *testing.T) {
 	m.SetWaiting("files", 4, 90*time.Second)
 	m.SetApprovals(3, time.Hour)
 	m.SetBatches(2, time.Minute)
+	m.SetPace(250)
 	m.LeaseLost()
 	m.RecordsLost(7)
 	m.SpansDropped("full", 5)
@@ -61,6 +62,7 @@ func TestEveryMetricIsServed(t *testing.T) {
 		`callyard_approvals_oldest_seconds 3600`,
 		`callyard_batches_open 2`,
 		`callyard_batches_oldest_seconds 60`,
+		`callyard_batches_pace 250`,
 		`callyard_leases_lost_total 1`,
 		`callyard_records_lost_total 7`,
 		`callyard_trace_spans_dropped_total{reason="full"} 5`,
