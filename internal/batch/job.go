@@ -176,54 +176,83 @@ func (j *job) finish() {
 	j.flying.Wait()
 }
 
-// read reads the calls in order and has each run, until all have a result; those
-// of open are recover's, and would run twice.
+// read reads the calls and has each run, until all have a result; those of open are
+// recover's, and would run twice.
 func (j *job) read(open map[uint64]journal.OpenIntent) error {
 	progress := j.o.Progress()
 	next := progress.Next(0)
 	again := progress.Again()
+	ahead := newShelf()
+	dry := false // all there is was read; what comes meanwhile waits for the shelf to be empty
 	for {
-		calls, err := j.o.Read(j.stopping, next, readAhead)
-		if j.stopping.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if len(calls) == 0 {
-			m, err := j.r.o.Store.Get(j.stopping, j.o.ID())
+		for !dry && ahead.short(j.r.o.Router.Run) {
+			calls, err := j.o.Read(j.stopping, next, readAhead)
 			if j.stopping.Err() != nil {
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			if m.State != journal.Receiving && next >= m.Calls {
-				return j.awaitHeld(j.stopping)
+			for i := range calls {
+				c := &calls[i]
+				next = c.Index + 1
+				if _, recovered := open[c.Index]; !recovered {
+					ahead.put(c)
+				}
 			}
-			if err := j.o.Wait(j.stopping); err != nil && j.stopping.Err() == nil {
+			dry = len(calls) == 0
+		}
+		calls := ahead.take(j.r.o.Router.Run)
+		if calls == nil {
+			if over, err := j.readAll(next); over || err != nil {
 				return err
 			}
+			dry = false
 			continue
 		}
-		for i := range calls {
-			c := &calls[i]
-			next = c.Index + 1
-			it := j.item(c, again[c.Index].Attempt)
-			if _, recovered := open[c.Index]; recovered || !j.enlist(it) {
-				continue
-			}
-			j.r.o.Router.Pace(j.stopping)
-			if !j.enter(j.stopping, c) {
-				j.delist(it)
+		for _, c := range calls {
+			if !j.begin(c, again[c.Index].Attempt) {
 				return nil
 			}
-			if j.haul.take(it) {
-				continue
-			}
-			go j.haul.finish(it, func() { j.execute(it) })
 		}
 	}
+}
+
+// readAll waits for more calls when all up to next have begun. over means that no more
+// will come, and none is held, or that nothing new may start.
+func (j *job) readAll(next uint64) (over bool, err error) {
+	m, err := j.r.o.Store.Get(j.stopping, j.o.ID())
+	if j.stopping.Err() != nil {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if m.State != journal.Receiving && next >= m.Calls {
+		return true, j.awaitHeld(j.stopping)
+	}
+	if err := j.o.Wait(j.stopping); err != nil && j.stopping.Err() == nil {
+		return false, err
+	}
+	return false, nil
+}
+
+// begin has a call run when there is room for it. False means that nothing new may
+// start.
+func (j *job) begin(c *journal.CallRecord, attempt int) bool {
+	it := j.item(c, attempt)
+	if !j.enlist(it) {
+		return true
+	}
+	j.r.o.Router.Pace(j.stopping)
+	if !j.enter(j.stopping, c) {
+		j.delist(it)
+		return false
+	}
+	if !j.haul.take(it) {
+		go j.haul.finish(it, func() { j.execute(it) })
+	}
+	return true
 }
 
 // enter takes a place in the window; false means that ctx ended.

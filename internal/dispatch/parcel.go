@@ -219,6 +219,25 @@ func (l *lane) ahead(now time.Time) int {
 	return min(aheadMost*slots, int(float64(slots)*float64(aheadFor)/float64(pace)))
 }
 
+// runMost is how many calls in a row a server is given at most.
+const runMost = 32
+
+// Run is how many bulk calls a server does well to be given in a row: what it works off
+// in a few milliseconds, so that the others soon have their turn. It is 1 while nothing
+// is known of its pace.
+func (r *Router) Run(server string) int {
+	rt := r.lookup(server)
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	n := 0.0
+	for _, l := range rt.lanes {
+		if !l.closed && l.pace > 0 {
+			n += float64(l.slots-reserved(l.slots)) * float64(aheadFor) / float64(l.pace)
+		}
+	}
+	return int(min(max(n, 1), runMost))
+}
+
 // hasPlace says whether one more parcel may be placed at the lane.
 func (l *lane) hasPlace(now time.Time) bool {
 	if l.closed {
