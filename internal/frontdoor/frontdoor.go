@@ -187,6 +187,13 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	if faults := o.Config.Validate(); len(faults) > 0 {
 		return nil, fmt.Errorf("front_door.%s", faults[0]) // whoever did not load a file has not seen it yet
 	}
+	// Callers come last, when there is something to answer with; but a front door that
+	// cannot have its address must not claim what others would have run.
+	if l, err := listen(ctx, o.Config.Listen); err != nil {
+		return nil, err
+	} else if err := l.Close(); err != nil {
+		return nil, fmt.Errorf("trying the address %s: %w", o.Config.Listen, err)
+	}
 	if o.Stored == nil {
 		o.Stored = o.Conn
 	}
@@ -389,8 +396,8 @@ func (d *FrontDoor) serve(keys *authn.Keys) error {
 	if d.teller != nil {
 		d.teller.start()
 	}
-	if d.listener, err = net.Listen("tcp", o.Config.Listen); err != nil {
-		return fmt.Errorf("listening on %s: %w; is another front door running? --listen names another address", o.Config.Listen, err)
+	if d.listener, err = listen(context.Background(), o.Config.Listen); err != nil {
+		return err
 	}
 	d.server = &http.Server{
 		Handler: d.leaving(d.faces(handler)), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
@@ -402,6 +409,14 @@ func (d *FrontDoor) serve(keys *authn.Keys) error {
 		}
 	})
 	return nil
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listening on %s: %w; is another front door running? --listen names another address", address, err)
+	}
+	return l, nil
 }
 
 // faces sends each request to the face whose path it names.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -64,6 +65,26 @@ func TestAFrontDoorThatOthersCanReachWantsKeys(t *testing.T) {
 		t.Fatalf("with a key: %v", err)
 	}
 	stop(t, d)
+}
+
+func TestAFrontDoorWhoseAddressIsTakenSaysSoBeforeItTouchesAnything(t *testing.T) {
+	srv := bustest.Start(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	d, err := open(t, srv, func(c *frontdoor.Config) { c.Listen = taken.Addr().String() })
+	if err == nil {
+		stop(t, d)
+		t.Fatal("it opened")
+	}
+	if !strings.Contains(err.Error(), "is another front door running? --listen names another address") {
+		t.Errorf("the error is %v", err)
+	}
+	if n := srv.Streams(t); n > 0 {
+		t.Errorf("it has made %d streams", n)
+	}
 }
 
 // held is a worker that keeps every call until it is let go.

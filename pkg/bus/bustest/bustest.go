@@ -100,6 +100,16 @@ func StartProcess(t testing.TB) *Server {
 	return s
 }
 
+// Streams is how many streams an embedded server has.
+func (s *Server) Streams(t testing.TB) int {
+	t.Helper()
+	info, err := s.s.Jsz(nil)
+	if err != nil {
+		t.Fatalf("embedded NATS: %v", err)
+	}
+	return info.Streams
+}
+
 // InProcessConn returns a connection inside the process; embedded servers only.
 func (s *Server) InProcessConn() (net.Conn, error) { return s.s.InProcessConn() }
 
