@@ -225,12 +225,13 @@ const runMost = 32
 // Run is how many bulk calls a server does well to be given in a row: what it works off
 // in a few milliseconds, so that the others soon have their turn. It is 1 while nothing
 // is known of its pace.
-func (r *Router) Run(server string) int {
-	rt := r.lookup(server)
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
+func (r *Router) Run(server string) int { return r.lookup(server).run() }
+
+func (r *route) run() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	n := 0.0
-	for _, l := range rt.lanes {
+	for _, l := range r.lanes {
 		if !l.closed && l.pace > 0 {
 			n += float64(l.slots-reserved(l.slots)) * float64(aheadFor) / float64(l.pace)
 		}

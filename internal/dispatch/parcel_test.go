@@ -366,3 +366,28 @@ func TestManyParcelsFromManySidesAllEndOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestAQuickServerIsGivenCallsInARow(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		took  time.Duration
+		slots int
+		want  int
+	}{
+		{"nothing is known of it", 0, 64, 1},
+		{"it is quick", 100 * time.Microsecond, 64, runMost},
+		{"it works on one at a time", 2 * time.Millisecond, 2, 4},
+		{"it is slow", time.Second, 64, 1},
+	} {
+		r := newRoute(Options{})
+		r.set("w", nil, c.slots, true)
+		l, err := r.acquire(t.Context(), bulkCall("some"), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.release(c.took, bulk)
+		if got := r.run(); got != c.want {
+			t.Errorf("%s: it is given %d in a row, want %d", c.name, got, c.want)
+		}
+	}
+}
