@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -342,5 +343,50 @@ func TestACallIsTakenBackWhereverItWaits(t *testing.T) {
 	})
 	if all := f.lines(b.ID); len(all) != n {
 		t.Errorf("there are %d results", len(all))
+	}
+}
+
+// overtaken is the writer of an answer that lets another request go first as soon as
+// its own has made a batch.
+type overtaken struct {
+	*httptest.ResponseRecorder
+	made func() bool
+	by   func()
+}
+
+func (w *overtaken) Header() http.Header {
+	if by := w.by; by != nil && w.made() {
+		w.by = nil
+		by()
+	}
+	return w.ResponseRecorder.Header()
+}
+
+func TestWhoMadeABatchMayBeOvertakenByAnotherRequestWithItsKey(t *testing.T) {
+	for _, query := range []string{"", "?stream=true"} {
+		t.Run(query, func(t *testing.T) {
+			f := openFabric(t, nil)
+			request := func() *http.Request {
+				return f.request("POST", "/batches"+query, strings.NewReader(`{"calls":[{"custom_id":"a","server":"demo","tool":"echo"}]}`), "Content-Type", "application/json", "Idempotency-Key", "one")
+			}
+			var second answer
+			w := &overtaken{ResponseRecorder: httptest.NewRecorder()}
+			w.made = func() bool {
+				var list BatchList
+				return json.Unmarshal(f.do("GET", "/batches", "").body, &list) == nil && len(list.Batches) > 0
+			}
+			w.by = func() { second = f.send(request()) }
+			f.api.ServeHTTP(w, request())
+			first := w.Result()
+			if second.status == 0 {
+				t.Fatal("the second request was not sent")
+			}
+			if first.StatusCode != second.status || first.StatusCode/100 != 2 {
+				t.Errorf("the first is answered with %d %s, the second with %d %s", first.StatusCode, w.Body, second.status, second.body)
+			}
+			if one, other := first.Header.Get("Location"), second.header.Get("Location"); one != other || one == "" {
+				t.Errorf("the batches are %q and %q", one, other)
+			}
+		})
 	}
 }

@@ -31,15 +31,15 @@ type taken struct {
 
 // takeOptions say how the calls of a request are stored.
 type takeOptions struct {
-	// seal: there will be no more. again: an earlier request began to send them, and
-	// those that are stored already are skipped.
+	// seal: there will be no more. again: another request may have begun to send them,
+	// and those that are stored already are skipped.
 	seal, again bool
 	// from is how many the caller says are stored, -1 where it says nothing.
 	from int64
 }
 
-// take stores the calls of the source. Where an earlier request began to send them,
-// that one may have sent the last of them meanwhile: then there is nothing to store.
+// take stores the calls of the source. Where another request began to send them, that
+// one may have sent the last of them meanwhile: then there is nothing to store.
 func (a *API) take(ctx context.Context, id string, who schema.Principal, source callSource, o takeOptions) (*taken, error) {
 	t, err := a.takeAll(ctx, id, who, source, o)
 	if !o.again || schema.KindOf(err) != schema.KindConflict {

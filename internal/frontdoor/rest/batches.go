@@ -204,10 +204,12 @@ func (a *API) createBatch(x *exchange, r *http.Request) error {
 			return a.handle201(x, m, nil, stream, r)
 		}
 	}
+	// Another request with the key may send the calls, even where this one made the batch.
+	again := order.Key != ""
 	if stream {
-		return a.takeAndStream(x, r, m, source, replayed)
+		return a.takeAndStream(x, r, m, source, again)
 	}
-	taken, err := a.take(r.Context(), m.ID, x.principal, source, takeOptions{seal: !open, again: replayed, from: -1})
+	taken, err := a.take(r.Context(), m.ID, x.principal, source, takeOptions{seal: !open, again: again, from: -1})
 	if err != nil {
 		return err
 	}
