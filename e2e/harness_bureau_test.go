@@ -239,12 +239,24 @@ func (q *question) honest(s callState, effects int) error {
 	return nil
 }
 
-// freeze stops a process without its knowledge. It is thawed with the test at the
-// latest, so that it can end.
+// freeze stops a process without its knowledge, and waits until it stands still. It is
+// thawed with the test at the latest, so that it can end.
 func (p *process) freeze(t testing.TB) {
 	t.Helper()
 	p.signal(t, syscall.SIGSTOP)
 	t.Cleanup(p.thaw)
+	standsStill(t, p.pid())
+}
+
+// standsStill waits until a process that was told to stop stands still.
+func standsStill(t testing.TB, pid int) {
+	t.Helper()
+	eventually(t, soon, "standing still", func() error {
+		if !frozen(pid) {
+			return errors.New("a thread of it runs")
+		}
+		return nil
+	})
 }
 
 // thaw lets a frozen process go on.

@@ -13,6 +13,12 @@ func alive(pid int) bool {
 	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(state)), "Z")
 }
 
+// frozen says whether the process is stopped.
+func frozen(pid int) bool {
+	state, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
+	return err == nil && strings.HasPrefix(strings.TrimSpace(string(state)), "T")
+}
+
 // processes returns the parent of every process that is alive.
 func processes() (map[int]int, error) {
 	text, err := exec.Command("ps", "-A", "-o", "pid=,ppid=,state=").Output()

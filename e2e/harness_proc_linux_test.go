@@ -4,13 +4,18 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
 
 // stat returns the state and the parent of a process; ok is false when it is gone.
 func stat(pid int) (state byte, parent int, ok bool) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return statOf(fmt.Sprintf("/proc/%d/stat", pid))
+}
+
+func statOf(file string) (state byte, parent int, ok bool) {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return 0, 0, false
 	}
@@ -26,6 +31,21 @@ func stat(pid int) (state byte, parent int, ok bool) {
 func alive(pid int) bool {
 	state, _, ok := stat(pid)
 	return ok && state != 'Z' && state != 'X'
+}
+
+// frozen says whether each thread of the process is stopped. A signal that stops a
+// process is on its way for as long as none of them has a processor.
+func frozen(pid int) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil || len(threads) == 0 {
+		return false
+	}
+	for _, file := range threads {
+		if state, _, ok := statOf(file); ok && state != 'T' {
+			return false
+		}
+	}
+	return true
 }
 
 // processes returns the parent of every process that is alive.
