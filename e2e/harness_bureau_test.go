@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -140,7 +142,28 @@ func wideClient(t testing.TB) *http.Client {
 		DialContext: (&net.Dialer{Timeout: 20 * time.Second}).DialContext, MaxIdleConnsPerHost: 1000, DisableCompression: true,
 	}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: answerWithin}
+	return &http.Client{Transport: askAgain{transport}, Timeout: answerWithin}
+}
+
+// askAgain sends a request once more that went out on a connection which the server was
+// just closing. Of many that are dialed at once some are never used, and a server waits
+// some seconds only for the first request on one. A request that the server has taken
+// would run twice then, which is what the tests look for.
+type askAgain struct{ next http.RoundTripper }
+
+func (a askAgain) RoundTrip(r *http.Request) (*http.Response, error) {
+	idle := false
+	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { idle = info.WasIdle }})
+	resp, err := a.next.RoundTrip(r.WithContext(ctx))
+	if err == nil || !idle || !errors.Is(err, io.EOF) || r.GetBody == nil {
+		return resp, err
+	}
+	again := r.Clone(r.Context())
+	var bodyErr error
+	if again.Body, bodyErr = r.GetBody(); bodyErr != nil {
+		return nil, errors.Join(err, bodyErr)
+	}
+	return a.next.RoundTrip(again)
 }
 
 // question is a held call, as those see it who are to decide it.
