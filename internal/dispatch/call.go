@@ -179,10 +179,7 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 	defer timer.Stop()
 	select {
 	case f := <-a.final:
-		if f.Kind == bus.ReplyResult && kindOf(call) == interactive {
-			now := time.Now()
-			r.pacer.met(now, now.Sub(a.sent)-f.Took)
-		}
+		r.measure(a, &f)
 		return r.finish(ctx, a, &f)
 	case <-ctx.Done():
 	case <-stop:
@@ -199,6 +196,16 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 		a.end(0)
 	})
 	return nil, tryNone, errCanceledRunning(call)
+}
+
+// measure tells the pacer of a single call that has ended. Of the fabric's own requests
+// nobody knows how long the worker itself took.
+func (r *Router) measure(a *attempt, f *bus.ReplyFrame) {
+	tool := a.call.Method == "" || a.call.Method == schema.MethodCallTool
+	if tool && f.Kind == bus.ReplyResult && kindOf(a.call) == interactive {
+		now := time.Now()
+		r.pacer.met(now, now.Sub(a.sent)-f.Took)
+	}
 }
 
 func errCanceledRunning(call *schema.Call) *schema.Error {

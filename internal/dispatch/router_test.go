@@ -258,3 +258,21 @@ func TestAWorkerThatIsNotKnownYetIsReachedThroughItsServer(t *testing.T) {
 	}
 	w.l.Withdraw("s")
 }
+
+func TestSingleCallsThatComeWithoutPauseHaveBatchesGiveWay(t *testing.T) {
+	for _, headlong := range []bool{false, true} {
+		srv := bustest.Start(t)
+		r := startRouter(t, srv)
+		r.limits.Headlong = headlong
+		startScripted(t, srv, r, "w", echo)
+		for range 2 * pacerWindow {
+			r.Pace(t.Context()) // a call of a batch beside each
+			if _, err := r.Do(t.Context(), call(false)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if pace := r.BatchPace(); pace > 0 == headlong {
+			t.Errorf("headlong %t: batches may begin %.0f calls a second", headlong, pace)
+		}
+	}
+}
