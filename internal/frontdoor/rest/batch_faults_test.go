@@ -390,3 +390,25 @@ func TestWhoMadeABatchMayBeOvertakenByAnotherRequestWithItsKey(t *testing.T) {
 		})
 	}
 }
+
+func TestABatchGivesWayToSingleCalls(t *testing.T) {
+	f := openFabric(t, nil)
+	var lines strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&lines, "{\"custom_id\":\"%d\",\"server\":\"demo\",\"tool\":\"echo\"}\n", i)
+	}
+	a := f.send(f.request("POST", "/batches", strings.NewReader(lines.String()), "Content-Type", "application/x-ndjson"))
+	b := f.batchOf(a, http.StatusCreated)
+	until(t, "the pace of the batch", func() bool {
+		for range 32 {
+			if a := f.do("POST", "/servers/demo/tools/echo", "{}"); a.status != http.StatusOK {
+				t.Fatalf("a single call is answered with %d %s", a.status, a.body)
+			}
+		}
+		if now := f.showBatch(b.ID); now.State != "running" {
+			t.Fatalf("the batch is %s before it was slowed down", now.State)
+		}
+		return f.api.o.Router.BatchPace() > 0
+	})
+	f.do("POST", "/batches/"+b.ID+"/cancel", "")
+}
