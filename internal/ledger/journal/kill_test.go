@@ -71,7 +71,7 @@ func (p *process) connect(t *testing.T) *journal.Store {
 	}
 	ok(t, err)
 	t.Cleanup(c.Close)
-	return open(t, c, journal.Options{Lease: 2 * time.Second})
+	return open(t, c, journal.Options{Lease: 10 * time.Second})
 }
 
 // Calls are accepted and run in a lane while the server is killed again and again,
