@@ -1,3 +1,7 @@
+//go:build failover
+
+// It depends on other people's failover: docs/testing.md says why it runs when named only.
+
 package stories
 
 import (
@@ -47,6 +51,16 @@ func TestRedisFailsOverInMidConfirmationAndEachCallRunsOnce(t *testing.T) {
 		}
 		return err
 	}))
+	// Sentinels ask the main Redis every ten seconds which replicas it has.
+	for _, name := range []string{"sentinel-1", "sentinel-2", "sentinel-3"} {
+		must(t, fabric.Until(t.Context(), func() error {
+			said, err := f.Part(name).Logs(t.Context(), time.Time{})
+			if err == nil && !strings.Contains(said, "+slave slave") {
+				err = fmt.Errorf("%s does not know the replica", name)
+			}
+			return err
+		}))
+	}
 	doors := []*callyard.ClientWithResponses{caller(t, f, f.FrontDoors[0].URL()), caller(t, f, f.FrontDoors[1].URL())}
 
 	const size = 12
