@@ -4,12 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/callyard/callyard/internal/confirm/confirmtest"
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
@@ -62,18 +62,6 @@ func natsFile(t testing.TB, name string) string {
 	return path
 }
 
-func startRedis(t testing.TB) string {
-	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Fatal("no redis-server: run the tests with scripts/test.sh, which installs it")
-	}
-	address := porttest.Address(t)
-	_, port, _ := net.SplitHostPort(address)
-	start(t, nil, path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()).says(t, "Ready to accept connections")
-	return "redis://" + address + "/0"
-}
-
 // openFabric starts everything and waits until a call can be made. scheme is that of
 // NATS, more what each process gets beside the examples' variables.
 func openFabric(t testing.TB, config, scheme string, natsEnv []string, more ...string) *fabric {
@@ -93,7 +81,7 @@ func openFabric(t testing.TB, config, scheme string, natsEnv []string, more ...s
 	probes := porttest.Address(t)
 	f.probes = "http://" + probes
 	env := append([]string{
-		"CONFIG_DIR=" + examples, "SECRETS_DIR=" + secrets, "NATS_ADDRESS=" + scheme + "://" + f.natsAddress, "REDIS_ADDRESS=" + startRedis(t),
+		"CONFIG_DIR=" + examples, "SECRETS_DIR=" + secrets, "NATS_ADDRESS=" + scheme + "://" + f.natsAddress, "REDIS_ADDRESS=redis://" + confirmtest.StartRedis(t, "", porttest.Address(t)).Address + "/0",
 		"AGENT_KEY_HASH=" + hash(agentKey), "ANN_KEY_HASH=" + hash(annKey), "DEMO_SERVER=" + built(t, "demo"),
 		"CALLYARD_FRONT_DOOR_DRAIN_DELAY=1ms", "CALLYARD_APPROVER_DRAIN_DELAY=1ms",
 	}, more...)

@@ -26,7 +26,7 @@ func object(t testing.TB, text []byte) map[string]any {
 // variables only, over the example configuration.
 func startBridge(t testing.TB, env ...string) *door {
 	t.Helper()
-	port := fmt.Sprint(porttest.Ports(t, 1)[0]) // PORT cannot leave the choice to the kernel
+	port := fmt.Sprint(porttest.Port(t)) // PORT cannot leave the choice to the kernel
 	env = append([]string{"MCP_CONFIG_PATH=deploy/examples/mcp_bridge.json", "PORT=" + port, quickStop}, env...)
 	up := startUp(t, setup{anyPort: true, dir: programs.root, data: t.TempDir(), env: env})
 	if want := "http://127.0.0.1:" + port; up.url != want {

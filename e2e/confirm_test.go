@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/confirm/confirmtest"
 	"github.com/callyard/callyard/internal/mcptest"
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
@@ -142,17 +142,10 @@ func TestAHeldCallSurvivesAKillOfEverything(t *testing.T) {
 	}
 }
 
-// startRedis runs a redis-server of the test's own and returns its address.
+// startRedis runs a redis-server of the test's own and returns its URL.
 func startRedis(t testing.TB) string {
 	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Fatal("no redis-server: run the tests with scripts/test.sh, which installs it")
-	}
-	port := fmt.Sprint(porttest.Ports(t, 1)[0])
-	p := start(t, program{path: path, args: []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()}})
-	p.says(t, "Ready to accept connections")
-	return "redis://127.0.0.1:" + port
+	return "redis://" + confirmtest.StartRedis(t, "", porttest.Address(t)).Address
 }
 
 func TestOverTwoFrontDoorsAndRedisEachConfirmationRunsOnce(t *testing.T) {

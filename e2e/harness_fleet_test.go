@@ -164,7 +164,7 @@ type natsProcess struct {
 // startNATS starts a nats-server with the defaults of its makers. dir keeps its
 // streams.
 func startNATS(t testing.TB, dir string) *natsProcess {
-	return startNATSOn(t, dir, fmt.Sprint(porttest.Ports(t, 1)[0]))
+	return startNATSOn(t, dir, fmt.Sprint(porttest.Port(t)))
 }
 
 // startNATSOn is startNATS on a port.

@@ -7,16 +7,22 @@ import (
 	"strings"
 )
 
+// stateOf returns how ps writes the state of a process; ok is false when it is gone.
+func stateOf(pid int) (state string, ok bool) {
+	text, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
+	return strings.TrimSpace(string(text)), err == nil
+}
+
 // alive says whether the process runs.
 func alive(pid int) bool {
-	state, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
-	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(state)), "Z")
+	state, ok := stateOf(pid)
+	return ok && !strings.HasPrefix(state, "Z")
 }
 
 // frozen says whether the process is stopped.
 func frozen(pid int) bool {
-	state, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
-	return err == nil && strings.HasPrefix(strings.TrimSpace(string(state)), "T")
+	state, ok := stateOf(pid)
+	return ok && strings.HasPrefix(state, "T")
 }
 
 // processes returns the parent of every process that is alive.

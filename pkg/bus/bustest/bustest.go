@@ -32,7 +32,7 @@ type Server struct {
 // Start runs an embedded server with JetStream until the test ends.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{dir: t.TempDir(), port: porttest.Ports(t, 1)[0]}
+	s := &Server{dir: t.TempDir(), port: porttest.Port(t)}
 	s.start(t)
 	s.URL = s.s.ClientURL()
 	t.Cleanup(s.Stop)
@@ -79,7 +79,7 @@ func StartProcess(t testing.TB) *Server {
 			t.Fatal("no nats-server: run the tests with scripts/test.sh, which builds it, or set CALLYARD_TEST_BIN")
 		}
 	}
-	port := porttest.Ports(t, 1)[0]
+	port := porttest.Port(t)
 	cmd := exec.Command(bin, "-js", "-a", "127.0.0.1", "-p", fmt.Sprint(port), "-sd", t.TempDir())
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("nats-server: %v", err)

@@ -90,8 +90,14 @@ func Ports(t testing.TB, n int) []int {
 	return ports
 }
 
+// Port is Ports for one.
+func Port(t testing.TB) int {
+	t.Helper()
+	return Ports(t, 1)[0]
+}
+
 // Address returns "127.0.0.1:PORT" with a port on which nobody listens.
 func Address(t testing.TB) string {
 	t.Helper()
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(Ports(t, 1)[0]))
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(Port(t)))
 }
