@@ -32,9 +32,8 @@ boxes: ## measure containers: warm hand-over, cold start, calls at ten at once (
 	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench 'Cold|Warm' -benchtime 50x ./internal/launch/box
 	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench TenAtOnce -benchtime $(or $(N),1000)x -timeout 30m ./internal/launch/box
 
-rolling: ## restarts, upgrades, faults of a cluster's nodes, a failover of Redis, two regions, under load
+rolling: ## restarts, upgrades, faults of a cluster's nodes, two regions, under load
 	scripts/test.sh ./e2e/rolling
-	scripts/test.sh ./e2e/stories -tags failover -run TestRedisFailsOver
 
 scale: ## calls a second of one, two and four workers, and how many times as many that is
 	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench Workers -benchtime 1x ./e2e/rolling

@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -102,6 +103,31 @@ func valuesOf(m map[string]string) func(func(string) bool) {
 				return
 			}
 		}
+	}
+}
+
+// An engine gives these to networks that name no subnet, one after the other, so that
+// which of them is taken changes with every network that was ever made.
+func TestNoSubnetOfTheComposeFilesIsOneThatEnginesGiveAway(t *testing.T) {
+	var given []netip.Prefix
+	for second := 17; second <= 31; second++ {
+		given = append(given, netip.PrefixFrom(netip.AddrFrom4([4]byte{172, byte(second)}), 16))
+	}
+	given = append(given, netip.MustParsePrefix("192.168.0.0/16"))
+	named := 0
+	for _, path := range composeFiles {
+		for name, n := range composed(t, path).Networks {
+			for _, config := range n.IPAM.Config {
+				named++
+				subnet, err := netip.ParsePrefix(config.Subnet)
+				if err != nil || !subnet.Addr().IsPrivate() || slices.ContainsFunc(given, subnet.Overlaps) {
+					t.Errorf("%s: the network %s has the subnet %q: engines may have given it away (%v)", path, name, config.Subnet, err)
+				}
+			}
+		}
+	}
+	if named == 0 {
+		t.Fatal("no network names a subnet: the test reads nothing")
 	}
 }
 

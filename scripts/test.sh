@@ -203,7 +203,6 @@ check_code() {
     status=1
   fi
   go vet "$@" || status=1
-  go -C e2e/stories vet -tags failover . || status=1
   return $status
 }
 

@@ -1,7 +1,3 @@
-//go:build failover
-
-// It depends on other people's failover: docs/testing.md says why it runs when named only.
-
 package stories
 
 import (
