@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 )
@@ -23,9 +27,18 @@ type Container struct {
 	engine *engine
 	inner  *testcontainers.DockerContainer
 	port   string // the first of its ports; "" where it has none
+	// seats are its places on networks, by their names in the file.
+	seats map[string]seat
 
 	mu  sync.Mutex
 	url string
+}
+
+// seat is a place on a network: what that is called at the engine, and the address of a
+// part that keeps its own.
+type seat struct {
+	network string
+	address netip.Addr
 }
 
 // ID is that of the container at the engine.
@@ -104,6 +117,50 @@ func (c *Container) Resume(ctx context.Context) error {
 		return fmt.Errorf("resuming %s: %w", c.Name, err)
 	}
 	return nil
+}
+
+// Cut takes the part off a network of the file, such as "bus": its processes go on, and
+// nothing passes between them and the other parts there. Nobody is told; connections stay
+// as they are until somebody gives them up. Ports that are published on that network are
+// cut off too.
+func (c *Container) Cut(ctx context.Context, network string) error {
+	s, err := c.seat(network)
+	if err == nil {
+		_, err = c.engine.docker.NetworkDisconnect(ctx, s.network, client.NetworkDisconnectOptions{Container: c.ID()})
+	}
+	if err != nil {
+		return fmt.Errorf("cutting %s off the network %s: %w", c.Name, network, err)
+	}
+	return nil
+}
+
+// Mend puts the part back on a network that it was cut off. Its name is the same; its
+// address may be another one where the file gives it none.
+func (c *Container) Mend(ctx context.Context, network string) error {
+	s, err := c.seat(network)
+	if err == nil {
+		_, err = c.engine.docker.NetworkConnect(ctx, s.network, client.NetworkConnectOptions{Container: c.ID(), EndpointConfig: s.settings(c.Name)})
+	}
+	if err != nil {
+		return fmt.Errorf("putting %s back on the network %s: %w", c.Name, network, err)
+	}
+	return nil
+}
+
+func (c *Container) seat(network string) (seat, error) {
+	s, ok := c.seats[network]
+	if !ok {
+		return s, fmt.Errorf("it is on %s alone", strings.Join(slices.Sorted(maps.Keys(c.seats)), ", "))
+	}
+	return s, nil
+}
+
+func (s seat) settings(name string) *network.EndpointSettings {
+	e := &network.EndpointSettings{Aliases: []string{name}}
+	if s.address.IsValid() {
+		e.IPAMConfig = &network.EndpointIPAMConfig{IPv4Address: s.address}
+	}
+	return e
 }
 
 // Running says whether the part runs, and the exit code of one that does not.

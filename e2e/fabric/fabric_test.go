@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +91,56 @@ func TestAPartIsKilledStoppedPausedAndStartedAgain(t *testing.T) {
 	ends(0)
 	if text, err := c.Logs(t.Context(), time.Time{}); err != nil || strings.Count(text, "Ready to accept connections") != 2 || !strings.Contains(text, "bye bye") {
 		t.Errorf("the log of two lives: %v %s", err, text)
+	}
+}
+
+func TestAPartIsCutOffAndComesBack(t *testing.T) {
+	file := small()
+	one := file.Services["redis"]
+	one.Command = append(one.Command, "--repl-ping-replica-period", "1")
+	one.Volumes, one.Tmpfs = nil, []string{"/data:uid=999,gid=999"}
+	two := one
+	two.Command = append(slices.Clone(one.Command), "--replicaof", "redis-1", "6379", "--repl-timeout", "2")
+	file.Services = map[string]fabric.Service{"redis-1": one, "redis-2": two}
+	p, err := fabric.OpenProject(t.Context(), file, fabric.ProjectOptions{Images: fabric.Images{"redis": redisImage(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := p.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	main, replica := p.Container("redis-1"), p.Container("redis-2")
+	says := func(words string) {
+		t.Helper()
+		if err := fabric.Until(t.Context(), func() error {
+			text, err := replica.Logs(t.Context(), time.Time{})
+			if err == nil && !strings.Contains(text, words) {
+				err = fmt.Errorf("the replica does not say %q", words)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	says("sync: Finished with success")
+	if err := main.Cut(t.Context(), "store"); err != nil {
+		t.Fatal(err)
+	}
+	says("MASTER timeout")
+	if running, _, err := main.Running(t.Context()); err != nil || !running {
+		t.Errorf("who is cut off runs: %v, %v", running, err)
+	}
+	if err := main.Mend(t.Context(), "store"); err != nil {
+		t.Fatal(err)
+	}
+	says("Successful partial resynchronization with master")
+	if err := main.Cut(t.Context(), "front"); err == nil || !strings.Contains(err.Error(), "store") {
+		t.Errorf("a network that it is not on: %v", err)
 	}
 }
 

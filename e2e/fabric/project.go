@@ -128,7 +128,7 @@ func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, 
 		errs, r.Env[k] = append(errs, err), text
 	}
 	// Ports are published on the network that the container begins with.
-	addresses := map[string]netip.Addr{}
+	seats := map[string]seat{}
 	for _, n := range slices.Backward(s.Networks) {
 		at := p.networks[n.Name]
 		if at == "" {
@@ -136,10 +136,12 @@ func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, 
 		}
 		r.Networks = append(r.Networks, at)
 		r.NetworkAliases[at] = []string{name}
+		s := seat{network: at}
 		if n.Address != "" {
 			a, err := p.address(n.Address)
-			errs, addresses[at] = append(errs, err), a
+			errs, s.address = append(errs, err), a
 		}
+		seats[n.Name] = s
 	}
 	hosts, err := p.hosts(s.ExtraHosts)
 	errs = append(errs, err)
@@ -179,9 +181,9 @@ func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, 
 		h.RestartPolicy = container.RestartPolicy{Name: container.RestartPolicyMode(s.Restart)}
 	}
 	r.EndpointSettingsModifier = func(all map[string]*network.EndpointSettings) {
-		for at, a := range addresses {
-			if all[at] != nil {
-				all[at].IPAMConfig = &network.EndpointIPAMConfig{IPv4Address: a}
+		for _, s := range seats {
+			if s.address.IsValid() && all[s.network] != nil {
+				all[s.network].IPAMConfig = s.settings(name).IPAMConfig
 			}
 		}
 	}
@@ -189,7 +191,7 @@ func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, 
 		r.WaitingFor = wait.ForLog(begun).WithStartupTimeout(startWithin)
 	}
 	inner, err := testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{ContainerRequest: r, Started: true, Logger: log.NewNoopLogger()})
-	c := &Container{Name: name, engine: p.engine}
+	c := &Container{Name: name, engine: p.engine, seats: seats}
 	if d, ok := inner.(*testcontainers.DockerContainer); ok && d != nil {
 		c.inner = d
 		p.mu.Lock()

@@ -25,7 +25,7 @@ const patience = 2 * time.Minute
 // sharedFabric is the fabric of all stories that leave it as it was.
 func sharedFabric(t *testing.T) *fabric.Fabric {
 	t.Helper()
-	f, err := all.fabric()
+	f, err := all.fabric.open()
 	if err != nil {
 		t.Fatal(err)
 	}

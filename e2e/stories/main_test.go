@@ -36,10 +36,31 @@ rules:
 
 // all is what the tests of this binary share.
 var all struct {
-	fabric  func() (*fabric.Fabric, error)
+	fabric  shared
+	cluster shared
 	source  string
 	images  fabric.Images
 	effects string // the folder of what tools did, which workers see as /effects
+}
+
+// shared is a fabric that the first test which needs it opens, and the end closes.
+type shared struct {
+	once sync.Once
+	how  func() (*fabric.Fabric, error)
+	f    *fabric.Fabric
+	err  error
+}
+
+func (s *shared) open() (*fabric.Fabric, error) {
+	s.once.Do(func() { s.f, s.err = s.how() })
+	return s.f, s.err
+}
+
+func (s *shared) close() error {
+	if s.f == nil {
+		return nil
+	}
+	return s.f.Close()
 }
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -68,8 +89,7 @@ func run(m *testing.M) (code int) {
 		fail(err)
 		return code
 	}
-	opened := false
-	all.fabric = sync.OnceValues(func() (*fabric.Fabric, error) {
+	all.fabric.how = func() (*fabric.Fabric, error) {
 		worker, err := scripted(fabric.Servers{
 			"demo":   {"command": "/demo", "safeTools": []string{"echo", "add"}},
 			"lab":    {"command": "/scripted-server", "args": []string{"echo"}},
@@ -79,15 +99,17 @@ func run(m *testing.M) (code int) {
 		if err != nil {
 			return nil, err
 		}
-		f, err := fabric.Open(ctx, fabric.Options{FrontDoors: 2, Workers: 2, Worker: worker, Policy: policy, Images: all.images, Source: all.source})
-		opened = err == nil
-		return f, err
-	})
-	code = m.Run()
-	if opened {
-		f, err := all.fabric()
-		fail(errors.Join(err, f.Close()))
+		return fabric.Open(ctx, fabric.Options{FrontDoors: 2, Workers: 2, Worker: worker, Policy: policy, Images: all.images, Source: all.source})
 	}
+	all.cluster.how = func() (*fabric.Fabric, error) {
+		worker, err := scripted(fabric.Servers{"lab": {"command": "/scripted-server", "args": []string{"echo"}}})
+		if err != nil {
+			return nil, err
+		}
+		return fabric.Open(ctx, fabric.Options{Cluster: true, FrontDoors: 2, Workers: 2, Worker: worker, Policy: policy, Images: all.images, Source: all.source})
+	}
+	code = m.Run()
+	fail(errors.Join(all.fabric.close(), all.cluster.close()))
 	if code == 0 {
 		fail(goleak.Find())
 	}

@@ -56,7 +56,7 @@ type Ledger struct {
 	reads   *reads
 	turns   turns
 	view    *view
-	watch   *bus.LedgerWatch
+	watch   *bus.StreamWatch
 	maxOpen int
 	log     *slog.Logger
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -137,50 +136,11 @@ func (d *Deliveries) Body(ctx context.Context, id string) ([]byte, error) {
 // over. It returns once everything that was there has been seen. stop ends the
 // watch and waits for it.
 func (d *Deliveries) Watch(ctx context.Context, f func(id string, state []byte, revision uint64)) (stop func(), err error) {
-	js, err := d.c.nc.JetStream()
+	w, err := d.c.watch(ctx, "the deliveries", d.name, d.subject+"*"+tokenState, func(m *nats.Msg, sequence uint64, _ bool) {
+		f(strings.TrimSuffix(strings.TrimPrefix(m.Subject, d.subject), tokenState), m.Data, sequence)
+	}, nats.DeliverAll())
 	if err != nil {
-		return nil, fmt.Errorf("watching the deliveries: %w", err)
+		return nil, err
 	}
-	watching, cancel := context.WithCancel(context.Background())
-	closed, loaded := make(chan struct{}), make(chan struct{})
-	var mu sync.Mutex // what the first callback needs is set below
-	mu.Lock()
-	var initial, seen uint64
-	done := false
-	sub, err := js.Subscribe(d.subject+"*"+tokenState, func(m *nats.Msg) {
-		mu.Lock()
-		defer mu.Unlock()
-		meta, err := m.Metadata()
-		if err != nil {
-			return // no message of the stream
-		}
-		f(strings.TrimSuffix(strings.TrimPrefix(m.Subject, d.subject), tokenState), m.Data, meta.Sequence.Stream)
-		if seen++; !done && (seen >= initial || meta.NumPending == 0) {
-			done = true
-			close(loaded)
-		}
-	}, nats.BindStream(d.name), nats.OrderedConsumer(), nats.IdleHeartbeat(watchHeartbeat), nats.Context(watching))
-	if err != nil {
-		mu.Unlock()
-		cancel()
-		return nil, fmt.Errorf("watching the deliveries: %w", err)
-	}
-	sub.SetClosedHandler(func(string) { close(closed) })
-	if initial, err = sub.InitialConsumerPending(); err != nil || initial == 0 {
-		done = true
-		close(loaded)
-	}
-	mu.Unlock()
-	stop = func() {
-		_ = sub.Unsubscribe() // it fails only when the connection is gone, which ends the watch too
-		cancel()
-		<-closed
-	}
-	select {
-	case <-loaded:
-		return stop, nil
-	case <-ctx.Done():
-		stop()
-		return nil, fmt.Errorf("reading the deliveries: %w", ctx.Err())
-	}
+	return w.Close, nil
 }

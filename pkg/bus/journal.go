@@ -306,43 +306,8 @@ func (j *Journals) Key(ctx context.Context, hash string) ([]byte, error) {
 // WatchManifests calls f for every manifest that is kept and then for each write,
 // on one goroutine. It returns once everything that was there has been seen, or ctx
 // has ended. A manifest that is forgotten is not told of.
-func (j *Journals) WatchManifests(ctx context.Context, f func(id string, data []byte, revision uint64)) (*LedgerWatch, error) {
-	js, err := j.c.nc.JetStream()
-	if err != nil {
-		return nil, fmt.Errorf("watching journals: %w", err)
-	}
-	watching, cancel := context.WithCancel(context.Background())
-	w := &LedgerWatch{cancel: cancel, closed: make(chan struct{}), loaded: make(chan struct{})}
-	begun := make(chan struct{}) // closed once initial is set
-	var initial, seen uint64
-	done := false
-	w.sub, err = js.Subscribe(subjectJournal+"*"+tokenManifest, func(m *nats.Msg) {
-		<-begun
-		meta, err := m.Metadata()
-		if err != nil {
-			return // no message of the stream
-		}
-		f(strings.TrimSuffix(strings.TrimPrefix(m.Subject, subjectJournal), tokenManifest), m.Data, meta.Sequence.Stream)
-		if seen++; !done && (seen >= initial || meta.NumPending == 0) {
-			done = true
-			close(w.loaded)
-		}
-	}, nats.BindStream(streamJournals), nats.OrderedConsumer(), nats.IdleHeartbeat(watchHeartbeat), nats.Context(watching))
-	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("watching journals: %w", err)
-	}
-	w.sub.SetClosedHandler(func(string) { close(w.closed) })
-	if initial, err = w.sub.InitialConsumerPending(); err != nil || initial == 0 {
-		done = true
-		close(w.loaded)
-	}
-	close(begun)
-	select {
-	case <-w.loaded:
-		return w, nil
-	case <-ctx.Done():
-		w.Close()
-		return nil, fmt.Errorf("reading journals: %w", ctx.Err())
-	}
+func (j *Journals) WatchManifests(ctx context.Context, f func(id string, data []byte, revision uint64)) (*StreamWatch, error) {
+	return j.c.watch(ctx, "journals", streamJournals, subjectJournal+"*"+tokenManifest, func(m *nats.Msg, sequence uint64, _ bool) {
+		f(strings.TrimSuffix(strings.TrimPrefix(m.Subject, subjectJournal), tokenManifest), m.Data, sequence)
+	}, nats.DeliverAll())
 }

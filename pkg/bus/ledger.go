@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -166,74 +165,16 @@ func partSubject(id, kind, name string, n int) string {
 	return subjectPart + token(id) + "." + token(kind) + "." + token(name) + "." + strconv.Itoa(n)
 }
 
-// LedgerWatch is a running watch; Close ends it.
-type LedgerWatch struct {
-	sub    *nats.Subscription
-	cancel context.CancelFunc
-	closed chan struct{}
-	loaded chan struct{}
-}
-
-// watchHeartbeat is how often an idle watch is heard of. A watch that a restart of
-// the server ended is made anew after some four of them are missing; with the
-// client's own 5 s it would stay blind for almost half a minute.
-const watchHeartbeat = 500 * time.Millisecond
-
 // Watch calls f for every record that is kept, in the order of the last write,
 // and then for each write, on one goroutine; Body is left out. It returns once
 // everything that was there has been seen, or ctx has ended.
-func (l *Ledger) Watch(ctx context.Context, f func(LedgerRecord)) (*LedgerWatch, error) {
-	js, err := l.c.nc.JetStream()
-	if err != nil {
-		return nil, fmt.Errorf("watching the ledger: %w", err)
-	}
-	watching, cancel := context.WithCancel(context.Background())
-	w := &LedgerWatch{cancel: cancel, closed: make(chan struct{}), loaded: make(chan struct{})}
-	var mu sync.Mutex // what the first callback needs is set below
-	mu.Lock()
-	var initial, seen uint64
-	done := false
-	w.sub, err = js.Subscribe(subjectApproval+"*.*", func(m *nats.Msg) {
-		mu.Lock()
-		defer mu.Unlock()
-		meta, err := m.Metadata()
-		if err != nil {
-			return // no message of the stream
-		}
-		r, err := recordOf(message{subject: m.Subject, sequence: meta.Sequence.Stream, header: m.Header})
+func (l *Ledger) Watch(ctx context.Context, f func(LedgerRecord)) (*StreamWatch, error) {
+	return l.c.watch(ctx, "the ledger", streamLedger, subjectApproval+"*.*", func(m *nats.Msg, sequence uint64, _ bool) {
+		r, err := recordOf(message{subject: m.Subject, sequence: sequence, header: m.Header})
 		if err != nil || r.ID == "" {
-			l.c.log.Error("a record of the ledger cannot be read; it is left out", "subject", m.Subject, "sequence", meta.Sequence.Stream)
-		} else {
-			f(r)
+			l.c.log.Error("a record of the ledger cannot be read; it is left out", "subject", m.Subject, "sequence", sequence)
+			return
 		}
-		if seen++; !done && (seen >= initial || meta.NumPending == 0) {
-			done = true
-			close(w.loaded)
-		}
-	}, nats.BindStream(streamLedger), nats.OrderedConsumer(), nats.HeadersOnly(), nats.IdleHeartbeat(watchHeartbeat), nats.Context(watching))
-	if err != nil {
-		mu.Unlock()
-		cancel()
-		return nil, fmt.Errorf("watching the ledger: %w", err)
-	}
-	w.sub.SetClosedHandler(func(string) { close(w.closed) })
-	if initial, err = w.sub.InitialConsumerPending(); err != nil || initial == 0 {
-		done = true
-		close(w.loaded)
-	}
-	mu.Unlock()
-	select {
-	case <-w.loaded:
-		return w, nil
-	case <-ctx.Done():
-		w.Close()
-		return nil, fmt.Errorf("reading the ledger: %w", ctx.Err())
-	}
-}
-
-// Close ends the watch and waits for its last callback.
-func (w *LedgerWatch) Close() {
-	_ = w.sub.Unsubscribe() // it fails only when the connection is gone, which ends the watch too
-	w.cancel()
-	<-w.closed
+		f(r)
+	}, nats.DeliverAll(), nats.HeadersOnly())
 }

@@ -36,10 +36,7 @@ type AddedServer struct {
 type Records[T any] struct {
 	kv     jetstream.KeyValue
 	key    func(*T) string
-	ready  chan struct{}
-	watch  *nats.Subscription
-	closed chan struct{}
-	cancel context.CancelFunc
+	watch  *StreamWatch
 	prefix string // of the subjects of the bucket
 
 	mu   sync.RWMutex
@@ -84,17 +81,17 @@ func openRecords[T any](ctx context.Context, c *Conn, want jetstream.KeyValueCon
 		return nil, err
 	}
 	bucket, what := want.Bucket, want.Description
-	r := &Records[T]{kv: kv, key: key, ready: make(chan struct{}), closed: make(chan struct{}), rows: make(map[string]row[T]), prefix: kvSubject + bucket + "."}
-	if err := r.follow(c, bucket, changed); err != nil {
-		return nil, fmt.Errorf("watching %s: %w", what, err)
+	r := &Records[T]{kv: kv, key: key, rows: make(map[string]row[T]), prefix: kvSubject + bucket + "."}
+	r.watch, err = c.watch(ctx, what, kvStream+bucket, r.prefix+">", func(m *nats.Msg, revision uint64, live bool) {
+		r.take(c, bucket, m, revision)
+		if live && changed != nil {
+			changed()
+		}
+	}, nats.DeliverLastPerSubject())
+	if err != nil {
+		return nil, err
 	}
-	select {
-	case <-r.ready:
-		return r, nil
-	case <-ctx.Done():
-		r.Close()
-		return nil, fmt.Errorf("reading %s: %w", what, ctx.Err())
-	}
+	return r, nil
 }
 
 // kvSubject begins the subjects of buckets, kvStream the names of their streams,
@@ -104,47 +101,6 @@ const (
 	kvStream    = "KV_"
 	kvOperation = "KV-Operation"
 )
-
-// follow begins the watch. A watcher of the client's own goes by heartbeats of 5 s
-// and would be blind for half a minute after a restart of the server; see
-// [watchHeartbeat].
-func (r *Records[T]) follow(c *Conn, bucket string, changed func()) error {
-	js, err := c.nc.JetStream()
-	if err != nil {
-		return err //nolint:wrapcheck // the caller says what was done
-	}
-	// The watch outlives the opening.
-	watching, cancel := context.WithCancel(context.Background())
-	r.cancel = cancel
-	begun := make(chan struct{}) // closed once initial is set
-	var initial, seen uint64
-	loaded := false
-	r.watch, err = js.Subscribe(r.prefix+">", func(m *nats.Msg) {
-		<-begun
-		meta, err := m.Metadata()
-		if err != nil {
-			return // no message of the stream
-		}
-		r.take(c, bucket, m, meta.Sequence.Stream)
-		if seen++; !loaded && (seen >= initial || meta.NumPending == 0) {
-			loaded = true
-			close(r.ready)
-		} else if loaded && changed != nil {
-			changed()
-		}
-	}, nats.BindStream(kvStream+bucket), nats.OrderedConsumer(), nats.DeliverLastPerSubject(), nats.IdleHeartbeat(watchHeartbeat), nats.Context(watching))
-	if err != nil {
-		cancel()
-		return err //nolint:wrapcheck // as above
-	}
-	r.watch.SetClosedHandler(func(string) { close(r.closed) })
-	if initial, err = r.watch.InitialConsumerPending(); err != nil || initial == 0 {
-		loaded = true
-		close(r.ready)
-	}
-	close(begun)
-	return nil
-}
 
 // take takes in one write.
 func (r *Records[T]) take(c *Conn, bucket string, m *nats.Msg, revision uint64) {
@@ -217,8 +173,4 @@ func (r *Records[T]) Delete(ctx context.Context, key string) error {
 }
 
 // Close ends the watch and waits for it.
-func (r *Records[T]) Close() {
-	_ = r.watch.Unsubscribe() // it fails only when the connection is gone, which ends the watch too
-	r.cancel()
-	<-r.closed
-}
+func (r *Records[T]) Close() { r.watch.Close() }

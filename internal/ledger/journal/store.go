@@ -52,7 +52,7 @@ const (
 type Store struct {
 	j             *bus.Journals
 	view          *view
-	watch         *bus.LedgerWatch
+	watch         *bus.StreamWatch
 	keepManifests time.Duration
 	lease         time.Duration
 	most, inline  int // bytes of a message and of a body within a record

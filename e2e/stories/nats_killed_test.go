@@ -1,0 +1,11 @@
+package stories
+
+import "testing"
+
+func TestANodeOfNATSIsKilledAndNothingIsLostNorRunTwice(t *testing.T) {
+	f := sharedCluster(t)
+	node := f.Part("nats-1")
+	throughAFault(t, f, func() { must(t, node.Kill(t.Context())) })
+	must(t, node.Start(t.Context()))
+	throughAFault(t, f, func() {}) // with all three
+}

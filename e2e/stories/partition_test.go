@@ -1,0 +1,10 @@
+package stories
+
+import "testing"
+
+func TestANodeOfNATSIsCutOffAndNothingIsLostNorRunTwice(t *testing.T) {
+	f := sharedCluster(t)
+	node := f.Part("nats-2")
+	throughAFault(t, f, func() { must(t, node.Cut(t.Context(), "bus")) })
+	throughAFault(t, f, func() { must(t, node.Mend(t.Context(), "bus")) })
+}

@@ -1,0 +1,57 @@
+package bus_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+)
+
+// The client gives a subscription up when it cannot make a new consumer for it, and
+// nobody is told but the log.
+func TestAWatchThatTheClientGivesUpGoesOnWhereItWas(t *testing.T) {
+	srv := bustest.Start(t)
+	changed := make(chan struct{}, 100)
+	writer, err := bus.OpenSwitches(t.Context(), srv.Connect(t, "writer"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(writer.Close)
+	reader, err := bus.OpenSwitches(t.Context(), srv.Connect(t, "reader"), func() { changed <- struct{}{} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(reader.Close)
+	reasons := map[string]string{}
+	for round := range 3 {
+		if round > 0 {
+			if err := reader.GiveUp(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// The first of these writes come while nobody listens.
+		for tool := range 5 {
+			s := bus.Switch{Server: "s", Tool: fmt.Sprint("t", tool), Reason: fmt.Sprint("round ", round)}
+			if err := writer.Put(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			reasons[bus.SwitchKey(s.Server, s.Tool)] = s.Reason
+		}
+		late := time.NewTimer(30 * time.Second)
+		for key, reason := range reasons {
+			for {
+				if s, _ := reader.Get(key); s.Reason == reason {
+					break
+				}
+				select {
+				case <-changed:
+				case <-late.C:
+					t.Fatalf("round %d: %q was not seen", round, reason)
+				}
+			}
+		}
+		late.Stop()
+	}
+}
