@@ -46,6 +46,7 @@ func (s *mcpStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}`)
 	case strings.Contains(string(body), `"hang"`):
+		w.Header().Set("Content-Type", "text/event-stream") // else the bridge says at once that this is no answer
 		_ = http.NewResponseController(w).Flush()
 		close(s.hung)
 		<-r.Context().Done()
