@@ -1,6 +1,7 @@
 package stories
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func throughAFault(t *testing.T, f *fabric.Fabric, fault func()) {
 	free.open(t)
 	var ids []string
 	for i := range singles {
-		ids = append(ids, stored(t, doors[i%2], "lab", "effect", waiting.arguments(fmt.Sprint("single-", i))))
+		ids = append(ids, storedAtLast(t, doors[i%2], "lab", "effect", waiting.arguments(fmt.Sprint("single-", i))))
 	}
 	for i := range singles {
 		waiting.happened(t, fmt.Sprint("single-", i), 1)
@@ -47,9 +48,22 @@ func throughAFault(t *testing.T, f *fabric.Fabric, fault func()) {
 		must(t, err)
 		list = append(list, callyard.BatchCall{CustomID: &id, Server: "lab", Tool: "effect", Arguments: text})
 	}
-	b, err := doors[0].CreateBatchWithResponse(t.Context(), nil, callyard.BatchRequest{Calls: list})
-	must(t, err)
-	must(t, callyard.Check(b.HTTPResponse, b.Body))
+	var batch string
+	key := rand.Text()
+	eventually(t, "the batch being taken", func() error {
+		b, err := doors[0].CreateBatchWithResponse(t.Context(), &callyard.CreateBatchParams{IdempotencyKey: &key}, callyard.BatchRequest{Calls: list})
+		if err == nil {
+			err = callyard.Check(b.HTTPResponse, b.Body)
+		}
+		if err != nil {
+			return err
+		}
+		if b.JSON201 == nil {
+			return errors.New(b.Status() + " " + string(b.Body))
+		}
+		batch = b.JSON201.ID
+		return nil
+	})
 	free.happened(t, "line-0", 1)
 	fault()
 	waiting.open(t)
@@ -72,9 +86,9 @@ func throughAFault(t *testing.T, f *fabric.Fabric, fault func()) {
 	eventually(t, "the results of the batch", func() error {
 		clear(results)
 		follow := true
-		for r, err := range callyard.Lines[callyard.BatchResult](doors[1].GetBatchResults(t.Context(), b.JSON201.ID, &callyard.GetBatchResultsParams{Follow: &follow})) {
+		for r, err := range callyard.Lines[callyard.BatchResult](doors[1].GetBatchResults(t.Context(), batch, &callyard.GetBatchResultsParams{Follow: &follow})) {
 			if err != nil {
-				is, getErr := doors[1].GetBatchWithResponse(t.Context(), b.JSON201.ID)
+				is, getErr := doors[1].GetBatchWithResponse(t.Context(), batch)
 				if getErr == nil {
 					err = fmt.Errorf("%w; there are %d, and the batch is %s", err, len(results), is.Body)
 				}
@@ -93,6 +107,28 @@ func throughAFault(t *testing.T, f *fabric.Fabric, fault func()) {
 	}
 	t.Logf("%d of %d calls ended as unknown", unknown, singles+lines) // all of them may be under way at once
 	goesOn(t, doors)
+}
+
+// storedAtLast is stored by a caller who sends the call again, with its key, to a front
+// door that cannot take it just now.
+func storedAtLast(t *testing.T, c *callyard.ClientWithResponses, server, tool string, arguments any) (id string) {
+	t.Helper()
+	text, err := json.Marshal(arguments)
+	must(t, err)
+	key, later := rand.Text(), "respond-async"
+	eventually(t, "the call being stored", func() error {
+		a, err := c.CreateCallWithResponse(t.Context(), &callyard.CreateCallParams{Prefer: &later, IdempotencyKey: &key}, callyard.CallRequest{Server: server, Tool: tool, Arguments: text})
+		if err == nil {
+			err = callyard.Check(a.HTTPResponse, a.Body)
+		}
+		if err != nil {
+			return err
+		}
+		call, err := a.JSON202.AsCall()
+		id = call.ID
+		return err
+	})
+	return id
 }
 
 // goesOn has a call answered at each front door.
