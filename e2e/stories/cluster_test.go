@@ -36,7 +36,7 @@ func throughAFault(t *testing.T, f *fabric.Fabric, fault func()) {
 	free.open(t)
 	var ids []string
 	for i := range singles {
-		ids = append(ids, storedAtLast(t, doors[i%2], "lab", "effect", waiting.arguments(fmt.Sprint("single-", i))))
+		ids = append(ids, stored(t, doors[i%2], "lab", "effect", waiting.arguments(fmt.Sprint("single-", i))))
 	}
 	for i := range singles {
 		waiting.happened(t, fmt.Sprint("single-", i), 1)
@@ -107,28 +107,6 @@ func throughAFault(t *testing.T, f *fabric.Fabric, fault func()) {
 	}
 	t.Logf("%d of %d calls ended as unknown", unknown, singles+lines) // all of them may be under way at once
 	goesOn(t, doors)
-}
-
-// storedAtLast is stored by a caller who sends the call again, with its key, to a front
-// door that cannot take it just now.
-func storedAtLast(t *testing.T, c *callyard.ClientWithResponses, server, tool string, arguments any) (id string) {
-	t.Helper()
-	text, err := json.Marshal(arguments)
-	must(t, err)
-	key, later := rand.Text(), "respond-async"
-	eventually(t, "the call being stored", func() error {
-		a, err := c.CreateCallWithResponse(t.Context(), &callyard.CreateCallParams{Prefer: &later, IdempotencyKey: &key}, callyard.CallRequest{Server: server, Tool: tool, Arguments: text})
-		if err == nil {
-			err = callyard.Check(a.HTTPResponse, a.Body)
-		}
-		if err != nil {
-			return err
-		}
-		call, err := a.JSON202.AsCall()
-		id = call.ID
-		return err
-	})
-	return id
 }
 
 // goesOn has a call answered at each front door.

@@ -1,6 +1,7 @@
 package stories
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -101,22 +102,29 @@ func held(t *testing.T, c *callyard.ClientWithResponses, server, tool string, ar
 	return h
 }
 
-// stored has a call stored and run, and does not wait for it.
-func stored(t *testing.T, c *callyard.ClientWithResponses, server, tool string, arguments any) string {
+// stored has a call stored and run, and does not wait for it. A front door that cannot take
+// it just now is sent it again, with its key.
+func stored(t *testing.T, c *callyard.ClientWithResponses, server, tool string, arguments any) (id string) {
 	t.Helper()
 	text, err := json.Marshal(arguments)
 	must(t, err)
-	later := "respond-async"
-	a, err := c.CreateCallWithResponse(t.Context(), &callyard.CreateCallParams{Prefer: &later}, callyard.CallRequest{Server: server, Tool: tool, Arguments: text})
-	if err == nil {
-		err = callyard.Check(a.HTTPResponse, a.Body)
-	}
-	must(t, err)
-	call, err := a.JSON202.AsCall()
-	if err != nil || call.ID == "" {
-		t.Fatalf("the call is not stored: %v %s", err, a.Body)
-	}
-	return call.ID
+	key, later := rand.Text(), "respond-async"
+	eventually(t, "the call being stored", func() error {
+		a, err := c.CreateCallWithResponse(t.Context(), &callyard.CreateCallParams{Prefer: &later, IdempotencyKey: &key}, callyard.CallRequest{Server: server, Tool: tool, Arguments: text})
+		if err == nil {
+			err = callyard.Check(a.HTTPResponse, a.Body)
+		}
+		if err != nil {
+			return err
+		}
+		call, err := a.JSON202.AsCall()
+		if err != nil || call.ID == "" {
+			return fmt.Errorf("the answer names no call: %w %s", err, a.Body)
+		}
+		id = call.ID
+		return nil
+	})
+	return id
 }
 
 // looks says how a call is.
