@@ -13,18 +13,6 @@ import (
 	"github.com/callyard/callyard/e2e/fabric"
 )
 
-// sharedCluster is the fabric of the stories in which a node of NATS goes away and comes
-// back: three nodes, two front doors, two workers.
-func sharedCluster(t *testing.T) *fabric.Fabric {
-	t.Helper()
-	f, err := all.cluster.open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Watch(t)
-	return f
-}
-
 // throughAFault has calls of a tool that is not safe to repeat under way at both front
 // doors, single ones and a batch, while something happens to the cluster. Each ends: as
 // succeeded, having run once, or as unknown, having run once or not at all.

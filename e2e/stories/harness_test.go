@@ -24,15 +24,11 @@ import (
 const patience = 2 * time.Minute
 
 // sharedFabric is the fabric of all stories that leave it as it was.
-func sharedFabric(t *testing.T) *fabric.Fabric {
-	t.Helper()
-	f, err := all.fabric.open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Watch(t)
-	return f
-}
+func sharedFabric(t *testing.T) *fabric.Fabric { return all.fabric.of(t) }
+
+// sharedCluster is the fabric of the stories in which a node of NATS goes away and comes
+// back: three nodes, two front doors, two workers.
+func sharedCluster(t *testing.T) *fabric.Fabric { return all.cluster.of(t) }
 
 func must(t *testing.T, err error) {
 	t.Helper()

@@ -51,9 +51,12 @@ type shared struct {
 	err  error
 }
 
-func (s *shared) open() (*fabric.Fabric, error) {
+func (s *shared) of(t *testing.T) *fabric.Fabric {
+	t.Helper()
 	s.once.Do(func() { s.f, s.err = s.how() })
-	return s.f, s.err
+	must(t, s.err)
+	s.f.Watch(t)
+	return s.f
 }
 
 func (s *shared) close() error {
