@@ -187,7 +187,7 @@ func TestAPrincipalOverItsLimitGets429(t *testing.T) {
 	for range 32 { // as many as the worker has slots
 		<-f.worker.asked
 	}
-	f.waitForInFlight(principalInFlight)
+	f.waitForWaiting(principalInFlight - 32) // all of them have their place in the quota
 	a := f.do("POST", "/servers/demo/tools/echo", "{}")
 	if p := problemOf(t, a); a.status != http.StatusTooManyRequests || p.Type != "/problems/quota-exceeded" || !p.Retryable {
 		t.Errorf("%d %s", a.status, a.body)
@@ -198,17 +198,17 @@ func TestAPrincipalOverItsLimitGets429(t *testing.T) {
 	}
 }
 
-// waitForInFlight asks the gate until so many calls are under way.
-func (f *fabric) waitForInFlight(n int) {
+// waitForWaiting asks the router until so many calls wait for a slot of the demo server.
+func (f *fabric) waitForWaiting(n int) {
 	f.t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(10 * time.Second)
-	for f.api.o.Gate.InFlight() < n {
+	for f.api.o.Router.Load()["demo"].Waiting < n {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			f.t.Fatalf("%d calls are under way", f.api.o.Gate.InFlight())
+			f.t.Fatalf("%d calls wait", f.api.o.Router.Load()["demo"].Waiting)
 		}
 	}
 }

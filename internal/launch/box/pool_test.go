@@ -129,10 +129,13 @@ func TestAHundredBoxedCallsAtTenAtOnceLeaveNothing(t *testing.T) {
 	if left := owned(t, e.o.Owner); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
-	if now := volumes(t, ask); len(now) != len(before) {
-		t.Errorf("volumes %v, and before %v", now, before)
+	// Others on this engine may have removed theirs meanwhile.
+	for _, v := range volumes(t, ask) {
+		if !slices.Contains(before, v) {
+			t.Errorf("the volume %s was not there before: %v", v, before)
+		}
 	}
-	if now := networkCount(t, ask); now != networks {
+	if now := networkCount(t, ask); now > networks {
 		t.Errorf("%d networks, and before %d", now, networks)
 	}
 	if len(e.warm) != 0 || len(e.total) != 0 || len(e.starts) != 0 {
