@@ -86,6 +86,7 @@ type Engine struct {
 	closed   bool
 	starting sync.WaitGroup        // Starts under way; added to under mu while not closed
 	live     map[string]*Container // by name
+	making   map[string]bool       // names of those that are being created
 }
 
 // About is what an engine says of itself.
@@ -142,6 +143,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		starts: make(chan struct{}, o.Limits.Starts),
 		warm:   make(chan struct{}, o.Limits.Warm),
 		live:   make(map[string]*Container),
+		making: make(map[string]bool),
 	}
 	ctx, done := context.WithTimeout(ctx, openTimeout)
 	defer done()

@@ -83,7 +83,7 @@ func (e *Engine) knows(names []string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, name := range names {
-		if len(name) > 0 && e.live[name[1:]] != nil { // the engine puts a slash in front
+		if len(name) > 0 && (e.live[name[1:]] != nil || e.making[name[1:]]) { // the engine puts a slash in front
 			return true
 		}
 	}

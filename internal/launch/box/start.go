@@ -116,6 +116,7 @@ func (e *Engine) create(ctx context.Context, s *Spec, way *exit, counted bool) (
 		labelOwner: e.o.Owner, labelScope: e.o.Scope, labelServer: s.Server,
 		labelDeadline: strconv.FormatInt(began.Add(maxIdle+s.Time).Unix(), 10),
 	}
+	defer e.began(c.name)()
 	created, err := e.client.ContainerCreate(ctx, client.ContainerCreateOptions{Config: &config, HostConfig: &host, Name: c.name})
 	if err != nil {
 		e.abandon(c.name) // it may have been made all the same
@@ -159,6 +160,20 @@ func (e *Engine) create(ctx context.Context, s *Spec, way *exit, counted bool) (
 	}
 	e.log.Debug("container started", "server", s.Server, "container", c.name, "took", time.Since(began))
 	return c, nil
+}
+
+// began says that a container is about to be there, and made that it is held, or given
+// up. An engine that is slow shows it for seconds before we know it by more than its
+// name.
+func (e *Engine) began(name string) (made func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.making[name] = true
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.making, name)
+	}
 }
 
 // ownedBy gives what is in memory to the user: whatever rights an image sets on
