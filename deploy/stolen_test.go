@@ -160,13 +160,14 @@ func TestAStolenRoleCannotListenForAnother(t *testing.T) {
 	const all = ""
 	type ear struct{ subject, group string }
 	calls := []ear{{"callyard.v1.call.*", all}, {"callyard.v1.serve.*", "w"}, {"callyard.v1.ctl.w1", all}}
-	replies := []ear{{"callyard.v1.reply.*.*", all}, {"callyard.v1.worker.*", all}}
+	replies := []ear{{"callyard.v1.reply.*.*", all}}
+	presence := []ear{{"callyard.v1.worker.*", all}} // workers hear which others live, whose containers they remove when not
 	answers := func(role string) []ear { return []ear{{"_INBOX." + role + ".>", all}} }
 	nobody := []ear{{">", all}, {"$JS.>", all}, {"_INBOX.>", all}, {"callyard.>", all}, {"callyard.v1.approval.>", all}, {"callyard.v1.journal.>", all}, {"$KV.>", all}, {"callyard.v1.serve.demo", all}, {"callyard.v1.serve.demo", "others"}}
 	for role, c := range map[string]struct{ may, mayNot [][]ear }{
-		"worker":    {may: [][]ear{calls}, mayNot: [][]ear{replies, answers("frontdoor"), answers("approver"), nobody}},
-		"frontdoor": {may: [][]ear{replies, answers("frontdoor")}, mayNot: [][]ear{calls, answers("approver"), nobody}},
-		"approver":  {may: [][]ear{answers("approver")}, mayNot: [][]ear{calls, replies, answers("frontdoor"), nobody}},
+		"worker":    {may: [][]ear{calls, presence}, mayNot: [][]ear{replies, answers("frontdoor"), answers("approver"), nobody}},
+		"frontdoor": {may: [][]ear{replies, presence, answers("frontdoor")}, mayNot: [][]ear{calls, answers("approver"), nobody}},
+		"approver":  {may: [][]ear{answers("approver")}, mayNot: [][]ear{calls, replies, presence, answers("frontdoor"), nobody}},
 	} {
 		t.Run(role, func(t *testing.T) {
 			for want, groups := range map[bool][][]ear{true: c.mayNot, false: c.may} {

@@ -21,6 +21,12 @@ func project(t *testing.T) *fabric.Project {
 	redis := file.Services["redis"]
 	file.Networks["front"], redis.Networks, redis.Ports = file.Networks["none"], fabric.On("store", "front"), []string{"6379"}
 	file.Services["redis"] = redis
+	return opened(t, file)
+}
+
+// opened is the project of a file until the test ends; nothing may be left of it then.
+func opened(t *testing.T, file fabric.Compose) *fabric.Project {
+	t.Helper()
 	p, err := fabric.OpenProject(t.Context(), file, fabric.ProjectOptions{Images: fabric.Images{"redis": redisImage(t)}})
 	if err != nil {
 		t.Fatal(err)
@@ -102,15 +108,7 @@ func TestAPartIsCutOffAndComesBack(t *testing.T) {
 	two := one
 	two.Command = append(slices.Clone(one.Command), "--replicaof", "redis-1", "6379", "--repl-timeout", "2")
 	file.Services = map[string]fabric.Service{"redis-1": one, "redis-2": two}
-	p, err := fabric.OpenProject(t.Context(), file, fabric.ProjectOptions{Images: fabric.Images{"redis": redisImage(t)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	p := opened(t, file)
 	if err := p.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -47,6 +49,7 @@ var all struct {
 type shared struct {
 	once sync.Once
 	how  func() (*fabric.Fabric, error)
+	nats []string // names of its servers
 	f    *fabric.Fabric
 	err  error
 }
@@ -56,7 +59,27 @@ func (s *shared) of(t *testing.T) *fabric.Fabric {
 	s.once.Do(func() { s.f, s.err = s.how() })
 	must(t, s.err)
 	s.f.Watch(t)
+	began := time.Now()
+	t.Cleanup(func() { s.refused(t, began) })
 	return s.f
+}
+
+// refused fails the test when NATS refused a part something since: its role lacks a
+// permission that it needs.
+func (s *shared) refused(t *testing.T, since time.Time) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for _, name := range s.nats {
+		text, err := s.f.Part(name).Logs(ctx, since)
+		if err != nil {
+			t.Error(err)
+		}
+		for line := range strings.Lines(text) {
+			if strings.Contains(line, "Violation") {
+				t.Errorf("%s: %s", name, line)
+			}
+		}
+	}
 }
 
 func (s *shared) close() error {
@@ -92,6 +115,7 @@ func run(m *testing.M) (code int) {
 		fail(err)
 		return code
 	}
+	all.fabric.nats, all.cluster.nats = []string{"nats"}, []string{"nats-1", "nats-2", "nats-3"}
 	all.fabric.how = func() (*fabric.Fabric, error) {
 		worker, err := scripted(fabric.Servers{
 			"demo":   {"command": "/demo", "safeTools": []string{"echo", "add"}},

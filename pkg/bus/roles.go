@@ -86,7 +86,7 @@ func workerRole() Role {
 	return Role{
 		Name:      RoleWorker,
 		Publish:   []string{subjectReply + "*.*", subjectWorker + "*", subjectUpdated + "*"},
-		Subscribe: []string{subjectCall + "*", subjectServe + "* " + queueWorkers, subjectControl + "*", subjectHello, subjectWant + "*", subjectRouter + "*"},
+		Subscribe: []string{subjectCall + "*", subjectServe + "* " + queueWorkers, subjectControl + "*", subjectHello, subjectWant + "*", subjectRouter + "*", subjectWorker + "*"},
 		Respond:   true, // "are you there?"
 	}
 }
