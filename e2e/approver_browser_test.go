@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -200,6 +201,40 @@ func TestPeopleDecideInABrowser(t *testing.T) {
 	p.sees("what came of it", `document.querySelectorAll(".outcomes li").length === 2`)
 	p.says("2 of 2 approved")
 	p.audit("outcomes")
+}
+
+func TestAClickCountsThoughTheListChangesUnderIt(t *testing.T) {
+	o := openOffice(t)
+	first := o.write(t, "billing", "first.txt", "1\n")
+	p := openTab(startBrowser(t), t, true)
+	p.open(o.pages)
+	p.do(chromedp.SendKeys(chromedp.CSS("#key"), "ada"+kb.Enter))
+	link := fmt.Sprintf(`document.querySelector('a[href="/a/%s"]')`, first.ApprovalID)
+	p.sees("the call in the list", link+" !== null")
+	asked[bool](p, `(pressedAt = `+link+`) !== null`)
+	at := asked[struct{ X, Y float64 }](p, `(({x, y, width, height}) => ({X: x + width / 2, Y: y + height / 2}))(pressedAt.getBoundingClientRect())`)
+	mouse := func(what input.DispatchMouseEventType) {
+		p.do(chromedp.MouseEvent(what, at.X, at.Y, chromedp.ButtonType(input.MouseButtonLeft), chromedp.ClickCount(1)))
+	}
+
+	mouse(chromedp.MousePressed)
+	// The page has seen that the list is another one when it has loaded it again.
+	o.write(t, "billing", "second.txt", "2\n")
+	p.sees("that the list is loaded", `performance.getEntriesByType("resource").some((r) => r.initiatorType === "fetch" && r.responseEnd > 0)`)
+	asked[int](p, `fetch(location.href).then((r) => r.status)`, chromedp.EvalAwaitPromise) // longer than the page takes to show it
+	if !asked[bool](p, `pressedAt.isConnected`) {
+		t.Error("the list changed between a press and its release")
+	}
+	mouse(chromedp.MouseReleased)
+	p.sees("the page of the call", `location.pathname === "/a/`+first.ApprovalID+`" && document.querySelector("#decide") !== null`)
+
+	// Released elsewhere it is no click, and the list goes on.
+	p.open(o.pages)
+	p.sees("the list", `document.querySelectorAll(".card").length === 2`)
+	mouse(chromedp.MousePressed)
+	o.write(t, "billing", "third.txt", "3\n")
+	p.do(chromedp.MouseEvent(chromedp.MouseReleased, 1, 1, chromedp.ButtonType(input.MouseButtonLeft), chromedp.ClickCount(1)))
+	p.sees("the third call", `document.querySelectorAll(".card").length === 3`)
 }
 
 func TestAChangedToolAnEditAndAPermissionAreSeenInABrowser(t *testing.T) {

@@ -84,13 +84,23 @@ func Open(browser context.Context, t testing.TB, scripts bool) *Tab {
 	return p
 }
 
+// gone is what the browser says of an element that was there when it was looked for: the
+// page was loaded, or has changed, since. Nothing was done then.
+const gone = "Could not find node with given id"
+
 // Do does something at the page.
 func (p *Tab) Do(actions ...Void) {
 	p.T.Helper()
 	ctx, cancel := context.WithTimeout(p.Ctx, Patience)
 	defer cancel()
-	if err := chromedp.Do(ctx, actions...); err != nil {
-		p.T.Fatalf("%v; the page is %s", err, p.Text())
+	for _, action := range actions {
+		err := chromedp.Do(ctx, action)
+		for err != nil && strings.Contains(err.Error(), gone) && ctx.Err() == nil {
+			err = chromedp.Do(ctx, action)
+		}
+		if err != nil {
+			p.T.Fatalf("%v; the page is %s", err, p.Text())
+		}
 	}
 }
 

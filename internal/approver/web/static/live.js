@@ -30,10 +30,18 @@
     if (!answer.ok || answer.redirected) return null;
     return new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
   };
+  // A press and its release make a click only if they meet the same element, so the list
+  // stays as it is between them. The click comes after "pointerup".
+  let pressed = false, released = () => {};
+  addEventListener("pointerdown", () => { pressed = true; }, true);
+  for (const over of ["pointerup", "pointercancel"]) addEventListener(over, () => setTimeout(() => { pressed = false; released(); }), true);
+  const release = () => pressed ? new Promise((done) => { released = done; }) : null;
+
   let quiet = 0;
   const list = async () => {
     const fresh = await load();
     if (!fresh) return;
+    await release();
     // What had the focus, and what was chosen, stays so.
     const name = (el) => el.getAttribute("href") || el.value || el.tagName;
     const at = document.activeElement && main.contains(document.activeElement) ? name(document.activeElement) : null;
