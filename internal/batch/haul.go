@@ -28,8 +28,9 @@ type ending struct {
 
 const (
 	// gatherMany and gatherFor are for how many results, and how long, the writer waits
-	// when it is busy: each write is synced to disk, whatever is in it. Intents do not
-	// wait, for calls wait for them.
+	// when it is busy: each write is synced to disk, whatever is in it. So do intents,
+	// but only where many came at once: those calls stand behind others that left
+	// already, and none waits for them yet.
 	gatherMany = 128
 	gatherFor  = 3 * time.Millisecond
 	// largeResult is stored by a goroutine of its own: it may have to be put beside
@@ -102,11 +103,12 @@ func (h *haul) each(f func(*dispatch.Parcel)) {
 // intend writes the intents of what was placed, and lets it leave, until over is
 // closed.
 func (h *haul) intend(over <-chan struct{}) {
-	for {
-		placed := h.placed.take(over, false)
+	for busy := false; ; {
+		placed := h.placed.take(over, busy)
 		if placed == nil {
 			return
 		}
+		busy = len(placed) >= gatherMany/4
 		h.leave(placed)
 	}
 }

@@ -404,6 +404,7 @@ func (j *job) send(it *item) (res *schema.Result, left bool, err error) {
 	it.call.Chosen = func(worker string) {
 		mu.Lock()
 		defer mu.Unlock()
+		left = false // an attempt before this one did not start, or may be repeated
 		if ctx.Err() != nil {
 			return
 		}

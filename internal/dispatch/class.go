@@ -88,6 +88,33 @@ func (c *class) line(key lineKey, weight func(string) int) *line {
 	return l
 }
 
+// push has the waiter wait in the line of its key.
+func (c *class) push(w *waiter, key lineKey, weight func(string) int) {
+	c.n++
+	w.line = c.line(key, weight)
+	w.line.push(w)
+}
+
+// remove takes the waiter out, wherever in the class it waits.
+func (c *class) remove(w *waiter) {
+	c.n--
+	w.in.remove(w)
+	if l := w.line; l != nil {
+		w.line = nil
+		if l.n == 0 {
+			c.drop(l)
+		}
+	}
+}
+
+// served is remove for a waiter that got what it waited for.
+func (c *class) served(w *waiter) {
+	if w.line != nil {
+		w.line.credit--
+	}
+	c.remove(w)
+}
+
 // drop takes an empty line out of the ring; what credit it had is gone.
 func (c *class) drop(l *line) {
 	delete(c.lines, l.key)
@@ -117,6 +144,13 @@ func (c *class) turn() *line {
 		c.current.credit += c.current.quantum()
 	}
 	return c.current
+}
+
+// pass has the next line take the turn of one that can use nothing now.
+func (c *class) pass() {
+	c.current.credit = min(c.current.credit, c.current.quantum())
+	c.current = c.current.next
+	c.current.credit += c.current.quantum()
 }
 
 // skip gives all lines what they would get in the rounds that serve nobody,

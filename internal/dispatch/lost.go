@@ -20,11 +20,22 @@ const (
 	// roamGrace is how long a worker of a cluster may be deaf, on its way from one
 	// server to the next, before it counts as gone.
 	roamGrace = 2 * time.Second
+	// cutGrace is how long a worker of a cluster that fell silent is awaited: so long
+	// it, or this router, takes at most to leave a server that the others do not reach.
+	// Workers remember how calls ended for longer than that and the silence before it.
+	cutGrace = 11 * time.Second
 )
 
 // kept says that the worker remembers how the call ends: it stands in a ledger, as a
 // durable call or as one that was approved.
 func kept(call *schema.Call) bool { return call.Durable || call.Approval != "" }
+
+// awaited says whether a call that is under way at a worker which may only be cut off
+// waits for it: the worker remembers its end, and no other worker may run it.
+func awaited(to bus.Receiver) bool {
+	a, ok := to.(*attempt)
+	return ok && (kept(a.call) || a.brief) && a.ifSafe(tryAny) == tryNone
+}
 
 // everybody stands for all workers.
 const everybody = ""

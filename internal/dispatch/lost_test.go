@@ -23,19 +23,12 @@ func TestAReplyThatNATSTookWithItIsAskedForAtOnce(t *testing.T) {
 			return
 		}
 		asked.Add(1)
-		var q bus.Question
-		if err := json.Unmarshal(f.Payload, &q); err != nil {
-			t.Error(err)
-		}
-		var answer []byte
-		for _, id := range q.CallIDs {
-			fate := bus.Fate{CallID: id, State: bus.FateEnded, Result: &schema.Result{Body: []byte(`{"of":"` + id + `"}`), ToolError: true}}
+		w.fates(t, f, to, func(_ *bus.Question, id string) bus.Fate {
 			if id == "call_failed" {
-				fate.Result, fate.Err = nil, schema.Errorf(schema.KindProtocol, "It has ended badly.")
+				return bus.Fate{State: bus.FateEnded, Err: schema.Errorf(schema.KindProtocol, "It has ended badly.")}
 			}
-			answer = bus.AppendFate(answer, &fate)
-		}
-		w.l.Result(to, f.Seq, &schema.Result{Body: answer})
+			return bus.Fate{State: bus.FateEnded, Result: &schema.Result{Body: []byte(`{"of":"` + id + `"}`), ToolError: true}}
+		})
 	})
 	type end struct {
 		res *schema.Result
@@ -104,16 +97,25 @@ func forgetful(t *testing.T, seqs chan<- uint64, refuses bool) func(w *scripted,
 			}
 			return
 		}
-		var q bus.Question
-		if err := json.Unmarshal(f.Payload, &q); err != nil {
-			t.Error(err)
-		}
-		var answer []byte
-		for _, id := range q.CallIDs {
-			answer = bus.AppendFate(answer, &bus.Fate{CallID: id, State: bus.FateNever, Refused: refuses && len(q.Seqs) == len(q.CallIDs)})
-		}
-		w.l.Result(to, f.Seq, &schema.Result{Body: answer})
+		w.fates(t, f, to, func(q *bus.Question, _ string) bus.Fate {
+			return bus.Fate{State: bus.FateNever, Refused: refuses && len(q.Seqs) == len(q.CallIDs)}
+		})
 	}
+}
+
+// fates answers a question about calls.
+func (s *scripted) fates(t *testing.T, f *bus.CallFrame, to bus.ReplyTo, of func(q *bus.Question, id string) bus.Fate) {
+	var q bus.Question
+	if err := json.Unmarshal(f.Payload, &q); err != nil {
+		t.Error(err)
+	}
+	var answer []byte
+	for _, id := range q.CallIDs {
+		fate := of(&q, id)
+		fate.CallID = id
+		answer = bus.AppendFate(answer, &fate)
+	}
+	s.l.Result(to, f.Seq, &schema.Result{Body: answer})
 }
 
 func TestACallThatWasLostOnItsWayIsSentToAnotherWorkerWhenItsOwnMoved(t *testing.T) {

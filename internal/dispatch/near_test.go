@@ -91,13 +91,13 @@ func TestParcelsStayNearWhileThereIsAPlace(t *testing.T) {
 	r := regions(&worker{}, &worker{}, 4)
 	r.mu.Lock()
 	defer r.unlock()
-	if l := r.placeLocked(time.Now()); l == nil || l.worker != "near" {
+	if l := r.placeLocked(time.Now(), "me"); l == nil || l.worker != "near" {
 		t.Errorf("a parcel is placed at %+v", l)
 	}
 	for _, l := range r.lanes {
 		l.closed = l.worker == "near"
 	}
-	if l := r.placeLocked(time.Now()); l == nil || l.worker != "far" {
+	if l := r.placeLocked(time.Now(), "me"); l == nil || l.worker != "far" {
 		t.Errorf("with no near worker a parcel is placed at %+v", l)
 	}
 }

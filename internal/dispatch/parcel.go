@@ -66,14 +66,6 @@ type End struct {
 // Worker is where the parcel goes; it is known once it is placed.
 func (p *Parcel) Worker() string { return p.lane.worker }
 
-const (
-	// aheadFor is how much work a busy worker has placed ahead: what it works off in
-	// this time, so that a bulk call which comes meanwhile waits no longer than that.
-	aheadFor = 8 * time.Millisecond
-	// aheadMost bounds it in slots.
-	aheadMost = 2
-)
-
 // Place has the parcel wait for a place at a worker, as bulk calls do: until there is
 // one, or it is recalled or cancelled by its id.
 func (r *Router) Place(p *Parcel) {
@@ -100,7 +92,7 @@ func (r *Router) Leave(parcels []*Parcel) {
 				rt.displaceLocked(p)
 			default:
 				p.state = parcelReady
-				p.lane.ready.push(&p.waiter)
+				p.lane.ahead.ready.push(&p.waiter, keyOf(p.Call), r.limits.Weight)
 				rt.waiting.ready++
 			}
 		}
@@ -151,35 +143,35 @@ func (p *Parcel) cancelSent(seq uint64) {
 
 // takeOutLocked takes a parcel that has not left out of where it waits.
 func (r *route) takeOutLocked(p *Parcel) {
-	switch p.state {
-	case parcelWaits:
+	if p.state == parcelWaits {
 		r.waiting.remove(&p.waiter)
-	case parcelReady:
-		p.lane.ready.remove(&p.waiter)
-		r.waiting.ready--
-		p.lane.placed--
-	case parcelPlaced:
-		p.lane.placed--
+	} else if p.state < parcelLeft {
+		r.loseLocked(p)
 	}
 	p.state = parcelOver
 	r.giveLocked()
 }
 
-// displaceLocked ends a parcel whose worker takes nothing new: it may try another.
-func (r *route) displaceLocked(p *Parcel) {
+// loseLocked takes the place of a parcel.
+func (r *route) loseLocked(p *Parcel) {
 	if p.state == parcelReady {
-		p.lane.ready.remove(&p.waiter)
+		p.lane.ahead.ready.remove(&p.waiter)
 		r.waiting.ready--
 	}
-	p.lane.placed--
+	p.lane.ahead.remove(p)
+}
+
+// displaceLocked ends a parcel whose worker takes nothing new: it may try another.
+func (r *route) displaceLocked(p *Parcel) {
+	r.loseLocked(p)
 	p.state = parcelOver
 	r.todo.displaced = append(r.todo.displaced, p)
 }
 
 // evictLocked is displaceLocked for all that wait for a slot of the lane.
 func (r *route) evictLocked(l *lane) {
-	for l.ready.first != nil {
-		r.displaceLocked(l.ready.first.parcel)
+	for l.ahead.ready.current != nil {
+		r.displaceLocked(l.ahead.ready.current.first.parcel)
 	}
 }
 
@@ -204,77 +196,6 @@ func (r *route) unlock() {
 		e.Retryable, e.RetryAfter = true, time.Second
 		p.finish(End{Err: e, Again: true})
 	}
-}
-
-// ahead is how many calls may be placed at the lane beside those that have a slot.
-func (l *lane) ahead(now time.Time) int {
-	pace := l.pace
-	if pace == 0 {
-		return 0
-	}
-	slots := l.slots - reserved(l.slots)
-	if c := &l.courtesy; c.limit > 0 && !now.After(c.until) {
-		slots = min(slots, int(c.limit))
-	}
-	return min(aheadMost*slots, int(float64(slots)*float64(aheadFor)/float64(pace)))
-}
-
-// runMost is how many calls in a row a server is given at most.
-const runMost = 32
-
-// Run is how many bulk calls a server does well to be given in a row: what it works off
-// in a few milliseconds, so that the others soon have their turn. It is 1 while nothing
-// is known of its pace.
-func (r *Router) Run(server string) int { return r.lookup(server).run() }
-
-func (r *route) run() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := 0.0
-	for _, l := range r.lanes {
-		if !l.closed && l.pace > 0 {
-			n += float64(l.slots-reserved(l.slots)) * float64(aheadFor) / float64(l.pace)
-		}
-	}
-	return int(min(max(n, 1), runMost))
-}
-
-// hasPlace says whether one more parcel may be placed at the lane.
-func (l *lane) hasPlace(now time.Time) bool {
-	if l.closed {
-		return false
-	}
-	bulk := l.bulk + l.placed
-	return l.inFlight+l.placed < l.slots && bulk < l.slots-reserved(l.slots) && l.courtesy.allows(now, bulk) || l.placed < l.ahead(now)
-}
-
-// placeLocked returns the best lane with a place, or nil.
-func (r *route) placeLocked(now time.Time) *lane {
-	var best choice
-	for _, l := range r.lanes {
-		if l.hasPlace(now) {
-			best.show(l, now)
-		}
-	}
-	return best.lane
-}
-
-// readyLocked returns the best lane that has a free slot and a parcel for it, or nil.
-func (r *route) readyLocked(now time.Time) *lane {
-	if r.waiting.ready == 0 {
-		return nil
-	}
-	var best *lane
-	var bestCost float64
-	for _, l := range r.lanes {
-		if l.ready.n == 0 || !l.hasRoom(now, bulk) {
-			continue
-		}
-		if c := l.cost(now); best == nil || c < bestCost {
-			best, bestCost = l, c
-		}
-	}
-	return best
 }
 
 // send sends the parcel, which has a slot. more says that another follows at once.

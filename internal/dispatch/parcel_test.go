@@ -40,9 +40,11 @@ func loadedCarrier(r *Router) *carrier {
 	return c
 }
 
-func (c *carrier) place(id string, safe bool) *Parcel {
+func (c *carrier) place(id string, safe bool) *Parcel { return c.placeOf("", id, safe) }
+
+func (c *carrier) placeOf(principal, id string, safe bool) *Parcel {
 	one := call(safe)
-	one.ID, one.Bulk, one.Durable = id, true, true
+	one.ID, one.Bulk, one.Durable, one.Principal.Name = id, true, true, principal
 	p := &Parcel{Call: one, Placed: func(p *Parcel) { c.placed <- p }, Ended: func(p *Parcel, e End) { c.ended <- carried{p, e} }}
 	c.r.Place(p)
 	return p

@@ -122,26 +122,22 @@ func keyOf(call *schema.Call) lineKey {
 func (q *queue) push(call *schema.Call, w *waiter, weight func(string) int) {
 	w.kind = kindOf(call)
 	c := &q.kinds[w.kind]
-	c.n++
 	if len(w.avoid) > 0 {
+		c.n++
 		c.picky.push(w)
 		return
 	}
-	w.line = c.line(keyOf(call), weight)
-	w.line.push(w)
+	c.push(w, keyOf(call), weight)
 }
 
 // remove takes the waiter out of the queue.
 func (q *queue) remove(w *waiter) {
-	c := &q.kinds[w.kind]
-	c.n--
-	w.in.remove(w)
-	if l := w.line; l != nil {
-		w.line = nil
-		if l.n == 0 {
-			c.drop(l)
-		}
-	}
+	q.kinds[w.kind].remove(w)
+	q.settle()
+}
+
+// settle forgets what bulk calls are owed when none waits any more.
+func (q *queue) settle() {
 	if q.kinds[bulk].n+q.ready == 0 {
 		q.owed = 0
 	}
@@ -149,9 +145,6 @@ func (q *queue) remove(w *waiter) {
 
 // served takes the waiter out because it got a slot.
 func (q *queue) served(w *waiter) {
-	if w.line != nil {
-		w.line.credit--
-	}
 	if w.parcel != nil {
 		// It got a place, and no slot yet.
 	} else if w.kind == bulk {
@@ -159,7 +152,8 @@ func (q *queue) served(w *waiter) {
 	} else if q.owed < bulkTurn {
 		q.owed++
 	}
-	q.remove(w)
+	q.kinds[w.kind].served(w)
+	q.settle()
 }
 
 // expected is how long so many calls take on so many slots.

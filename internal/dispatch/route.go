@@ -28,8 +28,7 @@ type lane struct {
 	slots    int                    // this router's share
 	inFlight int
 	bulk     int   // those of them that are bulk calls
-	placed   int   // parcels that are to go here and have no slot
-	ready    chain // those of them that may leave
+	ahead    ahead // parcels that are to go here and have no slot
 	pace     average
 	courtesy courtesy
 	lastUsed time.Time
@@ -66,7 +65,7 @@ func (l *lane) cost(now time.Time) float64 {
 	if idle := now.Sub(l.lastUsed); l.inFlight == 0 && idle > paceFades {
 		pace /= float64(int64(1) << min(int64(idle/paceFades), 20))
 	}
-	cost := max(pace, paceFloor) * float64(l.inFlight+l.placed+1)
+	cost := max(pace, paceFloor) * float64(l.inFlight+l.ahead.n+1)
 	if host := l.host.Load(); host != nil {
 		// What the worker does for other servers: with many of them, each with few
 		// calls, it is most of the work.

@@ -92,6 +92,7 @@ type Router struct {
 	mu      sync.RWMutex
 	routes  map[string]*route
 	workers map[string]*worker
+	cut     map[string]time.Time // workers that may be cut off: until when they are awaited
 	routers int
 
 	life   context.Context // ends when the router is closed
@@ -120,7 +121,7 @@ func New(conn *bus.Conn, id string, o Options, log *slog.Logger) (*Router, error
 	}
 	o.fill()
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Router{conn: conn, client: client, log: log, limits: o, routes: make(map[string]*route), workers: make(map[string]*worker), routers: 1, moved: make(chan string, movedKept), life: ctx, stop: stop}
+	r := &Router{conn: conn, client: client, log: log, limits: o, routes: make(map[string]*route), workers: make(map[string]*worker), cut: make(map[string]time.Time), routers: 1, moved: make(chan string, movedKept), life: ctx, stop: stop}
 	if r.cancels, err = conn.WatchCancels(r.canceled); err != nil {
 		stop()
 		return nil, errors.Join(fmt.Errorf("opening the router: %w", err), client.Close())
@@ -165,7 +166,8 @@ func (r *Router) SetWorker(w *schema.Worker) {
 		r.workers[w.ID] = old
 	}
 	before := old.announced
-	if known != nil && w.Links > before.Links {
+	if _, back := r.cut[w.ID]; back || known != nil && w.Links > before.Links {
+		delete(r.cut, w.ID)
 		r.askLater(w.ID)
 	}
 	old.announced = *w
@@ -237,12 +239,17 @@ func (r *Router) SetRouters(n int) {
 	settle(touched)
 }
 
-// RemoveWorker forgets a worker that is gone and ends the calls that are under
-// way there.
+// RemoveWorker forgets a worker that has fallen silent and ends the calls that are
+// under way there. In a cluster it may only be cut off: calls whose end it remembers,
+// and that no other may run, are then given up later. See cutGrace.
 func (r *Router) RemoveWorker(id string) {
+	held := r.conn.Clustered()
 	r.mu.Lock()
 	w := r.workers[id]
 	delete(r.workers, id)
+	if held {
+		r.cut[id] = time.Now().Add(cutGrace)
+	}
 	var touched []*route
 	if w != nil {
 		for i := range w.announced.Servers {
@@ -253,7 +260,27 @@ func (r *Router) RemoveWorker(id string) {
 	}
 	r.mu.Unlock()
 	settle(touched)
+	if held {
+		r.client.LostOf(id, func(to bus.Receiver) bool { return !awaited(to) })
+		return
+	}
 	r.client.Lost(id)
+}
+
+// giveUp ends the calls of workers that were awaited and did not come back.
+func (r *Router) giveUp(now time.Time) {
+	var lost []string
+	r.mu.Lock()
+	for id, until := range r.cut {
+		if now.After(until) {
+			delete(r.cut, id)
+			lost = append(lost, id)
+		}
+	}
+	r.mu.Unlock()
+	for _, id := range lost {
+		r.client.Lost(id)
+	}
 }
 
 // Load returns what waits and runs for each known server.
@@ -282,6 +309,7 @@ func (r *Router) probe(ctx context.Context) {
 		}
 		now := time.Now()
 		r.expireParcels(now)
+		r.giveUp(now)
 		if now.Sub(r.again.get()) < probeGrace {
 			continue
 		}

@@ -153,16 +153,16 @@ func (r *route) giveLocked() {
 			r.waiting.served(w)
 			w.got <- l
 		case w.parcel.state == parcelReady:
-			l.ready.remove(w)
+			l.ahead.ready.served(w)
 			r.waiting.ready--
 			r.waiting.owed = 0
-			l.placed--
+			l.ahead.remove(w.parcel)
 			l.take(now, bulk)
 			w.parcel.state = parcelLeft
 			r.todo.leaving = append(r.todo.leaving, w.parcel)
 		default:
 			r.waiting.served(w)
-			l.placed++
+			l.ahead.add(w.parcel)
 			w.parcel.state, w.parcel.lane = parcelPlaced, l
 			r.todo.placed = append(r.todo.placed, w.parcel)
 		}
@@ -174,16 +174,22 @@ func (r *route) giveLocked() {
 // them come up.
 const pickyTries = 32
 
+// linesTried is how many principals are looked at for a place: one that has all of its
+// own must not keep the next from theirs.
+const linesTried = 32
+
 // nextLocked returns the waiting call whose turn it is and the lane for it, or
 // nil where no free slot suits any.
 func (r *route) nextLocked(now time.Time) (*waiter, *lane) {
 	for _, k := range r.waiting.order() {
-		if k == bulk {
+		c := &r.waiting.kinds[k]
+		// Whoever has a place had its turn. A call that needs none, and whose turn it is,
+		// goes before those: they may be many.
+		if k == bulk && (c.current == nil || c.turn().first.parcel != nil) {
 			if l := r.readyLocked(now); l != nil {
-				return l.ready.first, l
+				return l.ahead.ready.turn().first, l
 			}
 		}
-		c := &r.waiting.kinds[k]
 		for range min(c.picky.n, pickyTries) {
 			w := c.picky.first // they waited for a slot before
 			if l := r.pickLocked(now, w.avoid, k); l != nil {
@@ -192,18 +198,18 @@ func (r *route) nextLocked(now time.Time) (*waiter, *lane) {
 			c.picky.remove(w)
 			c.picky.push(w)
 		}
-		if c.current == nil {
-			continue
-		}
-		w := c.turn().first
-		var l *lane
-		if w.parcel != nil {
-			l = r.placeLocked(now)
-		} else {
-			l = r.pickLocked(now, nil, k)
-		}
-		if l != nil {
-			return w, l
+		for range min(len(c.lines), linesTried) {
+			w := c.turn().first
+			if w.parcel == nil {
+				if l := r.pickLocked(now, nil, k); l != nil {
+					return w, l
+				}
+				break // the next free slot is its
+			}
+			if l := r.placeLocked(now, w.parcel.Call.Principal.Name); l != nil {
+				return w, l
+			}
+			c.pass()
 		}
 	}
 	return nil, nil

@@ -244,6 +244,13 @@ func (cl *Client) Lost(worker string) {
 	cl.forgetBox(worker)
 }
 
+// LostOf ends those calls with [ReplyLost] that are under way at the worker and whose
+// receivers which picks; the others go on waiting. which is called with a lock held: it
+// must not call back.
+func (cl *Client) LostOf(worker string, which func(to Receiver) bool) {
+	cl.endWhere(ReplyLost, func(p *pendingCall) bool { return p.worker == worker && which(p.to) })
+}
+
 func (cl *Client) endWhere(kind ReplyKind, which func(*pendingCall) bool) {
 	ended := make(map[uint64]*pendingCall)
 	cl.mu.Lock()

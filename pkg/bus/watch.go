@@ -153,6 +153,7 @@ func (w *StreamWatch) keep(ended <-chan struct{}) {
 				w.c.log.Info("a watch that had ended goes on", "watch", w.what)
 				break
 			}
+			w.c.log.Warn("a watch cannot be begun anew", "watch", w.what, "error", err)
 			select {
 			case <-time.After(watchAgain):
 			case <-w.life.Done():

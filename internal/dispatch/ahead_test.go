@@ -1,0 +1,107 @@
+package dispatch
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// hoard is a worker of eight slots and a principal that has all the places there that
+// it may have. Each call waits at the worker until it is answered.
+type hoard struct {
+	*carrier
+	here chan hoarded
+}
+
+type hoarded struct {
+	who    string
+	answer func()
+}
+
+const hoardSlots = 7 // one of eight is for those that somebody waits for
+
+func newHoard(t *testing.T) *hoard {
+	t.Helper()
+	srv := bustest.Start(t)
+	h := &hoard{newCarrier(startRouter(t, srv)), make(chan hoarded, 1000)}
+	startScripted(t, srv, h.r, "w", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
+		seq, payload := f.Seq, f.Payload
+		h.here <- hoarded{f.Principal, func() { w.l.Result(to, seq, &schema.Result{Body: payload}) }}
+	})
+	for i := range 10 * aheadMost * hoardSlots {
+		h.placeOf("big", fmt.Sprint("call_big_", i), false)
+		if i == 0 {
+			quick(h.r)
+		}
+	}
+	if n := len(h.placed); n != aheadMost*hoardSlots {
+		t.Fatalf("%d are placed", n)
+	}
+	return h
+}
+
+// upTo answers calls until one of the principal arrives, and says how many arrived
+// before that.
+func (h *hoard) upTo(t *testing.T, who string) (before int) {
+	t.Helper()
+	for ; ; before++ {
+		got := <-h.here
+		got.answer()
+		if got.who == who {
+			return before
+		}
+		if before > aheadMost*hoardSlots {
+			t.Fatalf("no call of %s among %d", who, before)
+		}
+	}
+}
+
+func TestAPrincipalHasPlacesThoughAnotherHasAllOfItsOwn(t *testing.T) {
+	h := newHoard(t)
+	big := drained(h.placed)
+	for i := range 3 {
+		h.placeOf("small", fmt.Sprint("call_small_", i), false)
+	}
+	small := drained(h.placed)
+	if len(small) != 3 || !strings.HasPrefix(small[0].Call.ID, "call_small") {
+		t.Fatalf("%d are placed", len(small))
+	}
+	h.r.Leave(big)
+	h.r.Leave(small)
+	// The slots went to the first ones; from then on both take turns.
+	for i, most := range []int{hoardSlots + 1, 2, 2} {
+		if n := h.upTo(t, "small"); n > most {
+			t.Errorf("small call %d waited for %d others", i, n)
+		}
+	}
+}
+
+func TestABulkCallWithoutAPlaceDoesNotWaitForThoseThatHaveOne(t *testing.T) {
+	h := newHoard(t)
+	h.r.Leave(drained(h.placed))
+	waiting := h.r.Load()["s"].Bulk
+	one := call(false)
+	one.ID, one.Bulk, one.Principal.Name = "call_small", true, "small"
+	ended := make(chan error, 1)
+	go func() {
+		_, err := h.r.Do(t.Context(), one)
+		ended <- err
+	}()
+	for h.r.Load()["s"].Bulk == waiting {
+		if len(ended) > 0 {
+			t.Fatal(<-ended)
+		}
+		runtime.Gosched()
+	}
+	if n := h.upTo(t, "small"); n > 2*hoardSlots {
+		t.Errorf("it waited for %d others", n)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
