@@ -203,14 +203,15 @@ check_code() {
     status=1
   fi
   go vet "$@" || status=1
+  go -C e2e/stories vet . || status=1
   return $status
 }
 
 # tests runs what was asked for. The stories use the Go client, and are a module
-# of their own as it is. The rolling restarts (make rolling) keep
-# two dozen processes and a cluster busy for minutes: they run when they are named.
+# of their own as it is. The rolling restarts (make rolling) keep two dozen processes
+# and a cluster busy for minutes: nothing else runs beside them.
 tests() {
-  local packages=() rest=() told=false failed=0 argument
+  local packages=() rest=() rolling=() told=false failed=0 argument
   for argument in "$@"; do
     case $argument in
     ./e2e/stories | ./e2e/stories/...) told=true ;;
@@ -225,10 +226,14 @@ tests() {
   local how=(-json -race -timeout 40m "${fresh[@]}" "${rest[@]}")
   if [ ${#packages[@]} -gt 0 ]; then
     case " ${packages[*]} " in
-    *" ./... "* | *" ./e2e/... "*) mapfile -t packages < <(go list "${packages[@]}" | grep -v '/e2e/rolling$') ;;
+    *" ./... "* | *" ./e2e/... "*)
+      mapfile -t packages < <(go list "${packages[@]}" | grep -v '/e2e/rolling$')
+      rolling=(./e2e/rolling)
+      ;;
     esac
     go test "${how[@]}" -p 2 "${packages[@]}" || failed=1
   fi
+  if [ ${#rolling[@]} -gt 0 ]; then go test "${how[@]}" "${rolling[@]}" || failed=1; fi
   if $told; then go -C e2e/stories test "${how[@]}" . || failed=1; fi
   return $failed
 }

@@ -2,7 +2,6 @@ package stories
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -29,13 +28,7 @@ func throughAFault(t *testing.T, f *fabric.Fabric, fault func()) {
 	for i := range singles {
 		waiting.happened(t, fmt.Sprint("single-", i), 1)
 	}
-	var list []callyard.BatchCall
-	for i := range lines {
-		id := fmt.Sprint("line-", i)
-		text, err := json.Marshal(free.arguments(id))
-		must(t, err)
-		list = append(list, callyard.BatchCall{CustomID: &id, Server: "lab", Tool: "effect", Arguments: text})
-	}
+	list := free.lines(t, lines)
 	var batch string
 	key := rand.Text()
 	eventually(t, "the batch being taken", func() error {

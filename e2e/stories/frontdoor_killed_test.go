@@ -1,7 +1,6 @@
 package stories
 
 import (
-	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -15,13 +14,7 @@ func TestWhatAKilledFrontDoorTookAnotherOneFinishes(t *testing.T) {
 	theirs, ours := caller(t, f, door.URL()), caller(t, f, f.URL())
 
 	const size = 20
-	var list []callyard.BatchCall
-	for i := range size {
-		id := fmt.Sprint("line-", i)
-		text, err := json.Marshal(l.arguments(id))
-		must(t, err)
-		list = append(list, callyard.BatchCall{CustomID: &id, Server: "lab", Tool: "effect", Arguments: text})
-	}
+	list := l.lines(t, size)
 	b, err := theirs.CreateBatchWithResponse(t.Context(), nil, callyard.BatchRequest{Calls: list})
 	must(t, err)
 	must(t, callyard.Check(b.HTTPResponse, b.Body))

@@ -211,6 +211,18 @@ func (l ledger) arguments(id string) map[string]any {
 	return map[string]any{"path": inside(l.effects), "id": id, "after": inside(l.gate)}
 }
 
+// lines are calls of a batch, line-0 and on, each with an effect of that name.
+func (l ledger) lines(t *testing.T, n int) (list []callyard.BatchCall) {
+	t.Helper()
+	for i := range n {
+		id := fmt.Sprint("line-", i)
+		text, err := json.Marshal(l.arguments(id))
+		must(t, err)
+		list = append(list, callyard.BatchCall{CustomID: &id, Server: "lab", Tool: "effect", Arguments: text})
+	}
+	return list
+}
+
 // open lets those at the gate answer.
 func (l ledger) open(t *testing.T) {
 	t.Helper()
