@@ -74,9 +74,7 @@ func TestACallWithAnIntentIsNotSentToWhoeverHearsIt(t *testing.T) {
 	if err := w.l.Offer("s"); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.Flush(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	heard(t, conn)
 	c := call(false)
 	c.Chosen = func(id string) { t.Errorf("%q was chosen", id) }
 	if _, err := r.Do(context.Background(), c); schema.KindOf(err) != schema.KindUnavailable {

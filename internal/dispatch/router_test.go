@@ -41,6 +41,7 @@ func startScripted(t *testing.T, srv *bustest.Server, r *Router, id string, answ
 	}
 	close(s.listening)
 	t.Cleanup(s.l.Close)
+	heard(t, conn)
 	r.SetWorker(&schema.Worker{ID: id, Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 8}}})
 	return s, conn
 }
@@ -49,13 +50,24 @@ func echo(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
 	w.l.Result(to, f.Seq, &schema.Result{Body: f.Payload})
 }
 
+// heard waits until NATS knows the subscriptions of the connection: what others send
+// may overtake them.
+func heard(t *testing.T, conn *bus.Conn) {
+	t.Helper()
+	if err := conn.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func startRouter(t *testing.T, srv *bustest.Server) *Router {
 	t.Helper()
-	r, err := New(srv.Connect(t, "router"), schema.NewID("router"), Options{WorkerWait: 50 * time.Millisecond}, slog.New(slog.DiscardHandler))
+	conn := srv.Connect(t, "router")
+	r, err := New(conn, schema.NewID("router"), Options{WorkerWait: 50 * time.Millisecond}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.Close() })
+	heard(t, conn)
 	return r
 }
 
@@ -249,9 +261,7 @@ func TestAWorkerThatIsNotKnownYetIsReachedThroughItsServer(t *testing.T) {
 	if err := w.l.Offer("s"); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.Flush(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	heard(t, conn)
 	res, err := r.Do(context.Background(), call(false))
 	if err != nil || res.Worker != "unseen" {
 		t.Errorf("got %+v, %v", res, err)

@@ -37,6 +37,9 @@ func listen(t *testing.T, c *bus.Conn, id string) *answerer {
 	a.l = l
 	close(a.ready)
 	t.Cleanup(l.Close)
+	if err := c.Flush(t.Context()); err != nil { // what others send may overtake its subscriptions
+		t.Fatal(err)
+	}
 	return a
 }
 
