@@ -153,6 +153,7 @@ func (h *haul) leave(placed []*dispatch.Parcel) {
 		router.Leave(intended)
 		return
 	}
+	h.j.noIntent(len(intended), err)
 	for _, p := range intended {
 		router.Recall(p) // without its intent it must not leave
 	}

@@ -420,6 +420,7 @@ func (j *job) send(it *item) (res *schema.Result, left bool, err error) {
 		stop()
 		if err != nil || !j.o.Held() {
 			cancel() // without its intent it must not leave
+			j.noIntent(1, err)
 			return
 		}
 		left = true
@@ -428,4 +429,12 @@ func (j *job) send(it *item) (res *schema.Result, left bool, err error) {
 	mu.Lock()
 	defer mu.Unlock()
 	return res, left, err
+}
+
+// noIntent tells the operator why calls wait: their intents cannot be written. They are
+// tried again, unless another front door has the journal, which err does not say.
+func (j *job) noIntent(calls int, err error) {
+	if err != nil && j.gone.Err() == nil {
+		j.r.o.Log.Warn("intents cannot be written, so their calls do not leave yet", "journal", j.o.ID(), "calls", calls, "error", err)
+	}
 }

@@ -45,6 +45,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // fabric is a real bus, catalog, router and gate before a scripted worker.
 type fabric struct {
 	t      testing.TB
+	nats   *bustest.Server
 	api    *API
 	url    string
 	client *http.Client
@@ -80,7 +81,7 @@ func openFabric(t testing.TB, change func(*Options)) *fabric {
 	server := bustest.Start(t)
 	log := &lockedBuffer{}
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w := startWorker(t, server.Connect(t, "worker"))
+	w := startWorker(t, server.Connect(t, "worker"), workerID)
 	conn := server.Connect(t, "frontdoor")
 	router, err := dispatch.New(conn, "frontdoor-1", dispatch.Options{WorkerWait: 50 * time.Millisecond}, logger)
 	if err != nil {
@@ -158,7 +159,7 @@ func openFabric(t testing.TB, change func(*Options)) *fabric {
 	}
 	s := httptest.NewServer(api)
 	t.Cleanup(s.Close)
-	f := &fabric{t: t, api: api, url: s.URL, client: s.Client(), worker: w, log: log}
+	f := &fabric{t: t, nats: server, api: api, url: s.URL, client: s.Client(), worker: w, log: log}
 	f.waitFor("the tools of demo", func() bool {
 		_, err := cat.Tools("demo")
 		return err == nil
@@ -341,15 +342,17 @@ type worker struct {
 	canceled chan uint64
 	asked    chan struct{} // a call of the tool hang came
 	announce schema.Worker
+	// full, where set, is asked before each call whether it is refused, not started.
+	full func() bool
 }
 
 const workerID = "worker-1"
 
-func startWorker(t testing.TB, conn *bus.Conn) *worker {
+func startWorker(t testing.TB, conn *bus.Conn, id string) *worker {
 	t.Helper()
 	w := &worker{conn: conn, held: make(map[uint64]bus.ReplyTo), canceled: make(chan uint64, 256), asked: make(chan struct{}, 256)}
 	w.announce = schema.Worker{
-		ID: workerID, Name: "worker", Version: "test", Host: "host", PID: 4700, Started: time.Unix(1_700_000_000, 0).UTC(),
+		ID: id, Name: "worker", Version: "test", Host: "host", PID: 4700, Started: time.Unix(1_700_000_000, 0).UTC(),
 		Labels: map[string]string{"zone": "a"}, APIServers: true,
 		Servers: []schema.Server{
 			{ID: "demo", State: schema.StateInitialized, Transport: "stdio", Risk: 1, PID: 4711, Digest: digest.Of([]byte("demo")), Slots: 32, Sessions: 1, Protocol: "2025-06-18", Version: "1.2.3", Title: "Demo"},
@@ -365,7 +368,7 @@ func startWorker(t testing.TB, conn *bus.Conn) *worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.listener, err = conn.Listen(workerID, w); err != nil {
+	if w.listener, err = conn.Listen(id, w); err != nil {
 		t.Fatal(err)
 	}
 	close(ready)
@@ -433,7 +436,12 @@ func (w *worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	}
 	w.mu.Lock()
 	w.seen = append(w.seen, *f)
+	full := w.full
 	w.mu.Unlock()
+	if full != nil && full() {
+		w.listener.Error(to, f.Seq, schema.Errorf(schema.KindUnavailable, "The server is full."), false, 0)
+		return
+	}
 	switch f.Tool {
 	case "strict", "a/b", "../up.dot", "wärme 温度", "echo", "":
 		result(fmt.Sprintf(`{"content":[{"type":"hologram","data":9007199254740993}] , "got":%s}`, f.Payload))

@@ -1,0 +1,90 @@
+package rest
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// takeIntents says whether NATS has room for intents.
+func (f *fabric) takeIntents(yes bool) {
+	f.t.Helper()
+	nc, err := nats.Connect("", nats.InProcessServer(f.nats))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	intents, err := js.Stream(f.t.Context(), "callyard_intents")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	c := intents.CachedInfo().Config
+	if c.MaxBytes = 1; yes {
+		c.MaxBytes = -1
+	}
+	if _, err := js.UpdateStream(f.t.Context(), c); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// A worker refuses the call, and the intent of the attempt at another one finds no room:
+// nothing has started, and nobody canceled anything.
+func TestACallWhoseSecondIntentCannotBeWrittenIsTriedAgain(t *testing.T) {
+	f := openFabric(t, nil)
+	other := startWorker(t, f.nats.Connect(t, "worker-2"), "worker-2")
+	f.waitFor("the other worker", func() bool {
+		return slices.ContainsFunc(f.api.o.Catalog.Workers(), func(w schema.Worker) bool { return w.ID == "worker-2" })
+	})
+	var once sync.Once
+	for _, w := range []*worker{f.worker, other} {
+		w.mu.Lock()
+		w.full = func() (full bool) {
+			once.Do(func() {
+				f.takeIntents(false)
+				full = true
+			})
+			return full
+		}
+		w.mu.Unlock()
+	}
+	// Under a key it goes by itself, and not with a batch.
+	a := f.do("POST", "/servers/demo/tools/echo", `{}`, "Content-Type", "application/json", "Prefer", "respond-async", "Idempotency-Key", "k")
+	if a.status != http.StatusAccepted {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	until(t, "an intent that is refused", func() bool { return strings.Contains(f.log.String(), "intents cannot be written") })
+	f.takeIntents(true)
+	id := strings.TrimPrefix(a.header.Get("Location"), "/calls/")
+	var state string
+	until(t, "the end of the call", func() bool {
+		state = f.stateOfCall(id)
+		return state != "queued" && state != "running"
+	})
+	if state != "succeeded" {
+		t.Errorf("the call is %s", state)
+	}
+	seen := 0
+	for _, w := range []*worker{f.worker, other} {
+		w.mu.Lock()
+		for i := range w.seen {
+			if w.seen[i].Tool == "echo" {
+				seen++
+			}
+		}
+		w.mu.Unlock()
+	}
+	if seen != 2 {
+		t.Errorf("it was sent %d times, once to be refused and once to run is asked for", seen)
+	}
+}
