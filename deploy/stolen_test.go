@@ -124,13 +124,20 @@ var (
 	}
 )
 
+// watching is beginning the watch of a stream, asked with the name of a consumer and, as
+// the NATS client does right after a reconnect, without.
+var watching = []attempt{
+	{"a watch", "$JS.API.CONSUMER.CREATE.callyard_ledger.c1.callyard.v1.approval.*"},
+	{"a watch after a reconnect", "$JS.API.CONSUMER.CREATE.callyard_ledger"},
+}
+
 func TestAStolenRoleCannotSpeakForAnother(t *testing.T) {
 	_, address := startNATS(t, natsFile(t, "nats-server.conf"))
 	type group = []attempt
 	for role, c := range map[string]struct{ may, mayNot []group }{
-		"worker":    {may: []group{working}, mayNot: []group{sendingCalls, journaling, deciding, askingPeople, ruling}},
-		"frontdoor": {may: []group{sendingCalls, journaling, deciding}, mayNot: []group{working, askingPeople, ruling}},
-		"approver":  {may: []group{deciding, askingPeople}, mayNot: []group{sendingCalls, journaling, working, ruling}},
+		"worker":    {may: []group{working}, mayNot: []group{sendingCalls, journaling, deciding, askingPeople, watching, ruling}},
+		"frontdoor": {may: []group{sendingCalls, journaling, deciding, watching}, mayNot: []group{working, askingPeople, ruling}},
+		"approver":  {may: []group{deciding, askingPeople, watching}, mayNot: []group{sendingCalls, journaling, working, ruling}},
 	} {
 		t.Run(role, func(t *testing.T) {
 			s := steal(t, address, role)

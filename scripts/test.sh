@@ -223,7 +223,7 @@ tests() {
   if [ ${#packages[@]} -eq 0 ] && ! $told; then
     told=true packages=(./...)
   fi
-  local how=(-json -race -timeout 40m "${fresh[@]}" "${rest[@]}")
+  local how=(-json -race -timeout 25m "${fresh[@]}" "${rest[@]}")
   if [ ${#packages[@]} -gt 0 ]; then
     case " ${packages[*]} " in
     *" ./... "* | *" ./e2e/... "*)

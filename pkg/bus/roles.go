@@ -108,7 +108,9 @@ func (r Role) with(stores []store) Role {
 		r.Publish = append(r.Publish,
 			api+"STREAM.INFO."+s.stream, api+"STREAM.CREATE."+s.stream, api+"STREAM.MSG.GET."+s.stream,
 			api+"DIRECT.GET."+s.stream, api+"DIRECT.GET."+s.stream+".>",
-			api+"CONSUMER.CREATE."+s.stream+".>", api+"CONSUMER.INFO."+s.stream+".*", api+"CONSUMER.DELETE."+s.stream+".*",
+			// Without a name: so the NATS client asks for a watch while it does not know yet
+			// which server it comes back to.
+			api+"CONSUMER.CREATE."+s.stream, api+"CONSUMER.CREATE."+s.stream+".>", api+"CONSUMER.INFO."+s.stream+".*", api+"CONSUMER.DELETE."+s.stream+".*",
 			flow+s.stream+".>",
 		)
 		if s.purge {
