@@ -13,9 +13,9 @@ import (
 // riskLevel alone, as MCP Bridge does: what has none runs at once.
 func Assess(policy *risk.Holder, level int, trusted bool, definition json.RawMessage, call *schema.Call) risk.Assessment {
 	if policy == nil && level <= risk.Low {
-		return risk.Assessment{Level: risk.Low, Reasons: noPolicy, Version: risk.Default().Version()}
+		return risk.Assessment{Level: risk.Low, Reasons: noPolicy, Version: defaults.Version()}
 	}
-	p := risk.Default()
+	p := defaults
 	if policy != nil {
 		p = policy.Current()
 	}
@@ -28,5 +28,8 @@ func Assess(policy *risk.Holder, level int, trusted bool, definition json.RawMes
 	}
 	return a
 }
+
+// defaults are in force where the operator has no policy.
+var defaults = risk.Default()
 
 var noPolicy = []string{"there is no policy, and the server has no risk level above 1"}

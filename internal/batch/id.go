@@ -24,14 +24,14 @@ func newJournalID(k journal.Kind) string { return schema.NewID(string(k)) }
 
 // CallID returns the id of a call of a journal.
 func CallID(journalID string, index uint64) string {
-	kind, tail := journal.Lane, strings.TrimPrefix(journalID, lanePrefix)
+	letter, tail := letters[journal.Lane], strings.TrimPrefix(journalID, lanePrefix)
 	if after, ok := strings.CutPrefix(journalID, batchPrefix); ok {
-		kind, tail = journal.Batch, after
+		letter, tail = letters[journal.Batch], after
 	}
 	buf := make([]byte, 0, len(callPrefix)+len(tail)+2+13)
 	buf = append(buf, callPrefix...)
 	buf = append(buf, tail...)
-	buf = append(buf, '-', letters[kind])
+	buf = append(buf, '-', letter)
 	return string(strconv.AppendUint(buf, index, 36))
 }
 

@@ -225,8 +225,10 @@ func (r *Runner) Cancel(ctx context.Context, id string, who schema.Principal) (*
 
 // ResultBody returns the bytes that the tool answered, wherever they lie.
 func (r *Runner) ResultBody(ctx context.Context, journalID string, rec *journal.ResultRecord) ([]byte, error) {
-	if own, _, ok := ParseCallID(rec.CallID); ok {
-		journalID = own // a conversation may have gone on in another journal
+	if rec.BodyObject.Name != "" {
+		if own, _, ok := ParseCallID(rec.CallID); ok {
+			journalID = own // a conversation may have gone on in another journal
+		}
 	}
 	return r.o.Store.ResultBody(ctx, journalID, rec)
 }

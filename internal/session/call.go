@@ -45,6 +45,7 @@ func (r *Request) method() string {
 // Outcome is how a call ended.
 type Outcome struct {
 	Body      []byte // the result object as the server sent it, owned by the receiver; nil with Err
+	Alone     bool   // Body is no part of something larger: to keep it costs its length
 	ToolError bool   // the result carries isError:true
 	Input     bool   // the result asks for input, which the request allowed
 	Err       *schema.Error

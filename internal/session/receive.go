@@ -157,7 +157,7 @@ func (s *session) outcome(f *frame, keep bool) Outcome {
 	case `"input_required"`:
 		o := Outcome{Body: f.result, Input: true, Started: true}
 		if !keep {
-			o.Body = bytes.Clone(f.result)
+			o.Body, o.Alone = bytes.Clone(f.result), true
 		}
 		return o
 	case `"task"`:
@@ -169,7 +169,7 @@ func (s *session) outcome(f *frame, keep bool) Outcome {
 	}
 	o := Outcome{Body: f.result, ToolError: f.toolError, Started: true}
 	if !keep {
-		o.Body = bytes.Clone(f.result)
+		o.Body, o.Alone = bytes.Clone(f.result), true
 	}
 	return o
 }

@@ -60,7 +60,7 @@ type kept struct {
 	// lost, where it is not 0, is the number of a message that did not come, and that
 	// is refused if it still does.
 	lost  uint64
-	out   session.Outcome // when ended; Body is a copy
+	out   session.Outcome // when ended; Body is not changed by anyone
 	since time.Time       // it ended, or was asked about
 	size  int
 
@@ -136,8 +136,9 @@ func (m *memory) keepable(id string, out session.Outcome) (session.Outcome, int)
 		out.Body = nil
 		return out, keptOverhead
 	}
-	// A copy: the answer may be a small part of what was read at once.
-	out.Body = bytes.Clone(out.Body)
+	if !out.Alone { // what was read at once may be much more than the answer
+		out.Body = bytes.Clone(out.Body)
+	}
 	size := keptOverhead + len(out.Body)
 	if e := out.Err; e != nil && e.RPC != nil {
 		if n := len(e.RPC.Message) + len(e.RPC.Data); n > keptOne {

@@ -133,23 +133,24 @@ func (j *Journals) log(id string, log JournalLog) (stream jetstream.Stream, name
 // Append stores a message when the last one of the log has the sequence last; 0
 // means that there must be none. It returns the new sequence; [ErrConflict] means
 // that the last one is another, [ErrRefused] that nothing was stored, and any
-// other error that nobody knows. Listeners ([Journals.OnAppend]) are told.
+// other error that nobody knows. Listeners hear of it from [Journals.Tell].
 func (j *Journals) Append(ctx context.Context, id string, log JournalLog, data []byte, last uint64) (uint64, error) {
 	_, _, subject := j.log(id, log)
-	seq, err := j.c.publishAfter(ctx, &nats.Msg{Subject: subject, Data: data}, last)
-	if err == nil {
-		// Only a hint, and listeners look by themselves once in a while.
-		_ = j.c.nc.Publish(changedSubject(id, log), binary.BigEndian.AppendUint64(nil, seq))
-	}
-	return seq, err
+	return j.c.publishAfter(ctx, &nats.Msg{Subject: subject, Data: data}, last)
+}
+
+// Tell tells listeners ([Journals.OnAppend]) that the log has a message with the
+// sequence. It is only a hint: they look by themselves once in a while.
+func (j *Journals) Tell(id string, log JournalLog, sequence uint64) {
+	_ = j.c.nc.Publish(changedSubject(id, log), binary.BigEndian.AppendUint64(nil, sequence))
 }
 
 func changedSubject(id string, log JournalLog) string {
 	return subjectChanged + token(id) + "." + strconv.Itoa(int(log))
 }
 
-// OnAppend calls f with the sequence of each message that is appended to the log,
-// on one goroutine, until the returned function is called. Word can be lost.
+// OnAppend calls f with the sequence of each message of the log that listeners are told
+// of, on one goroutine, until the returned function is called. Word can be lost.
 func (j *Journals) OnAppend(id string, log JournalLog, f func(sequence uint64)) (stop func(), err error) {
 	done := make(chan struct{})
 	sub, err := j.c.nc.Subscribe(changedSubject(id, log), func(m *nats.Msg) {

@@ -172,7 +172,7 @@ type Owned struct {
 	lost    chan struct{}
 
 	bellMu   sync.Mutex
-	bell     chan struct{}
+	seat     *seat
 	unlisten func()
 }
 
@@ -316,6 +316,7 @@ func (o *Owned) end(ctx context.Context) {
 	}
 	o.stop()
 	<-o.renewed
+	o.sit().leave() // whoever reads still has none from now on
 	o.bellMu.Lock()
 	defer o.bellMu.Unlock()
 	if o.unlisten != nil {

@@ -23,42 +23,46 @@ const (
 // Reading on from where the last Read ended costs no search. Arguments that lie
 // in objects are left there; see [Store.Arguments].
 func (o *Owned) Read(ctx context.Context, index uint64, max int) ([]CallRecord, error) {
+	o.reader.seat = o.sit()
 	return o.reader.read(ctx, index, max)
+}
+
+// sit returns the seat at the calls.
+func (o *Owned) sit() *seat {
+	o.bellMu.Lock()
+	defer o.bellMu.Unlock()
+	if o.seat == nil {
+		o.seat = o.s.recent.join(o.id, bus.JournalCalls)
+	}
+	return o.seat
 }
 
 // Wait returns when there may be more calls than the last [Owned.Read] saw, or the
 // manifest was changed, or after some seconds. The first time it returns at once.
 // The error is that of ctx, or a conflict when the journal was lost.
 func (o *Owned) Wait(ctx context.Context) error {
+	seat := o.sit()
 	o.bellMu.Lock()
-	if o.bell == nil {
-		bell := make(chan struct{}, 1)
-		ring := func() {
-			select {
-			case bell <- struct{}{}:
-			default:
-			}
-		}
-		unlisten, err := o.s.j.OnAppend(o.id, bus.JournalCalls, func(uint64) { ring() })
+	if o.unlisten == nil {
+		unlisten, err := o.s.j.OnAppend(o.id, bus.JournalCalls, seat.hear)
 		if err != nil {
 			o.bellMu.Unlock()
 			return unavailable(err)
 		}
 		unwatch := o.s.Watch(func(m *Manifest) {
 			if m.ID == o.id {
-				ring()
+				seat.ring()
 			}
 		})
-		o.bell, o.unlisten = bell, func() { unlisten(); unwatch() }
+		o.unlisten = func() { unlisten(); unwatch() }
 		o.bellMu.Unlock()
-		return nil // what came before the bell was hung up did not ring it
+		return nil // what came before it was listened did not ring
 	}
-	bell := o.bell
 	o.bellMu.Unlock()
 	timer := time.NewTimer(lookAgain)
 	defer timer.Stop()
 	select {
-	case <-bell:
+	case <-seat.bell:
 	case <-timer.C:
 	case <-o.lost:
 		return appendFault(o.id, errLost)
@@ -120,7 +124,7 @@ func (o *Owned) Results(ctx context.Context, r ...ResultRecord) error {
 // what became of it, on this goroutine or on one that must not be blocked. It waits
 // while too much is under way; ctx bounds that only.
 func (o *Owned) ResultsThen(ctx context.Context, done func(error), r ...ResultRecord) {
-	p := packer{most: o.s.most}
+	p := packer{most: o.s.most, many: len(r) >= manyRecords}
 	for i := range r {
 		if r[i].Index >= maxIndex {
 			done(schema.Errorf(schema.KindInternal, "There is no call %d in a journal.", r[i].Index))

@@ -13,8 +13,9 @@ func isNotFound(err error) bool { return errors.Is(err, bus.ErrNotFound) }
 
 // reader reads the calls of one journal in order.
 type reader struct {
-	s  *Store
-	id string
+	s    *Store
+	id   string
+	seat *seat // nil: NATS is asked for everything
 
 	mu       sync.Mutex
 	sequence uint64 // of the next message
@@ -46,6 +47,11 @@ func (r *reader) read(ctx context.Context, index uint64, most int) ([]CallRecord
 	var found []CallRecord
 	for len(found) < most {
 		if len(r.records) > 0 {
+			if found == nil && len(r.records) <= most {
+				found, r.records = r.records, nil
+				r.next += uint64(len(found))
+				continue
+			}
 			n := min(most-len(found), len(r.records))
 			found = append(found, r.records[:n]...)
 			clear(r.records[:n])
@@ -57,7 +63,7 @@ func (r *reader) read(ctx context.Context, index uint64, most int) ([]CallRecord
 			if len(found) > 0 {
 				return found, nil
 			}
-			page, err := r.s.j.Read(ctx, r.id, bus.JournalCalls, r.sequence, aheadMessages, aheadBytes)
+			page, err := r.page(ctx)
 			if err != nil || len(page) == 0 {
 				return nil, unavailable(err)
 			}
@@ -66,11 +72,15 @@ func (r *reader) read(ctx context.Context, index uint64, most int) ([]CallRecord
 		data := r.messages[0].Data
 		r.messages[0] = bus.JournalMessage{}
 		r.messages = r.messages[1:]
-		_, err := bus.ReadJournalCalls(data, func(c *CallRecord) {
-			if c.Index >= r.next {
-				r.records = append(r.records, *c)
-			}
-		})
+		h, _, err := bus.ReadJournalHead(data, bus.JournalCalls)
+		if err == nil {
+			r.records = make([]CallRecord, 0, min(h.Count, maxRecords))
+			_, err = bus.ReadJournalCalls(data, func(c *CallRecord) {
+				if c.Index >= r.next {
+					r.records = append(r.records, *c)
+				}
+			})
+		}
 		if err != nil {
 			r.sequence = 0
 			return nil, damaged(r.id, err)
@@ -82,6 +92,16 @@ func (r *reader) read(ctx context.Context, index uint64, most int) ([]CallRecord
 		}
 	}
 	return found, nil
+}
+
+// page reads the next messages.
+func (r *reader) page(ctx context.Context) ([]bus.JournalMessage, error) {
+	if r.seat != nil {
+		if found := r.seat.page(r.sequence); len(found) > 0 {
+			return found, nil
+		}
+	}
+	return r.s.j.Read(ctx, r.id, bus.JournalCalls, r.sequence, aheadMessages, aheadBytes)
 }
 
 // findCalls returns the message that holds the call with the index, by binary search

@@ -18,7 +18,19 @@ func (s *Store) Results(ctx context.Context, id string, after Cursor, max int) (
 	if err != nil {
 		return nil, after, unavailable(err)
 	}
+	return resultsOf(id, page, after, max)
+}
+
+// resultsOf is Results of the messages that begin with the one of the cursor.
+func resultsOf(id string, page []bus.JournalMessage, after Cursor, max int) ([]ResultRecord, Cursor, error) {
 	var found []ResultRecord
+	if len(page) > 0 {
+		h, _, err := bus.ReadJournalHead(page[0].Data, bus.JournalResults)
+		if err != nil {
+			return nil, after, damaged(id, err)
+		}
+		found = make([]ResultRecord, 0, min(max, h.Count*len(page)))
+	}
 	for _, m := range page {
 		if len(found) >= max {
 			break
@@ -56,27 +68,30 @@ const pageSize = 1000
 // everything was seen: then it returns nil. f runs on the caller's goroutine and may
 // take its time.
 func (s *Store) Follow(ctx context.Context, id string, after Cursor, f func([]ResultRecord, Cursor) error) error {
-	bell := make(chan struct{}, 1)
-	ring := func() {
-		select {
-		case bell <- struct{}{}:
-		default:
-		}
-	}
-	unlisten, err := s.j.OnAppend(id, bus.JournalResults, func(uint64) { ring() })
+	seat := s.recent.join(id, bus.JournalResults)
+	defer seat.leave()
+	unlisten, err := s.j.OnAppend(id, bus.JournalResults, seat.hear)
 	if err != nil {
 		return unavailable(err)
 	}
 	defer unlisten()
 	defer s.Watch(func(m *Manifest) {
 		if m.ID == id && m.State == Ended {
-			ring()
+			seat.ring()
 		}
 	})()
 	timer := time.NewTimer(lookAgain)
 	defer timer.Stop()
-	for {
-		found, next, err := s.Results(ctx, id, after, pageSize)
+	for warm := false; ; {
+		page := seat.page(after.Sequence)
+		if len(page) > 0 {
+			warm = true
+		} else if elsewhere := seat.elsewhere.Swap(false); warm && !elsewhere && !s.ended(id) {
+			warm = false // its writer is here, and rings for more
+		} else if page, err = s.j.Read(ctx, id, bus.JournalResults, after.Sequence, aheadMessages, aheadBytes); err != nil {
+			return unavailable(err)
+		}
+		found, next, err := resultsOf(id, page, after, pageSize)
 		if err != nil {
 			return err
 		}
@@ -94,7 +109,7 @@ func (s *Store) Follow(ctx context.Context, id string, after Cursor, f func([]Re
 		}
 		timer.Reset(lookAgain)
 		select {
-		case <-bell:
+		case <-seat.bell:
 		case <-timer.C:
 		case <-ctx.Done():
 			return ctx.Err()
@@ -102,9 +117,15 @@ func (s *Store) Follow(ctx context.Context, id string, after Cursor, f func([]Re
 	}
 }
 
+// ended says that the journal has ended, as far as it is known here.
+func (s *Store) ended(id string) bool {
+	m, _, ok := s.view.get(id)
+	return !ok || m.State == Ended
+}
+
 // seenAll says that a journal has ended and that no result follows the cursor.
 func (s *Store) seenAll(ctx context.Context, id string, after Cursor) (bool, error) {
-	if m, _, ok := s.view.get(id); ok && m.State != Ended {
+	if !s.ended(id) {
 		return false, nil
 	}
 	m, _, err := s.read(ctx, id, true)

@@ -59,6 +59,7 @@ type Store struct {
 	log           *slog.Logger
 	born          time.Time
 	space         space
+	recent        recent
 }
 
 // Open opens the journals on a connection, makes their streams where there are

@@ -30,6 +30,7 @@ const (
 // what has come meanwhile. Nobody waits for a message to fill.
 type tail struct {
 	j      *bus.Journals
+	recent *recent
 	id     string
 	log    bus.JournalLog
 	epoch  uint64
@@ -74,7 +75,24 @@ type piece struct {
 	frames []byte
 	n      int
 	seal   bool
+	shared *[]byte // where frames came from, for others when it is stored
 }
+
+// free gives the memory of frames back.
+func (p *piece) free() {
+	if p.shared != nil && cap(p.frames) <= 2*maxPacket {
+		*p.shared = p.frames[:0]
+		frames.Put(p.shared)
+	}
+	p.frames, p.shared = nil, nil
+}
+
+// frames is memory for the frames of many records at once.
+var frames = sync.Pool{New: func() any { b := make([]byte, 0, 64<<10); return &b }}
+
+// manyRecords is how many make it worth it: a few must not hold that much memory while
+// they wait.
+const manyRecords = 16
 
 // attach takes a log over with the given epoch; 0 stands for one more than that
 // of the last message. When fresh is set nobody can have written to the log, and
@@ -82,7 +100,7 @@ type piece struct {
 // errSealed, with a tail that is not running, when it ends with a seal.
 func (s *Store) attach(ctx context.Context, id string, log bus.JournalLog, epoch uint64, fresh bool) (*tail, error) {
 	t := &tail{
-		j: s.j, id: id, log: log, epoch: epoch, writer: rand.Uint64(), most: s.most, room: semaphore.NewWeighted(maxWaiting),
+		j: s.j, recent: &s.recent, id: id, log: log, epoch: epoch, writer: rand.Uint64(), most: s.most, room: semaphore.NewWeighted(maxWaiting),
 		wake: make(chan struct{}, 1), done: make(chan struct{}), lost: func(error) {},
 	}
 	t.ctx, t.stop = context.WithCancel(context.Background())
@@ -312,8 +330,9 @@ func (t *tail) commit(batch []piece) error {
 		h.Sealed = h.Sealed || p.seal
 	}
 	t.packet = bus.AppendJournalHead(t.packet[:0], &h)
-	for _, p := range batch {
-		t.packet = append(t.packet, p.frames...)
+	for i := range batch {
+		t.packet = append(t.packet, batch[i].frames...)
+		batch[i].free()
 	}
 	doubt := false // an earlier try may still arrive
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -322,7 +341,7 @@ func (t *tail) commit(batch []piece) error {
 		cancel()
 		switch {
 		case err == nil:
-			t.last, t.number = seq, h.Number
+			t.stored(seq, h.Number)
 			return nil
 		case errors.Is(err, bus.ErrRefused) && !doubt:
 			return err
@@ -339,7 +358,7 @@ func (t *tail) commit(batch []piece) error {
 		case again == nil:
 			other, _, err := bus.ReadJournalHead(m.Data, t.log)
 			if err == nil && other.Writer == t.writer && other.Number == h.Number {
-				t.last, t.number = m.Sequence, h.Number
+				t.stored(m.Sequence, h.Number)
 				return nil
 			}
 			return fmt.Errorf("%w: its epoch is %d, ours %d", errLost, other.Epoch, t.epoch)
@@ -350,6 +369,13 @@ func (t *tail) commit(batch []piece) error {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// stored notes that the packet is the message with the sequence, and tells of it.
+func (t *tail) stored(sequence, number uint64) {
+	t.recent.put(t.id, t.log, t.last, sequence, t.packet)
+	t.j.Tell(t.id, t.log, sequence)
+	t.last, t.number = sequence, number
 }
 
 func (t *tail) lookUp() (bus.JournalMessage, error) {
@@ -403,12 +429,18 @@ func (t *tail) upcoming() uint64 {
 type packer struct {
 	pieces []piece
 	most   int
+	many   bool // there are at least manyRecords
 }
 
 // add puts one record into the pieces; encode appends its frame.
 func (p *packer) add(encode func([]byte) []byte) error {
 	if len(p.pieces) == 0 {
-		p.pieces = append(p.pieces, piece{})
+		var first piece
+		if p.many {
+			first.shared = frames.Get().(*[]byte)
+			first.frames = (*first.shared)[:0]
+		}
+		p.pieces = append(p.pieces, first)
 	}
 	now := &p.pieces[len(p.pieces)-1]
 	before := len(now.frames)

@@ -90,7 +90,7 @@ func (w *Writer) pack(ctx context.Context, calls []CallRecord) (_ []piece, err e
 	if m, _, ok := w.s.view.get(w.id); ok && m.State != Receiving {
 		return nil, noMore(m)
 	}
-	p := packer{most: w.s.most}
+	p := packer{most: w.s.most, many: len(calls) >= manyRecords}
 	for i := range calls {
 		r := &calls[i]
 		if len(r.Arguments) > w.s.inline {

@@ -13,10 +13,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
+const prefix = "sha256:"
+
 // Of returns the digest of b.
 func Of(b []byte) string {
 	sum := sha256.Sum256(b)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	text := append(make([]byte, 0, len(prefix)+2*len(sum)), prefix...)
+	return string(hex.AppendEncode(text, sum[:])) // there is one for each result
 }
 
 // OfDefinitions returns the digest of everything a server offers. Lists are
@@ -33,5 +36,5 @@ func OfDefinitions(d *schema.Definitions) string {
 			h.Write(raw)
 		}
 	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+	return prefix + hex.EncodeToString(h.Sum(nil))
 }
