@@ -126,7 +126,7 @@ func (m *memory) end(id string, from bus.ReplyTo, out session.Outcome, now time.
 	}
 	k.state, k.out, k.since, k.size = state, out, now, size
 	m.chain(k, from)
-	m.trim(now)
+	m.bound()
 }
 
 // keepable returns of the outcome what is kept, and its size.
@@ -247,13 +247,26 @@ func (m *memory) trim(now time.Time) {
 			m.forget(k)
 		}
 	}
-	for m.size > m.most.bytes || m.count > m.most.calls {
+	m.bound()
+}
+
+// bound forgets what is too much, and a little more: it is called for each call, and
+// seldom has something to do.
+func (m *memory) bound() {
+	if m.size <= m.most.bytes && m.count <= m.most.calls {
+		return
+	}
+	for bytes, calls := m.most.bytes-m.most.bytes/64, m.most.calls-m.most.calls/64; m.size > bytes || m.count > calls; {
 		var most *owned
 		for _, o := range m.owners {
 			if most == nil || o.size > most.size {
 				most = o
 			}
 		}
-		m.forget(most.first)
+		for range 16 { // which router has the most is looked up now and then
+			if m.forget(most.first); most.first == nil || m.size <= bytes && m.count <= calls {
+				break
+			}
+		}
 	}
 }
