@@ -18,6 +18,9 @@ type haul struct {
 	j      *job
 	placed box[*dispatch.Parcel]
 	ended  box[ending]
+	// toPlaced and toEnded put into these what becomes of a parcel.
+	toPlaced func(*dispatch.Parcel)
+	toEnded  func(*dispatch.Parcel, dispatch.End)
 }
 
 // ending is a call that was hauled, and how that ended.
@@ -44,7 +47,10 @@ func sampled(parent string) bool {
 }
 
 func newHaul(j *job) *haul {
-	return &haul{j: j, placed: newBox[*dispatch.Parcel](), ended: newBox[ending]()}
+	h := &haul{j: j, placed: newBox[*dispatch.Parcel](), ended: newBox[ending]()}
+	h.toPlaced = h.placed.put
+	h.toEnded = func(p *dispatch.Parcel, e dispatch.End) { h.ended.put(ending{p.Of.(*item), e}) }
+	return h
 }
 
 // take hauls the call, which has a place in the window. False means that it needs
@@ -63,7 +69,7 @@ func (h *haul) take(it *item) bool {
 		return false // what is traced has each step of its way as a span
 	}
 	it.call.Bulk = true
-	p := &dispatch.Parcel{Call: it.call, Of: it, Placed: h.placed.put, Ended: func(_ *dispatch.Parcel, e dispatch.End) { h.ended.put(ending{it, e}) }}
+	p := &dispatch.Parcel{Call: it.call, Of: it, Placed: h.toPlaced, Ended: h.toEnded}
 	if !h.j.r.o.Gate.Ship(p, h.j.place(it)) {
 		it.checked = true
 		return false

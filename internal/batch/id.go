@@ -28,8 +28,8 @@ func CallID(journalID string, index uint64) string {
 	if after, ok := strings.CutPrefix(journalID, batchPrefix); ok {
 		letter, tail = letters[journal.Batch], after
 	}
-	buf := make([]byte, 0, len(callPrefix)+len(tail)+2+13)
-	buf = append(buf, callPrefix...)
+	var room [64]byte // more than an id takes
+	buf := append(room[:0], callPrefix...)
 	buf = append(buf, tail...)
 	buf = append(buf, '-', letter)
 	return string(strconv.AppendUint(buf, index, 36))

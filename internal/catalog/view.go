@@ -244,8 +244,10 @@ func (c *Catalog) Tool(id, name string) (Tool, error) {
 
 func (c *Catalog) toolLocked(s *server, t *schema.Tool) Tool {
 	tool := Tool{Tool: t, Timeout: s.view.Timeout, Risk: s.risk, Box: s.view.BestBox, TrustAnnotations: s.view.TrustAnnotations, Switch: bus.Switch{Server: t.Server, Tool: t.Name, Enabled: true}}
-	if sw, ok := c.switches.Get(bus.SwitchKey(t.Server, t.Name)); ok {
-		tool.Switch = sw
+	if c.switches.Some() { // most have none, and each call comes by here
+		if sw, ok := c.switches.Get(bus.SwitchKey(t.Server, t.Name)); ok {
+			tool.Switch = sw
+		}
 	}
 	tool.Safe = s.view.TrustAnnotations && (t.ReadOnly || t.Idempotent)
 	for _, glob := range s.view.SafeTools {

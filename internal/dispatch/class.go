@@ -10,6 +10,7 @@ type class struct {
 	lines   map[lineKey]*line
 	current *line // whose turn it is; nil without lines
 	shares  map[string]*share
+	spare   *line // memory of one that was dropped: with one principal they come and go
 }
 
 // lineKey names a line. The priorities of one principal have lines of their own.
@@ -76,7 +77,11 @@ func (c *class) line(key lineKey, weight func(string) int) *line {
 		s = &share{weight: weightOf(weight, key.principal)}
 		c.shares[key.principal] = s
 	}
-	l := &line{key: key, share: s, scale: scaleOf(key.priority)}
+	l := c.spare
+	if c.spare = nil; l == nil {
+		l = new(line)
+	}
+	*l = line{key: key, share: s, scale: scaleOf(key.priority)}
 	s.lines, s.sum, s.squares = s.lines+1, s.sum+l.scale, s.squares+l.scale*l.scale
 	c.lines[key] = l
 	if c.current == nil {
@@ -123,6 +128,7 @@ func (c *class) drop(l *line) {
 		delete(c.shares, l.key.principal)
 	}
 	s.sum, s.squares = s.sum-l.scale, s.squares-l.scale*l.scale
+	c.spare = l
 	if l.next == l {
 		c.current = nil
 		return

@@ -132,6 +132,13 @@ func (r *Records[T]) Get(key string) (T, bool) {
 	return v.value, ok && !v.gone
 }
 
+// Some says that there are rows, or were.
+func (r *Records[T]) Some() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return len(r.rows) > 0
+}
+
 // All returns every row, in no order.
 func (r *Records[T]) All() []T {
 	r.mu.RLock()

@@ -46,6 +46,9 @@
 // one place. [Owned] stores none that would not count, so readers can take each
 // record as it comes.
 //
+// Who reads a log in the process that writes it is given what was just stored from
+// memory, once NATS has acknowledged it (recent.go); what is not there is asked for.
+//
 // Reads by [Store.Get], [Store.List] and [Store.Watch] are hints, true a moment
 // ago; [Store.Change], Claim and the appends decide.
 //
