@@ -97,7 +97,7 @@ func (r *reader) read(ctx context.Context, index uint64, most int) ([]CallRecord
 // page reads the next messages.
 func (r *reader) page(ctx context.Context) ([]bus.JournalMessage, error) {
 	if r.seat != nil {
-		if found := r.seat.page(r.sequence); len(found) > 0 {
+		if found, _ := r.seat.page(r.sequence); len(found) > 0 {
 			return found, nil
 		}
 	}

@@ -134,18 +134,19 @@ func (r *recent) put(id string, log bus.JournalLog, before, sequence uint64, dat
 }
 
 // page returns the messages from the sequence on that are here, none when the first of
-// them is not. Their data must not be changed: others read it too.
-func (s *seat) page(from uint64) []bus.JournalMessage {
+// them is not. Their data must not be changed: others read it too. missed says that
+// some were stored here all the same.
+func (s *seat) page(from uint64) (found []bus.JournalMessage, missed bool) {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	l := s.r.logs[s.key]
 	if l == nil {
-		return nil // it was given back
+		return nil, true // it was given back
 	}
 	s.next = max(from, 1)
 	s.r.trim(l)
 	if s.next <= l.before || s.next > l.last() {
-		return nil
+		return nil, s.next <= l.newest
 	}
 	at, _ := slices.BinarySearchFunc(l.messages, s.next, func(m bus.JournalMessage, from uint64) int {
 		if m.Sequence < from {
@@ -153,7 +154,7 @@ func (s *seat) page(from uint64) []bus.JournalMessage {
 		}
 		return 1
 	})
-	return slices.Clone(l.messages[at:])
+	return slices.Clone(l.messages[at:]), false
 }
 
 // last is the sequence of the last message that is here, or 0.

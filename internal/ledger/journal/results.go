@@ -83,10 +83,10 @@ func (s *Store) Follow(ctx context.Context, id string, after Cursor, f func([]Re
 	timer := time.NewTimer(lookAgain)
 	defer timer.Stop()
 	for warm := false; ; {
-		page := seat.page(after.Sequence)
+		page, missed := seat.page(after.Sequence)
 		if len(page) > 0 {
 			warm = true
-		} else if elsewhere := seat.elsewhere.Swap(false); warm && !elsewhere && !s.ended(id) {
+		} else if elsewhere := seat.elsewhere.Swap(false); warm && !missed && !elsewhere && !s.ended(id) {
 			warm = false // its writer is here, and rings for more
 		} else if page, err = s.j.Read(ctx, id, bus.JournalResults, after.Sequence, aheadMessages, aheadBytes); err != nil {
 			return unavailable(err)
