@@ -9,24 +9,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 // stored is every message of every stream beneath, byte for byte.
 func (f *fabric) stored() map[string]string {
 	f.t.Helper()
-	nc, err := nats.Connect(f.nats)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	js := bustest.JetStream(f.t, f.nats)
 	all := make(map[string]string)
 	streams := js.ListStreams(f.t.Context())
 	for info := range streams.Info() {

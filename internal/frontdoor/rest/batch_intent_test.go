@@ -7,24 +7,14 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
+	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 // takeIntents says whether NATS has room for intents.
 func (f *fabric) takeIntents(yes bool) {
 	f.t.Helper()
-	nc, err := nats.Connect("", nats.InProcessServer(f.nats))
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	js := bustest.JetStream(f.t, f.nats.URL)
 	intents, err := js.Stream(f.t.Context(), "callyard_intents")
 	if err != nil {
 		f.t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/porttest"
@@ -112,6 +113,21 @@ func (s *Server) Streams(t testing.TB) int {
 
 // InProcessConn returns a connection inside the process; embedded servers only.
 func (s *Server) InProcessConn() (net.Conn, error) { return s.s.InProcessConn() }
+
+// JetStream is that of the server at the URL, past all that is ours, until the test ends.
+func JetStream(t testing.TB, url string) jetstream.JetStream {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
 
 // Connect opens a connection until the test ends.
 func (s *Server) Connect(t testing.TB, name string) *bus.Conn { return s.ConnectLocal(t, name, nil) }
