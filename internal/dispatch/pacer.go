@@ -25,6 +25,7 @@ type pacer struct {
 	added [pacerWindow]time.Duration
 	heard int     // single calls since they began to come
 	base  float64 // what is added without batches: the median, in nanoseconds
+	tail  float64 // likewise, the slowest but one of each window
 	rate  float64 // calls of batches a second; 0: as many as there are
 	poor  int     // looks in a row that found the least rate and slow calls
 	probe int     // looks at the least rate until the base is known
@@ -42,8 +43,10 @@ const (
 	pacerFor = time.Second
 	// pacerWindow single calls are looked at together, twice each.
 	pacerWindow = 64
-	// pacerSlower is how much more than usual may be added to nine of ten.
+	// pacerSlower is how much more than usual may be added to nine of ten, and
+	// pacerTail to the slowest but one of a window.
 	pacerSlower = 2.0
+	pacerTail   = 1.5
 	// pacerLeast is the least rate, and the first one when single calls begin to come
 	// is a share of what batches did before.
 	pacerLeast = 250.0
@@ -76,13 +79,17 @@ func (p *pacer) met(now time.Time, added time.Duration) {
 func (p *pacer) look(now time.Time) {
 	window := p.added
 	slices.Sort(window[:])
-	median, most := float64(window[pacerWindow/2]), float64(window[pacerWindow*9/10])
+	median, most, tail := float64(window[pacerWindow/2]), float64(window[pacerWindow*9/10]), float64(window[pacerWindow-2])
 	alone := now.Sub(p.since) > 2*pacerCounts
 	if alone {
 		if p.base == 0 || median < p.base {
 			p.base = median
 		}
+		if p.tail == 0 {
+			p.tail = tail
+		}
 		p.base += pacerMend * (median - p.base)
+		p.tail += pacerMend * (tail - p.tail)
 		p.rate, p.usual = 0, 0
 		return
 	}
@@ -91,10 +98,10 @@ func (p *pacer) look(now time.Time) {
 		if p.probe++; p.probe < pacerProbe {
 			return
 		}
-		p.base, p.rate = median, max(pacerLeast, p.usual*pacerStart)
+		p.base, p.tail, p.rate = median, tail, max(pacerLeast, p.usual*pacerStart)
 	}
 	p.base = min(p.base, median)
-	slow := most / (pacerSlower * p.base)
+	slow := max(most/(pacerSlower*p.base), tail/(pacerTail*p.tail))
 	switch {
 	case slow <= 1:
 		p.poor = 0
@@ -107,7 +114,7 @@ func (p *pacer) look(now time.Time) {
 		p.rate = max(pacerLeast, p.rate*max(0.5, min(0.95, 1/slow)))
 	default:
 		if p.poor++; p.poor >= pacerPoor {
-			p.base, p.poor = median, 0 // it is not the batches that make them slow
+			p.base, p.tail, p.poor = median, tail, 0 // it is not the batches that make them slow
 		}
 	}
 }

@@ -14,6 +14,9 @@ type machine struct {
 	p        pacer
 	capacity float64 // calls of batches a second at most
 	slowness float64 // of everything, whatever runs
+	// hitches says that calls of batches make few single calls wait, and those for long:
+	// where there are 1,000 a second it is one of ten.
+	hitches bool
 
 	mu    sync.Mutex
 	dice  *rand.Rand
@@ -44,7 +47,13 @@ func (m *machine) singles(d, pause time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		m.mu.Lock()
 		load := m.rateLocked(50*time.Millisecond) / 1000
-		added := time.Duration(float64(alone) * m.slowness * (1 + load) * (0.8 + 0.4*m.dice.Float64()))
+		share := load
+		if m.hitches {
+			if share = 0; m.dice.Float64() < load/10 {
+				share = 4
+			}
+		}
+		added := time.Duration(float64(alone) * m.slowness * (1 + share) * (0.8 + 0.4*m.dice.Float64()))
 		m.added = append(m.added, added)
 		m.mu.Unlock()
 		time.Sleep(added + pause)
@@ -69,11 +78,14 @@ func (m *machine) rate(over time.Duration) float64 {
 }
 
 // slowest is what was added to nine of ten single calls since the last time.
-func (m *machine) slowest() time.Duration {
+func (m *machine) slowest() time.Duration { return m.slowestOf(10) }
+
+// slowestOf is what was added to all but one of n single calls since the last time.
+func (m *machine) slowestOf(n int) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	slices.Sort(m.added)
-	most := m.added[len(m.added)*9/10]
+	most := m.added[len(m.added)*(n-1)/n]
 	m.added = nil
 	return most
 }
@@ -106,6 +118,23 @@ func TestBatchesGiveWayWhileSingleCallsComeAndGoOnAfterwards(t *testing.T) {
 		time.Sleep(2 * pacerFor)
 		if rate := m.rate(time.Second / 2); rate < 0.9*m.capacity {
 			t.Errorf("without single calls the batch does %.0f calls/s of %.0f", rate, m.capacity)
+		}
+	})
+}
+
+func TestBatchesGiveWayWhereFewSingleCallsAreMuchSlower(t *testing.T) {
+	onMachine(t, func(m *machine, start func()) {
+		m.hitches = true
+		m.singles(time.Second, 0)
+		start()
+		m.singles(5*time.Second, 0)
+		m.slowest()
+		m.singles(5*time.Second, 0)
+		if most := m.slowestOf(30); most > 2*alone {
+			t.Errorf("beside a batch %s are added to all but one of thirty single calls, alone it is about %s", most, alone)
+		}
+		if rate := m.rate(2 * time.Second); rate < pacerLeast {
+			t.Errorf("the batch is down to %.0f calls/s", rate)
 		}
 	})
 }
