@@ -44,7 +44,7 @@ func up(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	setup.TuneRuntime()
+	setup.TuneRuntime(2) // much of what lives here is caches of NATS
 	stderr, stdout := cmd.ErrOrStderr(), cmd.OutOrStdout()
 	log, err := cfg.Logger(stderr)
 	if err != nil {
