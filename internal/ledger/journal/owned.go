@@ -23,7 +23,6 @@ const (
 // Reading on from where the last Read ended costs no search. Arguments that lie
 // in objects are left there; see [Store.Arguments].
 func (o *Owned) Read(ctx context.Context, index uint64, max int) ([]CallRecord, error) {
-	o.reader.seat = o.sit()
 	return o.reader.read(ctx, index, max)
 }
 
@@ -238,7 +237,7 @@ func (o *Owned) rebuild(ctx context.Context) error {
 		return unavailable(err)
 	}
 	o.progress = newProgress(accepted)
-	o.reader = reader{s: o.s, id: o.id}
+	o.reader = reader{s: o.s, id: o.id, sit: o.sit}
 	err = o.s.readAll(ctx, o.id, bus.JournalResults, o.results.last, func(data []byte) error {
 		_, err := bus.ScanJournalResults(data, func(m bus.JournalMark) {
 			if m.Index < accepted {

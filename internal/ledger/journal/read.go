@@ -13,9 +13,9 @@ func isNotFound(err error) bool { return errors.Is(err, bus.ErrNotFound) }
 
 // reader reads the calls of one journal in order.
 type reader struct {
-	s    *Store
-	id   string
-	seat *seat // nil: NATS is asked for everything
+	s   *Store
+	id  string
+	sit func() *seat // nil: NATS is asked for everything
 
 	mu       sync.Mutex
 	sequence uint64 // of the next message
@@ -96,8 +96,8 @@ func (r *reader) read(ctx context.Context, index uint64, most int) ([]CallRecord
 
 // page reads the next messages.
 func (r *reader) page(ctx context.Context) ([]bus.JournalMessage, error) {
-	if r.seat != nil {
-		if found, _ := r.seat.page(r.sequence); len(found) > 0 {
+	if r.sit != nil {
+		if found, _ := r.sit().page(r.sequence); len(found) > 0 {
 			return found, nil
 		}
 	}
