@@ -82,7 +82,9 @@ func TestBombsInASandboxAreStopped(t *testing.T) {
 	go func() { _, err := processes.tool("processes-bomb", nil); gone <- err }()
 	answers()
 	processes.p.Limit(time.Now().Add(500 * time.Millisecond))
-	if how := ended(t, processes.p); !strings.Contains(how, "time limit") || processes.p.Cause() != Deadline {
+	// Where no more processes may be, the Go runtime gets no thread either, and may end
+	// the bomb with code 2 before its time is up.
+	if how := ended(t, processes.p); processes.p.Cause() != Deadline && how != "exited with code 2" {
 		t.Errorf("the process bomb %s, %q", how, processes.p.Cause())
 	}
 	if err := <-gone; err == nil {
