@@ -193,6 +193,7 @@ func TestAnUnknownToolAndAnUnknownMethodAreErrorsOfTheProtocol(t *testing.T) {
 		{"/mcp", "no/such", "", ``, codeNoMethod, 404},
 		{"/mcp", "ping", "", ``, codeNoMethod, 404},
 		{"/mcp", "resources/read", "no://thing", `"uri":"no://thing"`, codeInvalidParams, 400},
+		{"/mcp/demo", "resources/read", "=?base64?ZGVtAG86Ly9vbmU=?=", `"uri":"dem\u0000o://one"`, codeInvalidParams, 400},
 		{"/mcp/nothing", "tools/list", "", ``, codeInvalidParams, 404},
 		{"/mcp", "tools/list", "", `"cursor":"bm8"`, codeInvalidParams, 400},
 	} {
@@ -200,6 +201,9 @@ func TestAnUnknownToolAndAnUnknownMethodAreErrorsOfTheProtocol(t *testing.T) {
 		if e := a.fault(t); e.Code != c.code || a.status != c.status {
 			t.Errorf("%s %s: %d %s", c.path, c.method, a.status, a.body)
 		}
+	}
+	if n := f.worker.count(); n != 0 {
+		t.Errorf("%d of these requests reached a worker", n)
 	}
 }
 

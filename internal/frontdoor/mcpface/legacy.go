@@ -182,6 +182,3 @@ func (x *exchange) hello() error {
 	x.buf = append(x.buf[:0], ": alive\n\n"...)
 	return x.flushLocked()
 }
-
-// uriMost bounds the URI of a resource.
-const uriMost = 8 << 10

@@ -14,6 +14,7 @@ import (
 
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/validate"
 )
 
 const (
@@ -370,7 +371,7 @@ func (f *Face) scope() string {
 
 // patternOf makes a matcher of a URI template; nil for one that cannot be matched.
 func patternOf(template string) *regexp.Regexp {
-	if template == "" || len(template) > uriMost {
+	if template == "" || len(template) > validate.MostURI {
 		return nil
 	}
 	var b strings.Builder

@@ -4,14 +4,15 @@ import (
 	"context"
 
 	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/validate"
 )
 
 // readResource is resources/read. At /mcp the server is the one that lists the
 // URI, or has a template for it.
 func (f *Face) readResource(ctx context.Context, x *exchange) ([]byte, *fault) {
-	uri, ok := str(get(x.msg.params, "uri"))
-	if !ok || uri == "" || len(uri) > uriMost {
-		return nil, &fault{Code: codeInvalidParams, Message: "The uri of the resource is missing or too long."}
+	uri, bad := x.uri()
+	if bad != nil {
+		return nil, bad
 	}
 	server := f.holder(x.mount, uri)
 	if server == "" {
@@ -22,6 +23,18 @@ func (f *Face) readResource(ctx context.Context, x *exchange) ([]byte, *fault) {
 		return nil, f
 	}
 	return f.ask(ctx, x, schema.MethodReadResource, server, nil)
+}
+
+// uri is the one of the params.
+func (x *exchange) uri() (string, *fault) {
+	uri, ok := str(get(x.msg.params, "uri"))
+	if !ok {
+		return "", &fault{Code: codeInvalidParams, Message: "The params lack the uri of the resource."}
+	}
+	if err := validate.URI(uri); err != nil {
+		return "", &fault{Code: codeInvalidParams, Message: err.Error()}
+	}
+	return uri, nil
 }
 
 // holder returns the server of a resource, "" where none is known.

@@ -22,9 +22,9 @@ const (
 // subscribe is resources/subscribe and resources/unsubscribe of a session: they
 // count for the session, at this front door. The workers are told what is wanted.
 func (f *Face) subscribe(x *exchange) {
-	uri, ok := str(get(x.msg.params, "uri"))
-	if !ok || uri == "" || len(uri) > uriMost {
-		x.fail(&fault{Code: codeInvalidParams, Message: "The uri of the resource is missing or too long."})
+	uri, bad := x.uri()
+	if bad != nil {
+		x.fail(bad)
 		return
 	}
 	if x.msg.method == "resources/unsubscribe" {

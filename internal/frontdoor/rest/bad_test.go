@@ -85,6 +85,9 @@ func TestEveryBadInputGetsTheRightProblemAndNeverAnEcho(t *testing.T) {
 		{"prompt of an unknown server", "POST", "/servers/nope/prompts/greet", `{}`, nil, 404, "not-found", "nope"},
 		{"resource of an unknown server", "GET", "/servers/nope/resources/a", ``, nil, 404, "not-found", "nope"},
 		{"resource without a name", "GET", "/servers/demo/resources?uri=", ``, nil, 400, "invalid-request", "URI"},
+		{"resource with a control character", "GET", "/servers/demo/resources/dem%00o:%2F%2Fone", ``, nil, 400, "invalid-request", "U+0000 at byte 3"},
+		{"resource that cannot be printed", "GET", "/servers/demo/resources?uri=a%F3%A0%80%81", ``, nil, 400, "invalid-request", "percent-encode"},
+		{"resource of broken UTF-8", "GET", "/servers/demo/resources?uri=a%ff", ``, nil, 400, "invalid-request", "not valid UTF-8"},
 		{"a time for a list", "GET", "/servers/demo/resources?timeout_ms=5", ``, nil, 400, "invalid-request", "goes with uri"},
 		{"tools of a dead server", "GET", "/servers/dead/tools", ``, nil, 503, "unavailable", "exited with code 3"},
 		{"tools of an unknown server", "GET", "/servers/nope/tools", ``, nil, 404, "not-found", "nope"},
@@ -136,6 +139,17 @@ func TestEveryBadInputGetsTheRightProblemAndNeverAnEcho(t *testing.T) {
 	}
 	if n := len(f.worker.seen); n != 0 {
 		t.Errorf("%d of these calls reached a worker", n)
+	}
+}
+
+// Huma's reading of this header panics where a weight is left out.
+func TestWhateverIsAcceptedIsAnsweredInJSON(t *testing.T) {
+	f := openFabric(t, nil)
+	for _, accept := range []string{";,", "a;,b", ";", ",", "application/json;,", "text/html;q=,x", "*/*;q=9", "image/png", "\xff\xfe;,"} {
+		a := f.do("GET", "/version", "", "Accept", accept)
+		if a.status != 200 || a.header.Get("Content-Type") != "application/json" {
+			t.Errorf("Accept: %q is answered with %d %s", accept, a.status, a.header.Get("Content-Type"))
+		}
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema/validate"
 )
 
-// nameMost is the most that the URI of a resource or the name of a prompt may take.
+// nameMost is the most that the name of a prompt may take.
 const nameMost = 8 << 10
 
 func (a *API) registerResources() {
@@ -59,8 +59,8 @@ func (a *API) readResource(x *exchange, r *http.Request) error {
 }
 
 func (a *API) read(x *exchange, r *http.Request, call *schema.Call, uri string) error {
-	if uri == "" || len(uri) > nameMost {
-		return schema.Errorf(schema.KindInvalidRequest, "The URI of the resource must have 1 to %d characters; GET /servers/{id}/resources lists them.", nameMost)
+	if err := validate.URI(uri); err != nil {
+		return err
 	}
 	params, err := json.Marshal(struct {
 		URI string `json:"uri"`
