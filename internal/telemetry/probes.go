@@ -20,13 +20,15 @@ type Probes struct {
 }
 
 // ServeProbes listens on the address until Close. ready says what keeps the
-// process from being ready, nil when nothing does; it must be quick.
+// process from being ready, nil when nothing does; it must be quick. What is not
+// ready is asked to be tried again after a second.
 func ServeProbes(listen string, m *Metrics, ready func() error, log *slog.Logger) (*Probes, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", m.Handler())
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := ready(); err != nil {
+			w.Header().Set("Retry-After", "1")
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}

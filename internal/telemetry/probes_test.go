@@ -36,6 +36,11 @@ func TestProbesTellAProcessThatIsReadyFromOneThatIsNot(t *testing.T) {
 	if code, body := get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "memory") {
 		t.Errorf("not ready is %d %q", code, body)
 	}
+	if resp, err := http.Get("http://" + p.Addr() + "/readyz"); err != nil || resp.Header.Get("Retry-After") != "1" {
+		t.Errorf("it does not say when to come back: %v", err)
+	} else if err := resp.Body.Close(); err != nil {
+		t.Error(err)
+	}
 	if code, _ := get("/livez"); code != http.StatusOK {
 		t.Errorf("alive is %d", code)
 	}
