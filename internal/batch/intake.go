@@ -128,6 +128,20 @@ type names struct {
 // after that they are read again.
 const keepNames = 10 * time.Minute
 
+// forgetNamesLocked forgets names that were not used for long. Many batches come and
+// go, so it looks at all of them now and then only. r.mu is held.
+func (r *Runner) forgetNamesLocked() {
+	if time.Since(r.forgot) < keepNames/10 {
+		return
+	}
+	r.forgot = time.Now()
+	for id, n := range r.names {
+		if time.Since(n.used) > keepNames && r.intake[id] == nil {
+			delete(r.names, id)
+		}
+	}
+}
+
 // Intake opens the intake of a batch of the principal's. Only one is open at a
 // time; who comes later takes over. Close must be called.
 func (r *Runner) Intake(ctx context.Context, id string, who schema.Principal) (*Intake, error) {
@@ -283,10 +297,6 @@ func (in *Intake) Close() {
 		} else {
 			delete(in.r.names, in.id) // no longer needed, or with names that were never stored
 		}
-		for id, n := range in.r.names {
-			if time.Since(n.used) > keepNames && in.r.intake[id] == nil {
-				delete(in.r.names, id)
-			}
-		}
+		in.r.forgetNamesLocked()
 	})
 }

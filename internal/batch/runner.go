@@ -38,6 +38,7 @@ type Runner struct {
 	jobs   map[string]*job
 	intake map[string]*Intake
 	names  map[string]*names // of open batches whose calls came here
+	forgot time.Time         // when names were last looked at to forget some
 
 	laneMu sync.Mutex
 	lane   *lane
@@ -108,7 +109,9 @@ func (r *Runner) changed(m *journal.Manifest) {
 		}
 		return
 	}
-	r.nudge()
+	if m.State != journal.Ended && r.orphan(m) {
+		r.nudge()
+	}
 }
 
 // decided is told of each change of an approval.
@@ -148,11 +151,11 @@ func (r *Runner) adopt() {
 			reminded = true
 			r.remind(began)
 		}
-		for _, m := range r.o.Store.Unended() {
+		for _, m := range r.o.Store.Unended(r.orphan) {
 			if r.ctx.Err() != nil {
 				return
 			}
-			if r.orphan(m) && time.Since(tried[m.ID]) > tryAgain {
+			if time.Since(tried[m.ID]) > tryAgain {
 				tried[m.ID] = time.Now()
 				r.take(m)
 			}
@@ -179,7 +182,7 @@ func (r *Runner) remind(began time.Time) {
 // remindOf is how long before the start a batch may have ended to be told again.
 const remindOf = 15 * time.Minute
 
-// orphan says that a journal may be without an owner.
+// orphan says that a journal may be without an owner. It does not block.
 func (r *Runner) orphan(m *journal.Manifest) bool {
 	switch {
 	case r.job(m.ID) != nil:
@@ -243,7 +246,9 @@ func (r *Runner) start(owned *journal.Owned, direct bool) *job {
 		r.mu.Lock()
 		delete(r.jobs, owned.ID())
 		r.mu.Unlock()
-		r.nudge()
+		if owned.Manifest().State != journal.Ended {
+			r.nudge() // given back: somebody may have to go on
+		}
 	})
 	return j
 }

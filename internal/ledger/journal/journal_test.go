@@ -715,8 +715,13 @@ func TestManifestsAreListedForWhomTheyAre(t *testing.T) {
 				found++
 			}
 		}
-		if found != 10 || len(s.Unended()) != 20 {
-			t.Errorf("%s: found %d, unended %d", name, found, len(s.Unended()))
+		all := s.Unended(func(*journal.Manifest) bool { return true })
+		few := s.Unended(func(m *journal.Manifest) bool { return m.Principal.Name == "ann" })
+		if found != 10 || len(all) != 20 || len(few) != 10 {
+			t.Errorf("%s: found %d, unended %d, of ann %d", name, found, len(all), len(few))
+		}
+		if !slices.IsSortedFunc(all, func(a, b *journal.Manifest) int { return a.Created.Compare(b.Created) }) {
+			t.Errorf("%s: those that have not ended are not in their order", name)
 		}
 	}
 	m := batch()

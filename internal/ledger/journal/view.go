@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +14,8 @@ type view struct {
 
 	mu       sync.RWMutex
 	rows     map[string]row
-	ended    []string // ids in the order in which they were seen to end
+	unended  map[string]*Manifest // those of rows that have not ended
+	ended    []string             // ids in the order in which they were seen to end
 	watchers map[*watcher]struct{}
 }
 
@@ -25,7 +27,7 @@ type row struct {
 type watcher struct{ f func(*Manifest) }
 
 func newView(maxEnded int) *view {
-	return &view{maxEnded: maxEnded, rows: map[string]row{}, watchers: map[*watcher]struct{}{}}
+	return &view{maxEnded: maxEnded, rows: map[string]row{}, unended: map[string]*Manifest{}, watchers: map[*watcher]struct{}{}}
 }
 
 // put takes in a write unless a newer one is known.
@@ -38,9 +40,15 @@ func (v *view) put(m *Manifest, revision uint64) {
 	}
 	if m.Deleted {
 		delete(v.rows, m.ID)
+		delete(v.unended, m.ID)
 		return
 	}
 	v.rows[m.ID] = row{m, revision}
+	if m.State == Ended {
+		delete(v.unended, m.ID)
+	} else {
+		v.unended[m.ID] = m
+	}
 	if m.State != Ended || known && was.m.State == Ended {
 		return
 	}
@@ -62,10 +70,19 @@ func (v *view) get(id string) (*Manifest, uint64, bool) {
 	return r.m, r.revision, ok
 }
 
-func (v *view) fitting(fits func(*Manifest) bool) []*Manifest {
+// fitting returns the journals that fit; open, of those only that have not ended.
+func (v *view) fitting(open bool, fits func(*Manifest) bool) []*Manifest {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	var found []*Manifest
+	if open {
+		for _, m := range v.unended {
+			if fits(m) {
+				found = append(found, m)
+			}
+		}
+		return found
+	}
 	for _, r := range v.rows {
 		if fits(r.m) {
 			found = append(found, r.m)
@@ -89,14 +106,14 @@ func (s *Store) seen(id string, data []byte, revision uint64) {
 	}
 	s.view.mu.RUnlock()
 	for _, w := range fs {
-		w.f(m.Clone())
+		w.f(m)
 	}
 }
 
 // Watch calls f with each manifest that is written from now on, by any process; of
 // writes in quick succession it may see the last only. Calls come one after the
-// other on one goroutine and must not block. stop ends it; f may still be running
-// then.
+// other on one goroutine and must not block; f must not change what it is given. stop
+// ends it; f may still be running then.
 func (s *Store) Watch(f func(*Manifest)) (stop func()) {
 	w := &watcher{f}
 	s.view.mu.Lock()
@@ -123,11 +140,12 @@ func (s *Store) Each(f func(*Manifest)) {
 // of the next page, "" where there is none. It reads this process's view: all
 // that have not ended, and the latest that have.
 func (s *Store) List(f Filter, cursor string) ([]*Manifest, string) {
-	found := s.view.fitting(func(m *Manifest) bool {
+	open := len(f.States) > 0 && !slices.Contains(f.States, Ended)
+	found := s.view.fitting(open, func(m *Manifest) bool {
 		return (cursor == "" || place(m) < cursor) && (f.Kind == "" || f.Kind == m.Kind) &&
 			(len(f.States) == 0 || slices.Contains(f.States, m.State)) && (f.Principal == "" || f.Principal == m.Principal.Name)
 	})
-	slices.SortFunc(found, func(a, b *Manifest) int { return strings.Compare(place(b), place(a)) })
+	slices.SortFunc(found, func(a, b *Manifest) int { return byAge(b, a) })
 	next := ""
 	if limit := min(or(max(f.Limit, 0), 100), 1000); len(found) > limit {
 		found = found[:limit]
@@ -136,14 +154,21 @@ func (s *Store) List(f Filter, cursor string) ([]*Manifest, string) {
 	return cloned(found), next
 }
 
-// place orders journals by age, whatever their ids are.
+// byAge has the older journal first.
+func byAge(a, b *Manifest) int {
+	return cmp.Or(cmp.Compare(a.Created.UnixNano(), b.Created.UnixNano()), strings.Compare(a.ID, b.ID))
+}
+
+// place is where a journal stands in that order, whatever its id is.
 func place(m *Manifest) string { return m.Created.UTC().Format("20060102150405.000000000") + m.ID }
 
-// Unended returns every journal that has not ended, the oldest first: what an
-// owner may be missing for. It reads this process's view.
-func (s *Store) Unended() []*Manifest {
-	found := s.view.fitting(func(m *Manifest) bool { return m.State != Ended })
-	slices.SortFunc(found, func(a, b *Manifest) int { return strings.Compare(place(a), place(b)) })
+// Unended returns the journals that fit and have not ended, the oldest first: what
+// an owner may be missing for. It reads this process's view. fits is called with
+// every journal that has not ended; it must not block, and must not change what it
+// sees.
+func (s *Store) Unended(fits func(*Manifest) bool) []*Manifest {
+	found := s.view.fitting(true, fits)
+	slices.SortFunc(found, byAge)
 	return cloned(found)
 }
 
