@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
@@ -100,31 +101,71 @@ func (b *besieged) footprints(t testing.TB, looks int) (ofDoor footprint, files 
 	return ofDoor, files
 }
 
-// cancelBatches ends the batches that the requests have made: one that is open waits
-// for more calls, as its caller was told.
+// cancelOpen ends the batches that the requests have made, a thousand of each state:
+// one that is open waits for more calls, as its caller was told. It returns how many
+// there were.
+func (b *besieged) cancelOpen() (open int, err error) {
+	for _, state := range []string{"receiving", "running", "canceling"} {
+		var list struct {
+			Batches []struct {
+				ID string `json:"id"`
+			} `json:"batches"`
+		}
+		a, err := b.door.try("GET", "/batches?limit=1000&state="+state, "")
+		if err == nil {
+			err = json.Unmarshal(a.body, &list)
+		}
+		if err != nil {
+			return open, err
+		}
+		open += len(list.Batches)
+		for _, one := range list.Batches {
+			if state == "canceling" {
+				break
+			}
+			if _, err := b.door.try("POST", "/batches/"+one.ID+"/cancel", ""); err != nil {
+				return open, err
+			}
+		}
+	}
+	return open, nil
+}
+
+// cancelBatches ends all of them.
 func (b *besieged) cancelBatches(t testing.TB) {
 	t.Helper()
 	b.door.eventually(t, answerWithin, "having no batch under way", func() error {
-		open := 0
-		for _, state := range []string{"receiving", "running", "canceling"} {
-			var list struct {
-				Batches []struct {
-					ID string `json:"id"`
-				} `json:"batches"`
-			}
-			b.door.read(t, "/batches?limit=1000&state="+state, &list)
-			open += len(list.Batches)
-			for _, one := range list.Batches {
-				if state != "canceling" {
-					b.door.ask(t, "POST", "/batches/"+one.ID+"/cancel", "")
-				}
-			}
+		open, err := b.cancelOpen()
+		if err == nil && open > 0 {
+			err = fmt.Errorf("%d were", open)
 		}
-		if open > 0 {
-			return fmt.Errorf("%d were", open)
-		}
-		return nil
+		return err
 	})
+}
+
+// keepCanceling ends batches now and then until stop is called, so that there is room
+// for others.
+func (b *besieged) keepCanceling(t testing.TB) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for rest := time.NewTicker(10 * time.Second); ; {
+			select {
+			case <-ctx.Done():
+				rest.Stop()
+				return
+			case <-rest.C:
+			}
+			if _, err := b.cancelOpen(); err != nil {
+				t.Errorf("canceling batches: %v", err)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		wait.Wait()
+	}
 }
 
 // leavesNothing waits until the processes hold what they held before.
@@ -160,9 +201,11 @@ func TestMalformedRequestsGetNoFaultOfOursAndLeaveNothingBehind(t *testing.T) {
 	quiet := b.honestFor(t, 200)
 	ofDoor, files := b.footprints(t, 20)
 	honest := hostile.KeepCalling(t.Context(), 2, 20*time.Millisecond, b.honestCall)
+	tidied := b.keepCanceling(t)
 	attack := &hostile.Attack{Seed: siegeSeed(t), Targets: targets, Each: each, Lanes: 8}
 	report, err := attack.Run(t.Context())
 	during := honest.Stop()
+	tidied()
 	if err != nil {
 		t.Error(err)
 	}

@@ -38,6 +38,9 @@ type Order struct {
 	Trace string
 }
 
+// openAgain is when to look again whether fewer batches are open.
+const openAgain = 5 * time.Second
+
 // Create makes a batch, or returns the one that the key stands for.
 func (r *Runner) Create(ctx context.Context, o Order) (m *journal.Manifest, replayed bool, err error) {
 	if o.Life == 0 {
@@ -59,6 +62,11 @@ func (r *Runner) Create(ctx context.Context, o Order) (m *journal.Manifest, repl
 		if schema.KindOf(err) != schema.KindNotFound {
 			return nil, false, err
 		}
+	}
+	if open := r.o.Store.Open(journal.Batch); open >= r.o.OpenBatches {
+		e := schema.Errorf(schema.KindUnavailable, "There are %d open batches, and the fleet takes %d (front_door.open_batches); no batch was made. Cancel those that nobody needs, seal those that are whole, or wait for some to end.", open, r.o.OpenBatches)
+		e.Retryable, e.RetryAfter = true, openAgain
+		return nil, false, e
 	}
 	opened, err := r.mayOpen(&o)
 	if err != nil {

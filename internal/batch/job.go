@@ -295,8 +295,12 @@ func (j *job) tell(done <-chan struct{}) {
 		case <-tick.C:
 		}
 		now, before := j.o.Progress().Counts(), calls
+		receiving := !j.o.Sealed()
+		if now == last && !(receiving && j.r.o.Quota.Queues(&j.m.Principal)) {
+			continue // there may be thousands with nothing to do
+		}
 		ctx, cancel := bound(j.gone)
-		if j.r.o.Quota != nil && j.o.Manifest().Sealed.IsZero() {
+		if receiving {
 			if n, err := j.r.o.Store.Accepted(ctx, j.o.ID()); err == nil {
 				calls = n // for the other front doors, which count what waits
 			}

@@ -47,6 +47,9 @@ type Options struct {
 	// WindowBytes how much their arguments may take (32 MiB).
 	Window      int
 	WindowBytes int64
+	// OpenBatches is how many batches all front doors together may have that have not
+	// ended (2,000): each takes memory and a lease, also where nothing of it runs.
+	OpenBatches int
 	// Attempts is how often a call that is safe to repeat is tried (3).
 	Attempts int
 	// Patience is how long a call waits for its server to be there (10 min).
@@ -74,6 +77,7 @@ func (o *Options) fill() {
 		}
 	}
 	def(&o.Window, 512)
+	def(&o.OpenBatches, 2000)
 	def(&o.Attempts, 3)
 	span(&o.Patience, 10*time.Minute)
 	span(&o.KeepCalls, 24*time.Hour)

@@ -66,6 +66,9 @@ type Config struct {
 	// BatchesYield lets batches go on only as fast as single calls, while these come
 	// one after the other, stay quick.
 	BatchesYield bool `yaml:"batches_yield"`
+	// OpenBatches is how many batches the front doors together may have that have
+	// not ended; each front door refuses more.
+	OpenBatches int `yaml:"open_batches"`
 	// PrincipalInFlight is how many calls one principal may have under way, where no
 	// rule of the section limits says; 0 sets no limit.
 	PrincipalInFlight int `yaml:"principal_in_flight"`
@@ -84,7 +87,7 @@ func Defaults() Config {
 	return Config{
 		Listen: "127.0.0.1:8080", ArgumentBytes: 1 << 20, ArgumentDepth: 64,
 		CallTimeout: 60 * time.Second, MaxTimeout: time.Hour,
-		MaxQueue: 10_000, MaxWait: 30 * time.Second, WorkerWait: 3 * time.Second, BatchesYield: true,
+		MaxQueue: 10_000, MaxWait: 30 * time.Second, WorkerWait: 3 * time.Second, BatchesYield: true, OpenBatches: 2000,
 		DrainDelay: time.Second, DrainGrace: 30 * time.Second,
 	}
 }
@@ -106,6 +109,7 @@ func (c Config) Validate() []config.Fault {
 	positive("max_timeout", c.MaxTimeout > 0)
 	positive("max_queue", c.MaxQueue > 0)
 	positive("max_wait", c.MaxWait > 0)
+	positive("open_batches", c.OpenBatches > 0)
 	if c.CallTimeout > c.MaxTimeout {
 		faults = append(faults, config.Faultf("call_timeout", "is longer than max_timeout; make it shorter, or max_timeout longer."))
 	}
@@ -261,6 +265,7 @@ func (d *FrontDoor) openBatches(ctx context.Context, id string) (err error) {
 	}
 	o := batch.Options{
 		Store: d.store, Gate: d.gate, Catalog: d.catalog, Router: d.router, Ledger: d.room.Ledger, Desk: d.room.Desk, Release: d.releaser.release, Quota: d.sharing.quota, ID: id, LeaseLost: d.o.Metrics.LeaseLost, Traces: d.o.Traces, Log: d.o.Log,
+		OpenBatches: d.o.Config.OpenBatches,
 	}
 	if d.teller != nil {
 		o.Ended = d.teller.ended

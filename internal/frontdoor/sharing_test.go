@@ -116,6 +116,9 @@ func openDoor(t *testing.T, srv *bustest.Server, o frontdoor.Options) *door {
 	key, hash := authn.Generate()
 	c := frontdoor.Defaults()
 	c.Listen, c.DrainDelay, c.Keys = "127.0.0.1:0", 0, []authn.Key{{Name: "ci", Hash: hash}}
+	if o.Config.OpenBatches > 0 {
+		c.OpenBatches = o.Config.OpenBatches
+	}
 	o.Config, o.Conn, o.Metrics, o.Log, o.Version, o.Failed = c, srv.Connect(t, "front"), telemetry.NewMetrics(), slog.New(slog.DiscardHandler), "test", make(chan error, 1)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -427,6 +430,42 @@ func TestAPrincipalHasNoMoreOpenBatchesThanItMay(t *testing.T) {
 	h.let()
 	confirmtest.Wait(t, func() bool {
 		status, _, _ := d.do("POST", "/batches", batchOf(1, "slow", false))
+		return status == 201
+	})
+}
+
+func TestTheFleetHasNoMoreOpenBatchesThanItMay(t *testing.T) {
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	defer h.let()
+	few := frontdoor.Options{Config: frontdoor.Config{OpenBatches: 3}}
+	d, other := openDoor(t, srv, few), openDoor(t, srv, few)
+	for i := range 3 {
+		if status, _, text := d.do("POST", "/batches", `{"open":true}`, "Idempotency-Key", strconv.Itoa(i)); status != 201 {
+			t.Fatalf("%d %s", status, text)
+		}
+	}
+	confirmtest.Wait(t, func() bool { // what others made is seen soon
+		_, _, text := other.do("GET", "/batches?state=receiving", "")
+		return strings.Count(text, `"id"`) == 3
+	})
+	d.refused(503, "POST", "/batches", `{"open":true}`)
+	other.refused(503, "POST", "/batches", batchOf(1, "slow", false))
+	other.refused(503, "POST", "/batches", batchOf(1, "slow", true))
+	if status, _, text := d.do("POST", "/calls", `{"server":"s","tool":"read"}`, "Prefer", "respond-async"); status != 202 {
+		t.Errorf("a durable call: %d %s", status, text)
+	}
+	status, _, text := d.do("POST", "/batches", `{"open":true}`, "Idempotency-Key", "0")
+	if status != 200 && status != 201 {
+		t.Errorf("one that was made already: %d %s", status, text)
+	}
+	_, id, _ := strings.Cut(text, `"id":"`)
+	id, _, _ = strings.Cut(id, `"`)
+	if status, _, text := other.do("POST", "/batches/"+id+"/cancel", ""); status != 200 {
+		t.Errorf("canceling: %d %s", status, text)
+	}
+	confirmtest.Wait(t, func() bool {
+		status, _, _ := other.do("POST", "/batches", `{"open":true}`)
 		return status == 201
 	})
 }

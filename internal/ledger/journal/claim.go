@@ -185,6 +185,10 @@ func (o *Owned) Epoch() uint64 { return o.epoch.Load() }
 // Manifest is the manifest as of the claim or of the last change by this owner.
 func (o *Owned) Manifest() *Manifest { return o.manifest.Load().Clone() }
 
+// Sealed says that no more calls come, as of the claim or of the last change by this
+// owner.
+func (o *Owned) Sealed() bool { return !o.manifest.Load().Sealed.IsZero() }
+
 // Progress is what became of the calls, kept up to date with each result that is
 // appended here.
 func (o *Owned) Progress() *Progress { return o.progress }

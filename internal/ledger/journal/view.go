@@ -162,6 +162,18 @@ func byAge(a, b *Manifest) int {
 // place is where a journal stands in that order, whatever its id is.
 func place(m *Manifest) string { return m.Created.UTC().Format("20060102150405.000000000") + m.ID }
 
+// Open is how many journals of the kind have not ended, in this process's view.
+func (s *Store) Open(kind Kind) (n int) {
+	s.view.mu.RLock()
+	defer s.view.mu.RUnlock()
+	for _, m := range s.view.unended {
+		if m.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
 // Unended returns the journals that fit and have not ended, the oldest first: what
 // an owner may be missing for. It reads this process's view. fits is called with
 // every journal that has not ended; it must not block, and must not change what it
