@@ -24,7 +24,7 @@ type Config struct {
 	Spec         launch.Spec
 	Client       *http.Client  // for a server that is adapted in this process; nil makes one for Spec
 	Sessions     int           // live sessions, default 1
-	InFlight     int           // calls at once on each session, default 64
+	InFlight     int           // calls at once on each session, default 128
 	Queue        int           // calls that may wait for a session, default Sessions×InFlight
 	CallTimeout  time.Duration // for calls that bring none, default 60 s
 	StartTimeout time.Duration // for starting, the handshake and the first lists, default 20 s
@@ -57,7 +57,7 @@ func (c *Config) fill() {
 		}
 	}
 	set(&c.Sessions, 1)
-	set(&c.InFlight, 64)
+	set(&c.InFlight, 128)
 	set(&c.Queue, c.Sessions*c.InFlight)
 	set(&c.MaxResult, 64<<20)
 	last(&c.CallTimeout, time.Minute)

@@ -152,7 +152,7 @@ func TestDefinitionsAreTheBytesThatTheServerSent(t *testing.T) {
 	if diff := cmp.Diff(want, defs); diff != "" {
 		t.Errorf("definitions (-want +got):\n%s", diff)
 	}
-	if s.Digest != sum || sum == "" || s.Title != "A script" || s.Version != "1.2" || s.Protocol != "2025-11-25" || s.PID == 0 || s.Slots != 64 {
+	if s.Digest != sum || sum == "" || s.Title != "A script" || s.Version != "1.2" || s.Protocol != "2025-11-25" || s.PID == 0 || s.Slots != 128 {
 		t.Errorf("got %+v and digest %q", s, sum)
 	}
 	must(t, p.call("change", "{}"))

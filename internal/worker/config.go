@@ -43,7 +43,7 @@ type Config struct {
 // Defaults returns the configuration of a worker that was told nothing.
 func Defaults() Config {
 	return Config{
-		Name: "worker", Sessions: 1, InFlight: 64, CallTimeout: time.Minute, StartTimeout: 20 * time.Second,
+		Name: "worker", Sessions: 1, InFlight: 128, CallTimeout: time.Minute, StartTimeout: 20 * time.Second,
 		ResultBytes: 64 << 20, DrainGrace: 30 * time.Second,
 	}
 }
