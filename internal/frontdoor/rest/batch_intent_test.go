@@ -11,20 +11,22 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// takeIntents says whether NATS has room for intents.
-func (f *fabric) takeIntents(yes bool) {
+// takesIntents returns what says whether NATS has room for intents.
+func (f *fabric) takesIntents() func(yes bool) {
 	f.t.Helper()
 	js := bustest.JetStream(f.t, f.nats.URL)
 	intents, err := js.Stream(f.t.Context(), "callyard_intents")
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	c := intents.CachedInfo().Config
-	if c.MaxBytes = 1; yes {
-		c.MaxBytes = -1
-	}
-	if _, err := js.UpdateStream(f.t.Context(), c); err != nil {
-		f.t.Fatal(err)
+	return func(yes bool) { // on any goroutine
+		c := intents.CachedInfo().Config
+		if c.MaxBytes = 1; yes {
+			c.MaxBytes = -1
+		}
+		if _, err := js.UpdateStream(f.t.Context(), c); err != nil {
+			f.t.Error(err)
+		}
 	}
 }
 
@@ -36,12 +38,13 @@ func TestACallWhoseSecondIntentCannotBeWrittenIsTriedAgain(t *testing.T) {
 	f.waitFor("the other worker", func() bool {
 		return slices.ContainsFunc(f.api.o.Catalog.Workers(), func(w schema.Worker) bool { return w.ID == "worker-2" })
 	})
+	takeIntents := f.takesIntents()
 	var once sync.Once
 	for _, w := range []*worker{f.worker, other} {
 		w.mu.Lock()
 		w.full = func() (full bool) {
 			once.Do(func() {
-				f.takeIntents(false)
+				takeIntents(false)
 				full = true
 			})
 			return full
@@ -54,7 +57,7 @@ func TestACallWhoseSecondIntentCannotBeWrittenIsTriedAgain(t *testing.T) {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	until(t, "an intent that is refused", func() bool { return strings.Contains(f.log.String(), "intents cannot be written") })
-	f.takeIntents(true)
+	takeIntents(true)
 	id := strings.TrimPrefix(a.header.Get("Location"), "/calls/")
 	var state string
 	until(t, "the end of the call", func() bool {
