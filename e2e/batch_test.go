@@ -290,7 +290,7 @@ func TestABatchOutlivesAKillOfEverything(t *testing.T) {
 	if once < end.Counts["succeeded"] || once > end.Counts["succeeded"]+end.Counts["unknown"] {
 		t.Errorf("%d effects; the batch says %v", once, end.Counts)
 	}
-	if end.Counts["unknown"] > 3*1024 {
+	if end.Counts["unknown"] > 3*512 {
 		t.Errorf("%d are unknown, which is more than were under way", end.Counts["unknown"])
 	}
 	if all := d.results(t, b.ID, ""); len(all) != n {

@@ -15,7 +15,7 @@ import (
 )
 
 // journalWindow is how many calls of one journal may be under way at once.
-const journalWindow = 1024
+const journalWindow = 512
 
 // stored is what the journals hold of a call.
 type stored struct {

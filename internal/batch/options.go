@@ -43,7 +43,7 @@ type Options struct {
 	Traces *telemetry.Traces
 	Log    *slog.Logger
 
-	// Window is how many calls of one journal may be under way (1,024), and
+	// Window is how many calls of one journal may be under way (512), and
 	// WindowBytes how much their arguments may take (32 MiB).
 	Window      int
 	WindowBytes int64
@@ -76,7 +76,7 @@ func (o *Options) fill() {
 			*d = v
 		}
 	}
-	def(&o.Window, 1024)
+	def(&o.Window, 512)
 	def(&o.OpenBatches, 2000)
 	def(&o.Attempts, 3)
 	span(&o.Patience, 10*time.Minute)

@@ -23,7 +23,7 @@ const (
 	// runFor is how much work a server is given in a row.
 	runFor = 8 * time.Millisecond
 	// runMost is how many calls in a row a server is given at most.
-	runMost = 32
+	runMost = 64
 )
 
 func (a *ahead) add(p *Parcel) {
