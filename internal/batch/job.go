@@ -44,6 +44,7 @@ type job struct {
 	bytes  *semaphore.Weighted
 	flying sync.WaitGroup
 	count  atomic.Int64
+	met    atomic.Uint64 // how many calls of it were read
 
 	mu     sync.Mutex
 	held   map[uint64]*item
@@ -201,6 +202,7 @@ func (j *job) read(open map[uint64]journal.OpenIntent) error {
 				}
 			}
 			dry = len(calls) == 0
+			j.met.Store(next)
 		}
 		calls := ahead.take(j.r.o.Router.Run)
 		if calls == nil {
@@ -296,7 +298,8 @@ func (j *job) tell(done <-chan struct{}) {
 		}
 		now, before := j.o.Progress().Counts(), calls
 		receiving := !j.o.Sealed()
-		if now == last && !(receiving && j.r.o.Quota.Queues(&j.m.Principal)) {
+		waits := j.met.Load() > now.Total() || j.r.o.Quota.Queues(&j.m.Principal)
+		if now == last && !(receiving && waits) {
 			continue // there may be thousands with nothing to do
 		}
 		ctx, cancel := bound(j.gone)

@@ -434,6 +434,26 @@ func TestAPrincipalHasNoMoreOpenBatchesThanItMay(t *testing.T) {
 	})
 }
 
+// Nothing of it has ended, so its counts are what they were.
+func TestTheListTellsTheCallsOfABatchThatStillTakesSome(t *testing.T) {
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	defer h.let()
+	d := openDoor(t, srv, frontdoor.Options{})
+	_, _, text := d.do("POST", "/batches", `{"open":true}`)
+	_, id, _ := strings.Cut(text, `"id":"`)
+	id, _, _ = strings.Cut(id, `"`)
+	for _, sum := range []string{"3", "6"} {
+		if status, _, text := d.do("POST", "/batches/"+id+"/calls", strings.ReplaceAll(batchOf(3, "slow", true), `"c`, `"`+sum+`c`)); status != 200 {
+			t.Fatalf("%d %s", status, text)
+		}
+		confirmtest.Wait(t, func() bool {
+			_, _, text := d.do("GET", "/batches", "")
+			return strings.Contains(text, `"calls":`+sum+`,`)
+		})
+	}
+}
+
 func TestTheFleetHasNoMoreOpenBatchesThanItMay(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
