@@ -435,22 +435,44 @@ func TestAPrincipalHasNoMoreOpenBatchesThanItMay(t *testing.T) {
 }
 
 // Nothing of it has ended, so its counts are what they were.
-func TestTheListTellsTheCallsOfABatchThatStillTakesSome(t *testing.T) {
+func TestTheListTellsTheCallsOfABatchThatStillComesIn(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
-	defer h.let()
 	d := openDoor(t, srv, frontdoor.Options{})
-	_, _, text := d.do("POST", "/batches", `{"open":true}`)
-	_, id, _ := strings.Cut(text, `"id":"`)
-	id, _, _ = strings.Cut(id, `"`)
-	for _, sum := range []string{"3", "6"} {
-		if status, _, text := d.do("POST", "/batches/"+id+"/calls", strings.ReplaceAll(batchOf(3, "slow", true), `"c`, `"`+sum+`c`)); status != 200 {
-			t.Fatalf("%d %s", status, text)
+	defer h.let()
+	lines, into := io.Pipe()
+	defer into.Close()
+	r, err := http.NewRequestWithContext(t.Context(), "POST", d.base+"/batches", lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-ndjson")
+	r.Header.Set("Authorization", "Bearer "+d.key)
+	status := make(chan int, 1)
+	go func() {
+		resp, err := d.http.Do(r)
+		if err != nil {
+			status <- 0
+			return
+		}
+		_ = resp.Body.Close()
+		status <- resp.StatusCode
+	}()
+	const stored = 1000 // at once, while more may come
+	for _, sum := range []string{"1000", "2000"} {
+		if _, err := io.WriteString(into, strings.ReplaceAll(batchOf(stored, "slow", true), `:"c`, `:"`+sum+`c`)); err != nil {
+			t.Fatal(err)
 		}
 		confirmtest.Wait(t, func() bool {
 			_, _, text := d.do("GET", "/batches", "")
 			return strings.Contains(text, `"calls":`+sum+`,`)
 		})
+	}
+	if err := into.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := <-status; got != 201 {
+		t.Errorf("the batch is answered with %d", got)
 	}
 }
 
