@@ -14,8 +14,8 @@ type view struct {
 
 	mu       sync.RWMutex
 	rows     map[string]row
-	unended  map[string]*Manifest // those of rows that have not ended
-	ended    []string             // ids in the order in which they were seen to end
+	unended  map[string]row // those of rows that have not ended
+	ended    []string       // ids in the order in which they were seen to end
 	watchers map[*watcher]struct{}
 }
 
@@ -27,7 +27,7 @@ type row struct {
 type watcher struct{ f func(*Manifest) }
 
 func newView(maxEnded int) *view {
-	return &view{maxEnded: maxEnded, rows: map[string]row{}, unended: map[string]*Manifest{}, watchers: map[*watcher]struct{}{}}
+	return &view{maxEnded: maxEnded, rows: map[string]row{}, unended: map[string]row{}, watchers: map[*watcher]struct{}{}}
 }
 
 // put takes in a write unless a newer one is known.
@@ -47,7 +47,7 @@ func (v *view) put(m *Manifest, revision uint64) {
 	if m.State == Ended {
 		delete(v.unended, m.ID)
 	} else {
-		v.unended[m.ID] = m
+		v.unended[m.ID] = v.rows[m.ID]
 	}
 	if m.State != Ended || known && was.m.State == Ended {
 		return
@@ -74,16 +74,12 @@ func (v *view) get(id string) (*Manifest, uint64, bool) {
 func (v *view) fitting(open bool, fits func(*Manifest) bool) []*Manifest {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	var found []*Manifest
+	rows := v.rows
 	if open {
-		for _, m := range v.unended {
-			if fits(m) {
-				found = append(found, m)
-			}
-		}
-		return found
+		rows = v.unended
 	}
-	for _, r := range v.rows {
+	var found []*Manifest
+	for _, r := range rows {
 		if fits(r.m) {
 			found = append(found, r.m)
 		}
@@ -166,8 +162,8 @@ func place(m *Manifest) string { return m.Created.UTC().Format("20060102150405.0
 func (s *Store) Open(kind Kind) (n int) {
 	s.view.mu.RLock()
 	defer s.view.mu.RUnlock()
-	for _, m := range s.view.unended {
-		if m.Kind == kind {
+	for _, r := range s.view.unended {
+		if r.m.Kind == kind {
 			n++
 		}
 	}
