@@ -275,7 +275,7 @@ func (e *Engine) remove(idOrName string) error {
 	var err error
 	for try := range removeTry {
 		ctx, cancel := context.WithTimeout(context.Background(), closeLimit/(2*removeTry))
-		err = removeOne(ctx, e.client, idOrName)
+		_, err = removeOne(ctx, e.client, idOrName)
 		cancel()
 		if err == nil || client.IsErrConnectionFailed(err) {
 			break
@@ -286,12 +286,17 @@ func (e *Engine) remove(idOrName string) error {
 	return err
 }
 
-func removeOne(ctx context.Context, cl *client.Client, idOrName string) error {
-	_, err := cl.ContainerRemove(ctx, idOrName, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-	if cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err) { // the conflict is with another removal
-		return nil
+// removeOne kills and removes a container, or leaves that to another removal that
+// is under way. It says whether the engine knew it.
+func removeOne(ctx context.Context, cl *client.Client, idOrName string) (known bool, err error) {
+	_, err = cl.ContainerRemove(ctx, idOrName, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	switch {
+	case cerrdefs.IsNotFound(err):
+		return false, nil
+	case cerrdefs.IsConflict(err):
+		return true, nil
 	}
-	return err
+	return true, err
 }
 
 // abandon removes a container that did not come to life.

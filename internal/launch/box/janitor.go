@@ -26,10 +26,10 @@ const (
 func (e *Engine) Janitor(ctx context.Context, alive func(owner string) bool) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	var suspects map[string]bool
+	var marks map[string]mark
 	for {
 		var err error
-		if suspects, err = e.tidy(ctx, alive, suspects); err != nil && ctx.Err() == nil && e.ctx.Err() == nil {
+		if marks, err = e.tidy(ctx, alive, marks); err != nil && ctx.Err() == nil && e.ctx.Err() == nil {
 			e.log.Warn("looking for containers that were left", "error", err)
 		}
 		select {
@@ -42,16 +42,29 @@ func (e *Engine) Janitor(ctx context.Context, alive func(owner string) bool) {
 	}
 }
 
-// tidy is one look. It returns the containers to remove if they are here again.
-func (e *Engine) tidy(ctx context.Context, alive func(string) bool, before map[string]bool) (map[string]bool, error) {
+// mark is what the janitor keeps of a container from one look to the next, by its
+// id.
+type mark string
+
+const (
+	suspect mark = "suspect" // it is removed if it is here again
+	ghost   mark = "ghost"   // the engine lists it, and does not know it
+)
+
+// tidy is one look. It is given what the one before returned.
+func (e *Engine) tidy(ctx context.Context, alive func(string) bool, before map[string]mark) (map[string]mark, error) {
 	ctx, cancel := context.WithTimeout(ctx, opTimeout)
 	defer cancel()
 	list, err := e.client.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", labelOwner)})
 	if err != nil {
 		return before, err
 	}
-	suspects := make(map[string]bool)
+	marks := make(map[string]mark)
 	for _, item := range list.Items {
+		if before[item.ID] == ghost {
+			marks[item.ID] = ghost
+			continue
+		}
 		owner := item.Labels[labelOwner]
 		deadline, err := strconv.ParseInt(item.Labels[labelDeadline], 10, 64)
 		late := err == nil && time.Since(time.Unix(deadline, 0)) > clockSlack
@@ -62,20 +75,26 @@ func (e *Engine) tidy(ctx context.Context, alive func(string) bool, before map[s
 		case item.Labels[labelScope] == e.o.Scope && alive != nil:
 			lost = !alive(owner)
 		}
-		if !late && !(lost && before[item.ID]) {
-			if lost {
-				suspects[item.ID] = true
-			}
+		if lost {
+			marks[item.ID] = suspect
+		}
+		if !late && !(lost && before[item.ID] == suspect) {
 			continue
 		}
-		if err := removeOne(ctx, e.client, item.ID); err != nil {
-			suspects[item.ID] = lost
+		known, err := removeOne(ctx, e.client, item.ID)
+		switch {
+		case err != nil:
 			e.log.Warn("removing a container that was left", "owner", owner, "container", item.ID, "error", err)
-			continue
+		case !known:
+			// An engine that removes a container twice at once may list it for ever
+			// (moby 20.10 does). Asking again would be for nothing, each time.
+			marks[item.ID] = ghost
+		default:
+			delete(marks, item.ID)
+			e.log.Warn("removed a container that was left", "owner", owner, "server", item.Labels[labelServer], "container", item.ID, "late", late)
 		}
-		e.log.Warn("removed a container that was left", "owner", owner, "server", item.Labels[labelServer], "container", item.ID, "late", late)
 	}
-	return suspects, nil
+	return marks, nil
 }
 
 // knows says whether a container is one that this Engine holds, or is about to.
@@ -156,16 +175,22 @@ func Sweep(note string) {
 	}
 }
 
-// sweepOwner removes all containers of an owner and says how many there were.
+// sweepOwner removes all containers of an owner and says how many there were. One
+// that is listed and not known is gone.
 func sweepOwner(ctx context.Context, c *client.Client, owner string) (int, error) {
 	list, err := c.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", labelOwner+"="+owner)})
 	if err != nil {
 		return 0, err
 	}
+	there := 0
 	for _, item := range list.Items {
-		if err := removeOne(ctx, c, item.ID); err != nil {
-			return len(list.Items), fmt.Errorf("removing the container %s: %w", item.ID, err)
+		known, err := removeOne(ctx, c, item.ID)
+		if known {
+			there++
+		}
+		if err != nil {
+			return there, fmt.Errorf("removing the container %s: %w", item.ID, err)
 		}
 	}
-	return len(list.Items), nil
+	return there, nil
 }

@@ -166,13 +166,9 @@ func (o *ownEngine) all(t *testing.T) []string {
 	t.Helper()
 	c := o.client(t)
 	defer c.Close()
-	list, err := c.ContainerList(context.Background(), client.ContainerListOptions{All: true})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var names []string
-	for _, item := range list.Items {
-		names = append(names, strings.Join(item.Names, " ")+" "+item.Status)
+	for _, item := range there(t, c, nil) {
+		names = append(names, item.ID+" "+strings.Join(item.Names, " ")+" "+item.Status)
 	}
 	return names
 }
@@ -245,7 +241,13 @@ func TestAnEngineThatGoesAwayLosesTheCallAndNothingRunsWithoutIt(t *testing.T) {
 		t.Error(err)
 	}
 	// What the engine is removing is dead and still listed.
-	until(t, "nothing being left", func() bool { return len(own.all(t)) == 0 })
+	var left []string
+	defer func() {
+		if len(left) > 0 {
+			t.Logf("left: %q", left)
+		}
+	}()
+	until(t, "nothing being left", func() bool { left = own.all(t); return len(left) == 0 })
 
 	// The image is taken away under the worker.
 	c = own.client(t)

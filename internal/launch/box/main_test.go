@@ -18,6 +18,10 @@ import (
 	"testing"
 	"time"
 
+	"slices"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	"go.uber.org/goleak"
 
@@ -201,15 +205,25 @@ func owned(t testing.TB, owner string) []string {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	list, err := c.ContainerList(context.Background(), client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", labelOwner+"="+owner)})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var ids []string
-	for _, item := range list.Items {
+	for _, item := range there(t, c, make(client.Filters).Add("label", labelOwner+"="+owner)) {
 		ids = append(ids, item.ID)
 	}
 	return ids
+}
+
+// there returns the containers that are listed and known: an engine may list one
+// for ever that it removed twice at once.
+func there(t testing.TB, c *client.Client, filters client.Filters) []container.Summary {
+	t.Helper()
+	list, err := c.ContainerList(context.Background(), client.ContainerListOptions{All: true, Filters: filters})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(list.Items, func(item container.Summary) bool {
+		_, err := c.ContainerInspect(context.Background(), item.ID, client.ContainerInspectOptions{})
+		return cerrdefs.IsNotFound(err)
+	})
 }
 
 // spec returns a pinned Spec of the prober.
