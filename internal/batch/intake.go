@@ -17,6 +17,8 @@ const (
 	// chunkCalls and chunkBytes are how much of a batch is stored at once.
 	chunkCalls = 1000
 	chunkBytes = 512 << 10
+	// storeAfter is how long a call that came waits for others to be stored with it.
+	storeAfter = 20 * time.Millisecond
 	// minLife and defaultLife bound how long a batch may take.
 	minLife     = time.Second
 	defaultLife = 24 * time.Hour
@@ -109,19 +111,25 @@ func (r *Runner) sameBatch(ctx context.Context, kept journal.Entry, fingerprint 
 	return m, true, err
 }
 
-// Intake takes the calls of one batch. It is used by one goroutine.
+// Intake takes the calls of one batch. Its methods are called by one goroutine; what
+// comes slowly is stored by a timer beside it.
 type Intake struct {
-	r       *Runner
-	id      string
-	who     schema.Principal
-	stored  atomic.Uint64
-	writer  *journal.Writer
+	r      *Runner
+	id     string
+	who    schema.Principal
+	stored atomic.Uint64
+	writer *journal.Writer
+	// storeSoon is the timer of what is pending.
+	storeSoon *time.Timer
+
+	mu      sync.Mutex
 	pending []journal.CallRecord
 	size    int
 	seen    *names
 	refused uint64
+	failed  error // of the timer's storing; whoever calls next gets it
 	sealed  bool
-	closed  sync.Once
+	closed  bool
 }
 
 // names are the custom ids of a batch, up to an index. They are kept between the
@@ -182,6 +190,7 @@ func (r *Runner) Intake(ctx context.Context, id string, who schema.Principal) (*
 		in.Close()
 		return nil, err
 	}
+	in.storeSoon = time.AfterFunc(math.MaxInt64, func() { in.storeWaiting(ctx) })
 	return in, nil
 }
 
@@ -218,71 +227,139 @@ func short(id string) [16]byte {
 
 // Next is the index of the next call that is added: how many were taken so far,
 // refused lines included.
-func (in *Intake) Next() uint64 { return in.writer.Next() + uint64(len(in.pending)) }
+func (in *Intake) Next() uint64 {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.writer.Next() + uint64(len(in.pending))
+}
 
 // Stored is how many calls are stored.
 func (in *Intake) Stored() uint64 { return in.writer.Next() }
 
 // Refused is how many lines were refused since the intake was opened.
-func (in *Intake) Refused() uint64 { return in.refused }
+func (in *Intake) Refused() uint64 {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.refused
+}
 
 // Add takes one call. It is stored with those around it: at once when enough are
-// there, else by Flush.
+// there, else after 20 ms or by Flush. The error may be that of an earlier one that
+// could not be stored then.
 func (in *Intake) Add(ctx context.Context, c journal.CallRecord) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
 	if c.CustomID != "" {
 		key := short(c.CustomID)
 		if _, twice := in.seen.ids[key]; twice {
-			return in.Refuse(ctx, "", schema.Errorf(schema.KindConflict, "The custom_id %q stands in this batch already; this line was not run.", c.CustomID))
+			return in.refuseLocked(ctx, "", schema.Errorf(schema.KindConflict, "The custom_id %q stands in this batch already; this line was not run.", c.CustomID))
 		}
 		in.seen.ids[key] = struct{}{}
 	}
-	return in.add(ctx, c)
+	return in.addLocked(ctx, c)
 }
 
 // Refuse takes a line that is no call: it gets its answer like all others, and
 // never runs. customID is what could be read of it.
 func (in *Intake) Refuse(ctx context.Context, customID string, why *schema.Error) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.refuseLocked(ctx, customID, why)
+}
+
+func (in *Intake) refuseLocked(ctx context.Context, customID string, why *schema.Error) error {
 	in.refused++
 	text, err := json.Marshal(why)
 	if err != nil {
 		return schema.Errorf(schema.KindInternal, "The refusal of a line cannot be written: %w", err)
 	}
-	return in.add(ctx, journal.CallRecord{CustomID: customID, Method: methodRefused, Arguments: text})
+	return in.addLocked(ctx, journal.CallRecord{CustomID: customID, Method: methodRefused, Arguments: text})
 }
 
-func (in *Intake) add(ctx context.Context, c journal.CallRecord) error {
+func (in *Intake) addLocked(ctx context.Context, c journal.CallRecord) error {
+	if in.failed != nil {
+		return in.flushLocked(ctx)
+	}
 	in.pending = append(in.pending, c)
 	in.size += len(c.Arguments) + len(c.CustomID) + len(c.Server) + len(c.Tool) + 32
 	if len(in.pending) < chunkCalls && in.size < chunkBytes {
+		if len(in.pending) == 1 {
+			in.storeSoon.Reset(storeAfter)
+		}
 		return nil
 	}
-	return in.Flush(ctx)
+	return in.flushLocked(ctx)
 }
 
 // Flush stores what was added, as there is room for it in what the principal may
 // have waiting. What is not stored when it fails is dropped.
 func (in *Intake) Flush(ctx context.Context) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.flushLocked(ctx)
+}
+
+func (in *Intake) flushLocked(ctx context.Context) error {
+	if err := in.failed; err != nil {
+		in.failed = nil
+		return err
+	}
 	for len(in.pending) > 0 {
 		n, err := in.room(ctx, len(in.pending))
-		if err == nil {
-			_, err = in.writer.Append(ctx, in.pending[:n])
-		}
 		if err != nil {
-			in.pending, in.size = in.pending[:0], 0
-			in.seen.next = math.MaxUint64 // nobody knows what is stored: read them again
+			in.dropLocked()
 			return err
 		}
-		in.seen.next += uint64(n)
-		in.stored.Store(in.writer.Next())
-		in.pending = append(in.pending[:0], in.pending[n:]...)
+		if err := in.storeLocked(ctx, n); err != nil {
+			return err
+		}
 	}
-	in.size = 0
 	return nil
+}
+
+// storeWaiting stores what has waited for others to come. Where there is no room for
+// it, it tries again: nothing may ever come that would have it stored.
+func (in *Intake) storeWaiting(ctx context.Context) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.closed || len(in.pending) == 0 {
+		return
+	}
+	if n := in.roomNow(len(in.pending)); n > 0 {
+		in.failed = in.storeLocked(ctx, n)
+	}
+	if len(in.pending) > 0 {
+		in.storeSoon.Reset(roomEvery)
+	}
+}
+
+// storeLocked stores the first n of what is pending.
+func (in *Intake) storeLocked(ctx context.Context, n int) error {
+	if _, err := in.writer.Append(ctx, in.pending[:n]); err != nil {
+		in.dropLocked()
+		return err
+	}
+	in.seen.next += uint64(n)
+	in.stored.Store(in.writer.Next())
+	in.pending = append(in.pending[:0], in.pending[n:]...)
+	if len(in.pending) == 0 {
+		in.size = 0
+	}
+	return nil
+}
+
+// dropLocked gives up what is pending. Nobody knows what of it is stored: the names
+// are read again.
+func (in *Intake) dropLocked() {
+	in.pending, in.size = in.pending[:0], 0
+	in.seen.next = math.MaxUint64
 }
 
 // Seal stores what was added and says that there will be no more.
 func (in *Intake) Seal(ctx context.Context) (*journal.Manifest, error) {
-	if err := in.Flush(ctx); err != nil {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if err := in.flushLocked(ctx); err != nil {
 		return nil, err
 	}
 	m, err := in.writer.Seal(ctx)
@@ -291,20 +368,28 @@ func (in *Intake) Seal(ctx context.Context) (*journal.Manifest, error) {
 }
 
 // Close ends the intake; the batch stays open for another one unless it was sealed.
+// It may be called more than once.
 func (in *Intake) Close() {
-	in.closed.Do(func() {
-		if in.writer != nil {
-			in.writer.Close()
-		}
-		in.r.mu.Lock()
-		defer in.r.mu.Unlock()
-		delete(in.r.intake, in.id)
-		in.seen.used = time.Now()
-		if len(in.pending) == 0 && !in.sealed {
-			in.r.names[in.id] = in.seen
-		} else {
-			delete(in.r.names, in.id) // no longer needed, or with names that were never stored
-		}
-		in.r.forgetNamesLocked()
-	})
+	in.mu.Lock() // the timer may be storing
+	defer in.mu.Unlock()
+	if in.closed {
+		return
+	}
+	in.closed = true
+	if in.storeSoon != nil {
+		in.storeSoon.Stop()
+	}
+	if in.writer != nil {
+		in.writer.Close()
+	}
+	in.r.mu.Lock()
+	defer in.r.mu.Unlock()
+	delete(in.r.intake, in.id)
+	in.seen.used = time.Now()
+	if len(in.pending) == 0 && !in.sealed {
+		in.r.names[in.id] = in.seen
+	} else {
+		delete(in.r.names, in.id) // no longer needed, or with names that were never stored
+	}
+	in.r.forgetNamesLocked()
 }

@@ -114,20 +114,26 @@ func (r *Runner) linesLately(principal string) int {
 	return lines
 }
 
+// roomNow says how many of n more lines may be stored at the moment.
+func (in *Intake) roomNow(n int) int {
+	r := in.r
+	if !r.o.Quota.Queues(&in.who) {
+		return n
+	}
+	lines, _, receiving := r.waiting(in.who.Name, in.id)
+	if !receiving {
+		return n // the journal takes no more, and says so
+	}
+	return min(n, r.o.Quota.Room(&in.who, lines))
+}
+
 // room waits until some of n more lines may be stored and says how many. While it
 // waits nothing is read from who sends them.
 func (in *Intake) room(ctx context.Context, n int) (int, error) {
 	r := in.r
-	if !r.o.Quota.Queues(&in.who) {
-		return n, nil
-	}
 	for {
-		lines, _, receiving := r.waiting(in.who.Name, in.id)
-		if room := r.o.Quota.Room(&in.who, lines); room > 0 {
-			return min(n, room), nil
-		}
-		if !receiving {
-			return n, nil // the journal takes no more, and says so
+		if room := in.roomNow(n); room > 0 {
+			return room, nil
 		}
 		timer := time.NewTimer(roomEvery)
 		select {

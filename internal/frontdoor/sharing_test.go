@@ -435,16 +435,15 @@ func TestAPrincipalHasNoMoreOpenBatchesThanItMay(t *testing.T) {
 }
 
 // Nothing of it has ended, so its counts are what they were.
-func TestTheListTellsTheCallsOfABatchThatStillComesIn(t *testing.T) {
-	srv := bustest.Start(t)
-	h := openHouse(t, srv)
-	d := openDoor(t, srv, frontdoor.Options{})
-	defer h.let()
-	lines, into := io.Pipe()
-	defer into.Close()
-	r, err := http.NewRequestWithContext(t.Context(), "POST", d.base+"/batches", lines)
+// lines begins a batch whose lines come one after the other, and says what they go
+// into and with which status the batch is answered.
+func (d *door) lines() (into *io.PipeWriter, answered <-chan int) {
+	d.t.Helper()
+	body, into := io.Pipe()
+	d.t.Cleanup(func() { _ = into.Close() }) // as often as wanted
+	r, err := http.NewRequestWithContext(d.t.Context(), "POST", d.base+"/batches", body)
 	if err != nil {
-		t.Fatal(err)
+		d.t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/x-ndjson")
 	r.Header.Set("Authorization", "Bearer "+d.key)
@@ -458,6 +457,15 @@ func TestTheListTellsTheCallsOfABatchThatStillComesIn(t *testing.T) {
 		_ = resp.Body.Close()
 		status <- resp.StatusCode
 	}()
+	return into, status
+}
+
+func TestTheListTellsTheCallsOfABatchThatStillComesIn(t *testing.T) {
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	d := openDoor(t, srv, frontdoor.Options{})
+	defer h.let()
+	into, answered := d.lines()
 	const stored = 1000 // at once, while more may come
 	for _, sum := range []string{"1000", "2000"} {
 		if _, err := io.WriteString(into, strings.ReplaceAll(batchOf(stored, "slow", true), `:"c`, `:"`+sum+`c`)); err != nil {
@@ -471,7 +479,29 @@ func TestTheListTellsTheCallsOfABatchThatStillComesIn(t *testing.T) {
 	if err := into.Close(); err != nil {
 		t.Error(err)
 	}
-	if got := <-status; got != 201 {
+	if got := <-answered; got != 201 {
+		t.Errorf("the batch is answered with %d", got)
+	}
+}
+
+func TestTheCallsOfASlowStreamRunWhileItComes(t *testing.T) {
+	srv := bustest.Start(t)
+	openHouse(t, srv)
+	d := openDoor(t, srv, frontdoor.Options{})
+	into, answered := d.lines()
+	for i := range 3 {
+		if _, err := fmt.Fprintf(into, `{"custom_id":"c%d","server":"s","tool":"read"}`+"\n", i); err != nil {
+			t.Fatal(err)
+		}
+		confirmtest.Wait(t, func() bool {
+			_, _, text := d.do("GET", "/batches", "")
+			return strings.Contains(text, fmt.Sprintf(`"succeeded":%d`, i+1))
+		})
+	}
+	if err := into.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := <-answered; got != 201 {
 		t.Errorf("the batch is answered with %d", got)
 	}
 }
