@@ -44,7 +44,6 @@ func up(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	setup.TuneRuntime(2) // much of what lives here is caches of NATS
 	stderr, stdout := cmd.ErrOrStderr(), cmd.OutOrStdout()
 	log, err := cfg.Logger(stderr)
 	if err != nil {
@@ -54,6 +53,7 @@ func up(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	setup.TuneRuntime(2, len(served)) // much of what lives here is caches of NATS
 	policy, err := cfg.LoadPolicy()
 	if err != nil {
 		return err

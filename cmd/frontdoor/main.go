@@ -25,7 +25,7 @@ func run() int {
 		setup.Fail(os.Stderr, "frontdoor", err)
 		return 2
 	}
-	setup.TuneRuntime(1)
+	setup.TuneRuntime(1, 0)
 	log, err := cfg.Logger(os.Stderr)
 	if err != nil {
 		setup.Fail(os.Stderr, "frontdoor", err)

@@ -37,7 +37,6 @@ func run() int {
 		setup.Fail(os.Stderr, "worker", err)
 		return 2
 	}
-	setup.TuneRuntime(1)
 	log, err := cfg.Logger(os.Stderr)
 	if err != nil {
 		setup.Fail(os.Stderr, "worker", err)
@@ -51,6 +50,7 @@ func run() int {
 		setup.Fail(os.Stderr, "worker", err)
 		return 2
 	}
+	setup.TuneRuntime(1, len(served))
 	policy, err := cfg.LoadPolicy()
 	if err != nil {
 		setup.Fail(os.Stderr, "worker", err)

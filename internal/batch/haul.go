@@ -171,14 +171,15 @@ type route struct {
 	attempt int
 }
 
-// store stores the results of what ended, until over is closed.
+// store stores the results of what ended, until over is closed. While many calls are
+// under way more results come soon.
 func (h *haul) store(over <-chan struct{}) {
 	for busy := false; ; {
 		ended := h.ended.take(over, busy)
 		if ended == nil {
 			return
 		}
-		busy = len(ended) > gatherMany/8 || h.j.r.o.Router.BatchPace() > 0
+		busy = h.j.count.Load() >= gatherMany || h.j.r.o.Router.BatchPace() > 0
 		h.storeAll(ended)
 	}
 }
@@ -243,13 +244,12 @@ func newBox[T any]() box[T] {
 
 func (b box[T]) put(one T) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	*b.all = append(*b.all, one)
-	n := len(*b.all)
-	b.mu.Unlock()
-	if n == 1 {
+	switch len(*b.all) {
+	case 1:
 		ring(b.some)
-	}
-	if n == gatherMany {
+	case gatherMany:
 		ring(b.many)
 	}
 }
@@ -277,6 +277,10 @@ func (b box[T]) take(over <-chan struct{}, busy bool) []T {
 		b.mu.Lock()
 		all := *b.all
 		*b.all = nil
+		select {
+		case <-b.many: // what it rang for is taken
+		default:
+		}
 		b.mu.Unlock()
 		if len(all) > 0 {
 			return all
