@@ -3,6 +3,8 @@ package batch
 import (
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestABoxLosesNothingAndEndsWhenItIsOver(t *testing.T) {
@@ -36,6 +38,24 @@ func TestABoxLosesNothingAndEndsWhenItIsOver(t *testing.T) {
 	if len(seen) != sides*each {
 		t.Errorf("%d of %d came", len(seen), sides*each)
 	}
+}
+
+func TestABellThatRangForWhatIsTakenDoesNotCutTheNextWaitShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, over := newBox[int](), make(chan struct{})
+		for i := range gatherMany {
+			b.put(i)
+		}
+		if all := b.take(over, false); len(all) != gatherMany {
+			t.Fatalf("%d of %d came", len(all), gatherMany)
+		}
+		b.put(0)
+		began := time.Now()
+		b.take(over, true)
+		if waited := time.Since(began); waited != gatherFor {
+			t.Errorf("it waited %v for more", waited)
+		}
+	})
 }
 
 func TestWhatIsSampledIsSeenByTheFlagsOfItsTrace(t *testing.T) {
