@@ -318,11 +318,12 @@ func (in *Intake) flushLocked(ctx context.Context) error {
 }
 
 // storeWaiting stores what has waited for others to come. Where there is no room for
-// it, it tries again: nothing may ever come that would have it stored.
+// it, it tries again: nothing may ever come that would have it stored. What was sent
+// by who is gone is left to the last Flush.
 func (in *Intake) storeWaiting(ctx context.Context) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.closed || len(in.pending) == 0 {
+	if in.closed || ctx.Err() != nil || len(in.pending) == 0 {
 		return
 	}
 	if n := in.roomNow(len(in.pending)); n > 0 {

@@ -506,6 +506,27 @@ func TestTheCallsOfASlowStreamRunWhileItComes(t *testing.T) {
 	}
 }
 
+func TestALineThatWaitsForRoomIsStoredWhenThereIsSomeThoughNoneFollows(t *testing.T) {
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	defer h.let()
+	d := openDoor(t, srv, frontdoor.Options{Limits: quota.Config{Principals: []quota.PrincipalRule{{Queued: 2}}}})
+	into, answered := d.lines()
+	if _, err := io.WriteString(into, batchOf(3, "slow", true)); err != nil {
+		t.Fatal(err)
+	}
+	confirmtest.Wait(t, func() bool { return h.now.Load() == 2 })
+	h.slow <- struct{}{}
+	confirmtest.Wait(t, func() bool { return h.runs.Load() == 3 })
+	h.let()
+	if err := into.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := <-answered; got != 201 {
+		t.Errorf("the batch is answered with %d", got)
+	}
+}
+
 func TestTheFleetHasNoMoreOpenBatchesThanItMay(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
