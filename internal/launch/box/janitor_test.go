@@ -44,20 +44,14 @@ func ghostly(t *testing.T, owner string) (host string, removals *int) {
 func TestAContainerThatTheEngineOnlyListsIsGone(t *testing.T) {
 	owner := owner(t)
 	host, removals := ghostly(t, owner)
-	d, err := newDial(host, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := d.client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := clientAt(t, host)
 	defer c.Close()
 	var log strings.Builder
 	e := &Engine{o: Options{Owner: owner}, client: c, log: slog.New(slog.NewTextHandler(&log, nil))}
 
 	var marks map[string]mark
 	for range 6 {
+		var err error
 		if marks, err = e.tidy(t.Context(), nil, marks); err != nil {
 			t.Fatal(err)
 		}

@@ -136,15 +136,7 @@ func (o *ownEngine) killLeft() {
 
 func (o *ownEngine) client(t *testing.T) *client.Client {
 	t.Helper()
-	d, err := newDial(o.host(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := d.client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return clientAt(t, o.host())
 }
 
 // unmount takes away what the engine leaves mounted.

@@ -181,7 +181,16 @@ func engine(t testing.TB, change ...func(*Options)) *Engine {
 // asker is a client of the usual engine for looking at it.
 func asker(t testing.TB) *client.Client {
 	t.Helper()
-	d, err := newDial("", "")
+	c := clientAt(t, "")
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// clientAt is a client of the engine at host, empty for the usual one. Whoever has it
+// closes it.
+func clientAt(t testing.TB, host string) *client.Client {
+	t.Helper()
+	d, err := newDial(host, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,21 +198,13 @@ func asker(t testing.TB) *client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
 	return c
 }
 
 // owned returns the containers of an owner, running or not.
 func owned(t testing.TB, owner string) []string {
 	t.Helper()
-	d, err := newDial("", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := d.client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := clientAt(t, "")
 	defer c.Close()
 	var ids []string
 	for _, item := range there(t, c, make(client.Filters).Add("label", labelOwner+"="+owner)) {
