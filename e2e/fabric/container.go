@@ -68,6 +68,25 @@ func (c *Container) Locate(ctx context.Context) (string, error) {
 	return c.url, nil
 }
 
+// find waits until the engine says where the part is reached. One that ended because
+// what it needs was not there yet has no port until it is started again.
+func (c *Container) find(ctx context.Context) error {
+	var err error
+	waited := Until(ctx, func() error {
+		if _, err = c.Locate(ctx); err == nil {
+			return nil
+		}
+		if state, stateErr := c.inner.State(ctx); stateErr == nil && !state.Running && !state.Restarting {
+			return nil // nothing starts it again
+		}
+		return err
+	})
+	if err == nil {
+		return nil
+	}
+	return errors.Join(waited, fmt.Errorf("%w%s", err, c.tail(context.WithoutCancel(ctx))))
+}
+
 // Kill ends the part as a power cut does: SIGKILL, and nothing starts it again.
 func (c *Container) Kill(ctx context.Context) error {
 	if _, err := c.engine.docker.ContainerKill(ctx, c.ID(), client.ContainerKillOptions{Signal: "SIGKILL"}); err != nil {
@@ -99,8 +118,7 @@ func (c *Container) Start(ctx context.Context) error {
 	if err := c.inner.Start(ctx); err != nil {
 		return fmt.Errorf("starting %s again: %w", c.Name, err)
 	}
-	_, err := c.Locate(ctx)
-	return err
+	return c.find(ctx)
 }
 
 // Pause stops every process of the part where it stands; connections to it stay open.

@@ -204,8 +204,7 @@ func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, 
 	if len(s.Ports) > 0 {
 		c.port = s.Ports[0][strings.LastIndexByte(s.Ports[0], ':')+1:]
 	}
-	_, err = c.Locate(ctx)
-	return c, err
+	return c, c.find(ctx)
 }
 
 // mount reads one of the volumes of a service. What is to be mounted must be there: the
