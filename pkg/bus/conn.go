@@ -69,6 +69,9 @@ type Conn struct {
 // connectTimeout bounds one attempt to reach a server.
 const connectTimeout = 5 * time.Second
 
+// writeTimeout bounds one write to a server.
+const writeTimeout = 5 * time.Second
+
 // readQueue is more messages than one read of a log asks for.
 const readQueue = 1 << 10
 
@@ -85,6 +88,10 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		// A dead peer is noticed within seconds, not minutes.
 		nats.PingInterval(5 * time.Second),
 		nats.MaxPingsOutstanding(2),
+		// One that takes no bytes any more holds up everything of the connection while
+		// they wait, pings and a move to another server among it.
+		nats.FlusherTimeout(writeTimeout),
+		nats.ReconnectOnFlusherError(),
 		nats.ReconnectBufSize(reconnectBuffer(o.KeepWhileDown)),
 		// Each read of a log makes a subscription, and what that may hold is allocated at
 		// once: half a megabyte by default.

@@ -7,3 +7,6 @@ func (r *Records[T]) GiveUp() error {
 	r.watch.mu.Unlock()
 	return sub.Unsubscribe()
 }
+
+// Publish sends a message of core NATS.
+func (c *Conn) Publish(subject string, data []byte) error { return c.nc.Publish(subject, data) }
