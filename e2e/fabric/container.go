@@ -71,20 +71,22 @@ func (c *Container) Locate(ctx context.Context) (string, error) {
 // find waits until the engine says where the part is reached. One that ended because
 // what it needs was not there yet has no port until it is started again.
 func (c *Container) find(ctx context.Context) error {
-	var err error
-	waited := Until(ctx, func() error {
-		if _, err = c.Locate(ctx); err == nil {
+	var ended error
+	err := Until(ctx, func() error {
+		_, err := c.Locate(ctx)
+		if err == nil {
 			return nil
 		}
-		if state, stateErr := c.inner.State(ctx); stateErr == nil && !state.Running && !state.Restarting {
-			return nil // nothing starts it again
+		if running, _, asked := c.Running(ctx); asked == nil && !running { // what is started again counts as running
+			ended = err
+			return nil
 		}
 		return err
 	})
-	if err == nil {
-		return nil
+	if err = errors.Join(err, ended); err != nil {
+		return fmt.Errorf("%w%s", err, c.tail(context.WithoutCancel(ctx)))
 	}
-	return errors.Join(waited, fmt.Errorf("%w%s", err, c.tail(context.WithoutCancel(ctx))))
+	return nil
 }
 
 // Kill ends the part as a power cut does: SIGKILL, and nothing starts it again.

@@ -121,12 +121,12 @@ type Intake struct {
 	writer *journal.Writer
 	// storeSoon is the timer of what is pending.
 	storeSoon *time.Timer
+	refused   uint64
 
-	mu      sync.Mutex
+	mu      sync.Mutex // the timer's goroutine shares what follows
 	pending []journal.CallRecord
 	size    int
 	seen    *names
-	refused uint64
 	failed  error // of the timer's storing; whoever calls next gets it
 	sealed  bool
 	closed  bool
@@ -237,11 +237,7 @@ func (in *Intake) Next() uint64 {
 func (in *Intake) Stored() uint64 { return in.writer.Next() }
 
 // Refused is how many lines were refused since the intake was opened.
-func (in *Intake) Refused() uint64 {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return in.refused
-}
+func (in *Intake) Refused() uint64 { return in.refused }
 
 // Add takes one call. It is stored with those around it: at once when enough are
 // there, else after 20 ms or by Flush. The error may be that of an earlier one that

@@ -434,13 +434,12 @@ func TestAPrincipalHasNoMoreOpenBatchesThanItMay(t *testing.T) {
 	})
 }
 
-// Nothing of it has ended, so its counts are what they were.
-// lines begins a batch whose lines come one after the other, and says what they go
-// into and with which status the batch is answered.
-func (d *door) lines() (into *io.PipeWriter, answered <-chan int) {
+// lines begins a batch whose lines come one after the other. They go into the writer;
+// end says that there are no more, and that the batch was taken.
+func (d *door) lines() (into io.Writer, end func()) {
 	d.t.Helper()
-	body, into := io.Pipe()
-	d.t.Cleanup(func() { _ = into.Close() }) // as often as wanted
+	body, pipe := io.Pipe()
+	d.t.Cleanup(func() { _ = pipe.Close() }) // as often as wanted
 	r, err := http.NewRequestWithContext(d.t.Context(), "POST", d.base+"/batches", body)
 	if err != nil {
 		d.t.Fatal(err)
@@ -457,15 +456,24 @@ func (d *door) lines() (into *io.PipeWriter, answered <-chan int) {
 		_ = resp.Body.Close()
 		status <- resp.StatusCode
 	}()
-	return into, status
+	return pipe, func() {
+		d.t.Helper()
+		if err := pipe.Close(); err != nil {
+			d.t.Error(err)
+		}
+		if got := <-status; got != 201 {
+			d.t.Errorf("the batch is answered with %d", got)
+		}
+	}
 }
 
+// Nothing of it has ended, so its counts are what they were.
 func TestTheListTellsTheCallsOfABatchThatStillComesIn(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	d := openDoor(t, srv, frontdoor.Options{})
 	defer h.let()
-	into, answered := d.lines()
+	into, end := d.lines()
 	const stored = 1000 // at once, while more may come
 	for _, sum := range []string{"1000", "2000"} {
 		if _, err := io.WriteString(into, strings.ReplaceAll(batchOf(stored, "slow", true), `:"c`, `:"`+sum+`c`)); err != nil {
@@ -476,19 +484,14 @@ func TestTheListTellsTheCallsOfABatchThatStillComesIn(t *testing.T) {
 			return strings.Contains(text, `"calls":`+sum+`,`)
 		})
 	}
-	if err := into.Close(); err != nil {
-		t.Error(err)
-	}
-	if got := <-answered; got != 201 {
-		t.Errorf("the batch is answered with %d", got)
-	}
+	end()
 }
 
 func TestTheCallsOfASlowStreamRunWhileItComes(t *testing.T) {
 	srv := bustest.Start(t)
 	openHouse(t, srv)
 	d := openDoor(t, srv, frontdoor.Options{})
-	into, answered := d.lines()
+	into, end := d.lines()
 	for i := range 3 {
 		if _, err := fmt.Fprintf(into, `{"custom_id":"c%d","server":"s","tool":"read"}`+"\n", i); err != nil {
 			t.Fatal(err)
@@ -498,12 +501,7 @@ func TestTheCallsOfASlowStreamRunWhileItComes(t *testing.T) {
 			return strings.Contains(text, fmt.Sprintf(`"succeeded":%d`, i+1))
 		})
 	}
-	if err := into.Close(); err != nil {
-		t.Error(err)
-	}
-	if got := <-answered; got != 201 {
-		t.Errorf("the batch is answered with %d", got)
-	}
+	end()
 }
 
 func TestALineThatWaitsForRoomIsStoredWhenThereIsSomeThoughNoneFollows(t *testing.T) {
@@ -511,7 +509,7 @@ func TestALineThatWaitsForRoomIsStoredWhenThereIsSomeThoughNoneFollows(t *testin
 	h := openHouse(t, srv)
 	defer h.let()
 	d := openDoor(t, srv, frontdoor.Options{Limits: quota.Config{Principals: []quota.PrincipalRule{{Queued: 2}}}})
-	into, answered := d.lines()
+	into, end := d.lines()
 	if _, err := io.WriteString(into, batchOf(3, "slow", true)); err != nil {
 		t.Fatal(err)
 	}
@@ -519,12 +517,7 @@ func TestALineThatWaitsForRoomIsStoredWhenThereIsSomeThoughNoneFollows(t *testin
 	h.slow <- struct{}{}
 	confirmtest.Wait(t, func() bool { return h.runs.Load() == 3 })
 	h.let()
-	if err := into.Close(); err != nil {
-		t.Error(err)
-	}
-	if got := <-answered; got != 201 {
-		t.Errorf("the batch is answered with %d", got)
-	}
+	end()
 }
 
 func TestTheFleetHasNoMoreOpenBatchesThanItMay(t *testing.T) {
