@@ -51,6 +51,7 @@ func run() int {
 		return 2
 	}
 	setup.TuneRuntime(1, len(served))
+	setup.LeaveProcessors()
 	policy, err := cfg.LoadPolicy()
 	if err != nil {
 		setup.Fail(os.Stderr, "worker", err)
