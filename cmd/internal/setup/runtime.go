@@ -13,7 +13,7 @@ const (
 	// calls more lives, and five times that would be memory for nothing.
 	heapGrows      = 400
 	heapGrowsLeast = 50
-	heapRoom       = 56 << 20
+	heapRoom       = 48 << 20
 	// serverRoom is the room that each server brings: what its sessions keep is looked
 	// through at each collection, so with hundreds of them there had better be few. Their
 	// processes take many times that.
