@@ -208,10 +208,25 @@ func (r *run) settledJournals(ctx context.Context) (map[string][]stored, error) 
 	}
 }
 
-// journals reads every durable call that is stored, by its effect.
+// journals reads every durable call that is stored, by its effect. A cluster that has
+// just come together again has no leader for some streams yet: it tries for 3 minutes.
 func (r *run) journals(ctx context.Context) (map[string][]stored, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
+	for {
+		found, err := r.readJournals(ctx)
+		if err == nil {
+			return found, nil
+		}
+		r.c.Log.Info("the journals cannot be read yet", "campaign", r.c.Name, "error", err)
+		if !rest(ctx, time.Second) {
+			return nil, err
+		}
+	}
+}
+
+// readJournals is journals, once.
+func (r *run) readJournals(ctx context.Context) (map[string][]stored, error) {
 	log := slog.New(slog.DiscardHandler)
 	var conn *bus.Conn
 	node := r.f.nodes[0]
