@@ -337,6 +337,32 @@ func TestAnotherFrontDoorFinishesABatchAndAsksTheWorkers(t *testing.T) {
 	}
 }
 
+// A front door that stops has what still runs ended at the workers. Nobody canceled it,
+// and it may have done its work.
+func TestACallThatAStoppingFrontDoorEndedIsUnknownAndNotCanceled(t *testing.T) {
+	n := startNATS(t, t.TempDir())
+	dir := t.TempDir()
+	effects, gate := filepath.Join(dir, "effects"), filepath.Join(dir, "gate")
+	startWorker(t, setup{nats: n.url, servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)})})
+	a := startFrontDoor(t, setup{nats: n.url, env: []string{quickStop, "CALLYARD_FRONT_DOOR_DRAIN_GRACE=1s"}})
+	b := startFrontDoor(t, setup{nats: n.url, env: []string{quickStop}})
+	a.waitServers(t, 1, "books")
+	b.waitServers(t, 1, "books")
+	batch := a.startBatch(t, heldLine("books", effects, gate, 0))
+	a.eventually(t, 30*time.Second, "the call running", func() error {
+		if once, _ := countEffects(t, effects); once != 1 {
+			return fmt.Errorf("%d ran", once)
+		}
+		return nil
+	})
+	a.stop(t)
+	end := b.waitBatch(t, batch.ID, 90*time.Second)
+	once, twice := countEffects(t, effects)
+	if end.State != "completed" || end.Counts["unknown"] != 1 || once != 1 || twice != 0 {
+		t.Errorf("it ends as %+v; %d ran, %d twice", end, once, twice)
+	}
+}
+
 func TestOneKeyIsOneCallWhateverIsKilled(t *testing.T) {
 	data, effects := t.TempDir(), filepath.Join(t.TempDir(), "effects")
 	s := setup{data: data, servers: serversFile(t, map[string]entry{"pay": scripted(mcptest.Echo)}), env: []string{quickStop}}

@@ -148,7 +148,14 @@ func (j *job) resume(it *item, fate dispatch.Fate, within time.Duration) {
 	switch fate.State {
 	case dispatch.FateEnded:
 		res, err := ended(fate)
-		if !again(err, it) {
+		if schema.KindOf(err) == schema.KindCanceled {
+			// An earlier owner had it ended, because its answer did not come in time or
+			// that owner stopped: it may have run.
+			if !j.repeatable(it) {
+				j.store(it, j.record(it, nil, schema.Errorf(schema.KindOutcomeUnknown, "The call was ended at worker %s while it ran, and nobody learned how far it had come. Look at its effects, then settle it.", it.worker)))
+				return
+			}
+		} else if !again(err, it) {
 			j.store(it, j.record(it, res, err))
 			return
 		}
