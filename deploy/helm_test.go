@@ -16,10 +16,12 @@ frontdoor:
   keys: [{name: agent, groups: [agents], hash: "sha256:0000000000000000000000000000000000000000000000000000000000000000"}]
   settings: {max_queue: 500}
   config: {limits: {servers: [{rate: 10}]}}
+  tlsSecret: door-own-tls
   ingress: {enabled: true, className: nginx, tlsSecret: door-tls}
 approver:
   keys: [{name: ann, groups: [ops], hash: "sha256:1111111111111111111111111111111111111111111111111111111111111111"}]
   settings: {observer_groups: [auditors]}
+  tlsSecret: approver-own-tls
   ingress: {enabled: true, annotations: {a: b}}
 worker:
   settings: {sessions: 3}
@@ -94,7 +96,13 @@ func TestTheChartHasWhatEachRoleNeeds(t *testing.T) {
 		}
 		pod := []any{"spec", "template", "spec"}
 		in := func(path ...any) any { return o.at(append(pod[:3:3], path...)...) }
+		var scheme any
+		if o.role() != "worker" { // with tlsSecret
+			scheme = "HTTPS"
+		}
 		for what, got := range map[string][2]any{
+			"scheme of readiness":    {in("containers", 0, "readinessProbe", "httpGet", "scheme"), scheme},
+			"scheme of liveness":     {in("containers", 0, "livenessProbe", "httpGet", "scheme"), scheme},
 			"a token of the API":     {in("automountServiceAccountToken"), false},
 			"root":                   {in("securityContext", "runAsNonRoot"), true},
 			"a writable file system": {in("containers", 0, "securityContext", "readOnlyRootFilesystem"), true},
@@ -133,6 +141,9 @@ func TestTheConfigurationsOfTheChartAreLoaded(t *testing.T) {
 		t.Run(o.role(), func(t *testing.T) {
 			dir := t.TempDir()
 			data, _ := o.at("data").(map[string]any)
+			if tls := strings.Contains(fmt.Sprint(data), "cert_file: /run/secrets/tls/tls.crt"); tls != (o.role() != "worker") {
+				t.Errorf("it serves TLS: %v", tls)
+			}
 			for name, text := range data {
 				// The paths are those of a pod; here they are elsewhere.
 				write(t, filepath.Join(dir, name), strings.NewReplacer(

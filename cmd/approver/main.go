@@ -36,7 +36,7 @@ func run() int {
 		return cfg.Connect(ctx, name, keep, log)
 	}
 	err = lifecycle.Run(context.Background(), log, cfg.TracesPart("callyard-approver", telemetry.NewMetrics(), log), cfg.ApproverPart(connect, log, func(a *approver.Approver) {
-		log.Info("approver is open", "url", "http://"+a.Addr())
+		log.Info("approver is open", "url", a.Base())
 	}))
 	if err != nil {
 		setup.Fail(os.Stderr, "approver", err)

@@ -19,6 +19,7 @@ import (
 	"github.com/callyard/callyard/internal/embedded"
 	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/internal/lifecycle"
+	"github.com/callyard/callyard/internal/listen"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/bus"
@@ -66,7 +67,7 @@ func up(cmd *cobra.Command) error {
 	}
 	findApprover(cmd, cfg)
 	if cfg.FrontDoor.ApproverURL == "" {
-		cfg.FrontDoor.ApproverURL = "http://" + cfg.Approver.Listen
+		cfg.FrontDoor.ApproverURL = listen.Scheme(cfg.Approver.CertFile) + "://" + cfg.Approver.Listen
 		if cfg.Approver.PublicURL != "" {
 			cfg.FrontDoor.ApproverURL = cfg.Approver.PublicURL
 		}
@@ -143,8 +144,8 @@ func (u *fabric) connect(ctx context.Context, name string, keep bool) (*bus.Conn
 
 // greet says where things are; the servers' states follow when they are known.
 func (u *fabric) greet(ctx context.Context) error {
-	base := "http://" + u.door.Addr()
-	fmt.Fprintf(u.out, "Callyard %s is up.\n\n  REST API   %s\n  reference  %s/docs\n  approvals  http://%s\n  data       %s\n", setup.Version(), base, base, u.approver.Addr(), u.cfg.Data)
+	base := u.door.URL()
+	fmt.Fprintf(u.out, "Callyard %s is up.\n\n  REST API   %s\n  reference  %s/docs\n  approvals  %s\n  data       %s\n", setup.Version(), base, base, u.approver.Base(), u.cfg.Data)
 	if address := u.nats.URL(); address != "" {
 		fmt.Fprintf(u.out, "  NATS       %s\n", address)
 	}

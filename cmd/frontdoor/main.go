@@ -41,7 +41,7 @@ func run() int {
 	}
 	metrics := telemetry.NewMetrics()
 	err = lifecycle.Run(context.Background(), log, cfg.TracesPart("callyard-frontdoor", metrics, log), setup.PolicyPart(policy, func() []string { return cfg.Doubts(policy, false, nil) }, log), cfg.FrontDoorPart(connect, policy, metrics, log, func(d *frontdoor.FrontDoor) {
-		log.Info("front door is open", "url", "http://"+d.Addr())
+		log.Info("front door is open", "url", d.URL())
 	}))
 	if err != nil {
 		setup.Fail(os.Stderr, "frontdoor", err)

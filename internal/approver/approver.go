@@ -26,6 +26,7 @@ import (
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/listen"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 )
@@ -98,8 +99,12 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	}
 	public, _ := publicURL(c.PublicURL)
 	a := &Approver{o: o}
-	if a.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", c.Listen); err != nil {
-		return nil, fmt.Errorf("listening on %s: %w; is another approver running? --approver-listen names another address", c.Listen, err)
+	if a.listener, err = listen.Open(ctx, c.Listen, c.CertFile, c.KeyFile, o.Log); err != nil {
+		var taken *net.OpError
+		if errors.As(err, &taken) {
+			err = fmt.Errorf("listening on %s: %w; is another approver running? --approver-listen names another address", c.Listen, err)
+		}
+		return nil, err
 	}
 	if c.OIDC.Configured() {
 		back, err := c.redirectURL(public, a.listener.Addr().String())
@@ -117,7 +122,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	}
 	if a.pages, err = web.New(web.Options{
 		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Slack: a.faces.book, Expires: func(name string) time.Time { return expires[name] },
-		LocalGroups: c.LocalGroups, Observers: c.ObserverGroups, PublicURL: public, Lifetime: c.SessionLifetime, Idle: c.SessionIdle,
+		LocalGroups: c.LocalGroups, Observers: c.ObserverGroups, PublicURL: public, HTTPS: c.CertFile != "", Lifetime: c.SessionLifetime, Idle: c.SessionIdle,
 		FreshFor: c.FreshSignIn, ArgumentBytes: int(c.ArgumentBytes), Traces: o.Traces, Log: o.Log, Version: o.Version, Ready: a.Ready,
 	}); err != nil {
 		return nil, errors.Join(err, a.closeFaces(ctx), a.listener.Close())
@@ -126,7 +131,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 		a.pages.Close()
 		return nil, errors.Join(err, a.closeFaces(ctx), a.listener.Close())
 	}
-	if (keys.Configured() || a.people != nil) && !config.Loopback(c.Listen) && (public == nil || public.Scheme != "https") {
+	if (keys.Configured() || a.people != nil) && !config.Loopback(c.Listen) && c.CertFile == "" && (public == nil || public.Scheme != "https") {
 		o.Log.Warn("sessions of the approver may travel in the clear: put it behind TLS and set approver.public_url to its https address")
 	}
 	a.server = &http.Server{
@@ -179,16 +184,19 @@ func (a *Approver) leaving(next http.Handler) http.Handler {
 // Addr is the address that the approver listens on.
 func (a *Approver) Addr() string { return a.listener.Addr().String() }
 
+// Base is the address that it serves, without a path.
+func (a *Approver) Base() string { return listen.Scheme(a.o.Config.CertFile) + "://" + a.Addr() }
+
 // URL is the address of the page of an approval, as people reach it; with an
 // empty id it is that of the list.
-func (a *Approver) URL(id string) string { return PageURL(a.o.Config.PublicURL, a.Addr(), id) }
+func (a *Approver) URL(id string) string { return PageURL(a.o.Config, a.Addr(), id) }
 
-// PageURL is [Approver.URL] for processes that only know the configuration:
-// public is the key public_url, listen the address that is listened on.
-func PageURL(public, listen, id string) string {
-	base := strings.TrimSuffix(public, "/")
+// PageURL is [Approver.URL] for processes that only know the configuration; address is
+// the one that is listened on.
+func PageURL(c Config, address, id string) string {
+	base := strings.TrimSuffix(c.PublicURL, "/")
 	if base == "" {
-		base = "http://" + listen
+		base = listen.Scheme(c.CertFile) + "://" + address
 	}
 	if id == "" {
 		return base + "/"

@@ -261,9 +261,10 @@ func TestWhatWaitsOutlivesTheApproverAndSessionsDoNot(t *testing.T) {
 
 func TestAPageHasTheAddressThatPeopleReach(t *testing.T) {
 	for want, got := range map[string]string{
-		"https://approve.example/a/appr_1": approver.PageURL("https://approve.example/", "127.0.0.1:8081", "appr_1"),
-		"http://127.0.0.1:8081/a/appr_1":   approver.PageURL("", "127.0.0.1:8081", "appr_1"),
-		"http://127.0.0.1:8081/":           approver.PageURL("", "127.0.0.1:8081", ""),
+		"https://approve.example/a/appr_1": approver.PageURL(approver.Config{PublicURL: "https://approve.example/"}, "127.0.0.1:8081", "appr_1"),
+		"http://127.0.0.1:8081/a/appr_1":   approver.PageURL(approver.Config{}, "127.0.0.1:8081", "appr_1"),
+		"https://127.0.0.1:8081/a/appr_1":  approver.PageURL(approver.Config{CertFile: "tls.crt"}, "127.0.0.1:8081", "appr_1"),
+		"http://127.0.0.1:8081/":           approver.PageURL(approver.Config{}, "127.0.0.1:8081", ""),
 	} {
 		if got != want {
 			t.Errorf("%s, not %s", got, want)

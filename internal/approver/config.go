@@ -12,12 +12,17 @@ import (
 	"github.com/callyard/callyard/internal/approver/slack"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/listen"
 )
 
 // Config is the section approver of the configuration.
 type Config struct {
 	// Listen is the address of the pages and the API.
 	Listen string `yaml:"listen"`
+	// CertFile and KeyFile are the certificate and its key with which it serves TLS;
+	// empty: it serves plain HTTP.
+	CertFile string `yaml:"cert_file"`
+	KeyFile  string `yaml:"key_file"`
 	// PublicURL is where people's browsers reach the pages, for links and for the
 	// session cookie; empty means the address that is listened on.
 	PublicURL string `yaml:"public_url"`
@@ -76,11 +81,15 @@ func (c Config) Validate() []config.Fault {
 			fault(fmt.Sprintf("keys[%d].name", i), "begins with %s, as the names of people from a provider do; choose another.", oidc.NamePrefix)
 		}
 	}
+	faults = append(faults, listen.Validate(c.CertFile, c.KeyFile)...)
 	public, ok := publicURL(c.PublicURL)
 	if !ok {
 		fault("public_url", "must be an address like https://approve.example.com, without a path.")
 	} else if public != nil && !guarded && !config.Loopback(net.JoinHostPort(public.Hostname(), "0")) {
 		fault("public_url", "lets others reach an approver where nobody needs to sign in: add approver.oidc or approver.keys, or leave public_url out.")
+	}
+	if c.CertFile != "" && public != nil && public.Scheme != "https" {
+		fault("public_url", "is an http address, and cert_file has the pages served over TLS: write https.")
 	}
 	if c.Slack.Configured() && !guarded {
 		fault("slack", "needs people who sign in, or nobody can be known there: add approver.oidc or approver.keys.")
@@ -113,14 +122,14 @@ func (c Config) checkRedirect(public *url.URL, fault func(key, format string, ar
 	}
 }
 
-// redirectURL is where people come back to from the provider. listen is the
-// address that is listened on.
-func (c Config) redirectURL(public *url.URL, listen string) (*url.URL, error) {
+// redirectURL is where people come back to from the provider. address is the
+// one that is listened on.
+func (c Config) redirectURL(public *url.URL, address string) (*url.URL, error) {
 	if c.OIDC.RedirectURL != "" {
 		return url.Parse(c.OIDC.RedirectURL)
 	}
 	if public == nil {
-		public = &url.URL{Scheme: "http", Host: listen}
+		public = &url.URL{Scheme: listen.Scheme(c.CertFile), Host: address}
 	}
 	return public.JoinPath(oidc.CallbackPath), nil
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/listen"
 	"github.com/callyard/callyard/internal/quota"
 	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -75,6 +76,10 @@ type Config struct {
 	// ApproverURL is the address under which people reach the approver's pages; it
 	// is told to callers whose call waits for somebody else.
 	ApproverURL string `yaml:"approver_url"`
+	// CertFile and KeyFile are the certificate and its key with which it serves TLS;
+	// empty: it serves plain HTTP.
+	CertFile string `yaml:"cert_file"`
+	KeyFile  string `yaml:"key_file"`
 	// DrainDelay is how long readiness is red before the front door stops to
 	// take connections, so that a load balancer sees it; DrainGrace how long
 	// calls under way may take after that.
@@ -98,6 +103,7 @@ func (c Config) Validate() []config.Fault {
 	if len(c.Keys) == 0 && !config.Loopback(c.Listen) {
 		faults = append(faults, config.Faultf("listen", "is %s, which others can reach, and there are no API keys: add front_door.keys (callyard keys new makes one), or listen on 127.0.0.1.", c.Listen))
 	}
+	faults = append(faults, listen.Validate(c.CertFile, c.KeyFile)...)
 	positive := func(key string, ok bool) {
 		if !ok {
 			faults = append(faults, config.Faultf(key, "must be more than zero; leave the key out for the default."))
@@ -193,7 +199,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	}
 	// Callers come last, when there is something to answer with; but a front door that
 	// cannot have its address must not claim what others would have run.
-	if l, err := listen(ctx, o.Config.Listen); err != nil {
+	if l, err := open(ctx, o); err != nil {
 		return nil, err
 	} else if err := l.Close(); err != nil {
 		return nil, fmt.Errorf("trying the address %s: %w", o.Config.Listen, err)
@@ -401,7 +407,7 @@ func (d *FrontDoor) serve(keys *authn.Keys) error {
 	if d.teller != nil {
 		d.teller.start()
 	}
-	if d.listener, err = listen(context.Background(), o.Config.Listen); err != nil {
+	if d.listener, err = open(context.Background(), o); err != nil {
 		return err
 	}
 	d.server = &http.Server{
@@ -416,12 +422,13 @@ func (d *FrontDoor) serve(keys *authn.Keys) error {
 	return nil
 }
 
-func listen(ctx context.Context, address string) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("listening on %s: %w; is another front door running? --listen names another address", address, err)
+func open(ctx context.Context, o Options) (net.Listener, error) {
+	l, err := listen.Open(ctx, o.Config.Listen, o.Config.CertFile, o.Config.KeyFile, o.Log)
+	var taken *net.OpError
+	if errors.As(err, &taken) {
+		return nil, fmt.Errorf("listening on %s: %w; is another front door running? --listen names another address", o.Config.Listen, err)
 	}
-	return l, nil
+	return l, err
 }
 
 // faces sends each request to the face whose path it names.
@@ -449,6 +456,9 @@ func (d *FrontDoor) leaving(next http.Handler) http.Handler {
 
 // Addr is the address that the front door listens on.
 func (d *FrontDoor) Addr() string { return d.listener.Addr().String() }
+
+// URL is the address that it serves, without a path.
+func (d *FrontDoor) URL() string { return listen.Scheme(d.o.Config.CertFile) + "://" + d.Addr() }
 
 // Catalog is the front door's view of the fleet.
 func (d *FrontDoor) Catalog() *catalog.Catalog { return d.catalog }

@@ -46,6 +46,8 @@ type Options struct {
 	// PublicURL is where browsers reach the pages; nil where that is the address
 	// that is listened on.
 	PublicURL *url.URL
+	// HTTPS says that the pages themselves are served over TLS.
+	HTTPS bool
 	// Lifetime is how long a session lasts, Idle how long one in which nobody asks
 	// for anything (0: as long as any), FreshFor how long after a sign-in it counts
 	// as fresh.
@@ -100,6 +102,7 @@ func New(o Options) (*Handler, error) {
 	if h.seal, err = newSeal(); err != nil {
 		return nil, err
 	}
+	h.https = o.HTTPS
 	if o.PublicURL != nil {
 		h.https = o.PublicURL.Scheme == "https"
 		if err := h.origin.AddTrustedOrigin(o.PublicURL.Scheme + "://" + o.PublicURL.Host); err != nil {

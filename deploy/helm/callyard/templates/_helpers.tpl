@@ -60,15 +60,15 @@ spec:
       ports:
         - {name: http, containerPort: {{ .port }}}
       startupProbe:
-        httpGet: {path: /livez, port: http}
+        httpGet: {path: /livez, port: http{{ if .values.tlsSecret }}, scheme: HTTPS{{ end }}}
         periodSeconds: 2
         failureThreshold: 30
       livenessProbe:
-        httpGet: {path: /livez, port: http}
+        httpGet: {path: /livez, port: http{{ if .values.tlsSecret }}, scheme: HTTPS{{ end }}}
         periodSeconds: 10
         failureThreshold: 6
       readinessProbe:
-        httpGet: {path: /readyz, port: http}
+        httpGet: {path: /readyz, port: http{{ if .values.tlsSecret }}, scheme: HTTPS{{ end }}}
         periodSeconds: 3
         failureThreshold: 2
       resources:
@@ -79,6 +79,9 @@ spec:
         - {name: nats, mountPath: /run/secrets/nats, readOnly: true}
         {{- if .root.Values.nats.tlsSecret }}
         - {name: nats-tls, mountPath: /run/secrets/nats-tls, readOnly: true}
+        {{- end }}
+        {{- if .values.tlsSecret }}
+        - {name: tls, mountPath: /run/secrets/tls, readOnly: true}
         {{- end }}
         - {name: tmp, mountPath: /tmp}
   volumes:
@@ -94,6 +97,10 @@ spec:
     {{- if .root.Values.nats.tlsSecret }}
     - name: nats-tls
       secret: {secretName: {{ .root.Values.nats.tlsSecret }}, defaultMode: 0440}
+    {{- end }}
+    {{- if .values.tlsSecret }}
+    - name: tls
+      secret: {secretName: {{ .values.tlsSecret }}, defaultMode: 0440}
     {{- end }}
     - name: tmp
       emptyDir: {sizeLimit: 256Mi}
@@ -114,6 +121,13 @@ nats:
 {{- if and .root.Values.redis.url (ne .role "worker") }}
 redis:
   url: {{ .root.Values.redis.url | quote }}
+{{- end }}
+{{- end }}
+
+{{- define "callyard.tls" -}}
+{{- if .values.tlsSecret }}
+cert_file: /run/secrets/tls/tls.crt
+key_file: /run/secrets/tls/tls.key
 {{- end }}
 {{- end }}
 

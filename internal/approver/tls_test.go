@@ -1,0 +1,60 @@
+package approver_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/internal/approver"
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/listen/listentest"
+)
+
+func TestAnApproverWithACertificateServesTLSAndItsCookieTravelsOverTLSOnly(t *testing.T) {
+	cert, key, client := listentest.Certificate(t)
+	_, hash := authn.Generate()
+	a, err := start(t, func(o *approver.Options) {
+		o.Config.CertFile, o.Config.KeyFile = cert, key
+		o.Config.Keys = []authn.Key{{Name: "ann", Groups: []string{"ops"}, Hash: hash}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop(t, a)
+	if want := "https://" + a.Addr(); a.Base() != want || a.URL("") != want+"/" {
+		t.Errorf("it says that it is at %s, and its list at %s", a.Base(), a.URL(""))
+	}
+	if status := listentest.Get(t, client, "http://"+a.Addr()+"/livez"); status != http.StatusBadRequest {
+		t.Errorf("in the clear: %d", status)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.URL(""), http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	cookies := resp.Header.Values("Set-Cookie")
+	if len(cookies) == 0 {
+		t.Error("no cookie is set")
+	}
+	for _, c := range cookies {
+		if !strings.Contains(c, "Secure") {
+			t.Errorf("the cookie %s is not for TLS only", c)
+		}
+	}
+}
+
+func TestPagesOverTLSAreNotSaidToBeAtAnHTTPAddress(t *testing.T) {
+	c := approver.Defaults()
+	c.CertFile, c.KeyFile, c.PublicURL = "tls.crt", "tls.key", "http://localhost"
+	if faults := c.Validate(); len(faults) != 1 || faults[0].Path != "public_url" {
+		t.Errorf("%v", faults)
+	}
+	c.PublicURL = "https://localhost"
+	if faults := c.Validate(); len(faults) != 0 {
+		t.Errorf("%v", faults)
+	}
+}

@@ -1,0 +1,117 @@
+// Package listen opens the addresses at which Callyard serves HTTP: plain, or over TLS
+// where there is a certificate.
+//
+// It promises that a certificate that is renewed in its files is shown to the
+// connections that come after that, without a restart, and that one which cannot be read
+// takes nothing away: the one before goes on. It offers HTTP/1.1 over TLS 1.2 and 1.3;
+// whoever wants HTTP/2 puts a proxy before it. It asks no client for a certificate.
+package listen
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/config"
+)
+
+// Validate says what is wrong with the keys cert_file and key_file of a section.
+func Validate(certFile, keyFile string) []config.Fault {
+	switch {
+	case certFile != "" && keyFile == "":
+		return []config.Fault{config.Faultf("key_file", "is missing: name the file with the key of cert_file, or leave cert_file out.")}
+	case certFile == "" && keyFile != "":
+		return []config.Fault{config.Faultf("cert_file", "is missing: name the file with the certificate of key_file, or leave key_file out.")}
+	}
+	return nil
+}
+
+// Scheme is how the addresses begin that are served with this certificate.
+func Scheme(certFile string) string {
+	if certFile == "" {
+		return "http"
+	}
+	return "https"
+}
+
+// Open listens at an address, over TLS when certFile and keyFile name PEM files: the
+// certificate with its chain, and its key. ctx bounds the opening. The handshake is made
+// at the first use of a connection, so that a server's time limits bound it.
+func Open(ctx context.Context, address, certFile, keyFile string, log *slog.Logger) (net.Listener, error) {
+	var shown *pair
+	if certFile != "" {
+		shown = &pair{cert: certFile, key: keyFile, log: log}
+		if err := shown.load(); err != nil {
+			return nil, err
+		}
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil || shown == nil {
+		return l, err
+	}
+	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: shown.get}), nil
+}
+
+// pair is a certificate and its key, as their files have them. It is safe for
+// concurrent use.
+type pair struct {
+	cert, key string
+	log       *slog.Logger
+
+	mu    sync.Mutex
+	now   *tls.Certificate
+	stamp [2]time.Time // when the files were changed that were read last
+}
+
+// get is asked at each handshake.
+func (p *pair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if stamp, err := p.stamps(); err == nil && stamp != p.stamp {
+		if err := p.loadAt(stamp); err != nil {
+			// Perhaps only one of the two was written yet.
+			p.log.Warn("reading the renewed certificate; the one before is shown until its files change again", "error", err)
+		}
+	}
+	return p.now, nil
+}
+
+func (p *pair) load() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	stamp, err := p.stamps()
+	if err != nil {
+		return fmt.Errorf("reading the certificate for TLS: %w; see cert_file and key_file", err)
+	}
+	return p.loadAt(stamp)
+}
+
+func (p *pair) loadAt(stamp [2]time.Time) error {
+	p.stamp = stamp
+	c, err := tls.LoadX509KeyPair(p.cert, p.key)
+	if err != nil {
+		return fmt.Errorf("reading the certificate for TLS in %s and its key in %s: %w", p.cert, p.key, err)
+	}
+	p.now = &c
+	return nil
+}
+
+func (p *pair) stamps() ([2]time.Time, error) {
+	var at [2]time.Time
+	var failed error
+	for i, name := range []string{p.cert, p.key} {
+		info, err := os.Stat(name)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		at[i] = info.ModTime()
+	}
+	return at, failed
+}
