@@ -20,10 +20,10 @@ func TestAFrontDoorWithACertificateServesTLS(t *testing.T) {
 	if d.URL() != "https://"+d.Addr() {
 		t.Errorf("it says that it is at %s", d.URL())
 	}
-	if status := listentest.Get(t, client, d.URL()+"/livez"); status != http.StatusOK {
+	if status := listentest.Get(t, client, d.URL()+"/livez").StatusCode; status != http.StatusOK {
 		t.Errorf("over TLS: %d", status)
 	}
-	if status := listentest.Get(t, client, "http://"+d.Addr()+"/livez"); status != http.StatusBadRequest {
+	if status := listentest.Get(t, client, "http://"+d.Addr()+"/livez").StatusCode; status != http.StatusBadRequest {
 		t.Errorf("in the clear: %d", status)
 	}
 }

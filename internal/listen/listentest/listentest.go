@@ -33,8 +33,8 @@ func Certificate(t testing.TB) (cert, key string, client *http.Client) {
 	return filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), client
 }
 
-// Get returns the status of the answer.
-func Get(t testing.TB, client *http.Client, url string) int {
+// Get returns the answer, whose body is closed.
+func Get(t testing.TB, client *http.Client, url string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -45,5 +45,5 @@ func Get(t testing.TB, client *http.Client, url string) int {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	return resp.StatusCode
+	return resp
 }
