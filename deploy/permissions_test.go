@@ -29,9 +29,6 @@ func permissions(roles ...bus.Role) string {
 		fmt.Fprintf(&b, "\n%s: {\n", strings.ToUpper(r.Name))
 		list("publish", r.Publish)
 		list("subscribe", r.Subscribe)
-		if r.Respond {
-			b.WriteString("  allow_responses: { max: 1, expires: \"10s\" }\n")
-		}
 		b.WriteString("}\n")
 	}
 	return b.String()

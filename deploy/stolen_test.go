@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -191,39 +190,40 @@ func TestAStolenRoleCannotListenForAnother(t *testing.T) {
 	}
 }
 
-func TestAWorkerAnswersOnceAndOnlyWhoAskedIt(t *testing.T) {
+// A worker hears subjects that it may publish on: what it sends to itself there names any
+// reply subject.
+func TestAWorkerIsNotLentTheReplySubjectOfWhatItIsSent(t *testing.T) {
 	_, address := startNATS(t, natsFile(t, "nats-server.conf"))
 	worker, door := steal(t, address, "worker"), steal(t, address, "frontdoor")
-	asked, err := worker.nc.SubscribeSync("callyard.v1.ctl.w1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if worker.denied("") {
-		t.Fatal("the worker cannot be asked")
-	}
-	const inbox = "_INBOX.frontdoor.a.b"
-	answers, err := door.nc.SubscribeSync(inbox)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := door.nc.PublishRequest("callyard.v1.ctl.w1", inbox, nil); err != nil {
-		t.Fatal(err)
-	}
-	m, err := asked.NextMsg(within)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Respond(nil); err != nil || worker.denied(inbox) {
-		t.Fatalf("the worker cannot answer: %v", err)
-	}
-	if _, err := answers.NextMsg(within); err != nil {
-		t.Fatal(err)
-	}
-	if !worker.publish(inbox) {
-		t.Error("the worker answered a second time")
-	}
-	if _, err := answers.NextMsg(time.Millisecond); err == nil {
-		t.Error("the second answer came")
+	for _, heard := range []struct {
+		subject string
+		from    stolen
+	}{{"callyard.v1.worker.w1", worker}, {"callyard.v1.ctl.w1", door}} {
+		sub, err := worker.nc.SubscribeSync(heard.subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if worker.denied("") {
+			t.Fatalf("the worker does not hear %s", heard.subject)
+		}
+		for _, reply := range []string{
+			"_INBOX.frontdoor.a.b", "callyard.v1.call.w2", "callyard.v1.ctl.w2", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.DELETE.callyard_audit",
+			"$JS.API.DIRECT.GET.callyard_calls", "$KV.callyard_servers.evil", "callyard.v1.journal.j1.calls",
+		} {
+			if err := heard.from.nc.PublishRequest(heard.subject, reply, []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			m, err := sub.NextMsg(within)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Reply != reply {
+				t.Fatalf("the reply subject is %s", m.Reply)
+			}
+			if !worker.publish(reply) {
+				t.Errorf("after a message on %s the worker may publish on %s", heard.subject, reply)
+			}
+		}
 	}
 }
 

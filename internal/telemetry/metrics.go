@@ -34,6 +34,7 @@ type Metrics struct {
 	boxWays  *prometheus.CounterVec
 
 	spansDropped *prometheus.CounterVec
+	unexpected   *prometheus.CounterVec
 	toolSeconds  *prometheus.CounterVec
 	waitingAge   *prometheus.GaugeVec
 	approvals    prometheus.Gauge
@@ -98,12 +99,13 @@ func NewMetrics() *Metrics {
 	m.leasesLost = prometheus.NewCounter(prometheus.CounterOpts{Name: "callyard_leases_lost_total", Help: "Leases of journals (batches, stored calls) that this front door lost to another one."})
 	m.recordsLost = prometheus.NewCounter(prometheus.CounterOpts{Name: "callyard_records_lost_total", Help: "Records of the execution log that could not be stored and were dropped."})
 	m.spansDropped = counter("callyard_trace_spans_dropped_total", "Spans of traces that were dropped, by reason: full (the queue) or failed (their sending).", "reason")
+	m.unexpected = counter("callyard_unexpected_messages_total", "Messages of NATS that were dropped, by reason: origin (nobody who may send it has), number (nothing waits for it) or bytes (it cannot be read).", "reason")
 	m.boxState = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "callyard_boxes", Help: "Containers of a server, by state: warm (waiting for a call) or in_use."}, []string{"server", "state"})
 	m.tools.Store(&map[toolKey]*toolMetrics{})
 	m.servers.Store(&map[string]string{})
 	m.codes.Store(&map[requestKey]prometheus.Counter{})
 	m.registry.MustRegister(
-		m.calls, m.seconds, m.inFlight, m.waiting, m.workers, m.requests, m.sessions, m.restarts, m.noise, m.webhooks, m.boxes, m.boxKills, m.boxState, m.boxWays, m.spansDropped, m.toolSeconds, m.waitingAge, m.approvals, m.approvalAge, m.batches, m.batchAge, m.batchPace, m.leasesLost, m.recordsLost,
+		m.calls, m.seconds, m.inFlight, m.waiting, m.workers, m.requests, m.sessions, m.restarts, m.noise, m.webhooks, m.boxes, m.boxKills, m.boxState, m.boxWays, m.spansDropped, m.unexpected, m.toolSeconds, m.waitingAge, m.approvals, m.approvalAge, m.batches, m.batchAge, m.batchPace, m.leasesLost, m.recordsLost,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -154,6 +156,9 @@ func (m *Metrics) SetPace(rate float64) { m.batchPace.Set(rate) }
 
 // LeaseLost counts a lease of a journal that another front door has now.
 func (m *Metrics) LeaseLost() { m.leasesLost.Inc() }
+
+// Unexpected counts a message of NATS that was dropped; see bus.Conn.OnUnexpected.
+func (m *Metrics) Unexpected(reason string) { m.unexpected.WithLabelValues(reason).Inc() }
 
 // RecordsLost counts records of the execution log that were dropped.
 func (m *Metrics) RecordsLost(n uint64) { m.recordsLost.Add(float64(n)) }

@@ -40,6 +40,7 @@ func TestEveryMetricIsServed(t *testing.T) {
 	m.LeaseLost()
 	m.RecordsLost(7)
 	m.SpansDropped("full", 5)
+	m.Unexpected("origin")
 	m.SetWorkers(2)
 	m.SetSessions("files", 3)
 	m.SessionRestarted("files")
@@ -65,6 +66,7 @@ func TestEveryMetricIsServed(t *testing.T) {
 		`callyard_batches_pace 250`,
 		`callyard_leases_lost_total 1`,
 		`callyard_records_lost_total 7`,
+		`callyard_unexpected_messages_total{reason="origin"} 1`,
 		`callyard_trace_spans_dropped_total{reason="full"} 5`,
 		`callyard_workers 2`,
 		`callyard_sessions{server="files"} 3`,

@@ -5,10 +5,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
 	"github.com/callyard/callyard/pkg/bus"
@@ -464,5 +467,35 @@ func TestAnUnreachableServerIsNamedWithTheMend(t *testing.T) {
 	_, err := bus.Connect(ctx, bus.Options{URL: "nats://127.0.0.1:1", Log: slog.New(slog.DiscardHandler)})
 	if err == nil || !bytes.Contains([]byte(err.Error()), []byte("127.0.0.1:1")) || !bytes.Contains([]byte(err.Error()), []byte("nats-server")) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheNumbersOfMessagesCannotBeGuessed(t *testing.T) {
+	s := bustest.Start(t)
+	nc, err := nats.Connect(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	heard, err := nc.SubscribeSync("callyard.v1.call.*")
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const calls = 64
+	cl, seen := client(t, s.Connect(t, "router")), map[uint64]bool{}
+	for range calls {
+		send(t, cl, "w1", "echo", "{}")
+		m, err := heard.NextMsg(10 * time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := strconv.ParseUint(m.Reply[strings.LastIndexByte(m.Reply, '.')+1:], 36, 64)
+		if err != nil || n < 1<<32 || seen[n] || seen[n-1] {
+			t.Fatalf("the reply subject %s: %v", m.Reply, err)
+		}
+		seen[n] = true
 	}
 }

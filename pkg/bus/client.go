@@ -34,13 +34,13 @@ type Client struct {
 	log      *slog.Logger
 	sub      *nats.Subscription
 	replies  string
-	numbers  atomic.Uint64
 	credit   *semaphore.Weighted // bytes of granted parts that are on their way
 	assembly *semaphore.Weighted // bytes of results that are being put together
 
 	mu      sync.Mutex
 	random  *rand.ChaCha8
 	pending map[uint64]*pendingCall
+	probes  map[uint64]chan bool // by the number of their message; true: the worker listens
 
 	boxes sync.Map // subject → *outbox
 }
@@ -69,6 +69,8 @@ const (
 	partTimeout = 10 * time.Second
 	// pendingBytes is what may wait for the subscription to read it.
 	pendingBytes = 512 << 20
+	// probeTimeout is how long a worker has to say that it listens.
+	probeTimeout = 2 * time.Second
 )
 
 // NewClient opens the calling side of the router id.
@@ -84,8 +86,9 @@ func (c *Conn) NewClient(id string) (*Client, error) {
 		assembly: semaphore.NewWeighted(assemblyBytes),
 		random:   rand.NewChaCha8(seed),
 		pending:  make(map[uint64]*pendingCall),
+		probes:   make(map[uint64]chan bool),
 	}
-	sub, err := c.nc.Subscribe(cl.replies+"*", cl.receive)
+	sub, err := c.subscribe(cl.replies+"*", "", cl.receive)
 	if err != nil {
 		return nil, fmt.Errorf("listening for replies: %w", err)
 	}
@@ -162,9 +165,9 @@ func (cl *Client) box(subject string) *outbox {
 		return b.(*outbox)
 	}
 	b, _ := cl.boxes.LoadOrStore(subject, &outbox{
-		nc: cl.conn.nc, subject: subject, numbers: &cl.numbers,
+		nc: cl.conn.nc, subject: subject, numbers: cl.number,
 		limit:   min(partSize, cl.conn.MaxPayload()),
-		reply:   func(n uint64) string { return cl.replies + strconv.FormatUint(n, 36) },
+		reply:   cl.replySubject,
 		onError: cl.unsent,
 	})
 	return b.(*outbox)
@@ -179,13 +182,21 @@ func (cl *Client) unsent(number uint64, err error) {
 	cl.endMessage(number, ReplyNobody)
 }
 
+// number draws the number of a message, which is the last token of its reply subject.
+// Whoever knows the number can say that nobody took the message, so that its calls are
+// sent again: it is drawn at random, for any worker may publish on reply subjects.
+func (cl *Client) number() uint64 {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return max(cl.random.Uint64(), 1) // 0 is the number of calls within this process
+}
+
+func (cl *Client) replySubject(n uint64) string { return cl.replies + strconv.FormatUint(n, 36) }
+
 // receive takes one message of replies.
 func (cl *Client) receive(m *nats.Msg) {
-	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
-		n, err := strconv.ParseUint(lastToken(m.Subject), 36, 64)
-		if err == nil {
-			cl.endMessage(n, ReplyNobody)
-		}
+	if len(m.Data) == 0 {
+		cl.receiveEmpty(m)
 		return
 	}
 	// The frames of a message come from one worker, so mostly from one outbox.
@@ -209,6 +220,7 @@ func (cl *Client) receive(m *nats.Msg) {
 	})
 	box.endedIf(n, bulk)
 	if err != nil {
+		cl.conn.dropped(UnexpectedBytes)
 		cl.log.Error("a reply cannot be read", "subject", m.Subject, "bytes", len(m.Data), "error", err)
 	}
 }
@@ -220,6 +232,7 @@ func (cl *Client) deliver(f *ReplyFrame) (p *pendingCall, ended bool) {
 	p = cl.pending[f.Seq]
 	if p == nil {
 		cl.mu.Unlock()
+		cl.conn.dropped(UnexpectedNumber)
 		return nil, false
 	}
 	if ended = f.Kind == ReplyResult || f.Kind == ReplyError; ended {
@@ -231,10 +244,33 @@ func (cl *Client) deliver(f *ReplyFrame) (p *pendingCall, ended bool) {
 	return p, ended
 }
 
+// receiveEmpty takes the answer to a message as a whole: with the status 503 that
+// nobody took it, which NATS says or a worker that cannot read it, else that the worker
+// listens.
+func (cl *Client) receiveEmpty(m *nats.Msg) {
+	n, err := strconv.ParseUint(lastToken(m.Subject), 36, 64)
+	if err != nil || n == 0 {
+		cl.conn.dropped(UnexpectedNumber)
+		return
+	}
+	nobody := m.Header.Get("Status") == "503"
+	cl.mu.Lock()
+	probe := cl.probes[n]
+	delete(cl.probes, n)
+	cl.mu.Unlock()
+	switch {
+	case probe != nil:
+		probe <- !nobody // it has room for the one answer
+	case !nobody || cl.endMessage(n, ReplyNobody) == 0:
+		cl.conn.dropped(UnexpectedNumber)
+	}
+}
+
 // endMessage ends every call that left in one message. It is rare, so it looks
 // at all calls rather than keep a second index on the hot path.
-func (cl *Client) endMessage(number uint64, kind ReplyKind) {
-	cl.endWhere(kind, func(p *pendingCall) bool { return p.message.Load() == number })
+// It returns their number.
+func (cl *Client) endMessage(number uint64, kind ReplyKind) int {
+	return cl.endWhere(kind, func(p *pendingCall) bool { return p.message.Load() == number })
 }
 
 // Lost ends every call that is under way at the worker with [ReplyLost] and
@@ -251,7 +287,7 @@ func (cl *Client) LostOf(worker string, which func(to Receiver) bool) {
 	cl.endWhere(ReplyLost, func(p *pendingCall) bool { return p.worker == worker && which(p.to) })
 }
 
-func (cl *Client) endWhere(kind ReplyKind, which func(*pendingCall) bool) {
+func (cl *Client) endWhere(kind ReplyKind, which func(*pendingCall) bool) int {
 	ended := make(map[uint64]*pendingCall)
 	cl.mu.Lock()
 	for seq, p := range cl.pending {
@@ -265,6 +301,7 @@ func (cl *Client) endWhere(kind ReplyKind, which func(*pendingCall) bool) {
 		p.box.endedWithout(p.bulk)
 		p.to.Reply(&ReplyFrame{Seq: seq, Kind: kind, Worker: p.worker})
 	}
+	return len(ended)
 }
 
 // Pending is how many calls wait for a reply.
@@ -327,10 +364,27 @@ func (cl *Client) Listens(ctx context.Context, worker string) bool {
 	if cl.conn.local.listener(worker) != nil {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	_, err := cl.conn.nc.RequestWithContext(ctx, subjectControl+token(worker), nil)
-	return err != nats.ErrNoResponders //nolint:errorlint // returned as it is
+	// The worker answers where it answers calls: it may publish nowhere else.
+	answer, n := make(chan bool, 1), cl.number()
+	cl.mu.Lock()
+	cl.probes[n] = answer
+	cl.mu.Unlock()
+	defer func() {
+		cl.mu.Lock()
+		defer cl.mu.Unlock()
+		delete(cl.probes, n)
+	}()
+	if err := cl.conn.nc.PublishRequest(subjectControl+token(worker), cl.replySubject(n), nil); err != nil {
+		return true // nothing is known of the worker
+	}
+	select {
+	case listens := <-answer:
+		return listens
+	case <-ctx.Done():
+		return true
+	}
 }
 
 // Fetch brings in the rest of a large result: first is the frame of kind

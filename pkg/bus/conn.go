@@ -60,6 +60,8 @@ type Conn struct {
 	closed   chan struct{}
 	again    hooks
 
+	unexpected atomic.Pointer[func(reason string)]
+
 	clustered atomic.Bool
 	links     atomic.Int64
 	stop      context.CancelFunc

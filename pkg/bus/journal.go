@@ -153,7 +153,7 @@ func changedSubject(id string, log JournalLog) string {
 // of, on one goroutine, until the returned function is called. Word can be lost.
 func (j *Journals) OnAppend(id string, log JournalLog, f func(sequence uint64)) (stop func(), err error) {
 	done := make(chan struct{})
-	sub, err := j.c.nc.Subscribe(changedSubject(id, log), func(m *nats.Msg) {
+	sub, err := j.c.subscribe(changedSubject(id, log), "", func(m *nats.Msg) {
 		if len(m.Data) == 8 {
 			f(binary.BigEndian.Uint64(m.Data))
 		}

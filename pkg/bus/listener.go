@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,13 +84,13 @@ func (c *Conn) Listen(worker string, h Handler) (*Listener, error) {
 		done:      make(chan struct{}),
 	}
 	var err error
-	if l.calls, err = c.nc.Subscribe(subjectCall+token(worker), l.receive); err != nil {
+	if l.calls, err = c.subscribe(subjectCall+token(worker), "", l.receive); err != nil {
 		return nil, fmt.Errorf("listening for calls: %w", err)
 	}
 	if err = l.calls.SetPendingLimits(-1, pendingBytes); err != nil {
 		return nil, fmt.Errorf("listening for calls: %w", err)
 	}
-	if l.control, err = c.nc.Subscribe(subjectControl+token(worker), l.receiveControl); err != nil {
+	if l.control, err = c.subscribe(subjectControl+token(worker), "", l.receiveControl); err != nil {
 		return nil, fmt.Errorf("listening for control messages: %w", err)
 	}
 	if err = c.nc.FlushTimeout(connectTimeout); err != nil {
@@ -111,7 +110,7 @@ func (l *Listener) Offer(server string) error {
 	if l.offers[server] != nil {
 		return nil
 	}
-	sub, err := l.conn.nc.QueueSubscribe(subjectServe+token(server), queueWorkers, l.receive)
+	sub, err := l.conn.subscribe(subjectServe+token(server), queueWorkers, l.receive)
 	if err != nil {
 		return fmt.Errorf("offering server %q: %w", server, err)
 	}
@@ -134,11 +133,9 @@ func (l *Listener) Withdraw(server string) {
 }
 
 func (l *Listener) receive(m *nats.Msg) {
-	if !strings.HasPrefix(m.Reply, subjectReply) {
-		// A router names its own subject for replies. What has none, or that of a
-		// stream's consumer, comes from a role that may not call: NATS lets whoever may
-		// make consumers have them deliver anywhere.
-		l.log.Error("a call that is not a router's is dropped", "bytes", len(m.Data))
+	if !fromRouter(m) {
+		l.log.Error("a call that no router sent is dropped", "bytes", len(m.Data))
+		l.conn.dropped(UnexpectedOrigin)
 		return
 	}
 	to := ReplyTo(m.Reply[:len(m.Reply)-len(lastToken(m.Reply))])
@@ -150,6 +147,7 @@ func (l *Listener) receive(m *nats.Msg) {
 		l.refuseMessage(m.Reply)
 	}
 	if err != nil {
+		l.conn.dropped(UnexpectedBytes)
 		l.log.Error("a call cannot be read", "bytes", len(m.Data), "error", err)
 	}
 }
@@ -165,13 +163,18 @@ func (l *Listener) refuseMessage(reply string) {
 }
 
 func (l *Listener) receiveControl(m *nats.Msg) {
-	if len(m.Data) == 0 { // somebody asks whether we are here
+	if len(m.Data) == 0 { // a router asks whether this worker listens
+		if !fromRouter(m) {
+			l.conn.dropped(UnexpectedOrigin)
+			return
+		}
 		if err := m.Respond(nil); err != nil {
 			l.log.Debug("answering a probe", "error", err)
 		}
 		return
 	}
 	if err := ReadControls(m.Data, l.obey); err != nil {
+		l.conn.dropped(UnexpectedBytes)
 		l.log.Error("a control message cannot be read", "error", err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 //	subject                          kind   who publishes → who listens
 //	callyard.v1.call.WORKER          core   router → that worker: calls, one or many in a message
 //	callyard.v1.serve.SERVER         core   router → any worker of the server (queue group "w"), the fallback
-//	callyard.v1.reply.ROUTER.MSG     core   worker → that router: results, errors, progress, parts
-//	callyard.v1.ctl.WORKER           core   router → that worker: cancel, grants for parts
+//	callyard.v1.reply.ROUTER.MSG     core   worker → that router: results, errors, progress, parts; MSG is random
+//	callyard.v1.ctl.WORKER           core   router → that worker: cancel, grants for parts; empty: "do you listen?", answered on reply
 //	callyard.v1.worker.WORKER        core   worker → routers: announcement, each second and on change
 //	callyard.v1.router.ROUTER        core   router → routers: "I am here", so that slots can be shared out; workers hear whether anybody is there
 //	callyard.v1.hello                core   router → workers: announce yourselves now

@@ -3,7 +3,6 @@ package bus
 import (
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -20,7 +19,7 @@ type outbox struct {
 	subject string
 	limit   int                   // bytes of a message
 	reply   func(n uint64) string // nil: no reply subject
-	numbers *atomic.Uint64        // message numbers; shared by the outboxes of a client
+	numbers func() uint64         // draws the number of a message; nil: it has none
 	// onError is called, without the lock, for each message that was not
 	// published, whoever its frames are from.
 	onError func(number uint64, err error)
@@ -68,7 +67,7 @@ func (o *outbox) appendLocked(size int, appendFrame func(dst []byte) []byte) (fa
 		failed = o.publishLocked(nil)
 	}
 	if len(o.filling) == 0 && o.numbers != nil {
-		o.number = o.numbers.Add(1)
+		o.number = o.numbers()
 	}
 	o.filling = appendFrame(o.filling)
 	return failed

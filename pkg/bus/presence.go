@@ -55,7 +55,7 @@ func (w *Watch) Stop() {
 // Calls to worker come one after the other, and so do calls to router.
 func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(id string)) (*Watch, error) {
 	w := &Watch{}
-	workers, err := c.nc.Subscribe(subjectWorker+"*", func(m *nats.Msg) {
+	workers, err := c.subscribe(subjectWorker+"*", "", func(m *nats.Msg) {
 		var a schema.Worker
 		if err := json.Unmarshal(m.Data, &a); err != nil {
 			c.log.Error("an announcement cannot be read", "subject", m.Subject, "error", err)
@@ -72,7 +72,7 @@ func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(id string)
 		return nil, fmt.Errorf("watching workers: %w", err)
 	}
 	w.subs = append(w.subs, workers)
-	routers, err := c.nc.Subscribe(subjectRouter+"*", func(m *nats.Msg) { router(string(m.Data)) })
+	routers, err := c.subscribe(subjectRouter+"*", "", func(m *nats.Msg) { router(string(m.Data)) })
 	if err != nil {
 		w.Stop()
 		return nil, fmt.Errorf("watching routers: %w", err)
@@ -96,7 +96,7 @@ func understand(w *schema.Worker) {
 
 // WatchHello calls f when a router asks for announcements.
 func (c *Conn) WatchHello(f func()) (*Watch, error) {
-	s, err := c.nc.Subscribe(subjectHello, func(*nats.Msg) { f() })
+	s, err := c.subscribe(subjectHello, "", func(*nats.Msg) { f() })
 	if err != nil {
 		return nil, fmt.Errorf("watching for routers: %w", err)
 	}

@@ -45,7 +45,7 @@ func (c *Conn) publishResources(subject string, r *Resources) error {
 }
 
 func (c *Conn) watchResources(subject string, f func(Resources)) (*Watch, error) {
-	s, err := c.nc.Subscribe(subject+"*", func(m *nats.Msg) {
+	s, err := c.subscribe(subject+"*", "", func(m *nats.Msg) {
 		var r Resources
 		if err := json.Unmarshal(m.Data, &r); err != nil || token(r.Server) != lastToken(m.Subject) {
 			c.log.Error("a word about resources cannot be read", "subject", m.Subject)

@@ -41,7 +41,7 @@ func (c *Conn) roam(ctx context.Context, role string) error {
 	}
 	if role == RoleWorker {
 		var heard atomic.Int64
-		if _, err := c.nc.Subscribe(subjectRouter+"*", func(*nats.Msg) { heard.Store(time.Now().UnixNano()) }); err != nil {
+		if _, err := c.subscribe(subjectRouter+"*", "", func(*nats.Msg) { heard.Store(time.Now().UnixNano()) }); err != nil {
 			return fmt.Errorf("listening for routers: %w", err)
 		}
 		check = func(context.Context) error {

@@ -10,9 +10,6 @@ type Role struct {
 	// Publish and Subscribe are the subjects it needs; a subject of NATS with a
 	// space and a queue group allows that group alone. All others are to be denied.
 	Publish, Subscribe []string
-	// Respond says that it also answers once on the reply subject of a message that
-	// it was sent.
-	Respond bool
 }
 
 // Names of roles.
@@ -87,7 +84,6 @@ func workerRole() Role {
 		Name:      RoleWorker,
 		Publish:   []string{subjectReply + "*.*", subjectWorker + "*", subjectUpdated + "*"},
 		Subscribe: []string{subjectCall + "*", subjectServe + "* " + queueWorkers, subjectControl + "*", subjectHello, subjectWant + "*", subjectRouter + "*", subjectWorker + "*"},
-		Respond:   true, // "are you there?"
 	}
 }
 

@@ -6,7 +6,7 @@ package bus
 func RegionRole() Role {
 	crosses := []string{
 		subjectCall + "*", subjectServe + "*", subjectReply + "*.*", subjectControl + "*", subjectWorker + "*", subjectRouter + "*",
-		subjectHello, subjectCancel, subjectWant + "*", subjectUpdated + "*", inbox + RoleFrontDoor + ".>",
+		subjectHello, subjectCancel, subjectWant + "*", subjectUpdated + "*",
 	}
 	return Role{Name: "region", Publish: crosses, Subscribe: crosses}
 }

@@ -38,6 +38,8 @@ func (c *Config) FrontDoorPart(connect Connector, policy *risk.Holder, m *teleme
 				conn.Close()
 				return err
 			}
+			conn.OnUnexpected(m.Unexpected)
+			stored.OnUnexpected(m.Unexpected)
 			opening, cancel := context.WithTimeout(ctx, openFor)
 			defer cancel()
 			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Region: c.Region, Conn: conn, Stored: stored, Metrics: m, Traces: c.traces, Baggage: c.Traces.Baggage, Log: log, Version: Version(), Failed: failed, Policy: policy, Redis: c.Redis.options(), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Signer: signer})
@@ -118,6 +120,7 @@ func (c *Config) WorkerPart(connect Connector, policy *risk.Holder, served []wor
 			if conn, err = connect(ctx, "worker "+c.Worker.Name, true); err != nil {
 				return err
 			}
+			conn.OnUnexpected(m.Unexpected)
 			o := worker.Options{Name: c.Worker.Name, Version: Version(), Labels: c.Worker.Labels, Conn: conn, Servers: served, Policy: policy, Trust: trust, Boxes: c.Worker.Boxes, Scope: c.boxScope(), Metrics: m, Traces: c.traces, Log: log}
 			if c.Worker.APIServers {
 				o.Parse = c.Worker.ParseAdded
