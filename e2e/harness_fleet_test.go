@@ -24,6 +24,8 @@ type entry struct {
 	Sessions         int               `json:"sessions,omitempty"`
 	Docker           map[string]any    `json:"docker,omitempty"`
 	Asks             bool              `json:"asks,omitempty"`
+	Type             string            `json:"type,omitempty"`
+	URL              string            `json:"url,omitempty"`
 }
 
 // scripted is a scripted server of package mcptest.

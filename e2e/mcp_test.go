@@ -14,7 +14,7 @@ import (
 )
 
 // mcpClient is a client of the Go SDK at a mount of the door, in one era.
-func (d *door) mcpClient(t *testing.T, mount, era string, o *mcp.ClientOptions) *mcp.ClientSession {
+func (d *door) mcpClient(t *testing.T, mount, era string, o *mcp.ClientOptions, roots ...*mcp.Root) *mcp.ClientSession { //nolint:staticcheck // deprecated in 2026-07-28, and what the older revisions have
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -23,6 +23,7 @@ func (d *door) mcpClient(t *testing.T, mount, era string, o *mcp.ClientOptions) 
 		options.ProtocolVersion = legacy
 	}
 	c := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, o)
+	c.AddRoots(roots...)
 	s, err := c.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: d.url + mount, HTTPClient: client(t)}, options)
 	if err != nil {
 		t.Fatalf("connecting to %s in era %s: %v", mount, era, err)

@@ -206,7 +206,7 @@ func (l *eventLink) push(ctx context.Context, body []byte) (Outcome, bool) {
 		return Outcome{}, true
 	}
 	if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone {
-		l.s.retire(errors.New("it does not know the session any more"))
+		l.s.retire(errForgotten)
 	}
 	return refused(&l.s.pool.cfg, resp), false
 }

@@ -36,6 +36,8 @@ type remoteLink struct {
 	ctx      context.Context
 	end      context.CancelFunc
 	work     sync.WaitGroup
+	hears    atomic.Bool // the server has opened the GET stream
+	spoke    atomic.Bool // and has sent something on it
 }
 
 func newRemoteLink(s *session, client *http.Client, protocol, id string) *remoteLink {
@@ -59,6 +61,7 @@ func (l *remoteLink) send(r *Running) bool {
 		defer stop()
 		o, resp := l.exchange(ctx, r, id)
 		o = s.asked(r.req, o)
+		l.settle(ctx, r.req)
 		if s.take(id) != nil {
 			if o.Started && (o.Err == nil || o.Err.Kind == schema.KindProtocol) {
 				s.answered(r)
@@ -203,40 +206,28 @@ func (l *remoteLink) resume(ctx context.Context, in *events) (*http.Response, er
 	if wait <= 0 {
 		wait = resumeWait
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+	if !sleep(ctx, wait) {
 		return nil, ctx.Err()
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url, nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header = l.header(nil)
-	req.Header.Set("Accept", "text/event-stream")
-	req.Header.Set("Last-Event-ID", in.lastID)
-	resp, err := l.client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode != http.StatusOK {
-		resp.Body.Close()
-		return nil, fmt.Errorf("it refused to go on with HTTP %s", statusLine(resp.StatusCode))
-	}
-	return resp, nil
+	return l.getStream(ctx, in.lastID)
+}
+
+// errForgotten means that the server has ended the session by itself, or was restarted.
+var errForgotten = errors.New("it does not know the session any more")
+
+// lost says that an HTTP error means that the server does not know the session. Some
+// servers answer 400 where the protocol asks for 404, with text that says so.
+func (l *remoteLink) lost(code int, text []byte) bool {
+	return l.id != "" && (code == http.StatusNotFound ||
+		code == http.StatusBadRequest && bytes.Contains(bytes.ToLower(text), []byte("session")))
 }
 
 // refusal reads an HTTP error: a JSON-RPC error in it is the answer.
 func (l *remoteLink) refusal(resp *http.Response) Outcome {
 	cfg := &l.s.pool.cfg
 	text, _ := readAll(resp, frameRoom) // what cannot be read says as little as nothing
-	// Some servers answer 400 where the protocol asks for 404.
-	lost := resp.StatusCode == http.StatusNotFound ||
-		resp.StatusCode == http.StatusBadRequest && bytes.Contains(bytes.ToLower(text), []byte("session"))
-	if l.id != "" && lost {
-		l.s.retire(errors.New("it does not know the session any more"))
+	if l.lost(resp.StatusCode, text) {
+		l.s.retire(errForgotten)
 		return Outcome{Err: &schema.Error{Kind: schema.KindServerFailed, Retryable: true,
 			Detail: fmt.Sprintf("The server %q does not know the session any more; a new one is being opened. The call did not start.", cfg.Spec.ID)}}
 	}

@@ -186,6 +186,7 @@ func (s *session) overHTTP(ctx context.Context, guess era, probe time.Duration) 
 	shake := func(ctx context.Context, guess era) error {
 		t := &keptTransport{StreamableClientTransport: mcp.StreamableClientTransport{
 			Endpoint: s.pool.cfg.Spec.URL, HTTPClient: s.pool.client, MaxEventSize: s.pool.cfg.MaxResult + frameRoom,
+			DisableStandaloneSSE: true, // the session reads it itself, see remoteLink.listen
 		}}
 		err := s.handshake(ctx, t, guess)
 		if err != nil && t.conn != nil {
@@ -205,7 +206,7 @@ func (s *session) overHTTP(ctx context.Context, guess era, probe time.Duration) 
 		err = shake(ctx, eraLegacy)
 	}
 	if err == nil {
-		newRemoteLink(s, s.pool.client, s.about.ProtocolVersion, s.cs.ID())
+		newRemoteLink(s, s.pool.client, s.about.ProtocolVersion, s.cs.ID()).listen(ctx)
 	}
 	return how, err
 }

@@ -1,0 +1,149 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"mime"
+	"net/http"
+	"time"
+)
+
+const (
+	listenOpen    = 2 * time.Second       // for the headers of the GET stream, before the session is used without it
+	listenLongest = 30 * time.Second      // between two attempts to open it again
+	listenSettle  = 20 * time.Millisecond // for what was sent on it before the answer to a call
+)
+
+// listen opens the GET stream of a legacy session and reads it until the session
+// ends: servers send on it whatever they do not tie to one request, such as questions
+// to the caller, log messages, progress and changed lists. It returns once the server
+// has answered the GET, because a server drops what it sends before; ctx and
+// listenOpen bound that.
+func (l *remoteLink) listen(ctx context.Context) {
+	if l.s.modern() {
+		return // that era has subscriptions/listen, which the SDK reads
+	}
+	opened := make(chan struct{})
+	l.work.Go(func() { l.listenOn(opened) })
+	timer := time.NewTimer(listenOpen)
+	defer timer.Stop()
+	select {
+	case <-opened:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// listenOn keeps the GET stream open for as long as the server offers one; opened is
+// closed when it has answered the first time.
+func (l *remoteLink) listenOn(opened chan<- struct{}) {
+	resp, err := l.getStream(l.ctx, "")
+	close(opened)
+	in := newEvents(http.NoBody, smallBuffer, 0)
+	for pause := resumeWait; ; {
+		var status *statusError
+		switch {
+		case l.ctx.Err() != nil:
+			return
+		case err == nil:
+			next := newEvents(resp.Body, smallBuffer, l.s.pool.cfg.MaxResult+frameRoom)
+			next.lastID, next.retry = in.lastID, in.retry
+			in = next
+			l.hears.Store(true)
+			if l.readStream(in) {
+				pause = resumeWait
+			}
+			resp.Body.Close()
+		case errors.As(err, &status) && !l.hears.Load():
+			return // there is none: some servers say so in other ways than with 405
+		case errors.As(err, &status) && l.lost(status.code, status.text):
+			l.s.retire(errForgotten)
+			return
+		case errors.As(err, &status) && status.code/100 == 4:
+			return
+		}
+		wait := pause
+		if in.retry > 0 {
+			wait = in.retry
+		}
+		if pause = min(2*pause, listenLongest); !sleep(l.ctx, wait) {
+			return
+		}
+		resp, err = l.getStream(l.ctx, in.lastID)
+	}
+}
+
+// readStream reads the GET stream to its end. It returns true where anything came.
+func (l *remoteLink) readStream(in *events) (some bool) {
+	var scan scanner
+	var f frame
+	for {
+		ev, err := in.next()
+		if err != nil {
+			return some
+		}
+		some = true
+		if !ev.isMessage() {
+			continue
+		}
+		if !scan.frame(ev.data, &f) || f.method == nil {
+			l.s.pool.noise.Add(1)
+			continue
+		}
+		l.spoke.Store(true)
+		l.s.incoming(&f)
+	}
+}
+
+// settle waits a moment before a call ends whose caller hears the server: what the
+// server said on the GET stream before it answered comes by another connection.
+func (l *remoteLink) settle(ctx context.Context, r *Request) {
+	if l.hears.Load() && (r.Said != nil || r.Progress != nil && l.spoke.Load()) {
+		sleep(ctx, listenSettle)
+	}
+}
+
+// getStream sends a GET for an event stream, after an event where one is named. An
+// answer that is none comes back as a *statusError.
+func (l *remoteLink) getStream(ctx context.Context, after string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = l.header(nil)
+	req.Header.Set("Accept", "text/event-stream")
+	if after != "" {
+		req.Header.Set("Last-Event-ID", after)
+	}
+	resp, err := l.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
+		text, _ := readAll(resp, frameRoom) // what cannot be read says as little as nothing
+		resp.Body.Close()
+		return nil, &statusError{resp.StatusCode, text}
+	}
+	return resp, nil
+}
+
+// statusError is an answer to a GET that is no event stream.
+type statusError struct {
+	code int
+	text []byte
+}
+
+func (e *statusError) Error() string { return "it refused to go on with HTTP " + statusLine(e.code) }
+
+// sleep waits; false where ctx ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
