@@ -97,7 +97,7 @@ func (x *examination) server(s *doctorServer) bool {
 		x.note(at, "it is starting")
 		return false
 	case "timeout":
-		x.fault(at, "it was not ready in time"+why, "run its command by hand on a worker; raise worker.start_timeout if it is only slow. callyard servers show "+s.ID)
+		x.fault(at, "it was not ready in time"+why, "run its command by hand on a worker; if it is only slow, raise startTimeout in its entry. callyard servers show "+s.ID)
 	default:
 		x.fault(at, "it does not run"+why, "the end of what it wrote to stderr says why: callyard servers show "+s.ID)
 	}

@@ -109,7 +109,7 @@ func TestTheDoctorNamesWhatIsWrongAndTheMend(t *testing.T) {
 		}, "server sad: it does not run: exec: no such file", "callyard servers show sad"},
 		"a slow server": {func(d, _ *patient) {
 			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"sad","initialization_state":"timeout"}]}`)
-		}, "not ready in time", "start_timeout"},
+		}, "not ready in time", "startTimeout"},
 		"a server that one worker lacks": {func(d, _ *patient) {
 			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","workers":[{"id":"w1","initialization_state":"initialized"},{"id":"w2","initialization_state":"error","error":"no such program"}]}]}`)
 		}, "does not run on worker w2: no such program", "that worker lacks"},

@@ -94,6 +94,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	if err != nil {
 		return nil, err
 	}
+	keys.LogTo(o.Log)
 	if o.Alive == nil {
 		o.Alive = func(string) bool { return true }
 	}
@@ -113,15 +114,11 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 		}
 		a.people = oidc.New(c.OIDC, back, nil, o.Log)
 	}
-	expires := make(map[string]time.Time, len(c.Keys))
-	for _, k := range c.Keys {
-		expires[k.Name] = k.Expires
-	}
 	if err := a.openPeople(ctx); err != nil {
 		return nil, errors.Join(err, a.listener.Close())
 	}
 	if a.pages, err = web.New(web.Options{
-		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Slack: a.faces.book, Expires: func(name string) time.Time { return expires[name] },
+		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Slack: a.faces.book, Expires: func(name string) time.Time { _, expires, _ := keys.Find(name); return expires },
 		LocalGroups: c.LocalGroups, Observers: c.ObserverGroups, PublicURL: public, HTTPS: c.CertFile != "", Lifetime: c.SessionLifetime, Idle: c.SessionIdle,
 		FreshFor: c.FreshSignIn, ArgumentBytes: int(c.ArgumentBytes), Traces: o.Traces, Log: o.Log, Version: o.Version, Ready: a.Ready,
 	}); err != nil {

@@ -81,6 +81,9 @@ func (c Config) Validate() []config.Fault {
 			fault(fmt.Sprintf("keys[%d].name", i), "begins with %s, as the names of people from a provider do; choose another.", oidc.NamePrefix)
 		}
 	}
+	for _, f := range authn.CheckKeys(c.Keys) {
+		faults = append(faults, config.Faultf(fmt.Sprintf("keys[%d].%s", f.Index, f.Field), "%s", f.Message))
+	}
 	faults = append(faults, listen.Validate(c.CertFile, c.KeyFile)...)
 	public, ok := publicURL(c.PublicURL)
 	if !ok {

@@ -6,9 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/callyard/callyard/pkg/schema"
@@ -35,10 +37,18 @@ const Local = "local"
 // maxCredential is more than any key has; longer ones are not hashed.
 const maxCredential = 512
 
-// Keys is the table of API keys. It is safe for concurrent use.
+// Keys is the table of API keys, which [Keys.Replace] exchanges while requests are
+// served. It is safe for concurrent use.
 type Keys struct {
-	bySum    map[[sha256.Size]byte]*entry
+	table    atomic.Pointer[table]
 	failures *failures
+	log      *slog.Logger
+}
+
+// table is one state of the keys; it is never changed.
+type table struct {
+	bySum  map[[sha256.Size]byte]*entry
+	byName map[string]*entry
 }
 
 type entry struct {
@@ -47,57 +57,105 @@ type entry struct {
 	expires   time.Time
 }
 
+// Fault is one thing wrong with configured keys.
+type Fault struct {
+	Index   int    // of the key
+	Field   string // "name" or "hash"
+	Message string // a sentence that names the fault and the fix; it repeats no hash
+}
+
+// CheckKeys returns what is wrong with the configured keys, in their order.
+func CheckKeys(keys []Key) []Fault {
+	_, faults := tableOf(keys)
+	return faults
+}
+
 // NewKeys reads the configured keys. The error names every key that is wrong.
 func NewKeys(keys []Key) (*Keys, error) {
-	k := &Keys{bySum: make(map[[sha256.Size]byte]*entry, len(keys)), failures: newFailures()}
-	var faults []error
-	names := make(map[string]bool, len(keys))
-	for i, key := range keys {
-		fault := func(format string, args ...any) {
-			faults = append(faults, fmt.Errorf("API key %d (%q): "+format, append([]any{i + 1, key.Name}, args...)...))
-		}
-		switch {
-		case key.Name == "" || len(key.Name) > 128:
-			fault("give it a name of 1 to 128 characters")
-		case key.Name == Local:
-			fault("%q is the name of callers without a key; choose another", Local)
-		case names[key.Name]:
-			fault("there is another key of that name; names are unique")
-		}
-		names[key.Name] = true
-		sum, err := parseHash(key.Hash)
-		if err != nil {
-			fault("%w", err)
-			continue
-		}
-		if other := k.bySum[sum]; other != nil {
-			fault("it has the same hash as key %q; make a key for each", other.principal.Name)
-			continue
-		}
-		k.bySum[sum] = &entry{
-			sum: sum, expires: key.Expires,
-			principal: schema.Principal{Name: key.Name, Owner: key.Owner, Groups: slices.Clone(key.Groups)},
-		}
-	}
-	if len(faults) > 0 {
-		return nil, errors.Join(faults...)
+	k := &Keys{failures: newFailures(), log: slog.New(slog.DiscardHandler)}
+	if err := k.Replace(keys); err != nil {
+		return nil, err
 	}
 	return k, nil
 }
 
-func parseHash(hash string) (sum [sha256.Size]byte, err error) {
+// LogTo has refused keys logged, with the address that they came from and without the
+// key. It must be called before the first request.
+func (k *Keys) LogTo(log *slog.Logger) { k.log = log }
+
+// Replace puts the keys in force, for all requests that are not authenticated yet. On
+// an error, which names every key that is wrong, the old ones stay.
+func (k *Keys) Replace(keys []Key) error {
+	t, found := tableOf(keys)
+	if len(found) == 0 {
+		k.table.Store(t)
+		return nil
+	}
+	faults := make([]error, len(found))
+	for i, f := range found {
+		faults[i] = fmt.Errorf("API key %d (%q): the %s %s", f.Index+1, keys[f.Index].Name, f.Field, f.Message)
+	}
+	return errors.Join(faults...)
+}
+
+func tableOf(keys []Key) (*table, []Fault) {
+	t := &table{bySum: make(map[[sha256.Size]byte]*entry, len(keys)), byName: make(map[string]*entry, len(keys))}
+	var faults []Fault
+	for i, key := range keys {
+		fault := func(field, format string, args ...any) {
+			faults = append(faults, Fault{i, field, fmt.Sprintf(format, args...)})
+		}
+		switch {
+		case key.Name == "" || len(key.Name) > 128:
+			fault("name", "must have 1 to 128 characters.")
+		case key.Name == Local:
+			fault("name", "%q is that of callers without a key; choose another.", Local)
+		case t.byName[key.Name] != nil:
+			fault("name", "%q is taken by another key; names are unique.", key.Name)
+		}
+		e := &entry{expires: key.Expires, principal: schema.Principal{Name: key.Name, Owner: key.Owner, Groups: slices.Clone(key.Groups)}}
+		t.byName[key.Name] = e
+		var wrong string
+		if e.sum, wrong = parseHash(key.Hash); wrong != "" {
+			fault("hash", "%s", wrong)
+			continue
+		}
+		if other := t.bySum[e.sum]; other != nil {
+			fault("hash", "is that of the key %q as well; make a key for each.", other.principal.Name)
+			continue
+		}
+		t.bySum[e.sum] = e
+	}
+	return t, faults
+}
+
+// parseHash reads a hash, or says what is wrong with it. What stands there may be a key
+// itself, so it is never repeated.
+func parseHash(hash string) (sum [sha256.Size]byte, wrong string) {
+	if strings.HasPrefix(hash, keyPrefix) {
+		return sum, "is the key itself; write its hash, which callyard keys new prints with it, and make a new key: this one stands in a file now."
+	}
 	text, ok := strings.CutPrefix(hash, hashPrefix)
-	raw, decodeErr := hex.DecodeString(text)
-	if !ok || decodeErr != nil || len(raw) != len(sum) {
-		// What stands there may be a key itself, so it is not repeated.
-		return sum, errors.New("hash must be sha256: and 64 hex digits, the hash of the key and not the key")
+	raw, err := hex.DecodeString(text)
+	if !ok || err != nil || len(raw) != len(sum) {
+		return sum, "must be sha256: and 64 hex digits, as callyard keys new prints it."
 	}
 	copy(sum[:], raw)
-	return sum, nil
+	return sum, ""
 }
 
 // Configured says whether there are any keys.
-func (k *Keys) Configured() bool { return len(k.bySum) > 0 }
+func (k *Keys) Configured() bool { return len(k.table.Load().bySum) > 0 }
+
+// Find returns the principal of a key by its name, and when the key expires (zero:
+// never); ok is false for a key that is not configured any more.
+func (k *Keys) Find(name string) (who schema.Principal, expires time.Time, ok bool) {
+	e := k.table.Load().byName[name]
+	if e == nil {
+		return schema.Principal{}, time.Time{}, false
+	}
+	return e.principal, e.expires, true
+}
 
 // Authenticate returns the principal of the request, taken from
 // "Authorization: Bearer KEY" or "X-API-Key: KEY". Without configured keys it is
@@ -114,7 +172,7 @@ func (k *Keys) Authenticate(r *http.Request) (schema.Principal, error) {
 	refusal := "The API key is not known here. Check that it is whole and meant for this front door."
 	if len(credential) <= maxCredential {
 		sum := sha256.Sum256([]byte(credential))
-		e := k.bySum[sum]
+		e := k.table.Load().bySum[sum]
 		if e != nil && subtle.ConstantTimeCompare(e.sum[:], sum[:]) == 1 {
 			if e.expires.IsZero() || time.Now().Before(e.expires) {
 				return e.principal, nil
@@ -124,7 +182,10 @@ func (k *Keys) Authenticate(r *http.Request) (schema.Principal, error) {
 			refusal = "The API key is damaged: its checksum is wrong. Copy it again, whole."
 		}
 	}
-	if wait := k.failures.count(r.RemoteAddr); wait > 0 {
+	wait := k.failures.count(r.RemoteAddr)
+	if wait == 0 { // what is beyond the limit of an address is not logged either
+		k.log.Info("an API key was refused", "from", r.RemoteAddr, "reason", refusal)
+	} else {
 		e := schema.Errorf(schema.KindQuota, "Too many wrong API keys came from your address. Wait, then send a valid key.")
 		e.Retryable, e.RetryAfter = true, wait
 		return schema.Principal{}, e

@@ -1,6 +1,7 @@
 package authn
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -212,12 +213,12 @@ func TestAllWrongKeysOfTheConfigurationAreNamedAtOnce(t *testing.T) {
 	}
 	got := strings.Split(err.Error(), "\n")
 	want := []string{
-		`API key 1 (""): give it a name of 1 to 128 characters`,
-		`API key 2 ("a"): hash must be sha256: and 64 hex digits, the hash of the key and not the key`,
-		`API key 3 ("b"): hash must be sha256: and 64 hex digits, the hash of the key and not the key`,
-		`API key 4 ("b"): there is another key of that name; names are unique`,
-		`API key 5 ("local"): "local" is the name of callers without a key; choose another`,
-		`API key 6 ("c"): it has the same hash as key ""; make a key for each`,
+		`API key 1 (""): the name must have 1 to 128 characters.`,
+		`API key 2 ("a"): the hash is the key itself; write its hash, which callyard keys new prints with it, and make a new key: this one stands in a file now.`,
+		`API key 3 ("b"): the hash must be sha256: and 64 hex digits, as callyard keys new prints it.`,
+		`API key 4 ("b"): the name "b" is taken by another key; names are unique.`,
+		`API key 5 ("local"): the name "local" is that of callers without a key; choose another.`,
+		`API key 6 ("c"): the hash is that of the key "" as well; make a key for each.`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -242,4 +243,55 @@ func FuzzNoHeaderGetsAPrincipalWithoutTheKey(f *testing.F) {
 			t.Errorf("principal %q", p.Name)
 		}
 	})
+}
+
+func TestKeysAreReplacedAsAWholeOrNotAtAll(t *testing.T) {
+	first, firstHash := Generate()
+	second, secondHash := Generate()
+	k, err := NewKeys([]Key{{Name: "a", Hash: firstHash}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Replace([]Key{{Name: "b", Hash: secondHash}, {Name: "b", Hash: "sha256:12"}}); err == nil {
+		t.Error("faulty keys were taken")
+	}
+	knows := func(key string) bool {
+		_, err := k.Authenticate(request("X-API-Key", key))
+		return err == nil
+	}
+	if !knows(first) || knows(second) {
+		t.Error("a refused replacement changed the keys")
+	}
+	if err := k.Replace([]Key{{Name: "b", Hash: secondHash}}); err != nil {
+		t.Fatal(err)
+	}
+	if knows(first) || !knows(second) {
+		t.Error("the keys were not replaced")
+	}
+	if _, _, ok := k.Find("a"); ok {
+		t.Error("a removed key is still found")
+	}
+}
+
+func TestARefusedKeyIsLoggedWithItsAddressAndWithoutTheKey(t *testing.T) {
+	_, hash := Generate()
+	k, err := NewKeys([]Key{{Name: "a", Hash: hash}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	k.LogTo(slog.New(slog.NewTextHandler(&out, nil)))
+	wrong, _ := Generate()
+	for range 3 * failuresBurst {
+		if _, err := k.Authenticate(request("X-API-Key", wrong)); err == nil {
+			t.Fatal("accepted")
+		}
+	}
+	lines := strings.Count(out.String(), "\n")
+	if !strings.Contains(out.String(), "level=INFO") || !strings.Contains(out.String(), "from=192.0.2.") || lines < failuresBurst || lines > 2*failuresBurst {
+		t.Errorf("%d lines: %s", lines, out.String())
+	}
+	if strings.Contains(out.String(), wrong) {
+		t.Error("the key stands in the log")
+	}
 }

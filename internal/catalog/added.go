@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// addTimeout bounds how long the addition of a server waits for it.
-	addTimeout = 25 * time.Second
+	// addTimeout bounds how long the addition of a server waits for it: a little more
+	// than a server may take to start by default.
+	addTimeout = 2*time.Minute + 5*time.Second
 	askTimeout = 12 * time.Second
 )
 

@@ -56,6 +56,9 @@ type ServerEntry struct {
 	Sessions int           // live sessions; 0 means the default
 	InFlight int           // calls at once in each session; 0 means the default
 	Timeout  time.Duration // for one call; 0 means the default
+	// StartTimeout is for its start: process, handshake and first lists; 0 means the default.
+	StartTimeout time.Duration
+
 	IdleStop time.Duration // stop when unused that long; 0 means never
 	OnDemand bool          // do not start before the first call
 
@@ -120,6 +123,9 @@ func (e ServerEntry) LogValue() slog.Value {
 	number("inFlight", e.InFlight)
 	if e.Timeout != 0 {
 		text("timeout", formatDuration(e.Timeout))
+	}
+	if e.StartTimeout != 0 {
+		text("startTimeout", formatDuration(e.StartTimeout))
 	}
 	if e.IdleStop != 0 {
 		text("idleStop", formatDuration(e.IdleStop))

@@ -37,7 +37,7 @@ func (r *serverReader) finish(d *draft) ServerEntry {
 	s := &d.shape
 	e := ServerEntry{
 		ID: d.id, Risk: s.RiskLevel, Docker: s.Docker,
-		Sessions: s.Sessions, InFlight: s.InFlight, Timeout: s.Timeout, IdleStop: s.IdleStop, OnDemand: s.OnDemand, Asks: s.Asks,
+		Sessions: s.Sessions, InFlight: s.InFlight, Timeout: s.Timeout, StartTimeout: s.StartTimeout, IdleStop: s.IdleStop, OnDemand: s.OnDemand, Asks: s.Asks,
 		Labels: s.Labels, TrustAnnotations: s.TrustAnnotations, SafeTools: s.SafeTools,
 		Where: d.at.String(),
 	}
@@ -231,6 +231,9 @@ func (r *serverReader) checkLimits(d *draft) {
 	}
 	if d.has("timeout") && (s.Timeout < time.Millisecond || s.Timeout > 7*day) {
 		r.fault(d, "timeout", "must be from \"1ms\" to \"7d\".")
+	}
+	if d.has("startTimeout") && (s.StartTimeout < time.Millisecond || s.StartTimeout > time.Hour) {
+		r.fault(d, "startTimeout", "must be from \"1ms\" to \"1h\".")
 	}
 	for i, glob := range s.SafeTools {
 		if _, err := path.Match(glob, ""); err != nil || glob == "" {

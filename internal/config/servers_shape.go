@@ -37,6 +37,7 @@ type entryShape struct {
 	Sessions         int               `yaml:"sessions"`
 	InFlight         int               `yaml:"inFlight"`
 	Timeout          time.Duration     `yaml:"timeout"`
+	StartTimeout     time.Duration     `yaml:"startTimeout"`
 	IdleStop         time.Duration     `yaml:"idleStop"`
 	OnDemand         bool              `yaml:"onDemand"`
 	Asks             bool              `yaml:"asks"`

@@ -103,6 +103,9 @@ func (c Config) Validate() []config.Fault {
 	if len(c.Keys) == 0 && !config.Loopback(c.Listen) {
 		faults = append(faults, config.Faultf("listen", "is %s, which others can reach, and there are no API keys: add front_door.keys (callyard keys new makes one), or listen on 127.0.0.1.", c.Listen))
 	}
+	for _, f := range authn.CheckKeys(c.Keys) {
+		faults = append(faults, config.Faultf(fmt.Sprintf("keys[%d].%s", f.Index, f.Field), "%s", f.Message))
+	}
 	faults = append(faults, listen.Validate(c.CertFile, c.KeyFile)...)
 	positive := func(key string, ok bool) {
 		if !ok {
@@ -194,6 +197,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	if err != nil {
 		return nil, err
 	}
+	keys.LogTo(o.Log)
 	if faults := o.Config.Validate(); len(faults) > 0 {
 		return nil, fmt.Errorf("front_door.%s", faults[0]) // whoever did not load a file has not seen it yet
 	}

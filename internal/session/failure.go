@@ -34,7 +34,7 @@ func (p *Pool) startFailed(place int, err error) time.Duration {
 		waiting, p.queue = p.queue, nil
 	}
 	p.mu.Unlock()
-	p.log.Warn("server did not start", "error", err.Error(), "failures", n)
+	p.warn("server did not start", "error", err.Error(), "failures", n)
 	p.giveUp(waiting)
 	p.changed()
 	return pause(n)
@@ -66,6 +66,7 @@ func (p *Pool) sessionLost(place int, s *session) time.Duration {
 	switch {
 	case s.served.Load() || time.Since(s.born) >= restTime:
 		p.fails[place], p.losses[place] = 0, 0
+		p.warnings = warnings{}
 		rest = pause(0)
 	case s.used:
 		p.losses[place]++
@@ -83,7 +84,7 @@ func (p *Pool) sessionLost(place int, s *session) time.Duration {
 		}
 	}
 	p.mu.Unlock()
-	p.log.Warn("session lost", "why", why.Error())
+	p.warn("session lost", "why", why.Error())
 	p.giveUp(waiting)
 	p.changed()
 	return rest

@@ -27,7 +27,7 @@ type Config struct {
 	InFlight     int           // calls at once on each session, default 128
 	Queue        int           // calls that may wait for a session, default Sessions×InFlight
 	CallTimeout  time.Duration // for calls that bring none, default 60 s
-	StartTimeout time.Duration // for starting, the handshake and the first lists, default 20 s
+	StartTimeout time.Duration // for starting, the handshake and the first lists, default [StartTimeout]
 	ProbeTimeout time.Duration // for the answer to server/discover, default 2 s
 	IdleStop     time.Duration // stop all sessions when unused as long; 0 means never
 	OnDemand     bool          // start for the definitions once, then with the first call only
@@ -45,6 +45,10 @@ type Config struct {
 	exitWait  time.Duration // for a program to say how it ended, default 1 s
 }
 
+// StartTimeout is how long a server may take to start where nobody says. The first
+// run of one through npx or uvx downloads it.
+const StartTimeout = 2 * time.Minute
+
 func (c *Config) fill() {
 	set := func(p *int, v int) {
 		if *p <= 0 {
@@ -61,7 +65,7 @@ func (c *Config) fill() {
 	set(&c.Queue, c.Sessions*c.InFlight)
 	set(&c.MaxResult, 64<<20)
 	last(&c.CallTimeout, time.Minute)
-	last(&c.StartTimeout, 20*time.Second)
+	last(&c.StartTimeout, StartTimeout)
 	last(&c.ProbeTimeout, 2*time.Second)
 	last(&c.HealthEvery, 30*time.Second)
 	last(&c.checkTime, 5*time.Second)
@@ -115,8 +119,9 @@ type Pool struct {
 	state    schema.InitializationState
 	fault    string // why state is not initialized, a sentence
 	tail     string // of stderr, with fault
-	fails    []int  // to start, in a row, for each place
-	losses   []int  // of sessions in use, in a row, for each place
+	warnings warnings
+	fails    []int // to start, in a row, for each place
+	losses   []int // of sessions in use, in a row, for each place
 	restarts int
 	protocol string
 	title    string

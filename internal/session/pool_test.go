@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -239,6 +241,22 @@ func TestAServerThatIgnoresDiscoverIsSpokenToAsLegacy(t *testing.T) {
 				t.Errorf("guess %v after %d probes", p.guess, p.probes)
 			}
 		})
+	}
+}
+
+func TestASilentServerIsNotStoppedBeforeItsStartTimeout(t *testing.T) {
+	t.Parallel()
+	starts := filepath.Join(t.TempDir(), "starts")
+	if err := os.WriteFile(starts, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	spec := scripted("starter")
+	spec.Env[startsVariable] = starts
+	// It takes more than half of its time, and reads nothing meanwhile.
+	p := open(t, Config{Spec: spec, ProbeTimeout: 50 * time.Millisecond, StartTimeout: 6*slowStart + 2*time.Second})
+	p.ready()
+	if got, err := os.ReadFile(starts); err != nil || string(got) != "started\n" {
+		t.Errorf("it was started more than once: %q, %v", got, err)
 	}
 }
 

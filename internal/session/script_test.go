@@ -25,6 +25,9 @@ type script struct {
 	held  []json.RawMessage // ids of calls that are never answered
 }
 
+// startsVariable names the file in which a "starter" notes that it was started.
+const startsVariable = "SESSION_TEST_STARTS"
+
 // slowStart is how long a slow server takes before it reads anything.
 const slowStart = 500 * time.Millisecond
 
@@ -78,6 +81,12 @@ func runScript(mode string) {
 		select {}
 	case "slow":
 		<-time.After(slowStart)
+	case "starter":
+		if f, err := os.OpenFile(os.Getenv(startsVariable), os.O_APPEND|os.O_WRONLY, 0); err == nil {
+			_, _ = f.WriteString("started\n")
+			_ = f.Close()
+		}
+		<-time.After(6 * slowStart)
 	case "talks":
 		for i := range 900 {
 			fmt.Println("starting up", i)

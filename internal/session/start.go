@@ -127,7 +127,7 @@ func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, how hearing,
 		fault.err = errors.New(p.plain(err))
 	}
 	if slow {
-		fault.err = fmt.Errorf("it was not ready within %v", p.cfg.StartTimeout)
+		fault.err = fmt.Errorf("it was not ready within %v; if it is only slow to start, raise startTimeout in its entry of the servers file", p.cfg.StartTimeout)
 	}
 	s.failed.Store(true)
 	s.retire(errClosed)
@@ -152,19 +152,8 @@ func (s *session) overPipes(ctx context.Context, guess era, probe time.Duration)
 	l := newPipeLink(s, s.child)
 	s.sdk = newSDKConn(s, probe, l.sdkWrite)
 	l.start()
-	if guess == eraUnknown {
-		// A server that hangs on server/discover would not answer the handshake
-		// after it either; one that is slow to start gets time for both.
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		defer cancel()
-		hang := time.AfterFunc(max(3*probe, s.pool.cfg.StartTimeout/2), func() {
-			if s.sdk.hearing() != heard {
-				cancel()
-			}
-		})
-		defer hang.Stop()
-	}
+	// A server that has said nothing yet is not stopped before its time: it may still
+	// be downloading itself, as npx and uvx do.
 	err = s.handshake(ctx, s.sdk, guess)
 	return s.sdk.hearing(), err
 }

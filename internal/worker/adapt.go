@@ -25,5 +25,5 @@ func (c *Config) adapted(e *config.ServerEntry, s *Served) {
 	}
 	s.Session.Spec.URL, s.Session.Spec.Headers = adapt.Address, nil
 	// It answers at once, but may have to fetch a document first.
-	s.Session.ProbeTimeout = c.StartTimeout
+	s.Session.ProbeTimeout = s.Session.StartTimeout
 }

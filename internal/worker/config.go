@@ -43,7 +43,7 @@ type Config struct {
 // Defaults returns the configuration of a worker that was told nothing.
 func Defaults() Config {
 	return Config{
-		Name: "worker", Sessions: 1, InFlight: 128, CallTimeout: time.Minute, StartTimeout: 20 * time.Second,
+		Name: "worker", Sessions: 1, InFlight: 128, CallTimeout: time.Minute, StartTimeout: session.StartTimeout,
 		ResultBytes: 64 << 20, DrainGrace: 30 * time.Second,
 	}
 }
@@ -112,7 +112,7 @@ func (c *Config) serve(e *config.ServerEntry) (Served, error) {
 				ID: e.ID, Type: e.Type, Command: e.Command, Args: e.Args, Env: e.Env, Dir: e.Dir, URL: e.URL, Headers: e.Headers,
 			},
 			Sessions: or(e.Sessions, c.Sessions), InFlight: or(e.InFlight, c.InFlight),
-			CallTimeout: or(e.Timeout, c.CallTimeout), StartTimeout: c.StartTimeout,
+			CallTimeout: or(e.Timeout, c.CallTimeout), StartTimeout: or(e.StartTimeout, c.StartTimeout),
 			IdleStop: e.IdleStop, OnDemand: e.OnDemand, MaxResult: int(c.ResultBytes),
 		},
 	}

@@ -91,6 +91,16 @@ type Trace struct {
 	State  string // tracestate
 }
 
+// ID returns the trace id, 32 hex digits, or "" where the context is empty or too
+// short to hold one.
+func (t Trace) ID() string {
+	const from, to = len("00-"), len("00-") + 32
+	if len(t.Parent) < to {
+		return ""
+	}
+	return t.Parent[from:to]
+}
+
 // Result is what a tool answered, its own error or not.
 type Result struct {
 	// Body holds the exact bytes of the MCP result object.

@@ -182,8 +182,21 @@ func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h["Cache-Control"] = f.fixed.noStore
 	h["X-Content-Type-Options"] = f.fixed.nosniff
+	began := time.Time{}
+	debugging := f.log.Enabled(r.Context(), slog.LevelDebug)
+	if debugging {
+		began = time.Now()
+	}
 	f.serve(x, r)
 	x.close()
+	if debugging {
+		t := x.span.Trace()
+		if t.Parent == "" {
+			t = x.meta.trace
+		}
+		f.log.Debug("request", "method", r.Method, "path", r.URL.Path, "rpc", string(x.msg.method), "status", x.statusSent(), "took", time.Since(began),
+			"principal", x.principal.Name, "call", h.Get("Callyard-Call-Id"), "trace", t.ID())
+	}
 	if x.span != nil {
 		x.endSpan()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -287,5 +288,20 @@ func TestReadinessNamesWhatIsMissing(t *testing.T) {
 	}
 	if a := f.do("GET", "/livez", ""); a.status != 200 {
 		t.Errorf("livez: %d", a.status)
+	}
+}
+
+func TestTheLogLineOfARequestNamesItsCallAndItsTrace(t *testing.T) {
+	f := openFabric(t, nil)
+	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	r := httptest.NewRequest("POST", "http://127.0.0.1/servers/demo/tools/echo", strings.NewReader(`{"message":"hi"}`))
+	r.Header.Set("Traceparent", "00-"+trace+"-00f067aa0ba902b7-01")
+	answer := httptest.NewRecorder()
+	f.api.ServeHTTP(answer, r)
+	if answer.Code != http.StatusOK {
+		t.Fatalf("%d %s", answer.Code, answer.Body)
+	}
+	if want := "call=" + answer.Header().Get("Callyard-Call-Id") + " trace=" + trace; !strings.Contains(f.log.String(), want) {
+		t.Errorf("%q is not in the log:\n%s", want, f.log.String())
 	}
 }

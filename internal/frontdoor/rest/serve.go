@@ -51,7 +51,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if debugging {
 		a.log.Debug("request", "id", x.id, "method", r.Method, "path", r.URL.Path, "status", x.status, "took", time.Since(began),
-			"principal", x.principal.Name, "client_id", printable(r.Header.Get("X-Request-Id"), 64))
+			"principal", x.principal.Name, "client_id", printable(r.Header.Get("X-Request-Id"), 64), "call", w.Header().Get("Callyard-Call-Id"), "trace", traceID(x, r))
 	}
 }
 

@@ -77,3 +77,12 @@ func (a *API) release(ctx context.Context, x *exchange, p *ledger.Approval) (*sc
 	x.span.Outcome(res, err)
 	return res, err
 }
+
+// traceID is the id of the trace that the request is part of, "" for none.
+func traceID(x *exchange, r *http.Request) string {
+	t := x.span.Trace()
+	if t.Parent == "" {
+		t = traceOf(r)
+	}
+	return t.ID()
+}

@@ -1,0 +1,70 @@
+package session
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+func TestAServerThatKeepsFailingIsLoggedWithGrowingPauses(t *testing.T) {
+	var w warnings
+	now := time.Unix(1000, 0)
+	var at []time.Duration
+	unsaid := 0
+	for since := time.Duration(0); since < time.Hour; since += time.Second {
+		if n, ok := w.due(now.Add(since)); ok {
+			at = append(at, since)
+			unsaid += n
+		}
+	}
+	if len(at) != 17 || at[0] != 0 || at[1] != 5*time.Second || at[2] != 15*time.Second || at[16]-at[15] != lastSilence {
+		t.Errorf("logged after %v", at)
+	}
+	if unsaid+len(at) > 3600 || unsaid < 3000 {
+		t.Errorf("%d failures were counted as not logged", unsaid)
+	}
+}
+
+// warnCounter counts the warnings of a log.
+type warnCounter struct {
+	slog.Handler
+	n *atomic.Int32
+}
+
+func (h warnCounter) Enabled(context.Context, slog.Level) bool { return true }
+func (h warnCounter) WithAttrs([]slog.Attr) slog.Handler       { return h }
+func (h warnCounter) Handle(_ context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelWarn {
+		h.n.Add(1)
+	}
+	return nil
+}
+
+func TestAServerThatDoesNotStartIsOneLineAndNotFive(t *testing.T) {
+	t.Parallel()
+	counter := warnCounter{slog.DiscardHandler, new(atomic.Int32)}
+	w := &watched{t: t, flips: make(chan struct{}, 1)}
+	w.Pool = Open(Config{Spec: scripted("exits")}, launcher(t), slog.New(counter), func() {
+		select {
+		case w.flips <- struct{}{}:
+		default:
+		}
+	})
+	t.Cleanup(func() { w.close(t) })
+	w.mu.Lock()
+	w.warnings = warnings{silence: time.Hour, until: time.Now().Add(time.Hour)} // as if it had been logged just now
+	before := counter.n.Load()
+	w.mu.Unlock()
+	w.until("four failures", func(schema.Server) bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.fails[0] >= 4
+	})
+	if n := counter.n.Load() - before; n > 1 {
+		t.Errorf("%d lines for four failures", n)
+	}
+}
