@@ -68,6 +68,7 @@ generate: ## the OpenAPI document, and the clients that are made of it
 lint: ## golangci-lint, at the version in tools/lint/go.mod
 	$(GO) tool -modfile=tools/lint/go.mod golangci-lint run $(or $(PKG),./...)
 	@$(if $(PKG),,cd e2e/stories && $(GO) tool -modfile=../../tools/lint/go.mod golangci-lint run ./...)
+	@$(if $(PKG),,cd deploy/checks && $(GO) tool -modfile=../../tools/lint/go.mod golangci-lint run ./...)
 
 fmt: ## format the Go code
 	@find . \( -name node_modules -o -name '.?*' \) -prune -o -name '*.go' -exec gofmt -l -w {} +

@@ -31,6 +31,7 @@ type fabric struct {
 	natsAddress    string
 	door, approver string // their URLs
 	probes         string // of the worker
+	metrics        string // of the approver
 	processes      []*process
 	agent, ann     string // the headers with their keys
 }
@@ -80,6 +81,8 @@ func openFabric(t testing.TB, config, scheme string, natsEnv []string, more ...s
 	}
 	probes := porttest.Address(t)
 	f.probes = "http://" + probes
+	metrics := porttest.Address(t)
+	f.metrics = "http://" + metrics
 	env := append([]string{
 		"CONFIG_DIR=" + examples, "SECRETS_DIR=" + secrets, "NATS_ADDRESS=" + scheme + "://" + f.natsAddress, "REDIS_ADDRESS=redis://" + confirmtest.StartRedis(t, "", porttest.Address(t)).Address + "/0",
 		"AGENT_KEY_HASH=" + hash(agentKey), "ANN_KEY_HASH=" + hash(annKey), "DEMO_SERVER=" + built(t, "demo"),
@@ -93,7 +96,7 @@ func openFabric(t testing.TB, config, scheme string, natsEnv []string, more ...s
 	}
 	f.worker = role("worker", "CALLYARD_WORKER_LISTEN="+probes)
 	door := role("frontdoor", "CALLYARD_FRONT_DOOR_LISTEN=127.0.0.1:0")
-	approver := role("approver", "CALLYARD_APPROVER_LISTEN=127.0.0.1:0")
+	approver := role("approver", "CALLYARD_APPROVER_LISTEN=127.0.0.1:0", "CALLYARD_APPROVER_METRICS_LISTEN="+metrics)
 	f.door = door.says(t, `front door is open.*"url":"(http://[^"]+)"`)[1]
 	f.approver = approver.says(t, `approver is open.*"url":"(http://[^"]+)"`)[1]
 	eventually(t, "the demo server being ready", func() error {

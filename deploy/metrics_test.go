@@ -49,6 +49,7 @@ func expressions(t testing.TB) map[string]string {
 			found["variable "+v.Name] = v.Query
 		}
 	}
+	runbook := read(t, "../docs/alerts.md")
 	var rules struct {
 		Groups []struct {
 			Rules []struct {
@@ -62,8 +63,15 @@ func expressions(t testing.TB) map[string]string {
 	for _, g := range rules.Groups {
 		for _, r := range g.Rules {
 			found["alert "+r.Alert] = r.Expr
-			if r.Alert == "" || r.Expr == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["mend"] == "" {
-				t.Errorf("an alert has a name, an expression, a severity, and says what is wrong and what mends it: %+v", r)
+			if !slices.Contains([]string{"critical", "warning"}, r.Labels["severity"]) {
+				t.Errorf("%s has the severity %q", r.Alert, r.Labels["severity"])
+			}
+			page, section, _ := strings.Cut(r.Annotations["runbook_url"], "#")
+			if page != "https://github.com/callyard/callyard/blob/main/docs/alerts.md" || !strings.EqualFold(section, r.Alert) || !strings.Contains(runbook, "\n## "+r.Alert+"\n") {
+				t.Errorf("%s: no section of docs/alerts.md is at %q", r.Alert, r.Annotations["runbook_url"])
+			}
+			if r.Alert == "" || r.Expr == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+				t.Errorf("an alert has a name, an expression, a severity, a summary and a description: %+v", r)
 			}
 		}
 	}
@@ -86,6 +94,15 @@ func TestEveryMetricOfTheDashboardAndTheAlertsIsThere(t *testing.T) {
 	f.works(t)
 	_, door := ask(t, "GET", f.door+"/metrics", "", agentKey)
 	_, worker := ask(t, "GET", f.probes+"/metrics", "")
+	_, approver := ask(t, "GET", f.metrics+"/metrics", "")
+	for role, page := range map[string]string{"frontdoor": door, "worker": worker, "approver": approver} {
+		if !strings.Contains(page, `callyard_nats_connected{role="`+role+`"} 1`) || !strings.Contains(page, "callyard_build_info{") {
+			t.Errorf("the metrics of the %s do not tell its build and its connection to NATS:\n%.600s", role, page)
+		}
+	}
+	if !strings.Contains(door, `callyard_calls_deferred_total{server="demo",state="held"}`) || strings.Contains(door, `outcome="held"`) {
+		t.Error("a held call counts as one that ended")
+	}
 	there := names(door)
 	maps.Copy(there, names(worker))
 	for _, name := range rare {

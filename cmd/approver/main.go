@@ -35,9 +35,16 @@ func run() int {
 	connect := func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
 		return cfg.Connect(ctx, name, keep, log)
 	}
-	err = lifecycle.Run(context.Background(), log, cfg.TracesPart("callyard-approver", telemetry.NewMetrics(), log), cfg.ApproverPart(connect, log, func(a *approver.Approver) {
-		log.Info("approver is open", "url", a.Base())
-	}))
+	metrics := telemetry.NewMetrics()
+	var running *approver.Approver
+	err = lifecycle.Run(context.Background(), log,
+		cfg.TracesPart("callyard-approver", metrics, log),
+		cfg.ApproverPart(connect, metrics, log, func(a *approver.Approver) {
+			running = a
+			log.Info("approver is open", "url", a.Base())
+		}),
+		setup.ProbesPart(cfg.Approver.MetricsListen, metrics, log, func() error { return running.Ready() }),
+	)
 	if err != nil {
 		setup.Fail(os.Stderr, "approver", err)
 	}

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 
 	"github.com/spf13/pflag"
@@ -69,26 +68,10 @@ func run() int {
 			running = w
 			log.Info("worker is up", "worker", w.ID(), "servers", len(served))
 		}),
-		probes(cfg.Worker.Listen, metrics, log, func() error { return running.Ready() }),
+		setup.ProbesPart(cfg.Worker.Listen, metrics, log, func() error { return running.Ready() }),
 	)
 	if err != nil {
 		setup.Fail(os.Stderr, "worker", err)
 	}
 	return lifecycle.ExitCode(err)
-}
-
-// probes serves the worker's state, where an address is set.
-func probes(listen string, m *telemetry.Metrics, log *slog.Logger, ready func() error) lifecycle.Part {
-	if listen == "" {
-		return lifecycle.Part{Name: "probes"}
-	}
-	var p *telemetry.Probes
-	return lifecycle.Part{
-		Name: "probes",
-		Start: func(context.Context) (err error) {
-			p, err = telemetry.ServeProbes(listen, m, ready, log)
-			return err
-		},
-		Stop: func(ctx context.Context) error { return p.Close(ctx) },
-	}
 }

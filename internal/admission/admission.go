@@ -126,12 +126,12 @@ func (g *Gate) Call(ctx context.Context, call *schema.Call) (*schema.Result, err
 	if err != nil {
 		var held *HeldError
 		if errors.As(err, &held) {
-			g.metrics.CallEnded(call.Server, call.Tool, "held", time.Since(began))
+			g.metrics.CallDeferred(call.Server, "held")
 			g.noteHeld(call, held)
 			return nil, held
 		}
 		if errors.Is(err, ErrDurable) {
-			g.metrics.CallEnded(call.Server, call.Tool, "stored", time.Since(began))
+			g.metrics.CallDeferred(call.Server, "stored")
 			return nil, err
 		}
 		g.count(call, nil, err, began)

@@ -23,6 +23,9 @@ type Config struct {
 	// empty: it serves plain HTTP.
 	CertFile string `yaml:"cert_file"`
 	KeyFile  string `yaml:"key_file"`
+	// MetricsListen is an address for /livez, /readyz and /metrics of an approver
+	// process, which ask for no credential there; empty: none.
+	MetricsListen string `yaml:"metrics_listen"`
 	// PublicURL is where people's browsers reach the pages, for links and for the
 	// session cookie; empty means the address that is listened on.
 	PublicURL string `yaml:"public_url"`

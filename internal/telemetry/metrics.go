@@ -19,12 +19,14 @@ type Metrics struct {
 	registry *prometheus.Registry
 
 	calls    *prometheus.CounterVec
+	deferred *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	inFlight prometheus.Gauge
 	waiting  *prometheus.GaugeVec
 	workers  prometheus.Gauge
 	requests *prometheus.CounterVec
 	sessions *prometheus.GaugeVec
+	serving  *prometheus.GaugeVec
 	restarts *prometheus.CounterVec
 	noise    *prometheus.CounterVec
 	webhooks *prometheus.CounterVec
@@ -74,6 +76,7 @@ func NewMetrics() *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		calls:    counter("callyard_calls_total", "Calls that ended, by server, tool and outcome.", "server", "tool", "outcome"),
+		deferred: counter("callyard_calls_deferred_total", "Calls that were accepted and run later, by server and state: held (until they are approved) or stored (durable calls). They count in callyard_calls_total when they end.", "server", "state"),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "callyard_call_seconds", Help: "Time from admission of a call to its end, by server.", Buckets: secondsBuckets,
 		}, server),
@@ -82,6 +85,7 @@ func NewMetrics() *Metrics {
 		workers:  gauge("callyard_workers", "Live workers."),
 		requests: counter("callyard_http_requests_total", "HTTP requests answered, by method and status code.", "method", "code"),
 		sessions: gauges("callyard_sessions", "Live MCP sessions, by server."),
+		serving:  gauges("callyard_server_up", "1 while the server can take calls, 0 while it starts or where it does not come up, by server."),
 		restarts: counter("callyard_session_restarts_total", "MCP sessions that were replaced, by server.", "server"),
 		noise:    counter("callyard_stdout_noise_total", "Lines on a server's standard output that were not MCP, by server.", "server"),
 	}
@@ -105,7 +109,19 @@ func NewMetrics() *Metrics {
 	m.servers.Store(&map[string]string{})
 	m.codes.Store(&map[requestKey]prometheus.Counter{})
 	m.registry.MustRegister(
-		m.calls, m.seconds, m.inFlight, m.waiting, m.workers, m.requests, m.sessions, m.restarts, m.noise, m.webhooks, m.boxes, m.boxKills, m.boxState, m.boxWays, m.spansDropped, m.unexpected, m.toolSeconds, m.waitingAge, m.approvals, m.approvalAge, m.batches, m.batchAge, m.batchPace, m.leasesLost, m.recordsLost,
+		m.calls, m.deferred, m.seconds, m.inFlight, m.toolSeconds,
+		m.waiting, m.waitingAge,
+		m.workers,
+		m.requests,
+		m.sessions, m.serving, m.restarts, m.noise,
+		m.webhooks,
+		m.boxes, m.boxKills, m.boxState, m.boxWays,
+		m.spansDropped,
+		m.unexpected,
+		m.approvals, m.approvalAge,
+		m.batches, m.batchAge, m.batchPace,
+		m.leasesLost, m.recordsLost,
+		buildInfo(),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -117,7 +133,7 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
 }
 
-// CallStarted counts a call as in flight; CallEnded must follow.
+// CallStarted counts a call as in flight; CallEnded or CallDeferred must follow.
 func (m *Metrics) CallStarted() { m.inFlight.Inc() }
 
 // CallEnded counts a call that CallStarted counted. outcome is "ok",
@@ -128,6 +144,14 @@ func (m *Metrics) CallEnded(server, tool, outcome string, took time.Duration) {
 	t.ended(outcome).Inc()
 	t.seconds.Observe(took.Seconds())
 	t.total.Add(max(took.Seconds(), 0))
+}
+
+// CallDeferred counts a call that CallStarted counted and that runs later: state is
+// "held" until it is approved, or "stored" where it is durable. It is counted as
+// started again when it runs.
+func (m *Metrics) CallDeferred(server, state string) {
+	m.inFlight.Dec()
+	m.deferred.WithLabelValues(m.server(server), state).Inc()
 }
 
 // SetWaiting says how many calls wait for a slot of the server, and how long the oldest
@@ -169,6 +193,15 @@ func (m *Metrics) SetWorkers(n int) { m.workers.Set(float64(n)) }
 // SetSessions says how many sessions of the server are live.
 func (m *Metrics) SetSessions(server string, n int) {
 	m.sessions.WithLabelValues(m.server(server)).Set(float64(n))
+}
+
+// SetServerUp says whether the server can take calls.
+func (m *Metrics) SetServerUp(server string, up bool) {
+	value := 0.0
+	if up {
+		value = 1
+	}
+	m.serving.WithLabelValues(m.server(server)).Set(value)
 }
 
 // SessionRestarted counts a session of the server that was replaced.
@@ -222,6 +255,7 @@ func (m *Metrics) ForgetServer(server string) {
 	m.waiting.DeleteLabelValues(m.server(server))
 	m.waitingAge.DeleteLabelValues(m.server(server))
 	m.sessions.DeleteLabelValues(m.server(server))
+	m.serving.DeleteLabelValues(m.server(server))
 	m.boxState.DeletePartialMatch(prometheus.Labels{"server": m.server(server)})
 }
 

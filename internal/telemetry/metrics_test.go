@@ -3,6 +3,7 @@ package telemetry
 import (
 	"fmt"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +34,8 @@ func TestEveryMetricIsServed(t *testing.T) {
 	m.CallStarted()
 	m.CallStarted()
 	m.CallEnded("files", "read", "ok", 3*time.Millisecond)
+	m.CallStarted()
+	m.CallDeferred("files", "held")
 	m.SetWaiting("files", 4, 90*time.Second)
 	m.SetApprovals(3, time.Hour)
 	m.SetBatches(2, time.Minute)
@@ -43,6 +46,10 @@ func TestEveryMetricIsServed(t *testing.T) {
 	m.Unexpected("origin")
 	m.SetWorkers(2)
 	m.SetSessions("files", 3)
+	m.SetServerUp("files", true)
+	m.SetServerUp("broken", false)
+	stop := m.NATS("worker", func() bool { return true })
+	m.NATS("approver", func() bool { return false })
 	m.SessionRestarted("files")
 	m.StdoutNoise("files", 1)
 	m.HTTPRequest("POST", 200)
@@ -56,6 +63,7 @@ func TestEveryMetricIsServed(t *testing.T) {
 		`callyard_call_seconds_bucket{server="files",le="0.005"} 1`,
 		`callyard_call_seconds_count{server="files"} 1`,
 		`callyard_calls_in_flight 1`,
+		`callyard_calls_deferred_total{server="files",state="held"} 1`,
 		`callyard_waiting_calls{server="files"} 4`,
 		`callyard_tool_seconds_total{server="files",tool="read"} 0.003`,
 		`callyard_waiting_oldest_seconds{server="files"} 90`,
@@ -70,12 +78,23 @@ func TestEveryMetricIsServed(t *testing.T) {
 		`callyard_trace_spans_dropped_total{reason="full"} 5`,
 		`callyard_workers 2`,
 		`callyard_sessions{server="files"} 3`,
+		`callyard_server_up{server="files"} 1`,
+		`callyard_server_up{server="broken"} 0`,
+		`callyard_nats_connected{role="worker"} 1`,
+		`callyard_nats_connected{role="approver"} 0`,
 		`callyard_session_restarts_total{server="files"} 1`,
 		`callyard_stdout_noise_total{server="files"} 1`,
 		`callyard_http_requests_total{code="200",method="POST"} 2`,
 		`callyard_http_requests_total{code="418",method="other"} 1`,
 		`callyard_http_requests_total{code="other",method="GET"} 1`,
 	)
+	if !regexp.MustCompile(`(?m)^callyard_build_info\{go_version="go[^"]+",version="[^"]+"\} 1$`).MatchString(page) {
+		t.Error("no callyard_build_info with its versions")
+	}
+	stop()
+	if strings.Contains(scrape(t, m), `role="worker"`) {
+		t.Error("a connection that is closed is still shown")
+	}
 	for _, name := range []string{"go_goroutines", "process_start_time_seconds"} {
 		if !strings.Contains(page, "\n"+name+" ") {
 			t.Errorf("no %s", name)

@@ -249,6 +249,7 @@ func (w *Worker) announceOnce() {
 // measure puts what is new of a server into the metrics; announcing is locked.
 func (w *Worker) measure(s *schema.Server) {
 	w.o.Metrics.SetSessions(s.ID, s.Sessions)
+	w.o.Metrics.SetServerUp(s.ID, s.State == schema.StateInitialized)
 	for ; w.restarts[s.ID] < s.Restarts; w.restarts[s.ID]++ {
 		w.o.Metrics.SessionRestarted(s.ID)
 	}

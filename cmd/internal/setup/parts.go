@@ -23,6 +23,7 @@ type Connector func(ctx context.Context, name string, keep bool) (*bus.Conn, err
 func (c *Config) FrontDoorPart(connect Connector, policy *risk.Holder, m *telemetry.Metrics, log *slog.Logger, started func(*frontdoor.FrontDoor)) lifecycle.Part {
 	var conn, stored *bus.Conn
 	var door *frontdoor.FrontDoor
+	var unwatch func()
 	failed := make(chan error, 1)
 	return lifecycle.Part{
 		Name: "front door", Failed: failed, Grace: c.FrontDoor.DrainDelay + c.FrontDoor.DrainGrace,
@@ -48,11 +49,13 @@ func (c *Config) FrontDoorPart(connect Connector, policy *risk.Holder, m *teleme
 				conn.Close()
 				return err
 			}
+			unwatch = m.NATS("frontdoor", func() bool { return conn.Ready() == nil && stored.Ready() == nil })
 			started(door)
 			return nil
 		},
 		Stop: func(ctx context.Context) error {
 			err := door.Stop(ctx)
+			unwatch()
 			stored.Close()
 			conn.Close()
 			return err
@@ -61,10 +64,11 @@ func (c *Config) FrontDoorPart(connect Connector, policy *risk.Holder, m *teleme
 }
 
 // ApproverPart returns the approver as a part. started is called with it.
-func (c *Config) ApproverPart(connect Connector, log *slog.Logger, started func(*approver.Approver)) lifecycle.Part {
+func (c *Config) ApproverPart(connect Connector, m *telemetry.Metrics, log *slog.Logger, started func(*approver.Approver)) lifecycle.Part {
 	var conn *bus.Conn
 	var room *approval.Room
 	var a *approver.Approver
+	var unwatch func()
 	failed := make(chan error, 1)
 	return lifecycle.Part{
 		Name: "approver", Failed: failed, Grace: c.Approver.DrainDelay + c.Approver.DrainGrace,
@@ -91,11 +95,13 @@ func (c *Config) ApproverPart(connect Connector, log *slog.Logger, started func(
 				conn.Close()
 				return err
 			}
+			unwatch = m.NATS("approver", func() bool { return conn.Ready() == nil })
 			started(a)
 			return nil
 		},
 		Stop: func(ctx context.Context) error {
 			err := a.Stop(ctx)
+			unwatch()
 			room.Close()
 			conn.Close()
 			return err
@@ -110,6 +116,7 @@ const closeReserve = 5 * time.Second
 func (c *Config) WorkerPart(connect Connector, policy *risk.Holder, served []worker.Served, m *telemetry.Metrics, log *slog.Logger, started func(*worker.Worker)) lifecycle.Part {
 	var conn *bus.Conn
 	var w *worker.Worker
+	var unwatch func()
 	return lifecycle.Part{
 		Name: "worker", Grace: c.Worker.DrainGrace + closeReserve,
 		Start: func(ctx context.Context) (err error) {
@@ -129,6 +136,7 @@ func (c *Config) WorkerPart(connect Connector, policy *risk.Holder, served []wor
 				conn.Close()
 				return err
 			}
+			unwatch = m.NATS("worker", func() bool { return conn.Ready() == nil })
 			started(w)
 			return nil
 		},
@@ -136,6 +144,7 @@ func (c *Config) WorkerPart(connect Connector, policy *risk.Holder, served []wor
 			grace, cancel := context.WithTimeout(ctx, c.Worker.DrainGrace)
 			defer cancel()
 			err := w.Stop(grace)
+			unwatch()
 			conn.Close()
 			return err
 		},

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -295,22 +294,8 @@ func (c *Config) Servers(log *slog.Logger, fallback []config.ServerEntry) ([]wor
 	return served, nil
 }
 
-// Version is the build's version: the module version, else the commit, else "dev".
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "dev"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return "dev-" + s.Value[:12]
-		}
-	}
-	return "dev"
-}
+// Version is the version of the build.
+func Version() string { return telemetry.Version() }
 
 // Fail prints why a command cannot go on.
 func Fail(w io.Writer, name string, err error) {

@@ -1,0 +1,27 @@
+package setup
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/callyard/callyard/internal/lifecycle"
+	"github.com/callyard/callyard/internal/telemetry"
+)
+
+// ProbesPart serves /livez, /readyz and /metrics at the address, without asking for a
+// credential; with an empty address it does nothing. ready is called once the part has
+// started, for each request; it returns what keeps the process from being ready.
+func ProbesPart(listen string, m *telemetry.Metrics, log *slog.Logger, ready func() error) lifecycle.Part {
+	if listen == "" {
+		return lifecycle.Part{Name: "probes"}
+	}
+	var p *telemetry.Probes
+	return lifecycle.Part{
+		Name: "probes",
+		Start: func(context.Context) (err error) {
+			p, err = telemetry.ServeProbes(listen, m, ready, log)
+			return err
+		},
+		Stop: func(ctx context.Context) error { return p.Close(ctx) },
+	}
+}

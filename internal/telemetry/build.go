@@ -1,0 +1,49 @@
+package telemetry
+
+import (
+	"runtime"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Version is the version of the build: that of the module, else "dev" with the
+// commit, else "dev".
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "dev"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return "dev-" + s.Value[:12]
+		}
+	}
+	return "dev"
+}
+
+// buildInfo is a series that is always 1; its labels say what runs.
+func buildInfo() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "callyard_build_info", Help: "Always 1; the labels are the version of Callyard and of Go.",
+		ConstLabels: prometheus.Labels{"version": Version(), "go_version": runtime.Version()},
+	}, func() float64 { return 1 })
+}
+
+// NATS shows the state of a connection of a role from here on: connected is asked at
+// each scrape. stop takes the series away again. One connection for each role.
+func (m *Metrics) NATS(role string, connected func() bool) (stop func()) {
+	g := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "callyard_nats_connected", Help: "1 while the connection of the role to NATS stands, else 0.", ConstLabels: prometheus.Labels{"role": role},
+	}, func() float64 {
+		if connected() {
+			return 1
+		}
+		return 0
+	})
+	m.registry.MustRegister(g)
+	return func() { m.registry.Unregister(g) }
+}
