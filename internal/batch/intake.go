@@ -40,9 +40,6 @@ type Order struct {
 	Trace string
 }
 
-// openAgain is when to look again whether fewer batches are open.
-const openAgain = 5 * time.Second
-
 // Create makes a batch, or returns the one that the key stands for.
 func (r *Runner) Create(ctx context.Context, o Order) (m *journal.Manifest, replayed bool, err error) {
 	if o.Life == 0 {
@@ -65,22 +62,19 @@ func (r *Runner) Create(ctx context.Context, o Order) (m *journal.Manifest, repl
 			return nil, false, err
 		}
 	}
-	if open := r.o.Store.Open(journal.Batch); open >= r.o.OpenBatches {
-		e := schema.Errorf(schema.KindUnavailable, "There are %d open batches, and the fleet takes %d (front_door.open_batches); no batch was made. Cancel those that nobody needs, seal those that are whole, or wait for some to end.", open, r.o.OpenBatches)
-		e.Retryable, e.RetryAfter = true, openAgain
-		return nil, false, e
-	}
-	opened, err := r.mayOpen(&o)
+	id := newJournalID(journal.Batch)
+	done, err := r.reserve(&o, id)
 	if err != nil {
 		return nil, false, err
 	}
-	defer opened()
 	now := time.Now().UTC()
 	m = &journal.Manifest{
-		ID: newJournalID(journal.Batch), Kind: journal.Batch, Principal: o.Principal, Priority: o.Priority, Expires: now.Add(o.Life), CallbackURL: o.CallbackURL,
+		ID: id, Kind: journal.Batch, Principal: o.Principal, Priority: o.Priority, Expires: now.Add(o.Life), CallbackURL: o.CallbackURL,
 		Fingerprint: o.Fingerprint, Key: hash, Labels: o.Labels, Trace: o.Trace,
 	}
-	if err := r.o.Store.Create(ctx, m); err != nil {
+	err = r.o.Store.Create(ctx, m)
+	done()
+	if err != nil {
 		return nil, false, err
 	}
 	kept, mine, err := r.remember(ctx, hash, o.Fingerprint, "", m.ID, 0)

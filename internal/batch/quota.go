@@ -27,22 +27,48 @@ type counted struct {
 // unended are the states of open batches.
 var unended = []journal.State{journal.Receiving, journal.Sealed, journal.Running, journal.Canceling}
 
-// waiting says how many lines of the principal's batches have not ended, and how
-// many batches are open; receiving, that the batch id is among them and takes
-// calls. What runs or comes in here is counted to the last call, what does so
-// elsewhere as of a second ago.
-func (r *Runner) waiting(principal, id string) (lines, open int, receiving bool) {
+// lines says how many lines of the principal's batches have not ended, and whether
+// the batch id takes calls. What runs or comes in here is counted to the last call,
+// what does so elsewhere as of a second ago.
+func (r *Runner) lines(principal, id string) (lines int, receiving bool) {
 	for cursor := ""; ; {
 		page, next := r.o.Store.List(journal.Filter{Kind: journal.Batch, States: unended, Principal: principal, Limit: 1000}, cursor)
 		for _, m := range page {
-			open++
 			receiving = receiving || m.ID == id && m.State == journal.Receiving
 			lines += r.linesOf(m)
 		}
 		if cursor = next; cursor == "" {
-			return lines, open, receiving
+			return lines, receiving
 		}
 	}
+}
+
+// openLocked counts the open batches of all principals and of the one. A batch that
+// is being made counts once, whether the store shows it yet or not. r.quotaMu is
+// held.
+func (r *Runner) openLocked(principal string) (all, own int) {
+	seen := 0
+	r.o.Store.EachOpen(func(m *journal.Manifest) {
+		if m.Kind != journal.Batch {
+			return
+		}
+		all++
+		if m.Principal.Name == principal {
+			own++
+		}
+		if by, reserved := r.opening[m.ID]; reserved {
+			seen++
+			if by == principal {
+				own--
+			}
+		}
+	})
+	for _, by := range r.opening {
+		if by == principal {
+			own++
+		}
+	}
+	return all - seen + len(r.opening), own
 }
 
 func (r *Runner) linesOf(m *journal.Manifest) int {
@@ -61,31 +87,47 @@ func (r *Runner) linesOf(m *journal.Manifest) int {
 	return int(accepted - min(ended, accepted))
 }
 
-// mayOpen says whether the principal may have one more batch, with the calls that
-// are known of it. done must be called when the batch is stored.
-func (r *Runner) mayOpen(o *Order) (done func(), err error) {
-	if !r.o.Quota.Queues(&o.Principal) {
-		return func() {}, nil
-	}
-	name := o.Principal.Name
+// openAgain is when to look again whether fewer batches are open.
+const openAgain = 5 * time.Second
+
+// reserve takes a place among the open batches, for one with the id and the calls
+// that are known of it. done gives the place back and must be called once: when the
+// batch is stored, and so counted as open, or was not made.
+func (r *Runner) reserve(o *Order, id string) (done func(), err error) {
 	r.quotaMu.Lock()
 	defer r.quotaMu.Unlock()
-	lines, open, _ := r.waiting(name, "")
-	if err := r.o.Quota.Batch(&o.Principal, open+r.opening[name]); err != nil {
-		return nil, err
+	all, own := r.openLocked(o.Principal.Name)
+	most := r.o.Quota.Batches(&o.Principal)
+	if most == 0 {
+		most = ownBatches(r.o.OpenBatches)
 	}
-	if err := r.o.Quota.Accept(&o.Principal, max(o.Calls, 1), lines); err != nil {
-		return nil, err
+	if all >= r.o.OpenBatches {
+		e := schema.Errorf(schema.KindUnavailable, "There are %d open batches, and the fleet takes %d (front_door.open_batches); no batch was made. Cancel those that nobody needs, seal those that are whole, or wait for some to end.", all, r.o.OpenBatches)
+		e.Retryable, e.RetryAfter = true, openAgain
+		return nil, e
 	}
-	r.opening[name]++
+	if own >= most {
+		e := schema.Errorf(schema.KindQuota, "You have %d open batches, and may have %d; no batch was made. Wait for one to end, or cancel one. (The operator's setting is batches, under limits.principals.)", own, most)
+		e.Retryable, e.RetryAfter = true, openAgain
+		return nil, e
+	}
+	if r.o.Quota.Queues(&o.Principal) {
+		lines, _ := r.lines(o.Principal.Name, "")
+		if err := r.o.Quota.Accept(&o.Principal, max(o.Calls, 1), lines); err != nil {
+			return nil, err
+		}
+	}
+	r.opening[id] = o.Principal.Name
 	return func() {
 		r.quotaMu.Lock()
 		defer r.quotaMu.Unlock()
-		if r.opening[name]--; r.opening[name] == 0 {
-			delete(r.opening, name)
-		}
+		delete(r.opening, id)
 	}, nil
 }
+
+// ownBatches is how many of the fleet's open batches one principal may have where no
+// rule says so: a quarter, so that one caller cannot lock out the others.
+func ownBatches(fleet int) int { return min(fleet, max(fleet/4, 16)) }
 
 // mayQueue says whether one more single durable call of the principal's may wait.
 // done must be called when it was handed over, or was not accepted.
@@ -109,7 +151,7 @@ func (r *Runner) linesLately(principal string) int {
 	if len(r.counts) >= countedMost {
 		clear(r.counts)
 	}
-	lines, _, _ := r.waiting(principal, "")
+	lines, _ := r.lines(principal, "")
 	r.counts[principal] = counted{time.Now(), lines}
 	return lines
 }
@@ -120,7 +162,7 @@ func (in *Intake) roomNow(n int) int {
 	if !r.o.Quota.Queues(&in.who) {
 		return n
 	}
-	lines, _, receiving := r.waiting(in.who.Name, in.id)
+	lines, receiving := r.lines(in.who.Name, in.id)
 	if !receiving {
 		return n // the journal takes no more, and says so
 	}

@@ -44,14 +44,14 @@ type Runner struct {
 	lane   *lane
 
 	quotaMu sync.Mutex
-	opening map[string]int     // batches that are being made, by principal
+	opening map[string]string  // batches that are being made, and whose they are
 	counts  map[string]counted // of lines that wait, by principal
 }
 
 // Open starts a runner; ctx bounds that.
 func Open(ctx context.Context, o Options) (*Runner, error) {
 	o.fill()
-	r := &Runner{o: o, wake: make(chan struct{}, 1), takes: make(chan string, 1024), jobs: make(map[string]*job), intake: make(map[string]*Intake), names: make(map[string]*names), opening: make(map[string]int), counts: make(map[string]counted)}
+	r := &Runner{o: o, wake: make(chan struct{}, 1), takes: make(chan string, 1024), jobs: make(map[string]*job), intake: make(map[string]*Intake), names: make(map[string]*names), opening: make(map[string]string), counts: make(map[string]counted)}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.unsee = append(r.unsee, o.Store.Watch(r.changed), o.Ledger.Watch(r.decided), o.Router.OnCancel(r.canceled))
 	r.work.Go(r.adopt)

@@ -22,7 +22,7 @@ func TestWithoutLimitsThereIsNothing(t *testing.T) {
 		a, errA := q.Enter(ctx, ci)
 		b, errB := q.Serve(ctx, "s")
 		c, errC := q.Wait(ctx, ci, "s", true)
-		if errA != nil || errB != nil || errC != nil || q.Accept(ci, 1000, 1000) != nil || q.Batch(ci, 1000) != nil || q.Room(ci, 1) != math.MaxInt || q.Queues(ci) {
+		if errA != nil || errB != nil || errC != nil || q.Accept(ci, 1000, 1000) != nil || q.Batches(ci) != 0 || q.Room(ci, 1) != math.MaxInt || q.Queues(ci) {
 			t.Error("refused")
 		}
 		a.Leave()
@@ -352,10 +352,9 @@ func TestWhatWaitsIsLimitedBeforeAnythingIsAccepted(t *testing.T) {
 	if e := schema.AsError(q.Accept(ci, 11, 0)); e == nil || e.Kind != schema.KindQuota || e.Retryable {
 		t.Errorf("more than may ever wait: %+v", e)
 	}
-	if err := q.Batch(ci, 1); err != nil {
-		t.Error(err)
+	if n := q.Batches(ci); n != 2 {
+		t.Errorf("%d batches", n)
 	}
-	refusedWith(t, q.Batch(ci, 2), schema.KindQuota)
 	if pass, err := q.Enter(t.Context(), ci); err != nil || pass.principal != nil {
 		t.Errorf("single calls are not limited: %v", err)
 	}

@@ -35,7 +35,7 @@ func (q *Quota) limited(p *schema.Principal) *subject {
 	if s == nil {
 		return nil
 	}
-	if l := s.terms(); l == nil || l.queued == 0 && l.batches == 0 {
+	if l := s.terms(); l == nil || l.queued == 0 {
 		return nil
 	}
 	return s
@@ -106,20 +106,16 @@ func (q *Quota) Queued(p *schema.Principal, n int) {
 	}
 }
 
-// Batch says whether the principal may have one more batch open, where it has so
-// many. The error is of KindQuota.
-func (q *Quota) Batch(p *schema.Principal, open int) error {
-	s := q.limited(p)
-	if s == nil {
-		return nil
+// Batches is how many batches the principal may have open by its rule, 0 where no
+// rule says so.
+func (q *Quota) Batches(p *schema.Principal) int {
+	if q == nil {
+		return 0
 	}
-	l := s.terms()
-	if l == nil || l.batches == 0 || open < l.batches {
-		return nil
+	if l := matchPrincipal(q.principals, p); l != nil {
+		return l.batches
 	}
-	e := schema.Errorf(schema.KindQuota, "You have %d open batches, and may have %d; no batch was made. Wait for one to end, or cancel one.", open, l.batches)
-	e.Retryable, e.RetryAfter = true, queuedAgain
-	return e
+	return 0
 }
 
 // queuedAgain is when to look again whether less waits.

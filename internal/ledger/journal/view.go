@@ -158,16 +158,14 @@ func byAge(a, b *Manifest) int {
 // place is where a journal stands in that order, whatever its id is.
 func place(m *Manifest) string { return m.Created.UTC().Format("20060102150405.000000000") + m.ID }
 
-// Open is how many journals of the kind have not ended, in this process's view.
-func (s *Store) Open(kind Kind) (n int) {
+// EachOpen calls f with every journal that has not ended, in this process's view. f
+// must not block, change what it sees, or keep it.
+func (s *Store) EachOpen(f func(*Manifest)) {
 	s.view.mu.RLock()
 	defer s.view.mu.RUnlock()
 	for _, r := range s.view.unended {
-		if r.m.Kind == kind {
-			n++
-		}
+		f(r.m)
 	}
-	return n
 }
 
 // Unended returns the journals that fit and have not ended, the oldest first: what

@@ -1,0 +1,99 @@
+package batch
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/internal/embedded"
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/quota"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// openStore opens journals in a directory of the test's own.
+func openStore(t *testing.T) *journal.Store {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	srv, err := embedded.Start(embedded.Options{Dir: t.TempDir(), Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := bus.Connect(t.Context(), bus.Options{InProcess: srv, Name: "test", Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	s, err := journal.Open(t.Context(), c, journal.Options{Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// counting is a runner that does nothing but count, with places for so many open
+// batches.
+func counting(t *testing.T, fleet int, rules ...quota.PrincipalRule) *Runner {
+	t.Helper()
+	q := quota.Open(quota.Options{Rules: quota.Config{Principals: rules}, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(q.Close)
+	return &Runner{o: Options{Store: openStore(t), Quota: q, OpenBatches: fleet}, opening: make(map[string]string)}
+}
+
+// place reserves a place for a batch of the principal's.
+func (r *Runner) place(name, id string) (func(), error) {
+	return r.reserve(&Order{Principal: schema.Principal{Name: name}}, id)
+}
+
+func TestABatchThatIsBeingMadeCountsOnce(t *testing.T) {
+	r := counting(t, 100, quota.PrincipalRule{Batches: 2})
+	done, err := r.place("ann", "batch-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &journal.Manifest{ID: "batch-1", Kind: journal.Batch, Principal: schema.Principal{Name: "ann"}, Expires: time.Now().Add(time.Hour)}
+	if err := r.o.Store.Create(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	// It is stored, and its place is not given back yet.
+	second, err := r.place("ann", "batch-2")
+	if err != nil {
+		t.Fatalf("a second batch, where two fit: %v", err)
+	}
+	if _, err := r.place("ann", "batch-3"); schema.KindOf(err) != schema.KindQuota {
+		t.Errorf("a third: %v", err)
+	}
+	done()
+	if _, err := r.place("ann", "batch-3"); schema.KindOf(err) != schema.KindQuota {
+		t.Errorf("a third, after the first was stored: %v", err)
+	}
+	second()
+	if _, err := r.place("ann", "batch-3"); err != nil {
+		t.Errorf("a third, after the second was not made: %v", err)
+	}
+}
+
+func TestOnePrincipalLeavesPlacesToTheOthers(t *testing.T) {
+	r := counting(t, 100, quota.PrincipalRule{Names: []string{"mass"}, Batches: 60})
+	fill := func(name string, want int, kind schema.Kind) {
+		t.Helper()
+		for n := 0; ; n++ {
+			if _, err := r.place(name, name+"-"+time.Duration(n).String()); err != nil {
+				if n != want || schema.KindOf(err) != kind {
+					t.Errorf("%s has %d places, and then %v", name, n, err)
+				}
+				return
+			}
+		}
+	}
+	fill("ann", 25, schema.KindQuota)
+	fill("mass", 60, schema.KindQuota)
+	fill("ben", 15, schema.KindUnavailable)
+}
