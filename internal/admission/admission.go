@@ -211,12 +211,8 @@ func (g *Gate) Check(call *schema.Call) (v Verdict, err error) {
 		return v, err
 	}
 	tool := &v.Tool
-	if !tool.Switch.Enabled {
-		reason := tool.Switch.Reason
-		if reason == "" {
-			reason = "no reason was given"
-		}
-		return v, schema.Errorf(schema.KindDisabled, "Tool %q of server %q is switched off: %s", call.Tool, call.Server, reason)
+	if err := tool.Refusal(); err != nil {
+		return v, err
 	}
 	if err := validate.Arguments(call.Arguments, g.limits.ArgumentBytes, g.limits.ArgumentDepth); err != nil {
 		return v, err

@@ -174,10 +174,10 @@ func (k *Keys) Authenticate(r *http.Request) (schema.Principal, error) {
 		sum := sha256.Sum256([]byte(credential))
 		e := k.table.Load().bySum[sum]
 		if e != nil && subtle.ConstantTimeCompare(e.sum[:], sum[:]) == 1 {
-			if e.expires.IsZero() || time.Now().Before(e.expires) {
+			if err = e.valid(); err == nil {
 				return e.principal, nil
 			}
-			refusal = fmt.Sprintf("The API key %q expired on %s. Ask the operator for a new one.", e.principal.Name, e.expires.UTC().Format(time.DateOnly))
+			refusal = err.Error()
 		} else if damaged(credential) {
 			refusal = "The API key is damaged: its checksum is wrong. Copy it again, whole."
 		}
@@ -191,6 +191,29 @@ func (k *Keys) Authenticate(r *http.Request) (schema.Principal, error) {
 		return schema.Principal{}, e
 	}
 	return schema.Principal{}, schema.Errorf(schema.KindUnauthenticated, "%s", refusal)
+}
+
+// Valid returns nil while the principal of that name may have calls run: its key is in
+// the table and has not expired. The principal [Local] has no key that could be taken
+// from it, and without configured keys everybody may. The error is a *schema.Error of
+// KindUnauthenticated. It takes no lock and, where it returns nil, no memory.
+func (k *Keys) Valid(principal string) error {
+	t := k.table.Load()
+	if len(t.bySum) == 0 || principal == Local {
+		return nil
+	}
+	if e := t.byName[principal]; e != nil {
+		return e.valid()
+	}
+	return schema.Errorf(schema.KindUnauthenticated, "The API key %q is not known here any more. Ask the operator for a new one.", principal)
+}
+
+// valid returns nil until the key has expired.
+func (e *entry) valid() error {
+	if e.expires.IsZero() || time.Now().Before(e.expires) {
+		return nil
+	}
+	return schema.Errorf(schema.KindUnauthenticated, "The API key %q expired on %s. Ask the operator for a new one.", e.principal.Name, e.expires.UTC().Format(time.DateOnly))
 }
 
 // credential finds the one credential of a request.

@@ -138,6 +138,29 @@ func TestAKeyEndsWhenItExpires(t *testing.T) {
 	})
 }
 
+func TestAKeyThatWasTakenAwayOrHasExpiredIsNotValidForWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, ci := Generate()
+		_, ends := Generate()
+		k := mustKeys(t, Key{Name: "ci", Hash: ci}, Key{Name: "ends", Hash: ends, Expires: time.Now().Add(time.Hour)})
+		for name, valid := range map[string]bool{"ci": true, "ends": true, Local: true, "gone": false} {
+			if err := k.Valid(name); (err == nil) != valid || err != nil && schema.KindOf(err) != schema.KindUnauthenticated {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		time.Sleep(time.Hour)
+		if err := k.Valid("ends"); schema.KindOf(err) != schema.KindUnauthenticated {
+			t.Errorf("after its end: %v", err)
+		}
+		if n := testing.AllocsPerRun(100, func() { _ = k.Valid("ci") }); n != 0 {
+			t.Errorf("%v allocations for each call", n)
+		}
+	})
+	if err := mustKeys(t).Valid("ci"); err != nil {
+		t.Errorf("without keys: %v", err)
+	}
+}
+
 func TestWithoutKeysEverybodyIsLocal(t *testing.T) {
 	k := mustKeys(t)
 	p, err := k.Authenticate(request("X-API-Key", "whatever"))

@@ -198,6 +198,16 @@ type tries struct {
 	began    time.Time
 	failures int
 	wait     time.Duration // before the next one
+	unknown  error         // of an attempt that may have run; nil: there is none
+}
+
+// end is the error of a call that is not tried any more because of err: one that may
+// have run does not end as one that never did.
+func (t *tries) end(err error) error {
+	if t.unknown != nil {
+		return t.unknown
+	}
+	return err
 }
 
 // try is attempts for a call of which all is known.
@@ -219,7 +229,7 @@ func (j *job) try(it *item, t *tries) (*schema.Result, error) {
 			}
 			if err != nil {
 				if !j.missing(it, err) || time.Since(t.began) > j.r.o.Patience {
-					return nil, err
+					return nil, t.end(err)
 				}
 				t.wait = backoff(t.failures)
 				t.failures++
@@ -257,7 +267,7 @@ func (j *job) failed(it *item, t *tries, left bool, err error) (res *schema.Resu
 	case e.Kind == schema.KindOutcomeUnknown && !it.call.Safe:
 		res, end = j.settled(it, err)
 		return res, end, true
-	case e.Kind == schema.KindUnavailable || e.Kind == schema.KindServerFailed || e.Kind == schema.KindQuota:
+	case e.Kind == schema.KindUnavailable || e.Kind == schema.KindServerFailed || e.Kind == schema.KindQuota || !left && j.missing(it, err):
 		// It is proven that nothing started.
 		if time.Since(t.began) > j.r.o.Patience {
 			return nil, &deadError{e}, true
@@ -267,9 +277,10 @@ func (j *job) failed(it *item, t *tries, left bool, err error) (res *schema.Resu
 		if it.attempt >= j.maxAttempts(it) {
 			return nil, &deadError{e}, true
 		}
+		t.unknown = err
 		t.wait = backoff(t.failures)
 	default:
-		return nil, err, true
+		return nil, t.end(err), true
 	}
 	t.failures++
 	return nil, nil, false

@@ -38,6 +38,7 @@ func (c *Catalog) AddServer(ctx context.Context, id, by string, entry json.RawMe
 	if err := c.added.Put(ctx, row); err != nil {
 		return Server{}, schema.Errorf(schema.KindUnavailable, "The server was started but could not be recorded; remove it or try again: %w", err)
 	}
+	c.addedChanged()
 	for {
 		s, err := c.Server(id)
 		_, unread := c.Definitions(id) // it can be called once its tools are known
@@ -89,6 +90,7 @@ func (c *Catalog) RemoveServer(ctx context.Context, id string) error {
 	if err := c.added.Delete(ctx, bus.ServerKey(id)); err != nil {
 		return schema.Errorf(schema.KindUnavailable, "The removal could not be recorded, so nothing changed: %w", err)
 	}
+	c.addedChanged()
 	var first error
 	for _, w := range c.Workers() {
 		if !w.APIServers {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/callyard/callyard/internal/dispatch"
@@ -59,6 +60,7 @@ type Catalog struct {
 	wait     sync.WaitGroup
 	wake     chan struct{} // something was announced that needs reading
 	opened   time.Time
+	standing atomic.Pointer[standing]
 
 	mu      sync.RWMutex
 	workers map[string]*seenWorker
@@ -66,6 +68,9 @@ type Catalog struct {
 	defs    map[string]*definitions // by server and digest
 	servers map[string]*server
 	changes []chan struct{}
+	// addedIDs are the servers that were added over the API, removed those of them
+	// that were removed and that some worker still reports.
+	addedIDs, removed map[string]struct{}
 }
 
 type seenWorker struct {
@@ -90,16 +95,27 @@ func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id strin
 		conn: conn, router: router, id: id, log: log, wake: make(chan struct{}, 1), opened: time.Now(),
 		schemas: validate.NewCache(schemasKept),
 		workers: make(map[string]*seenWorker), routers: map[string]time.Time{},
-		defs: make(map[string]*definitions), servers: make(map[string]*server),
+		defs: make(map[string]*definitions), servers: make(map[string]*server), removed: make(map[string]struct{}),
 	}
 	var err error
-	if c.switches, err = bus.OpenSwitches(ctx, conn, c.notify); err != nil {
+	// Changes may be announced before both tables are here; they are read below.
+	var opened atomic.Bool
+	whenOpen := func(f func()) func() {
+		return func() {
+			if opened.Load() {
+				f()
+			}
+		}
+	}
+	if c.switches, err = bus.OpenSwitches(ctx, conn, whenOpen(c.switched)); err != nil {
 		return nil, err
 	}
-	if c.added, err = bus.OpenServers(ctx, conn, c.awaken); err != nil {
+	if c.added, err = bus.OpenServers(ctx, conn, whenOpen(c.addedChanged)); err != nil {
 		c.switches.Close()
 		return nil, err
 	}
+	opened.Store(true)
+	c.addedChanged()
 	if c.presence, err = conn.WatchPresence(c.worker, c.sawRouter); err != nil {
 		c.switches.Close()
 		c.added.Close()

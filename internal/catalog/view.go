@@ -68,8 +68,13 @@ func (c *Catalog) rebuildLocked() {
 		}
 		return strings.Compare(a.ID, b.ID)
 	})
+	ending := make(map[string]struct{})
 	for _, w := range workers {
 		for _, report := range w.Servers {
+			if _, ok := c.removed[report.ID]; ok {
+				ending[report.ID] = struct{}{}
+				continue
+			}
 			s := next[report.ID]
 			if s == nil {
 				s = &server{view: Server{Server: report}}
@@ -91,6 +96,7 @@ func (c *Catalog) rebuildLocked() {
 	}
 	used := make(map[string]bool)
 	c.rememberLocked(next, used)
+	c.removed = ending
 	for id, s := range next {
 		if d := c.defs[defsKey(id, s.want)]; d != nil {
 			s.defs = d
@@ -107,6 +113,7 @@ func (c *Catalog) rebuildLocked() {
 		}
 	}
 	c.servers = next
+	c.publishLocked()
 }
 
 // rememberLocked keeps servers whose last worker is gone, as failed. A server
@@ -114,7 +121,7 @@ func (c *Catalog) rebuildLocked() {
 func (c *Catalog) rememberLocked(next map[string]*server, used map[string]bool) {
 	now := time.Now()
 	for id, old := range c.servers {
-		if next[id] != nil || old.from == "" {
+		if _, ok := c.removed[id]; ok || next[id] != nil || old.from == "" {
 			continue
 		}
 		if w := c.workers[old.from]; w != nil && !w.Draining {
@@ -258,6 +265,22 @@ func (c *Catalog) toolLocked(s *server, t *schema.Tool) Tool {
 	return tool
 }
 
+// Refusal returns why the tool must not be called, nil where it is switched on.
+func (t *Tool) Refusal() error {
+	if t.Switch.Enabled {
+		return nil
+	}
+	return switchedOff(&t.Switch)
+}
+
+func switchedOff(sw *bus.Switch) error {
+	reason := sw.Reason
+	if reason == "" {
+		reason = "no reason was given"
+	}
+	return schema.Errorf(schema.KindDisabled, "Tool %q of server %q is switched off: %s", sw.Tool, sw.Server, reason)
+}
+
 // Schema returns the compiled input schema of the tool; it is compiled once for
 // each definition. The error is of KindInternal when the server's schema itself
 // is broken.
@@ -279,7 +302,7 @@ func (c *Catalog) Switch(ctx context.Context, id, name string, enabled bool, rea
 		return Tool{}, e
 	}
 	t.Switch = sw
-	c.notify()
+	c.switched()
 	return t, nil
 }
 

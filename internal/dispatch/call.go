@@ -41,6 +41,12 @@ func (r *Router) Do(ctx context.Context, call *schema.Call) (*schema.Result, err
 		if err == nil {
 			return res, nil
 		}
+		if next == tryStopped {
+			if schema.KindOf(last) == schema.KindOutcomeUnknown {
+				err = last // it may have run before it was stopped
+			}
+			return nil, schema.AsError(err).WithCall(call.ID)
+		}
 		if next == tryNone || ctx.Err() != nil || fl.stopped() {
 			return nil, schema.AsError(err).WithCall(call.ID)
 		}
@@ -60,9 +66,10 @@ func (r *Router) Do(ctx context.Context, call *schema.Call) (*schema.Result, err
 type next int
 
 const (
-	tryNone  next = iota // it may have run, or would fail again
-	tryAny               // any worker that is open
-	tryOther             // any worker but this one
+	tryNone    next = iota // it may have run, or would fail again
+	tryAny                 // any worker that is open
+	tryOther               // any worker but this one
+	tryStopped             // none: the guard did not let it leave
 )
 
 // attempt is one try at a call by one worker. It receives the replies.
@@ -150,8 +157,14 @@ func (a *attempt) end(took time.Duration) {
 // try sends the call to the worker of the lane and waits for its end. next says
 // where it may be sent again when it failed.
 func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, stop <-chan struct{}) (*schema.Result, next, error) {
-	if call.Chosen != nil {
+	err := r.mayLeave(call, l)
+	if call.Chosen != nil && err == nil {
 		call.Chosen(l.worker)
+		err = r.mayLeave(call, l) // writing an intent takes a while
+	}
+	if err != nil {
+		l.release(0, kindOf(call))
+		return nil, tryStopped, err
 	}
 	if ended(ctx, stop) {
 		l.release(0, kindOf(call))
@@ -319,7 +332,7 @@ func unknown(call *schema.Call, format string, args ...any) *schema.Error {
 func (r *Router) Request(ctx context.Context, workerID, method, server string, payload []byte, timeout time.Duration) ([]byte, error) {
 	rt := &route{limits: &r.limits}
 	call := &schema.Call{ID: schema.NewID("ask"), Method: method, Server: server, Arguments: payload, Timeout: timeout}
-	l := &lane{route: rt, worker: workerID, inFlight: 1, slots: 1}
+	l := &lane{route: rt, worker: workerID, inFlight: 1, slots: 1, internal: true}
 	l.host.Store(r.worker(workerID))
 	res, _, err := r.try(ctx, call, l, 1, nil)
 	if err != nil {

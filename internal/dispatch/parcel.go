@@ -205,6 +205,11 @@ func (p *Parcel) send(more bool) {
 		l.release(0, bulk)
 		return
 	}
+	if err := r.mayLeave(p.Call, l); err != nil {
+		l.release(0, bulk)
+		p.finish(End{Err: schema.AsError(err).WithCall(p.Call.ID)})
+		return
+	}
 	budget := p.Call.Timeout
 	if budget <= 0 {
 		budget = r.limits.CallTimeout

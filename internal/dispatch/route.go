@@ -33,6 +33,7 @@ type lane struct {
 	courtesy courtesy
 	lastUsed time.Time
 	closed   bool // draining, failed or gone: nothing new
+	internal bool // of a request of the fabric's own
 }
 
 // average is an exponentially weighted moving average of durations.

@@ -86,6 +86,7 @@ type Router struct {
 	limits  Options
 	flights flights
 	pacer   pacer
+	guard   atomic.Pointer[Guard]
 	// listeners hear of canceled calls.
 	listeners listeners
 

@@ -244,6 +244,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 		Catalog: d.catalog, Router: d.router, Metrics: o.Metrics, Policy: o.Policy, Desk: d.room.Desk, Records: d.records, Quota: d.sharing.quota, Cache: d.sharing.cache, Traces: o.Traces,
 		Limits: admission.Limits{ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout},
 	})
+	d.router.SetGuard(guard(d.catalog, keys))
 	d.releaser = newReleaser(id, d.gate, d.room, d.catalog, o.Traces, o.Log)
 	if err = d.openBatches(ctx, id); err == nil {
 		err = d.serve(keys)

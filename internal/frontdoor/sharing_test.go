@@ -109,15 +109,19 @@ type door struct {
 	base string
 	http *http.Client
 	key  string
+	in   *frontdoor.FrontDoor
 }
 
 func openDoor(t *testing.T, srv *bustest.Server, o frontdoor.Options) *door {
 	t.Helper()
 	key, hash := authn.Generate()
 	c := frontdoor.Defaults()
-	c.Listen, c.DrainDelay, c.Keys = "127.0.0.1:0", 0, []authn.Key{{Name: "ci", Hash: hash}}
+	c.Listen, c.DrainDelay, c.Keys = "127.0.0.1:0", 0, append([]authn.Key{{Name: "ci", Hash: hash}}, o.Config.Keys...)
 	if o.Config.OpenBatches > 0 {
 		c.OpenBatches = o.Config.OpenBatches
+	}
+	if o.Config.MaxWait > 0 {
+		c.MaxWait = o.Config.MaxWait
 	}
 	o.Config, o.Conn, o.Metrics, o.Log, o.Version, o.Failed = c, srv.Connect(t, "front"), telemetry.NewMetrics(), slog.New(slog.DiscardHandler), "test", make(chan error, 1)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -133,7 +137,7 @@ func openDoor(t *testing.T, srv *bustest.Server, o frontdoor.Options) *door {
 	defer done()
 	for {
 		if _, err := d.Catalog().Tool("s", "read"); err == nil {
-			return &door{t, "http://" + d.Addr(), client, key}
+			return &door{t, "http://" + d.Addr(), client, key, d}
 		}
 		<-changes
 	}

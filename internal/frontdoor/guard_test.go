@@ -1,0 +1,190 @@
+package frontdoor_test
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+)
+
+// waiting is how many calls wait for a slot at the front door, as its metrics say it.
+func (d *door) waiting() (n int) {
+	d.t.Helper()
+	_, _, text := d.do("GET", "/metrics", "")
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(name, "callyard_waiting_calls{") {
+			f, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				d.t.Fatal(err)
+			}
+			n += int(f)
+		}
+	}
+	return n
+}
+
+// await waits for a change of the front door's view of the fleet that makes done true.
+func (d *door) await(done func(*catalog.Catalog) bool) {
+	d.t.Helper()
+	changes, cancel := d.in.Catalog().Changes()
+	defer cancel()
+	for !done(d.in.Catalog()) {
+		select {
+		case <-changes:
+		case <-d.t.Context().Done():
+			d.t.Fatal("it did not come about")
+		}
+	}
+}
+
+// 10,000 calls wait in every queue there is, at two front doors, when their tool is
+// switched off at one of them. Then all slots become free.
+func TestWhatWaitsDoesNotLeaveOnceItsToolIsSwitchedOff(t *testing.T) {
+	const lines, stored, plain = 3000, 1000, 1000 // at each front door
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	defer h.let()
+	o := frontdoor.Options{Config: frontdoor.Config{MaxWait: 10 * time.Minute}}
+	doors := []*door{openDoor(t, srv, o), openDoor(t, srv, o)}
+	var all sync.WaitGroup
+	var ran, refused, other atomic.Int64
+	var batches, calls []string
+	for _, d := range doors {
+		status, header, text := d.do("POST", "/batches", batchOf(lines, "slow", true))
+		if status != 201 {
+			t.Fatalf("%d %s", status, text)
+		}
+		batches = append(batches, header.Get("Location"))
+		places := make(chan string, stored)
+		slots := make(chan struct{}, 50)
+		for range stored {
+			all.Go(func() {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				status, header, text := d.do("POST", "/calls", `{"server":"s","tool":"slow"}`, "Prefer", "respond-async")
+				if status != 202 {
+					t.Errorf("%d %s", status, text)
+				}
+				places <- header.Get("Location")
+			})
+		}
+		all.Wait()
+		for range stored {
+			calls = append(calls, <-places)
+		}
+	}
+	for _, d := range doors {
+		for range plain {
+			all.Go(func() {
+				switch status, _, text := d.do("POST", "/servers/s/tools/slow", `{}`); {
+				case status == 200:
+					ran.Add(1)
+				case status == 403 && strings.Contains(text, "/problems/tool-disabled") && strings.Contains(text, "switched off: found unsafe"):
+					refused.Add(1)
+				default:
+					other.Add(1)
+					t.Errorf("a plain call: %d %s", status, text)
+				}
+			})
+		}
+	}
+	wait := 0
+	for wait < 2*(plain+512+256) {
+		wait = doors[0].waiting() + doors[1].waiting()
+	}
+	if status, _, text := doors[0].do("PATCH", "/servers/s/tools/slow", `{"enabled":false,"reason":"found unsafe"}`); status != 200 {
+		t.Fatalf("%d %s", status, text)
+	}
+	off := time.Now()
+	for _, d := range doors {
+		d.await(func(c *catalog.Catalog) bool { return c.Standing("s", "slow") != nil })
+	}
+	known := time.Since(off)
+	before := h.runs.Load()
+	h.let()
+	all.Wait()
+	ends := map[string]int{}
+	for i, d := range doors {
+		_, _, text := d.do("GET", batches[i]+"/results?follow=true", "")
+		for line := range strings.Lines(text) {
+			ends["line "+endOf(t, line)]++
+		}
+	}
+	for _, place := range calls {
+		_, _, text := doors[0].do("GET", place+"?wait=20", "")
+		ends["call "+endOf(t, text)]++
+	}
+	t.Logf("%d calls ran and %d waited in the routers when the tool was switched off; both front doors knew %s after the answer; %d left later; ends: %v, plain: %d ran, %d refused",
+		before, wait, known.Round(time.Microsecond), h.runs.Load()-before, ends, ran.Load(), refused.Load())
+	if left := h.runs.Load() - before; left != 0 {
+		t.Errorf("%d calls left although their tool was switched off", left)
+	}
+	good := ran.Load() + int64(ends["line succeeded "]+ends["call succeeded "])
+	if denied := refused.Load() + int64(ends["line denied tool-disabled"]+ends["call denied tool-disabled"]); good != before || good+denied != 2*(lines+stored+plain) {
+		t.Errorf("%d ran of %d that left, %d were refused", good, before, denied)
+	}
+}
+
+func TestWhatWaitsDoesNotLeaveOnceItsKeyHasExpired(t *testing.T) {
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	defer h.let()
+	key, hash := authn.Generate()
+	d := openDoor(t, srv, frontdoor.Options{Config: frontdoor.Config{Keys: []authn.Key{{Name: "short", Hash: hash, Expires: time.Now().Add(5 * time.Second)}}}})
+	short := *d
+	short.key = key
+	var blocking sync.WaitGroup
+	for range 64 { // all slots
+		blocking.Go(func() { d.do("POST", "/servers/s/tools/slow", `{}`) })
+	}
+	confirmtest.Wait(t, func() bool { return h.runs.Load() == 64 })
+	status, header, text := short.do("POST", "/batches", batchOf(10, "slow", true))
+	if status != 201 {
+		t.Fatalf("%d %s", status, text)
+	}
+	confirmtest.Wait(t, func() bool {
+		status, _, _ := short.do("GET", header.Get("Location"), "")
+		return status == 401
+	})
+	h.let()
+	blocking.Wait()
+	confirmtest.Wait(t, func() bool { return d.ended() > 0 })
+	if n := h.runs.Load(); n != 64 {
+		t.Errorf("%d calls of an expired key left", n-64)
+	}
+}
+
+// ended is how many calls ended because nobody knows their key any more.
+func (d *door) ended() (n int) {
+	_, _, text := d.do("GET", "/metrics", "")
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "callyard_calls_total{") && strings.Contains(line, `outcome="unauthenticated"`) {
+			n++
+		}
+	}
+	return n
+}
+
+// endOf is the state of a line of results, or of a call, and the kind of its problem.
+func endOf(t *testing.T, text string) string {
+	t.Helper()
+	var end struct {
+		State   string `json:"state"`
+		Problem struct {
+			Type string `json:"type"`
+		} `json:"problem"`
+	}
+	if err := json.Unmarshal([]byte(text), &end); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return end.State + " " + strings.TrimPrefix(end.Problem.Type, "/problems/")
+}
