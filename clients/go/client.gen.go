@@ -233,27 +233,6 @@ func (e ServerBoxIsolation) Valid() bool {
 	}
 }
 
-// Defines values for ServerEntryType.
-const (
-	ServerEntryTypeHTTP  ServerEntryType = "http"
-	ServerEntryTypeSse   ServerEntryType = "sse"
-	ServerEntryTypeStdio ServerEntryType = "stdio"
-)
-
-// Valid indicates whether the value is a known member of the ServerEntryType enum.
-func (e ServerEntryType) Valid() bool {
-	switch e {
-	case ServerEntryTypeHTTP:
-		return true
-	case ServerEntryTypeSse:
-		return true
-	case ServerEntryTypeStdio:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for ServerItemInitializationState.
 const (
 	ServerItemInitializationStateError       ServerItemInitializationState = "error"
@@ -494,45 +473,6 @@ func (e ListBatchesParamsState) Valid() bool {
 	}
 }
 
-// Defines values for ListCallsParamsState.
-const (
-	ListCallsParamsStateCanceled  ListCallsParamsState = "canceled"
-	ListCallsParamsStateDenied    ListCallsParamsState = "denied"
-	ListCallsParamsStateExpired   ListCallsParamsState = "expired"
-	ListCallsParamsStateFailed    ListCallsParamsState = "failed"
-	ListCallsParamsStateHeld      ListCallsParamsState = "held"
-	ListCallsParamsStateQueued    ListCallsParamsState = "queued"
-	ListCallsParamsStateRunning   ListCallsParamsState = "running"
-	ListCallsParamsStateSucceeded ListCallsParamsState = "succeeded"
-	ListCallsParamsStateUnknown   ListCallsParamsState = "unknown"
-)
-
-// Valid indicates whether the value is a known member of the ListCallsParamsState enum.
-func (e ListCallsParamsState) Valid() bool {
-	switch e {
-	case ListCallsParamsStateCanceled:
-		return true
-	case ListCallsParamsStateDenied:
-		return true
-	case ListCallsParamsStateExpired:
-		return true
-	case ListCallsParamsStateFailed:
-		return true
-	case ListCallsParamsStateHeld:
-		return true
-	case ListCallsParamsStateQueued:
-		return true
-	case ListCallsParamsStateRunning:
-		return true
-	case ListCallsParamsStateSucceeded:
-		return true
-	case ListCallsParamsStateUnknown:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for CreateToolCallsParamsFormat.
 const (
 	CreateToolCallsParamsFormatAnthropic       CreateToolCallsParamsFormat = "anthropic"
@@ -712,7 +652,7 @@ type BatchRequest struct {
 	// ExpiresIn Seconds in which calls may leave; 24 h without it.
 	ExpiresIn *int `json:"expires_in,omitempty"`
 
-	// Labels Words of the caller's own; a name takes at most 64 bytes.
+	// Labels Words of the caller's own.
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// Open More calls follow with POST /batches/{id}/calls.
@@ -1275,8 +1215,10 @@ type ServerEntry struct {
 	ID string `json:"id"`
 
 	// RiskLevel 1 low, 2 medium, 3 high.
-	RiskLevel *int             `json:"riskLevel,omitempty"`
-	Type      *ServerEntryType `json:"type,omitempty"`
+	RiskLevel *int `json:"riskLevel,omitempty"`
+
+	// Type stdio, http or sse.
+	Type *string `json:"type,omitempty"`
 
 	// URL The address of a remote server.
 	URL                  *string                `json:"url,omitempty"`
@@ -1293,9 +1235,6 @@ type ServerEntry_Docker struct {
 	Volumes              []string               `json:"volumes,omitempty"`
 	AdditionalProperties map[string]interface{} `json:"-"`
 }
-
-// ServerEntryType defines model for ServerEntry.Type.
-type ServerEntryType string
 
 // ServerItem defines model for ServerItem.
 type ServerItem struct {
@@ -1715,7 +1654,7 @@ type ListBatchesParams struct {
 	// State Only those in this state.
 	State *ListBatchesParamsState `form:"state,omitempty" json:"state,omitempty"`
 
-	// Limit The most batches on one page; 100 without it.
+	// Limit At most so many.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The next of the page before.
@@ -1757,7 +1696,7 @@ type GetBatchResultsParams struct {
 	// Cursor The cursor of the last line that was read.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The most results in one answer; all without it.
+	// Limit At most so many.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Follow Wait for results to come.
@@ -1772,8 +1711,8 @@ type ListCallsParams struct {
 	// Tool Only calls of this tool.
 	Tool *string `form:"tool,omitempty" json:"tool,omitempty"`
 
-	// State Only calls in these states.
-	State []ListCallsParamsState `form:"state,omitempty" json:"state,omitempty"`
+	// State Only those in these states, with commas between.
+	State *string `form:"state,omitempty" json:"state,omitempty"`
 
 	// Principal Yourself; others' calls are not shown.
 	Principal *string `form:"principal,omitempty" json:"principal,omitempty"`
@@ -1782,20 +1721,17 @@ type ListCallsParams struct {
 	Batch *string `form:"batch,omitempty" json:"batch,omitempty"`
 
 	// Since Only those from this time on.
-	Since *time.Time `form:"since,omitempty" json:"since,omitempty"`
+	Since *string `form:"since,omitempty" json:"since,omitempty"`
 
 	// Until Only those before this time.
-	Until *time.Time `form:"until,omitempty" json:"until,omitempty"`
+	Until *string `form:"until,omitempty" json:"until,omitempty"`
 
-	// Limit The most calls on one page; 100 without it.
+	// Limit At most so many.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The next of the page before.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
-
-// ListCallsParamsState defines parameters for ListCalls.
-type ListCallsParamsState string
 
 // CreateCallParams defines parameters for CreateCall.
 type CreateCallParams struct {
@@ -5208,7 +5144,7 @@ func NewListCallsRequest(server string, params *ListCallsParams) (*http.Request,
 
 		if params.State != nil {
 
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "state", params.State, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "state", *params.State, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -5244,7 +5180,7 @@ func NewListCallsRequest(server string, params *ListCallsParams) (*http.Request,
 
 		if params.Since != nil {
 
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -5256,7 +5192,7 @@ func NewListCallsRequest(server string, params *ListCallsParams) (*http.Request,
 
 		if params.Until != nil {
 
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "until", *params.Until, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "until", *params.Until, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

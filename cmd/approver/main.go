@@ -19,9 +19,14 @@ func main() { os.Exit(run()) }
 
 func run() int {
 	fs := pflag.NewFlagSet("approver", pflag.ExitOnError)
-	setup.AddFlags(fs, "approver-listen", "nats", "redis", "log-level", "log-format")
+	setup.AddFlags(fs, "approver-listen", "nats", "redis", "policy", "log-level", "log-format")
 	_ = fs.Parse(os.Args[1:]) // ExitOnError
 	cfg, err := setup.Load(fs)
+	if err != nil {
+		setup.Fail(os.Stderr, "approver", err)
+		return 2
+	}
+	policy, err := cfg.LoadPolicy()
 	if err != nil {
 		setup.Fail(os.Stderr, "approver", err)
 		return 2
@@ -39,7 +44,8 @@ func run() int {
 	var running *approver.Approver
 	err = lifecycle.Run(context.Background(), log,
 		cfg.TracesPart("callyard-approver", metrics, log),
-		cfg.ApproverPart(connect, metrics, log, func(a *approver.Approver) {
+		setup.PolicyPart(policy, func() []string { return cfg.Doubts(policy, true, nil) }, log),
+		cfg.ApproverPart(connect, policy, metrics, log, func(a *approver.Approver) {
 			running = a
 			log.Info("approver is open", "url", a.Base())
 		}),

@@ -113,6 +113,10 @@ type approvalItem struct {
 		Reason string    `json:"reason"`
 		At     time.Time `json:"at"`
 	} `json:"decisions"`
+	Restarts []struct {
+		At     time.Time `json:"at"`
+		Reason string    `json:"reason"`
+	} `json:"restarts"`
 }
 
 func (c *client) listApprovals(ctx context.Context, state string) error {
@@ -223,6 +227,9 @@ func (a *approvalItem) write(out screen, args []byte) error {
 	}
 	for _, d := range a.Decisions {
 		rows = append(rows, cells(d.Kind, strings.TrimSpace(d.By+", "+d.At.UTC().Format(time.DateTime)+" "+d.Reason)))
+	}
+	for _, r := range a.Restarts {
+		rows = append(rows, cells("restarted", r.At.UTC().Format(time.DateTime)+" "+r.Reason+" Earlier approvals are void."))
 	}
 	if err := out.columns(rows); err != nil {
 		return err

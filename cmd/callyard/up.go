@@ -80,7 +80,7 @@ func up(cmd *cobra.Command) error {
 		lifecycle.Part{Name: "embedded NATS", Start: u.startNATS, Stop: func(context.Context) error { return u.nats.Close() }},
 		cfg.WorkerPart(u.connect, policy, served, metrics, log, func(w *worker.Worker) { u.worker = w }),
 		cfg.FrontDoorPart(u.connect, policy, metrics, log, func(d *frontdoor.FrontDoor) { u.door = d }),
-		cfg.ApproverPart(u.connect, metrics, log, func(a *approver.Approver) { u.approver = a }),
+		cfg.ApproverPart(u.connect, policy, metrics, log, func(a *approver.Approver) { u.approver = a }),
 		lifecycle.Part{Name: "greeting", Start: u.greet, Stop: u.bye},
 	)
 	if err != nil {

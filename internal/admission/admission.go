@@ -18,6 +18,7 @@ import (
 	"github.com/callyard/callyard/internal/cache"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/quota"
 	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -238,6 +239,26 @@ func (g *Gate) Check(call *schema.Call) (v Verdict, err error) {
 		return v, boxable(call, tool.Box, a)
 	}
 	return v, nil
+}
+
+// Reassess is the [approval.AssessFunc] of the gate: it assesses a held call with the
+// tool as its server defines it now.
+func (g *Gate) Reassess(_ context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error) {
+	b := a.Binding
+	tool, err := g.catalog.Tool(b.Server, b.Tool)
+	if err != nil {
+		return risk.Assessment{}, err
+	}
+	call := &schema.Call{Server: b.Server, Tool: b.Tool, Arguments: args, Principal: approval.Requester(a)}
+	return Assess(g.policy, tool.Risk, tool.TrustAnnotations, tool.Raw, call), nil
+}
+
+// PolicyVersion names the policy in force, "" where there is none.
+func (g *Gate) PolicyVersion() string {
+	if g.policy == nil {
+		return ""
+	}
+	return g.policy.Current().Version()
 }
 
 // Hold puts the question whether the call may run to those whom the verdict

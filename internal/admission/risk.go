@@ -26,6 +26,7 @@ func Assess(policy *risk.Holder, level int, trusted bool, definition json.RawMes
 	if len(a.Reasons) == 0 {
 		a.Reasons = []string{fmt.Sprintf("riskLevel %d", level)}
 	}
+	a.ServerRisk, a.TrustAnnotations = level, trusted
 	return a
 }
 

@@ -77,19 +77,31 @@ func (d *Desk) decide(ctx context.Context, id string, answer Answer, who schema.
 	if err != nil {
 		return nil, err
 	}
+	restarted, now, err := d.assessFor(ctx, id, &answer)
+	if err != nil {
+		return nil, err
+	}
 	is, err := d.change(ctx, id, nil, func(a *ledger.Approval) error {
 		rule, err := Rule(a)
 		if err != nil {
 			return err
 		}
 		if err := may(a, rule, &answer, who, d.over(a)); err != nil {
+			if restarted && schema.KindOf(err) == schema.KindForbidden {
+				return startedAgain(a, err)
+			}
 			return err
 		}
-		now := d.wall()
+		at := d.wall()
 		a.Decisions = append(a.Decisions, ledger.Decision{
-			By: who.Name, Owner: who.Owner, Groups: who.Groups, Kind: answer.Kind, Reason: answer.Reason, At: now, Channel: channel, Allow: allow,
+			By: who.Name, Owner: who.Owner, Groups: who.Groups, Kind: answer.Kind, Reason: answer.Reason, At: at, Channel: channel, Allow: allow,
 		})
-		apply(a, rule, &answer, edited, who, now)
+		apply(a, rule, &answer, edited, who, at)
+		if answer.Kind == ledger.Edit && now != nil && !Covered(a, now) {
+			if err := d.restartEdited(a, now, &answer, who); err != nil {
+				return err
+			}
+		}
 		if a.State == ledger.Approved {
 			return d.sign(a)
 		}
@@ -103,6 +115,35 @@ func (d *Desk) decide(ctx context.Context, id string, answer Answer, who schema.
 		d.log.Warn("a standing permission that was given or taken back could not be stored; it will be tried again", "approval_id", is.ID, "error", err)
 	}
 	return is, nil
+}
+
+// assessFor assesses the call before an answer that may let it run: with the
+// arguments of an edit (now), or as it is, beginning the approval again where its
+// rule is not enough any more.
+func (d *Desk) assessFor(ctx context.Context, id string, answer *Answer) (restarted bool, now *risk.Assessment, err error) {
+	switch answer.Kind {
+	case ledger.Approve:
+		restarted, err = d.renew(ctx, id)
+	case ledger.Edit:
+		now, err = d.reassessed(ctx, id, answer.Arguments)
+	}
+	return restarted, now, err
+}
+
+// restartEdited begins an approval again whose edited arguments need more than its
+// rule. The edit itself counts as an approval where its author may approve under the
+// new rule too.
+func (d *Desk) restartEdited(a *ledger.Approval, now *risk.Assessment, answer *Answer, who schema.Principal) error {
+	a.State, a.Escalated = ledger.Pending, time.Time{}
+	from := len(a.Decisions)
+	if may(a, now.Approval, answer, who, false) == nil {
+		from--
+	}
+	if err := d.restart(a, now, &who, from); err != nil {
+		return err
+	}
+	settle(a, now.Approval)
+	return nil
 }
 
 // mayDecide asks may before anything is done.
@@ -163,7 +204,7 @@ func mayRepeat(a *ledger.Approval, answer *Answer, who schema.Principal) error {
 		}
 	case ledger.Extend:
 		n := 0
-		for _, dec := range a.Decisions {
+		for _, dec := range a.Counting() {
 			if dec.Kind == ledger.Extend {
 				n++
 			}
@@ -190,13 +231,16 @@ func apply(a *ledger.Approval, rule *risk.Approval, answer *Answer, edited strin
 	case ledger.Edit:
 		// What others approved before was something else: they must look again.
 		a.Edited = &ledger.Edited{By: who.Name, ArgumentsDigest: edited, At: now, Reason: answer.Reason}
-		if rule.Needed <= 1 {
-			a.State = ledger.Approved
-		}
+		settle(a, rule)
 	case ledger.Approve:
-		if len(agreed(a)) >= max(rule.Needed, 1) {
-			a.State = ledger.Approved
-		}
+		settle(a, rule)
+	}
+}
+
+// settle approves the call where enough people have.
+func settle(a *ledger.Approval, rule *risk.Approval) {
+	if len(agreed(a)) >= max(rule.Needed, 1) {
+		a.State = ledger.Approved
 	}
 }
 
@@ -243,7 +287,7 @@ func Agreed(a *ledger.Approval) int { return len(agreed(a)) }
 // counts as its author's yes, and voids those before it.
 func agreed(a *ledger.Approval) map[string]bool {
 	yes := make(map[string]bool)
-	for _, dec := range a.Decisions {
+	for _, dec := range a.Counting() {
 		switch dec.Kind {
 		case ledger.Edit:
 			clear(yes)

@@ -27,6 +27,10 @@ type Options struct {
 	// times for one approval and must only look; its error keeps the approval from
 	// counting. nil: there are no warrants.
 	Sign func(a *ledger.Approval) ([]byte, error)
+	// Assess assesses held calls again, when they are edited, approved and claimed;
+	// nil: this desk takes the rule under which they were held. A desk that claims
+	// calls must have it.
+	Assess AssessFunc
 	// Runner is the name under which this process runs calls. Where it is empty
 	// nothing runs by a standing permission here: people are asked.
 	Runner string
@@ -46,6 +50,7 @@ type Desk struct {
 	ledger   *ledger.Ledger
 	tokens   *confirm.Tokens
 	signer   func(a *ledger.Approval) ([]byte, error)
+	assess   AssessFunc
 	runner   string
 	audit    *audit.Log
 	now      func() time.Time
@@ -62,7 +67,7 @@ func New(o Options) *Desk {
 	if o.Tokens == nil {
 		o.Tokens = confirm.New(o.Ledger, nil)
 	}
-	return &Desk{ledger: o.Ledger, tokens: o.Tokens, signer: o.Sign, runner: o.Runner, audit: o.Audit, now: o.Now, patience: newPatience(), traces: o.Traces, log: o.Log}
+	return &Desk{ledger: o.Ledger, tokens: o.Tokens, signer: o.Sign, assess: o.Assess, runner: o.Runner, audit: o.Audit, now: o.Now, patience: newPatience(), traces: o.Traces, log: o.Log}
 }
 
 // Held is a call that waits for a yes.
@@ -99,6 +104,7 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 			Server:    call.Server, Tool: call.Tool, ToolDefinitionDigest: call.ToolDigest, ArgumentsDigest: digest.Of(call.Arguments),
 			PolicyVersion: a.Version, Level: a.Level, Deadline: expires, CallID: call.ID, ApprovalID: ledger.IDFor(call.ID),
 		},
+		ServerRisk: a.ServerRisk, TrustAnnotations: a.TrustAnnotations,
 		Created: now, Expires: expires, Safe: call.Safe, Timeout: call.Timeout, CallbackURL: callbackURL,
 		Trace: call.Trace.Parent, TraceState: call.Trace.State,
 	}
@@ -148,6 +154,11 @@ func Rule(a *ledger.Approval) (*risk.Approval, error) {
 // that it belonged to where that may be known; KindExpired when its time is over;
 // KindForbidden when a person must decide; KindUnavailable.
 func (d *Desk) Confirm(ctx context.Context, token string, yes bool, who schema.Principal, attempt, runner string) (*ledger.Approval, error) {
+	if yes {
+		if err := d.renewForCaller(ctx, confirm.ApprovalOf(token), who); err != nil {
+			return nil, err
+		}
+	}
 	mark := ledger.Spent{Attempt: attempt, At: d.wall(), By: who.Name}
 	var was ledger.Approval
 	is, err := d.tokens.Spend(ctx, token, mark, func(a *ledger.Approval) error {
@@ -184,6 +195,11 @@ func (d *Desk) Confirm(ctx context.Context, token string, yes bool, who schema.P
 // decide; KindConflict when it is decided; KindExpired; KindUnavailable.
 func (d *Desk) ConfirmOwn(ctx context.Context, callID string, yes bool, who schema.Principal) (*ledger.Approval, error) {
 	none := schema.Errorf(schema.KindNotFound, "There is no call %q that is held and is yours.", callID)
+	if yes {
+		if err := d.renewForCaller(ctx, ledger.IDFor(callID), who); err != nil {
+			return nil, err
+		}
+	}
 	a, err := d.change(ctx, ledger.IDFor(callID), nil, func(a *ledger.Approval) error {
 		if a.CallID != callID || a.Binding.Requester.Name != who.Name {
 			return none // nor is it said that there is one
@@ -211,6 +227,26 @@ func (d *Desk) ConfirmOwn(ctx context.Context, callID string, yes bool, who sche
 		return nil, none
 	}
 	return a, err
+}
+
+// renewForCaller is renew for a call that the caller confirms. What is wrong with the
+// confirmation itself is said later.
+func (d *Desk) renewForCaller(ctx context.Context, id string, who schema.Principal) error {
+	if d.assess == nil || id == "" {
+		return nil
+	}
+	a, err := d.ledger.Check(ctx, id, func(a *ledger.Approval) error { return mayConfirm(a, who) })
+	if err != nil || a.State != ledger.Pending || d.over(a) {
+		return nil //nolint:nilerr // see above
+	}
+	restarted, err := d.renew(ctx, id)
+	if err != nil || !restarted {
+		return err
+	}
+	if a, err = d.ledger.Current(ctx, id); err != nil {
+		return err
+	}
+	return startedAgain(a, nil)
 }
 
 // mayConfirm is asked before the token is spent, so that a stranger's try does

@@ -31,7 +31,7 @@ func history(a *ledger.Approval) []audit.Entry {
 	if a.Permission != "" {
 		held.Kind = audit.PermissionUsed
 	}
-	held.By, held.Owner, held.DefinitionDigest, held.Reason = b.Requester.Name, b.Requester.Owner, b.ToolDefinitionDigest, strings.Join(a.Reasons, "; ")
+	held.By, held.Owner, held.DefinitionDigest, held.Reason = b.Requester.Name, b.Requester.Owner, b.ToolDefinitionDigest, strings.Join(a.FirstReasons(), "; ")
 	all = append(all, held)
 	for i := range a.Decisions {
 		d := &a.Decisions[i]
@@ -43,6 +43,11 @@ func history(a *ledger.Approval) []audit.Entry {
 		if d.Kind == ledger.Edit && a.Edited != nil && a.Edited.At.Equal(d.At) {
 			e.ArgumentsDigest = a.Edited.ArgumentsDigest
 		}
+		all = append(all, e)
+	}
+	for _, r := range a.Restarts {
+		e := entry(audit.Restarted, r.At)
+		e.By, e.Owner, e.Level, e.PolicyVersion, e.Reason, e.ArgumentsDigest = r.By, r.Owner, r.Level, r.PolicyVersion, r.Reason, bound.ArgumentsDigest
 		all = append(all, e)
 	}
 	if !a.Escalated.IsZero() {

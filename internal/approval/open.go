@@ -12,6 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/risk"
 )
 
 // RoomOptions says how a room is opened.
@@ -23,9 +24,13 @@ type RoomOptions struct {
 	Redis *confirm.RedisOptions
 	// Name is what the operator calls this process; its audit lines bear it.
 	Name string
-	// Sign, Runner: see [Options].
+	// Sign, Assess, Runner: see [Options].
 	Sign   func(*ledger.Approval) ([]byte, error)
+	Assess AssessFunc
 	Runner string
+	// Policy assesses held calls where Assess is nil, with what their records say of
+	// servers; nil: nothing is assessed here.
+	Policy *risk.Holder
 	// AuditAge is how long audit lines are kept; 0 is for ever. It counts when the
 	// audit record is made.
 	AuditAge time.Duration
@@ -65,7 +70,10 @@ func OpenRoom(ctx context.Context, o RoomOptions) (*Room, error) {
 		book.Close()
 		return nil, err
 	}
-	r.Desk = New(Options{Ledger: book, Tokens: r.tokens, Sign: o.Sign, Runner: o.Runner, Audit: r.Audit, Traces: o.Traces, Log: o.Log})
+	if o.Assess == nil && o.Policy != nil {
+		o.Assess = byPolicy(book, o.Policy)
+	}
+	r.Desk = New(Options{Assess: o.Assess, Ledger: book, Tokens: r.tokens, Sign: o.Sign, Runner: o.Runner, Audit: r.Audit, Traces: o.Traces, Log: o.Log})
 	watching, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	r.work.Go(func() { r.mend(watching, o.Log) })

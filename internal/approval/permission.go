@@ -66,8 +66,9 @@ func (d *Desk) wish(ctx context.Context, id string, answer *Answer) (*ledger.All
 // given returns the permission that the record gives, nil for none, and whether
 // it was vetoed since.
 func given(a *ledger.Approval) (p *ledger.Permission, vetoed *ledger.Decision) {
-	for i := range a.Decisions {
-		dec := &a.Decisions[i]
+	counting := a.Counting() // what was allowed under another rule is void
+	for i := range counting {
+		dec := &counting[i]
 		switch {
 		case dec.Kind == ledger.Deny, dec.Kind == ledger.Revoke:
 			vetoed = dec

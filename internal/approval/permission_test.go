@@ -50,7 +50,7 @@ func TestACallLikeTheOneThatWasAllowedRunsAtOnce(t *testing.T) {
 	}
 	h := r.hold(byOps(1))
 	a := h.Approval
-	if !h.Run || a.State != ledger.Running || a.Permission != p[0].ID || a.Runner.FrontDoor != "door" || string(a.Warrant) != warrant(ledger.Running, a, arguments) {
+	if !h.Run || a.State != ledger.Running || a.Permission != p[0].ID || a.Runner.FrontDoor != "door" || string(a.Warrant) != signature(ledger.Running, a, arguments) {
 		t.Fatalf("%+v", a)
 	}
 	if d := a.Decisions; len(d) != 1 || d[0].By != "ben" || d[0].Channel != ledger.ChannelStanding {

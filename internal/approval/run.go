@@ -10,8 +10,15 @@ import (
 )
 
 // Claim gives an approved call to a runner. Of all who claim one wins; the
-// others get KindConflict.
+// others get KindConflict. Where the policy in force requires more than was
+// satisfied, the approval begins again and nobody gets the call: KindConflict.
 func (d *Desk) Claim(ctx context.Context, id, runner string) (*ledger.Approval, error) {
+	switch restarted, err := d.renew(ctx, id); {
+	case restarted:
+		return nil, schema.Errorf(schema.KindConflict, "Approval %s began again: the policy in force requires more than was satisfied.", id)
+	case err != nil && schema.KindOf(err) != schema.KindForbidden: // what is denied is claimed, and refused by the one that runs it
+		return nil, err
+	}
 	return d.change(ctx, id, nil, func(a *ledger.Approval) error {
 		if a.State != ledger.Approved {
 			return schema.Errorf(schema.KindConflict, "Approval %s is %s, so there is nothing to claim.", a.ID, a.State).WithCall(a.CallID)
@@ -58,7 +65,7 @@ func (d *Desk) Call(ctx context.Context, a *ledger.Approval) (*schema.Call, erro
 	b := a.Binding
 	return &schema.Call{
 		ID: a.CallID, Server: b.Server, Tool: b.Tool, Arguments: args, ToolDigest: b.ToolDefinitionDigest,
-		Timeout: a.Timeout, Safe: a.Safe, Approval: a.ID, Warrant: a.Warrant, Trace: schema.Trace{Parent: a.Trace, State: a.TraceState}, Principal: schema.Principal{Name: b.Requester.Name, Owner: b.Requester.Owner, Groups: a.Groups},
+		Timeout: a.Timeout, Safe: a.Safe, Approval: a.ID, Warrant: a.Warrant, Trace: schema.Trace{Parent: a.Trace, State: a.TraceState}, Principal: Requester(a),
 	}, nil
 }
 
@@ -140,7 +147,7 @@ func (d *Desk) due(a *ledger.Approval, now time.Time, alive func(string) bool) f
 		if err != nil || a.State != ledger.Pending || rule.By != risk.ByGroups || len(rule.EscalateTo) == 0 || !a.Escalated.IsZero() {
 			return nil
 		}
-		if half := a.Created.Add(a.Expires.Sub(a.Created) / 2); now.Before(half) {
+		if half := a.Since().Add(a.Expires.Sub(a.Since()) / 2); now.Before(half) {
 			return nil
 		}
 		return func(a *ledger.Approval) error {

@@ -21,7 +21,11 @@ func Signing(s *warrant.Signer) func(*ledger.Approval) ([]byte, error) {
 		return nil
 	}
 	return func(a *ledger.Approval) ([]byte, error) {
-		how, err := decidedHow(a)
+		rule, err := Rule(a)
+		if err != nil {
+			return nil, err
+		}
+		how, err := decidedHow(a, rule)
 		if err != nil {
 			return nil, err
 		}
@@ -29,17 +33,13 @@ func Signing(s *warrant.Signer) func(*ledger.Approval) ([]byte, error) {
 		return s.Sign(warrant.Claims{
 			ApprovalID: a.ID, CallID: a.CallID, Server: b.Server, Tool: b.Tool,
 			ToolDefinitionDigest: b.ToolDefinitionDigest, ArgumentsDigest: b.ArgumentsDigest,
-			Requester: b.Requester.Name, Owner: b.Requester.Owner, Level: b.Level, PolicyVersion: b.PolicyVersion, How: how,
+			Requester: b.Requester.Name, Owner: b.Requester.Owner, Level: b.Level, PolicyVersion: b.PolicyVersion, How: how, Requirement: requirement(a, rule).String(),
 			Issued: time.Now().UnixMilli(), Deadline: a.Expires.Add(leaveWithin).UnixMilli(),
 		})
 	}
 }
 
-func decidedHow(a *ledger.Approval) (warrant.How, error) {
-	rule, err := Rule(a)
-	if err != nil {
-		return "", err
-	}
+func decidedHow(a *ledger.Approval, rule *risk.Approval) (warrant.How, error) {
 	switch {
 	case a.Permission != "":
 		return warrant.Standing, nil

@@ -20,7 +20,7 @@ func signed(a *ledger.Approval) ([]byte, error) {
 	return fmt.Appendf(nil, "%s %s %s", a.State, a.CallID, bound.ArgumentsDigest), nil
 }
 
-func warrant(state ledger.State, a *ledger.Approval, args string) string {
+func signature(state ledger.State, a *ledger.Approval, args string) string {
 	return fmt.Sprintf("%s %s %s", state, a.CallID, digest.Of([]byte(args)))
 }
 
@@ -30,7 +30,7 @@ func TestAWarrantIsMadeWithTheYesAndTravelsWithTheCall(t *testing.T) {
 
 	h := r.hold(byCaller())
 	a, err := r.desk.Confirm(ctx, h.Token, true, agent, "x", "door")
-	if want := warrant(ledger.Running, h.Approval, arguments); err != nil || string(a.Warrant) != want {
+	if want := signature(ledger.Running, h.Approval, arguments); err != nil || string(a.Warrant) != want {
 		t.Fatalf("confirmed: %q, %v", a.Warrant, err)
 	}
 	if call, err := r.desk.Call(ctx, a); err != nil || string(call.Warrant) != string(a.Warrant) {
@@ -45,10 +45,10 @@ func TestAWarrantIsMadeWithTheYesAndTravelsWithTheCall(t *testing.T) {
 	if a, err = r.say(two.ID, ledger.Approve, ben); err != nil || len(a.Warrant) > 0 {
 		t.Errorf("one of two: %q, %v", a.Warrant, err)
 	}
-	if a, err = r.say(two.ID, ledger.Approve, cleo); err != nil || string(a.Warrant) != warrant(ledger.Approved, two, arguments) {
+	if a, err = r.say(two.ID, ledger.Approve, cleo); err != nil || string(a.Warrant) != signature(ledger.Approved, two, arguments) {
 		t.Errorf("two of two: %q, %v", a.Warrant, err)
 	}
-	if a, err = r.desk.Claim(ctx, two.ID, "door"); err != nil || string(a.Warrant) != warrant(ledger.Approved, two, arguments) {
+	if a, err = r.desk.Claim(ctx, two.ID, "door"); err != nil || string(a.Warrant) != signature(ledger.Approved, two, arguments) {
 		t.Errorf("claimed: %q, %v", a.Warrant, err)
 	}
 	denied := r.hold(byOps(1)).Approval
@@ -63,13 +63,13 @@ func TestAWarrantOfAnEditIsOverTheEditedBytes(t *testing.T) {
 	const less = `{"amount":1,"to":"x"}`
 	h := r.hold(byOps(1)).Approval
 	a, err := r.desk.Decide(ctx, h.ID, approval.Answer{Kind: ledger.Edit, Arguments: []byte(less)}, ben, "test")
-	if err != nil || string(a.Warrant) != warrant(ledger.Approved, h, less) {
+	if err != nil || string(a.Warrant) != signature(ledger.Approved, h, less) {
 		t.Fatalf("%q, %v", a.Warrant, err)
 	}
 	if a, err = r.desk.Claim(ctx, h.ID, "door"); err != nil {
 		t.Fatal(err)
 	}
-	if call, err := r.desk.Call(ctx, a); err != nil || string(call.Arguments) != less || string(call.Warrant) != warrant(ledger.Approved, h, less) {
+	if call, err := r.desk.Call(ctx, a); err != nil || string(call.Arguments) != less || string(call.Warrant) != signature(ledger.Approved, h, less) {
 		t.Errorf("%+v, %v", call, err)
 	}
 }

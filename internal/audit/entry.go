@@ -28,6 +28,7 @@ const (
 	Ended    Kind = "ended"    // its outcome is known, or known to be unknown
 
 	Escalated Kind = "escalated" // more people were asked
+	Restarted Kind = "restarted" // it must be approved again, under another rule
 	Canceled  Kind = "canceled"  // the caller took it back before it ran
 
 	PermissionGiven   Kind = "permission-given"   // a person allowed calls like this one from now on

@@ -225,7 +225,11 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	if d.catalog, err = catalog.Open(ctx, o.Conn, d.router, id, o.Log); err != nil {
 		return nil, errors.Join(err, d.router.Close())
 	}
-	if d.room, err = approval.OpenRoom(ctx, approval.RoomOptions{Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: id, Sign: approval.Signing(o.Signer), Traces: o.Traces, Log: o.Log}); err != nil {
+	// Nothing is assessed again before the gate is there.
+	assess := func(ctx context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error) {
+		return d.gate.Reassess(ctx, a, args)
+	}
+	if d.room, err = approval.OpenRoom(ctx, approval.RoomOptions{Assess: assess, Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: id, Sign: approval.Signing(o.Signer), Traces: o.Traces, Log: o.Log}); err != nil {
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}

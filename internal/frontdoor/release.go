@@ -3,6 +3,7 @@ package frontdoor
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -73,6 +74,7 @@ func (r *releaser) close() {
 func (r *releaser) tend() {
 	tick := time.NewTicker(tendEvery)
 	defer tick.Stop()
+	version := r.gate.PolicyVersion()
 	for {
 		select {
 		case <-r.ctx.Done():
@@ -80,6 +82,13 @@ func (r *releaser) tend() {
 		case <-r.wake:
 		case <-tick.C:
 			ctx, cancel := context.WithTimeout(r.ctx, recordTimeout)
+			if now := r.gate.PolicyVersion(); now != version {
+				if err := r.desk.Renew(ctx); err == nil {
+					version = now
+				} else if r.ctx.Err() == nil {
+					r.log.Warn("assessing held calls under the changed policy; it will be tried again", "error", err)
+				}
+			}
 			if _, err := r.desk.Tend(ctx, r.catalog.RouterAlive); err != nil && r.ctx.Err() == nil {
 				r.log.Warn("looking after approvals", "error", err)
 			}
@@ -141,7 +150,7 @@ func (r *releaser) run(a *ledger.Approval, parent schema.Trace) (*schema.Result,
 	call, err := r.callOf(ctx, a)
 	var res *schema.Result
 	if err == nil {
-		err = r.unchanged(a)
+		err = r.unchanged(ctx, a, call.Arguments)
 	}
 	if span := r.traces.Follow(parent, schema.Trace{Parent: a.Trace, State: a.TraceState}, "run approved call"); span != nil {
 		defer span.End()
@@ -178,8 +187,10 @@ func (r *releaser) callOf(ctx context.Context, a *ledger.Approval) (*schema.Call
 	}
 }
 
-// unchanged refuses a tool that was redefined since somebody said yes to it.
-func (r *releaser) unchanged(a *ledger.Approval) error {
+// unchanged refuses a tool that was redefined since the call was approved, and a call
+// for which the policy requires more by now than was satisfied: it is the last look
+// before the call leaves.
+func (r *releaser) unchanged(ctx context.Context, a *ledger.Approval, args []byte) error {
 	b := a.Binding
 	tool, err := r.catalog.Tool(b.Server, b.Tool)
 	if err != nil {
@@ -190,6 +201,15 @@ func (r *releaser) unchanged(a *ledger.Approval) error {
 	}
 	if tool.Digest != b.ToolDefinitionDigest {
 		return schema.Errorf(schema.KindConflict, "Tool %q was redefined by its server after the call was held; it was not run. Send the call again.", b.Tool).WithCall(a.CallID)
+	}
+	now, err := r.gate.Reassess(ctx, a, args)
+	switch {
+	case err != nil:
+		return err
+	case now.Deny:
+		return schema.Errorf(schema.KindForbidden, "The policy in force forbids this call, and it was not run: %s", strings.Join(now.Reasons, "; ")).WithCall(a.CallID)
+	case !approval.Covered(a, &now):
+		return schema.Errorf(schema.KindForbidden, "The policy in force requires more than the approval of this call satisfied; it was not run. Send the call again.").WithCall(a.CallID)
 	}
 	return nil
 }

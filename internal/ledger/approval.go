@@ -33,7 +33,14 @@ type Approval struct {
 	Definition []byte     `json:"-"`
 	Edited     *Edited    `json:"edited,omitempty"`
 	Decisions  []Decision `json:"decisions,omitempty"`
-	Created    time.Time  `json:"created"`
+	// Restarts are the times at which the approval began again under another rule.
+	Restarts []Restart `json:"restarts,omitempty"`
+	// ServerRisk and TrustAnnotations are what the operator said of the server when
+	// the call was held, for an approver that assesses it again.
+	ServerRisk       int  `json:"server_risk,omitempty"`
+	TrustAnnotations bool `json:"trust_annotations,omitempty"`
+
+	Created time.Time `json:"created"`
 	// Expires is when silence becomes a no.
 	Expires time.Time `json:"expires"`
 	// Escalated is when more people were asked; zero while they were not.
@@ -121,9 +128,12 @@ type Runner struct {
 }
 
 // Bound returns the binding of what would run now: the edited arguments where
-// they were edited, else what was asked for.
+// they were edited, else what was asked for, at the level of the last assessment.
 func (a *Approval) Bound() Binding {
 	b := a.Binding
+	if r := a.restarted(); r != nil {
+		b.Level, b.PolicyVersion = r.Level, r.PolicyVersion
+	}
 	if a.Edited != nil {
 		b.ArgumentsDigest = a.Edited.ArgumentsDigest
 	}
@@ -143,6 +153,7 @@ func (a *Approval) Clone() *Approval {
 		c.Decisions[i].Groups = slices.Clone(c.Decisions[i].Groups)
 		c.Decisions[i].Allow = c.Decisions[i].Allow.clone()
 	}
+	c.Restarts = slices.Clone(a.Restarts)
 	c.Edited, c.Spent, c.Runner = copied(a.Edited), copied(a.Spent), copied(a.Runner)
 	if c.Error = copied(a.Error); c.Error != nil {
 		c.Error.Faults = slices.Clone(c.Error.Faults)

@@ -11,10 +11,11 @@ import (
 
 // allowed says why a change is not, or nil.
 func allowed(was, is *Approval) error {
+	again := restarts(was, is)
 	switch {
 	case !is.State.known():
 		return schema.Errorf(schema.KindInternal, "%q is no state of an approval.", is.State)
-	case was.State != is.State && !was.State.May(is.State):
+	case was.State != is.State && !was.State.May(is.State) && !again:
 		return schema.Errorf(schema.KindConflict, "Approval %s is %s already and cannot become %s.", was.ID, was.State, is.State)
 	case was.State == is.State && was.State.Ended() && onlyTold(was, is):
 		return nil
@@ -24,16 +25,20 @@ func allowed(was, is *Approval) error {
 		return schema.Errorf(schema.KindConflict, "Approval %s is %s already; it cannot be changed any more.", was.ID, was.State)
 	case is.State == Running && was.State != Running && is.Runner == nil:
 		return schema.Errorf(schema.KindInternal, "Approval %s cannot run without a runner.", was.ID)
-	case !sameQuestion(was, is):
+	case !again && !slices.EqualFunc(was.Restarts, is.Restarts, sameRestart):
+		return schema.Errorf(schema.KindInternal, "Restarts of approval %s are added one by one, before it runs.", was.ID)
+	case !sameQuestion(was, is), !again && !sameRule(was, is):
 		return schema.Errorf(schema.KindInternal, "What approval %s is for cannot be changed.", was.ID)
 	case was.Spent != nil && !reflect.DeepEqual(was.Spent, is.Spent), was.Runner != nil && !reflect.DeepEqual(was.Runner, is.Runner):
 		return schema.Errorf(schema.KindConflict, "Approval %s was spent already.", was.ID)
-	case !bytes.Equal(was.Warrant, is.Warrant) && (len(was.Warrant) > 0 || was.State == is.State || is.State != Approved && is.State != Running):
+	case !again && !bytes.Equal(was.Warrant, is.Warrant) && (len(was.Warrant) > 0 || was.State == is.State || is.State != Approved && is.State != Running):
 		return schema.Errorf(schema.KindInternal, "The warrant of approval %s is made when it is approved, and never changed.", was.ID)
 	case was.State != Unknown && !was.Ended.IsZero() && !was.Ended.Equal(is.Ended), !is.State.Ended() && !is.Ended.IsZero():
 		return schema.Errorf(schema.KindInternal, "When approval %s ended cannot be changed.", was.ID)
 	case was.Spent != nil && was.TokenHash != is.TokenHash:
 		return schema.Errorf(schema.KindConflict, "The token of approval %s was spent already.", was.ID)
+	case again && len(was.Warrant) > 0 && bytes.Equal(was.Warrant, is.Warrant):
+		return schema.Errorf(schema.KindInternal, "Approval %s began again, so its warrant does not count.", was.ID)
 	case !reflect.DeepEqual(was.Edited, is.Edited) && was.State != Pending:
 		return schema.Errorf(schema.KindConflict, "Approval %s is %s already; its arguments cannot be edited any more.", was.ID, was.State)
 	case len(is.Decisions) < len(was.Decisions) || !slices.EqualFunc(was.Decisions, is.Decisions[:len(was.Decisions)], sameDecision):
@@ -59,8 +64,12 @@ func onlyTold(was, is *Approval) bool {
 
 func sameQuestion(was, is *Approval) bool {
 	return was.ID == is.ID && was.CallID == is.CallID && was.BindingDigest == is.BindingDigest &&
-		is.Binding.Digest() == is.BindingDigest && bytes.Equal(was.Rule, is.Rule) && slices.Equal(was.Reasons, is.Reasons) &&
+		is.Binding.Digest() == is.BindingDigest &&
 		was.Created.Equal(is.Created) && was.Safe == is.Safe && slices.Equal(was.Groups, is.Groups) && was.Permission == is.Permission
+}
+
+func sameRule(was, is *Approval) bool {
+	return bytes.Equal(was.Rule, is.Rule) && slices.Equal(was.Reasons, is.Reasons)
 }
 
 func sameDecision(a, b Decision) bool {

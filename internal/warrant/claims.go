@@ -44,6 +44,10 @@ type Claims struct {
 	Level         int
 	PolicyVersion string
 	How           How
+	// Requirement is the approval requirement that was satisfied, as
+	// [risk.Requirement] writes it. It is empty in a warrant of version 1 only, which
+	// the release before signs.
+	Requirement string
 	// Issued is when the warrant was signed, Deadline until when the call must
 	// have left for the server, both in milliseconds since 1970.
 	Issued   int64
@@ -57,14 +61,18 @@ type Claims struct {
 //	version (1 byte), how (1), level (1), issued (8), deadline (8),
 //	tool definition digest (32), arguments digest (32), key id (10),
 //	then as length (2) and bytes each: approval, call, server, tool, requester,
-//	owner, policy version; and the signature (64)
+//	owner, policy version, requirement; and the signature (64)
+//
+// Version 1 has no requirement. It is read, so that workers of this release run
+// what approvers of the one before signed, and never written.
 //
 // Every warrant has exactly one form: there is nothing to leave out, to reorder
 // or to pad.
 const (
-	version   = 1
+	version1  = 1
+	version   = 2
 	fixedSize = 1 + 1 + 1 + 8 + 8 + 32 + 32 + keyIDSize
-	texts     = 7
+	texts     = 8
 	sigSize   = 64
 	// maxSize bounds a warrant, so that it fits beside the names in the head of a
 	// frame.
@@ -81,7 +89,7 @@ var (
 
 // fields returns the texts of c in their order on the wire.
 func (c *Claims) fields() [texts]*string {
-	return [...]*string{&c.ApprovalID, &c.CallID, &c.Server, &c.Tool, &c.Requester, &c.Owner, &c.PolicyVersion}
+	return [...]*string{&c.ApprovalID, &c.CallID, &c.Server, &c.Tool, &c.Requester, &c.Owner, &c.PolicyVersion, &c.Requirement}
 }
 
 // append appends c in its wire form, without a signature.
@@ -92,7 +100,7 @@ func (c *Claims) append(dst []byte) ([]byte, error) {
 			how = i
 		}
 	}
-	if how == 0 || c.Level < 1 || c.Level > 3 || c.Issued < 0 || c.Deadline < c.Issued {
+	if how == 0 || c.Level < 1 || c.Level > 3 || c.Issued < 0 || c.Deadline < c.Issued || c.Requirement == "" {
 		return nil, errForm
 	}
 	dst = append(dst, version, byte(how), byte(c.Level))
@@ -152,9 +160,9 @@ func parse(text []byte) (*Claims, int, error) {
 		return nil, 0, errSize
 	case len(text) == 0:
 		return nil, 0, errShort
-	case text[0] != version:
+	case text[0] != version && text[0] != version1:
 		return nil, 0, errVersion
-	case len(text) < fixedSize+2*texts+sigSize:
+	case len(text) < fixedSize+sigSize:
 		return nil, 0, errShort
 	}
 	end := len(text) - sigSize
@@ -169,8 +177,13 @@ func parse(text []byte) (*Claims, int, error) {
 		ArgumentsDigest:      digestPrefix + hex.EncodeToString(text[51:83]),
 		KeyID:                keyIDPrefix + hex.EncodeToString(text[83:fixedSize]),
 	}
+	fields := c.fields()
+	given := fields[:]
+	if text[0] == version1 {
+		given = fields[:texts-1]
+	}
 	rest := text[fixedSize:end]
-	for _, field := range c.fields() {
+	for _, field := range given {
 		if len(rest) < 2 {
 			return nil, 0, errShort
 		}
@@ -180,8 +193,11 @@ func parse(text []byte) (*Claims, int, error) {
 		}
 		*field, rest = string(rest[:n]), rest[n:]
 	}
-	if len(rest) > 0 {
+	switch {
+	case len(rest) > 0:
 		return nil, 0, errLong
+	case text[0] == version && c.Requirement == "":
+		return nil, 0, errForm
 	}
 	return c, end, nil
 }

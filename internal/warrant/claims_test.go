@@ -14,6 +14,7 @@ import (
 
 	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/internal/warrant/warranttest"
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
@@ -34,8 +35,16 @@ func claims(how warrant.How) warrant.Claims {
 		ApprovalID: "appr_01jd0000000000000000000000", CallID: "call_01jd0000000000000000000000", Server: "payments", Tool: "send-é",
 		ToolDefinitionDigest: digest.Of([]byte(definition)), ArgumentsDigest: digest.Of([]byte(warranttest.JSON)),
 		Requester: "agent-key", Owner: "Ana's team", Level: 2, PolicyVersion: "sha256:policy", How: how,
-		Issued: 1_795_000_000_000, Deadline: 1_795_000_600_000,
+		Issued: 1_795_000_000_000, Deadline: 1_795_000_600_000, Requirement: ruleOf(how).Requirement().String(),
 	}
+}
+
+// ruleOf is the rule under which a call was approved in that way.
+func ruleOf(how warrant.How) *risk.Approval {
+	if how == warrant.Caller {
+		return &risk.Approval{By: risk.ByCaller, Needed: 1}
+	}
+	return &risk.Approval{By: risk.ByGroups, Groups: []string{"finance"}, Needed: 2}
 }
 
 func sign(t testing.TB, key ed25519.PrivateKey, c warrant.Claims) []byte {
@@ -51,7 +60,7 @@ func sign(t testing.TB, key ed25519.PrivateKey, c warrant.Claims) []byte {
 // file needs a new version byte.
 func TestTheFormOfAWarrantIsTheOneInTheGoldenFile(t *testing.T) {
 	got := hex.Dump(sign(t, keyOf("approver"), claims(warrant.People)))
-	path := filepath.Join("testdata", "warrant.golden")
+	path := filepath.Join("testdata", "warrant-2.golden")
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
 			t.Fatal(err)
@@ -63,6 +72,37 @@ func TestTheFormOfAWarrantIsTheOneInTheGoldenFile(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("(-golden +now):\n%s", diff)
+	}
+}
+
+// A worker is upgraded before the approver: it runs what that signs meanwhile.
+func TestAWarrantOfTheReleaseBeforeIsRead(t *testing.T) {
+	dump, err := os.ReadFile(filepath.Join("testdata", "warrant-1.golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text []byte
+	for line := range strings.Lines(string(dump)) {
+		digits, _, _ := strings.Cut(line[8:], "|")
+		b, err := hex.DecodeString(strings.Join(strings.Fields(digits), ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, b...)
+	}
+	got, refusal := trust().Admit(text, useOf(risk.ByGroups), during)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	want := claims(warrant.People)
+	want.KeyID, want.Requirement = warrant.KeyID(public(keyOf("approver"))), ""
+	if diff := cmp.Diff(&want, got); diff != "" {
+		t.Errorf("(-signed +read):\n%s", diff)
+	}
+	// Its bytes under the version of now were never signed.
+	text[0] = 2
+	if _, refusal := trust().Admit(text, useOf(risk.ByGroups), during); refusal == nil {
+		t.Error("another version of it counts")
 	}
 }
 
@@ -95,6 +135,7 @@ func TestWhatCannotBeWrittenIsNotSigned(t *testing.T) {
 		"before 1970":           func(c *warrant.Claims) { c.Issued = -1 },
 		"a long name":           func(c *warrant.Claims) { c.Tool = strings.Repeat("x", 5000) },
 		"long names":            func(c *warrant.Claims) { c.Tool, c.Server = strings.Repeat("x", 2000), strings.Repeat("x", 2000) },
+		"no requirement":        func(c *warrant.Claims) { c.Requirement = "" },
 		"a name over 64 KiB":    func(c *warrant.Claims) { c.Tool = strings.Repeat("x", 1<<16) },
 	} {
 		c := claims(warrant.People)
@@ -141,6 +182,9 @@ func FuzzParse(f *testing.F) {
 				t.Fatal("claims beside an error")
 			}
 			return
+		}
+		if text[0] == 1 {
+			return // it is read, and never written
 		}
 		again, err := signer.Sign(*c)
 		if err != nil {

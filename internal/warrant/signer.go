@@ -7,8 +7,11 @@ import (
 )
 
 // domain begins what is signed, so that a signature over anything else that the
-// key may ever sign is no warrant.
-const domain = "callyard warrant 1\x00"
+// key may ever sign is no warrant; domain1 is that of version 1.
+const (
+	domain  = "callyard warrant 2\x00"
+	domain1 = "callyard warrant 1\x00"
+)
 
 // Signer signs warrants with one key. It is safe for concurrent use.
 type Signer struct {
@@ -40,7 +43,8 @@ func (s *Signer) For(may ...How) *Signer {
 
 // Sign returns the warrant for c, whose KeyID it sets. The error says that this
 // signer does not sign for c.How, or that c cannot be written: a digest that is
-// none, a level beyond 1 to 3, a deadline before Issued, texts that are too long.
+// none, a level beyond 1 to 3, a deadline before Issued, no requirement, texts that
+// are too long.
 func (s *Signer) Sign(c Claims) ([]byte, error) {
 	if !slices.Contains(s.may, c.How) {
 		return nil, fmt.Errorf("signing a warrant: this process does not sign for %q", c.How)

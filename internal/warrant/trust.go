@@ -64,10 +64,10 @@ type Use struct {
 	Arguments []byte
 	Requester string
 	Owner     string
-	// Level is the risk level by the policy of the one that runs it, and By is who
-	// must agree by that policy: [risk.ByCaller] or [risk.ByGroups].
+	// Level is the risk level by the policy of the one that runs it, and Rule says
+	// whose approval it needs by that policy.
 	Level int
-	By    string
+	Rule  *risk.Approval
 }
 
 // Admit says whether the warrant lets the call run at the time now. It returns
@@ -97,6 +97,9 @@ func (t *Trust) Admit(text []byte, u *Use, now time.Time) (*Claims, *schema.Erro
 	if differs := c.differs(u); differs != "" {
 		return nil, refuse("its warrant is for another call, which differs in this field: " + differs)
 	}
+	if !c.meets(u) {
+		return nil, refuse("its approval satisfied another requirement than the policy of this worker has for this call (groups, number of approvals, fresh sign-in, reason or channel); send the call again to have it approved under the policy in force")
+	}
 	if now.Add(-Leeway).UnixMilli() > c.Deadline {
 		return nil, refuse("its warrant is over: the deadline has passed")
 	}
@@ -105,7 +108,11 @@ func (t *Trust) Admit(text []byte, u *Use, now time.Time) (*Claims, *schema.Erro
 
 // signed says whether what comes before end was signed with the key.
 func (by *trusted) signed(text []byte, end int) bool {
-	signed := append(make([]byte, 0, len(domain)+end), domain...)
+	prefix := domain
+	if text[0] == version1 {
+		prefix = domain1
+	}
+	signed := append(make([]byte, 0, len(prefix)+end), prefix...)
 	return ed25519.Verify(by.key, append(signed, text[:end]...), text[end:])
 }
 
@@ -130,12 +137,19 @@ func (c *Claims) differs(u *Use) string {
 		return "arguments"
 	case c.Level < u.Level:
 		return "risk level"
-	case u.By != risk.ByCaller && c.How == Caller:
-		// Where people are asked the caller's own yes is none. The other way round
-		// somebody else agreed, which is more than was asked for.
+	case u.Rule.Requirement().By != risk.ByCaller && c.How == Caller:
+		// Where people are asked the caller's own confirmation is no approval. The other
+		// way round somebody else approved, which is more than was asked for.
 		return "way of deciding"
 	}
 	return ""
+}
+
+// meets says whether the approval satisfied what the call needs where it runs. A
+// warrant of version 1 does not say what it satisfied: its approver counted, as all
+// did in the release before.
+func (c *Claims) meets(u *Use) bool {
+	return c.Requirement == "" || risk.MeetsRequirement(c.Requirement, u.Rule.Requirement())
 }
 
 func refuse(why string) *schema.Error {

@@ -25,10 +25,11 @@ func trust() *warrant.Trust {
 }
 
 func useOf(by string) *warrant.Use {
-	c := claims(warrant.People)
+	c, rule := claims(warrant.People), ruleOf(warrant.People)
+	rule.By = by
 	return &warrant.Use{
 		ApprovalID: c.ApprovalID, CallID: c.CallID, Server: c.Server, Tool: c.Tool, Definition: []byte(definition), Arguments: []byte(warranttest.JSON),
-		Requester: c.Requester, Owner: c.Owner, Level: 2, By: by,
+		Requester: c.Requester, Owner: c.Owner, Level: 2, Rule: rule,
 	}
 }
 
@@ -69,6 +70,28 @@ func TestAWarrantCountsForWhatItsKeyIsTrustedFor(t *testing.T) {
 		}
 		if refusal != nil && refusal.Kind != schema.KindForbidden {
 			t.Errorf("%s: %s", c.name, refusal.Kind)
+		}
+	}
+}
+
+func TestAWarrantCountsForWhatItsRequirementCovers(t *testing.T) {
+	good := sign(t, keyOf("approver"), claims(warrant.People)) // two of finance
+	for name, c := range map[string]struct {
+		rule risk.Approval
+		want bool
+	}{
+		"the same":              {risk.Approval{By: risk.ByGroups, Groups: []string{"finance"}, Needed: 2}, true},
+		"fewer people":          {risk.Approval{By: risk.ByGroups, Groups: []string{"finance"}, Needed: 1}, true},
+		"more groups":           {risk.Approval{By: risk.ByGroups, Groups: []string{"finance", "ops"}, Needed: 2}, true},
+		"more people":           {risk.Approval{By: risk.ByGroups, Groups: []string{"finance"}, Needed: 3}, false},
+		"another group":         {risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: 1}, false},
+		"a fresh sign-in":       {risk.Approval{By: risk.ByGroups, Groups: []string{"finance"}, Needed: 2, FreshLogin: true}, false},
+		"a rule without anyone": {risk.Approval{By: risk.ByGroups, Needed: 1}, false},
+	} {
+		u := useOf(risk.ByGroups)
+		u.Rule = &c.rule
+		if _, refusal := trust().Admit(good, u, during); (refusal == nil) != c.want || refusal != nil && !strings.Contains(refusal.Detail, "another requirement") {
+			t.Errorf("%s: %v", name, refusal)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (w *Worker) approved(h *held, f *bus.CallFrame, a *risk.Assessment) (*warra
 	now := time.Now()
 	claims, refusal := w.o.Trust.Admit(f.Warrant, &warrant.Use{
 		ApprovalID: f.Approval, CallID: f.ID, Server: f.Server, Tool: f.Tool, Definition: h.definition(f.Tool), Arguments: f.Payload,
-		Requester: f.Principal, Owner: f.Owner, Level: a.Level, By: a.Approval.By,
+		Requester: f.Principal, Owner: f.Owner, Level: a.Level, Rule: a.Approval,
 	}, now)
 	if refusal == nil {
 		refusal = w.spent.Take(claims, now)

@@ -125,10 +125,13 @@ func (f *fleet) effect(server, id string) *bus.CallFrame {
 
 // claimsOf are those of a warrant for exactly this frame.
 func claimsOf(frame *bus.CallFrame, how warrant.How) warrant.Claims {
-	now := time.Now()
+	now, rule := time.Now(), &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: 1}
+	if how == warrant.Caller {
+		rule = &risk.Approval{By: risk.ByCaller, Needed: 1}
+	}
 	return warrant.Claims{
 		ApprovalID: frame.Approval, CallID: frame.ID, Server: frame.Server, Tool: frame.Tool, ToolDefinitionDigest: frame.ToolDigest,
-		ArgumentsDigest: digest.Of(frame.Payload), Requester: frame.Principal, Owner: frame.Owner, Level: risk.Medium, PolicyVersion: "default", How: how,
+		ArgumentsDigest: digest.Of(frame.Payload), Requester: frame.Principal, Owner: frame.Owner, Level: risk.Medium, PolicyVersion: "default", How: how, Requirement: rule.Requirement().String(),
 		Issued: now.UnixMilli(), Deadline: now.Add(10 * time.Minute).UnixMilli(),
 	}
 }
@@ -236,6 +239,11 @@ func TestOfTenThousandChangedCallsNoneReachesTheServerAndTheUnchangedOneDoes(t *
 		{"the caller's own yes", func(c *bus.CallFrame) { c.Warrant = f.sign(f.door, claimsOf(good, warrant.Caller)) }},
 		{"a standing yes", func(c *bus.CallFrame) { c.Warrant = f.sign(f.door, claimsOf(good, warrant.Standing)) }},
 		{"level", func(c *bus.CallFrame) { c.Warrant = changed(func(c *warrant.Claims) { c.Level = risk.Low }) }},
+		{"the requirement of another call", func(c *bus.CallFrame) {
+			c.Warrant = changed(func(c *warrant.Claims) {
+				c.Requirement = (&risk.Approval{By: risk.ByGroups, Groups: []string{"interns"}, Needed: 9}).Requirement().String()
+			})
+		}},
 		{"tool redefined meanwhile", func(c *bus.CallFrame) {
 			c.Warrant = changed(func(c *warrant.Claims) { c.ToolDefinitionDigest = digest.Of([]byte("older")) })
 		}},

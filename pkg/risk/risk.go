@@ -72,6 +72,9 @@ type Assessment struct {
 	// Cache says that the result may be kept and given to whoever asks the same;
 	// nil: it may not. Only a call that runs at once, outside of a container, has it.
 	Cache *Cache
+	// ServerRisk and TrustAnnotations are those of the [Input].
+	ServerRisk       int
+	TrustAnnotations bool
 }
 
 // Cache says how long a result counts, and for whom.

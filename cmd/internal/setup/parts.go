@@ -63,8 +63,9 @@ func (c *Config) FrontDoorPart(connect Connector, policy *risk.Holder, m *teleme
 	}
 }
 
-// ApproverPart returns the approver as a part. started is called with it.
-func (c *Config) ApproverPart(connect Connector, m *telemetry.Metrics, log *slog.Logger, started func(*approver.Approver)) lifecycle.Part {
+// ApproverPart returns the approver as a part. started is called with it. policy
+// assesses edited calls at once; where it is nil the front door that claims them does.
+func (c *Config) ApproverPart(connect Connector, policy *risk.Holder, m *telemetry.Metrics, log *slog.Logger, started func(*approver.Approver)) lifecycle.Part {
 	var conn *bus.Conn
 	var room *approval.Room
 	var a *approver.Approver
@@ -85,7 +86,7 @@ func (c *Config) ApproverPart(connect Connector, m *telemetry.Metrics, log *slog
 			}
 			opening, cancel := context.WithTimeout(ctx, openFor)
 			defer cancel()
-			if room, err = approval.OpenRoom(opening, approval.RoomOptions{Conn: conn, Redis: c.Redis.options(), Name: "approver", Sign: approval.Signing(signer), Traces: c.traces, Log: log}); err != nil {
+			if room, err = approval.OpenRoom(opening, approval.RoomOptions{Conn: conn, Redis: c.Redis.options(), Name: "approver", Sign: approval.Signing(signer), Policy: policy, Traces: c.traces, Log: log}); err != nil {
 				conn.Close()
 				return err
 			}

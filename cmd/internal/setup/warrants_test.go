@@ -32,14 +32,16 @@ func pair(t *testing.T, name string) (private, public string) {
 func runs(t *testing.T, trust *warrant.Trust, s *warrant.Signer, how warrant.How, by string) bool {
 	t.Helper()
 	now := time.Now()
+	rule := &risk.Approval{By: by, Groups: []string{"ops"}, Needed: 1}
 	w, err := s.Sign(warrant.Claims{
-		ApprovalID: "a", CallID: "c", ToolDefinitionDigest: digest.Of([]byte("d")), ArgumentsDigest: digest.Of([]byte("{}")),
+		Requirement: rule.Requirement().String(),
+		ApprovalID:  "a", CallID: "c", ToolDefinitionDigest: digest.Of([]byte("d")), ArgumentsDigest: digest.Of([]byte("{}")),
 		Level: 2, How: how, Issued: now.UnixMilli(), Deadline: now.UnixMilli(),
 	})
 	if err != nil {
 		return false
 	}
-	_, refusal := trust.Admit(w, &warrant.Use{ApprovalID: "a", CallID: "c", Definition: []byte("d"), Arguments: []byte("{}"), Level: 2, By: by}, now)
+	_, refusal := trust.Admit(w, &warrant.Use{ApprovalID: "a", CallID: "c", Definition: []byte("d"), Arguments: []byte("{}"), Level: 2, Rule: rule}, now)
 	return refusal == nil
 }
 

@@ -17,12 +17,13 @@ const (
 	Decided   = "approval.decided" // one person's answer; revocations have a type of their own
 	Revoked   = "approval.revoked"
 	Escalated = "approval.escalated"
+	Restarted = "approval.restarted" // it must be approved again, under another rule
 	Expired   = "approval.expired"
 	Ended     = "approval.ended" // the call of an approval ran, or was taken back
 )
 
 // Types lists them.
-func Types() []string { return []string{Asked, Decided, Revoked, Escalated, Expired, Ended} }
+func Types() []string { return []string{Asked, Decided, Revoked, Escalated, Restarted, Expired, Ended} }
 
 // event is one of them, and its id: the same whoever makes it, whenever.
 type event struct {
@@ -53,6 +54,13 @@ type data struct {
 	ToolError   bool      `json:"tool_error,omitempty"`
 	ErrorKind   string    `json:"error,omitempty"`
 	EscalatedAt time.Time `json:"escalated_at,omitzero"`
+	Restart     *restart  `json:"restart,omitempty"`
+}
+
+type restart struct {
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
+	By     *person   `json:"by,omitempty"`
 }
 
 type person struct {
@@ -75,7 +83,7 @@ func events(a *ledger.Approval, link string) []event {
 		return nil
 	}
 	base := data{
-		ID: a.ID, CallID: a.CallID, State: string(a.State), URL: link, Server: a.Binding.Server, Tool: a.Binding.Tool, RiskLevel: a.Binding.Level,
+		ID: a.ID, CallID: a.CallID, State: string(a.State), URL: link, Server: a.Binding.Server, Tool: a.Binding.Tool, RiskLevel: a.Bound().Level,
 		Requester: person{a.Binding.Requester.Name, a.Binding.Requester.Owner}, Groups: rule.Groups, EscalateTo: rule.EscalateTo,
 		Needed: max(rule.Needed, 1), Agreed: approval.Agreed(a), Created: a.Created, Expires: a.Expires, Arguments: a.Bound().ArgumentsDigest, EscalatedAt: a.Escalated,
 	}
@@ -90,6 +98,14 @@ func events(a *ledger.Approval, link string) []event {
 	add(Asked, a.Created, base)
 	if !a.Escalated.IsZero() {
 		add(Escalated, a.Escalated, base)
+	}
+	for _, r := range a.Restarts {
+		d := base
+		d.Restart = &restart{At: r.At, Reason: r.Reason}
+		if r.By != "" {
+			d.Restart.By = &person{r.By, r.Owner}
+		}
+		add(Restarted, r.At, d)
 	}
 	for _, dec := range a.Decisions {
 		d, kind := base, Decided

@@ -109,7 +109,7 @@ func (f *Face) take(ctx context.Context, k click) error {
 	case k.show:
 		return f.showAll(ctx, k, a)
 	case !f.allowed(a, rule):
-		return schema.Errorf(schema.KindForbidden, "Calls of level %d are not decided in Slack. Decide it on the page: %s", a.Binding.Level, f.o.Page(a.ID))
+		return schema.Errorf(schema.KindForbidden, "Calls of level %d are not decided in Slack. Decide it on the page: %s", a.Bound().Level, f.o.Page(a.ID))
 	}
 	if k.kind == ledger.Approve {
 		q, err := f.read(ctx, a)
@@ -183,6 +183,7 @@ func (f *Face) heal(ctx context.Context, k click) {
 	if err != nil {
 		return
 	}
+	q.moves = f.moved(a, k.channel)
 	if err := f.update(ctx, k.channel, k.ts, q.card(f.o.Config.DenyReasons)); err != nil {
 		f.o.Log.Warn("a card that was left behind in Slack cannot be rewritten", "approval_id", a.ID, "error", err)
 	}

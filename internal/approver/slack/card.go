@@ -49,6 +49,8 @@ type asked struct {
 	page string
 	// decidable says that it may be decided in Slack, as far as its level says.
 	decidable bool
+	// moves says that the channel of the card was asked under an earlier rule only.
+	moves bool
 }
 
 // card is a message: its blocks, the text of the notification, and a mark of both.
@@ -186,6 +188,9 @@ func (q *asked) verdict() string {
 // card makes the message. What it shows depends on the record alone, so that the same
 // record makes the same card.
 func (q *asked) card(denials []string) card {
+	if q.moves {
+		return q.moved()
+	}
 	subject := clean(q.Binding.Tool) + " on " + clean(q.Binding.Server)
 	head := []rune(q.verdict() + ": " + subject)
 	if len(head) > maxHeader {
@@ -201,6 +206,13 @@ func (q *asked) card(denials []string) card {
 	} else {
 		c.blocks = append(c.blocks, api.NewActionBlock("answer", q.link()))
 	}
+	return c.sealed()
+}
+
+// moved is the card of a call in a channel whose group is not asked any more.
+func (q *asked) moved() card {
+	c := card{text: clip(clean(q.Binding.Tool), 80) + " on " + clip(clean(q.Binding.Server), 80) + " cannot be decided here any more: another group must approve it now. See " + q.page}
+	c.blocks = []api.Block{api.NewContextBlock("moved", plain(c.text))}
 	return c.sealed()
 }
 
@@ -221,7 +233,7 @@ func (c card) sealed() card {
 
 // about says who asks what of whom, and what became of it.
 func (q *asked) about() []api.RichTextElement {
-	b := q.Binding
+	b := q.Bound()
 	lines := []api.RichTextSectionElement{bold(clean(b.Tool)), text(" on "), bold(clean(b.Server)), text("\nAsked for by "), bold(clean(strings.TrimPrefix(b.Requester.Name, oidc.NamePrefix)))}
 	if b.Requester.Owner != "" && b.Requester.Owner != b.Requester.Name {
 		lines = append(lines, text(" for "), bold(clean(b.Requester.Owner)))
@@ -234,8 +246,11 @@ func (q *asked) about() []api.RichTextElement {
 	if !q.Escalated.IsZero() {
 		lines = append(lines, text("\nNobody answered, so "+clean(strings.Join(q.rule.EscalateTo, ", "))+" is asked too, since "), date(q.Escalated))
 	}
+	for _, r := range q.Restarts {
+		lines = append(lines, text("\nApproval started again, "), date(r.At), text(". "+clean(r.Reason)+" Earlier approvals are void."))
+	}
 	if q.State == ledger.Pending {
-		lines = append(lines, text("\nTime left: until "), date(q.Expires), text(fmt.Sprintf(", %s in all; then it does not run", span(q.Expires.Sub(q.Created)))))
+		lines = append(lines, text("\nTime left: until "), date(q.Expires), text(fmt.Sprintf(", %s in all; then it does not run", span(q.Expires.Sub(q.Since())))))
 	}
 	for _, d := range q.Decisions {
 		lines = append(lines, text("\n"), bold(who(d.By, "")), text(" "+did(d.Kind)+" "+where(d.Channel)+", "), date(d.At))

@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -196,20 +197,45 @@ func (f *Face) introduce() {
 	}
 }
 
-// Places implements [notify.Face].
-func (f *Face) Places(a *ledger.Approval) []string {
+// asks returns the channels of the groups that are asked.
+func (f *Face) asks(a *ledger.Approval) (all []string) {
 	rule, err := approval.Rule(a)
-	if err != nil || rule.By != risk.ByGroups || a.Permission != "" {
+	if err != nil || rule.By != risk.ByGroups {
 		return nil
 	}
 	groups := slices.Clone(rule.Groups)
 	if !a.Escalated.IsZero() {
 		groups = append(groups, rule.EscalateTo...)
 	}
-	var all []string
+	return f.channels(groups)
+}
+
+func (f *Face) channels(groups []string) (all []string) {
 	for _, g := range groups {
 		if c := f.o.Config.channel(g); c != "" {
 			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// moved says that the channel was asked before the approval started again, and is not
+// any more.
+func (f *Face) moved(a *ledger.Approval, channel string) bool {
+	return len(a.Restarts) > 0 && !slices.Contains(f.asks(a), channel)
+}
+
+// Places implements [notify.Face]. Channels of groups that were asked under an
+// earlier rule are among them: their cards say so.
+func (f *Face) Places(a *ledger.Approval) []string {
+	if a.Permission != "" {
+		return nil
+	}
+	all := f.asks(a)
+	for _, r := range a.Restarts {
+		was := &risk.Approval{}
+		if json.Unmarshal(r.Rule, was) == nil {
+			all = append(all, f.channels(append(was.Groups, was.EscalateTo...))...)
 		}
 	}
 	f.mu.Lock()
@@ -225,7 +251,7 @@ func (f *Face) Places(a *ledger.Approval) []string {
 
 // allowed says that calls of this level may be decided in Slack.
 func (f *Face) allowed(a *ledger.Approval, rule *risk.Approval) bool {
-	return a.Binding.Level <= min(rule.SlackLevel, f.o.Config.MaxLevel)
+	return a.Bound().Level <= min(rule.SlackLevel, f.o.Config.MaxLevel)
 }
 
 // read loads what a card shows.
@@ -268,8 +294,9 @@ func (f *Face) Show(ctx context.Context, channel string, a *ledger.Approval) err
 	if err != nil {
 		return &notify.Wait{For: time.Second, Alone: true, Err: err}
 	}
+	q.moves = f.moved(a, channel)
 	if m.TS == "" {
-		if a.State != ledger.Pending {
+		if a.State != ledger.Pending || q.moves {
 			return nil
 		}
 		if m, revision, err = f.post(ctx, q, m, revision); err != nil {
@@ -360,7 +387,7 @@ func (f *Face) rewrite(ctx context.Context, q *asked, m message, revision uint64
 	key, c := messageKey(&m), q.card(f.o.Config.DenyReasons)
 	over := q.State.Ended() && q.State != ledger.Unknown // of that one more may be heard
 	ending := q.ending()
-	told := ending == "" || m.Told
+	told := ending == "" || m.Told || q.moves
 	if c.sum != m.Shown || f.isStale(key) {
 		err := f.update(ctx, m.Channel, m.TS, c)
 		if unfit(err) {

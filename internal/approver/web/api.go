@@ -25,14 +25,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema/validate"
 )
 
-// listRoute is the operation that has query parameters.
-const listRoute = "GET /approvals"
-
 //go:embed openapi.json
 var openapi []byte
 
 func (h *Handler) registerAPI() {
-	h.api(listRoute, h.page("/", h.listApprovals))
+	h.api("GET /approvals", h.page("/", h.listApprovals))
 	h.api("GET /approvals/{id}", h.page("/a/", h.getApproval))
 	h.api("POST /approvals/{id}/decisions", h.postDecision)
 	h.api("POST /decisions", h.postDecisions)
@@ -57,31 +54,11 @@ func (h *Handler) registerAPI() {
 func (h *Handler) api(route string, f func(http.ResponseWriter, *http.Request) error) {
 	h.routes = append(h.routes, route)
 	h.handle(route, func(w http.ResponseWriter, r *http.Request) {
-		err := h.checkQuery(route, r)
-		if err == nil {
-			err = f(w, r)
-		}
-		if err != nil {
+		if err := f(w, r); err != nil {
 			h.fault(r, err)
 			problem.Write(w, err)
 		}
 	})
-}
-
-// checkQuery refuses query parameters that the operation does not take. Pages have
-// some of their own.
-func (h *Handler) checkQuery(route string, r *http.Request) error {
-	if r.URL.RawQuery == "" || route == listRoute || asksForPage(r) {
-		return nil
-	}
-	for name := range r.URL.Query() {
-		return errNoParameter(name)
-	}
-	return nil
-}
-
-func errNoParameter(name string) error {
-	return schema.Errorf(schema.KindInvalidRequest, "There is no parameter %s here; GET /openapi.json lists them.", strconv.QuoteToASCII(name[:min(len(name), 64)]))
 }
 
 // page sends a browser that opens an address of the API to the page about it: it
@@ -179,9 +156,25 @@ type detail struct {
 	Rule          ruleShape         `json:"rule"`
 	Escalated     *time.Time        `json:"escalated_at,omitempty"`
 	Decisions     []ledger.Decision `json:"decisions"`
+	Restarts      []restart         `json:"restarts,omitempty"`
 	Safe          bool              `json:"safe_to_repeat"`
 	ToolError     bool              `json:"tool_error"`
 	Error         *schema.Error     `json:"error,omitempty"`
+}
+
+// restart says when and why the approval started again under another rule.
+type restart struct {
+	At            time.Time `json:"at"`
+	Reason        string    `json:"reason"`
+	By            string    `json:"by,omitempty"`
+	PolicyVersion string    `json:"policy_version"`
+}
+
+func restartsOf(q *question) (all []restart) {
+	for _, r := range q.Restarts {
+		all = append(all, restart{r.At, r.Reason, r.By, r.PolicyVersion})
+	}
+	return all
 }
 
 func (h *Handler) summaryOf(q *question) summary {
@@ -268,7 +261,7 @@ func filterOf(values url.Values) (f ledger.Filter, cursor string, err error) {
 				return f, "", bad("limit must be a number from 1 to %d.", maxPageLimit)
 			}
 		default:
-			return f, "", errNoParameter(name)
+			return f, "", schema.Errorf(schema.KindInvalidRequest, "There is no parameter of that name here; GET /openapi.json lists them.")
 		}
 	}
 	return f, cursor, nil
@@ -308,12 +301,12 @@ func (h *Handler) getApproval(w http.ResponseWriter, r *http.Request) error {
 	}
 	d := detail{
 		summary: h.summaryOf(q), Arguments: payloadOf(q.Arguments), EditedBy: q.Edited,
-		ToolDigest: q.Binding.ToolDefinitionDigest, ToolChange: q.Change, PolicyVersion: q.Binding.PolicyVersion, BindingDigest: q.BindingDigest,
+		ToolDigest: q.Binding.ToolDefinitionDigest, ToolChange: q.Change, PolicyVersion: q.Bound().PolicyVersion, BindingDigest: q.BindingDigest,
 		Rule: ruleShape{
 			By: q.Rule.By, Groups: some(q.Rule.Groups), Needed: max(q.Rule.Needed, 1), EscalateTo: some(q.Rule.EscalateTo),
 			ReasonRequired: q.Rule.Reasons, FreshSignInOnly: q.Rule.FreshLogin,
 		},
-		Decisions: some(q.Decisions), Safe: q.Safe, ToolError: q.ToolError, Error: q.Approval.Error,
+		Decisions: some(q.Decisions), Restarts: restartsOf(q), Safe: q.Safe, ToolError: q.ToolError, Error: q.Approval.Error,
 	}
 	if q.Asked != nil {
 		d.Asked = payloadOf(q.Asked)
@@ -335,9 +328,6 @@ func (h *Handler) postDecision(w http.ResponseWriter, r *http.Request) error {
 	}
 	body, err := h.body(w, r, "application/json", h.o.ArgumentBytes+bodyRoom)
 	if err != nil {
-		return err
-	}
-	if err := h.shapes.check(shapeAnswer, body); err != nil {
 		return err
 	}
 	answer, err := answerOf(body)

@@ -49,7 +49,7 @@ func (h *Handler) see(a *ledger.Approval, who schema.Principal) (*question, bool
 		return nil, false
 	}
 	concerned := overlap(rule.Groups, who.Groups) || overlap(rule.EscalateTo, who.Groups)
-	if !concerned && !approval.Requested(a, who) && !overlap(h.o.Observers, who.Groups) && !h.unguarded() {
+	if !concerned && !approval.Requested(a, who) && !approval.Took(a, who) && !overlap(h.o.Observers, who.Groups) && !h.unguarded() {
 		return nil, false
 	}
 	q := &question{Approval: a, Rule: rule, Agreed: approval.Agreed(a), Kinds: kinds(a)}

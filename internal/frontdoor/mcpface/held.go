@@ -320,7 +320,7 @@ type confirmation struct {
 // heldResult says what to do, to a client that cannot be asked.
 func (f *Face) heldResult(p *ledger.Approval, token string) []byte {
 	c := confirmation{
-		RequiresConfirmation: true, ConfirmationID: token, CallID: p.CallID, ApprovalID: p.ID, RiskLevel: p.Binding.Level, Reasons: p.Reasons,
+		RequiresConfirmation: true, ConfirmationID: token, CallID: p.CallID, ApprovalID: p.ID, RiskLevel: p.Bound().Level, Reasons: p.Reasons,
 		ServerID: p.Binding.Server, ToolName: p.Binding.Tool, ExpiresAt: p.Expires,
 	}
 	text := fmt.Sprintf("This call is held and has not run: the tool %q of server %q needs a yes first", p.Binding.Tool, p.Binding.Server)

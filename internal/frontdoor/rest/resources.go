@@ -16,9 +16,7 @@ func (a *API) registerResources() {
 	a.raw(a.opListTemplates(), "/servers/{id}/resources/templates", func(x *exchange, r *http.Request) error {
 		return a.definitions(x, r, "resourceTemplates", func(d *schema.Definitions) []json.RawMessage { return d.ResourceTemplates })
 	})
-	read := a.opReadResource()
-	a.raw(read, "/servers/{id}/resources/{uri...}", a.readResource)
-	a.readUnclean = a.checked(&read, a.readResource)
+	a.raw(a.opReadResource(), "/servers/{id}/resources/{uri...}", a.readResource)
 	a.raw(a.opListPrompts(), "/servers/{id}/prompts", func(x *exchange, r *http.Request) error {
 		return a.definitions(x, r, "prompts", func(d *schema.Definitions) []json.RawMessage { return d.Prompts })
 	})
@@ -27,16 +25,20 @@ func (a *API) registerResources() {
 
 // listResources is GET /servers/{id}/resources; with ?uri= it reads that one.
 func (a *API) listResources(x *exchange, r *http.Request) error {
-	if x.query.Has("uri") {
-		timeout, err := a.timeout(x.query.Get("timeout_ms"), "timeout_ms")
+	values, err := query(r, "uri", "timeout_ms")
+	if err != nil {
+		return err
+	}
+	if uri, ok := values["uri"]; ok {
+		timeout, err := a.timeout(values.Get("timeout_ms"), "timeout_ms")
 		if err != nil {
 			return err
 		}
 		call := &schema.Call{Timeout: timeout}
-		return a.read(x, r, call, x.query.Get("uri"))
+		return a.read(x, r, call, uri[0])
 	}
-	if x.query.Has("timeout_ms") {
-		return badParameter("timeout_ms", "goes with uri only; the list is answered at once")
+	if values.Has("timeout_ms") {
+		return schema.Errorf(schema.KindInvalidRequest, "timeout_ms goes with uri only; the list is answered at once.")
 	}
 	d, err := a.o.Catalog.Definitions(r.PathValue("id"))
 	if err != nil {
@@ -49,7 +51,7 @@ func (a *API) listResources(x *exchange, r *http.Request) error {
 // readResource is GET /servers/{id}/resources/{uri}, the URI percent-encoded. One
 // that is not is understood as well, as far as a path can carry it.
 func (a *API) readResource(x *exchange, r *http.Request) error {
-	timeout, err := a.requestTimeout(x, r)
+	timeout, err := a.requestTimeout(r)
 	if err != nil {
 		return err
 	}
@@ -86,7 +88,7 @@ func (a *API) getPrompt(x *exchange, r *http.Request) error {
 	if err := onlyStrings(body); err != nil {
 		return err
 	}
-	timeout, err := a.requestTimeout(x, r)
+	timeout, err := a.requestTimeout(r)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
-from ..models.server_entry_type import ServerEntryType
 from ..types import UNSET, Unset
 from typing import cast
 
@@ -33,7 +32,7 @@ class ServerEntry:
         env (ServerEntryEnv | Unset):
         headers (ServerEntryHeaders | Unset):
         risk_level (int | Unset): 1 low, 2 medium, 3 high.
-        type_ (ServerEntryType | Unset):
+        type_ (str | Unset): stdio, http or sse.
         url (str | Unset): The address of a remote server.
     """
 
@@ -44,7 +43,7 @@ class ServerEntry:
     env: ServerEntryEnv | Unset = UNSET
     headers: ServerEntryHeaders | Unset = UNSET
     risk_level: int | Unset = UNSET
-    type_: ServerEntryType | Unset = UNSET
+    type_: str | Unset = UNSET
     url: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -75,9 +74,7 @@ class ServerEntry:
 
         risk_level = self.risk_level
 
-        type_: str | Unset = UNSET
-        if not isinstance(self.type_, Unset):
-            type_ = self.type_.value
+        type_ = self.type_
 
         url = self.url
 
@@ -143,12 +140,7 @@ class ServerEntry:
 
         risk_level = d.pop("riskLevel", UNSET)
 
-        _type_ = d.pop("type", UNSET)
-        type_: ServerEntryType | Unset
-        if isinstance(_type_, Unset):
-            type_ = UNSET
-        else:
-            type_ = ServerEntryType(_type_)
+        type_ = d.pop("type", UNSET)
 
         url = d.pop("url", UNSET)
 

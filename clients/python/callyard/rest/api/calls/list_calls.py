@@ -9,22 +9,20 @@ from ...types import Response, UNSET
 from ... import errors
 
 from ...models.call_list import CallList
-from ...models.list_calls_state_item import ListCallsStateItem
 from ...models.problem import Problem
 from ...types import UNSET, Unset
 from typing import cast
-import datetime
 
 
 def _get_kwargs(
     *,
     server: str | Unset = UNSET,
     tool: str | Unset = UNSET,
-    state: list[ListCallsStateItem] | Unset = UNSET,
+    state: str | Unset = UNSET,
     principal: str | Unset = UNSET,
     batch: str | Unset = UNSET,
-    since: datetime.datetime | Unset = UNSET,
-    until: datetime.datetime | Unset = UNSET,
+    since: str | Unset = UNSET,
+    until: str | Unset = UNSET,
     limit: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
 ) -> dict[str, Any]:
@@ -35,28 +33,15 @@ def _get_kwargs(
 
     params["tool"] = tool
 
-    json_state: list[str] | Unset = UNSET
-    if not isinstance(state, Unset):
-        json_state = []
-        for state_item_data in state:
-            state_item = state_item_data.value
-            json_state.append(state_item)
-
-    params["state"] = json_state
+    params["state"] = state
 
     params["principal"] = principal
 
     params["batch"] = batch
 
-    json_since: str | Unset = UNSET
-    if not isinstance(since, Unset):
-        json_since = since.isoformat()
-    params["since"] = json_since
+    params["since"] = since
 
-    json_until: str | Unset = UNSET
-    if not isinstance(until, Unset):
-        json_until = until.isoformat()
-    params["until"] = json_until
+    params["until"] = until
 
     params["limit"] = limit
 
@@ -118,11 +103,11 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     server: str | Unset = UNSET,
     tool: str | Unset = UNSET,
-    state: list[ListCallsStateItem] | Unset = UNSET,
+    state: str | Unset = UNSET,
     principal: str | Unset = UNSET,
     batch: str | Unset = UNSET,
-    since: datetime.datetime | Unset = UNSET,
-    until: datetime.datetime | Unset = UNSET,
+    since: str | Unset = UNSET,
+    until: str | Unset = UNSET,
     limit: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
 ) -> Response[CallList | Problem]:
@@ -135,11 +120,11 @@ def sync_detailed(
     Args:
         server (str | Unset):
         tool (str | Unset):
-        state (list[ListCallsStateItem] | Unset):
+        state (str | Unset):
         principal (str | Unset):
         batch (str | Unset):
-        since (datetime.datetime | Unset):
-        until (datetime.datetime | Unset):
+        since (str | Unset):
+        until (str | Unset):
         limit (int | Unset):
         cursor (str | Unset):
 
@@ -175,11 +160,11 @@ def sync(
     client: AuthenticatedClient | Client,
     server: str | Unset = UNSET,
     tool: str | Unset = UNSET,
-    state: list[ListCallsStateItem] | Unset = UNSET,
+    state: str | Unset = UNSET,
     principal: str | Unset = UNSET,
     batch: str | Unset = UNSET,
-    since: datetime.datetime | Unset = UNSET,
-    until: datetime.datetime | Unset = UNSET,
+    since: str | Unset = UNSET,
+    until: str | Unset = UNSET,
     limit: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
 ) -> CallList | Problem | None:
@@ -192,11 +177,11 @@ def sync(
     Args:
         server (str | Unset):
         tool (str | Unset):
-        state (list[ListCallsStateItem] | Unset):
+        state (str | Unset):
         principal (str | Unset):
         batch (str | Unset):
-        since (datetime.datetime | Unset):
-        until (datetime.datetime | Unset):
+        since (str | Unset):
+        until (str | Unset):
         limit (int | Unset):
         cursor (str | Unset):
 
@@ -227,11 +212,11 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     server: str | Unset = UNSET,
     tool: str | Unset = UNSET,
-    state: list[ListCallsStateItem] | Unset = UNSET,
+    state: str | Unset = UNSET,
     principal: str | Unset = UNSET,
     batch: str | Unset = UNSET,
-    since: datetime.datetime | Unset = UNSET,
-    until: datetime.datetime | Unset = UNSET,
+    since: str | Unset = UNSET,
+    until: str | Unset = UNSET,
     limit: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
 ) -> Response[CallList | Problem]:
@@ -244,11 +229,11 @@ async def asyncio_detailed(
     Args:
         server (str | Unset):
         tool (str | Unset):
-        state (list[ListCallsStateItem] | Unset):
+        state (str | Unset):
         principal (str | Unset):
         batch (str | Unset):
-        since (datetime.datetime | Unset):
-        until (datetime.datetime | Unset):
+        since (str | Unset):
+        until (str | Unset):
         limit (int | Unset):
         cursor (str | Unset):
 
@@ -282,11 +267,11 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     server: str | Unset = UNSET,
     tool: str | Unset = UNSET,
-    state: list[ListCallsStateItem] | Unset = UNSET,
+    state: str | Unset = UNSET,
     principal: str | Unset = UNSET,
     batch: str | Unset = UNSET,
-    since: datetime.datetime | Unset = UNSET,
-    until: datetime.datetime | Unset = UNSET,
+    since: str | Unset = UNSET,
+    until: str | Unset = UNSET,
     limit: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
 ) -> CallList | Problem | None:
@@ -299,11 +284,11 @@ async def asyncio(
     Args:
         server (str | Unset):
         tool (str | Unset):
-        state (list[ListCallsStateItem] | Unset):
+        state (str | Unset):
         principal (str | Unset):
         batch (str | Unset):
-        since (datetime.datetime | Unset):
-        until (datetime.datetime | Unset):
+        since (str | Unset):
+        until (str | Unset):
         limit (int | Unset):
         cursor (str | Unset):
 

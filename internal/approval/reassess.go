@@ -1,0 +1,206 @@
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/digest"
+)
+
+// AssessFunc assesses a held call with these arguments under the policy in force. It
+// must be safe for concurrent use. KindNotFound says that the tool is not known at
+// the moment.
+type AssessFunc func(ctx context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error)
+
+// byPolicy assesses with what the record says of the server and the tool, for a
+// process that knows no servers.
+func byPolicy(book *ledger.Ledger, policy *risk.Holder) AssessFunc {
+	return func(ctx context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error) {
+		definition, err := book.Definition(ctx, a.ID)
+		if err != nil {
+			return risk.Assessment{}, err
+		}
+		return policy.Current().Assess(&risk.Input{
+			Server: a.Binding.Server, Tool: a.Binding.Tool, ServerRisk: a.ServerRisk, TrustAnnotations: a.TrustAnnotations,
+			Definition: definition, Arguments: args, Principal: Requester(a),
+		}), nil
+	}
+}
+
+// Requester is the principal that asked for the call.
+func Requester(a *ledger.Approval) schema.Principal {
+	r := a.Binding.Requester
+	return schema.Principal{Name: r.Name, Owner: r.Owner, Groups: a.Groups}
+}
+
+// requirement is what the approvals that count under the record's rule satisfy.
+// Groups that were not asked yet can have satisfied nothing.
+func requirement(a *ledger.Approval, rule *risk.Approval) risk.Requirement {
+	r := rule.Requirement()
+	if a.Escalated.IsZero() {
+		r.EscalateTo = nil
+	}
+	return r
+}
+
+// Covered says whether the rule of the approval, once satisfied, gives the call all
+// that it needs by now.
+func Covered(a *ledger.Approval, now *risk.Assessment) bool {
+	if now.Approval == nil {
+		return true
+	}
+	rule, err := Rule(a)
+	bound := a.Bound()
+	return err == nil && now.Level <= bound.Level && requirement(a, rule).Covers(now.Approval.Requirement())
+}
+
+// forbidden refuses what the policy denies by now.
+func forbidden(a *ledger.Approval, now *risk.Assessment) error {
+	if !now.Deny {
+		return nil
+	}
+	return schema.Errorf(schema.KindForbidden, "The policy in force forbids this call: %s", strings.Join(now.Reasons, "; ")).WithCall(a.CallID)
+}
+
+// restart begins the approval again under the rule of now. by is who edited the
+// arguments, nil where the policy changed; from is the first decision that counts.
+func (d *Desk) restart(a *ledger.Approval, now *risk.Assessment, by *schema.Principal, from int) error {
+	rule, err := json.Marshal(now.Approval)
+	if err != nil {
+		return schema.Errorf(schema.KindInternal, "The approval rule cannot be stored: %w", err).WithCall(a.CallID)
+	}
+	bound, at := a.Bound(), d.wall()
+	r := ledger.Restart{At: at, From: from, Level: max(now.Level, bound.Level), PolicyVersion: now.Version}
+	if by != nil {
+		r.By, r.Owner = by.Name, by.Owner
+		r.Reason = fmt.Sprintf("The edited arguments need %s.", needs(now.Approval))
+	} else {
+		r.Reason = fmt.Sprintf("The policy has changed since the call was held: it needs %s now.", needs(now.Approval))
+	}
+	a.Restart(r, rule, now.Reasons, at.Add(now.Approval.Expires))
+	return nil
+}
+
+// needs says in words what a rule requires.
+func needs(rule *risk.Approval) string {
+	if rule.By == risk.ByCaller {
+		return "a confirmation by its caller"
+	}
+	text := "1 approval from "
+	if rule.Needed > 1 {
+		text = fmt.Sprintf("%d approvals from ", rule.Needed)
+	}
+	text += strings.Join(rule.Groups, ", ")
+	if rule.FreshLogin {
+		text += " with a fresh sign-in"
+	}
+	return text
+}
+
+// renew begins an approval that has not left again, where the policy in force
+// requires more than its rule. It says whether it did. KindForbidden says that the
+// policy denies the call by now.
+func (d *Desk) renew(ctx context.Context, id string) (restarted bool, err error) {
+	if d.assess == nil {
+		return false, nil
+	}
+	for range maxRenewals {
+		known, err := d.ledger.Check(ctx, id, func(*ledger.Approval) error { return nil })
+		if err != nil || !renewable(known) {
+			return false, err
+		}
+		args, err := d.ledger.ArgumentsOf(ctx, known)
+		if err != nil {
+			return false, err
+		}
+		now, err := d.assess(ctx, known, args)
+		if schema.KindOf(err) == schema.KindNotFound {
+			return false, nil // it does not run either, see the releaser
+		}
+		if err == nil {
+			err = forbidden(known, &now)
+		}
+		if err != nil || Covered(known, &now) {
+			return false, err
+		}
+		sum, again := digest.Of(args), false
+		_, err = d.change(ctx, id, nil, func(a *ledger.Approval) error {
+			bound := a.Bound()
+			again = bound.ArgumentsDigest != sum || !renewable(a)
+			if again || Covered(a, &now) {
+				return errUnchanged
+			}
+			return d.restart(a, &now, nil, len(a.Decisions))
+		})
+		if !again {
+			if schema.KindOf(err) == schema.KindConflict {
+				return false, nil // another process was faster
+			}
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// maxRenewals bounds how often an approval is read again that others change.
+const maxRenewals = 8
+
+var errUnchanged = schema.Errorf(schema.KindConflict, "It has changed meanwhile.")
+
+func renewable(a *ledger.Approval) bool {
+	return a.Permission == "" && (a.State == ledger.Pending || a.State == ledger.Approved)
+}
+
+// Renew assesses every held call again that has not left, and begins those approvals
+// again whose rule is not enough by now. Call it when the policy has changed. The
+// error is that of the first call that could not be assessed.
+func (d *Desk) Renew(ctx context.Context) (err error) {
+	for _, a := range d.ledger.Where(renewable) {
+		if _, renewErr := d.renew(ctx, a.ID); renewErr != nil && schema.KindOf(renewErr) != schema.KindForbidden && err == nil {
+			err = renewErr
+		}
+	}
+	return err
+}
+
+// reassessed assesses the call of a decision with edited arguments; nil where this
+// desk assesses nothing, so that whoever claims the call does.
+func (d *Desk) reassessed(ctx context.Context, id string, args []byte) (*risk.Assessment, error) {
+	if d.assess == nil {
+		return nil, nil
+	}
+	a, _, err := d.ledger.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	now, err := d.assess(ctx, a, args)
+	if err == nil {
+		err = forbidden(a, &now)
+	}
+	return &now, err
+}
+
+// startedAgain explains a refusal of an answer that came for another rule.
+func startedAgain(a *ledger.Approval, why error) error {
+	reason := "The policy has changed since the call was held."
+	if n := len(a.Restarts); n > 0 {
+		reason = a.Restarts[n-1].Reason
+	}
+	if why != nil {
+		reason += " " + schema.AsError(why).Detail
+	}
+	return schema.Errorf(schema.KindForbidden, "%s", reason).WithCall(a.CallID)
+}
+
+// Took says that the person has taken part in the decision about this approval.
+func Took(a *ledger.Approval, who schema.Principal) bool {
+	return slices.ContainsFunc(a.Decisions, func(dec ledger.Decision) bool {
+		return person(dec.By, dec.Owner) == person(who.Name, who.Owner)
+	})
+}
