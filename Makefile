@@ -1,10 +1,10 @@
-# make help lists the targets.
+# make alone lists the targets.
 GO ?= go
 BIN := bin
 # What scripts/test.sh --setup brought.
 TESTED := CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_SERVERS=$(CURDIR)/e2e/servers/node_modules
 
-.DEFAULT_GOAL := all
+.DEFAULT_GOAL := help
 .PHONY: all help build test race e2e bench boxes rolling scale mixed chaos fuzz schemathesis hostile images generate lint fmt clean
 
 all: lint test ## lint, then every test
@@ -14,7 +14,7 @@ help: ## this list
 
 build: ## the commands, into bin/
 	@mkdir -p $(BIN)
-	$(GO) build -trimpath -o $(BIN)/ ./cmd/...
+	$(GO) build -ldflags='-s -w' -o $(BIN)/ ./cmd/...
 
 test: ## every test, with the set-up they need
 	scripts/test.sh

@@ -9,6 +9,6 @@ cd "$(dirname "$0")/.."
 if [ ! -d e2e/servers/node_modules ]; then
 	(cd e2e/servers && npm ci --no-audit --no-fund)
 fi
-go build -trimpath -o bin/ ./cmd/callyard ./cmd/frontdoor ./cmd/worker github.com/nats-io/nats-server/v2
+go build -o bin/ ./cmd/callyard ./cmd/frontdoor ./cmd/worker github.com/nats-io/nats-server/v2
 sync # what was built is on the disk before anything is measured there
 exec bin/callyard bench --bin bin --out bench-out "$@"

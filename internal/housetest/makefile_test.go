@@ -1,0 +1,36 @@
+package housetest
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// makes is what make prints without running a command.
+func makes(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("make", append([]string{"--no-print-directory", "-C", moduleRoot}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("make %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+func TestMakeBuildSharesTheBuildCacheAndStripsSymbols(t *testing.T) {
+	build := makes(t, "-n", "build")
+	if !strings.Contains(build, "-ldflags='-s -w'") {
+		t.Errorf("the programs keep their symbols: %s", build)
+	}
+	// With other compile flags than go run and go test, it would compile everything again.
+	for _, flag := range []string{"-trimpath", "-gcflags", "-race", "-tags"} {
+		if strings.Contains(build, flag) {
+			t.Errorf("make build compiles everything a second time, because of %s: %s", flag, build)
+		}
+	}
+}
+
+func TestMakeAloneListsTheTargets(t *testing.T) {
+	if text := makes(t); !strings.Contains(text, "build") || !strings.Contains(text, "chaos") || strings.Contains(text, "go build") {
+		t.Errorf("make alone prints:\n%s", text)
+	}
+}
