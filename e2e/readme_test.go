@@ -75,8 +75,10 @@ func TestWhatTheDocumentsTellReadersToRunWorks(t *testing.T) {
 		all = append(all, found...)
 	}
 
-	up := startUp(t, setup{servers: "deploy/examples/mcp.json", dir: programs.root, data: t.TempDir(), env: []string{quickStop}})
-	up.waitServers(t, 1, "everything", "filesystem", "memory", "thinking")
+	up := startUp(t, setup{servers: "deploy/examples/mcp.json", dir: programs.root, data: t.TempDir(), env: []string{
+		quickStop, "MCP_SERVER_DEMO_COMMAND=" + filepath.Join(bin(t), "callyard"), "MCP_SERVER_DEMO_ARGS=demo-server",
+	}})
+	up.waitServers(t, 1, "demo", "everything", "filesystem", "memory", "thinking")
 	for _, b := range all {
 		t.Run(strings.ReplaceAll(b.where, "/", "_"), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), answerWithin)

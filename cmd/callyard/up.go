@@ -2,14 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"net/url"
 	"os"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +19,6 @@ import (
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/bus"
-	"github.com/callyard/callyard/pkg/schema"
 )
 
 func upCommand() *cobra.Command {
@@ -140,93 +135,4 @@ func (u *fabric) startNATS(context.Context) (err error) {
 
 func (u *fabric) connect(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
 	return bus.Connect(ctx, bus.Options{InProcess: u.nats, Name: name, Local: &u.local, KeepWhileDown: keep, Log: u.log})
-}
-
-// greet says where things are; the servers' states follow when they are known.
-func (u *fabric) greet(ctx context.Context) error {
-	base := u.door.URL()
-	fmt.Fprintf(u.out, "Callyard %s is up.\n\n  REST API   %s\n  reference  %s/docs\n  approvals  %s\n  data       %s\n", setup.Version(), base, base, u.approver.Base(), u.cfg.Data)
-	if address := u.nats.URL(); address != "" {
-		fmt.Fprintf(u.out, "  NATS       %s\n", address)
-	}
-	fmt.Fprintln(u.out)
-	ctx, u.hush = context.WithCancel(ctx)
-	u.said = make(chan struct{})
-	go func() {
-		defer close(u.said)
-		u.sayServers(ctx, base)
-	}()
-	return nil
-}
-
-func (u *fabric) bye(context.Context) error {
-	u.hush()
-	<-u.said
-	return nil
-}
-
-// sayServers prints each server once it is known how it came up, then a call to try.
-func (u *fabric) sayServers(ctx context.Context, base string) {
-	changes, cancel := u.door.Catalog().Changes()
-	defer cancel()
-	said := make(map[string]bool)
-	for len(said) < len(u.served) {
-		for _, s := range u.door.Catalog().Servers() {
-			if said[s.ID] || s.State == schema.StateStarting {
-				continue
-			}
-			tools, err := u.door.Catalog().Tools(s.ID)
-			if s.State == schema.StateInitialized && err != nil {
-				continue // its tools are being read
-			}
-			said[s.ID] = true
-			if s.State == schema.StateInitialized {
-				fmt.Fprintf(u.out, "  server %-20s ready, %d tools\n", s.ID, len(tools))
-			} else {
-				fmt.Fprintf(u.out, "  server %-20s FAILED: %s\n", s.ID, firstLine(s.Error))
-			}
-		}
-		if len(said) == len(u.served) {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-changes:
-		case <-time.After(time.Second):
-		}
-	}
-	fmt.Fprint(u.out, "\n"+u.tryLine(base)+"\nCtrl-C stops it.\n")
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
-}
-
-// tryLine is one curl line that works with what is served.
-func (u *fabric) tryLine(base string) string {
-	for _, s := range u.door.Catalog().Servers() {
-		if u.takes(s.ID, "echo", helloArguments) && s.Connected {
-			return fmt.Sprintf("Try:  curl -s --json '%s' %s/servers/%s/tools/echo\n", helloArguments, base, url.PathEscape(s.ID))
-		}
-	}
-	for _, s := range u.door.Catalog().Servers() {
-		if s.Connected {
-			return fmt.Sprintf("Try:  curl -s %s/servers/%s/tools\n", base, url.PathEscape(s.ID))
-		}
-	}
-	return fmt.Sprintf("Try:  curl -s %s/servers\n", base)
-}
-
-const helloArguments = `{"message":"hello"}`
-
-// takes says that the server has the tool and that the arguments fit it.
-func (u *fabric) takes(server, name, arguments string) bool {
-	tool, err := u.door.Catalog().Tool(server, name)
-	if err != nil {
-		return false
-	}
-	s, err := u.door.Catalog().Schema(tool)
-	return err == nil && len(s.Validate([]byte(arguments))) == 0
 }

@@ -1,0 +1,298 @@
+package e2e
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/e2e/proc"
+	"github.com/callyard/callyard/pkg/bus/porttest"
+)
+
+// newcomerOutput is what a newcomer sees of each block of README.md, in the order of the
+// page: patterns, each of which must match. A block is known by a part of its text.
+var newcomerOutput = []struct {
+	block  string
+	serves bool // it runs until Ctrl-C
+	want   []string
+}{
+	{block: "go run ./cmd/callyard up\n", serves: true, want: []string{`REST API +http`, `MCP +http\S+/mcp`, `server demo +ready, 5 tools`, `Try: +curl -s --json`}},
+	{block: "scripts/test.sh\n"}, // this very run
+	{block: `"$URL/servers/demo/tools/echo"`, want: []string{`"demo"`, `"name":"echo"`, `Echo: hello`}},
+	{block: "text/event-stream' --json '{\"seconds\":1}'", want: []string{`event: progress`, `event: result`, `slept 1s`}},
+	{block: "make build\nexport PATH"},
+	{block: "callyard servers\n", want: []string{`demo`, `Adds two numbers`, `42`, `Echo: hello`}},
+	{block: "callyard tools disable demo big", want: []string{`(?i)big`}},
+	{block: "Idempotency-Key: order-4711", want: []string{`Echo: once`, `"id":"call_`}},
+	{block: "callyard batch", want: []string{`Echo: 1`, `Echo: 3`, `3`}},
+	{block: "up --policy policy.yaml", serves: true, want: []string{`server demo +ready`}},
+	{block: "token=$(echo", want: []string{`"requires_confirmation":true`, `42`}},
+	{block: "up --servers deploy/examples/mcp.json", serves: true, want: []string{`server everything +ready`, `server thinking +ready`}},
+	{block: "trigger-long-running-operation", want: []string{`42`, `event: progress`, `event: result`}},
+	{block: "MCP_CONFIG_PATH", serves: true, want: []string{`Callyard \S+ is up`, `server \S+ +ready`}},
+	{block: "nats-server", want: nil}, // its processes are looked at below
+}
+
+// shell is a terminal into which blocks are pasted, one after the other.
+type shell struct {
+	cmd   *exec.Cmd
+	in    *os.File
+	lines chan string
+	n     int
+}
+
+func openShell(t *testing.T, dir string, env []string) *shell {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shell{cmd: exec.Command("bash"), in: w, lines: make(chan string, 10_000)}
+	s.cmd.Dir, s.cmd.Env, s.cmd.Stdin = dir, env, r
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.cmd.Stdout, s.cmd.Stderr = outW, outW
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = r.Close(), outW.Close()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		defer close(s.lines)
+		for scan := bufio.NewScanner(outR); scan.Scan(); {
+			s.lines <- scan.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = w.Close()
+		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGTERM) // with what it left in the background
+		_ = s.cmd.Wait()
+		deadline := time.After(stopWithin)
+		for {
+			select {
+			case _, more := <-s.lines:
+				if !more {
+					<-read
+					_ = outR.Close()
+					return
+				}
+			case <-deadline:
+				_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+				deadline = nil
+				t.Error("a process of the README does not end after SIGTERM")
+			}
+		}
+	})
+	return s
+}
+
+// paste runs a block and returns what it printed. A command that fails is an error.
+func (s *shell) paste(t *testing.T, text string) string {
+	t.Helper()
+	s.n++
+	mark := fmt.Sprintf("pasted-%d", s.n)
+	_, _ = fmt.Fprintf(s.in, "trap 'echo \"FAILED: $BASH_COMMAND\"' ERR\n%s\necho; echo %s\n", text, mark)
+	var out strings.Builder
+	for deadline := time.After(5 * time.Minute); ; {
+		select {
+		case line, more := <-s.lines:
+			if !more {
+				t.Fatalf("the shell ended after\n%s%s", text, out.String())
+			}
+			if line == mark {
+				if strings.Contains(out.String(), "FAILED: ") {
+					t.Errorf("a command failed:\n%s\n%s", text, out.String())
+				}
+				return out.String()
+			}
+			out.WriteString(line + "\n")
+		case <-deadline:
+			t.Fatalf("it does not end:\n%s%s", text, out.String())
+		}
+	}
+}
+
+// cleanCopy is what a clone would hold of the tree as it is now.
+func cleanCopy(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	copyTree := exec.Command("bash", "-e", "-o", "pipefail", "-c", `git -C "$0" ls-files -z --cached --others --exclude-standard --deduplicate | (cd "$0" && xargs -0 ls -d 2>/dev/null | tar -cf - --no-recursion -T -) | tar -xf - -C "$1"`, programs.root, dir)
+	if out, err := copyTree.CombinedOutput(); err != nil {
+		// xargs ends with 123 where a listed file was deleted.
+		if exit := new(exec.ExitError); !asExit(err, &exit) || exit.ExitCode() != 123 {
+			t.Fatalf("copying the tree: %v\n%s", err, out)
+		}
+	}
+	return dir
+}
+
+func asExit(err error, exit **exec.ExitError) bool {
+	e, ok := err.(*exec.ExitError)
+	*exit = e
+	return ok
+}
+
+// TestTheReadmeWorksFromTopToBottom pastes each block of README.md into a shell in a
+// clean copy of the tree, in order, as a newcomer does, and looks at what it prints. The
+// ports alone are others, as other tests run at the same time.
+func TestTheReadmeWorksFromTopToBottom(t *testing.T) {
+	document, err := os.ReadFile(filepath.Join(programs.root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pasted := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(string(document), -1)
+	if len(pasted) != len(newcomerOutput) {
+		t.Fatalf("README.md has %d blocks to paste, and newcomerOutput knows %d", len(pasted), len(newcomerOutput))
+	}
+	dir := cleanCopy(t)
+	door, approver, bridge, nats := porttest.Address(t), porttest.Address(t), porttest.Port(t), porttest.Port(t)
+	ports := strings.NewReplacer("PORT=3000", fmt.Sprintf("PORT=%d", bridge), "127.0.0.1:8080", door, "nats-server -a 127.0.0.1", fmt.Sprintf("nats-server -a 127.0.0.1 -p %d", nats), "127.0.0.1:4222", fmt.Sprintf("127.0.0.1:%d", nats))
+	common := append(cleanEnviron(), "CALLYARD_APPROVER_LISTEN="+approver, "NO_PROXY=127.0.0.1", quickStop)
+	env := append(common[:len(common):len(common)], "CALLYARD_FRONT_DOOR_LISTEN="+door)
+	terminal := openShell(t, dir, env)
+	var up *served
+	for i, block := range pasted {
+		text, want := ports.Replace(block[1]), newcomerOutput[i]
+		if !strings.Contains(block[1], want.block) {
+			t.Fatalf("block %d of README.md is not the one of %q:\n%s", i+1, want.block, block[1])
+		}
+		if want.serves && up != nil {
+			up.interrupt(t)
+		}
+		var out string
+		switch {
+		case want.block == "scripts/test.sh\n":
+			continue
+		case want.serves:
+			env := env
+			if strings.Contains(text, "PORT=") {
+				env = common // PORT counts where nothing else sets the address
+			}
+			up = serve(t, dir, env, text, want.want)
+			out = up.out.String()
+		case want.block == "nats-server":
+			up.interrupt(t)
+			terminal.paste(t, text) // its processes stay in the background of the terminal
+			out = eventuallyCalls(t, "http://"+door)
+		default:
+			out = terminal.paste(t, "export CALLYARD_URL=http://"+door+"\n"+text)
+		}
+		t.Logf("%s%s", text, out)
+		for _, pattern := range want.want {
+			if !regexp.MustCompile(pattern).MatchString(out) {
+				t.Errorf("block %d does not print %q:\n%s\n%s", i+1, pattern, text, out)
+			}
+		}
+	}
+}
+
+// served is what a block started that runs until Ctrl-C.
+type served struct {
+	cmd  *exec.Cmd
+	out  output
+	done chan struct{}
+}
+
+// serve runs a block in a terminal of its own and waits until it printed what it should.
+func serve(t *testing.T, dir string, env []string, text string, patterns []string) *served {
+	t.Helper()
+	s := &served{cmd: exec.Command("bash", "-e", "-c", text), done: make(chan struct{})}
+	s.cmd.Dir, s.cmd.Env, s.cmd.Stdout, s.cmd.Stderr = dir, env, &s.out, &s.out
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(s.done)
+		_ = s.cmd.Wait() // how it ends after Ctrl-C is up to go run
+	}()
+	t.Cleanup(func() {
+		select {
+		case <-s.done:
+		default:
+			_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+			<-s.done
+		}
+	})
+	for _, pattern := range patterns {
+		// The first start compiles everything, and others fetch packages.
+		eventually(t, 5*time.Minute, pattern, func() error {
+			select {
+			case <-s.done:
+				t.Fatalf("it ended:\n%s\n%s", text, s.out.String())
+			default:
+			}
+			if !regexp.MustCompile(pattern).MatchString(s.out.String()) {
+				return errors.New(s.out.Tail(2000))
+			}
+			return nil
+		})
+	}
+	return s
+}
+
+// interrupt is Ctrl-C.
+func (s *served) interrupt(t *testing.T) {
+	t.Helper()
+	if err := syscall.Kill(-s.cmd.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-s.done:
+	case <-time.After(stopWithin):
+		t.Fatalf("it does not end after Ctrl-C:\n%s", s.out.Tail(4000))
+	}
+}
+
+// eventuallyCalls waits until a tool of server-everything answers.
+func eventuallyCalls(t *testing.T, base string) (body string) {
+	t.Helper()
+	eventually(t, startWithin, "a call over three processes", func() error {
+		cmd := exec.CommandContext(t.Context(), "curl", "-sS", "--fail-with-body", "--json", `{"message":"three"}`, base+"/servers/everything/tools/echo")
+		cmd.Env = proc.CleanEnviron()
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		body = string(out)
+		return nil
+	})
+	return body
+}
+
+// TestTheStartScreenSaysWhyAServerFailedAndHowToCallWithKeys starts `up` with a key and a
+// server that fails.
+func TestTheStartScreenSaysWhyAServerFailedAndHowToCallWithKeys(t *testing.T) {
+	servers := filepath.Join(t.TempDir(), "servers.json")
+	text := fmt.Sprintf(`{"mcpServers":{"demo":{"command":%q,"args":["demo-server"]},"broken":{"command":"sh","args":["-c","echo cannot open the database >&2; exit 3"]}}}`, filepath.Join(bin(t), "callyard"))
+	if err := os.WriteFile(servers, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "callyard.yaml")
+	if err := os.WriteFile(config, []byte("front_door: {keys: [{name: ann, hash: \"sha256:"+strings.Repeat("0", 64)+"\"}]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	up := start(t, program{name: "up", path: filepath.Join(bin(t), "callyard"), args: []string{"up", "--config", config, "--servers", servers}, dir: t.TempDir(),
+		env: append(cleanEnviron(), "CALLYARD_FRONT_DOOR_LISTEN=127.0.0.1:0", "CALLYARD_APPROVER_LISTEN=127.0.0.1:0", quickStop)})
+	for _, pattern := range []string{
+		`MCP +http://\S+/mcp\n`,
+		`server broken +FAILED: .*\n +stderr: cannot open the database\n`,
+		`server demo +ready, 5 tools\n`,
+		`Try:  curl -s -H "X-API-Key: \$CALLYARD_KEY" --json '\{"message":"hello"\}' http://\S+/servers/demo/tools/echo\n`,
+	} {
+		up.says(t, pattern)
+	}
+	up.stop(t)
+}
