@@ -186,6 +186,9 @@ func (g *Gate) admit(ctx context.Context, call *schema.Call) (keep *risk.Cache, 
 	case err != nil:
 		return nil, err
 	case verdict.Assessment.Approval != nil:
+		if err := g.quota.Accept(&call.Principal, 1, 0); err != nil {
+			return nil, err
+		}
 		return nil, g.Hold(ctx, call, verdict, "")
 	case verdict.Assessment.Durable:
 		return nil, ErrDurable

@@ -115,7 +115,9 @@ func (j *job) findHeld() error {
 		if err != nil {
 			return err
 		}
-		j.park(j.item(c, 0))
+		it := j.item(c, 0)
+		it.forget()
+		j.park(it)
 	}
 	return nil
 }

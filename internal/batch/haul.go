@@ -225,7 +225,7 @@ func (h *haul) retry(e ending) {
 
 // finish ends what read began.
 func (h *haul) finish(it *item, f func()) {
-	defer h.j.leave(it.rec)
+	defer h.j.leave(h.j.weight(it.rec))
 	defer h.j.delist(it)
 	f()
 }

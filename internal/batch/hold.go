@@ -17,7 +17,7 @@ var errHeld = errors.New("the call is held")
 // hold puts the question whether the call may run, and leaves the call until it is
 // answered: it takes no place in the window. An approved call is run by whichever
 // front door claims it, under the fence of the ledger; what comes of it is copied
-// into the journal.
+// into the journal. An error that is retryable says that there is no room for it yet.
 func (j *job) hold(it *item, v admission.Verdict) (*schema.Result, error) {
 	for {
 		j.mu.Lock()
@@ -47,19 +47,22 @@ func (j *job) hold(it *item, v admission.Verdict) (*schema.Result, error) {
 			leave() // its end is copied, nobody waits for it
 			_, _ = j.r.o.Release(gone, held.Approval)
 		}
+		it.forget()
 		j.watchEnd(it) // it may have ended before it was watched
 		return nil, errHeld
 	}
-	again := err != nil && schema.AsError(err).Retryable
-	if again && j.stopping.Err() != nil {
+	if err != nil && schema.AsError(err).Retryable && j.stopping.Err() != nil {
 		return nil, errHeld // it may be held all the same: whoever goes on looks
 	}
 	j.drop(it)
-	if again {
-		it.checked = false
-		return j.attempts(it)
-	}
 	return nil, err
+}
+
+// forget drops the arguments of a call that is held: the journal and the ledger have
+// them, and nothing here reads them again.
+func (it *item) forget() {
+	it.call.Arguments, it.rec.Arguments = nil, nil
+	it.call.Extra, it.rec.Extra = nil, nil
 }
 
 // park notes that a call is held.

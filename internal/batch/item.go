@@ -225,7 +225,13 @@ func (j *job) try(it *item, t *tries) (*schema.Result, error) {
 		if !it.checked {
 			verdict, err := j.r.o.Gate.Check(it.call)
 			if err == nil && verdict.Assessment.Approval != nil {
-				return j.hold(it, verdict)
+				res, err := j.hold(it, verdict)
+				if err == nil || errors.Is(err, errHeld) || !schema.AsError(err).Retryable {
+					return res, err
+				}
+				t.wait = backoff(t.failures) // until others were decided
+				t.failures++
+				continue
 			}
 			if err != nil {
 				if !j.missing(it, err) || time.Since(t.began) > j.r.o.Patience {

@@ -98,7 +98,7 @@ func (j *job) ask(worker string, items []*item, within time.Duration) error {
 			return nil
 		}
 		go func() {
-			defer j.leave(it.rec)
+			defer j.leave(j.weight(it.rec))
 			defer j.delist(it)
 			j.resume(it, fate, within)
 		}()

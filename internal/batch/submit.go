@@ -158,7 +158,12 @@ func (r *Runner) submitHeld(ctx context.Context, s Submission, hash string, v ad
 	if s.Call.ID == "" {
 		s.Call.ID = schema.NewCallID()
 	}
-	err := r.o.Gate.Hold(ctx, s.Call, v, s.CallbackURL)
+	counted, err := r.mayQueue(&s.Call.Principal)
+	if err != nil {
+		return nil, err
+	}
+	err = r.o.Gate.Hold(ctx, s.Call, v, s.CallbackURL)
+	counted() // as held from here on
 	var held *admission.HeldError
 	if !errors.As(err, &held) || hash == "" {
 		return nil, err

@@ -30,9 +30,11 @@ type Approval struct {
 	Rule json.RawMessage `json:"rule,omitempty"`
 	// Definition is the tool's definition as the server sent it. It is stored
 	// once, by [Ledger.Create], and read with [Ledger.Definition] only.
-	Definition []byte     `json:"-"`
-	Edited     *Edited    `json:"edited,omitempty"`
-	Decisions  []Decision `json:"decisions,omitempty"`
+	Definition []byte `json:"-"`
+	// ArgumentsSize is how many bytes the arguments have that were asked for.
+	ArgumentsSize int64      `json:"arguments_size,omitempty"`
+	Edited        *Edited    `json:"edited,omitempty"`
+	Decisions     []Decision `json:"decisions,omitempty"`
 	// Restarts are the times at which the approval began again under another rule.
 	Restarts []Restart `json:"restarts,omitempty"`
 	// ServerRisk and TrustAnnotations are what the operator said of the server when

@@ -65,7 +65,7 @@ func onlyTold(was, is *Approval) bool {
 func sameQuestion(was, is *Approval) bool {
 	return was.ID == is.ID && was.CallID == is.CallID && was.BindingDigest == is.BindingDigest &&
 		is.Binding.Digest() == is.BindingDigest &&
-		was.Created.Equal(is.Created) && was.Safe == is.Safe && slices.Equal(was.Groups, is.Groups) && was.Permission == is.Permission
+		was.Created.Equal(is.Created) && was.ArgumentsSize == is.ArgumentsSize && was.Safe == is.Safe && slices.Equal(was.Groups, is.Groups) && was.Permission == is.Permission
 }
 
 func sameRule(was, is *Approval) bool {

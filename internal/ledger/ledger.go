@@ -21,9 +21,11 @@ type Options struct {
 	MaxAge time.Duration
 	// MaxBytes bounds the ledger on disk; 0 sets no bound. A full one refuses.
 	MaxBytes int64
-	// MaxOpen is how many approvals may wait or run at once: 10,000. Above it
-	// new ones are refused.
-	MaxOpen int
+	// MaxOpen is how many approvals may wait or run at once: 10,000. MaxOpenBytes
+	// is how many bytes of arguments they may have: 512 MiB. Above either, new ones
+	// are refused; one requester may have a quarter of each.
+	MaxOpen      int
+	MaxOpenBytes int64
 	// MaxEnded is how many ended approvals are kept in memory for lists: 10,000.
 	// Older ones are found by id only.
 	MaxEnded int
@@ -33,7 +35,6 @@ type Options struct {
 
 const (
 	defaultMaxAge   = 30 * 24 * time.Hour
-	defaultMaxOpen  = 10_000
 	defaultMaxEnded = 10_000
 
 	// maxTries is how often a change is tried against other writers. Each round
@@ -57,7 +58,7 @@ type Ledger struct {
 	turns   turns
 	view    *view
 	watch   *bus.StreamWatch
-	maxOpen int
+	limits  limits
 	log     *slog.Logger
 }
 
@@ -68,7 +69,7 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{store: store, reads: newReads(store), turns: turns{byID: map[string]*turn{}}, view: newView(or(o.MaxEnded, defaultMaxEnded)), maxOpen: or(o.MaxOpen, defaultMaxOpen), log: o.Log}
+	l := &Ledger{store: store, reads: newReads(store), turns: turns{byID: map[string]*turn{}}, view: newView(or(o.MaxEnded, defaultMaxEnded)), limits: newLimits(o), log: o.Log}
 	if l.allowed, err = bus.OpenPermissions(ctx, conn, func(p *Permission) string { return p.ID }); err != nil {
 		return nil, err
 	}
@@ -96,19 +97,19 @@ func (l *Ledger) Close() {
 
 // Create stores a new approval with its arguments, in one write where they fit
 // into a message. It fills in ID, Binding.CallID, Binding.ApprovalID, the
-// digests of arguments and definition, BindingDigest, State and Created where
-// they are empty, and refuses what contradicts them. It returns a conflict when
-// the call has an approval already. One that runs under a standing permission
+// digests of arguments and definition, BindingDigest, ArgumentsSize, State and
+// Created where they are empty, and refuses what contradicts them. It returns a
+// conflict when the call has an approval already, [schema.KindQuota] when the
+// requester has as many held as it may, and [schema.KindUnavailable] when all have. One that runs under a standing permission
 // begins running.
 func (l *Ledger) Create(ctx context.Context, a *Approval, args []byte) (Revision, error) {
 	if err := l.complete(a, args); err != nil {
 		return 0, err
 	}
-	if l.view.open() >= l.maxOpen {
-		e := schema.Errorf(schema.KindUnavailable, "%d calls are waiting for approval, and no more are taken; try again when some were decided.", l.maxOpen)
-		e.Retryable, e.RetryAfter = true, 30*time.Second
-		return 0, e.WithCall(a.CallID)
+	if err := l.view.reserve(a, l.limits); err != nil {
+		return 0, err
 	}
+	defer l.view.release(a.ID)
 	a.Write = rand.Text()
 	head, err := json.Marshal(a)
 	if err != nil {
@@ -145,6 +146,7 @@ func (l *Ledger) complete(a *Approval, args []byte) error {
 	b.CallID, b.ApprovalID = or(b.CallID, a.CallID), or(b.ApprovalID, a.ID)
 	sum := digest.Of(args)
 	b.ArgumentsDigest = or(b.ArgumentsDigest, sum)
+	a.ArgumentsSize = int64(len(args))
 	if len(a.Definition) > 0 {
 		b.ToolDefinitionDigest = or(b.ToolDefinitionDigest, digest.Of(a.Definition))
 	}

@@ -16,7 +16,9 @@ type view struct {
 
 	mu       sync.RWMutex
 	rows     map[string]row
-	nOpen    int
+	open     usage                // of rows and reserved
+	openOf   map[string]usage     // the same, by requester
+	reserved map[string]*Approval // those that are being stored, by id
 	argBytes int
 	ended    []string // ids in the order in which they were seen to end
 	watchers map[*watcher]struct{}
@@ -38,7 +40,7 @@ const (
 type watcher struct{ f func(*Approval) }
 
 func newView(maxEnded int) *view {
-	return &view{maxEnded: maxEnded, rows: map[string]row{}, watchers: map[*watcher]struct{}{}}
+	return &view{maxEnded: maxEnded, rows: map[string]row{}, openOf: map[string]usage{}, reserved: map[string]*Approval{}, watchers: map[*watcher]struct{}{}}
 }
 
 // put takes in a write unless a newer one is known, and says whether it is the
@@ -50,12 +52,13 @@ func (v *view) put(a *Approval, revision, sequence uint64) bool {
 	if known && was.sequence > sequence {
 		return false
 	}
+	v.releaseLocked(a.ID)
 	if known && !was.a.State.Ended() {
-		v.nOpen--
+		v.countLocked(was.a, -1)
 	}
 	switch {
 	case !a.State.Ended():
-		v.nOpen++
+		v.countLocked(a, 1)
 	case !known || !was.a.State.Ended():
 		v.ended = append(v.ended, a.ID)
 	}
@@ -107,12 +110,6 @@ func (v *view) at(id string, sequence uint64) (*Approval, bool) {
 	defer v.mu.RUnlock()
 	r, ok := v.rows[id]
 	return r.a, ok && r.sequence == sequence
-}
-
-func (v *view) open() int {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.nOpen
 }
 
 // seen takes in what the watch brings.
@@ -203,6 +200,19 @@ func (l *Ledger) Where(fit func(*Approval) bool) []*Approval {
 		}
 	}
 	return found
+}
+
+// Count is how many approvals in this process's view fit. fit must not change what it
+// sees, nor keep it.
+func (l *Ledger) Count(fit func(*Approval) bool) (n int) {
+	l.view.mu.RLock()
+	defer l.view.mu.RUnlock()
+	for _, r := range l.view.rows {
+		if fit(r.a) {
+			n++
+		}
+	}
+	return n
 }
 
 // Pending returns every approval that waits for an answer, the oldest first.

@@ -376,3 +376,16 @@ func BenchmarkEnterAndLeave(b *testing.B) {
 		pass.Leave()
 	}
 }
+
+func TestHeldCallsCountAsQueued(t *testing.T) {
+	q := alone(t, Options{Rules: forAll(PrincipalRule{Queued: 10}), Held: func(name string) int {
+		if name != ci.Name {
+			t.Errorf("the held calls of %q", name)
+		}
+		return 7
+	}})
+	if err := q.Accept(ci, 3, 0); err != nil {
+		t.Error(err)
+	}
+	refusedWith(t, q.Accept(ci, 4, 0), schema.KindQuota)
+}

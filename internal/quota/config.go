@@ -32,7 +32,7 @@ type PrincipalRule struct {
 	Burst int     `yaml:"burst"`
 	// InFlight is calls under way at once, those that wait for a worker included.
 	InFlight int `yaml:"in_flight"`
-	// Queued is durable calls and lines of batches that have not ended, Batches
+	// Queued is durable and held calls and lines of batches that have not ended, Batches
 	// the batches that have not.
 	Queued  int `yaml:"queued"`
 	Batches int `yaml:"batches"`

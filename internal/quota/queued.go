@@ -45,7 +45,7 @@ func (q *Quota) limited(p *schema.Principal) *subject {
 // to be counted.
 func (q *Quota) Queues(p *schema.Principal) bool { return q.limited(p) != nil }
 
-// Room is how many more durable calls and lines of the principal's may wait, where
+// Room is how many more durable and held calls and lines of the principal's may wait, where
 // so many lines of batches do already: at most math.MaxInt, and less than 1 where
 // none may.
 func (q *Quota) Room(p *schema.Principal, lines int) int {
@@ -57,9 +57,10 @@ func (q *Quota) Room(p *schema.Principal, lines int) int {
 	if l == nil || l.queued == 0 {
 		return math.MaxInt
 	}
+	held := q.held(p.Name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return l.queued - lines - s.backlog.all(int(q.doors.Load()), q.shared.up())
+	return l.queued - lines - held - s.backlog.all(int(q.doors.Load()), q.shared.up())
 }
 
 // Accept says whether n more durable calls or lines of the principal's may be
@@ -74,7 +75,7 @@ func (q *Quota) Accept(p *schema.Principal, n, lines int) error {
 	if l := q.principal(p).terms(); l != nil {
 		most = l.queued
 	}
-	e := schema.Errorf(schema.KindQuota, "%d durable calls and lines of batches of yours wait, and %d may; nothing of this request was accepted. Wait for some of them to end.", most-room, most)
+	e := schema.Errorf(schema.KindQuota, "%d durable and held calls and lines of batches of yours wait, and %d may; nothing of this request was accepted. Wait for some of them to end.", most-room, most)
 	e.Retryable, e.RetryAfter = true, queuedAgain
 	if n > most {
 		e = schema.Errorf(schema.KindQuota, "The request has %d calls, and %d of yours may wait at once; nothing of it was accepted. Send fewer, or send them as a stream of lines (application/x-ndjson), which is read as there is room.", n, most)

@@ -27,6 +27,9 @@ type Options struct {
 	Door string
 	// Routers is how many front doors are alive, this one included; nil: one.
 	Routers func() int
+	// Held is how many calls of the principal are held beside those of batches; they
+	// count as queued. nil: none.
+	Held func(principal string) int
 	// Renew is how often leases are renewed (500 ms). They end after six times that.
 	Renew time.Duration
 	Log   *slog.Logger
@@ -38,6 +41,7 @@ type Quota struct {
 	principals, servers []rule
 	shared              *shared // nil: there is no Redis
 	routers             func() int
+	held                func(principal string) int
 	doors               atomic.Int64
 	renewEvery          time.Duration
 
@@ -52,7 +56,7 @@ type Quota struct {
 
 // Open returns the limits, nil where none is set. Nothing is asked of Redis yet.
 func Open(o Options) *Quota {
-	q := &Quota{principals: o.Rules.principals(o.InFlight), servers: o.Rules.servers(), routers: o.Routers, renewEvery: o.Renew, lines: make(map[lineKey]*line)}
+	q := &Quota{principals: o.Rules.principals(o.InFlight), servers: o.Rules.servers(), routers: o.Routers, held: o.Held, renewEvery: o.Renew, lines: make(map[lineKey]*line)}
 	set := func(r rule) bool { return !r.limits.none() }
 	if !slices.ContainsFunc(q.principals, set) && !slices.ContainsFunc(q.servers, set) {
 		return nil
@@ -62,6 +66,9 @@ func Open(o Options) *Quota {
 	}
 	if q.routers == nil {
 		q.routers = func() int { return 1 }
+	}
+	if q.held == nil {
+		q.held = func(string) int { return 0 }
 	}
 	q.count()
 	if o.Redis != nil {
