@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -356,7 +357,7 @@ func (j *job) end(err, cause error) {
 		m, endErr := j.o.SetState(ctx, func(m *journal.Manifest) error {
 			switch {
 			case errors.Is(cause, errCanceled):
-				m.End(journal.EndedByCancel, "its caller canceled it")
+				m.End(journal.EndedByCancel, cmp.Or(m.Reason, canceledByCaller))
 			case errors.Is(cause, errExpired):
 				m.End(journal.EndedByExpiry, "its time was over")
 			default:

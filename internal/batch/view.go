@@ -207,12 +207,20 @@ func (r *Runner) Batches(who schema.Principal, states []journal.State, limit int
 // Cancel lets nothing more of a batch start; what runs may finish. A batch that has
 // ended stays as it is.
 func (r *Runner) Cancel(ctx context.Context, id string, who schema.Principal) (*journal.Manifest, error) {
+	return r.End(ctx, id, who, canceledByCaller)
+}
+
+// canceledByCaller is why a batch ends that was canceled.
+const canceledByCaller = "its caller canceled it"
+
+// End is Cancel with another reason, which the batch shows from then on.
+func (r *Runner) End(ctx context.Context, id string, who schema.Principal, reason string) (*journal.Manifest, error) {
 	if _, err := r.Batch(ctx, id, who); err != nil {
 		return nil, err
 	}
 	m, err := r.o.Store.Change(ctx, id, func(m *journal.Manifest) error {
-		if m.State != journal.Ended {
-			m.State = journal.Canceling
+		if m.State != journal.Ended && m.State != journal.Canceling {
+			m.State, m.Reason = journal.Canceling, reason
 		}
 		return nil
 	})

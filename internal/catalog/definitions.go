@@ -56,6 +56,8 @@ type definitions struct {
 // read takes a server's definitions apart just far enough to find its tools.
 func read(server string, raw *schema.Definitions, log *slog.Logger) *definitions {
 	d := &definitions{raw: raw, tools: make(map[string]*schema.Tool, len(raw.Tools))}
+	var twice, nameless int
+	var again string // a name that came twice
 	for _, def := range raw.Tools {
 		var head struct {
 			Name        string          `json:"name"`
@@ -66,11 +68,12 @@ func read(server string, raw *schema.Definitions, log *slog.Logger) *definitions
 			} `json:"annotations"`
 		}
 		if err := json.Unmarshal(def, &head); err != nil || head.Name == "" {
-			log.Warn("a tool without a readable name is left out", "server", server, "error", err)
+			nameless++
 			continue
 		}
 		if d.tools[head.Name] != nil {
-			log.Warn("a server has two tools of one name; the first counts", "server", server, "tool", head.Name)
+			twice++
+			again = head.Name
 			continue
 		}
 		t := &schema.Tool{
@@ -79,6 +82,13 @@ func read(server string, raw *schema.Definitions, log *slog.Logger) *definitions
 		}
 		d.tools[t.Name] = t
 		d.order = append(d.order, t)
+	}
+	// One line for each of a server's lists: there may be thousands, and they are read again and again.
+	if twice > 0 {
+		log.Warn("a server has several tools of one name; the first of each counts", "server", server, "tool", again, "left_out", twice)
+	}
+	if nameless > 0 {
+		log.Warn("tools without a readable name are left out", "server", server, "left_out", nameless)
 	}
 	d.found = newIndex(d.order)
 	return d

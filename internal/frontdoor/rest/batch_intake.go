@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -26,7 +27,8 @@ type taken struct {
 	m        *journal.Manifest
 	stored   uint64
 	refused  uint64
-	refusals []LineRefusal
+	refusals []LineRefusal // the first of them
+	last     LineRefusal
 }
 
 // takeOptions say how the calls of a request are stored.
@@ -66,6 +68,8 @@ func (a *API) takeAll(ctx context.Context, id string, who schema.Principal, sour
 		skip = in.Next()
 	}
 	t := &taken{}
+	inRow, refused := 0, in.Refused() // inRow: lines refused since the last one that was taken
+	var first LineRefusal             // of them
 	for {
 		rec, customID, err := source.next()
 		if errors.Is(err, io.EOF) {
@@ -87,6 +91,15 @@ func (a *API) takeAll(ctx context.Context, id string, who schema.Principal, sour
 			t.note(index, customID, why.Detail)
 			err = in.Refuse(ctx, customID, why)
 		}
+		switch inRow++; {
+		case in.Refused() == refused:
+			inRow = 0
+		case inRow == 1:
+			first = t.last
+		case inRow >= refusedInRow && err == nil:
+			err = a.giveUp(ctx, id, who, first)
+		}
+		refused = in.Refused()
 		if err != nil {
 			// What is stored stays; the caller goes on from there.
 			flushing, stop := context.WithTimeout(context.WithoutCancel(ctx), lastFlush)
@@ -109,9 +122,24 @@ func (a *API) takeAll(ctx context.Context, id string, who schema.Principal, sour
 	return t, nil
 }
 
+// refusedInRow is how many lines in a row may be refused before the batch is ended:
+// what is sent is no batch then, and each refusal takes more disk than its line.
+const refusedInRow = 1000
+
+// giveUp ends a batch of which too many lines in a row were refused. It returns what
+// its caller is told.
+func (a *API) giveUp(ctx context.Context, id string, who schema.Principal, first LineRefusal) error {
+	why := fmt.Sprintf("%d lines in a row were refused, so the batch was ended. Line %d: %s", refusedInRow, first.Index, first.Detail)
+	if _, err := a.o.Batches.End(ctx, id, who, why); err != nil {
+		return err
+	}
+	return schema.Errorf(schema.KindInvalidRequest, "%s Check that the body has one call in JSON on each line, and send it as a new batch. GET /batches/%s shows what came of the lines before.", why, id)
+}
+
 func (t *taken) note(index uint64, customID, detail string) {
+	t.last = LineRefusal{Index: index, CustomID: customID, Detail: detail}
 	if len(t.refusals) < shownRefusals {
-		t.refusals = append(t.refusals, LineRefusal{Index: index, CustomID: customID, Detail: detail})
+		t.refusals = append(t.refusals, t.last)
 	}
 }
 
@@ -181,13 +209,21 @@ func (s *lineSource) next() (rec journal.CallRecord, customID string, err error)
 	}
 }
 
+// endlessLines is how many times the limit a line may have before it is not read on.
+// One below that is refused by itself, and the lines after it are taken.
+const endlessLines = 8
+
 // read returns the next line. The last one needs no line feed.
 func (s *lineSource) read() (line []byte, tooLong bool, err error) {
 	s.line = s.line[:0]
+	length := 0
 	for {
 		part, err := s.from.ReadSlice('\n')
 		if !s.x.lot.Grow(s.a.bodies, s.from.Size()+cap(s.line)+len(part)) {
 			return nil, false, s.giveUp(errNoRoom())
+		}
+		if length += len(part); length > endlessLines*s.limit {
+			return nil, false, s.giveUp(schema.Errorf(schema.KindTooLarge, "A line of the body has no end within %d bytes; a line may have %d. GET the batch says how many lines are stored.", endlessLines*s.limit, s.limit))
 		}
 		if len(s.line)+len(part) > s.limit {
 			tooLong = true

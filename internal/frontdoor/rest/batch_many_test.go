@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/callyard/callyard/internal/confirm/confirmtest"
 )
 
 // callsOf are calls of the tools, one on each line.
@@ -52,6 +55,47 @@ func TestEachKindOfEndHasItsLineAmongManyOthers(t *testing.T) {
 	}
 	if b := f.showBatch(id); b.State != "completed" {
 		t.Errorf("the batch is %+v", b)
+	}
+}
+
+func TestABatchEndsAfterManyRefusedLinesInARow(t *testing.T) {
+	f := openFabric(t, nil)
+	few := strings.Repeat("x\n", refusedInRow-1)
+	if a := f.do("POST", "/batches", few+callsOf("echo")+few, "Content-Type", "application/x-ndjson"); a.status != http.StatusCreated {
+		t.Fatalf("never so many in a row: %d %s", a.status, a.body)
+	}
+	a := f.do("POST", "/batches", callsOf("echo")+strings.Repeat("x\n", 10*refusedInRow), "Content-Type", "application/x-ndjson")
+	if a.status != http.StatusBadRequest || !bytes.Contains(a.body, []byte("1000 lines in a row were refused")) || !bytes.Contains(a.body, []byte("Line 1: ")) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	id := strings.TrimPrefix(a.header.Get("Location"), "/batches/")
+	confirmtest.Wait(t, func() bool { return f.showBatch(id).State == "canceled" })
+	if b := f.showBatch(id); b.Calls != 1+refusedInRow || !strings.Contains(b.Reason, "1000 lines in a row were refused") {
+		t.Errorf("the batch is %+v", b)
+	}
+}
+
+// endless is a line without an end; it counts how much of it was read.
+type endless struct{ read atomic.Int64 }
+
+func (e *endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	e.read.Add(int64(len(p)))
+	return len(p), nil
+}
+
+func TestALineWithoutAnEndIsNotReadOn(t *testing.T) {
+	f := openFabric(t, nil)
+	line := &endless{}
+	r := f.request("POST", "/batches", line, "Content-Type", "application/x-ndjson")
+	a := f.send(r)
+	if a.status != http.StatusRequestEntityTooLarge || !bytes.Contains(a.body, []byte("has no end within")) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if n := line.read.Load(); n > 64<<20 {
+		t.Errorf("%d bytes were read", n)
 	}
 }
 

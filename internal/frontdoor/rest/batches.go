@@ -185,7 +185,7 @@ func (a *API) createBatch(x *exchange, r *http.Request) error {
 	}
 	if order.CallbackURL != "" {
 		if a.o.CheckCallback == nil {
-			return schema.Errorf(schema.KindInvalidRequest, "Callbacks are not switched on here; the operator sets webhooks.secrets.")
+			return schema.Errorf(schema.KindInvalidRequest, "Callbacks are not switched on here; the operator sets webhooks.secrets_file.")
 		}
 		if err := a.o.CheckCallback(order.CallbackURL); err != nil {
 			return err

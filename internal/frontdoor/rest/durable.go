@@ -67,7 +67,7 @@ func (a *API) runDurable(x *exchange, r *http.Request, call *schema.Call, w wish
 	}
 	if w.callback != "" {
 		if a.o.CheckCallback == nil {
-			return schema.Errorf(schema.KindInvalidRequest, "Callbacks are not switched on here; the operator sets webhooks.secrets. Leave callback_url out and ask GET /calls/{id}.")
+			return schema.Errorf(schema.KindInvalidRequest, "Callbacks are not switched on here; the operator sets webhooks.secrets_file. Leave callback_url out and ask GET /calls/{id}.")
 		}
 		if err := a.o.CheckCallback(w.callback); err != nil {
 			return err

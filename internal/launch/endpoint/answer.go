@@ -3,6 +3,7 @@ package endpoint
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -38,7 +39,7 @@ func pick(text []byte, id string) (*message, error) {
 	case '{':
 		var held map[string]json.RawMessage
 		_ = json.Unmarshal(text, &held) // likewise
-		for _, key := range []string{"messages", "tool_messages", "tool_outputs", "results", "outputs"} {
+		for _, key := range []string{"messages", "tool_messages", "tool_responses", "tool_outputs", "results", "outputs"} {
 			if inner, ok := held[key]; ok && json.Unmarshal(inner, &list) == nil && list != nil {
 				break
 			}
@@ -86,7 +87,18 @@ type part struct {
 func (m *message) result() []byte {
 	content, failed := m.Content, m.Failed || m.Failed2
 	if isNull(content) {
-		content = m.Output
+		var output struct {
+			Result json.RawMessage `json:"result"`
+			Error  json.RawMessage `json:"error"`
+		}
+		if content = m.Output; json.Unmarshal(content, &output) == nil {
+			switch { // an output that holds one of the two, not an object of the tool's own
+			case !isNull(output.Result) && alone(content, "result", "error"):
+				content = output.Result
+			case !isNull(output.Error) && alone(content, "result", "error"):
+				content, failed = output.Error, true
+			}
+		}
 	}
 	if isNull(content) && !isNull(m.Error) {
 		content, failed = m.Error, true
@@ -126,6 +138,20 @@ func (m *message) result() []byte {
 		b = append(append(append(b[:len(b)-1], `,"structuredContent":`...), structured...), '}')
 	}
 	return b
+}
+
+// alone says that an object has no members but those.
+func alone(raw []byte, names ...string) bool {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return false
+	}
+	for name := range members {
+		if !slices.Contains(names, name) {
+			return false
+		}
+	}
+	return true
 }
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

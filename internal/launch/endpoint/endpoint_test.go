@@ -89,19 +89,23 @@ func TestAListBecomesToolsAndWhatIsNoToolIsSaid(t *testing.T) {
 func TestACallBecomesOneToolCallAndItsMessageTheResult(t *testing.T) {
 	image := `{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}`
 	for name, c := range map[string]struct{ answer, want string }{
-		"messages":     {`{"messages":[{"role":"tool","tool_call_id":"other","content":"no"},{"role":"tool","tool_call_id":"ID","content":"3"}]}`, `{"content":[{"type":"text","text":"3"}]}`},
-		"array":        {`[{"role":"tool","tool_call_id":"ID","content":"3"}]`, `{"content":[{"type":"text","text":"3"}]}`},
-		"one":          {`{"role":"tool","tool_call_id":"ID","content":"3"}`, `{"content":[{"type":"text","text":"3"}]}`},
-		"outputs":      {`{"tool_outputs":[{"tool_call_id":"ID","output":"3"}]}`, `{"content":[{"type":"text","text":"3"}]}`},
-		"responses":    {`{"results":[{"type":"function_call_output","call_id":"ID","output":"3"}]}`, `{"content":[{"type":"text","text":"3"}]}`},
-		"nameless":     {`{"content":"3"}`, `{"content":[{"type":"text","text":"3"}]}`},
-		"object":       {`{"role":"tool","tool_call_id":"ID","content":"{\"n\": 9007199254740993}"}`, `{"content":[{"type":"text","text":"{\"n\": 9007199254740993}"}],"structuredContent":{"n": 9007199254740993}}`},
-		"plain object": {`{"role":"tool","tool_call_id":"ID","content":{"n":1.0}}`, `{"content":[{"type":"text","text":"{\"n\":1.0}"}],"structuredContent":{"n":1.0}}`},
-		"list":         {`{"role":"tool","tool_call_id":"ID","content":[1,2]}`, `{"content":[{"type":"text","text":"[1,2]"}]}`},
-		"parts":        {`{"role":"tool","tool_call_id":"ID","content":[{"type":"text","text":"a"},` + image + `]}`, `{"content":[{"type":"text","text":"a"},{"type":"image","data":"iVBORw==","mimeType":"image/png"}]}`},
-		"failed":       {`{"role":"tool","tool_call_id":"ID","content":"no","is_error":true}`, `{"content":[{"type":"text","text":"no"}],"isError":true}`},
-		"error":        {`{"role":"tool","tool_call_id":"ID","error":"no"}`, `{"content":[{"type":"text","text":"no"}],"isError":true}`},
-		"nothing":      {`{"role":"tool","tool_call_id":"ID","content":null}`, `{"content":[]}`},
+		"messages":        {`{"messages":[{"role":"tool","tool_call_id":"other","content":"no"},{"role":"tool","tool_call_id":"ID","content":"3"}]}`, `{"content":[{"type":"text","text":"3"}]}`},
+		"array":           {`[{"role":"tool","tool_call_id":"ID","content":"3"}]`, `{"content":[{"type":"text","text":"3"}]}`},
+		"one":             {`{"role":"tool","tool_call_id":"ID","content":"3"}`, `{"content":[{"type":"text","text":"3"}]}`},
+		"outputs":         {`{"tool_outputs":[{"tool_call_id":"ID","output":"3"}]}`, `{"content":[{"type":"text","text":"3"}]}`},
+		"responses":       {`{"results":[{"type":"function_call_output","call_id":"ID","output":"3"}]}`, `{"content":[{"type":"text","text":"3"}]}`},
+		"tool responses":  {`{"tool_responses":[{"tool_call_id":"ID","output":{"result":"3"}}]}`, `{"content":[{"type":"text","text":"3"}]}`},
+		"result object":   {`{"tool_responses":[{"tool_call_id":"ID","output":{"result":{"n":9007199254740993},"error":null}}]}`, `{"content":[{"type":"text","text":"{\"n\":9007199254740993}"}],"structuredContent":{"n":9007199254740993}}`},
+		"error in output": {`{"tool_responses":[{"tool_call_id":"ID","output":{"error":"no"}}]}`, `{"content":[{"type":"text","text":"no"}],"isError":true}`},
+		"its own object":  {`{"tool_responses":[{"tool_call_id":"ID","output":{"result":"3","more":1}}]}`, `{"content":[{"type":"text","text":"{\"result\":\"3\",\"more\":1}"}],"structuredContent":{"result":"3","more":1}}`},
+		"nameless":        {`{"content":"3"}`, `{"content":[{"type":"text","text":"3"}]}`},
+		"object":          {`{"role":"tool","tool_call_id":"ID","content":"{\"n\": 9007199254740993}"}`, `{"content":[{"type":"text","text":"{\"n\": 9007199254740993}"}],"structuredContent":{"n": 9007199254740993}}`},
+		"plain object":    {`{"role":"tool","tool_call_id":"ID","content":{"n":1.0}}`, `{"content":[{"type":"text","text":"{\"n\":1.0}"}],"structuredContent":{"n":1.0}}`},
+		"list":            {`{"role":"tool","tool_call_id":"ID","content":[1,2]}`, `{"content":[{"type":"text","text":"[1,2]"}]}`},
+		"parts":           {`{"role":"tool","tool_call_id":"ID","content":[{"type":"text","text":"a"},` + image + `]}`, `{"content":[{"type":"text","text":"a"},{"type":"image","data":"iVBORw==","mimeType":"image/png"}]}`},
+		"failed":          {`{"role":"tool","tool_call_id":"ID","content":"no","is_error":true}`, `{"content":[{"type":"text","text":"no"}],"isError":true}`},
+		"error":           {`{"role":"tool","tool_call_id":"ID","error":"no"}`, `{"content":[{"type":"text","text":"no"}],"isError":true}`},
+		"nothing":         {`{"role":"tool","tool_call_id":"ID","content":null}`, `{"content":[]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, func(w http.ResponseWriter, r *http.Request, id string) {
