@@ -176,7 +176,7 @@ func (g *Gate) admit(ctx context.Context, call *schema.Call) (keep *risk.Cache, 
 		return nil, schema.Errorf(schema.KindInvalidRequest, "timeout_ms must be between 1 and %d.", g.limits.MaxTimeout.Milliseconds())
 	}
 	if call.Method != "" && call.Method != schema.MethodCallTool {
-		if _, err := g.catalog.Server(call.Server); err != nil {
+		if err := g.CheckMethod(call); err != nil {
 			return nil, err
 		}
 		return nil, validate.Arguments(call.Arguments, g.limits.ArgumentBytes, g.limits.ArgumentDepth)
@@ -194,6 +194,19 @@ func (g *Gate) admit(ctx context.Context, call *schema.Call) (keep *risk.Cache, 
 		return nil, ErrDurable
 	}
 	return verdict.Assessment.Cache, nil
+}
+
+// CheckMethod looks at a request that is no call of a tool. Nothing is counted or run.
+func (g *Gate) CheckMethod(call *schema.Call) error {
+	s, err := g.catalog.Server(call.Server)
+	if err != nil {
+		return err
+	}
+	// Whether it is boxed is for the worker to say, which judges it again.
+	if e := CheckMethod(g.policy, s.HighestRisk, s.BestBox != nil, call); e != nil {
+		return e
+	}
+	return nil
 }
 
 // ErrDurable says that the policy wants the call stored before it runs; nothing

@@ -3,6 +3,7 @@ package admission
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -20,7 +21,7 @@ func Assess(policy *risk.Holder, level int, trusted bool, definition json.RawMes
 		p = policy.Current()
 	}
 	a := p.Assess(&risk.Input{
-		Server: call.Server, ServerRisk: level, TrustAnnotations: trusted, Tool: call.Tool, Definition: definition,
+		Method: call.Method, Server: call.Server, ServerRisk: level, TrustAnnotations: trusted, Tool: call.Tool, Definition: definition,
 		Arguments: call.Arguments, Principal: call.Principal,
 	})
 	if len(a.Reasons) == 0 {
@@ -34,3 +35,21 @@ func Assess(policy *risk.Holder, level int, trusted bool, definition json.RawMes
 var defaults = risk.Default()
 
 var noPolicy = []string{"there is no policy, and the server has no risk level above 1"}
+
+// CheckMethod says why a request that reads a resource, gets a prompt or completes
+// arguments must not run, nil where it may: only calls of tools can wait for an
+// approval. boxed says that it runs in a container or sandbox of its own; what is of
+// high risk runs nowhere else. server is the operator's riskLevel.
+func CheckMethod(policy *risk.Holder, server int, boxed bool, call *schema.Call) *schema.Error {
+	a := Assess(policy, server, false, nil, call)
+	reasons := strings.Join(a.Reasons, "; ")
+	switch {
+	case a.Deny:
+		return schema.Errorf(schema.KindForbidden, "The policy forbids %s of server %q: %s", call.Method, call.Server, reasons)
+	case a.Approval != nil || a.Level == risk.Medium:
+		return schema.Errorf(schema.KindForbidden, "What server %q does waits for an approval, and %s cannot wait for one; it is not run without: %s A rule of the policy with match.method %s and level 1 allows it.", call.Server, call.Method, reasons, call.Method)
+	case a.Level > risk.Medium && !boxed:
+		return schema.Errorf(schema.KindForbidden, "%s of server %q must run in a container, and the server runs in none; it is not run with less: %s A rule of the policy with match.method %s and level 1 allows it.", call.Method, call.Server, reasons, call.Method)
+	}
+	return nil
+}

@@ -84,7 +84,6 @@ type server struct {
 	defs *definitions // the newest that was read; kept when all workers fail
 	want string       // the digest that is announced, "" when none
 	from string       // a worker that has it
-	risk int          // the highest level that a worker was told
 	lost time.Time    // since when no live worker has it; zero while one does
 }
 

@@ -25,6 +25,8 @@ type Server struct {
 	// BestBox is how a worker can run its calls in isolation, a ready one where
 	// there is any; nil where no worker has one.
 	BestBox *schema.Box
+	// HighestRisk is the highest riskLevel that a worker was told, 0 for none.
+	HighestRisk int
 }
 
 // WorkerServer is one worker's report of a server.
@@ -86,7 +88,7 @@ func (c *Catalog) rebuildLocked() {
 			if report.Digest != "" && s.want == "" && !w.Draining {
 				s.want, s.from = report.Digest, w.ID
 			}
-			s.risk = max(s.risk, report.Risk) // workers that differ: the highest counts
+			s.view.HighestRisk = max(s.view.HighestRisk, report.Risk) // workers that differ: the highest counts
 			if b := report.Box; b != nil && !w.Draining && (s.view.BestBox == nil || b.Ready && !s.view.BestBox.Ready) {
 				s.view.BestBox = b
 			}
@@ -136,7 +138,7 @@ func (c *Catalog) rememberLocked(next map[string]*server, used map[string]bool) 
 		report := old.view.Server
 		report.State, report.PID, report.Sessions = schema.StateError, 0, 0
 		report.Error = "no live worker holds it"
-		s := &server{view: Server{Server: report}, want: old.want, from: old.from, lost: old.lost, risk: old.risk}
+		s := &server{view: Server{Server: report, HighestRisk: old.view.HighestRisk}, want: old.want, from: old.from, lost: old.lost}
 		next[id] = s
 		used[defsKey(id, old.want)] = true
 	}
@@ -250,7 +252,7 @@ func (c *Catalog) Tool(id, name string) (Tool, error) {
 }
 
 func (c *Catalog) toolLocked(s *server, t *schema.Tool) Tool {
-	tool := Tool{Tool: t, Timeout: s.view.Timeout, Risk: s.risk, Box: s.view.BestBox, TrustAnnotations: s.view.TrustAnnotations, Switch: bus.Switch{Server: t.Server, Tool: t.Name, Enabled: true}}
+	tool := Tool{Tool: t, Timeout: s.view.Timeout, Risk: s.view.HighestRisk, Box: s.view.BestBox, TrustAnnotations: s.view.TrustAnnotations, Switch: bus.Switch{Server: t.Server, Tool: t.Name, Enabled: true}}
 	if c.switches.Some() { // most have none, and each call comes by here
 		if sw, ok := c.switches.Get(bus.SwitchKey(t.Server, t.Name)); ok {
 			tool.Switch = sw

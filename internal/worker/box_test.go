@@ -117,6 +117,31 @@ func TestNothingOfHighRiskRunsOutsideAContainer(t *testing.T) {
 	}
 }
 
+func TestAWorkerJudgesWhatIsNoCallOfATool(t *testing.T) {
+	denied, err := risk.Parse([]byte("rules:\n  - {name: r, match: {server: s, method: prompts/get}, level: 1}\n  - {name: d, match: {server: s}, deny: closed}\n"), "policy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := &Worker{o: Options{Policy: risk.NewHolder(denied)}}
+	for name, c := range map[string]struct {
+		w       *Worker
+		risk    int
+		method  string
+		refused bool
+	}{
+		"no policy":            {&Worker{}, 0, schema.MethodReadResource, false},
+		"medium risk":          {&Worker{}, 2, schema.MethodReadResource, true},
+		"high risk, unboxed":   {&Worker{}, 3, schema.MethodComplete, true},
+		"a rule that denies":   {policy, 1, schema.MethodReadResource, true},
+		"a rule of the method": {policy, 2, schema.MethodGetPrompt, false},
+	} {
+		_, refusal := c.w.judge(&held{served: Served{Risk: c.risk}}, frame(c.method))
+		if (refusal != nil) != c.refused || refusal != nil && refusal.Kind != schema.KindForbidden {
+			t.Errorf("%s: %v", name, refusal)
+		}
+	}
+}
+
 func TestOnlyAWorkerThatIsCertainlyGoneIsTakenForDead(t *testing.T) {
 	now := time.Now()
 	p := &peers{self: "wme", seen: map[string]time.Time{}}

@@ -42,6 +42,13 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 	switch f.Method {
 	case "", schema.MethodCallTool:
 	case schema.MethodReadResource, schema.MethodGetPrompt, schema.MethodComplete:
+		call := &schema.Call{
+			Method: f.Method, Server: f.Server, Arguments: f.Payload,
+			Principal: schema.Principal{Name: f.Principal, Owner: f.Owner, Groups: f.Groups},
+		}
+		if e := admission.CheckMethod(w.o.Policy, h.served.Risk, only, call); e != nil {
+			return verdict{}, e
+		}
 		if only {
 			return verdict{boxed: true}, h.boxed.ready()
 		}

@@ -3,6 +3,8 @@ package risk
 import (
 	"cmp"
 	"slices"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Assess judges one call. It has no side effects, is safe for concurrent use and
@@ -19,9 +21,13 @@ func (p *Policy) Assess(in *Input) Assessment {
 	var known *facts // made for the first condition, shared by all
 	var doubts []doubt
 	var winner *rule
+	method := cmp.Or(in.Method, schema.MethodCallTool)
 	for i := range p.rules {
 		r := &p.rules[i]
 		d := doubt{rule: r}
+		if !r.concerns(method) {
+			continue
+		}
 		if !r.matches(in) {
 			if !r.raises() || !r.resembles(in) {
 				continue
@@ -178,6 +184,9 @@ func (p *Policy) base(in *Input) (int, []string) {
 	case High:
 		return High, reasonServerHigh
 	case 0:
+		if in.Method != "" && in.Method != schema.MethodCallTool {
+			return Low, reasonNoTool
+		}
 	default:
 		return High, reasonServerUnknown
 	}
@@ -208,6 +217,7 @@ var (
 	reasonRaised        = []string{"The server says that this tool destroys things, which raises the low risk that the operator set."}
 	reasonIgnored       = []string{"No rule covers this tool, the server has no risk level, and the policy ignores what servers say of their tools."}
 	reasonUntrusted     = []string{"The server says that this tool is harmless, and the policy does not trust the word of this server."}
+	reasonNoTool        = []string{"No rule covers this method, and the server has no risk level."}
 	reasonReadOnly      = []string{"The server says that this tool only reads."}
 	reasonHarmless      = []string{"The server says that this tool destroys nothing."}
 	reasonDestructive   = []string{"The server says that this tool destroys things."}

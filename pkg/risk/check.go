@@ -72,7 +72,7 @@ func (p *Policy) neverWins(i int) string {
 	for j := range p.rules[:i] {
 		earlier := &p.rules[j]
 		always := earlier.when == nil || earlier.when.constant == yes
-		if always && covers(earlier.servers, r.servers) && covers(earlier.tools, r.tools) {
+		if always && earlier.concernsAll(r) && covers(earlier.servers, r.servers) && covers(earlier.tools, r.tools) {
 			return fmt.Sprintf("rule %s in line %d matches everything that it matches; move it above that rule or remove it.", quote(earlier.name), earlier.at.line)
 		}
 	}

@@ -3,11 +3,13 @@ package risk
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"cel.dev/cel-go/cel"
 
+	"github.com/callyard/callyard/pkg/schema"
 	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
@@ -76,15 +78,16 @@ func (r *policyReader) rules(path string, n *node) {
 func (r *policyReader) rule(path string, n *node) {
 	before := len(r.faults.list)
 	p := rule{at: n.at}
-	var denial, reason string
+	var denial, reason, condition string
 	r.members(path, n,
 		key{"name", func(path string, n *node) { p.name = r.text(path, n, maxName) }},
 		key{"match", func(path string, n *node) {
 			r.members(path, n,
 				key{"server", func(path string, n *node) { p.servers = r.globs(path, n) }},
-				key{"tool", func(path string, n *node) { p.tools = r.globs(path, n) }})
+				key{"tool", func(path string, n *node) { p.tools = r.globs(path, n) }},
+				key{"method", func(path string, n *node) { p.methods = r.methods(path, n) }})
 		}},
-		key{"when", func(path string, n *node) { p.when = r.condition(path, n) }},
+		key{"when", func(path string, n *node) { p.when, condition = r.condition(path, n), n.text }},
 		key{"deny", func(path string, n *node) { denial, p.deny = r.text(path, n, maxReason), true }},
 		key{"level", func(path string, n *node) { p.level = r.number(path, n, Low, High) }},
 		key{"approval", func(path string, n *node) { p.approval = r.approval(path, n) }},
@@ -103,6 +106,7 @@ func (r *policyReader) rule(path string, n *node) {
 	if len(r.faults.list) == before { // otherwise what looks absent may be a fault above
 		r.outcome(path, n, &p, reason)
 	}
+	p.general = p.isGeneral(condition)
 	p.explain(denial, reason)
 	r.policy.rules = append(r.policy.rules, p)
 }
@@ -111,6 +115,8 @@ func (r *policyReader) rule(path string, n *node) {
 func (r *policyReader) outcome(path string, n *node, p *rule, reason string) {
 	others := p.level != 0 || p.approval != nil || p.sandbox != ""
 	switch {
+	case len(p.tools) > 0 && len(p.methods) > 0 && !slices.Contains(p.methods, schema.MethodCallTool):
+		r.faults.add(n.at, path, "only %s has a tool; remove match.tool, or add that method.", schema.MethodCallTool)
 	case p.deny && (others || p.cache != nil):
 		r.faults.add(n.at, path, "a call that is denied never runs; remove level, approval, sandbox and cache, or remove deny.")
 	case p.cache != nil && (p.level > Low || p.approval != nil || p.sandbox != ""):
@@ -126,6 +132,18 @@ func (r *policyReader) outcome(path string, n *node, p *rule, reason string) {
 	case p.level == Low && p.sandbox != "":
 		r.faults.add(n.at, path, "level 1 runs without a container; write level 3, or remove sandbox.")
 	}
+}
+
+// methods reads names of MCP methods.
+func (r *policyReader) methods(path string, n *node) (list []string) {
+	for _, text := range r.texts(path, n) {
+		if !slices.Contains(methods, text) {
+			r.faults.add(n.at, path, "%s is not a method that a policy decides about; %s", quote(text), hintAt(text, methods))
+			continue
+		}
+		list = append(list, text)
+	}
+	return list
 }
 
 // globs reads patterns of names.

@@ -1,6 +1,11 @@
 package risk
 
-import "slices"
+import (
+	"slices"
+	"strings"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
 
 // annotationMode is how much the hints of servers count.
 type annotationMode string
@@ -29,6 +34,10 @@ type rule struct {
 	at      position
 	servers []glob // empty: every server
 	tools   []glob
+	// methods are those that match.method names; without, the rule is about calls of
+	// tools, and where it is general about every other method as well.
+	methods []string
+	general bool // it names no tool, and its condition no arguments
 	when    *condition
 
 	deny     bool
@@ -81,6 +90,33 @@ func (p *Policy) Groups() []string {
 	slices.Sort(all)
 	return slices.Compact(all)
 }
+
+// concerns says whether the rule is about requests of the method.
+func (r *rule) concerns(method string) bool {
+	if len(r.methods) > 0 {
+		return slices.Contains(r.methods, method)
+	}
+	return method == schema.MethodCallTool || r.general
+}
+
+// concernsAll says whether the rule is about every method that another is about.
+func (r *rule) concernsAll(other *rule) bool {
+	for _, m := range methods {
+		if other.concerns(m) && !r.concerns(m) {
+			return false
+		}
+	}
+	return true
+}
+
+// isGeneral says whether the rule is about whole servers.
+func (r *rule) isGeneral(condition string) bool {
+	anyTool := len(r.tools) == 0 || slices.ContainsFunc(r.tools, func(g glob) bool { return g.any })
+	return anyTool && !strings.Contains(condition, "args")
+}
+
+// methods are those that a policy decides about.
+var methods = []string{schema.MethodCallTool, schema.MethodReadResource, schema.MethodGetPrompt, schema.MethodComplete}
 
 // matches says whether the rule names this tool, whatever its condition says.
 func (r *rule) matches(in *Input) bool {

@@ -29,6 +29,9 @@ const DefaultExpires = 10 * time.Minute
 
 // Input is what there is to judge.
 type Input struct {
+	// Method is the MCP method; empty means tools/call. Other methods have no Tool, no
+	// Definition, and the params object as Arguments.
+	Method string
 	// Server and Tool are the names as the catalog has them.
 	Server string
 	Tool   string

@@ -298,9 +298,9 @@ func TestResourcesPromptsAndCompletionReachTheServerThatHasThem(t *testing.T) {
 	for _, c := range []struct{ path, method, name, members, server, want string }{
 		{"/mcp/two%20words", "resources/read", "demo://one", `"uri":"demo://one"`, "two words", `{"uri":"demo://one"}`},
 		{"/mcp", "resources/read", "demo://any/7", `"uri":"demo://any/7"`, "demo", `{"uri":"demo://any/7"}`},
-		{"/mcp", "prompts/get", "risky__greet", `"name":"risky__greet","arguments":{"a":"b"}`, "risky", `{"name":"greet","arguments":{"a":"b"}}`},
+		{"/mcp", "prompts/get", "demo__greet", `"name":"demo__greet","arguments":{"a":"b"}`, "demo", `{"name":"greet","arguments":{"a":"b"}}`},
 		{"/mcp/demo", "prompts/get", "greet", `"name":"greet"`, "demo", `{"name":"greet"}`},
-		{"/mcp", "completion/complete", "", `"ref":{"type":"ref/prompt","name":"risky__greet"},"argument":{"name":"n","value":"v"}`, "risky", `{"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"n","value":"v"}}`},
+		{"/mcp", "completion/complete", "", `"ref":{"type":"ref/prompt","name":"demo__greet"},"argument":{"name":"n","value":"v"}`, "demo", `{"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"n","value":"v"}}`},
 		{"/mcp", "completion/complete", "", `"ref":{"type":"ref/resource","uri":"demo://any/{id}"},"argument":{"name":"id","value":"v"}`, "demo", `{"ref":{"type":"ref/resource","uri":"demo://any/{id}"},"argument":{"name":"id","value":"v"}}`},
 	} {
 		got := f.ask(c.path, c.method, c.name, c.members).result(t)
@@ -310,6 +310,19 @@ func TestResourcesPromptsAndCompletionReachTheServerThatHasThem(t *testing.T) {
 		}
 		if c.method == "resources/read" && !strings.Contains(got, `"ttlMs":0,"cacheScope":"private"`) {
 			t.Errorf("resources/read says nothing of caching: %s", got)
+		}
+	}
+}
+
+func TestAServerWhoseToolsWaitForApprovalHandsOutNothingElse(t *testing.T) {
+	f := openFabric(t, nil)
+	for method, c := range map[string][2]string{
+		"resources/read":      {"demo://one", `"uri":"demo://one"`},
+		"prompts/get":         {"greet", `"name":"greet"`},
+		"completion/complete": {"", `"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"n","value":"v"}`},
+	} {
+		if got := string(f.ask("/mcp/risky", method, c[0], c[1]).body); !strings.Contains(got, `"kind":"forbidden"`) || !strings.Contains(got, "match.method "+method) {
+			t.Errorf("%s: %s", method, got)
 		}
 	}
 }

@@ -39,7 +39,8 @@ func (f *Face) subscribe(x *exchange) {
 		x.fail(&fault{Code: codeNoResource, Message: "Resource not found", Data: append(append([]byte(`{"uri":`), quote(uri)...), '}')})
 		return
 	}
-	if _, err := f.o.Catalog.Server(server); err != nil {
+	read := &schema.Call{Method: schema.MethodReadResource, Server: server, Principal: x.principal, Arguments: append(append([]byte(`{"uri":`), quote(uri)...), '}')}
+	if err := f.o.Gate.CheckMethod(read); err != nil { // whoever may not read it hears nothing of it
 		x.fail(x.faultOf(err))
 		return
 	}
