@@ -671,6 +671,9 @@ type BatchResult struct {
 	Attempt *int64 `json:"attempt,omitempty"`
 	CallID  string `json:"call_id"`
 
+	// CancelRequested With state unknown: the call was asked to stop while it ran. A call that is canceled never ran.
+	CancelRequested *bool `json:"cancel_requested,omitempty"`
+
 	// Cursor Where the next request goes on after this line.
 	Cursor string `json:"cursor"`
 
@@ -700,11 +703,14 @@ type Call struct {
 	ApprovalID *string `json:"approval_id,omitempty"`
 
 	// Attempt How often it was tried.
-	Attempt   *int64     `json:"attempt,omitempty"`
-	BatchID   *string    `json:"batch_id,omitempty"`
-	Created   time.Time  `json:"created"`
-	CustomID  *string    `json:"custom_id,omitempty"`
-	Decisions []Decision `json:"decisions,omitempty"`
+	Attempt *int64  `json:"attempt,omitempty"`
+	BatchID *string `json:"batch_id,omitempty"`
+
+	// CancelRequested With state unknown: the call was asked to stop while it ran. A call that is canceled never ran.
+	CancelRequested *bool      `json:"cancel_requested,omitempty"`
+	Created         time.Time  `json:"created"`
+	CustomID        *string    `json:"custom_id,omitempty"`
+	Decisions       []Decision `json:"decisions,omitempty"`
 
 	// Edited An approver changed the arguments.
 	Edited *bool      `json:"edited,omitempty"`
@@ -753,6 +759,9 @@ type CallRecord struct {
 	ArgumentsDigest *string `json:"arguments_digest,omitempty"`
 	Attempt         int64   `json:"attempt"`
 	BatchID         *string `json:"batch_id,omitempty"`
+
+	// CancelRequested With state unknown: the call was asked to stop while it ran. A call that is canceled never ran.
+	CancelRequested *bool `json:"cancel_requested,omitempty"`
 
 	// Created When the call was admitted.
 	Created   time.Time        `json:"created"`
@@ -1022,6 +1031,9 @@ type Problem struct {
 	//
 	// Examples: call_06b2t8m3c0w3v2q5n7k9a1d4fz
 	CallID *string `json:"call_id,omitempty"`
+
+	// CancelRequested The call was asked to stop while it ran; nobody knows how far it had come.
+	CancelRequested *bool `json:"cancel_requested,omitempty"`
 
 	// Detail What is wrong, and what would mend it. It never repeats an argument.
 	//
@@ -3461,7 +3473,7 @@ type ClientInterface interface {
 
 	// CancelCall Cancel a call
 	//
-	// Takes back a call that is held or has not left. One that runs is asked to stop, and may have had an effect; one that has ended stays as it is.
+	// Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One that has ended stays as it is.
 	//
 	// Corresponds with POST /calls/{id}/cancel (the `CancelCall` operationId).
 	CancelCall(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3973,7 +3985,7 @@ func (c *Client) GetCall(ctx context.Context, id string, params *GetCallParams, 
 
 // CancelCall Cancel a call
 //
-// Takes back a call that is held or has not left. One that runs is asked to stop, and may have had an effect; one that has ended stays as it is.
+// Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One that has ended stays as it is.
 //
 // Corresponds with POST /calls/{id}/cancel (the `CancelCall` operationId).
 func (c *Client) CancelCall(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7040,7 +7052,7 @@ type ClientWithResponsesInterface interface {
 
 	// CancelCallWithResponse Cancel a call
 	//
-	// Takes back a call that is held or has not left. One that runs is asked to stop, and may have had an effect; one that has ended stays as it is.
+	// Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One that has ended stays as it is.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -11465,7 +11477,7 @@ func (c *ClientWithResponses) GetCallWithResponse(ctx context.Context, id string
 
 // CancelCallWithResponse Cancel a call
 //
-// Takes back a call that is held or has not left. One that runs is asked to stop, and may have had an effect; one that has ended stays as it is.
+// Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One that has ended stays as it is.
 //
 // Returns a wrapper object for the known response body format(s).
 //

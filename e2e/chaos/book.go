@@ -16,10 +16,14 @@ type told struct {
 	Batch  string // "" for a single call
 	// State is how it ended, "" while it has not.
 	State string
+	// Canceled says that its client asked for its end while it was under way.
+	Canceled bool
 	// Results is how many ends of it were told: lines of results of a batch.
 	Results int
 	// Lost says that the call was accepted, and then nobody knew it.
 	Lost bool
+	// cancelAfter is when its client cancels it, 0 for never.
+	cancelAfter time.Duration
 	// Extra says that the call does not count: it is of the batch that is canceled.
 	Extra bool
 }
@@ -109,6 +113,13 @@ func (b *book) accepted(t *told, id string) {
 	if was != "" && was != id {
 		b.find("the call of %s was accepted twice under one key: as %s and as %s", t.Effect, was, id)
 	}
+}
+
+// canceled writes down that a client asks for the end of a call.
+func (b *book) canceled(t *told) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t.Canceled = true
 }
 
 // over writes down how a single call ended, "" for not at all.

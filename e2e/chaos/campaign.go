@@ -28,6 +28,9 @@ type Campaign struct {
 	// CancelCalls is how many lines a batch has that is canceled in its middle; 0
 	// for none. They count beside Calls.
 	CancelCalls int
+	// CancelShare has one of so many stored single calls canceled by its client at a
+	// moment of its own; 0 for none.
+	CancelShare int
 	// ToolMS is the most that one run takes, in milliseconds, after its effect.
 	ToolMS int
 	// Mix is which faults strike; Down, when set, is how long each of their victims

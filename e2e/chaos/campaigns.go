@@ -25,7 +25,7 @@ const settleWithin = 2 * time.Minute
 // a missing guard. What this machine cannot do is left out, and logged.
 func Campaigns(ctx context.Context, size Size, seed uint64, programs Programs, dir string, log *slog.Logger) ([]*Campaign, error) {
 	kills := &Campaign{
-		Name: "kills", Doors: 2, Workers: 3, Clients: 32, Calls: 3000, BatchCalls: 1000, BatchSize: 500, CancelCalls: 300, ToolMS: 60,
+		Name: "kills", Doors: 2, Workers: 3, Clients: 32, Calls: 3000, BatchCalls: 1000, BatchSize: 500, CancelCalls: 300, CancelShare: 2, ToolMS: 60,
 		Mix: []Share{{KillWorker, 12}, {KillDoor, 4}, {KillNATS, 4}, {KillServer, 1}, {StopWorker, 1}, {StopDoor, 1}, {StopNATS, 1}},
 	}
 	power := &Campaign{
@@ -34,6 +34,10 @@ func Campaigns(ctx context.Context, size Size, seed uint64, programs Programs, d
 	network := &Campaign{
 		Name: "network", Nodes: nodesOfCluster, Doors: 2, Workers: 3, Clients: 24, Calls: 700, BatchCalls: 300, BatchSize: 300, ToolMS: 40,
 		Mix: []Share{{SplitNodes, 1}, {CutWorker, 1}, {CutDoor, 1}, {KillNode, 1}, {SlowLAN, 1}},
+	}
+	honest := &Campaign{
+		Name: "honest ends", Doors: 2, Workers: 3, Clients: 48, Calls: 6000, CancelShare: 1, ToolMS: 300,
+		Mix: []Share{{KillWorker, 50}, {KillDoor, 15}, {KillNATS, 10}, {KillServer, 5}},
 	}
 	switch size {
 	case Short:
@@ -60,6 +64,9 @@ func Campaigns(ctx context.Context, size Size, seed uint64, programs Programs, d
 		Name: "without sync", Lax: true, Doors: 2, Workers: 2, Clients: 16, Calls: 200, ToolMS: 20, Mix: []Share{{CutPower, 1}},
 	}
 	all := []*Campaign{kills}
+	if size != Short {
+		all = append(all, honest)
+	}
 	if canCutPower {
 		all = append(all, power)
 	} else {

@@ -46,6 +46,8 @@ func TestPromisesHoldUnderFaultsAndTheHarnessSeesAMissingGuard(t *testing.T) {
 				t.Error("no call ran twice without intents")
 			case c.Lax && report.Lost == 0:
 				t.Error("no call was lost without sync")
+			case c.CancelShare > 0 && report.CancelAsked < 20:
+				t.Errorf("only %d calls were canceled", report.CancelAsked)
 			case !report.Wanted && (report.Ended != c.Calls || report.Accepted != c.Calls):
 				t.Errorf("of %d calls %d were accepted and %d ended", c.Calls, report.Accepted, report.Ended)
 			}
@@ -198,6 +200,14 @@ func TestEachLieIsFound(t *testing.T) {
 		if !slices.ContainsFunc(findings, func(f string) bool { return strings.Contains(f, c.want) }) {
 			t.Errorf("%s: found %q, not %q", c.name, findings, c.want)
 		}
+	}
+	asked := as(func(c *told) { c.Safe, c.Canceled, c.State = true, true, "unknown" })
+	if got := judged(asked, none, ran, stands("call_1", "unknown")); len(got) != 0 {
+		t.Errorf("a safe call that was canceled while it ran: found %q", got)
+	}
+	asked.State = "canceled"
+	if got := judged(asked, none, ran, stands("call_1", "canceled")); len(got) != 1 || !strings.Contains(got[0], "is said to be canceled, and ran") {
+		t.Errorf("a safe call that is said never to have run: found %q", got)
 	}
 	safe := as(func(c *told) { c.Safe, c.State = true, "unknown" })
 	if got := judged(safe, none, ran, stands("call_1", "unknown")); len(got) != 1 || !strings.Contains(got[0], "safe to repeat") {

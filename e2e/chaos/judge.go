@@ -65,7 +65,7 @@ func (r *run) judge(ctx context.Context) error {
 	for _, s := range rep.Scars {
 		rep.UnknownMost += s.Singles + min(s.InFlight-s.Singles, journalWindow) + s.Begun
 	}
-	if n := rep.States["unknown"]; n > rep.UnknownMost {
+	if n := rep.States["unknown"] - rep.CancelUnknown; n > rep.UnknownMost {
 		b.find("%d calls are unknown, and only %d were under way when faults struck", n, rep.UnknownMost)
 	}
 	if n := rep.States["succeeded"]; len(r.plan) == 0 && n != rep.Calls {
@@ -128,18 +128,27 @@ func (r *run) judgeCall(t *told, once, safe map[string]int, journals map[string]
 	if t.Safe {
 		ran = safe[t.Effect]
 	}
+	if t.Canceled {
+		rep.CancelAsked++
+		switch {
+		case t.State == "unknown":
+			rep.CancelUnknown++
+		case t.State == "canceled":
+			rep.CancelNeverRan++
+		}
+	}
 	switch t.State {
 	case "succeeded":
 		if ran == 0 {
 			find("%s succeeded as %s, and has no effect", t.Effect, t.ID)
 		}
 	case "unknown":
-		if t.Safe {
+		if t.Safe && !t.Canceled {
 			find("%s is safe to repeat, and unknown", t.Effect)
 		}
 	case "", "running":
 	default:
-		if ran > 0 && !t.Safe {
+		if ran > 0 && (!t.Safe || t.State == "canceled") {
 			find("%s is said to be %s, and ran", t.Effect, t.State)
 		}
 	}

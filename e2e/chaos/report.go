@@ -45,6 +45,11 @@ type Report struct {
 	// Peak is the most calls that were under way at once.
 	Peak   int       `json:"peak_in_flight"`
 	Cancel *Canceled `json:"cancel,omitempty"`
+	// CancelAsked is how many single calls their clients canceled; of these
+	// CancelNeverRan ended as canceled and CancelUnknown as unknown.
+	CancelAsked    int `json:"cancel_asked,omitempty"`
+	CancelNeverRan int `json:"cancel_never_ran,omitempty"`
+	CancelUnknown  int `json:"cancel_unknown,omitempty"`
 	// Disturbed is how many calls of bad servers were answered.
 	Disturbed int `json:"disturbed,omitempty"`
 	// Odd are answers that no client should get, and how often they came.
@@ -100,6 +105,9 @@ func (r *Report) Table(out io.Writer) {
 		fmt.Fprintf(w, "%s\t%d\t%.0f\t%s\t%s\t%s\t\t\t\n", kind, n, float64(inFlight)/float64(n), spread(back), spread(serving), spread(settled))
 	}
 	_ = w.Flush() // out keeps its error
+	if r.CancelAsked > 0 {
+		fmt.Fprintf(out, "canceled calls: %d; %d never ran, of %d nobody knows, the others ended before\n", r.CancelAsked, r.CancelNeverRan, r.CancelUnknown)
+	}
 	if c := r.Cancel; c != nil {
 		fmt.Fprintf(out, "canceled batch: %d lines; %d had run a second after the cancel, %d in all\n", c.Lines, c.RanWithinASecond, c.Ran)
 	}

@@ -61,6 +61,9 @@ func (r *run) single(ctx context.Context, c *client, k int64) {
 	if async {
 		headers = append(headers, "Prefer: respond-async")
 	}
+	if async && r.c.CancelShare > 0 && random.IntN(r.c.CancelShare) == 0 {
+		t.cancelAfter = time.Duration(1+random.IntN(2*r.c.ToolMS+1)) * time.Millisecond
+	}
 	path := "/servers/" + server + "/tools/effect"
 	began := r.book.begin(t)
 	state := ""
@@ -95,6 +98,12 @@ func (r *run) read(ctx context.Context, c *client, t *told, a answer) (state str
 	case http.StatusOK:
 		return "succeeded", 0
 	case http.StatusAccepted:
+		if t.cancelAfter > 0 && !t.Canceled {
+			if !rest(ctx, t.cancelAfter) {
+				return "", errorPause
+			}
+			r.cancel(ctx, c, t)
+		}
 		return r.follow(ctx, c, t), errorPause
 	case http.StatusConflict: // it is under way
 		return "", a.retryAfter()
@@ -111,6 +120,18 @@ func (r *run) read(ctx context.Context, c *client, t *told, a answer) (state str
 		r.book.strange(a.String())
 	}
 	return "", a.retryAfter()
+}
+
+// cancel asks for the end of a call, once. Whatever is answered, and whether anything is,
+// the call has an end, which is read afterwards.
+func (r *run) cancel(ctx context.Context, c *client, t *told) {
+	r.book.canceled(t)
+	a, err := c.send(ctx, http.MethodPost, "/calls/"+t.ID+"/cancel", "")
+	switch {
+	case err != nil, a.status == http.StatusOK, a.status == http.StatusNotFound, a.status == http.StatusConflict, a.status == http.StatusServiceUnavailable:
+	default:
+		r.book.strange("POST /calls/{id}/cancel: " + a.String())
+	}
 }
 
 // followTries is how often a call that was accepted may be missing before it counts

@@ -161,6 +161,8 @@ func (g *Gate) count(call *schema.Call, res *schema.Result, err error, began tim
 
 func outcome(res *schema.Result, err error) string {
 	switch {
+	case err != nil && schema.AsError(err).CancelRequested:
+		return "cancel-requested" // nobody is to be alarmed: its caller wanted it
 	case err != nil:
 		return string(schema.KindOf(err))
 	case res.ToolError:

@@ -119,7 +119,9 @@ func (it *item) bare(res *schema.Result) (again bool, err error) {
 // note is the end of a record of a conversation that is no call of its own.
 func (it *item) note() (*schema.Result, error) {
 	if it.rec.Method == methodWithdrawn {
-		return nil, schema.Errorf(schema.KindCanceled, "The call was canceled while its server waited for an answer.")
+		e := schema.Errorf(schema.KindOutcomeUnknown, "The call was canceled while its server waited for an answer; it may have done part of its work.")
+		e.CancelRequested = true
+		return nil, e
 	}
 	return &schema.Result{Body: it.call.Arguments, InputRequired: true}, nil
 }

@@ -67,6 +67,18 @@ func (j *job) item(c *journal.CallRecord, attempt int) *item {
 // errTaken is the end of a call that its caller took back before it left.
 var errTaken = schema.Errorf(schema.KindCanceled, "The call was canceled before it left; it did not run.")
 
+// taken is the end of a call that its caller took back before it left here. A tool that
+// is safe to repeat leaves no intent, so of an earlier owner of the journal nobody knows
+// whether it had sent the call.
+func (j *job) taken(it *item) error {
+	if !j.o.Resumed() || !j.repeatable(it) {
+		return errTaken
+	}
+	e := schema.Errorf(schema.KindOutcomeUnknown, "The call was canceled, and another front door had it before, which may have run it; its tool is safe to repeat.")
+	e.Retryable, e.CancelRequested = true, true
+	return e
+}
+
 // done ends an item here.
 func (it *item) done(res *journal.ResultRecord) {
 	it.once.Do(func() {
@@ -198,16 +210,7 @@ type tries struct {
 	began    time.Time
 	failures int
 	wait     time.Duration // before the next one
-	unknown  error         // of an attempt that may have run; nil: there is none
-}
-
-// end is the error of a call that is not tried any more because of err: one that may
-// have run does not end as one that never did.
-func (t *tries) end(err error) error {
-	if t.unknown != nil {
-		return t.unknown
-	}
-	return err
+	doubt    error         // of an attempt that may have run, or nil
 }
 
 // try is attempts for a call of which all is known.
@@ -215,10 +218,10 @@ func (j *job) try(it *item, t *tries) (*schema.Result, error) {
 	for {
 		if !j.pause(it, t.wait) {
 			if it.taken.Err() != nil {
-				return nil, errTaken
+				return nil, t.end(it, j.taken(it), true)
 			}
 			if j.late(it) {
-				return nil, schema.Errorf(schema.KindExpired, "The time of the call was over before it could leave; it did not run.")
+				return nil, t.end(it, schema.Errorf(schema.KindExpired, "The time of the call was over before it could leave; it did not run."), false)
 			}
 			return nil, nil
 		}
@@ -235,7 +238,7 @@ func (j *job) try(it *item, t *tries) (*schema.Result, error) {
 			}
 			if err != nil {
 				if !j.missing(it, err) || time.Since(t.began) > j.r.o.Patience {
-					return nil, t.end(err)
+					return nil, t.end(it, err, false)
 				}
 				t.wait = backoff(t.failures)
 				t.failures++
@@ -263,33 +266,44 @@ func (j *job) try(it *item, t *tries) (*schema.Result, error) {
 // results are those of attempts.
 func (j *job) failed(it *item, t *tries, left bool, err error) (res *schema.Result, end error, over bool) {
 	e := schema.AsError(err)
+	if doubt := dispatch.DoubtOf(err); doubt != nil {
+		t.doubt = doubt
+	}
 	switch {
 	case it.taken.Err() != nil && !left:
-		return nil, errTaken, true
+		return nil, t.end(it, j.taken(it), true), true
+	case e.CancelRequested && j.gone.Err() != nil:
+		return nil, nil, true // it was given up here, by nobody's wish: the next owner asks
 	case j.stopping.Err() != nil && (e.Kind == schema.KindCanceled || !left):
 		return nil, nil, true // it did not leave, or nobody is told what became of it: the next owner asks
 	case !left && e.Kind == schema.KindCanceled:
 		t.wait = backoff(t.failures) // its intent could not be written
+	case e.CancelRequested && (it.call.Safe || errors.Is(err, dispatch.ErrStopped)):
+		return nil, err, true // nobody knows more
 	case e.Kind == schema.KindOutcomeUnknown && !it.call.Safe:
 		res, end = j.settled(it, err)
 		return res, end, true
 	case e.Kind == schema.KindUnavailable || e.Kind == schema.KindServerFailed || e.Kind == schema.KindQuota || !left && j.missing(it, err):
 		// It is proven that nothing started.
 		if time.Since(t.began) > j.r.o.Patience {
-			return nil, &deadError{e}, true
+			return nil, &deadError{t.end(it, err, false)}, true
 		}
 		t.wait = max(e.RetryAfter, backoff(t.failures))
 	case e.Kind == schema.KindOutcomeUnknown:
 		if it.attempt >= j.maxAttempts(it) {
 			return nil, &deadError{e}, true
 		}
-		t.unknown = err
 		t.wait = backoff(t.failures)
 	default:
-		return nil, t.end(err), true
+		return nil, t.end(it, err, false), true
 	}
 	t.failures++
 	return nil, nil, false
+}
+
+// end is how a call ends after its last attempt failed with err, or could not be made.
+func (t *tries) end(it *item, err error, canceled bool) *schema.Error {
+	return dispatch.EndOf(it.call, t.doubt, err, canceled)
 }
 
 // claimKey finds out whether the call is the one that its key stands for. Both
@@ -305,7 +319,7 @@ func (j *job) claimKey(it *item) (proceed bool, err error) {
 			}
 		} else if !j.pause(it, backoff(n)) {
 			if it.taken.Err() != nil {
-				return false, errTaken
+				return false, j.taken(it)
 			}
 			return false, nil
 		}

@@ -148,7 +148,7 @@ func (j *job) resume(it *item, fate dispatch.Fate, within time.Duration) {
 	switch fate.State {
 	case dispatch.FateEnded:
 		res, err := ended(fate)
-		if schema.KindOf(err) == schema.KindCanceled {
+		if e := schema.AsError(err); e != nil && (e.Kind == schema.KindCanceled || e.CancelRequested) {
 			// An earlier owner had it ended, because its answer did not come in time or
 			// that owner stopped: it may have run.
 			if !j.repeatable(it) {

@@ -53,7 +53,7 @@ func (j *job) takeBack(index uint64) {
 		return // it runs when its turn has come
 	}
 	it = j.item(c, 0)
-	j.store(it, j.record(it, nil, errTaken))
+	j.store(it, j.record(it, nil, j.taken(it)))
 }
 
 // took says that the end of a call that was taken back is stored, or never will be.

@@ -115,12 +115,12 @@ func (c *Cache) Do(ctx context.Context, call *schema.Call, rule risk.Cache, run 
 		case <-f.done:
 		case <-ctx.Done():
 			c.leave(f)
-			e := schema.Errorf(schema.KindCanceled, "The call was cancelled while it was running; its tool is safe to repeat.").WithCall(call.ID)
-			e.Retryable = true
+			e := schema.Errorf(schema.KindOutcomeUnknown, "The call was asked to stop while it ran. It may have run; its tool is safe to repeat.").WithCall(call.ID)
+			e.Retryable, e.CancelRequested = true, true
 			return nil, e
 		}
 		if f.err != nil {
-			if !first && schema.KindOf(f.err) == schema.KindCanceled && ctx.Err() == nil {
+			if e := schema.AsError(f.err); !first && (e.Kind == schema.KindCanceled || e.CancelRequested) && ctx.Err() == nil {
 				continue // somebody cancelled that call, not this one
 			}
 			return nil, schema.AsError(f.err).WithCall(call.ID)

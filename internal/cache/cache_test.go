@@ -244,7 +244,7 @@ func TestWhoLeavesTakesNothingFromTheOthers(t *testing.T) {
 		go func() {
 			call := newCall()
 			_, err := c.Do(first, call, minute, run)
-			if e := schema.AsError(err); e == nil || e.Kind != schema.KindCanceled || !e.Retryable || e.CallID != call.ID {
+			if e := schema.AsError(err); e == nil || e.Kind != schema.KindOutcomeUnknown || !e.CancelRequested || !e.Retryable || e.CallID != call.ID {
 				t.Errorf("%+v", e)
 			}
 			left <- err

@@ -15,15 +15,21 @@ import (
 // that it did not start.
 const maxAttempts = 8
 
+// cancelGrace is how long a worker that was told to cancel a call is awaited: it
+// answers at once, unless its answer was on the way already or it does not answer at all.
+const cancelGrace = 5 * time.Second
+
 // Do runs the call on the best worker and returns its result. The error is a
 // *schema.Error that names the call. When ctx ends, or [Router.Cancel] names the
-// call, the worker is told to cancel and Do returns at once.
+// call, the worker is told to cancel. A call that was sent then ends as its worker
+// says, or as [schema.KindOutcomeUnknown]; [schema.KindCanceled] means that it never
+// ran. After ctx ended Do returns at once, after Cancel within 5 s.
 func (r *Router) Do(ctx context.Context, call *schema.Call) (*schema.Result, error) {
 	rt := r.lookup(call.Server)
 	fl := r.flights.add(call.ID)
 	defer r.flights.remove(fl)
 	var avoid map[string]bool
-	var last error
+	var last, doubt error // doubt is of an attempt that may have run
 	for n := 1; n <= maxAttempts; n++ {
 		l, err := rt.acquire(ctx, call, avoid, fl.stop)
 		if errors.Is(err, errNoWorker) {
@@ -35,23 +41,23 @@ func (r *Router) Do(ctx context.Context, call *schema.Call) (*schema.Result, err
 			if errors.Is(err, errNoOther) && last != nil {
 				err = last
 			}
-			return nil, schema.AsError(err).WithCall(call.ID)
+			return nil, endOf(call, doubt, err, ended(ctx, fl.stop))
 		}
 		res, next, err := r.traced(ctx, call, l, n, fl.stop)
 		if err == nil {
 			return res, nil
 		}
 		if next == tryStopped {
-			if schema.KindOf(last) == schema.KindOutcomeUnknown {
-				err = last // it may have run before it was stopped
-			}
-			return nil, schema.AsError(err).WithCall(call.ID)
+			return nil, EndOf(call, doubt, err, false)
 		}
-		if next == tryNone || ctx.Err() != nil || fl.stopped() {
-			return nil, schema.AsError(err).WithCall(call.ID)
+		if next == tryNone || ended(ctx, fl.stop) {
+			return nil, endOf(call, doubt, err, ended(ctx, fl.stop))
 		}
 		r.log.Debug("a call is sent again", "call", call.ID, "server", call.Server, "worker", l.worker, "reason", err)
 		last = err
+		if schema.KindOf(err) == schema.KindOutcomeUnknown {
+			doubt = err
+		}
 		if next == tryOther {
 			if avoid == nil {
 				avoid = make(map[string]bool)
@@ -59,7 +65,48 @@ func (r *Router) Do(ctx context.Context, call *schema.Call) (*schema.Result, err
 			avoid[l.worker] = true
 		}
 	}
-	return nil, schema.AsError(last).WithCall(call.ID)
+	return nil, endOf(call, doubt, last, false)
+}
+
+// endOf is EndOf for a call that somebody may try again: where nobody canceled it, the
+// reason for which it was not sent again stays the kind of the error, and the doubt is
+// its cause.
+func endOf(call *schema.Call, doubt, err error, canceled bool) *schema.Error {
+	if e := schema.AsError(err); doubt != nil && !canceled && (e.Kind == schema.KindUnavailable || e.Kind == schema.KindServerFailed) {
+		both := schema.Errorf(e.Kind, "%s An earlier attempt may have run: %w", e.Detail, doubt)
+		both.Retryable, both.RetryAfter = e.Retryable, e.RetryAfter
+		return both.WithCall(call.ID)
+	}
+	return EndOf(call, doubt, err, canceled)
+}
+
+// DoubtOf returns the doubt that err, an error of [Router.Do], brings along: that of an
+// attempt that may have run. It is nil where there is none.
+func DoubtOf(err error) error {
+	for ; err != nil; err = errors.Unwrap(err) {
+		var e *schema.Error
+		if errors.As(err, &e) && e.Kind == schema.KindOutcomeUnknown {
+			return e
+		}
+	}
+	return nil
+}
+
+// EndOf returns the error with which a call ends whose last attempt failed with err.
+// doubt is the error of an earlier attempt that may have run, or nil: then a later one
+// that did not start must not say that the call never ran. canceled says that the call
+// was asked to stop.
+func EndOf(call *schema.Call, doubt, err error, canceled bool) *schema.Error {
+	e := schema.AsError(err)
+	switch e.Kind {
+	case schema.KindCanceled, schema.KindUnavailable, schema.KindServerFailed, schema.KindQuota, schema.KindForbidden, schema.KindDisabled, schema.KindExpired, schema.KindNotFound, schema.KindConflict:
+		if doubt != nil {
+			e = schema.AsError(doubt)
+		}
+	}
+	e = e.WithCall(call.ID)
+	e.CancelRequested = e.CancelRequested || canceled && e.Kind == schema.KindOutcomeUnknown
+	return e
 }
 
 // next says what may follow an attempt that failed.
@@ -190,25 +237,36 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 	}
 	timer := time.NewTimer(budget + replyGrace)
 	defer timer.Stop()
-	select {
-	case f := <-a.final:
-		r.measure(a, &f)
-		return r.finish(ctx, a, &f)
-	case <-ctx.Done():
-	case <-stop:
-	case <-timer.C:
-		r.client.Cancel(l.worker, seq)
-		r.client.Forget(seq)
-		a.end(budget)
-		return nil, tryNone, errNoAnswer(call, l.worker, budget)
+	var grace <-chan time.Time
+	for {
+		select {
+		case f := <-a.final:
+			if grace == nil {
+				r.measure(a, &f)
+			}
+			return r.finish(ctx, a, &f)
+		case <-stop: // whoever waits for the call is still there
+			r.client.Cancel(l.worker, seq)
+			late := time.NewTimer(cancelGrace)
+			defer late.Stop()
+			stop, grace = nil, late.C
+			continue
+		case <-ctx.Done():
+			r.client.Cancel(l.worker, seq)
+		case <-grace:
+		case <-timer.C:
+			r.client.Cancel(l.worker, seq)
+			r.client.Forget(seq)
+			a.end(budget)
+			return nil, tryNone, errNoAnswer(call, l.worker, budget)
+		}
+		// The slot stays taken until the worker says that the call has ended.
+		time.AfterFunc(budget+replyGrace, func() {
+			r.client.Forget(seq)
+			a.end(0)
+		})
+		return nil, tryNone, errCanceledRunning(call)
 	}
-	// The slot stays taken until the worker says that the call has ended.
-	r.client.Cancel(l.worker, seq)
-	time.AfterFunc(budget+replyGrace, func() {
-		r.client.Forget(seq)
-		a.end(0)
-	})
-	return nil, tryNone, errCanceledRunning(call)
 }
 
 // measure tells the pacer of a single call that has ended. Of the fabric's own requests
@@ -221,9 +279,14 @@ func (r *Router) measure(a *attempt, f *bus.ReplyFrame) {
 	}
 }
 
+// ErrStopped is the cause of the end of a call that its worker stopped because it was
+// canceled: the worker knows no more than that, however often it is asked.
+var ErrStopped = errors.New("was told to cancel it while it ran, and stopped")
+
+// errCanceledRunning ends a call whose worker was told to stop it and has not answered.
 func errCanceledRunning(call *schema.Call) *schema.Error {
-	e := schema.Errorf(schema.KindCanceled, "The call was cancelled while it was running; it may have had an effect.")
-	e.Retryable = call.Safe
+	e := unknown(call, "it was asked to stop while it ran")
+	e.CancelRequested = true
 	return e
 }
 
@@ -297,6 +360,11 @@ func (r *Router) finish(ctx context.Context, a *attempt, f *bus.ReplyFrame) (*sc
 			e.Retryable = true
 			return nil, tryOther, e
 		}
+		return nil, tryNone, e
+	}
+	if e.Kind == schema.KindCanceled {
+		e = unknown(a.call, "worker %s %w", a.lane.worker, ErrStopped)
+		e.CancelRequested = true
 		return nil, tryNone, e
 	}
 	if e.Kind != schema.KindOutcomeUnknown {

@@ -41,8 +41,8 @@ func (l *listeners) tell(id string) {
 func (r *Router) OnCancel(f func(id string)) (stop func()) { return r.listeners.add(f) }
 
 // Cancel ends the call id wherever it is under way: here, or at another router,
-// which is told. It ends with [schema.KindCanceled]; one that is running may have
-// had an effect. Whether another router had it is not known here.
+// which is told. One that was not sent ends with [schema.KindCanceled]; for one that
+// was sent see [Router.Do]. Whether another router had it is not known here.
 func (r *Router) Cancel(id string) error {
 	if r.flights.cancel(id) {
 		return nil

@@ -82,7 +82,7 @@ func (fs *flights) cancel(id string) bool {
 		return false
 	}
 	if p := f.parcel; p != nil {
-		p.router.Abandon(p)
+		p.cancelByID()
 	}
 	return true
 }

@@ -171,7 +171,7 @@ func TestACallWhoseWorkerKnowsNothingAndPromisesNothingIsNotSentAgain(t *testing
 		t.Error(err)
 	}
 	cancel()
-	if err := <-ended; schema.KindOf(err) != schema.KindCanceled || other.calls.Load() != 0 {
+	if err := <-ended; !schema.AsError(err).CancelRequested || other.calls.Load() != 0 {
 		t.Errorf("it ended as %v, and the other worker was called %d times", err, other.calls.Load())
 	}
 }

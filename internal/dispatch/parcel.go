@@ -106,16 +106,32 @@ func (r *Router) Leave(parcels []*Parcel) {
 // as cancelled. For others it does nothing.
 func (r *Router) Recall(p *Parcel) { p.recall() }
 
-// Abandon ends a parcel wherever it is; a worker that runs it is told to stop.
+// Abandon ends a parcel wherever it is, at once; a worker that runs it is told to stop.
 func (r *Router) Abandon(p *Parcel) {
+	if p.cancel() {
+		p.finish(End{Err: errCanceledRunning(p.Call), Left: true})
+	}
+}
+
+// cancel takes back a parcel that has not left, and has a worker that runs it told to
+// stop. It returns true for the latter.
+func (p *Parcel) cancel() bool {
 	if p.recall() != parcelLeft || p.over.Load() {
-		return
+		return false
 	}
 	p.stopped.Store(true)
 	if seq := p.seq.Load(); seq != 0 {
 		p.cancelSent(seq)
 	}
-	p.finish(End{Err: errCanceledRunning(p.Call), Left: true})
+	return true
+}
+
+// cancelByID is cancel for a parcel whose caller wants to know what came of it: it ends
+// as its worker says, if that answers within cancelGrace.
+func (p *Parcel) cancelByID() {
+	if p.cancel() {
+		time.AfterFunc(cancelGrace, func() { p.finish(End{Err: errCanceledRunning(p.Call), Left: true}) })
+	}
 }
 
 // recall is Recall, and says where the parcel was.
@@ -203,6 +219,7 @@ func (p *Parcel) send(more bool) {
 	r, l := p.router, p.lane
 	if p.stopped.Load() {
 		l.release(0, bulk)
+		p.finish(End{Err: errWaitEnded().WithCall(p.Call.ID)})
 		return
 	}
 	if err := r.mayLeave(p.Call, l); err != nil {
@@ -245,10 +262,11 @@ func (p *Parcel) answered(a *attempt, f *bus.ReplyFrame) {
 }
 
 func (p *Parcel) conclude(res *schema.Result, n next, err error) {
+	stopped := p.stopped.Load()
 	if err != nil {
-		err = schema.AsError(err).WithCall(p.Call.ID)
+		err = EndOf(p.Call, nil, err, stopped)
 	}
-	p.finish(End{Result: res, Err: err, Left: true, Again: n != tryNone})
+	p.finish(End{Result: res, Err: err, Left: true, Again: n != tryNone && !stopped})
 }
 
 // expire ends a parcel whose answer is overdue.
@@ -257,7 +275,7 @@ func (p *Parcel) expire() {
 	p.router.client.Cancel(p.lane.worker, seq)
 	p.router.client.Forget(seq)
 	p.attempt.end(p.attempt.budget)
-	p.finish(End{Err: errNoAnswer(p.Call, p.lane.worker, p.attempt.budget), Left: true})
+	p.conclude(nil, tryNone, errNoAnswer(p.Call, p.lane.worker, p.attempt.budget))
 }
 
 func (p *Parcel) finish(e End) {

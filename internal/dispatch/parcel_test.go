@@ -244,13 +244,15 @@ func TestAParcelIsCancelledByItsIDWhereverItIs(t *testing.T) {
 	if err := r.Cancel("call_3"); err != nil {
 		t.Fatal(err)
 	}
-	if e := c.nextEnd(t); e.p.Call.ID != "call_3" || !e.Left || schema.KindOf(e.Err) != schema.KindCanceled {
-		t.Errorf("%s ended with %+v", e.p.Call.ID, e.End)
-	}
 	select {
 	case <-w.cancelled:
 	case <-time.After(soon):
 		t.Fatal("the worker was not told")
+	}
+	select {
+	case e := <-c.ended:
+		t.Errorf("%s ended with %+v before its worker said how", e.p.Call.ID, e.End)
+	default:
 	}
 	for _, p := range drained(c.placed) {
 		r.Recall(p)
@@ -258,12 +260,61 @@ func TestAParcelIsCancelledByItsIDWhereverItIs(t *testing.T) {
 	for _, answer := range answers {
 		answer()
 	}
-	for range slots - 1 {
+	for range slots { // the answer of call_3 was on its way already
 		for e := c.nextEnd(t); e.Err != nil; e = c.nextEnd(t) {
 			if e.Left {
 				t.Errorf("%s ended with %+v", e.p.Call.ID, e.End)
 			}
 		}
+	}
+}
+
+func TestACanceledParcelThatRanIsUnknown(t *testing.T) {
+	srv := bustest.Start(t)
+	r := startRouter(t, srv)
+	stop := make(chan func(), 2)
+	w, _ := startScripted(t, srv, r, "w", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
+		seq := f.Seq
+		stop <- func() { w.l.Error(to, seq, schema.Errorf(schema.KindCanceled, "It was told to stop."), true, 0) }
+	})
+	c := newCarrier(r)
+	for _, safe := range []bool{false, true} {
+		p := c.place(fmt.Sprint("call_", safe), safe)
+		r.Leave([]*Parcel{c.nextPlaced(t)})
+		end := arrived(t, stop)
+		if err := r.Cancel(p.Call.ID); err != nil {
+			t.Fatal(err)
+		}
+		<-w.cancelled
+		end()
+		got := c.nextEnd(t)
+		if e := schema.AsError(got.Err); got.p != p || !got.Left || got.Again || e == nil || e.Kind != schema.KindOutcomeUnknown || !e.CancelRequested {
+			t.Errorf("safe %v: it ended with %+v", safe, got.End)
+		}
+	}
+	idle(t, r)
+}
+
+func TestAnEndAfterAnAttemptInDoubtDoesNotSayThatNothingRan(t *testing.T) {
+	one := call(true)
+	doubt := unknown(one, "worker w was lost")
+	for _, c := range []struct {
+		err      *schema.Error
+		canceled bool
+		want     schema.Kind
+	}{
+		{errWaitEnded(), true, schema.KindOutcomeUnknown},
+		{schema.Errorf(schema.KindUnavailable, "Nobody is there."), false, schema.KindUnavailable},
+	} {
+		if e := endOf(one, doubt, c.err, c.canceled); e.Kind != c.want || e.CancelRequested != c.canceled || DoubtOf(e) == nil {
+			t.Errorf("%v: %+v", c.err, e)
+		}
+	}
+	if e := endOf(one, nil, errWaitEnded(), true); e.Kind != schema.KindCanceled || e.CancelRequested || DoubtOf(e) != nil {
+		t.Errorf("a call that never left ended with %+v", e)
+	}
+	if e := EndOf(one, doubt, schema.Errorf(schema.KindForbidden, "It is switched off."), false); e.Kind != schema.KindOutcomeUnknown || e.CancelRequested {
+		t.Errorf("a call that may have run was refused: %+v", e)
 	}
 }
 

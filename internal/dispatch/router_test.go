@@ -188,8 +188,8 @@ func TestACancelledCallTellsTheWorkerAndFreesItsSlotWhenItEnds(t *testing.T) {
 	})
 	end := <-started
 	cancel()
-	if err := <-errs; schema.KindOf(err) != schema.KindCanceled {
-		t.Errorf("got %v", err)
+	if e := schema.AsError(<-errs); e.Kind != schema.KindOutcomeUnknown || !e.CancelRequested {
+		t.Errorf("got %+v", e)
 	}
 	<-w.cancelled
 	if l := r.Load()["s"]; l.InFlight != 1 {

@@ -55,7 +55,7 @@ func (r *route) acquire(ctx context.Context, call *schema.Call, avoid map[string
 	}
 }
 
-func errWaitEnded() error {
+func errWaitEnded() *schema.Error {
 	e := schema.Errorf(schema.KindCanceled, "The call was cancelled while it waited for a worker; it did not start.")
 	e.Retryable = true
 	return e

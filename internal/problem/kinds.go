@@ -49,8 +49,8 @@ func Rows() []Row {
 		{schema.KindProtocol, http.StatusBadGateway, "The MCP server answered with an error", "The MCP server answered the request with a JSON-RPC error; it is in the member rpc.", "The error is the server's own; its message says what it wants."},
 		{schema.KindResultTooLarge, http.StatusBadGateway, "The result is too large", "The tool ran, but answered with more than the limit.", "Ask the tool for less, or ask the operator to raise the limit."},
 		{schema.KindInputRequired, http.StatusConflict, "The tool asks for input", "The tool wants input in the middle of the call, which this way of calling cannot give.", "Call it with all the input that it needs, or over a client that can answer."},
-		{schema.KindOutcomeUnknown, http.StatusGatewayTimeout, "The outcome is not known", "The call left and no answer came back. It may have run.", "Look at its effects before you send it again, unless retryable is true."},
-		{schema.KindCanceled, statusCanceled, "Canceled", "The caller went away or cancelled the call.", "Nothing is to be done."},
+		{schema.KindOutcomeUnknown, http.StatusGatewayTimeout, "The outcome is not known", "The call left and no answer came back, or it was canceled while it ran (cancel_requested). It may have run.", "Look at its effects before you send it again, unless retryable is true."},
+		{schema.KindCanceled, statusCanceled, "Canceled", "The call was canceled before it was sent and never ran, or its caller left; the detail says which.", "Nothing is to be done."},
 		{schema.KindInternal, http.StatusInternalServerError, "A fault of Callyard", "Callyard failed; its log says why, under the request id.", "Tell the operator the request id."},
 	}
 }

@@ -22,14 +22,16 @@ const MediaType = "application/problem+json"
 
 // Document is what is sent.
 type Document struct {
-	Type      string         `json:"type"`
-	Title     string         `json:"title"`
-	Status    int            `json:"status"`
-	Detail    string         `json:"detail"`
-	Error     string         `json:"error"`
-	CallID    string         `json:"call_id,omitempty"`
-	Retryable bool           `json:"retryable"`
-	Errors    []schema.Fault `json:"errors,omitempty"`
+	Type      string `json:"type"`
+	Title     string `json:"title"`
+	Status    int    `json:"status"`
+	Detail    string `json:"detail"`
+	Error     string `json:"error"`
+	CallID    string `json:"call_id,omitempty"`
+	Retryable bool   `json:"retryable"`
+	// CancelRequested is true for a call that was asked to stop while it ran.
+	CancelRequested bool           `json:"cancel_requested,omitempty"`
+	Errors          []schema.Fault `json:"errors,omitempty"`
 }
 
 // Of returns the document of an error.
@@ -38,7 +40,7 @@ func Of(err error) Document {
 	r := row(e.Kind)
 	return Document{
 		Type: "/problems/" + string(r.Kind), Title: r.Title, Status: r.Status, Detail: e.Detail, Error: e.Detail,
-		CallID: e.CallID, Retryable: e.Retryable, Errors: e.Faults,
+		CallID: e.CallID, Retryable: e.Retryable, CancelRequested: e.CancelRequested, Errors: e.Faults,
 	}
 }
 

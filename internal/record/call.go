@@ -144,7 +144,7 @@ func (r *Record) end(o *Outcome) {
 		}
 	} else if o.Err != nil {
 		e := schema.AsError(o.Err)
-		r.Error, r.Detail = e.Kind, e.Detail
+		r.Error, r.Detail, r.CancelRequested = e.Kind, e.Detail, e.CancelRequested
 	}
 	r.cut()
 }

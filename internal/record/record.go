@@ -21,7 +21,7 @@ const (
 	Failed    State = "failed"    // it was refused, or ended without a result
 	Denied    State = "denied"    // policy or a person said no
 	Expired   State = "expired"   // its time was over
-	Canceled  State = "canceled"  // its caller left or took it back
+	Canceled  State = "canceled"  // its caller left or took it back before it was sent
 	Unknown   State = "unknown"   // it left, and nobody can know what became of it
 )
 
@@ -98,6 +98,8 @@ type Record struct {
 	// Replayed is true when an idempotency key brought the result of an earlier
 	// request.
 	Replayed bool
+	// CancelRequested is true for an unknown call that was asked to stop while it ran.
+	CancelRequested bool
 	// Arguments and Result are digests; the sizes are in bytes.
 	Arguments, Result          Digest
 	ArgumentBytes, ResultBytes int64

@@ -30,6 +30,7 @@ type View struct {
 	FrontDoor       string     `json:"front_door,omitempty"`
 	Attempt         int        `json:"attempt"`
 	Durable         bool       `json:"durable,omitempty"`
+	CancelRequested bool       `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call that is canceled never ran."`
 	Replayed        bool       `json:"replayed,omitempty" doc:"An idempotency key brought the result of an earlier request."`
 	BatchID         string     `json:"batch_id,omitempty"`
 	Index           *int64     `json:"index,omitempty" doc:"Its place in the batch, from 0."`
@@ -58,7 +59,7 @@ func (r *Record) View() View {
 		ToolError: r.ToolError, ArgumentsDigest: r.Arguments.String(), ArgumentBytes: r.ArgumentBytes,
 		ResultDigest: r.Result.String(), ResultBytes: r.ResultBytes, Started: moment(r.Started), Ended: moment(r.Ended),
 		TookMs: float64(r.Took/time.Microsecond) / 1000, Worker: r.Worker, FrontDoor: r.FrontDoor, Attempt: r.Attempt,
-		Durable: r.Durable, Replayed: r.Replayed, BatchID: r.Batch, CustomID: r.CustomID, ApprovalID: r.Approval,
+		Durable: r.Durable, Replayed: r.Replayed, CancelRequested: r.CancelRequested, BatchID: r.Batch, CustomID: r.CustomID, ApprovalID: r.Approval,
 	}
 	if r.Known != "" {
 		v.ID = r.Known

@@ -35,6 +35,7 @@ const (
 	flagEnded
 	flagError
 	flagKnown // callers know the call by another id
+	flagCancelRequested
 )
 
 func stateByte(s State) byte {
@@ -126,6 +127,7 @@ func (p *packer) add(k key, r *Record) {
 	set(flagEnded, r.Ended != 0)
 	set(flagError, r.Error != "")
 	set(flagKnown, r.Known != "")
+	set(flagCancelRequested, r.CancelRequested)
 
 	b := binary.AppendUvarint(p.one[:0], flags)
 	b = append(b, stateByte(r.State))
@@ -227,6 +229,7 @@ type parser struct {
 
 func (p *parser) fields(r *Record, k key, flags uint64, base int64) {
 	r.ToolError, r.Durable, r.Replayed = flags&flagToolError != 0, flags&flagDurable != 0, flags&flagReplayed != 0
+	r.CancelRequested = flags&flagCancelRequested != 0
 	if flags&flagOtherPrefix != 0 {
 		r.ID = p.text() + k.String()
 	} else {

@@ -26,6 +26,7 @@ func samples() []Record {
 		{ID: idAt(at, rnd), Principal: "agent", Server: "files", Tool: "rm", Method: schema.MethodCallTool, State: Failed, ToolError: true, Durable: true, Replayed: true,
 			Arguments: DigestOf([]byte("b")), Result: DigestOf([]byte("c")), Error: schema.KindServerFailed, Detail: "The server is not there.",
 			Admitted: ns - 5_000_000, Ended: ns + 10, Changed: ns + 11, Attempt: 3, Batch: "batch_1", Index: 999_999, CustomID: "row é", Approval: "appr_1", FrontDoor: "frontdoor_x"},
+		{ID: idAt(at, rnd), State: Unknown, CancelRequested: true, Error: schema.KindOutcomeUnknown, Admitted: ns, Ended: ns + 1, Changed: ns + 1, FrontDoor: "frontdoor_x"},
 		{ID: "lane" + idAt(at, rnd)[4:], State: Held, Admitted: ns, Changed: ns, FrontDoor: "frontdoor_x"},
 	}
 }
@@ -98,7 +99,7 @@ func TestTheWireFormStaysAsItIs(t *testing.T) {
 
 func TestFieldsOfALaterVersionArePassedOver(t *testing.T) {
 	p := newPacker("w")
-	one := samples()[2]
+	one := samples()[3]
 	k, _ := keyOf(one.ID)
 	p.add(k, &one)
 	longer := append(append([]byte{}, p.one...), "and something new"...)

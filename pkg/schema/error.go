@@ -30,7 +30,7 @@ const (
 	KindResultTooLarge   Kind = "result-too-large"       // the tool answered more than the limit
 	KindInputRequired    Kind = "input-required"         // the tool asks for input that this way of calling cannot give
 	KindOutcomeUnknown   Kind = "outcome-unknown"        // the call left and no answer came back
-	KindCanceled         Kind = "canceled"               // the caller went away or cancelled
+	KindCanceled         Kind = "canceled"               // canceled before it was sent: it never ran
 	KindInternal         Kind = "internal"               // a fault of ours
 )
 
@@ -46,6 +46,9 @@ type Error struct {
 	Retryable bool `json:"retryable,omitempty"`
 	// RetryAfter is how long to wait first; zero says nothing.
 	RetryAfter time.Duration `json:"retry_after_ns,omitempty"`
+	// CancelRequested says, with [KindOutcomeUnknown], that the call was asked to stop
+	// while it ran. [KindCanceled] is for calls that never ran.
+	CancelRequested bool `json:"cancel_requested,omitempty"`
 	// Faults lists each fault of the arguments.
 	Faults []Fault `json:"faults,omitempty"`
 	// RPC is the JSON-RPC error of the MCP server, for [KindProtocol].

@@ -223,7 +223,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a call
-         * @description Takes back a call that is held or has not left. One that runs is asked to stop, and may have had an effect; one that has ended stays as it is.
+         * @description Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One that has ended stays as it is.
          */
         post: operations["cancel-call"];
         delete?: never;
@@ -815,6 +815,8 @@ export interface components {
              */
             attempt?: number;
             call_id: string;
+            /** @description With state unknown: the call was asked to stop while it ran. A call that is canceled never ran. */
+            cancel_requested?: boolean;
             /** @description Where the next request goes on after this line. */
             cursor: string;
             /** @description The caller's own name of the call. */
@@ -843,6 +845,8 @@ export interface components {
              */
             attempt?: number;
             batch_id?: string;
+            /** @description With state unknown: the call was asked to stop while it ran. A call that is canceled never ran. */
+            cancel_requested?: boolean;
             /** Format: date-time */
             created: string;
             custom_id?: string;
@@ -891,6 +895,8 @@ export interface components {
             /** Format: int64 */
             attempt: number;
             batch_id?: string;
+            /** @description With state unknown: the call was asked to stop while it ran. A call that is canceled never ran. */
+            cancel_requested?: boolean;
             /**
              * Format: date-time
              * @description When the call was admitted.
@@ -1145,6 +1151,8 @@ export interface components {
              * @example call_06b2t8m3c0w3v2q5n7k9a1d4fz
              */
             call_id?: string;
+            /** @description The call was asked to stop while it ran; nobody knows how far it had come. */
+            cancel_requested?: boolean;
             /**
              * @description What is wrong, and what would mend it. It never repeats an argument.
              * @example There is no server "files". GET /servers lists the servers.
@@ -1834,7 +1842,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The call left and no answer came back. It may have run. */
+        /** @description The call left and no answer came back, or it was canceled while it ran (cancel_requested). It may have run. */
         Problem504: {
             headers: {
                 [name: string]: unknown;

@@ -87,12 +87,13 @@ type errorData struct {
 	Kind         schema.Kind    `json:"kind"`
 	CallID       string         `json:"call_id,omitempty"`
 	Retryable    bool           `json:"retryable"`
+	Cancel       bool           `json:"cancel_requested,omitempty"`
 	RetryAfterMS int64          `json:"retry_after_ms,omitempty"`
 	Faults       []schema.Fault `json:"errors,omitempty"`
 }
 
 func dataOf(e *schema.Error) json.RawMessage {
-	raw, err := json.Marshal(errorData{Kind: e.Kind, CallID: e.CallID, Retryable: e.Retryable, RetryAfterMS: e.RetryAfter.Milliseconds(), Faults: e.Faults})
+	raw, err := json.Marshal(errorData{Kind: e.Kind, CallID: e.CallID, Retryable: e.Retryable, Cancel: e.CancelRequested, RetryAfterMS: e.RetryAfter.Milliseconds(), Faults: e.Faults})
 	if err != nil {
 		return nil // strings and numbers always marshal
 	}
@@ -106,7 +107,7 @@ func (x *exchange) faultOf(err error) *fault {
 	switch {
 	case e.Kind == schema.KindProtocol && e.RPC != nil:
 		return &fault{Code: e.RPC.Code, Message: e.RPC.Message, Data: e.RPC.Data}
-	case e.Kind == schema.KindCanceled && x.gone():
+	case (e.Kind == schema.KindCanceled || e.CancelRequested) && x.gone():
 		return &fault{Code: kindCode(e.Kind), Message: e.Detail, silent: true}
 	case e.Kind == schema.KindInternal:
 		cause := errors.Unwrap(e)
@@ -126,6 +127,9 @@ func (x *exchange) faultOf(err error) *fault {
 // is a result with isError (SEP-1303), the rest an error of the protocol.
 func (x *exchange) toolFault(err error) ([]byte, *fault) {
 	e := schema.AsError(err)
+	if e.CancelRequested { // whoever asked for that is told that it is no end by the tool
+		return nil, x.faultOf(err)
+	}
 	switch e.Kind {
 	case schema.KindInternal, schema.KindProtocol, schema.KindNotFound, schema.KindInvalidRequest, schema.KindTooLarge, schema.KindCanceled, schema.KindUnauthenticated:
 		return nil, x.faultOf(err)

@@ -119,7 +119,7 @@ func TestATaskThatWaitsForAnAnswerCanBeCancelled(t *testing.T) {
 		}
 	}
 	f.update(id, fmt.Sprintf(`{%q:%s}`, key, aName)).result(t)
-	if state := f.endOf("/mcp/demo", id); getString(state, "status") != "cancelled" || get(state, "inputRequests") != nil {
+	if state := f.endOf("/mcp/demo", id); getString(state, "status") != "failed" || get(state, "inputRequests") != nil || !strings.Contains(string(get(state, "error")), `"cancel_requested":true`) {
 		t.Errorf("%s", state)
 	}
 	if n := f.worker.count() - before; n != 0 {

@@ -288,6 +288,28 @@ func (f *fabric) cancelCall(id string) string {
 	return s.State
 }
 
+func TestACallThatIsCanceledWhileItRunsSaysThatItMayHaveRun(t *testing.T) {
+	f := openFabric(t, nil)
+	b := f.batch(`{"calls":[{"server":"demo","tool":"hang"}]}`)
+	<-f.worker.asked
+	a := f.do("POST", "/servers/demo/tools/hang", `{}`, "Content-Type", "application/json", "Prefer", "respond-async")
+	<-f.worker.asked
+	for _, id := range []string{batch.CallID(b.ID, 0), strings.TrimPrefix(a.header.Get("Location"), "/calls/")} {
+		got := f.do("POST", "/calls/"+id+"/cancel", "")
+		<-f.worker.canceled
+		for _, a := range []answer{got, f.do("GET", "/calls/"+id, "")} {
+			var s CallState
+			var p Problem
+			if err := json.Unmarshal(a.body, &s); err != nil || json.Unmarshal(s.Problem, &p) != nil || s.State != "unknown" || !s.CancelRequested || !p.CancelRequested || p.Status != http.StatusGatewayTimeout {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+		}
+	}
+	if a := f.do("GET", "/batches/"+b.ID+"/results", ""); !strings.Contains(string(a.body), `"state":"unknown"`) || !strings.Contains(string(a.body), `"attempt":1,"cancel_requested":true,`) {
+		t.Errorf("%s", a.body)
+	}
+}
+
 func TestACallIsTakenBackWhereverItWaits(t *testing.T) {
 	f := openFabric(t, nil)
 	const n = 2000 // more than a journal has under way at once

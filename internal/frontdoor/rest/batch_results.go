@@ -174,6 +174,7 @@ type resultHead struct {
 	ToolError bool            `json:"tool_error,omitempty" doc:"The tool answered with its own error."`
 	Worker    string          `json:"worker,omitempty"`
 	Attempt   int             `json:"attempt,omitempty" doc:"How often it was tried."`
+	Cancel    bool            `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call that is canceled never ran."`
 	Settled   string          `json:"settled,omitempty" doc:"Who settled a call whose outcome was unknown, and why."`
 	Cursor    string          `json:"cursor" doc:"Where the next request goes on after this line."`
 	Problem   json.RawMessage `json:"problem,omitempty" doc:"Why it did not succeed."`
@@ -197,6 +198,9 @@ func (h *resultHead) append(dst []byte) []byte {
 	text("worker", h.Worker)
 	if h.Attempt != 0 {
 		dst = strconv.AppendInt(append(dst, `,"attempt":`...), int64(h.Attempt), 10)
+	}
+	if h.Cancel {
+		dst = append(dst, `,"cancel_requested":true`...)
 	}
 	text("settled", h.Settled)
 	dst = appendText(append(dst, `,"cursor":`...), h.Cursor)
@@ -230,7 +234,8 @@ func (w *lineWriter) page(ctx context.Context, page []journal.ResultRecord) erro
 			head.Settled = rec.By + ": " + rec.Reason
 		}
 		if len(rec.Error) > 0 {
-			head.Problem = bytes.TrimSpace(w.a.problem(recordError(head.CallID, rec)).encode())
+			p := w.a.problem(recordError(head.CallID, rec))
+			head.Problem, head.Cancel = bytes.TrimSpace(p.encode()), p.CancelRequested
 		}
 		w.buf = head.append(w.buf)
 		if rec.Outcome == journal.Succeeded && head.Problem == nil {

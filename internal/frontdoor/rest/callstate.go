@@ -87,7 +87,8 @@ func (a *API) recordOf(ctx context.Context, id string, who schema.Principal, non
 		c.Ended = time.Unix(0, rec.Ended).UTC()
 	}
 	if rec.Error != "" {
-		c.Problem = a.problem(&schema.Error{Kind: rec.Error, Detail: rec.Detail, CallID: rec.ID}).encode()
+		c.CancelRequested = rec.CancelRequested
+		c.Problem = a.problem(&schema.Error{Kind: rec.Error, Detail: rec.Detail, CallID: rec.ID, CancelRequested: rec.CancelRequested}).encode()
 	}
 	return json.Marshal(c)
 }
@@ -130,7 +131,8 @@ func (a *API) stateHead(s *batch.Status) ([]byte, error) {
 		c.Settled = rec.By + ": " + rec.Reason
 	}
 	if len(rec.Error) > 0 {
-		c.Problem = a.problem(recordError(s.CallID, rec)).encode()
+		p := a.problem(recordError(s.CallID, rec))
+		c.Problem, c.CancelRequested = p.encode(), p.CancelRequested
 	}
 	return json.Marshal(c)
 }
@@ -237,7 +239,7 @@ func callIDParam() *huma.Param {
 
 func (a *API) opCancelCall() huma.Operation {
 	op := operation(http.MethodPost, "/calls/{id}/cancel", "cancel-call", tagCalls, "Cancel a call",
-		"Takes back a call that is held or has not left. One that runs is asked to stop, and may have had an effect; one that has ended stays as it is.",
+		"Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One that has ended stays as it is.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{callIDParam()}
 	op.Responses["200"] = a.callStateAnswer("The call.")

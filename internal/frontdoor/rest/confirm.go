@@ -47,27 +47,28 @@ type Rejected struct {
 
 // CallState is what is known of a call that was held or stored.
 type CallState struct {
-	ID         string            `json:"id"`
-	State      string            `json:"state" enum:"held,queued,running,succeeded,failed,denied,expired,canceled,unknown"`
-	Server     string            `json:"server"`
-	Tool       string            `json:"tool"`
-	BatchID    string            `json:"batch_id,omitempty"`
-	Index      *uint64           `json:"index,omitempty" doc:"Its place in the batch."`
-	CustomID   string            `json:"custom_id,omitempty"`
-	ApprovalID string            `json:"approval_id,omitempty"`
-	Reasons    []string          `json:"reasons,omitempty" doc:"Why it was held."`
-	Edited     bool              `json:"edited,omitempty" doc:"An approver changed the arguments."`
-	Created    time.Time         `json:"created"`
-	ExpiresAt  time.Time         `json:"expires_at,omitzero" doc:"Until when it may be approved, or leave."`
-	Ended      time.Time         `json:"ended,omitzero"`
-	Worker     string            `json:"worker,omitempty"`
-	Attempt    int               `json:"attempt,omitempty" doc:"How often it was tried."`
-	ToolError  bool              `json:"tool_error,omitempty" doc:"The tool answered with its own error."`
-	GivenUp    bool              `json:"given_up,omitempty" doc:"Every attempt failed; POST /calls/{id}/settle orders another."`
-	Settled    string            `json:"settled,omitempty" doc:"Who settled a call whose outcome was unknown, and why."`
-	Decisions  []ledger.Decision `json:"decisions,omitempty"`
-	Result     json.RawMessage   `json:"result,omitempty" doc:"The result of the tool, once it has answered."`
-	Problem    json.RawMessage   `json:"problem,omitempty" doc:"Why it did not succeed."`
+	ID              string            `json:"id"`
+	State           string            `json:"state" enum:"held,queued,running,succeeded,failed,denied,expired,canceled,unknown"`
+	Server          string            `json:"server"`
+	Tool            string            `json:"tool"`
+	BatchID         string            `json:"batch_id,omitempty"`
+	Index           *uint64           `json:"index,omitempty" doc:"Its place in the batch."`
+	CustomID        string            `json:"custom_id,omitempty"`
+	ApprovalID      string            `json:"approval_id,omitempty"`
+	Reasons         []string          `json:"reasons,omitempty" doc:"Why it was held."`
+	Edited          bool              `json:"edited,omitempty" doc:"An approver changed the arguments."`
+	Created         time.Time         `json:"created"`
+	ExpiresAt       time.Time         `json:"expires_at,omitzero" doc:"Until when it may be approved, or leave."`
+	Ended           time.Time         `json:"ended,omitzero"`
+	Worker          string            `json:"worker,omitempty"`
+	Attempt         int               `json:"attempt,omitempty" doc:"How often it was tried."`
+	ToolError       bool              `json:"tool_error,omitempty" doc:"The tool answered with its own error."`
+	GivenUp         bool              `json:"given_up,omitempty" doc:"Every attempt failed; POST /calls/{id}/settle orders another."`
+	CancelRequested bool              `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call that is canceled never ran."`
+	Settled         string            `json:"settled,omitempty" doc:"Who settled a call whose outcome was unknown, and why."`
+	Decisions       []ledger.Decision `json:"decisions,omitempty"`
+	Result          json.RawMessage   `json:"result,omitempty" doc:"The result of the tool, once it has answered."`
+	Problem         json.RawMessage   `json:"problem,omitempty" doc:"Why it did not succeed."`
 }
 
 // maxLongPoll bounds GET /calls/{id}?wait=.
@@ -223,7 +224,7 @@ func (a *API) ApprovalView(ctx context.Context, p *ledger.Approval) (view, resul
 		Reasons: p.Reasons, Edited: p.Edited != nil, Created: p.Created, ExpiresAt: p.Expires, Ended: p.Ended, ToolError: p.ToolError, Decisions: p.Decisions,
 	}
 	if p.Error != nil {
-		s.Problem = a.problem(p.Error).encode()
+		s.Problem, s.CancelRequested = a.problem(p.Error).encode(), p.Error.CancelRequested
 	}
 	if view, err = json.Marshal(s); err != nil || p.State != ledger.Succeeded {
 		return view, nil, err

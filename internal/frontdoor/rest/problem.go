@@ -16,15 +16,16 @@ import (
 
 // Problem is the RFC 9457 document of every refusal.
 type Problem struct {
-	Type      string           `json:"type" format:"uri-reference" doc:"The kind of problem; it is stable, and the path explains it." example:"/problems/not-found"`
-	Title     string           `json:"title" doc:"The kind of problem in words." example:"Not found"`
-	Status    int              `json:"status" doc:"The HTTP status." example:"404"`
-	Detail    string           `json:"detail" doc:"What is wrong, and what would mend it. It never repeats an argument." example:"There is no server \"files\". GET /servers lists the servers."`
-	Error     string           `json:"error" doc:"The same sentence as detail, for clients that look here."`
-	CallID    string           `json:"call_id,omitempty" doc:"The call that failed, once it had an id." example:"call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
-	Retryable bool             `json:"retryable" doc:"The same request may be sent again without a second side effect."`
-	Errors    []ProblemFault   `json:"errors,omitempty" nullable:"false" doc:"Each single fault."`
-	RPC       *ProblemRPCError `json:"rpc,omitempty" doc:"The JSON-RPC error of the MCP server."`
+	Type            string           `json:"type" format:"uri-reference" doc:"The kind of problem; it is stable, and the path explains it." example:"/problems/not-found"`
+	Title           string           `json:"title" doc:"The kind of problem in words." example:"Not found"`
+	Status          int              `json:"status" doc:"The HTTP status." example:"404"`
+	Detail          string           `json:"detail" doc:"What is wrong, and what would mend it. It never repeats an argument." example:"There is no server \"files\". GET /servers lists the servers."`
+	Error           string           `json:"error" doc:"The same sentence as detail, for clients that look here."`
+	CallID          string           `json:"call_id,omitempty" doc:"The call that failed, once it had an id." example:"call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
+	Retryable       bool             `json:"retryable" doc:"The same request may be sent again without a second side effect."`
+	CancelRequested bool             `json:"cancel_requested,omitempty" doc:"The call was asked to stop while it ran; nobody knows how far it had come."`
+	Errors          []ProblemFault   `json:"errors,omitempty" nullable:"false" doc:"Each single fault."`
+	RPC             *ProblemRPCError `json:"rpc,omitempty" doc:"The JSON-RPC error of the MCP server."`
 
 	retryAfter time.Duration
 }
@@ -88,7 +89,7 @@ func (a *API) problem(err error) *Problem {
 	}
 	p := &Problem{
 		Type: "/problems/" + string(k.Kind), Title: k.Title, Status: k.Status, Detail: e.Detail, Error: e.Detail,
-		CallID: e.CallID, Retryable: e.Retryable, retryAfter: e.RetryAfter,
+		CallID: e.CallID, Retryable: e.Retryable, CancelRequested: e.CancelRequested, retryAfter: e.RetryAfter,
 	}
 	for i := range e.Faults {
 		p.Errors = append(p.Errors, ProblemFault{Pointer: &e.Faults[i].Pointer, Message: e.Faults[i].Message})

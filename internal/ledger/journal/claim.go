@@ -179,6 +179,9 @@ type Owned struct {
 // ID is the id of the journal.
 func (o *Owned) ID() string { return o.id }
 
+// Resumed says that the journal had an owner before this claim.
+func (o *Owned) Resumed() bool { return o.Epoch() > 1 }
+
 // Epoch is the number of this claim; every later one has a greater number.
 func (o *Owned) Epoch() uint64 { return o.epoch.Load() }
 

@@ -31,6 +31,8 @@ class BatchResult:
         state (CallState): Where a call is. It goes forward only, and the last six are ends. unknown: the call left, and
             nobody can tell what became of it.
         attempt (int | Unset): How often it was tried.
+        cancel_requested (bool | Unset): With state unknown: the call was asked to stop while it ran. A call that is
+            canceled never ran.
         custom_id (str | Unset): The caller's own name of the call.
         problem (Problem | Unset):
         result (CallToolResult | Unset): The result of the tool, as the MCP server sent it. A tool that failed has
@@ -45,6 +47,7 @@ class BatchResult:
     index: int
     state: CallState
     attempt: int | Unset = UNSET
+    cancel_requested: bool | Unset = UNSET
     custom_id: str | Unset = UNSET
     problem: Problem | Unset = UNSET
     result: CallToolResult | Unset = UNSET
@@ -66,6 +69,8 @@ class BatchResult:
         state = self.state.value
 
         attempt = self.attempt
+
+        cancel_requested = self.cancel_requested
 
         custom_id = self.custom_id
 
@@ -95,6 +100,8 @@ class BatchResult:
         )
         if attempt is not UNSET:
             field_dict["attempt"] = attempt
+        if cancel_requested is not UNSET:
+            field_dict["cancel_requested"] = cancel_requested
         if custom_id is not UNSET:
             field_dict["custom_id"] = custom_id
         if problem is not UNSET:
@@ -126,6 +133,8 @@ class BatchResult:
 
         attempt = d.pop("attempt", UNSET)
 
+        cancel_requested = d.pop("cancel_requested", UNSET)
+
         custom_id = d.pop("custom_id", UNSET)
 
         _problem = d.pop("problem", UNSET)
@@ -154,6 +163,7 @@ class BatchResult:
             index=index,
             state=state,
             attempt=attempt,
+            cancel_requested=cancel_requested,
             custom_id=custom_id,
             problem=problem,
             result=result,

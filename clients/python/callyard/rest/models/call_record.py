@@ -37,6 +37,8 @@ class CallRecord:
         approval_id (str | Unset):
         arguments_digest (str | Unset):
         batch_id (str | Unset):
+        cancel_requested (bool | Unset): With state unknown: the call was asked to stop while it ran. A call that is
+            canceled never ran.
         custom_id (str | Unset):
         durable (bool | Unset):
         ended (datetime.datetime | Unset):
@@ -65,6 +67,7 @@ class CallRecord:
     approval_id: str | Unset = UNSET
     arguments_digest: str | Unset = UNSET
     batch_id: str | Unset = UNSET
+    cancel_requested: bool | Unset = UNSET
     custom_id: str | Unset = UNSET
     durable: bool | Unset = UNSET
     ended: datetime.datetime | Unset = UNSET
@@ -107,6 +110,8 @@ class CallRecord:
         arguments_digest = self.arguments_digest
 
         batch_id = self.batch_id
+
+        cancel_requested = self.cancel_requested
 
         custom_id = self.custom_id
 
@@ -163,6 +168,8 @@ class CallRecord:
             field_dict["arguments_digest"] = arguments_digest
         if batch_id is not UNSET:
             field_dict["batch_id"] = batch_id
+        if cancel_requested is not UNSET:
+            field_dict["cancel_requested"] = cancel_requested
         if custom_id is not UNSET:
             field_dict["custom_id"] = custom_id
         if durable is not UNSET:
@@ -223,6 +230,8 @@ class CallRecord:
 
         batch_id = d.pop("batch_id", UNSET)
 
+        cancel_requested = d.pop("cancel_requested", UNSET)
+
         custom_id = d.pop("custom_id", UNSET)
 
         durable = d.pop("durable", UNSET)
@@ -279,6 +288,7 @@ class CallRecord:
             approval_id=approval_id,
             arguments_digest=arguments_digest,
             batch_id=batch_id,
+            cancel_requested=cancel_requested,
             custom_id=custom_id,
             durable=durable,
             ended=ended,

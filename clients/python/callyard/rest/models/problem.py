@@ -30,6 +30,7 @@ class Problem:
         title (str): The kind of problem in words.
         type_ (str): The kind of problem; it is stable, and the path explains it.
         call_id (str | Unset): The call that failed, once it had an id.
+        cancel_requested (bool | Unset): The call was asked to stop while it ran; nobody knows how far it had come.
         errors (list[ProblemFault] | Unset): Each single fault.
         rpc (ProblemRPCError | Unset):
     """
@@ -41,6 +42,7 @@ class Problem:
     title: str
     type_: str
     call_id: str | Unset = UNSET
+    cancel_requested: bool | Unset = UNSET
     errors: list[ProblemFault] | Unset = UNSET
     rpc: ProblemRPCError | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -62,6 +64,8 @@ class Problem:
         type_ = self.type_
 
         call_id = self.call_id
+
+        cancel_requested = self.cancel_requested
 
         errors: list[dict[str, Any]] | Unset = UNSET
         if not isinstance(self.errors, Unset):
@@ -88,6 +92,8 @@ class Problem:
         )
         if call_id is not UNSET:
             field_dict["call_id"] = call_id
+        if cancel_requested is not UNSET:
+            field_dict["cancel_requested"] = cancel_requested
         if errors is not UNSET:
             field_dict["errors"] = errors
         if rpc is not UNSET:
@@ -115,6 +121,8 @@ class Problem:
 
         call_id = d.pop("call_id", UNSET)
 
+        cancel_requested = d.pop("cancel_requested", UNSET)
+
         _errors = d.pop("errors", UNSET)
         errors: list[ProblemFault] | Unset = UNSET
         if _errors is not UNSET:
@@ -139,6 +147,7 @@ class Problem:
             title=title,
             type_=type_,
             call_id=call_id,
+            cancel_requested=cancel_requested,
             errors=errors,
             rpc=rpc,
         )

@@ -84,8 +84,9 @@ def sync_detailed(
 ) -> Response[Call | Problem]:
     """Cancel a call
 
-     Takes back a call that is held or has not left. One that runs is asked to stop, and may have had an
-    effect; one that has ended stays as it is.
+     Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is
+    asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One
+    that has ended stays as it is.
 
     Args:
         id (str):
@@ -116,8 +117,9 @@ def sync(
 ) -> Call | Problem | None:
     """Cancel a call
 
-     Takes back a call that is held or has not left. One that runs is asked to stop, and may have had an
-    effect; one that has ended stays as it is.
+     Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is
+    asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One
+    that has ended stays as it is.
 
     Args:
         id (str):
@@ -143,8 +145,9 @@ async def asyncio_detailed(
 ) -> Response[Call | Problem]:
     """Cancel a call
 
-     Takes back a call that is held or has not left. One that runs is asked to stop, and may have had an
-    effect; one that has ended stays as it is.
+     Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is
+    asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One
+    that has ended stays as it is.
 
     Args:
         id (str):
@@ -173,8 +176,9 @@ async def asyncio(
 ) -> Call | Problem | None:
     """Cancel a call
 
-     Takes back a call that is held or has not left. One that runs is asked to stop, and may have had an
-    effect; one that has ended stays as it is.
+     Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is
+    asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One
+    that has ended stays as it is.
 
     Args:
         id (str):
