@@ -2,8 +2,11 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -75,5 +78,76 @@ func TestAServerOfAnOlderRevisionAsksAClientOfTheNewestToo(t *testing.T) {
 	res, err = up.mcpClient(t, "/mcp/old", modern, nil).CallTool(t.Context(), &mcp.CallToolParams{Name: "greet", Arguments: map[string]any{}})
 	if err == nil && !res.IsError {
 		t.Errorf("%v", res)
+	}
+}
+
+func TestManyCallsAtOnceOfAServerThatAsksAllSucceedInFewProcesses(t *testing.T) {
+	servers := map[string]entry{"everything": fromNPM("everything", "stdio")}
+	e := servers["everything"]
+	e.Asks = true
+	servers["everything"] = e
+	up := startUp(t, setup{servers: serversFile(t, servers), env: []string{quickStop}})
+	up.waitServers(t, 1, keys(servers)...)
+	for _, era := range []string{legacy, modern} {
+		t.Run(era, func(t *testing.T) {
+			s := up.mcpClient(t, "/mcp/everything", era, &mcp.ClientOptions{
+				ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					return &mcp.ElicitResult{Action: "decline"}, nil
+				},
+			})
+			const calls = 100
+			failed := make(chan string, calls)
+			var work sync.WaitGroup
+			for range calls {
+				work.Go(func() {
+					res, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "echo", Arguments: map[string]any{"message": "hello"}})
+					if err != nil || res.IsError || spoken(res) != "Echo: hello" {
+						failed <- fmt.Sprint(spokenOrNothing(res), err)
+					}
+				})
+			}
+			work.Wait()
+			if n := len(failed); n > 0 {
+				t.Errorf("%d of %d calls failed, one with %s", n, calls, <-failed)
+			}
+		})
+	}
+	// One process that callers share, and those that two callers have.
+	if n := len(descendants(t, up.pid())); n > 20 {
+		t.Errorf("%d processes run below callyard", n)
+	}
+}
+
+func TestAServerThatAsksShowsAllItsToolsAndSaysWhoItIs(t *testing.T) {
+	e := fromNPM("everything", "stdio")
+	e.Asks = true
+	up := startUp(t, setup{servers: serversFile(t, map[string]entry{"everything": e}), env: []string{quickStop}})
+	up.waitServers(t, 1, "everything")
+	for _, era := range []string{legacy, modern} {
+		s := up.mcpClient(t, "/mcp/everything", era, nil)
+		up.eventually(t, soon, "the tools for clients that can be asked", func() error {
+			list, err := s.ListTools(t.Context(), nil)
+			if err != nil {
+				return err
+			}
+			var names []string
+			for _, tool := range list.Tools {
+				names = append(names, tool.Name)
+			}
+			// Directly a client with elicitation, sampling and roots sees these 17.
+			for _, want := range []string{"echo", "trigger-elicitation-request", "trigger-sampling-request", "get-roots-list"} {
+				if !slices.Contains(names, want) {
+					return fmt.Errorf("%s is not among the %d tools %v", want, len(names), names)
+				}
+			}
+			if len(names) < 17 {
+				return fmt.Errorf("%d tools: %v", len(names), names)
+			}
+			return nil
+		})
+		about := s.InitializeResult()
+		if about.Instructions == "" || about.ServerInfo.Title == "" || about.ServerInfo.Name != "callyard/everything" {
+			t.Errorf("%s: %+v, instructions of %d bytes", era, about.ServerInfo, len(about.Instructions))
+		}
 	}
 }

@@ -27,6 +27,9 @@ func (d *Description) Encode() []byte {
 	b = appendList(append(b, ','), "resources", d.Definitions.Resources)
 	b = appendList(append(b, ','), "resource_templates", d.Definitions.ResourceTemplates)
 	b = appendList(append(b, ','), "prompts", d.Definitions.Prompts)
+	if len(d.Definitions.About) > 0 {
+		b = append(append(b, `,"about":`...), d.Definitions.About...)
+	}
 	return append(b, "}}"...)
 }
 

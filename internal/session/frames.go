@@ -202,14 +202,14 @@ func appendCancel(dst []byte, id int64, reason string) []byte {
 }
 
 // appendReply appends the answer to a request of the server: pings are answered,
-// all else is refused, because the session declares no client capability.
+// all else is refused, because no caller hears the session.
 func appendReply(dst []byte, f *frame) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = append(dst, f.id...)
 	if string(f.method) == `"ping"` {
 		return append(dst, `,"result":{}}`...)
 	}
-	return append(dst, `,"error":{"code":-32601,"message":"this client declares no capabilities and answers no requests"}}`...)
+	return append(dst, `,"error":{"code":-32601,"message":"nobody answers this: the caller declared no such capability, or cannot be asked in this way"}}`...)
 }
 
 // appendString appends s as a JSON string.

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/callyard/callyard/pkg/schema"
 	"github.com/callyard/callyard/pkg/schema/digest"
 )
@@ -109,7 +111,7 @@ type list struct {
 
 // readDefinitions reads the lists that the server says it has, side by side.
 func (s *session) readDefinitions(ctx context.Context) (*schema.Definitions, error) {
-	defs := &schema.Definitions{}
+	defs := &schema.Definitions{About: s.introduction()}
 	var lists []list
 	if caps := s.about.Capabilities; caps != nil {
 		if caps.Tools != nil {
@@ -144,6 +146,27 @@ func (s *session) readDefinitions(ctx context.Context) (*schema.Definitions, err
 		return nil, fmt.Errorf("reading %s: %w", l.method, errs[i])
 	}
 	return defs, nil
+}
+
+// mostIntroduced bounds what a server may say of itself; more is left out.
+const mostIntroduced = 256 << 10
+
+// introduction is what the server says of itself; see [schema.Definitions].
+func (s *session) introduction() json.RawMessage {
+	about := struct {
+		Info         *mcp.Implementation `json:"serverInfo,omitempty"`
+		Instructions string              `json:"instructions,omitempty"`
+		Extensions   map[string]any      `json:"extensions,omitempty"`
+	}{Info: s.about.ServerInfo, Instructions: s.about.Instructions}
+	if caps := s.about.Capabilities; caps != nil {
+		about.Extensions = caps.Extensions
+	}
+	raw, err := json.Marshal(about)
+	if err != nil || len(raw) > mostIntroduced {
+		s.pool.log.Warn("left out what the server says of itself", "bytes", len(raw), "most", mostIntroduced)
+		return nil
+	}
+	return raw
 }
 
 // readList reads all pages of one list.

@@ -18,13 +18,16 @@ const (
 	mostOwn  = 32              // sessions of callers' own, for one server
 	ownIdle  = 2 * time.Minute // that an unused one stays for its caller
 	ownSweep = 10 * time.Second
+	ownGrow  = 250 * time.Millisecond // without a free session before a caller gets one more
+	ownWait  = 30 * time.Second       // for a session; the default of front_door.max_wait
 )
 
 // Own holds sessions that belong to one caller each and serve one call at a time,
 // so that what the server asks or says by itself is that caller's. They speak the
 // legacy era, in which servers do so, and declare what their caller can be asked. A
-// session that was used stays for its caller for a while. It is safe for concurrent
-// use; Close ends it.
+// session that was used stays for its caller for a while. Calls of one caller wait for
+// its session, and it gets more of them, one after the other, only while they keep
+// waiting. It is safe for concurrent use; Close ends it.
 type Own struct {
 	cfg    Config
 	start  func() (*Process, error)
@@ -32,18 +35,29 @@ type Own struct {
 	log    *slog.Logger
 	stop   chan struct{}
 	work   sync.WaitGroup
+	grow   time.Duration
+	wait   time.Duration
 
-	mu     sync.Mutex
-	open   int      // with those that are being opened or closed
-	idle   []*Owned // the longest unused first
-	closed bool
+	mu      sync.Mutex
+	open    int                // with those that are being opened or closed
+	idle    []*Owned           // the longest unused first
+	callers map[string]*places // those that have a session or wait for one
+	waiting []*ownWaiter       // in the order in which they came
+	closed  bool
+}
+
+// places are the sessions of one caller.
+type places struct {
+	open    int  // with those that are being opened
+	opening bool // one is
+	grown   time.Time
 }
 
 // OpenOwn returns the sessions of callers for a server; none is opened yet.
 func OpenOwn(cfg Config, l *launch.Launcher, log *slog.Logger) *Own {
 	cfg.Sessions, cfg.InFlight, cfg.Queue, cfg.OnDemand = 1, 1, 1, false
 	cfg.fill()
-	o := &Own{cfg: cfg, log: log.With("server", cfg.Spec.ID), stop: make(chan struct{})}
+	o := &Own{cfg: cfg, log: log.With("server", cfg.Spec.ID), stop: make(chan struct{}), grow: ownGrow, wait: ownWait, callers: make(map[string]*places)}
 	if cfg.Spec.Type != "stdio" {
 		o.client = launch.HTTPClient(cfg.Spec)
 	}
@@ -70,65 +84,6 @@ type Owned struct {
 // result or error. A number that is not open is ignored. It does not block.
 func (o *Owned) Answer(number int64, object []byte) { o.s.reply(number, object) }
 
-// Take returns a session of the caller's own, which nobody else has until it is
-// given back with [Own.Release]. Where one must be opened first, ctx bounds that; an
-// error is a *schema.Error of a call that did not start.
-func (o *Own) Take(ctx context.Context, c Caller) (*Owned, error) {
-	one, old, err := o.reserve(c.key())
-	if err != nil {
-		return nil, err
-	}
-	if old != nil {
-		old.Close()
-	}
-	if one == nil {
-		if one, err = o.begin(ctx, c); err != nil {
-			o.gone()
-			return nil, err
-		}
-	}
-	one.setLevel(ctx, c.Level)
-	return one, nil
-}
-
-// reserve returns a session that waits for the caller, or makes room for one. old
-// had to go for it.
-func (o *Own) reserve(key string) (one, old *Owned, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.closed {
-		return nil, nil, o.refusal("The sessions of the server %q are being closed; send the call again.")
-	}
-	for i := len(o.idle) - 1; i >= 0; i-- {
-		if c := o.idle[i]; c.key == key && c.s.cause() == nil {
-			o.idle = append(o.idle[:i:i], o.idle[i+1:]...)
-			return c, nil, nil
-		}
-	}
-	switch {
-	case o.open < mostOwn:
-		o.open++
-	case len(o.idle) > 0:
-		old, o.idle = o.idle[0], o.idle[1:]
-	default:
-		return nil, nil, o.refusal("The server %q has as many callers with a session of their own as it may; the call did not start. Try again a little later.")
-	}
-	return nil, old, nil
-}
-
-func (o *Own) refusal(format string) error {
-	e := schema.Errorf(schema.KindUnavailable, format, o.cfg.Spec.ID)
-	e.Retryable, e.RetryAfter = true, time.Second
-	return e
-}
-
-// gone notes that a session is closed.
-func (o *Own) gone() {
-	o.mu.Lock()
-	o.open--
-	o.mu.Unlock()
-}
-
 // begin opens a session.
 func (o *Own) begin(ctx context.Context, c Caller) (*Owned, error) {
 	p := newPool(o.cfg, o.log, func() {})
@@ -151,7 +106,7 @@ func (o *Own) begin(ctx context.Context, c Caller) (*Owned, error) {
 	one := &Owned{Single: &Single{pool: p, s: s}, key: c.key()}
 	if !ended() {
 		one.Close()
-		return nil, o.refusal("The session with the server %q was not ready in time; the call did not start.")
+		return nil, o.refusal("The session with the server %q was not ready in time; the call did not start.", o.cfg.Spec.ID)
 	}
 	o.log.Debug("session ready for one caller", "took", time.Since(s.born))
 	return one, nil
@@ -190,17 +145,12 @@ func (o *Owned) setLevel(ctx context.Context, level string) {
 // Release gives a session back. again says that its last call ended with an answer,
 // so that nothing of it can reach the next.
 func (o *Own) Release(one *Owned, again bool) {
-	o.mu.Lock()
-	if keep := again && !o.closed && one.s.cause() == nil && one.s.asks.left() == 0; keep {
-		one.since = time.Now()
-		o.idle = append(o.idle, one)
-		o.mu.Unlock()
+	if again && o.keep(one) {
 		return
 	}
-	o.mu.Unlock()
 	one.s.giveUp()
 	one.Close()
-	o.gone()
+	o.gone(one.key)
 }
 
 // sweep closes sessions that their callers do not use, or that are lost.
@@ -234,7 +184,7 @@ func (o *Own) drop(meant func(*Owned) bool) {
 	for _, one := range out {
 		closing.Go(func() {
 			one.Close()
-			o.gone()
+			o.gone(one.key)
 		})
 	}
 	closing.Wait()
@@ -252,6 +202,7 @@ func (o *Own) Sessions() int {
 func (o *Own) Close() {
 	o.mu.Lock()
 	o.closed = true
+	o.refuseAllLocked()
 	o.mu.Unlock()
 	close(o.stop)
 	o.work.Wait()

@@ -5,13 +5,16 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // talker is a server of the SDK with sessions, whose tool asks its caller.
@@ -148,10 +151,10 @@ func TestASessionWithAnOpenQuestionIsNotUsedAgain(t *testing.T) {
 
 func TestNoMoreSessionsAreOpenedThanThereMayBe(t *testing.T) {
 	o := openOwn(t)
-	o.open = mostOwn - 1
+	o.open, o.wait = mostOwn-1, time.Millisecond
 	idle := takeOwn(t, o, canBeAsked("a"))
-	if _, err := o.Take(t.Context(), canBeAsked("b")); err == nil {
-		t.Fatal("one more was opened")
+	if _, err := o.Take(t.Context(), canBeAsked("b")); schema.KindOf(err) != schema.KindUnavailable {
+		t.Fatalf("one more was opened, or: %v", err)
 	}
 	o.Release(idle, true)
 	o.Release(takeOwn(t, o, canBeAsked("b")), true) // the unused one goes for it
@@ -159,6 +162,122 @@ func TestNoMoreSessionsAreOpenedThanThereMayBe(t *testing.T) {
 	case <-idle.s.dead:
 	case <-time.After(patience):
 		t.Error("the unused session is open still")
+	}
+}
+
+func TestCallsOfOneCallerWaitForItsSession(t *testing.T) {
+	o := openOwn(t)
+	o.grow = time.Hour
+	const calls = 100
+	var work sync.WaitGroup
+	for range calls {
+		work.Go(func() {
+			one := takeOwn(t, o, canBeAsked("a"))
+			once(t, one.Single, &Request{CallID: "call_1", Name: "ask", Params: []byte(`{}`), Said: func(number int64, _ []byte) bool {
+				if number > 0 {
+					one.Answer(number, []byte(`{"result":{"action":"decline"}}`))
+				}
+				return true
+			}})
+			o.Release(one, true)
+		})
+	}
+	work.Wait()
+	if n := o.Sessions(); n != 1 {
+		t.Errorf("%d sessions are open", n)
+	}
+}
+
+func TestACallerThatKeepsWaitingGetsOneMoreSession(t *testing.T) {
+	o := openOwn(t)
+	o.grow = time.Millisecond
+	one := takeOwn(t, o, canBeAsked("a"))
+	two := takeOwn(t, o, canBeAsked("a"))
+	if one == two {
+		t.Error("two calls at once have one session")
+	}
+	o.Release(one, true)
+	o.Release(two, true)
+}
+
+func TestThePlaceOfOneOfManySessionsGoesToACallerWithoutOne(t *testing.T) {
+	o := openOwn(t)
+	o.grow = time.Millisecond
+	one, two := takeOwn(t, o, canBeAsked("a")), takeOwn(t, o, canBeAsked("a"))
+	o.mu.Lock()
+	o.open, o.grow = mostOwn, time.Hour
+	o.mu.Unlock()
+	wait := func(id string) <-chan *Owned {
+		got := make(chan *Owned, 1)
+		o.mu.Lock()
+		before := len(o.waiting)
+		o.mu.Unlock()
+		go func() { got <- takeOwn(t, o, canBeAsked(id)) }()
+		for waits := before; waits == before; {
+			o.mu.Lock()
+			waits = len(o.waiting)
+			o.mu.Unlock()
+			runtime.Gosched()
+		}
+		return got
+	}
+	mine := wait("a")
+	other := wait("b")
+	o.Release(one, true)
+	got := receive(t, other)
+	o.Release(two, true)
+	if again := receive(t, mine); again != two {
+		t.Error("the last session of a caller did not go to its own call")
+	}
+	o.mu.Lock()
+	o.open = 2
+	o.mu.Unlock()
+	o.Release(two, true)
+	o.Release(got, true)
+}
+
+func TestASessionThatCannotBeOpenedIsToldToAllThatWaitForIt(t *testing.T) {
+	h := httptest.NewServer(http.NotFoundHandler())
+	defer h.Close()
+	o := OpenOwn(Config{Spec: launch.Spec{ID: "missing", Type: "http", URL: h.URL}}, nil, slog.New(slog.DiscardHandler))
+	t.Cleanup(o.Close)
+	var work sync.WaitGroup
+	for range 20 {
+		work.Go(func() {
+			if _, err := o.Take(t.Context(), canBeAsked("a")); schema.KindOf(err) != schema.KindServerFailed {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	work.Wait()
+	if n := o.Sessions(); n != 0 || len(o.callers) != 0 || len(o.waiting) != 0 {
+		t.Errorf("%d sessions, %d callers, %d waiting", n, len(o.callers), len(o.waiting))
+	}
+}
+
+func TestAServerShowsWhatItHasForClientsThatCanBeAskedAndSaysWhoItIs(t *testing.T) {
+	seen := make(chan *mcp.ClientCapabilities, 10)
+	server := mcp.NewServer(&mcp.Implementation{Name: "shy", Title: "A shy server", Version: "3"}, &mcp.ServerOptions{
+		Instructions: "Be kind.",
+		InitializedHandler: func(_ context.Context, r *mcp.InitializedRequest) {
+			seen <- r.Session.InitializeParams().Capabilities
+		},
+		Capabilities:              &mcp.ServerCapabilities{Extensions: map[string]any{"io.modelcontextprotocol/ui": map[string]any{}}},
+		SupportedProtocolVersions: []string{legacyNewest},
+	})
+	mcp.AddTool(server, &mcp.Tool{Name: "t"}, func(context.Context, *mcp.CallToolRequest, any) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{}, nil, nil
+	})
+	h := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	t.Cleanup(h.Close)
+	p := open(t, Config{Spec: launch.Spec{ID: "shy", Type: "http", URL: h.URL}, Declares: []byte(`{"elicitation":{"url":{}},"sampling":{},"roots":{}}`)})
+	p.ready()
+	if c := receive(t, seen); c.Elicitation == nil || c.Elicitation.URL == nil || c.Sampling == nil || c.RootsV2 == nil { //nolint:staticcheck // deprecated in 2026-07-28, and what the older revisions have
+		t.Errorf("%+v", c)
+	}
+	defs, _ := p.Definitions()
+	if want := `{"serverInfo":{"name":"shy","title":"A shy server","version":"3"},"instructions":"Be kind.","extensions":{"io.modelcontextprotocol/ui":{}}}`; string(defs.About) != want {
+		t.Errorf("%s", defs.About)
 	}
 }
 

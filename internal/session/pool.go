@@ -34,6 +34,11 @@ type Config struct {
 	MaxResult    int           // bytes, default 64 MiB
 	HealthEvery  time.Duration // between checks of a quiet session, default 30 s
 
+	// Declares, for a server that may ask its callers, declares on its shared sessions
+	// what callers may be asked, because servers list some tools only to such clients.
+	// What the server asks there is refused. Nil declares nothing.
+	Declares []byte
+
 	// Updated is told which resources have changed, of those that [Pool.Watch] named;
 	// nil wants to hear of none. It must not block.
 	Updated func(uris []string)

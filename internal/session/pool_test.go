@@ -150,7 +150,7 @@ func TestDefinitionsAreTheBytesThatTheServerSent(t *testing.T) {
 	want := &schema.Definitions{Tools: []json.RawMessage{
 		[]byte(`{"name":"echo",  "inputSchema":{"type":"object"},"x-page":0,"big":9007199254740993}`),
 		[]byte(`{"name":"twin",  "inputSchema":{"type":"object"},"x-page":1,"big":9007199254740993}`),
-	}}
+	}, About: []byte(`{"serverInfo":{"name":"script","title":"A script","version":"1.2"}}`)}
 	if diff := cmp.Diff(want, defs); diff != "" {
 		t.Errorf("definitions (-want +got):\n%s", diff)
 	}

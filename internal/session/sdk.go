@@ -161,7 +161,7 @@ func (c *sdkConn) handshaken() {
 func (s *session) clientOptions() *mcp.ClientOptions {
 	capabilities := s.pool.declared
 	if capabilities == nil {
-		capabilities = &mcp.ClientCapabilities{} // set and empty: left out, the SDK would declare roots
+		capabilities = declared(s.pool.cfg.Declares) // never nil: left out, the SDK would declare roots
 	}
 	return &mcp.ClientOptions{
 		Capabilities:             capabilities,

@@ -12,6 +12,10 @@ import (
 // longestSession is more than the name of a caller's conversation takes.
 const longestSession = 128
 
+// allAsked is everything that a server may ask of a client, and the extension of tools
+// with pages of their own (MCP Apps): some servers list tools only to clients with it.
+const allAsked = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{},"context":{}},"roots":{"listChanged":true},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}`
+
 // asking runs calls of a server that may ask its callers: each on a session of its
 // caller's own, so that what the server asks belongs to that call.
 type asking struct {

@@ -178,6 +178,9 @@ func (w *Worker) holdLocked(s Served, added bool) *held {
 		if s.Adapt != nil {
 			s.Session.Client = adapt.Client(s.Adapt(w.log))
 		}
+		if s.Asks {
+			s.Session.Declares = []byte(allAsked)
+		}
 		s.Session.Updated = w.updated(s.Session.Spec.ID)
 		h.pool = session.Open(s.Session, w.launcher, w.log, w.change)
 		if s.Asks && s.Adapt == nil {

@@ -82,6 +82,9 @@ type Definitions struct {
 	Resources         []json.RawMessage `json:"resources,omitempty"`
 	ResourceTemplates []json.RawMessage `json:"resource_templates,omitempty"`
 	Prompts           []json.RawMessage `json:"prompts,omitempty"`
+	// About is what the server says of itself, an object with serverInfo, and where it
+	// has them instructions and extensions (of its capabilities); nil for nothing.
+	About json.RawMessage `json:"about,omitempty"`
 }
 
 // Tool is one operation that a server offers.

@@ -1,7 +1,6 @@
 package mcpface
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"runtime/debug"
@@ -147,7 +146,7 @@ func (f *Face) ending(ctx context.Context, x *exchange, call *schema.Call, end e
 	case err != nil:
 		return nil, x.faultOf(err)
 	}
-	return cleaned(end.res.Body), nil
+	return x.fitted(end.res.Body), nil
 }
 
 // setCall names the call in the answer, for people who look for it.
@@ -230,36 +229,3 @@ func (f *Face) guarded(ctx context.Context, call *schema.Call) (end ended) {
 	return end
 }
 
-// mayHold says that the text could hold a quoted name.
-func mayHold(text []byte, quoted string) bool { return bytes.Contains(text, []byte(quoted)) }
-
-// cleaned returns the result without what the MCP server says of itself, which is
-// not the server that the client knows. All else stays the bytes that it is.
-func cleaned(body []byte) []byte {
-	if !mayHold(body, metaServerInfo) {
-		return body
-	}
-	from, to := -1, -1
-	members(body, func(key string, a, b int) {
-		if key == "_meta" {
-			from, to = a, b
-		}
-	})
-	if from < 0 || !isObject(body[from:to]) {
-		return body
-	}
-	inner, found := []byte{'{'}, false
-	each(body[from:to], func(key string, value []byte) {
-		if key == metaServerInfo {
-			found = true
-			return
-		}
-		inner = appendMember(inner, key, value)
-	})
-	if !found {
-		return body
-	}
-	out := append(make([]byte, 0, len(body)), body[:from]...)
-	out = append(append(out, inner...), '}')
-	return append(out, body[to:]...)
-}

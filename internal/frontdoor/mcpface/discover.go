@@ -20,10 +20,42 @@ func (f *Face) capabilities(x *exchange) []byte {
 		resources = `{"subscribe":true,"listChanged":true},"logging":{}`
 	}
 	b := []byte(`{"tools":` + changed + `,"resources":` + resources + `,"prompts":` + changed + `,"completions":{}`)
+	extensions := []byte{'{'}
 	if x.modern && f.o.Desk != nil {
-		b = append(b, `,"extensions":{"`+extensionTasks+`":{}}`...)
+		extensions = append(extensions, `"`+extensionTasks+`":{}`...)
+	}
+	each(get(f.about(x), "extensions"), func(id string, settings []byte) {
+		if id != extensionTasks { // tasks are the face's own
+			extensions = appendMember(extensions, id, settings)
+		}
+	})
+	if len(extensions) > 1 {
+		b = append(append(append(b, `,"extensions":`...), extensions...), '}')
 	}
 	return append(b, '}')
+}
+
+// about is what the one server of a mount says of itself, nil where there is none; see
+// [schema.Definitions].
+func (f *Face) about(x *exchange) []byte {
+	if x.mount == "" {
+		return nil
+	}
+	defs, err := f.o.Catalog.Definitions(x.mount)
+	if err != nil {
+		return nil // its workers are away, or have not read it yet
+	}
+	return defs.About
+}
+
+// instructions returns the member of that name as the server of a mount has it, with a
+// comma in front; empty where there is none.
+func (f *Face) instructions(x *exchange) []byte {
+	text := get(f.about(x), "instructions")
+	if len(text) == 0 {
+		return nil
+	}
+	return append([]byte(`,"instructions":`), text...)
 }
 
 // info is who answers.
@@ -36,14 +68,32 @@ func (f *Face) info(x *exchange) []byte {
 	if version == "" {
 		version = "dev"
 	}
+	theirs := get(f.about(x), "serverInfo")
+	if own := getString(theirs, "version"); own != "" {
+		version = own
+	}
 	b := append(appendQuoted([]byte(`{"name":`), name), `,"version":`...)
-	return append(appendQuoted(b, version), '}')
+	b = appendQuoted(b, version)
+	title := getString(theirs, "title")
+	if title == "" {
+		title = getString(theirs, "name")
+	}
+	if title != "" {
+		b = appendMember(b, "title", quote(title))
+	}
+	for _, member := range []string{"description", "websiteUrl", "icons"} {
+		if value := get(theirs, member); value != nil {
+			b = appendMember(b, member, value)
+		}
+	}
+	return append(b, '}')
 }
 
 // discover is server/discover.
 func (f *Face) discover(x *exchange) []byte {
 	b := []byte(`{"resultType":"complete","ttlMs":` + ttl + `,"cacheScope":"` + f.scope() + `","supportedVersions":["` + modernVersion + `"],"capabilities":`)
 	b = append(b, f.capabilities(x)...)
+	b = append(b, f.instructions(x)...)
 	b = append(b, `,"_meta":{"`+metaServerInfo+`":`...)
 	b = append(b, f.info(x)...)
 	return append(b, "}}"...)

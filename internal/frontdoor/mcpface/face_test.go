@@ -327,10 +327,63 @@ func TestAServerWhoseToolsWaitForApprovalHandsOutNothingElse(t *testing.T) {
 	}
 }
 
-func TestWhatAServerSaysOfItselfIsNotPassedOnAsOurs(t *testing.T) {
+func TestWhoAnsweredIsTheServerAtItsMountAndCallyardAtAll(t *testing.T) {
 	f := openFabric(t, nil)
-	if got := f.call("/mcp/demo", "stamped", `{}`).result(t); got != `{"resultType":"complete","content":[],"_meta":{"own":1.0}}` {
+	const theirs = `{"resultType":"complete","content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"theirs","version":"9"},"own":1.0}}`
+	if got := f.call("/mcp/demo", "stamped", `{}`).result(t); got != theirs {
 		t.Error(got)
+	}
+	ours := strings.Replace(theirs, `{"name":"theirs","version":"9"}`, `{"name":"callyard","version":"dev"}`, 1)
+	if got := f.call("/mcp", "demo__stamped", `{}`).result(t); got != ours {
+		t.Error(got)
+	}
+}
+
+func TestAClientOfTheLegacyEraSeesNothingOfTheModernOne(t *testing.T) {
+	for _, c := range []struct{ from, want string }{
+		{`{"resultType":"complete", "a":1.0 ,"ttlMs":0,"content":[ ],"cacheScope":"public" }`, `{"a":1.0 ,"content":[ ]}`},
+		{`{"content":[],"resultType":"complete"}`, `{"content":[]}`},
+		{`{"resultType":"complete"}`, `{}`},
+		{`{"ttlMs":5,"content":["resultType"]}`, `{"ttlMs":5,"content":["resultType"]}`},
+		{`{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{},"own":1.0}}`, `{"content":[],"_meta":{"own":1.0}}`},
+	} {
+		if got := string((&exchange{}).fitted([]byte(c.from))); got != c.want {
+			t.Errorf("%s became %s, want %s", c.from, got, c.want)
+		}
+	}
+}
+
+func TestAMountHasWhatItsServerSaysOfItself(t *testing.T) {
+	f := openFabric(t, nil)
+	defs := schema.Definitions{
+		Tools: []json.RawMessage{json.RawMessage(`{"name":"echo","inputSchema":{"type":"object"}}`)},
+		About: json.RawMessage(`{"serverInfo":{"name":"theirs","title":"Their Server","version":"9.1","websiteUrl":"https://example.org"},"instructions":"Echo <first>.","extensions":{"io.modelcontextprotocol/ui":{},"io.modelcontextprotocol/tasks":{"theirs":true}}}`),
+	}
+	f.worker.define("demo", defs)
+	f.waitFor("what the server says of itself", func() bool {
+		got, err := f.face.o.Catalog.Definitions("demo")
+		return err == nil && got.About != nil
+	})
+	const info = `{"name":"callyard/demo","version":"9.1","title":"Their Server","websiteUrl":"https://example.org"}`
+	discovered := []byte(f.ask("/mcp/demo", "server/discover", "", "").result(t))
+	opened := []byte(f.send(f.request("POST", "/mcp/demo", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)).result(t))
+	if got := string(get(get(discovered, "_meta"), metaServerInfo)); got != info {
+		t.Errorf("modern: %s", got)
+	}
+	if got := string(get(opened, "serverInfo")); got != info {
+		t.Errorf("legacy: %s", got)
+	}
+	for era, got := range map[string][]byte{"modern": discovered, "legacy": opened} {
+		if text := getString(got, "instructions"); text != "Echo <first>." {
+			t.Errorf("%s: instructions %q", era, text)
+		}
+		extensions := get(get(got, "capabilities"), "extensions")
+		if string(get(extensions, "io.modelcontextprotocol/ui")) != "{}" || strings.Contains(string(extensions), "theirs") {
+			t.Errorf("%s: extensions %s", era, extensions)
+		}
+	}
+	if all := f.ask("/mcp", "server/discover", "", "").result(t); strings.Contains(all, "Echo <first>") {
+		t.Errorf("/mcp has the instructions of one server: %s", all)
 	}
 }
 

@@ -93,7 +93,7 @@ func (f *Face) release(ctx context.Context, x *exchange, p *ledger.Approval) ([]
 	if err != nil {
 		return x.toolFault(schema.AsError(err).WithCall(p.CallID))
 	}
-	return cleaned(res.Body), nil
+	return x.fitted(res.Body), nil
 }
 
 // question returns the params of the elicitation by which the client's user says
@@ -294,7 +294,7 @@ func (f *Face) approved(ctx context.Context, x *exchange, p *ledger.Approval) ([
 		if err != nil {
 			return nil, x.faultOf(err)
 		}
-		return cleaned(body), nil
+		return x.fitted(body), nil
 	case p.Error != nil:
 		return x.toolFault(p.Error.WithCall(p.CallID))
 	case p.State == ledger.Expired:

@@ -104,6 +104,7 @@ func (f *Face) initialize(x *exchange) {
 	b := appendQuoted([]byte(`{"protocolVersion":`), version)
 	b = append(append(b, `,"capabilities":`...), f.capabilities(x)...)
 	b = append(append(b, `,"serverInfo":`...), f.info(x)...)
+	b = append(b, f.instructions(x)...)
 	x.reply(append(b, '}'))
 }
 

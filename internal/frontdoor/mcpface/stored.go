@@ -224,5 +224,5 @@ func (f *Face) recorded(ctx context.Context, x *exchange, id string, rec *journa
 	if len(body) == 0 {
 		body = []byte(`{"content":[]}`) // a person said that it is done
 	}
-	return cleaned(body), nil
+	return x.fitted(body), nil
 }

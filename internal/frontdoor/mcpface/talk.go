@@ -24,22 +24,23 @@ const (
 	// awayMost is how long a client may take to come back with its answers. The time of
 	// the call goes on meanwhile, and is mostly shorter.
 	awayMost = 10 * time.Minute
-	// talksMost bounds the talks of one principal, allTalks those of this front door.
-	talksMost = 32
-	allTalks  = 1000
+	// mostAway bounds the talks of one principal whose clients are away, allTalks all of
+	// this front door.
+	mostAway = 32
+	allTalks = 1000
 )
 
 // talks are the calls of clients of the modern era that their servers may ask about.
 type talks struct {
-	mu    sync.Mutex
-	by    map[string]*talk
-	names map[string]bool // conversations, as workers know them, in use
-	over  bool
-	seed  string
+	mu   sync.Mutex
+	by   map[string]*talk
+	away map[string]int // by principal: those whose clients are away
+	over bool
+	seed string
 }
 
 func (s *talks) open() {
-	s.by, s.names, s.seed = make(map[string]*talk), make(map[string]bool), rand.Text()
+	s.by, s.away, s.seed = make(map[string]*talk), make(map[string]int), rand.Text()
 }
 
 // talk is one such call.
@@ -54,6 +55,7 @@ type talk struct {
 	asked     chan struct{} // has a word while questions are open that were not told
 	done      chan struct{} // closed when end is there
 	end       ended
+	isAway    bool // counted in talks.away; guarded by talks.mu
 
 	mu       sync.Mutex
 	next     int
@@ -82,8 +84,7 @@ func (f *Face) bridges(x *exchange, to target) bool {
 }
 
 // add begins a talk; nil when there are too many. Calls of one principal that can be
-// asked the same share conversations, one at a time, so that workers need not open a
-// session for each.
+// asked the same share a conversation, so that workers need not open a session for each.
 func (s *talks) add(x *exchange, call *schema.Call) *talk {
 	t := &talk{
 		id: rand.Text(), principal: x.principal.Name, mount: x.mount, call: call, arguments: digest.Of(call.Arguments), words: make(chan spoken, progressWaiting),
@@ -91,25 +92,40 @@ func (s *talks) add(x *exchange, call *schema.Call) *talk {
 	}
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%q %q %s", x.principal.Name, call.Server, askable(x.meta.capabilities)) // a hash takes everything
-	stem := s.seed + "-" + strconv.FormatUint(h.Sum64(), 36) + "-"
+	call.Session = s.seed + "-" + strconv.FormatUint(h.Sum64(), 36)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	mine := 0
-	for _, other := range s.by {
-		if other.principal == t.principal {
-			mine++
-		}
-	}
-	if s.over || mine >= talksMost || len(s.by) >= allTalks {
+	if s.over || len(s.by) >= allTalks {
 		return nil
-	}
-	for n := 0; call.Session == ""; n++ {
-		if name := stem + strconv.Itoa(n); !s.names[name] {
-			call.Session, s.names[name] = name, true
-		}
 	}
 	s.by[t.id] = t
 	return t
+}
+
+// leaves notes that the client of a talk goes away with a question; false where as many
+// of its principal are away as may be.
+func (s *talks) leaves(t *talk) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away[t.principal] >= mostAway {
+		return false
+	}
+	s.away[t.principal]++
+	t.isAway = true
+	return true
+}
+
+// returns notes that a client that was away is back, or is not waited for any more.
+func (s *talks) returns(t *talk) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !t.isAway {
+		return
+	}
+	t.isAway = false
+	if s.away[t.principal]--; s.away[t.principal] <= 0 {
+		delete(s.away, t.principal)
+	}
 }
 
 // find returns the talk that a request goes on with, nil for none that is the
@@ -129,13 +145,6 @@ func (s *talks) forget(t *talk) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.by, t.id)
-}
-
-// ended frees the conversation for the next call.
-func (s *talks) ended(t *talk) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.names, t.call.Session)
 }
 
 // leave gives up the talks whose clients are away: this front door will not be there
@@ -166,7 +175,7 @@ func (s *talks) end() {
 func (f *Face) talk(ctx context.Context, x *exchange, call *schema.Call) ([]byte, *fault) {
 	t := f.talks.add(x, call)
 	if t == nil {
-		e := schema.Errorf(schema.KindUnavailable, "Too many calls wait here for answers of their clients; the call did not start. Answer or drop some, and send it again.")
+		e := schema.Errorf(schema.KindUnavailable, "This front door has as many calls under way as it may whose servers can ask their clients (%d); the call did not start. Send it again a little later.", allTalks)
 		e.Retryable, e.RetryAfter = true, time.Second
 		return x.toolFault(e)
 	}
@@ -183,7 +192,7 @@ func (f *Face) talk(ctx context.Context, x *exchange, call *schema.Call) ([]byte
 	f.wait.Go(func() {
 		defer cancel()
 		end := f.guarded(running, call)
-		f.talks.ended(t)
+		f.talks.returns(t)
 		t.shut()
 		t.end = end
 		close(t.done)
@@ -281,6 +290,13 @@ func (f *Face) park(t *talk) []byte {
 	if len(t.open) == 0 {
 		return nil
 	}
+	if !f.talks.leaves(t) {
+		for _, q := range t.open {
+			q.answer([]byte(tooMany))
+		}
+		t.open = nil
+		return nil
+	}
 	b := []byte(`{"resultType":"input_required","inputRequests":`)
 	requests := []byte{'{'}
 	for _, q := range t.open {
@@ -294,6 +310,7 @@ func (f *Face) park(t *talk) []byte {
 		attended := t.attended
 		t.mu.Unlock()
 		if !attended {
+			f.talks.returns(t)
 			t.cancel()
 			t.shut()
 			f.talks.forget(t)
@@ -321,6 +338,7 @@ func (f *Face) resumeTalk(ctx context.Context, x *exchange, call *schema.Call, s
 	}
 	t.attended = true
 	t.away.Stop()
+	f.talks.returns(t)
 	var left, given []*openQuestion
 	for _, q := range t.open {
 		if answers[q.id] != nil && q.told {

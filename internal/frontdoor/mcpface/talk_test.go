@@ -144,24 +144,58 @@ func TestATalkIsOfOneCallerOneCallAndOneFrontDoor(t *testing.T) {
 	}
 }
 
-func TestCallsThatMayBeAskedHaveConversationsOfTheirOwnWhichAreUsedAgain(t *testing.T) {
+func TestCallsOfOnePrincipalThatCanBeAskedTheSameShareAConversation(t *testing.T) {
 	f := openAsking(t)
 	one, toOne, seqOne := f.hang(canForms, "")
 	first := f.worker.last().Session
 	two, toTwo, seqTwo := f.hang(canForms, "")
-	if second := f.worker.last().Session; second == first {
-		t.Errorf("two calls at once share the conversation %q", first)
+	if second := f.worker.last().Session; second != first || first == "" {
+		t.Errorf("the conversations are %q and %q", first, second)
+	}
+	three, toThree, seqThree := f.hang(`{"elicitation":{},"sampling":{}}`, "")
+	if third := f.worker.last().Session; third == first {
+		t.Errorf("a client that can be asked more has the same conversation %q", third)
 	}
 	f.worker.ends(toOne, seqOne)
-	(<-one).result(t)
-	three, toThree, seqThree := f.hang(canForms, "")
-	if third := f.worker.last().Session; third != first {
-		t.Errorf("the conversation %q is free, and %q was begun", first, third)
-	}
 	f.worker.ends(toTwo, seqTwo)
 	f.worker.ends(toThree, seqThree)
+	(<-one).result(t)
 	(<-two).result(t)
 	(<-three).result(t)
+}
+
+func TestOnlySoManyClientsOfOnePrincipalAreAwayWithAQuestion(t *testing.T) {
+	f := openAsking(t)
+	first, firstTo, firstSeq := f.hang(canForms, "")
+	f.asks(firstTo, firstSeq, 1, whoIsIt)
+	if got := (<-first).result(t); !strings.Contains(got, "input_required") {
+		t.Fatal(got)
+	}
+	away := func(n int) {
+		f.face.talks.mu.Lock()
+		defer f.face.talks.mu.Unlock()
+		for principal := range f.face.talks.away {
+			f.face.talks.away[principal] = n
+		}
+	}
+	away(mostAway)
+	// One more is not asked, and its call goes on.
+	last, to, seq := f.hang(canForms, "")
+	f.asks(to, seq, 99, whoIsIt)
+	if got, want := <-f.worker.told, (told{seq, 99, tooMany}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	f.worker.ends(to, seq)
+	if got := (<-last).result(t); !strings.Contains(got, `"over":1.0`) {
+		t.Error(got)
+	}
+	away(1)
+	f.worker.ends(firstTo, firstSeq)
+	f.waitFor("the ends of the calls", func() bool {
+		f.face.talks.mu.Lock()
+		defer f.face.talks.mu.Unlock()
+		return len(f.face.talks.away) == 0
+	})
 }
 
 func TestAServerHearsThatNobodyAnswersWhenTheFrontDoorStops(t *testing.T) {

@@ -36,5 +36,10 @@ func OfDefinitions(d *schema.Definitions) string {
 			h.Write(raw)
 		}
 	}
+	if len(d.About) > 0 {
+		binary.BigEndian.PutUint64(n[:], uint64(len(d.About)))
+		h.Write(n[:])
+		h.Write(d.About)
+	}
 	return prefix + hex.EncodeToString(h.Sum(nil))
 }

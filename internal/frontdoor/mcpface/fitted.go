@@ -1,0 +1,75 @@
+package mcpface
+
+import "bytes"
+
+// mayHold says that the text could hold a quoted name.
+func mayHold(text []byte, quoted string) bool { return bytes.Contains(text, []byte(quoted)) }
+
+// fitted returns a server's result as the client of the exchange may see it; what need
+// not change stays the bytes that it is. What the server says of itself
+// (serverInfo in _meta) stays at the server's own mount and becomes what the face says
+// at /mcp. Clients of the legacy era get neither that nor the other members that only
+// the modern era has.
+func (x *exchange) fitted(body []byte) []byte {
+	if mayHold(body, metaServerInfo) && (x.mount == "" || !x.modern) {
+		var info []byte
+		if x.modern {
+			info = x.f.info(x)
+		}
+		body = withInfo(body, info)
+	}
+	if !x.modern && mayHold(body, `"resultType"`) && get(body, "resultType") != nil {
+		body = without(body, "resultType", "ttlMs", "cacheScope")
+	}
+	return body
+}
+
+// withInfo replaces serverInfo in the _meta of a result, or drops it where info is nil.
+func withInfo(body, info []byte) []byte {
+	from, to := -1, -1
+	members(body, func(key string, a, b int) {
+		if key == "_meta" {
+			from, to = a, b
+		}
+	})
+	if from < 0 || !isObject(body[from:to]) {
+		return body
+	}
+	inner, found := []byte{'{'}, false
+	each(body[from:to], func(key string, value []byte) {
+		if key == metaServerInfo {
+			if found = true; info == nil {
+				return
+			}
+			value = info
+		}
+		inner = appendMember(inner, key, value)
+	})
+	if !found {
+		return body
+	}
+	out := append(make([]byte, 0, len(body)+len(info)), body[:from]...)
+	out = append(append(out, inner...), '}')
+	return append(out, body[to:]...)
+}
+
+// without returns an object less its members of these names. The others stay the bytes
+// that they are.
+func without(object []byte, names ...string) []byte {
+	out := append(make([]byte, 0, len(object)), '{')
+	end := bytes.IndexByte(object, '{') + 1
+	members(object, func(key string, _, to int) {
+		member := bytes.TrimLeft(object[end:to], " \t\r\n,")
+		end = to
+		for _, name := range names {
+			if key == name {
+				return
+			}
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, member...)
+	})
+	return append(out, bytes.TrimLeft(object[end:], " \t\r\n,")...)
+}
