@@ -228,4 +228,3 @@ func (f *Face) guarded(ctx context.Context, call *schema.Call) (end ended) {
 	end.res, end.err = f.o.Gate.Call(ctx, call)
 	return end
 }
-

@@ -131,7 +131,11 @@ func (b *block) read(body []byte, name string) (err error) {
 	}
 	if plain {
 		b.plain = true
-		for _, found := range format.Extract(text, b.api.lookup) {
+		all := format.Extract(text, b.api.lookup)
+		if len(all) > format.MaxCalls { // how many there are in all, nobody has counted
+			return schema.Errorf(schema.KindTooLarge, "There are more than %d tool calls in the text; at most that many are taken at once. Send the others in a batch.", format.MaxCalls)
+		}
+		for _, found := range all {
 			b.answers = append(b.answers, format.Answer{Call: found.Call})
 			item := ToolCallItem{ID: found.ID, Name: printable(found.Name, 256), Mended: found.Mended}
 			if found.Err == nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/format"
 )
 
 // toolCallsOf sends tool calls and returns what came of them.
@@ -182,5 +183,19 @@ func TestBodiesThatAreNoToolCallsAreRefused(t *testing.T) {
 	}
 	if _, out := toolCallsOf(t, f, "/tool-calls?format=openai", `[]`); len(out.Calls) != 0 {
 		t.Errorf("%+v", out)
+	}
+}
+
+func TestMoreToolCallsThanAreTakenAreRefusedWithTheLimit(t *testing.T) {
+	f := openFabric(t, nil)
+	one := `{"id":"c","type":"function","function":{"name":"demo__echo","arguments":"{}"}}`
+	for name, body := range map[string]string{
+		"calls": `{"tool_calls":[` + strings.Repeat(one+",", format.MaxCalls) + one + `]}`,
+		"text":  `{"text":"` + strings.Repeat(`<start_function_call>call:demo__echo{}<end_function_call>`, format.MaxCalls+1) + `"}`,
+	} {
+		got := f.do("POST", "/tool-calls", body)
+		if got.status != http.StatusRequestEntityTooLarge || !strings.Contains(string(got.body), "128") {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
 	}
 }

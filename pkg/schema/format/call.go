@@ -32,8 +32,8 @@ func Detect(raw []byte) (Format, error) {
 		return "", unreadable("The tool calls cannot be read: %w.", err)
 	}
 	for _, f := range []Format{Gemini, Anthropic, Responses, OpenAI, MCP} {
-		if calls, _ := f.calls(v); len(calls) > 0 {
-			return f, nil
+		if calls, err := f.calls(v); len(calls) > 0 || err != nil {
+			return f, nil // which has too many calls, [Format.Calls] says
 		}
 	}
 	return "", unreadable("No tool calls of a known form are in the body. Send the assistant message or its tool calls as the provider gave them, or the plain text of a model as {\"text\":\"…\"}.")
@@ -73,9 +73,14 @@ func (f Format) calls(v *value) ([]Call, error) {
 		r.mcp(v)
 	}
 	if len(r.calls) > MaxCalls {
-		return nil, schema.Errorf(schema.KindTooLarge, "There are %d tool calls; at most %d are taken at once. Send the others in a batch.", len(r.calls), MaxCalls)
+		return nil, TooMany(len(r.calls))
 	}
 	return r.calls, nil
+}
+
+// TooMany is the error of more tool calls than are taken at once, of KindTooLarge.
+func TooMany(n int) *schema.Error {
+	return schema.Errorf(schema.KindTooLarge, "There are %d tool calls; at most %d are taken at once. Send the others in a batch.", n, MaxCalls)
 }
 
 type callReader struct{ calls []Call }

@@ -28,11 +28,12 @@ type Found struct {
 type Lookup func(name string) (input []byte, known bool)
 
 // Extract finds tool calls in the plain text of a model: in <tool_call> and like
-// tags, <function=…> and <invoke …> with parameters, behind [TOOL_CALLS], in fenced
-// blocks, and as bare JSON objects with a name and arguments. Of the last two, which
+// tags, <function=…> and <invoke …> with parameters, behind [TOOL_CALLS], in the forms of
+// GLM, Kimi, gpt-oss and FunctionGemma, in fenced blocks, and as bare JSON objects with a
+// name and arguments. Of the last two, which
 // may be anything, only those with the name of a tool count; a call in a tag is
 // found with any name. What is nearly JSON is mended; a call that the end of the text
-// cut off has an Err. It takes time in proportion to the text, of which it reads the
+// cut off has an Err. It stops behind the first call over [MaxCalls]. It takes time in proportion to the text, of which it reads the
 // first MiB.
 func Extract(text string, lookup Lookup) []Found {
 	if len(text) > maxText {
@@ -40,7 +41,7 @@ func Extract(text string, lookup Lookup) []Found {
 	}
 	steps := stepsPerByte*len(text) + 10_000
 	x := &extractor{text: []byte(text), lookup: lookup, steps: &steps, unclosed: make(map[string]bool)}
-	for x.at < len(x.text) && len(x.found) < MaxCalls && steps > 0 {
+	for x.at < len(x.text) && len(x.found) <= MaxCalls && steps > 0 {
 		x.next()
 	}
 	return x.found
@@ -59,7 +60,7 @@ type extractor struct {
 var tags = [][2]string{
 	{"<tool_call>", "</tool_call>"}, {"<tool_calls>", "</tool_calls>"}, {"<function_call>", "</function_call>"}, {"<functioncall>", "</functioncall>"},
 	{"<|tool_call|>", "<|/tool_call|>"}, {"<function_calls>", "</function_calls>"}, {"[TOOL_CALLS]", "[/TOOL_CALLS]"}, {"<|python_tag|>", "<|eom_id|>"},
-	{"<tool_use>", "</tool_use>"}, {"<action>", "</action>"},
+	{"<tool_use>", "</tool_use>"}, {"<action>", "</action>"}, {"<|python_start|>", "<|python_end|>"},
 }
 
 // next looks at one place of the text and goes on.
@@ -73,6 +74,9 @@ func (x *extractor) next() {
 	rest := x.text[x.at:]
 	switch rest[0] {
 	case '<', '[':
+		if x.model() {
+			return
+		}
 		for _, tag := range tags {
 			if bytes.HasPrefix(rest, []byte(tag[0])) {
 				x.tagged(tag[0], tag[1])
@@ -130,7 +134,7 @@ func (x *extractor) tagged(begin, end string) {
 		return
 	}
 	before := len(x.found)
-	for n.at < len(inside) && len(x.found) < MaxCalls {
+	for n.at < len(inside) && len(x.found) <= MaxCalls {
 		at := n.at
 		v, mended, ok := x.value(n)
 		if !ok {
@@ -207,6 +211,11 @@ func (x *extractor) value(n *nearly) (v *value, mended, ok bool) {
 func (x *extractor) bare() {
 	n := &nearly{text: x.text, at: x.at, steps: x.steps}
 	v, mended, ok := x.value(n)
+	if !ok && x.text[x.at] == '[' { // Llama writes a list of calls in Python
+		n = &nearly{text: x.text, at: x.at, steps: x.steps}
+		v, ok = x.python(n)
+		mended = true
+	}
 	if !ok {
 		x.at++
 		return
@@ -260,7 +269,7 @@ func (x *extractor) fenced() {
 		x.at = from // it may hold tags
 		return
 	}
-	x.found = append(x.found, found[:min(len(found), MaxCalls-len(x.found))]...)
+	x.found = append(x.found, found[:min(len(found), MaxCalls+1-len(x.found))]...)
 	x.at = to + len("```")
 }
 
@@ -310,11 +319,7 @@ const maxArguments = 256
 // <parameter name="a">1</parameter>. A value is text where the tool takes text, and
 // JSON where it is that.
 func (x *extractor) parameters(tool string, inside []byte) []byte {
-	input, _ := x.lookup(tool)
-	var properties *value
-	if root, err := read(input); err == nil {
-		properties = root.get("properties")
-	}
+	properties := x.properties(tool)
 	out := object()
 	for len(inside) > 0 && len(out.members) < maxArguments {
 		_, rest, ok := bytes.Cut(inside, []byte("<parameter"))
@@ -328,19 +333,34 @@ func (x *extractor) parameters(tool string, inside []byte) []byte {
 		name = strings.TrimPrefix(strings.TrimPrefix(name, "name"), "=")
 		name = strings.ToValidUTF8(strings.Trim(strings.TrimSpace(strings.TrimPrefix(name, "=")), `"'`), "\uFFFD")
 		said := strings.ToValidUTF8(strings.TrimSuffix(strings.TrimPrefix(string(body), "\n"), "\n"), "\uFFFD")
-		v := str(said)
-		t := types(orEmpty(properties.get(name)))
-		if !contains(t, "string") {
-			n := &nearly{text: []byte(strings.TrimSpace(said)), steps: x.steps}
-			if n.value(0) && n.at == len(n.text) && !n.open {
-				if parsed, err := read(n.out); err == nil && (len(t) > 0 || !parsed.isString()) {
-					v = parsed
-				}
-			}
-		}
-		out.set(name, v)
+		out.set(name, x.typed(properties, name, said))
 	}
 	return out.encode(nil)
+}
+
+// properties are those of a tool's input schema, nil where it has none.
+func (x *extractor) properties(tool string) *value {
+	input, _ := x.lookup(tool)
+	if root, err := read(input); err == nil {
+		return root.get("properties")
+	}
+	return nil
+}
+
+// typed is a value that was written without quotes: text where the tool takes text, and
+// JSON where it is that.
+func (x *extractor) typed(properties *value, name, said string) *value {
+	t := types(orEmpty(properties.get(name)))
+	if contains(t, "string") {
+		return str(said)
+	}
+	n := &nearly{text: []byte(strings.TrimSpace(said)), steps: x.steps}
+	if n.value(0) && n.at == len(n.text) && !n.open {
+		if parsed, err := read(n.out); err == nil && (len(t) > 0 || !parsed.isString()) {
+			return parsed
+		}
+	}
+	return str(said)
 }
 
 func orEmpty(v *value) *value {

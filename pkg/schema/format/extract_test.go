@@ -109,6 +109,8 @@ func TestHostileTextTakesBoundedTime(t *testing.T) {
 	for name, piece := range map[string]string{
 		"braces": "{", "brackets": "[", "tags": "<tool_call>", "fences": "```\n", "fences in one line": "```", "names": "{a:", "quotes": `{"a":"`, "comments": "{//", "comment ends": "{/*", "functions": "<function=x>",
 		"calls": "a(b=", "lists": "[{", "tags with braces": "<tool_call>{", "near": `{'a':{'b':[`, "invokes": `<invoke name="x"><parameter name="y">`,
+		"mistral": "[TOOL_CALLS]a", "mistral's arguments": "[TOOL_CALLS]a[ARGS]{", "glm": "<tool_call>a<arg_key>", "kimi": "<|tool_call_begin|>a<|tool_call_argument_begin|>{", "kimi's heads": "<|tool_call_begin|>",
+		"gpt-oss": "<|channel|>to=functions.a<|message|>{", "gpt-oss's heads": "<|start|>", "functiongemma": "<start_function_call>call:a{b:[", "functiongemma's text": "<start_function_call>call:a{b:<escape>", "python": "[a(b=[",
 	} {
 		text := strings.Repeat(piece, maxText/4/len(piece))
 		began := time.Now()
@@ -125,6 +127,9 @@ func FuzzExtract(f *testing.F) {
 		`<function=web__get><parameter=a>1</parameter></function>`, `files__read(path='x', n=[1,{'a':None}])`, `{"a":"\ud83d\ude00\x41"}`, "<tool_call>\n```\n", `<invoke name="web__get"></invoke>`,
 	} {
 		f.Add(seed)
+	}
+	for _, c := range modelTexts(f) {
+		f.Add(c[0])
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, found := range Extract(text, known) {
