@@ -4,6 +4,7 @@ import (
 	"context"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -101,4 +102,16 @@ func spokenOrNothing(res *mcp.CallToolResult) string {
 		return ""
 	}
 	return spoken(res)
+}
+
+func TestARestartedHTTPServerFailsNoCall(t *testing.T) {
+	node, url := startListening(t)
+	port := url[strings.LastIndex(url, ":")+1 : strings.LastIndex(url, "/")]
+	up := startUp(t, setup{servers: serversFile(t, map[string]entry{"listening": {Type: "http", URL: url}}), env: []string{quickStop}})
+	up.waitServers(t, 1, "listening")
+	call := func() { up.call(t, "listening", "tell", "{}") }
+	call()
+	node.stop(t)
+	startListening(t, "PORT="+port)
+	call()
 }

@@ -51,7 +51,13 @@ type Outcome struct {
 	Err       *schema.Error
 	Started   bool // the request may have reached the server
 	Took      time.Duration
+
+	lost bool // the server did not know the session, and took nothing
 }
+
+// SessionLost says that the server did not know the session any more and took nothing of
+// the call, so that another session may send it.
+func (o *Outcome) SessionLost() bool { return o.lost }
 
 // Running is a call under way.
 type Running struct {
@@ -61,6 +67,8 @@ type Running struct {
 	timer   *time.Timer
 	timeout time.Duration
 	ended   atomic.Bool // whoever sets it ends the call
+
+	again atomic.Bool // it was sent again, because a server did not know its session
 
 	on *session // guarded by pool.mu, nil while the call waits for a session
 
@@ -122,6 +130,27 @@ func (r *Running) end(o Outcome) {
 	}
 	r.leave()
 	r.finish(o)
+}
+
+// sendAgain makes the call one that was never sent, so that it can go to the next session:
+// a server that was restarted has taken nothing of it. That is done once, and not on a
+// session of a caller's own, whose next call opens another.
+func (r *Running) sendAgain(o *Outcome) bool {
+	if r.pool == nil || r.pool.declared != nil || r.ended.Load() || !r.again.CompareAndSwap(false, true) {
+		return false
+	}
+	r.pool.mu.Lock()
+	s := r.on
+	r.pool.drop(s)
+	r.pool.mu.Unlock()
+	s.mu.Lock()
+	r.id, r.sent = 0, time.Time{}
+	if r.span != nil {
+		endSpan(r.span, o)
+		r.span = nil
+	}
+	s.mu.Unlock()
+	return true
 }
 
 // leave frees the place that the call has in a session or in the queue. It

@@ -62,7 +62,9 @@ func (l *remoteLink) send(r *Running) bool {
 		o, resp := l.exchange(ctx, r, id)
 		o = s.asked(r.req, o)
 		l.settle(ctx, r.req)
-		if s.take(id) != nil {
+		if taken := s.take(id) != nil; taken && o.lost && r.sendAgain(&o) {
+			r.pool.requeue(r)
+		} else if taken {
 			if o.Started && (o.Err == nil || o.Err.Kind == schema.KindProtocol) {
 				s.answered(r)
 			}
@@ -228,7 +230,7 @@ func (l *remoteLink) refusal(resp *http.Response) Outcome {
 	text, _ := readAll(resp, frameRoom) // what cannot be read says as little as nothing
 	if l.lost(resp.StatusCode, text) {
 		l.s.retire(errForgotten)
-		return Outcome{Err: &schema.Error{Kind: schema.KindServerFailed, Retryable: true,
+		return Outcome{lost: true, Err: &schema.Error{Kind: schema.KindServerFailed, Retryable: true,
 			Detail: fmt.Sprintf("The server %q does not know the session any more; a new one is being opened. The call did not start.", cfg.Spec.ID)}}
 	}
 	var scan scanner

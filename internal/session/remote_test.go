@@ -29,6 +29,7 @@ type remoteServer struct {
 	mu     sync.Mutex
 	id     int
 	seen   []http.Header // of calls
+	forgot bool
 	posted []string      // bodies of what is no request
 	stop   chan struct{} // closed when calls may end
 	hung   chan struct{} // gets a word when a hanging call was left
@@ -156,6 +157,16 @@ func (s *remoteServer) call(w http.ResponseWriter, r *http.Request, m *scriptMes
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		fmt.Fprint(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"header"}}`)
+	case "forget once":
+		s.mu.Lock()
+		first := !s.forgot
+		s.forgot = true
+		s.mu.Unlock()
+		if !first {
+			answer(oddResult)
+			return
+		}
+		fallthrough
 	case "forget":
 		w.WriteHeader(http.StatusNotFound)
 	default:
@@ -263,11 +274,18 @@ func TestARemoteSessionThatIsForgottenIsReplaced(t *testing.T) {
 	p := open(t, Config{Spec: spec})
 	running, wait := p.begin(&Request{Name: "hang"})
 	waitFor(t, "the call runs", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.seen) == 1 })
+	// The call goes to the next session by itself, once.
 	if e := wantKind(t, p.call("forget", "{}"), schema.KindServerFailed, false); !e.Retryable {
 		t.Error("it is not retryable")
 	}
+	s.mu.Lock()
+	if got := len(s.seen); got != 3 || s.seen[1].Get("Mcp-Session-Id") != "s1" || s.seen[2].Get("Mcp-Session-Id") != "s2" {
+		t.Errorf("%d requests came", got)
+	}
+	s.mu.Unlock()
+	must(t, p.call("forget once", "{}"))
 	must(t, p.call("odd", "{}"))
-	if got := s.seen[len(s.seen)-1].Get("Mcp-Session-Id"); got != "s2" {
+	if got := s.seen[len(s.seen)-1].Get("Mcp-Session-Id"); got != "s4" {
 		t.Errorf("the next call went to session %q", got)
 	}
 	running.Cancel() // it was let go on

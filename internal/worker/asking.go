@@ -49,12 +49,14 @@ func (a *asking) do(j *job, caller session.Caller) {
 	if timeout <= 0 {
 		timeout = time.Minute
 	}
-	if !a.begin(j, timeout, func(ctx context.Context, deadline time.Time) { a.run(ctx, j, caller, deadline) }) {
+	if !a.begin(j, timeout, func(ctx context.Context, deadline time.Time) { a.run(ctx, j, caller, deadline, true) }) {
 		j.done(&j.request, session.Outcome{Err: unboxed("The sessions of the server %q are being closed; the call was not started.", a.id)})
 	}
 }
 
-func (a *asking) run(ctx context.Context, j *job, caller session.Caller, deadline time.Time) {
+// run runs the call on a session of its caller's own. again says that it may go to another
+// one where the server does not know the first any more.
+func (a *asking) run(ctx context.Context, j *job, caller session.Caller, deadline time.Time, again bool) {
 	one, err := a.own.Take(ctx, caller)
 	if err != nil {
 		if j.ended.Load() {
@@ -80,6 +82,11 @@ func (a *asking) run(ctx context.Context, j *job, caller session.Caller, deadlin
 		out = <-over
 	}
 	j.own.Store(nil)
+	if again && out.SessionLost() && !j.ended.Load() {
+		a.own.Release(one, false)
+		a.run(ctx, j, caller, deadline, false)
+		return
+	}
 	if out.Err != nil && out.Err.Kind != schema.KindProtocol {
 		j.done(&j.request, out)
 		a.own.Release(one, false) // what is left of the call must not reach the next

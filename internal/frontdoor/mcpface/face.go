@@ -66,6 +66,7 @@ const (
 	sessionIdle = 30 * time.Minute
 	lookEvery   = 500 * time.Millisecond
 	path        = "/mcp"
+	serverPath  = "/servers"
 	wellKnown   = "/.well-known/oauth-protected-resource"
 )
 
@@ -171,7 +172,15 @@ func (f *Face) follow(ctx context.Context, changed <-chan struct{}) {
 
 // Serves says that a path is the face's.
 func Serves(p string) bool {
-	return p == path || strings.HasPrefix(p, path+"/") || p == wellKnown || strings.HasPrefix(p, wellKnown+"/")
+	return isServerPath(p) || p == path || strings.HasPrefix(p, path+"/") || p == wellKnown || strings.HasPrefix(p, wellKnown+"/")
+}
+
+// isServerPath says that a path is /servers/{server}/mcp, where one who knows the REST API
+// looks for the MCP endpoint of a server.
+func isServerPath(p string) bool {
+	server, ok := strings.CutPrefix(p, serverPath+"/")
+	server, ok2 := strings.CutSuffix(server, path)
+	return ok && ok2 && server != "" && !strings.Contains(server, "/")
 }
 
 // ServeHTTP answers one request: see the package comment for what is served.
@@ -236,7 +245,11 @@ func (f *Face) serve(x *exchange, r *http.Request) {
 
 // mountOf returns the server that a path names, "" for all.
 func mountOf(r *http.Request) (mount string, ok bool) {
-	escaped := strings.TrimSuffix(strings.TrimPrefix(r.URL.EscapedPath(), path), "/")
+	escaped := r.URL.EscapedPath()
+	if isServerPath(escaped) { // the same as /mcp/{server}
+		escaped = path + strings.TrimSuffix(strings.TrimPrefix(escaped, serverPath), path)
+	}
+	escaped = strings.TrimSuffix(strings.TrimPrefix(escaped, path), "/")
 	if escaped == "" {
 		return "", true
 	}

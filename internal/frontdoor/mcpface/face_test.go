@@ -333,7 +333,7 @@ func TestWhoAnsweredIsTheServerAtItsMountAndCallyardAtAll(t *testing.T) {
 	if got := f.call("/mcp/demo", "stamped", `{}`).result(t); got != theirs {
 		t.Error(got)
 	}
-	ours := strings.Replace(theirs, `{"name":"theirs","version":"9"}`, `{"name":"callyard","version":"dev"}`, 1)
+	ours := strings.Replace(theirs, `{"name":"theirs","version":"9"}`, `{"name":"callyard","version":"test"}`, 1)
 	if got := f.call("/mcp", "demo__stamped", `{}`).result(t); got != ours {
 		t.Error(got)
 	}
@@ -341,7 +341,7 @@ func TestWhoAnsweredIsTheServerAtItsMountAndCallyardAtAll(t *testing.T) {
 
 func TestAClientOfTheLegacyEraSeesNothingOfTheModernOne(t *testing.T) {
 	for _, c := range []struct{ from, want string }{
-		{`{"resultType":"complete", "a":1.0 ,"ttlMs":0,"content":[ ],"cacheScope":"public" }`, `{"a":1.0 ,"content":[ ]}`},
+		{`{"resultType":"complete", "a":1.0 ,"ttlMs":0,"content":[ ],"cacheScope":"public" }`, `{"a":1.0,"content":[ ]}`},
 		{`{"content":[],"resultType":"complete"}`, `{"content":[]}`},
 		{`{"resultType":"complete"}`, `{}`},
 		{`{"ttlMs":5,"content":["resultType"]}`, `{"ttlMs":5,"content":["resultType"]}`},
@@ -349,6 +349,27 @@ func TestAClientOfTheLegacyEraSeesNothingOfTheModernOne(t *testing.T) {
 	} {
 		if got := string((&exchange{}).fitted([]byte(c.from))); got != c.want {
 			t.Errorf("%s became %s, want %s", c.from, got, c.want)
+		}
+	}
+}
+
+func TestTheEndpointOfAServerIsFoundBesideItsRESTPathsToo(t *testing.T) {
+	f := openFabric(t, nil)
+	const at = "/servers/demo/mcp"
+	if got := f.call(at, "echo", `{}`).result(t); !strings.Contains(got, "content") {
+		t.Error(got)
+	}
+	room := f.enter(at, `{}`)
+	if got := room.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}`).result(t); got != "{}" {
+		t.Error(got)
+	}
+	metadata := f.send(f.request("GET", wellKnown+at, ""))
+	if metadata.status != http.StatusOK || !strings.Contains(string(metadata.body), at+`"`) {
+		t.Errorf("%d %s", metadata.status, metadata.body)
+	}
+	for p, want := range map[string]bool{at: true, "/servers/mcp": false, "/servers//mcp": false, "/servers/a/b/mcp": false, "/servers/demo/tools/mcp": false, "/servers/demo/mcp/x": false} {
+		if Serves(p) != want {
+			t.Errorf("%s: served %v", p, !want)
 		}
 	}
 }

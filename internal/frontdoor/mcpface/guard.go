@@ -85,7 +85,7 @@ func (f *Face) serveMetadata(x *exchange, r *http.Request) {
 	if resource == "" {
 		resource = path
 	}
-	if resource != path && !strings.HasPrefix(resource, path+"/") {
+	if resource != path && !strings.HasPrefix(resource, path+"/") && !isServerPath(resource) {
 		x.refuse(http.StatusNotFound, schema.Errorf(schema.KindNotFound, "There is no such resource."))
 		return
 	}

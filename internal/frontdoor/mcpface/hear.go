@@ -74,7 +74,8 @@ func (x *exchange) hearing(ctx context.Context, words chan spoken, a *asking) fu
 		}
 		switch {
 		case answer == nil:
-			if method == "notifications/message" && x.session.logLevel() != "" {
+			// Without logging/setLevel the server decides which to send.
+			if method == "notifications/message" {
 				pushNewest(words, spoken{method, params})
 			}
 		case !x.session.answers(method):

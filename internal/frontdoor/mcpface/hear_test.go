@@ -77,13 +77,16 @@ func TestAServersQuestionInACallReachesItsClientAndTheAnswerTheServer(t *testing
 	if got, want := <-f.worker.told, (told{seq, 7, `{"result":{"action":"accept","n":1.0}}`}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	// What the client did not declare never reaches it, and what it did not ask for
-	// neither: the next word is the result.
+	// What the client did not declare never reaches it; log messages do, also where it
+	// never set a level.
 	f.worker.listener.Said(to, seq, 8, []byte(`{"method":"sampling/createMessage","params":{}}`))
 	if got := <-f.worker.told; got.number != 8 || got.object != notDeclared {
 		t.Errorf("%+v", got)
 	}
 	f.worker.listener.Said(to, seq, 0, []byte(`{"method":"notifications/message","params":{"level":"info","data":1}}`))
+	if got := next(); !strings.Contains(got, `"params":{"level":"info","data":1}`) {
+		t.Error(got)
+	}
 	f.worker.ends(to, seq)
 	if got := next(); !strings.Contains(got, `"over":1.0`) {
 		t.Error(got)

@@ -2,7 +2,10 @@ package rest
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
 
 	"github.com/callyard/callyard/pkg/schema"
 	"github.com/callyard/callyard/pkg/schema/validate"
@@ -130,5 +133,34 @@ func onlyStrings(body []byte) error {
 func (a *API) ask(x *exchange, r *http.Request, call *schema.Call) error {
 	call.ID, call.Server, call.Principal, call.Safe = schema.NewCallID(), r.PathValue("id"), x.principal, true
 	a.trace(x, r, call)
-	return a.run(x, r, call, wish{})
+	return unknownName(call, a.run(x, r, call, wish{}))
+}
+
+// Codes with which servers refuse a resource or a prompt: the first is of the older
+// revisions, the second of the newest, and of servers that mean the arguments.
+const (
+	codeNoResource    = -32002
+	codeInvalidParams = -32602
+)
+
+// unknownName makes the refusal of a server that does not know a resource, or does not
+// take the name or the arguments of a prompt, an error of the request: nothing is wrong
+// with the server. The JSON-RPC error stays in it.
+func unknownName(call *schema.Call, err error) error {
+	var e *schema.Error
+	if !errors.As(err, &e) || e.Kind != schema.KindProtocol || e.RPC == nil {
+		return err
+	}
+	said := *e
+	switch code := e.RPC.Code; {
+	case call.Method == schema.MethodReadResource && (code == codeNoResource || code == codeInvalidParams):
+		said.Kind = schema.KindNotFound
+		said.Detail = fmt.Sprintf("The server %q has no such resource; GET /servers/%s/resources lists those that it names.", call.Server, url.PathEscape(call.Server))
+	case call.Method == schema.MethodGetPrompt && code == codeInvalidParams:
+		said.Kind = schema.KindInvalidArguments
+		said.Detail = fmt.Sprintf("The server %q does not know the prompt, or does not take these arguments; GET /servers/%s/prompts lists its prompts with theirs.", call.Server, url.PathEscape(call.Server))
+	default:
+		return err
+	}
+	return &said
 }
