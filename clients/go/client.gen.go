@@ -233,6 +233,27 @@ func (e ServerBoxIsolation) Valid() bool {
 	}
 }
 
+// Defines values for ServerEntryType.
+const (
+	ServerEntryTypeHTTP  ServerEntryType = "http"
+	ServerEntryTypeSse   ServerEntryType = "sse"
+	ServerEntryTypeStdio ServerEntryType = "stdio"
+)
+
+// Valid indicates whether the value is a known member of the ServerEntryType enum.
+func (e ServerEntryType) Valid() bool {
+	switch e {
+	case ServerEntryTypeHTTP:
+		return true
+	case ServerEntryTypeSse:
+		return true
+	case ServerEntryTypeStdio:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ServerItemInitializationState.
 const (
 	ServerItemInitializationStateError       ServerItemInitializationState = "error"
@@ -473,6 +494,45 @@ func (e ListBatchesParamsState) Valid() bool {
 	}
 }
 
+// Defines values for ListCallsParamsState.
+const (
+	ListCallsParamsStateCanceled  ListCallsParamsState = "canceled"
+	ListCallsParamsStateDenied    ListCallsParamsState = "denied"
+	ListCallsParamsStateExpired   ListCallsParamsState = "expired"
+	ListCallsParamsStateFailed    ListCallsParamsState = "failed"
+	ListCallsParamsStateHeld      ListCallsParamsState = "held"
+	ListCallsParamsStateQueued    ListCallsParamsState = "queued"
+	ListCallsParamsStateRunning   ListCallsParamsState = "running"
+	ListCallsParamsStateSucceeded ListCallsParamsState = "succeeded"
+	ListCallsParamsStateUnknown   ListCallsParamsState = "unknown"
+)
+
+// Valid indicates whether the value is a known member of the ListCallsParamsState enum.
+func (e ListCallsParamsState) Valid() bool {
+	switch e {
+	case ListCallsParamsStateCanceled:
+		return true
+	case ListCallsParamsStateDenied:
+		return true
+	case ListCallsParamsStateExpired:
+		return true
+	case ListCallsParamsStateFailed:
+		return true
+	case ListCallsParamsStateHeld:
+		return true
+	case ListCallsParamsStateQueued:
+		return true
+	case ListCallsParamsStateRunning:
+		return true
+	case ListCallsParamsStateSucceeded:
+		return true
+	case ListCallsParamsStateUnknown:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for CreateToolCallsParamsFormat.
 const (
 	CreateToolCallsParamsFormatAnthropic       CreateToolCallsParamsFormat = "anthropic"
@@ -652,7 +712,7 @@ type BatchRequest struct {
 	// ExpiresIn Seconds in which calls may leave; 24 h without it.
 	ExpiresIn *int `json:"expires_in,omitempty"`
 
-	// Labels Words of the caller's own.
+	// Labels Words of the caller's own; a name takes at most 64 bytes.
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// Open More calls follow with POST /batches/{id}/calls.
@@ -1227,10 +1287,8 @@ type ServerEntry struct {
 	ID string `json:"id"`
 
 	// RiskLevel 1 low, 2 medium, 3 high.
-	RiskLevel *int `json:"riskLevel,omitempty"`
-
-	// Type stdio, http or sse.
-	Type *string `json:"type,omitempty"`
+	RiskLevel *int             `json:"riskLevel,omitempty"`
+	Type      *ServerEntryType `json:"type,omitempty"`
 
 	// URL The address of a remote server.
 	URL                  *string                `json:"url,omitempty"`
@@ -1247,6 +1305,9 @@ type ServerEntry_Docker struct {
 	Volumes              []string               `json:"volumes,omitempty"`
 	AdditionalProperties map[string]interface{} `json:"-"`
 }
+
+// ServerEntryType defines model for ServerEntry.Type.
+type ServerEntryType string
 
 // ServerItem defines model for ServerItem.
 type ServerItem struct {
@@ -1666,7 +1727,7 @@ type ListBatchesParams struct {
 	// State Only those in this state.
 	State *ListBatchesParamsState `form:"state,omitempty" json:"state,omitempty"`
 
-	// Limit At most so many.
+	// Limit The most batches on one page; 100 without it.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The next of the page before.
@@ -1708,7 +1769,7 @@ type GetBatchResultsParams struct {
 	// Cursor The cursor of the last line that was read.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit At most so many.
+	// Limit The most results in one answer; all without it.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Follow Wait for results to come.
@@ -1723,8 +1784,8 @@ type ListCallsParams struct {
 	// Tool Only calls of this tool.
 	Tool *string `form:"tool,omitempty" json:"tool,omitempty"`
 
-	// State Only those in these states, with commas between.
-	State *string `form:"state,omitempty" json:"state,omitempty"`
+	// State Only calls in these states.
+	State []ListCallsParamsState `form:"state,omitempty" json:"state,omitempty"`
 
 	// Principal Yourself; others' calls are not shown.
 	Principal *string `form:"principal,omitempty" json:"principal,omitempty"`
@@ -1733,17 +1794,20 @@ type ListCallsParams struct {
 	Batch *string `form:"batch,omitempty" json:"batch,omitempty"`
 
 	// Since Only those from this time on.
-	Since *string `form:"since,omitempty" json:"since,omitempty"`
+	Since *time.Time `form:"since,omitempty" json:"since,omitempty"`
 
 	// Until Only those before this time.
-	Until *string `form:"until,omitempty" json:"until,omitempty"`
+	Until *time.Time `form:"until,omitempty" json:"until,omitempty"`
 
-	// Limit At most so many.
+	// Limit The most calls on one page; 100 without it.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The next of the page before.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
+
+// ListCallsParamsState defines parameters for ListCalls.
+type ListCallsParamsState string
 
 // CreateCallParams defines parameters for CreateCall.
 type CreateCallParams struct {
@@ -5156,7 +5220,7 @@ func NewListCallsRequest(server string, params *ListCallsParams) (*http.Request,
 
 		if params.State != nil {
 
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "state", *params.State, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "state", params.State, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -5192,7 +5256,7 @@ func NewListCallsRequest(server string, params *ListCallsParams) (*http.Request,
 
 		if params.Since != nil {
 
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -5204,7 +5268,7 @@ func NewListCallsRequest(server string, params *ListCallsParams) (*http.Request,
 
 		if params.Until != nil {
 
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "until", *params.Until, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "until", *params.Until, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

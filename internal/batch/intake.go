@@ -40,13 +40,16 @@ type Order struct {
 	Trace string
 }
 
+// MaxLife is the longest time that a batch may take.
+func (r *Runner) MaxLife() time.Duration { return r.o.Store.MaxLife() }
+
 // Create makes a batch, or returns the one that the key stands for.
 func (r *Runner) Create(ctx context.Context, o Order) (m *journal.Manifest, replayed bool, err error) {
 	if o.Life == 0 {
 		o.Life = min(defaultLife, r.o.Store.MaxLife())
 	}
 	if o.Life < minLife || o.Life > r.o.Store.MaxLife() {
-		return nil, false, schema.Errorf(schema.KindInvalidRequest, "A batch may take between %s and %s.", minLife, r.o.Store.MaxLife())
+		return nil, false, schema.Errorf(schema.KindInvalidRequest, "The time of a batch (expires_in) is between %s and %s.", minLife, r.o.Store.MaxLife())
 	}
 	if o.Priority < -10 || o.Priority > 10 {
 		return nil, false, schema.Errorf(schema.KindInvalidRequest, "The priority of a batch is between -10 and 10; 0 is normal.")

@@ -73,6 +73,7 @@ var layers = []layer{
 
 	{"internal/housetest", command}, // reads everything, imports nothing
 	{"internal/mcptest", support},
+	{"internal/openapitest", support},
 }
 
 // mixed are the ranks whose packages may import each other; a cycle does not

@@ -796,7 +796,7 @@ export interface components {
             calls?: components["schemas"]["BatchCall"][];
             /** @description Seconds in which calls may leave; 24 h without it. */
             expires_in?: number;
-            /** @description Words of the caller's own. */
+            /** @description Words of the caller's own; a name takes at most 64 bytes. */
             labels?: {
                 [key: string]: string;
             };
@@ -1338,8 +1338,8 @@ export interface components {
             id: string;
             /** @description 1 low, 2 medium, 3 high. */
             riskLevel?: number;
-            /** @description stdio, http or sse. */
-            type?: string;
+            /** @enum {string} */
+            type?: "stdio" | "http" | "sse";
             /** @description The address of a remote server. */
             url?: string;
         } & {
@@ -1864,7 +1864,7 @@ export interface operations {
             query?: {
                 /** @description Only those in this state. */
                 state?: "receiving" | "running" | "canceling" | "ended";
-                /** @description At most so many. */
+                /** @description The most batches on one page; 100 without it. */
                 limit?: number;
                 /** @description The next of the page before. */
                 cursor?: string;
@@ -2152,7 +2152,7 @@ export interface operations {
             query?: {
                 /** @description The cursor of the last line that was read. */
                 cursor?: string;
-                /** @description At most so many. */
+                /** @description The most results in one answer; all without it. */
                 limit?: number;
                 /** @description Wait for results to come. */
                 follow?: boolean;
@@ -2228,8 +2228,8 @@ export interface operations {
                 server?: string;
                 /** @description Only calls of this tool. */
                 tool?: string;
-                /** @description Only those in these states, with commas between. */
-                state?: string;
+                /** @description Only calls in these states. */
+                state?: ("held" | "queued" | "running" | "succeeded" | "failed" | "denied" | "expired" | "canceled" | "unknown")[];
                 /** @description Yourself; others' calls are not shown. */
                 principal?: string;
                 /** @description Only those of this batch. */
@@ -2238,7 +2238,7 @@ export interface operations {
                 since?: string;
                 /** @description Only those before this time. */
                 until?: string;
-                /** @description At most so many. */
+                /** @description The most calls on one page; 100 without it. */
                 limit?: number;
                 /** @description The next of the page before. */
                 cursor?: string;

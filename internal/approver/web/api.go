@@ -25,11 +25,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema/validate"
 )
 
+// listRoute is the operation that has query parameters.
+const listRoute = "GET /approvals"
+
 //go:embed openapi.json
 var openapi []byte
 
 func (h *Handler) registerAPI() {
-	h.api("GET /approvals", h.page("/", h.listApprovals))
+	h.api(listRoute, h.page("/", h.listApprovals))
 	h.api("GET /approvals/{id}", h.page("/a/", h.getApproval))
 	h.api("POST /approvals/{id}/decisions", h.postDecision)
 	h.api("POST /decisions", h.postDecisions)
@@ -54,11 +57,31 @@ func (h *Handler) registerAPI() {
 func (h *Handler) api(route string, f func(http.ResponseWriter, *http.Request) error) {
 	h.routes = append(h.routes, route)
 	h.handle(route, func(w http.ResponseWriter, r *http.Request) {
-		if err := f(w, r); err != nil {
+		err := h.checkQuery(route, r)
+		if err == nil {
+			err = f(w, r)
+		}
+		if err != nil {
 			h.fault(r, err)
 			problem.Write(w, err)
 		}
 	})
+}
+
+// checkQuery refuses query parameters that the operation does not take. Pages have
+// some of their own.
+func (h *Handler) checkQuery(route string, r *http.Request) error {
+	if r.URL.RawQuery == "" || route == listRoute || asksForPage(r) {
+		return nil
+	}
+	for name := range r.URL.Query() {
+		return errNoParameter(name)
+	}
+	return nil
+}
+
+func errNoParameter(name string) error {
+	return schema.Errorf(schema.KindInvalidRequest, "There is no parameter %s here; GET /openapi.json lists them.", strconv.QuoteToASCII(name[:min(len(name), 64)]))
 }
 
 // page sends a browser that opens an address of the API to the page about it: it
@@ -261,7 +284,7 @@ func filterOf(values url.Values) (f ledger.Filter, cursor string, err error) {
 				return f, "", bad("limit must be a number from 1 to %d.", maxPageLimit)
 			}
 		default:
-			return f, "", schema.Errorf(schema.KindInvalidRequest, "There is no parameter of that name here; GET /openapi.json lists them.")
+			return f, "", errNoParameter(name)
 		}
 	}
 	return f, cursor, nil
@@ -328,6 +351,9 @@ func (h *Handler) postDecision(w http.ResponseWriter, r *http.Request) error {
 	}
 	body, err := h.body(w, r, "application/json", h.o.ArgumentBytes+bodyRoom)
 	if err != nil {
+		return err
+	}
+	if err := h.shapes.check(shapeAnswer, body); err != nil {
 		return err
 	}
 	answer, err := answerOf(body)

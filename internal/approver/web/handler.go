@@ -74,6 +74,7 @@ type Handler struct {
 	pages    *pages
 	bodies   *bodies.Room
 	sessions *sessions
+	shapes   shapes
 	live     *live
 	secret   [32]byte    // of form tokens; another one after each start
 	seal     cipher.AEAD // of sign-ins under way; its key is another one after each start
@@ -100,6 +101,9 @@ func New(o Options) (*Handler, error) {
 	}
 	var err error
 	if h.seal, err = newSeal(); err != nil {
+		return nil, err
+	}
+	if h.shapes, err = readShapes(); err != nil {
 		return nil, err
 	}
 	h.https = o.HTTPS

@@ -304,6 +304,9 @@ func (h *Handler) postRevocation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := h.shapes.check(shapeRevocation, body); err != nil {
+		return err
+	}
 	answer, err := answerOf(body)
 	if err != nil || answer.Kind != "" || answer.Digest != "" || answer.Arguments != nil || answer.Allow != nil {
 		return schema.Errorf(schema.KindInvalidRequest, "The body must be a JSON object with the member reason, or none.")

@@ -205,6 +205,9 @@ func (h *Handler) postDecisions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := h.shapes.check(shapeAnswers, body); err != nil {
+		return err
+	}
 	asked, err := decisionsOf(body)
 	if err != nil {
 		return err

@@ -89,6 +89,9 @@ type API struct {
 	origin *http.CrossOriginProtection
 	hosts  map[string]bool
 
+	// readUnclean reads a resource whose URI stands in the path as it is.
+	readUnclean func(*exchange, *http.Request) error
+
 	kinds   map[schema.Kind]*kind
 	spec    []byte // openapi.json
 	yaml    []byte // openapi.yaml

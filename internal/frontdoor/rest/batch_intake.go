@@ -267,7 +267,7 @@ func (a *API) readAnyItem(raw []byte) (rec journal.CallRecord, customID string, 
 		return rec, "", err
 	}
 	call := &schema.Call{}
-	if err := a.readMembers(nil, members, call); err != nil {
+	if err := a.readMembers(nil, nil, members, call); err != nil {
 		return rec, customID, err
 	}
 	return journal.CallRecord{
@@ -338,18 +338,24 @@ func (a *API) readBatch(body []byte, o *batch.Order, open, stream *bool) (callSo
 			return nil, err
 		}
 	}
-	if seconds > 0 {
+	if _, given := members["expires_in"]; given {
 		o.Life = time.Duration(seconds) * time.Second
 	}
 	if o.Calls = s.count(); o.Calls == 0 && !*open {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "The batch has no calls. Send calls, or \"open\": true to send them later with POST /batches/{id}/calls.")
 	}
-	if len(o.Labels) > 32 {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "A batch takes at most 32 labels.")
+	if o.Priority < minPriority || o.Priority > maxPriority {
+		return nil, badMember("priority", "a whole number from %d to %d", minPriority, maxPriority)
+	}
+	if _, given := members["expires_in"]; given && seconds < 1 {
+		return nil, badMember("expires_in", "a number of seconds of at least 1")
+	}
+	if len(o.Labels) > maxLabels {
+		return nil, badMember("labels", "at most %d labels", maxLabels)
 	}
 	for k, v := range o.Labels {
-		if len(k) > 64 || len(v) > 256 {
-			return nil, schema.Errorf(schema.KindInvalidRequest, "A label takes at most 64 bytes, its value 256.")
+		if len(k) > maxLabelName || len(v) > maxLabelValue {
+			return nil, badMember("labels", "labels of at most %d bytes, with values of at most %d", maxLabelName, maxLabelValue)
 		}
 	}
 	return s, nil

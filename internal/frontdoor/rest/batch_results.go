@@ -18,25 +18,15 @@ import (
 
 // batchResults is GET /batches/{id}/results.
 func (a *API) batchResults(x *exchange, r *http.Request) error {
-	values, err := query(r, "cursor", "limit", "follow")
+	cursor, err := journal.ParseCursor(x.query.Get("cursor"))
 	if err != nil {
-		return err
-	}
-	cursor, err := journal.ParseCursor(values.Get("cursor"))
-	if err != nil {
-		return schema.Errorf(schema.KindInvalidRequest, "The query parameter cursor is not one that this API gave; take it from a line of the results as it is.")
-	}
-	limit := 0
-	if text := values.Get("limit"); text != "" {
-		if limit, err = limitOf(text, 0, 1_000_000_000); err != nil {
-			return err
-		}
+		return badParameter("cursor", "is not one that this API gave; take it from a line of the results as it is")
 	}
 	m, err := a.o.Batches.Batch(r.Context(), r.PathValue("id"), x.principal)
 	if err != nil {
 		return err
 	}
-	return a.streamResults(r.Context(), x, m.ID, cursor, values.Get("follow") == "true" && r.Method != http.MethodHead, limit)
+	return a.streamResults(r.Context(), x, m.ID, cursor, x.query.Get("follow") == "true" && r.Method != http.MethodHead, number(x.query, "limit", 0))
 }
 
 // takeAndStream stores the calls of a request and answers with their results while

@@ -21,6 +21,14 @@ const (
 	maxCustomID = 256
 	// resultsPage is how many results are read at once, and the default of limit.
 	resultsPage = 1000
+	// pageLimit is how many calls or batches are on a page, maxPageLimit the most of them.
+	pageLimit, maxPageLimit = 100, 1000
+	// maxResults is the most results that limit can ask for.
+	maxResults = 1_000_000_000
+	// minPriority and maxPriority bound what a batch may say of its share.
+	minPriority, maxPriority = -10, 10
+	// Bounds of the labels of a batch.
+	maxLabels, maxLabelName, maxLabelValue = 32, 64, 256
 	// shownRefusals is how many refused lines an answer lists; each has its place
 	// among the results as well.
 	shownRefusals = 100
@@ -150,25 +158,10 @@ func (a *API) createBatch(x *exchange, r *http.Request) error {
 	if order.Key, err = idempotencyKey(r); err != nil {
 		return err
 	}
-	values, err := query(r, "stream", "open", "priority", "expires_in", "callback_url")
-	if err != nil {
-		return err
-	}
-	text := func(name string) string { return values.Get(name) }
-	stream, open := text("stream") == "true", text("open") == "true"
-	order.CallbackURL = text("callback_url")
-	if t := text("priority"); t != "" {
-		if order.Priority, err = strconv.Atoi(t); err != nil {
-			return schema.Errorf(schema.KindInvalidRequest, "The query parameter priority is a whole number from -10 to 10.")
-		}
-	}
-	if t := text("expires_in"); t != "" {
-		seconds, err := strconv.ParseUint(t, 10, 31)
-		if err != nil {
-			return schema.Errorf(schema.KindInvalidRequest, "The query parameter expires_in is a number of seconds.")
-		}
-		order.Life = time.Duration(seconds) * time.Second
-	}
+	stream, open := x.query.Get("stream") == "true", x.query.Get("open") == "true"
+	order.CallbackURL = x.query.Get("callback_url")
+	order.Priority = number(x.query, "priority", 0)
+	order.Life = time.Duration(number(x.query, "expires_in", 0)) * time.Second
 	var source callSource
 	if lines(r.Header) {
 		source = a.newLineSource(x, r)
@@ -233,20 +226,11 @@ func (a *API) handle201(x *exchange, m *journal.Manifest, t *taken, stream bool,
 
 // addCalls is POST /batches/{id}/calls: more lines for a batch that is open.
 func (a *API) addCalls(x *exchange, r *http.Request) error {
-	values, err := query(r, "from")
-	if err != nil {
-		return err
-	}
 	if !lines(r.Header) {
 		return schema.Errorf(kindMediaType, "The calls must come one on each line: send Content-Type: application/x-ndjson.")
 	}
 	id := r.PathValue("id")
-	from := int64(-1)
-	if text := values.Get("from"); text != "" {
-		if from, err = strconv.ParseInt(text, 10, 63); err != nil || from < 0 {
-			return schema.Errorf(schema.KindInvalidRequest, "The query parameter from is the number of lines that were sent before.")
-		}
-	}
+	from := int64(number(x.query, "from", -1))
 	t, err := a.take(r.Context(), id, x.principal, a.newLineSource(x, r), takeOptions{from: from})
 	if err != nil {
 		return err
@@ -302,47 +286,22 @@ var batchStates = map[string]journal.State{
 
 // listBatches is GET /batches.
 func (a *API) listBatches(x *exchange, r *http.Request) error {
-	values, err := query(r, "state", "limit", "cursor")
-	if err != nil {
-		return err
-	}
 	var states []journal.State
-	if text := values.Get("state"); text != "" {
-		state, ok := batchStates[text]
-		if !ok {
-			return schema.Errorf(schema.KindInvalidRequest, "The query parameter state is one of receiving, running, canceling, ended.")
-		}
+	if x.query.Has("state") {
+		state := batchStates[x.query.Get("state")]
 		if states = []journal.State{state}; state == journal.Running {
 			states = append(states, journal.Sealed)
 		}
 	}
-	limit, err := limitOf(values.Get("limit"), 100, 1000)
-	if err != nil {
-		return err
-	}
-	page, next := a.o.Batches.Batches(x.principal, states, limit, values.Get("cursor"))
+	page, next := a.o.Batches.Batches(x.principal, states, number(x.query, "limit", pageLimit), x.query.Get("cursor"))
 	list := BatchList{Batches: a.batchItems(page...), Next: next}
 	x.send(http.StatusOK, a.fixed.json, encode(list))
 	return nil
 }
 
-func limitOf(text string, otherwise, most int) (int, error) {
-	if text == "" {
-		return otherwise, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > most {
-		return 0, schema.Errorf(schema.KindInvalidRequest, "The query parameter limit is a number from 1 to %d.", most)
-	}
-	return n, nil
-}
-
 // batchEvents is GET /batches/{id}/events: the batch as it is, then after each
 // change, until it has ended.
 func (a *API) batchEvents(x *exchange, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
 	id := r.PathValue("id")
 	m, err := a.o.Batches.Batch(r.Context(), id, x.principal)
 	if err != nil {

@@ -89,7 +89,7 @@ func BenchmarkTheDoorAlone(b *testing.B) {
 		if _, err := f.api.readBody(x, r, 1<<20); err != nil {
 			b.Error(err)
 		}
-		if _, err := f.api.requestTimeout(r); err != nil || wantsEvents(r.Header["Accept"]) {
+		if _, err := f.api.requestTimeout(x, r); err != nil || wantsEvents(r.Header["Accept"]) {
 			b.Error("no")
 		}
 		x.set("Callyard-Call-Id", call.ID)

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"mime"
 	"net/http"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -111,17 +111,19 @@ func object(body []byte, limit, depth int, known ...string) (map[string]json.Raw
 	if len(known) == 0 {
 		return members, nil
 	}
-	e := schema.Errorf(schema.KindInvalidRequest, "The body has members that are not known here; it takes %s.", strings.Join(known, ", "))
+	var faults []schema.Fault
 	for name := range members {
 		if !contains(known, name) {
-			e.Faults = append(e.Faults, schema.Fault{Pointer: pointer(name), Message: "unknown member" + meant(known, name)})
+			faults = append(faults, schema.Fault{Pointer: pointer(name), Message: "unknown member" + meant(known, name)})
 		}
 	}
-	if len(e.Faults) > 0 {
-		sortFaults(e.Faults)
-		return nil, e
+	if len(faults) == 0 {
+		return members, nil
 	}
-	return members, nil
+	sortFaults(faults)
+	e := schema.Errorf(schema.KindInvalidRequest, "The body has members that are not known here, such as %s; it takes %s.", faults[0].Pointer, strings.Join(known, ", "))
+	e.Faults = faults
+	return nil, e
 }
 
 func contains(list []string, s string) bool {
@@ -158,37 +160,20 @@ func member(members map[string]json.RawMessage, name string, required bool, want
 	if ok && string(raw) != "null" && json.Unmarshal(raw, v) == nil {
 		return nil
 	}
-	e := schema.Errorf(schema.KindInvalidRequest, "The member %s must be %s.", name, want)
-	e.Faults = []schema.Fault{{Pointer: pointer(name), Message: "must be " + want}}
-	if !ok {
-		e = schema.Errorf(schema.KindInvalidRequest, "The member %s is missing; it must be %s.", name, want)
-		e.Faults = []schema.Fault{{Pointer: pointer(name), Message: "is missing"}}
+	if ok {
+		return badMember(name, "%s", want)
 	}
+	e := schema.Errorf(schema.KindInvalidRequest, "The member %s is missing; it must be %s.", name, want)
+	e.Faults = []schema.Fault{{Pointer: pointer(name), Message: "is missing"}}
 	return e
 }
 
-// query returns the query parameters, each at most once and no others than those
-// named.
-func query(r *http.Request, known ...string) (url.Values, error) {
-	if r.URL.RawQuery == "" {
-		return nil, nil
-	}
-	values, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "The query cannot be read: percent-encode what is special in it.")
-	}
-	for name, all := range values {
-		if !contains(known, name) {
-			if len(known) == 0 {
-				return nil, schema.Errorf(schema.KindInvalidRequest, "Query parameter %s is not known here; this path takes none.", printable(name, 64))
-			}
-			return nil, schema.Errorf(schema.KindInvalidRequest, "Query parameter %s is not known here; this path takes %s.", printable(name, 64), strings.Join(known, ", "))
-		}
-		if len(all) > 1 {
-			return nil, schema.Errorf(schema.KindInvalidRequest, "Query parameter %s appears %d times; send it once.", name, len(all))
-		}
-	}
-	return values, nil
+// badMember refuses a member of a body that was read. want says what it has to be.
+func badMember(name, want string, args ...any) error {
+	want = fmt.Sprintf(want, args...)
+	e := schema.Errorf(schema.KindInvalidRequest, "The member %s must be %s.", name, want)
+	e.Faults = []schema.Fault{{Pointer: pointer(name), Message: "must be " + want}}
+	return e
 }
 
 // timeout reads a number of milliseconds; empty means the default of the server.

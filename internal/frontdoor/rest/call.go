@@ -39,7 +39,7 @@ func (a *API) callTool(x *exchange, r *http.Request) error {
 	if call.Arguments = arguments; len(arguments) == 0 {
 		call.Arguments = []byte("{}")
 	}
-	if call.Timeout, err = a.requestTimeout(r); err != nil {
+	if call.Timeout, err = a.requestTimeout(x, r); err != nil {
 		return schema.AsError(err).WithCall(call.ID)
 	}
 	w, err := a.wishOf(r, arguments)
@@ -61,7 +61,7 @@ func (a *API) call(x *exchange, r *http.Request) error {
 	}
 	w, err := a.wishOf(r, body)
 	if err == nil {
-		err = a.readCall(r, body, call, &w)
+		err = a.readCall(x, r, body, call, &w)
 	}
 	if err != nil {
 		return schema.AsError(err).WithCall(call.ID)
@@ -69,7 +69,7 @@ func (a *API) call(x *exchange, r *http.Request) error {
 	return a.run(x, r, call, w)
 }
 
-func (a *API) readCall(r *http.Request, body []byte, call *schema.Call, w *wish) error {
+func (a *API) readCall(x *exchange, r *http.Request, body []byte, call *schema.Call, w *wish) error {
 	limit := a.limits.ArgumentBytes + bodyRoom
 	members, err := object(body, limit, a.limits.ArgumentDepth+1, "server", "tool", "arguments", "timeout_ms", "callback_url")
 	if err != nil {
@@ -78,11 +78,11 @@ func (a *API) readCall(r *http.Request, body []byte, call *schema.Call, w *wish)
 	if err := member(members, "callback_url", false, "a string, an address", &w.callback); err != nil {
 		return err
 	}
-	return a.readMembers(r, members, call)
+	return a.readMembers(x, r, members, call)
 }
 
-// readMembers reads what names a call.
-func (a *API) readMembers(r *http.Request, members map[string]json.RawMessage, call *schema.Call) (err error) {
+// readMembers reads what names a call. Lines of a batch have no request.
+func (a *API) readMembers(x *exchange, r *http.Request, members map[string]json.RawMessage, call *schema.Call) (err error) {
 	if err := member(members, "server", true, "a string, the id of a server", &call.Server); err != nil {
 		return err
 	}
@@ -93,6 +93,11 @@ func (a *API) readMembers(r *http.Request, members map[string]json.RawMessage, c
 	if raw, ok := members["arguments"]; ok {
 		call.Arguments = raw // the bytes that came; the gate says what is wrong with them
 	}
+	if r != nil {
+		if call.Timeout, err = a.requestTimeout(x, r); err != nil {
+			return err
+		}
+	}
 	var ms json.Number
 	if err := member(members, "timeout_ms", false, "a number of milliseconds", &ms); err != nil {
 		return err
@@ -100,28 +105,18 @@ func (a *API) readMembers(r *http.Request, members map[string]json.RawMessage, c
 	if raw := members["timeout_ms"]; len(raw) > 0 && raw[0] == '"' {
 		return schema.Errorf(schema.KindInvalidRequest, "The member timeout_ms must be a number, not a string.")
 	}
-	if call.Timeout, err = a.timeout(ms.String(), "timeout_ms"); err != nil {
-		return err
+	timeout, err := a.timeout(ms.String(), "timeout_ms")
+	if timeout > 0 {
+		call.Timeout = timeout
 	}
-	if call.Timeout > 0 || r == nil {
-		return nil
-	}
-	call.Timeout, err = a.requestTimeout(r)
 	return err
 }
 
 // requestTimeout reads the time a caller gives a call in the query or, when it is
 // not there, in the header.
-func (a *API) requestTimeout(r *http.Request) (time.Duration, error) {
-	values, err := query(r, "timeout_ms")
-	if err != nil {
-		return 0, err
-	}
-	if text, ok := values["timeout_ms"]; ok {
-		if text[0] == "" {
-			return 0, schema.Errorf(schema.KindInvalidRequest, "timeout_ms is empty; leave it out, or give a number of milliseconds.")
-		}
-		return a.timeout(text[0], "timeout_ms")
+func (a *API) requestTimeout(x *exchange, r *http.Request) (time.Duration, error) {
+	if x.query.Has("timeout_ms") {
+		return a.timeout(x.query.Get("timeout_ms"), "timeout_ms")
 	}
 	if header := r.Header["Callyard-Timeout-Ms"]; len(header) > 0 {
 		return a.timeout(header[0], "The header Callyard-Timeout-Ms")

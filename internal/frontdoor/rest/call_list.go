@@ -3,7 +3,6 @@ package rest
 import (
 	"net/http"
 	"reflect"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -20,10 +19,7 @@ func (a *API) registerCallList() {
 
 // listCalls is GET /calls: the caller's own calls, as the execution log has them.
 func (a *API) listCalls(x *exchange, r *http.Request) error {
-	values, err := query(r, "server", "tool", "state", "principal", "batch", "since", "until", "limit", "cursor")
-	if err != nil {
-		return err
-	}
+	values := x.query
 	if who := values.Get("principal"); who != "" && who != x.principal.Name {
 		return schema.Errorf(schema.KindForbidden, "You see the calls that you asked for; leave principal out.")
 	}
@@ -32,25 +28,14 @@ func (a *API) listCalls(x *exchange, r *http.Request) error {
 		name string
 		into *time.Time
 	}{{"since", &f.From}, {"until", &f.To}} {
-		if v := values.Get(text.name); v != "" {
-			if *text.into, err = time.Parse(time.RFC3339, v); err != nil {
-				return schema.Errorf(schema.KindInvalidRequest, "The query parameter %s is a time like 2026-01-02T15:04:05Z.", text.name)
-			}
+		if at, err := time.Parse(time.RFC3339, values.Get(text.name)); err == nil {
+			*text.into = at
 		}
 	}
-	if v := values.Get("state"); v != "" {
-		for state := range strings.SplitSeq(v, ",") {
-			if !record.State(state).Known() {
-				return schema.Errorf(schema.KindInvalidRequest, "The query parameter state takes held, queued, running, succeeded, failed, denied, expired, canceled and unknown, with commas between.")
-			}
-			f.States = append(f.States, record.State(state))
-		}
+	for _, state := range values["state"] {
+		f.States = append(f.States, record.State(state))
 	}
-	limit, err := limitOf(values.Get("limit"), 100, 1000)
-	if err != nil {
-		return err
-	}
-	found, next, err := a.o.Records.List(r.Context(), f, values.Get("cursor"), limit)
+	found, next, err := a.o.Records.List(r.Context(), f, values.Get("cursor"), number(values, "limit", pageLimit))
 	if err != nil {
 		return err
 	}
@@ -67,11 +52,12 @@ func (a *API) opListCalls() huma.Operation {
 		"What became of your calls, the newest first, as the execution log has them for some days: who, what, when and how, with digests of arguments and results. A page can be short, or empty, and still have a next.",
 		http.StatusBadRequest, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{
-		queryParam("server", "Only calls of this server.", huma.TypeString), queryParam("tool", "Only calls of this tool.", huma.TypeString),
-		queryParam("state", "Only those in these states, with commas between.", huma.TypeString), queryParam("principal", "Yourself; others' calls are not shown.", huma.TypeString),
-		queryParam("batch", "Only those of this batch.", huma.TypeString), queryParam("since", "Only those from this time on.", huma.TypeString),
-		queryParam("until", "Only those before this time.", huma.TypeString), queryParam("limit", "At most so many.", huma.TypeInteger),
-		queryParam("cursor", "The next of the page before.", huma.TypeString),
+		queryParam("server", "Only calls of this server.", aString()), queryParam("tool", "Only calls of this tool.", aString()),
+		queryParam("state", "Only calls in these states.", &huma.Schema{Type: huma.TypeArray, Items: callStateWords()}),
+		queryParam("principal", "Yourself; others' calls are not shown.", aString()),
+		queryParam("batch", "Only those of this batch.", aString()), queryParam("since", "Only those from this time on.", aTime()),
+		queryParam("until", "Only those before this time.", aTime()), queryParam("limit", "The most calls on one page; 100 without it.", integers(1, maxPageLimit)),
+		queryParam("cursor", "The next of the page before.", aString()),
 	}
 	op.Responses["200"] = &huma.Response{Description: "A page of calls.", Content: map[string]*huma.MediaType{"application/json": {Schema: a.schemaOf(reflect.TypeFor[record.Page]())}}}
 	return op

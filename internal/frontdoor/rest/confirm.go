@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
-	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -131,7 +130,11 @@ func (a *API) confirm(x *exchange, r *http.Request) error {
 	// A retry that carries the same key is the same attempt and gets the same
 	// answer; without one every request is an attempt of its own.
 	attempt := x.id
-	if key := r.Header.Get("Idempotency-Key"); key != "" && len(key) <= 255 {
+	key, err := idempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	if key != "" {
 		attempt = x.principal.Name + "\x00" + key
 	}
 	p, err := a.o.Desk.Confirm(r.Context(), r.PathValue("id"), yes, x.principal, attempt, a.o.RouterID)
@@ -156,18 +159,7 @@ func (a *API) confirm(x *exchange, r *http.Request) error {
 
 // callState is GET /calls/{id}: what came of a call that was held.
 func (a *API) callState(x *exchange, r *http.Request) error {
-	values, err := query(r, "wait")
-	if err != nil {
-		return err
-	}
-	wait := time.Duration(0)
-	if text, ok := values["wait"]; ok {
-		seconds, err := strconv.Atoi(text[0])
-		if err != nil || seconds < 0 || seconds > int(maxLongPoll/time.Second) {
-			return schema.Errorf(schema.KindInvalidRequest, "wait is a number of seconds from 0 to %d.", int(maxLongPoll/time.Second))
-		}
-		wait = time.Duration(seconds) * time.Second
-	}
+	wait := time.Duration(number(x.query, "wait", 0)) * time.Second
 	body, err := a.callBody(r.Context(), r.PathValue("id"), x.principal, wait)
 	if err != nil {
 		return err
@@ -255,7 +247,7 @@ func (a *API) opConfirm() huma.Operation {
 		"Spends the single-use token of a confirmation request. With confirm true the call runs once and its result is the answer.",
 		append([]int{http.StatusForbidden, http.StatusGone}, callStatuses()...)...)
 	op.Parameters = append(op.Parameters, pathParam("id", "The confirmation_id of the confirmation request.", "cyt_2Jb0Z5nJk3m8q1r7s9t0u2v4w6x8y0z1a3b5c7d9e1f"))
-	op.Parameters = append(op.Parameters, &huma.Param{Name: "Idempotency-Key", In: "header", Description: "A retry with the same key is the same attempt and gets the same answer.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"})
+	op.Parameters = append(op.Parameters, &huma.Param{Name: "Idempotency-Key", In: "header", Description: "A retry with the same key is the same attempt and gets the same answer.", Schema: idempotencySchema(), Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"})
 	op.RequestBody = jsonBody(a.schemaOf(reflect.TypeFor[ConfirmRequest]()), true, "The answer.", map[string]any{"confirm": true})
 	op.Responses["200"] = answered(schemaResult, "The result of the tool; or, for confirm false, that the call was rejected.", exampleResult())
 	delete(op.Responses["200"].Content, "text/event-stream")
@@ -268,7 +260,7 @@ func (a *API) opCallState() huma.Operation {
 		"State and, once it has run, result, of a call that was held or stored, or is part of a batch. wait makes the answer come when the call has ended, or when that many seconds are over.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
 	op.Parameters = append(op.Parameters, pathParam("id", "The call_id of the confirmation request.", "call_06b2t8m3c0w3v2q5n7k9a1d4fz"),
-		&huma.Param{Name: "wait", In: "query", Description: "Seconds to wait for the end, at most 60.", Schema: &huma.Schema{Type: huma.TypeInteger}})
+		queryParam("wait", "Seconds to wait for the end, at most 60.", integers(0, maxLongPoll.Seconds())))
 	op.Responses["200"] = &huma.Response{Description: "The call.", Content: map[string]*huma.MediaType{"application/json": {Schema: a.schemaOf(reflect.TypeFor[CallState]())}}}
 	return op
 }

@@ -58,7 +58,7 @@ func (a *API) openHuma() {
 	config.Transformers = []huma.Transformer{a.fromHuma}
 	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", shapeName)
 	a.huma = humago.New(a.mux, config)
-	a.huma.UseMiddleware(func(ctx huma.Context, next func(huma.Context)) { next(withOurStatus{ctx}) })
+	a.huma.UseMiddleware(func(ctx huma.Context, next func(huma.Context)) { next(withOurStatus{ctx}) }, a.checkParameters)
 	a.documentProblems()
 	a.documentBodies()
 }
@@ -77,6 +77,7 @@ func get[I, O any](a *API, op huma.Operation, h func(context.Context, *I) (*O, e
 // raw registers an operation that reads and writes bytes itself.
 func (a *API) raw(op huma.Operation, pattern string, h func(*exchange, *http.Request) error) {
 	a.huma.OpenAPI().AddOperation(&op)
+	h = a.checked(&op, h)
 	a.mux.HandleFunc(op.Method+" "+pattern, func(w http.ResponseWriter, r *http.Request) { a.serve(w.(*exchange), r, h) })
 }
 

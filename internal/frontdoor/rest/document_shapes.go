@@ -1,7 +1,9 @@
 package rest
 
 import (
+	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -54,9 +56,11 @@ func (a *API) finishShapes() {
 			plain(s)
 		}
 	}
-	all[schemaCallState] = &huma.Schema{
-		Type: huma.TypeString, Enum: []any{"held", "queued", "running", "succeeded", "failed", "denied", "expired", "canceled", "unknown"},
-		Description: "Where a call is. It goes forward only, and the last six are ends. unknown: the call left, and nobody can tell what became of it.",
+	all[schemaCallState] = described(callStateWords(), "Where a call is. It goes forward only, and the last six are ends. unknown: the call left, and nobody can tell what became of it.")
+	for _, body := range []string{"ConfirmRequest", "ConfirmCalls", "SettleRequest", schemaSwitch} {
+		if s := all[body]; s != nil {
+			s.AdditionalProperties = false
+		}
 	}
 	set := func(shape, member string, s *huma.Schema) {
 		if shape := all[shape]; shape != nil && shape.Properties[member] != nil {
@@ -71,6 +75,25 @@ func (a *API) finishShapes() {
 		set(shape, "result", ref(schemaResult))
 		set(shape, "problem", ref("Problem"))
 	}
+}
+
+// callStateWords are the states of a call.
+func callStateWords() *huma.Schema {
+	return words("held", "queued", "running", "succeeded", "failed", "denied", "expired", "canceled", "unknown")
+}
+
+func described(s *huma.Schema, description string) *huma.Schema {
+	s.Description = description
+	return s
+}
+
+// expiresSchema is how many seconds a batch may take.
+func (a *API) expiresSchema() *huma.Schema {
+	return integers(1, float64(a.o.Batches.MaxLife()/time.Second))
+}
+
+func idempotencySchema() *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Pattern: fmt.Sprintf("^[!-~]{1,%d}$", maxIdempotencyKey)}
 }
 
 // plain makes the schema of a Go type say what is sent and no more: a list that
@@ -111,7 +134,7 @@ func (a *API) documentBatchBodies() {
 	all[schemaBatchItem] = &huma.Schema{
 		Type: huma.TypeObject, AdditionalProperties: false, Required: []string{"server", "tool"}, Description: "One call of a batch.",
 		Properties: map[string]*huma.Schema{
-			"custom_id": text("The caller's own name of the call, unique in the batch."), "server": text("The id of the server."), "tool": text("The name of the tool."),
+			"custom_id": {Type: huma.TypeString, MaxLength: ptr(maxCustomID), Description: "The caller's own name of the call, unique in the batch."}, "server": text("The id of the server."), "tool": text("The name of the tool."),
 			"arguments":  anyArguments("The arguments; without them the tool gets an empty object."),
 			"timeout_ms": a.timeoutSchema("How long the call may take."),
 		},
@@ -120,12 +143,15 @@ func (a *API) documentBatchBodies() {
 		Type: huma.TypeObject, AdditionalProperties: false, Description: "A batch in one document.",
 		Properties: map[string]*huma.Schema{
 			"calls":        {Type: huma.TypeArray, Items: ref(schemaBatchItem), Description: "The calls; may be left out where open is true."},
-			"priority":     {Type: huma.TypeInteger, Minimum: ptr(-10.0), Maximum: ptr(10.0), Description: "Each 5 doubles or halves the share of the batch."},
-			"expires_in":   {Type: huma.TypeInteger, Minimum: ptr(1.0), Description: "Seconds in which calls may leave; 24 h without it."},
+			"priority":     {Type: huma.TypeInteger, Minimum: ptr(float64(minPriority)), Maximum: ptr(float64(maxPriority)), Description: "Each 5 doubles or halves the share of the batch."},
+			"expires_in":   described(a.expiresSchema(), "Seconds in which calls may leave; 24 h without it."),
 			"callback_url": text("An address that is told of the end."),
-			"labels":       {Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}, Description: "Words of the caller's own."},
-			"open":         {Type: huma.TypeBoolean, Description: "More calls follow with POST /batches/{id}/calls."},
-			"stream":       {Type: huma.TypeBoolean, Description: "Answer with the results while they come."},
+			"labels": {
+				Type: huma.TypeObject, MaxProperties: ptr(maxLabels), AdditionalProperties: &huma.Schema{Type: huma.TypeString, MaxLength: ptr(maxLabelValue)},
+				Description: fmt.Sprintf("Words of the caller's own; a name takes at most %d bytes.", maxLabelName),
+			},
+			"open":   {Type: huma.TypeBoolean, Description: "More calls follow with POST /batches/{id}/calls."},
+			"stream": {Type: huma.TypeBoolean, Description: "Answer with the results while they come."},
 		},
 	}
 }

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -20,6 +21,7 @@ type exchange struct {
 	status    int             // of the answer; 0 until it began
 	span      *telemetry.Span // nil where there are no traces
 	lot       bodies.Lot      // of the body
+	query     url.Values      // the parameters, as the operation describes them
 
 	// values backs the header values of this answer, so that setting one costs
 	// no allocation of its own.

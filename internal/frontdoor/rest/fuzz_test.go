@@ -8,6 +8,8 @@ import (
 	"github.com/callyard/callyard/internal/admission"
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/bodies"
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/callyard/callyard/pkg/schema"
 	"github.com/callyard/callyard/pkg/schema/validate"
 )
@@ -97,6 +99,7 @@ func FuzzHeadersOfACallAreReadOrTheCallersFault(f *testing.F) {
 	f.Add(`"quoted"`, "00-00000000000000000000000000000000-0000000000000000-00", "", "-1", "timeout_ms=&x")
 	f.Add(`"`, "ff", "\x00", "99999999999999999999", "%zz")
 	a := bare()
+	timeoutOnly := queryParameters(&huma.Operation{Parameters: []*huma.Param{queryParam("timeout_ms", "", integers(1, float64(a.limits.MaxTimeout.Milliseconds())))}})
 	f.Fuzz(func(t *testing.T, key, parent, state, ms, rawQuery string) {
 		r := &http.Request{Header: http.Header{
 			"Idempotency-Key": {key}, "Traceparent": {parent}, "Tracestate": {state}, "Callyard-Timeout-Ms": {ms}, "Content-Type": {state},
@@ -104,7 +107,12 @@ func FuzzHeadersOfACallAreReadOrTheCallersFault(f *testing.F) {
 		if _, err := idempotencyKey(r); err != nil {
 			callersFault(t, err)
 		}
-		if d, err := a.requestTimeout(r); err != nil {
+		values, err := timeoutOnly.read(r.URL)
+		if err != nil {
+			callersFault(t, err)
+			return
+		}
+		if d, err := a.requestTimeout(&exchange{query: values}, r); err != nil {
 			callersFault(t, err)
 		} else if d < 0 || d > a.limits.MaxTimeout {
 			t.Fatalf("%q %q asks for %s", ms, rawQuery, d)

@@ -59,7 +59,6 @@ func (a *API) documentBodies() {
 		registry.Schema(t, true, "")
 	}
 	all := registry.Map()
-	all[schemaSwitch].AdditionalProperties = false
 	anything := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 	a.documentResult()
 	all[schemaTool] = openObject("A tool as the server gave it.", map[string]*huma.Schema{
@@ -88,7 +87,7 @@ func (a *API) documentBodies() {
 		"id": text("The id of the new server."), "command": text("The program of a stdio server."),
 		"args": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}},
 		"env":  {Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
-		"url":  text("The address of a remote server."), "type": text("stdio, http or sse."),
+		"url":  text("The address of a remote server."), "type": words("stdio", "http", "sse"),
 		"headers":   {Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
 		"riskLevel": {Type: huma.TypeInteger, Minimum: ptr(1.0), Maximum: ptr(3.0), Description: "1 low, 2 medium, 3 high."},
 		"docker":    openObject("The container of a server of high risk.", map[string]*huma.Schema{"image": text("The image; needed at riskLevel 3."), "network": text("The network."), "volumes": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}}),

@@ -17,10 +17,6 @@ func batchParam() *huma.Param {
 	return pathParam("id", "The id of a batch.", "batch_06b2t8m3c0w3v2q5n7k9a1d4fz")
 }
 
-func queryParam(name, description, kind string) *huma.Param {
-	return &huma.Param{Name: name, In: "query", Description: description, Schema: &huma.Schema{Type: kind}}
-}
-
 // batchStatuses are what a batch can be refused with.
 var batchStatuses = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable}
 
@@ -45,9 +41,10 @@ func (a *API) opCreateBatch() huma.Operation {
 			"With an Idempotency-Key the same request goes on where the last one ended.",
 		append([]int{http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusTooManyRequests}, batchStatuses...)...)
 	op.Parameters = []*huma.Param{
-		queryParam("stream", "Answer with the results while they come.", huma.TypeBoolean), queryParam("open", "More calls follow with POST /batches/{id}/calls.", huma.TypeBoolean),
-		queryParam("priority", "-10 to 10; each 5 doubles or halves the share of the batch.", huma.TypeInteger), queryParam("expires_in", "Seconds in which calls may leave; 24 h without it.", huma.TypeInteger),
-		queryParam("callback_url", "An address that is told of the end.", huma.TypeString), idempotencyParam(),
+		queryParam("stream", "Answer with the results while they come.", aBoolean()), queryParam("open", "More calls follow with POST /batches/{id}/calls.", aBoolean()),
+		queryParam("priority", "-10 to 10; each 5 doubles or halves the share of the batch.", integers(minPriority, maxPriority)),
+		queryParam("expires_in", "Seconds in which calls may leave; 24 h without it.", a.expiresSchema()),
+		queryParam("callback_url", "An address that is told of the end.", aString()), idempotencyParam(),
 	}
 	a.documentBatchBodies()
 	op.RequestBody = &huma.RequestBody{Required: true, Description: "The calls.", Content: map[string]*huma.MediaType{
@@ -66,7 +63,7 @@ func (a *API) opListBatches() huma.Operation {
 	op := operation(http.MethodGet, "/batches", "list-batches", tagBatches, "Your batches", "The newest first.", http.StatusBadRequest)
 	op.Parameters = []*huma.Param{
 		{Name: "state", In: "query", Description: "Only those in this state.", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"receiving", "running", "canceling", "ended"}}},
-		queryParam("limit", "At most so many.", huma.TypeInteger), queryParam("cursor", "The next of the page before.", huma.TypeString),
+		queryParam("limit", "The most batches on one page; 100 without it.", integers(1, maxPageLimit)), queryParam("cursor", "The next of the page before.", aString()),
 	}
 	op.Responses["200"] = &huma.Response{Description: "A page of batches.", Content: map[string]*huma.MediaType{"application/json": {Schema: a.schemaOf(reflect.TypeFor[BatchList]())}}}
 	return op
@@ -83,7 +80,7 @@ func (a *API) opAddCalls() huma.Operation {
 	op := operation(http.MethodPost, "/batches/{id}/calls", "add-batch-calls", tagBatches, "More calls for an open batch",
 		"One call on each line. After a broken connection GET the batch says how many lines are stored, and from= makes sure that the next request goes on there.",
 		append([]int{http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType}, batchStatuses...)...)
-	op.Parameters = []*huma.Param{batchParam(), queryParam("from", "How many lines were sent before; refused where another number is stored.", huma.TypeInteger)}
+	op.Parameters = []*huma.Param{batchParam(), queryParam("from", "How many lines were sent before; refused where another number is stored.", &huma.Schema{Type: huma.TypeInteger, Minimum: ptr(0.0)})}
 	op.RequestBody = &huma.RequestBody{Required: true, Description: "The calls.", Content: map[string]*huma.MediaType{"application/x-ndjson": ndjson(schemaBatchItem, "One call on each line.", exampleLine)}}
 	op.Responses["200"] = a.batchAnswer("The calls are stored.")
 	return op
@@ -100,8 +97,8 @@ func (a *API) opBatchResults() huma.Operation {
 	op := operation(http.MethodGet, "/batches/{id}/results", "get-batch-results", tagBatches, "The results of a batch",
 		"One on each line, in the order in which the calls ended; exactly those after the cursor. follow=true waits for those to come, until the batch has ended.", batchStatuses...)
 	op.Parameters = []*huma.Param{
-		batchParam(), queryParam("cursor", "The cursor of the last line that was read.", huma.TypeString), queryParam("limit", "At most so many.", huma.TypeInteger),
-		queryParam("follow", "Wait for results to come.", huma.TypeBoolean),
+		batchParam(), queryParam("cursor", "The cursor of the last line that was read.", aString()), queryParam("limit", "The most results in one answer; all without it.", integers(1, maxResults)),
+		queryParam("follow", "Wait for results to come.", aBoolean()),
 	}
 	op.Responses["200"] = resultLines("The results.")
 	return op
@@ -123,5 +120,5 @@ func (a *API) opCancelBatch() huma.Operation {
 }
 
 func idempotencyParam() *huma.Param {
-	return &huma.Param{Name: "Idempotency-Key", In: "header", Description: "The same key with the same request is the same call, for 24 h; with another request it is refused with 422.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"}
+	return &huma.Param{Name: "Idempotency-Key", In: "header", Description: "The same key with the same request is the same call, for 24 h; with another request it is refused with 422.", Schema: idempotencySchema(), Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"}
 }

@@ -16,7 +16,7 @@ func (a *API) opToolCalls() huma.Operation {
 	op.Parameters = append([]*huma.Param{
 		{Name: "format", In: "query", Description: "Whose tool calls these are; without it that is told by their form. For a text, the shape of the message that answers.",
 			Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"mcp", "openai", "openai-responses", "anthropic", "gemini"}}, Example: "openai"},
-		{Name: "Idempotency-Key", In: "header", Description: "The same key and body get the same answers, and nothing runs twice; the calls are stored for that.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"},
+		{Name: "Idempotency-Key", In: "header", Description: "The same key and body get the same answers, and nothing runs twice; the calls are stored for that.", Schema: idempotencySchema(), Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"},
 	}, a.callParams()...)
 	message := map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{map[string]any{
 		"id": "call_abc123", "type": "function", "function": map[string]any{"name": "everything__echo", "arguments": `{"message":"hello"}`},

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"context"
-	"net/http"
 	"runtime"
 	"time"
 
@@ -62,10 +61,9 @@ func (a *API) registerProbes() {
 	})
 	if a.o.Metrics != nil {
 		metrics := a.o.Metrics.Handler()
-		a.raw(a.opMetrics(), "/metrics", func(x *exchange, r *http.Request) error {
-			metrics.ServeHTTP(x, r)
-			return nil
-		})
+		op := a.opMetrics()
+		a.huma.OpenAPI().AddOperation(&op)
+		a.mux.Handle("GET /metrics", metrics) // scrapers add parameters of their own
 	}
 }
 

@@ -94,6 +94,7 @@ func (a *API) problem(err error) *Problem {
 	for i := range e.Faults {
 		p.Errors = append(p.Errors, ProblemFault{Pointer: &e.Faults[i].Pointer, Message: e.Faults[i].Message})
 	}
+	p.Errors = append(p.Errors, parameterFaults(err)...)
 	if e.RPC != nil {
 		p.RPC = &ProblemRPCError{Code: e.RPC.Code, Message: e.RPC.Message}
 		if len(e.RPC.Data) > 0 {

@@ -19,7 +19,9 @@ func (a *API) registerResources() {
 	a.raw(a.opListTemplates(), "/servers/{id}/resources/templates", func(x *exchange, r *http.Request) error {
 		return a.definitions(x, r, "resourceTemplates", func(d *schema.Definitions) []json.RawMessage { return d.ResourceTemplates })
 	})
-	a.raw(a.opReadResource(), "/servers/{id}/resources/{uri...}", a.readResource)
+	read := a.opReadResource()
+	a.raw(read, "/servers/{id}/resources/{uri...}", a.readResource)
+	a.readUnclean = a.checked(&read, a.readResource)
 	a.raw(a.opListPrompts(), "/servers/{id}/prompts", func(x *exchange, r *http.Request) error {
 		return a.definitions(x, r, "prompts", func(d *schema.Definitions) []json.RawMessage { return d.Prompts })
 	})
@@ -28,20 +30,16 @@ func (a *API) registerResources() {
 
 // listResources is GET /servers/{id}/resources; with ?uri= it reads that one.
 func (a *API) listResources(x *exchange, r *http.Request) error {
-	values, err := query(r, "uri", "timeout_ms")
-	if err != nil {
-		return err
-	}
-	if uri, ok := values["uri"]; ok {
-		timeout, err := a.timeout(values.Get("timeout_ms"), "timeout_ms")
+	if x.query.Has("uri") {
+		timeout, err := a.timeout(x.query.Get("timeout_ms"), "timeout_ms")
 		if err != nil {
 			return err
 		}
 		call := &schema.Call{Timeout: timeout}
-		return a.read(x, r, call, uri[0])
+		return a.read(x, r, call, x.query.Get("uri"))
 	}
-	if values.Has("timeout_ms") {
-		return schema.Errorf(schema.KindInvalidRequest, "timeout_ms goes with uri only; the list is answered at once.")
+	if x.query.Has("timeout_ms") {
+		return badParameter("timeout_ms", "goes with uri only; the list is answered at once")
 	}
 	d, err := a.o.Catalog.Definitions(r.PathValue("id"))
 	if err != nil {
@@ -54,7 +52,7 @@ func (a *API) listResources(x *exchange, r *http.Request) error {
 // readResource is GET /servers/{id}/resources/{uri}, the URI percent-encoded. One
 // that is not is understood as well, as far as a path can carry it.
 func (a *API) readResource(x *exchange, r *http.Request) error {
-	timeout, err := a.requestTimeout(r)
+	timeout, err := a.requestTimeout(x, r)
 	if err != nil {
 		return err
 	}
@@ -91,7 +89,7 @@ func (a *API) getPrompt(x *exchange, r *http.Request) error {
 	if err := onlyStrings(body); err != nil {
 		return err
 	}
-	timeout, err := a.requestTimeout(r)
+	timeout, err := a.requestTimeout(x, r)
 	if err != nil {
 		return err
 	}

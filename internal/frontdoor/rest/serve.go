@@ -154,7 +154,7 @@ func (a *API) unclean(x *exchange, r *http.Request, escaped string) {
 		if err1 == nil && err2 == nil {
 			r.SetPathValue("id", id)
 			r.SetPathValue("uri", name)
-			a.serve(x, r, a.readResource)
+			a.serve(x, r, a.readUnclean)
 			return
 		}
 	}

@@ -59,19 +59,11 @@ func (a *API) toolCallsMost() int { return max(8*a.limits.ArgumentBytes, 1<<20) 
 
 // toolCalls is POST /tool-calls.
 func (a *API) toolCalls(x *exchange, r *http.Request) error {
-	values, err := query(r, "format", "timeout_ms")
-	if err != nil {
-		return err
-	}
 	base := &schema.Call{Principal: x.principal}
 	a.trace(x, r, base)
 	freshness(r, base)
-	if text := values.Get("timeout_ms"); text != "" {
-		base.Timeout, err = a.timeout(text, "timeout_ms")
-	} else if header := r.Header["Callyard-Timeout-Ms"]; len(header) > 0 {
-		base.Timeout, err = a.timeout(header[0], "The header Callyard-Timeout-Ms")
-	}
-	if err != nil {
+	var err error
+	if base.Timeout, err = a.requestTimeout(x, r); err != nil {
 		return err
 	}
 	body, err := a.readBody(x, r, a.toolCallsMost())
@@ -92,7 +84,7 @@ func (a *API) toolCalls(x *exchange, r *http.Request) error {
 	if key != "" {
 		b.print = fingerprint(r, body)
 	}
-	if err := b.read(body, values.Get("format")); err != nil {
+	if err := b.read(body, x.query.Get("format")); err != nil {
 		return err
 	}
 	b.run()

@@ -172,9 +172,6 @@ func (a *API) serverTools(x *exchange, r *http.Request) error {
 
 // definitions answers with one list of a server's definitions.
 func (a *API) definitions(x *exchange, r *http.Request, name string, list func(*schema.Definitions) []json.RawMessage) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
 	d, err := a.o.Catalog.Definitions(r.PathValue("id"))
 	if err != nil {
 		return err
@@ -202,9 +199,6 @@ func (a *API) sendList(x *exchange, name string, items []json.RawMessage) {
 
 // switchTool is PATCH /servers/{id}/tools/{tool}.
 func (a *API) switchTool(x *exchange, r *http.Request) error {
-	if _, err := query(r); err != nil {
-		return err
-	}
 	body, err := a.readBody(x, r, switchMost)
 	if err != nil {
 		return err

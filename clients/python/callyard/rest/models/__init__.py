@@ -47,6 +47,7 @@ from .held_call_by import HeldCallBy
 from .held_calls import HeldCalls
 from .line_refusal import LineRefusal
 from .list_batches_state import ListBatchesState
+from .list_calls_state_item import ListCallsStateItem
 from .list_tools_format import ListToolsFormat
 from .problem import Problem
 from .problem_fault import ProblemFault
@@ -69,6 +70,7 @@ from .server_entry import ServerEntry
 from .server_entry_docker import ServerEntryDocker
 from .server_entry_env import ServerEntryEnv
 from .server_entry_headers import ServerEntryHeaders
+from .server_entry_type import ServerEntryType
 from .server_item import ServerItem
 from .server_item_initialization_state import ServerItemInitializationState
 from .server_item_transport import ServerItemTransport
@@ -157,6 +159,7 @@ __all__ = (
     "HeldCalls",
     "LineRefusal",
     "ListBatchesState",
+    "ListCallsStateItem",
     "ListToolsFormat",
     "Problem",
     "ProblemFault",
@@ -179,6 +182,7 @@ __all__ = (
     "ServerEntryDocker",
     "ServerEntryEnv",
     "ServerEntryHeaders",
+    "ServerEntryType",
     "ServerItem",
     "ServerItemInitializationState",
     "ServerItemTransport",

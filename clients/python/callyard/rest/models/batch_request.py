@@ -27,7 +27,7 @@ class BatchRequest:
         callback_url (str | Unset): An address that is told of the end.
         calls (list[BatchCall] | Unset): The calls; may be left out where open is true.
         expires_in (int | Unset): Seconds in which calls may leave; 24 h without it.
-        labels (BatchRequestLabels | Unset): Words of the caller's own.
+        labels (BatchRequestLabels | Unset): Words of the caller's own; a name takes at most 64 bytes.
         open_ (bool | Unset): More calls follow with POST /batches/{id}/calls.
         priority (int | Unset): Each 5 doubles or halves the share of the batch.
         stream (bool | Unset): Answer with the results while they come.

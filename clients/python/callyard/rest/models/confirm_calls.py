@@ -24,7 +24,6 @@ class ConfirmCalls:
 
     calls: list[str]
     confirm: bool
-    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         calls = self.calls
@@ -32,7 +31,7 @@ class ConfirmCalls:
         confirm = self.confirm
 
         field_dict: dict[str, Any] = {}
-        field_dict.update(self.additional_properties)
+
         field_dict.update(
             {
                 "calls": calls,
@@ -54,21 +53,4 @@ class ConfirmCalls:
             confirm=confirm,
         )
 
-        confirm_calls.additional_properties = d
         return confirm_calls
-
-    @property
-    def additional_keys(self) -> list[str]:
-        return list(self.additional_properties.keys())
-
-    def __getitem__(self, key: str) -> Any:
-        return self.additional_properties[key]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        self.additional_properties[key] = value
-
-    def __delitem__(self, key: str) -> None:
-        del self.additional_properties[key]
-
-    def __contains__(self, key: str) -> bool:
-        return key in self.additional_properties

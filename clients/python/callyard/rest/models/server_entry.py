@@ -8,6 +8,7 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
+from ..models.server_entry_type import ServerEntryType
 from ..types import UNSET, Unset
 from typing import cast
 
@@ -32,7 +33,7 @@ class ServerEntry:
         env (ServerEntryEnv | Unset):
         headers (ServerEntryHeaders | Unset):
         risk_level (int | Unset): 1 low, 2 medium, 3 high.
-        type_ (str | Unset): stdio, http or sse.
+        type_ (ServerEntryType | Unset):
         url (str | Unset): The address of a remote server.
     """
 
@@ -43,7 +44,7 @@ class ServerEntry:
     env: ServerEntryEnv | Unset = UNSET
     headers: ServerEntryHeaders | Unset = UNSET
     risk_level: int | Unset = UNSET
-    type_: str | Unset = UNSET
+    type_: ServerEntryType | Unset = UNSET
     url: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -74,7 +75,9 @@ class ServerEntry:
 
         risk_level = self.risk_level
 
-        type_ = self.type_
+        type_: str | Unset = UNSET
+        if not isinstance(self.type_, Unset):
+            type_ = self.type_.value
 
         url = self.url
 
@@ -140,7 +143,12 @@ class ServerEntry:
 
         risk_level = d.pop("riskLevel", UNSET)
 
-        type_ = d.pop("type", UNSET)
+        _type_ = d.pop("type", UNSET)
+        type_: ServerEntryType | Unset
+        if isinstance(_type_, Unset):
+            type_ = UNSET
+        else:
+            type_ = ServerEntryType(_type_)
 
         url = d.pop("url", UNSET)
 

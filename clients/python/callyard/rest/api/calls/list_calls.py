@@ -9,20 +9,22 @@ from ...types import Response, UNSET
 from ... import errors
 
 from ...models.call_list import CallList
+from ...models.list_calls_state_item import ListCallsStateItem
 from ...models.problem import Problem
 from ...types import UNSET, Unset
 from typing import cast
+import datetime
 
 
 def _get_kwargs(
     *,
     server: str | Unset = UNSET,
     tool: str | Unset = UNSET,
-    state: str | Unset = UNSET,
+    state: list[ListCallsStateItem] | Unset = UNSET,
     principal: str | Unset = UNSET,
     batch: str | Unset = UNSET,
-    since: str | Unset = UNSET,
-    until: str | Unset = UNSET,
+    since: datetime.datetime | Unset = UNSET,
+    until: datetime.datetime | Unset = UNSET,
     limit: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
 ) -> dict[str, Any]:
@@ -33,15 +35,28 @@ def _get_kwargs(
 
     params["tool"] = tool
 
-    params["state"] = state
+    json_state: list[str] | Unset = UNSET
+    if not isinstance(state, Unset):
+        json_state = []
+        for state_item_data in state:
+            state_item = state_item_data.value
+            json_state.append(state_item)
+
+    params["state"] = json_state
 
     params["principal"] = principal
 
     params["batch"] = batch
 
-    params["since"] = since
+    json_since: str | Unset = UNSET
+    if not isinstance(since, Unset):
+        json_since = since.isoformat()
+    params["since"] = json_since
 
-    params["until"] = until
+    json_until: str | Unset = UNSET
+    if not isinstance(until, Unset):
+        json_until = until.isoformat()
+    params["until"] = json_until
 
     params["limit"] = limit
 
@@ -103,11 +118,11 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     server: str | Unset = UNSET,
     tool: str | Unset = UNSET,
-    state: str | Unset = UNSET,
+    state: list[ListCallsStateItem] | Unset = UNSET,
     principal: str | Unset = UNSET,
     batch: str | Unset = UNSET,
-    since: str | Unset = UNSET,
-    until: str | Unset = UNSET,
+    since: datetime.datetime | Unset = UNSET,
+    until: datetime.datetime | Unset = UNSET,
     limit: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
 ) -> Response[CallList | Problem]:
@@ -120,11 +135,11 @@ def sync_detailed(
     Args:
         server (str | Unset):
         tool (str | Unset):
-        state (str | Unset):
+        state (list[ListCallsStateItem] | Unset):
         principal (str | Unset):
         batch (str | Unset):
-        since (str | Unset):
-        until (str | Unset):
+        since (datetime.datetime | Unset):
+        until (datetime.datetime | Unset):
         limit (int | Unset):
         cursor (str | Unset):
 
@@ -160,11 +175,11 @@ def sync(
     client: AuthenticatedClient | Client,
     server: str | Unset = UNSET,
     tool: str | Unset = UNSET,
-    state: str | Unset = UNSET,
+    state: list[ListCallsStateItem] | Unset = UNSET,
     principal: str | Unset = UNSET,
     batch: str | Unset = UNSET,
-    since: str | Unset = UNSET,
-    until: str | Unset = UNSET,
+    since: datetime.datetime | Unset = UNSET,
+    until: datetime.datetime | Unset = UNSET,
     limit: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
 ) -> CallList | Problem | None:
@@ -177,11 +192,11 @@ def sync(
     Args:
         server (str | Unset):
         tool (str | Unset):
-        state (str | Unset):
+        state (list[ListCallsStateItem] | Unset):
         principal (str | Unset):
         batch (str | Unset):
-        since (str | Unset):
-        until (str | Unset):
+        since (datetime.datetime | Unset):
+        until (datetime.datetime | Unset):
         limit (int | Unset):
         cursor (str | Unset):
 
@@ -212,11 +227,11 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     server: str | Unset = UNSET,
     tool: str | Unset = UNSET,
-    state: str | Unset = UNSET,
+    state: list[ListCallsStateItem] | Unset = UNSET,
     principal: str | Unset = UNSET,
     batch: str | Unset = UNSET,
-    since: str | Unset = UNSET,
-    until: str | Unset = UNSET,
+    since: datetime.datetime | Unset = UNSET,
+    until: datetime.datetime | Unset = UNSET,
     limit: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
 ) -> Response[CallList | Problem]:
@@ -229,11 +244,11 @@ async def asyncio_detailed(
     Args:
         server (str | Unset):
         tool (str | Unset):
-        state (str | Unset):
+        state (list[ListCallsStateItem] | Unset):
         principal (str | Unset):
         batch (str | Unset):
-        since (str | Unset):
-        until (str | Unset):
+        since (datetime.datetime | Unset):
+        until (datetime.datetime | Unset):
         limit (int | Unset):
         cursor (str | Unset):
 
@@ -267,11 +282,11 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     server: str | Unset = UNSET,
     tool: str | Unset = UNSET,
-    state: str | Unset = UNSET,
+    state: list[ListCallsStateItem] | Unset = UNSET,
     principal: str | Unset = UNSET,
     batch: str | Unset = UNSET,
-    since: str | Unset = UNSET,
-    until: str | Unset = UNSET,
+    since: datetime.datetime | Unset = UNSET,
+    until: datetime.datetime | Unset = UNSET,
     limit: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
 ) -> CallList | Problem | None:
@@ -284,11 +299,11 @@ async def asyncio(
     Args:
         server (str | Unset):
         tool (str | Unset):
-        state (str | Unset):
+        state (list[ListCallsStateItem] | Unset):
         principal (str | Unset):
         batch (str | Unset):
-        since (str | Unset):
-        until (str | Unset):
+        since (datetime.datetime | Unset):
+        until (datetime.datetime | Unset):
         limit (int | Unset):
         cursor (str | Unset):
 
