@@ -20,6 +20,8 @@ needs=(
   "redis-server redis-server"
   "chromium chromium"
   "bwrap bubblewrap"
+  "javac default-jdk-headless" # runs openapi-generator, and compiles what it makes for Java
+  "mvn maven"                  # brings it
 )
 # Debian packages without a command of their own.
 libraries=(
@@ -164,6 +166,25 @@ clients() {
   python_install clients/python python
 }
 
+# openapi_generator brings the generator that strangers make clients with.
+openapi_generator() {
+  local version=7.25.0 sum=41ce4f6b07f196676439d710759fa1ced7a08066d06ff1bf314681470289efae
+  local jar=.cache/openapi-generator-cli.jar log
+  if printf '%s  %s\n' "$sum" "$jar" | sha256sum --check --status 2>/dev/null; then
+    return 0
+  fi
+  say "fetching openapi-generator"
+  log=$(mktemp)
+  if ! mvn -B org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -Dartifact="org.openapitools:openapi-generator-cli:$version" \
+    -DoutputDirectory="$root/.cache" -Dmdep.stripVersion=true >"$log" 2>&1 </dev/null; then
+    cat "$log" >&2
+    rm -f "$log"
+    die "mvn could not bring openapi-generator $version"
+  fi
+  rm -f "$log"
+  printf '%s  %s\n' "$sum" "$jar" | sha256sum --check --status || die "$jar is not openapi-generator $version as it was pinned"
+}
+
 build() { # build NAME PACKAGE, into .cache/bin; Go's build cache makes it quick when nothing changed
   CGO_ENABLED=0 go build -o ".cache/bin/$1" "$2" || die "cannot build $2"
 }
@@ -180,6 +201,7 @@ setup() {
   clients
   python_install e2e/clients-mcp python-mcp
   python_install tools/schemathesis schemathesis
+  openapi_generator
   build everything-server github.com/modelcontextprotocol/go-sdk/conformance/everything-server
   build nats-server github.com/nats-io/nats-server/v2
   build scripted-server ./e2e/servers/scripted

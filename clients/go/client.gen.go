@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +17,21 @@ import (
 
 	"github.com/oapi-codegen/runtime"
 )
+
+// Defines values for AcceptedCallOutcome.
+const (
+	AcceptedCallOutcomeAccepted AcceptedCallOutcome = "accepted"
+)
+
+// Valid indicates whether the value is a known member of the AcceptedCallOutcome enum.
+func (e AcceptedCallOutcome) Valid() bool {
+	switch e {
+	case AcceptedCallOutcomeAccepted:
+		return true
+	default:
+		return false
+	}
+}
 
 // Defines values for AddedServerStatus.
 const (
@@ -98,6 +114,36 @@ func (e CallState) Valid() bool {
 	case CallStateSucceeded:
 		return true
 	case CallStateUnknown:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for CompletedCallOutcome.
+const (
+	CompletedCallOutcomeCompleted CompletedCallOutcome = "completed"
+)
+
+// Valid indicates whether the value is a known member of the CompletedCallOutcome enum.
+func (e CompletedCallOutcome) Valid() bool {
+	switch e {
+	case CompletedCallOutcomeCompleted:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ConfirmationRequestOutcome.
+const (
+	ConfirmationRequestOutcomeHeld ConfirmationRequestOutcome = "held"
+)
+
+// Valid indicates whether the value is a known member of the ConfirmationRequestOutcome enum.
+func (e ConfirmationRequestOutcome) Valid() bool {
+	switch e {
+	case ConfirmationRequestOutcomeHeld:
 		return true
 	default:
 		return false
@@ -587,6 +633,57 @@ func (e ListToolsParamsFormat) Valid() bool {
 	}
 }
 
+// AcceptedCall A call that is stored and goes on without its caller; GET /calls/{id} tells its state.
+type AcceptedCall struct {
+	ApprovalID *string `json:"approval_id,omitempty"`
+
+	// Attempt How often it was tried.
+	Attempt   *int64     `json:"attempt,omitempty"`
+	BatchID   *string    `json:"batch_id,omitempty"`
+	Created   time.Time  `json:"created"`
+	CustomID  *string    `json:"custom_id,omitempty"`
+	Decisions []Decision `json:"decisions,omitempty"`
+
+	// Edited An approver changed the arguments.
+	Edited *bool      `json:"edited,omitempty"`
+	Ended  *time.Time `json:"ended,omitempty"`
+
+	// ExpiresAt Until when it may be approved, or leave.
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+
+	// GivenUp Every attempt failed; POST /calls/{id}/settle orders another.
+	GivenUp *bool  `json:"given_up,omitempty"`
+	ID      string `json:"id"`
+
+	// Index Its place in the batch.
+	Index *int64 `json:"index,omitempty"`
+
+	// Outcome Always accepted; other answers to a call have another word here.
+	Outcome AcceptedCallOutcome `json:"outcome"`
+	Problem *Problem            `json:"problem,omitempty"`
+
+	// Reasons Why it was held.
+	Reasons []string `json:"reasons,omitempty"`
+
+	// Result The result of the tool, as the MCP server sent it. A tool that failed has isError true.
+	Result *CallToolResult `json:"result,omitempty"`
+	Server string          `json:"server"`
+
+	// Settled Who settled a call whose outcome was unknown, and why.
+	Settled *string `json:"settled,omitempty"`
+
+	// State Where a call is. It goes forward only, and the last six are ends. unknown: the call left, and nobody can tell what became of it.
+	State CallState `json:"state"`
+	Tool  string    `json:"tool"`
+
+	// ToolError The tool answered with its own error.
+	ToolError *bool   `json:"tool_error,omitempty"`
+	Worker    *string `json:"worker,omitempty"`
+}
+
+// AcceptedCallOutcome Always accepted; other answers to a call have another word here.
+type AcceptedCallOutcome string
+
 // AddedServer defines model for AddedServer.
 type AddedServer struct {
 	// ID Examples: files
@@ -806,6 +903,11 @@ type Call struct {
 	Worker    *string `json:"worker,omitempty"`
 }
 
+// CallAnswer The answer to a call: look at outcome before anything else. With held and accepted the tool has not answered, and with held it has not run.
+type CallAnswer struct {
+	union json.RawMessage
+}
+
 // CallList defines model for CallList.
 type CallList struct {
 	Calls []CallRecord `json:"calls"`
@@ -918,6 +1020,44 @@ type CallToolResult struct {
 	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
 }
 
+// CompletedCall The result of the tool, as the MCP server sent it, with outcome behind it. A tool that failed has isError true.
+type CompletedCall struct {
+	UnderscoreMeta map[string]interface{} `json:"_meta,omitempty"`
+
+	// Content Content blocks; each has a type.
+	Content []ContentBlock `json:"content,omitempty"`
+
+	// ExecutionEnvironment Where the tool ran, in the words of the fabric and not of the server; only where it was kept apart.
+	ExecutionEnvironment *struct {
+		Docker *bool `json:"docker,omitempty"`
+
+		// DockerImage The image, as the operator named it.
+		DockerImage *string `json:"docker_image,omitempty"`
+
+		// Isolation What kept the tool apart: container, or bubblewrap, which is weaker.
+		Isolation *string `json:"isolation,omitempty"`
+
+		// RiskDescription The risk in words.
+		RiskDescription *string `json:"risk_description,omitempty"`
+		RiskLevel       *int    `json:"risk_level,omitempty"`
+
+		// Runtime The runtime of the container, such as runc or runsc.
+		Runtime *string `json:"runtime,omitempty"`
+	} `json:"execution_environment,omitempty"`
+
+	// IsError True when the tool failed.
+	IsError *bool `json:"isError,omitempty"`
+
+	// Outcome Always completed; other answers to a call have another word here.
+	Outcome CompletedCallOutcome `json:"outcome"`
+
+	// StructuredContent The result as JSON, where the tool has an output schema.
+	StructuredContent interface{} `json:"structuredContent,omitempty"`
+}
+
+// CompletedCallOutcome Always completed; other answers to a call have another word here.
+type CompletedCallOutcome string
+
 // ConfirmCalls defines model for ConfirmCalls.
 type ConfirmCalls struct {
 	// Calls The ids of the calls that the answer is for; it is for no others.
@@ -939,16 +1079,24 @@ type ConfirmationRequest struct {
 	CallID      string  `json:"call_id"`
 
 	// ConfirmationID The single-use token; absent where somebody else must approve.
-	ConfirmationID       *string   `json:"confirmation_id,omitempty"`
-	ExpiresAt            time.Time `json:"expires_at"`
-	Method               string    `json:"method"`
-	Reasons              []string  `json:"reasons,omitempty"`
-	RequiresConfirmation bool      `json:"requires_confirmation"`
-	RiskDescription      string    `json:"risk_description"`
-	RiskLevel            int64     `json:"risk_level"`
-	ServerID             string    `json:"server_id"`
-	ToolName             string    `json:"tool_name"`
+	ConfirmationID *string   `json:"confirmation_id,omitempty"`
+	ExpiresAt      time.Time `json:"expires_at"`
+	Method         string    `json:"method"`
+
+	// Outcome Always held: the call has not run.
+	Outcome ConfirmationRequestOutcome `json:"outcome"`
+	Reasons []string                   `json:"reasons,omitempty"`
+
+	// RequiresConfirmation Always true.
+	RequiresConfirmation bool   `json:"requires_confirmation"`
+	RiskDescription      string `json:"risk_description"`
+	RiskLevel            int64  `json:"risk_level"`
+	ServerID             string `json:"server_id"`
+	ToolName             string `json:"tool_name"`
 }
+
+// ConfirmationRequestOutcome Always held: the call has not run.
+type ConfirmationRequestOutcome string
 
 // ConfirmedCalls defines model for ConfirmedCalls.
 type ConfirmedCalls struct {
@@ -1834,11 +1982,6 @@ type CreateCallParams struct {
 
 	// CallyardCallbackURL An address that is told of the end of the call, which is stored for it; only where the operator has switched callbacks on.
 	CallyardCallbackURL *string `json:"Callyard-Callback-Url,omitempty"`
-}
-
-// CreateCall202JSONResponseBody defines parameters for CreateCall.
-type CreateCall202JSONResponseBody struct {
-	union json.RawMessage
 }
 
 // GetCallParams defines parameters for GetCall.
@@ -3043,23 +3186,65 @@ func (a ToolDefinition) MarshalJSON() ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// AsConfirmationRequest returns the union data inside the CreateCall202JSONResponseBody as a ConfirmationRequest
-func (t CreateCall202JSONResponseBody) AsConfirmationRequest() (ConfirmationRequest, error) {
+// AsCompletedCall returns the union data inside the CallAnswer as a CompletedCall
+func (t CallAnswer) AsCompletedCall() (CompletedCall, error) {
+	var body CompletedCall
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromCompletedCall overwrites any union data inside the CallAnswer as the provided CompletedCall
+func (t *CallAnswer) FromCompletedCall(v CompletedCall) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"outcome":"completed"}`))
+	t.union = b
+	return err
+}
+
+// MergeCompletedCall performs a merge with any union data inside the CallAnswer, using the provided CompletedCall
+func (t *CallAnswer) MergeCompletedCall(v CompletedCall) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"outcome":"completed"}`))
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsConfirmationRequest returns the union data inside the CallAnswer as a ConfirmationRequest
+func (t CallAnswer) AsConfirmationRequest() (ConfirmationRequest, error) {
 	var body ConfirmationRequest
 	err := json.Unmarshal(t.union, &body)
 	return body, err
 }
 
-// FromConfirmationRequest overwrites any union data inside the CreateCall202JSONResponseBody as the provided ConfirmationRequest
-func (t *CreateCall202JSONResponseBody) FromConfirmationRequest(v ConfirmationRequest) error {
+// FromConfirmationRequest overwrites any union data inside the CallAnswer as the provided ConfirmationRequest
+func (t *CallAnswer) FromConfirmationRequest(v ConfirmationRequest) error {
 	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"outcome":"held"}`))
 	t.union = b
 	return err
 }
 
-// MergeConfirmationRequest performs a merge with any union data inside the CreateCall202JSONResponseBody, using the provided ConfirmationRequest
-func (t *CreateCall202JSONResponseBody) MergeConfirmationRequest(v ConfirmationRequest) error {
+// MergeConfirmationRequest performs a merge with any union data inside the CallAnswer, using the provided ConfirmationRequest
+func (t *CallAnswer) MergeConfirmationRequest(v ConfirmationRequest) error {
 	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"outcome":"held"}`))
 	if err != nil {
 		return err
 	}
@@ -3069,23 +3254,31 @@ func (t *CreateCall202JSONResponseBody) MergeConfirmationRequest(v ConfirmationR
 	return err
 }
 
-// AsCall returns the union data inside the CreateCall202JSONResponseBody as a Call
-func (t CreateCall202JSONResponseBody) AsCall() (Call, error) {
-	var body Call
+// AsAcceptedCall returns the union data inside the CallAnswer as a AcceptedCall
+func (t CallAnswer) AsAcceptedCall() (AcceptedCall, error) {
+	var body AcceptedCall
 	err := json.Unmarshal(t.union, &body)
 	return body, err
 }
 
-// FromCall overwrites any union data inside the CreateCall202JSONResponseBody as the provided Call
-func (t *CreateCall202JSONResponseBody) FromCall(v Call) error {
+// FromAcceptedCall overwrites any union data inside the CallAnswer as the provided AcceptedCall
+func (t *CallAnswer) FromAcceptedCall(v AcceptedCall) error {
 	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"outcome":"accepted"}`))
 	t.union = b
 	return err
 }
 
-// MergeCall performs a merge with any union data inside the CreateCall202JSONResponseBody, using the provided Call
-func (t *CreateCall202JSONResponseBody) MergeCall(v Call) error {
+// MergeAcceptedCall performs a merge with any union data inside the CallAnswer, using the provided AcceptedCall
+func (t *CallAnswer) MergeAcceptedCall(v AcceptedCall) error {
 	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"outcome":"accepted"}`))
 	if err != nil {
 		return err
 	}
@@ -3095,12 +3288,37 @@ func (t *CreateCall202JSONResponseBody) MergeCall(v Call) error {
 	return err
 }
 
-func (t CreateCall202JSONResponseBody) MarshalJSON() ([]byte, error) {
+func (t CallAnswer) Discriminator() (string, error) {
+	var discriminator struct {
+		Discriminator string `json:"outcome"`
+	}
+	err := json.Unmarshal(t.union, &discriminator)
+	return discriminator.Discriminator, err
+}
+
+func (t CallAnswer) ValueByDiscriminator() (interface{}, error) {
+	discriminator, err := t.Discriminator()
+	if err != nil {
+		return nil, err
+	}
+	switch discriminator {
+	case "accepted":
+		return t.AsAcceptedCall()
+	case "completed":
+		return t.AsCompletedCall()
+	case "held":
+		return t.AsConfirmationRequest()
+	default:
+		return nil, errors.New("unknown discriminator value: " + discriminator)
+	}
+}
+
+func (t CallAnswer) MarshalJSON() ([]byte, error) {
 	b, err := t.union.MarshalJSON()
 	return b, err
 }
 
-func (t *CreateCall202JSONResponseBody) UnmarshalJSON(b []byte) error {
+func (t *CallAnswer) UnmarshalJSON(b []byte) error {
 	err := t.union.UnmarshalJSON(b)
 	return err
 }
@@ -3239,6 +3457,10 @@ func (t CallTool202JSONResponseBody) AsConfirmationRequest() (ConfirmationReques
 // FromConfirmationRequest overwrites any union data inside the CallTool202JSONResponseBody as the provided ConfirmationRequest
 func (t *CallTool202JSONResponseBody) FromConfirmationRequest(v ConfirmationRequest) error {
 	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"outcome":"held"}`))
 	t.union = b
 	return err
 }
@@ -3249,29 +3471,7 @@ func (t *CallTool202JSONResponseBody) MergeConfirmationRequest(v ConfirmationReq
 	if err != nil {
 		return err
 	}
-
-	merged, err := runtime.JSONMerge(t.union, b)
-	t.union = merged
-	return err
-}
-
-// AsCall returns the union data inside the CallTool202JSONResponseBody as a Call
-func (t CallTool202JSONResponseBody) AsCall() (Call, error) {
-	var body Call
-	err := json.Unmarshal(t.union, &body)
-	return body, err
-}
-
-// FromCall overwrites any union data inside the CallTool202JSONResponseBody as the provided Call
-func (t *CallTool202JSONResponseBody) FromCall(v Call) error {
-	b, err := json.Marshal(v)
-	t.union = b
-	return err
-}
-
-// MergeCall performs a merge with any union data inside the CallTool202JSONResponseBody, using the provided Call
-func (t *CallTool202JSONResponseBody) MergeCall(v Call) error {
-	b, err := json.Marshal(v)
+	b, err = runtime.JSONMerge(b, []byte(`{"outcome":"held"}`))
 	if err != nil {
 		return err
 	}
@@ -3279,6 +3479,63 @@ func (t *CallTool202JSONResponseBody) MergeCall(v Call) error {
 	merged, err := runtime.JSONMerge(t.union, b)
 	t.union = merged
 	return err
+}
+
+// AsAcceptedCall returns the union data inside the CallTool202JSONResponseBody as a AcceptedCall
+func (t CallTool202JSONResponseBody) AsAcceptedCall() (AcceptedCall, error) {
+	var body AcceptedCall
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromAcceptedCall overwrites any union data inside the CallTool202JSONResponseBody as the provided AcceptedCall
+func (t *CallTool202JSONResponseBody) FromAcceptedCall(v AcceptedCall) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"outcome":"accepted"}`))
+	t.union = b
+	return err
+}
+
+// MergeAcceptedCall performs a merge with any union data inside the CallTool202JSONResponseBody, using the provided AcceptedCall
+func (t *CallTool202JSONResponseBody) MergeAcceptedCall(v AcceptedCall) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"outcome":"accepted"}`))
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t CallTool202JSONResponseBody) Discriminator() (string, error) {
+	var discriminator struct {
+		Discriminator string `json:"outcome"`
+	}
+	err := json.Unmarshal(t.union, &discriminator)
+	return discriminator.Discriminator, err
+}
+
+func (t CallTool202JSONResponseBody) ValueByDiscriminator() (interface{}, error) {
+	discriminator, err := t.Discriminator()
+	if err != nil {
+		return nil, err
+	}
+	switch discriminator {
+	case "accepted":
+		return t.AsAcceptedCall()
+	case "held":
+		return t.AsConfirmationRequest()
+	default:
+		return nil, errors.New("unknown discriminator value: " + discriminator)
+	}
 }
 
 func (t CallTool202JSONResponseBody) MarshalJSON() ([]byte, error) {
@@ -3512,7 +3769,7 @@ type ClientInterface interface {
 
 	// CreateCallWithBody Call a tool that the body names
 	//
-	// The same as calling the tool by its path, in one shape for every tool.
+	// The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3521,7 +3778,7 @@ type ClientInterface interface {
 
 	// CreateCall Call a tool that the body names
 	//
-	// The same as calling the tool by its path, in one shape for every tool.
+	// The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -3994,7 +4251,7 @@ func (c *Client) ListCalls(ctx context.Context, params *ListCallsParams, reqEdit
 
 // CreateCallWithBody Call a tool that the body names
 //
-// The same as calling the tool by its path, in one shape for every tool.
+// The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4013,7 +4270,7 @@ func (c *Client) CreateCallWithBody(ctx context.Context, params *CreateCallParam
 
 // CreateCall Call a tool that the body names
 //
-// The same as calling the tool by its path, in one shape for every tool.
+// The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7089,7 +7346,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateCallWithBodyWithResponse Call a tool that the body names
 	//
-	// The same as calling the tool by its path, in one shape for every tool.
+	// The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7098,7 +7355,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateCallWithResponse Call a tool that the body names
 	//
-	// The same as calling the tool by its path, in one shape for every tool.
+	// The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8464,9 +8721,9 @@ type CreateCallResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *CallToolResult
+	JSON200 *CallAnswer
 	// JSON202 the response for an HTTP 202 `application/json` response
-	JSON202 *CreateCall202JSONResponseBody
+	JSON202 *CallAnswer
 	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
 	ApplicationProblemJSON400 *Problem400
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
@@ -8508,12 +8765,12 @@ type CreateCallResponse struct {
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r CreateCallResponse) GetJSON200() *CallToolResult {
+func (r CreateCallResponse) GetJSON200() *CallAnswer {
 	return r.JSON200
 }
 
 // GetJSON202 returns the response for an HTTP 202 `application/json` response
-func (r CreateCallResponse) GetJSON202() *CreateCall202JSONResponseBody {
+func (r CreateCallResponse) GetJSON202() *CallAnswer {
 	return r.JSON202
 }
 
@@ -11496,7 +11753,7 @@ func (c *ClientWithResponses) ListCallsWithResponse(ctx context.Context, params 
 
 // CreateCallWithBodyWithResponse Call a tool that the body names
 //
-// The same as calling the tool by its path, in one shape for every tool.
+// The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11511,7 +11768,7 @@ func (c *ClientWithResponses) CreateCallWithBodyWithResponse(ctx context.Context
 
 // CreateCallWithResponse Call a tool that the body names
 //
-// The same as calling the tool by its path, in one shape for every tool.
+// The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -13011,14 +13268,14 @@ func ParseCreateCallResponse(rsp *http.Response) (*CreateCallResponse, error) {
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest CallToolResult
+		var dest CallAnswer
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.JSON200 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
-		var dest CreateCall202JSONResponseBody
+		var dest CallAnswer
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

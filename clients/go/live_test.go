@@ -52,8 +52,12 @@ func TestACallHasATypedResult(t *testing.T) {
 		t.Errorf("the tool said %q", got)
 	}
 	b, err := c.CreateCallWithResponse(t.Context(), nil, callyard.CallRequest{Server: "demo", Tool: "echo", Arguments: json.RawMessage(`{"message":"again"}`)})
-	if err != nil || b.JSON200 == nil || text(t, b.JSON200) != "Echo: again" {
-		t.Errorf("%v %+v", err, b)
+	if err != nil || b.JSON200 == nil {
+		t.Fatalf("%v %+v", err, b)
+	}
+	done, err := b.JSON200.AsCompletedCall()
+	if err != nil || done.Outcome != callyard.CompletedCallOutcomeCompleted || len(done.Content) != 1 || *done.Content[0].Text != "Echo: again" {
+		t.Errorf("%v %s", err, b.Body)
 	}
 }
 

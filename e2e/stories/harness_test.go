@@ -113,7 +113,7 @@ func stored(t *testing.T, c *callyard.ClientWithResponses, server, tool string, 
 		if err != nil {
 			return err
 		}
-		call, err := a.JSON202.AsCall()
+		call, err := a.JSON202.AsAcceptedCall()
 		if err != nil || call.ID == "" {
 			return fmt.Errorf("the answer names no call: %w %s", err, a.Body)
 		}

@@ -16,6 +16,8 @@ export type Batch = Schemas["Batch"];
 export type BatchCall = Schemas["BatchCall"];
 export type BatchResult = Schemas["BatchResult"];
 export type Call = Schemas["Call"];
+export type AcceptedCall = Schemas["AcceptedCall"];
+export type CallAnswer = Schemas["CallAnswer"];
 export type CallState = Schemas["CallState"];
 export type CallToolResult = Schemas["CallToolResult"];
 export type ConfirmationRequest = Schemas["ConfirmationRequest"];
@@ -50,6 +52,6 @@ export function isHeld(answer: unknown): answer is ConfirmationRequest {
 }
 
 /** Says that a call was stored, as Prefer asked for, and goes on by itself. */
-export function isStored(answer: unknown): answer is Call {
+export function isStored(answer: unknown): answer is AcceptedCall {
   return typeof answer === "object" && answer !== null && "state" in answer && "created" in answer;
 }

@@ -183,7 +183,7 @@ export interface paths {
         put?: never;
         /**
          * Call a tool that the body names
-         * @description The same as calling the tool by its path, in one shape for every tool.
+         * @description The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.
          */
         post: operations["create-call"];
         delete?: never;
@@ -668,6 +668,56 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description A call that is stored and goes on without its caller; GET /calls/{id} tells its state. */
+        AcceptedCall: {
+            approval_id?: string;
+            /**
+             * Format: int64
+             * @description How often it was tried.
+             */
+            attempt?: number;
+            batch_id?: string;
+            /** Format: date-time */
+            created: string;
+            custom_id?: string;
+            decisions?: components["schemas"]["Decision"][];
+            /** @description An approver changed the arguments. */
+            edited?: boolean;
+            /** Format: date-time */
+            ended?: string;
+            /**
+             * Format: date-time
+             * @description Until when it may be approved, or leave.
+             */
+            expires_at?: string;
+            /** @description Every attempt failed; POST /calls/{id}/settle orders another. */
+            given_up?: boolean;
+            id: string;
+            /**
+             * Format: int64
+             * @description Its place in the batch.
+             */
+            index?: number;
+            /**
+             * @description Always accepted; other answers to a call have another word here. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            outcome: "accepted";
+            /** @description Why it did not succeed. */
+            problem?: components["schemas"]["Problem"];
+            /** @description Why it was held. */
+            reasons?: string[];
+            /** @description The result of the tool, once it has answered. */
+            result?: components["schemas"]["CallToolResult"];
+            server: string;
+            /** @description Who settled a call whose outcome was unknown, and why. */
+            settled?: string;
+            state: components["schemas"]["CallState"];
+            tool: string;
+            /** @description The tool answered with its own error. */
+            tool_error?: boolean;
+            worker?: string;
+        };
         AddedServer: {
             /** @example files */
             id: string;
@@ -883,6 +933,8 @@ export interface components {
             tool_error?: boolean;
             worker?: string;
         };
+        /** @description The answer to a call: look at outcome before anything else. With held and accepted the tool has not answered, and with held it has not run. */
+        CallAnswer: components["schemas"]["CompletedCall"] | components["schemas"]["ConfirmationRequest"] | components["schemas"]["AcceptedCall"];
         CallList: {
             calls: components["schemas"]["CallRecord"][];
             next?: string;
@@ -988,6 +1040,36 @@ export interface components {
             /** @description The result as JSON, where the tool has an output schema. */
             structuredContent?: unknown;
         };
+        /** @description The result of the tool, as the MCP server sent it, with outcome behind it. A tool that failed has isError true. */
+        CompletedCall: {
+            _meta?: {
+                [key: string]: unknown;
+            };
+            /** @description Content blocks; each has a type. */
+            content?: components["schemas"]["ContentBlock"][];
+            /** @description Where the tool ran, in the words of the fabric and not of the server; only where it was kept apart. */
+            execution_environment?: {
+                docker?: boolean;
+                /** @description The image, as the operator named it. */
+                docker_image?: string;
+                /** @description What kept the tool apart: container, or bubblewrap, which is weaker. */
+                isolation?: string;
+                /** @description The risk in words. */
+                risk_description?: string;
+                risk_level?: number;
+                /** @description The runtime of the container, such as runc or runsc. */
+                runtime?: string;
+            };
+            /** @description True when the tool failed. */
+            isError?: boolean;
+            /**
+             * @description Always completed; other answers to a call have another word here. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            outcome: "completed";
+            /** @description The result as JSON, where the tool has an output schema. */
+            structuredContent?: unknown;
+        };
         ConfirmCalls: {
             /** @description The ids of the calls that the answer is for; it is for no others. */
             calls: string[];
@@ -1006,9 +1088,14 @@ export interface components {
             /** Format: date-time */
             expires_at: string;
             method: string;
+            /**
+             * @description Always held: the call has not run. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            outcome: "held";
             reasons?: string[];
-            /** @enum {boolean} */
-            requires_confirmation: true;
+            /** @description Always true. */
+            requires_confirmation: boolean;
             risk_description: string;
             /** Format: int64 */
             risk_level: number;
@@ -2331,7 +2418,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The result of the tool. */
+            /** @description The result of the tool: a CompletedCall, outcome completed. */
             200: {
                 headers: {
                     /**
@@ -2369,10 +2456,11 @@ export interface operations {
                      *           "text": "Echo: hello",
                      *           "type": "text"
                      *         }
-                     *       ]
+                     *       ],
+                     *       "outcome": "completed"
                      *     }
                      */
-                    "application/json": components["schemas"]["CallToolResult"];
+                    "application/json": components["schemas"]["CallAnswer"];
                     /**
                      * @example event: progress
                      *     data: {"progressToken":"1","progress":1,"total":2}
@@ -2383,7 +2471,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description The call is held until it is confirmed or approved, and has not run: a ConfirmationRequest. Or it is stored, as Prefer asked for, and goes on without the caller: a Call. */
+            /** @description The tool has not answered. The call is held until it is confirmed or approved, and has not run: a ConfirmationRequest, outcome held. Or it is stored, as Prefer asked for, and goes on without the caller: an AcceptedCall, outcome accepted. */
             202: {
                 headers: {
                     /**
@@ -2394,7 +2482,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ConfirmationRequest"] | components["schemas"]["Call"];
+                    "application/json": components["schemas"]["CallAnswer"];
                 };
             };
             400: components["responses"]["Problem400"];
@@ -3485,7 +3573,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description The call is held until it is confirmed or approved, and has not run: a ConfirmationRequest. Or it is stored, as Prefer asked for, and goes on without the caller: a Call. */
+            /** @description The tool has not answered. The call is held until it is confirmed or approved, and has not run: a ConfirmationRequest, outcome held. Or it is stored, as Prefer asked for, and goes on without the caller: an AcceptedCall, outcome accepted. */
             202: {
                 headers: {
                     /**
@@ -3496,7 +3584,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ConfirmationRequest"] | components["schemas"]["Call"];
+                    "application/json": components["schemas"]["ConfirmationRequest"] | components["schemas"]["AcceptedCall"];
                 };
             };
             400: components["responses"]["Problem400"];

@@ -52,6 +52,7 @@ func (a *API) callTool(x *exchange, r *http.Request) error {
 // call is POST /calls: the same call with everything in the body.
 func (a *API) call(x *exchange, r *http.Request) error {
 	call := &schema.Call{ID: schema.NewCallID(), Principal: x.principal}
+	x.tellOutcome = true
 	a.trace(x, r, call)
 	freshness(r, call)
 	limit := a.limits.ArgumentBytes + bodyRoom
@@ -203,7 +204,7 @@ func (a *API) run(x *exchange, r *http.Request, call *schema.Call, w wish) error
 		x.set("Callyard-Worker", res.Worker)
 	}
 	x.cached(&res.Cache)
-	x.send(http.StatusOK, a.fixed.json, res.Body)
+	a.sendResult(x, res.Body)
 	return nil
 }
 

@@ -18,7 +18,8 @@ import (
 // ConfirmationRequest is the answer to a call that is held; the shape is that of
 // MCP Bridge with ours added.
 type ConfirmationRequest struct {
-	RequiresConfirmation bool      `json:"requires_confirmation" enum:"true"`
+	Outcome              string    `json:"outcome" enum:"held" doc:"Always held: the call has not run."`
+	RequiresConfirmation bool      `json:"requires_confirmation" doc:"Always true."`
 	ConfirmationID       string    `json:"confirmation_id,omitempty" doc:"The single-use token; absent where somebody else must approve."`
 	CallID               string    `json:"call_id"`
 	ApprovalID           string    `json:"approval_id"`
@@ -85,7 +86,7 @@ func (a *API) registerConfirmations() {
 func (a *API) confirmation(h *admission.HeldError) ConfirmationRequest {
 	p := h.Approval
 	body := ConfirmationRequest{
-		RequiresConfirmation: true, ConfirmationID: h.Token, CallID: p.CallID, ApprovalID: p.ID,
+		Outcome: outcomeHeld, RequiresConfirmation: true, ConfirmationID: h.Token, CallID: p.CallID, ApprovalID: p.ID,
 		RiskLevel: p.Bound().Level, RiskDescription: riskWords(p.Bound().Level), Reasons: p.Reasons,
 		ServerID: p.Binding.Server, Method: schema.MethodCallTool, ToolName: p.Binding.Tool, ExpiresAt: p.Expires,
 	}

@@ -71,6 +71,7 @@ func (a *API) finishShapes() {
 	for _, shape := range []string{"Call", "CallRecord", schemaLine} {
 		set(shape, "state", ref(schemaCallState))
 	}
+	defer a.finishAnswers()
 	for _, shape := range []string{"Call", schemaLine} {
 		set(shape, "result", ref(schemaResult))
 		set(shape, "problem", ref("Problem"))

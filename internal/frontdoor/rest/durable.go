@@ -124,7 +124,7 @@ func (a *API) accepted(x *exchange, r *http.Request, id string) error {
 		return err
 	}
 	x.set("Location", "/calls/"+id)
-	x.send(http.StatusAccepted, a.fixed.json, body)
+	x.send(http.StatusAccepted, a.fixed.json, withOutcome(body, outcomeAccepted))
 	return nil
 }
 
@@ -173,7 +173,7 @@ func (a *API) answerRecord(ctx context.Context, x *exchange, id string, rec *jou
 	if rec.Worker != "" {
 		x.set("Callyard-Worker", rec.Worker)
 	}
-	x.send(http.StatusOK, a.fixed.json, body)
+	a.sendResult(x, body)
 	return nil
 }
 
@@ -205,7 +205,7 @@ func (a *API) answerApproval(ctx context.Context, x *exchange, p *ledger.Approva
 	if err != nil {
 		return err
 	}
-	x.send(http.StatusOK, a.fixed.json, body)
+	a.sendResult(x, body)
 	return nil
 }
 
@@ -234,7 +234,7 @@ func (a *API) heldOr(x *exchange, r *http.Request, w wish, err error) error {
 		if res.Worker != "" {
 			x.set("Callyard-Worker", res.Worker)
 		}
-		x.send(http.StatusOK, a.fixed.json, res.Body)
+		a.sendResult(x, res.Body)
 		return nil
 	case w.async && r.Context().Err() == nil && ctx.Err() != nil:
 		return a.accepted(x, r, id)

@@ -20,8 +20,10 @@ type exchange struct {
 	principal schema.Principal
 	status    int             // of the answer; 0 until it began
 	span      *telemetry.Span // nil where there are no traces
-	lot       bodies.Lot      // of the body
-	query     url.Values      // the parameters, as the operation describes them
+	// tellOutcome asks for the member outcome in the result of a call.
+	tellOutcome bool
+	lot         bodies.Lot // of the body
+	query       url.Values // the parameters, as the operation describes them
 
 	// values backs the header values of this answer, so that setting one costs
 	// no allocation of its own.

@@ -19,6 +19,10 @@ func exampleResult() any {
 	return map[string]any{"content": []any{map[string]any{"type": "text", "text": "Echo: hello"}}}
 }
 
+func exampleCompleted() any {
+	return map[string]any{"content": []any{map[string]any{"type": "text", "text": "Echo: hello"}}, memberOutcome: outcomeCompleted}
+}
+
 func (a *API) opCallTool() huma.Operation {
 	op := operation(http.MethodPost, "/servers/{id}/tools/{tool}", "call-tool", tagCalls, "Call a tool",
 		"Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as the bytes that were sent; without a body the tool gets an empty object. "+
@@ -26,19 +30,23 @@ func (a *API) opCallTool() huma.Operation {
 	op.Parameters = append([]*huma.Param{serverParam(), toolParam()}, a.storedCallParams()...)
 	op.RequestBody = jsonBody(anyArguments("The arguments of the tool."), false, "The arguments of the tool.", map[string]any{"message": "hello"})
 	op.Responses["200"] = answered(schemaResult, "The result of the tool.", exampleResult())
-	a.mayHold(&op)
+	a.mayHold(&op, oneOfAnswers("", outcomeHeld, outcomeAccepted))
 	return op
 }
 
 func (a *API) opCall() huma.Operation {
 	op := operation(http.MethodPost, "/calls", "create-call", tagCalls, "Call a tool that the body names",
-		"The same as calling the tool by its path, in one shape for every tool.", callStatuses()...)
+		"The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.", callStatuses()...)
 	op.Parameters = a.storedCallParams()
 	op.RequestBody = jsonBody(ref(schemaCall), true, "The call.", map[string]any{
 		"server": "everything", "tool": "echo", "arguments": map[string]any{"message": "hello"}, "timeout_ms": 5000,
 	})
 	op.Responses["200"] = answered(schemaResult, "The result of the tool.", exampleResult())
-	a.mayHold(&op)
+	if a.o.Desk != nil {
+		// Many generators take the shape of the first answer for that of all.
+		op.Responses["200"] = answered(schemaAnswer, "The result of the tool: a CompletedCall, outcome completed.", exampleCompleted())
+	}
+	a.mayHold(&op, ref(schemaAnswer))
 	return op
 }
 
@@ -60,16 +68,16 @@ func (a *API) opGetPrompt() huma.Operation {
 }
 
 // mayHold documents that a call may be held until it is confirmed.
-func (a *API) mayHold(op *huma.Operation) {
+func (a *API) mayHold(op *huma.Operation, held *huma.Schema) {
 	if a.o.Desk == nil {
 		return
 	}
+	a.schemaOf(reflect.TypeFor[ConfirmationRequest]())
+	a.schemaOf(reflect.TypeFor[CallState]())
 	op.Responses["202"] = &huma.Response{
-		Description: "The call is held until it is confirmed or approved, and has not run: a ConfirmationRequest. Or it is stored, as Prefer asked for, and goes on without the caller: a Call.",
+		Description: "The tool has not answered. The call is held until it is confirmed or approved, and has not run: a ConfirmationRequest, outcome held. Or it is stored, as Prefer asked for, and goes on without the caller: an AcceptedCall, outcome accepted.",
 		Headers:     map[string]*huma.Param{"Location": header("Where the state of the call is.", huma.TypeString, "/calls/call_06b2t8m3c0w3v2q5n7k9a1d4fz")},
-		Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{
-			AnyOf: []*huma.Schema{a.schemaOf(reflect.TypeFor[ConfirmationRequest]()), a.schemaOf(reflect.TypeFor[CallState]())},
-		}}},
+		Content:     map[string]*huma.MediaType{"application/json": {Schema: held}},
 	}
 }
 

@@ -1,5 +1,7 @@
 """Contains all the data models used in inputs/outputs"""
 
+from .accepted_call import AcceptedCall
+from .accepted_call_outcome import AcceptedCallOutcome
 from .added_server import AddedServer
 from .added_server_status import AddedServerStatus
 from .allowance import Allowance
@@ -26,9 +28,14 @@ from .call_tool_body import CallToolBody
 from .call_tool_result import CallToolResult
 from .call_tool_result_execution_environment import CallToolResultExecutionEnvironment
 from .call_tool_result_meta import CallToolResultMeta
+from .completed_call import CompletedCall
+from .completed_call_execution_environment import CompletedCallExecutionEnvironment
+from .completed_call_meta import CompletedCallMeta
+from .completed_call_outcome import CompletedCallOutcome
 from .confirm_calls import ConfirmCalls
 from .confirm_request import ConfirmRequest
 from .confirmation_request import ConfirmationRequest
+from .confirmation_request_outcome import ConfirmationRequestOutcome
 from .confirmed_calls import ConfirmedCalls
 from .content_block import ContentBlock
 from .content_block_resource import ContentBlockResource
@@ -112,6 +119,8 @@ from .worker_server_initialization_state import WorkerServerInitializationState
 from .worker_server_transport import WorkerServerTransport
 
 __all__ = (
+    "AcceptedCall",
+    "AcceptedCallOutcome",
     "AddedServer",
     "AddedServerStatus",
     "Allowance",
@@ -138,7 +147,12 @@ __all__ = (
     "CallToolResult",
     "CallToolResultExecutionEnvironment",
     "CallToolResultMeta",
+    "CompletedCall",
+    "CompletedCallExecutionEnvironment",
+    "CompletedCallMeta",
+    "CompletedCallOutcome",
     "ConfirmationRequest",
+    "ConfirmationRequestOutcome",
     "ConfirmCalls",
     "ConfirmedCalls",
     "ConfirmRequest",

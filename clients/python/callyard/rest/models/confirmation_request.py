@@ -8,6 +8,7 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
+from ..models.confirmation_request_outcome import ConfirmationRequestOutcome
 from ..types import UNSET, Unset
 from typing import cast
 import datetime
@@ -24,7 +25,8 @@ class ConfirmationRequest:
         call_id (str):
         expires_at (datetime.datetime):
         method (str):
-        requires_confirmation (bool):
+        outcome (ConfirmationRequestOutcome): Always held: the call has not run.
+        requires_confirmation (bool): Always true.
         risk_description (str):
         risk_level (int):
         server_id (str):
@@ -38,6 +40,7 @@ class ConfirmationRequest:
     call_id: str
     expires_at: datetime.datetime
     method: str
+    outcome: ConfirmationRequestOutcome
     requires_confirmation: bool
     risk_description: str
     risk_level: int
@@ -56,6 +59,8 @@ class ConfirmationRequest:
         expires_at = self.expires_at.isoformat()
 
         method = self.method
+
+        outcome = self.outcome.value
 
         requires_confirmation = self.requires_confirmation
 
@@ -83,6 +88,7 @@ class ConfirmationRequest:
                 "call_id": call_id,
                 "expires_at": expires_at,
                 "method": method,
+                "outcome": outcome,
                 "requires_confirmation": requires_confirmation,
                 "risk_description": risk_description,
                 "risk_level": risk_level,
@@ -110,6 +116,8 @@ class ConfirmationRequest:
 
         method = d.pop("method")
 
+        outcome = ConfirmationRequestOutcome(d.pop("outcome"))
+
         requires_confirmation = d.pop("requires_confirmation")
 
         risk_description = d.pop("risk_description")
@@ -131,6 +139,7 @@ class ConfirmationRequest:
             call_id=call_id,
             expires_at=expires_at,
             method=method,
+            outcome=outcome,
             requires_confirmation=requires_confirmation,
             risk_description=risk_description,
             risk_level=risk_level,

@@ -8,7 +8,7 @@ from ...client import AuthenticatedClient, Client
 from ...types import Response, UNSET
 from ... import errors
 
-from ...models.call import Call
+from ...models.accepted_call import AcceptedCall
 from ...models.call_tool_body import CallToolBody
 from ...models.call_tool_result import CallToolResult
 from ...models.confirmation_request import ConfirmationRequest
@@ -79,7 +79,7 @@ def _get_kwargs(
 
 def _parse_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Call | ConfirmationRequest | CallToolResult | Problem:
+) -> AcceptedCall | ConfirmationRequest | CallToolResult | Problem:
     if response.status_code == 200:
         response_200 = CallToolResult.from_dict(response.json())
 
@@ -87,7 +87,7 @@ def _parse_response(
 
     if response.status_code == 202:
 
-        def _parse_response_202(data: object) -> Call | ConfirmationRequest:
+        def _parse_response_202(data: object) -> AcceptedCall | ConfirmationRequest:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
@@ -98,7 +98,7 @@ def _parse_response(
                 pass
             if not isinstance(data, dict):
                 raise TypeError()
-            response_202_type_1 = Call.from_dict(data)
+            response_202_type_1 = AcceptedCall.from_dict(data)
 
             return response_202_type_1
 
@@ -178,7 +178,7 @@ def _parse_response(
 
 def _build_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[Call | ConfirmationRequest | CallToolResult | Problem]:
+) -> Response[AcceptedCall | ConfirmationRequest | CallToolResult | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -201,7 +201,7 @@ def sync_detailed(
     prefer: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
     callyard_callback_url: str | Unset = UNSET,
-) -> Response[Call | ConfirmationRequest | CallToolResult | Problem]:
+) -> Response[AcceptedCall | ConfirmationRequest | CallToolResult | Problem]:
     """Call a tool
 
      Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as
@@ -226,7 +226,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Call | ConfirmationRequest | CallToolResult | Problem]
+        Response[AcceptedCall | ConfirmationRequest | CallToolResult | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -264,7 +264,7 @@ def sync(
     prefer: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
     callyard_callback_url: str | Unset = UNSET,
-) -> Call | ConfirmationRequest | CallToolResult | Problem | None:
+) -> AcceptedCall | ConfirmationRequest | CallToolResult | Problem | None:
     """Call a tool
 
      Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as
@@ -289,7 +289,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Call | ConfirmationRequest | CallToolResult | Problem
+        AcceptedCall | ConfirmationRequest | CallToolResult | Problem
     """
 
     return sync_detailed(
@@ -322,7 +322,7 @@ async def asyncio_detailed(
     prefer: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
     callyard_callback_url: str | Unset = UNSET,
-) -> Response[Call | ConfirmationRequest | CallToolResult | Problem]:
+) -> Response[AcceptedCall | ConfirmationRequest | CallToolResult | Problem]:
     """Call a tool
 
      Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as
@@ -347,7 +347,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Call | ConfirmationRequest | CallToolResult | Problem]
+        Response[AcceptedCall | ConfirmationRequest | CallToolResult | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -383,7 +383,7 @@ async def asyncio(
     prefer: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
     callyard_callback_url: str | Unset = UNSET,
-) -> Call | ConfirmationRequest | CallToolResult | Problem | None:
+) -> AcceptedCall | ConfirmationRequest | CallToolResult | Problem | None:
     """Call a tool
 
      Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as
@@ -408,7 +408,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Call | ConfirmationRequest | CallToolResult | Problem
+        AcceptedCall | ConfirmationRequest | CallToolResult | Problem
     """
 
     return (

@@ -8,9 +8,9 @@ from ...client import AuthenticatedClient, Client
 from ...types import Response, UNSET
 from ... import errors
 
-from ...models.call import Call
+from ...models.accepted_call import AcceptedCall
 from ...models.call_request import CallRequest
-from ...models.call_tool_result import CallToolResult
+from ...models.completed_call import CompletedCall
 from ...models.confirmation_request import ConfirmationRequest
 from ...models.problem import Problem
 from ...types import UNSET, Unset
@@ -73,28 +73,60 @@ def _get_kwargs(
 
 def _parse_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Call | ConfirmationRequest | CallToolResult | Problem:
+) -> AcceptedCall | CompletedCall | ConfirmationRequest | Problem:
     if response.status_code == 200:
-        response_200 = CallToolResult.from_dict(response.json())
+
+        def _parse_response_200(data: object) -> AcceptedCall | CompletedCall | ConfirmationRequest:
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                componentsschemas_call_answer_type_0 = CompletedCall.from_dict(data)
+
+                return componentsschemas_call_answer_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                componentsschemas_call_answer_type_1 = ConfirmationRequest.from_dict(data)
+
+                return componentsschemas_call_answer_type_1
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            if not isinstance(data, dict):
+                raise TypeError()
+            componentsschemas_call_answer_type_2 = AcceptedCall.from_dict(data)
+
+            return componentsschemas_call_answer_type_2
+
+        response_200 = _parse_response_200(response.json())
 
         return response_200
 
     if response.status_code == 202:
 
-        def _parse_response_202(data: object) -> Call | ConfirmationRequest:
+        def _parse_response_202(data: object) -> AcceptedCall | CompletedCall | ConfirmationRequest:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                response_202_type_0 = ConfirmationRequest.from_dict(data)
+                componentsschemas_call_answer_type_0 = CompletedCall.from_dict(data)
 
-                return response_202_type_0
+                return componentsschemas_call_answer_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                componentsschemas_call_answer_type_1 = ConfirmationRequest.from_dict(data)
+
+                return componentsschemas_call_answer_type_1
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
             if not isinstance(data, dict):
                 raise TypeError()
-            response_202_type_1 = Call.from_dict(data)
+            componentsschemas_call_answer_type_2 = AcceptedCall.from_dict(data)
 
-            return response_202_type_1
+            return componentsschemas_call_answer_type_2
 
         response_202 = _parse_response_202(response.json())
 
@@ -172,7 +204,7 @@ def _parse_response(
 
 def _build_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[Call | ConfirmationRequest | CallToolResult | Problem]:
+) -> Response[AcceptedCall | CompletedCall | ConfirmationRequest | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -193,10 +225,13 @@ def sync_detailed(
     prefer: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
     callyard_callback_url: str | Unset = UNSET,
-) -> Response[Call | ConfirmationRequest | CallToolResult | Problem]:
+) -> Response[AcceptedCall | CompletedCall | ConfirmationRequest | Problem]:
     """Call a tool that the body names
 
-     The same as calling the tool by its path, in one shape for every tool.
+     The same as calling the tool by its path, in one shape for every tool. Every answer has the member
+    outcome: completed with the result of the tool, held where somebody must approve the call first,
+    accepted where it is stored and goes on. Generated clients should use this operation and look at
+    outcome.
 
     Args:
         timeout_ms (int | Unset):
@@ -214,7 +249,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Call | ConfirmationRequest | CallToolResult | Problem]
+        Response[AcceptedCall | CompletedCall | ConfirmationRequest | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -248,10 +283,13 @@ def sync(
     prefer: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
     callyard_callback_url: str | Unset = UNSET,
-) -> Call | ConfirmationRequest | CallToolResult | Problem | None:
+) -> AcceptedCall | CompletedCall | ConfirmationRequest | Problem | None:
     """Call a tool that the body names
 
-     The same as calling the tool by its path, in one shape for every tool.
+     The same as calling the tool by its path, in one shape for every tool. Every answer has the member
+    outcome: completed with the result of the tool, held where somebody must approve the call first,
+    accepted where it is stored and goes on. Generated clients should use this operation and look at
+    outcome.
 
     Args:
         timeout_ms (int | Unset):
@@ -269,7 +307,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Call | ConfirmationRequest | CallToolResult | Problem
+        AcceptedCall | CompletedCall | ConfirmationRequest | Problem
     """
 
     return sync_detailed(
@@ -298,10 +336,13 @@ async def asyncio_detailed(
     prefer: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
     callyard_callback_url: str | Unset = UNSET,
-) -> Response[Call | ConfirmationRequest | CallToolResult | Problem]:
+) -> Response[AcceptedCall | CompletedCall | ConfirmationRequest | Problem]:
     """Call a tool that the body names
 
-     The same as calling the tool by its path, in one shape for every tool.
+     The same as calling the tool by its path, in one shape for every tool. Every answer has the member
+    outcome: completed with the result of the tool, held where somebody must approve the call first,
+    accepted where it is stored and goes on. Generated clients should use this operation and look at
+    outcome.
 
     Args:
         timeout_ms (int | Unset):
@@ -319,7 +360,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Call | ConfirmationRequest | CallToolResult | Problem]
+        Response[AcceptedCall | CompletedCall | ConfirmationRequest | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -351,10 +392,13 @@ async def asyncio(
     prefer: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
     callyard_callback_url: str | Unset = UNSET,
-) -> Call | ConfirmationRequest | CallToolResult | Problem | None:
+) -> AcceptedCall | CompletedCall | ConfirmationRequest | Problem | None:
     """Call a tool that the body names
 
-     The same as calling the tool by its path, in one shape for every tool.
+     The same as calling the tool by its path, in one shape for every tool. Every answer has the member
+    outcome: completed with the result of the tool, held where somebody must approve the call first,
+    accepted where it is stored and goes on. Generated clients should use this operation and look at
+    outcome.
 
     Args:
         timeout_ms (int | Unset):
@@ -372,7 +416,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Call | ConfirmationRequest | CallToolResult | Problem
+        AcceptedCall | CompletedCall | ConfirmationRequest | Problem
     """
 
     return (

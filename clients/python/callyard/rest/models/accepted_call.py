@@ -1,0 +1,312 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, BinaryIO, TextIO, TYPE_CHECKING, Generator
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+from ..models.accepted_call_outcome import AcceptedCallOutcome
+from ..models.call_state import CallState
+from ..types import UNSET, Unset
+from typing import cast
+import datetime
+
+if TYPE_CHECKING:
+    from ..models.call_tool_result import CallToolResult
+    from ..models.decision import Decision
+    from ..models.problem import Problem
+
+
+T = TypeVar("T", bound="AcceptedCall")
+
+
+@_attrs_define
+class AcceptedCall:
+    """A call that is stored and goes on without its caller; GET /calls/{id} tells its state.
+
+    Attributes:
+        created (datetime.datetime):
+        id (str):
+        outcome (AcceptedCallOutcome): Always accepted; other answers to a call have another word here.
+        server (str):
+        state (CallState): Where a call is. It goes forward only, and the last six are ends. unknown: the call left, and
+            nobody can tell what became of it.
+        tool (str):
+        approval_id (str | Unset):
+        attempt (int | Unset): How often it was tried.
+        batch_id (str | Unset):
+        custom_id (str | Unset):
+        decisions (list[Decision] | Unset):
+        edited (bool | Unset): An approver changed the arguments.
+        ended (datetime.datetime | Unset):
+        expires_at (datetime.datetime | Unset): Until when it may be approved, or leave.
+        given_up (bool | Unset): Every attempt failed; POST /calls/{id}/settle orders another.
+        index (int | Unset): Its place in the batch.
+        problem (Problem | Unset):
+        reasons (list[str] | Unset): Why it was held.
+        result (CallToolResult | Unset): The result of the tool, as the MCP server sent it. A tool that failed has
+            isError true.
+        settled (str | Unset): Who settled a call whose outcome was unknown, and why.
+        tool_error (bool | Unset): The tool answered with its own error.
+        worker (str | Unset):
+    """
+
+    created: datetime.datetime
+    id: str
+    outcome: AcceptedCallOutcome
+    server: str
+    state: CallState
+    tool: str
+    approval_id: str | Unset = UNSET
+    attempt: int | Unset = UNSET
+    batch_id: str | Unset = UNSET
+    custom_id: str | Unset = UNSET
+    decisions: list[Decision] | Unset = UNSET
+    edited: bool | Unset = UNSET
+    ended: datetime.datetime | Unset = UNSET
+    expires_at: datetime.datetime | Unset = UNSET
+    given_up: bool | Unset = UNSET
+    index: int | Unset = UNSET
+    problem: Problem | Unset = UNSET
+    reasons: list[str] | Unset = UNSET
+    result: CallToolResult | Unset = UNSET
+    settled: str | Unset = UNSET
+    tool_error: bool | Unset = UNSET
+    worker: str | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.call_tool_result import CallToolResult  # noqa: PLC0415
+        from ..models.decision import Decision  # noqa: PLC0415
+        from ..models.problem import Problem  # noqa: PLC0415
+
+        created = self.created.isoformat()
+
+        id = self.id
+
+        outcome = self.outcome.value
+
+        server = self.server
+
+        state = self.state.value
+
+        tool = self.tool
+
+        approval_id = self.approval_id
+
+        attempt = self.attempt
+
+        batch_id = self.batch_id
+
+        custom_id = self.custom_id
+
+        decisions: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.decisions, Unset):
+            decisions = []
+            for decisions_item_data in self.decisions:
+                decisions_item = decisions_item_data.to_dict()
+                decisions.append(decisions_item)
+
+        edited = self.edited
+
+        ended: str | Unset = UNSET
+        if not isinstance(self.ended, Unset):
+            ended = self.ended.isoformat()
+
+        expires_at: str | Unset = UNSET
+        if not isinstance(self.expires_at, Unset):
+            expires_at = self.expires_at.isoformat()
+
+        given_up = self.given_up
+
+        index = self.index
+
+        problem: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.problem, Unset):
+            problem = self.problem.to_dict()
+
+        reasons: list[str] | Unset = UNSET
+        if not isinstance(self.reasons, Unset):
+            reasons = self.reasons
+
+        result: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.result, Unset):
+            result = self.result.to_dict()
+
+        settled = self.settled
+
+        tool_error = self.tool_error
+
+        worker = self.worker
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "created": created,
+                "id": id,
+                "outcome": outcome,
+                "server": server,
+                "state": state,
+                "tool": tool,
+            }
+        )
+        if approval_id is not UNSET:
+            field_dict["approval_id"] = approval_id
+        if attempt is not UNSET:
+            field_dict["attempt"] = attempt
+        if batch_id is not UNSET:
+            field_dict["batch_id"] = batch_id
+        if custom_id is not UNSET:
+            field_dict["custom_id"] = custom_id
+        if decisions is not UNSET:
+            field_dict["decisions"] = decisions
+        if edited is not UNSET:
+            field_dict["edited"] = edited
+        if ended is not UNSET:
+            field_dict["ended"] = ended
+        if expires_at is not UNSET:
+            field_dict["expires_at"] = expires_at
+        if given_up is not UNSET:
+            field_dict["given_up"] = given_up
+        if index is not UNSET:
+            field_dict["index"] = index
+        if problem is not UNSET:
+            field_dict["problem"] = problem
+        if reasons is not UNSET:
+            field_dict["reasons"] = reasons
+        if result is not UNSET:
+            field_dict["result"] = result
+        if settled is not UNSET:
+            field_dict["settled"] = settled
+        if tool_error is not UNSET:
+            field_dict["tool_error"] = tool_error
+        if worker is not UNSET:
+            field_dict["worker"] = worker
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.call_tool_result import CallToolResult  # noqa: PLC0415
+        from ..models.decision import Decision  # noqa: PLC0415
+        from ..models.problem import Problem  # noqa: PLC0415
+
+        d = dict(src_dict)
+        created = datetime.datetime.fromisoformat(d.pop("created"))
+
+        id = d.pop("id")
+
+        outcome = AcceptedCallOutcome(d.pop("outcome"))
+
+        server = d.pop("server")
+
+        state = CallState(d.pop("state"))
+
+        tool = d.pop("tool")
+
+        approval_id = d.pop("approval_id", UNSET)
+
+        attempt = d.pop("attempt", UNSET)
+
+        batch_id = d.pop("batch_id", UNSET)
+
+        custom_id = d.pop("custom_id", UNSET)
+
+        _decisions = d.pop("decisions", UNSET)
+        decisions: list[Decision] | Unset = UNSET
+        if _decisions is not UNSET:
+            decisions = []
+            for decisions_item_data in _decisions:
+                decisions_item = Decision.from_dict(decisions_item_data)
+
+                decisions.append(decisions_item)
+
+        edited = d.pop("edited", UNSET)
+
+        _ended = d.pop("ended", UNSET)
+        ended: datetime.datetime | Unset
+        if isinstance(_ended, Unset):
+            ended = UNSET
+        else:
+            ended = datetime.datetime.fromisoformat(_ended)
+
+        _expires_at = d.pop("expires_at", UNSET)
+        expires_at: datetime.datetime | Unset
+        if isinstance(_expires_at, Unset):
+            expires_at = UNSET
+        else:
+            expires_at = datetime.datetime.fromisoformat(_expires_at)
+
+        given_up = d.pop("given_up", UNSET)
+
+        index = d.pop("index", UNSET)
+
+        _problem = d.pop("problem", UNSET)
+        problem: Problem | Unset
+        if isinstance(_problem, Unset):
+            problem = UNSET
+        else:
+            problem = Problem.from_dict(_problem)
+
+        reasons = cast(list[str], d.pop("reasons", UNSET))
+
+        _result = d.pop("result", UNSET)
+        result: CallToolResult | Unset
+        if isinstance(_result, Unset):
+            result = UNSET
+        else:
+            result = CallToolResult.from_dict(_result)
+
+        settled = d.pop("settled", UNSET)
+
+        tool_error = d.pop("tool_error", UNSET)
+
+        worker = d.pop("worker", UNSET)
+
+        accepted_call = cls(
+            created=created,
+            id=id,
+            outcome=outcome,
+            server=server,
+            state=state,
+            tool=tool,
+            approval_id=approval_id,
+            attempt=attempt,
+            batch_id=batch_id,
+            custom_id=custom_id,
+            decisions=decisions,
+            edited=edited,
+            ended=ended,
+            expires_at=expires_at,
+            given_up=given_up,
+            index=index,
+            problem=problem,
+            reasons=reasons,
+            result=result,
+            settled=settled,
+            tool_error=tool_error,
+            worker=worker,
+        )
+
+        accepted_call.additional_properties = d
+        return accepted_call
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties
