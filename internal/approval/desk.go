@@ -31,6 +31,10 @@ type Options struct {
 	// nil: this desk takes the rule under which they were held. A desk that claims
 	// calls must have it.
 	Assess AssessFunc
+	// NoPermission says why calls of a server cannot run by a standing permission,
+	// such as a worker that does not trust the key that signs for them; such calls are
+	// held. Empty: they can. nil: all can.
+	NoPermission func(server string) string
 	// Runner is the name under which this process runs calls. Where it is empty
 	// nothing runs by a standing permission here: people are asked.
 	Runner string
@@ -51,6 +55,7 @@ type Desk struct {
 	tokens   *confirm.Tokens
 	signer   func(a *ledger.Approval) ([]byte, error)
 	assess   AssessFunc
+	noPermit func(server string) string
 	runner   string
 	audit    *audit.Log
 	now      func() time.Time
@@ -67,7 +72,7 @@ func New(o Options) *Desk {
 	if o.Tokens == nil {
 		o.Tokens = confirm.New(o.Ledger, nil)
 	}
-	return &Desk{ledger: o.Ledger, tokens: o.Tokens, signer: o.Sign, assess: o.Assess, runner: o.Runner, audit: o.Audit, now: o.Now, patience: newPatience(), traces: o.Traces, log: o.Log}
+	return &Desk{ledger: o.Ledger, tokens: o.Tokens, signer: o.Sign, assess: o.Assess, noPermit: o.NoPermission, runner: o.Runner, audit: o.Audit, now: o.Now, patience: newPatience(), traces: o.Traces, log: o.Log}
 }
 
 // Held is a call that waits for a yes.
@@ -120,6 +125,8 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 			return nil, tokensDown(err, call.ID)
 		}
 		record.TokenHash = confirm.Hash(held.Token)
+	} else if record.NoPermission = d.noPermission(call.Server); record.NoPermission != "" {
+		d.log.Debug("people are asked, whatever was allowed", "server", call.Server, "reason", record.NoPermission)
 	} else if held.Run, err = d.standing(ctx, record, call.Arguments); err != nil {
 		return nil, err
 	}
@@ -129,6 +136,13 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 	d.over(record) // its time counts from here
 	d.tell(ctx, nil, record)
 	return held, nil
+}
+
+func (d *Desk) noPermission(server string) string {
+	if d.noPermit == nil {
+		return ""
+	}
+	return d.noPermit(server)
 }
 
 func tokensDown(err error, callID string) error {

@@ -24,10 +24,11 @@ type RoomOptions struct {
 	Redis *confirm.RedisOptions
 	// Name is what the operator calls this process; its audit lines bear it.
 	Name string
-	// Sign, Assess, Runner: see [Options].
-	Sign   func(*ledger.Approval) ([]byte, error)
-	Assess AssessFunc
-	Runner string
+	// Sign, Assess, NoPermission, Runner: see [Options].
+	Sign         func(*ledger.Approval) ([]byte, error)
+	Assess       AssessFunc
+	NoPermission func(server string) string
+	Runner       string
 	// Policy assesses held calls where Assess is nil, with what their records say of
 	// servers; nil: nothing is assessed here.
 	Policy *risk.Holder
@@ -73,7 +74,7 @@ func OpenRoom(ctx context.Context, o RoomOptions) (*Room, error) {
 	if o.Assess == nil && o.Policy != nil {
 		o.Assess = byPolicy(book, o.Policy)
 	}
-	r.Desk = New(Options{Assess: o.Assess, Ledger: book, Tokens: r.tokens, Sign: o.Sign, Runner: o.Runner, Audit: r.Audit, Traces: o.Traces, Log: o.Log})
+	r.Desk = New(Options{Assess: o.Assess, NoPermission: o.NoPermission, Ledger: book, Tokens: r.tokens, Sign: o.Sign, Runner: o.Runner, Audit: r.Audit, Traces: o.Traces, Log: o.Log})
 	watching, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	r.work.Go(func() { r.mend(watching, o.Log) })

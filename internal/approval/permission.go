@@ -27,6 +27,8 @@ func mayAllow(a *ledger.Approval, rule *risk.Approval, answer *Answer) error {
 		return schema.Errorf(schema.KindInvalidRequest, "Only who approves a call can allow calls like it.").WithCall(a.CallID)
 	case rule.Needed > 1:
 		return schema.Errorf(schema.KindForbidden, "This call needs the yes of %d people each time, so one of them cannot allow the same again.", rule.Needed).WithCall(a.CallID)
+	case a.NoPermission != "":
+		return schema.Errorf(schema.KindForbidden, "Calls like this one cannot be allowed from now on: %s Approve this one only.", a.NoPermission).WithCall(a.CallID)
 	case a.Edited != nil:
 		return schema.Errorf(schema.KindConflict, "The arguments were edited, so what runs is not what will be asked for again.").WithCall(a.CallID)
 	case a.Binding.ToolDefinitionDigest == "":

@@ -384,3 +384,27 @@ func TestPermissionsAreInTheAuditRecord(t *testing.T) {
 		}
 	}
 }
+
+// A worker that does not trust the key would refuse what was allowed.
+func TestWhereNoWorkerTakesAPermissionCallsAreHeldAndNoneIsGiven(t *testing.T) {
+	var reason string
+	r, from := permitted(t, ledger.Pattern{Kind: ledger.AnyArguments}, 0, func(o *approval.Options) {
+		o.NoPermission = func(server string) string { return reason }
+	})
+	if h := r.ask(agent, arguments, byOps(1)); !h.Run {
+		t.Fatalf("it was allowed by %s", from.ID)
+	}
+	reason = "worker w does not trust the key."
+	h := r.ask(agent, arguments, byOps(1))
+	if h.Run || h.Approval.State != ledger.Pending || h.Approval.NoPermission != reason {
+		t.Fatalf("%+v", h.Approval)
+	}
+	answer := approval.Answer{Kind: ledger.Approve, Digest: digest.Of([]byte(arguments)), Allow: &ledger.Allow{Until: r.clock.now().Add(time.Hour), Pattern: ledger.Pattern{Kind: ledger.AnyArguments}}}
+	if _, err := r.desk.Decide(t.Context(), h.Approval.ID, answer, ben, "web"); schema.KindOf(err) != schema.KindForbidden || !strings.Contains(err.Error(), reason) {
+		t.Errorf("allowed: %v", err)
+	}
+	answer.Allow = nil
+	if a, err := r.desk.Decide(t.Context(), h.Approval.ID, answer, ben, "web"); err != nil || a.State != ledger.Approved {
+		t.Errorf("approved: %+v, %v", a, err)
+	}
+}

@@ -320,6 +320,11 @@ func (c *Catalog) Workers() []schema.Worker {
 	return all
 }
 
+// Holders returns the workers that hold the server and take calls, by id.
+func (c *Catalog) Holders(id string) []schema.Worker {
+	return slices.DeleteFunc(c.Workers(), func(w schema.Worker) bool { return w.Draining || !holds(&w, id) })
+}
+
 // Routers is how many routers are alive, this one included.
 func (c *Catalog) Routers() int {
 	c.mu.RLock()

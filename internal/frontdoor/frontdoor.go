@@ -229,7 +229,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	assess := func(ctx context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error) {
 		return d.gate.Reassess(ctx, a, args)
 	}
-	if d.room, err = approval.OpenRoom(ctx, approval.RoomOptions{Assess: assess, Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: id, Sign: approval.Signing(o.Signer), Traces: o.Traces, Log: o.Log}); err != nil {
+	if d.room, err = approval.OpenRoom(ctx, approval.RoomOptions{Assess: assess, NoPermission: d.noPermission, Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: id, Sign: approval.Signing(o.Signer), Traces: o.Traces, Log: o.Log}); err != nil {
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}

@@ -2,7 +2,9 @@ package frontdoor
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -212,6 +214,21 @@ func (r *releaser) unchanged(ctx context.Context, a *ledger.Approval, args []byt
 		return schema.Errorf(schema.KindForbidden, "The policy in force requires more than the approval of this call satisfied; it was not run. Send the call again.").WithCall(a.CallID)
 	}
 	return nil
+}
+
+// noPermission says why calls of the server cannot run by a standing permission: every
+// worker that could get them must trust this front door's key for that, or refuses
+// what was allowed.
+func (d *FrontDoor) noPermission(server string) string {
+	if d.o.Signer == nil {
+		return "the front doors have no key to sign with (warrants.key_file)."
+	}
+	for _, w := range d.catalog.Holders(server) {
+		if !slices.Contains(w.StandingKeys, d.o.Signer.KeyID()) {
+			return fmt.Sprintf("worker %s does not trust the front doors' key for that; warrants.standing_keys of the worker names the keys that it trusts.", w.Name)
+		}
+	}
+	return ""
 }
 
 func (r *releaser) record(a *ledger.Approval, res *schema.Result, callErr error) {

@@ -56,6 +56,9 @@ type Approval struct {
 	// Permission is the standing permission under which the call runs without a
 	// question; it is there from the beginning or never.
 	Permission string `json:"permission,omitempty"`
+	// NoPermission says why nobody can allow calls like this one from now on; empty
+	// where that is possible.
+	NoPermission string `json:"no_permission,omitempty"`
 	// Ended is when the approval came to its end; a late word moves it.
 	Ended        time.Time     `json:"ended,omitzero"`
 	ResultDigest string        `json:"result_digest,omitempty"`

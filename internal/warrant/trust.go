@@ -49,6 +49,20 @@ func (t *Trust) AddSigner(s *Signer) {
 	t.keys[s.id].made = s.made
 }
 
+// Keys returns the ids of the keys that are trusted for this way of deciding, sorted.
+func (t *Trust) Keys(how How) (ids []string) {
+	if t == nil {
+		return nil
+	}
+	for id, by := range t.keys {
+		if slices.Contains(by.may, how) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 // Empty says that no warrant can ever count.
 func (t *Trust) Empty() bool { return t == nil || len(t.keys) == 0 }
 

@@ -278,7 +278,8 @@ func (w *Worker) Report() schema.Worker {
 	a := schema.Worker{
 		ID: w.id, Name: w.o.Name, Version: w.o.Version, Host: w.host, PID: os.Getpid(), Labels: w.o.Labels,
 		Draining: w.draining, InFlight: len(w.jobs), Started: w.started, APIServers: w.o.Parse != nil, Links: w.o.Conn.Links(),
-		Servers: make([]schema.Server, 0, len(w.held)),
+		StandingKeys: w.o.Trust.Keys(warrant.Standing),
+		Servers:      make([]schema.Server, 0, len(w.held)),
 	}
 	for _, h := range w.held {
 		s := h.snapshot()

@@ -126,6 +126,9 @@ type Worker struct {
 	Started time.Time `json:"started"`
 	// Wire is the version of the bus that it speaks; 0 stands for 1.
 	Wire int `json:"wire,omitempty"`
+	// StandingKeys are the ids of the keys that it trusts to sign for standing
+	// permissions.
+	StandingKeys []string `json:"standing_keys,omitempty"`
 	// Links is how often its connection to NATS was made anew.
 	Links int `json:"links,omitempty"`
 }

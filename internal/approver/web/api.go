@@ -180,6 +180,7 @@ type detail struct {
 	Escalated     *time.Time        `json:"escalated_at,omitempty"`
 	Decisions     []ledger.Decision `json:"decisions"`
 	Restarts      []restart         `json:"restarts,omitempty"`
+	NoPermission  string            `json:"may_not_allow_because,omitempty"`
 	Safe          bool              `json:"safe_to_repeat"`
 	ToolError     bool              `json:"tool_error"`
 	Error         *schema.Error     `json:"error,omitempty"`
@@ -329,7 +330,7 @@ func (h *Handler) getApproval(w http.ResponseWriter, r *http.Request) error {
 			By: q.Rule.By, Groups: some(q.Rule.Groups), Needed: max(q.Rule.Needed, 1), EscalateTo: some(q.Rule.EscalateTo),
 			ReasonRequired: q.Rule.Reasons, FreshSignInOnly: q.Rule.FreshLogin,
 		},
-		Decisions: some(q.Decisions), Restarts: restartsOf(q), Safe: q.Safe, ToolError: q.ToolError, Error: q.Approval.Error,
+		Decisions: some(q.Decisions), Restarts: restartsOf(q), NoPermission: q.NoPermission, Safe: q.Safe, ToolError: q.ToolError, Error: q.Approval.Error,
 	}
 	if q.Asked != nil {
 		d.Asked = payloadOf(q.Asked)

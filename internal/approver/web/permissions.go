@@ -97,7 +97,7 @@ func walk(d *json.Decoder, at string, depth int, each func(string, []byte) bool)
 // MayAllow says that a permission can be given with this approval at all. The
 // desk says the same, and decides.
 func (p detailPage) MayAllow() bool {
-	return p.Blocked == "" && p.State == ledger.Pending && p.Rule.Needed <= 1 && p.Edited == nil && p.Binding.ToolDefinitionDigest != ""
+	return p.Blocked == "" && p.State == ledger.Pending && p.Rule.Needed <= 1 && p.Edited == nil && p.NoPermission == "" && p.Binding.ToolDefinitionDigest != ""
 }
 
 // Leaves are the places that can be held fast.
