@@ -163,11 +163,13 @@ func (x *examination) approvals(ctx context.Context) {
 			Tool    string    `json:"tool"`
 			Created time.Time `json:"created_at"`
 			Expires time.Time `json:"expires_at"`
+			Blocked string    `json:"may_not_because"`
 		} `json:"approvals"`
 		Next string `json:"next_cursor"`
 	}
 	query := url.Values{"state": {"pending"}}
 	waiting, late := 0, 0
+	blocked, blockedID, why := 0, "", ""
 	for {
 		date, err := x.look(ctx, x.approver, "/approvals?"+query.Encode(), &page)
 		if err != nil {
@@ -180,6 +182,11 @@ func (x *examination) approvals(ctx context.Context) {
 		}
 		for _, a := range page.Approvals {
 			waiting++
+			if a.Blocked != "" {
+				if blocked++; blocked == 1 {
+					blockedID, why = a.ID, a.Blocked
+				}
+			}
 			waits := date.Sub(a.Created)
 			if waits <= x.o.held {
 				continue
@@ -194,6 +201,9 @@ func (x *examination) approvals(ctx context.Context) {
 		}
 		query.Set("cursor", page.Next)
 		page.Approvals, page.Next = nil, ""
+	}
+	if blocked > 0 {
+		x.note("approvals", fmt.Sprintf("%d of %d that wait cannot be decided with this key, such as %s: %s", blocked, waiting, blockedID, why))
 	}
 	if late > shownMost {
 		x.fault("approvals", fmt.Sprintf("%d more wait longer than %s", late-shownMost, age(x.o.held)), "callyard approvals lists them")

@@ -27,11 +27,12 @@ func upCommand() *cobra.Command {
 		Short: "Run front door, worker, approver and NATS in this process",
 		Long: "up runs the whole fabric in one process: front door, worker and approver over an embedded NATS server with JetStream.\n" +
 			"Without --servers (and without MCP_CONFIG_PATH) it serves the built-in demo tools.",
-		Example: "  callyard up\n  callyard up --servers mcp.json --listen 127.0.0.1:9000",
+		Example: "  callyard up\n  callyard up --demo-approvals\n  callyard up --servers mcp.json --listen 127.0.0.1:9000",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return up(cmd) },
 	}
 	setup.AddFlags(cmd.Flags(), "servers", "listen", "approver-listen", "data", "redis", "policy", "log-level", "log-format")
+	cmd.Flags().Bool("demo-approvals", false, "add a policy, a requester, an approver and a held call, to try an approval with")
 	return cmd
 }
 
@@ -44,6 +45,12 @@ func up(cmd *cobra.Command) error {
 	log, err := cfg.Logger(stderr)
 	if err != nil {
 		return err
+	}
+	var demo *approvalDemo
+	if wanted, _ := cmd.Flags().GetBool("demo-approvals"); wanted { // the flag is there
+		if demo, err = newApprovalDemo(cfg); err != nil {
+			return err
+		}
 	}
 	served, err := cfg.Servers(log, demoEntry())
 	if err != nil {
@@ -67,7 +74,10 @@ func up(cmd *cobra.Command) error {
 			cfg.FrontDoor.ApproverURL = cfg.Approver.PublicURL
 		}
 	}
-	u := &fabric{cfg: cfg, log: log, out: stdout, served: served}
+	if demo != nil {
+		policy = demo.policy
+	}
+	u := &fabric{cfg: cfg, demo: demo, log: log, out: stdout, served: served}
 	metrics := telemetry.NewMetrics()
 	err = lifecycle.Run(cmd.Context(), log,
 		cfg.TracesPart("callyard", metrics, log),
@@ -114,6 +124,7 @@ func demoEntry() []config.ServerEntry {
 
 // fabric is everything that `up` runs.
 type fabric struct {
+	demo   *approvalDemo // nil without --demo-approvals
 	cfg    *setup.Config
 	log    *slog.Logger
 	out    io.Writer

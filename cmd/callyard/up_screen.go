@@ -63,7 +63,7 @@ func (u *fabric) sayServers(ctx context.Context) {
 		case shown:
 			fmt.Fprint(u.out, text)
 		case done:
-			fmt.Fprint(u.out, text+"\n"+u.try())
+			fmt.Fprint(u.out, text+"\n"+u.try(ctx))
 			shown = true
 		default:
 			// Not all are known: these lines wait for the others.
@@ -78,7 +78,7 @@ func (u *fabric) sayServers(ctx context.Context) {
 		case <-late.C:
 			if !shown {
 				shown = true
-				fmt.Fprint(u.out, u.serverLines(said)+u.startingLines(said)+"\n"+u.try())
+				fmt.Fprint(u.out, u.serverLines(said)+u.startingLines(said)+"\n"+u.try(ctx))
 			}
 		case <-changes:
 		case <-tick.C:
@@ -133,7 +133,10 @@ func lastLines(text string, n int) []string {
 }
 
 // try is a call that works with what is served, as a shell takes it, and how to stop.
-func (u *fabric) try() string {
+func (u *fabric) try(ctx context.Context) string {
+	if u.demo != nil {
+		return u.demo.say(ctx, u.door.URL(), u.approver.Base()) + "\nCtrl-C stops it.\n"
+	}
 	return u.tryLine(u.door.URL()) + "\nCtrl-C stops it.\n"
 }
 

@@ -161,14 +161,8 @@ func (d *Desk) mayDecide(ctx context.Context, id string, answer *Answer, who sch
 
 // may says why the answer does not count. over says that the approval's time is.
 func may(a *ledger.Approval, rule *risk.Approval, answer *Answer, who schema.Principal, over bool) error {
-	if rule.By != risk.ByGroups {
-		return schema.Errorf(schema.KindForbidden, "The caller confirms this call with its token; nobody else is asked.").WithCall(a.CallID)
-	}
-	if !Asked(a, rule, who) {
-		return schema.Errorf(schema.KindForbidden, "You are in none of the groups that may decide this call.").WithCall(a.CallID)
-	}
-	if Requested(a, who) {
-		return schema.Errorf(schema.KindForbidden, "The call was asked for by you, or with a key of yours; somebody else must decide it.").WithCall(a.CallID)
+	if why := WhyNot(a, rule, who); why != "" {
+		return schema.Errorf(schema.KindForbidden, "%s", why).WithCall(a.CallID)
 	}
 	switch {
 	case answer.Kind == ledger.Revoke && (a.State == ledger.Pending || a.State == ledger.Approved):
@@ -191,6 +185,20 @@ func may(a *ledger.Approval, rule *risk.Approval, answer *Answer, who schema.Pri
 		}
 	}
 	return mayRepeat(a, answer, who)
+}
+
+// WhyNot says why no answer of this person can count, empty where one can. It is the
+// one reason: pages, API and decisions give it.
+func WhyNot(a *ledger.Approval, rule *risk.Approval, who schema.Principal) string {
+	switch {
+	case rule.By != risk.ByGroups:
+		return "The caller confirms this call with its token; nobody else is asked."
+	case Requested(a, who):
+		return "You asked for this call, or a key of yours did; somebody else must decide it."
+	case !Asked(a, rule, who):
+		return "You are in none of the groups that may decide this call: " + strings.Join(rule.Groups, ", ") + "."
+	}
+	return ""
 }
 
 func mayRepeat(a *ledger.Approval, answer *Answer, who schema.Principal) error {

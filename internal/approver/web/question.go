@@ -133,17 +133,10 @@ func kinds(a *ledger.Approval) []ledger.DecisionKind {
 
 // blocked explains before anybody tries; the desk says the same, and decides.
 func blocked(q *question, who schema.Principal) string {
-	switch {
-	case len(q.Kinds) == 0:
+	if len(q.Kinds) == 0 {
 		return "Nothing is left to decide: the call is " + string(q.State) + "."
-	case q.Rule.By != risk.ByGroups:
-		return "The caller confirms this call with its token; nobody else is asked."
-	case approval.Requested(q.Approval, who):
-		return "You asked for this call, or a key of yours did; somebody else must decide it."
-	case !approval.Asked(q.Approval, q.Rule, who):
-		return "You are in none of the groups that may decide this call."
 	}
-	return ""
+	return approval.WhyNot(q.Approval, q.Rule, who)
 }
 
 // decide takes an answer from a page or from the API.
