@@ -97,7 +97,9 @@ func (a *API) takeAll(ctx context.Context, id string, who schema.Principal, sour
 		case inRow == 1:
 			first = t.last
 		case inRow >= refusedInRow && err == nil:
-			err = a.giveUp(ctx, id, who, first)
+			if err = in.Flush(ctx); err == nil { // the refusals have their places before the end
+				err = a.giveUp(ctx, id, who, first)
+			}
 		}
 		refused = in.Refused()
 		if err != nil {
