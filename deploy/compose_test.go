@@ -29,8 +29,16 @@ var composeFiles = []string{"compose.yaml", "compose.cluster.yaml"}
 // reach is where each role is. Redis is no affair of workers, and callers are none of
 // NATS and Redis.
 var reach = map[string][]string{
-	"nats": {"bus"}, "redis": {"store"}, "sentinel": {"store"}, "worker": {"bus", "tools"},
+	"nats": {"bus"}, "init": {"bus"}, "redis": {"store"}, "sentinel": {"store"}, "worker": {"bus", "tools"},
 	"frontdoor": {"bus", "store", "front"}, "approver": {"bus", "store", "front"},
+}
+
+// restartOf is whether a service is started again: init does its work once.
+func restartOf(name string) string {
+	if name == "init" {
+		return "no"
+	}
+	return "unless-stopped"
 }
 
 func TestEveryServiceOfTheComposeFilesIsHardened(t *testing.T) {
@@ -40,7 +48,7 @@ func TestEveryServiceOfTheComposeFilesIsHardened(t *testing.T) {
 			t.Fatalf("%s: only %d services", path, len(c.Services))
 		}
 		for name, s := range c.Services {
-			if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Contains(s.Security, "no-new-privileges:true") || s.Restart != "unless-stopped" || s.Privileged || s.NetworkMode != "" {
+			if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Contains(s.Security, "no-new-privileges:true") || s.Restart != restartOf(name) || s.Privileged || s.NetworkMode != "" {
 				t.Errorf("%s: %s is not hardened: %+v", path, name, s)
 			}
 			for _, port := range s.Ports {
@@ -70,6 +78,7 @@ func TestNoServiceOfTheComposeFilesGetsTheSecretsOfAnother(t *testing.T) {
 		"frontdoor": {"NATS_FRONTDOOR_PASSWORD", "frontdoor.pem"},
 		"approver":  {"NATS_APPROVER_PASSWORD", "approver.pem"},
 		"worker":    {"NATS_WORKER_PASSWORD", "frontdoor.pub.pem", "approver.pub.pem"},
+		"init":      {"NATS_OPERATOR_PASSWORD"},
 	}
 	secret := regexp.MustCompile(`NATS_[A-Z]+_PASSWORD|[a-z]+(?:\.pub)?\.pem`)
 	for _, path := range composeFiles {

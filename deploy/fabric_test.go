@@ -54,6 +54,16 @@ func startNATS(t testing.TB, config string, env ...string) (*process, string) {
 	return p, address
 }
 
+// provision makes the streams and tables, as the operator.
+func provision(t testing.TB, url string, env ...string) {
+	t.Helper()
+	cmd := exec.Command(built(t, "callyard"), "init", "--nats", url)
+	cmd.Env = environment(append(env[:len(env):len(env)], "CALLYARD_NATS_USER=operator", "CALLYARD_NATS_PASSWORD=operator")...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("callyard init: %v\n%s", err, out)
+	}
+}
+
 func natsFile(t testing.TB, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("nats", name))
@@ -69,6 +79,7 @@ func openFabric(t testing.TB, config, scheme string, natsEnv []string, more ...s
 	t.Helper()
 	f := &fabric{agent: agentKey, ann: annKey}
 	f.nats, f.natsAddress = startNATS(t, config, natsEnv...)
+	provision(t, scheme+"://"+f.natsAddress, more...)
 	secrets := t.TempDir()
 	for _, name := range []string{"frontdoor", "approver"} {
 		if out, err := exec.Command(built(t, "callyard"), "keys", "warrant", filepath.Join(secrets, name)).CombinedOutput(); err != nil {

@@ -1,11 +1,20 @@
 package deploy_test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // stolen is a connection with the password of a role, in the hands of somebody else.
@@ -55,176 +64,334 @@ func (s stolen) subscribe(subject, group string) bool {
 	return s.denied(subject)
 }
 
-// attempt is one thing that somebody tries with a stolen password.
-type attempt struct{ what, subject string }
-
-// What no role but its owner may send. The subjects are written out, not taken from
-// pkg/bus: a change there that gives a role more is to be seen here.
-var (
-	sendingCalls = []attempt{
-		{"sending a call to a worker", "callyard.v1.call.w1"},
-		{"sending a call to any worker", "callyard.v1.serve.demo"},
-		{"controlling a worker", "callyard.v1.ctl.w1"},
-		{"asking workers who they are", "callyard.v1.hello"},
-		{"posing as a front door", "callyard.v1.router.r1"},
-		{"canceling a call", "callyard.v1.cancel"},
-	}
-	journaling = []attempt{
-		{"accepting a durable call", "callyard.v1.journal.j1.calls"},
-		{"writing an intent", "callyard.v1.journal.j1.intents"},
-		{"writing a result", "callyard.v1.journal.j1.results"},
-		{"taking a journal", "callyard.v1.journal.j1.lease"},
-		{"writing a manifest", "callyard.v1.journal.j1.manifest"},
-		{"writing an object", "callyard.v1.object.j1.n.0"},
-		{"taking an idempotency key", "callyard.v1.key.k1"},
-		{"saying that a journal changed", "callyard.v1.changed.j1.calls"},
-		{"writing a call record", "callyard.v1.record.1.1"},
-		{"sending a webhook", "callyard.v1.delivery.d1.state"},
-		{"opening an approval", "callyard.v1.approval.a1.open"},
-		{"switching a tool", "$KV.callyard_switches.demo.echo"},
-		{"adding a server", "$KV.callyard_servers.evil"},
-		{"removing calls", "$JS.API.STREAM.PURGE.callyard_calls"},
-		{"reading durable calls", "$JS.API.DIRECT.GET.callyard_calls"},
-		{"following results", "$JS.API.CONSUMER.CREATE.callyard_results.c1.callyard.v1.journal.>"},
-	}
-	deciding = []attempt{
-		{"writing an approval", "callyard.v1.approval.a1.state"},
-		{"writing bytes of an approval", "callyard.v1.part.a1.arguments.n.0"},
-		{"writing a permission", "$KV.callyard_permissions.p1"},
-		{"writing the audit record", "callyard.v1.audit.approver-1"},
-		{"moving the head of the audit record", "$KV.callyard_audit_heads.approver-1"},
-		{"reading approvals", "$JS.API.DIRECT.GET.callyard_ledger"},
-	}
-	askingPeople = []attempt{
-		{"connecting somebody in Slack", "$KV.callyard_slack_people.u1"},
-		{"making a code for Slack", "$KV.callyard_slack_codes.c1"},
-		{"taking a request of Slack", "$KV.callyard_slack_once.r1"},
-		{"moving a card", "$KV.callyard_slack_messages.m1"},
-		{"marking a notice as told", "$KV.callyard_notices.n1"},
-		{"sending a notice", "callyard.v1.notice.n1.state"},
-		{"reading who is who in Slack", "$JS.API.DIRECT.GET.KV_callyard_slack_people"},
-	}
-	working = []attempt{
-		{"answering a call", "callyard.v1.reply.r1.1"},
-		{"announcing a worker", "callyard.v1.worker.w1"},
-	}
-	ruling = []attempt{
-		{"removing the ledger", "$JS.API.STREAM.DELETE.callyard_ledger"},
-		{"changing the ledger", "$JS.API.STREAM.UPDATE.callyard_ledger"},
-		{"emptying the ledger", "$JS.API.STREAM.PURGE.callyard_ledger"},
-		{"removing an audit line", "$JS.API.STREAM.MSG.DELETE.callyard_audit"},
-		{"emptying the audit record", "$JS.API.STREAM.PURGE.callyard_audit"},
-		{"making a stream of its own", "$JS.API.STREAM.CREATE.mine"},
-		{"listing streams", "$JS.API.STREAM.NAMES"},
-		{"restoring a stream", "$JS.API.STREAM.RESTORE.callyard_ledger"},
-		{"asking the server", "$SYS.REQ.SERVER.PING"},
-		{"answering others' requests", "_INBOX.frontdoor.x.y"},
-		{"anything else", "callyard.v1.news"},
-	}
-)
-
-// watching is beginning the watch of a stream, asked with the name of a consumer and, as
-// the NATS client does right after a reconnect, without.
-var watching = []attempt{
-	{"a watch", "$JS.API.CONSUMER.CREATE.callyard_ledger.c1.callyard.v1.approval.*"},
-	{"a watch after a reconnect", "$JS.API.CONSUMER.CREATE.callyard_ledger"},
+// requests are the subjects of all requests that JetStream answers; %s stands for a
+// stream first, then for a consumer, then for a filter.
+var requests = []string{
+	server.JSApiAccountInfo, server.JSApiStreams, server.JSApiStreamList, server.JSApiLeaderStepDown, server.JSApiRemoveServer, server.JSApiEvacuateServer, server.JSApiMetaRescue,
+	server.JSApiStreamCreateT, server.JSApiStreamUpdateT, server.JSApiStreamInfoT, server.JSApiStreamDeleteT, server.JSApiStreamPurgeT, server.JSApiStreamSnapshotT,
+	server.JSApiStreamRestoreT, server.JSApiMsgDeleteT, server.JSApiMsgGetT, server.JSApiStreamRemovePeerT, server.JSApiStreamEvacuatePeerT, server.JSApiStreamCancelMoveT,
+	server.JSApiStreamLeaderStepDownT, server.JSApiAccountPurgeT, server.JSApiServerStreamMoveT, server.JSApiServerStreamCancelMoveT,
+	server.JSApiConsumerCreateT, server.JSApiConsumerCreateT + ".%s", server.JSApiConsumerCreateExT, server.JSApiDurableCreateT, server.JSApiConsumersT, server.JSApiConsumerListT,
+	server.JSApiConsumerInfoT, server.JSApiConsumerDeleteT, server.JSApiConsumerPauseT, server.JSApiRequestNextT, server.JSApiConsumerResetT, server.JSApiConsumerUnpinT,
+	server.JSApiConsumerLeaderStepDownT, server.JSApiConsumerRemovePeerT, server.JSApiConsumerEvacuatePeerT,
+	server.JSDirectMsgGetT, server.JSDirectGetLastBySubjectT,
+	"$JS.ACK.%s.%s.1.1.1.1.0", "$JS.ACK._.hash.%s.%s.1.1.1.1.0", "$JS.FC.%s.%s.x", "$JS.SNAPSHOT.ACK.%s.x", "$JS.SNAPSHOT.RESTORE.%s.x",
 }
 
-func TestAStolenRoleCannotSpeakForAnother(t *testing.T) {
+// others are subjects of NATS itself.
+var others = []string{
+	"$SYS.REQ.SERVER.PING", "$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.USER.INFO", "$SYS.ACCOUNT.CALLYARD.CONNECT", "$SRV.PING", "$MQTT.sub", "$JSC.R.x", "$NRG.x", "_R_.x",
+	"_INBOX.x", "_INBOX.frontdoor.x", "_INBOX.approver.x", "_INBOX.worker.x", "_INBOX.init.x", "_INBOX.operator.x", "anything", "callyard.v1.news", "callyard.v2.call.w1",
+}
+
+// filled gives the places of a request names; filters are subjects for the last one.
+func filled(request, stream string, filters []string) []string {
+	switch strings.Count(request, "%s") {
+	case 0:
+		return []string{request}
+	case 1:
+		return []string{fmt.Sprintf(request, stream)}
+	}
+	if request == server.JSDirectGetLastBySubjectT {
+		var all []string
+		for _, f := range filters {
+			all = append(all, fmt.Sprintf(request, stream, f))
+		}
+		return all
+	}
+	if strings.Count(request, "%s") == 2 {
+		return []string{fmt.Sprintf(request, stream, "c1")}
+	}
+	var all []string
+	for _, f := range filters {
+		all = append(all, fmt.Sprintf(request, stream, "c1", f))
+	}
+	return all
+}
+
+// literal is a subject that a pattern matches.
+func literal(pattern string) string {
+	pattern, _, _ = strings.Cut(pattern, " ") // a queue group
+	return strings.NewReplacer("*", "x1", ">", "x1.y2").Replace(pattern)
+}
+
+// operator is a connection that may do everything, to see what has become of things.
+func operator(t testing.TB, address string) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(steal(t, address, "operator").nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// streams are the configurations of all streams.
+func streams(t testing.TB, js jetstream.JetStream) map[string]jetstream.StreamConfig {
+	t.Helper()
+	found := map[string]jetstream.StreamConfig{}
+	list := js.ListStreams(t.Context())
+	for s := range list.Info() {
+		found[s.Config.Name] = s.Config
+	}
+	if err := list.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if len(found) < 15 {
+		t.Fatalf("there are only the streams %v", found)
+	}
+	return found
+}
+
+// subjectsOf are all subjects that anybody could have a use for.
+func subjectsOf(roles map[string]allowed, all map[string]jetstream.StreamConfig) []string {
+	subjects := slices.Clone(others)
+	filters := []string{">", "callyard.v1.x1"}
+	for _, r := range roles {
+		for _, pattern := range append(slices.Clone(r.publish), r.subscribe...) {
+			if !strings.HasPrefix(pattern, "$JS.API.") {
+				subjects = append(subjects, literal(pattern))
+			}
+		}
+	}
+	for _, config := range all {
+		for _, s := range config.Subjects {
+			filters = append(filters, s, literal(s))
+			subjects = append(subjects, literal(s))
+		}
+	}
+	filters = unique(filters)
+	for _, request := range requests {
+		for name, config := range all {
+			own := append(slices.Clone(config.Subjects), ">", literal(config.Subjects[0]))
+			subjects = append(subjects, filled(request, name, own)...)
+		}
+		// Streams that are not there, ours and others.
+		subjects = append(subjects, filled(request, "mine", filters)...)
+		subjects = append(subjects, filled(request, "callyard_x", []string{">"})...)
+		for _, s := range filled(request, "callyard_calls", []string{">"}) {
+			subjects = append(subjects, strings.Replace(s, "$JS.", "$JS.east.", 1)) // over a domain
+		}
+	}
+	return unique(subjects)
+}
+
+// provisioned starts NATS with the shipped users and every stream.
+func provisioned(t testing.TB) string {
+	t.Helper()
 	_, address := startNATS(t, natsFile(t, "nats-server.conf"))
-	type group = []attempt
-	for role, c := range map[string]struct{ may, mayNot []group }{
-		"worker":    {may: []group{working}, mayNot: []group{sendingCalls, journaling, deciding, askingPeople, watching, ruling}},
-		"frontdoor": {may: []group{sendingCalls, journaling, deciding, watching}, mayNot: []group{working, askingPeople, ruling}},
-		"approver":  {may: []group{deciding, askingPeople, watching}, mayNot: []group{sendingCalls, journaling, working, ruling}},
-	} {
-		t.Run(role, func(t *testing.T) {
-			s := steal(t, address, role)
-			for _, g := range c.mayNot {
-				for _, a := range g {
-					if !s.publish(a.subject) {
-						t.Errorf("%s is allowed %s (%s)", role, a.what, a.subject)
-					}
-				}
+	provision(t, "nats://"+address)
+	return address
+}
+
+// The region is no user of nats-server.conf: see e2e/rolling.
+var stolenRoles = []string{"frontdoor", "approver", "worker"}
+
+func TestAStolenRolePublishesOnlyWhatItsPageLists(t *testing.T) {
+	address, roles := provisioned(t), listed(t)
+	js := operator(t, address)
+	before := streams(t, js)
+	subjects := subjectsOf(roles, before)
+	mismatches := 0
+	for _, role := range stolenRoles {
+		s := steal(t, address, role)
+		for _, subject := range subjects {
+			want := slices.ContainsFunc(roles[role].publish, func(p string) bool { return covers(p, subject) })
+			if may := !s.publish(subject); may != want {
+				mismatches++
+				t.Errorf("%s publishes on %s: %t, the page says %t", role, subject, may, want)
 			}
-			// What a role may do shows that the server was asked at all. A connection of
-			// its own: it has no errors yet.
-			s = steal(t, address, role)
-			for _, g := range c.may {
-				for _, a := range g {
-					if s.publish(a.subject) {
-						t.Errorf("%s is denied %s (%s)", role, a.what, a.subject)
-					}
-				}
-			}
-		})
+		}
+	}
+	t.Logf("%d subjects for each of %d users, %d mismatches", len(subjects), len(stolenRoles), mismatches)
+	if len(subjects) < 1000 {
+		t.Errorf("only %d subjects were tried", len(subjects))
+	}
+	if after := streams(t, js); !reflect.DeepEqual(before, after) {
+		t.Errorf("the streams were changed: %v, before %v", after, before)
 	}
 }
 
-func TestAStolenRoleCannotListenForAnother(t *testing.T) {
-	_, address := startNATS(t, natsFile(t, "nats-server.conf"))
-	const all = ""
-	type ear struct{ subject, group string }
-	calls := []ear{{"callyard.v1.call.*", all}, {"callyard.v1.serve.*", "w"}, {"callyard.v1.ctl.w1", all}}
-	replies := []ear{{"callyard.v1.reply.*.*", all}}
-	presence := []ear{{"callyard.v1.worker.*", all}} // workers hear which others live, whose containers they remove when not
-	answers := func(role string) []ear { return []ear{{"_INBOX." + role + ".>", all}} }
-	nobody := []ear{{">", all}, {"$JS.>", all}, {"_INBOX.>", all}, {"callyard.>", all}, {"callyard.v1.approval.>", all}, {"callyard.v1.journal.>", all}, {"$KV.>", all}, {"callyard.v1.serve.demo", all}, {"callyard.v1.serve.demo", "others"}}
-	for role, c := range map[string]struct{ may, mayNot [][]ear }{
-		"worker":    {may: [][]ear{calls, presence}, mayNot: [][]ear{replies, answers("frontdoor"), answers("approver"), nobody}},
-		"frontdoor": {may: [][]ear{replies, presence, answers("frontdoor")}, mayNot: [][]ear{calls, answers("approver"), nobody}},
-		"approver":  {may: [][]ear{answers("approver")}, mayNot: [][]ear{calls, replies, presence, answers("frontdoor"), nobody}},
-	} {
-		t.Run(role, func(t *testing.T) {
-			for want, groups := range map[bool][][]ear{true: c.mayNot, false: c.may} {
-				s := steal(t, address, role) // one without errors
-				for _, g := range groups {
-					for _, e := range g {
-						if got := s.subscribe(e.subject, e.group); got != want {
-							t.Errorf("%s listening on %s (group %q): denied %t, want %t", role, e.subject, e.group, got, want)
-						}
-					}
+func TestAStolenRoleHearsOnlyWhatItsPageLists(t *testing.T) {
+	address, roles := provisioned(t), listed(t)
+	subjects := []string{">", "*", "*.>", "$JS.>", "$JS.API.>", "$KV.>", "$SYS.>", "_INBOX.>", "_INBOX.*.>", "callyard.>", "callyard.v1.>", "callyard.v1.*.*", "callyard.v1.journal.>", "callyard.v1.approval.>"}
+	for _, r := range roles {
+		for _, pattern := range append(slices.Clone(r.publish), r.subscribe...) {
+			pattern, _, _ = strings.Cut(pattern, " ")
+			subjects = append(subjects, pattern, literal(pattern))
+		}
+	}
+	subjects = unique(subjects)
+	mismatches := 0
+	for _, role := range stolenRoles {
+		s := steal(t, address, role)
+		for _, subject := range subjects {
+			// The group that is allowed comes first: an error stays the last one until the next.
+			for _, group := range []string{"w", "", "others"} {
+				want := slices.ContainsFunc(roles[role].subscribe, func(p string) bool {
+					p, only, grouped := strings.Cut(p, " ")
+					return covers(p, subject) && (!grouped || group == only)
+				})
+				if may := !s.subscribe(subject, group); may != want {
+					mismatches++
+					t.Errorf("%s listens on %s in the group %q: %t, the page says %t", role, subject, group, may, want)
 				}
 			}
-		})
+		}
 	}
+	t.Logf("%d subjects in 3 groups for each of %d users, %d mismatches", len(subjects), len(stolenRoles), mismatches)
 }
 
-// A worker hears subjects that it may publish on: what it sends to itself there names any
+// A role hears subjects that it may publish on: what it sends to itself there names any
 // reply subject.
-func TestAWorkerIsNotLentTheReplySubjectOfWhatItIsSent(t *testing.T) {
-	_, address := startNATS(t, natsFile(t, "nats-server.conf"))
-	worker, door := steal(t, address, "worker"), steal(t, address, "frontdoor")
-	for _, heard := range []struct {
-		subject string
-		from    stolen
-	}{{"callyard.v1.worker.w1", worker}, {"callyard.v1.ctl.w1", door}} {
-		sub, err := worker.nc.SubscribeSync(heard.subject)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if worker.denied("") {
-			t.Fatalf("the worker does not hear %s", heard.subject)
-		}
-		for _, reply := range []string{
-			"_INBOX.frontdoor.a.b", "callyard.v1.call.w2", "callyard.v1.ctl.w2", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.DELETE.callyard_audit",
-			"$JS.API.DIRECT.GET.callyard_calls", "$KV.callyard_servers.evil", "callyard.v1.journal.j1.calls",
-		} {
-			if err := heard.from.nc.PublishRequest(heard.subject, reply, []byte("x")); err != nil {
-				t.Fatal(err)
+func TestAStolenRoleIsNotLentTheReplySubjectOfWhatItIsSent(t *testing.T) {
+	address, roles := provisioned(t), listed(t)
+	subjects := subjectsOf(roles, streams(t, operator(t, address)))
+	for _, role := range stolenRoles {
+		s, tried := steal(t, address, role), 0
+		for _, hears := range roles[role].subscribe {
+			subject := literal(hears)
+			if !slices.ContainsFunc(roles[role].publish, func(p string) bool { return covers(p, subject) }) {
+				continue
 			}
-			m, err := sub.NextMsg(within)
+			tried++
+			sub, err := s.nc.SubscribeSync(subject)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if m.Reply != reply {
-				t.Fatalf("the reply subject is %s", m.Reply)
-			}
-			if !worker.publish(reply) {
-				t.Errorf("after a message on %s the worker may publish on %s", heard.subject, reply)
+			for _, reply := range subjects {
+				if slices.ContainsFunc(roles[role].publish, func(p string) bool { return covers(p, reply) }) {
+					continue
+				}
+				if err := s.nc.PublishRequest(subject, reply, []byte("x")); err != nil {
+					t.Fatal(err)
+				}
+				if s.denied(reply) {
+					continue // NATS takes no message with this reply subject
+				}
+				if m, err := sub.NextMsg(within); err != nil || m.Reply != reply {
+					t.Fatalf("%s sends itself %s: %v %v", role, subject, m, err)
+				}
+				if !s.publish(reply) {
+					t.Errorf("%s, sent a message on %s, may publish on %s", role, subject, reply)
+				}
 			}
 		}
+		if tried == 0 && role == "worker" {
+			t.Error("the worker hears nothing that it may send: the test tries nothing")
+		}
 	}
+}
+
+// A stolen password asks for all that lies in the streams, in every way that JetStream
+// has, and for the answer to come to its own inbox.
+func TestAStolenRoleReadsOnlyTheStreamsOfItsPage(t *testing.T) {
+	address, roles := provisioned(t), listed(t)
+	js := operator(t, address)
+	all := streams(t, js)
+	for name, config := range all {
+		subject := literal(config.Subjects[0])
+		if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: subject, Data: []byte("held in " + name), Header: nats.Header{"Callyard-Record": {"held in " + name}}}); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	for _, role := range stolenRoles {
+		s := steal(t, address, role)
+		inbox := s.nc.NewRespInbox()
+		got, err := s.nc.SubscribeSync(inbox)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if role != "worker" && s.denied(inbox) {
+			t.Fatalf("%s cannot be answered", role)
+		}
+		ask := func(subject string, body any) {
+			t.Helper()
+			text, err := json.Marshal(body)
+			if err == nil {
+				err = s.nc.PublishRequest(subject, inbox, text)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		type object = map[string]any
+		for name, config := range all {
+			first := literal(config.Subjects[0])
+			ask("$JS.API.STREAM.MSG.GET."+name, object{"seq": 1})
+			ask("$JS.API.DIRECT.GET."+name, object{"seq": 1})
+			ask("$JS.API.DIRECT.GET."+name+"."+first, nil)
+			ask("$JS.API.STREAM.SNAPSHOT."+name, object{"deliver_subject": inbox})
+			for _, filter := range append(slices.Clone(config.Subjects), first, ">") {
+				consumer := object{"name": "c1", "deliver_subject": inbox, "ack_policy": "none", "deliver_policy": "all", "filter_subject": filter}
+				ask("$JS.API.CONSUMER.CREATE."+name+".c1."+filter, object{"stream_name": name, "config": consumer})
+				ask("$JS.API.CONSUMER.CREATE."+name+".c1", object{"stream_name": name, "config": consumer})
+				ask("$JS.API.CONSUMER.CREATE."+name, object{"stream_name": name, "config": object{"deliver_subject": inbox, "ack_policy": "none", "deliver_policy": "all"}})
+				durable := object{"durable_name": "d1", "deliver_subject": inbox, "ack_policy": "explicit", "deliver_policy": "all"}
+				ask("$JS.API.CONSUMER.DURABLE.CREATE."+name+".d1", object{"stream_name": name, "config": durable})
+			}
+			// A stream of its own, or one of ours that it makes or changes, draws from this one.
+			for _, target := range append(slices.Sorted(maps.Keys(all)), "mine") {
+				for _, draws := range []object{{"sources": []object{{"name": name}}}, {"mirror": object{"name": name}}} {
+					draws["name"], draws["storage"], draws["republish"] = target, "memory", object{"src": ">", "dest": inbox}
+					ask("$JS.API.STREAM.CREATE."+target, draws)
+					ask("$JS.API.STREAM.UPDATE."+target, draws)
+				}
+			}
+		}
+		if err := s.nc.FlushTimeout(within); err != nil {
+			t.Fatal(err)
+		}
+		// What consumers deliver comes after their answers; the operator's own request is
+		// answered after it.
+		if _, err := js.AccountInfo(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		read := map[string]bool{}
+		for {
+			m, err := got.NextMsgWithContext(quiet(t))
+			if err != nil {
+				break
+			}
+			text := string(m.Data) + fmt.Sprint(m.Header)
+			var answer struct{ Message struct{ Data []byte } }
+			if json.Unmarshal(m.Data, &answer) == nil {
+				text += string(answer.Message.Data)
+			}
+			for name := range all {
+				if strings.Contains(text, "held in "+name) {
+					read[name] = true
+				}
+			}
+		}
+		for name := range all {
+			want := slices.ContainsFunc(roles[role].publish, func(p string) bool {
+				return covers(p, "$JS.API.STREAM.MSG.GET."+name) || covers(p, "$JS.API.DIRECT.GET."+name) || strings.HasPrefix(p, "$JS.API.DIRECT.GET."+name+".") || strings.HasPrefix(p, "$JS.API.CONSUMER.CREATE."+name+".")
+			})
+			// Of some streams only certain subjects are followed; those that are read at all are the role's own.
+			if read[name] && !want {
+				t.Errorf("%s reads %s", role, name)
+			}
+		}
+		if role != "worker" && len(read) == 0 {
+			t.Errorf("%s reads nothing: the test tries nothing", role)
+		}
+		if after := streams(t, js); !reflect.DeepEqual(all, after) {
+			t.Errorf("%s changed the streams: %v, before %v", role, after, all)
+		}
+		t.Logf("%s reads %d of %d streams", role, len(read), len(all))
+	}
+}
+
+// quietFor is longer than a server takes to deliver what it has. Too short it would
+// overlook a message on a slow machine, and never see one that is not there.
+const quietFor = time.Second
+
+// quiet ends when nothing has come for a while.
+func quiet(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), quietFor)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 func TestWithoutAPasswordNobodyComesIn(t *testing.T) {

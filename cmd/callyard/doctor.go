@@ -25,12 +25,14 @@ func doctorCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&o.approver, "approver-url", "", "address of the approver (CALLYARD_APPROVER_URL); without one approvals are not looked at unless it answers at "+defaultApproverURL)
 	flags.StringVar(&o.approverKey, "approver-key", "", "API key for the approver (CALLYARD_APPROVER_KEY; default: the key of the front door)")
+	flags.StringVar(&o.nats, "nats", "", "address of NATS (CALLYARD_NATS_URL): whether it lets in anybody; without one it is not looked at unless it answers at "+defaultNATS)
 	flags.DurationVar(&o.held, "held", time.Hour, "an approval that waits longer than this is a fault")
 	cmd.RunE = withClient(func(cmd *cobra.Command, c *client, _ []string) error {
 		if o.held <= 0 {
 			return fail(exitUsage, "--held must be longer than 0s.")
 		}
 		o.named = firstOf(o.approver, os.Getenv("CALLYARD_APPROVER_URL"))
+		o.nats = firstOf(o.nats, os.Getenv("CALLYARD_NATS_URL"))
 		address, err := baseURL(firstOf(o.named, defaultApproverURL))
 		if err != nil {
 			return fail(exitUsage, "--approver-url: %w", err)
@@ -57,6 +59,7 @@ func doctorCommand() *cobra.Command {
 type doctorOptions struct {
 	approver, approverKey string
 	named                 string // the approver that somebody named, "" when nobody did
+	nats                  string // likewise
 	held                  time.Duration
 }
 
@@ -71,6 +74,9 @@ const (
 	// shownMost is how many of the same kind are named one by one.
 	shownMost = 20
 )
+
+// defaultNATS is where NATS is looked for when nobody says where it is.
+const defaultNATS = "nats://127.0.0.1:4222"
 
 // examination is one look at a system.
 type examination struct {
@@ -88,6 +94,7 @@ func (x *examination) all(ctx context.Context) {
 	if !x.frontDoor(ctx) {
 		return
 	}
+	x.nats(ctx)
 	x.workers(ctx)
 	x.servers(ctx)
 	x.executions(ctx)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
 )
 
 func decodeReport(c *client, body []byte, v any) error {
@@ -118,6 +120,29 @@ func (x *examination) server(s *doctorServer) bool {
 		x.fault(at, "calls of high risk cannot run: no "+s.Box.Isolation+" is ready"+prefixed(": ", oneLine(s.Box.Error)), "see that the engine of the worker runs and has the image (docs/containers.md)")
 	}
 	return x.faults() == faults
+}
+
+// nats looks at whom NATS lets in.
+func (x *examination) nats(ctx context.Context) {
+	const at = "NATS"
+	found, err := bus.Exposures(ctx, firstOf(x.o.nats, defaultNATS))
+	if err != nil {
+		if x.o.nats != "" {
+			x.note(at, "whom it lets in is not known: "+oneLine(err.Error()))
+		}
+		return
+	}
+	for _, e := range found {
+		switch {
+		case e.Credential:
+			x.ok(at, e.Address+" asks for a credential")
+		case e.Beyond:
+			x.fault(at, e.Address+" asks for no credential and listens beyond this machine: whoever reaches it can run every tool, without a key and without an approval",
+				"start it with -a 127.0.0.1, or with users and permissions as deploy/nats has them (docs/deployment.md)")
+		default:
+			x.ok(at, e.Address+" asks for no credential and listens on this machine only")
+		}
+	}
 }
 
 func prefixed(prefix, text string) string {

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +72,9 @@ func sayDoctor(t *testing.T, door, approver string, more ...string) (said string
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(&out)
+	if !slices.Contains(more, "--nats") { // one of this machine is none of the test's
+		more = append(more, "--nats", natsSaying(t, `{"host":"127.0.0.1"}`))
+	}
 	root.SetArgs(append([]string{"doctor", "--url", door, "--approver-url", approver}, more...))
 	err := root.ExecuteContext(t.Context())
 	showError(&out, err)
@@ -84,6 +89,50 @@ func TestTheDoctorFindsNothingWrongWithAWellSystem(t *testing.T) {
 	for _, want := range []string{"front door: 1.2.3", "workers: 1 live", "servers: 1 of 1", "execution log: it can be read", "approver: 0 approvals"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it does not say %q:\n%s", want, said)
+		}
+	}
+}
+
+// natsSaying is a NATS server as far as the doctor listens: it says of itself what is given.
+func natsSaying(t *testing.T, info string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, "INFO "+info+"\r\n")
+			_, _ = io.Copy(io.Discard, c) // until the doctor has heard it
+			_ = c.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-done
+	})
+	return "nats://" + l.Addr().String()
+}
+
+func TestTheDoctorSaysWhomNATSLetsIn(t *testing.T) {
+	for info, c := range map[string]struct {
+		says string
+		code int
+	}{
+		`{"host":"0.0.0.0"}`:                      {"fault  NATS", exitToolError},
+		`{"host":"0.0.0.0","auth_required":true}`: {"asks for a credential", exitOK},
+		`{"host":"127.0.0.1"}`:                    {"listens on this machine only", exitOK},
+		`nonsense`:                                {"whom it lets in is not known", exitOK},
+	} {
+		said, code := sayDoctor(t, wellFrontDoor().open(t), wellApprover().open(t), "--nats", natsSaying(t, info))
+		if code != c.code || !strings.Contains(said, c.says) {
+			t.Errorf("%s: code %d:\n%s", info, code, said)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func run() int {
 	root.PersistentFlags().String("url", "", "address of Callyard (CALLYARD_URL, default http://127.0.0.1:8080)")
 	root.PersistentFlags().String("key", "", "API key (CALLYARD_KEY, or a file named by CALLYARD_KEY_FILE)")
 	root.PersistentFlags().Bool("json", false, "print JSON instead of text for people")
-	root.AddCommand(upCommand(), configCommand(), policyCommand(), auditCommand(), slackCommand(), demoCommand(), benchCommand())
+	root.AddCommand(upCommand(), initCommand(), configCommand(), policyCommand(), auditCommand(), slackCommand(), demoCommand(), benchCommand())
 	root.AddCommand(mcpCommand(), doctorCommand())
 	root.AddCommand(clientCommands()...)
 	root.AddCommand(approvalCommands()...)

@@ -128,6 +128,9 @@ func (f *Fabric) start(ctx context.Context, file Compose) error {
 	if err := f.project.Up(ctx, stores...); err != nil {
 		return err
 	}
+	if err := f.project.provision(ctx); err != nil {
+		return err
+	}
 	o := &f.options
 	f.FrontDoors, f.Approvers, f.Workers = make([]*Container, o.FrontDoors), make([]*Container, o.Approvers), make([]*Container, max(o.Workers, 0))
 	var wg sync.WaitGroup

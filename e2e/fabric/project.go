@@ -85,10 +85,26 @@ func (p *Project) Close() error {
 	return errors.Join(err, p.engine.docker.Close())
 }
 
-// Up starts these services of the file side by side, all of them where none is named.
+// Up starts these services of the file side by side. Where none is named it starts all:
+// NATS and Redis, then init, then the others.
 func (p *Project) Up(ctx context.Context, names ...string) error {
 	if len(names) == 0 {
-		names = slices.Sorted(maps.Keys(p.File.Services))
+		var others []string
+		for _, name := range slices.Sorted(maps.Keys(p.File.Services)) {
+			switch part := p.File.Services[name].part(); {
+			case beginnings[part] != "":
+				names = append(names, name)
+			case part != partInit:
+				others = append(others, name)
+			}
+		}
+		if err := p.Up(ctx, names...); err != nil {
+			return err
+		}
+		if err := p.provision(ctx); err != nil {
+			return err
+		}
+		names = others
 	}
 	errs := make([]error, len(names))
 	var wg sync.WaitGroup
@@ -97,6 +113,30 @@ func (p *Project) Up(ctx context.Context, names ...string) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// partInit is the image of the service that makes the streams and ends.
+const partInit = "callyard"
+
+// provision makes the streams, without which no role starts.
+func (p *Project) provision(ctx context.Context) error {
+	for name, s := range p.File.Services {
+		if s.part() != partInit {
+			continue
+		}
+		c, err := p.Run(ctx, name, s)
+		if err != nil {
+			return err
+		}
+		state, err := c.inner.State(ctx)
+		if err == nil && state.ExitCode != 0 {
+			err = fmt.Errorf("it ended with code %d", state.ExitCode)
+		}
+		if err != nil {
+			return fmt.Errorf("making the streams with %s: %w%s", name, err, c.tail(ctx))
+		}
+	}
+	return nil
 }
 
 // Container returns the part that runs under a name, nil where none does.
@@ -189,6 +229,9 @@ func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, 
 	}
 	if begun := beginnings[s.part()]; begun != "" && !slices.Contains(s.Command, "--sentinel") {
 		r.WaitingFor = wait.ForLog(begun).WithStartupTimeout(startWithin)
+	}
+	if s.part() == partInit {
+		r.WaitingFor = wait.ForExit().WithExitTimeout(startWithin)
 	}
 	inner, err := testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{ContainerRequest: r, Started: true, Logger: log.NewNoopLogger()})
 	c := &Container{Name: name, engine: p.engine, seats: seats}

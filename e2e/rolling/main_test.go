@@ -18,7 +18,7 @@ var programs struct {
 	root string // of the repository
 	test string // nats-server, scripted-server
 
-	now  func() (string, error) // builds frontdoor, approver, worker
+	now  func() (string, error) // builds frontdoor, approver, worker, callyard
 	next func() (string, error) // builds frontdoor and worker of a release that speaks another wire version
 }
 
@@ -43,7 +43,7 @@ func run(m *testing.M) int {
 	}
 	programs.now = sync.OnceValues(func() (string, error) {
 		dir := filepath.Join(temp, "now")
-		return dir, proc.Build(programs.root, dir, nil, "frontdoor", "approver", "worker")
+		return dir, proc.Build(programs.root, dir, nil, "frontdoor", "approver", "worker", "callyard")
 	})
 	programs.next = sync.OnceValues(func() (string, error) {
 		dir := filepath.Join(temp, "next")

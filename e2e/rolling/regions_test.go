@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -45,6 +46,7 @@ func startRegion(t testing.TB, name string, ports []int, remotes string) *region
 	}
 	p := proc.Start(t, proc.Program{Name: "nats-" + name, Path: filepath.Join(programs.test, "nats-server"), Args: []string{"--config", filepath.Join(dir, "region.conf")}, Env: env})
 	p.Says(t, `Server is ready`)
+	provision(t, fmt.Sprintf("nats://127.0.0.1:%d", ports[0]))
 	h := newHouse(t, fmt.Sprintf("nats://127.0.0.1:%d", ports[0]), "")
 	h.replicas, h.users = 1, true
 	r := &region{house: h, name: name}
@@ -52,6 +54,16 @@ func startRegion(t testing.TB, name string, ports []int, remotes string) *region
 	r.worker = h.role(t, program{name: "worker", config: config, port: ports[3], env: []string{"CALLYARD_WORKER_NAME=worker-" + name}})
 	r.door = h.role(t, program{name: "frontdoor", config: config, port: ports[4]})
 	return r
+}
+
+// provision makes the streams of a NATS server that has users, as its operator.
+func provision(t testing.TB, url string) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(bin(t, programs.now), "callyard"), "init", "--nats", url)
+	cmd.Env = append(os.Environ(), "CALLYARD_NATS_USER=operator", "CALLYARD_NATS_PASSWORD=operator")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("callyard init: %v\n%s", err, out)
+	}
 }
 
 // portsOfRegion is how many ports [startRegion] takes.

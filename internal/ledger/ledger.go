@@ -62,10 +62,15 @@ type Ledger struct {
 	log     *slog.Logger
 }
 
+// Stored says how long what is stored is kept.
+func (o Options) Stored() bus.LedgerOptions {
+	return bus.LedgerOptions{MaxAge: or(o.MaxAge, defaultMaxAge), MaxBytes: o.MaxBytes}
+}
+
 // Open opens the ledger on a connection, makes it where there is none, and reads
 // what is in it; ctx bounds that. The connection stays the caller's.
 func Open(ctx context.Context, conn *bus.Conn, o Options) (*Ledger, error) {
-	store, err := bus.OpenLedger(ctx, conn, bus.LedgerOptions{MaxAge: or(o.MaxAge, defaultMaxAge), MaxBytes: o.MaxBytes})
+	store, err := bus.OpenLedger(ctx, conn, o.Stored())
 	if err != nil {
 		return nil, err
 	}

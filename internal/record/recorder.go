@@ -128,11 +128,15 @@ type Stats struct {
 	Waiting int
 }
 
+// Stored says how much of what is stored is kept.
+func (o Options) Stored() bus.ExecutionsOptions {
+	return bus.ExecutionsOptions{MaxAge: max(or(o.MaxAge, defaultMaxAge), 0), MaxBytes: max(or(o.MaxBytes, defaultMaxBytes), 0)}
+}
+
 // Open opens the execution log, making its stream when it is missing; ctx bounds
 // that. The connection stays the caller's; it is best one of the recorder's own.
 func Open(ctx context.Context, conn *bus.Conn, o Options) (*Recorder, error) {
-	bounds := bus.ExecutionsOptions{MaxAge: max(or(o.MaxAge, defaultMaxAge), 0), MaxBytes: max(or(o.MaxBytes, defaultMaxBytes), 0)}
-	store, err := bus.OpenExecutions(ctx, conn, bounds)
+	store, err := bus.OpenExecutions(ctx, conn, o.Stored())
 	if err != nil {
 		return nil, err
 	}

@@ -28,18 +28,24 @@ type AuditMessage struct {
 	Data     []byte
 }
 
+func auditStream(maxAge time.Duration, replicas int) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: streamAudit, Description: "audit records", Subjects: []string{subjectAudit + "*"},
+		Storage: jetstream.FileStorage, Replicas: replicas, MaxMsgsPerSubject: -1, MaxAge: maxAge, Compression: jetstream.S2Compression,
+		Discard: jetstream.DiscardNew, DenyDelete: true, DenyPurge: true, AllowDirect: true,
+	}
+}
+
+var headsTable = jetstream.KeyValueConfig{Bucket: bucketHeads, Description: "heads of the audit chains", History: 1}
+
 // OpenAudit opens the audit stream. maxAge counts when the stream is made; 0
 // keeps everything.
 func OpenAudit(ctx context.Context, c *Conn, maxAge time.Duration) (*Audit, error) {
-	s, err := openStream(ctx, c, jetstream.StreamConfig{
-		Name: streamAudit, Description: "audit records", Subjects: []string{subjectAudit + "*"},
-		Storage: jetstream.FileStorage, Replicas: c.replicas, MaxMsgsPerSubject: -1, MaxAge: maxAge, Compression: jetstream.S2Compression,
-		Discard: jetstream.DiscardNew, DenyDelete: true, DenyPurge: true, AllowDirect: true,
-	})
+	s, err := openStream(ctx, c, auditStream(maxAge, c.replicas))
 	if err != nil {
 		return nil, err
 	}
-	kv, err := openBucket(ctx, c, jetstream.KeyValueConfig{Bucket: bucketHeads, Description: "heads of the audit chains", History: 1})
+	kv, err := openBucket(ctx, c, headsTable)
 	if err != nil {
 		return nil, err
 	}

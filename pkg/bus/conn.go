@@ -42,6 +42,9 @@ type Options struct {
 	// Replicas is how many servers of a cluster keep each table that is made; 0
 	// means 1. Tables that exist are left as they are.
 	Replicas int
+	// Provision lets the connection make streams and tables that are missing where
+	// NATS asks for a credential; see [Conn.Provision].
+	Provision bool
 	// Local, when set, joins the connections of this process; see [Local].
 	Local *Local
 	// Log receives connection events. It must be set.
@@ -54,11 +57,12 @@ type Conn struct {
 	nc    *nats.Conn
 	local *Local
 
-	replicas int
-	js       jetstream.JetStream
-	log      *slog.Logger
-	closed   chan struct{}
-	again    hooks
+	replicas  int
+	provision bool
+	js        jetstream.JetStream
+	log       *slog.Logger
+	closed    chan struct{}
+	again     hooks
 
 	unexpected atomic.Pointer[func(reason string)]
 
@@ -80,7 +84,7 @@ const readQueue = 1 << 10
 // Connect opens a connection and waits until it stands or ctx ends. The error
 // names the address and the mend.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
-	c := &Conn{log: o.Log, local: o.Local, replicas: max(o.Replicas, 1), closed: make(chan struct{})}
+	c := &Conn{log: o.Log, local: o.Local, replicas: max(o.Replicas, 1), provision: o.Provision, closed: make(chan struct{})}
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.Timeout(connectTimeout),
@@ -134,7 +138,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		opts = append(opts, nats.Timeout(min(connectTimeout, time.Until(deadline))))
 	}
 	if c.nc, err = nats.Connect(o.URL, opts...); err != nil {
-		return nil, fmt.Errorf("connecting to NATS at %s: %w; start a server there (nats-server -js), or name another one with --nats", redactURL(o), err)
+		return nil, fmt.Errorf("connecting to NATS at %s: %w; start a server there (nats-server -js -a 127.0.0.1), or name another one with --nats", redactURL(o), err)
 	}
 	c.servers(c.nc)
 	if c.js, err = jetstream.New(c.nc); err != nil {

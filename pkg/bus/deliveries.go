@@ -29,23 +29,31 @@ type Deliveries struct {
 // OpenDeliveries opens the stream of deliveries. keep is how long one is kept
 // after it was last written; it counts when the stream is made.
 func OpenDeliveries(ctx context.Context, c *Conn, keep time.Duration) (*Deliveries, error) {
-	return openDeliveries(ctx, c, streamDeliveries, subjectDelivery, "webhook deliveries", keep)
+	return openDeliveries(ctx, c, streamDeliveries, subjectDelivery, keep)
 }
 
 // OpenNoticeDeliveries is [OpenDeliveries] for the events of the approver: it has
 // receivers and secrets of its own, and front doors must not sign for it.
 func OpenNoticeDeliveries(ctx context.Context, c *Conn, keep time.Duration) (*Deliveries, error) {
-	return openDeliveries(ctx, c, streamNoticeDeliveries, subjectNotice, "deliveries of approval events", keep)
+	return openDeliveries(ctx, c, streamNoticeDeliveries, subjectNotice, keep)
 }
 
-func openDeliveries(ctx context.Context, c *Conn, name, subject, what string, keep time.Duration) (*Deliveries, error) {
-	s, err := openStream(ctx, c, jetstream.StreamConfig{
+func deliveriesStream(name, subject string, keep time.Duration, replicas int) jetstream.StreamConfig {
+	what := "webhook deliveries"
+	if name == streamNoticeDeliveries {
+		what = "deliveries of approval events"
+	}
+	return jetstream.StreamConfig{
 		Name: name, Description: what, Subjects: []string{subject + "*.*"},
-		Storage: jetstream.FileStorage, Replicas: c.replicas, MaxMsgsPerSubject: 1, MaxAge: keep,
+		Storage: jetstream.FileStorage, Replicas: replicas, MaxMsgsPerSubject: 1, MaxAge: keep,
 		// What grew too old leaves a marker, so that watches forget it too.
 		AllowMsgTTL: true, SubjectDeleteMarkerTTL: goneFor, AllowRollup: true,
 		Discard: jetstream.DiscardNew, AllowDirect: true,
-	})
+	}
+}
+
+func openDeliveries(ctx context.Context, c *Conn, name, subject string, keep time.Duration) (*Deliveries, error) {
+	s, err := openStream(ctx, c, deliveriesStream(name, subject, keep, c.replicas))
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +146,7 @@ func (d *Deliveries) Body(ctx context.Context, id string) ([]byte, error) {
 func (d *Deliveries) Watch(ctx context.Context, f func(id string, state []byte, revision uint64)) (stop func(), err error) {
 	w, err := d.c.watch(ctx, "the deliveries", d.name, d.subject+"*"+tokenState, func(m *nats.Msg, sequence uint64, _ bool) {
 		f(strings.TrimSuffix(strings.TrimPrefix(m.Subject, d.subject), tokenState), m.Data, sequence)
-	}, nats.DeliverAll())
+	}, beginAll, false)
 	if err != nil {
 		return nil, err
 	}

@@ -52,17 +52,18 @@ type Executions struct {
 	stream jetstream.Stream
 }
 
-// OpenExecutions opens the execution log.
-func OpenExecutions(ctx context.Context, c *Conn, o ExecutionsOptions) (*Executions, error) {
-	want := jetstream.StreamConfig{
+func executionsStream(o ExecutionsOptions, replicas int) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
 		Name: streamExecutions, Description: "call records", Subjects: []string{subjectRecord + "*.*"},
-		Storage: jetstream.FileStorage, Replicas: c.replicas, MaxMsgsPerSubject: -1, MaxAge: o.MaxAge, MaxBytes: -1,
+		Storage: jetstream.FileStorage, Replicas: replicas, MaxMsgsPerSubject: -1, MaxAge: o.MaxAge, MaxBytes: bound(o.MaxBytes),
 		// It is a log and no promise: what is old gives way to what is new.
 		Discard: jetstream.DiscardOld, AllowDirect: true,
 	}
-	if o.MaxBytes > 0 {
-		want.MaxBytes = o.MaxBytes
-	}
+}
+
+// OpenExecutions opens the execution log.
+func OpenExecutions(ctx context.Context, c *Conn, o ExecutionsOptions) (*Executions, error) {
+	want := executionsStream(o, c.replicas)
 	s, err := openStream(ctx, c, want)
 	for noRoom(err) && want.MaxBytes/2 >= leastExecutions {
 		// A server sets aside what a stream may take. A small disk is no reason

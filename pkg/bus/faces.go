@@ -33,34 +33,47 @@ const (
 	codesKept    = 15 * time.Minute
 )
 
+var (
+	slackPeopleTable   = agingRows(bucketSlackPeople, "people in Slack", 0)
+	slackCodesTable    = agingRows(bucketSlackCodes, "codes that connect people to Slack", codesKept)
+	slackMessagesTable = agingRows(bucketSlackMessages, "messages in Slack", messagesKept)
+	slackOnceTable     = agingRows(bucketSlackOnce, "requests of Slack that were taken", onceKept)
+	noticesTable       = agingRows(bucketNotices, "events that were told", messagesKept)
+)
+
+// agingRows is the configuration of a bucket whose rows end by themselves; keep 0 is for ever.
+func agingRows(bucket, what string, keep time.Duration) jetstream.KeyValueConfig {
+	return jetstream.KeyValueConfig{Bucket: bucket, Description: what, History: 1, TTL: keep}
+}
+
 // OpenSlackPeople opens the table of who of Slack is which principal. It is kept
 // for ever. key names a row; it must be made of plain tokens with dots between.
 func OpenSlackPeople[T any](ctx context.Context, c *Conn, key func(*T) string) (*Table[T], error) {
-	return openTable(ctx, c, bucketSlackPeople, "people in Slack", 0, key)
+	return openTable(ctx, c, slackPeopleTable, key)
 }
 
 // OpenSlackCodes opens the table of codes with which somebody in Slack says who
 // they are; rows end by themselves after a quarter of an hour.
 func OpenSlackCodes[T any](ctx context.Context, c *Conn, key func(*T) string) (*Table[T], error) {
-	return openTable(ctx, c, bucketSlackCodes, "codes that connect people to Slack", codesKept, key)
+	return openTable(ctx, c, slackCodesTable, key)
 }
 
 // OpenSlackMessages opens the table of messages in Slack that show approvals.
 func OpenSlackMessages[T any](ctx context.Context, c *Conn, key func(*T) string) (*Table[T], error) {
-	return openTable(ctx, c, bucketSlackMessages, "messages in Slack", messagesKept, key)
+	return openTable(ctx, c, slackMessagesTable, key)
 }
 
 // OpenNotices opens the table of what receivers of approval events were told.
 func OpenNotices[T any](ctx context.Context, c *Conn, key func(*T) string) (*Table[T], error) {
-	return openTable(ctx, c, bucketNotices, "events that were told", messagesKept, key)
+	return openTable(ctx, c, noticesTable, key)
 }
 
-func openTable[T any](ctx context.Context, c *Conn, bucket, what string, keep time.Duration, key func(*T) string) (*Table[T], error) {
-	rows, err := openRecords(ctx, c, jetstream.KeyValueConfig{Bucket: bucket, Description: what, History: 1, TTL: keep}, key, nil)
+func openTable[T any](ctx context.Context, c *Conn, want jetstream.KeyValueConfig, key func(*T) string) (*Table[T], error) {
+	rows, err := openRecords(ctx, c, want, key, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &Table[T]{c: c, bucket: bucket, what: what, key: key, rows: rows}, nil
+	return &Table[T]{c: c, bucket: want.Bucket, what: want.Description, key: key, rows: rows}, nil
 }
 
 // TableKey makes one part of a key of any name.
@@ -138,7 +151,7 @@ type Once struct{ kv jetstream.KeyValue }
 
 // OpenSlackOnce opens the store of requests of Slack that were taken.
 func OpenSlackOnce(ctx context.Context, c *Conn) (*Once, error) {
-	kv, err := openBucket(ctx, c, jetstream.KeyValueConfig{Bucket: bucketSlackOnce, Description: "requests of Slack that were taken", History: 1, TTL: onceKept})
+	kv, err := openBucket(ctx, c, slackOnceTable)
 	if err != nil {
 		return nil, err
 	}

@@ -47,64 +47,46 @@ type JournalMessage struct {
 	Data     []byte
 }
 
+// journalConfigs are the streams of journals.
+type journalConfigs struct{ state, calls, intents, results, objects, keys jetstream.StreamConfig }
+
+func journalStreams(o JournalOptions, replicas int) journalConfigs {
+	stream := func(name, what string, perSubject int64, maxAge time.Duration, subjects ...string) jetstream.StreamConfig {
+		return jetstream.StreamConfig{
+			Name: name, Description: what, Subjects: subjects, MaxMsgsPerSubject: perSubject, MaxAge: maxAge,
+			Storage: jetstream.FileStorage, Replicas: replicas, MaxBytes: bound(o.MaxBytes),
+			// A full journal refuses: it never drops what it promised to keep.
+			Discard: jetstream.DiscardNew, AllowDirect: true, DenyDelete: true,
+		}
+	}
+	log := func(token string) string { return subjectJournal + "*" + token }
+	j := journalConfigs{
+		state:   stream(streamJournals, "what is known of journals, and who has them", 1, 0, log(tokenManifest), log(tokenLease)),
+		calls:   stream(streamCalls, "durable calls", -1, 0, log(tokenCalls)),
+		intents: stream(streamIntents, "durable calls that were about to leave", -1, 0, log(tokenIntents)),
+		results: stream(streamResults, "results of durable calls", -1, o.KeepResults, log(tokenResults)),
+		// Bytes are stored before the record that points at them and so are a little
+		// older: they get an hour more.
+		objects: stream(streamObjects, "arguments and results that are too large for a record", 1, o.KeepResults+time.Hour, subjectObject+"*.*.*"),
+		keys:    stream(streamKeys, "idempotency keys", 1, 0, subjectKey+"*"),
+	}
+	j.state.AllowMsgTTL, j.keys.AllowMsgTTL = true, true
+	return j
+}
+
 // OpenJournals opens the streams of journals.
 func OpenJournals(ctx context.Context, c *Conn, o JournalOptions) (*Journals, error) {
-	maxBytes := int64(-1)
-	if o.MaxBytes > 0 {
-		maxBytes = o.MaxBytes
-	}
-	j := &Journals{c: c}
-	stream := func(s *jetstream.Stream, want jetstream.StreamConfig) error {
-		want.Storage, want.Replicas, want.MaxBytes = jetstream.FileStorage, c.replicas, maxBytes
-		// A full journal refuses: it never drops what it promised to keep.
-		want.Discard, want.AllowDirect, want.DenyDelete = jetstream.DiscardNew, true, true
-		got, err := openStream(ctx, c, want)
-		if s != nil {
-			*s = got
+	j, all := &Journals{c: c}, journalStreams(o, c.replicas)
+	var keys jetstream.Stream // it is only looked at
+	for _, s := range []struct {
+		to   *jetstream.Stream
+		want jetstream.StreamConfig
+	}{{&j.state, all.state}, {&j.calls, all.calls}, {&j.intents, all.intents}, {&j.results, all.results}, {&j.objects, all.objects}, {&keys, all.keys}} {
+		got, err := openStream(ctx, c, s.want)
+		if err != nil {
+			return nil, err
 		}
-		return err
-	}
-	err := stream(&j.state, jetstream.StreamConfig{
-		Name: streamJournals, Description: "what is known of journals, and who has them",
-		Subjects: []string{subjectJournal + "*" + tokenManifest, subjectJournal + "*" + tokenLease}, MaxMsgsPerSubject: 1, AllowMsgTTL: true,
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = stream(&j.calls, jetstream.StreamConfig{
-		Name: streamCalls, Description: "durable calls", Subjects: []string{subjectJournal + "*" + tokenCalls}, MaxMsgsPerSubject: -1,
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = stream(&j.intents, jetstream.StreamConfig{
-		Name: streamIntents, Description: "durable calls that were about to leave", Subjects: []string{subjectJournal + "*" + tokenIntents}, MaxMsgsPerSubject: -1,
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = stream(&j.results, jetstream.StreamConfig{
-		Name: streamResults, Description: "results of durable calls",
-		Subjects: []string{subjectJournal + "*" + tokenResults}, MaxMsgsPerSubject: -1, MaxAge: o.KeepResults,
-	})
-	if err != nil {
-		return nil, err
-	}
-	// Bytes are stored before the record that points at them and so are a little
-	// older: they get an hour more.
-	err = stream(&j.objects, jetstream.StreamConfig{
-		Name: streamObjects, Description: "arguments and results that are too large for a record",
-		Subjects: []string{subjectObject + "*.*.*"}, MaxMsgsPerSubject: 1, MaxAge: o.KeepResults + time.Hour,
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = stream(nil, jetstream.StreamConfig{
-		Name: streamKeys, Description: "idempotency keys",
-		Subjects: []string{subjectKey + "*"}, MaxMsgsPerSubject: 1, AllowMsgTTL: true,
-	})
-	if err != nil {
-		return nil, err
+		*s.to = got
 	}
 	j.keep = j.results.CachedInfo().Config.MaxAge
 	return j, nil
@@ -310,5 +292,5 @@ func (j *Journals) Key(ctx context.Context, hash string) ([]byte, error) {
 func (j *Journals) WatchManifests(ctx context.Context, f func(id string, data []byte, revision uint64)) (*StreamWatch, error) {
 	return j.c.watch(ctx, "journals", streamJournals, subjectJournal+"*"+tokenManifest, func(m *nats.Msg, sequence uint64, _ bool) {
 		f(strings.TrimSuffix(strings.TrimPrefix(m.Subject, subjectJournal), tokenManifest), m.Data, sequence)
-	}, nats.DeliverAll())
+	}, beginAll, false)
 }

@@ -45,19 +45,27 @@ type LedgerRecord struct {
 	Sequence uint64
 }
 
-// OpenLedger opens the ledger.
-func OpenLedger(ctx context.Context, c *Conn, o LedgerOptions) (*Ledger, error) {
-	maxBytes := int64(-1)
-	if o.MaxBytes > 0 {
-		maxBytes = o.MaxBytes
-	}
-	s, err := openStream(ctx, c, jetstream.StreamConfig{
+func ledgerStream(o LedgerOptions, replicas int) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
 		Name: streamLedger, Description: "approvals and what they hold",
 		Subjects: []string{subjectApproval + "*.*", subjectPart + "*.*.*.*"},
-		Storage:  jetstream.FileStorage, Replicas: c.replicas, MaxMsgsPerSubject: 1, MaxAge: o.MaxAge, MaxBytes: maxBytes,
+		Storage:  jetstream.FileStorage, Replicas: replicas, MaxMsgsPerSubject: 1, MaxAge: o.MaxAge, MaxBytes: bound(o.MaxBytes),
 		// A full ledger refuses: it never drops what it promised to keep.
 		Discard: jetstream.DiscardNew, AllowDirect: true, DenyDelete: true,
-	})
+	}
+}
+
+// bound is a limit of JetStream, where -1 sets none.
+func bound(bytes int64) int64 {
+	if bytes > 0 {
+		return bytes
+	}
+	return -1
+}
+
+// OpenLedger opens the ledger.
+func OpenLedger(ctx context.Context, c *Conn, o LedgerOptions) (*Ledger, error) {
+	s, err := openStream(ctx, c, ledgerStream(o, c.replicas))
 	if err != nil {
 		return nil, err
 	}
@@ -176,5 +184,5 @@ func (l *Ledger) Watch(ctx context.Context, f func(LedgerRecord)) (*StreamWatch,
 			return
 		}
 		f(r)
-	}, nats.DeliverAll(), nats.HeadersOnly())
+	}, beginAll, true)
 }

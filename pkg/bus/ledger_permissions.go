@@ -17,9 +17,11 @@ type Permissions[T any] struct {
 	rows *Records[T]
 }
 
+var permissionsTable = heldRows(bucketPermissions, "standing permissions")
+
 // OpenPermissions opens the table. id names a row.
 func OpenPermissions[T any](ctx context.Context, c *Conn, id func(*T) string) (*Permissions[T], error) {
-	rows, err := openRecords(ctx, c, heldRows(bucketPermissions, "standing permissions"), func(v *T) string { return kvKey(id(v)) }, nil)
+	rows, err := openRecords(ctx, c, permissionsTable, func(v *T) string { return kvKey(id(v)) }, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -45,13 +45,18 @@ func asked[T any](ctx context.Context, ask func(context.Context) (T, error)) (T,
 	}
 }
 
-// openStream opens a stream, making it when it is missing. One that is there
+// openStream opens a stream, making it when it is missing and the connection may. One that is there
 // stays as an operator may have set it, but for what the promises stand on.
 func openStream(ctx context.Context, c *Conn, want jetstream.StreamConfig) (jetstream.Stream, error) {
 	s, err := asked(ctx, func(ctx context.Context) (jetstream.Stream, error) {
 		s, err := c.js.Stream(ctx, want.Name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			s, err = c.js.CreateStream(ctx, want)
+			if !c.provisions() {
+				return nil, errMissing("stream", want.Name, want.Description)
+			}
+			if s, err = c.js.CreateStream(ctx, want); err == nil {
+				c.made("stream", want.Name)
+			}
 			if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was faster, and set it otherwise
 				s, err = c.js.Stream(ctx, want.Name)
 			}
@@ -71,14 +76,19 @@ func openStream(ctx context.Context, c *Conn, want jetstream.StreamConfig) (jets
 	return s, nil
 }
 
-// openBucket opens a bucket, making it when it is missing: in files, with the replicas
+// openBucket opens a bucket, making it when it is missing and the connection may: in files, with the replicas
 // of the connection. One that is there stays as it is: an operator may have changed it.
 func openBucket(ctx context.Context, c *Conn, want jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
 	want.Storage, want.Replicas = jetstream.FileStorage, c.replicas
 	kv, err := asked(ctx, func(ctx context.Context) (jetstream.KeyValue, error) {
 		kv, err := c.js.KeyValue(ctx, want.Bucket)
 		if errors.Is(err, jetstream.ErrBucketNotFound) {
-			kv, err = c.js.CreateKeyValue(ctx, want)
+			if !c.provisions() {
+				return nil, errMissing("table", want.Bucket, want.Description)
+			}
+			if kv, err = c.js.CreateKeyValue(ctx, want); err == nil {
+				c.made("table", want.Bucket)
+			}
 			if errors.Is(err, jetstream.ErrBucketExists) { // another process was faster
 				kv, err = c.js.KeyValue(ctx, want.Bucket)
 			}

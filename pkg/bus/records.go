@@ -51,10 +51,15 @@ type row[T any] struct {
 	gone     bool
 }
 
+var (
+	switchesTable = heldRows(bucketSwitches, "tools switched off")
+	serversTable  = heldRows(bucketServers, "servers added over the API")
+)
+
 // OpenSwitches opens the table of tools that were switched off. changed is
 // called after every change, on one goroutine.
 func OpenSwitches(ctx context.Context, c *Conn, changed func()) (*Records[Switch], error) {
-	return openRecords(ctx, c, heldRows(bucketSwitches, "tools switched off"), func(s *Switch) string { return SwitchKey(s.Server, s.Tool) }, changed)
+	return openRecords(ctx, c, switchesTable, func(s *Switch) string { return SwitchKey(s.Server, s.Tool) }, changed)
 }
 
 // SwitchKey is the key of a tool in the table of switches.
@@ -62,7 +67,7 @@ func SwitchKey(server, tool string) string { return kvKey(server) + "." + kvKey(
 
 // OpenServers opens the table of servers that were added over the API.
 func OpenServers(ctx context.Context, c *Conn, changed func()) (*Records[AddedServer], error) {
-	return openRecords(ctx, c, heldRows(bucketServers, "servers added over the API"), func(s *AddedServer) string { return ServerKey(s.ID) }, changed)
+	return openRecords(ctx, c, serversTable, func(s *AddedServer) string { return ServerKey(s.ID) }, changed)
 }
 
 // ServerKey is the key of a server in the table of added servers.
@@ -87,7 +92,7 @@ func openRecords[T any](ctx context.Context, c *Conn, want jetstream.KeyValueCon
 		if live && changed != nil {
 			changed()
 		}
-	}, nats.DeliverLastPerSubject())
+	}, beginLast, false)
 	if err != nil {
 		return nil, err
 	}

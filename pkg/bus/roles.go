@@ -2,14 +2,40 @@ package bus
 
 import "slices"
 
-// Role is what one kind of process may do at NATS. deploy/nats is written from
-// it, so that a stolen process cannot speak for one of another kind.
+// Role is what one kind of process may do at NATS. deploy/nats and
+// docs/nats-permissions.md are written from it, so that a stolen process cannot speak
+// for one of another kind.
 type Role struct {
 	// Name is "frontdoor", "approver" or "worker".
 	Name string
 	// Publish and Subscribe are the subjects it needs; a subject of NATS with a
-	// space and a queue group allows that group alone. All others are to be denied.
+	// space and a queue group allows that group alone. All others are to be denied,
+	// and nothing is lent for answers (allow_responses): whoever hears a subject that
+	// it may publish on could borrow any other.
 	Publish, Subscribe []string
+	// Sends are those of Publish that are no requests to JetStream and write no stream.
+	Sends []string
+	// Stores are the streams that it uses.
+	Stores []Store
+}
+
+// Store is a stream with what a role may do there. No role makes, changes or removes
+// a stream: `callyard init` makes them.
+type Store struct {
+	// Stream is the name of the stream; that of a table begins with KV_.
+	Stream string
+	// Writes are the subjects that it may store messages on.
+	Writes []string
+	// Last: it reads the last message of a subject from the leader of the stream.
+	Last bool
+	// Direct: it reads the last message of a subject from any replica.
+	Direct bool
+	// Range: it reads messages in their order.
+	Range bool
+	// Follows is what a consumer may deliver; empty: it has none.
+	Follows string
+	// Purge: parts of the stream are forgotten by those who wrote them.
+	Purge bool
 }
 
 // Names of roles.
@@ -19,28 +45,40 @@ const (
 	RoleWorker    = "worker"
 )
 
-// inbox begins the subjects on which a connection is answered. Each role has
+// inbox begins the inboxes on which a connection is answered. Each role has
 // inboxes of its own, so that none reads what another one asked for.
 const inbox = "_INBOX."
 
-// store is a stream with the writes to it that a role needs.
-type store struct {
-	stream string
-	writes []string
-	purge  bool // parts of it are forgotten by those who wrote them
+// table is the store of a bucket whose rows are followed.
+func table(bucket string) Store {
+	rows := kvSubject + bucket + ".>"
+	return Store{Stream: kvStream + bucket, Writes: []string{rows}, Follows: rows}
 }
 
-func table(bucket string) store {
-	return store{stream: kvStream + bucket, writes: []string{kvSubject + bucket + ".>"}}
+// contested is a table whose rows are changed by compare-and-set. NATS's client looks
+// at a row that it may not create, and ours at the leader's.
+func contested(bucket string) Store {
+	s := table(bucket)
+	s.Last, s.Direct = true, true
+	return s
 }
 
 // shared are the stores that the front door and the approver both write.
-func shared() []store {
-	return []store{
-		{stream: streamLedger, writes: []string{subjectApproval + "*" + tokenState, subjectPart + "*.*.*.*"}},
-		{stream: streamAudit, writes: []string{subjectAudit + "*"}},
-		table(bucketHeads), table(bucketPermissions),
+func shared() []Store {
+	heads := table(bucketHeads)
+	heads.Follows = "" // people read it, as the operator
+	return []Store{
+		{
+			Stream: streamLedger, Writes: []string{subjectApproval + "*" + tokenState, subjectPart + "*.*.*.*"},
+			Last: true, Direct: true, Follows: subjectApproval + "*.*",
+		},
+		{Stream: streamAudit, Writes: []string{subjectAudit + "*"}, Last: true, Range: true},
+		heads, contested(bucketPermissions),
 	}
+}
+
+func deliveries(stream, subject string) Store {
+	return Store{Stream: stream, Writes: []string{subject + "*" + tokenState, subject + "*" + tokenBody}, Last: true, Direct: true, Follows: subject + "*" + tokenState}
 }
 
 // Roles returns what each kind of process needs, and nothing else.
@@ -51,38 +89,45 @@ func Roles() []Role {
 func frontDoorRole() Role {
 	r := Role{
 		Name: RoleFrontDoor,
-		Publish: []string{
+		Sends: []string{
 			subjectCall + "*", subjectServe + "*", subjectControl + "*", subjectHello, subjectRouter + "*", subjectCancel, subjectChanged + "*.*",
-			subjectWant + "*", subjectApproval + "*" + tokenOpen,
+			subjectWant + "*",
 		},
 		Subscribe: []string{subjectReply + "*.*", subjectWorker + "*", subjectRouter + "*", subjectCancel, subjectChanged + "*.*", subjectUpdated + "*"},
 	}
-	journal := func(token string) string { return subjectJournal + "*" + token }
-	return r.with(append(shared(),
+	log := func(stream, token string) Store {
+		return Store{Stream: stream, Writes: []string{subjectJournal + "*" + token}, Last: true, Range: true, Purge: true}
+	}
+	stores := append(shared(),
 		table(bucketSwitches), table(bucketServers),
-		store{stream: streamExecutions, writes: []string{subjectRecord + "*.*"}},
-		store{stream: streamDeliveries, writes: []string{subjectDelivery + "*" + tokenState, subjectDelivery + "*" + tokenBody}},
-		store{stream: streamJournals, writes: []string{journal(tokenManifest), journal(tokenLease)}, purge: true},
-		store{stream: streamCalls, writes: []string{journal(tokenCalls)}, purge: true},
-		store{stream: streamIntents, writes: []string{journal(tokenIntents)}, purge: true},
-		store{stream: streamResults, writes: []string{journal(tokenResults)}, purge: true},
-		store{stream: streamObjects, writes: []string{subjectObject + "*.*.*"}, purge: true},
-		store{stream: streamKeys, writes: []string{subjectKey + "*"}},
-	))
+		Store{Stream: streamExecutions, Writes: []string{subjectRecord + "*.*"}, Range: true},
+		deliveries(streamDeliveries, subjectDelivery),
+		Store{
+			Stream: streamJournals, Writes: []string{subjectJournal + "*" + tokenManifest, subjectJournal + "*" + tokenLease},
+			Last: true, Direct: true, Follows: subjectJournal + "*" + tokenManifest, Purge: true,
+		},
+		log(streamCalls, tokenCalls), log(streamIntents, tokenIntents), log(streamResults, tokenResults),
+		Store{Stream: streamObjects, Writes: []string{subjectObject + "*.*.*"}, Last: true, Direct: true, Purge: true},
+		Store{Stream: streamKeys, Writes: []string{subjectKey + "*"}, Last: true},
+	)
+	ledger := &stores[0]
+	ledger.Writes = append(ledger.Writes, subjectApproval+"*"+tokenOpen)
+	return r.with(stores)
 }
 
 func approverRole() Role {
-	r := Role{Name: RoleApprover}
-	return r.with(append(shared(),
-		table(bucketSlackPeople), table(bucketSlackCodes), table(bucketSlackMessages), table(bucketSlackOnce), table(bucketNotices),
-		store{stream: streamNoticeDeliveries, writes: []string{subjectNotice + "*" + tokenState, subjectNotice + "*" + tokenBody}},
+	once := contested(bucketSlackOnce)
+	once.Follows, once.Last = "", false
+	return Role{Name: RoleApprover}.with(append(shared(),
+		contested(bucketSlackPeople), contested(bucketSlackCodes), contested(bucketSlackMessages), once, contested(bucketNotices),
+		deliveries(streamNoticeDeliveries, subjectNotice),
 	))
 }
 
 func workerRole() Role {
+	sends := []string{subjectReply + "*.*", subjectWorker + "*", subjectUpdated + "*"}
 	return Role{
-		Name:      RoleWorker,
-		Publish:   []string{subjectReply + "*.*", subjectWorker + "*", subjectUpdated + "*"},
+		Name: RoleWorker, Sends: sends, Publish: sends,
 		Subscribe: []string{subjectCall + "*", subjectServe + "* " + queueWorkers, subjectControl + "*", subjectHello, subjectWant + "*", subjectRouter + "*", subjectWorker + "*"},
 	}
 }
@@ -94,25 +139,38 @@ const (
 	flow = "$JS.FC."
 )
 
-// with adds what it takes to open, read and write the stores, and to be answered.
-func (r Role) with(stores []store) Role {
+// with adds what it takes to use the stores, and to be answered.
+func (r Role) with(stores []Store) Role {
+	r.Stores = stores
+	r.Publish = slices.Clone(r.Sends)
 	for _, s := range stores {
-		r.Publish = append(r.Publish, s.writes...)
+		r.Publish = append(r.Publish, s.Writes...)
 	}
 	r.Publish = append(r.Publish, api+"INFO")
 	for _, s := range stores {
-		r.Publish = append(r.Publish,
-			api+"STREAM.INFO."+s.stream, api+"STREAM.CREATE."+s.stream, api+"STREAM.MSG.GET."+s.stream,
-			api+"DIRECT.GET."+s.stream, api+"DIRECT.GET."+s.stream+".>",
-			// Without a name: so the NATS client asks for a watch while it does not know yet
-			// which server it comes back to.
-			api+"CONSUMER.CREATE."+s.stream, api+"CONSUMER.CREATE."+s.stream+".>", api+"CONSUMER.INFO."+s.stream+".*", api+"CONSUMER.DELETE."+s.stream+".*",
-			flow+s.stream+".>",
-		)
-		if s.purge {
-			r.Publish = append(r.Publish, api+"STREAM.PURGE."+s.stream)
-		}
+		r.Publish = append(r.Publish, s.requests()...)
 	}
 	r.Subscribe = append(slices.Clone(r.Subscribe), inbox+r.Name+".>")
 	return r
+}
+
+// requests are the subjects of JetStream's requests that the store needs.
+func (s Store) requests() []string {
+	all := []string{api + "STREAM.INFO." + s.Stream}
+	if s.Last {
+		all = append(all, api+"STREAM.MSG.GET."+s.Stream)
+	}
+	if s.Direct {
+		all = append(all, api+"DIRECT.GET."+s.Stream+".>")
+	}
+	if s.Range {
+		all = append(all, api+"DIRECT.GET."+s.Stream)
+	}
+	if s.Follows != "" {
+		all = append(all, api+"CONSUMER.CREATE."+s.Stream+".*."+s.Follows, flow+s.Stream+".>")
+	}
+	if s.Purge {
+		all = append(all, api+"STREAM.PURGE."+s.Stream)
+	}
+	return all
 }

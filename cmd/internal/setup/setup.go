@@ -13,6 +13,7 @@ import (
 	"maps"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -52,8 +53,9 @@ type Config struct {
 	Approver  approver.Config       `yaml:"approver"`
 	Worker    worker.Config         `yaml:"worker"`
 
-	traces *telemetry.Traces // nil where there are none; see [Config.TracesPart]
-	whole  bool              // the whole fabric runs in this process; see [Config.OwnKey]
+	traces  *telemetry.Traces // nil where there are none; see [Config.TracesPart]
+	exposed sync.Once         // NATS was looked at; see [Config.Connect]
+	whole   bool              // the whole fabric runs in this process; see [Config.OwnKey]
 }
 
 // Log is the section log.
@@ -247,18 +249,40 @@ const openFor = time.Minute
 func (c *Config) Connect(ctx context.Context, name string, keep bool, log *slog.Logger) (*bus.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectFor)
 	defer cancel()
-	n := c.NATS
-	o := bus.Options{
-		URL: n.URL, Name: name, Role: roleOf(name), CredentialsFile: n.CredentialsFile, NKeySeedFile: n.NKeySeedFile, User: n.User,
-		Password: n.Password.Reveal(), Token: n.Token.Reveal(), CAFile: n.CAFile, CertFile: n.CertFile, KeyFile: n.KeyFile,
-		Replicas: n.Replicas, KeepWhileDown: keep, Log: log,
+	conn, err := c.connect(ctx, bus.Options{Name: name, Role: roleOf(name), KeepWhileDown: keep, Log: log})
+	if err == nil && !conn.AsksForCredential() {
+		c.exposed.Do(func() { c.warnExposed(ctx, log) })
 	}
+	return conn, err
+}
+
+// warnExposed warns when NATS lets in whoever reaches it and is reached from elsewhere.
+func (c *Config) warnExposed(ctx context.Context, log *slog.Logger) {
+	const mend = "start it with -a 127.0.0.1, or with users and permissions as deploy/nats has them (docs/deployment.md)"
+	found, err := bus.Exposures(ctx, c.NATS.URL)
+	if err != nil {
+		log.Warn("NATS asks for no credential: whoever reaches it can run every tool, without a key and without an approval", "mend", mend, "error", err)
+		return
+	}
+	for _, e := range found {
+		if !e.Credential && e.Beyond {
+			log.Warn("NATS asks for no credential and listens beyond this machine: whoever reaches it can run every tool, without a key and without an approval", "address", e.Address, "mend", mend)
+		}
+	}
+}
+
+// connect opens a connection with the options and the section nats, trying until ctx ends.
+func (c *Config) connect(ctx context.Context, o bus.Options) (*bus.Conn, error) {
+	n := c.NATS
+	o.URL, o.Replicas = n.URL, n.Replicas
+	o.CredentialsFile, o.NKeySeedFile, o.User, o.Password, o.Token = n.CredentialsFile, n.NKeySeedFile, n.User, n.Password.Reveal(), n.Token.Reveal()
+	o.CAFile, o.CertFile, o.KeyFile = n.CAFile, n.CertFile, n.KeyFile
 	for {
 		conn, err := bus.Connect(ctx, o)
 		if err == nil {
 			return conn, nil
 		}
-		log.Warn("NATS is not reachable yet; trying again", "error", err)
+		o.Log.Warn("NATS is not reachable yet; trying again", "error", err)
 		select {
 		case <-ctx.Done():
 			return nil, err

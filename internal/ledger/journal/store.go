@@ -62,11 +62,16 @@ type Store struct {
 	recent        recent
 }
 
+// Stored says how long what is stored is kept.
+func (o Options) Stored() bus.JournalOptions {
+	return bus.JournalOptions{KeepResults: or(o.KeepResults, defaultKeepResults), MaxBytes: o.MaxBytes}
+}
+
 // Open opens the journals on a connection, makes their streams where there are
 // none, and reads the manifests; ctx bounds that. The connection stays the
 // caller's. It should not be the one that calls travel on.
 func Open(ctx context.Context, conn *bus.Conn, o Options) (*Store, error) {
-	j, err := bus.OpenJournals(ctx, conn, bus.JournalOptions{KeepResults: or(o.KeepResults, defaultKeepResults), MaxBytes: o.MaxBytes})
+	j, err := bus.OpenJournals(ctx, conn, o.Stored())
 	if err != nil {
 		return nil, err
 	}
