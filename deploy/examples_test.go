@@ -36,13 +36,13 @@ func TestEveryExampleIsLoaded(t *testing.T) {
 		"CONFIG_DIR="+examples, "SECRETS_DIR="+exampleSecrets(t), "DATA_DIR="+t.TempDir(),
 		"AGENT_KEY_HASH="+hash(agentKey), "ANN_KEY_HASH="+hash(annKey), "DEMO_SERVER="+built(t, "demo"),
 	)
-	check := func(t *testing.T, flag, path string) string {
+	check := func(t *testing.T, args ...string) string {
 		t.Helper()
-		cmd := exec.Command(built(t, "callyard"), "config", "check", flag, path)
+		cmd := exec.Command(built(t, "callyard"), append([]string{"config", "check"}, args...)...)
 		cmd.Env, cmd.Dir = env, ".."
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "The configuration is good") {
-			t.Errorf("config check %s %s: %v\n%s", flag, path, err, out)
+			t.Errorf("config check %v: %v\n%s", args, err, out)
 		}
 		return string(out)
 	}
@@ -55,7 +55,7 @@ func TestEveryExampleIsLoaded(t *testing.T) {
 			path := filepath.Join(examples, f.Name())
 			switch {
 			case f.Name() == "policy.yaml":
-				if out := check(t, "--policy", path); strings.Contains(out, "# policy:") {
+				if out := check(t, "--policy", path, "--config", filepath.Join(examples, "up.yaml")); strings.Contains(out, "# policy:") {
 					t.Errorf("there are doubts about it:\n%s", out)
 				}
 			case f.Name() == "rest.json":

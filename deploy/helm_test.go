@@ -149,6 +149,7 @@ func TestTheConfigurationsOfTheChartAreLoaded(t *testing.T) {
 				write(t, filepath.Join(dir, name), strings.NewReplacer(
 					"/etc/callyard/", dir+"/", "/run/secrets/warrants/key.pem", filepath.Join(secrets, "frontdoor.pem"), "/run/secrets/warrants/", secrets+"/",
 					"/run/secrets/nats-tls/ca.crt", filepath.Join(secrets, "ca.pem"), "/run/secrets/nats-tls/tls.crt", filepath.Join(secrets, "tls.pem"), "/run/secrets/nats-tls/tls.key", filepath.Join(secrets, "tls-key.pem"),
+					"/run/secrets/tls/tls.crt", filepath.Join(secrets, "tls.pem"), "/run/secrets/tls/tls.key", filepath.Join(secrets, "tls-key.pem"),
 					"\"/demo\"", fmt.Sprintf("%q", built(t, "demo")),
 				).Replace(fmt.Sprint(text)))
 			}

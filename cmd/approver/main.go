@@ -21,22 +21,14 @@ func run() int {
 	fs := pflag.NewFlagSet("approver", pflag.ExitOnError)
 	setup.AddFlags(fs, "approver-listen", "nats", "redis", "policy", "log-level", "log-format")
 	_ = fs.Parse(os.Args[1:]) // ExitOnError
-	cfg, err := setup.Load(fs)
+	p, err := setup.Prepare(fs, os.Stderr, setup.Approver, nil)
 	if err != nil {
 		setup.Fail(os.Stderr, "approver", err)
 		return 2
 	}
-	policy, err := cfg.LoadPolicy()
-	if err != nil {
-		setup.Fail(os.Stderr, "approver", err)
-		return 2
-	}
+	p.Tell()
+	cfg, log, policy := p.Config, p.Log, p.Policy
 	setup.TuneRuntime(1, 0)
-	log, err := cfg.Logger(os.Stderr)
-	if err != nil {
-		setup.Fail(os.Stderr, "approver", err)
-		return 2
-	}
 	connect := func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
 		return cfg.Connect(ctx, name, keep, log)
 	}
@@ -44,7 +36,7 @@ func run() int {
 	var running *approver.Approver
 	err = lifecycle.Run(context.Background(), log,
 		cfg.TracesPart("callyard-approver", metrics, log),
-		setup.PolicyPart(policy, func() []string { return cfg.Doubts(policy, true, nil) }, log),
+		p.PolicyPart(),
 		cfg.ApproverPart(connect, policy, metrics, log, func(a *approver.Approver) {
 			running = a
 			log.Info("approver is open", "url", a.Base())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,49 +32,53 @@ func configCommand() *cobra.Command {
 }
 
 func checkConfig(cmd *cobra.Command) error {
-	cfg, err := setup.Load(cmd.Flags())
-	if err != nil {
+	p, err := setup.Prepare(cmd.Flags(), cmd.ErrOrStderr(), setup.All, demoEntry())
+	var all []config.Fault
+	var found *config.Faults
+	if errors.As(err, &found) {
+		all = found.List
+	} else if err != nil {
 		return err
 	}
-	log, err := cfg.Logger(cmd.ErrOrStderr())
-	if err != nil {
-		return err
+	all = append(all, p.Troubles...)
+	var servers strings.Builder
+	for i := range p.Served {
+		if fault := sayServer(cmd.Context(), &servers, &p.Served[i]); fault != nil {
+			all = append(all, config.Fault{Where: p.Served[i].Entry.Where, Message: fault.Error()})
+		}
 	}
-	served, err := cfg.Servers(log, demoEntry())
-	if err != nil {
-		return err
-	}
-	policy, err := cfg.LoadPolicy()
-	if err != nil {
-		return err
-	}
-	if err := cfg.Warrants.Check(); err != nil {
-		return err
+	if len(all) > 0 {
+		return &config.Faults{List: all}
 	}
 	out := cmd.OutOrStdout()
-	if err := config.Dump(out, cfg); err != nil {
+	if err := config.Dump(out, p.Config); err != nil {
 		return fmt.Errorf("printing the configuration: %w", err)
 	}
-	var faults []error
-	for _, s := range served {
-		spec := s.Session.Spec
-		if s.Box == nil || !s.Box.Only {
-			fmt.Fprintf(out, "# server %s: %s, %d sessions of %d calls\n", spec.ID, spec.Type, s.Session.Sessions, s.Session.InFlight)
-		}
-		if s.Adapt != nil {
-			faults = append(faults, sayTools(cmd.Context(), out, spec.ID, s.Adapt(slog.New(slog.DiscardHandler))))
-		}
-		if s.Box != nil {
-			faults = append(faults, sayBox(out, spec.ID, s.Box))
-		}
+	fmt.Fprint(out, servers.String())
+	for _, note := range p.Notes {
+		fmt.Fprintf(out, "# servers file: %s\n", note)
 	}
-	if err := errors.Join(faults...); err != nil {
-		return err
-	}
-	for _, doubt := range cfg.Doubts(policy, false, served) {
+	for _, doubt := range p.Doubts {
 		fmt.Fprintf(out, "# policy: %s\n", doubt)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "The configuration is good: %d servers.\n", len(served))
+	fmt.Fprintf(cmd.ErrOrStderr(), "The configuration is good: %d servers.\n", len(p.Served))
+	return nil
+}
+
+// sayServer prints how a server is held. The error says why it cannot be.
+func sayServer(ctx context.Context, out io.Writer, s *worker.Served) error {
+	spec := s.Session.Spec
+	if s.Box == nil || !s.Box.Only {
+		fmt.Fprintf(out, "# server %s: %s, %d sessions of %d calls\n", spec.ID, spec.Type, s.Session.Sessions, s.Session.InFlight)
+	}
+	if s.Adapt != nil {
+		if err := sayTools(ctx, out, spec.ID, s.Adapt(slog.New(slog.DiscardHandler))); err != nil {
+			return err
+		}
+	}
+	if s.Box != nil && s.Box.Fault == nil { // a fault is told with the others
+		sayBox(out, spec.ID, s.Box)
+	}
 	return nil
 }
 
@@ -96,9 +101,8 @@ func sayTools(ctx context.Context, out io.Writer, server string, src adapt.Sourc
 	return nil
 }
 
-// sayBox prints everything that holds for the container of a server, and returns
-// what is refused about it.
-func sayBox(out io.Writer, server string, b *worker.Box) error {
+// sayBox prints everything that holds for the container of a server.
+func sayBox(out io.Writer, server string, b *worker.Box) {
 	place := "container"
 	if b.Isolation == schema.IsolationBubblewrap {
 		place = "sandbox of bubblewrap, which is weaker than a container,"
@@ -108,14 +112,10 @@ func sayBox(out io.Writer, server string, b *worker.Box) error {
 		which = "every call runs in a " + place + " of its own"
 	}
 	fmt.Fprintf(out, "# server %s: %s\n", server, which)
-	if b.Fault != nil {
-		return b.Fault
-	}
 	for _, line := range b.Describe() {
 		fmt.Fprintf(out, "#   %s: %s (%s)\n", line.Key, line.Value, line.From)
 	}
 	for _, key := range b.Spec.Widened() {
 		fmt.Fprintf(out, "# server %s: its container is wider than it should be, because docker.allow names %q\n", server, key)
 	}
-	return nil
 }

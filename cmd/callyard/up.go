@@ -37,30 +37,20 @@ func upCommand() *cobra.Command {
 }
 
 func up(cmd *cobra.Command) error {
-	cfg, err := setup.Load(cmd.Flags())
-	if err != nil {
-		return err
-	}
 	stderr, stdout := cmd.ErrOrStderr(), cmd.OutOrStdout()
-	log, err := cfg.Logger(stderr)
+	p, err := setup.Prepare(cmd.Flags(), stderr, setup.All, demoEntry())
 	if err != nil {
 		return err
 	}
+	p.Tell()
+	cfg, log, served, policy := p.Config, p.Log, p.Served, p.Policy
 	var demo *approvalDemo
 	if wanted, _ := cmd.Flags().GetBool("demo-approvals"); wanted { // the flag is there
 		if demo, err = newApprovalDemo(cfg); err != nil {
 			return err
 		}
 	}
-	served, err := cfg.Servers(log, demoEntry())
-	if err != nil {
-		return err
-	}
 	setup.TuneRuntime(2, len(served)) // much of what lives here is caches of NATS
-	policy, err := cfg.LoadPolicy()
-	if err != nil {
-		return err
-	}
 	if err := cfg.OwnKey(); err != nil {
 		return err
 	}
@@ -81,7 +71,7 @@ func up(cmd *cobra.Command) error {
 	metrics := telemetry.NewMetrics()
 	err = lifecycle.Run(cmd.Context(), log,
 		cfg.TracesPart("callyard", metrics, log),
-		setup.PolicyPart(policy, func() []string { return cfg.Doubts(policy, true, nil) }, log),
+		p.PolicyPart(),
 		lifecycle.Part{Name: "embedded NATS", Start: u.startNATS, Stop: func(context.Context) error { return u.nats.Close() }},
 		cfg.WorkerPart(u.connect, policy, served, metrics, log, func(w *worker.Worker) { u.worker = w }),
 		cfg.FrontDoorPart(u.connect, policy, metrics, log, func(d *frontdoor.FrontDoor) { u.door = d }),

@@ -20,27 +20,19 @@ func run() int {
 	fs := pflag.NewFlagSet("frontdoor", pflag.ExitOnError)
 	setup.AddFlags(fs, "listen", "nats", "redis", "policy", "log-level", "log-format")
 	_ = fs.Parse(os.Args[1:]) // ExitOnError
-	cfg, err := setup.Load(fs)
+	p, err := setup.Prepare(fs, os.Stderr, setup.FrontDoor, nil)
 	if err != nil {
 		setup.Fail(os.Stderr, "frontdoor", err)
 		return 2
 	}
+	p.Tell()
+	cfg, log, policy := p.Config, p.Log, p.Policy
 	setup.TuneRuntime(1, 0)
-	log, err := cfg.Logger(os.Stderr)
-	if err != nil {
-		setup.Fail(os.Stderr, "frontdoor", err)
-		return 2
-	}
-	policy, err := cfg.LoadPolicy()
-	if err != nil {
-		setup.Fail(os.Stderr, "frontdoor", err)
-		return 2
-	}
 	connect := func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
 		return cfg.Connect(ctx, name, keep, log)
 	}
 	metrics := telemetry.NewMetrics()
-	err = lifecycle.Run(context.Background(), log, cfg.TracesPart("callyard-frontdoor", metrics, log), setup.PolicyPart(policy, func() []string { return cfg.Doubts(policy, false, nil) }, log), cfg.FrontDoorPart(connect, policy, metrics, log, func(d *frontdoor.FrontDoor) {
+	err = lifecycle.Run(context.Background(), log, cfg.TracesPart("callyard-frontdoor", metrics, log), p.PolicyPart(), cfg.FrontDoorPart(connect, policy, metrics, log, func(d *frontdoor.FrontDoor) {
 		log.Info("front door is open", "url", d.URL())
 	}))
 	if err != nil {

@@ -31,31 +31,18 @@ func run() int {
 	fs := pflag.NewFlagSet("worker", pflag.ExitOnError)
 	setup.AddFlags(fs, "servers", "nats", "policy", "log-level", "log-format")
 	_ = fs.Parse(os.Args[1:]) // ExitOnError
-	cfg, err := setup.Load(fs)
-	if err != nil {
-		setup.Fail(os.Stderr, "worker", err)
-		return 2
-	}
-	log, err := cfg.Logger(os.Stderr)
-	if err != nil {
-		setup.Fail(os.Stderr, "worker", err)
-		return 2
-	}
-	served, err := cfg.Servers(log, nil)
-	if err == nil && len(served) == 0 && !cfg.Worker.APIServers {
+	p, err := setup.Prepare(fs, os.Stderr, setup.Worker, nil)
+	if err == nil && len(p.Served) == 0 && !p.Config.Worker.APIServers {
 		err = errNoServers
 	}
 	if err != nil {
 		setup.Fail(os.Stderr, "worker", err)
 		return 2
 	}
+	p.Tell()
+	cfg, log, served, policy := p.Config, p.Log, p.Served, p.Policy
 	setup.TuneRuntime(1, len(served))
 	setup.LeaveProcessors()
-	policy, err := cfg.LoadPolicy()
-	if err != nil {
-		setup.Fail(os.Stderr, "worker", err)
-		return 2
-	}
 	connect := func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
 		return cfg.Connect(ctx, name, keep, log)
 	}
@@ -63,7 +50,7 @@ func run() int {
 	var running *worker.Worker
 	err = lifecycle.Run(context.Background(), log,
 		cfg.TracesPart("callyard-worker", metrics, log),
-		setup.PolicyPart(policy, func() []string { return cfg.Doubts(policy, false, nil) }, log),
+		p.PolicyPart(),
 		cfg.WorkerPart(connect, policy, served, metrics, log, func(w *worker.Worker) {
 			running = w
 			log.Info("worker is up", "worker", w.ID(), "servers", len(served))

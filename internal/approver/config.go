@@ -73,7 +73,9 @@ func (c Config) Validate() []config.Fault {
 		faults = append(faults, config.Faultf(key, format, args...))
 	}
 	guarded := len(c.Keys) > 0 || c.OIDC.Configured()
-	if !guarded && !config.Loopback(c.Listen) {
+	if wrong := config.AddressFault(c.Listen); wrong != "" {
+		fault("listen", "%s", wrong)
+	} else if !guarded && !config.Loopback(c.Listen) {
 		fault("listen", "is %s, which others can reach, and nobody needs to sign in: add approver.oidc or approver.keys (callyard keys new makes one), or listen on 127.0.0.1.", c.Listen)
 	}
 	if guarded && len(c.LocalGroups) > 0 {

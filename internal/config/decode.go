@@ -15,7 +15,7 @@ type decoder struct {
 	faults *report
 	expand *expander
 	// places remembers where each path was set, for the faults of Validate.
-	places map[string]place
+	places Places
 	values int
 	// misplaced returns the path at which a key is known, or "".
 	misplaced func(key string) string

@@ -2,8 +2,22 @@ package config
 
 import (
 	"net"
+	"strconv"
 	"strings"
 )
+
+// AddressFault says what is wrong with an address to listen on, as the end of a
+// sentence that begins with its key; "" is nothing.
+func AddressFault(listen string) string {
+	_, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "is no address to listen on; write host:port, such as 127.0.0.1:8080."
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "has no port from 0 to 65535 at its end; write host:port, such as 127.0.0.1:8080."
+	}
+	return ""
+}
 
 // Loopback says that an address to listen on, host and port, can be reached from
 // this machine only. A host name other than localhost counts as reachable.

@@ -40,19 +40,53 @@ const maxConfigFile = 1 << 20
 // into itself cannot be filled, a mistake in the program. After an error into
 // holds the parts that could be read and must not be used.
 func Load(src Source, into any) error {
+	_, err := LoadPlaces(src, into)
+	return err
+}
+
+// Places says where keys were set.
+type Places map[string]place
+
+// Of returns where the key at path, or the nearest key above it, was set:
+// "file:line:column", a variable, a flag, or "" for one that was not.
+func (p Places) Of(path string) string { return p.find(path).String() }
+
+// Has reports whether the key at path itself was set.
+func (p Places) Has(path string) bool {
+	_, ok := p[path]
+	return ok
+}
+
+// find returns where a path was set, or where the nearest one above it was.
+func (p Places) find(path string) place {
+	for {
+		if at, ok := p[path]; ok {
+			return at
+		}
+		i := strings.LastIndexAny(path, ".[")
+		if i < 0 {
+			return p[""]
+		}
+		path = path[:i]
+	}
+}
+
+// LoadPlaces is [Load] that also returns where each key was set, also when there is an
+// error.
+func LoadPlaces(src Source, into any) (Places, error) {
 	sections, err := sectionsOf(into)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	settings, err := settingsOf(sections)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	faults := &report{}
 	d := &decoder{
 		faults: faults,
 		expand: &expander{vars: environment(src.Env)},
-		places: map[string]place{},
+		places: Places{},
 		misplaced: func(key string) string {
 			for _, s := range settings {
 				if strings.HasSuffix(s.path, "."+key) {
@@ -81,7 +115,7 @@ func Load(src Source, into any) error {
 	for _, flag := range src.Flags {
 		i := slices.IndexFunc(settings, func(s setting) bool { return s.path == flag.Path })
 		if i < 0 {
-			return fmt.Errorf("config: the flag %s sets %s, which is no key", flag.Name, flag.Path)
+			return nil, fmt.Errorf("config: the flag %s sets %s, which is no key", flag.Name, flag.Path)
 		}
 		d.applyText(place{layer: layerFlag, source: flag.Name}, &settings[i], flag.Value, false)
 	}
@@ -89,7 +123,7 @@ func Load(src Source, into any) error {
 	if whole {
 		d.validate(into, sections)
 	}
-	return faults.err()
+	return d.places, faults.err()
 }
 
 // applyText sets one key from the text of a variable or flag.

@@ -67,7 +67,7 @@ type draft struct {
 
 func newServerReader(path string, env []string) *serverReader {
 	r := &serverReader{path: path, faults: &report{}, vars: environment(env)}
-	r.decode = &decoder{faults: r.faults, places: map[string]place{}, expand: &expander{vars: r.vars, special: clientForms(path, r.vars)}}
+	r.decode = &decoder{faults: r.faults, places: Places{}, expand: &expander{vars: r.vars, special: clientForms(path, r.vars)}}
 	return r
 }
 

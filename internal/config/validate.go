@@ -71,20 +71,6 @@ func (d *decoder) ask(path string, v reflect.Value, read int) {
 		if full != "" && known.has(full) {
 			continue
 		}
-		d.faults.add(d.find(full), full, "%s", f.Message)
-	}
-}
-
-// find returns where a path was set, or where the nearest one above it was.
-func (d *decoder) find(path string) place {
-	for {
-		if at, ok := d.places[path]; ok {
-			return at
-		}
-		i := strings.LastIndexAny(path, ".[")
-		if i < 0 {
-			return d.places[""]
-		}
-		path = path[:i]
+		d.faults.add(d.places.find(full), full, "%s", f.Message)
 	}
 }

@@ -100,7 +100,9 @@ func Defaults() Config {
 // Validate says what of the section cannot be honoured; see package config.
 func (c Config) Validate() []config.Fault {
 	var faults []config.Fault
-	if len(c.Keys) == 0 && !config.Loopback(c.Listen) {
+	if wrong := config.AddressFault(c.Listen); wrong != "" {
+		faults = append(faults, config.Faultf("listen", "%s", wrong))
+	} else if len(c.Keys) == 0 && !config.Loopback(c.Listen) {
 		faults = append(faults, config.Faultf("listen", "is %s, which others can reach, and there are no API keys: add front_door.keys (callyard keys new makes one), or listen on 127.0.0.1.", c.Listen))
 	}
 	for _, f := range authn.CheckKeys(c.Keys) {

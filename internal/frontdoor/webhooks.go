@@ -56,6 +56,9 @@ func (w Webhooks) secrets() ([]string, error) {
 	if len(all) == 0 {
 		return nil, fmt.Errorf("holds no secret: put whsec_ and 32 random bytes in base64 on a line")
 	}
+	if err := webhook.CheckSecrets(all); err != nil {
+		return nil, fmt.Errorf("holds no usable secret: %w", err)
+	}
 	return all, nil
 }
 

@@ -71,6 +71,31 @@ func environment(spec Spec, cookie string) []string {
 	return env
 }
 
+// Check finds what keeps the process of a stdio server from being started, without
+// starting it: a program, interpreter or folder that is not there, a file that may not
+// be executed. nil means that nothing is known to be wrong. The error is a *schema.Error
+// of kind server-failed.
+func (spec Spec) Check() error {
+	if err := spec.check(); err != nil {
+		return err
+	}
+	path, fault := spec.find()
+	if fault != nil {
+		return fault
+	}
+	file := path
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(spec.Dir, file)
+	}
+	switch info, err := os.Stat(file); {
+	case err != nil:
+		return spec.startFault(path, err)
+	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
+		return spec.startFault(path, fs.ErrPermission)
+	}
+	return nil
+}
+
 // check finds what can be known to be wrong before a process is started.
 func (spec Spec) check() *schema.Error {
 	if spec.Type != "stdio" {

@@ -3,6 +3,7 @@ package worker
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -59,6 +60,11 @@ func (c Config) Validate() []config.Fault {
 	if c.Name == "" || strings.ContainsFunc(c.Name, func(r rune) bool { return r < '!' || r > '~' }) || len(c.Name) > 40 {
 		faults = append(faults, config.Faultf("name", "must be 1 to 40 printable ASCII characters without spaces."))
 	}
+	if c.Listen != "" {
+		if wrong := config.AddressFault(c.Listen); wrong != "" {
+			faults = append(faults, config.Faultf("listen", "%s", wrong))
+		}
+	}
 	between("sessions", int64(c.Sessions), 1, 1000)
 	between("in_flight", int64(c.InFlight), 1, 10_000)
 	between("result_bytes", int64(c.ResultBytes), 1<<10, 1<<30)
@@ -83,6 +89,9 @@ func (c *Config) Serve(entries []config.ServerEntry) ([]Served, error) {
 		}
 		s, err := c.serve(e)
 		if err != nil {
+			if e.Where != "" {
+				err = fmt.Errorf("%s: %w", e.Where, err)
+			}
 			faults = append(faults, err)
 			continue
 		}
@@ -106,7 +115,7 @@ func (c *Config) serve(e *config.ServerEntry) (Served, error) {
 		return Served{}, err
 	}
 	s := Served{
-		Box: b, Risk: e.Risk, TrustAnnotations: e.TrustAnnotations, SafeTools: e.SafeTools, Asks: e.Asks,
+		Entry: *e, Box: b, Risk: e.Risk, TrustAnnotations: e.TrustAnnotations, SafeTools: e.SafeTools, Asks: e.Asks,
 		Session: session.Config{
 			Spec: launch.Spec{
 				ID: e.ID, Type: e.Type, Command: e.Command, Args: e.Args, Env: e.Env, Dir: e.Dir, URL: e.URL, Headers: e.Headers,

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/adapt"
 	"github.com/callyard/callyard/internal/session"
@@ -38,6 +39,8 @@ import (
 
 // Served is a server that a worker is to hold.
 type Served struct {
+	// Entry is what the operator wrote.
+	Entry   config.ServerEntry
 	Session session.Config
 	// Adapt makes what is behind the sessions of a server that speaks no MCP; nil
 	// for one that does.

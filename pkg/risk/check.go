@@ -19,18 +19,41 @@ type Known struct {
 	Tools map[string][]string
 }
 
-// Check returns, in the order of the file, what is likely a mistake in a policy
-// that is well formed: a group that nobody is in, a server or tool that does not
-// exist, a rule that can never win. Each is a sentence.
+// Doubt is what is likely a mistake in a policy that is well formed.
+type Doubt struct {
+	// Fault has the place in the file; Line 0 means the file as a whole.
+	Fault
+	// Expires says that nobody could approve, so that a call that asks for it can only
+	// expire.
+	Expires bool
+}
+
+// Check returns the sentences of [Policy.Doubts].
 func (p *Policy) Check(known Known) []string {
 	var found []string
-	say := func(r *rule, format string, args ...any) {
-		where := "approval.default"
-		if r != nil {
-			where = fmt.Sprintf("rule %s (line %d)", quote(r.name), r.at.line)
+	for _, d := range p.Doubts(known) {
+		where := d.Path
+		if d.Line > 0 && where != "approval.default" {
+			where += fmt.Sprintf(" (line %d)", d.Line)
 		}
-		found = append(found, where+": "+fmt.Sprintf(format, args...))
+		found = append(found, where+": "+d.Message)
 	}
+	return found
+}
+
+// Doubts returns, in the order of the file, what is likely a mistake in a policy
+// that is well formed: a group that nobody is in, a server or tool that does not
+// exist, a rule that can never win.
+func (p *Policy) Doubts(known Known) []Doubt {
+	var found []Doubt
+	add := func(r *rule, expires bool, format string, args ...any) {
+		where, at := "approval.default", p.approvalAt
+		if r != nil {
+			where, at = "rule "+quote(r.name), r.at
+		}
+		found = append(found, Doubt{Fault{Line: at.line, Column: at.column, Path: where, Message: fmt.Sprintf(format, args...)}, expires})
+	}
+	say := func(r *rule, format string, args ...any) { add(r, false, format, args...) }
 	approvers := func(r *rule, a *Approval) {
 		if a == nil || known.Groups == nil || r != nil && a == p.approval {
 			return
@@ -38,14 +61,14 @@ func (p *Policy) Check(known Known) []string {
 		people := map[string]bool{}
 		for _, g := range slices.Concat(a.Groups, a.EscalateTo) {
 			if len(known.Groups[g]) == 0 {
-				say(r, "nobody is in the group %s, so nobody can approve; add members or name another group.", quote(g))
+				add(r, true, "nobody is in the group %s, so nobody can approve; add members or name another group.", quote(g))
 			}
 			for _, member := range known.Groups[g] {
 				people[member] = true
 			}
 		}
 		if len(people) > 0 && len(people) < a.Needed {
-			say(r, "%d people must approve, and its groups have %d in all; lower needed or add members.", a.Needed, len(people))
+			add(r, true, "%d people must approve, and its groups have %d in all; lower needed or add members.", a.Needed, len(people))
 		}
 	}
 	approvers(nil, p.approval)

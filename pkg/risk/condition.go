@@ -113,6 +113,9 @@ func compile(env *cel.Env, source string) (c *condition, issues []issue) {
 	if found.Err() != nil {
 		for _, e := range found.Errors() {
 			issues = append(issues, issue{e.Location.Line(), e.Location.Column() + 1, celSentence(e.Message)})
+			if strings.HasPrefix(e.Message, syntaxError) {
+				return nil, issues[len(issues)-1:] // what follows is about what it made unreadable
+			}
 		}
 		return nil, issues
 	}
@@ -168,23 +171,6 @@ func refused(call ast.CallExpr) string {
 		return name + "() is not used in conditions; compare the parts."
 	}
 	return ""
-}
-
-// celSentence makes a fault of CEL read like the others.
-func celSentence(message string) string {
-	message = oneLine(message)
-	if name, ok := strings.CutPrefix(message, "undeclared reference to '"); ok {
-		name, _, _ = strings.Cut(name, "'")
-		known := []string{"args", "tool", "server", "principal.name", "principal.owner", "principal.groups"}
-		if strings.HasPrefix(name, "principal") {
-			return "principal has the parts name, owner and groups; name one of them."
-		}
-		if near := nearest(name, known); near != "" {
-			return quote(name) + " is not known; did you mean " + quote(near) + "?"
-		}
-		return quote(name) + " is not known; conditions know args, tool, server, and name, owner and groups of principal."
-	}
-	return strings.TrimSuffix(message, ".") + "."
 }
 
 // eval decides the condition. why is not empty where that cannot be done; it is

@@ -174,12 +174,12 @@ func TestConditionsAreCheckedWhenThePolicyIsRead(t *testing.T) {
 	}
 	for source, want := range map[string]string{
 		`principal.nmae == "x"`:        "name, owner and groups",
-		`principal.name == 5`:          "no matching overload",
+		`principal.name == 5`:          "does not work between",
 		`arg.x == 1`:                   `did you mean "args"`,
 		`args.x`:                       "must give true or false",
 		`size(args)`:                   "must give true or false",
-		`args.x ==`:                    "Syntax error",
-		`tool.matches("[")`:            "invalid matches",
+		`args.x ==`:                    "ends too early",
+		`tool.matches("[")`:            "regular expression",
 		`tool.matches(args.x)`:         "must be written out",
 		`tool.matches("a{900}")`:       "program size",
 		`tool.replace("", tool) == ""`: "is not used in conditions",

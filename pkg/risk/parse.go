@@ -33,7 +33,7 @@ func Parse(source []byte, name string) (*Policy, error) {
 			key{"approval", func(path string, n *node) {
 				r.members(path, n, key{"default", func(path string, n *node) {
 					if a := r.approval(path, n); a != nil {
-						p.approval = a
+						p.approval, p.approvalAt = a, n.at
 					}
 				}})
 			}},

@@ -24,8 +24,9 @@ type Policy struct {
 	version     string
 	annotations annotationMode
 	// approval is what medium risk asks for where no rule says otherwise.
-	approval *Approval
-	rules    []rule
+	approval   *Approval
+	approvalAt position // where the file says it; line 0 where it does not
+	rules      []rule
 }
 
 // rule is one rule of a policy; the first that matches wins.

@@ -1,21 +1,19 @@
 package setup
 
 import (
+	"strconv"
+
 	"github.com/callyard/callyard/internal/approver"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/worker"
-	"github.com/callyard/callyard/pkg/risk"
 )
 
-// Doubts returns what of the policy is likely a mistake: a group that nobody is
-// in, a server that does not exist, a rule that can never win. here says that the
-// approver runs in this process, so that nobody else can be in a group; served
-// are the servers there are, nil where that is not known. A nil policy has none.
-func (c *Config) Doubts(policy *risk.Holder, here bool, served []worker.Served) []string {
-	if policy == nil {
-		return nil
+// place is a place in a file; line 0 is the file as a whole.
+func place(file string, line, column int) string {
+	if line == 0 {
+		return file
 	}
-	return policy.Current().Check(risk.Known{Groups: members(c.Approver, here), Servers: names(served)})
+	return file + ":" + strconv.Itoa(line) + ":" + strconv.Itoa(column)
 }
 
 // members returns who is in each group, nil where that is not known.

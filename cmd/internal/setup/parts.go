@@ -156,22 +156,16 @@ func (c *Config) WorkerPart(connect Connector, policy *risk.Holder, served []wor
 const policyEvery = 2 * time.Second
 
 // PolicyPart reads the policy file again when it changes; a faulty one is logged
-// and the old policy stays in force. What doubts returns of it is logged at the
-// start and after each change.
-func PolicyPart(policy *risk.Holder, doubts func() []string, log *slog.Logger) lifecycle.Part {
+// and the old policy stays in force. What is likely a mistake in a new one is logged.
+func (p *Prepared) PolicyPart() lifecycle.Part {
+	policy, log := p.Policy, p.Log
 	if policy == nil {
 		return lifecycle.Part{Name: "policy"}
-	}
-	say := func() {
-		for _, doubt := range doubts() {
-			log.Warn("the policy has a likely mistake", "policy", doubt)
-		}
 	}
 	stop, done := make(chan struct{}), make(chan struct{})
 	return lifecycle.Part{
 		Name: "policy",
 		Start: func(context.Context) error {
-			say()
 			go func() {
 				defer close(done)
 				tick := time.NewTicker(policyEvery)
@@ -189,7 +183,7 @@ func PolicyPart(policy *risk.Holder, doubts func() []string, log *slog.Logger) l
 						log.Error("the policy file has faults; the old policy stays in force", "error", err)
 					} else {
 						log.Info("the policy was read again", "version", policy.Current().Version())
-						say()
+						p.tell(p.doubts())
 					}
 				}
 			}()

@@ -7,11 +7,14 @@ package setup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,7 +31,6 @@ import (
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/bus"
-	"github.com/callyard/callyard/pkg/risk"
 )
 
 // Config is the whole configuration file. Each process reads the sections that
@@ -102,6 +104,42 @@ type Redis struct {
 }
 
 // Validate says what of the section cannot be honoured; see package config.
+func (l Log) Validate() []config.Fault {
+	if _, err := telemetry.NewLogger(io.Discard, l.Level, "json"); err != nil {
+		return []config.Fault{config.Faultf("level", "%v.", err)}
+	}
+	if _, err := telemetry.NewLogger(io.Discard, l.Level, l.Format); err != nil {
+		return []config.Fault{config.Faultf("format", "%v.", err)}
+	}
+	return nil
+}
+
+// Validate says what of the section cannot be honoured; see package config.
+func (n NATS) Validate() []config.Fault {
+	var faults []config.Fault
+	if n.Replicas < 1 || n.Replicas > 5 {
+		faults = append(faults, config.Faultf("replicas", "must be from 1 to 5."))
+	}
+	for address := range strings.SplitSeq(n.URL, ",") {
+		address = strings.TrimSpace(address)
+		if !strings.Contains(address, "://") {
+			address = "nats://" + address
+		}
+		if u, err := url.Parse(address); err != nil || u.Hostname() == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
+			// It may hold a password, so it is not repeated.
+			faults = append(faults, config.Faultf("url", "has an entry that is no address of a NATS server; write nats://host:4222, or tls://, ws:// and wss://, separated by commas."))
+			break
+		}
+	}
+	if n.Listen != "" {
+		if wrong := config.AddressFault(n.Listen); wrong != "" {
+			faults = append(faults, config.Faultf("listen", "%s", wrong))
+		}
+	}
+	return faults
+}
+
+// Validate says what of the section cannot be honoured; see package config.
 func (r Redis) Validate() []config.Fault {
 	if r.URL != "" && len(r.Addresses) > 0 {
 		return []config.Fault{config.Faultf("addresses", "and url are both set; keep one.")}
@@ -134,19 +172,6 @@ func (r Redis) options() *confirm.RedisOptions {
 	o.PasswordFile, o.SentinelUsername, o.SentinelPasswordFile = r.PasswordFile, r.SentinelUsername, r.SentinelPasswordFile
 	o.CAFile, o.CertFile, o.KeyFile = r.CAFile, r.CertFile, r.KeyFile
 	return &o
-}
-
-// LoadPolicy reads the policy file, nil where none is named. The error lists
-// every fault.
-func (c *Config) LoadPolicy() (*risk.Holder, error) {
-	if c.Policy == "" {
-		return nil, nil
-	}
-	h := risk.NewHolder(nil)
-	if err := h.Load(c.Policy); err != nil {
-		return nil, err
-	}
-	return h, nil
 }
 
 // Defaults returns the configuration of a command that was told nothing.
@@ -188,6 +213,16 @@ var clientVariables = []string{"CALLYARD_URL", "CALLYARD_APPROVER_URL", "CALLYAR
 // Load reads the configuration: defaults, file, environment, flags, in that
 // order. The error lists every fault.
 func Load(fs *pflag.FlagSet) (*Config, error) {
+	c, _, err := load(fs)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// load is [Load] that also returns what could be read where there is an error, and
+// where each key was set.
+func load(fs *pflag.FlagSet) (*Config, config.Places, error) {
 	c := Defaults()
 	env := os.Environ()
 	src := config.Source{Env: env, Ignore: clientVariables}
@@ -197,10 +232,7 @@ func Load(fs *pflag.FlagSet) (*Config, error) {
 	if src.Path == "" {
 		src.Path = os.Getenv("CALLYARD_CONFIG")
 	}
-	port, ok, err := config.Port(env)
-	if err != nil {
-		return nil, err
-	}
+	port, ok, portErr := config.Port(env)
 	if ok {
 		// MCP Bridge's clients set the port this way; a flag or key still wins.
 		c.FrontDoor.Listen = "127.0.0.1:" + port
@@ -210,12 +242,10 @@ func Load(fs *pflag.FlagSet) (*Config, error) {
 			src.Flags = append(src.Flags, config.Flag{Name: "--" + k.name, Path: k.key, Value: f.Value.String()})
 		}
 	}
-	if err := config.Load(src, &c); err != nil {
-		return nil, err
-	}
+	places, err := config.LoadPlaces(src, &c)
 	c.Worker.Servers = config.FindServersFile(c.Worker.Servers, env)
 	c.labelRegion()
-	return &c, nil
+	return &c, places, errors.Join(err, portErr)
 }
 
 // labelRegion has the worker carry the region; a label that is set already counts.
@@ -295,27 +325,6 @@ func (c *Config) connect(ctx context.Context, o bus.Options) (*bus.Conn, error) 
 func roleOf(name string) string {
 	role, _, _ := strings.Cut(name, " ")
 	return role
-}
-
-// Servers reads the servers file and picks what this worker is to hold. Without
-// a file and without MCP_SERVER_ variables, fallback is used.
-func (c *Config) Servers(log *slog.Logger, fallback []config.ServerEntry) ([]worker.Served, error) {
-	env := os.Environ()
-	found, err := config.LoadServers(c.Worker.Servers, env)
-	if err != nil {
-		return nil, err
-	}
-	for _, note := range found.Notes {
-		log.Info("servers file", "note", note)
-	}
-	if c.Worker.Servers == "" && len(found.Entries) == 0 {
-		found.Entries = fallback
-	}
-	served, err := c.Worker.Serve(found.Entries)
-	if err != nil {
-		return nil, err
-	}
-	return served, nil
 }
 
 // Version is the version of the build.

@@ -88,6 +88,9 @@ func (c Config) secrets() ([]string, error) {
 	if len(all) == 0 {
 		return nil, errors.New("holds no secret: put whsec_ and 32 random bytes in base64 on a line")
 	}
+	if err := webhook.CheckSecrets(all); err != nil {
+		return nil, fmt.Errorf("holds no usable secret: %w", err)
+	}
 	return all, nil
 }
 

@@ -1,0 +1,295 @@
+package setup
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/worker"
+	"github.com/callyard/callyard/pkg/risk"
+)
+
+// Role is what a process is to run; roles are joined with |.
+type Role int
+
+// The roles.
+const (
+	FrontDoor Role = 1 << iota
+	Approver
+	Worker
+	// All is `callyard up`, and what `callyard config check` looks at.
+	All = FrontDoor | Approver | Worker
+)
+
+// sections are the keys at the root of the file that a role uses alone.
+var sections = map[string]Role{
+	"front_door": FrontDoor, "webhooks": FrontDoor, "limits": FrontDoor, "cache": FrontDoor,
+	"approver": Approver, "worker": Worker, "redis": FrontDoor | Approver,
+}
+
+// Prepared is a configuration that was found good, and what it names.
+type Prepared struct {
+	Config *Config
+	Log    *slog.Logger
+	// Served are the servers of a worker, Policy the policy; nil where none is named.
+	Served []worker.Served
+	Policy *risk.Holder
+	// Troubles do not stop a start, and cripple what they name: a server that cannot
+	// come up, an approval that nobody can give.
+	Troubles []config.Fault
+	// Notes and Doubts say what else deserves a look.
+	Notes  []string
+	Doubts []string
+
+	sources sources
+	here    bool // whoever approves stands in this configuration
+}
+
+// sources is what a configuration was made from, to be read again.
+type sources struct {
+	flags    *pflag.FlagSet
+	role     Role
+	fallback []config.ServerEntry
+}
+
+// Prepare reads the configuration, the servers file, the policy and the key files that a
+// role uses, and holds them against each other and this machine. The error is a
+// *config.Faults with everything that stops the role from starting; `callyard config
+// check` and every start go this way. What cripples is in Troubles. fallback are the
+// servers of a worker that was told none. The log goes to w.
+func Prepare(flags *pflag.FlagSet, w io.Writer, role Role, fallback []config.ServerEntry) (*Prepared, error) {
+	p, faults := inspect(sources{flags, role, fallback})
+	if log, err := p.Config.Logger(w); err == nil { // else the section log is among the faults
+		p.Log = log
+	}
+	if len(faults) > 0 {
+		return p, &config.Faults{List: faults}
+	}
+	return p, nil
+}
+
+// Tell logs what Prepare found and did not stop for.
+func (p *Prepared) Tell() {
+	for _, note := range p.Notes {
+		p.Log.Info("servers file", "note", note)
+	}
+	p.tell(p.Troubles, p.Doubts)
+}
+
+func (p *Prepared) tell(troubles []config.Fault, doubts []string) {
+	for _, t := range troubles {
+		p.Log.Error("the configuration has a fault; what it names does not work", "fault", t.String())
+	}
+	for _, doubt := range doubts {
+		p.Log.Warn("the policy has a likely mistake", "policy", doubt)
+	}
+}
+
+// inspect goes through all stages, whatever the ones before have found.
+func inspect(src sources) (*Prepared, []config.Fault) {
+	c, places, err := load(src.flags)
+	in := &inspection{p: &Prepared{Config: c, sources: src}, places: places, role: src.role}
+	in.add("", err)
+	in.files()
+	in.warrants()
+	if src.role&Worker != 0 {
+		in.servers(src.fallback)
+	}
+	in.policy()
+	return in.p, in.faults
+}
+
+type inspection struct {
+	p      *Prepared
+	places config.Places
+	role   Role
+	faults []config.Fault
+}
+
+// add notes the faults of an error: those of a file with their places, others at the
+// key where they belong.
+func (in *inspection) add(key string, err error) {
+	if err == nil {
+		return
+	}
+	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only the outermost is taken apart
+		for _, e := range several.Unwrap() {
+			in.add(key, e)
+		}
+		return
+	}
+	var file *config.Faults
+	if errors.As(err, &file) {
+		in.faults = append(in.faults, file.List...)
+		return
+	}
+	var policy *risk.Faults
+	if errors.As(err, &policy) {
+		for _, line := range strings.Split(policy.Error(), "\n") {
+			in.faults = append(in.faults, config.Fault{Message: line})
+		}
+		return
+	}
+	f := config.Fault{Path: key, Message: err.Error()}
+	if key != "" {
+		f.Where = in.places.Of(key)
+	}
+	in.faults = append(in.faults, f)
+}
+
+// known reports whether the key is faulty already.
+func (in *inspection) known(key string) bool {
+	return slices.ContainsFunc(in.faults, func(f config.Fault) bool { return f.Path == key })
+}
+
+// files looks at every file that a section of the role names.
+func (in *inspection) files() {
+	c := in.p.Config
+	keys, err := config.FileKeys(c)
+	in.add("", err)
+	for _, k := range keys {
+		root, _, _ := strings.Cut(k.Path, ".")
+		if role, own := sections[root]; own && role&in.role == 0 || root == "warrants" || in.known(k.Path) {
+			continue
+		}
+		text, err := os.ReadFile(k.File)
+		switch {
+		case err != nil:
+			in.add(k.Path, errors.New("cannot be read: "+err.Error()+"."))
+		case strings.HasSuffix(k.Path, ".ca_file") && !x509.NewCertPool().AppendCertsFromPEM(text):
+			in.add(k.Path, errors.New("holds no certificate in PEM form."))
+		}
+	}
+	for _, pair := range []struct {
+		key, cert, file string
+		role            Role
+	}{
+		{"front_door.cert_file", c.FrontDoor.CertFile, c.FrontDoor.KeyFile, FrontDoor}, {"approver.cert_file", c.Approver.CertFile, c.Approver.KeyFile, Approver},
+		{"nats.cert_file", c.NATS.CertFile, c.NATS.KeyFile, All}, {"redis.cert_file", c.Redis.CertFile, c.Redis.KeyFile, FrontDoor | Approver},
+	} {
+		if pair.cert == "" || pair.file == "" || pair.role&in.role == 0 || in.known(pair.key) || in.known(strings.Replace(pair.key, "cert_file", "key_file", 1)) {
+			continue
+		}
+		if _, err := tls.LoadX509KeyPair(pair.cert, pair.file); err != nil {
+			in.add(pair.key, errors.New("is of no use with its key_file: "+err.Error()+"."))
+		}
+	}
+	if in.role == All {
+		if info, err := os.Stat(c.Data); err == nil && !info.IsDir() {
+			in.add("data", errors.New("is a file, and must be a folder; name another one."))
+		}
+	}
+}
+
+// warrants reads the keys of the role's warrants.
+func (in *inspection) warrants() {
+	w := &in.p.Config.Warrants
+	if in.role&(FrontDoor|Approver) != 0 {
+		_, err := w.signer()
+		in.keyFaults(err)
+	}
+	if in.role&Worker != 0 {
+		_, err := w.trust()
+		in.keyFaults(err)
+	}
+}
+
+// keyFaults notes faults that begin with the key they belong to.
+func (in *inspection) keyFaults(err error) {
+	if err == nil {
+		return
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		key, message, _ := strings.Cut(line, ": ")
+		in.add(key, errors.New(message))
+	}
+}
+
+// servers reads the servers file and picks what this worker is to hold. Without a file
+// and without MCP_SERVER_ variables, fallback is used.
+func (in *inspection) servers(fallback []config.ServerEntry) {
+	c, p := in.p.Config, in.p
+	if file := c.Worker.Servers; file != "" {
+		if _, err := os.Stat(file); err != nil {
+			in.add("worker.servers", errors.New("cannot be read: "+err.Error()+"."))
+			return
+		}
+	}
+	found, err := config.LoadServers(c.Worker.Servers, os.Environ())
+	if err != nil {
+		in.add("", err)
+		return
+	}
+	p.Notes = found.Notes
+	if c.Worker.Servers == "" && len(found.Entries) == 0 {
+		found.Entries = fallback
+	}
+	if p.Served, err = c.Worker.Serve(found.Entries); err != nil {
+		in.add("", err)
+	}
+	for i := range p.Served {
+		p.Troubles = append(p.Troubles, troubles(&p.Served[i])...)
+	}
+}
+
+// troubles says what keeps a server from coming up on this machine.
+func troubles(s *worker.Served) []config.Fault {
+	var found []config.Fault
+	say := func(err error) {
+		found = append(found, config.Fault{Where: s.Entry.Where, Message: err.Error()})
+	}
+	if s.Box != nil && s.Box.Fault != nil {
+		say(s.Box.Fault)
+	}
+	if s.Session.Spec.Type == config.TypeStdio && (s.Box == nil || !s.Box.Only) {
+		if err := s.Session.Spec.Check(); err != nil {
+			say(err)
+		}
+	}
+	return found
+}
+
+// policy reads the policy and holds it against who approves and which servers there are.
+func (in *inspection) policy() {
+	c, p := in.p.Config, in.p
+	if c.Policy == "" {
+		return
+	}
+	holder := risk.NewHolder(nil)
+	if err := holder.Load(c.Policy); err != nil {
+		if _, statErr := os.Stat(c.Policy); statErr != nil {
+			err = errors.New("cannot be read: " + statErr.Error() + ".")
+		}
+		in.add("policy", err)
+		return
+	}
+	p.Policy = holder
+	p.here = in.role == Approver || in.role == All && !in.places.Has("nats.url")
+	troubles, doubts := p.doubts()
+	p.Troubles, p.Doubts = append(p.Troubles, troubles...), doubts
+}
+
+// doubts sorts what is likely a mistake in the policy in force into troubles and doubts.
+// A file that names no NATS server is one of `callyard up`: whoever approves stands in
+// it, as in that of an approver.
+func (p *Prepared) doubts() (troubles []config.Fault, doubts []string) {
+	c := p.Config
+	for _, d := range p.Policy.Current().Doubts(risk.Known{Groups: members(c.Approver, p.here), Servers: names(p.Served)}) {
+		f := config.Fault{Where: place(c.Policy, d.Line, d.Column), Path: d.Path, Message: d.Message}
+		if d.Expires {
+			f.Message += " A call that asks for it can only expire."
+			troubles = append(troubles, f)
+			continue
+		}
+		doubts = append(doubts, f.String())
+	}
+	return troubles, doubts
+}
