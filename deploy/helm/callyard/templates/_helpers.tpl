@@ -19,9 +19,17 @@ labels:
 metadata:
   labels:
     {{- include "callyard.labels" . | nindent 4 }}
+    {{- with .values.podLabels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   annotations:
-    callyard.dev/config: {{ toYaml .root.Values | sha256sum | quote }}
+    # A pod starts again when its own configuration changes.
+    callyard.dev/config: {{ include "callyard.files" . | sha256sum | quote }}
+    {{- with .values.podAnnotations }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 spec:
+  serviceAccountName: {{ include "callyard.account" . }}
   automountServiceAccountToken: false
   enableServiceLinks: false
   terminationGracePeriodSeconds: {{ .grace }}
@@ -35,6 +43,21 @@ spec:
     runAsGroup: 65532
     fsGroup: 65532
     seccompProfile: {type: RuntimeDefault}
+  {{- with .values.nodeSelector }}
+  nodeSelector:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .values.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .values.affinity }}
+  affinity:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .values.priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
   topologySpreadConstraints:
     - maxSkew: 1
       topologyKey: kubernetes.io/hostname
@@ -44,7 +67,7 @@ spec:
           {{- include "callyard.labels" . | nindent 10 }}
   containers:
     - name: {{ .role }}
-      image: {{ printf "%s/%s:%s" .root.Values.image.registry .role (.root.Values.image.tag | default .root.Chart.AppVersion) | quote }}
+      image: {{ .values.image | default (printf "%s/%s:%s" .root.Values.image.registry .role (.root.Values.image.tag | default .root.Chart.AppVersion)) | quote }}
       imagePullPolicy: {{ .root.Values.image.pullPolicy }}
       args: ["--config", "/etc/callyard/{{ .role }}.yaml"]
       securityContext:
@@ -59,6 +82,9 @@ spec:
         {{- end }}
       ports:
         - {name: http, containerPort: {{ .port }}}
+        {{- if eq .role "approver" }}
+        - {name: metrics, containerPort: 9091}
+        {{- end }}
       startupProbe:
         httpGet: {path: /livez, port: http{{ if .values.tlsSecret }}, scheme: HTTPS{{ end }}}
         periodSeconds: 2
@@ -84,6 +110,9 @@ spec:
         - {name: tls, mountPath: /run/secrets/tls, readOnly: true}
         {{- end }}
         - {name: tmp, mountPath: /tmp}
+        {{- with .values.volumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
   volumes:
     - name: config
       configMap: {name: {{ include "callyard.name" . }}}
@@ -104,31 +133,63 @@ spec:
     {{- end }}
     - name: tmp
       emptyDir: {sizeLimit: 256Mi}
+    {{- with .values.volumes }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
-{{- define "callyard.nats" -}}
-nats:
-  url: {{ .root.Values.nats.url | quote }}
-  user: {{ .role }}
-  {{- if ne .role "worker" }}
-  replicas: {{ .root.Values.nats.replicas }}
-  {{- end }}
-  {{- if .root.Values.nats.tlsSecret }}
-  ca_file: /run/secrets/nats-tls/ca.crt
-  cert_file: /run/secrets/nats-tls/tls.crt
-  key_file: /run/secrets/nats-tls/tls.key
-  {{- end }}
+{{/* Completes .config: what all roles share, then settings (the role's own section), then
+config (any section). The last one wins, key by key. */}}
+{{- define "callyard.complete" -}}
+{{- $section := ternary "front_door" .role (eq .role "frontdoor") }}
+{{- $nats := dict "url" .root.Values.nats.url "user" .role }}
+{{- if ne .role "worker" }}{{ $_ := set $nats "replicas" (int .root.Values.nats.replicas) }}{{ end }}
+{{- if .root.Values.nats.tlsSecret }}
+{{- $_ := merge $nats (dict "ca_file" "/run/secrets/nats-tls/ca.crt" "cert_file" "/run/secrets/nats-tls/tls.crt" "key_file" "/run/secrets/nats-tls/tls.key") }}
+{{- end }}
+{{- $_ := merge .config (dict "log" (dict "format" "json") "nats" $nats) }}
 {{- if and .root.Values.redis.url (ne .role "worker") }}
-redis:
-  url: {{ .root.Values.redis.url | quote }}
+{{- $_ := set .config "redis" (dict "url" .root.Values.redis.url) }}
+{{- end }}
+{{- if .values.tlsSecret }}
+{{- $_ := merge (get .config $section) (dict "cert_file" "/run/secrets/tls/tls.crt" "key_file" "/run/secrets/tls/tls.key") }}
+{{- end }}
+{{- $_ := mergeOverwrite .config (dict $section (deepCopy (.values.settings | default dict))) (deepCopy (.values.config | default dict)) }}
+{{- end }}
+
+{{- define "callyard.files" -}}
+{{- range $name, $text := .files }}
+{{ $name }}: {{ $text | quote }}
+{{- end }}
+{{ .role }}.yaml: |
+  {{- toYaml .config | nindent 2 }}
+{{- end }}
+
+{{- define "callyard.config" -}}
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  {{- include "callyard.meta" . | nindent 2 }}
+data:
+  {{- include "callyard.files" . | nindent 2 }}
+{{- if .values.serviceAccount.create }}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ include "callyard.account" . }}
+  labels:
+    {{- include "callyard.labels" . | nindent 4 }}
+  {{- with .values.serviceAccount.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+automountServiceAccountToken: false
 {{- end }}
 {{- end }}
 
-{{- define "callyard.tls" -}}
-{{- if .values.tlsSecret }}
-cert_file: /run/secrets/tls/tls.crt
-key_file: /run/secrets/tls/tls.key
-{{- end }}
+{{- define "callyard.account" -}}
+{{- if .values.serviceAccount.create }}{{ .values.serviceAccount.name | default (include "callyard.name" .) }}{{ else }}{{ .values.serviceAccount.name | default "default" }}{{ end }}
 {{- end }}
 
 {{- define "callyard.disruption" -}}
@@ -148,6 +209,10 @@ apiVersion: v1
 kind: Service
 metadata:
   {{- include "callyard.meta" . | nindent 2 }}
+  {{- with .values.service.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
 spec:
   type: {{ .values.service.type }}
   selector:
@@ -181,4 +246,11 @@ spec:
           - path: /
             pathType: Prefix
             backend: {service: {name: {{ include "callyard.name" . }}, port: {name: http}}}
+{{- end }}
+
+{{/* The port of a URL. */}}
+{{- define "callyard.port" -}}
+{{- $u := urlParse . }}
+{{- $host := $u.host }}
+{{- if regexMatch ":[0-9]+$" $host }}{{ regexFind "[0-9]+$" $host }}{{ else }}{{ ternary 443 80 (eq $u.scheme "https") }}{{ end }}
 {{- end }}
