@@ -77,6 +77,21 @@ func natsFile(t testing.TB, name string) string {
 // NATS, more what each process gets beside the examples' variables.
 func openFabric(t testing.TB, config, scheme string, natsEnv []string, more ...string) *fabric {
 	t.Helper()
+	return openConfigured(t, func(surroundings) string {
+		examples, err := filepath.Abs("examples")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return examples
+	}, config, scheme, natsEnv, more...)
+}
+
+// surroundings are what the configurations of a fabric name.
+type surroundings struct{ nats, redis, secrets string }
+
+// openConfigured is openFabric with the configurations of the folder that configs makes.
+func openConfigured(t testing.TB, configs func(surroundings) string, config, scheme string, natsEnv []string, more ...string) *fabric {
+	t.Helper()
 	f := &fabric{agent: agentKey, ann: annKey}
 	f.nats, f.natsAddress = startNATS(t, config, natsEnv...)
 	provision(t, scheme+"://"+f.natsAddress, more...)
@@ -86,22 +101,20 @@ func openFabric(t testing.TB, config, scheme string, natsEnv []string, more ...s
 			t.Fatalf("keys warrant: %v\n%s", err, out)
 		}
 	}
-	examples, err := filepath.Abs("examples")
-	if err != nil {
-		t.Fatal(err)
-	}
+	around := surroundings{nats: scheme + "://" + f.natsAddress, redis: "redis://" + confirmtest.StartRedis(t, "", porttest.Address(t)).Address + "/0", secrets: secrets}
+	folder := configs(around)
 	probes := porttest.Address(t)
 	f.probes = "http://" + probes
 	metrics := porttest.Address(t)
 	f.metrics = "http://" + metrics
 	env := append([]string{
-		"CONFIG_DIR=" + examples, "SECRETS_DIR=" + secrets, "NATS_ADDRESS=" + scheme + "://" + f.natsAddress, "REDIS_ADDRESS=redis://" + confirmtest.StartRedis(t, "", porttest.Address(t)).Address + "/0",
+		"CONFIG_DIR=" + folder, "SECRETS_DIR=" + secrets, "NATS_ADDRESS=" + around.nats, "REDIS_ADDRESS=" + around.redis,
 		"AGENT_KEY_HASH=" + hash(agentKey), "ANN_KEY_HASH=" + hash(annKey), "DEMO_SERVER=" + built(t, "demo"),
 		"CALLYARD_FRONT_DOOR_DRAIN_DELAY=1ms", "CALLYARD_APPROVER_DRAIN_DELAY=1ms",
 	}, more...)
 	role := func(name string, more ...string) *process {
 		// Each role signs in as itself; the examples name the user.
-		p := start(t, append(env[:len(env):len(env)], append(more, "CALLYARD_NATS_PASSWORD="+name)...), built(t, name), "--config", filepath.Join(examples, name+".yaml"))
+		p := start(t, append(env[:len(env):len(env)], append(more, "CALLYARD_NATS_PASSWORD="+name)...), built(t, name), "--config", filepath.Join(folder, name+".yaml"))
 		f.processes = append(f.processes, p)
 		return p
 	}

@@ -1,0 +1,54 @@
+package deploy_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+// chartConfigs writes the configurations that the chart renders, as testdata of package
+// checks has them, into a folder for each role, with the addresses and paths of here.
+func chartConfigs(t testing.TB, around surroundings) string {
+	t.Helper()
+	folder, found := t.TempDir(), 0
+	d := yaml.NewDecoder(strings.NewReader(read(t, "checks/testdata/rendered.yaml")))
+	for {
+		var o struct {
+			Kind     string
+			Metadata struct{ Labels map[string]string }
+			Data     map[string]string
+		}
+		if err := d.Decode(&o); err != nil {
+			break
+		}
+		role := o.Metadata.Labels["app.kubernetes.io/component"]
+		if o.Kind != "ConfigMap" || o.Data[role+".yaml"] == "" {
+			continue
+		}
+		found++
+		for name, text := range o.Data {
+			text = strings.NewReplacer(
+				"/etc/callyard/", filepath.Join(folder, role+"-"), "/run/secrets/warrants/key.pem", filepath.Join(around.secrets, role+".pem"), "/run/secrets/warrants/", around.secrets+"/",
+				"nats://nats:4222", around.nats, "redis://redis:6379/0", around.redis, "replicas: 3", "replicas: 1", "/demo\"", built(t, "demo")+"\"",
+				"sha256:"+strings.Repeat("0", 64), hash(agentKey), "sha256:"+strings.Repeat("1", 64), hash(annKey),
+			).Replace(text)
+			if name != role+".yaml" {
+				name = role + "-" + name
+			}
+			write(t, filepath.Join(folder, name), text)
+		}
+	}
+	if found != 3 {
+		t.Fatalf("the chart renders %d configurations of roles", found)
+	}
+	return folder
+}
+
+func TestTheWholeFabricRunsWithTheConfigurationsOfTheChart(t *testing.T) {
+	f := openConfigured(t, func(around surroundings) string { return chartConfigs(t, around) }, natsFile(t, "nats-server.conf"), "nats", nil)
+	f.works(t)
+	f.stop(t)
+	f.clean(t)
+}
