@@ -173,6 +173,33 @@ func TestTheChartHasWhatEachRoleNeeds(t *testing.T) {
 	}
 }
 
+func TestOnlyTheJobOfTheChartMakesStreamsAndItComesFirst(t *testing.T) {
+	all := rendered(t, everything)
+	for _, o := range all {
+		operator := strings.Contains(fmt.Sprint(o.at("spec")), "callyard-nats-operator")
+		if operator != (o.kind() == "Job") {
+			t.Errorf("the %s of %s has the password of the operator: %t", o.kind(), o.role(), operator)
+		}
+	}
+	job := one(t, all, "init", "Job")
+	in := func(path ...any) any { return job.at(append([]any{"spec", "template", "spec"}, path...)...) }
+	for what, got := range map[string][2]any{
+		"hook":                   {job.at("metadata", "annotations", "helm.sh/hook"), "pre-install,pre-upgrade"},
+		"command":                {in("containers", 0, "args", 0), "init"},
+		"image":                  {in("containers", 0, "image"), "callyard/callyard:0.1.0"},
+		"password":               {in("volumes", 0, "secret", "items", 0, "key"), "operator"},
+		"certificate":            {in("volumes", 1, "secret", "secretName"), "nats-tls"},
+		"a token of the API":     {in("automountServiceAccountToken"), false},
+		"root":                   {in("securityContext", "runAsNonRoot"), true},
+		"a writable file system": {in("containers", 0, "securityContext", "readOnlyRootFilesystem"), true},
+		"escalation":             {in("containers", 0, "securityContext", "allowPrivilegeEscalation"), false},
+	} {
+		if got[0] != got[1] {
+			t.Errorf("%s is %v, want %v", what, got[0], got[1])
+		}
+	}
+}
+
 func TestAPlatformTeamCanPlaceEachRole(t *testing.T) {
 	all := rendered(t, everything)
 	worker := one(t, all, "worker", "Deployment")
@@ -276,7 +303,7 @@ func TestAChangeRollsTheRolesThatItConcernsOnly(t *testing.T) {
 		"replicas":             {minimal + "worker: {replicas: 9}\n", nil},
 		"a network policy":     {minimal + "networkPolicy: {webPorts: [8443]}\n", nil},
 		"the servers file":     {minimal + "servers: '{\"mcpServers\": {}}'\n", []string{"worker"}},
-		"the policy":           {minimal + "policy: 'rules: []'\n", []string{"frontdoor", "worker"}},
+		"the policy":           {minimal + "policy: 'rules: []'\n", []string{"approver", "frontdoor", "worker"}},
 		"a setting":            {minimal + "worker: {settings: {sessions: 4}}\n", []string{"worker"}},
 		"the address of Redis": {minimal + "redis: {url: redis://other:6379/0}\n", []string{"approver", "frontdoor"}},
 	} {
