@@ -103,6 +103,30 @@ func (c *Catalog) RemoveServer(ctx context.Context, id string) error {
 	return first
 }
 
+// RestartServer has every worker that holds the server replace it by a new start of
+// itself, without failing calls. It returns when they have begun. The error is of
+// KindNotFound for a server that no worker holds, else the first that a worker gave.
+func (c *Catalog) RestartServer(ctx context.Context, id string) error {
+	if _, err := c.Server(id); err != nil {
+		return err
+	}
+	var first error
+	held := false
+	for _, w := range c.Workers() {
+		if !holds(&w, id) || w.Draining {
+			continue
+		}
+		held = true
+		if _, err := c.router.Request(ctx, w.ID, MethodRestart, id, nil, askTimeout); err != nil && first == nil {
+			first = err
+		}
+	}
+	if !held {
+		return schema.Errorf(schema.KindUnavailable, "No live worker holds server %q now, so there is nothing to restart.", id)
+	}
+	return first
+}
+
 // spread gives added servers to workers that came later.
 func (c *Catalog) spread(ctx context.Context) {
 	for _, row := range c.added.All() {

@@ -39,6 +39,8 @@ const (
 	MethodStart = "callyard/start-server"
 	// MethodStop asks to end a server that came by MethodStart.
 	MethodStop = "callyard/stop-server"
+	// MethodRestart asks to replace a server by a new start of itself.
+	MethodRestart = "callyard/restart-server"
 )
 
 // firstWords is how long after the start the absence of any worker proves nothing:
@@ -58,14 +60,16 @@ type Catalog struct {
 	presence *bus.Watch
 	stop     context.CancelFunc
 	wait     sync.WaitGroup
-	wake     chan struct{} // something was announced that needs reading
+	said     atomic.Pointer[func() []schema.InForce] // what this router has in force
+	wake     chan struct{}                           // something was announced that needs reading
 	opened   time.Time
 	standing atomic.Pointer[standing]
 
 	mu      sync.RWMutex
 	workers map[string]*seenWorker
 	routers map[string]time.Time
-	defs    map[string]*definitions // by server and digest
+	inForce map[string][]schema.InForce // of routers
+	defs    map[string]*definitions     // by server and digest
 	servers map[string]*server
 	changes []chan struct{}
 	// addedIDs are the servers that were added over the API, removed those of them
@@ -93,7 +97,7 @@ func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id strin
 	c := &Catalog{
 		conn: conn, router: router, id: id, log: log, wake: make(chan struct{}, 1), opened: time.Now(),
 		schemas: validate.NewCache(schemasKept),
-		workers: make(map[string]*seenWorker), routers: map[string]time.Time{},
+		workers: make(map[string]*seenWorker), routers: map[string]time.Time{}, inForce: map[string][]schema.InForce{},
 		defs: make(map[string]*definitions), servers: make(map[string]*server), removed: make(map[string]struct{}),
 	}
 	var err error
@@ -185,9 +189,10 @@ func sameBox(a, b *schema.Box) bool {
 	return *a == *b
 }
 
-func (c *Catalog) sawRouter(id string) {
+func (c *Catalog) sawRouter(id string, inForce []schema.InForce) {
 	c.mu.Lock()
 	c.routers[id] = time.Now()
+	c.inForce[id] = inForce
 	n := len(c.routers)
 	c.mu.Unlock()
 	c.router.SetRouters(n)
@@ -198,7 +203,7 @@ func (c *Catalog) follow(ctx context.Context) {
 	tick := time.NewTicker(AnnounceEvery)
 	defer tick.Stop()
 	for {
-		if err := c.conn.AnnounceRouter(c.id); err != nil {
+		if err := c.conn.AnnounceRouter(c.id, c.own()); err != nil {
 			c.log.Debug("announcing the router", "error", err)
 		}
 		select {
@@ -229,6 +234,7 @@ func (c *Catalog) expire(now time.Time) {
 	for id, seen := range c.routers {
 		if now.Sub(seen) > silentFor && id != c.id {
 			delete(c.routers, id)
+			delete(c.inForce, id)
 		}
 	}
 	routers := len(c.routers)

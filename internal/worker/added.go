@@ -50,15 +50,13 @@ func (w *Worker) remove(id string) error {
 		w.mu.Unlock()
 		return schema.Errorf(schema.KindConflict, "Server %q is in the servers file of worker %s; take it out there.", id, w.id)
 	}
+	w.dropArrivalLocked(id)
 	delete(w.held, id)
 	w.mu.Unlock()
 	w.listener.Withdraw(id)
-	w.announcing.Lock()
-	delete(w.restarts, id)
-	delete(w.noise, id)
-	w.o.Metrics.ForgetServer(id)
-	w.announcing.Unlock()
+	w.forget(id)
 	w.change()
+	h.taking.Wait() // who has found it is still handing its call over
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	if err := h.close(ctx); err != nil {

@@ -56,7 +56,7 @@ type boxed struct {
 }
 
 // openBoxed begins to prepare containers for a server.
-func (w *Worker) openBoxed(s *Served) *boxed {
+func (w *Worker) openBoxed(s *Served, changed func()) *boxed {
 	starts := w.o.Boxes.Starts
 	if starts <= 0 {
 		starts = runtime.NumCPU()
@@ -65,7 +65,7 @@ func (w *Worker) openBoxed(s *Served) *boxed {
 	slots := max(1, min(max(cfg.Sessions, 1)*max(cfg.InFlight, 1), startsEach*starts+s.Box.Spec.Pool))
 	b := &boxed{
 		id: cfg.Spec.ID, box: s.Box, solo: session.NewSolo(cfg, w.log), metrics: w.o.Metrics, log: w.log.With("server", cfg.Spec.ID),
-		changed: w.change, timeout: cfg.CallTimeout, slots: slots, places: make(chan struct{}, slots),
+		changed: changed, timeout: cfg.CallTimeout, slots: slots, places: make(chan struct{}, slots),
 		doubt: make(chan struct{}, 1), state: schema.StateStarting, running: make(map[*session.Single]struct{}),
 	}
 	if s.Box.Isolation == schema.IsolationBubblewrap {

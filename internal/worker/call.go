@@ -50,6 +50,8 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	h := w.held[f.Server]
 	if h != nil {
 		w.jobs[f.Seq] = j
+		h.taking.Add(1) // under the lock: a server that is replaced waits for it
+		defer h.taking.Done()
 	}
 	w.mu.Unlock()
 	if w.o.Traces != nil {
@@ -191,6 +193,8 @@ func (w *Worker) ownRequest(f *bus.CallFrame, to bus.ReplyTo) ([]byte, error) {
 		return w.describe(f.Server)
 	case catalog.MethodStart:
 		return nil, w.add(f.Server, f.Payload)
+	case catalog.MethodRestart:
+		return nil, w.Restart(f.Server)
 	case catalog.MethodStop:
 		return nil, w.remove(f.Server)
 	}

@@ -40,7 +40,7 @@ func (p *peers) watch() (err error) {
 	p.mu.Lock()
 	p.since = time.Now()
 	p.mu.Unlock()
-	p.w, err = p.conn.WatchPresence(p.saw, func(string) {})
+	p.w, err = p.conn.WatchPresence(p.saw, func(string, []schema.InForce) {})
 	return err
 }
 

@@ -97,6 +97,7 @@ type Worker struct {
 
 	mu       sync.RWMutex
 	held     map[string]*held
+	coming   map[string]*arrival // what is to replace them, once it is ready
 	jobs     map[uint64]*job
 	draining bool
 	idle     chan struct{} // a word when the last job ended while draining
@@ -108,7 +109,9 @@ type Worker struct {
 	unhook     func()
 	hello      *bus.Watch
 	wants      *bus.Watch
+	life       context.Context // ends when the worker has finished its calls
 	stop       context.CancelFunc
+	leaving    sync.WaitGroup // one for each server that comes or drains
 	wait       sync.WaitGroup
 	own        sync.WaitGroup // the fabric's own requests
 }
@@ -116,10 +119,11 @@ type Worker struct {
 // held is one server of this worker.
 type held struct {
 	served Served
-	pool   *session.Pool // nil for one that runs in containers only
-	boxed  *boxed        // nil for one that has no container
-	asking *asking       // nil for one that may not ask its callers
-	added  bool          // over the API
+	pool   *session.Pool  // nil for one that runs in containers only
+	boxed  *boxed         // nil for one that has no container
+	asking *asking        // nil for one that may not ask its callers
+	added  bool           // over the API
+	taking sync.WaitGroup // one for each call that is being handed over; added to under the worker's mu
 	tools  atomic.Pointer[definitions]
 }
 
@@ -136,7 +140,7 @@ func Start(o Options) (*Worker, error) {
 	}
 	w := &Worker{
 		id: schema.NewID(o.Name), o: o, log: o.Log, launcher: launcher, started: time.Now().UTC(), host: host,
-		held: make(map[string]*held), jobs: make(map[uint64]*job),
+		held: make(map[string]*held), coming: make(map[string]*arrival), jobs: make(map[uint64]*job),
 		restarts: make(map[string]int), noise: make(map[string]int64), changed: make(chan struct{}, 1), idle: make(chan struct{}, 1),
 		spent: warrant.NewSpent(spentWarrants),
 	}
@@ -147,7 +151,7 @@ func Start(o Options) (*Worker, error) {
 		w.holdLocked(s, false)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	w.stop = stop
+	w.life, w.stop = ctx, stop
 	if w.listener, err = o.Conn.Listen(w.id, w); err == nil {
 		w.hello, err = o.Conn.WatchHello(w.change)
 	}
@@ -171,11 +175,18 @@ func (w *Worker) ID() string { return w.id }
 
 // holdLocked begins to hold a server.
 func (w *Worker) holdLocked(s Served, added bool) *held {
+	h := w.openServer(s, added, w.change)
+	w.held[s.Session.Spec.ID] = h
+	return h
+}
+
+// openServer starts a server, which takes no calls before it is held. changed is called
+// after each change of its state.
+func (w *Worker) openServer(s Served, added bool, changed func()) *held {
 	s.Session.Traces = w.o.Traces
 	h := &held{served: s, added: added}
-	w.held[s.Session.Spec.ID] = h
 	if s.Box != nil {
-		h.boxed = w.openBoxed(&h.served)
+		h.boxed = w.openBoxed(&h.served, changed)
 	}
 	if s.Box == nil || !s.Box.Only {
 		if s.Adapt != nil {
@@ -185,7 +196,7 @@ func (w *Worker) holdLocked(s Served, added bool) *held {
 			s.Session.Declares = []byte(allAsked)
 		}
 		s.Session.Updated = w.updated(s.Session.Spec.ID)
-		h.pool = session.Open(s.Session, w.launcher, w.log, w.change)
+		h.pool = session.Open(s.Session, w.launcher, w.log, changed)
 		if s.Asks && s.Adapt == nil {
 			h.asking = w.openAsking(&s)
 		}
@@ -326,6 +337,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 	w.wants.Stop()
 	w.stop()
 	w.wait.Wait()
+	w.leaving.Wait()
 	w.closePools(ctx)
 	w.own.Wait()
 	w.listener.Close()

@@ -429,7 +429,7 @@ func TestPresenceIsHeard(t *testing.T) {
 	s := bustest.Start(t)
 	c := s.Connect(t, "router")
 	workers, routers := make(chan *schema.Worker, 4), make(chan string, 4)
-	w, err := c.WatchPresence(func(w *schema.Worker) { workers <- w }, func(id string) { routers <- id })
+	w, err := c.WatchPresence(func(w *schema.Worker) { workers <- w }, func(id string, _ []schema.InForce) { routers <- id })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -446,7 +446,7 @@ func TestPresenceIsHeard(t *testing.T) {
 		func() error { return c.Flush(context.Background()) },
 		c.Hello,
 		func() error { return other.Announce(&schema.Worker{ID: "w.1", Servers: []schema.Server{{ID: "s"}}}) },
-		func() error { return c.AnnounceRouter("r1") },
+		func() error { return c.AnnounceRouter("r1", nil) },
 	} {
 		if err := f(); err != nil {
 			t.Fatal(err)

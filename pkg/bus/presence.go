@@ -24,9 +24,23 @@ func (c *Conn) Announce(w *schema.Worker) error {
 	return nil
 }
 
-// AnnounceRouter tells the other routers that this one is here.
-func (c *Conn) AnnounceRouter(id string) error {
-	if err := c.nc.Publish(subjectRouter+token(id), []byte(id)); err != nil {
+// headerInForce carries the configuration of a router with its sign of life; the body
+// stays the id, which is all that older routers know.
+const headerInForce = "Callyard-In-Force"
+
+// AnnounceRouter tells the other routers that this one is here, and which configuration
+// it goes by.
+func (c *Conn) AnnounceRouter(id string, inForce []schema.InForce) error {
+	m := nats.NewMsg(subjectRouter + token(id))
+	m.Data = []byte(id)
+	if len(inForce) > 0 {
+		text, err := json.Marshal(inForce)
+		if err != nil {
+			return fmt.Errorf("encoding the configuration of the router: %w", err)
+		}
+		m.Header.Set(headerInForce, string(text))
+	}
+	if err := c.nc.PublishMsg(m); err != nil {
 		return fmt.Errorf("announcing the router: %w", err)
 	}
 	return nil
@@ -53,7 +67,7 @@ func (w *Watch) Stop() {
 // WatchPresence calls worker for each announcement of a worker and router for
 // each sign of life of a router. Announcements that cannot be read are logged.
 // Calls to worker come one after the other, and so do calls to router.
-func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(id string)) (*Watch, error) {
+func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(id string, inForce []schema.InForce)) (*Watch, error) {
 	w := &Watch{}
 	workers, err := c.subscribe(subjectWorker+"*", "", func(m *nats.Msg) {
 		var a schema.Worker
@@ -72,7 +86,15 @@ func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(id string)
 		return nil, fmt.Errorf("watching workers: %w", err)
 	}
 	w.subs = append(w.subs, workers)
-	routers, err := c.subscribe(subjectRouter+"*", "", func(m *nats.Msg) { router(string(m.Data)) })
+	routers, err := c.subscribe(subjectRouter+"*", "", func(m *nats.Msg) {
+		var inForce []schema.InForce
+		if text := m.Header.Get(headerInForce); text != "" {
+			if err := json.Unmarshal([]byte(text), &inForce); err != nil {
+				c.log.Debug("the configuration of a router cannot be read", "error", err)
+			}
+		}
+		router(string(m.Data), inForce)
+	})
 	if err != nil {
 		w.Stop()
 		return nil, fmt.Errorf("watching routers: %w", err)

@@ -131,4 +131,6 @@ type Worker struct {
 	StandingKeys []string `json:"standing_keys,omitempty"`
 	// Links is how often its connection to NATS was made anew.
 	Links int `json:"links,omitempty"`
+	// InForce is the configuration that the process goes by.
+	InForce []InForce `json:"in_force,omitempty"`
 }
