@@ -638,11 +638,14 @@ type AcceptedCall struct {
 	ApprovalID *string `json:"approval_id,omitempty"`
 
 	// Attempt How often it was tried.
-	Attempt   *int64     `json:"attempt,omitempty"`
-	BatchID   *string    `json:"batch_id,omitempty"`
-	Created   time.Time  `json:"created"`
-	CustomID  *string    `json:"custom_id,omitempty"`
-	Decisions []Decision `json:"decisions,omitempty"`
+	Attempt *int64  `json:"attempt,omitempty"`
+	BatchID *string `json:"batch_id,omitempty"`
+
+	// CancelRequested With state unknown: the call was asked to stop while it ran. A call that is canceled never ran.
+	CancelRequested *bool      `json:"cancel_requested,omitempty"`
+	Created         time.Time  `json:"created"`
+	CustomID        *string    `json:"custom_id,omitempty"`
+	Decisions       []Decision `json:"decisions,omitempty"`
 
 	// Edited An approver changed the arguments.
 	Edited *bool      `json:"edited,omitempty"`

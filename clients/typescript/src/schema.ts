@@ -677,6 +677,8 @@ export interface components {
              */
             attempt?: number;
             batch_id?: string;
+            /** @description With state unknown: the call was asked to stop while it ran. A call that is canceled never ran. */
+            cancel_requested?: boolean;
             /** Format: date-time */
             created: string;
             custom_id?: string;

@@ -38,6 +38,8 @@ class AcceptedCall:
         approval_id (str | Unset):
         attempt (int | Unset): How often it was tried.
         batch_id (str | Unset):
+        cancel_requested (bool | Unset): With state unknown: the call was asked to stop while it ran. A call that is
+            canceled never ran.
         custom_id (str | Unset):
         decisions (list[Decision] | Unset):
         edited (bool | Unset): An approver changed the arguments.
@@ -63,6 +65,7 @@ class AcceptedCall:
     approval_id: str | Unset = UNSET
     attempt: int | Unset = UNSET
     batch_id: str | Unset = UNSET
+    cancel_requested: bool | Unset = UNSET
     custom_id: str | Unset = UNSET
     decisions: list[Decision] | Unset = UNSET
     edited: bool | Unset = UNSET
@@ -100,6 +103,8 @@ class AcceptedCall:
         attempt = self.attempt
 
         batch_id = self.batch_id
+
+        cancel_requested = self.cancel_requested
 
         custom_id = self.custom_id
 
@@ -160,6 +165,8 @@ class AcceptedCall:
             field_dict["attempt"] = attempt
         if batch_id is not UNSET:
             field_dict["batch_id"] = batch_id
+        if cancel_requested is not UNSET:
+            field_dict["cancel_requested"] = cancel_requested
         if custom_id is not UNSET:
             field_dict["custom_id"] = custom_id
         if decisions is not UNSET:
@@ -213,6 +220,8 @@ class AcceptedCall:
         attempt = d.pop("attempt", UNSET)
 
         batch_id = d.pop("batch_id", UNSET)
+
+        cancel_requested = d.pop("cancel_requested", UNSET)
 
         custom_id = d.pop("custom_id", UNSET)
 
@@ -277,6 +286,7 @@ class AcceptedCall:
             approval_id=approval_id,
             attempt=attempt,
             batch_id=batch_id,
+            cancel_requested=cancel_requested,
             custom_id=custom_id,
             decisions=decisions,
             edited=edited,
