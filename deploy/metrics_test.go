@@ -119,6 +119,7 @@ func TestEveryMetricOfTheDashboardAndTheAlertsIsThere(t *testing.T) {
 	m.BoxEgress("s", false)
 	m.SetBoxes("s", 1, 1)
 	m.SpansDropped("full", 1)
+	m.Unexpected("origin")
 	answer := httptest.NewRecorder()
 	m.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	known := names(answer.Body.String())

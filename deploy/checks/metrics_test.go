@@ -218,6 +218,7 @@ var trouble = map[string]func(f *fleet){
 	"CallyardBatchIsOld":         func(f *fleet) { f.door.SetBatches(1, 13*time.Hour) },
 	"CallyardLeasesLost":         func(f *fleet) { f.door.LeaseLost() },
 	"CallyardRecordsLost":        func(f *fleet) { f.door.RecordsLost(1) },
+	"CallyardForgedMessages":     func(f *fleet) { f.worker.Unexpected("origin") },
 	"CallyardTracesDropped":      func(f *fleet) { f.door.SpansDropped("full", 1) },
 	"CallyardNATSDisconnected": func(f *fleet) {
 		if f.gone == nil {
