@@ -49,7 +49,7 @@ func TestATypeScriptServerIsHeardOnTheStreamOfItsSession(t *testing.T) {
 	}
 	for _, era := range []string{legacy, modern} {
 		t.Run(era, func(t *testing.T) {
-			s := up.mcpClient(t, "/mcp/listening", era, c, &mcp.Root{URI: "file:///srv/a"}, &mcp.Root{URI: "file:///srv/b"})
+			s := up.mcpClient(t, "/mcp/listening", era, c, &mcp.Root{URI: "file:///srv/a"}, &mcp.Root{URI: "file:///srv/b"}) //nolint:staticcheck // deprecated in 2026-07-28, and what the older revisions have
 			if era == legacy {
 				if err := s.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "info"}); err != nil { //nolint:staticcheck // as above
 					t.Fatal(err)

@@ -23,7 +23,7 @@ func (d *door) mcpClient(t *testing.T, mount, era string, o *mcp.ClientOptions, 
 		options.ProtocolVersion = legacy
 	}
 	c := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, o)
-	c.AddRoots(roots...)
+	c.AddRoots(roots...) //nolint:staticcheck // as above
 	s, err := c.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: d.url + mount, HTTPClient: client(t)}, options)
 	if err != nil {
 		t.Fatalf("connecting to %s in era %s: %v", mount, era, err)

@@ -51,7 +51,7 @@ func (j *job) hold(it *item, v admission.Verdict) (*schema.Result, error) {
 		j.watchEnd(it) // it may have ended before it was watched
 		return nil, errHeld
 	}
-	if err != nil && schema.AsError(err).Retryable && j.stopping.Err() != nil {
+	if schema.AsError(err).Retryable && j.stopping.Err() != nil {
 		return nil, errHeld // it may be held all the same: whoever goes on looks
 	}
 	j.drop(it)

@@ -36,11 +36,11 @@ func (p *Pool) warn(msg string, args ...any) {
 	silence := p.warnings.silence
 	p.mu.Unlock()
 	if !ok {
-		p.log.Debug(msg, args...)
+		p.log.Debug(msg, args...) //nolint:sloglint // a constant at each caller
 		return
 	}
 	if unsaid > 0 {
 		args = append(args, "not_logged", unsaid)
 	}
-	p.log.Warn(msg, append(args, "quiet_for", silence)...)
+	p.log.Warn(msg, append(args, "quiet_for", silence)...) //nolint:sloglint // as above
 }

@@ -102,7 +102,7 @@ func (c *Conn) made(what, name string) {
 	if c.provision { // it is what the process is there for
 		level = slog.LevelInfo
 	}
-	c.log.Log(context.Background(), level, "made a "+what, what, name, "replicas", c.replicas)
+	c.log.Log(context.Background(), level, "made what was missing", what, name, "replicas", c.replicas)
 }
 
 // errMissing says that something must be made that no role may make.

@@ -120,7 +120,7 @@ func (in *inspection) add(key string, err error) {
 	if err == nil {
 		return
 	}
-	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only the outermost is taken apart
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range several.Unwrap() {
 			in.add(key, e)
 		}

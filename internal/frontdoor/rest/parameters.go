@@ -185,10 +185,6 @@ func integers(from, to float64) *huma.Schema {
 
 func words(enum ...any) *huma.Schema { return &huma.Schema{Type: huma.TypeString, Enum: enum} }
 
-func listOfWords(enum ...any) *huma.Schema {
-	return &huma.Schema{Type: huma.TypeArray, Items: words(enum...)}
-}
-
 func aBoolean() *huma.Schema { return &huma.Schema{Type: huma.TypeBoolean} }
 
 func aString() *huma.Schema { return &huma.Schema{Type: huma.TypeString} }
