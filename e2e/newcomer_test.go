@@ -131,17 +131,12 @@ func cleanCopy(t *testing.T) string {
 	copyTree := exec.Command("bash", "-e", "-o", "pipefail", "-c", `git -C "$0" ls-files -z --cached --others --exclude-standard --deduplicate | (cd "$0" && xargs -0 ls -d 2>/dev/null | tar -cf - --no-recursion -T -) | tar -xf - -C "$1"`, programs.root, dir)
 	if out, err := copyTree.CombinedOutput(); err != nil {
 		// xargs ends with 123 where a listed file was deleted.
-		if exit := new(exec.ExitError); !asExit(err, &exit) || exit.ExitCode() != 123 {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 123 {
 			t.Fatalf("copying the tree: %v\n%s", err, out)
 		}
 	}
 	return dir
-}
-
-func asExit(err error, exit **exec.ExitError) bool {
-	e, ok := err.(*exec.ExitError)
-	*exit = e
-	return ok
 }
 
 // TestTheReadmeWorksFromTopToBottom pastes each block of README.md into a shell in a

@@ -137,8 +137,7 @@ func (x *examination) nats(ctx context.Context) {
 		case e.Credential:
 			x.ok(at, e.Address+" asks for a credential")
 		case e.Beyond:
-			x.fault(at, e.Address+" asks for no credential and listens beyond this machine: whoever reaches it can run every tool, without a key and without an approval",
-				"start it with -a 127.0.0.1, or with users and permissions as deploy/nats has them (docs/deployment.md)")
+			x.fault(at, e.Address+" asks for no credential and listens beyond this machine: "+bus.ExposedDanger, bus.ExposedFix)
 		default:
 			x.ok(at, e.Address+" asks for no credential and listens on this machine only")
 		}

@@ -27,7 +27,7 @@ type Config struct {
 // Defaults returns the configuration of a cache that was told nothing.
 func Defaults() Config { return Config{MemoryBytes: 64 << 20, EntryBytes: 256 << 10} }
 
-// Validate says what of the section cannot be honoured; see package config.
+// Validate returns the settings that cannot be honoured; see package config.
 func (c Config) Validate() (faults []config.Fault) {
 	if c.EntryBytes <= 0 || c.EntryBytes > 16<<20 {
 		faults = append(faults, config.Faultf("entry_bytes", "must be from 1B to 16MiB; leave it out for the default."))

@@ -97,7 +97,7 @@ func Defaults() Config {
 	}
 }
 
-// Validate says what of the section cannot be honoured; see package config.
+// Validate returns the settings that cannot be honoured; see package config.
 func (c Config) Validate() []config.Fault {
 	var faults []config.Fault
 	if wrong := config.AddressFault(c.Listen); wrong != "" {

@@ -31,7 +31,7 @@ type Webhooks struct {
 	AllowedHosts []string `yaml:"allowed_hosts"`
 }
 
-// Validate says what of the section cannot be honoured; see package config.
+// Validate returns the settings that cannot be honoured; see package config.
 func (w Webhooks) Validate() []config.Fault {
 	if w.SecretsFile == "" {
 		return nil // `callyard up` has one of its own

@@ -38,7 +38,7 @@ func TraceDefaults() TraceConfig {
 // tracesPath is where collectors take spans.
 const tracesPath = "/v1/traces"
 
-// Validate says what of the section cannot be honoured; see package config.
+// Validate returns the settings that cannot be honoured; see package config.
 func (c TraceConfig) Validate() (faults []config.Fault) {
 	if c.Endpoint != "" {
 		if _, err := c.address(); err != nil {

@@ -49,7 +49,7 @@ func Defaults() Config {
 	}
 }
 
-// Validate says what of the section cannot be honoured; see package config.
+// Validate returns the settings that cannot be honoured; see package config.
 func (c Config) Validate() []config.Fault {
 	var faults []config.Fault
 	between := func(key string, v, least, most int64) {

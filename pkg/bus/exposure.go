@@ -13,6 +13,13 @@ import (
 	"time"
 )
 
+// What a NATS server that asks for no credential means, and what closes it: for the
+// warning at a start and for reports.
+const (
+	ExposedDanger = "whoever reaches it can run every tool, without a key and without an approval"
+	ExposedFix    = "start it with -a 127.0.0.1, or with users and permissions as deploy/nats has them (docs/deployment.md)"
+)
+
 // Exposure is who can reach a NATS server, and what it asks of them.
 type Exposure struct {
 	// Address is that of the server.

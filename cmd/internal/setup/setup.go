@@ -103,7 +103,7 @@ type Redis struct {
 	KeyFile              string   `yaml:"key_file"`
 }
 
-// Validate says what of the section cannot be honoured; see package config.
+// Validate returns the settings that cannot be honoured; see package config.
 func (l Log) Validate() []config.Fault {
 	if _, err := telemetry.NewLogger(io.Discard, l.Level, "json"); err != nil {
 		return []config.Fault{config.Faultf("level", "%v.", err)}
@@ -114,7 +114,7 @@ func (l Log) Validate() []config.Fault {
 	return nil
 }
 
-// Validate says what of the section cannot be honoured; see package config.
+// Validate returns the settings that cannot be honoured; see package config.
 func (n NATS) Validate() []config.Fault {
 	var faults []config.Fault
 	if n.Replicas < 1 || n.Replicas > 5 {
@@ -139,7 +139,7 @@ func (n NATS) Validate() []config.Fault {
 	return faults
 }
 
-// Validate says what of the section cannot be honoured; see package config.
+// Validate returns the settings that cannot be honoured; see package config.
 func (r Redis) Validate() []config.Fault {
 	if r.URL != "" && len(r.Addresses) > 0 {
 		return []config.Fault{config.Faultf("addresses", "and url are both set; keep one.")}
@@ -288,15 +288,18 @@ func (c *Config) Connect(ctx context.Context, name string, keep bool, log *slog.
 
 // warnExposed warns when NATS lets in whoever reaches it and is reached from elsewhere.
 func (c *Config) warnExposed(ctx context.Context, log *slog.Logger) {
-	const mend = "start it with -a 127.0.0.1, or with users and permissions as deploy/nats has them (docs/deployment.md)"
+	const (
+		open      = "NATS asks for no credential: " + bus.ExposedDanger
+		reachable = "NATS asks for no credential and listens beyond this machine: " + bus.ExposedDanger
+	)
 	found, err := bus.Exposures(ctx, c.NATS.URL)
 	if err != nil {
-		log.Warn("NATS asks for no credential: whoever reaches it can run every tool, without a key and without an approval", "mend", mend, "error", err)
+		log.Warn(open, "fix", bus.ExposedFix, "error", err)
 		return
 	}
 	for _, e := range found {
 		if !e.Credential && e.Beyond {
-			log.Warn("NATS asks for no credential and listens beyond this machine: whoever reaches it can run every tool, without a key and without an approval", "address", e.Address, "mend", mend)
+			log.Warn(reachable, "address", e.Address, "fix", bus.ExposedFix)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (c Config) rules() webhook.Rules {
 	return webhook.Rules{AllowPrivate: c.AllowPrivate, AllowedHosts: c.AllowedHosts}
 }
 
-// Validate says what of the section cannot be honoured; see package config.
+// Validate returns the settings that cannot be honoured; see package config.
 func (c Config) Validate() []config.Fault {
 	if !c.Configured() {
 		if len(c.Events) > 0 || c.SecretsFile != "" || c.AllowPrivate || len(c.AllowedHosts) > 0 {

@@ -55,7 +55,7 @@ func Defaults() Config {
 // Configured says whether there is a provider.
 func (c Config) Configured() bool { return c.Issuer != "" }
 
-// Validate says what of the section cannot be honoured; see package config.
+// Validate returns the settings that cannot be honoured; see package config.
 func (c Config) Validate() []config.Fault {
 	if !c.Configured() {
 		if c.ClientID != "" || c.ClientSecret != "" || c.ClientSecretFile != "" || c.RedirectURL != "" || len(c.GroupMap) > 0 || len(c.EmailDomains) > 0 {

@@ -68,7 +68,7 @@ func (c Config) socket() bool { return c.AppToken != "" || c.AppTokenFile != "" 
 // maxDenyReason is what Slack takes as a text of a menu, in characters.
 const maxDenyReason = 75
 
-// Validate says what of the section cannot be honoured; see package config.
+// Validate returns the settings that cannot be honoured; see package config.
 func (c Config) Validate() []config.Fault {
 	var faults []config.Fault
 	fault := func(key, format string, args ...any) {
