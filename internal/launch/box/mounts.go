@@ -3,6 +3,7 @@ package box
 import (
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/moby/moby/api/types/mount"
@@ -57,16 +58,51 @@ func (r *resolver) mount(host, target string) (mount.Mount, bool) {
 	}
 	// Of a remote engine we see another file system, where looking does not help but
 	// does no harm either.
-	look := hostpath.At(host)
+	place, look := hostpath.Keep(host, slices.Contains(r.config.Allow, "volume:"+host))
 	switch {
 	case look.Socket:
 		r.widens("volumes", "volume:"+host, "%s is a socket or a device; whoever reaches the socket of a container engine is root on the host. Remove it.", host)
 	case look.Sensitive:
 		r.widens("volumes", "volume:"+host, "%s holds, contains or lies in what belongs to the host alone; mount a folder made for this server, such as one in /srv.", host)
 	}
+	r.places[target] = place
 	return mount.Mount{
 		Type: mount.TypeBind, Source: look.Real, Target: target,
 		// What is mounted below the path would stay writable in a read-only mount.
 		BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate, NonRecursive: true},
 	}, true
+}
+
+// mountsNow returns the mounts of a container that is about to be made, host paths
+// resolved: the engine follows whatever is there when it mounts. It is an error when
+// one leads elsewhere than what was checked.
+func (s *Spec) mountsNow() ([]mount.Mount, error) {
+	mounts := slices.Clone(s.host.Mounts)
+	for i := range mounts {
+		place, ok := s.places[mounts[i].Target]
+		if !ok {
+			continue // a volume of the engine
+		}
+		real, err := place.Now()
+		if err != nil {
+			return nil, failed("No container of the server %q was made, because of its volume: %w.", s.Server, err)
+		}
+		mounts[i].Source = real
+	}
+	return mounts, nil
+}
+
+// stillThere says that what was mounted is what was checked: it may have been
+// replaced between the look and the mount.
+func (s *Spec) stillThere(mounts []mount.Mount) error {
+	now, err := s.mountsNow()
+	if err != nil {
+		return err
+	}
+	for i := range now {
+		if now[i].Source != mounts[i].Source {
+			return failed("The container of the server %q was removed before its use: its volume %s led to %s when it was made, and to %s now.", s.Server, mounts[i].Target, mounts[i].Source, now[i].Source)
+		}
+	}
+	return nil
 }

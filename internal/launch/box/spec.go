@@ -13,6 +13,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 
 	"github.com/callyard/callyard/internal/launch/egress"
+	"github.com/callyard/callyard/internal/launch/hostpath"
 )
 
 // Spec is a box that was checked. Only [Resolve] makes one.
@@ -28,6 +29,7 @@ type Spec struct {
 	config   container.Config
 	host     container.HostConfig
 	settings []Setting
+	places   map[string]hostpath.Place // of mounts of host paths, by target
 	egress   egress.List
 	relay    *Spec // how it gets to what egress lists; set by Engine.Pin, nil where that is nothing
 }
@@ -39,12 +41,13 @@ type resolver struct {
 	config  *Config
 	faults  *Faults
 	widened []string
+	places  map[string]hostpath.Place
 }
 
 // Resolve checks what an operator wrote about the container of a server and puts
 // in every default. It asks no engine. The error is a *[Faults].
 func Resolve(server string, c Config) (Spec, error) {
-	r := &resolver{config: &c, faults: &Faults{Server: server}}
+	r := &resolver{config: &c, faults: &Faults{Server: server}, places: map[string]hostpath.Place{}}
 	h := container.HostConfig{
 		NetworkMode:    "none",
 		IpcMode:        "none",
@@ -65,7 +68,7 @@ func Resolve(server string, c Config) (Spec, error) {
 	way := r.egress()
 	r.meaningless()
 	h.Mounts = r.volumes(c.Volumes)
-	r.places(&h)
+	r.scratch(&h)
 	user := r.user()
 	r.text()
 	for _, name := range c.Allow {
@@ -77,7 +80,7 @@ func Resolve(server string, c Config) (Spec, error) {
 		return Spec{}, r.faults
 	}
 
-	s := Spec{Server: server, Image: c.Image, Time: c.Time, Pool: c.Pool, user: user, env: maps.Clone(c.Env), host: h, egress: way}
+	s := Spec{Server: server, Image: c.Image, Time: c.Time, Pool: c.Pool, user: user, env: maps.Clone(c.Env), host: h, places: r.places, egress: way}
 	if s.Time == 0 {
 		s.Time = DefaultTime
 	}
@@ -192,8 +195,8 @@ func (r *resolver) amount(key string, value, fallback, least, most int64) int64 
 	return value
 }
 
-// places sets the one place that can be written to.
-func (r *resolver) places(h *container.HostConfig) {
+// scratch sets the one place that can be written to.
+func (r *resolver) scratch(h *container.HostConfig) {
 	size := r.config.Tmpfs
 	if size == 0 {
 		size = DefaultTmpfs

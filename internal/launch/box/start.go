@@ -103,6 +103,9 @@ func (e *Engine) create(ctx context.Context, s *Spec, way *exit, counted bool) (
 		done: make(chan struct{}), oom: make(chan struct{}), doomC: make(chan struct{}),
 	}
 	config, host := s.config, s.host
+	if host.Mounts, err = s.mountsNow(); err != nil {
+		return nil, err
+	}
 	config.Image, config.User = s.imageID, s.user
 	if config.User == "" {
 		uid := strconv.Itoa(firstUser + int(n%users))
@@ -154,6 +157,12 @@ func (e *Engine) create(ctx context.Context, s *Spec, way *exit, counted bool) (
 		<-c.done
 		c.Stdout.Close()
 		return nil, e.startFault(s, "started", err)
+	}
+	if err := s.stillThere(host.Mounts); err != nil {
+		c.kill("was removed before its use")
+		<-c.done
+		c.Stdout.Close()
+		return nil, err
 	}
 	if e.ctx.Err() != nil { // Close did not see it among the others
 		c.kill("was killed because the worker is shutting down")

@@ -1,9 +1,11 @@
 package bwrap
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 )
 
@@ -28,9 +30,37 @@ var harmless = [...]string{"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.co
 // dropped are variables that package launch adds, which a sandbox does not get.
 var dropped = [...]string{"CALLYARD_COOKIE", "USER", "TMPDIR"}
 
-// args returns the command line of bwrap. It holds no value of the environment: any
-// user of the machine may read it.
-func (s *Spec) args() []string {
+// bindsNow returns what the sandbox shows of the host, resolved: bwrap follows
+// whatever is there. It is an error when a path leads elsewhere than what was checked.
+func (s *Spec) bindsNow() ([]bind, error) {
+	binds := slices.Clone(s.binds)
+	for i := range binds {
+		var err error
+		if binds[i].host, err = binds[i].place.Now(); err != nil {
+			return nil, err
+		}
+	}
+	return binds, nil
+}
+
+// stillThere says that what the sandbox shows is what was checked: it may have been
+// replaced between the look and the mount.
+func (s *Spec) stillThere(shown []bind) error {
+	now, err := s.bindsNow()
+	if err != nil {
+		return err
+	}
+	for i := range now {
+		if now[i].host != shown[i].host {
+			return fmt.Errorf("its volume %s led to %s when it was made, and to %s now", now[i].inside, shown[i].host, now[i].host)
+		}
+	}
+	return nil
+}
+
+// args returns the command line of bwrap, with these volumes. It holds no value of
+// the environment: any user of the machine may read it.
+func (s *Spec) args(binds []bind) []string {
 	a := []string{
 		"--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup", "--disable-userns", "--as-pid-1",
 		"--uid", insideID, "--gid", insideID, "--hostname", "box", "--cap-drop", "ALL", "--die-with-parent", "--new-session",
@@ -54,7 +84,7 @@ func (s *Spec) args() []string {
 	}
 	// /dev and / are in memory as well, and would be places to write to.
 	a = append(a, "--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--perms", "1777", "--size", strconv.FormatInt(s.tmpfs, 10), "--tmpfs", "/tmp")
-	for _, b := range s.binds {
+	for _, b := range binds {
 		a = append(a, "--ro-bind", b.host, b.inside)
 	}
 	a = append(a, "--remount-ro", "/", "--chdir", filepath.Clean(s.program.Dir))

@@ -184,3 +184,27 @@ func TestWithoutBubblewrapNothingIsStarted(t *testing.T) {
 		t.Errorf("it starts with %v", err)
 	}
 }
+
+func TestAVolumeThatWasReplacedByALinkIsNotShown(t *testing.T) {
+	m := maker(t)
+	dir := filepath.Join(t.TempDir(), "shared")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := probing(t, program(t), func(c *Config, _ *Program) { c.Volumes = append(c.Volumes, dir+":/data:ro") })
+	start(t, m, s)
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc", dir); err != nil {
+		t.Fatal(err)
+	}
+	p, err := m.Start(t.Context(), s)
+	if err == nil {
+		p.Stop(0)
+		t.Fatal("a sandbox has what the link leads to")
+	}
+	if !strings.Contains(err.Error(), dir+" was replaced by a link to /etc") {
+		t.Errorf("the error is: %v", err)
+	}
+}

@@ -54,7 +54,11 @@ type Spec struct {
 	settings []Setting
 }
 
-type bind struct{ host, inside string }
+type bind struct {
+	host   string // where place led when it was checked
+	place  hostpath.Place
+	inside string
+}
 
 // limits are rlimits; each holds for one process, but processes, which counts those
 // of the sandbox.
@@ -156,14 +160,14 @@ func readVolume(v string) (b bind, why string) {
 			return b, fmt.Sprintf("%q covers %s of the sandbox; choose another place in it.", v, b.inside)
 		}
 	}
-	look := hostpath.At(parts[0])
+	place, look := hostpath.Keep(parts[0], false)
 	switch {
 	case look.Socket:
 		return b, fmt.Sprintf("%s is a socket or a device; whoever reaches the socket of a container engine is root on the host. Remove it.", parts[0])
 	case look.Sensitive:
 		return b, fmt.Sprintf("%s holds, contains or lies in what belongs to the host alone; show a folder made for this server, such as one in /srv or /opt.", parts[0])
 	}
-	b.host = look.Real
+	b.host, b.place = look.Real, place
 	return b, ""
 }
 

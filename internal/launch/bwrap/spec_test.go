@@ -74,7 +74,7 @@ func TestASandboxSaysWhatHolds(t *testing.T) {
 	if s.Time != 5*time.Minute {
 		t.Errorf("its time is %v", s.Time)
 	}
-	for _, arg := range s.args() {
+	for _, arg := range s.args(s.binds) {
 		if strings.Contains(arg, "secret") {
 			t.Errorf("anybody may read %q", arg)
 		}

@@ -66,7 +66,11 @@ func (m *Maker) Start(ctx context.Context, s Spec) (*Process, error) {
 		return nil, s.fault("its filter", err)
 	}
 
-	spec := launch.Spec{ID: s.Server, Type: "stdio", Command: m.path, Args: s.args(), Env: s.env(), Dir: "/", Files: theirs}
+	binds, err := s.bindsNow()
+	if err != nil {
+		return nil, failed("No sandbox of the server %q was made, because of its volume: %w.", s.Server, err)
+	}
+	spec := launch.Spec{ID: s.Server, Type: "stdio", Command: m.path, Args: s.args(binds), Env: s.env(), Dir: "/", Files: theirs}
 	if os.Geteuid() == 0 {
 		spec.User = firstUser + m.count.Add(1)%users
 	}
@@ -77,7 +81,7 @@ func (m *Maker) Start(ctx context.Context, s Spec) (*Process, error) {
 	closeAll(theirs)
 	theirs = nil
 	p := &Process{Stdin: child.Stdin, Stdout: child.Stdout, child: child, begun: time.Now(), limit: s.Time}
-	if err := m.release(ctx, &s, p, spec.User, info, block); err != nil {
+	if err := m.release(ctx, &s, p, spec.User, binds, info, block); err != nil {
 		// What waits for the word is killed with bwrap, which it does not outlive.
 		child.Stop(0)
 		return nil, failed("The sandbox of the server %q could not be made, and the server is not run outside one: %w; the end of what bwrap said: %q.", s.Server, err, child.StderrTail())
@@ -92,7 +96,7 @@ func (s *Spec) fault(what string, err error) error {
 
 // release waits until the sandbox stands, puts the limits on its first process, from
 // which all others have them, and lets the server start.
-func (m *Maker) release(ctx context.Context, s *Spec, p *Process, user uint32, info, block *os.File) error {
+func (m *Maker) release(ctx context.Context, s *Spec, p *Process, user uint32, binds []bind, info, block *os.File) error {
 	until := time.Now().Add(setUp)
 	if at, ok := ctx.Deadline(); ok && at.Before(until) {
 		until = at
@@ -118,6 +122,10 @@ func (m *Maker) release(ctx context.Context, s *Spec, p *Process, user uint32, i
 	}
 	p.inner = handle{pidfd}
 	if err := as(user, func() error { return s.limits.put(got.PID) }); err != nil {
+		p.inner.close()
+		return err
+	}
+	if err := s.stillThere(binds); err != nil {
 		p.inner.close()
 		return err
 	}
