@@ -1,6 +1,7 @@
 package confirm_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/bus/porttest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 func TestAGateOfRedisKeepsThePromisesOfTokens(t *testing.T) {
@@ -95,22 +97,51 @@ func TestARedisThatIsGoneIsDownAndSpendsNothing(t *testing.T) {
 	}
 }
 
-func TestTheSameAttemptPassesTheGateAgain(t *testing.T) {
+func TestATokenThatWasTakenInVainCanBeSpent(t *testing.T) {
 	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
 	h := house(t, l, s.Gate(t, nil))
-	_, token := h.Hold(t, time.Now(), time.Minute)
-	no := errors.New("the ledger was away")
-	mark := ledger.Spent{Attempt: "mine", At: time.Now().UTC()}
-	any := func(*ledger.Approval) error { return nil }
-	if _, err := h.Tokens.Spend(t.Context(), token, mark, any, func(*ledger.Approval) error { return no }); !errors.Is(err, no) {
-		t.Fatal(err)
+	for _, attempt := range []string{"mine", "another"} {
+		_, token := h.Hold(t, time.Now(), time.Minute)
+		no := errors.New("the ledger was away")
+		mark := ledger.Spent{Attempt: "mine", At: time.Now().UTC()}
+		nobodyMinds := func(*ledger.Approval) error { return nil }
+		if _, err := h.Tokens.Spend(t.Context(), token, mark, nobodyMinds, func(*ledger.Approval) error { return no }); !errors.Is(err, no) {
+			t.Fatal(err)
+		}
+		if _, err := h.Spend(t.Context(), token, attempt, time.Now()); err != nil {
+			t.Errorf("attempt %q: %v", attempt, err)
+		}
+		var spent *confirm.SpentError
+		for _, again := range []string{"mine", "another"} {
+			if _, err := h.Spend(t.Context(), token, again, time.Now()); !errors.As(err, &spent) {
+				t.Errorf("attempt %q, when it is spent: %v", again, err)
+			}
+		}
 	}
-	var spent *confirm.SpentError
-	if _, err := h.Spend(t.Context(), token, "yours", time.Now()); !errors.As(err, &spent) {
-		t.Errorf("another attempt: %v", err)
+}
+
+func TestATokenOutlivesNATSThatDiesWhenRedisHasGivenIt(t *testing.T) {
+	server := bustest.Start(t)
+	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, server)
+	h := house(t, l, s.Gate(t, nil))
+	a, token := h.Hold(t, time.Now(), time.Minute)
+	mark := ledger.Spent{Attempt: "first", At: time.Now().UTC(), By: "ann"}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := h.Tokens.Spend(ctx, token, mark, func(*ledger.Approval) error { return nil }, func(a *ledger.Approval) error {
+		server.Stop() // Redis has given the token, and the ledger was not asked yet
+		return confirmtest.Running("first")(a)
+	})
+	if schema.KindOf(err) != schema.KindUnavailable {
+		t.Fatalf("while NATS is down: %v", err)
 	}
-	if _, err := h.Spend(t.Context(), token, "mine", time.Now()); err != nil {
-		t.Errorf("the same attempt: %v", err)
+	server.Again(t)
+	confirmtest.Wait(t, func() bool {
+		got, err := l.Current(t.Context(), a.ID)
+		return err == nil && got.State == ledger.Pending && got.Spent == nil
+	})
+	if got, err := h.Spend(t.Context(), token, "second", time.Now()); err != nil || got.Spent.Attempt != "second" {
+		t.Errorf("with NATS back: %v", err)
 	}
 }
 

@@ -9,9 +9,10 @@
 //
 // Where there is Redis it stands as a gate before that fence: it takes the token
 // in one atomic step and turns floods and replays away before they reach the
-// ledger, and a token that Redis does not give is not spent. A Redis that was
+// ledger, and a token that Redis does not know is not spent. A Redis that was
 // flushed forgets tokens, one that was restored or failed over may give a token
-// twice; either way nothing runs twice. Without Redis the ledger is gate and
+// twice; either way nothing runs twice. A token that Redis gave to somebody who
+// then lost the ledger is not lost: the ledger says whether it was spent. Without Redis the ledger is gate and
 // fence in one, and a token costs no write of its own. One suite
 // (internal/confirm/confirmtest) holds both to the same promises.
 //

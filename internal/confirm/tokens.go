@@ -72,8 +72,9 @@ func (t *Tokens) Mint(ctx context.Context, approvalID string, ttl time.Duration)
 // [ErrDown], and those of [ledger.Ledger.Change].
 //
 // The attempt is a text that the caller makes up for one request and repeats
-// when it asks again because no answer came. An attempt is repeated as long as it
-// spent nothing in the ledger.
+// when it asks again because no answer came. A token that Redis gave to another
+// attempt can be spent for as long as the ledger says that it was not: the other
+// attempt may have lost the ledger in between.
 func (t *Tokens) Spend(ctx context.Context, token string, mark ledger.Spent, may, apply func(*ledger.Approval) error) (*ledger.Approval, error) {
 	id := ApprovalOf(token)
 	if id == "" {
@@ -105,6 +106,9 @@ func (t *Tokens) Spend(ctx context.Context, token string, mark ledger.Spent, may
 		if err == nil {
 			err = t.gate.take(ctx, hash, mark.Attempt, a)
 		}
+		if errors.As(err, new(*SpentError)) {
+			err = t.takenInVain(ctx, id, look)
+		}
 		if err != nil {
 			return nil, unknown(err)
 		}
@@ -117,6 +121,17 @@ func (t *Tokens) Spend(ctx context.Context, token string, mark ledger.Spent, may
 		return apply(a)
 	})
 	return a, unknown(err)
+}
+
+// takenInVain looks in the ledger, with all that was acknowledged, whether a token
+// that Redis gave away was spent: the process that took it may have died or lost the
+// ledger before it could spend it. Where it is unspent, the ledger decides.
+func (t *Tokens) takenInVain(ctx context.Context, id string, look func(*ledger.Approval) error) error {
+	a, err := t.ledger.Current(ctx, id)
+	if err != nil {
+		return err
+	}
+	return look(a)
 }
 
 // unknown makes one of the two ways in which a token belongs to no approval.
