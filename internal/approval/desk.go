@@ -202,6 +202,25 @@ func (d *Desk) Confirm(ctx context.Context, token string, yes bool, who schema.P
 	return is, nil
 }
 
+// Confirmed returns the approval that the same attempt of the same principal spent
+// this token on before, and whether that was a yes; nil where there is none. It reads
+// the ledger as it stands, and changes nothing.
+func (d *Desk) Confirmed(ctx context.Context, token string, who schema.Principal, attempt string) (a *ledger.Approval, yes bool, err error) {
+	id := confirm.ApprovalOf(token)
+	if id == "" {
+		return nil, false, nil
+	}
+	switch a, err = d.ledger.Current(ctx, id); {
+	case schema.KindOf(err) == schema.KindNotFound:
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	case a.TokenHash != confirm.Hash(token) || a.Binding.Requester.Name != who.Name || a.Spent == nil || a.Spent.Attempt != attempt:
+		return nil, false, nil
+	}
+	return a, a.Runner != nil, nil
+}
+
 // ConfirmOwn is Confirm for the call of a batch, or another one that was held when
 // nobody was there to be given its token: the caller names it by its id. With yes
 // the call is approved, and whichever front door claims it runs it. Errors:

@@ -139,12 +139,15 @@ func (a *API) confirm(x *exchange, r *http.Request) error {
 		attempt = x.principal.Name + "\x00" + key
 	}
 	p, err := a.o.Desk.Confirm(r.Context(), r.PathValue("id"), yes, x.principal, attempt, a.o.RouterID)
+	if schema.KindOf(err) == schema.KindNotFound && key != "" {
+		return a.confirmedBefore(x, r, yes, attempt, err)
+	}
 	if err != nil {
 		return err
 	}
 	x.set("Callyard-Call-Id", p.CallID)
 	if !yes {
-		a.json(x, http.StatusOK, Rejected{Status: "rejected", Message: "The call was rejected and will not run.", CallID: p.CallID})
+		a.rejected(x, p)
 		return nil
 	}
 	res, err := a.release(r.Context(), x, p)
@@ -156,6 +159,32 @@ func (a *API) confirm(x *exchange, r *http.Request) error {
 	}
 	x.send(http.StatusOK, a.fixed.json, res.Body)
 	return nil
+}
+
+func (a *API) rejected(x *exchange, p *ledger.Approval) {
+	a.json(x, http.StatusOK, Rejected{Status: "rejected", Message: "The call was rejected and will not run.", CallID: p.CallID})
+}
+
+// confirmedBefore gives the answer to a confirmation once more, where the same request
+// spent the token; else the refusal stands.
+func (a *API) confirmedBefore(x *exchange, r *http.Request, yes bool, attempt string, refusal error) error {
+	p, before, err := a.o.Desk.Confirmed(r.Context(), r.PathValue("id"), x.principal, attempt)
+	switch {
+	case err != nil:
+		return err
+	case p == nil:
+		return refusal
+	}
+	x.set("Callyard-Call-Id", p.CallID)
+	if before != yes {
+		return schema.Errorf(schema.KindKeyReused, "This Idempotency-Key was used for the opposite answer; nothing was changed. GET /calls/%s tells what came of the call.", p.CallID).WithCall(p.CallID)
+	}
+	x.set("Idempotency-Replayed", "true")
+	if !yes {
+		a.rejected(x, p)
+		return nil
+	}
+	return a.replay(x, r, p.CallID, maxWait, wish{})
 }
 
 // callState is GET /calls/{id}: what came of a call that was held.

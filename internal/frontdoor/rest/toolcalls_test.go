@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -129,6 +130,39 @@ func TestAHeldToolCallSaysSoAndRunsOnceConfirmed(t *testing.T) {
 	confirmed := f.do("POST", "/confirmations/"+item.Confirmation.ConfirmationID, `{"confirm":true}`)
 	if confirmed.status != http.StatusOK || string(f.worker.last().Payload) != `{"x":1}` {
 		t.Errorf("confirmed: %d %s", confirmed.status, confirmed.body)
+	}
+}
+
+func TestAConfirmationIsAnsweredAgainUnderItsKey(t *testing.T) {
+	f := openFabric(t, nil)
+	hold(f)
+	held := func() string {
+		_, out := toolCallsOf(t, f, "/tool-calls", `[{"type":"tool_use","id":"h","name":"demo__echo","input":{"x":1}}]`)
+		return "/confirmations/" + out.Calls[0].Confirmation.ConfirmationID
+	}
+	for _, body := range []string{`{"confirm":true}`, `{"confirm":false}`} {
+		at := held()
+		first := f.do("POST", at, body, "Idempotency-Key", "k")
+		for range 3 {
+			again := f.do("POST", at, body, "Idempotency-Key", "k")
+			if first.status != http.StatusOK || again.status != first.status || string(again.body) != string(first.body) || again.header.Get("Idempotency-Replayed") != "true" {
+				t.Errorf("%s was answered %d %s, and then %d %s", body, first.status, first.body, again.status, again.body)
+			}
+		}
+		opposite := f.do("POST", at, `{"confirm":`+strconv.FormatBool(body != `{"confirm":true}`)+`}`, "Idempotency-Key", "k")
+		if p := problemOf(t, opposite); p.Type != "/problems/idempotency-key-reused" {
+			t.Errorf("the opposite of %s: %s", body, opposite.body)
+		}
+		for _, header := range [][]string{{"Idempotency-Key", "other"}, nil} {
+			if other := f.do("POST", at, body, header...); other.status != http.StatusNotFound {
+				t.Errorf("another request: %d %s", other.status, other.body)
+			}
+		}
+	}
+	f.worker.mu.Lock()
+	defer f.worker.mu.Unlock()
+	if len(f.worker.seen) != 1 {
+		t.Errorf("%d runs of one confirmed call", len(f.worker.seen))
 	}
 }
 
