@@ -29,6 +29,7 @@ import (
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/frontdoor/mcpface"
+	"github.com/callyard/callyard/internal/frontdoor/origin"
 	"github.com/callyard/callyard/internal/frontdoor/rest"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/ledger/journal"
@@ -76,6 +77,9 @@ type Config struct {
 	// ApproverURL is the address under which people reach the approver's pages; it
 	// is told to callers whose call waits for somebody else.
 	ApproverURL string `yaml:"approver_url"`
+	// Origins are the origins of web pages that may use the front door from a browser
+	// (CORS), as "https://app.example.com". The front door's own pages always may.
+	Origins []string `yaml:"origins"`
 	// CertFile and KeyFile are the certificate and its key with which it serves TLS;
 	// empty: it serves plain HTTP.
 	CertFile string `yaml:"cert_file"`
@@ -107,6 +111,11 @@ func (c Config) Validate() []config.Fault {
 	}
 	for _, f := range authn.CheckKeys(c.Keys) {
 		faults = append(faults, config.Faultf(fmt.Sprintf("keys[%d].%s", f.Index, f.Field), "%s", f.Message))
+	}
+	for i, text := range c.Origins {
+		if _, err := origin.Parse(text); err != nil {
+			faults = append(faults, config.Faultf(fmt.Sprintf("origins[%d]", i), "%s.", err))
+		}
 	}
 	faults = append(faults, listen.Validate(c.CertFile, c.KeyFile)...)
 	positive := func(key string, ok bool) {
@@ -397,8 +406,12 @@ func (d *FrontDoor) serve(keys *authn.Keys) error {
 			return nil
 		}
 	}
+	pages, err := origin.New(o.Config.Origins, keys.Configured)
+	if err != nil {
+		return err
+	}
 	handler, err := rest.New(rest.Options{
-		Catalog: d.catalog, Gate: d.gate, Router: d.router, Keys: keys, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: time.Now(),
+		Catalog: d.catalog, Gate: d.gate, Router: d.router, Keys: keys, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: time.Now(),
 		Ready: d.Ready, Draining: d.draining.Load, AllowAddServers: o.Config.AddServers,
 		Desk: d.room.Desk, Ledger: d.room.Ledger, Release: d.releaser.release, RouterID: d.releaser.id, Records: d.records, Batches: d.batches, CheckCallback: checkCallback, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	})
@@ -407,7 +420,7 @@ func (d *FrontDoor) serve(keys *authn.Keys) error {
 	}
 	d.api = handler
 	if d.face, err = mcpface.New(mcpface.Options{
-		Catalog: d.catalog, Gate: d.gate, Keys: keys, Metrics: o.Metrics, Traces: o.Traces, Baggage: o.Baggage, Log: o.Log, Version: o.Version, Draining: d.draining.Load,
+		Catalog: d.catalog, Gate: d.gate, Keys: keys, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Baggage: o.Baggage, Log: o.Log, Version: o.Version, Draining: d.draining.Load,
 		Desk: d.room.Desk, Ledger: d.room.Ledger, Release: d.releaser.release, RouterID: d.releaser.id, Batches: d.batches, Want: o.Conn.WantResources, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	}); err != nil {
 		return err
@@ -422,7 +435,7 @@ func (d *FrontDoor) serve(keys *authn.Keys) error {
 		return err
 	}
 	d.server = &http.Server{
-		Handler: d.leaving(d.faces(handler)), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		Handler: d.leaving(pages.CORS(d.faces(handler))), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}
 	d.wait.Go(func() {

@@ -18,6 +18,7 @@ import (
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/frontdoor/origin"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
@@ -39,9 +40,8 @@ type Options struct {
 	Version string
 	// Draining says that the front door is about to stop: long streams end.
 	Draining func() bool
-	// Hosts are names, beside those of loopback, by which a front door without keys
-	// may be reached.
-	Hosts []string
+	// Origin decides which web pages may use the face; nil: no page of another origin.
+	Origin *origin.Policy
 	// Desk and Ledger hold calls that need a yes, and Release runs one that this
 	// front door, RouterID, has claimed. Without a Desk nothing is held.
 	Desk     *approval.Desk
@@ -75,8 +75,6 @@ type Face struct {
 	o      Options
 	log    *slog.Logger
 	limits admission.Limits
-	origin *http.CrossOriginProtection
-	hosts  map[string]bool
 	fixed  fixedHeaders
 	bodies *bodies.Room
 
@@ -97,6 +95,12 @@ func New(o Options) (*Face, error) {
 	if o.Catalog == nil || o.Gate == nil || o.Keys == nil || o.Log == nil {
 		return nil, errors.New("mcpface: Catalog, Gate, Keys and Log are required")
 	}
+	if o.Origin == nil {
+		var err error
+		if o.Origin, err = origin.New(nil, o.Keys.Configured); err != nil {
+			return nil, err
+		}
+	}
 	if o.Draining == nil {
 		o.Draining = func() bool { return false }
 	}
@@ -107,11 +111,8 @@ func New(o Options) (*Face, error) {
 		o.SessionIdle = sessionIdle
 	}
 	f := &Face{
-		o: o, log: o.Log, limits: o.Gate.Limits(), origin: http.NewCrossOriginProtection(), hosts: make(map[string]bool),
+		o: o, log: o.Log, limits: o.Gate.Limits(),
 		fixed: newFixedHeaders(), leaving: make(chan struct{}), bodies: bodies.New(smallBodies, largeBodies),
-	}
-	for _, host := range o.Hosts {
-		f.hosts[host] = true
 	}
 	f.shelf.open()
 	f.hub.open()
@@ -215,7 +216,7 @@ func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (f *Face) serve(x *exchange, r *http.Request) {
-	if e := f.checkOrigin(r); e != nil {
+	if e := f.o.Origin.Check(r); e != nil {
 		x.refuse(http.StatusForbidden, e)
 		return
 	}

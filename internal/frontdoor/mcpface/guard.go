@@ -3,43 +3,10 @@ package mcpface
 import (
 	"encoding/json"
 	"net/http"
-	"net/netip"
 	"strings"
 
 	"github.com/callyard/callyard/pkg/schema"
 )
-
-// checkOrigin refuses web pages of other origins, and on a front door without keys
-// every host name that is not of loopback: a page can point a name of its own at
-// 127.0.0.1.
-func (f *Face) checkOrigin(r *http.Request) *schema.Error {
-	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) || f.origin.Check(r) != nil {
-		return schema.Errorf(schema.KindForbidden, "The request comes from a web page of another origin; MCP is served to programs.")
-	}
-	if !f.o.Keys.Configured() && !f.localHost(r.Host) {
-		return schema.Errorf(schema.KindForbidden, "A front door without API keys answers to the names of loopback only. Reach it as 127.0.0.1 or localhost, or configure keys.")
-	}
-	return nil
-}
-
-// sameOrigin says that a page of the origin is of this host. Those of another port
-// of this machine are not.
-func sameOrigin(origin, host string) bool {
-	_, from, ok := strings.Cut(origin, "://")
-	return ok && strings.EqualFold(from, host)
-}
-
-func (f *Face) localHost(host string) bool {
-	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') {
-		host = host[:colon]
-	}
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") || f.hosts[host] {
-		return true
-	}
-	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && address.IsLoopback()
-}
 
 // authenticate finds out who asks, or answers that nobody known does.
 func (f *Face) authenticate(x *exchange, r *http.Request) bool {

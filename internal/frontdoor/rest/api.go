@@ -18,6 +18,7 @@ import (
 	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/frontdoor/origin"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -45,9 +46,8 @@ type Options struct {
 	// Draining says that the front door is about to stop: /readyz is red and
 	// event streams end.
 	Draining func() bool
-	// Hosts are names, beside those of loopback, by which a front door without
-	// keys may be reached; see [API.ServeHTTP].
-	Hosts []string
+	// Origin decides which web pages may use the API; nil: no page of another origin.
+	Origin *origin.Policy
 	// AllowAddServers switches POST and DELETE /servers on.
 	AllowAddServers bool
 	// AddServer adds the server that body describes for the principal by and
@@ -86,8 +86,6 @@ type API struct {
 	mux    *http.ServeMux
 	huma   huma.API
 	limits admission.Limits
-	origin *http.CrossOriginProtection
-	hosts  map[string]bool
 
 	// readUnclean reads a resource whose URI stands in the path as it is.
 	readUnclean func(*exchange, *http.Request) error
@@ -116,6 +114,12 @@ func New(o Options) (*API, error) {
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }
 	}
+	if o.Origin == nil {
+		var err error
+		if o.Origin, err = origin.New(nil, o.Keys.Configured); err != nil {
+			return nil, err
+		}
+	}
 	if o.Draining == nil {
 		o.Draining = func() bool { return false }
 	}
@@ -127,7 +131,7 @@ func New(o Options) (*API, error) {
 	}
 	a := &API{
 		o: o, log: o.Log, mux: http.NewServeMux(), limits: o.Gate.Limits(),
-		origin: http.NewCrossOriginProtection(), hosts: make(map[string]bool), kinds: kindTable(),
+		kinds:  kindTable(),
 		idHead: schema.NewID("req")[:len("req_")+20],
 		fixed: fixedHeaders{
 			json: []string{"application/json"}, problem: []string{"application/problem+json"}, events: []string{"text/event-stream"},
@@ -138,9 +142,6 @@ func New(o Options) (*API, error) {
 	a.bodies = bodies.New(smallBodies, largeBodies)
 	if a.o.AddServer == nil {
 		a.o.AddServer = a.addEntry
-	}
-	for _, host := range o.Hosts {
-		a.hosts[host] = true
 	}
 	a.openHuma()
 	a.registerProbes()

@@ -263,10 +263,10 @@ func TestOnlyCallersWithAKeyGetIn(t *testing.T) {
 }
 
 func TestLoopbackHasManyNames(t *testing.T) {
-	f := openFabric(t, func(o *Options) { o.Hosts = []string{"host.docker.internal"} })
+	f := openFabric(t, nil)
 	for host, want := range map[string]int{
 		"localhost": 200, "LOCALHOST:8080": 200, "app.localhost": 200, "127.0.0.1:1": 200, "127.9.9.9": 200, "[::1]:8080": 200, "[::1]": 200, "localhost.": 200,
-		"host.docker.internal:8080": 200, "localhost.evil.example": 403, "127.0.0.1.evil.example": 403, "192.0.2.1": 403, "evil": 403,
+		"localhost.evil.example": 403, "127.0.0.1.evil.example": 403, "192.0.2.1": 403, "evil": 403,
 	} {
 		if a := f.do("GET", "/health", "", "Host", host); a.status != want {
 			t.Errorf("%s: %d", host, a.status)

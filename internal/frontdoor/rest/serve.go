@@ -4,7 +4,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"path"
 	"runtime/debug"
@@ -20,11 +19,7 @@ import (
 // become a problem document, the request gets an id, requests that a web page of
 // another origin made are refused, and the caller is authenticated.
 //
-// Without API keys everybody who reaches the port is let in, which is why such a
-// front door listens on loopback only. A web page can still send the browser
-// there: unsafe requests of other origins are refused, and so are all requests
-// to a host name that is neither loopback nor in Options.Hosts, because a page
-// can point a name of its own at 127.0.0.1.
+// Options.Origin refuses requests of web pages that may not use the API.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w}
 	defer a.afterPanic(x, r)
@@ -56,7 +51,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *API) handle(x *exchange, r *http.Request) {
-	if err := a.checkOrigin(r); err != nil {
+	if err := a.o.Origin.Check(r); err != nil {
 		a.fail(x, err)
 		return
 	}
@@ -83,28 +78,6 @@ func open(path string) bool {
 		return true
 	}
 	return strings.HasPrefix(path, "/docs/") || strings.HasPrefix(path, "/problems/")
-}
-
-func (a *API) checkOrigin(r *http.Request) error {
-	if err := a.origin.Check(r); err != nil {
-		return schema.Errorf(schema.KindForbidden, "The request comes from a web page of another origin; the API serves programs, and its own pages.")
-	}
-	if !a.o.Keys.Configured() && !a.localHost(r.Host) {
-		return schema.Errorf(schema.KindForbidden, "A front door without API keys answers to the names of loopback only. Reach it as 127.0.0.1 or localhost, or configure keys.")
-	}
-	return nil
-}
-
-func (a *API) localHost(host string) bool {
-	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') {
-		host = host[:colon]
-	}
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") || a.hosts[host] {
-		return true
-	}
-	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && address.IsLoopback()
 }
 
 // nextID returns a request id that is unique among all front doors.
