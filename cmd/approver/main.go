@@ -36,11 +36,11 @@ func run() int {
 	var running *approver.Approver
 	err = lifecycle.Run(context.Background(), log,
 		cfg.TracesPart("callyard-approver", metrics, log),
-		p.PolicyPart(),
 		cfg.ApproverPart(connect, policy, metrics, log, func(a *approver.Approver) {
 			running = a
 			log.Info("approver is open", "url", a.Base())
 		}),
+		p.ReloadPart(metrics),
 		setup.ProbesPart(cfg.Approver.MetricsListen, metrics, log, func() error { return running.Ready() }),
 	)
 	if err != nil {

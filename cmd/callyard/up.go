@@ -69,13 +69,17 @@ func up(cmd *cobra.Command) error {
 	}
 	u := &fabric{cfg: cfg, demo: demo, log: log, out: stdout, served: served}
 	metrics := telemetry.NewMetrics()
+	reload := p.ReloadPart(metrics)
+	if demo != nil {
+		reload = lifecycle.Part{Name: "reload"} // what the demo brings is in no file
+	}
 	err = lifecycle.Run(cmd.Context(), log,
 		cfg.TracesPart("callyard", metrics, log),
-		p.PolicyPart(),
 		lifecycle.Part{Name: "embedded NATS", Start: u.startNATS, Stop: func(context.Context) error { return u.nats.Close() }},
 		cfg.WorkerPart(u.connect, policy, served, metrics, log, func(w *worker.Worker) { u.worker = w }),
 		cfg.FrontDoorPart(u.connect, policy, metrics, log, func(d *frontdoor.FrontDoor) { u.door = d }),
 		cfg.ApproverPart(u.connect, policy, metrics, log, func(a *approver.Approver) { u.approver = a }),
+		reload,
 		lifecycle.Part{Name: "greeting", Start: u.greet, Stop: u.bye},
 	)
 	if err != nil {

@@ -32,9 +32,9 @@ func run() int {
 		return cfg.Connect(ctx, name, keep, log)
 	}
 	metrics := telemetry.NewMetrics()
-	err = lifecycle.Run(context.Background(), log, cfg.TracesPart("callyard-frontdoor", metrics, log), p.PolicyPart(), cfg.FrontDoorPart(connect, policy, metrics, log, func(d *frontdoor.FrontDoor) {
+	err = lifecycle.Run(context.Background(), log, cfg.TracesPart("callyard-frontdoor", metrics, log), cfg.FrontDoorPart(connect, policy, metrics, log, func(d *frontdoor.FrontDoor) {
 		log.Info("front door is open", "url", d.URL())
-	}))
+	}), p.ReloadPart(metrics))
 	if err != nil {
 		setup.Fail(os.Stderr, "frontdoor", err)
 	}

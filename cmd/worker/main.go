@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 
 	"github.com/spf13/pflag"
@@ -25,16 +24,11 @@ func main() {
 	os.Exit(run())
 }
 
-var errNoServers = errors.New("there is no server for this worker: name a servers file with --servers, or set worker.api_servers; with labels, check that they match the entries")
-
 func run() int {
 	fs := pflag.NewFlagSet("worker", pflag.ExitOnError)
 	setup.AddFlags(fs, "servers", "nats", "policy", "log-level", "log-format")
 	_ = fs.Parse(os.Args[1:]) // ExitOnError
 	p, err := setup.Prepare(fs, os.Stderr, setup.Worker, nil)
-	if err == nil && len(p.Served) == 0 && !p.Config.Worker.APIServers {
-		err = errNoServers
-	}
 	if err != nil {
 		setup.Fail(os.Stderr, "worker", err)
 		return 2
@@ -50,11 +44,11 @@ func run() int {
 	var running *worker.Worker
 	err = lifecycle.Run(context.Background(), log,
 		cfg.TracesPart("callyard-worker", metrics, log),
-		p.PolicyPart(),
 		cfg.WorkerPart(connect, policy, served, metrics, log, func(w *worker.Worker) {
 			running = w
 			log.Info("worker is up", "worker", w.ID(), "servers", len(served))
 		}),
+		p.ReloadPart(metrics),
 		setup.ProbesPart(cfg.Worker.Listen, metrics, log, func() error { return running.Ready() }),
 	)
 	if err != nil {

@@ -65,6 +65,7 @@ type Options struct {
 // Approver is a running approver.
 type Approver struct {
 	o        Options
+	keys     *authn.Keys
 	pages    *web.Handler
 	people   *oidc.Provider // nil where there is none
 	faces    faces
@@ -99,7 +100,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 		o.Alive = func(string) bool { return true }
 	}
 	public, _ := publicURL(c.PublicURL)
-	a := &Approver{o: o}
+	a := &Approver{o: o, keys: keys}
 	if a.listener, err = listen.Open(ctx, c.Listen, c.CertFile, c.KeyFile, o.Log); err != nil {
 		var taken *net.OpError
 		if errors.As(err, &taken) {
@@ -118,7 +119,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 		return nil, errors.Join(err, a.listener.Close())
 	}
 	if a.pages, err = web.New(web.Options{
-		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Slack: a.faces.book, Expires: func(name string) time.Time { _, expires, _ := keys.Find(name); return expires },
+		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Slack: a.faces.book,
 		LocalGroups: c.LocalGroups, Observers: c.ObserverGroups, PublicURL: public, HTTPS: c.CertFile != "", Lifetime: c.SessionLifetime, Idle: c.SessionIdle,
 		FreshFor: c.FreshSignIn, ArgumentBytes: int(c.ArgumentBytes), Traces: o.Traces, Log: o.Log, Version: o.Version, Ready: a.Ready,
 	}); err != nil {
@@ -177,6 +178,11 @@ func (a *Approver) leaving(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
+
+// ReplaceKeys puts the API keys in force: the sessions of a removed key have ended, and
+// those of a changed one have its groups. On an error, which names every key that is
+// wrong, the old ones stay.
+func (a *Approver) ReplaceKeys(keys []authn.Key) error { return a.keys.Replace(keys) }
 
 // Addr is the address that the approver listens on.
 func (a *Approver) Addr() string { return a.listener.Addr().String() }

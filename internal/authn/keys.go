@@ -147,14 +147,20 @@ func parseHash(hash string) (sum [sha256.Size]byte, wrong string) {
 // Configured says whether there are any keys.
 func (k *Keys) Configured() bool { return len(k.table.Load().bySum) > 0 }
 
-// Find returns the principal of a key by its name, and when the key expires (zero:
-// never); ok is false for a key that is not configured any more.
-func (k *Keys) Find(name string) (who schema.Principal, expires time.Time, ok bool) {
+// Known is a configured key.
+type Known struct {
+	Principal schema.Principal
+	Expires   time.Time // zero: never
+	Hash      string    // see [Key]
+}
+
+// Find returns a key by its name; ok is false for one that is not configured any more.
+func (k *Keys) Find(name string) (known Known, ok bool) {
 	e := k.table.Load().byName[name]
 	if e == nil {
-		return schema.Principal{}, time.Time{}, false
+		return Known{}, false
 	}
-	return e.principal, e.expires, true
+	return Known{e.principal, e.expires, hashPrefix + hex.EncodeToString(e.sum[:])}, true
 }
 
 // Authenticate returns the principal of the request, taken from

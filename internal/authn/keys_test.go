@@ -291,7 +291,7 @@ func TestKeysAreReplacedAsAWholeOrNotAtAll(t *testing.T) {
 	if knows(first) || !knows(second) {
 		t.Error("the keys were not replaced")
 	}
-	if _, _, ok := k.Find("a"); ok {
+	if _, ok := k.Find("a"); ok {
 		t.Error("a removed key is still found")
 	}
 }

@@ -33,3 +33,31 @@ func FileKeys(into any) ([]FileKey, error) {
 	slices.SortFunc(found, func(a, b FileKey) int { return strings.Compare(a.Path, b.Path) })
 	return found, nil
 }
+
+// Differing returns the keys whose values differ between two of what [Load] fills, in the
+// order of their paths. a and b are of the same type.
+func Differing(a, b any) ([]string, error) {
+	var values [2]map[string]reflect.Value
+	for i, into := range []any{a, b} {
+		sections, err := sectionsOf(into)
+		if err != nil {
+			return nil, err
+		}
+		settings, err := settingsOf(sections)
+		if err != nil {
+			return nil, err
+		}
+		values[i] = make(map[string]reflect.Value, len(settings))
+		for j := range settings {
+			values[i][settings[j].path] = settings[j].value()
+		}
+	}
+	var keys []string
+	for key, value := range values[1] {
+		if was, ok := values[0][key]; !ok || !reflect.DeepEqual(was.Interface(), value.Interface()) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys, nil
+}

@@ -165,6 +165,9 @@ type Options struct {
 	Region string
 	// Policy judges calls; nil: only the riskLevel of servers counts.
 	Policy *risk.Holder
+	// InForce says what configuration the process goes by, which is announced and shown;
+	// nil: nothing is known of it.
+	InForce func() []schema.InForce
 	// Redis keeps the confirmation tokens; nil: JetStream does.
 	Redis *confirm.RedisOptions
 	// Signer signs what callers confirm; nil: nothing is signed, and workers refuse
@@ -182,6 +185,7 @@ type Options struct {
 // FrontDoor is a running front door.
 type FrontDoor struct {
 	o        Options
+	keys     *authn.Keys
 	router   *dispatch.Router
 	catalog  *catalog.Catalog
 	gate     *admission.Gate
@@ -225,7 +229,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	if o.Signer == nil {
 		o.Log.Warn("no warrants.key_file is set: what callers confirm here is not signed, and workers refuse to run it (callyard keys warrant makes a key)")
 	}
-	d := &FrontDoor{o: o, stopped: make(chan struct{})}
+	d := &FrontDoor{o: o, keys: keys, stopped: make(chan struct{})}
 	id := schema.NewID("frontdoor")
 	c := o.Config
 	if d.router, err = dispatch.New(o.Conn, id, dispatch.Options{
@@ -235,6 +239,9 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	}
 	if d.catalog, err = catalog.Open(ctx, o.Conn, d.router, id, o.Log); err != nil {
 		return nil, errors.Join(err, d.router.Close())
+	}
+	if o.InForce != nil {
+		d.catalog.Announce(o.InForce)
 	}
 	// Nothing is assessed again before the gate is there.
 	assess := func(ctx context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error) {
@@ -262,7 +269,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	d.router.SetGuard(guard(d.catalog, keys))
 	d.releaser = newReleaser(id, d.gate, d.room, d.catalog, o.Traces, o.Log)
 	if err = d.openBatches(ctx, id); err == nil {
-		err = d.serve(keys)
+		err = d.serve()
 	}
 	if err != nil {
 		if d.updates != nil {
@@ -395,8 +402,8 @@ func (d *FrontDoor) argumentBytes() int {
 	return most
 }
 
-func (d *FrontDoor) serve(keys *authn.Keys) error {
-	o := d.o
+func (d *FrontDoor) serve() error {
+	o, keys := d.o, d.keys
 	var checkCallback func(string) error
 	if d.teller != nil {
 		checkCallback = func(url string) error {
@@ -477,6 +484,10 @@ func (d *FrontDoor) leaving(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
+
+// ReplaceKeys puts the API keys in force, also for calls that wait: those of a removed key
+// are refused. On an error, which names every key that is wrong, the old ones stay.
+func (d *FrontDoor) ReplaceKeys(keys []authn.Key) error { return d.keys.Replace(keys) }
 
 // Addr is the address that the front door listens on.
 func (d *FrontDoor) Addr() string { return d.listener.Addr().String() }

@@ -36,6 +36,7 @@ var layers = []layer{
 	{"internal/config", support},
 	{"internal/telemetry", support},
 	{"internal/lifecycle", support},
+	{"internal/reload", support},
 	{"internal/listen", support},
 	{"internal/authn", support},
 	{"internal/audit", support},

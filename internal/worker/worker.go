@@ -67,6 +67,9 @@ type Options struct {
 	Parse func(id string, entry json.RawMessage) (Served, error)
 	// Policy is this worker's own copy of the policy; nil goes by riskLevel alone.
 	Policy *risk.Holder
+	// InForce says what configuration the process goes by, which is announced; nil: it
+	// is not.
+	InForce func() []schema.InForce
 	// Trust is whose warrants count. Without any, calls that need an approval are
 	// refused, and no other setting changes that.
 	Trust *warrant.Trust
@@ -287,11 +290,15 @@ func (w *Worker) measure(s *schema.Server) {
 
 // Report is what this worker announces.
 func (w *Worker) Report() schema.Worker {
+	var inForce []schema.InForce
+	if w.o.InForce != nil {
+		inForce = w.o.InForce() // which asks for Pending, so before the lock
+	}
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	a := schema.Worker{
 		ID: w.id, Name: w.o.Name, Version: w.o.Version, Host: w.host, PID: os.Getpid(), Labels: w.o.Labels,
-		Draining: w.draining, InFlight: len(w.jobs), Started: w.started, APIServers: w.o.Parse != nil, Links: w.o.Conn.Links(),
+		Draining: w.draining, InFlight: len(w.jobs), Started: w.started, APIServers: w.o.Parse != nil, Links: w.o.Conn.Links(), InForce: inForce,
 		StandingKeys: w.o.Trust.Keys(warrant.Standing),
 		Servers:      make([]schema.Server, 0, len(w.held)),
 	}

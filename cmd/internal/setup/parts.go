@@ -43,13 +43,14 @@ func (c *Config) FrontDoorPart(connect Connector, policy *risk.Holder, m *teleme
 			stored.OnUnexpected(m.Unexpected)
 			opening, cancel := context.WithTimeout(ctx, openFor)
 			defer cancel()
-			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Region: c.Region, Conn: conn, Stored: stored, Metrics: m, Traces: c.traces, Baggage: c.Traces.Baggage, Log: log, Version: Version(), Failed: failed, Policy: policy, Redis: c.Redis.options(), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Signer: signer})
+			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Region: c.Region, InForce: c.inForce, Conn: conn, Stored: stored, Metrics: m, Traces: c.traces, Baggage: c.Traces.Baggage, Log: log, Version: Version(), Failed: failed, Policy: policy, Redis: c.Redis.options(), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Signer: signer})
 			if err != nil {
 				stored.Close()
 				conn.Close()
 				return err
 			}
 			unwatch = m.NATS("frontdoor", func() bool { return conn.Ready() == nil && stored.Ready() == nil })
+			c.running.callerKeys = door.ReplaceKeys
 			started(door)
 			return nil
 		},
@@ -97,6 +98,7 @@ func (c *Config) ApproverPart(connect Connector, policy *risk.Holder, m *telemet
 				return err
 			}
 			unwatch = m.NATS("approver", func() bool { return conn.Ready() == nil })
+			c.running.peoplesKeys = a.ReplaceKeys
 			started(a)
 			return nil
 		},
@@ -129,7 +131,7 @@ func (c *Config) WorkerPart(connect Connector, policy *risk.Holder, served []wor
 				return err
 			}
 			conn.OnUnexpected(m.Unexpected)
-			o := worker.Options{Name: c.Worker.Name, Version: Version(), Labels: c.Worker.Labels, Conn: conn, Servers: served, Policy: policy, Trust: trust, Boxes: c.Worker.Boxes, Scope: c.boxScope(), Metrics: m, Traces: c.traces, Log: log}
+			o := worker.Options{Name: c.Worker.Name, Version: Version(), Labels: c.Worker.Labels, Conn: conn, Servers: served, Policy: policy, InForce: c.inForce, Trust: trust, Boxes: c.Worker.Boxes, Scope: c.boxScope(), Metrics: m, Traces: c.traces, Log: log}
 			if c.Worker.APIServers {
 				o.Parse = c.Worker.ParseAdded
 			}
@@ -138,6 +140,7 @@ func (c *Config) WorkerPart(connect Connector, policy *risk.Holder, served []wor
 				return err
 			}
 			unwatch = m.NATS("worker", func() bool { return conn.Ready() == nil })
+			c.running.servers, c.running.pending = w.Apply, w.Pending
 			started(w)
 			return nil
 		},
@@ -148,51 +151,6 @@ func (c *Config) WorkerPart(connect Connector, policy *risk.Holder, served []wor
 			unwatch()
 			conn.Close()
 			return err
-		},
-	}
-}
-
-// policyEvery is how often the policy file is looked at for changes.
-const policyEvery = 2 * time.Second
-
-// PolicyPart reads the policy file again when it changes; a faulty one is logged
-// and the old policy stays in force. What is likely a mistake in a new one is logged.
-func (p *Prepared) PolicyPart() lifecycle.Part {
-	policy, log := p.Policy, p.Log
-	if policy == nil {
-		return lifecycle.Part{Name: "policy"}
-	}
-	stop, done := make(chan struct{}), make(chan struct{})
-	return lifecycle.Part{
-		Name: "policy",
-		Start: func(context.Context) error {
-			go func() {
-				defer close(done)
-				tick := time.NewTicker(policyEvery)
-				defer tick.Stop()
-				for {
-					select {
-					case <-stop:
-						return
-					case <-tick.C:
-					}
-					if !policy.Changed() {
-						continue
-					}
-					if err := policy.Reload(); err != nil {
-						log.Error("the policy file has faults; the old policy stays in force", "error", err)
-					} else {
-						log.Info("the policy was read again", "version", policy.Current().Version())
-						p.tell(p.doubts())
-					}
-				}
-			}()
-			return nil
-		},
-		Stop: func(context.Context) error {
-			close(stop)
-			<-done
-			return nil
 		},
 	}
 }

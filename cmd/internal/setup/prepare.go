@@ -12,9 +12,12 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/callyard/callyard/internal/approver"
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/reload"
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Role is what a process is to run; roles are joined with |.
@@ -49,8 +52,13 @@ type Prepared struct {
 	Notes  []string
 	Doubts []string
 
-	sources sources
-	here    bool // whoever approves stands in this configuration
+	sources  sources
+	here     bool            // whoever approves stands in this configuration
+	people   approver.Config // whose keys say who is in which group
+	reloader *reload.Reloader
+	stamps   map[string]reload.Stamp // of the parts' files from before they were read
+	// What cripples the version in force, by where it stands; of the reloader once it runs.
+	serverTroubles, policyTroubles []config.Fault
 }
 
 // sources is what a configuration was made from, to be read again.
@@ -73,6 +81,8 @@ func Prepare(flags *pflag.FlagSet, w io.Writer, role Role, fallback []config.Ser
 	if len(faults) > 0 {
 		return p, &config.Faults{List: faults}
 	}
+	p.reloader = reload.New(p.Log, p.parts()...)
+	p.Config.inForce = p.reloader.State
 	return p, nil
 }
 
@@ -95,16 +105,27 @@ func (p *Prepared) tell(troubles []config.Fault, doubts []string) {
 
 // inspect goes through all stages, whatever the ones before have found.
 func inspect(src sources) (*Prepared, []config.Fault) {
-	c, places, err := load(src.flags)
-	in := &inspection{p: &Prepared{Config: c, sources: src}, places: places, role: src.role}
-	in.add("", err)
-	in.files()
-	in.warrants()
+	stamps := map[string]reload.Stamp{schema.PartKeys: reload.StampOf(src.keyFiles()...)}
+	in := inspectConfig(src)
+	c := in.p.Config
+	stamps[schema.PartServers], stamps[schema.PartPolicy] = reload.StampOf(c.Worker.Servers), reload.StampOf(c.Policy)
+	in.p.stamps = stamps
 	if src.role&Worker != 0 {
 		in.servers(src.fallback)
 	}
+	in.p.here = in.role == Approver || in.role == All && !in.places.Has("nats.url")
 	in.policy()
 	return in.p, in.faults
+}
+
+// inspectConfig is the part of inspect that reads the configuration file.
+func inspectConfig(src sources) *inspection {
+	c, places, err := load(src.flags)
+	in := &inspection{p: &Prepared{Config: c, people: c.Approver, sources: src}, places: places, role: src.role}
+	in.add("", err)
+	in.files()
+	in.warrants()
+	return in
 }
 
 type inspection struct {
@@ -234,11 +255,16 @@ func (in *inspection) servers(fallback []config.ServerEntry) {
 	}
 	if p.Served, err = c.Worker.Serve(found.Entries); err != nil {
 		in.add("", err)
+	} else if in.role == Worker && len(p.Served) == 0 && !c.Worker.APIServers {
+		in.add("worker.servers", errNoServers)
 	}
 	for i := range p.Served {
-		p.Troubles = append(p.Troubles, troubles(&p.Served[i])...)
+		p.serverTroubles = append(p.serverTroubles, troubles(&p.Served[i])...)
 	}
+	p.Troubles = append(p.Troubles, p.serverTroubles...)
 }
+
+var errNoServers = errors.New("there is no server for this worker: name a servers file with --servers, or set worker.api_servers; with labels, check that they match the entries")
 
 // troubles says what keeps a server from coming up on this machine.
 func troubles(s *worker.Served) []config.Fault {
@@ -263,18 +289,17 @@ func (in *inspection) policy() {
 	if c.Policy == "" {
 		return
 	}
-	holder := risk.NewHolder(nil)
-	if err := holder.Load(c.Policy); err != nil {
+	policy, err := risk.ReadFile(c.Policy)
+	if err != nil {
 		if _, statErr := os.Stat(c.Policy); statErr != nil {
 			err = errors.New("cannot be read: " + statErr.Error() + ".")
 		}
 		in.add("policy", err)
 		return
 	}
-	p.Policy = holder
-	p.here = in.role == Approver || in.role == All && !in.places.Has("nats.url")
-	troubles, doubts := p.doubts()
-	p.Troubles, p.Doubts = append(p.Troubles, troubles...), doubts
+	p.Policy = risk.NewHolder(policy)
+	p.policyTroubles, p.Doubts = p.doubts()
+	p.Troubles = append(p.Troubles, p.policyTroubles...)
 }
 
 // doubts sorts what is likely a mistake in the policy in force into troubles and doubts.
@@ -282,7 +307,7 @@ func (in *inspection) policy() {
 // it, as in that of an approver.
 func (p *Prepared) doubts() (troubles []config.Fault, doubts []string) {
 	c := p.Config
-	for _, d := range p.Policy.Current().Doubts(risk.Known{Groups: members(c.Approver, p.here), Servers: names(p.Served)}) {
+	for _, d := range p.Policy.Current().Doubts(risk.Known{Groups: members(p.people, p.here), Servers: names(p.Served)}) {
 		f := config.Fault{Where: place(c.Policy, d.Line, d.Column), Path: d.Path, Message: d.Message}
 		if d.Expires {
 			f.Message += " A call that asks for it can only expire."

@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/callyard/callyard/internal/approver"
+	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/cache"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/confirm"
@@ -31,6 +32,7 @@ import (
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Config is the whole configuration file. Each process reads the sections that
@@ -58,6 +60,16 @@ type Config struct {
 	traces  *telemetry.Traces // nil where there are none; see [Config.TracesPart]
 	exposed sync.Once         // NATS was looked at; see [Config.Connect]
 	whole   bool              // the whole fabric runs in this process; see [Config.OwnKey]
+
+	inForce func() []schema.InForce // what this process goes by; see [Prepared.ReloadPart]
+	running running
+}
+
+// running is what an edit of a file is applied to: each is nil until its part runs.
+type running struct {
+	servers                 func([]worker.Served)
+	pending                 func() []string
+	callerKeys, peoplesKeys func([]authn.Key) error
 }
 
 // Log is the section log.
@@ -225,13 +237,7 @@ func Load(fs *pflag.FlagSet) (*Config, error) {
 func load(fs *pflag.FlagSet) (*Config, config.Places, error) {
 	c := Defaults()
 	env := os.Environ()
-	src := config.Source{Env: env, Ignore: clientVariables}
-	if f := fs.Lookup("config"); f != nil {
-		src.Path = f.Value.String()
-	}
-	if src.Path == "" {
-		src.Path = os.Getenv("CALLYARD_CONFIG")
-	}
+	src := config.Source{Path: configFile(fs), Env: env, Ignore: clientVariables}
 	port, ok, portErr := config.Port(env)
 	if ok {
 		// MCP Bridge's clients set the port this way; a flag or key still wins.
@@ -246,6 +252,14 @@ func load(fs *pflag.FlagSet) (*Config, config.Places, error) {
 	c.Worker.Servers = config.FindServersFile(c.Worker.Servers, env)
 	c.labelRegion()
 	return &c, places, errors.Join(err, portErr)
+}
+
+// configFile is the path of the configuration file, "" where none is named.
+func configFile(fs *pflag.FlagSet) string {
+	if f := fs.Lookup("config"); f != nil && f.Value.String() != "" {
+		return f.Value.String()
+	}
+	return os.Getenv("CALLYARD_CONFIG")
 }
 
 // labelRegion has the worker carry the region; a label that is set already counts.

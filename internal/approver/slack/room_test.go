@@ -115,7 +115,11 @@ func open(t *testing.T, change func(*slack.Config)) *room {
 
 func (r *room) openBook(keys []authn.Key) *enrol.Book {
 	r.t.Helper()
-	b, err := enrol.Open(r.t.Context(), enrol.Options{Conn: r.conn, Keys: keys, SignInFor: time.Hour, Page: func() string { return "http://page/slack" }})
+	known, err := authn.NewKeys(keys)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	b, err := enrol.Open(r.t.Context(), enrol.Options{Conn: r.conn, Keys: known, SignInFor: time.Hour, Page: func() string { return "http://page/slack" }})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -36,9 +36,6 @@ type Options struct {
 	// Slack is who of Slack is whom, for the page where people connect; nil where
 	// there is no Slack. It stays the caller's.
 	Slack *enrol.Book
-	// Expires returns when a principal's key ends, zero for never; sessions end
-	// with it.
-	Expires func(name string) time.Time
 	// LocalGroups are the groups of [authn.Local], for when there are no keys.
 	LocalGroups []string
 	// Observers are groups whose members see every approval.
@@ -91,9 +88,6 @@ func New(o Options) (*Handler, error) {
 	}
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }
-	}
-	if o.Expires == nil {
-		o.Expires = func(string) time.Time { return time.Time{} }
 	}
 	h := &Handler{o: o, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), sessions: newSessions(o.Now, o.Idle)}
 	if _, err := rand.Read(h.secret[:]); err != nil {

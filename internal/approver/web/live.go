@@ -119,7 +119,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		// A session that has ended gets no more.
-		if _, ok := h.sessions.get(h.cookie(r), false); !ok && !h.unguarded() {
+		if _, ok := h.session(h.cookie(r), false); !ok && !h.unguarded() {
 			return
 		}
 		if !send(text) {

@@ -5,11 +5,13 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/callyard/callyard/internal/approver/web"
+	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -158,15 +160,61 @@ func mustURL(t *testing.T, text string) *url.URL {
 func TestASessionEndsWithItsKey(t *testing.T) {
 	now := time.Now()
 	clock := &now
-	f := open(t, people(), func(o *web.Options) {
+	keys := people()
+	var table *authn.Keys
+	f := open(t, keys, func(o *web.Options) {
 		o.Now = func() time.Time { return *clock }
-		ends := now.Add(time.Minute)
-		o.Expires = func(string) time.Time { return ends }
+		table = o.Keys
 	})
+	ada := slices.IndexFunc(keys, func(k authn.Key) bool { return k.Name == "ada" })
+	for name, change := range map[string]func(k *authn.Key){
+		"removed":  func(k *authn.Key) { k.Name = "somebody else" },
+		"replaced": func(k *authn.Key) { _, k.Hash = authn.Generate() },
+		"expired":  func(k *authn.Key) { k.Expires = now.Add(time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if err := table.Replace(keys); err != nil {
+					t.Error(err)
+				}
+			}()
+			c := f.signedIn("ada")
+			next := slices.Clone(keys)
+			change(&next[ada])
+			if err := table.Replace(next); err != nil {
+				t.Fatal(err)
+			}
+			if name == "expired" {
+				if got := f.do(c, "GET", "/", ""); got.status != http.StatusOK {
+					t.Errorf("before its end: %d", got.status)
+				}
+				now = now.Add(61 * time.Second)
+			}
+			if got := f.do(c, "GET", "/", ""); got.status != http.StatusSeeOther {
+				t.Errorf("%d", got.status)
+			}
+		})
+	}
+}
+
+func TestASessionHasTheGroupsOfItsKeyAsTheyAreNow(t *testing.T) {
+	keys := people()
+	var table *authn.Keys
+	f := open(t, keys, func(o *web.Options) { table = o.Keys })
+	a := f.hold(`{"target":"x"}`, requester(), nil)
 	c := f.signedIn("ada")
-	now = now.Add(61 * time.Second)
-	if got := f.do(c, "GET", "/", ""); got.status != http.StatusSeeOther {
-		t.Errorf("%d", got.status)
+	if got := f.do(c, "GET", "/a/"+a.ID, ""); got.status != http.StatusOK {
+		t.Fatalf("%d", got.status)
+	}
+	next := slices.Clone(keys)
+	for i := range next {
+		next[i].Groups = []string{"nobody"}
+	}
+	if err := table.Replace(next); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.do(c, "GET", "/a/"+a.ID, ""); got.status == http.StatusOK {
+		t.Error("a session keeps groups that its key has no more")
 	}
 }
 

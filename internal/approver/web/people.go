@@ -131,7 +131,7 @@ func (h *Handler) comeBack(w http.ResponseWriter, r *http.Request) error {
 	if len(p.Before) == sha256.Size {
 		h.sessions.drop([sha256.Size]byte(p.Before))
 	}
-	h.begin(w, person.Principal, person.SignedIn, time.Time{})
+	h.begin(w, session{who: person.Principal, since: person.SignedIn})
 	if h.o.Slack != nil {
 		if err := h.o.Slack.SignedIn(r.Context(), person.Principal); err != nil {
 			h.o.Log.Warn("the groups of a sign-in do not count in Slack yet; sign in once more", "error", err)

@@ -16,6 +16,7 @@ import (
 // session is one person's stay after a sign-in.
 type session struct {
 	who     schema.Principal
+	key     string    // the hash of the API key that they signed in with; "" for a provider
 	began   time.Time // its groups are of then
 	since   time.Time // when they last proved who they are; zero where nobody knows
 	expires time.Time
@@ -165,7 +166,7 @@ func (h *Handler) visit(w http.ResponseWriter, r *http.Request) visitor {
 	if h.unguarded() {
 		v.known, v.local = true, true
 		v.who = schema.Principal{Name: authn.Local, Groups: h.o.LocalGroups}
-	} else if in, ok := h.sessions.get(v.cookie, byHand(r)); ok && v.cookie != "" {
+	} else if in, ok := h.session(v.cookie, byHand(r)); ok {
 		v.known, v.who, v.began = true, in.who, in.began
 		v.fresh = !in.since.IsZero() && h.o.Now().Sub(in.since) < h.o.FreshFor
 	}
@@ -175,6 +176,25 @@ func (h *Handler) visit(w http.ResponseWriter, r *http.Request) visitor {
 		v.cookie = h.newCookie(w)
 	}
 	return v
+}
+
+// session finds the session of a cookie. One that began with an API key ends with that
+// key, whatever replaced it, and has the groups that the key has now.
+func (h *Handler) session(cookie string, byHand bool) (session, bool) {
+	in, ok := h.sessions.get(cookie, byHand)
+	if !ok || cookie == "" {
+		return session{}, false
+	}
+	if in.key == "" {
+		return in, true
+	}
+	key, ok := h.o.Keys.Find(in.who.Name)
+	if !ok || key.Hash != in.key || !key.Expires.IsZero() && !h.o.Now().Before(key.Expires) {
+		h.sessions.drop(sha256.Sum256([]byte(cookie)))
+		return session{}, false
+	}
+	in.who = key.Principal
+	return in, true
 }
 
 // formToken is what a form carries so that only the page which we made for this
@@ -208,8 +228,12 @@ func (h *Handler) signIn(w http.ResponseWriter, r *http.Request, key string) err
 	if err != nil {
 		return err
 	}
+	known, ok := h.o.Keys.Find(who.Name)
+	if !ok { // it was removed at this moment
+		return schema.Errorf(schema.KindUnauthenticated, "The API key is not known here any more.")
+	}
 	h.sessions.drop(sha256.Sum256([]byte(h.cookie(r))))
-	h.begin(w, who, h.o.Now(), h.o.Expires(who.Name))
+	h.begin(w, session{who: who, key: known.Hash, since: h.o.Now()})
 	return nil
 }
 
@@ -217,13 +241,9 @@ func errNoKeys() error {
 	return schema.Errorf(schema.KindUnauthenticated, "This approver has no API keys: people sign in on its pages. An operator who wants its API used adds approver.keys.")
 }
 
-// begin opens a session under a new cookie. since is when the person proved who
-// they are, most when the session ends at the latest; zero where nothing is known.
-func (h *Handler) begin(w http.ResponseWriter, who schema.Principal, since, most time.Time) {
-	expires := h.o.Now().Add(h.o.Lifetime)
-	if !most.IsZero() && most.Before(expires) {
-		expires = most
-	}
-	cookie := h.newCookie(w)
-	h.sessions.put(cookie, session{who: who, began: h.o.Now(), since: since, expires: expires})
+// begin opens a session under a new cookie.
+func (h *Handler) begin(w http.ResponseWriter, in session) {
+	in.began = h.o.Now()
+	in.expires = in.began.Add(h.o.Lifetime)
+	h.sessions.put(h.newCookie(w), in)
 }

@@ -20,7 +20,7 @@ func openWithSlack(t *testing.T, keys []authn.Key) (*fabric, *enrol.Book) {
 	var book *enrol.Book
 	f := open(t, keys, func(o *web.Options) {
 		var err error
-		book, err = enrol.Open(t.Context(), enrol.Options{Conn: bustest.Start(t).Connect(t, "approver"), Keys: keys, SignInFor: time.Hour, Page: func() string { return "http://page/slack" }})
+		book, err = enrol.Open(t.Context(), enrol.Options{Conn: bustest.Start(t).Connect(t, "approver"), Keys: o.Keys, SignInFor: time.Hour, Page: func() string { return "http://page/slack" }})
 		if err != nil {
 			t.Fatal(err)
 		}

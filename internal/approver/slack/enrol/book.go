@@ -68,8 +68,8 @@ type code struct {
 type Options struct {
 	// Conn is the connection to NATS; it stays the caller's.
 	Conn *bus.Conn
-	// Keys are the API keys as the configuration has them now.
-	Keys []authn.Key
+	// Keys are the API keys, which may be replaced at any time.
+	Keys *authn.Keys
 	// SignInFor is how long the groups of a sign-in at a provider count in Slack.
 	SignInFor time.Duration
 	// Page is the address of the page where people connect.
@@ -82,7 +82,6 @@ type Options struct {
 // processes on the same tables.
 type Book struct {
 	o     Options
-	keys  map[string]authn.Key
 	links *bus.Table[Link]
 	codes *bus.Table[code]
 }
@@ -94,10 +93,7 @@ func Open(ctx context.Context, o Options) (*Book, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	b := &Book{o: o, keys: make(map[string]authn.Key, len(o.Keys))}
-	for _, k := range o.Keys {
-		b.keys[k.Name] = k
-	}
+	b := &Book{o: o}
 	var err error
 	if b.links, err = bus.OpenSlackPeople(ctx, o.Conn, func(l *Link) string { return linkKey(l.User.Team, l.User.ID) }); err != nil {
 		return nil, err
@@ -223,7 +219,7 @@ func (b *Book) Accept(ctx context.Context, who schema.Principal, began time.Time
 	if provided(who.Name) {
 		link.Groups, link.SignedIn = who.Groups, began.UTC().Round(0)
 	} else {
-		key, ok := b.keys[who.Name]
+		key, ok := b.o.Keys.Find(who.Name)
 		if !ok {
 			return schema.Errorf(schema.KindForbidden, "Only people who sign in here can be connected to Slack.")
 		}
@@ -325,9 +321,9 @@ func (b *Book) Of(ctx context.Context, team, user string) (schema.Principal, err
 		}
 		return schema.Principal{Name: l.Principal, Owner: l.Owner, Groups: l.Groups}, nil
 	}
-	key, ok := b.keys[l.Principal]
+	key, ok := b.o.Keys.Find(l.Principal)
 	if !ok || l.Key != digest.Of([]byte(key.Hash)) || !key.Expires.IsZero() && !b.now().Before(key.Expires) {
 		return schema.Principal{}, schema.Errorf(schema.KindForbidden, "The key with which you connected your Slack account is not valid any more. Sign in at %s and connect it again.", b.o.Page())
 	}
-	return schema.Principal{Name: key.Name, Owner: key.Owner, Groups: slices.Clone(key.Groups)}, nil
+	return key.Principal, nil
 }

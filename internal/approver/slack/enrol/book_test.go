@@ -44,8 +44,11 @@ func (d *desk) reopen() {
 	if d.Book != nil {
 		d.Close()
 	}
-	var err error
-	d.Book, err = enrol.Open(d.t.Context(), enrol.Options{Conn: d.conn, Keys: d.keys, SignInFor: time.Hour, Page: func() string { return "http://page/slack" }, Now: func() time.Time {
+	known, err := authn.NewKeys(d.keys)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.Book, err = enrol.Open(d.t.Context(), enrol.Options{Conn: d.conn, Keys: known, SignInFor: time.Hour, Page: func() string { return "http://page/slack" }, Now: func() time.Time {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return d.now

@@ -1,0 +1,250 @@
+package setup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/charmbracelet/x/term"
+
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/lifecycle"
+	"github.com/callyard/callyard/internal/reload"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/worker"
+	"github.com/callyard/callyard/pkg/schema"
+	"github.com/callyard/callyard/pkg/schema/digest"
+)
+
+// parts are the files that this process reads again. Keys come first and the policy last,
+// for its groups and servers are those of the others.
+func (p *Prepared) parts() []reload.Part {
+	c, src := p.Config, p.sources
+	var parts []reload.Part
+	if files := src.keyFiles(); len(files) > 0 {
+		parts = append(parts, reload.Part{Name: schema.PartKeys, Files: files, Seen: p.stamps[schema.PartKeys], Version: src.role.keysVersion(c), Read: p.keysReader()})
+	}
+	if file := c.Worker.Servers; file != "" && src.role&Worker != 0 {
+		entries := entryVersions(p.Served)
+		parts = append(parts, reload.Part{
+			Name: schema.PartServers, Files: []string{file}, Seen: p.stamps[schema.PartServers], Version: versionOf(entries), Entries: entries, Read: p.readServers,
+			Pending: func() []string {
+				if c.running.pending == nil {
+					return nil // the worker has not started
+				}
+				return c.running.pending()
+			},
+		})
+	}
+	if c.Policy != "" {
+		parts = append(parts, reload.Part{Name: schema.PartPolicy, Files: []string{c.Policy}, Seen: p.stamps[schema.PartPolicy], Version: p.Policy.Current().Version(), Read: p.readPolicy})
+	}
+	return parts
+}
+
+// keyFiles are the files that hold API keys of the role: the configuration file, and those
+// that the variables of the keys name.
+func (s sources) keyFiles() []string {
+	if s.role&(FrontDoor|Approver) == 0 {
+		return nil
+	}
+	files := []string{configFile(s.flags)}
+	if s.role&FrontDoor != 0 {
+		files = append(files, os.Getenv("CALLYARD_FRONT_DOOR_KEYS_FILE"))
+	}
+	if s.role&Approver != 0 {
+		files = append(files, os.Getenv("CALLYARD_APPROVER_KEYS_FILE"))
+	}
+	return slices.DeleteFunc(files, func(file string) bool { return file == "" })
+}
+
+// ReloadPart reads the policy, the servers file and the API keys again when their files
+// change, and all of them at SIGHUP. It belongs behind the parts that they are applied to.
+func (p *Prepared) ReloadPart(_ *telemetry.Metrics) lifecycle.Part {
+	var end context.CancelFunc
+	done := make(chan struct{})
+	again := make(chan os.Signal, 1)
+	return lifecycle.Part{
+		Name: "reload",
+		Start: func(ctx context.Context) error {
+			ctx, end = context.WithCancel(ctx)
+			if !term.IsTerminal(os.Stdin.Fd()) { // there SIGHUP says that the terminal is gone
+				signal.Notify(again, syscall.SIGHUP)
+			}
+			go func() {
+				defer close(done)
+				p.reloader.Run(ctx, again)
+			}()
+			return nil
+		},
+		Stop: func(context.Context) error {
+			signal.Stop(again)
+			end()
+			<-done
+			return nil
+		},
+	}
+}
+
+// keysReader returns how the configuration file is read again: the API keys that it holds
+// are put in force. What else changed in it counts at the next start, and is named once.
+func (p *Prepared) keysReader() func() (reload.Next, error) {
+	role, now, told := p.sources.role, p.Config, settings(p.Config)
+	hadCallers, hadPeople := len(now.FrontDoor.Keys) > 0, len(now.Approver.Keys) > 0
+	return func() (reload.Next, error) {
+		in := inspectConfig(p.sources)
+		c := in.p.Config
+		for _, gone := range []struct {
+			key string
+			is  bool
+		}{{"front_door.keys", role&FrontDoor != 0 && hadCallers && len(c.FrontDoor.Keys) == 0}, {"approver.keys", role&Approver != 0 && hadPeople && len(c.Approver.Keys) == 0}} {
+			if gone.is {
+				in.add(gone.key, errors.New("is empty now, and without any key nobody is asked for one; if that is meant, start the process again."))
+			}
+		}
+		if len(in.faults) > 0 {
+			return reload.Next{}, &config.Faults{List: in.faults}
+		}
+		return reload.Next{Version: role.keysVersion(c), Apply: func() {
+			hadCallers, hadPeople = len(c.FrontDoor.Keys) > 0, len(c.Approver.Keys) > 0
+			apply := func(replace func([]authn.Key) error, keys []authn.Key) {
+				if replace == nil {
+					return // a role that does not run here
+				}
+				if err := replace(keys); err != nil {
+					p.Log.Error("API keys that were found good cannot be put in force", "error", err)
+				}
+			}
+			apply(now.running.callerKeys, c.FrontDoor.Keys)
+			apply(now.running.peoplesKeys, c.Approver.Keys)
+			p.people.Keys = c.Approver.Keys
+			p.again()
+			next := settings(c)
+			if changed, err := config.Differing(told, next); err != nil {
+				p.Log.Error("what else changed in the configuration file is not known", "error", err)
+			} else if len(changed) > 0 {
+				p.Log.Warn("settings were changed that count at the next start only", "settings", changed)
+			}
+			told = next
+		}}, nil
+	}
+}
+
+func (p *Prepared) readServers() (reload.Next, error) {
+	in := &inspection{p: &Prepared{Config: p.Config, sources: p.sources}, role: p.sources.role}
+	in.servers(nil)
+	in.addNew(p.serverTroubles, in.p.Troubles)
+	if len(in.faults) > 0 {
+		return reload.Next{}, &config.Faults{List: in.faults}
+	}
+	entries := entryVersions(in.p.Served)
+	return reload.Next{Version: versionOf(entries), Entries: entries, Apply: func() {
+		p.Served, p.serverTroubles = in.p.Served, in.p.Troubles
+		for _, note := range in.p.Notes {
+			p.Log.Info("servers file", "note", note)
+		}
+		p.Config.running.servers(slices.Clone(in.p.Served))
+		p.again()
+	}}, nil
+}
+
+func (p *Prepared) readPolicy() (reload.Next, error) {
+	in := &inspection{p: &Prepared{Config: p.Config, Served: p.Served, people: p.people, here: p.here, sources: p.sources}, role: p.sources.role}
+	in.policy()
+	in.addNew(p.policyTroubles, in.p.Troubles)
+	if len(in.faults) > 0 {
+		return reload.Next{}, &config.Faults{List: in.faults}
+	}
+	next := in.p.Policy.Current()
+	return reload.Next{Version: next.Version(), Apply: func() {
+		p.Policy.Replace(next)
+		p.policyTroubles = in.p.Troubles
+		p.tell(nil, in.p.Doubts)
+	}}, nil
+}
+
+// again holds the policy against new groups and servers.
+func (p *Prepared) again() {
+	if p.Policy == nil {
+		return
+	}
+	troubles, doubts := p.doubts()
+	if !slices.EqualFunc(troubles, p.policyTroubles, sameFault) {
+		p.tell(troubles, doubts)
+	}
+	p.policyTroubles = troubles
+}
+
+func sameFault(a, b config.Fault) bool { return a.Path == b.Path && a.Message == b.Message }
+
+// addNew makes faults of what cripples and did not before: a process that runs with a
+// server that cannot start still takes an edit of another one.
+func (in *inspection) addNew(before, now []config.Fault) {
+	for _, t := range now {
+		if !slices.ContainsFunc(before, func(b config.Fault) bool { return sameFault(b, t) }) {
+			in.faults = append(in.faults, t)
+		}
+	}
+}
+
+// keysVersion identifies the keys that processes of a role go by.
+func (r Role) keysVersion(c *Config) string {
+	var lists [][]authn.Key
+	if r&FrontDoor != 0 {
+		lists = append(lists, c.FrontDoor.Keys)
+	}
+	if r&Approver != 0 {
+		lists = append(lists, c.Approver.Keys)
+	}
+	return versionOf(lists)
+}
+
+// entryVersions identifies the entries of servers. The values of variables and headers are
+// left out: they are secrets, and a digest of a short one gives it away.
+func entryVersions(served []worker.Served) map[string]string {
+	type plain config.ServerEntry // without its way to hide what a log must not show
+	versions := make(map[string]string, len(served))
+	for i := range served {
+		e := plain(served[i].Entry)
+		e.Where, e.Env, e.Headers = "", namesOnly(e.Env), namesOnly(e.Headers)
+		versions[e.ID] = versionOf(e)
+	}
+	return versions
+}
+
+func namesOnly(m map[string]string) map[string]string {
+	names := make(map[string]string, len(m))
+	for name := range m {
+		names[name] = ""
+	}
+	return names
+}
+
+// shortVersion is enough to tell versions apart, and short enough to read.
+const shortVersion = 12
+
+func versionOf(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		text = fmt.Append(nil, err) // nothing that is given here fails
+	}
+	_, sum, _ := strings.Cut(digest.Of(text), ":")
+	return sum[:min(len(sum), shortVersion)]
+}
+
+// settings is a copy of the configuration without what is read again.
+func settings(c *Config) *Config {
+	rest := &Config{
+		Data: c.Data, Policy: c.Policy, Region: c.Region, Log: c.Log, Traces: c.Traces, NATS: c.NATS, Redis: c.Redis, Warrants: c.Warrants,
+		Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, FrontDoor: c.FrontDoor, Approver: c.Approver, Worker: c.Worker,
+	}
+	rest.FrontDoor.Keys, rest.Approver.Keys = nil, nil
+	return rest
+}

@@ -1,0 +1,198 @@
+package reload
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Every is the time between two looks at a file. An edit is taken at the first look that
+// finds what the look before found, so within twice that.
+const Every = 500 * time.Millisecond
+
+// Part is a part of the configuration that is read again.
+type Part struct {
+	// Name is one of schema.PartPolicy, PartServers and PartKeys.
+	Name string
+	// Files are what it is read from.
+	Files []string
+	// Seen is the stamp of the files from before the version in force was read.
+	Seen Stamp
+	// Version is that version, with Entries where it has any; see [schema.InForce].
+	Version string
+	Entries map[string]string
+	// Read reads the files and checks them as a whole. On an error nothing has changed.
+	Read func() (Next, error)
+	// Pending says what of the version in force does not work yet, one sentence each; nil:
+	// it works at once. It is called by any goroutine.
+	Pending func() []string
+}
+
+// Next is a version that was found good. Apply puts it in force.
+type Next struct {
+	Version string
+	Entries map[string]string
+	Apply   func()
+}
+
+// Reloader looks at the files of its parts. [Reloader.State] is safe for concurrent use.
+type Reloader struct {
+	log   *slog.Logger
+	parts []*watched
+	mu    sync.Mutex // guards the inForce of parts
+}
+
+type watched struct {
+	Part
+	lookers []looker
+	last    Stamp // of the last look
+	done    Stamp // of the last attempt
+	asked   bool  // to read it whether it changed or not
+	inForce schema.InForce
+}
+
+// New returns a reloader of parts whose present versions were read just now. It looks at
+// nothing before [Reloader.Run].
+func New(log *slog.Logger, parts ...Part) *Reloader {
+	r := &Reloader{log: log}
+	now := time.Now().UTC()
+	for _, p := range parts {
+		w := &watched{Part: p, last: p.Seen, done: p.Seen, inForce: schema.InForce{Part: p.Name, Version: p.Version, Since: now, Tried: now, Entries: p.Entries}}
+		for _, file := range p.Files {
+			w.lookers = append(w.lookers, looker{path: file})
+		}
+		r.parts = append(r.parts, w)
+	}
+	return r
+}
+
+// State returns what is in force of each part, in the order of New.
+func (r *Reloader) State() []schema.InForce {
+	r.mu.Lock()
+	all := make([]schema.InForce, len(r.parts))
+	for i, p := range r.parts {
+		all[i] = p.inForce
+		all[i].Entries = maps.Clone(p.inForce.Entries)
+	}
+	r.mu.Unlock()
+	for i, p := range r.parts {
+		if p.Pending != nil && all[i].Error == "" {
+			all[i].Error = shortly(p.Pending())
+		}
+	}
+	return all
+}
+
+// Run looks at the files until ctx ends. What comes over again has all parts read again,
+// also those that did not change.
+func (r *Reloader) Run(ctx context.Context, again <-chan os.Signal) {
+	tick := time.NewTicker(Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again:
+			r.log.Info("reading the configuration again, as a signal asks", "parts", len(r.parts))
+			for _, p := range r.parts {
+				p.asked = true
+			}
+		case <-tick.C:
+		}
+		r.look()
+	}
+}
+
+// look takes the files that changed and have settled. A part that was refused is tried
+// again when another one was taken, for it may have been refused because of that one.
+func (r *Reloader) look() {
+	taken := false
+	for _, p := range r.parts {
+		now := lookAt(p.lookers)
+		settled := now == p.last
+		p.last = now
+		if settled && (now != p.done || p.asked) {
+			taken = r.take(p) || taken
+		}
+	}
+	if !taken {
+		return
+	}
+	for _, p := range r.parts {
+		if p.inForce.Error != "" && p.last == p.done {
+			r.take(p)
+		}
+	}
+}
+
+// take reads the files of a part and applies them, and reports whether it did.
+func (r *Reloader) take(p *watched) bool {
+	next, err := p.Read()
+	if now := StampOf(p.Files...); now != p.last {
+		p.last = now // it changed while it was read
+		for i := range p.lookers {
+			p.lookers[i].info = nil
+		}
+		return false
+	}
+	known := !p.asked && p.inForce.Error != "" && p.done == p.last
+	p.done, p.asked = p.last, false
+	state := p.inForce
+	state.Tried = time.Now().UTC()
+	if err != nil {
+		state.Error = shortly(strings.Split(err.Error(), "\n"))
+		if !known {
+			r.log.Error("an edit of the configuration was refused; what was in force stays", "part", p.Name, "files", p.Files, "version", state.Version, "error", err)
+		}
+		r.set(p, state)
+		return false
+	}
+	changed := state.Version != next.Version
+	if changed {
+		state.Version, state.Since = next.Version, state.Tried
+	}
+	state.Entries, state.Error = next.Entries, ""
+	next.Apply()
+	r.set(p, state)
+	r.log.Info("the configuration was read again", "part", p.Name, "files", p.Files, "version", state.Version, "changed", changed)
+	return true
+}
+
+func (r *Reloader) set(p *watched, state schema.InForce) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p.inForce = state
+}
+
+// Bounds of what is told of an error: it travels with each announcement of a process.
+const (
+	maxSentences = 3
+	maxSentence  = 300
+)
+
+// shortly joins sentences, and says how many were left out.
+func shortly(sentences []string) string {
+	sentences = slices.DeleteFunc(slices.Clone(sentences), func(s string) bool { return strings.TrimSpace(s) == "" })
+	more := len(sentences) - maxSentences
+	sentences = sentences[:min(len(sentences), maxSentences)]
+	for i, s := range sentences {
+		s = strings.TrimSpace(s)
+		if runes := []rune(s); len(runes) > maxSentence {
+			s = string(runes[:maxSentence]) + "…"
+		}
+		sentences[i] = s
+	}
+	text := strings.Join(sentences, " ")
+	if more > 0 {
+		text += fmt.Sprintf(" (and %d more; the log has all)", more)
+	}
+	return text
+}
