@@ -32,6 +32,7 @@ var clientSuites = []struct {
 	{"go", "clients/go", []string{"go", "test", "-race", "-count=1", "-tags", "live", "./..."}},
 	{"typescript", "clients/typescript", []string{"npm", "test", "--silent"}},
 	{"python", "clients/python", []string{"../../.cache/python/bin/python", "-W", "error::ResourceWarning", "-m", "unittest", "discover", "-s", "tests"}},
+	{"python types", "clients/python", []string{"../../.cache/python/bin/python", "-m", "mypy", "--cache-dir=/dev/null"}},
 }
 
 // clientExamples are the programs that docs/clients.md shows.
@@ -42,6 +43,7 @@ var clientExamples = []struct {
 	{"go", "clients/go", "example/main.go", []string{"go", "run", "./example"}},
 	{"typescript", "clients/typescript", "example/first.ts", []string{"node", "dist/example/first.js"}},
 	{"python", "clients/python", "example/first.py", []string{"../../.cache/python/bin/python", "example/first.py"}},
+	{"python asyncio", "clients/python", "example/with_asyncio.py", []string{"../../.cache/python/bin/python", "example/with_asyncio.py"}},
 }
 
 // startDemo starts what a new user starts, with a policy that holds one tool.
@@ -54,7 +56,15 @@ func startDemo(t *testing.T) *door {
 	return up
 }
 
-func runClient(t *testing.T, url, dir string, command []string) string {
+// startLimited starts a fabric whose demo server takes one call a second.
+func startLimited(t *testing.T) *door {
+	t.Helper()
+	up := startUp(t, setup{config: "limits: {servers: [{servers: [demo], rate: 1, burst: 1}]}\n", env: []string{quickStop}})
+	up.waitServers(t, 1, "demo")
+	return up
+}
+
+func runClient(t *testing.T, url, dir string, command []string, env ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	cmd.Dir = filepath.Join(programs.root, dir)
@@ -62,6 +72,7 @@ func runClient(t *testing.T, url, dir string, command []string) string {
 		cmd.Path = filepath.Join(cmd.Dir, command[0])
 	}
 	cmd.Env = append(cleanEnviron(), "CALLYARD_URL="+url, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1", "PYTHONPATH="+cmd.Dir, "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("%s in %s: %v\n%s", strings.Join(command, " "), dir, err, out)
@@ -70,10 +81,10 @@ func runClient(t *testing.T, url, dir string, command []string) string {
 }
 
 func TestTheClientsWorkAgainstALiveFrontDoor(t *testing.T) {
-	up := startDemo(t)
+	up, limited := startDemo(t), startLimited(t)
 	watchClients(t)
 	for _, s := range clientSuites {
-		t.Run(s.name, func(t *testing.T) { runClient(t, up.url, s.dir, s.command) })
+		t.Run(s.name, func(t *testing.T) { runClient(t, up.url, s.dir, s.command, "CALLYARD_LIMITED_URL="+limited.url) })
 	}
 	document, err := os.ReadFile(filepath.Join(programs.root, "docs", "clients.md"))
 	if err != nil {

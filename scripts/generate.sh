@@ -54,3 +54,5 @@ python clients/python/adapt.py "$document" >"$adapted"
 rm -rf "$into/python/callyard/rest"
 openapi-python-client generate --path "$adapted" --meta none --overwrite --fail-on-warning \
   --config clients/python/openapi-python-client.yaml --output-path "$into/python/callyard/rest" >/dev/null
+python clients/python/dicts.py "$document" "$into/python/callyard/rest"
+ruff format --quiet --isolated --no-cache --line-length 120 "$into/python/callyard/rest"

@@ -6,8 +6,10 @@
 // give the answer as it comes, for streams.
 //
 // The other files are written by hand and stay small. They hold what a generator
-// does not make: [New] adds the key, [Check] turns a refusal into an error, and
-// [Lines] and [Events] read answers that have no end.
+// does not make: [New] adds the key and sends again what is safe to send again,
+// [ClientWithResponses.Call] calls a tool, [ClientWithResponses.Wait] waits for a stored or
+// held call, [Check] turns a refusal into an error, and [Lines] and [Events] read answers
+// that have no end.
 //
 // The package keeps no state and starts no goroutine; a client is safe for
 // concurrent use as far as its HTTP client is.

@@ -3,28 +3,36 @@
 package callyard_test
 
 import (
+	"cmp"
+	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"testing"
+	"time"
 
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
 // These tests run against a front door with the demo server, whose policy holds
-// the tool add; e2e/clients_test.go starts one and sets CALLYARD_URL.
+// the tool add; e2e/clients_test.go starts one and sets CALLYARD_URL. That at
+// CALLYARD_LIMITED_URL lets one call a second through.
 
-func open(t *testing.T) *callyard.ClientWithResponses {
+func open(t *testing.T) *callyard.ClientWithResponses { return openAt(t, "CALLYARD_URL") }
+
+func openAt(t *testing.T, variable string, options ...callyard.ClientOption) *callyard.ClientWithResponses {
 	t.Helper()
-	url := os.Getenv("CALLYARD_URL")
+	url := os.Getenv(variable)
 	if url == "" {
-		t.Fatal("CALLYARD_URL is not set: go test ./e2e -run TheClients starts a front door and these tests")
+		t.Fatalf("%s is not set: go test ./e2e -run TheClients starts a front door and these tests", variable)
 	}
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	c, err := callyard.New(url, os.Getenv("CALLYARD_KEY"), callyard.WithHTTPClient(&http.Client{Transport: transport}))
+	c, err := callyard.New(url, os.Getenv("CALLYARD_KEY"), append(options, callyard.WithHTTPClient(&http.Client{Transport: transport}))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +45,105 @@ func text(t *testing.T, result *callyard.CallToolResult) string {
 		t.Fatalf("the result has no text: %+v", result)
 	}
 	return *result.Content[0].Text
+}
+
+// heldAdd calls a tool that is held.
+func heldAdd(t *testing.T, c *callyard.ClientWithResponses) callyard.ConfirmationRequest {
+	t.Helper()
+	result, err := c.Call(t.Context(), "demo", "add", map[string]int{"a": 2, "b": 3})
+	var held *callyard.HeldError
+	if !errors.As(err, &held) || result != nil || !strings.Contains(err.Error(), "demo/add is held and has not run: ") {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	return held.Request
+}
+
+func decide(t *testing.T, c *callyard.ClientWithResponses, held callyard.ConfirmationRequest, confirm bool) {
+	t.Helper()
+	b, err := c.ConfirmCallWithResponse(t.Context(), *held.ConfirmationID, nil, callyard.ConfirmRequest{Confirm: confirm})
+	if err == nil {
+		err = callyard.Check(b.HTTPResponse, b.Body)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestACallIsOneLine(t *testing.T) {
+	c := open(t)
+	result, err := c.Call(t.Context(), "demo", "echo", map[string]string{"message": "hello"})
+	if err != nil || callyard.Text(result) != "Echo: hello" {
+		t.Errorf("%+v, %v", result, err)
+	}
+	result, err = c.Call(t.Context(), "demo", "echo", json.RawMessage(`{"message":"k"}`), callyard.WithIdempotencyKey(rand.Text()))
+	if err != nil || callyard.Text(result) != "Echo: k" {
+		t.Errorf("%+v, %v", result, err)
+	}
+	_, err = c.Call(t.Context(), "demo", "echo", map[string]int{"message": 5})
+	var refusal *callyard.ProblemError
+	if !errors.As(err, &refusal) || refusal.Problem.Status != 422 || refusal.RetryAfter != 0 {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAHeldCallIsNoResultAndCanBeWaitedFor(t *testing.T) {
+	c := open(t)
+	held := heldAdd(t, c)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := c.Wait(ctx, held.CallID); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	decide(t, c, held, true)
+	result, err := c.Wait(t.Context(), held.CallID)
+	if err != nil || callyard.Text(result) != "5" {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+func TestACallThatWasDeniedEndsWithAnError(t *testing.T) {
+	c := open(t)
+	held := heldAdd(t, c)
+	decide(t, c, held, false)
+	_, err := c.Wait(t.Context(), held.CallID)
+	var ended *callyard.CallError
+	if !errors.As(err, &ended) || ended.Call.State != callyard.CallStateDenied && ended.Call.State != callyard.CallStateCanceled || !strings.Contains(err.Error(), held.CallID) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAStoredCallIsWaitedFor(t *testing.T) {
+	c := open(t)
+	prefer := "respond-async"
+	stored, err := c.CreateCallWithResponse(t.Context(), &callyard.CreateCallParams{Prefer: &prefer}, callyard.CallRequest{Server: "demo", Tool: "echo", Arguments: json.RawMessage(`{"message":"s"}`)})
+	if err != nil || stored.JSON202 == nil {
+		t.Fatalf("%v %+v", err, stored)
+	}
+	accepted, err := stored.JSON202.AsAcceptedCall()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result, err := c.Wait(t.Context(), accepted.ID); err != nil || callyard.Text(result) != "Echo: s" {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+func TestACallOverTheLimitIsSentAgainWhenItFits(t *testing.T) {
+	patient, hasty := openAt(t, "CALLYARD_LIMITED_URL"), openAt(t, "CALLYARD_LIMITED_URL", callyard.WithRetries(0))
+	for range 3 {
+		if result, err := patient.Call(t.Context(), "demo", "echo", map[string]string{"message": "a"}); err != nil || callyard.Text(result) != "Echo: a" {
+			t.Errorf("%+v, %v", result, err)
+		}
+	}
+	var err error
+	for range 3 {
+		_, fault := hasty.Call(t.Context(), "demo", "echo", map[string]string{"message": "a"})
+		err = cmp.Or(err, fault)
+	}
+	var refusal *callyard.ProblemError
+	if !errors.As(err, &refusal) || refusal.Problem.Status != 503 || refusal.RetryAfter != time.Second {
+		t.Errorf("%v", err)
+	}
 }
 
 func TestACallHasATypedResult(t *testing.T) {

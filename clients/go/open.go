@@ -7,7 +7,8 @@ import (
 
 // New returns a client of the front door at the address url, such as
 // "http://127.0.0.1:8080". key is an API key, empty where the front door asks for
-// none. Options replace the HTTP client or change requests.
+// none. Options replace the HTTP client or change requests. What is refused for a
+// moment is sent again where that is safe: see [WithRetries].
 func New(url, key string, options ...ClientOption) (*ClientWithResponses, error) {
 	if key != "" {
 		bearer := WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
@@ -16,5 +17,14 @@ func New(url, key string, options ...ClientOption) (*ClientWithResponses, error)
 		})
 		options = append([]ClientOption{bearer}, options...)
 	}
-	return NewClientWithResponses(url, options...)
+	return NewClientWithResponses(url, withRetrier(options))
+}
+
+// WithIdempotencyKey makes a request one that may be sent again: the same key with the
+// same request is the same call, for 24 h.
+func WithIdempotencyKey(key string) RequestEditorFn {
+	return func(_ context.Context, r *http.Request) error {
+		r.Header.Set("Idempotency-Key", key)
+		return nil
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
-	"strconv"
 	"time"
 )
 
@@ -55,8 +54,6 @@ func Check(res *http.Response, body []byte) error {
 		e.Problem = Problem{Title: http.StatusText(res.StatusCode)}
 	}
 	e.Problem.Status = int64(res.StatusCode)
-	if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && seconds > 0 {
-		e.RetryAfter = time.Duration(seconds) * time.Second
-	}
+	e.RetryAfter, _ = retryAfter(res.Header)
 	return e
 }

@@ -1,9 +1,10 @@
-// Command example calls a tool, confirms one that is held, and runs a batch.
+// Command example calls a tool, waits for a stored call, and runs a batch.
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -17,20 +18,27 @@ func main() {
 	client, err := callyard.New(os.Getenv("CALLYARD_URL"), os.Getenv("CALLYARD_KEY"))
 	check(err)
 
-	answer, err := client.CallToolWithResponse(ctx, "demo", "echo", nil, map[string]any{"message": "hello"})
-	check(err)
-	check(callyard.Check(answer.HTTPResponse, answer.Body))
-	if answer.JSON202 != nil {
-		held, err := answer.JSON202.AsConfirmationRequest()
-		check(err)
-		_, err = client.ConfirmCallWithResponse(ctx, *held.ConfirmationID, nil, callyard.ConfirmRequest{Confirm: true})
-		check(err)
-	} else {
-		fmt.Println(*answer.JSON200.Content[0].Text)
+	result, err := client.Call(ctx, "demo", "echo", map[string]any{"message": "hello"})
+	if held := (*callyard.HeldError)(nil); errors.As(err, &held) {
+		fmt.Println(held)
+		result, err = client.Wait(ctx, held.Request.CallID) // until somebody has decided
 	}
+	check(err)
+	fmt.Println(callyard.Text(result))
+
+	prefer := "respond-async"
+	arguments := json.RawMessage(`{"message":"hello"}`)
+	stored, err := client.CreateCallWithResponse(ctx, &callyard.CreateCallParams{Prefer: &prefer},
+		callyard.CallRequest{Server: "demo", Tool: "echo", Arguments: arguments})
+	check(err)
+	check(callyard.Check(stored.HTTPResponse, stored.Body))
+	accepted, err := stored.JSON202.AsAcceptedCall()
+	check(err)
+	result, err = client.Wait(ctx, accepted.ID)
+	check(err)
+	fmt.Println(callyard.Text(result))
 
 	stream := true
-	arguments := json.RawMessage(`{"message":"hello"}`)
 	calls := []callyard.BatchCall{{Server: "demo", Tool: "echo", Arguments: arguments}, {Server: "demo", Tool: "echo", Arguments: arguments}}
 	for result, err := range callyard.Lines[callyard.BatchResult](client.CreateBatchWithBody(ctx,
 		&callyard.CreateBatchParams{Stream: &stream}, callyard.LinesType, callyard.LinesOf(slices.Values(calls)))) {

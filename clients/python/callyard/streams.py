@@ -1,19 +1,22 @@
 """Answers without an end: results one on each line, and server-sent events.
 
-Each function is a generator. A refusal raises `ProblemError`. Leaving the loop
-closes the answer, as soon as the generator is closed or collected. After an
-error, the cursor of the last result says where the next request goes on.
+Each function is a generator; those that end in `_async` are for asyncio. A refusal
+raises `ProblemError`. Leaving the loop closes the answer, as soon as the generator is
+closed or collected. After an error, the cursor of the last result says where the next
+request goes on.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from .connect import AnyClient, refused
+from .check import AnyClient
+from .errors import problem_of
+from .rest.bodies import BatchCallDict
 from .rest.models import BatchCall, BatchResult
 
 LINES = "application/x-ndjson"
@@ -36,83 +39,171 @@ class Event:
         return json.loads(self.data)
 
 
-def run_batch(client: AnyClient, calls: Iterable[BatchCall], *, idempotency_key: str | None = None, **params: str | int) -> Iterator[BatchResult]:
+def run_batch(client: AnyClient, calls: Iterable[BatchCall | BatchCallDict], *, idempotency_key: str | None = None, **params: str | int) -> Generator[BatchResult, None, None]:
     """Run the calls as one batch and give the results while they come.
 
     The calls are sent while they are made, so there may be any number of them. The
     parameters are those of POST /batches, such as priority=5.
     """
-    headers = {"Content-Type": LINES}
-    if idempotency_key is not None:
-        headers["Idempotency-Key"] = idempotency_key
-    body = (json.dumps(call.to_dict()).encode() + b"\n" for call in calls)
-    return _results(client, "POST", "/batches", params={**params, "stream": "true"}, headers=headers, content=body)
+    return _results(client, **_batch(params, idempotency_key), content=(_line(call) for call in calls))
 
 
-def batch_results(client: AnyClient, batch_id: str, *, cursor: str | None = None, follow: bool = True) -> Iterator[BatchResult]:
+def run_batch_async(
+    client: AnyClient,
+    calls: Iterable[BatchCall | BatchCallDict] | AsyncIterable[BatchCall | BatchCallDict],
+    *,
+    idempotency_key: str | None = None,
+    **params: str | int,
+) -> AsyncGenerator[BatchResult, None]:
+    """Do what `run_batch` does, for asyncio; the calls may come from an asynchronous generator."""
+    return _results_async(client, **_batch(params, idempotency_key), content=_lines_of(calls))
+
+
+def batch_results(client: AnyClient, batch_id: str, *, cursor: str | None = None, follow: bool = True) -> Generator[BatchResult, None, None]:
     """Give the results of a batch after the cursor; `follow` waits for those to come."""
-    params = {"follow": "true" if follow else "false"}
-    if cursor is not None:
-        params["cursor"] = cursor
-    return _results(client, "GET", f"/batches/{quote(batch_id, safe='')}/results", params=params)
+    return _results(client, **_from(batch_id, cursor, follow))
 
 
-def events(client: AnyClient, path: str = "/events", *, method: str = "GET", **request: Any) -> Iterator[Event]:
+def batch_results_async(client: AnyClient, batch_id: str, *, cursor: str | None = None, follow: bool = True) -> AsyncGenerator[BatchResult, None]:
+    """Do what `batch_results` does, for asyncio."""
+    return _results_async(client, **_from(batch_id, cursor, follow))
+
+
+def events(client: AnyClient, path: str = "/events", *, method: str = "GET", **request: Any) -> Generator[Event, None, None]:
     """Give the events of the fleet, or of another path such as /batches/{id}/events.
 
     With method="POST" and json= a call at /servers/{id}/tools/{tool} tells its
     progress and then its result.
     """
-    request["headers"] = {"Accept": "text/event-stream", **request.get("headers", {})}
-    with client.get_httpx_client().stream(method, path, timeout=None, **request) as response:
-        if response.status_code >= 400:
-            raise refused(response)
-        yield from read_events(_lines(response.iter_bytes()))
+    reader = _Events()
+    for line, whole in _stream(client, **_events(method, path, request)):
+        event = reader.take(line) if whole else None
+        if event is not None:
+            yield event
 
 
-def read_events(lines: Iterable[tuple[str, bool]]) -> Iterator[Event]:
-    """Give the events of lines. One whose end did not come is dropped."""
-    name, id_, data = "", "", []
-    for line, whole in lines:
-        if not whole:
-            return
+async def events_async(client: AnyClient, path: str = "/events", *, method: str = "GET", **request: Any) -> AsyncGenerator[Event, None]:
+    """Do what `events` does, for asyncio."""
+    reader = _Events()
+    async for line, whole in _stream_async(client, **_events(method, path, request)):
+        event = reader.take(line) if whole else None
+        if event is not None:
+            yield event
+
+
+@dataclass
+class _Events:
+    """The event that the lines so far have begun; one whose end does not come is dropped."""
+
+    name: str = ""
+    id: str = ""
+    data: list[str] = field(default_factory=list)
+
+    def take(self, line: str) -> Event | None:
+        """Take a line and return the event that it ends."""
         if not line:
-            if data:
-                yield Event(name, id_, "\n".join(data))
-            name, id_, data = "", "", []
-            continue
-        field, _, value = line.partition(":")
+            event = Event(self.name, self.id, "\n".join(self.data)) if self.data else None
+            self.name, self.id, self.data = "", "", []
+            return event
+        name, _, value = line.partition(":")
         value = value.removeprefix(" ")
-        if field == "event":
-            name = value
-        elif field == "id":
-            id_ = value
-        elif field == "data":
-            data.append(value)
+        if name == "event":
+            self.name = value
+        elif name == "id":
+            self.id = value
+        elif name == "data":
+            self.data.append(value)
+        return None
 
 
-def _results(client: AnyClient, method: str, path: str, **request: Any) -> Iterator[BatchResult]:
-    with client.get_httpx_client().stream(method, path, timeout=None, **request) as response:
-        if response.status_code >= 400:
-            raise refused(response)
-        for line, _ in _lines(response.iter_bytes()):
-            if line.strip():
-                yield BatchResult.from_dict(json.loads(line))
-
-
-def _lines(pieces: Iterable[bytes]) -> Iterator[tuple[str, bool]]:
-    """Give each line without its end, and whether it had one.
+@dataclass
+class _Lines:
+    """The bytes of a line whose end has not come.
 
     Only a line feed ends a line; the other characters that str.splitlines knows may
     stand in JSON.
     """
-    rest: list[bytes] = []
-    for piece in pieces:
+
+    rest: list[bytes] = field(default_factory=list)
+
+    def take(self, piece: bytes) -> Iterator[tuple[str, bool]]:
+        """Give each line that the piece ends, without its end."""
         first, *more = piece.split(b"\n")
-        rest.append(first)
+        self.rest.append(first)
         for part in more:
-            yield b"".join(rest).removesuffix(b"\r").decode(), True
-            rest = [part]
-    last = b"".join(rest)
-    if last:
-        yield last.decode(), False
+            line = b"".join(self.rest).removesuffix(b"\r").decode()
+            self.rest = [part]
+            yield line, True
+
+    def end(self) -> Iterator[tuple[str, bool]]:
+        """Give the last line, which has no end."""
+        last = b"".join(self.rest)
+        if last:
+            yield last.decode(), False
+
+
+def _batch(params: dict[str, str | int], idempotency_key: str | None) -> dict[str, Any]:
+    headers = {"Content-Type": LINES}
+    if idempotency_key is not None:
+        headers["Idempotency-Key"] = idempotency_key
+    return {"method": "POST", "url": "/batches", "params": {**params, "stream": "true"}, "headers": headers}
+
+
+def _from(batch_id: str, cursor: str | None, follow: bool) -> dict[str, Any]:
+    params = {"follow": "true" if follow else "false"}
+    if cursor is not None:
+        params["cursor"] = cursor
+    return {"method": "GET", "url": f"/batches/{quote(batch_id, safe='')}/results", "params": params}
+
+
+def _events(method: str, path: str, request: dict[str, Any]) -> dict[str, Any]:
+    return {**request, "method": method, "url": path, "headers": {"Accept": "text/event-stream", **request.get("headers", {})}}
+
+
+def _line(call: BatchCall | BatchCallDict) -> bytes:
+    return json.dumps(call.to_dict() if isinstance(call, BatchCall) else call).encode() + b"\n"
+
+
+async def _lines_of(calls: Iterable[BatchCall | BatchCallDict] | AsyncIterable[BatchCall | BatchCallDict]) -> AsyncIterator[bytes]:
+    if isinstance(calls, AsyncIterable):
+        async for call in calls:
+            yield _line(call)
+    else:
+        for call in calls:
+            yield _line(call)
+
+
+def _results(client: AnyClient, **request: Any) -> Generator[BatchResult, None, None]:
+    for line, _ in _stream(client, **request):
+        if line.strip():
+            yield BatchResult.from_dict(json.loads(line))
+
+
+async def _results_async(client: AnyClient, **request: Any) -> AsyncGenerator[BatchResult, None]:
+    async for line, _ in _stream_async(client, **request):
+        if line.strip():
+            yield BatchResult.from_dict(json.loads(line))
+
+
+def _stream(client: AnyClient, **request: Any) -> Generator[tuple[str, bool], None, None]:
+    with client.get_httpx_client().stream(timeout=None, **request) as response:
+        if response.status_code >= 400:
+            response.read()
+            raise problem_of(response)
+        lines = _Lines()
+        for piece in response.iter_bytes():
+            yield from lines.take(piece)
+        yield from lines.end()
+
+
+async def _stream_async(client: AnyClient, **request: Any) -> AsyncGenerator[tuple[str, bool], None]:
+    async with client.get_async_httpx_client().stream(timeout=None, **request) as response:
+        if response.status_code >= 400:
+            await response.aread()
+            raise problem_of(response)
+        lines = _Lines()
+        async for piece in response.aiter_bytes():
+            for line in lines.take(piece):
+                yield line
+        for line in lines.end():
+            yield line

@@ -1,17 +1,19 @@
 import os
 
 import callyard
-from callyard.rest.api.calls import call_tool, confirm_call
-from callyard.rest.models import BatchCall, CallToolBody, ConfirmationRequest, ConfirmRequest
+from callyard.rest.api.calls import create_call
 
 with callyard.connect(os.environ["CALLYARD_URL"], os.environ.get("CALLYARD_KEY", "")) as client:
-    body = CallToolBody.from_dict({"message": "hello"})
-    answer = callyard.check(call_tool.sync("demo", "echo", client=client, body=body))
-    if isinstance(answer, ConfirmationRequest):
-        confirm_call.sync(answer.confirmation_id, client=client, body=ConfirmRequest(confirm=True))
-    else:
-        print(answer.content[0].text)
+    try:
+        result = client.call("demo", "echo", {"message": "hello"})
+        print(callyard.text(result))
+    except callyard.HeldError as held:
+        print(held, held.approval_url)
+        result = client.wait(held.call_id)  # until somebody has decided
 
-    call = {"server": "demo", "tool": "echo", "arguments": {"message": "hello"}}
-    for result in callyard.run_batch(client, [BatchCall.from_dict(call)] * 2):
-        print(result.index, result.state)
+    stored = callyard.check(create_call.sync(client=client, body={"server": "demo", "tool": "echo", "arguments": {"message": "stored"}}, prefer="respond-async"))
+    if isinstance(stored, callyard.AcceptedCall):
+        print(callyard.text(client.wait(stored.id, timeout=60)))
+
+    for line in callyard.run_batch(client, [{"server": "demo", "tool": "echo", "arguments": {"message": "hello"}}] * 2):
+        print(line.index, line.state)

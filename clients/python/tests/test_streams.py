@@ -1,18 +1,28 @@
 import unittest
+from collections.abc import Iterator
 
-from callyard.streams import Event, _lines, read_events
+from callyard.streams import Event, _Events, _Lines
 
 STREAM = ': alive\n\nevent: fleet\nid: 1\ndata: {"a":\ndata: "ö\u2028"}\n\ndata:{}\r\n\r\nevent: none\n\ndata: cut'.encode()
+
+
+def lines(pieces: list[bytes]) -> Iterator[tuple[str, bool]]:
+    reader = _Lines()
+    for piece in pieces:
+        yield from reader.take(piece)
+    yield from reader.end()
 
 
 class Streams(unittest.TestCase):
     def test_events_do_not_depend_on_how_the_bytes_are_cut(self) -> None:
         for size in range(1, 40):
-            pieces = (STREAM[at : at + size] for at in range(0, len(STREAM), size))
-            self.assertEqual(list(read_events(_lines(pieces))), [Event("fleet", "1", '{"a":\n"ö\u2028"}'), Event("", "", "{}")])
+            pieces = [STREAM[at : at + size] for at in range(0, len(STREAM), size)]
+            reader = _Events()
+            found = [event for line, whole in lines(pieces) if whole and (event := reader.take(line))]
+            self.assertEqual(found, [Event("fleet", "1", '{"a":\n"ö\u2028"}'), Event("", "", "{}")])
 
     def test_the_last_line_needs_no_line_feed(self) -> None:
-        self.assertEqual(list(_lines([b"1\n2", b"3\n", b"4"])), [("1", True), ("23", True), ("4", False)])
+        self.assertEqual(list(lines([b"1\n2", b"3\n", b"4"])), [("1", True), ("23", True), ("4", False)])
 
 
 if __name__ == "__main__":

@@ -1,16 +1,22 @@
-import { type BatchResult, createClient, isHeld, lines, linesOf } from "../src/index.js";
+import { type BatchResult, createClient, HeldError, isStored, lines, linesOf, textOf } from "../src/index.js";
 
 const client = createClient(process.env["CALLYARD_URL"] ?? "http://127.0.0.1:8080", { key: process.env["CALLYARD_KEY"] });
 
-const { data, error } = await client.POST("/servers/{id}/tools/{tool}", {
-  params: { path: { id: "demo", tool: "echo" } },
-  body: { message: "hello" },
+try {
+  const result = await client.call("demo", "echo", { message: "hello" });
+  console.log(textOf(result));
+} catch (error) {
+  if (!(error instanceof HeldError)) throw error;
+  console.log(error.message, error.approvalUrl);
+  await client.wait(error.callId); // until somebody has decided
+}
+
+const { data } = await client.POST("/calls", {
+  params: { header: { Prefer: "respond-async" } },
+  body: { server: "demo", tool: "echo", arguments: { message: "stored" } },
 });
-if (error) throw new Error(error.detail);
-if (isHeld(data) && data.confirmation_id) {
-  await client.POST("/confirmations/{id}", { params: { path: { id: data.confirmation_id } }, body: { confirm: true } });
-} else if ("content" in data) {
-  console.log(data.content?.[0]?.text);
+if (isStored(data)) {
+  console.log(textOf(await client.wait(data.id, { timeoutMs: 60_000 })));
 }
 
 const calls = ["a", "b"].map((message) => ({ server: "demo", tool: "echo", arguments: { message } }));

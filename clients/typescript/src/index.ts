@@ -1,15 +1,19 @@
 // The TypeScript client of Callyard's REST API.
 //
 // schema.ts is generated from the OpenAPI document and holds types only;
-// openapi-fetch turns them into a client. This file and streams.ts are written by
-// hand and stay small: they hold what a generator does not make.
+// openapi-fetch turns them into a client. The other files are written by hand and stay
+// small: they hold what a generator does not make.
 
 import createFetchClient, { type Client, type ClientOptions } from "openapi-fetch";
 
+import { type Calls, callsOf } from "./calls.js";
+import { defaultRetries, retrying } from "./retries.js";
 import type { components, operations, paths } from "./schema.js";
 
 export type { components, operations, paths };
-export { type Event, events, eventsOf, lines, linesOf, ProblemError } from "./streams.js";
+export { type CallOptions, type Calls, textOf, type WaitOptions, WaitTimeoutError } from "./calls.js";
+export { CallError, CallyardError, HeldError, ProblemError } from "./errors.js";
+export { type Event, events, eventsOf, lines, linesOf } from "./streams.js";
 
 type Schemas = components["schemas"];
 export type Batch = Schemas["Batch"];
@@ -25,25 +29,32 @@ export type Fleet = Schemas["Fleet"];
 export type Problem = Schemas["Problem"];
 export type ProblemFault = Schemas["ProblemFault"];
 
-/** A client with a method for each HTTP method; paths, parameters, bodies and answers are typed. */
-export type CallyardClient = Client<paths, "application/json" | "application/problem+json">;
+/**
+ * A client with a method for each HTTP method, whose paths, parameters, bodies and
+ * answers are typed, and with call and wait, which take less writing.
+ */
+export type CallyardClient = Client<paths, "application/json" | "application/problem+json"> & Calls;
 
 export interface Options extends Omit<ClientOptions, "baseUrl"> {
   /** An API key; left out where the front door asks for none. */
   key?: string | undefined;
+  /** How often a request is sent again where that is safe; 2 without it, 0 sends each once. */
+  retries?: number | undefined;
 }
 
 /**
  * Makes a client of the front door at the address, such as http://127.0.0.1:8080.
  * It keeps nothing but its options.
  */
-export function createClient(url: string, { key, headers, ...rest }: Options = {}): CallyardClient {
+export function createClient(url: string, { key, headers, retries = defaultRetries, fetch = (request) => globalThis.fetch(request), ...rest }: Options = {}): CallyardClient {
   const authorization = key ? { Authorization: `Bearer ${key}` } : {};
-  return createFetchClient<paths, "application/json" | "application/problem+json">({
+  const client = createFetchClient<paths, "application/json" | "application/problem+json">({
     ...rest,
     baseUrl: url,
+    fetch: retrying(fetch, retries),
     headers: { ...authorization, ...(headers as Record<string, string> | undefined) },
   });
+  return Object.assign(client, callsOf(client));
 }
 
 /** Says that a call was not run, because it waits for a yes. */

@@ -1,20 +1,6 @@
 // Answers without an end: one JSON value on each line, and server-sent events.
 
-import type { components } from "./schema.js";
-
-type Problem = components["schemas"]["Problem"];
-
-/** A refusal: an answer whose status is 400 or more. */
-export class ProblemError extends Error {
-  override readonly name = "ProblemError";
-
-  constructor(
-    /** What the front door says; of what a proxy says, title and status only. */
-    readonly problem: Problem,
-  ) {
-    super(problem.detail || `${problem.status} ${problem.title}`);
-  }
-}
+import { refusal } from "./errors.js";
 
 /** What openapi-fetch answers to a request with parseAs: "stream", or a Response. */
 export type Streamed =
@@ -91,25 +77,12 @@ async function open(answer: Streamed): Promise<ReadableStream<Uint8Array>> {
   const response = answer instanceof Response ? answer : answer.response;
   const body = answer instanceof Response ? answer.body : answer.data;
   if (!response.ok) {
-    throw new ProblemError(await problemOf(answer, response));
+    throw refusal(answer instanceof Response ? await response.text() : answer.error, response);
   }
   if (!body) {
     throw new TypeError("The answer has no body to read: send the request with parseAs: \"stream\".");
   }
   return body;
-}
-
-async function problemOf(answer: Streamed, response: Response): Promise<Problem> {
-  const none = { type: "about:blank", title: response.statusText, status: response.status, detail: "", error: "", retryable: false };
-  let said: unknown = answer instanceof Response ? await response.text() : answer.error;
-  if (typeof said === "string") {
-    try {
-      said = JSON.parse(said);
-    } catch {
-      return none;
-    }
-  }
-  return typeof said === "object" && said !== null && "detail" in said ? (said as Problem) : none;
 }
 
 /** The lines of a stream of UTF-8; the last one may have no end. */

@@ -4,15 +4,66 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { type BatchCall, type BatchResult, createClient, events, type Fleet, isHeld, lines, linesOf, ProblemError } from "../src/index.js";
+import { type BatchCall, type BatchResult, CallError, createClient, events, type Fleet, HeldError, isHeld, isStored, lines, linesOf, ProblemError, textOf, WaitTimeoutError } from "../src/index.js";
 
 const url = process.env["CALLYARD_URL"];
-if (!url) {
+const limited = process.env["CALLYARD_LIMITED_URL"]; // lets one call a second through
+if (!url || !limited) {
   throw new Error("CALLYARD_URL is not set: go test ./e2e -run TheClients starts a front door and these tests");
 }
 const client = createClient(url, { key: process.env["CALLYARD_KEY"] });
 
 const echo = { path: { id: "demo", tool: "echo" } };
+
+/** Calls a tool that is held, and gives what is thrown. */
+async function heldAdd(): Promise<HeldError> {
+  const error: unknown = await client.call("demo", "add", { a: 2, b: 3 }).catch((e: unknown) => e);
+  assert.ok(error instanceof HeldError);
+  return error;
+}
+
+function decide(held: HeldError, confirm: boolean) {
+  assert.ok(held.confirmationId);
+  return client.POST("/confirmations/{id}", { params: { path: { id: held.confirmationId } }, body: { confirm } });
+}
+
+test("a call is one line", async () => {
+  assert.equal(textOf(await client.call("demo", "echo", { message: "hello" })), "Echo: hello");
+  assert.equal(textOf(await client.call("demo", "echo", { message: "k" }, { timeoutMs: 5000, idempotencyKey: crypto.randomUUID() })), "Echo: k");
+  await assert.rejects(client.call("demo", "echo", { message: 5 }), (e) => e instanceof ProblemError && e.status === 422 && e.retryAfter === undefined);
+});
+
+test("a held call is no result and can be waited for", async () => {
+  const held = await heldAdd();
+  assert.match(held.message, /demo\/add is held and has not run/);
+  await assert.rejects(client.wait(held.callId, { timeoutMs: 200 }), WaitTimeoutError);
+  const waiting = client.wait(held.callId, { timeoutMs: 30_000 });
+  await decide(held, true);
+  assert.equal(textOf(await waiting), "5");
+});
+
+test("a call that was denied ends with an error", async () => {
+  const held = await heldAdd();
+  await decide(held, false);
+  await assert.rejects(client.wait(held.callId), (e) => e instanceof CallError && (e.state === "denied" || e.state === "canceled") && e.message.includes(held.callId));
+});
+
+test("a stored call is waited for", async () => {
+  const { data } = await client.POST("/calls", { params: { header: { Prefer: "respond-async" } }, body: { server: "demo", tool: "echo", arguments: { message: "s" } } });
+  assert.ok(isStored(data));
+  assert.equal(textOf(await client.wait(data.id)), "Echo: s");
+});
+
+test("a call over the limit is sent again when it fits", async () => {
+  const patient = createClient(limited, { key: process.env["CALLYARD_KEY"] });
+  for (const message of ["a", "b", "c"]) {
+    assert.equal(textOf(await patient.call("demo", "echo", { message })), `Echo: ${message}`);
+  }
+  const hasty = createClient(limited, { key: process.env["CALLYARD_KEY"], retries: 0 });
+  const calls = ["a", "b", "c"].map((message) => hasty.call("demo", "echo", { message }));
+  await assert.rejects(Promise.all(calls), (e) => e instanceof ProblemError && e.status === 503 && e.retryAfter === 1);
+  await Promise.allSettled(calls);
+});
 
 test("a call has a typed result", async () => {
   const { data, error } = await client.POST("/servers/{id}/tools/{tool}", { params: echo, body: { message: "hello" } });

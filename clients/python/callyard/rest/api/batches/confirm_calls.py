@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import quote
@@ -6,6 +7,7 @@ import httpx
 
 from ...client import AuthenticatedClient, Client
 from ...types import Response, UNSET
+from ...bodies import ConfirmCallsDict
 from ... import errors
 
 from ...models.confirm_calls import ConfirmCalls
@@ -16,7 +18,7 @@ from typing import cast
 
 def _get_kwargs(
     *,
-    body: ConfirmCalls,
+    body: ConfirmCallsDict | ConfirmCalls,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
 
@@ -25,7 +27,7 @@ def _get_kwargs(
         "url": "/confirmations",
     }
 
-    _kwargs["json"] = body.to_dict()
+    _kwargs["json"] = body if isinstance(body, Mapping) else body.to_dict()
 
     headers["Content-Type"] = "application/json"
 
@@ -83,7 +85,7 @@ def _build_response(
 def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: ConfirmCalls,
+    body: ConfirmCallsDict | ConfirmCalls,
 ) -> Response[ConfirmedCalls | Problem]:
     """Confirm or reject held calls of batches
 
@@ -115,7 +117,7 @@ def sync_detailed(
 def sync(
     *,
     client: AuthenticatedClient | Client,
-    body: ConfirmCalls,
+    body: ConfirmCallsDict | ConfirmCalls,
 ) -> ConfirmedCalls | Problem | None:
     """Confirm or reject held calls of batches
 
@@ -142,7 +144,7 @@ def sync(
 async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: ConfirmCalls,
+    body: ConfirmCallsDict | ConfirmCalls,
 ) -> Response[ConfirmedCalls | Problem]:
     """Confirm or reject held calls of batches
 
@@ -172,7 +174,7 @@ async def asyncio_detailed(
 async def asyncio(
     *,
     client: AuthenticatedClient | Client,
-    body: ConfirmCalls,
+    body: ConfirmCallsDict | ConfirmCalls,
 ) -> ConfirmedCalls | Problem | None:
     """Confirm or reject held calls of batches
 

@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import quote
@@ -6,6 +7,7 @@ import httpx
 
 from ...client import AuthenticatedClient, Client
 from ...types import Response, UNSET
+from ...bodies import BatchRequestDict
 from ... import errors
 
 from ...models.batch import Batch
@@ -19,7 +21,7 @@ from typing import cast
 
 def _get_kwargs(
     *,
-    body: BatchRequest | File | Unset = UNSET,
+    body: BatchRequestDict | BatchRequest | File | Unset = UNSET,
     stream: bool | Unset = UNSET,
     open_: bool | Unset = UNSET,
     priority: int | Unset = UNSET,
@@ -51,8 +53,8 @@ def _get_kwargs(
         "params": params,
     }
 
-    if isinstance(body, BatchRequest):
-        _kwargs["json"] = body.to_dict()
+    if isinstance(body, (BatchRequest, Mapping)):
+        _kwargs["json"] = body if isinstance(body, Mapping) else body.to_dict()
 
         headers["Content-Type"] = "application/json"
     if isinstance(body, File):
@@ -148,7 +150,7 @@ def _build_response(
 def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: BatchRequest | File | Unset = UNSET,
+    body: BatchRequestDict | BatchRequest | File | Unset = UNSET,
     stream: bool | Unset = UNSET,
     open_: bool | Unset = UNSET,
     priority: int | Unset = UNSET,
@@ -202,7 +204,7 @@ def sync_detailed(
 def sync(
     *,
     client: AuthenticatedClient | Client,
-    body: BatchRequest | File | Unset = UNSET,
+    body: BatchRequestDict | BatchRequest | File | Unset = UNSET,
     stream: bool | Unset = UNSET,
     open_: bool | Unset = UNSET,
     priority: int | Unset = UNSET,
@@ -251,7 +253,7 @@ def sync(
 async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: BatchRequest | File | Unset = UNSET,
+    body: BatchRequestDict | BatchRequest | File | Unset = UNSET,
     stream: bool | Unset = UNSET,
     open_: bool | Unset = UNSET,
     priority: int | Unset = UNSET,
@@ -303,7 +305,7 @@ async def asyncio_detailed(
 async def asyncio(
     *,
     client: AuthenticatedClient | Client,
-    body: BatchRequest | File | Unset = UNSET,
+    body: BatchRequestDict | BatchRequest | File | Unset = UNSET,
     stream: bool | Unset = UNSET,
     open_: bool | Unset = UNSET,
     priority: int | Unset = UNSET,

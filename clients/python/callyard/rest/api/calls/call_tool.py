@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import quote
@@ -21,7 +22,7 @@ def _get_kwargs(
     id: str,
     tool: str,
     *,
-    body: CallToolBody | Unset = UNSET,
+    body: Mapping[str, Any] | CallToolBody | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,
@@ -69,7 +70,7 @@ def _get_kwargs(
     }
 
     if not isinstance(body, Unset):
-        _kwargs["json"] = body.to_dict()
+        _kwargs["json"] = body if isinstance(body, Mapping) else body.to_dict()
 
     headers["Content-Type"] = "application/json"
 
@@ -192,7 +193,7 @@ def sync_detailed(
     tool: str,
     *,
     client: AuthenticatedClient | Client,
-    body: CallToolBody | Unset = UNSET,
+    body: Mapping[str, Any] | CallToolBody | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,
@@ -255,7 +256,7 @@ def sync(
     tool: str,
     *,
     client: AuthenticatedClient | Client,
-    body: CallToolBody | Unset = UNSET,
+    body: Mapping[str, Any] | CallToolBody | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,
@@ -313,7 +314,7 @@ async def asyncio_detailed(
     tool: str,
     *,
     client: AuthenticatedClient | Client,
-    body: CallToolBody | Unset = UNSET,
+    body: Mapping[str, Any] | CallToolBody | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,
@@ -374,7 +375,7 @@ async def asyncio(
     tool: str,
     *,
     client: AuthenticatedClient | Client,
-    body: CallToolBody | Unset = UNSET,
+    body: Mapping[str, Any] | CallToolBody | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,

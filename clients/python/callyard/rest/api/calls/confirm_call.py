@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import quote
@@ -6,6 +7,7 @@ import httpx
 
 from ...client import AuthenticatedClient, Client
 from ...types import Response, UNSET
+from ...bodies import ConfirmRequestDict
 from ... import errors
 
 from ...models.call_tool_result import CallToolResult
@@ -19,7 +21,7 @@ from typing import cast
 def _get_kwargs(
     id: str,
     *,
-    body: ConfirmRequest,
+    body: ConfirmRequestDict | ConfirmRequest,
     idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
@@ -33,7 +35,7 @@ def _get_kwargs(
         ),
     }
 
-    _kwargs["json"] = body.to_dict()
+    _kwargs["json"] = body if isinstance(body, Mapping) else body.to_dict()
 
     headers["Content-Type"] = "application/json"
 
@@ -155,7 +157,7 @@ def sync_detailed(
     id: str,
     *,
     client: AuthenticatedClient | Client,
-    body: ConfirmRequest,
+    body: ConfirmRequestDict | ConfirmRequest,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[CallToolResult | Rejected | Problem]:
     """Confirm or reject a held call
@@ -193,7 +195,7 @@ def sync(
     id: str,
     *,
     client: AuthenticatedClient | Client,
-    body: ConfirmRequest,
+    body: ConfirmRequestDict | ConfirmRequest,
     idempotency_key: str | Unset = UNSET,
 ) -> CallToolResult | Rejected | Problem | None:
     """Confirm or reject a held call
@@ -226,7 +228,7 @@ async def asyncio_detailed(
     id: str,
     *,
     client: AuthenticatedClient | Client,
-    body: ConfirmRequest,
+    body: ConfirmRequestDict | ConfirmRequest,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[CallToolResult | Rejected | Problem]:
     """Confirm or reject a held call
@@ -262,7 +264,7 @@ async def asyncio(
     id: str,
     *,
     client: AuthenticatedClient | Client,
-    body: ConfirmRequest,
+    body: ConfirmRequestDict | ConfirmRequest,
     idempotency_key: str | Unset = UNSET,
 ) -> CallToolResult | Rejected | Problem | None:
     """Confirm or reject a held call

@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import quote
@@ -6,6 +7,7 @@ import httpx
 
 from ...client import AuthenticatedClient, Client
 from ...types import Response, UNSET
+from ...bodies import CallRequestDict
 from ... import errors
 
 from ...models.accepted_call import AcceptedCall
@@ -19,7 +21,7 @@ from typing import cast
 
 def _get_kwargs(
     *,
-    body: CallRequest,
+    body: CallRequestDict | CallRequest,
     timeout_ms: int | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,
@@ -63,7 +65,7 @@ def _get_kwargs(
         "params": params,
     }
 
-    _kwargs["json"] = body.to_dict()
+    _kwargs["json"] = body if isinstance(body, Mapping) else body.to_dict()
 
     headers["Content-Type"] = "application/json"
 
@@ -216,7 +218,7 @@ def _build_response(
 def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: CallRequest,
+    body: CallRequestDict | CallRequest,
     timeout_ms: int | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,
@@ -274,7 +276,7 @@ def sync_detailed(
 def sync(
     *,
     client: AuthenticatedClient | Client,
-    body: CallRequest,
+    body: CallRequestDict | CallRequest,
     timeout_ms: int | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,
@@ -327,7 +329,7 @@ def sync(
 async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: CallRequest,
+    body: CallRequestDict | CallRequest,
     timeout_ms: int | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,
@@ -383,7 +385,7 @@ async def asyncio_detailed(
 async def asyncio(
     *,
     client: AuthenticatedClient | Client,
-    body: CallRequest,
+    body: CallRequestDict | CallRequest,
     timeout_ms: int | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,

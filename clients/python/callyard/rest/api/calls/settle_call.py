@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import quote
@@ -6,6 +7,7 @@ import httpx
 
 from ...client import AuthenticatedClient, Client
 from ...types import Response, UNSET
+from ...bodies import SettleRequestDict
 from ... import errors
 
 from ...models.call import Call
@@ -17,7 +19,7 @@ from typing import cast
 def _get_kwargs(
     id: str,
     *,
-    body: SettleRequest,
+    body: SettleRequestDict | SettleRequest,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
 
@@ -28,7 +30,7 @@ def _get_kwargs(
         ),
     }
 
-    _kwargs["json"] = body.to_dict()
+    _kwargs["json"] = body if isinstance(body, Mapping) else body.to_dict()
 
     headers["Content-Type"] = "application/json"
 
@@ -90,7 +92,7 @@ def sync_detailed(
     id: str,
     *,
     client: AuthenticatedClient | Client,
-    body: SettleRequest,
+    body: SettleRequestDict | SettleRequest,
 ) -> Response[Call | Problem]:
     """Settle a call whose outcome is unknown
 
@@ -125,7 +127,7 @@ def sync(
     id: str,
     *,
     client: AuthenticatedClient | Client,
-    body: SettleRequest,
+    body: SettleRequestDict | SettleRequest,
 ) -> Call | Problem | None:
     """Settle a call whose outcome is unknown
 
@@ -155,7 +157,7 @@ async def asyncio_detailed(
     id: str,
     *,
     client: AuthenticatedClient | Client,
-    body: SettleRequest,
+    body: SettleRequestDict | SettleRequest,
 ) -> Response[Call | Problem]:
     """Settle a call whose outcome is unknown
 
@@ -188,7 +190,7 @@ async def asyncio(
     id: str,
     *,
     client: AuthenticatedClient | Client,
-    body: SettleRequest,
+    body: SettleRequestDict | SettleRequest,
 ) -> Call | Problem | None:
     """Settle a call whose outcome is unknown
 

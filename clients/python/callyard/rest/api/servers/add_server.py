@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import quote
@@ -6,6 +7,7 @@ import httpx
 
 from ...client import AuthenticatedClient, Client
 from ...types import Response, UNSET
+from ...bodies import ServerEntryDict
 from ... import errors
 
 from ...models.added_server import AddedServer
@@ -16,7 +18,7 @@ from typing import cast
 
 def _get_kwargs(
     *,
-    body: ServerEntry,
+    body: ServerEntryDict | ServerEntry,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
 
@@ -25,7 +27,7 @@ def _get_kwargs(
         "url": "/servers",
     }
 
-    _kwargs["json"] = body.to_dict()
+    _kwargs["json"] = body if isinstance(body, Mapping) else body.to_dict()
 
     headers["Content-Type"] = "application/json"
 
@@ -98,7 +100,7 @@ def _build_response(
 def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: ServerEntry,
+    body: ServerEntryDict | ServerEntry,
 ) -> Response[AddedServer | Problem]:
     """Add a server
 
@@ -131,7 +133,7 @@ def sync_detailed(
 def sync(
     *,
     client: AuthenticatedClient | Client,
-    body: ServerEntry,
+    body: ServerEntryDict | ServerEntry,
 ) -> AddedServer | Problem | None:
     """Add a server
 
@@ -159,7 +161,7 @@ def sync(
 async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: ServerEntry,
+    body: ServerEntryDict | ServerEntry,
 ) -> Response[AddedServer | Problem]:
     """Add a server
 
@@ -190,7 +192,7 @@ async def asyncio_detailed(
 async def asyncio(
     *,
     client: AuthenticatedClient | Client,
-    body: ServerEntry,
+    body: ServerEntryDict | ServerEntry,
 ) -> AddedServer | Problem | None:
     """Add a server
 

@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import quote
@@ -19,7 +20,7 @@ def _get_kwargs(
     id: str,
     name: str,
     *,
-    body: GetPromptBody | Unset = UNSET,
+    body: Mapping[str, str] | GetPromptBody | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,
@@ -55,7 +56,7 @@ def _get_kwargs(
     }
 
     if not isinstance(body, Unset):
-        _kwargs["json"] = body.to_dict()
+        _kwargs["json"] = body if isinstance(body, Mapping) else body.to_dict()
 
     headers["Content-Type"] = "application/json"
 
@@ -155,7 +156,7 @@ def sync_detailed(
     name: str,
     *,
     client: AuthenticatedClient | Client,
-    body: GetPromptBody | Unset = UNSET,
+    body: Mapping[str, str] | GetPromptBody | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,
@@ -208,7 +209,7 @@ def sync(
     name: str,
     *,
     client: AuthenticatedClient | Client,
-    body: GetPromptBody | Unset = UNSET,
+    body: Mapping[str, str] | GetPromptBody | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,
@@ -256,7 +257,7 @@ async def asyncio_detailed(
     name: str,
     *,
     client: AuthenticatedClient | Client,
-    body: GetPromptBody | Unset = UNSET,
+    body: Mapping[str, str] | GetPromptBody | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,
@@ -307,7 +308,7 @@ async def asyncio(
     name: str,
     *,
     client: AuthenticatedClient | Client,
-    body: GetPromptBody | Unset = UNSET,
+    body: Mapping[str, str] | GetPromptBody | Unset = UNSET,
     timeout_ms: int | Unset = UNSET,
     callyard_timeout_ms: int | Unset = UNSET,
     cache_control: str | Unset = UNSET,

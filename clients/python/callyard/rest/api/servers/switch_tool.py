@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import quote
@@ -6,6 +7,7 @@ import httpx
 
 from ...client import AuthenticatedClient, Client
 from ...types import Response, UNSET
+from ...bodies import SwitchRequestDict
 from ... import errors
 
 from ...models.problem import Problem
@@ -18,7 +20,7 @@ def _get_kwargs(
     id: str,
     tool: str,
     *,
-    body: SwitchRequest,
+    body: SwitchRequestDict | SwitchRequest,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
 
@@ -30,7 +32,7 @@ def _get_kwargs(
         ),
     }
 
-    _kwargs["json"] = body.to_dict()
+    _kwargs["json"] = body if isinstance(body, Mapping) else body.to_dict()
 
     headers["Content-Type"] = "application/json"
 
@@ -100,7 +102,7 @@ def sync_detailed(
     tool: str,
     *,
     client: AuthenticatedClient | Client,
-    body: SwitchRequest,
+    body: SwitchRequestDict | SwitchRequest,
 ) -> Response[Problem | ToolSwitch]:
     """Switch a tool off or on
 
@@ -137,7 +139,7 @@ def sync(
     tool: str,
     *,
     client: AuthenticatedClient | Client,
-    body: SwitchRequest,
+    body: SwitchRequestDict | SwitchRequest,
 ) -> Problem | ToolSwitch | None:
     """Switch a tool off or on
 
@@ -169,7 +171,7 @@ async def asyncio_detailed(
     tool: str,
     *,
     client: AuthenticatedClient | Client,
-    body: SwitchRequest,
+    body: SwitchRequestDict | SwitchRequest,
 ) -> Response[Problem | ToolSwitch]:
     """Switch a tool off or on
 
@@ -204,7 +206,7 @@ async def asyncio(
     tool: str,
     *,
     client: AuthenticatedClient | Client,
-    body: SwitchRequest,
+    body: SwitchRequestDict | SwitchRequest,
 ) -> Problem | ToolSwitch | None:
     """Switch a tool off or on
 

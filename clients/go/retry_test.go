@@ -1,0 +1,147 @@
+package callyard
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// refusing gives the refusals one after the other, then results, and keeps what was sent.
+type refusing struct {
+	refusals []func() (*http.Response, error)
+	bodies   []string
+}
+
+func (r *refusing) Do(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.bodies = append(r.bodies, string(body))
+	if len(r.refusals) == 0 {
+		res, _ := answer(200, "application/json", `{"content":[{"type":"text","text":"done"}],"outcome":"completed"}`)
+		return res, nil
+	}
+	first := r.refusals[0]
+	r.refusals = r.refusals[1:]
+	return first()
+}
+
+// refuse answers with a problem document, or as a proxy does, without Retry-After
+// where after is empty.
+func refuse(status int, mediaType, after string) func() (*http.Response, error) {
+	return func() (*http.Response, error) {
+		res, _ := answer(status, mediaType, `{"type":"/problems/x","title":"X","status":429,"detail":"Wait.","error":"Wait.","retryable":true}`)
+		if after != "" {
+			res.Header.Set("Retry-After", after)
+		}
+		return res, nil
+	}
+}
+
+func breaks(err error) func() (*http.Response, error) {
+	return func() (*http.Response, error) { return nil, err }
+}
+
+const ours = "application/problem+json"
+
+func TestWhatIsSentAgain(t *testing.T) {
+	type refusals = []func() (*http.Response, error)
+	broken, unreachable := errors.New("connection reset"), &net.OpError{Op: "dial", Err: errors.New("refused")}
+	for name, c := range map[string]struct {
+		refusals refusals
+		editors  []RequestEditorFn
+		options  []ClientOption
+		sent     int
+		took     time.Duration // at least, and a third more at most
+		status   int64         // of the refusal that comes through
+		err      error
+	}{
+		"limits of Callyard":            {refusals: refusals{refuse(429, ours, "3"), refuse(503, ours, "4")}, sent: 3, took: 7 * time.Second},
+		"a third refusal":               {refusals: refusals{refuse(429, ours, "3"), refuse(503, ours, "4"), refuse(429, ours, "5")}, sent: 3, took: 7 * time.Second, status: 429},
+		"one more is asked for":         {refusals: refusals{refuse(429, ours, "3"), refuse(503, ours, "4"), refuse(429, ours, "5")}, options: []ClientOption{WithRetries(3)}, sent: 4, took: 12 * time.Second},
+		"none is asked for":             {refusals: refusals{refuse(429, ours, "3")}, options: []ClientOption{WithRetries(0)}, sent: 1, status: 429},
+		"a long wait":                   {refusals: refusals{refuse(503, ours, "61")}, sent: 1, status: 503},
+		"a proxy":                       {refusals: refusals{refuse(503, "text/html", "1")}, sent: 1, status: 503},
+		"no time":                       {refusals: refusals{refuse(503, ours, "")}, sent: 1, status: 503},
+		"a proxy, with a key":           {refusals: refusals{refuse(503, "text/html", ""), refuse(503, "text/html", "2")}, editors: []RequestEditorFn{WithIdempotencyKey("k")}, sent: 3, took: 2375 * time.Millisecond},
+		"a key whose call runs":         {refusals: refusals{refuse(409, ours, "1")}, editors: []RequestEditorFn{WithIdempotencyKey("k")}, sent: 2, took: time.Second},
+		"a conflict without a key":      {refusals: refusals{refuse(409, ours, "1")}, sent: 1, status: 409},
+		"a fault of the tool":           {refusals: refusals{refuse(502, ours, "")}, editors: []RequestEditorFn{WithIdempotencyKey("k")}, sent: 1, status: 502},
+		"a broken connection":           {refusals: refusals{breaks(broken)}, sent: 1, err: broken},
+		"a broken connection and a key": {refusals: refusals{breaks(broken)}, editors: []RequestEditorFn{WithIdempotencyKey("k")}, sent: 2, took: 375 * time.Millisecond},
+		"no connection":                 {refusals: refusals{breaks(unreachable)}, sent: 2, took: 375 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				doer := &refusing{refusals: c.refusals}
+				// The order of options does not matter.
+				client, err := New("http://callyard.test", "", append(c.options, WithHTTPClient(doer))...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				from := time.Now()
+				result, err := client.Call(t.Context(), "demo", "echo", map[string]string{"message": "a"}, c.editors...)
+				took := time.Since(from)
+				var refusal *ProblemError
+				switch {
+				case c.status != 0:
+					if !errors.As(err, &refusal) || refusal.Problem.Status != c.status {
+						t.Errorf("%v", err)
+					}
+				case c.err != nil:
+					if !errors.Is(err, c.err) {
+						t.Errorf("%v", err)
+					}
+				case err != nil || Text(result) != "done":
+					t.Errorf("%+v, %v", result, err)
+				}
+				if len(doer.bodies) != c.sent || len(slices.Compact(doer.bodies)) != 1 || !strings.Contains(doer.bodies[0], `"message":"a"`) {
+					t.Errorf("sent %d times, not %d: %q", len(doer.bodies), c.sent, doer.bodies)
+				}
+				if took < c.took || took > c.took*4/3+time.Millisecond {
+					t.Errorf("took %s, not %s", took, c.took)
+				}
+			})
+		})
+	}
+}
+
+func TestWhoLeavesDoesNotWaitForTheNextAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, err := New("http://callyard.test", "", WithHTTPClient(&refusing{refusals: []func() (*http.Response, error){refuse(429, ours, "50")}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		from := time.Now()
+		if _, err := client.Call(ctx, "demo", "echo", nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(from) != time.Second {
+			t.Errorf("%v after %s", err, time.Since(from))
+		}
+	})
+}
+
+func TestABodyThatIsMadeWhileItIsSentIsSentOnce(t *testing.T) {
+	doer := &refusing{refusals: []func() (*http.Response, error){refuse(429, ours, "1")}}
+	client, err := New("http://callyard.test", "", WithHTTPClient(doer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range Lines[BatchResult](client.CreateBatchWithBody(t.Context(), nil, LinesType, LinesOf(slices.Values([]BatchCall{{Server: "demo"}})))) {
+		var refusal *ProblemError
+		if !errors.As(err, &refusal) || refusal.RetryAfter != time.Second {
+			t.Errorf("%v", err)
+		}
+	}
+	if len(doer.bodies) != 1 {
+		t.Errorf("%q", doer.bodies)
+	}
+}

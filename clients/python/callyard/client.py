@@ -1,0 +1,174 @@
+"""The client: what the generated functions take, with short ways to call a tool."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+from attrs import define, field
+
+from .errors import CallError, HeldError, problem_of
+from .rest.client import Client as RestClient
+from .rest.models import Call, CallState, CallToolResult, ConfirmationRequest
+from .rest.types import Unset
+from .retries import RETRIES, RetryingAsyncClient, RetryingClient
+
+_ONE_WAIT = 30
+"""Seconds that one request waits: shorter than what proxies bear."""
+
+_ENDS = frozenset({CallState.SUCCEEDED, CallState.FAILED, CallState.DENIED, CallState.EXPIRED, CallState.CANCELED, CallState.UNKNOWN})
+
+
+@define
+class Client(RestClient):
+    """A client of one front door; `connect` makes it.
+
+    It goes wherever a generated function takes a client. It is safe for use by many
+    threads, as far as httpx.Client is; the methods that end in `_async` are for asyncio.
+    `retries` is how often a request is sent again; see `callyard.retries`.
+    """
+
+    retries: int = field(default=RETRIES, kw_only=True)
+
+    def get_httpx_client(self) -> httpx.Client:
+        """Return the HTTP client, made at the first use."""
+        if self._client is None:
+            self._client = RetryingClient(self.retries, **self._options())
+        return self._client
+
+    def get_async_httpx_client(self) -> httpx.AsyncClient:
+        """Return the HTTP client of the asynchronous functions, made at the first use."""
+        if self._async_client is None:
+            self._async_client = RetryingAsyncClient(self.retries, **self._options())
+        return self._async_client
+
+    def call(
+        self, server: str, tool: str, arguments: Mapping[str, Any] | None = None, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+    ) -> CallToolResult:
+        """Call a tool and return its result.
+
+        A tool that fails says so in its result: `is_error` is true. Raises `HeldError`
+        where somebody must approve the call first, `CallError` where it was stored and
+        ended without a result, and `ProblemError` for every refusal. With an
+        `idempotency_key` the call runs once, however often it is sent.
+        """
+        request = _call(server, tool, arguments, timeout_ms, idempotency_key)
+        accepted, result = _outcome(self.get_httpx_client().request(**request))
+        return result if result is not None else self.wait(accepted)
+
+    async def call_async(
+        self, server: str, tool: str, arguments: Mapping[str, Any] | None = None, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+    ) -> CallToolResult:
+        """Do what `call` does, for asyncio."""
+        request = _call(server, tool, arguments, timeout_ms, idempotency_key)
+        accepted, result = _outcome(await self.get_async_httpx_client().request(**request))
+        return result if result is not None else await self.wait_async(accepted)
+
+    def wait(self, call_id: str, timeout: float | None = None) -> CallToolResult:
+        """Wait until a stored or held call has ended and return its result.
+
+        `timeout` is in seconds; None waits as long as it takes, and a held call ends
+        when its approval expires. Raises `CallError` where it ended without a result,
+        `ProblemError` for a refusal, and `TimeoutError`: the call goes on.
+        """
+        ends = _deadline(timeout)
+        while True:
+            result = _ended(self.get_httpx_client().get(_path(call_id), params=_wait(ends)))
+            if result is not None:
+                return result
+            _check_time(call_id, ends)
+
+    async def wait_async(self, call_id: str, timeout: float | None = None) -> CallToolResult:
+        """Do what `wait` does, for asyncio."""
+        ends = _deadline(timeout)
+        while True:
+            result = _ended(await self.get_async_httpx_client().get(_path(call_id), params=_wait(ends)))
+            if result is not None:
+                return result
+            _check_time(call_id, ends)
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "base_url": self._base_url,
+            "cookies": self._cookies,
+            "headers": self._headers,
+            "timeout": self._timeout,
+            "verify": self._verify_ssl,
+            "follow_redirects": self._follow_redirects,
+            **self._httpx_args,
+        }
+
+
+def connect(url: str, key: str = "", *, retries: int = RETRIES, **options: Any) -> Client:
+    """Return a client of the front door at `url`, such as "http://127.0.0.1:8080".
+
+    `key` is an API key, empty where the front door asks for none. `retries` is how
+    often a request is sent again where that is safe; 0 sends each once. The options are
+    timeout, verify_ssl, httpx_args and others of the generated client. The client is a
+    context manager, with `async with` as well, that closes its connections.
+    """
+    if key:
+        options["headers"] = {**options.get("headers", {}), "Authorization": f"Bearer {key}"}
+    return Client(base_url=url, retries=retries, **options)
+
+
+def text(result: CallToolResult | Unset) -> str:
+    """Return the text of a result: its text blocks, one after the other on lines."""
+    blocks = (isinstance(result, CallToolResult) and result.content) or []
+    return "\n".join(block.text for block in blocks if isinstance(block.text, str))
+
+
+def _call(server: str, tool: str, arguments: Mapping[str, Any] | None, timeout_ms: int | None, idempotency_key: str | None) -> dict[str, Any]:
+    body: dict[str, Any] = {"server": server, "tool": tool, "arguments": dict(arguments or {})}
+    if timeout_ms is not None:
+        body["timeout_ms"] = timeout_ms
+    headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+    return {"method": "POST", "url": "/calls", "json": body, "headers": headers}
+
+
+def _outcome(response: httpx.Response) -> tuple[str, CallToolResult | None]:
+    """Return the result, or the id of the call that is stored."""
+    answer = _answer(response)
+    outcome = answer.pop("outcome")
+    if outcome == "held":
+        raise HeldError(ConfirmationRequest.from_dict({**answer, "outcome": outcome}))
+    if outcome == "completed":
+        return "", CallToolResult.from_dict(answer)
+    return answer["id"], None
+
+
+def _ended(response: httpx.Response) -> CallToolResult | None:
+    call = Call.from_dict(_answer(response))
+    if not isinstance(call.result, Unset):
+        return call.result
+    if call.state in _ENDS:
+        raise CallError(call)
+    return None
+
+
+def _answer(response: httpx.Response) -> dict[str, Any]:
+    if response.status_code >= 400:
+        raise problem_of(response)
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def _path(call_id: str) -> str:
+    return f"/calls/{quote(call_id, safe='')}"
+
+
+def _deadline(timeout: float | None) -> float:
+    return math.inf if timeout is None else time.monotonic() + timeout
+
+
+def _wait(ends: float) -> dict[str, int]:
+    return {"wait": math.ceil(min(max(ends - time.monotonic(), 0), _ONE_WAIT))}
+
+
+def _check_time(call_id: str, ends: float) -> None:
+    if time.monotonic() >= ends:
+        raise TimeoutError(f"Call {call_id} has not ended within the time; it goes on.")

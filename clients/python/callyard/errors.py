@@ -1,0 +1,91 @@
+"""What is raised where a call has no result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+
+import httpx
+
+from .rest.models import Call, CallState, ConfirmationRequest, Problem
+from .rest.types import Unset
+
+
+class CallyardError(Exception):
+    """What every exception of this package is."""
+
+
+class ProblemError(CallyardError):
+    """A refusal: an answer whose status is 400 or more.
+
+    `problem` is what the front door says; of what a proxy says, title and status
+    only. `status` is the HTTP status. `retry_after` is the number of seconds to wait
+    before the same request, None where the answer does not say it.
+    """
+
+    def __init__(self, problem: Problem, retry_after: float | None = None) -> None:
+        self.problem = problem
+        self.status = problem.status
+        self.retry_after = retry_after
+        super().__init__(problem.detail or f"{problem.status} {problem.title}")
+
+
+class HeldError(CallyardError):
+    """The call is held until somebody approves it. It has not run.
+
+    `request` is the whole confirmation request. `confirmation_id` is the token with
+    which the caller confirms, None where somebody else must approve. Once the call is
+    approved, `client.wait(error.call_id)` returns its result.
+    """
+
+    def __init__(self, request: ConfirmationRequest) -> None:
+        self.request = request
+        self.call_id: str = request.call_id
+        self.approval_id: str = request.approval_id
+        self.confirmation_id: str | None = request.confirmation_id or None
+        self.approval_url: str | None = request.approval_url or None
+        self.expires_at: datetime = request.expires_at
+        reasons = "; ".join(request.reasons or [request.risk_description])
+        how = "confirm it" if self.confirmation_id else f"approve it at {self.approval_url}" if self.approval_url else "somebody else must approve it"
+        super().__init__(f"{request.server_id}/{request.tool_name} is held and has not run: {reasons}. Call {self.call_id}: {how} until {self.expires_at.isoformat()}")
+
+
+class CallError(CallyardError):
+    """A stored call has ended without a result.
+
+    `call` is its record and `state` its end: failed, denied, expired, canceled, or
+    unknown where nobody can tell whether it ran.
+    """
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.state: CallState = call.state
+        why = "" if isinstance(call.problem, Unset) else f": {call.problem.detail}"
+        super().__init__(f"Call {call.id} of {call.server}/{call.tool} ended as {call.state.value}{why}")
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that Retry-After asks for, None where there is none. It may be a date."""
+    said = headers.get("Retry-After", "").strip()
+    if said.isdecimal():
+        return float(said)
+    try:
+        at = parsedate_to_datetime(said)
+    except ValueError:
+        return None
+    return max((at - datetime.now(timezone.utc)).total_seconds(), 0.0) if at.tzinfo else None
+
+
+def blank(status: int, title: str) -> Problem:
+    """Return the problem of an answer that has no problem document."""
+    return Problem(type_="about:blank", title=title, status=status, detail="", error="", retryable=False)
+
+
+def problem_of(response: httpx.Response) -> ProblemError:
+    """Return the refusal that a response is, once its body has been read."""
+    try:
+        problem = Problem.from_dict(response.json())
+    except (ValueError, KeyError, TypeError, AttributeError):
+        problem = blank(response.status_code, response.reason_phrase)
+    return ProblemError(problem, retry_after(response.headers))

@@ -1,0 +1,144 @@
+"""What is sent again, and what is not, against a server that refuses first."""
+
+import asyncio
+import http.server
+import threading
+import unittest
+from collections.abc import Mapping
+from unittest import mock
+
+import httpx
+
+import callyard
+from callyard.rest.api.calls import create_call
+
+PROBLEM = b'{"type":"/problems/quota-exceeded","title":"Your quota is used up","status":429,"detail":"Wait.","error":"Wait.","retryable":true}'
+DONE = b'{"content":[{"type":"text","text":"done"}],"outcome":"completed"}'
+JSON, OURS, PROXY = "application/json", "application/problem+json", "text/html"
+
+Refusal = tuple[int, str, Mapping[str, str]]
+
+
+class Refusing(http.server.ThreadingHTTPServer):
+    """Gives the refusals one after the other, then results; 0 as a status closes the connection."""
+
+    def __init__(self, *refusals: Refusal) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.refusals = list(refusals)
+        self.bodies: list[bytes] = []
+        self.thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
+        self.thread.start()
+
+    def stop(self) -> None:
+        self.shutdown()
+        self.thread.join()
+        self.server_close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: Refusing
+
+    def do_POST(self) -> None:
+        self.server.bodies.append(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+        status, media, headers = self.server.refusals.pop(0) if self.server.refusals else (200, JSON, {})
+        if status == 0:
+            self.connection.close()
+            return
+        body = DONE if status == 200 else PROBLEM if media == OURS else b"<h1>down</h1>"
+        self.send_response(status)
+        for name, value in {"Content-Type": media, "Content-Length": str(len(body)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+AFTER = {"Retry-After": "3"}
+LIMITED: Refusal = (429, OURS, AFTER)
+
+
+class Retries(unittest.TestCase):
+    def setUp(self) -> None:
+        self.slept: list[float] = []
+        self.enterContext(mock.patch("time.sleep", self.slept.append))
+
+    def connect(self, *refusals: Refusal, retries: int = 2) -> callyard.Client:
+        self.server = Refusing(*refusals)
+        self.addCleanup(self.server.stop)
+        return self.enterContext(callyard.connect(self.server.url, retries=retries))
+
+    def test_a_refused_call_is_sent_again_after_the_time_that_was_said(self) -> None:
+        client = self.connect(LIMITED, LIMITED)
+        self.assertEqual(callyard.text(client.call("demo", "echo", {"message": "a"})), "done")
+        self.assertEqual(self.slept, [3, 3])
+        self.assertEqual(set(self.server.bodies), {b'{"server":"demo","tool":"echo","arguments":{"message":"a"}}'})
+
+    def test_the_last_refusal_is_raised_with_status_and_time(self) -> None:
+        client = self.connect(LIMITED, LIMITED, LIMITED)
+        with self.assertRaises(callyard.ProblemError) as raised:
+            client.call("demo", "echo")
+        self.assertEqual((raised.exception.status, raised.exception.retry_after, str(raised.exception)), (429, 3.0, "Wait."))
+        self.assertEqual(len(self.server.bodies), 3)
+
+    def test_without_retries_each_request_is_sent_once(self) -> None:
+        client = self.connect(LIMITED, retries=0)
+        with self.assertRaises(callyard.ProblemError) as raised:
+            callyard.check(create_call.sync_detailed(client=client, body={"server": "demo", "tool": "echo"}))
+        self.assertEqual((raised.exception.status, raised.exception.retry_after), (429, 3.0))
+        self.assertEqual((len(self.server.bodies), self.slept), (1, []))
+
+    def test_a_long_wait_is_left_to_the_caller(self) -> None:
+        client = self.connect((503, OURS, {"Retry-After": "61"}))
+        with self.assertRaises(callyard.ProblemError) as raised:
+            client.call("demo", "echo")
+        self.assertEqual((raised.exception.retry_after, len(self.server.bodies)), (61.0, 1))
+
+    def test_what_a_proxy_says_counts_only_for_requests_that_may_be_repeated(self) -> None:
+        for headers in ({}, AFTER):
+            client = self.connect((503, PROXY, headers))
+            with self.assertRaises(callyard.ProblemError) as raised:
+                client.call("demo", "echo")
+            self.assertEqual((raised.exception.status, str(raised.exception)), (503, "503 Service Unavailable"))
+            self.assertEqual(len(self.server.bodies), 1)
+        client = self.connect((503, PROXY, {}), (409, OURS, {"Retry-After": "1"}))
+        self.assertEqual(callyard.text(client.call("demo", "echo", idempotency_key="k")), "done")
+        first, second = self.slept
+        self.assertTrue(0.3 < first <= 0.5 and second == 1, self.slept)
+
+    def test_a_broken_connection_is_tried_again_only_with_a_key(self) -> None:
+        client = self.connect((0, "", {}))
+        with self.assertRaises(httpx.TransportError):
+            client.call("demo", "echo")
+        self.assertEqual(len(self.server.bodies), 1)
+        client = self.connect((0, "", {}))
+        self.assertEqual(callyard.text(client.call("demo", "echo", idempotency_key="k")), "done")
+
+    def test_a_body_that_is_made_while_it_is_sent_is_sent_once(self) -> None:
+        client = self.connect(LIMITED)
+        with self.assertRaises(callyard.ProblemError) as raised:
+            next(callyard.run_batch(client, ({"server": "demo", "tool": "echo"} for _ in range(2))))
+        self.assertEqual((raised.exception.status, raised.exception.retry_after), (429, 3.0))
+        self.assertEqual(self.slept, [])
+
+    def test_the_same_holds_for_asyncio(self) -> None:
+        server = Refusing(LIMITED)
+        self.addCleanup(server.stop)
+
+        async def call() -> str:
+            async with callyard.connect(server.url) as client:
+                return callyard.text(await client.call_async("demo", "echo"))
+
+        slept = mock.AsyncMock()
+        with mock.patch("anyio.sleep", slept):
+            self.assertEqual(asyncio.run(call()), "done")
+        slept.assert_awaited_once_with(3.0)
+
+
+if __name__ == "__main__":
+    unittest.main()

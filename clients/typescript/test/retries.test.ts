@@ -1,0 +1,90 @@
+// What is sent again, and what is not, against a server that refuses first.
+
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type TestContext, test } from "node:test";
+
+import { createClient, ProblemError, textOf } from "../src/index.js";
+
+const problem = JSON.stringify({ type: "/problems/quota-exceeded", title: "Your quota is used up", status: 429, detail: "Wait.", error: "Wait.", retryable: true });
+const done = JSON.stringify({ content: [{ type: "text", text: "done" }], outcome: "completed" });
+const ours = "application/problem+json";
+
+/** Status, media type and Retry-After; status 0 closes the connection. */
+type Refusal = [number, string?, string?];
+
+/** A server that gives the refusals one after the other, then results. */
+async function refusing(t: TestContext, ...refusals: Refusal[]): Promise<{ url: string; bodies: string[] }> {
+  const bodies: string[] = [];
+  const server = createServer((request, response) => {
+    let body = "";
+    request.on("data", (piece) => {
+      body += piece;
+    });
+    request.on("end", () => {
+      bodies.push(body);
+      const [status, media = "text/html", after] = refusals.shift() ?? [200, "application/json"];
+      if (status === 0) {
+        request.socket.destroy();
+        return;
+      }
+      response.writeHead(status, { "Content-Type": media, ...(after === undefined ? {} : { "Retry-After": after }) });
+      response.end(status === 200 ? done : media === ours ? problem : "<h1>down</h1>");
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, bodies };
+}
+
+const refused = (status: number, after: number | undefined) => (e: unknown) => e instanceof ProblemError && e.status === status && e.retryAfter === after;
+
+test("a refused call is sent again after the time that was said", async (t) => {
+  const { url, bodies } = await refusing(t, [429, ours, "1"], [503, ours, "0"]);
+  const from = Date.now();
+  assert.equal(textOf(await createClient(url).call("demo", "echo", { message: "a" })), "done");
+  assert.ok(Date.now() - from >= 950);
+  assert.deepEqual([bodies.length, ...new Set(bodies)], [3, '{"server":"demo","tool":"echo","arguments":{"message":"a"}}']);
+});
+
+test("the last refusal is thrown, with status and time", async (t) => {
+  const { url, bodies } = await refusing(t, [429, ours, "0"], [429, ours, "0"], [429, ours, "7"]);
+  await assert.rejects(createClient(url).call("demo", "echo"), refused(429, 7));
+  assert.equal(bodies.length, 3);
+});
+
+test("without retries each request is sent once, and a long wait is left to the caller", async (t) => {
+  for (const [retries, after] of [[0, 1], [2, 61]] as const) {
+    const { url, bodies } = await refusing(t, [503, ours, String(after)]);
+    await assert.rejects(createClient(url, { retries }).call("demo", "echo"), refused(429, after));
+    assert.equal(bodies.length, 1);
+  }
+});
+
+test("what a proxy says counts only for requests that may be repeated", async (t) => {
+  for (const after of [undefined, "0"]) {
+    const { url, bodies } = await refusing(t, [503, "text/html", after] as Refusal);
+    await assert.rejects(createClient(url).call("demo", "echo"), refused(503, after === undefined ? undefined : 0));
+    assert.equal(bodies.length, 1);
+  }
+  const { url, bodies } = await refusing(t, [503], [409, ours, "0"]);
+  assert.equal(textOf(await createClient(url).call("demo", "echo", {}, { idempotencyKey: "k" })), "done");
+  assert.equal(bodies.length, 3);
+});
+
+test("a broken connection is tried again only with a key", async (t) => {
+  const first = await refusing(t, [0]);
+  await assert.rejects(createClient(first.url).call("demo", "echo"), TypeError);
+  assert.equal(first.bodies.length, 1);
+  const second = await refusing(t, [0]);
+  assert.equal(textOf(await createClient(second.url).call("demo", "echo", {}, { idempotencyKey: "k" })), "done");
+});
+
+test("an aborted request does not wait", async (t) => {
+  const { url } = await refusing(t, [429, ours, "50"]);
+  await assert.rejects(createClient(url).call("demo", "echo", {}, { signal: AbortSignal.timeout(200) }), { name: "TimeoutError" });
+});
