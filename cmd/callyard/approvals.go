@@ -105,7 +105,8 @@ type approvalItem struct {
 	ExpiresIn int64    `json:"expires_in_ms"`
 	Blocked   string   `json:"may_not_because"`
 	Arguments struct {
-		Base64 string `json:"base64"`
+		Base64    string `json:"base64"`
+		Forgotten string `json:"forgotten"`
 	} `json:"arguments"`
 	Decisions []struct {
 		By     string    `json:"by"`
@@ -237,6 +238,9 @@ func (a *approvalItem) write(out screen, args []byte) error {
 	title := "Arguments"
 	if a.Edited {
 		title = "Arguments, edited since they were asked for"
+	}
+	if a.Arguments.Forgotten != "" {
+		return out.text("\n" + out.paint(bold, title) + "\n" + a.Arguments.Forgotten + "\n")
 	}
 	return out.text("\n" + out.paint(bold, title) + " (" + size(len(args)) + ")\n" + exact(args) + "\n")
 }

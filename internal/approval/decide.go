@@ -238,7 +238,7 @@ func apply(a *ledger.Approval, rule *risk.Approval, answer *Answer, edited strin
 		a.Expires = a.Expires.Add(rule.Expires)
 	case ledger.Edit:
 		// What others approved before was something else: they must look again.
-		a.Edited = &ledger.Edited{By: who.Name, ArgumentsDigest: edited, At: now, Reason: answer.Reason}
+		a.Edited = &ledger.Edited{By: who.Name, ArgumentsDigest: edited, Size: int64(len(answer.Arguments)), At: now, Reason: answer.Reason}
 		settle(a, rule)
 	case ledger.Approve:
 		settle(a, rule)

@@ -32,9 +32,12 @@ type Approval struct {
 	// once, by [Ledger.Create], and read with [Ledger.Definition] only.
 	Definition []byte `json:"-"`
 	// ArgumentsSize is how many bytes the arguments have that were asked for.
-	ArgumentsSize int64      `json:"arguments_size,omitempty"`
-	Edited        *Edited    `json:"edited,omitempty"`
-	Decisions     []Decision `json:"decisions,omitempty"`
+	ArgumentsSize int64 `json:"arguments_size,omitempty"`
+	// Apart says that the arguments lie beside the ledger, and are forgotten when the
+	// call has ended.
+	Apart     bool       `json:"apart,omitempty"`
+	Edited    *Edited    `json:"edited,omitempty"`
+	Decisions []Decision `json:"decisions,omitempty"`
 	// Restarts are the times at which the approval began again under another rule.
 	Restarts []Restart `json:"restarts,omitempty"`
 	// ServerRisk and TrustAnnotations are what the operator said of the server when
@@ -89,10 +92,12 @@ type Approval struct {
 // Edited says that other arguments were approved than were asked for. The bytes
 // are stored with [Ledger.PutEdited].
 type Edited struct {
-	By              string    `json:"by"`
-	ArgumentsDigest string    `json:"arguments_digest"`
-	At              time.Time `json:"at"`
-	Reason          string    `json:"reason,omitempty"`
+	By              string `json:"by"`
+	ArgumentsDigest string `json:"arguments_digest"`
+	// Size is how many bytes they have; 0 in records of versions before.
+	Size   int64     `json:"size,omitempty"`
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason,omitempty"`
 }
 
 // DecisionKind is what a person did.

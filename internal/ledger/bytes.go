@@ -13,11 +13,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
-// Bytes lie in one of three places. The opening of a record carries, after its
+// Bytes lie in one of four places. The opening of a record carries, after its
 // head, uint32 length of the definition | definition | arguments. The last
 // change carries the result, as it is. What does not fit there, and what is
 // edited, is stored in parts named by kind and digest; each part begins with
-// uint32 number of parts. All in big endian.
+// uint32 number of parts. All in big endian. Arguments that are not small, edited or
+// not, are stored in parts in the stream of held calls, and purged from there when
+// the call has ended: people who look at many held calls, and processes that start,
+// pass them by.
 const (
 	kindDefinition = "definition"
 	kindArguments  = "arguments"
@@ -25,6 +28,8 @@ const (
 	kindResult     = "result"
 
 	maxPart = 4 << 20
+	// smallArguments are kept with the record, for as long as that.
+	smallArguments = 4 << 10
 	// inlineResult is the largest result that is written in one with the record.
 	// Above it, whoever reads the record would read too much beside it.
 	inlineResult = 256 << 10
@@ -35,14 +40,23 @@ const (
 // opening returns the body of the first write; it is empty, with the bytes
 // stored in parts, where they do not fit.
 func (l *Ledger) opening(ctx context.Context, a *Approval, args []byte, head int) ([]byte, error) {
+	if a.Apart {
+		if err := l.putParts(ctx, bus.PartHeld, a.ID, kindArguments, a.Binding.ArgumentsDigest, args); err != nil {
+			return nil, err
+		}
+		args = nil
+	}
 	size := 4 + len(a.Definition) + len(args)
 	if bus.HeadSize(head)+size > l.store.MaxBody() {
 		if len(a.Definition) > 0 {
-			if err := l.putParts(ctx, a.ID, kindDefinition, a.Binding.ToolDefinitionDigest, a.Definition); err != nil {
+			if err := l.putParts(ctx, bus.PartKept, a.ID, kindDefinition, a.Binding.ToolDefinitionDigest, a.Definition); err != nil {
 				return nil, err
 			}
 		}
-		return nil, l.putParts(ctx, a.ID, kindArguments, a.Binding.ArgumentsDigest, args)
+		if a.Apart {
+			return nil, nil
+		}
+		return nil, l.putParts(ctx, bus.PartKept, a.ID, kindArguments, a.Binding.ArgumentsDigest, args)
 	}
 	body := make([]byte, 0, size)
 	body = binary.BigEndian.AppendUint32(body, uint32(len(a.Definition)))
@@ -64,7 +78,7 @@ func (l *Ledger) Arguments(ctx context.Context, id string) ([]byte, error) {
 // read. Where this process opened it, that takes no read.
 func (l *Ledger) ArgumentsOf(ctx context.Context, a *Approval) ([]byte, error) {
 	if a.Edited != nil {
-		return l.parts(ctx, a, kindEdited, a.Edited.ArgumentsDigest)
+		return l.parts(ctx, placeOf(int(a.Edited.Size)), a, kindEdited, a.Edited.ArgumentsDigest)
 	}
 	if args := l.view.arguments(a.ID); args != nil {
 		return matching(a, kindArguments, args, a.Binding.ArgumentsDigest)
@@ -97,6 +111,9 @@ func (l *Ledger) Definition(ctx context.Context, id string) ([]byte, error) {
 
 // opened reads bytes that were stored when the approval was.
 func (l *Ledger) opened(ctx context.Context, a *Approval, kind string) ([]byte, error) {
+	if a.Apart && kind == kindArguments {
+		return l.parts(ctx, bus.PartHeld, a, kind, a.Binding.ArgumentsDigest)
+	}
 	r, err := l.store.Opening(ctx, a.ID)
 	if err != nil {
 		return nil, readError(err, a.ID)
@@ -106,7 +123,7 @@ func (l *Ledger) opened(ctx context.Context, a *Approval, kind string) ([]byte, 
 		want = a.Binding.ToolDefinitionDigest
 	}
 	if len(r.Body) == 0 {
-		return l.parts(ctx, a, kind, want)
+		return l.parts(ctx, bus.PartKept, a, kind, want)
 	}
 	definition, args, err := split(r.Body)
 	if err != nil {
@@ -135,15 +152,23 @@ func split(body []byte) (definition, args []byte, err error) {
 // PutEdited stores other arguments for an approval and returns their digest.
 // They count from the change that sets [Approval.Edited] to it.
 func (l *Ledger) PutEdited(ctx context.Context, id string, args []byte) (string, error) {
-	return l.put(ctx, id, kindEdited, args)
+	return l.put(ctx, placeOf(len(args)), id, kindEdited, args)
 }
 
-func (l *Ledger) put(ctx context.Context, id, kind string, b []byte) (string, error) {
+// placeOf says where arguments of that size lie.
+func placeOf(size int) bus.PartPlace {
+	if size > smallArguments {
+		return bus.PartHeld
+	}
+	return bus.PartKept
+}
+
+func (l *Ledger) put(ctx context.Context, at bus.PartPlace, id, kind string, b []byte) (string, error) {
 	if len(b) > MaxBytes {
 		return "", schema.Errorf(schema.KindTooLarge, "The %s of approval %s takes %d bytes; the ledger keeps at most %d.", kind, id, len(b), MaxBytes)
 	}
 	d := digest.Of(b)
-	if err := l.putParts(ctx, id, kind, d, b); err != nil {
+	if err := l.putParts(ctx, at, id, kind, d, b); err != nil {
 		return "", unavailable(err, "")
 	}
 	return d, nil
@@ -170,28 +195,31 @@ func (l *Ledger) Result(ctx context.Context, id string) ([]byte, error) {
 	if r.Revision != 0 && len(r.Body) > 0 {
 		return matching(a, kindResult, r.Body, a.ResultDigest)
 	}
-	return l.parts(ctx, a, kindResult, a.ResultDigest)
+	return l.parts(ctx, bus.PartKept, a, kindResult, a.ResultDigest)
 }
 
 // putParts stores bytes in parts. The first comes last: where it is, all are.
-func (l *Ledger) putParts(ctx context.Context, id, kind, sum string, b []byte) error {
+func (l *Ledger) putParts(ctx context.Context, at bus.PartPlace, id, kind, sum string, b []byte) error {
 	size := min(l.store.MaxBody(), maxPart)
 	n := max((len(b)+size-1)/size, 1)
 	for i := n - 1; i >= 0; i-- {
 		chunk := b[i*size : min((i+1)*size, len(b))]
 		part := make([]byte, 4, 4+len(chunk))
 		binary.BigEndian.PutUint32(part, uint32(n))
-		if err := l.store.PutPart(ctx, id, kind, partName(sum), i, append(part, chunk...)); err != nil {
+		if err := l.store.PutPart(ctx, at, id, kind, partName(sum), i, append(part, chunk...)); err != nil {
 			return fmt.Errorf("storing part %d of the %s: %w", i, kind, err)
 		}
 	}
 	return nil
 }
 
-func (l *Ledger) parts(ctx context.Context, a *Approval, kind, want string) ([]byte, error) {
+func (l *Ledger) parts(ctx context.Context, at bus.PartPlace, a *Approval, kind, want string) ([]byte, error) {
 	var whole bytes.Buffer
 	for i, n := 0, 1; i < n; i++ {
-		part, err := l.store.Part(ctx, a.ID, kind, partName(want), i)
+		part, err := l.store.Part(ctx, at, a.ID, kind, partName(want), i)
+		if errors.Is(err, bus.ErrNotFound) && at == bus.PartHeld {
+			return nil, schema.Errorf(schema.KindNotFound, "The arguments of approval %s are not kept any more: those over %d bytes are forgotten when their call has ended. Their digest is %s.", a.ID, smallArguments, want).WithCall(a.CallID)
+		}
 		if errors.Is(err, bus.ErrNotFound) {
 			return nil, schema.Errorf(schema.KindNotFound, "The %s of approval %s is not kept any more.", kind, a.ID).WithCall(a.CallID)
 		}

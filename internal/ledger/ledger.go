@@ -59,6 +59,7 @@ type Ledger struct {
 	view    *view
 	watch   *bus.StreamWatch
 	limits  limits
+	forget  *forgetter
 	log     *slog.Logger
 }
 
@@ -82,6 +83,7 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Ledger, error) {
 		l.allowed.Close()
 		return nil, err
 	}
+	l.forget = startForgetter(l)
 	return l, nil
 }
 
@@ -95,6 +97,7 @@ func or[T comparable](v, otherwise T) T {
 
 // Close ends the watches and waits for them.
 func (l *Ledger) Close() {
+	l.forget.close()
 	l.watch.Close()
 	l.allowed.Close()
 	l.reads.close()
@@ -151,7 +154,7 @@ func (l *Ledger) complete(a *Approval, args []byte) error {
 	b.CallID, b.ApprovalID = or(b.CallID, a.CallID), or(b.ApprovalID, a.ID)
 	sum := digest.Of(args)
 	b.ArgumentsDigest = or(b.ArgumentsDigest, sum)
-	a.ArgumentsSize = int64(len(args))
+	a.ArgumentsSize, a.Apart = int64(len(args)), placeOf(len(args)) == bus.PartHeld
 	if len(a.Definition) > 0 {
 		b.ToolDefinitionDigest = or(b.ToolDefinitionDigest, digest.Of(a.Definition))
 	}
@@ -260,7 +263,7 @@ func (l *Ledger) End(ctx context.Context, id string, result []byte, f func(*Appr
 	sum, beside := "", result
 	if len(result) == 0 || len(result) > min(inlineResult, l.store.MaxBody()/2) {
 		var err error
-		if sum, err = l.put(ctx, id, kindResult, result); err != nil {
+		if sum, err = l.put(ctx, bus.PartKept, id, kindResult, result); err != nil {
 			return nil, err
 		}
 		beside = nil
@@ -310,6 +313,9 @@ func (l *Ledger) change(ctx context.Context, id string, beside []byte, f func(*A
 		found, r, again := l.landed(ctx, id, mine)
 		if found != nil {
 			l.view.put(found, r.Revision, r.Sequence)
+			if found.State.Ended() {
+				l.forget.ended(found)
+			}
 			return found.Clone(), nil
 		}
 		if !errors.Is(err, bus.ErrConflict) || again != nil {
@@ -360,6 +366,9 @@ func (l *Ledger) try(ctx context.Context, id string, beside []byte, f func(*Appr
 	written, err := l.store.Replace(ctx, id, head, beside, revision)
 	if err == nil {
 		l.view.put(next, written, written)
+		if next.State.Ended() {
+			l.forget.ended(next)
+		}
 	}
 	return next, err
 }

@@ -76,7 +76,7 @@ func TestBytesOfAnySizeComeBackExactly(t *testing.T) {
 			}
 			same("arguments before the edit counts", args, l.Arguments)
 			if _, err := l.Change(t.Context(), a.ID, func(a *ledger.Approval) error {
-				a.Edited = &ledger.Edited{By: "bob", ArgumentsDigest: d, At: time.Now()}
+				a.Edited = &ledger.Edited{By: "bob", ArgumentsDigest: d, Size: int64(len(edited)), At: time.Now()}
 				return nil
 			}); err != nil {
 				t.Fatal(err)

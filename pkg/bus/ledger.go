@@ -28,8 +28,8 @@ type LedgerOptions struct {
 // A record is opened once, with its bytes beside it, and then replaced by
 // compare-and-set. All methods are safe for concurrent use.
 type Ledger struct {
-	c      *Conn
-	stream jetstream.Stream
+	c            *Conn
+	stream, held jetstream.Stream
 }
 
 // LedgerRecord is a record as it was stored.
@@ -69,7 +69,11 @@ func OpenLedger(ctx context.Context, c *Conn, o LedgerOptions) (*Ledger, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Ledger{c, s}, nil
+	held, err := openStream(ctx, c, heldStream(o, c.replicas))
+	if err != nil {
+		return nil, err
+	}
+	return &Ledger{c, s, held}, nil
 }
 
 // MaxBody is how many bytes of head, once in base64, and body fit in one record.
@@ -153,24 +157,42 @@ func recordOf(m message) (LedgerRecord, error) {
 	return r, nil
 }
 
+// PartPlace says where parts of a record lie.
+type PartPlace int
+
+const (
+	// PartKept is the ledger itself: as long as the record.
+	PartKept PartPlace = iota
+	// PartHeld is beside it: until [Ledger.PurgeHeld].
+	PartHeld
+)
+
 // PutPart stores part n of some bytes of a record. kind and name are plain
 // tokens. Storing the same part again changes nothing.
-func (l *Ledger) PutPart(ctx context.Context, id, kind, name string, n int, data []byte) error {
-	_, err := published(l.c.js.PublishMsg(ctx, &nats.Msg{Subject: partSubject(id, kind, name, n), Data: data}))
+func (l *Ledger) PutPart(ctx context.Context, at PartPlace, id, kind, name string, n int, data []byte) error {
+	_, err := published(l.c.js.PublishMsg(ctx, &nats.Msg{Subject: partSubject(at, id, kind, name, n), Data: data}))
 	return err
 }
 
 // Part reads what [Ledger.PutPart] stored.
-func (l *Ledger) Part(ctx context.Context, id, kind, name string, n int) ([]byte, error) {
-	m, err := direct(ctx, l.stream, partSubject(id, kind, name, n))
+func (l *Ledger) Part(ctx context.Context, at PartPlace, id, kind, name string, n int) ([]byte, error) {
+	stream, stored := l.stream, streamLedger
+	if at == PartHeld {
+		stream, stored = l.held, streamHeld
+	}
+	m, err := direct(ctx, stream, partSubject(at, id, kind, name, n))
 	if errors.Is(err, ErrNotFound) {
-		m, err = l.c.leader(ctx, streamLedger, partSubject(id, kind, name, n))
+		m, err = l.c.leader(ctx, stored, partSubject(at, id, kind, name, n))
 	}
 	return m.data, err
 }
 
-func partSubject(id, kind, name string, n int) string {
-	return subjectPart + token(id) + "." + token(kind) + "." + token(name) + "." + strconv.Itoa(n)
+func partSubject(at PartPlace, id, kind, name string, n int) string {
+	subject := subjectPart
+	if at == PartHeld {
+		subject = subjectHeld
+	}
+	return subject + token(id) + "." + token(kind) + "." + token(name) + "." + strconv.Itoa(n)
 }
 
 // Watch calls f for every record that is kept, in the order of the last write,

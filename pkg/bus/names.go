@@ -27,6 +27,7 @@ import (
 //	callyard.v1.approval.ID.open             callyard_ledger   how the approval began: record in a header, definition and arguments below
 //	callyard.v1.approval.ID.state            callyard_ledger   the record as it stands; each change expects the last one (compare-and-set)
 //	callyard.v1.part.ID.KIND.NAME.N          callyard_ledger   part N of bytes that do not fit beside a record; NAME is from their digest
+//	callyard.v1.held.ID.KIND.NAME.N          callyard_held     part N of large arguments of a call that waits; forgotten when it has ended
 //	callyard.v1.audit.WRITER                 callyard_audit    lines of the audit chain of one writer; each expects the last one
 //	callyard.v1.delivery.ID.state            callyard_deliveries   where a webhook's delivery stands; each change expects the last one; empty: it is over
 //	callyard.v1.delivery.ID.body             callyard_deliveries   the event's bytes, as each attempt sends them
@@ -71,6 +72,7 @@ const (
 
 	subjectApproval = prefix + "approval."
 	subjectPart     = prefix + "part."
+	subjectHeld     = prefix + "held."
 	subjectAudit    = prefix + "audit."
 	subjectRecord   = prefix + "record."
 	subjectDelivery = prefix + "delivery."
@@ -99,6 +101,7 @@ const (
 	tokenBody  = ".body"
 
 	streamLedger = "callyard_ledger"
+	streamHeld   = "callyard_held"
 	streamAudit  = "callyard_audit"
 	bucketHeads  = "callyard_audit_heads"
 

@@ -25,7 +25,7 @@ type Retention struct {
 func (r Retention) streams(replicas int) []jetstream.StreamConfig {
 	j := journalStreams(r.Journals, replicas)
 	return []jetstream.StreamConfig{
-		ledgerStream(r.Ledger, replicas), auditStream(r.Audit, replicas), executionsStream(r.Executions, replicas),
+		ledgerStream(r.Ledger, replicas), heldStream(r.Ledger, replicas), auditStream(r.Audit, replicas), executionsStream(r.Executions, replicas),
 		deliveriesStream(streamDeliveries, subjectDelivery, r.Deliveries, replicas), deliveriesStream(streamNoticeDeliveries, subjectNotice, r.Deliveries, replicas),
 		j.state, j.calls, j.intents, j.results, j.objects, j.keys,
 	}

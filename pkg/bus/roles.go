@@ -34,7 +34,7 @@ type Store struct {
 	Range bool
 	// Follows is what a consumer may deliver; empty: it has none.
 	Follows string
-	// Purge: parts of the stream are forgotten by those who wrote them.
+	// Purge: parts of the stream are forgotten by those who write it.
 	Purge bool
 }
 
@@ -72,6 +72,7 @@ func shared() []Store {
 			Stream: streamLedger, Writes: []string{subjectApproval + "*" + tokenState, subjectPart + "*.*.*.*"},
 			Last: true, Direct: true, Follows: subjectApproval + "*.*",
 		},
+		{Stream: streamHeld, Writes: []string{subjectHeld + "*.*.*.*"}, Last: true, Direct: true, Purge: true},
 		{Stream: streamAudit, Writes: []string{subjectAudit + "*"}, Last: true, Range: true},
 		heads, contested(bucketPermissions),
 	}

@@ -261,6 +261,9 @@ func (f *Face) read(ctx context.Context, a *ledger.Approval) (*asked, error) {
 		return nil, err
 	}
 	args, err := f.o.Ledger.ArgumentsOf(ctx, a)
+	if schema.KindOf(err) == schema.KindNotFound && a.State.Ended() {
+		return &asked{Approval: a, rule: rule, args: schema.AsError(err).Detail, page: f.o.Page(a.ID)}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

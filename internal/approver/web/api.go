@@ -145,6 +145,8 @@ type payload struct {
 	Size   int     `json:"size"`
 	Base64 string  `json:"base64"`
 	Text   *string `json:"text,omitempty"` // where the bytes are UTF-8
+	// Forgotten says why base64 and text are empty: the bytes are not kept any more.
+	Forgotten string `json:"forgotten,omitempty"`
 }
 
 func payloadOf(b []byte) *payload {
@@ -154,6 +156,15 @@ func payloadOf(b []byte) *payload {
 		p.Text = &text
 	}
 	return p
+}
+
+// forgotten stands for arguments that are not kept any more.
+func forgotten(q *question) *payload {
+	bound, size := q.Bound(), q.ArgumentsSize
+	if q.Edited != nil {
+		size = q.Edited.Size
+	}
+	return &payload{Digest: bound.ArgumentsDigest, Size: int(size), Forgotten: q.Forgotten}
 }
 
 type ruleShape struct {
@@ -332,7 +343,10 @@ func (h *Handler) getApproval(w http.ResponseWriter, r *http.Request) error {
 		},
 		Decisions: some(q.Decisions), Restarts: restartsOf(q), NoPermission: q.NoPermission, Safe: q.Safe, ToolError: q.ToolError, Error: q.Approval.Error,
 	}
-	if q.Asked != nil {
+	if q.Forgotten != "" {
+		d.Arguments = forgotten(q)
+	}
+	if len(q.Asked) > 0 {
 		d.Asked = payloadOf(q.Asked)
 	}
 	if len(q.Definition) > 0 {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -60,6 +61,51 @@ func TestAnApprovalTellsEverythingThatADecisionNeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "approval.json", string(text)+"\n")
+}
+
+func TestForgottenArgumentsAreSaidToBe(t *testing.T) {
+	f := open(t, people(), nil)
+	args := `{"target":"` + strings.Repeat("x", 5000) + `"}`
+	a := f.hold(args, requester(), nil)
+	var d struct {
+		Arguments struct {
+			Digest, Base64, Forgotten string
+			Size                      int
+		}
+		Decisions []ledger.Decision
+	}
+	decode(t, f.api("ada", "GET", "/approvals/"+a.ID, ""), &d)
+	if raw, err := base64.StdEncoding.DecodeString(d.Arguments.Base64); err != nil || string(raw) != args || d.Arguments.Forgotten != "" {
+		t.Errorf("while it waits: %.200s, %v", raw, err)
+	}
+	decode(t, f.api("ada", "POST", "/approvals/"+a.ID+"/decisions", decision("deny", a.Binding.ArgumentsDigest, `,"reason":"no"`)), &struct{}{})
+	eventually(t, func() bool {
+		_, err := f.ledger.Asked(t.Context(), a.ID)
+		return schema.KindOf(err) == schema.KindNotFound
+	})
+	decode(t, f.api("ada", "GET", "/approvals/"+a.ID, ""), &d)
+	if !strings.Contains(d.Arguments.Forgotten, "not kept any more") || d.Arguments.Base64 != "" || d.Arguments.Size != len(args) || d.Arguments.Digest != a.Binding.ArgumentsDigest || len(d.Decisions) != 1 {
+		t.Errorf("after the end: %+v", d)
+	}
+	ada := f.signedIn("ada")
+	if page := f.do(ada, "GET", "/a/"+a.ID, ""); page.status != http.StatusOK || !strings.Contains(page.body, "not kept any more") {
+		t.Errorf("the page is %d %s", page.status, page.body)
+	}
+	if page := f.do(ada, "GET", "/history", ""); page.status != http.StatusOK || !strings.Contains(page.body, a.ID) {
+		t.Errorf("the history is %d", page.status)
+	}
+}
+
+// eventually waits until it is so.
+func eventually(t *testing.T, so func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for until := time.Now().Add(20 * time.Second); !so(); <-tick.C {
+		if time.Now().After(until) {
+			t.Fatal("it did not happen within 20 s")
+		}
+	}
 }
 
 func golden(t *testing.T, name, got string) {

@@ -372,7 +372,7 @@ func (h *Handler) detailOf(q *question, v visitor) detailPage {
 		question: q, Args: blockOf("Arguments", q.Arguments, bound.ArgumentsDigest), Presets: presets(),
 		Fresh: v.fresh || !q.Rule.FreshLogin, Tokens: make(map[string]string),
 	}
-	if q.Asked != nil {
+	if len(q.Asked) > 0 {
 		p.Before = blockOf("Arguments that were asked for", q.Asked, q.Binding.ArgumentsDigest)
 		p.EditLines = comparedJSON(q.Asked, q.Arguments)
 	}

@@ -29,6 +29,7 @@ type question struct {
 	// What follows is there for a single approval only.
 	Arguments  []byte // what would run now
 	Asked      []byte // what was asked for, where it was edited since
+	Forgotten  string // why there are no Arguments any more; empty where there are
 	Definition []byte
 	// Change is how the tool's definition stands to the last time.
 	Change *toolChange
@@ -82,7 +83,15 @@ func (h *Handler) read(ctx context.Context, id string, who schema.Principal) (*q
 	if err != nil {
 		return nil, err
 	}
-	if q.Arguments, err = h.o.Ledger.Arguments(ctx, id); err != nil {
+	switch q.Arguments, err = h.o.Ledger.Arguments(ctx, id); {
+	case schema.KindOf(err) == schema.KindNotFound && q.State.Ended():
+		q.Forgotten = schema.AsError(err).Detail
+		if q.Definition, err = h.o.Ledger.Definition(ctx, id); err != nil {
+			return nil, err
+		}
+		q.Change, err = h.change(ctx, q)
+		return q, err
+	case err != nil:
 		return nil, err
 	}
 	// The bytes and the record are read one after the other; an edit in between
@@ -94,7 +103,8 @@ func (h *Handler) read(ctx context.Context, id string, who schema.Principal) (*q
 		return nil, e.WithCall(q.CallID)
 	}
 	if q.Edited != nil {
-		if q.Asked, err = h.o.Ledger.Asked(ctx, id); err != nil {
+		// Small edited arguments are kept when large ones that were asked for are not.
+		if q.Asked, err = h.o.Ledger.Asked(ctx, id); err != nil && (schema.KindOf(err) != schema.KindNotFound || !q.State.Ended()) {
 			return nil, err
 		}
 	}
