@@ -49,6 +49,10 @@ func (j *job) endRest(cause error) error {
 			if j.isHeld(c.Index) || progress.Ended(c.Index) { // in this order: one that is held no more has ended
 				continue
 			}
+			if c.Method == methodRefused {
+				results = append(results, refusal(c.Index, c.CustomID, refusedLine(c.Arguments), now))
+				continue
+			}
 			results = append(results, journal.ResultRecord{
 				Index: c.Index, Outcome: outcome, CallID: CallID(j.o.ID(), c.Index), CustomID: c.CustomID, Ended: now,
 				Error: encodeError(schema.Errorf(stopKind(cause), "The call did not start: %v.", cause)),

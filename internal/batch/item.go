@@ -13,6 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 	"github.com/callyard/callyard/pkg/schema/digest"
 )
@@ -90,7 +91,7 @@ func (it *item) done(res *journal.ResultRecord) {
 
 // methodRefused marks a line of a batch that could not be taken: its arguments are
 // the error. It has its place in the journal, so that every line gets an answer.
-const methodRefused = "callyard/refused"
+const methodRefused = bus.JournalRefused
 
 // execute runs one call to its end and stores the result. It returns when that is
 // stored, or the call is held, or it is for another owner to settle.
@@ -150,6 +151,9 @@ func (j *job) record(it *item, res *schema.Result, err error) journal.ResultReco
 		rec.Started, rec.Digest, rec.Input = now.Add(-res.Took), digest.Of(res.Body), asks(it, res)
 		return rec
 	}
+	if it.rec.Method == methodRefused {
+		return refusal(it.rec.Index, it.rec.CustomID, schema.AsError(err), now)
+	}
 	e := schema.AsError(err).WithCall(it.call.ID)
 	rec.Outcome, rec.Error = journal.Failed, encodeError(e)
 	var gave *deadError
@@ -166,6 +170,12 @@ func (j *job) record(it *item, res *schema.Result, err error) journal.ResultReco
 		rec.Outcome = journal.Canceled
 	}
 	return rec
+}
+
+// refusal is the end of a line that was no call. Those of one reason are the same but
+// for their index, so that a run of them takes little more room than one.
+func refusal(index uint64, customID string, why *schema.Error, at time.Time) journal.ResultRecord {
+	return journal.ResultRecord{Index: index, CustomID: customID, Outcome: journal.Failed, Ended: at.Truncate(time.Minute), Error: encodeError(why)}
 }
 
 func encodeError(e *schema.Error) []byte {
@@ -187,11 +197,7 @@ func (e *deadError) Unwrap() error { return e.last }
 // over and not to be tried here any more: it is held, or the job stops.
 func (j *job) attempts(it *item) (*schema.Result, error) {
 	if it.rec.Method == methodRefused {
-		e := &schema.Error{}
-		if json.Unmarshal(it.rec.Arguments, e) != nil || e.Kind == "" {
-			e = schema.Errorf(schema.KindInvalidRequest, "The line cannot be read.")
-		}
-		return nil, e
+		return nil, refusedLine(it.rec.Arguments)
 	}
 	if proceed, err := j.claimKey(it); err != nil || !proceed {
 		return nil, err
@@ -203,6 +209,15 @@ func (j *job) attempts(it *item) (*schema.Result, error) {
 		return it.note()
 	}
 	return j.try(it, &tries{began: time.Now()})
+}
+
+// refusedLine reads why a line was refused.
+func refusedLine(arguments []byte) *schema.Error {
+	e := &schema.Error{}
+	if json.Unmarshal(arguments, e) != nil || e.Kind == "" {
+		return schema.Errorf(schema.KindInvalidRequest, "The line cannot be read.")
+	}
+	return e
 }
 
 // tries is how far the attempts at a call have come.

@@ -265,7 +265,7 @@ func ReadJournalHead(msg []byte, log JournalLog) (JournalHead, []byte, error) {
 	if len(msg) < 2 {
 		return h, nil, errShort
 	}
-	if msg[0] != journalVersion {
+	if msg[0] != journalVersion && msg[0] != packedVersion {
 		return h, nil, fmt.Errorf("version %d: %w", msg[0], errJournalVersion)
 	}
 	if h.Log = JournalLog(msg[1]); h.Log != log {
@@ -306,21 +306,23 @@ func timeFrom(v uint64) time.Time {
 }
 
 // journalRecords calls each with every record of a message of the log.
-func journalRecords(msg []byte, log JournalLog, each func(i int, head, payload []byte) error) (JournalHead, error) {
+// plus is how far the index of a record is behind the one in its head.
+func journalRecords(msg []byte, log JournalLog, each func(i int, head []byte, plus uint64, payload []byte) error) (JournalHead, error) {
 	h, rest, err := ReadJournalHead(msg, log)
 	if err != nil {
 		return h, err
 	}
-	n := 0
-	for ; len(rest) > 0; n++ {
+	n, u := 0, unpacked{packed: msg[0] == packedVersion}
+	for ; u.more(rest); n++ {
 		var head, payload []byte
-		if head, payload, rest, err = nextRecord(rest); err != nil {
+		var plus uint64
+		if head, plus, payload, rest, err = u.next(rest); err != nil {
 			return h, err
 		}
 		if n >= h.Count {
 			return h, errJournalCount
 		}
-		if err := each(n, head, payload); err != nil {
+		if err := each(n, head, plus, payload); err != nil {
 			return h, err
 		}
 	}
@@ -339,7 +341,7 @@ func ReadJournalCalls(msg []byte, each func(*JournalCall)) (JournalHead, error) 
 	}
 	var r JournalCall
 	field := r.field // one closure for all
-	return journalRecords(msg, JournalCalls, func(i int, head, payload []byte) error {
+	return journalRecords(msg, JournalCalls, func(i int, head []byte, _ uint64, payload []byte) error {
 		r = JournalCall{Index: h.First + uint64(i)}
 		if len(payload) > 0 {
 			r.Arguments = payload
@@ -418,7 +420,7 @@ func (o *JournalObject) field(tag byte, value string) {
 // record and its ranges are reused.
 func ReadJournalIntents(msg []byte, each func(*JournalIntent)) (JournalHead, error) {
 	var r JournalIntent
-	return journalRecords(msg, JournalIntents, func(_ int, head, payload []byte) error {
+	return journalRecords(msg, JournalIntents, func(_ int, head []byte, _ uint64, payload []byte) error {
 		r = JournalIntent{Ranges: r.Ranges[:0]}
 		err := fields(head, func(tag byte, value string) error {
 			switch tag {
@@ -460,7 +462,7 @@ func ReadJournalIntents(msg []byte, each func(*JournalIntent)) (JournalHead, err
 // record is reused; its Body and Error share the memory of msg.
 func ReadJournalResults(msg []byte, each func(*JournalResult)) (JournalHead, error) {
 	var r JournalResult
-	return journalRecords(msg, JournalResults, func(_ int, head, payload []byte) error {
+	return journalRecords(msg, JournalResults, func(_ int, head []byte, plus uint64, payload []byte) error {
 		r = JournalResult{}
 		isError := false
 		err := fields(head, func(tag byte, value string) error {
@@ -500,6 +502,7 @@ func ReadJournalResults(msg []byte, each func(*JournalResult)) (JournalHead, err
 		if err != nil {
 			return err
 		}
+		r.Index += plus
 		switch {
 		case len(payload) == 0:
 		case isError:
@@ -533,10 +536,11 @@ func ScanJournalResults(msg []byte, each func(JournalMark)) (JournalHead, error)
 	if err != nil {
 		return h, err
 	}
-	n := 0
-	for ; len(rest) > 0; n++ {
+	n, u := 0, unpacked{packed: msg[0] == packedVersion}
+	for ; u.more(rest); n++ {
 		var head []byte
-		if head, _, rest, err = nextRecord(rest); err != nil {
+		var plus uint64
+		if head, plus, _, rest, err = u.next(rest); err != nil {
 			return h, err
 		}
 		if n >= h.Count {
@@ -571,6 +575,7 @@ func ScanJournalResults(msg []byte, each func(JournalMark)) (JournalHead, error)
 				m.Settle = JournalSettle(min(v, 255))
 			}
 		}
+		m.Index += plus
 		each(m)
 	}
 	if n != h.Count {

@@ -141,7 +141,7 @@ func TestDamagedRecordsAreRefused(t *testing.T) {
 		many = AppendJournalResult(many, &JournalResult{Index: 1})
 	}
 	for name, msg := range map[string][]byte{
-		"empty": nil, "version only": good[:1], "other version": append([]byte{journalVersion + 1}, good[1:]...),
+		"empty": nil, "version only": good[:1], "other version": append([]byte{packedVersion + 1}, good[1:]...),
 		"other log": append([]byte{journalVersion, byte(JournalCalls)}, good[2:]...), "cut": good[:len(good)-1], "too few": few, "too many": many,
 	} {
 		if _, err := ReadJournalResults(msg, func(*JournalResult) {}); err == nil {

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
 )
 
@@ -72,6 +74,52 @@ func TestABatchEndsAfterManyRefusedLinesInARow(t *testing.T) {
 	confirmtest.Wait(t, func() bool { return f.showBatch(id).State == "canceled" })
 	if b := f.showBatch(id); b.Calls != 1+refusedInRow || !strings.Contains(b.Reason, "1000 lines in a row were refused") {
 		t.Errorf("the batch is %+v", b)
+	}
+}
+
+func TestRefusedLinesAreNotStoredByTheManifold(t *testing.T) {
+	f := openFabric(t, nil)
+	var body strings.Builder
+	for range 40 { // never so many in a row that the batch is ended
+		body.WriteString(strings.Repeat("x\n", refusedInRow-1) + `{"server":"demo","tool":"echo"}` + "\n")
+	}
+	a := f.do("POST", "/batches", body.String(), "Content-Type", "application/x-ndjson")
+	if a.status != http.StatusCreated {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	id := strings.TrimPrefix(a.header.Get("Location"), "/batches/")
+	confirmtest.Wait(t, func() bool { return f.showBatch(id).State == "completed" })
+	const lines = 40 * refusedInRow
+	seen := make([]bool, lines)
+	at := ""
+	for n := 0; n < lines; { // page by page, so that a page ends within a run
+		page := f.do("GET", "/batches/"+id+"/results?limit=777&cursor="+at, "")
+		got := bytes.Split(bytes.TrimSpace(page.body), []byte("\n"))
+		for _, line := range got {
+			var r struct {
+				Index         int
+				State, Cursor string
+				CallID        string `json:"call_id"`
+				Problem       *struct {
+					CallID string `json:"call_id"`
+				}
+			}
+			if err := json.Unmarshal(line, &r); err != nil {
+				t.Fatalf("%v: %.300s", err, line)
+			}
+			good := r.Index%refusedInRow == refusedInRow-1
+			if r.Index < 0 || r.Index >= lines || seen[r.Index] || good != (r.State == "succeeded") || r.CallID != batch.CallID(id, uint64(r.Index)) || !good && (r.Problem == nil || r.Problem.CallID != r.CallID) {
+				t.Fatalf("%.300s", line)
+			}
+			seen[r.Index] = true
+			at = r.Cursor
+		}
+		n += len(got)
+	}
+	if sent, stored := uint64(body.Len()), f.nats.Stored(t); stored > 10*sent { // lines of two bytes; it was 160 times as much
+		t.Errorf("%d bytes of lines were stored as %d", sent, stored)
+	} else {
+		t.Logf("%d bytes of lines were stored as %d", sent, stored)
 	}
 }
 

@@ -334,6 +334,7 @@ func (t *tail) commit(batch []piece) error {
 		t.packet = append(t.packet, batch[i].frames...)
 		batch[i].free()
 	}
+	t.packet = bus.PackJournal(t.packet)
 	doubt := false // an earlier try may still arrive
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		try, cancel := context.WithTimeout(t.ctx, appendTimeout)

@@ -111,6 +111,16 @@ func (s *Server) Streams(t testing.TB) int {
 	return info.Streams
 }
 
+// Stored is how many bytes the messages in all streams of an embedded server take.
+func (s *Server) Stored(t testing.TB) uint64 {
+	t.Helper()
+	info, err := s.s.Jsz(nil)
+	if err != nil {
+		t.Fatalf("embedded NATS: %v", err)
+	}
+	return info.Store
+}
+
 // InProcessConn returns a connection inside the process; embedded servers only.
 func (s *Server) InProcessConn() (net.Conn, error) { return s.s.InProcessConn() }
 
