@@ -60,7 +60,7 @@ hostile: ## malformed requests, N for each operation (10000), and slow clients; 
 	CALLYARD_HOSTILE=$(or $(N),10000) CALLYARD_HOSTILE_SEED=$(or $(SEED),1) $(TESTED) $(GO) test ./e2e -run '^(TestMalformed|TestClientsThat)' -count=1 -v -timeout 3h
 
 images: ## the images of deploy/compose.yaml, from this machine alone
-	@for name in frontdoor approver worker callyard nats redis; do echo "callyard: image $$name"; deploy/images/build.sh $$name; done
+	@for name in frontdoor approver worker callyard nats nats-cli redis; do echo "callyard: image $$name"; deploy/images/build.sh $$name; done
 
 generate: ## the OpenAPI document, and the clients that are made of it
 	scripts/generate.sh

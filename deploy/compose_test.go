@@ -33,9 +33,9 @@ var reach = map[string][]string{
 	"frontdoor": {"bus", "store", "front"}, "approver": {"bus", "store", "front"},
 }
 
-// restartOf is whether a service is started again: init does its work once.
+// restartOf is whether a service is started again: init and nats-cli do their work once.
 func restartOf(name string) string {
-	if name == "init" {
+	if name == "init" || name == "nats-cli" {
 		return "no"
 	}
 	return "unless-stopped"
@@ -55,6 +55,9 @@ func TestEveryServiceOfTheComposeFilesIsHardened(t *testing.T) {
 				if !strings.HasPrefix(port, "127.0.0.1:") {
 					t.Errorf("%s: %s is published to everybody: %s", path, name, port)
 				}
+			}
+			if (s.Health == nil) != (restartOf(name) == "no") {
+				t.Errorf("%s: %s has the health check %v", path, name, s.Health)
 			}
 			role, _, _ := strings.Cut(name, "-")
 			// What each role may reach.
@@ -159,7 +162,7 @@ func TestWhatTheComposeFilesNameIsThere(t *testing.T) {
 			}
 			for _, v := range s.Volumes {
 				from, _, _ := strings.Cut(v, ":")
-				if !strings.HasPrefix(from, "./") || strings.HasPrefix(from, "./secrets/") {
+				if !strings.HasPrefix(from, "./") || strings.HasPrefix(from, "./secrets/") || from == "./backup" {
 					continue
 				}
 				if _, err := os.Stat(filepath.FromSlash(from)); err != nil {

@@ -17,6 +17,7 @@ root=$PWD
 # Programs the tests need: command, Debian package.
 needs=(
   "gcc gcc"
+  "wget wget" # health checks of the NATS image
   "redis-server redis-server"
   "chromium chromium"
   "bwrap bubblewrap"

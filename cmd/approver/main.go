@@ -20,7 +20,11 @@ func main() { os.Exit(run()) }
 func run() int {
 	fs := pflag.NewFlagSet("approver", pflag.ExitOnError)
 	setup.AddFlags(fs, "approver-listen", "nats", "redis", "policy", "log-level", "log-format")
+	setup.AddHealthCheck(fs)
 	_ = fs.Parse(os.Args[1:]) // ExitOnError
+	if asked, code := setup.HealthCheck(fs, "approver", setup.Approver); asked {
+		return code
+	}
 	p, err := setup.Prepare(fs, os.Stderr, setup.Approver, nil)
 	if err != nil {
 		setup.Fail(os.Stderr, "approver", err)

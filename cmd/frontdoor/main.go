@@ -19,7 +19,11 @@ func main() { os.Exit(run()) }
 func run() int {
 	fs := pflag.NewFlagSet("frontdoor", pflag.ExitOnError)
 	setup.AddFlags(fs, "listen", "nats", "redis", "policy", "log-level", "log-format")
+	setup.AddHealthCheck(fs)
 	_ = fs.Parse(os.Args[1:]) // ExitOnError
+	if asked, code := setup.HealthCheck(fs, "frontdoor", setup.FrontDoor); asked {
+		return code
+	}
 	p, err := setup.Prepare(fs, os.Stderr, setup.FrontDoor, nil)
 	if err != nil {
 		setup.Fail(os.Stderr, "frontdoor", err)

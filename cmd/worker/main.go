@@ -27,7 +27,11 @@ func main() {
 func run() int {
 	fs := pflag.NewFlagSet("worker", pflag.ExitOnError)
 	setup.AddFlags(fs, "servers", "nats", "policy", "log-level", "log-format")
+	setup.AddHealthCheck(fs)
 	_ = fs.Parse(os.Args[1:]) // ExitOnError
+	if asked, code := setup.HealthCheck(fs, "worker", setup.Worker); asked {
+		return code
+	}
 	p, err := setup.Prepare(fs, os.Stderr, setup.Worker, nil)
 	if err != nil {
 		setup.Fail(os.Stderr, "worker", err)

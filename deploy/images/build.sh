@@ -4,10 +4,11 @@
 #   deploy/images/build.sh frontdoor, approver, worker, callyard
 #                                  callyard/NAME:local: one static Go program each, for an
 #                                  unprivileged user. The worker has the demo server beside it
-#   deploy/images/build.sh nats, redis
+#   deploy/images/build.sh nats, redis, nats-cli
 #                                  the servers that deploy/compose.yaml asks for, under the names
-#                                  that it uses: nats-server as it stands in go.mod, Redis as it is
-#                                  installed here. For machines that reach no registry
+#                                  that it uses: nats-server as it stands in go.mod, Redis and wget as they
+#                                  are installed here, the nats command at the version of
+#                                  nats-cli.Dockerfile. For machines that reach no registry of images
 #   deploy/images/build.sh demo    callyard/demo:local: the demo server, one static Go binary
 #   deploy/images/build.sh node    callyard/everything:local: a real MCP server for Node.js, with
 #                                  the node of this machine and the packages of e2e/servers
@@ -20,7 +21,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 die() { printf 'build.sh: %s\n' "$*" >&2; exit 2; }
-names="frontdoor, approver, worker, callyard, nats, redis, demo, node or relay"
+names="frontdoor, approver, worker, callyard, nats, nats-cli, redis, demo, node or relay"
 [ $# = 1 ] || die "say which image: $names"
 command -v docker >/dev/null || die "the docker command is missing. Install it (Debian: apt-get install docker.io)."
 
@@ -55,10 +56,19 @@ frontdoor | approver | worker | callyard)
   [ "$1" != worker ] || program ./deploy/images/demo "$context/root/demo"
   ;;
 nats)
-  name=nats:2.15.2
+  name=nats:2.15.2-alpine
+  wget=$(command -v wget) || die "wget is missing (Debian: apt-get install wget)"
   base
-  mkdir -p "$context/owned/data"
+  mkdir -p "$context/owned/data" "$context/root/bin"
+  cp -L "$wget" "$context/root/bin/wget" # for health checks
+  libraries "$wget"
   program github.com/nats-io/nats-server/v2 "$context/root/nats-server"
+  ;;
+nats-cli)
+  name=callyard/nats-cli:local
+  base
+  version=$(grep -o 'natscli/nats@v[0-9.]*' deploy/images/nats-cli.Dockerfile)
+  GOBIN=$context/root CGO_ENABLED=0 go install -trimpath -ldflags='-s -w' "github.com/nats-io/$version"
   ;;
 redis)
   name=redis:7
@@ -67,6 +77,9 @@ redis)
   mkdir -p "$context/root/usr/bin" "$context/owned/data"
   cp "$redis" "$context/root/usr/bin/redis-server"
   libraries "$redis"
+  cli=$(command -v redis-cli) || die "redis-cli is missing (Debian: apt-get install redis-tools)"
+  cp -L "$cli" "$context/root/usr/bin/redis-cli" # for health checks
+  libraries "$cli"
   ;;
 demo)
   name=callyard/demo:local

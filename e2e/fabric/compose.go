@@ -5,6 +5,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 )
@@ -38,6 +39,19 @@ type Service struct {
 	Restart     string   `yaml:"restart"`
 	Privileged  bool     `yaml:"privileged"`
 	NetworkMode string   `yaml:"network_mode"`
+	// Profiles are those that must be asked for; a service with any is not started by Up.
+	Profiles []string `yaml:"profiles"`
+	// Health is how the engine finds out whether the service is well; nil: it does not.
+	Health *HealthCheck `yaml:"healthcheck"`
+}
+
+// HealthCheck is a command in a container that ends with 0 while its service is well.
+type HealthCheck struct {
+	Test        []string      `yaml:"test"`
+	Interval    time.Duration `yaml:"interval"`
+	Timeout     time.Duration `yaml:"timeout"`
+	StartPeriod time.Duration `yaml:"start_period"`
+	Retries     int           `yaml:"retries"`
 }
 
 // ReadCompose reads a compose file. A key beside a merge wins over the merged one.

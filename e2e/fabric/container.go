@@ -192,6 +192,22 @@ func (c *Container) Running(ctx context.Context) (running bool, code int, err er
 	return state.Running, state.ExitCode, nil
 }
 
+// Health is what the engine says of the health check of the file: "starting", "healthy" or
+// "unhealthy", and what the last check wrote.
+func (c *Container) Health(ctx context.Context) (status, said string, err error) {
+	state, err := c.inner.State(ctx)
+	if err != nil {
+		return "", "", fmt.Errorf("asking how %s is: %w", c.Name, err)
+	}
+	if state.Health == nil {
+		return "", "", fmt.Errorf("%s has no health check", c.Name)
+	}
+	if n := len(state.Health.Log); n > 0 {
+		said = state.Health.Log[n-1].Output
+	}
+	return string(state.Health.Status), said, nil
+}
+
 // Logs returns what the part wrote since a time, both streams; all of it for the zero time.
 func (c *Container) Logs(ctx context.Context, since time.Time) (string, error) {
 	return c.logs(ctx, since, "all")

@@ -91,6 +91,9 @@ func (p *Project) Up(ctx context.Context, names ...string) error {
 	if len(names) == 0 {
 		var others []string
 		for _, name := range slices.Sorted(maps.Keys(p.File.Services)) {
+			if len(p.File.Services[name].Profiles) > 0 {
+				continue
+			}
 			switch part := p.File.Services[name].part(); {
 			case beginnings[part] != "":
 				names = append(names, name)
@@ -215,7 +218,11 @@ func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, 
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
-	r.ConfigModifier = func(c *container.Config) { c.User = s.User }
+	r.ConfigModifier = func(c *container.Config) {
+		if c.User = s.User; s.Health != nil {
+			c.Healthcheck = &container.HealthConfig{Test: s.Health.Test, Interval: s.Health.Interval, Timeout: s.Health.Timeout, StartPeriod: s.Health.StartPeriod, Retries: s.Health.Retries}
+		}
+	}
 	r.HostConfigModifier = func(h *container.HostConfig) {
 		h.ReadonlyRootfs, h.CapDrop, h.SecurityOpt, h.GroupAdd, h.Mounts, h.ExtraHosts, h.PortBindings = s.ReadOnly, s.CapDrop, s.Security, s.Groups, mounts, hosts, bindings
 		h.RestartPolicy = container.RestartPolicy{Name: container.RestartPolicyMode(s.Restart)}
@@ -248,6 +255,34 @@ func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, 
 		c.port = s.Ports[0][strings.LastIndexByte(s.Ports[0], ':')+1:]
 	}
 	return c, c.find(ctx)
+}
+
+// Remove ends the container of a service and takes its name away, so that it can be run
+// again. Its volumes stay.
+func (p *Project) Remove(ctx context.Context, name string) error {
+	c := p.Container(name)
+	if c == nil {
+		return fmt.Errorf("removing %s: it does not run", name)
+	}
+	if _, err := p.engine.docker.ContainerRemove(ctx, c.ID(), client.ContainerRemoveOptions{Force: true}); err != nil {
+		return fmt.Errorf("removing %s: %w", name, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.containers = slices.DeleteFunc(p.containers, func(o *Container) bool { return o == c })
+	return nil
+}
+
+// Empty makes a volume of the file again, without what was in it. No container may have it.
+func (p *Project) Empty(ctx context.Context, volume string) error {
+	name := p.volumes[volume]
+	if _, err := p.engine.docker.VolumeRemove(ctx, name, client.VolumeRemoveOptions{}); err != nil {
+		return fmt.Errorf("removing the volume %s: %w", volume, err)
+	}
+	if _, err := p.engine.docker.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name, Labels: p.engine.labels}); err != nil {
+		return fmt.Errorf("making the volume %s: %w", volume, err)
+	}
+	return nil
 }
 
 // mount reads one of the volumes of a service. What is to be mounted must be there: the
