@@ -18,10 +18,12 @@ import (
 func main() { os.Exit(run()) }
 
 func run() int {
-	fs := pflag.NewFlagSet("approver", pflag.ExitOnError)
+	fs := pflag.NewFlagSet("approver", pflag.ContinueOnError)
 	setup.AddFlags(fs, "approver-listen", "nats", "redis", "policy", "log-level", "log-format")
 	setup.AddHealthCheck(fs)
-	_ = fs.Parse(os.Args[1:]) // ExitOnError
+	if goOn, code := setup.ParseFlags(fs); !goOn {
+		return code
+	}
 	if asked, code := setup.HealthCheck(fs, "approver", setup.Approver); asked {
 		return code
 	}

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,7 +14,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 )
 
@@ -47,13 +44,22 @@ func approvalCommands() []*cobra.Command {
 
 	approve := &cobra.Command{
 		Use:   "approve ID",
-		Short: "Let a held call run, with the arguments that are shown",
-		Args:  takes(1, 1),
+		Short: "Let a held call run, with the arguments that are shown or with edited ones",
+		Long: "approve shows the arguments byte for byte, asks, and approves exactly those.\n\n" +
+			"With --edit they are opened in $VISUAL or $EDITOR first, and with --arguments they are replaced by those of a file: what is shown and approved then is what you made of them. " +
+			"The policy judges edited arguments again: the call may need more approvals than before, and may not run at all.",
+		Example: "  callyard approve appr_06b2t8m3c0w3v2q5n7k9a1d4fz\n  callyard approve appr_06b2t8m3c0w3v2q5n7k9a1d4fz --edit\n  callyard approve appr_06b2t8m3c0w3v2q5n7k9a1d4fz --arguments smaller.json --yes --reason \"half of it\"",
+		Args:    takes(1, 1),
 	}
-	yes := approve.Flags().Bool("yes", false, "do not ask")
-	why := approve.Flags().String("reason", "", "why, for the record")
+	var o approveOptions
+	f := approve.Flags()
+	f.BoolVar(&o.yes, "yes", false, "do not ask")
+	f.StringVar(&o.reason, "reason", "", "why, for the record")
+	f.BoolVar(&o.edit, "edit", false, "open the arguments in $VISUAL or $EDITOR first")
+	f.StringVar(&o.file, "arguments", "", "replace the arguments by those of this file, a JSON object; - is the standard input")
+	approve.MarkFlagsMutuallyExclusive("edit", "arguments")
 	approve.RunE = withApprover(func(cmd *cobra.Command, c *client, args []string) error {
-		return c.approve(cmd.Context(), args[0], *why, *yes, cmd.InOrStdin())
+		return c.approve(cmd.Context(), args[0], o, cmd.InOrStdin())
 	})
 	deny := &cobra.Command{
 		Use:   "deny ID",
@@ -64,7 +70,9 @@ func approvalCommands() []*cobra.Command {
 	deny.RunE = withApprover(func(cmd *cobra.Command, c *client, args []string) error {
 		return c.decide(cmd.Context(), args[0], decisionBody{Kind: "deny", Reason: *reason})
 	})
-	commands := []*cobra.Command{list, approve, deny}
+	offer(list, "state", "pending", "approved", "running", "succeeded", "failed", "denied", "expired", "canceled", "unknown")
+	show.ValidArgsFunction, approve.ValidArgsFunction, deny.ValidArgsFunction = completing(approvalIDs), completing(pendingIDs), completing(pendingIDs)
+	commands := []*cobra.Command{list, approve, deny, permissionsCommand()}
 	for _, cmd := range commands {
 		cmd.PersistentFlags().String("approver-url", "", "address of the approver (CALLYARD_APPROVER_URL, default "+defaultApproverURL+")")
 	}
@@ -264,53 +272,18 @@ func exact(b []byte) string {
 	return out.String()
 }
 
-// approve shows what would run, asks, and says yes to exactly that.
-func (c *client) approve(ctx context.Context, id, reason string, yes bool, stdin io.Reader) error {
-	a, args, _, err := c.readApproval(ctx, id)
-	if err != nil {
-		return err
-	}
-	if !yes {
-		if f, ok := stdin.(*os.File); !ok || !term.IsTerminal(f.Fd()) {
-			return fail(exitUsage, "Nobody can be asked here: look at it with `callyard approvals show %s`, then add --yes.", oneLine(id))
-		}
-	}
-	if err := a.write(c.note, args); err != nil {
-		return err
-	}
-	if !yes {
-		if err := c.confirmed(ctx, stdin); err != nil {
-			return err
-		}
-	}
-	return c.decide(ctx, id, decisionBody{Kind: "approve", Reason: reason, Digest: a.Digest})
-}
-
-// confirmed asks on the terminal. Everything but a yes is a no.
-func (c *client) confirmed(ctx context.Context, stdin io.Reader) error {
-	if err := c.note.text("\nRun the call with exactly these arguments? [y/N] "); err != nil {
-		return err
-	}
-	line, err := bufio.NewReader(stdin).ReadString('\n')
-	if ctx.Err() != nil {
-		return fail(exitInterrupted, "Interrupted.")
-	}
-	if said := strings.ToLower(strings.TrimSpace(line)); err == nil && (said == "y" || said == "yes") {
-		return nil
-	}
-	return fail(exitRefused, "Not approved; the call still waits.")
-}
-
 type decisionBody struct {
 	Kind   string `json:"kind"`
 	Reason string `json:"reason,omitempty"`
 	Digest string `json:"digest,omitempty"`
+	// Arguments are those of the kind edit, as the bytes that shall run.
+	Arguments json.RawMessage `json:"arguments,omitempty"`
 }
 
 func (c *client) decide(ctx context.Context, id string, d decisionBody) error {
-	body, err := json.Marshal(d)
+	body, err := d.encode()
 	if err != nil {
-		return fmt.Errorf("encoding the decision: %w", err)
+		return err
 	}
 	var a approvalItem
 	raw, err := c.report(ctx, request{method: http.MethodPost, path: "/approvals/" + segment(id) + "/decisions", body: body}, &a)

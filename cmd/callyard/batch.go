@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -21,6 +23,7 @@ func batchCommand() *cobra.Command {
 			"Each line of FILE is a call: {\"custom_id\":\"…\",\"server\":\"…\",\"tool\":\"…\",\"arguments\":{…}}.\n\n" +
 			"Beside the results it keeps how far it came, in a file that ends in .state. Whatever stops it, Ctrl-C or a power cut, the same command goes on: " +
 			"no call is sent twice, and no result is missing or there twice. The calls run meanwhile, with or without it.\n\n" +
+			"The lines are looked at first: where one is no call, nothing is sent, and the line is named. Of what is piped in that holds for the first line.\n\n" +
 			"It ends with 0 when every call succeeded, with 1 when some did not or a tool reported an error, with 3 when all that did not were denied " +
 			"or Callyard refused the batch, and with 4 when it was not reachable for the time of --give-up.",
 		Example: "  callyard batch calls.ndjson --out results.ndjson\n  generate | callyard batch - --out results.ndjson",
@@ -125,6 +128,26 @@ func newBatchRun(c *client, o batchOptions) *batchRun {
 
 // run runs the command. Errors are for people, and say how to go on.
 func (r *batchRun) run(ctx context.Context, order json.RawMessage) (err error) {
+	// Nothing is made, not even the file of results, before it is clear that there are
+	// calls to send.
+	_, err = os.Stat(statePath(r.o.out))
+	fresh := errors.Is(err, fs.ErrNotExist)
+	if r.o.cancel && fresh {
+		return r.noBatch()
+	}
+	defer func() {
+		if r.in != nil {
+			r.in.close()
+		}
+	}()
+	if !r.o.cancel && (fresh || r.o.anew) {
+		if r.in, err = openInput(r.o.input, r.o.stdin); err != nil {
+			return err
+		}
+		if err = r.in.check(ctx); err != nil {
+			return err
+		}
+	}
 	var found bool
 	if r.book, found, err = openNotebook(r.o.out); err != nil {
 		return err
@@ -132,14 +155,13 @@ func (r *batchRun) run(ctx context.Context, order json.RawMessage) (err error) {
 	defer r.book.close()
 	r.book.fault = r.fault
 	if r.o.cancel && (!found || r.book.now.Batch == "") {
-		return fail(exitUsage, "There is no batch to cancel: %s does not name one.", statePath(r.o.out))
+		return r.noBatch()
 	}
 	// What was piped in is not asked for again when the batch has all of it.
-	if piped := r.o.input == "-" && found && !r.o.anew && r.book.now.Sealed; !r.o.cancel && !piped {
+	if piped := r.o.input == "-" && found && !r.o.anew && r.book.now.Sealed; !r.o.cancel && !piped && r.in == nil {
 		if r.in, err = openInput(r.o.input, r.o.stdin); err != nil {
 			return err
 		}
-		defer r.in.close()
 	}
 	if err := r.settle(ctx, order, found && !r.o.anew); err != nil {
 		return r.explained(ctx, err)
@@ -152,6 +174,10 @@ func (r *batchRun) run(ctx context.Context, order json.RawMessage) (err error) {
 		return r.explained(ctx, err)
 	}
 	return r.report(ctx)
+}
+
+func (r *batchRun) noBatch() error {
+	return fail(exitUsage, "There is no batch to cancel: %s does not name one.", statePath(r.o.out))
 }
 
 // settle decides what this run does: goes on with the batch that the state names,

@@ -22,6 +22,7 @@ type batchItem struct {
 	Calls  uint64 `json:"calls"`
 	Counts struct {
 		Waiting    uint64 `json:"waiting"`
+		Held       uint64 `json:"held"`
 		Succeeded  uint64 `json:"succeeded"`
 		ToolErrors uint64 `json:"tool_errors"`
 		Failed     uint64 `json:"failed"`
@@ -44,8 +45,13 @@ func (b *batchItem) ended() bool {
 
 // total is how many calls the batch has.
 func (b *batchItem) total() uint64 {
+	return max(b.Calls, b.done())
+}
+
+// done is how many calls of the batch have ended.
+func (b *batchItem) done() uint64 {
 	c := &b.Counts
-	return max(b.Calls, c.Succeeded+c.Failed+c.Denied+c.Expired+c.Canceled+c.Unknown)
+	return c.Succeeded + c.Failed + c.Denied + c.Expired + c.Canceled + c.Unknown
 }
 
 // refusal is an answer that is no success.

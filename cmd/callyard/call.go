@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,9 +37,20 @@ func callCommand() *cobra.Command {
 			return c.call(cmd.Context(), args[0], args[1], arguments, timeout)
 		}),
 	}
+	cmd.ValidArgsFunction = completeCall
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "longest time the tool may take, such as 30s (default: what the server is given)")
-	cmd.Flags().Lookup("timeout").DefValue = "" // the help says it in words
 	return cmd
+}
+
+// completeCall completes the server, its tool, and the names of the tool's arguments.
+func completeCall(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	if len(args) < 2 {
+		return completing(serverIDs, toolNames)(cmd, args, toComplete)
+	}
+	if strings.HasPrefix(toComplete, "@") {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return complete(cmd, argumentNames, args, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // callSlack is how long the answer may take beyond the time for the tool: the

@@ -33,6 +33,10 @@ func callsCommand() *cobra.Command {
 	flags.StringVar(&q.principal, "principal", "", "only those that this principal asked for")
 	flags.StringVar(&q.batch, "batch", "", "only those of this batch")
 	flags.IntVar(&q.limit, "limit", 50, "how many at most")
+	cmd.ValidArgsFunction = completing(callIDs)
+	completingFlag(cmd, "server", serverIDs)
+	completingFlag(cmd, "batch", batchIDs)
+	offer(cmd, "state", "held", "queued", "running", "succeeded", "failed", "denied", "expired", "canceled", "unknown")
 	cmd.RunE = withClient(func(cmd *cobra.Command, c *client, args []string) error {
 		if len(args) == 1 {
 			return c.showCall(cmd.Context(), args[0])

@@ -51,6 +51,10 @@ func withWords(calls *cobra.Command) *cobra.Command {
 	retry.RunE = withClient(func(cmd *cobra.Command, c *client, args []string) error {
 		return c.settle(cmd.Context(), args[0], "run-again", *why)
 	})
+	for _, cmd := range []*cobra.Command{cancel, settle, retry} {
+		cmd.ValidArgsFunction = completing(openCallIDs)
+	}
+	offer(settle, "as", "done", "failed", "run-again")
 	calls.AddCommand(cancel, settle, retry)
 	return calls
 }

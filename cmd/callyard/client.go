@@ -18,7 +18,7 @@ import (
 // --url, --key and --json, and end with an [exitError] when they fail.
 func clientCommands() []*cobra.Command {
 	return []*cobra.Command{
-		callCommand(), batchCommand(), withWords(callsCommand()), toolsCommand(), serversCommand(), workersCommand(), eventsCommand(), keysCommand(),
+		callCommand(), batchCommand(), batchesCommand(), withWords(callsCommand()), toolsCommand(), serversCommand(), workersCommand(), eventsCommand(), keysCommand(),
 	}
 }
 

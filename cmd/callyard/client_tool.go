@@ -87,6 +87,7 @@ func switchCommand(verb string, enabled bool) *cobra.Command {
 			return c.switchTool(cmd.Context(), args[0], args[1], enabled, reason)
 		}),
 	}
+	cmd.ValidArgsFunction = completing(serverIDs, toolNames)
 	cmd.Flags().StringVar(&reason, "reason", "", "why; callers are shown it")
 	return cmd
 }

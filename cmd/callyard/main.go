@@ -45,7 +45,7 @@ func run() int {
 	root.PersistentFlags().String("key", "", "API key (CALLYARD_KEY, or a file named by CALLYARD_KEY_FILE)")
 	root.PersistentFlags().Bool("json", false, "print JSON instead of text for people")
 	root.AddCommand(upCommand(), initCommand(), configCommand(), policyCommand(), auditCommand(), slackCommand(), demoCommand(), benchCommand())
-	root.AddCommand(mcpCommand(), doctorCommand())
+	root.AddCommand(mcpCommand(), doctorCommand(), versionCommand())
 	root.AddCommand(clientCommands()...)
 	root.AddCommand(approvalCommands()...)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{code: exitUsage, err: err} })
@@ -61,6 +61,21 @@ func run() int {
 	err := root.ExecuteContext(ctx)
 	showError(os.Stderr, err)
 	return exitCode(err)
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this program; GET /version is that of a running Callyard",
+		Args:  takes(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			asJSON, err := cmd.Flags().GetBool("json")
+			if err != nil {
+				return fail(exitUsage, "%w", err)
+			}
+			return setup.BuildOf("callyard").Write(cmd.OutOrStdout(), asJSON)
+		},
+	}
 }
 
 func firstWord(args []string) string {

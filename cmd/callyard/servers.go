@@ -19,7 +19,7 @@ func serversCommand() *cobra.Command {
 		}),
 	}
 	cmd.AddCommand(&cobra.Command{
-		Use:   "show SERVER",
+		Use: "show SERVER", ValidArgsFunction: completing(serverIDs),
 		Short: "Show one server, its workers, and what it wrote to stderr when it failed",
 		Args:  takes(1, 1),
 		RunE: withClient(func(cmd *cobra.Command, c *client, args []string) error {

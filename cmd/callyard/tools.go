@@ -39,6 +39,7 @@ func toolsCommand() *cobra.Command {
 			return c.showTool(cmd.Context(), args[0], args[1])
 		}),
 	}
+	cmd.ValidArgsFunction, show.ValidArgsFunction = completing(serverIDs), completing(serverIDs, toolNames)
 	cmd.AddCommand(show, switchCommand("enable", true), switchCommand("disable", false))
 	return cmd
 }

@@ -17,10 +17,12 @@ import (
 func main() { os.Exit(run()) }
 
 func run() int {
-	fs := pflag.NewFlagSet("frontdoor", pflag.ExitOnError)
+	fs := pflag.NewFlagSet("frontdoor", pflag.ContinueOnError)
 	setup.AddFlags(fs, "listen", "nats", "redis", "policy", "log-level", "log-format")
 	setup.AddHealthCheck(fs)
-	_ = fs.Parse(os.Args[1:]) // ExitOnError
+	if goOn, code := setup.ParseFlags(fs); !goOn {
+		return code
+	}
 	if asked, code := setup.HealthCheck(fs, "frontdoor", setup.FrontDoor); asked {
 		return code
 	}

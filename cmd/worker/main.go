@@ -25,10 +25,12 @@ func main() {
 }
 
 func run() int {
-	fs := pflag.NewFlagSet("worker", pflag.ExitOnError)
+	fs := pflag.NewFlagSet("worker", pflag.ContinueOnError)
 	setup.AddFlags(fs, "servers", "nats", "policy", "log-level", "log-format")
 	setup.AddHealthCheck(fs)
-	_ = fs.Parse(os.Args[1:]) // ExitOnError
+	if goOn, code := setup.ParseFlags(fs); !goOn {
+		return code
+	}
 	if asked, code := setup.HealthCheck(fs, "worker", setup.Worker); asked {
 		return code
 	}

@@ -1,0 +1,70 @@
+package setup
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/spf13/pflag"
+)
+
+// Build says what a program is.
+type Build struct {
+	Program   string `json:"program"`
+	Version   string `json:"version"`
+	GoVersion string `json:"go_version"`
+	Platform  string `json:"platform"`
+}
+
+// BuildOf returns what the running program is; name is that of the program.
+func BuildOf(name string) Build {
+	return Build{Program: name, Version: Version(), GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+}
+
+// Write prints the build on one line, as JSON where that is asked for.
+func (b Build) Write(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(b)
+	}
+	_, err := fmt.Fprintf(w, "%s %s (%s, %s)\n", b.Program, b.Version, b.GoVersion, b.Platform)
+	return err
+}
+
+// ParseFlags reads the command line of the process into fs, to which it adds
+// --version; fs must be one that continues on error. It returns false when the program has nothing more to do, with its exit
+// code: after --help, --version and the word version, and after a wrong command line,
+// about which it says what is wrong.
+func ParseFlags(fs *pflag.FlagSet) (goOn bool, code int) {
+	return parseFlags(fs, os.Args[1:], os.Stdout, os.Stderr)
+}
+
+func parseFlags(fs *pflag.FlagSet, args []string, stdout, stderr io.Writer) (goOn bool, code int) {
+	version := fs.Bool("version", false, "print the version and end; so does the word version")
+	asJSON := fs.Bool("json", false, "with --version: as JSON")
+	fs.SetOutput(stderr)
+	fs.Usage = func() {
+		fmt.Fprintf(stderr, "Usage: %s [flags]\n%s", fs.Name(), fs.FlagUsages())
+	}
+	err := fs.Parse(args)
+	switch rest := fs.Args(); {
+	case errors.Is(err, pflag.ErrHelp):
+		return false, 0
+	case err != nil:
+	case *version || len(rest) == 1 && rest[0] == "version":
+		if err = BuildOf(fs.Name()).Write(stdout, *asJSON); err == nil {
+			return false, 0
+		}
+	case len(rest) > 0:
+		err = fmt.Errorf("%q is no flag: the settings are flags, CALLYARD_ variables and keys of the file of --config", rest[0])
+	case *asJSON:
+		err = errors.New("--json goes with --version; for logs as JSON use --log-format json")
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: %v\nTry --help.\n", fs.Name(), err)
+		return false, 2
+	}
+	return true, 0
+}
