@@ -15,7 +15,7 @@ import (
 type fleet struct {
 	*recording
 	door, other, worker, approver *instance
-	gone                          *instance
+	gone, full                    *instance
 }
 
 func openFleet(t testing.TB) *fleet {
@@ -220,6 +220,12 @@ var trouble = map[string]func(f *fleet){
 	"CallyardRecordsLost":        func(f *fleet) { f.door.RecordsLost(1) },
 	"CallyardForgedMessages":     func(f *fleet) { f.worker.Unexpected("origin") },
 	"CallyardTracesDropped":      func(f *fleet) { f.door.SpansDropped("full", 1) },
+	"CallyardJournalWritesFail": func(f *fleet) {
+		if f.full == nil {
+			f.full = f.add("callyard-frontdoor", "frontdoor-3")
+			f.full.JournalWrites("frontdoor", func() int { return 1 })
+		}
+	},
 	"CallyardNATSDisconnected": func(f *fleet) {
 		if f.gone == nil {
 			f.gone = f.add("callyard-worker", "worker-2")

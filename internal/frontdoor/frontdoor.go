@@ -503,7 +503,7 @@ func (d *FrontDoor) Ready() error {
 	if d.draining.Load() {
 		return errors.New("the front door is about to stop")
 	}
-	return errors.Join(d.o.Conn.Ready(), d.o.Stored.Ready())
+	return errors.Join(d.o.Conn.Ready(), d.o.Stored.Ready(), d.o.Stored.Storing())
 }
 
 // Stop drains and ends the front door: readiness goes red and connections are

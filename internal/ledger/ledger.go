@@ -411,5 +411,8 @@ func (l *Ledger) landed(ctx context.Context, id string, marks []string) (*Approv
 }
 
 func unavailable(err error, callID string) error {
-	return schema.Errorf(schema.KindUnavailable, "The ledger of approvals cannot be reached or takes no writes; see that NATS runs and has space. (%w)", err).WithCall(callID)
+	e := schema.Errorf(schema.KindUnavailable, "The ledger of approvals cannot be reached or takes no writes; see that NATS runs and has space. (%w)", err)
+	e.RetryAfter = 5 * time.Second
+	e.Retryable = errors.Is(err, bus.ErrNotStoring) // nothing was written
+	return e.WithCall(callID)
 }

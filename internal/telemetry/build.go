@@ -33,6 +33,16 @@ func buildInfo() prometheus.Collector {
 	}, func() float64 { return 1 })
 }
 
+// JournalWrites shows to how many streams a role cannot write from here on: failing is
+// asked at each scrape. stop takes the series away again. One for each role.
+func (m *Metrics) JournalWrites(role string, failing func() int) (stop func()) {
+	g := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "callyard_journal_writes_failing", Help: "Streams of NATS to which writes of the role have failed for more than 3 seconds; 0 while all are stored.", ConstLabels: prometheus.Labels{"role": role},
+	}, func() float64 { return float64(failing()) })
+	m.registry.MustRegister(g)
+	return func() { m.registry.Unregister(g) }
+}
+
 // NATS shows the state of a connection of a role from here on: connected is asked at
 // each scrape. stop takes the series away again. One connection for each role.
 func (m *Metrics) NATS(role string, connected func() bool) (stop func()) {

@@ -66,6 +66,8 @@ type Conn struct {
 
 	unexpected atomic.Pointer[func(reason string)]
 
+	writes writes
+
 	clustered atomic.Bool
 	links     atomic.Int64
 	stop      context.CancelFunc
@@ -85,6 +87,7 @@ const readQueue = 1 << 10
 // names the address and the mend.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	c := &Conn{log: o.Log, local: o.Local, replicas: max(o.Replicas, 1), provision: o.Provision, closed: make(chan struct{})}
+	c.writes.open()
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.Timeout(connectTimeout),
@@ -242,6 +245,7 @@ func (c *Conn) Close() {
 		c.stop()
 	}
 	c.wait.Wait()
+	c.writes.close()
 	if !c.nc.IsClosed() {
 		if err := c.nc.FlushTimeout(time.Second); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 			c.log.Debug("flushing before close", "error", err)

@@ -75,7 +75,7 @@ func (d *Deliveries) Create(ctx context.Context, id string, state, body []byte) 
 		return 0, err
 	}
 	// A body without a state is what a process left that died here.
-	if _, err := published(d.c.js.PublishMsg(ctx, &nats.Msg{Subject: d.subject + id + tokenBody, Data: body})); err != nil {
+	if _, err := d.c.store(ctx, &nats.Msg{Subject: d.subject + id + tokenBody, Data: body}); err != nil {
 		return 0, err
 	}
 	return d.c.publishAfter(ctx, &nats.Msg{Subject: d.subject + id + tokenState, Data: state}, after)

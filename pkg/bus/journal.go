@@ -121,6 +121,13 @@ func (j *Journals) Append(ctx context.Context, id string, log JournalLog, data [
 	return j.c.publishAfter(ctx, &nats.Msg{Subject: subject, Data: data}, last)
 }
 
+// Writable returns an [ErrNotStoring] while writes to the stream of a log fail. What
+// must be stored some day (intents, results) is appended all the same.
+func (j *Journals) Writable(log JournalLog) error {
+	_, name, _ := j.log("", log)
+	return j.c.writable(name)
+}
+
 // Tell tells listeners ([Journals.OnAppend]) that the log has a message with the
 // sequence. It is only a hint: they look by themselves once in a while.
 func (j *Journals) Tell(id string, log JournalLog, sequence uint64) {
@@ -227,6 +234,9 @@ func (j *Journals) Purge(ctx context.Context, id string, log JournalLog) error {
 // means that there must be none. It is forgotten after keep, 0 for never. It returns
 // the new revision.
 func (j *Journals) PutManifest(ctx context.Context, id string, data []byte, revision uint64, keep time.Duration) (uint64, error) {
+	if err := j.c.writable(streamJournals); err != nil {
+		return 0, err
+	}
 	return j.putState(ctx, subjectJournal+token(id)+tokenManifest, data, revision, keep)
 }
 
@@ -276,6 +286,9 @@ func (j *Journals) putState(ctx context.Context, subject string, data []byte, re
 // PutKey stores what an idempotency key stands for, unless there is an entry:
 // [ErrConflict]. It is forgotten after keep.
 func (j *Journals) PutKey(ctx context.Context, hash string, data []byte, keep time.Duration) error {
+	if err := j.c.writable(streamKeys); err != nil {
+		return err
+	}
 	_, err := j.putState(ctx, subjectKey+token(hash), data, 0, max(keep, time.Second))
 	return err
 }

@@ -34,6 +34,9 @@ func (j *Journals) PutObject(ctx context.Context, id, name string, data []byte) 
 	if len(data) > maxObject {
 		return JournalObject{}, fmt.Errorf("%w: %d of at most %d", ErrObjectTooLarge, len(data), maxObject)
 	}
+	if err := j.c.writable(streamObjects); err != nil {
+		return JournalObject{}, err
+	}
 	sum := sha256.Sum256(data)
 	most := min(maxObjectPart, j.MaxMessage())
 	n := max((len(data)+most-1)/most, 1)
@@ -41,7 +44,7 @@ func (j *Journals) PutObject(ctx context.Context, id, name string, data []byte) 
 	for i := n - 1; i >= 0; i-- {
 		chunk := data[i*most : min((i+1)*most, len(data))]
 		part := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(chunk)), uint32(n))
-		if _, err := published(j.c.js.PublishMsg(ctx, &nats.Msg{Subject: objectSubject(id, name, i), Data: append(part, chunk...)})); err != nil {
+		if _, err := j.c.store(ctx, &nats.Msg{Subject: objectSubject(id, name, i), Data: append(part, chunk...)}); err != nil {
 			return JournalObject{}, fmt.Errorf("storing part %d of %d: %w", i+1, n, err)
 		}
 	}

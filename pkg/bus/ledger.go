@@ -85,6 +85,9 @@ func HeadSize(n int) int { return base64.RawStdEncoding.EncodedLen(n) }
 // Create opens a record: the first writer wins, [ErrConflict] is for all others.
 // It returns the sequence of the write.
 func (l *Ledger) Create(ctx context.Context, id string, head, body []byte) (uint64, error) {
+	if err := l.c.writable(streamLedger); err != nil {
+		return 0, err
+	}
 	m := recordMessage(subjectApproval+token(id)+tokenOpen, head)
 	m.Data = body
 	return l.c.publishAfter(ctx, m, 0)
@@ -94,6 +97,9 @@ func (l *Ledger) Create(ctx context.Context, id string, head, body []byte) (uint
 // given one. It returns the new revision, which is the sequence of the write too.
 // The bytes of an earlier replacement are gone with it; those of the opening stay.
 func (l *Ledger) Replace(ctx context.Context, id string, head, body []byte, revision uint64) (uint64, error) {
+	if err := l.c.writable(streamLedger); err != nil {
+		return 0, err
+	}
 	m := recordMessage(subjectApproval+token(id)+tokenState, head)
 	m.Data = body
 	return l.c.publishAfter(ctx, m, revision)
@@ -170,7 +176,14 @@ const (
 // PutPart stores part n of some bytes of a record. kind and name are plain
 // tokens. Storing the same part again changes nothing.
 func (l *Ledger) PutPart(ctx context.Context, at PartPlace, id, kind, name string, n int, data []byte) error {
-	_, err := published(l.c.js.PublishMsg(ctx, &nats.Msg{Subject: partSubject(at, id, kind, name, n), Data: data}))
+	stream := streamLedger
+	if at == PartHeld {
+		stream = streamHeld
+	}
+	if err := l.c.writable(stream); err != nil {
+		return err
+	}
+	_, err := l.c.store(ctx, &nats.Msg{Subject: partSubject(at, id, kind, name, n), Data: data})
 	return err
 }
 

@@ -26,7 +26,7 @@ var (
 // sequence last; 0 means that there must be none. It returns the new sequence.
 func (c *Conn) publishAfter(ctx context.Context, m *nats.Msg, last uint64, opts ...jetstream.PublishOpt) (uint64, error) {
 	opts = append(opts, jetstream.WithExpectLastSequencePerSubject(last))
-	return published(c.js.PublishMsg(ctx, m, opts...))
+	return c.store(ctx, m, opts...)
 }
 
 // codeWrongLast and codeWrongLastPlain are JetStream's for a sequence that is

@@ -2,6 +2,7 @@ package setup
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -49,7 +50,9 @@ func (c *Config) FrontDoorPart(connect Connector, policy *risk.Holder, m *teleme
 				conn.Close()
 				return err
 			}
-			unwatch = m.NATS("frontdoor", func() bool { return conn.Ready() == nil && stored.Ready() == nil })
+			unconnected := m.NATS("frontdoor", func() bool { return conn.Ready() == nil && stored.Ready() == nil })
+			unstored := m.JournalWrites("frontdoor", stored.NotStoring)
+			unwatch = func() { unconnected(); unstored() }
 			c.running.callerKeys = door.ReplaceKeys
 			started(door)
 			return nil
@@ -91,13 +94,16 @@ func (c *Config) ApproverPart(connect Connector, policy *risk.Holder, m *telemet
 				conn.Close()
 				return err
 			}
-			a, err = approver.Start(opening, approver.Options{Config: c.Approver, Desk: room.Desk, Ledger: room.Ledger, Conn: conn, Traces: c.traces, Log: log, Version: Version(), Ready: conn.Ready, Failed: failed})
+			a, err = approver.Start(opening, approver.Options{Config: c.Approver, Desk: room.Desk, Ledger: room.Ledger, Conn: conn, Traces: c.traces, Log: log, Version: Version(), Failed: failed,
+				Ready: func() error { return errors.Join(conn.Ready(), conn.Storing()) }})
 			if err != nil {
 				room.Close()
 				conn.Close()
 				return err
 			}
-			unwatch = m.NATS("approver", func() bool { return conn.Ready() == nil })
+			unconnected := m.NATS("approver", func() bool { return conn.Ready() == nil })
+			unstored := m.JournalWrites("approver", conn.NotStoring)
+			unwatch = func() { unconnected(); unstored() }
 			c.running.peoplesKeys = a.ReplaceKeys
 			started(a)
 			return nil

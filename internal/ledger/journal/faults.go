@@ -27,7 +27,11 @@ func unavailable(err error) error {
 		return err
 	}
 	e := schema.Errorf(schema.KindUnavailable, "The journal of durable calls cannot be reached; see that NATS runs. (%w)", err)
-	if errors.Is(err, bus.ErrRefused) {
+	switch {
+	case errors.Is(err, bus.ErrNotStoring):
+		e = schema.Errorf(schema.KindUnavailable, "Durable calls cannot be stored at the moment; nothing was stored, and nothing runs. Send the request again later. (%w)", err)
+		e.Retryable = true
+	case errors.Is(err, bus.ErrRefused):
 		e = schema.Errorf(schema.KindUnavailable, "The journal of durable calls takes no more: its streams are full; wait until calls have ended, or give them more space. (%w)", err)
 		e.Retryable = true
 	}

@@ -21,6 +21,8 @@ const (
 	maxWaiting = 8 << 20
 	// appendTimeout is how long one try of an append waits for its reply.
 	appendTimeout = 2 * time.Second
+	// takeOverTimeout is how long a log is tried to be taken over.
+	takeOverTimeout = 10 * time.Second
 	// closeTimeout is how long a close waits for what is under way.
 	closeTimeout = 5 * time.Second
 )
@@ -119,6 +121,8 @@ func (s *Store) attach(ctx context.Context, id string, log bus.JournalLog, epoch
 // takeOver stores a message of this writer's own, after which the log takes none
 // of an earlier writer.
 func (t *tail) takeOver(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, takeOverTimeout)
+	defer cancel()
 	given := t.epoch
 	for {
 		m, err := t.j.Last(ctx, t.id, t.log)

@@ -28,6 +28,9 @@ type Writer struct {
 // earlier writer sent and that is not stored by now ever will be. It is refused
 // with [schema.KindConflict] for a journal that is sealed, canceled or ended.
 func (s *Store) Write(ctx context.Context, id string) (*Writer, error) {
+	if err := s.j.Writable(bus.JournalCalls); err != nil {
+		return nil, unavailable(err)
+	}
 	m, _, err := s.read(ctx, id, true)
 	if err != nil {
 		return nil, err
@@ -89,6 +92,9 @@ func (w *Writer) AppendThen(ctx context.Context, done func(first uint64, err err
 func (w *Writer) pack(ctx context.Context, calls []CallRecord) (_ []piece, err error) {
 	if m, _, ok := w.s.view.get(w.id); ok && m.State != Receiving {
 		return nil, noMore(m)
+	}
+	if err := w.s.j.Writable(bus.JournalCalls); err != nil {
+		return nil, unavailable(err)
 	}
 	p := packer{most: w.s.most, many: len(calls) >= manyRecords}
 	for i := range calls {
