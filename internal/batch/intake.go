@@ -45,6 +45,8 @@ func (r *Runner) MaxLife() time.Duration { return r.o.Store.MaxLife() }
 
 // Create makes a batch, or returns the one that the key stands for.
 func (r *Runner) Create(ctx context.Context, o Order) (m *journal.Manifest, replayed bool, err error) {
+	ctx, cancel := bound(ctx)
+	defer cancel()
 	if o.Life == 0 {
 		o.Life = min(defaultLife, r.o.Store.MaxLife())
 	}
@@ -329,6 +331,8 @@ func (in *Intake) storeWaiting(ctx context.Context) {
 
 // storeLocked stores the first n of what is pending.
 func (in *Intake) storeLocked(ctx context.Context, n int) error {
+	ctx, cancel := bound(ctx)
+	defer cancel()
 	if _, err := in.writer.Append(ctx, in.pending[:n]); err != nil {
 		in.dropLocked()
 		return err
@@ -356,6 +360,8 @@ func (in *Intake) Seal(ctx context.Context) (*journal.Manifest, error) {
 	if err := in.flushLocked(ctx); err != nil {
 		return nil, err
 	}
+	ctx, cancel := bound(ctx)
+	defer cancel()
 	m, err := in.writer.Seal(ctx)
 	in.sealed = err == nil
 	return m, err

@@ -45,6 +45,8 @@ type item struct {
 	begun atomic.Bool // an attempt has left
 	waits atomic.Bool // it is held
 
+	refused atomic.Int32 // whether its caller was told that it was not stored in time
+
 	taken    context.Context // ends when its caller takes it back
 	takeBack context.CancelFunc
 
@@ -198,6 +200,9 @@ func (e *deadError) Unwrap() error { return e.last }
 func (j *job) attempts(it *item) (*schema.Result, error) {
 	if it.rec.Method == methodRefused {
 		return nil, refusedLine(it.rec.Arguments)
+	}
+	if it.refused.Load() == refusedInTime {
+		return nil, errRefused
 	}
 	if proceed, err := j.claimKey(it); err != nil || !proceed {
 		return nil, err

@@ -22,8 +22,10 @@ type lane struct {
 // useLane returns the lane of the moment; leave must be called when the call was
 // handed over.
 func (r *Runner) useLane(ctx context.Context) (l *lane, leave func(), err error) {
-	r.laneMu.Lock()
-	defer r.laneMu.Unlock()
+	if err := r.laneTurn.Acquire(ctx, 1); err != nil {
+		return nil, nil, notStored(err)
+	}
+	defer r.laneTurn.Release(1)
 	if r.ctx.Err() != nil {
 		e := schema.Errorf(schema.KindUnavailable, "This front door is about to stop; the call was not accepted. Send it again.")
 		e.Retryable, e.RetryAfter = true, time.Second

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/pkg/schema"
@@ -40,8 +42,8 @@ type Runner struct {
 	names  map[string]*names // of open batches whose calls came here
 	forgot time.Time         // when names were last looked at to forget some
 
-	laneMu sync.Mutex
-	lane   *lane
+	laneTurn *semaphore.Weighted // one at a time looks after the lane; who waits may give up
+	lane     *lane
 
 	quotaMu sync.Mutex
 	opening map[string]string  // batches that are being made, and whose they are
@@ -51,7 +53,7 @@ type Runner struct {
 // Open starts a runner; ctx bounds that.
 func Open(ctx context.Context, o Options) (*Runner, error) {
 	o.fill()
-	r := &Runner{o: o, wake: make(chan struct{}, 1), takes: make(chan string, 1024), jobs: make(map[string]*job), intake: make(map[string]*Intake), names: make(map[string]*names), opening: make(map[string]string), counts: make(map[string]counted)}
+	r := &Runner{o: o, wake: make(chan struct{}, 1), takes: make(chan string, 1024), jobs: make(map[string]*job), intake: make(map[string]*Intake), names: make(map[string]*names), opening: make(map[string]string), counts: make(map[string]counted), laneTurn: semaphore.NewWeighted(1)}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.unsee = append(r.unsee, o.Store.Watch(r.changed), o.Ledger.Watch(r.decided), o.Router.OnCancel(r.canceled))
 	r.work.Go(r.adopt)
@@ -67,12 +69,13 @@ func (r *Runner) Close(ctx context.Context) error {
 	for _, unsee := range r.unsee {
 		unsee()
 	}
-	r.laneMu.Lock()
-	if r.lane != nil {
-		r.lane.retire()
-		r.lane = nil
+	if err := r.laneTurn.Acquire(context.Background(), 1); err == nil { // it never fails: nothing ends that context
+		if r.lane != nil {
+			r.lane.retire()
+			r.lane = nil
+		}
+		r.laneTurn.Release(1)
 	}
-	r.laneMu.Unlock()
 	r.mu.Lock()
 	for _, j := range r.jobs {
 		j.drain()

@@ -75,7 +75,9 @@ func (r *Runner) accept(ctx context.Context, s Submission, rec journal.CallRecor
 	if err != nil {
 		return nil, err
 	}
-	l, leave, err := r.useLane(ctx)
+	inTime, cancel := bound(ctx)
+	defer cancel()
+	l, leave, err := r.useLane(inTime)
 	if err != nil {
 		queued()
 		return nil, err
@@ -87,7 +89,7 @@ func (r *Runner) accept(ctx context.Context, s Submission, rec journal.CallRecor
 	// A caller that leaves does not stop what is on its way to the disk: it would be
 	// stored, and nobody would know that it is to run.
 	over := make(chan accepted, 1)
-	err = l.writer.AppendThen(ctx, func(first uint64, err error) {
+	err = l.writer.AppendThen(inTime, func(first uint64, err error) {
 		go func() { // the lane, and the runner with it, waits for leave
 			defer leave()
 			defer queued()
@@ -105,9 +107,35 @@ func (r *Runner) accept(ctx context.Context, s Submission, rec journal.CallRecor
 			call.ID = a.id
 		}
 		return a.ticket, a.err
-	case <-ctx.Done():
+	case <-inTime.Done():
+	}
+	if ctx.Err() != nil {
 		return nil, schema.Errorf(schema.KindUnavailable, "The caller left before the call was stored; it may still be stored, and run. (%w)", ctx.Err())
 	}
+	if !it.refused.CompareAndSwap(refusedNot, refusedInTime) && hash == "" {
+		a := <-over // it was stored at this very moment
+		call.ID = a.id
+		return a.ticket, a.err
+	}
+	return nil, notStored(inTime.Err())
+}
+
+// Whether a call was refused because it was not stored in time.
+const (
+	refusedNot    int32 = iota // it is not decided
+	refusedInTime              // it was: it does not run, stored or not
+	refusedNever               // it is stored and runs
+)
+
+// errRefused is the end of a call that was stored after its caller had been told that it
+// could not be.
+var errRefused = schema.Errorf(schema.KindCanceled, "The call could not be stored in time, which its caller was told; it did not run.")
+
+// notStored is for the caller of a call that could not be stored in time.
+func notStored(err error) error {
+	e := schema.Errorf(schema.KindUnavailable, "The call could not be stored within %s, so it was not accepted; see that NATS runs and that its disk has room. Send it again later; with an Idempotency-Key it runs once, however often it is sent. (%w)", writeTimeout, err)
+	e.Retryable, e.RetryAfter = true, 5*time.Second
+	return e
 }
 
 // accepted is what became of a call that was to be accepted. id is set when it is
@@ -136,6 +164,10 @@ func (r *Runner) stored(l *lane, it *item, first uint64, err error, hash, finger
 		return accepted{err: l.fault(err)}
 	}
 	it.rec.Index, it.call.ID = first, CallID(l.job.o.ID(), first)
+	if !it.refused.CompareAndSwap(refusedNot, refusedNever) {
+		l.job.handOver(it) // it ends as canceled, and its key stays free
+		return accepted{}
+	}
 	ctx, cancel := bound(context.Background())
 	defer cancel()
 	kept, mine, err := r.remember(ctx, hash, fingerprint, it.call.ID, l.job.o.ID(), first)
