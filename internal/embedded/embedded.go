@@ -1,8 +1,9 @@
 // Package embedded runs a NATS server with JetStream inside the process, for
 // `callyard up` and for tests.
 //
-// It promises that what JetStream acknowledged is synced to disk, and that two
-// processes never share one data directory. It refuses to listen on anything
+// It promises that what JetStream acknowledged is synced to disk, that two
+// processes never share one data directory, and that a disk which was full is written
+// again within seconds of having room. It refuses to listen on anything
 // but loopback, and by default listens on nothing at all.
 package embedded
 
@@ -37,11 +38,20 @@ type Options struct {
 type Server struct {
 	s    *server.Server
 	lock *os.File
+	dir  string
+	log  *slog.Logger
+
+	jetstream server.JetStreamConfig // as it was started
+	closing   chan struct{}
+	healed    chan struct{} // closed when heal has ended
 }
 
 const (
 	defaultMaxPayload = 8 << 20
 	readyTimeout      = 10 * time.Second
+	// maxStore leaves the bound to the disk: the server's own is what was free at its
+	// start, which says nothing about later.
+	maxStore = 1 << 50
 )
 
 // Start starts the server and waits until it takes connections.
@@ -56,6 +66,7 @@ func Start(o Options) (*Server, error) {
 	opts := &server.Options{
 		ServerName: "callyard", DontListen: true, JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"), SyncAlways: true,
 		NoSigs: true, NoLog: true, MaxPayload: defaultMaxPayload, DisableShortFirstPing: true,
+		JetStreamMaxStore: maxStore,
 	}
 	if o.MaxPayload > 0 {
 		opts.MaxPayload = int32(min(o.MaxPayload, 64<<20))
@@ -76,7 +87,12 @@ func Start(o Options) (*Server, error) {
 		s.WaitForShutdown()
 		return nil, errors.Join(fmt.Errorf("the embedded NATS server was not ready within %s; see the log above for its reason", readyTimeout), lock.Close())
 	}
-	return &Server{s: s, lock: lock}, nil
+	e := &Server{s: s, lock: lock, dir: o.Dir, log: o.Log, closing: make(chan struct{}), healed: make(chan struct{})}
+	if c := s.JetStreamConfig(); c != nil {
+		e.jetstream = *c
+	}
+	go e.heal()
+	return e, nil
 }
 
 func listenOn(opts *server.Options, address string) error {
@@ -111,6 +127,8 @@ func (s *Server) URL() string {
 
 // Close stops the server, waits for it and releases the data directory.
 func (s *Server) Close() error {
+	close(s.closing)
+	<-s.healed
 	s.s.Shutdown()
 	s.s.WaitForShutdown()
 	if err := s.lock.Close(); err != nil {

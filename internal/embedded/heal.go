@@ -1,0 +1,94 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+const (
+	// healEvery is how often it is looked whether JetStream can write.
+	healEvery = time.Second
+	// healRoom must fit on the disk before JetStream is started again.
+	healRoom = 1 << 20
+)
+
+// heal starts JetStream again where a stream could not be written and there is room on
+// the disk: it keeps the error of a stream for as long as it runs. Connections, and what
+// does not need JetStream, go on meanwhile.
+func (s *Server) heal() {
+	defer close(s.healed)
+	tick := time.NewTicker(healEvery)
+	defer tick.Stop()
+	said := ""
+	for {
+		select {
+		case <-s.closing:
+			return
+		case <-tick.C:
+		}
+		why := s.broken()
+		if why == "" {
+			said = ""
+			continue
+		}
+		if err := s.room(); err != nil {
+			if said != why {
+				s.log.Error("durable calls and approvals cannot be stored: make room on the disk; they go on by themselves then", "data", s.dir, "reason", why, "error", err)
+				said = why
+			}
+			continue
+		}
+		if err := s.again(); err != nil {
+			s.log.Error("JetStream cannot be started again; trying once more", "error", err)
+			continue
+		}
+		s.log.Info("JetStream was started again after a failed write", "data", s.dir, "reason", why)
+	}
+}
+
+// broken says why JetStream cannot store, "" where it can.
+func (s *Server) broken() string {
+	if !s.s.JetStreamEnabled() {
+		return "JetStream does not run"
+	}
+	for _, e := range s.s.Healthz(&server.HealthzOptions{Details: true}).Errors {
+		// One that cannot be read is not mended by another start.
+		if e.Type == server.HealthzErrorStream && strings.Contains(e.Error, "write error") {
+			return e.Error
+		}
+	}
+	return ""
+}
+
+// room returns an error while healRoom bytes do not fit on the disk.
+func (s *Server) room() error {
+	f, err := os.CreateTemp(s.dir, "room-*")
+	if err != nil {
+		return fmt.Errorf("looking whether there is room: %w", err)
+	}
+	_, err = f.Write(make([]byte, healRoom))
+	err = errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
+	if err != nil {
+		return fmt.Errorf("looking whether there is room: %w", err)
+	}
+	return nil
+}
+
+// again stops JetStream, which forgets its errors, and starts it.
+func (s *Server) again() error {
+	if err := s.s.ShutdownJetStream(); err != nil {
+		return fmt.Errorf("stopping JetStream: %w", err)
+	}
+	cfg := s.jetstream
+	cfg.StoreDir = filepath.Dir(cfg.StoreDir) // the server adds the last folder
+	if err := s.s.EnableJetStream(&cfg); err != nil {
+		return fmt.Errorf("starting JetStream: %w", errors.Join(err, s.s.ShutdownJetStream()))
+	}
+	return nil
+}
