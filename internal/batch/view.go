@@ -256,10 +256,7 @@ func (r *Runner) Follow(ctx context.Context, id string, after journal.Cursor, f 
 // that nobody reads are dropped. stop ends it.
 func (r *Runner) Changes(id string) (changed <-chan struct{}, stop func()) {
 	words := make(chan struct{}, 1)
-	return words, r.o.Store.Watch(func(m *journal.Manifest) {
-		if m.ID != id {
-			return
-		}
+	return words, r.o.Store.WatchOne(id, func(*journal.Manifest) {
 		select {
 		case words <- struct{}{}:
 		default:

@@ -134,3 +134,34 @@ func TestASweepForgetsWhatAKilledProcessLeft(t *testing.T) {
 		l.keeps(t, "after a sweep", want...)
 	}
 }
+
+func TestWhoWatchesOneApprovalHearsOfThatOneOnly(t *testing.T) {
+	l := openFor(t, bustest.Start(t), "a")
+	mine, other := l.holds(t, 10), l.holds(t, 10)
+	heard := make(chan State, 10)
+	stop := l.WatchOne(mine.ID, func(a *Approval) {
+		if a.ID != mine.ID {
+			t.Errorf("it heard of %s", a.ID)
+		}
+		heard <- a.State
+	})
+	others := make(chan State, 10)
+	defer l.WatchOne(other.ID, func(a *Approval) { others <- a.State })()
+	l.becomes(t, mine.ID, Approved)
+	for s := range heard { // of the opening it may hear too
+		if s == Approved {
+			break
+		}
+	}
+	stop()
+	l.becomes(t, mine.ID, Revoked)
+	l.becomes(t, other.ID, Denied)
+	for s := range others {
+		if s == Denied {
+			break
+		}
+	}
+	if len(heard) > 0 || len(l.view.ofOne) != 1 {
+		t.Errorf("after its end it heard %s; %d are watched", <-heard, len(l.view.ofOne))
+	}
+}

@@ -22,6 +22,7 @@ type view struct {
 	argBytes int
 	ended    []string // ids in the order in which they were seen to end
 	watchers map[*watcher]struct{}
+	ofOne    map[string]map[*watcher]struct{} // those of one approval, by its id
 }
 
 type row struct {
@@ -40,7 +41,7 @@ const (
 type watcher struct{ f func(*Approval) }
 
 func newView(maxEnded int) *view {
-	return &view{maxEnded: maxEnded, rows: map[string]row{}, openOf: map[string]usage{}, reserved: map[string]*Approval{}, watchers: map[*watcher]struct{}{}}
+	return &view{maxEnded: maxEnded, rows: map[string]row{}, openOf: map[string]usage{}, reserved: map[string]*Approval{}, watchers: map[*watcher]struct{}{}, ofOne: map[string]map[*watcher]struct{}{}}
 }
 
 // put takes in a write unless a newer one is known, and says whether it is the
@@ -126,8 +127,12 @@ func (l *Ledger) seen(r bus.LedgerRecord) {
 		}
 	}
 	l.view.mu.RLock()
-	fs := make([]*watcher, 0, len(l.view.watchers))
+	ofOne := l.view.ofOne[a.ID]
+	fs := make([]*watcher, 0, len(l.view.watchers)+len(ofOne))
 	for w := range l.view.watchers {
+		fs = append(fs, w)
+	}
+	for w := range ofOne {
 		fs = append(fs, w)
 	}
 	l.view.mu.RUnlock()
@@ -150,6 +155,25 @@ func (l *Ledger) Watch(f func(*Approval)) (stop func()) {
 		l.view.mu.Lock()
 		defer l.view.mu.Unlock()
 		delete(l.view.watchers, w)
+	}
+}
+
+// WatchOne is [Ledger.Watch] for one approval. A write of another one costs nothing,
+// however many wait.
+func (l *Ledger) WatchOne(id string, f func(*Approval)) (stop func()) {
+	w, v := &watcher{f}, l.view
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.ofOne[id] == nil {
+		v.ofOne[id] = map[*watcher]struct{}{}
+	}
+	v.ofOne[id][w] = struct{}{}
+	return func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if delete(v.ofOne[id], w); len(v.ofOne[id]) == 0 {
+			delete(v.ofOne, id)
+		}
 	}
 }
 

@@ -255,12 +255,10 @@ func (f *Face) approval(ctx context.Context, who schema.Principal, callID string
 // false when it has not ended in time.
 func (f *Face) awaited(ctx context.Context, x *exchange, p *ledger.Approval) (result []byte, done bool, e *fault) {
 	changed := make(chan struct{}, 1)
-	defer f.o.Ledger.Watch(func(now *ledger.Approval) {
-		if now.CallID == p.CallID {
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
+	defer f.o.Ledger.WatchOne(p.ID, func(*ledger.Approval) {
+		select {
+		case changed <- struct{}{}:
+		default:
 		}
 	})()
 	over := time.NewTimer(holdFor)

@@ -265,14 +265,15 @@ func (f *Face) watchTasks(ctx context.Context, x *exchange, e *ear) (stop func()
 		}
 	}
 	moved := make(chan string, len(by)*4)
-	unwatch := f.o.Ledger.Watch(func(p *ledger.Approval) {
-		if id := by[p.CallID]; id != "" {
+	unwatch := make([]func(), 0, len(by))
+	for callID, id := range by {
+		unwatch = append(unwatch, f.o.Ledger.WatchOne(ledger.IDFor(callID), func(*ledger.Approval) {
 			select {
 			case moved <- id:
 			default: // the client reads slowly, and asks now and then
 			}
-		}
-	})
+		}))
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	wait.Go(func() {
@@ -313,7 +314,9 @@ func (f *Face) watchTasks(ctx context.Context, x *exchange, e *ear) (stop func()
 		}
 	})
 	return func() {
-		unwatch()
+		for _, stop := range unwatch {
+			stop()
+		}
 		cancel()
 		wait.Wait()
 	}

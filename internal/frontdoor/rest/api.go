@@ -98,6 +98,8 @@ type API struct {
 	fixed   fixedHeaders
 	shapes  *shapes
 	bodies  *bodies.Room
+	// snapshot is the fleet as streams of events show it.
+	snapshot snapshot
 }
 
 // fixedHeaders are header values that every answer shares, so that setting them

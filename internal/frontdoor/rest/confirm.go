@@ -203,12 +203,10 @@ func (a *API) callState(x *exchange, r *http.Request) error {
 func (a *API) awaitEnd(ctx context.Context, id string, who schema.Principal, wait time.Duration) (*ledger.Approval, error) {
 	changed := make(chan struct{}, 1)
 	if wait > 0 {
-		defer a.o.Ledger.Watch(func(p *ledger.Approval) {
-			if p.CallID == id {
-				select {
-				case changed <- struct{}{}:
-				default:
-				}
+		defer a.o.Ledger.WatchOne(ledger.IDFor(id), func(*ledger.Approval) {
+			select {
+			case changed <- struct{}{}:
+			default:
 			}
 		})()
 	}

@@ -201,7 +201,7 @@ func (a *API) follow(x *exchange, r *http.Request) error {
 	look := time.NewTicker(drainLook)
 	defer look.Stop()
 	fleet := func(n int) error {
-		return out.event("fleet", strconv.Itoa(n), bytes.TrimSuffix(encode(a.fleet()), []byte("\n")))
+		return out.event("fleet", strconv.Itoa(n), a.snapshot.get(a.fleet))
 	}
 	n := 1
 	err := fleet(n)
@@ -210,8 +210,10 @@ func (a *API) follow(x *exchange, r *http.Request) error {
 		case <-r.Context().Done():
 			return nil
 		case <-changes:
-			n++
-			err = fleet(n)
+			if err = out.settle(r.Context(), changes); err == nil {
+				n++
+				err = fleet(n)
+			}
 		case <-beat.C:
 			err = out.beat()
 		case <-look.C:

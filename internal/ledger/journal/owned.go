@@ -48,11 +48,7 @@ func (o *Owned) Wait(ctx context.Context) error {
 			o.bellMu.Unlock()
 			return unavailable(err)
 		}
-		unwatch := o.s.Watch(func(m *Manifest) {
-			if m.ID == o.id {
-				seat.ring()
-			}
-		})
+		unwatch := o.s.WatchOne(o.id, func(*Manifest) { seat.ring() })
 		o.unlisten = func() { unlisten(); unwatch() }
 		o.bellMu.Unlock()
 		return nil // what came before it was listened did not ring

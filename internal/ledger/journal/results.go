@@ -75,8 +75,8 @@ func (s *Store) Follow(ctx context.Context, id string, after Cursor, f func([]Re
 		return unavailable(err)
 	}
 	defer unlisten()
-	defer s.Watch(func(m *Manifest) {
-		if m.ID == id && m.State == Ended {
+	defer s.WatchOne(id, func(m *Manifest) {
+		if m.State == Ended {
 			seat.ring()
 		}
 	})()

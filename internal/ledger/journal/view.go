@@ -17,6 +17,7 @@ type view struct {
 	unended  map[string]row // those of rows that have not ended
 	ended    []string       // ids in the order in which they were seen to end
 	watchers map[*watcher]struct{}
+	ofOne    map[string]map[*watcher]struct{} // those of one journal, by its id
 }
 
 type row struct {
@@ -27,7 +28,7 @@ type row struct {
 type watcher struct{ f func(*Manifest) }
 
 func newView(maxEnded int) *view {
-	return &view{maxEnded: maxEnded, rows: map[string]row{}, unended: map[string]row{}, watchers: map[*watcher]struct{}{}}
+	return &view{maxEnded: maxEnded, rows: map[string]row{}, unended: map[string]row{}, watchers: map[*watcher]struct{}{}, ofOne: map[string]map[*watcher]struct{}{}}
 }
 
 // put takes in a write unless a newer one is known.
@@ -96,8 +97,12 @@ func (s *Store) seen(id string, data []byte, revision uint64) {
 	}
 	s.view.put(m, revision)
 	s.view.mu.RLock()
-	fs := make([]*watcher, 0, len(s.view.watchers))
+	ofOne := s.view.ofOne[m.ID]
+	fs := make([]*watcher, 0, len(s.view.watchers)+len(ofOne))
 	for w := range s.view.watchers {
+		fs = append(fs, w)
+	}
+	for w := range ofOne {
 		fs = append(fs, w)
 	}
 	s.view.mu.RUnlock()
@@ -119,6 +124,25 @@ func (s *Store) Watch(f func(*Manifest)) (stop func()) {
 		s.view.mu.Lock()
 		defer s.view.mu.Unlock()
 		delete(s.view.watchers, w)
+	}
+}
+
+// WatchOne is [Store.Watch] for one journal. A write of another one costs nothing,
+// however many wait.
+func (s *Store) WatchOne(id string, f func(*Manifest)) (stop func()) {
+	w, v := &watcher{f}, s.view
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.ofOne[id] == nil {
+		v.ofOne[id] = map[*watcher]struct{}{}
+	}
+	v.ofOne[id][w] = struct{}{}
+	return func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if delete(v.ofOne[id], w); len(v.ofOne[id]) == 0 {
+			delete(v.ofOne, id)
+		}
 	}
 }
 
