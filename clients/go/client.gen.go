@@ -135,6 +135,84 @@ func (e CompletedCallOutcome) Valid() bool {
 	}
 }
 
+// Defines values for ConfigurationDisagreementPart.
+const (
+	ConfigurationDisagreementPartKeys    ConfigurationDisagreementPart = "keys"
+	ConfigurationDisagreementPartPolicy  ConfigurationDisagreementPart = "policy"
+	ConfigurationDisagreementPartServers ConfigurationDisagreementPart = "servers"
+)
+
+// Valid indicates whether the value is a known member of the ConfigurationDisagreementPart enum.
+func (e ConfigurationDisagreementPart) Valid() bool {
+	switch e {
+	case ConfigurationDisagreementPartKeys:
+		return true
+	case ConfigurationDisagreementPartPolicy:
+		return true
+	case ConfigurationDisagreementPartServers:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ConfigurationPartOutcome.
+const (
+	ConfigurationPartOutcomeInForce ConfigurationPartOutcome = "in force"
+	ConfigurationPartOutcomeRefused ConfigurationPartOutcome = "refused"
+)
+
+// Valid indicates whether the value is a known member of the ConfigurationPartOutcome enum.
+func (e ConfigurationPartOutcome) Valid() bool {
+	switch e {
+	case ConfigurationPartOutcomeInForce:
+		return true
+	case ConfigurationPartOutcomeRefused:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ConfigurationPartPart.
+const (
+	ConfigurationPartPartKeys    ConfigurationPartPart = "keys"
+	ConfigurationPartPartPolicy  ConfigurationPartPart = "policy"
+	ConfigurationPartPartServers ConfigurationPartPart = "servers"
+)
+
+// Valid indicates whether the value is a known member of the ConfigurationPartPart enum.
+func (e ConfigurationPartPart) Valid() bool {
+	switch e {
+	case ConfigurationPartPartKeys:
+		return true
+	case ConfigurationPartPartPolicy:
+		return true
+	case ConfigurationPartPartServers:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ConfiguredProcessRole.
+const (
+	ConfiguredProcessRoleFrontdoor ConfiguredProcessRole = "frontdoor"
+	ConfiguredProcessRoleWorker    ConfiguredProcessRole = "worker"
+)
+
+// Valid indicates whether the value is a known member of the ConfiguredProcessRole enum.
+func (e ConfiguredProcessRole) Valid() bool {
+	switch e {
+	case ConfiguredProcessRoleFrontdoor:
+		return true
+	case ConfiguredProcessRoleWorker:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ConfirmationRequestOutcome.
 const (
 	ConfirmationRequestOutcomeHeld ConfirmationRequestOutcome = "held"
@@ -159,6 +237,45 @@ const (
 func (e HealthStatus) Valid() bool {
 	switch e {
 	case HealthStatusOk:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for HealthPartOutcome.
+const (
+	HealthPartOutcomeInForce HealthPartOutcome = "in force"
+	HealthPartOutcomeRefused HealthPartOutcome = "refused"
+)
+
+// Valid indicates whether the value is a known member of the HealthPartOutcome enum.
+func (e HealthPartOutcome) Valid() bool {
+	switch e {
+	case HealthPartOutcomeInForce:
+		return true
+	case HealthPartOutcomeRefused:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for HealthPartPart.
+const (
+	HealthPartPartKeys    HealthPartPart = "keys"
+	HealthPartPartPolicy  HealthPartPart = "policy"
+	HealthPartPartServers HealthPartPart = "servers"
+)
+
+// Valid indicates whether the value is a known member of the HealthPartPart enum.
+func (e HealthPartPart) Valid() bool {
+	switch e {
+	case HealthPartPartKeys:
+		return true
+	case HealthPartPartPolicy:
+		return true
+	case HealthPartPartServers:
 		return true
 	default:
 		return false
@@ -255,6 +372,21 @@ const (
 func (e RemovedServerStatus) Valid() bool {
 	switch e {
 	case RemovedServerStatusDisconnected:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RestartedServerStatus.
+const (
+	RestartedServerStatusRestarting RestartedServerStatus = "restarting"
+)
+
+// Valid indicates whether the value is a known member of the RestartedServerStatus enum.
+func (e RestartedServerStatus) Valid() bool {
+	switch e {
+	case RestartedServerStatusRestarting:
 		return true
 	default:
 		return false
@@ -1061,6 +1193,88 @@ type CompletedCall struct {
 // CompletedCallOutcome Always completed; other answers to a call have another word here.
 type CompletedCallOutcome string
 
+// Configuration defines model for Configuration.
+type Configuration struct {
+	// Disagreements Parts that processes have in different versions: the policy of all, the keys of front doors, each server of the workers that hold it. After an edit that lasts until all have seen it.
+	Disagreements []ConfigurationDisagreement `json:"disagreements"`
+
+	// Processes The live front doors and workers; the one that answers is the first.
+	Processes []ConfiguredProcess `json:"processes"`
+}
+
+// ConfigurationDisagreement defines model for ConfigurationDisagreement.
+type ConfigurationDisagreement struct {
+	// Part Examples: policy
+	Part ConfigurationDisagreementPart `json:"part"`
+
+	// Server The server, where the part is servers.
+	//
+	// Examples: files
+	Server   *string                `json:"server,omitempty"`
+	Versions []ConfigurationVersion `json:"versions"`
+}
+
+// ConfigurationDisagreementPart Examples: policy
+type ConfigurationDisagreementPart string
+
+// ConfigurationPart defines model for ConfigurationPart.
+type ConfigurationPart struct {
+	// Error Why it is not.
+	//
+	// Examples: policy.yaml:3:12: rules[0].level: must be a whole number from 1 to 3.
+	Error *string `json:"error,omitempty"`
+
+	// Outcome Whether what the file held then is in force, as a whole.
+	Outcome ConfigurationPartOutcome `json:"outcome"`
+
+	// Part Examples: policy
+	Part ConfigurationPartPart `json:"part"`
+
+	// Servers The version of each server of a servers file.
+	Servers map[string]string `json:"servers,omitempty"`
+
+	// Since When that version came into force.
+	Since time.Time `json:"since"`
+
+	// Tried When the file was last read.
+	Tried time.Time `json:"tried"`
+
+	// Version Identifies the content that is in force.
+	//
+	// Examples: sha256:71accd489c13
+	Version string `json:"version"`
+}
+
+// ConfigurationPartOutcome Whether what the file held then is in force, as a whole.
+type ConfigurationPartOutcome string
+
+// ConfigurationPartPart Examples: policy
+type ConfigurationPartPart string
+
+// ConfigurationVersion defines model for ConfigurationVersion.
+type ConfigurationVersion struct {
+	// Processes The ids of the processes that have it in force.
+	Processes []string `json:"processes"`
+
+	// Version Examples: sha256:71accd489c13
+	Version string `json:"version"`
+}
+
+// ConfiguredProcess defines model for ConfiguredProcess.
+type ConfiguredProcess struct {
+	// ID Examples: worker-1-7f3k2a
+	ID string `json:"id"`
+
+	// Parts The files that the process reads again while it runs.
+	Parts []ConfigurationPart `json:"parts"`
+
+	// Role Examples: worker
+	Role ConfiguredProcessRole `json:"role"`
+}
+
+// ConfiguredProcessRole Examples: worker
+type ConfiguredProcessRole string
+
 // ConfirmCalls defines model for ConfirmCalls.
 type ConfirmCalls struct {
 	// Calls The ids of the calls that the answer is for; it is for no others.
@@ -1160,6 +1374,9 @@ type GetPromptResult struct {
 
 // Health defines model for Health.
 type Health struct {
+	// Configuration The files that this process reads again while it runs.
+	Configuration []HealthPart `json:"configuration"`
+
 	// ServerCount Examples: 4
 	ServerCount int64          `json:"serverCount"`
 	Servers     []HealthServer `json:"servers"`
@@ -1175,6 +1392,35 @@ type Health struct {
 
 // HealthStatus Examples: ok
 type HealthStatus string
+
+// HealthPart defines model for HealthPart.
+type HealthPart struct {
+	// Error Where to read why not.
+	Error *string `json:"error,omitempty"`
+
+	// Outcome Whether what the file held then is in force, as a whole.
+	Outcome HealthPartOutcome `json:"outcome"`
+
+	// Part Examples: policy
+	Part HealthPartPart `json:"part"`
+
+	// Since When that version came into force.
+	Since time.Time `json:"since"`
+
+	// Tried When the file was last read.
+	Tried time.Time `json:"tried"`
+
+	// Version Identifies the content that is in force.
+	//
+	// Examples: sha256:71accd489c13
+	Version string `json:"version"`
+}
+
+// HealthPartOutcome Whether what the file held then is in force, as a whole.
+type HealthPartOutcome string
+
+// HealthPartPart Examples: policy
+type HealthPartPart string
 
 // HealthServer defines model for HealthServer.
 type HealthServer struct {
@@ -1398,6 +1644,18 @@ type RemovedServer struct {
 
 // RemovedServerStatus Examples: disconnected
 type RemovedServerStatus string
+
+// RestartedServer defines model for RestartedServer.
+type RestartedServer struct {
+	// ID Examples: files
+	ID string `json:"id"`
+
+	// Status Examples: restarting
+	Status RestartedServerStatus `json:"status"`
+}
+
+// RestartedServerStatus Examples: restarting
+type RestartedServerStatus string
 
 // ServerBox defines model for ServerBox.
 type ServerBox struct {
@@ -3820,6 +4078,13 @@ type ClientInterface interface {
 	// Corresponds with POST /calls/{id}/settle (the `SettleCall` operationId).
 	SettleCall(ctx context.Context, id string, body SettleCallJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetConfiguration Show the configuration in force
+	//
+	// Which version of the policy, of the servers file and of the API keys each live front door and worker goes by, how its last reload went, and where they differ.
+	//
+	// Corresponds with GET /configuration (the `GetConfiguration` operationId).
+	GetConfiguration(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ConfirmCallsWithBody Confirm or reject held calls of batches
 	//
 	// Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed run; their results are among those of their batch. Calls that people must approve are refused.
@@ -3975,6 +4240,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /servers/{id}/resources/{uri} (the `ReadResource` operationId).
 	ReadResource(ctx context.Context, id string, uri string, params *ReadResourceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RestartServer Start a server again
+	//
+	// Every worker that holds the server replaces it by a new start of itself, of the entry that it has. Calls do not fail: the old one takes them until the new one is ready, and finishes those that it has. It answers once the new starts have begun; GET /servers/{id} shows how they are. A start that fails leaves the old one in place.
+	//
+	// Corresponds with POST /servers/{id}/restart (the `RestartServer` operationId).
+	RestartServer(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListServerTools List the tools of a server
 	//
@@ -4362,6 +4634,23 @@ func (c *Client) SettleCall(ctx context.Context, id string, body SettleCallJSONR
 	return c.Client.Do(req)
 }
 
+// GetConfiguration Show the configuration in force
+//
+// Which version of the policy, of the servers file and of the API keys each live front door and worker goes by, how its last reload went, and where they differ.
+//
+// Corresponds with GET /configuration (the `GetConfiguration` operationId).
+func (c *Client) GetConfiguration(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetConfigurationRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ConfirmCallsWithBody Confirm or reject held calls of batches
 //
 // Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed run; their results are among those of their batch. Calls that people must approve are refused.
@@ -4708,6 +4997,23 @@ func (c *Client) ListServerResourceTemplates(ctx context.Context, id string, req
 // Corresponds with GET /servers/{id}/resources/{uri} (the `ReadResource` operationId).
 func (c *Client) ReadResource(ctx context.Context, id string, uri string, params *ReadResourceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewReadResourceRequest(c.Server, id, uri, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RestartServer Start a server again
+//
+// Every worker that holds the server replaces it by a new start of itself, of the entry that it has. Calls do not fail: the old one takes them until the new one is ready, and finishes those that it has. It answers once the new starts have begun; GET /servers/{id} shows how they are. A start that fails leaves the old one in place.
+//
+// Corresponds with POST /servers/{id}/restart (the `RestartServer` operationId).
+func (c *Client) RestartServer(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRestartServerRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -5866,6 +6172,33 @@ func NewSettleCallRequestWithBody(server string, id string, contentType string, 
 	return req, nil
 }
 
+// NewGetConfigurationRequest constructs an http.Request for the GetConfiguration method
+func NewGetConfigurationRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/configuration")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewConfirmCallsRequest calls the generic ConfirmCalls builder with application/json body
 func NewConfirmCallsRequest(server string, body ConfirmCallsJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -6619,6 +6952,40 @@ func NewReadResourceRequest(server string, id string, uri string, params *ReadRe
 			req.Header.Set("tracestate", headerParam3)
 		}
 
+	}
+
+	return req, nil
+}
+
+// NewRestartServerRequest constructs an http.Request for the RestartServer method
+func NewRestartServerRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/servers/%s/restart", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
 	}
 
 	return req, nil
@@ -7401,6 +7768,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /calls/{id}/settle (the `SettleCall` operationId).
 	SettleCallWithResponse(ctx context.Context, id string, body SettleCallJSONRequestBody, reqEditors ...RequestEditorFn) (*SettleCallResponse, error)
 
+	// GetConfigurationWithResponse Show the configuration in force
+	//
+	// Which version of the policy, of the servers file and of the API keys each live front door and worker goes by, how its last reload went, and where they differ.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /configuration (the `GetConfiguration` operationId).
+	GetConfigurationWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetConfigurationResponse, error)
+
 	// ConfirmCallsWithBodyWithResponse Confirm or reject held calls of batches
 	//
 	// Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed run; their results are among those of their batch. Calls that people must approve are refused.
@@ -7580,6 +7956,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /servers/{id}/resources/{uri} (the `ReadResource` operationId).
 	ReadResourceWithResponse(ctx context.Context, id string, uri string, params *ReadResourceParams, reqEditors ...RequestEditorFn) (*ReadResourceResponse, error)
+
+	// RestartServerWithResponse Start a server again
+	//
+	// Every worker that holds the server replaces it by a new start of itself, of the entry that it has. Calls do not fail: the old one takes them until the new one is ready, and finishes those that it has. It answers once the new starts have begun; GET /servers/{id} shows how they are. A start that fails leaves the old one in place.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /servers/{id}/restart (the `RestartServer` operationId).
+	RestartServerWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*RestartServerResponse, error)
 
 	// ListServerToolsWithResponse List the tools of a server
 	//
@@ -9175,6 +9560,82 @@ func (r SettleCallResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r SettleCallResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetConfigurationResponse401Headers the declared response headers of an HTTP 401 response for GetConfiguration
+type GetConfigurationResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+type GetConfigurationResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Configuration
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetConfigurationResponse401Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetConfigurationResponse) GetJSON200() *Configuration {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r GetConfigurationResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetConfigurationResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetConfigurationResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetConfigurationResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetConfigurationResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetConfigurationResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetConfigurationResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetConfigurationResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -10843,6 +11304,103 @@ func (r ReadResourceResponse) ContentType() string {
 	return ""
 }
 
+// RestartServerResponse401Headers the declared response headers of an HTTP 401 response for RestartServer
+type RestartServerResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// RestartServerResponse503Headers the declared response headers of an HTTP 503 response for RestartServer
+type RestartServerResponse503Headers struct {
+	RetryAfter *int
+}
+
+type RestartServerResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *RestartedServer
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *RestartServerResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *RestartServerResponse503Headers
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r RestartServerResponse) GetJSON202() *RestartedServer {
+	return r.JSON202
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r RestartServerResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r RestartServerResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r RestartServerResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r RestartServerResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r RestartServerResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RestartServerResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RestartServerResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RestartServerResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RestartServerResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RestartServerResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListServerToolsResponse401Headers the declared response headers of an HTTP 401 response for ListServerTools
 type ListServerToolsResponse401Headers struct {
 	WWWAuthenticate *string
@@ -11844,6 +12402,21 @@ func (c *ClientWithResponses) SettleCallWithResponse(ctx context.Context, id str
 	return ParseSettleCallResponse(rsp)
 }
 
+// GetConfigurationWithResponse Show the configuration in force
+//
+// Which version of the policy, of the servers file and of the API keys each live front door and worker goes by, how its last reload went, and where they differ.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /configuration (the `GetConfiguration` operationId).
+func (c *ClientWithResponses) GetConfigurationWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetConfigurationResponse, error) {
+	rsp, err := c.GetConfiguration(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetConfigurationResponse(rsp)
+}
+
 // ConfirmCallsWithBodyWithResponse Confirm or reject held calls of batches
 //
 // Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed run; their results are among those of their batch. Calls that people must approve are refused.
@@ -12142,6 +12715,21 @@ func (c *ClientWithResponses) ReadResourceWithResponse(ctx context.Context, id s
 		return nil, err
 	}
 	return ParseReadResourceResponse(rsp)
+}
+
+// RestartServerWithResponse Start a server again
+//
+// Every worker that holds the server replaces it by a new start of itself, of the entry that it has. Calls do not fail: the old one takes them until the new one is ready, and finishes those that it has. It answers once the new starts have begun; GET /servers/{id} shows how they are. A start that fails leaves the old one in place.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /servers/{id}/restart (the `RestartServer` operationId).
+func (c *ClientWithResponses) RestartServerWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*RestartServerResponse, error) {
+	rsp, err := c.RestartServer(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRestartServerResponse(rsp)
 }
 
 // ListServerToolsWithResponse List the tools of a server
@@ -13753,6 +14341,73 @@ func ParseSettleCallResponse(rsp *http.Response) (*SettleCallResponse, error) {
 			headers.RetryAfter = &value
 		}
 		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetConfigurationResponse parses an HTTP response from a GetConfigurationWithResponse call
+func ParseGetConfigurationResponse(rsp *http.Response) (*GetConfigurationResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetConfigurationResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Configuration
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers GetConfigurationResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
 	}
 
 	return response, nil
@@ -15377,6 +16032,97 @@ func ParseReadResourceResponse(rsp *http.Response) (*ReadResourceResponse, error
 		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers ReadResourceResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseRestartServerResponse parses an HTTP response from a RestartServerWithResponse call
+func ParseRestartServerResponse(rsp *http.Response) (*RestartServerResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RestartServerResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest RestartedServer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers RestartServerResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers RestartServerResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

@@ -97,6 +97,7 @@ func (x *examination) all(ctx context.Context) {
 	x.nats(ctx)
 	x.workers(ctx)
 	x.servers(ctx)
+	x.configuration(ctx)
 	x.executions(ctx)
 	x.approvals(ctx)
 }

@@ -26,11 +26,12 @@ type patient struct {
 // wellFrontDoor is a front door with nothing to complain about.
 func wellFrontDoor() *patient {
 	return &patient{answers: map[string]answer{
-		"/version": jsonAnswer(`{"version":"1.2.3","go":"go1.26","started":"2026-01-01T00:00:00Z"}`),
-		"/readyz":  jsonAnswer(`{"status":"ready"}`),
-		"/workers": jsonAnswer(`{"workers":[{"id":"w1","version":"1.2.3","host":"a","started":"2026-01-01T00:00:00Z"}]}`),
-		"/servers": jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","slots":4,"workers":[{"id":"w1","initialization_state":"initialized"}]}]}`),
-		"/calls":   jsonAnswer(`{"calls":[]}`),
+		"/version":       jsonAnswer(`{"version":"1.2.3","go":"go1.26","started":"2026-01-01T00:00:00Z"}`),
+		"/readyz":        jsonAnswer(`{"status":"ready"}`),
+		"/workers":       jsonAnswer(`{"workers":[{"id":"w1","version":"1.2.3","host":"a","started":"2026-01-01T00:00:00Z"}]}`),
+		"/servers":       jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","slots":4,"workers":[{"id":"w1","initialization_state":"initialized"}]}]}`),
+		"/calls":         jsonAnswer(`{"calls":[]}`),
+		"/configuration": jsonAnswer(`{"processes":[{"id":"f1","role":"frontdoor","parts":[{"part":"policy","version":"sha256:71accd489c1354","since":"2026-01-01T00:00:00Z","tried":"2026-01-01T00:00:00Z","outcome":"in force"}]}],"disagreements":[]}`),
 	}}
 }
 
@@ -86,7 +87,7 @@ func TestTheDoctorFindsNothingWrongWithAWellSystem(t *testing.T) {
 	if code != exitOK || !strings.Contains(said, "Nothing is wrong.") || strings.Contains(said, "fault") || strings.Contains(said, "note") {
 		t.Errorf("code %d:\n%s", code, said)
 	}
-	for _, want := range []string{"front door: 1.2.3", "workers: 1 live", "servers: 1 of 1", "execution log: it can be read", "approver: 0 approvals"} {
+	for _, want := range []string{"front door: 1.2.3", "workers: 1 live", "servers: 1 of 1", "configuration: 1 processes, every last edit of their files is in force; policy 71accd489c13 since 2026-01-01T00:00:00Z", "execution log: it can be read", "approver: 0 approvals"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it does not say %q:\n%s", want, said)
 		}
@@ -248,5 +249,25 @@ func TestOnlyTheFirstManyApprovalsAreNamed(t *testing.T) {
 	said, code := sayDoctor(t, wellFrontDoor().open(t), approver.open(t))
 	if code != exitToolError || strings.Count(said, "fault  approval a") != shownMost || !strings.Contains(said, "3 more wait longer") {
 		t.Errorf("code %d:\n%s", code, said)
+	}
+}
+
+func TestTheDoctorFindsRefusedEditsAndProcessesThatDisagree(t *testing.T) {
+	p := wellFrontDoor()
+	p.answers["/configuration"] = jsonAnswer(`{"processes":[
+		{"id":"f1","role":"frontdoor","parts":[{"part":"policy","version":"sha256:aaaa","since":"2026-01-01T00:00:00Z","tried":"2026-01-02T00:00:00Z","outcome":"refused","error":"p.yaml:3:1: rules[0].level: must be a whole number from 1 to 3."}]},
+		{"id":"w1","role":"worker","parts":[{"part":"policy","version":"sha256:bbbb","since":"2026-01-02T00:00:00Z","tried":"2026-01-02T00:00:00Z","outcome":"in force"}]}],
+		"disagreements":[{"part":"policy","versions":[{"version":"sha256:aaaa","processes":["f1"]},{"version":"sha256:bbbb","processes":["w1"]}]},{"part":"servers","server":"files","versions":[{"version":"1","processes":["w1"]},{"version":"2","processes":["w2"]}]}]}`)
+	said, code := sayDoctor(t, p.open(t), wellApprover().open(t))
+	if code != exitToolError {
+		t.Errorf("code %d", code)
+	}
+	for _, want := range []string{
+		"frontdoor f1: the last edit of its policy (2026-01-02T00:00:00Z) is not in force; version aaaa of 2026-01-01T00:00:00Z is: p.yaml:3:1", "callyard config check",
+		"different versions of the policy: aaaa at f1; bbbb at w1", "different versions of the entry of server files: 1 at w1; 2 at w2", "3 faults",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it does not say %q:\n%s", want, said)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -24,6 +25,24 @@ func serversCommand() *cobra.Command {
 		Args:  takes(1, 1),
 		RunE: withClient(func(cmd *cobra.Command, c *client, args []string) error {
 			return c.showServer(cmd.Context(), args[0])
+		}),
+	}, addServerCommand(), &cobra.Command{
+		Use:   "remove SERVER",
+		Short: "Remove a server that was added over the API",
+		Long: "remove has every worker end a server that came over the API (servers add, POST /servers) and forgets it. It takes front_door.add_servers.\n\n" +
+			"A server of a servers file is removed by taking its entry out of the file: its worker sees that by itself.",
+		Args: takes(1, 1),
+		RunE: withClient(func(cmd *cobra.Command, c *client, args []string) error {
+			return c.changeServer(cmd.Context(), request{method: http.MethodDelete, path: "/servers/" + segment(args[0])}, args[0])
+		}),
+	}, &cobra.Command{
+		Use:   "restart SERVER",
+		Short: "Start a server again at every worker that holds it, without failing calls",
+		Long: "restart replaces a server by a new start of itself. The old one takes calls until the new one is ready, and finishes those that it has. " +
+			"It returns once the new starts have begun; `callyard servers show SERVER` shows how they are.",
+		Args: takes(1, 1),
+		RunE: withClient(func(cmd *cobra.Command, c *client, args []string) error {
+			return c.changeServer(cmd.Context(), request{method: http.MethodPost, path: "/servers/" + segment(args[0]) + "/restart"}, args[0])
 		}),
 	})
 	return cmd

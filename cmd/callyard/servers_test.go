@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 )
@@ -60,6 +61,41 @@ func TestAnAgeHasTwoUnits(t *testing.T) {
 	} {
 		if got := age(d); got != want {
 			t.Errorf("age(%v) = %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestServersAreAddedRemovedAndRestarted(t *testing.T) {
+	plainEnvironment(t)
+	d := openDoor(t, map[string]answer{
+		"POST /servers":              {status: 201, media: "application/json", body: `{"id":"files","status":"connected"}`},
+		"DELETE /servers/files":      jsonAnswer(`{"status":"disconnected"}`),
+		"POST /servers/demo/restart": {status: 202, media: "application/json", body: `{"id":"demo","status":"restarting"}`},
+	})
+	for _, row := range []struct {
+		args       []string
+		stdin      string
+		code       int
+		says, sent string
+	}{
+		{[]string{"add", "files", "--env", "A=b=c", "--risk", "1", "--", "server", "--flag", "x"}, "", exitOK, "files is connected\n", `{"id":"files","command":"server","args":["--flag","x"],"env":{"A":"b=c"},"riskLevel":1}`},
+		{[]string{"add", "files", "--server-url", "https://x/mcp"}, "", exitOK, "files is connected\n", `{"id":"files","url":"https://x/mcp"}`},
+		{[]string{"add", "files", "--entry", "-"}, `{"command":"c","docker":{"image":"i"}}`, exitOK, "files is connected\n", `{"command":"c","docker":{"image":"i"},"id":"files"}`},
+		{[]string{"add", "files", "--entry", "-"}, `[]`, exitUsage, "is no JSON object", ""},
+		{[]string{"add", "files"}, "", exitUsage, "Give one of", ""},
+		{[]string{"add", "files", "--server-url", "https://x", "--", "c"}, "", exitUsage, "Give one of", ""},
+		{[]string{"add", "files", "--env", "secret", "--", "c"}, "", exitUsage, "--env is NAME=VALUE", ""},
+		{[]string{"remove", "files"}, "", exitOK, "files is disconnected\n", ""},
+		{[]string{"restart", "demo"}, "", exitOK, "demo is restarting\n", ""},
+		{[]string{"restart", "none"}, "", exitRefused, "", ""},
+	} {
+		args := append([]string{"servers", row.args[0], "--url", d.URL}, row.args[1:]...)
+		stdout, stderr, code := typed(t, row.stdin, args...)
+		if code != row.code || !strings.Contains(stdout+stderr, row.says) || strings.Contains(stdout+stderr, "secret") {
+			t.Errorf("%v: code %d, %q %q", row.args, code, stdout, stderr)
+		}
+		if asked := d.requests(); row.sent != "" && asked[len(asked)-1].body != row.sent {
+			t.Errorf("%v sent %v", row.args, asked[len(asked)-1].body)
 		}
 	}
 }

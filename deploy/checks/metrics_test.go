@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/promql"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // fleet is a fleet as deploy/prometheus/prometheus.yaml scrapes it.
@@ -27,6 +29,10 @@ func openFleet(t testing.TB) *fleet {
 	f.other.NATS("frontdoor", up)
 	f.worker.NATS("worker", up)
 	f.approver.NATS("approver", up)
+	for _, i := range f.fleet {
+		i.Configuration(func() []schema.InForce { return i.inForce })
+		i.inForce = []schema.InForce{{Part: schema.PartPolicy, Version: "one", Tried: f.now}}
+	}
 	return f
 }
 
@@ -205,6 +211,8 @@ var trouble = map[string]func(f *fleet){
 	"CallyardNoWorkers":          func(f *fleet) { f.door.SetWorkers(0); f.other.SetWorkers(0) },
 	"CallyardFrontDoorsDisagree": func(f *fleet) { f.other.SetWorkers(0) },
 	"CallyardCallsFail":          func(f *fleet) { f.door.end(3, "read", "server-failed", time.Second) },
+	"CallyardEditRefused":        func(f *fleet) { f.worker.inForce[0].Error = "policy.yaml:3:1: …" },
+	"CallyardProcessesDisagree":  func(f *fleet) { f.approver.inForce[0].Version = "two" },
 	"CallyardOutcomeUnknown":     func(f *fleet) { f.door.end(1, "read", "outcome-unknown", time.Second) },
 	"CallyardCallsWait":          func(f *fleet) { f.door.SetWaiting("files", 101, time.Second) },
 	"CallyardCallWaitsLong":      func(f *fleet) { f.door.SetWaiting("files", 1, 21*time.Second) },

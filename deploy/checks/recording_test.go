@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/prometheus/util/teststorage"
 
 	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // scrapeEvery is the interval of deploy/prometheus/prometheus.yaml.
@@ -38,6 +39,7 @@ type instance struct {
 	*telemetry.Metrics
 	job, name string
 	down      bool
+	inForce   []schema.InForce
 }
 
 func record(t testing.TB) *recording {

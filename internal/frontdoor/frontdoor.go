@@ -342,6 +342,7 @@ func (d *FrontDoor) gauge() {
 		}
 		d.o.Metrics.SetPace(d.router.BatchPace())
 		d.o.Metrics.SetWorkers(len(d.catalog.Workers()))
+		d.o.Metrics.SetDisagreements(len(catalog.Disagreements(d.catalog.Processes())))
 		lost = d.gaugeStored(lost)
 		select {
 		case <-d.stopped:
@@ -419,7 +420,7 @@ func (d *FrontDoor) serve() error {
 	}
 	handler, err := rest.New(rest.Options{
 		Catalog: d.catalog, Gate: d.gate, Router: d.router, Keys: keys, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: time.Now(),
-		Ready: d.Ready, Draining: d.draining.Load, AllowAddServers: o.Config.AddServers,
+		Ready: d.Ready, Draining: d.draining.Load, InForce: o.InForce, AllowAddServers: o.Config.AddServers,
 		Desk: d.room.Desk, Ledger: d.room.Ledger, Release: d.releaser.release, RouterID: d.releaser.id, Records: d.records, Batches: d.batches, CheckCallback: checkCallback, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	})
 	if err != nil {

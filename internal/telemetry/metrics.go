@@ -24,6 +24,7 @@ type Metrics struct {
 	inFlight prometheus.Gauge
 	waiting  *prometheus.GaugeVec
 	workers  prometheus.Gauge
+	disagree prometheus.Gauge
 	requests *prometheus.CounterVec
 	sessions *prometheus.GaugeVec
 	serving  *prometheus.GaugeVec
@@ -83,6 +84,7 @@ func NewMetrics() *Metrics {
 		inFlight: gauge("callyard_calls_in_flight", "Calls that were admitted and have not ended."),
 		waiting:  gauges("callyard_waiting_calls", "Calls that wait for a free slot, by server."),
 		workers:  gauge("callyard_workers", "Live workers."),
+		disagree: gauge("callyard_config_disagreements", "Parts of the configuration, servers one by one, of which live processes have different versions in force."),
 		requests: counter("callyard_http_requests_total", "HTTP requests answered, by method and status code.", "method", "code"),
 		sessions: gauges("callyard_sessions", "Live MCP sessions, by server."),
 		serving:  gauges("callyard_server_up", "1 while the server can take calls, 0 while it starts or where it does not come up, by server."),
@@ -111,7 +113,7 @@ func NewMetrics() *Metrics {
 	m.registry.MustRegister(
 		m.calls, m.deferred, m.seconds, m.inFlight, m.toolSeconds,
 		m.waiting, m.waitingAge,
-		m.workers,
+		m.workers, m.disagree,
 		m.requests,
 		m.sessions, m.serving, m.restarts, m.noise,
 		m.webhooks,

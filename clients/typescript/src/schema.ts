@@ -252,6 +252,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/configuration": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the configuration in force
+         * @description Which version of the policy, of the servers file and of the API keys each live front door and worker goes by, how its last reload went, and where they differ.
+         */
+        get: operations["get-configuration"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/confirmations": {
         parameters: {
             query?: never;
@@ -534,6 +554,26 @@ export interface paths {
         get: operations["read-resource"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/servers/{id}/restart": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start a server again
+         * @description Every worker that holds the server replaces it by a new start of itself, of the entry that it has. Calls do not fail: the old one takes them until the new one is ready, and finishes those that it has. It answers once the new starts have begun; GET /servers/{id} shows how they are. A start that fails leaves the old one in place.
+         */
+        post: operations["restart-server"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1072,6 +1112,78 @@ export interface components {
             /** @description The result as JSON, where the tool has an output schema. */
             structuredContent?: unknown;
         };
+        Configuration: {
+            /** @description Parts that processes have in different versions: the policy of all, the keys of front doors, each server of the workers that hold it. After an edit that lasts until all have seen it. */
+            disagreements: components["schemas"]["ConfigurationDisagreement"][];
+            /** @description The live front doors and workers; the one that answers is the first. */
+            processes: components["schemas"]["ConfiguredProcess"][];
+        };
+        ConfigurationDisagreement: {
+            /**
+             * @example policy
+             * @enum {string}
+             */
+            part: "policy" | "servers" | "keys";
+            /**
+             * @description The server, where the part is servers.
+             * @example files
+             */
+            server?: string;
+            versions: components["schemas"]["ConfigurationVersion"][];
+        };
+        ConfigurationPart: {
+            /**
+             * @description Why it is not.
+             * @example policy.yaml:3:12: rules[0].level: must be a whole number from 1 to 3.
+             */
+            error?: string;
+            /**
+             * @description Whether what the file held then is in force, as a whole.
+             * @enum {string}
+             */
+            outcome: "in force" | "refused";
+            /**
+             * @example policy
+             * @enum {string}
+             */
+            part: "policy" | "servers" | "keys";
+            /** @description The version of each server of a servers file. */
+            servers?: {
+                [key: string]: string;
+            };
+            /**
+             * Format: date-time
+             * @description When that version came into force.
+             */
+            since: string;
+            /**
+             * Format: date-time
+             * @description When the file was last read.
+             */
+            tried: string;
+            /**
+             * @description Identifies the content that is in force.
+             * @example sha256:71accd489c13
+             */
+            version: string;
+        };
+        ConfigurationVersion: {
+            /** @description The ids of the processes that have it in force. */
+            processes: string[];
+            /** @example sha256:71accd489c13 */
+            version: string;
+        };
+        ConfiguredProcess: {
+            /** @example worker-1-7f3k2a */
+            id: string;
+            /** @description The files that the process reads again while it runs. */
+            parts: components["schemas"]["ConfigurationPart"][];
+            /**
+             * @example worker
+             * @enum {string}
+             */
+            role: "frontdoor" | "worker";
+        };
         ConfirmCalls: {
             /** @description The ids of the calls that the answer is for; it is for no others. */
             calls: string[];
@@ -1160,6 +1272,8 @@ export interface components {
             [key: string]: unknown;
         };
         Health: {
+            /** @description The files that this process reads again while it runs. */
+            configuration: components["schemas"]["HealthPart"][];
             /**
              * Format: int64
              * @example 4
@@ -1177,6 +1291,35 @@ export interface components {
              * @example 86400.5
              */
             uptime: number;
+        };
+        HealthPart: {
+            /** @description Where to read why not. */
+            error?: string;
+            /**
+             * @description Whether what the file held then is in force, as a whole.
+             * @enum {string}
+             */
+            outcome: "in force" | "refused";
+            /**
+             * @example policy
+             * @enum {string}
+             */
+            part: "policy" | "servers" | "keys";
+            /**
+             * Format: date-time
+             * @description When that version came into force.
+             */
+            since: string;
+            /**
+             * Format: date-time
+             * @description When the file was last read.
+             */
+            tried: string;
+            /**
+             * @description Identifies the content that is in force.
+             * @example sha256:71accd489c13
+             */
+            version: string;
         };
         HealthServer: {
             connected: boolean;
@@ -1383,6 +1526,15 @@ export interface components {
              * @enum {string}
              */
             status: "disconnected";
+        };
+        RestartedServer: {
+            /** @example files */
+            id: string;
+            /**
+             * @example restarting
+             * @enum {string}
+             */
+            status: "restarting";
         };
         ServerBox: {
             /**
@@ -2615,6 +2767,30 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    "get-configuration": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Configuration"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            default: components["responses"]["Problem"];
+        };
+    };
     "confirm-calls": {
         parameters: {
             query?: never;
@@ -3401,6 +3577,35 @@ export interface operations {
             502: components["responses"]["Problem502"];
             503: components["responses"]["Problem503"];
             504: components["responses"]["Problem504"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "restart-server": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a server. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RestartedServer"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };

@@ -67,14 +67,16 @@ func (s sources) keyFiles() []string {
 
 // ReloadPart reads the policy, the servers file and the API keys again when their files
 // change, and all of them at SIGHUP. It belongs behind the parts that they are applied to.
-func (p *Prepared) ReloadPart(_ *telemetry.Metrics) lifecycle.Part {
+func (p *Prepared) ReloadPart(m *telemetry.Metrics) lifecycle.Part {
 	var end context.CancelFunc
+	var unwatch func()
 	done := make(chan struct{})
 	again := make(chan os.Signal, 1)
 	return lifecycle.Part{
 		Name: "reload",
 		Start: func(ctx context.Context) error {
 			ctx, end = context.WithCancel(ctx)
+			unwatch = m.Configuration(p.reloader.State)
 			if !term.IsTerminal(os.Stdin.Fd()) { // there SIGHUP says that the terminal is gone
 				signal.Notify(again, syscall.SIGHUP)
 			}
@@ -86,6 +88,7 @@ func (p *Prepared) ReloadPart(_ *telemetry.Metrics) lifecycle.Part {
 		},
 		Stop: func(context.Context) error {
 			signal.Stop(again)
+			unwatch()
 			end()
 			<-done
 			return nil

@@ -46,6 +46,8 @@ type Options struct {
 	// Draining says that the front door is about to stop: /readyz is red and
 	// event streams end.
 	Draining func() bool
+	// InForce says what configuration this process goes by; nil: nothing is known of it.
+	InForce func() []schema.InForce
 	// Origin decides which web pages may use the API; nil: no page of another origin.
 	Origin *origin.Policy
 	// AllowAddServers switches POST and DELETE /servers on.
@@ -122,6 +124,9 @@ func New(o Options) (*API, error) {
 			return nil, err
 		}
 	}
+	if o.InForce == nil {
+		o.InForce = func() []schema.InForce { return nil }
+	}
 	if o.Draining == nil {
 		o.Draining = func() bool { return false }
 	}
@@ -157,6 +162,7 @@ func New(o Options) (*API, error) {
 	a.registerBatches()
 	a.registerResources()
 	a.registerFleet()
+	a.registerConfiguration()
 	a.registerPages()
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { a.notFound(w.(*exchange), r) })
 	if err := a.finishDocument(); err != nil {

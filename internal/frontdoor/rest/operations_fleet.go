@@ -72,6 +72,15 @@ func (a *API) opRemoveServer() huma.Operation {
 	return op
 }
 
+func (a *API) opRestartServer() huma.Operation {
+	op := operation(http.MethodPost, "/servers/{id}/restart", "restart-server", tagServers, "Start a server again",
+		"Every worker that holds the server replaces it by a new start of itself, of the entry that it has. Calls do not fail: the old one takes them until the new one is ready, and finishes those that it has. "+
+			"It answers once the new starts have begun; GET /servers/{id} shows how they are. A start that fails leaves the old one in place.",
+		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
+	op.DefaultStatus = http.StatusAccepted
+	return op
+}
+
 func (a *API) opListTools() huma.Operation {
 	return operation(http.MethodGet, "/tools", "list-tools", tagServers, "List all tools",
 		"Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all tools that can be called as that provider takes them, under names that it takes (a ProviderToolList); POST /tool-calls runs what the model makes of them.", http.StatusBadRequest, http.StatusNotFound)

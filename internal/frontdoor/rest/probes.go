@@ -14,6 +14,8 @@ type Health struct {
 	Uptime      float64        `json:"uptime" doc:"Seconds since the front door started." example:"86400.5"`
 	ServerCount int            `json:"serverCount" example:"4"`
 	Servers     []HealthServer `json:"servers" nullable:"false"`
+	// Everybody may read it, so it does not repeat what a fault says.
+	Configuration []HealthPart `json:"configuration" nullable:"false" doc:"The files that this process reads again while it runs."`
 }
 
 // HealthServer is one server of GET /health.
@@ -71,7 +73,7 @@ func (a *API) health() Health {
 	servers := a.o.Catalog.Servers()
 	h := Health{
 		Status: "ok", Uptime: float64(time.Since(a.o.Started).Milliseconds()) / 1000,
-		ServerCount: len(servers), Servers: make([]HealthServer, 0, len(servers)),
+		ServerCount: len(servers), Servers: make([]HealthServer, 0, len(servers)), Configuration: a.healthParts(),
 	}
 	for i := range servers {
 		s := HealthServer{ID: servers[i].ID, Connected: servers[i].Connected, InitializationState: string(servers[i].State), PID: servers[i].PID}

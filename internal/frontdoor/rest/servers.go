@@ -31,6 +31,14 @@ type RemovedServer struct {
 	Status string `json:"status" enum:"disconnected" example:"disconnected"`
 }
 
+// RestartedServer is the answer to POST /servers/{id}/restart.
+type RestartedServer struct {
+	ID     string `json:"id" example:"files"`
+	Status string `json:"status" enum:"restarting" example:"restarting"`
+}
+
+type restartOutput struct{ Body RestartedServer }
+
 func (a *API) registerServers() {
 	get(a, a.opListServers(), func(context.Context, *nothing) (*serverListOutput, error) {
 		return &serverListOutput{Body: ServerList{Servers: a.serverItems()}}, nil
@@ -43,6 +51,13 @@ func (a *API) registerServers() {
 		item, load := a.serverItem(&s), a.o.Router.Load()[in.ID]
 		item.Slots, item.InFlight, item.Waiting = load.Slots, load.InFlight, load.Waiting
 		return &serverOutput{Body: item}, nil
+	})
+	get(a, a.opRestartServer(), func(ctx context.Context, in *serverInput) (*restartOutput, error) {
+		if err := a.o.Catalog.RestartServer(ctx, in.ID); err != nil {
+			return nil, err
+		}
+		a.log.Info("a server is started again, as a caller asks", "server", in.ID)
+		return &restartOutput{Body: RestartedServer{in.ID, "restarting"}}, nil
 	})
 	a.raw(a.opAddServer(), "/servers", a.addServer)
 	a.raw(a.opRemoveServer(), "/servers/{id}", a.removeServer)

@@ -32,6 +32,16 @@ from .completed_call import CompletedCall
 from .completed_call_execution_environment import CompletedCallExecutionEnvironment
 from .completed_call_meta import CompletedCallMeta
 from .completed_call_outcome import CompletedCallOutcome
+from .configuration import Configuration
+from .configuration_disagreement import ConfigurationDisagreement
+from .configuration_disagreement_part import ConfigurationDisagreementPart
+from .configuration_part import ConfigurationPart
+from .configuration_part_outcome import ConfigurationPartOutcome
+from .configuration_part_part import ConfigurationPartPart
+from .configuration_part_servers import ConfigurationPartServers
+from .configuration_version import ConfigurationVersion
+from .configured_process import ConfiguredProcess
+from .configured_process_role import ConfiguredProcessRole
 from .confirm_calls import ConfirmCalls
 from .confirm_request import ConfirmRequest
 from .confirmation_request import ConfirmationRequest
@@ -46,6 +56,9 @@ from .get_prompt_body import GetPromptBody
 from .get_prompt_result import GetPromptResult
 from .get_prompt_result_messages_item import GetPromptResultMessagesItem
 from .health import Health
+from .health_part import HealthPart
+from .health_part_outcome import HealthPartOutcome
+from .health_part_part import HealthPartPart
 from .health_server import HealthServer
 from .health_server_initialization_state import HealthServerInitializationState
 from .health_status import HealthStatus
@@ -71,6 +84,8 @@ from .rejected import Rejected
 from .rejected_status import RejectedStatus
 from .removed_server import RemovedServer
 from .removed_server_status import RemovedServerStatus
+from .restarted_server import RestartedServer
+from .restarted_server_status import RestartedServerStatus
 from .server_box import ServerBox
 from .server_box_isolation import ServerBoxIsolation
 from .server_entry import ServerEntry
@@ -151,6 +166,16 @@ __all__ = (
     "CompletedCallExecutionEnvironment",
     "CompletedCallMeta",
     "CompletedCallOutcome",
+    "Configuration",
+    "ConfigurationDisagreement",
+    "ConfigurationDisagreementPart",
+    "ConfigurationPart",
+    "ConfigurationPartOutcome",
+    "ConfigurationPartPart",
+    "ConfigurationPartServers",
+    "ConfigurationVersion",
+    "ConfiguredProcess",
+    "ConfiguredProcessRole",
     "ConfirmationRequest",
     "ConfirmationRequestOutcome",
     "ConfirmCalls",
@@ -165,6 +190,9 @@ __all__ = (
     "GetPromptResult",
     "GetPromptResultMessagesItem",
     "Health",
+    "HealthPart",
+    "HealthPartOutcome",
+    "HealthPartPart",
     "HealthServer",
     "HealthServerInitializationState",
     "HealthStatus",
@@ -190,6 +218,8 @@ __all__ = (
     "RejectedStatus",
     "RemovedServer",
     "RemovedServerStatus",
+    "RestartedServer",
+    "RestartedServerStatus",
     "ServerBox",
     "ServerBoxIsolation",
     "ServerEntry",

@@ -12,6 +12,7 @@ from ..models.health_status import HealthStatus
 from typing import cast
 
 if TYPE_CHECKING:
+    from ..models.health_part import HealthPart
     from ..models.health_server import HealthServer
 
 
@@ -22,12 +23,14 @@ T = TypeVar("T", bound="Health")
 class Health:
     """
     Attributes:
+        configuration (list[HealthPart]): The files that this process reads again while it runs.
         server_count (int):
         servers (list[HealthServer]):
         status (HealthStatus):
         uptime (float): Seconds since the front door started.
     """
 
+    configuration: list[HealthPart]
     server_count: int
     servers: list[HealthServer]
     status: HealthStatus
@@ -35,7 +38,13 @@ class Health:
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.health_part import HealthPart  # noqa: PLC0415
         from ..models.health_server import HealthServer  # noqa: PLC0415
+
+        configuration = []
+        for configuration_item_data in self.configuration:
+            configuration_item = configuration_item_data.to_dict()
+            configuration.append(configuration_item)
 
         server_count = self.server_count
 
@@ -52,6 +61,7 @@ class Health:
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
+                "configuration": configuration,
                 "serverCount": server_count,
                 "servers": servers,
                 "status": status,
@@ -63,9 +73,17 @@ class Health:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.health_part import HealthPart  # noqa: PLC0415
         from ..models.health_server import HealthServer  # noqa: PLC0415
 
         d = dict(src_dict)
+        configuration = []
+        _configuration = d.pop("configuration")
+        for configuration_item_data in _configuration:
+            configuration_item = HealthPart.from_dict(configuration_item_data)
+
+            configuration.append(configuration_item)
+
         server_count = d.pop("serverCount")
 
         servers = []
@@ -80,6 +98,7 @@ class Health:
         uptime = d.pop("uptime")
 
         health = cls(
+            configuration=configuration,
             server_count=server_count,
             servers=servers,
             status=status,

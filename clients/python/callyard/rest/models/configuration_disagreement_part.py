@@ -1,0 +1,10 @@
+from enum import StrEnum
+
+
+class ConfigurationDisagreementPart(StrEnum):
+    KEYS = "keys"
+    POLICY = "policy"
+    SERVERS = "servers"
+
+    def __str__(self) -> str:
+        return str(self.value)
