@@ -42,11 +42,18 @@ func benchCommand() *cobra.Command {
 				}
 				o.Headers[strings.TrimSpace(k)] = strings.TrimSpace(v)
 			}
+			var err error
+			if o.JSON, err = cmd.Flags().GetBool("json"); err != nil {
+				return fail(exitUsage, "%w", err)
+			}
 			run := bench.Main
 			if len(o.Figures) > 0 {
+				if o.JSON {
+					return fail(exitUsage, "--json does not go with --figures: they are a table with a verdict for each line.")
+				}
 				run = bench.MainFigures
 			}
-			err := run(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			err = run(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			if err != nil && cmd.Context().Err() == nil {
 				err = &exitError{code: exitToolError, err: err}
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -47,6 +48,10 @@ func checkConfig(cmd *cobra.Command) error {
 			all = append(all, config.Fault{Where: p.Served[i].Entry.Where, Message: fault.Error()})
 		}
 	}
+	asJSON, _ := cmd.Flags().GetBool("json") // the root command has the flag
+	if asJSON {
+		return checkedJSON(cmd.OutOrStdout(), p, all, servers.String())
+	}
 	if len(all) > 0 {
 		return &config.Faults{List: all}
 	}
@@ -62,6 +67,43 @@ func checkConfig(cmd *cobra.Command) error {
 		fmt.Fprintf(out, "# policy: %s\n", doubt)
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "The configuration is good: %d servers.\n", len(p.Served))
+	return nil
+}
+
+// checkedJSON prints what `config check` found as one JSON object. A configuration with
+// faults is an error, which they say.
+func checkedJSON(out io.Writer, p *setup.Prepared, faults []config.Fault, servers string) error {
+	type fault struct {
+		Key     string `json:"key,omitempty"`
+		Message string `json:"message"`
+		Where   string `json:"where,omitempty"`
+	}
+	report := struct {
+		Good          bool            `json:"good"`
+		Faults        []fault         `json:"faults"`
+		Servers       []string        `json:"servers"` // as the lines for people have them
+		Notes         []string        `json:"notes"`
+		Doubts        []string        `json:"doubts"`
+		Configuration json.RawMessage `json:"configuration,omitempty"`
+	}{Good: len(faults) == 0, Faults: []fault{}, Servers: []string{}, Notes: append([]string{}, p.Notes...), Doubts: append([]string{}, p.Doubts...)}
+	for _, f := range faults {
+		report.Faults = append(report.Faults, fault{f.Path, f.Message, f.Where})
+	}
+	for line := range strings.Lines(servers) {
+		report.Servers = append(report.Servers, strings.TrimPrefix(strings.TrimRight(line, "\n"), "# "))
+	}
+	if report.Good {
+		var err error
+		if report.Configuration, err = config.DumpJSON(p.Config); err != nil {
+			return fmt.Errorf("printing the configuration: %w", err)
+		}
+	}
+	if err := json.NewEncoder(out).Encode(report); err != nil {
+		return fmt.Errorf("printing what was found: %w", err)
+	}
+	if !report.Good {
+		return statusError(exitUsage)
+	}
 	return nil
 }
 

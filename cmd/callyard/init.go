@@ -30,6 +30,10 @@ func initCommand() *cobra.Command {
 			if err := cfg.Provision(cmd.Context(), log); err != nil {
 				return fail(exitUnreachable, "%w", err)
 			}
+			if asJSON, err := cmd.Flags().GetBool("json"); err != nil || asJSON {
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), `{"ready":true}`)
+				return err
+			}
 			fmt.Fprintln(cmd.OutOrStdout(), "NATS has every stream and table of Callyard.")
 			return nil
 		},

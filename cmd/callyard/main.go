@@ -33,7 +33,8 @@ func main() {
 	os.Exit(run())
 }
 
-func run() int {
+// rootCommand returns the whole command line.
+func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "callyard",
 		Short: "Run the tools of MCP servers, at scale and with a person's yes where it is needed",
@@ -49,7 +50,11 @@ func run() int {
 	root.AddCommand(clientCommands()...)
 	root.AddCommand(approvalCommands()...)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{code: exitUsage, err: err} })
+	root.Version = setup.Version()
+	return root
+}
 
+func run() int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	if name := firstWord(os.Args[1:]); name != "up" {
@@ -57,8 +62,7 @@ func run() int {
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
 	}
-	root.Version = setup.Version()
-	err := root.ExecuteContext(ctx)
+	err := rootCommand().ExecuteContext(ctx)
 	showError(os.Stderr, err)
 	return exitCode(err)
 }

@@ -43,6 +43,13 @@ func mcpCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if c.json {
+				body, err := json.Marshal(map[string]string{"client": to, "url": c.base + mountPath(server), "configuration": text})
+				if err != nil {
+					return fmt.Errorf("encoding the configuration: %w", err)
+				}
+				return c.out.raw(body)
+			}
 			return c.out.text(text)
 		}),
 	}

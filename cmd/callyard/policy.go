@@ -28,7 +28,11 @@ func policyCommand() *cobra.Command {
 		Short: "Say every fault of a policy, and which rules can never win",
 		Args:  takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return checkPolicy(screenOf(cmd.OutOrStdout()), args[0])
+			asJSON, err := cmd.Flags().GetBool("json")
+			if err != nil {
+				return fail(exitUsage, "%w", err)
+			}
+			return checkPolicy(screenOf(cmd.OutOrStdout()), args[0], asJSON)
 		},
 	}
 	var file string
@@ -68,8 +72,11 @@ func readPolicy(path string) (*risk.Policy, error) {
 	return p, nil
 }
 
-func checkPolicy(out screen, path string) error {
+func checkPolicy(out screen, path string, asJSON bool) error {
 	p, err := readPolicy(path)
+	if asJSON {
+		return checkedPolicyJSON(out, p, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -83,6 +90,35 @@ func checkPolicy(out screen, path string) error {
 		return fail(exitUsage, "The policy can be read, and %s.", counted(len(doubts), "thing in it is doubtful", "things in it are doubtful"))
 	}
 	return out.text(fmt.Sprintf("The policy is good: %s, version %s.\n", counted(len(p.Rules()), "rule", "rules"), p.Version()))
+}
+
+// checkedPolicyJSON prints what `policy check` found as one JSON object; fault says why
+// the policy cannot be read.
+func checkedPolicyJSON(out screen, p *risk.Policy, fault error) error {
+	report := struct {
+		Good    bool     `json:"good"`
+		Faults  []string `json:"faults"`
+		Doubts  []string `json:"doubts"`
+		Rules   int      `json:"rules"`
+		Version string   `json:"policy_version,omitempty"`
+	}{Faults: []string{}, Doubts: []string{}}
+	if fault != nil {
+		for line := range strings.Lines(fault.Error()) {
+			report.Faults = append(report.Faults, strings.TrimSpace(line))
+		}
+	} else {
+		report.Doubts = append(report.Doubts, p.Check(risk.Known{})...)
+		report.Rules, report.Version = len(p.Rules()), p.Version()
+	}
+	report.Good = len(report.Faults)+len(report.Doubts) == 0
+	body, err := json.Marshal(report)
+	if err != nil {
+		return fmt.Errorf("encoding what was found: %w", err)
+	}
+	if err := out.raw(body); err != nil || report.Good {
+		return err
+	}
+	return statusError(exitUsage)
 }
 
 func counted(n int, one, many string) string {

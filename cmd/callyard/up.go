@@ -50,6 +50,10 @@ func up(cmd *cobra.Command) error {
 			return err
 		}
 	}
+	asJSON, _ := cmd.Flags().GetBool("json") // the root command has the flag
+	if asJSON && demo != nil {
+		return fail(exitUsage, "--demo-approvals prints what to try for people: leave --json out")
+	}
 	setup.TuneRuntime(2, len(served)) // much of what lives here is caches of NATS
 	if err := cfg.OwnKey(); err != nil {
 		return err
@@ -67,7 +71,7 @@ func up(cmd *cobra.Command) error {
 	if demo != nil {
 		policy = demo.policy
 	}
-	u := &fabric{cfg: cfg, demo: demo, log: log, out: stdout, served: served}
+	u := &fabric{cfg: cfg, demo: demo, log: log, out: stdout, asJSON: asJSON, served: served}
 	metrics := telemetry.NewMetrics()
 	reload := p.ReloadPart(metrics)
 	if demo != nil {
@@ -122,6 +126,7 @@ type fabric struct {
 	cfg    *setup.Config
 	log    *slog.Logger
 	out    io.Writer
+	asJSON bool // the greeting
 	served []worker.Served
 	nats   *embedded.Server
 	local  bus.Local

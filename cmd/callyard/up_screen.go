@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -22,9 +23,13 @@ const (
 // greet prints the addresses at once, and the servers with a call to try when it is known
 // how they came up. Each of the two is one write, so that no line of the log gets between.
 func (u *fabric) greet(ctx context.Context) error {
-	fmt.Fprint(u.out, u.addresses())
 	ctx, u.hush = context.WithCancel(ctx)
 	u.said = make(chan struct{})
+	if u.asJSON {
+		close(u.said)
+		return u.sayJSON()
+	}
+	fmt.Fprint(u.out, u.addresses())
 	go func() {
 		defer close(u.said)
 		u.sayServers(ctx)
@@ -36,6 +41,20 @@ func (u *fabric) bye(context.Context) error {
 	u.hush()
 	<-u.said
 	return nil
+}
+
+// sayJSON prints the addresses as one line of JSON; GET /servers tells the rest.
+func (u *fabric) sayJSON() error {
+	base := u.door.URL()
+	return json.NewEncoder(u.out).Encode(struct {
+		Version   string `json:"version"`
+		URL       string `json:"url"`
+		MCP       string `json:"mcp"`
+		Reference string `json:"reference"`
+		Approver  string `json:"approver"`
+		Data      string `json:"data"`
+		NATS      string `json:"nats,omitempty"`
+	}{setup.Version(), base, base + "/mcp", base + "/docs", u.approver.Base(), u.cfg.Data, u.nats.URL()})
 }
 
 func (u *fabric) addresses() string {

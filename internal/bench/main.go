@@ -41,12 +41,19 @@ func Main(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) 
 		return err
 	}
 	report.Absent = set.absent
-	if err := report.WriteTable(stdout); err != nil {
+	write := report.WriteTable
+	if o.JSON {
+		write = report.WriteJSON
+	}
+	if err := write(stdout); err != nil {
 		return err
 	}
 	if o.Out != "" {
 		if err := writeFiles(report, o.Out); err != nil {
 			return err
+		}
+		if o.JSON {
+			stdout = stderr
 		}
 		fmt.Fprintf(stdout, "\nThe figures are in %s, the picture in %s.\n", filepath.Join(o.Out, jsonFile), filepath.Join(o.Out, plotFile))
 	}

@@ -40,6 +40,8 @@ type Options struct {
 	Calls   int
 	// Out is the directory for bench.json and bench.png; empty: neither.
 	Out string
+	// JSON prints the report as JSON in place of the table.
+	JSON bool
 
 	// URL, when set, loads one tool of a running Callyard and nothing else:
 	// Server, Tool and the arguments object.

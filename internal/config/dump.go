@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"encoding"
 	"fmt"
 	"io"
@@ -28,6 +29,19 @@ func Dump(w io.Writer, v any) error {
 	}
 	_, err = w.Write(out)
 	return err
+}
+
+// DumpJSON returns what [Dump] writes as a JSON object.
+func DumpJSON(v any) ([]byte, error) {
+	var text bytes.Buffer
+	if err := Dump(&text, v); err != nil {
+		return nil, err
+	}
+	out, err := yaml.YAMLToJSON(text.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("writing the configuration as JSON: %w", err)
+	}
+	return bytes.TrimSpace(out), nil
 }
 
 // shown turns a value into what the YAML writer takes.
