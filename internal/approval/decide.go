@@ -291,22 +291,29 @@ func Asked(a *ledger.Approval, rule *risk.Approval, who schema.Principal) bool {
 // Agreed is how many persons said yes to what would run now.
 func Agreed(a *ledger.Approval) int { return len(agreed(a)) }
 
-// agreed returns the persons whose yes counts for what would run now: an edit
-// counts as its author's yes, and voids those before it.
-func agreed(a *ledger.Approval) map[string]bool {
-	yes := make(map[string]bool)
+// ApprovedAt returns when this person approved what would run now; zero where they have
+// not.
+func ApprovedAt(a *ledger.Approval, who schema.Principal) time.Time {
+	return agreed(a)[person(who.Name, who.Owner)]
+}
+
+// agreed returns the persons whose approval counts for what would run now, and when each
+// approved: an edit counts as its author's approval, and voids those before it.
+func agreed(a *ledger.Approval) map[string]time.Time {
+	yes := make(map[string]time.Time)
 	for _, dec := range a.Counting() {
 		switch dec.Kind {
 		case ledger.Edit:
 			clear(yes)
-			yes[person(dec.By, dec.Owner)] = true
+			yes[person(dec.By, dec.Owner)] = dec.At
 		case ledger.Approve:
-			yes[person(dec.By, dec.Owner)] = true
+			yes[person(dec.By, dec.Owner)] = dec.At
 		}
 	}
 	return yes
 }
 
 func counts(a *ledger.Approval, who schema.Principal) bool {
-	return agreed(a)[person(who.Name, who.Owner)]
+	_, yes := agreed(a)[person(who.Name, who.Owner)]
+	return yes
 }

@@ -273,6 +273,25 @@ func TestAnotherGroupIsAskedAtHalfTime(t *testing.T) {
 	}
 }
 
+func TestAnotherGroupIsAskedAfterTheTimeOfTheRule(t *testing.T) {
+	r := open(t, bustest.Start(t), nil)
+	rule := byOps(1)
+	rule.EscalateTo, rule.EscalateAfter = []string{"bosses"}, time.Minute
+	id := r.hold(rule).Approval.ID
+	for _, step := range []struct {
+		after time.Duration
+		want  schema.Kind
+	}{{59 * time.Second, schema.KindForbidden}, {2 * time.Second, ""}} {
+		r.clock.advance(step.after)
+		if _, err := r.desk.Tend(context.Background(), func(string) bool { return true }); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.say(id, ledger.Approve, dora); err != nil && schema.KindOf(err) != step.want || err == nil && step.want != "" {
+			t.Errorf("after %s more: %v", step.after, err)
+		}
+	}
+}
+
 func TestACallWhoseRunnerIsLostIsUnknownAndNeverRunsAgain(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
 	ctx := context.Background()

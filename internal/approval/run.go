@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/ledger"
-	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -144,10 +143,10 @@ func (d *Desk) due(a *ledger.Approval, now time.Time, alive func(string) bool) f
 			}
 		}
 		rule, err := Rule(a)
-		if err != nil || a.State != ledger.Pending || rule.By != risk.ByGroups || len(rule.EscalateTo) == 0 || !a.Escalated.IsZero() {
+		if err != nil || a.State != ledger.Pending || !a.Escalated.IsZero() {
 			return nil
 		}
-		if half := a.Since().Add(a.Expires.Sub(a.Since()) / 2); now.Before(half) {
+		if at := rule.EscalatesAt(a.Since(), a.Expires); at.IsZero() || now.Before(at) {
 			return nil
 		}
 		return func(a *ledger.Approval) error {

@@ -216,6 +216,7 @@ func (r *policyReader) approval(path string, n *node) *Approval {
 		note("needed", func(path string, n *node) { a.Needed = r.number(path, n, 1, mostNeeded) }),
 		note("expires", func(path string, n *node) { a.Expires = r.duration(path, n, leastExpires, mostExpires) }),
 		note("escalate_to", func(path string, n *node) { a.EscalateTo = r.texts(path, n) }),
+		note("escalate_after", func(path string, n *node) { a.EscalateAfter = r.duration(path, n, leastExpires, mostExpires) }),
 		note("reason_required", func(path string, n *node) { a.Reasons = r.bool(path, n) }),
 		note("fresh_login", func(path string, n *node) { a.FreshLogin = r.bool(path, n) }),
 		note("slack_level", func(path string, n *node) { a.SlackLevel = r.number(path, n, 0, High) }),
@@ -232,9 +233,14 @@ func (r *policyReader) approval(path string, n *node) *Approval {
 		if len(a.Groups) == 0 {
 			r.faults.add(n.at, path, "names no groups who may approve; add groups, or write by: caller.")
 		}
+		if at, ok := given["escalate_after"]; ok && len(a.EscalateTo) == 0 {
+			r.faults.add(at, join(path, "escalate_after"), "says when more groups are asked, and names none; add escalate_to, or remove it.")
+		} else if ok && a.EscalateAfter >= a.Expires {
+			r.faults.add(at, join(path, "escalate_after"), "is not shorter than expires (%s), when the call is given up; make it shorter.", a.Expires)
+		}
 		return a
 	}
-	for _, name := range []string{"groups", "needed", "escalate_to", "reason_required", "fresh_login", "slack_level"} {
+	for _, name := range []string{"groups", "needed", "escalate_to", "escalate_after", "reason_required", "fresh_login", "slack_level"} {
 		if at, ok := given[name]; ok {
 			r.faults.add(at, join(path, name), "is for approvals by groups, and here the caller says yes; remove it, or write by: groups.")
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/callyard/callyard/pkg/schema/digest"
 )
@@ -36,6 +37,18 @@ func (a *Approval) Requirement() Requirement {
 		By: ByGroups, Groups: set(a.Groups), EscalateTo: set(a.EscalateTo), Needed: max(a.Needed, 1),
 		FreshLogin: a.FreshLogin, Reasons: a.Reasons, SlackLevel: a.SlackLevel,
 	}
+}
+
+// EscalatesAt returns when more groups are asked about a call that is held from since
+// until expires and that nobody has decided; zero where the rule names no such groups.
+func (a *Approval) EscalatesAt(since, expires time.Time) time.Time {
+	switch {
+	case a.By != ByGroups || len(a.EscalateTo) == 0:
+		return time.Time{}
+	case a.EscalateAfter > 0:
+		return since.Add(a.EscalateAfter)
+	}
+	return since.Add(expires.Sub(since) / 2)
 }
 
 func set(names []string) []string {

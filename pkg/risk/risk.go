@@ -99,6 +99,9 @@ type Approval struct {
 	Expires time.Duration
 	// EscalateTo are the groups that are asked as well when nobody answers.
 	EscalateTo []string
+	// EscalateAfter is how long nobody has answered by then; 0: half the time for which
+	// the call is held.
+	EscalateAfter time.Duration `json:",omitempty"`
 	// Reasons says that who decides must give a reason.
 	Reasons bool
 	// FreshLogin says that who decides must have signed in just now.

@@ -73,6 +73,7 @@ type Handler struct {
 	sessions *sessions
 	shapes   shapes
 	live     *live
+	peeks    peeks
 	secret   [32]byte    // of form tokens; another one after each start
 	seal     cipher.AEAD // of sign-ins under way; its key is another one after each start
 	https    bool

@@ -41,8 +41,8 @@ func parsePages() (*pages, error) {
 	funcs := template.FuncMap{
 		"shown":   func(s any) template.HTML { return Shown([]byte(fmt.Sprint(s))) },
 		"bytes":   Shown,
-		"time":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-		"day":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
+		"time":    func(t time.Time) template.HTML { return stamp(t, "2006-01-02 15:04:05 UTC") },
+		"day":     func(t time.Time) template.HTML { return stamp(t, "2006-01-02 15:04 UTC") },
 		"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"nth":     func(i int) int { return i + 1 },
 		"wait":    wait,
@@ -180,7 +180,7 @@ func (h *Handler) showPending(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return err
 	}
-	return h.render(w, http.StatusOK, "pending", v, view{Title: "Pending approvals", Here: "/", Live: "list", Page: h.pendingOf(v.who)})
+	return h.render(w, http.StatusOK, "pending", v, view{Title: "Pending approvals", Here: "/", Live: "list", Page: h.pendingOf(r.Context(), v.who)})
 }
 
 type pendingPage struct {
@@ -198,13 +198,16 @@ type heap struct {
 	To string
 }
 
-func (h *Handler) pendingOf(who schema.Principal) (p pendingPage) {
+func (h *Handler) pendingOf(ctx context.Context, who schema.Principal) (p pendingPage) {
 	last := make(map[[2]string]*ledger.Approval)
 	counts := make(map[string]int)
 	for _, a := range h.o.Ledger.Pending() {
 		q, ok := h.see(a, who)
 		if !ok {
 			continue
+		}
+		if len(p.Waiting) < mostPeeks {
+			q.Peek = h.peek(ctx, a)
 		}
 		tool := [2]string{a.Binding.Server, a.Binding.Tool}
 		if _, ok := last[tool]; !ok {
@@ -214,7 +217,7 @@ func (h *Handler) pendingOf(who schema.Principal) (p pendingPage) {
 			q.ToolChanged = l.Binding.ToolDefinitionDigest != a.Binding.ToolDefinitionDigest
 		}
 		p.Waiting = append(p.Waiting, q)
-		if q.Blocked == "" {
+		if q.MayApprove() {
 			counts[a.Binding.Requester.Name]++
 			p.Some = true
 		}
@@ -384,9 +387,12 @@ func (h *Handler) detailOf(q *question, v visitor) detailPage {
 		}
 	}
 	for _, k := range q.Kinds {
+		if k == ledger.Approve && !q.ApprovedAt.IsZero() {
+			continue // it counts already
+		}
 		p.Tokens[string(k)] = h.formToken(v.cookie, "/a/"+q.ID+"/"+string(k))
 	}
-	if p.MayAllow() {
+	if p.MayAllow() && q.ApprovedAt.IsZero() {
 		p.Tokens[string(allowKind)] = h.formToken(v.cookie, "/a/"+q.ID+"/"+string(allowKind))
 	}
 	if p.Edit = Escaped(p.Args.Pretty); p.Edit == "" {
@@ -448,6 +454,13 @@ func (h *Handler) serveStatic(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", media)
 	w.Header().Set("Cache-Control", "no-cache")
 	_, _ = w.Write(content) // the browser went away; nobody is left to be told
+}
+
+// stamp is a moment as an element: in UTC, which the script changes to the zone and the
+// form of the reader.
+func stamp(t time.Time, form string) template.HTML {
+	t = t.UTC()
+	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `">` + t.Format(form) + `</time>`) //nolint:gosec // digits and the letters of the form
 }
 
 // wait is a time to wait in words, as the script counts it down.

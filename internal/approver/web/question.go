@@ -23,6 +23,10 @@ type question struct {
 	Agreed int
 	// Blocked says why this person's answer would not count; empty when it would.
 	Blocked string
+	// ApprovedAt is when this person approved what would run now; zero: they have not.
+	ApprovedAt time.Time
+	// EscalatesAt is when more groups will be asked; zero where none are, or were already.
+	EscalatesAt time.Time
 	// Kinds are the answers that can be given in this state.
 	Kinds []ledger.DecisionKind
 
@@ -33,6 +37,8 @@ type question struct {
 	Definition []byte
 	// Change is how the tool's definition stands to the last time.
 	Change *toolChange
+	// Peek is the beginning of the arguments, in lists of what waits.
+	Peek *peek
 	// ToolChanged is the gist of that, in lists of what waits.
 	ToolChanged bool
 }
@@ -55,8 +61,19 @@ func (h *Handler) see(a *ledger.Approval, who schema.Principal) (*question, bool
 	}
 	q := &question{Approval: a, Rule: rule, Agreed: approval.Agreed(a), Kinds: kinds(a)}
 	q.Blocked = blocked(q, who)
+	q.ApprovedAt = approval.ApprovedAt(a, who)
+	if a.State == ledger.Pending && a.Escalated.IsZero() {
+		q.EscalatesAt = rule.EscalatesAt(a.Since(), a.Expires)
+	}
 	return q, true
 }
+
+// Missing is how many approvals are still needed.
+func (q *question) Missing() int { return max(max(q.Rule.Needed, 1)-q.Agreed, 0) }
+
+// MayApprove reports whether an approval of this person would count: they may decide, and
+// have not approved yet.
+func (q *question) MayApprove() bool { return q.Blocked == "" && q.ApprovedAt.IsZero() }
 
 // find loads one approval, without its bytes, if the person may see it.
 func (h *Handler) find(ctx context.Context, id string, who schema.Principal) (*question, error) {

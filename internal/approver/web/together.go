@@ -104,7 +104,7 @@ func (h *Handler) showTogether(w http.ResponseWriter, r *http.Request) error {
 }
 
 // Choosable says that the one who looks may decide the call at all.
-func (p detailPage) Choosable() bool { return p.Blocked == "" && p.State == ledger.Pending }
+func (p detailPage) Choosable() bool { return p.MayApprove() && p.State == ledger.Pending }
 
 // outcome is what came of one of several decisions.
 type outcome struct {

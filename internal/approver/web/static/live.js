@@ -18,6 +18,17 @@
   tick();
   setInterval(tick, 1000);
 
+  // Moments are shown in the zone and the form of the reader; UTC is in the title.
+  const zone = (root) => {
+    for (const el of root.querySelectorAll("time:not([data-until])")) {
+      const at = new Date(el.dateTime);
+      if (el.title || Number.isNaN(at.getTime())) continue;
+      el.title = el.textContent;
+      el.textContent = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+    }
+  };
+  zone(document);
+
   const live = document.body.dataset.live;
   if (!live) return;
   const news = document.getElementById("news");
@@ -49,6 +60,7 @@
     const before = main.querySelectorAll(".card").length;
     main.replaceChildren(...fresh.childNodes);
     tick();
+    zone(main);
     for (const el of main.querySelectorAll("input[type=checkbox]")) el.checked = chosen.has(el.value);
     if (at) for (const el of main.querySelectorAll("a, input, button")) if (name(el) === at) { el.focus(); break; }
     const after = main.querySelectorAll(".card").length;
@@ -62,6 +74,7 @@
   const page = async () => {
     const fresh = await load();
     const state = (root) => [...root.querySelectorAll(".state, .digest, .answers li")].map((el) => el.textContent).join("|");
+    if (fresh) zone(fresh);
     if (!fresh || state(fresh) === state(main)) return;
     news.textContent = "This approval has changed. ";
     const again = document.createElement("a");
