@@ -297,11 +297,11 @@ func TestResourcesPromptsAndCompletionReachTheServerThatHasThem(t *testing.T) {
 	f := openFabric(t, nil)
 	for _, c := range []struct{ path, method, name, members, server, want string }{
 		{"/mcp/two%20words", "resources/read", "demo://one", `"uri":"demo://one"`, "two words", `{"uri":"demo://one"}`},
-		{"/mcp", "resources/read", "demo://any/7", `"uri":"demo://any/7"`, "demo", `{"uri":"demo://any/7"}`},
+		{"/mcp", "resources/read", "callyard:demo:demo://any/7", `"uri":"callyard:demo:demo://any/7"`, "demo", `{"uri":"demo://any/7"}`},
 		{"/mcp", "prompts/get", "demo__greet", `"name":"demo__greet","arguments":{"a":"b"}`, "demo", `{"name":"greet","arguments":{"a":"b"}}`},
 		{"/mcp/demo", "prompts/get", "greet", `"name":"greet"`, "demo", `{"name":"greet"}`},
 		{"/mcp", "completion/complete", "", `"ref":{"type":"ref/prompt","name":"demo__greet"},"argument":{"name":"n","value":"v"}`, "demo", `{"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"n","value":"v"}}`},
-		{"/mcp", "completion/complete", "", `"ref":{"type":"ref/resource","uri":"demo://any/{id}"},"argument":{"name":"id","value":"v"}`, "demo", `{"ref":{"type":"ref/resource","uri":"demo://any/{id}"},"argument":{"name":"id","value":"v"}}`},
+		{"/mcp", "completion/complete", "", `"ref":{"type":"ref/resource","uri":"callyard:demo:demo://any/{id}"},"argument":{"name":"id","value":"v"}`, "demo", `{"ref":{"type":"ref/resource","uri":"demo://any/{id}"},"argument":{"name":"id","value":"v"}}`},
 	} {
 		got := f.ask(c.path, c.method, c.name, c.members).result(t)
 		last := f.worker.last()

@@ -163,7 +163,7 @@ func TestASubscriberHearsOfItsResourcesUntilItHasEnough(t *testing.T) {
 	if a := s.send(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"other://one"}}`); a.fault(t).Code != codeNoResource {
 		t.Errorf("%s", a.body)
 	}
-	if got := s.send(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"demo://any/2"}}`).result(t); got != `{}` {
+	if got := s.send(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"callyard:demo:demo://any/2"}}`).result(t); got != `{}` {
 		t.Error(got)
 	}
 	want := <-wanted
@@ -176,14 +176,14 @@ func TestASubscriberHearsOfItsResourcesUntilItHasEnough(t *testing.T) {
 	}
 	f.face.Updated(bus.Resources{Server: "another", URIs: []string{"demo://any/2"}})
 	f.face.Updated(bus.Resources{Server: want.Server, URIs: []string{"demo://any/1", "demo://any/2"}})
-	if got, want := next(), `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"demo://any/2"}}`; got != want {
+	if got, want := next(), `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"callyard:demo:demo://any/2"}}`; got != want {
 		t.Error(got)
 	}
-	s.send(`{"jsonrpc":"2.0","id":2,"method":"resources/unsubscribe","params":{"uri":"demo://any/2"}}`).result(t)
+	s.send(`{"jsonrpc":"2.0","id":2,"method":"resources/unsubscribe","params":{"uri":"callyard:demo:demo://any/2"}}`).result(t)
 	f.face.Updated(want)
-	s.send(`{"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"demo://any/3"}}`).result(t)
+	s.send(`{"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"callyard:demo:demo://any/3"}}`).result(t)
 	f.face.Updated(bus.Resources{Server: want.Server, URIs: []string{"demo://any/3"}})
-	if got := next(); !strings.Contains(got, `"demo://any/3"`) {
+	if got := next(); !strings.Contains(got, `"callyard:demo:demo://any/3"`) {
 		t.Error(got)
 	}
 }

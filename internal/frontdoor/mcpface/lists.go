@@ -36,19 +36,20 @@ func (s *shelf) open() { s.views, s.pieces = make(map[string]*view), make(map[st
 
 // view is what one mount offers, encoded. It never changes.
 type view struct {
-	at        uint64 // of Face.changes
-	tools     list
-	resources list
-	templates list
-	prompts   list
-	marks     marks
-	toolOf    map[string]target
-	promptOf  map[string]target
-	serverOf  map[string]string // by the URI of a resource
-	patterns  []pattern
-	headers   map[target][]paramHeader
-	taskOnly  map[target]bool
-	servers   []*piece
+	at          uint64 // of Face.changes
+	tools       list
+	resources   list
+	templates   list
+	prompts     list
+	marks       marks
+	toolOf      map[string]target
+	promptOf    map[string]target
+	serversOf   map[string][]string // by the URI of a resource
+	templatesOf map[string][]string // by the template
+	patterns    []pattern
+	headers     map[target][]paramHeader
+	taskOnly    map[target]bool
+	servers     []*piece
 }
 
 // marks tell whether lists differ.
@@ -243,22 +244,11 @@ func (e *entry) renamed(name string) []byte {
 
 // assemble makes a view of its pieces.
 func assemble(mount string, pieces []*piece) *view {
-	v := &view{servers: pieces, toolOf: make(map[string]target), promptOf: make(map[string]target), serverOf: make(map[string]string), headers: make(map[target][]paramHeader), taskOnly: make(map[target]bool)}
+	v := &view{servers: pieces, toolOf: make(map[string]target), promptOf: make(map[string]target), headers: make(map[target][]paramHeader), taskOnly: make(map[target]bool)}
 	var tools, prompts []item
-	var resources, templates []item
 	for _, p := range pieces {
 		tools = gather(tools, v.toolOf, p.tools, p.server, mount != "")
 		prompts = gather(prompts, v.promptOf, p.prompts, p.server, mount != "")
-		for _, raw := range p.defs.Resources {
-			uri := getString(raw, "uri")
-			if uri != "" && v.serverOf[uri] == "" {
-				v.serverOf[uri] = p.server
-				resources = append(resources, item{uri, raw})
-			}
-		}
-		for _, raw := range p.defs.ResourceTemplates {
-			templates = append(templates, item{p.server + "\x00" + getString(raw, "uriTemplate"), raw})
-		}
 		v.patterns = append(v.patterns, p.patterns...)
 		for tool, headers := range p.headers {
 			v.headers[target{p.server, tool}] = headers
@@ -273,6 +263,9 @@ func assemble(mount string, pieces []*piece) *view {
 			}
 		}
 	}
+	resources, serversOf := gatherURIs(pieces, "uri", func(p *piece) []json.RawMessage { return p.defs.Resources }, mount != "")
+	templates, templatesOf := gatherURIs(pieces, "uriTemplate", func(p *piece) []json.RawMessage { return p.defs.ResourceTemplates }, mount != "")
+	v.serversOf, v.templatesOf = serversOf, templatesOf
 	if mount == "" {
 		byName := func(a, b item) int { return cmp.Compare(a.name, b.name) }
 		slices.SortFunc(tools, byName)

@@ -8,21 +8,30 @@ import (
 )
 
 // readResource is resources/read. At /mcp the server is the one that lists the
-// URI, or has a template for it.
+// URI, or has a template for it; see [ownURI] where several do.
 func (f *Face) readResource(ctx context.Context, x *exchange) ([]byte, *fault) {
 	uri, bad := x.uri()
 	if bad != nil {
 		return nil, bad
 	}
-	server := f.holder(x.mount, uri)
-	if server == "" {
+	to, bad := f.resource(x.mount, uri)
+	if bad != nil {
+		return nil, bad
+	}
+	if to.server == "" {
 		f := &fault{Code: codeInvalidParams, Message: "Resource not found", Data: append(append([]byte(`{"uri":`), quote(uri)...), '}')}
 		if !x.modern {
 			f.Code = codeNoResource
 		}
 		return nil, f
 	}
-	return f.ask(ctx, x, schema.MethodReadResource, server, nil)
+	result, bad := f.ask(ctx, x, schema.MethodReadResource, to.server, func(key string, value []byte) []byte {
+		if key == "uri" {
+			return quote(to.name)
+		}
+		return value
+	})
+	return readAs(result, to.name, uri), bad
 }
 
 // uri is the one of the params.
@@ -35,23 +44,6 @@ func (x *exchange) uri() (string, *fault) {
 		return "", &fault{Code: codeInvalidParams, Message: err.Error()}
 	}
 	return uri, nil
-}
-
-// holder returns the server of a resource, "" where none is known.
-func (f *Face) holder(mount, uri string) string {
-	if mount != "" {
-		return mount
-	}
-	v := f.view("")
-	if server := v.serverOf[uri]; server != "" {
-		return server
-	}
-	for _, p := range v.patterns {
-		if p.match.MatchString(uri) {
-			return p.server
-		}
-	}
-	return ""
 }
 
 // getPrompt is prompts/get.
@@ -93,37 +85,35 @@ func (f *Face) complete(ctx context.Context, x *exchange) ([]byte, *fault) {
 			if key != "ref" {
 				return value
 			}
-			out := []byte{'{'}
-			each(ref, func(key string, value []byte) {
-				if key == "name" {
-					value = quote(to.name)
-				}
-				out = appendMember(out, key, value)
-			})
-			return append(out, '}')
+			return withMember(ref, "name", quote(to.name))
 		})
 	case "ref/resource":
-		server := f.templateHolder(x.mount, getString(ref, "uri"))
-		if server == "" {
+		to, bad := f.template(x.mount, getString(ref, "uri"))
+		if bad != nil {
+			return nil, bad
+		}
+		if to.server == "" {
 			return nil, &fault{Code: codeInvalidParams, Message: "No server has that template."}
 		}
-		return f.ask(ctx, x, schema.MethodComplete, server, nil)
+		return f.ask(ctx, x, schema.MethodComplete, to.server, func(key string, value []byte) []byte {
+			if key != "ref" {
+				return value
+			}
+			return withMember(ref, "uri", quote(to.name))
+		})
 	}
 	return nil, &fault{Code: codeInvalidParams, Message: "The ref must be of type ref/prompt or ref/resource."}
 }
 
-func (f *Face) templateHolder(mount, template string) string {
-	if mount != "" {
-		return mount
-	}
-	for _, p := range f.view("").servers {
-		for _, raw := range p.defs.ResourceTemplates {
-			if getString(raw, "uriTemplate") == template {
-				return p.server
-			}
+// template finds the server of a template, or of a URI that a template makes, as
+// [Face.resource] does.
+func (f *Face) template(mount, template string) (target, *fault) {
+	if mount == "" {
+		if servers := f.view("").templatesOf[template]; len(servers) == 1 {
+			return target{servers[0], template}, nil
 		}
 	}
-	return f.holder("", template)
+	return f.resource(mount, template)
 }
 
 // ask sends a request other than a tool call to a server. It changes nothing, so it

@@ -40,7 +40,7 @@ type session struct {
 	calls   map[string]context.CancelFunc
 	asked   map[string]chan message // what the client was asked, by id
 	next    int
-	watched map[string]string // resources of whose changes the client wants to hear, with their servers
+	watched map[string]target // resources of whose changes the client wants to hear, by the URI that it knows
 	level   string            // of the log messages that the client wants, "" for none
 	stream  func()            // ends the stream of its GET, nil where there is none
 	over    bool

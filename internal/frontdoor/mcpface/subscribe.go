@@ -34,12 +34,16 @@ func (f *Face) subscribe(x *exchange) {
 		x.reply([]byte(`{}`))
 		return
 	}
-	server := f.holder(x.mount, uri)
-	if server == "" {
+	to, bad := f.resource(x.mount, uri)
+	if bad != nil {
+		x.fail(bad)
+		return
+	}
+	if to.server == "" {
 		x.fail(&fault{Code: codeNoResource, Message: "Resource not found", Data: append(append([]byte(`{"uri":`), quote(uri)...), '}')})
 		return
 	}
-	read := &schema.Call{Method: schema.MethodReadResource, Server: server, Principal: x.principal, Arguments: append(append([]byte(`{"uri":`), quote(uri)...), '}')}
+	read := &schema.Call{Method: schema.MethodReadResource, Server: to.server, Principal: x.principal, Arguments: append(append([]byte(`{"uri":`), quote(to.name)...), '}')}
 	if err := f.o.Gate.CheckMethod(read); err != nil { // whoever may not read it hears nothing of it
 		x.fail(x.faultOf(err))
 		return
@@ -49,16 +53,16 @@ func (f *Face) subscribe(x *exchange) {
 	full := !known && len(x.session.watched) >= mostSubscribed
 	if !full {
 		if x.session.watched == nil {
-			x.session.watched = make(map[string]string)
+			x.session.watched = make(map[string]target)
 		}
-		x.session.watched[uri] = server
+		x.session.watched[uri] = to
 	}
 	x.session.mu.Unlock()
 	if full {
 		x.fail(x.faultOf(schema.Errorf(schema.KindInvalidRequest, "A session hears of at most %d resources; unsubscribe from some.", mostSubscribed)))
 		return
 	}
-	f.want(map[string][]string{server: {uri}})
+	f.want(map[string][]string{to.server: {to.name}})
 	x.reply([]byte(`{}`))
 }
 
@@ -87,11 +91,11 @@ func (f *Face) wantAll() {
 	found := make(map[string]map[string]bool)
 	for _, room := range f.rooms.all() {
 		room.mu.Lock()
-		for uri, server := range room.watched {
-			if found[server] == nil {
-				found[server] = make(map[string]bool)
+		for _, to := range room.watched {
+			if found[to.server] == nil {
+				found[to.server] = make(map[string]bool)
 			}
-			found[server][uri] = true
+			found[to.server][to.name] = true
 		}
 		room.mu.Unlock()
 	}
@@ -109,17 +113,20 @@ func (f *Face) Updated(r bus.Resources) {
 			continue
 		}
 		for _, uri := range r.URIs {
-			if e.wants.room.watches(r.Server, uri) {
-				e.sayOnce("notifications/resources/updated", append(append([]byte(`{"uri":`), quote(uri)...), '}'))
+			for _, known := range [...]string{uri, ownURI(r.Server, uri)} {
+				if e.wants.room.watches(known, target{r.Server, uri}) {
+					e.sayOnce("notifications/resources/updated", append(append([]byte(`{"uri":`), quote(known)...), '}'))
+				}
 			}
 		}
 	}
 }
 
-func (s *session) watches(server, uri string) bool {
+// watches reports whether the client subscribed to the resource by the URI known.
+func (s *session) watches(known string, to target) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.watched[uri] == server
+	return s.watched[known] == to
 }
 
 // sayOnce has a notification sent, unless the same one waits already.
