@@ -1975,6 +1975,9 @@ type ToolItem struct {
 	// Name Examples: echo
 	Name string `json:"name"`
 
+	// Offline Why no worker can run the tool now: its server is in the state error everywhere. Calls answer 503 with this reason, and lists for models leave the tool out.
+	Offline *string `json:"offline,omitempty"`
+
 	// Reason Why the tool is switched off.
 	Reason *string `json:"reason,omitempty"`
 

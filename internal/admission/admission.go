@@ -208,7 +208,7 @@ func (g *Gate) CheckMethod(call *schema.Call) error {
 	if e := CheckMethod(g.policy, s.HighestRisk, s.BestBox != nil, call); e != nil {
 		return e
 	}
-	return nil
+	return s.Refusal()
 }
 
 // ErrDurable says that the policy wants the call stored before it runs; nothing

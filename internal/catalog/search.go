@@ -176,6 +176,7 @@ func (c *Catalog) Search(query, server string, most int) (found []Tool, callable
 		case server != "" && id != server:
 		case s.defs == nil:
 			unknown = append(unknown, id)
+		case s.view.Offline != "":
 		default:
 			g := segment{server: s, index: &s.defs.found}
 			g.leaveOut(off[id])

@@ -27,6 +27,41 @@ type Server struct {
 	BestBox *schema.Box
 	// HighestRisk is the highest riskLevel that a worker was told, 0 for none.
 	HighestRisk int
+	// Offline says why no worker can run a call: the server is in the state error at all
+	// of them; "" where one may. What an offline server has is not offered to models, and
+	// its calls are refused at once.
+	Offline string
+}
+
+// offline returns why no live worker can run a call of the server, "" where one may: one
+// that starts, or that is waited for after its worker has gone, is not offline.
+func (s *server) offline() string {
+	v := &s.view
+	if v.Connected || v.State != schema.StateError || !s.lost.IsZero() || v.BestBox != nil && v.BestBox.Ready {
+		return ""
+	}
+	if v.Error == "" {
+		return "it does not run, and its worker gives no reason."
+	}
+	return v.Error
+}
+
+// Refusal returns why calls of the server are refused now, nil where they are not. The
+// error is of KindUnavailable and retryable: workers start the server again and again.
+func (s *Server) Refusal() error {
+	if s.Offline == "" {
+		return nil
+	}
+	return offlineError(s.ID, s.Offline)
+}
+
+// offlineRetry is when a caller may look again: the pauses between starts grow to minutes.
+const offlineRetry = 5 * time.Second
+
+func offlineError(id, why string) error {
+	e := schema.Errorf(schema.KindUnavailable, "Server %q is offline, so the call did not start: %s", id, why)
+	e.Retryable, e.RetryAfter = true, offlineRetry
+	return e
 }
 
 // WorkerServer is one worker's report of a server.
@@ -53,6 +88,8 @@ type Tool struct {
 	// Box is how a worker can run the call in isolation, a ready one where there
 	// is any; nil where no worker has one.
 	Box *schema.Box
+	// Offline says why no worker can run a call now, "" where one may; see [Server].
+	Offline string
 }
 
 // rebuildLocked makes the view of servers from the workers' reports.
@@ -105,6 +142,7 @@ func (c *Catalog) rebuildLocked() {
 		} else if old := c.servers[id]; old != nil {
 			s.defs = old.defs
 		}
+		s.view.Offline = s.offline()
 		for _, w := range s.view.Workers {
 			used[defsKey(id, w.Report.Digest)] = true
 		}
@@ -252,7 +290,7 @@ func (c *Catalog) Tool(id, name string) (Tool, error) {
 }
 
 func (c *Catalog) toolLocked(s *server, t *schema.Tool) Tool {
-	tool := Tool{Tool: t, Timeout: s.view.Timeout, Risk: s.view.HighestRisk, Box: s.view.BestBox, TrustAnnotations: s.view.TrustAnnotations, Switch: bus.Switch{Server: t.Server, Tool: t.Name, Enabled: true}}
+	tool := Tool{Tool: t, Timeout: s.view.Timeout, Risk: s.view.HighestRisk, Box: s.view.BestBox, Offline: s.view.Offline, TrustAnnotations: s.view.TrustAnnotations, Switch: bus.Switch{Server: t.Server, Tool: t.Name, Enabled: true}}
 	if c.switches.Some() { // most have none, and each call comes by here
 		if sw, ok := c.switches.Get(bus.SwitchKey(t.Server, t.Name)); ok {
 			tool.Switch = sw
@@ -267,13 +305,20 @@ func (c *Catalog) toolLocked(s *server, t *schema.Tool) Tool {
 	return tool
 }
 
-// Refusal returns why the tool must not be called, nil where it is switched on.
+// Refusal returns why the tool must not be called, nil where it is switched on and its
+// server is not offline.
 func (t *Tool) Refusal() error {
-	if t.Switch.Enabled {
-		return nil
+	switch {
+	case !t.Switch.Enabled:
+		return switchedOff(&t.Switch)
+	case t.Offline != "":
+		return offlineError(t.Server, t.Offline)
 	}
-	return switchedOff(&t.Switch)
+	return nil
 }
+
+// Offered says whether the tool is offered to models.
+func (t *Tool) Offered() bool { return t.Switch.Enabled && t.Offline == "" }
 
 func switchedOff(sw *bus.Switch) error {
 	reason := sw.Reason

@@ -1838,6 +1838,8 @@ export interface components {
             enabled: boolean;
             /** @example echo */
             name: string;
+            /** @description Why no worker can run the tool now: its server is in the state error everywhere. Calls answer 503 with this reason, and lists for models leave the tool out. */
+            offline?: string;
             /** @description Why the tool is switched off. */
             reason?: string;
             /** @example everything */

@@ -75,6 +75,7 @@ type piece struct {
 	server   string
 	defs     *schema.Definitions
 	off      string // the tools that are switched off
+	offline  bool   // nothing is offered
 	tools    []entry
 	prompts  []entry
 	patterns []pattern
@@ -147,6 +148,16 @@ func (f *Face) pieceLocked(id string) *piece {
 	tools, err := f.o.Catalog.Tools(id)
 	if err != nil {
 		return nil
+	}
+	s, err := f.o.Catalog.Server(id)
+	if err != nil {
+		return nil
+	}
+	if s.Offline != "" {
+		if p := f.shelf.pieces[id]; p == nil || !p.offline {
+			f.shelf.pieces[id] = &piece{server: id, defs: &schema.Definitions{}, offline: true}
+		}
+		return f.shelf.pieces[id]
 	}
 	var off strings.Builder
 	for _, t := range tools {

@@ -85,7 +85,7 @@ func (a *API) callable(server string) (tools []catalog.Tool, unknown []string, e
 			unknown = append(unknown, s.ID)
 			continue
 		}
-		of = slices.DeleteFunc(of, func(t catalog.Tool) bool { return !t.Switch.Enabled })
+		of = slices.DeleteFunc(of, func(t catalog.Tool) bool { return !t.Offered() })
 		slices.SortFunc(of, func(a, b catalog.Tool) int { return cmp.Compare(a.Name, b.Name) })
 		tools = append(tools, of...)
 	}

@@ -31,6 +31,7 @@ type ToolItem struct {
 	Name       string    `json:"name" example:"echo"`
 	Enabled    bool      `json:"enabled" doc:"False when an operator switched the tool off; calls answer 403 then."`
 	Reason     string    `json:"reason,omitempty" doc:"Why the tool is switched off."`
+	Offline    string    `json:"offline,omitempty" doc:"Why no worker can run the tool now: its server is in the state error everywhere. Calls answer 503 with this reason, and lists for models leave the tool out."`
 	Definition AnyObject `json:"definition" doc:"The tool as the server gave it."`
 }
 
@@ -123,7 +124,7 @@ func (a *API) listTools(_ context.Context, in *toolListInput) (*toolListOutput, 
 				out.Link = nextLink(in, page.NextCursor)
 				break
 			}
-			item := ToolItem{Server: t.Server, Name: t.Name, Enabled: t.Switch.Enabled, Definition: AnyObject{t.Raw}}
+			item := ToolItem{Server: t.Server, Name: t.Name, Enabled: t.Switch.Enabled, Offline: t.Offline, Definition: AnyObject{t.Raw}}
 			if !item.Enabled {
 				item.Reason = t.Switch.Reason
 			}

@@ -26,6 +26,8 @@ class ToolItem:
         enabled (bool): False when an operator switched the tool off; calls answer 403 then.
         name (str):
         server (str):
+        offline (str | Unset): Why no worker can run the tool now: its server is in the state error everywhere. Calls
+            answer 503 with this reason, and lists for models leave the tool out.
         reason (str | Unset): Why the tool is switched off.
     """
 
@@ -33,6 +35,7 @@ class ToolItem:
     enabled: bool
     name: str
     server: str
+    offline: str | Unset = UNSET
     reason: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -47,6 +50,8 @@ class ToolItem:
 
         server = self.server
 
+        offline = self.offline
+
         reason = self.reason
 
         field_dict: dict[str, Any] = {}
@@ -59,6 +64,8 @@ class ToolItem:
                 "server": server,
             }
         )
+        if offline is not UNSET:
+            field_dict["offline"] = offline
         if reason is not UNSET:
             field_dict["reason"] = reason
 
@@ -77,6 +84,8 @@ class ToolItem:
 
         server = d.pop("server")
 
+        offline = d.pop("offline", UNSET)
+
         reason = d.pop("reason", UNSET)
 
         tool_item = cls(
@@ -84,6 +93,7 @@ class ToolItem:
             enabled=enabled,
             name=name,
             server=server,
+            offline=offline,
             reason=reason,
         )
 
