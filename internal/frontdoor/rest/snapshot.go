@@ -4,86 +4,59 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"time"
 )
 
-// snapshot makes one picture of the fleet for all streams that ask for one at the same
-// time: a change wakes each of them, and a picture for each would take as long as
-// there are streams.
+// snapshot makes one picture of the fleet for all streams that a change has woken: a
+// picture for each would take as long as there are streams.
 type snapshot struct {
-	mu  sync.Mutex
-	now *picture // that is being made
-	// next is for those who came after now was begun: it may miss what they heard of.
-	next *picture
+	mu   sync.Mutex
+	last *picture
 }
 
 type picture struct {
-	done chan struct{}
-	data []byte
+	began time.Time
+	done  chan struct{}
+	data  []byte
 }
 
-// get returns the fleet as it is now, or a moment later, encoded. Nobody may change it.
-func (s *snapshot) get(fleet func() Fleet) []byte {
+// get returns the fleet as it was at some time after since, encoded. Nobody may change
+// it.
+func (s *snapshot) get(since time.Time, fleet func() Fleet) []byte {
 	s.mu.Lock()
-	if s.now != nil {
-		if s.next == nil {
-			s.next = &picture{done: make(chan struct{})}
-			p := s.next
-			before := s.now
-			s.mu.Unlock()
-			<-before.done
-			s.make(p, fleet)
-			return p.data
-		}
-		p := s.next
+	p := s.last
+	if p != nil && !p.began.Before(since) {
 		s.mu.Unlock()
 		<-p.done
 		return p.data
 	}
-	p := &picture{done: make(chan struct{})}
-	s.now = p
+	p = &picture{began: time.Now(), done: make(chan struct{})}
+	s.last = p
 	s.mu.Unlock()
-	s.make(p, fleet)
+	defer close(p.done)
+	p.data = bytes.TrimSuffix(encode(fleet()), []byte("\n"))
 	return p.data
 }
 
-// make makes a picture; from here on others are for the next one.
-func (s *snapshot) make(p *picture, fleet func() Fleet) {
-	s.mu.Lock()
-	if s.next == p {
-		s.now, s.next = p, nil
-	}
-
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.now == p {
-			s.now = nil
-		}
-		close(p.done)
-	}()
-	p.data = bytes.TrimSuffix(encode(fleet()), []byte("\n"))
-}
-
-// settleFor lets changes that follow each other become one event.
-const settleFor = 100 * time.Millisecond
+// A change is sent after settleLeast, with those that follow it, and before settleMost:
+// many streams are spread over that time, and other requests get their turn.
+const (
+	settleLeast = 50 * time.Millisecond
+	settleMost  = 500 * time.Millisecond
+)
 
 var errLeft = errors.New("the client left")
 
 // settle waits for more changes that may follow the first one.
-func (e *events) settle(ctx context.Context, changes <-chan struct{}) error {
-	t := time.NewTimer(settleFor)
+func (e *events) settle(ctx context.Context) error {
+	t := time.NewTimer(settleLeast + rand.N(settleMost-settleLeast))
 	defer t.Stop()
 	select {
 	case <-t.C:
 	case <-ctx.Done():
 		return errLeft
-	}
-	select {
-	case <-changes: // it is in the event
-	default:
 	}
 	return nil
 }

@@ -200,19 +200,20 @@ func (a *API) follow(x *exchange, r *http.Request) error {
 	defer beat.Stop()
 	look := time.NewTicker(drainLook)
 	defer look.Stop()
-	fleet := func(n int) error {
-		return out.event("fleet", strconv.Itoa(n), a.snapshot.get(a.fleet))
+	fleet := func(n int, since time.Time) error {
+		return out.event("fleet", strconv.Itoa(n), a.snapshot.get(since, a.fleet))
 	}
 	n := 1
-	err := fleet(n)
+	err := fleet(n, time.Now())
 	for err == nil {
 		select {
 		case <-r.Context().Done():
 			return nil
 		case <-changes:
-			if err = out.settle(r.Context(), changes); err == nil {
+			woken := time.Now()
+			if err = out.settle(r.Context()); err == nil {
 				n++
-				err = fleet(n)
+				err = fleet(n, woken)
 			}
 		case <-beat.C:
 			err = out.beat()
