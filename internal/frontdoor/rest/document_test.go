@@ -147,6 +147,12 @@ func TestTheDocsPageLoadsFromHereOnly(t *testing.T) {
 			t.Errorf("%s: %v, %d and %d bytes", name, err, len(unpacked), len(plain.body))
 		}
 	}
+	for name, mediaType := range map[string]string{"page.js": "text/javascript; charset=utf-8", "page.css": "text/css; charset=utf-8"} {
+		got := f.do("GET", "/docs/"+name, "")
+		if !bytes.Contains(a.body, []byte(`"docs/`+name+`"`)) || got.status != 200 || got.header.Get("Content-Type") != mediaType || len(got.body) == 0 {
+			t.Errorf("%s: %d %v", name, got.status, got.header)
+		}
+	}
 	if a := f.do("GET", "/docs/LICENSE.elements.txt", ""); a.status != 200 || !bytes.Contains(a.body, []byte("Apache License")) {
 		t.Errorf("licence: %d", a.status)
 	}

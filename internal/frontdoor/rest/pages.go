@@ -17,7 +17,7 @@ import (
 // The page at /docs is Stoplight Elements, whole, so that it works without a
 // network. Its licence stands beside it.
 //
-//go:embed docs/index.html docs/elements.js.gz docs/elements.css.gz docs/LICENSE.elements.txt docs/LICENSE.elements-parts.txt
+//go:embed docs/index.html docs/page.js docs/page.css docs/elements.js.gz docs/elements.css.gz docs/LICENSE.elements.txt docs/LICENSE.elements-parts.txt
 var docs embed.FS
 
 // docsPolicy lets the page load from here and nowhere else. Elements sets styles
@@ -167,6 +167,18 @@ func (p *pages) asset(x *exchange, r *http.Request) error {
 	var mediaType string
 	name := r.PathValue("file")
 	switch name {
+	case "page.js", "page.css":
+		body, err := docs.ReadFile("docs/" + name)
+		if err != nil {
+			return fmt.Errorf("reading the docs page: %w", err)
+		}
+		mediaType = "text/javascript; charset=utf-8"
+		if name == "page.css" {
+			mediaType = "text/css; charset=utf-8"
+		}
+		x.Header().Set("Cache-Control", "public, max-age=3600")
+		x.send(http.StatusOK, []string{mediaType}, body)
+		return nil
 	case "elements.js":
 		mediaType = "text/javascript; charset=utf-8"
 	case "elements.css":
