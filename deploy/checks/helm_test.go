@@ -302,8 +302,9 @@ func TestAChangeRollsTheRolesThatItConcernsOnly(t *testing.T) {
 	}{
 		"replicas":             {minimal + "worker: {replicas: 9}\n", nil},
 		"a network policy":     {minimal + "networkPolicy: {webPorts: [8443]}\n", nil},
-		"the servers file":     {minimal + "servers: '{\"mcpServers\": {}}'\n", []string{"worker"}},
-		"the policy":           {minimal + "policy: 'rules: []'\n", []string{"approver", "frontdoor", "worker"}},
+		"the servers file":     {minimal + "servers: '{\"mcpServers\": {}}'\n", nil}, // files and keys are read again while pods run
+		"the policy":           {minimal + "policy: 'rules: []'\n", nil},
+		"the API keys":         {strings.ReplaceAll(minimal, "keys: [{name: ", "keys: [{name: another-"), nil},
 		"a setting":            {minimal + "worker: {settings: {sessions: 4}}\n", []string{"worker"}},
 		"the address of Redis": {minimal + "redis: {url: redis://other:6379/0}\n", []string{"approver", "frontdoor"}},
 	} {

@@ -23,8 +23,9 @@ metadata:
     {{- toYaml . | nindent 4 }}
     {{- end }}
   annotations:
-    # A pod starts again when its own configuration changes.
-    callyard.dev/config: {{ include "callyard.files" . | sha256sum | quote }}
+    # A pod starts again when its own configuration changes. The policy, the servers file
+    # and the API keys are read again while it runs.
+    callyard.dev/config: {{ include "callyard.static" . | sha256sum | quote }}
     {{- with .values.podAnnotations }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -163,6 +164,14 @@ config (any section). The last one wins, key by key. */}}
 {{- end }}
 {{ .role }}.yaml: |
   {{- toYaml .config | nindent 2 }}
+{{- end }}
+
+{{- define "callyard.static" -}}
+{{- $static := deepCopy .config }}
+{{- range $section := list "front_door" "approver" }}
+{{- with get $static $section }}{{ $_ := unset . "keys" }}{{ end }}
+{{- end }}
+{{- toYaml $static }}
 {{- end }}
 
 {{- define "callyard.config" -}}
