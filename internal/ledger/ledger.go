@@ -108,8 +108,9 @@ func (l *Ledger) Close() {
 // digests of arguments and definition, BindingDigest, ArgumentsSize, State and
 // Created where they are empty, and refuses what contradicts them. It returns a
 // conflict when the call has an approval already, [schema.KindQuota] when the
-// requester has as many held as it may, and [schema.KindUnavailable] when all have. One that runs under a standing permission
-// begins running.
+// requester has as many held as it may, and [schema.KindUnavailable] when all have.
+// Arguments over 4 KiB are stored apart, and not kept when the call has ended. One that
+// runs under a standing permission begins running.
 func (l *Ledger) Create(ctx context.Context, a *Approval, args []byte) (Revision, error) {
 	if err := l.complete(a, args); err != nil {
 		return 0, err
