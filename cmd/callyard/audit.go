@@ -74,6 +74,10 @@ func withAudit(cmd *cobra.Command, use func(*cobra.Command, *audit.Reader) error
 			return fail(exitUsage, "there is no data folder %s; name it with --data, or the NATS server with --nats", cfg.Data)
 		}
 		server, err := embedded.Start(embedded.Options{Dir: cfg.Data, Log: log})
+		var damaged *embedded.DamageError
+		if errors.As(err, &damaged) {
+			return fail(exitUnreachable, "%w", err)
+		}
 		if err != nil {
 			return fail(exitUnreachable, "%w; stop `callyard up` first, or let it listen with nats.listen and name that address with --nats", err)
 		}

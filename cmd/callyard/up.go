@@ -32,6 +32,7 @@ func upCommand() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return up(cmd) },
 	}
 	setup.AddFlags(cmd.Flags(), "servers", "listen", "approver-listen", "data", "redis", "policy", "log-level", "log-format")
+	cmd.Flags().Bool("accept-loss", false, "start over a damaged data folder: use what is left of it; calls whose record may be lost end as unknown")
 	cmd.Flags().Bool("demo-approvals", false, "add a policy, a requester, an approver and a held call, to try an approval with")
 	return cmd
 }
@@ -72,7 +73,10 @@ func up(cmd *cobra.Command) error {
 		policy = demo.policy
 	}
 	u := &fabric{cfg: cfg, demo: demo, log: log, out: stdout, asJSON: asJSON, served: served}
+	u.acceptLoss, _ = cmd.Flags().GetBool("accept-loss") // the flag is there
+	cfg.OnLost(u.lost)
 	metrics := telemetry.NewMetrics()
+	u.metrics = metrics
 	reload := p.ReloadPart(metrics)
 	if demo != nil {
 		reload = lifecycle.Part{Name: "reload"} // what the demo brings is in no file
@@ -129,6 +133,10 @@ type fabric struct {
 	asJSON bool // the greeting
 	served []worker.Served
 	nats   *embedded.Server
+
+	acceptLoss bool
+	metrics    *telemetry.Metrics
+
 	local  bus.Local
 	worker *worker.Worker
 	door   *frontdoor.FrontDoor
@@ -139,8 +147,12 @@ type fabric struct {
 }
 
 func (u *fabric) startNATS(context.Context) (err error) {
-	u.nats, err = embedded.Start(embedded.Options{Dir: u.cfg.Data, Listen: u.cfg.NATS.Listen, Log: u.log})
-	return err
+	u.nats, err = embedded.Start(embedded.Options{Dir: u.cfg.Data, Listen: u.cfg.NATS.Listen, AcceptLoss: u.acceptLoss, Log: u.log})
+	if err != nil {
+		return err
+	}
+	u.tellLosses()
+	return nil
 }
 
 func (u *fabric) connect(ctx context.Context, name string, keep bool) (*bus.Conn, error) {

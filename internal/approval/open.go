@@ -35,6 +35,8 @@ type RoomOptions struct {
 	// AuditAge is how long audit lines are kept; 0 is for ever. It counts when the
 	// audit record is made.
 	AuditAge time.Duration
+	// LostBefore: see [ledger.Options].
+	LostBefore time.Time
 	// Traces: see [Options].
 	Traces *telemetry.Traces
 	// Log receives what cannot be told to a caller. It must be set.
@@ -54,7 +56,7 @@ type Room struct {
 
 // OpenRoom opens the ledger, the audit record and the tokens; ctx bounds that.
 func OpenRoom(ctx context.Context, o RoomOptions) (*Room, error) {
-	book, err := ledger.Open(ctx, o.Conn, ledger.Options{Log: o.Log})
+	book, err := ledger.Open(ctx, o.Conn, ledger.Options{LostBefore: o.LostBefore, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func newHaul(j *job) *haul {
 // more than that.
 func (h *haul) take(it *item) bool {
 	c := it.rec
-	if c.Method != "" || c.Key != "" || len(c.Extra) > 0 || c.CallbackURL != "" || c.ArgumentsObject.Size > 0 || it.waited || h.j.late(it) {
+	if c.Method != "" || c.Key != "" || len(c.Extra) > 0 || c.CallbackURL != "" || c.ArgumentsObject.Size > 0 || it.waited || h.j.late(it) || h.j.r.o.lost(h.j.m) {
 		return false
 	}
 	verdict, err := h.j.r.o.Gate.Check(it.call)

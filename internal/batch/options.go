@@ -57,12 +57,21 @@ type Options struct {
 	// KeepCalls is how long the calls of an ended batch are kept, to be read and
 	// tried again (24 h).
 	KeepCalls time.Duration
+	// LostBefore is when a loss of records of durable calls was accepted: calls of older
+	// journals that have no result end as unknown. Zero: nothing was lost.
+	LostBefore time.Time
 	// LaneCalls and LaneAge are when a lane is followed by a new one: 20,000 calls,
 	// 6 h. What is looked for in a lane is read through.
 	LaneCalls uint64
 	LaneAge   time.Duration
 	// Lifetime is how long a single durable call may wait to leave (24 h).
 	Lifetime time.Duration
+}
+
+// lost says that a journal is from before a loss of records: what became of its
+// calls without a result is not known.
+func (o *Options) lost(m *journal.Manifest) bool {
+	return !o.LostBefore.IsZero() && m.Created.Before(o.LostBefore)
 }
 
 func (o *Options) fill() {

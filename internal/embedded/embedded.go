@@ -2,8 +2,9 @@
 // `callyard up` and for tests.
 //
 // It promises that what JetStream acknowledged is synced to disk, that two
-// processes never share one data directory, and that a disk which was full is written
-// again within seconds of having room. It refuses to listen on anything
+// processes never share one data directory, that a disk which was full is written
+// again within seconds of having room, and that damage to a folder that was stopped is
+// found before anything runs. It refuses to listen on anything
 // but loopback, and by default listens on nothing at all.
 package embedded
 
@@ -30,6 +31,8 @@ type Options struct {
 	Listen string
 	// MaxPayload is the largest message in bytes; 0 means 8 MiB.
 	MaxPayload int
+	// AcceptLoss starts over a folder that was damaged: what is left is used.
+	AcceptLoss bool
 	// Log receives the server's warnings and errors. It must be set.
 	Log *slog.Logger
 }
@@ -42,6 +45,9 @@ type Server struct {
 	log  *slog.Logger
 
 	jetstream server.JetStreamConfig // as it was started
+	losses    []Loss
+	lostKeys  []string // of the seal, where the stream of keys is damaged
+	before    map[string]sealedFile
 	closing   chan struct{}
 	healed    chan struct{} // closed when heal has ended
 }
@@ -62,6 +68,10 @@ func Start(o Options) (*Server, error) {
 	lock, err := lockDir(o.Dir)
 	if err != nil {
 		return nil, err
+	}
+	e := &Server{lock: lock, dir: o.Dir, log: o.Log, closing: make(chan struct{}), healed: make(chan struct{})}
+	if err := e.openFolder(o.AcceptLoss); err != nil {
+		return nil, errors.Join(err, lock.Close())
 	}
 	opts := &server.Options{
 		ServerName: "callyard", DontListen: true, JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"), SyncAlways: true,
@@ -87,7 +97,12 @@ func Start(o Options) (*Server, error) {
 		s.WaitForShutdown()
 		return nil, errors.Join(fmt.Errorf("the embedded NATS server was not ready within %s; see the log above for its reason", readyTimeout), lock.Close())
 	}
-	e := &Server{s: s, lock: lock, dir: o.Dir, log: o.Log, closing: make(chan struct{}), healed: make(chan struct{})}
+	e.s = s
+	if err := e.findKeys(); err != nil {
+		s.Shutdown()
+		s.WaitForShutdown()
+		return nil, errors.Join(err, lock.Close())
+	}
 	if c := s.JetStreamConfig(); c != nil {
 		e.jetstream = *c
 	}
@@ -129,8 +144,15 @@ func (s *Server) URL() string {
 func (s *Server) Close() error {
 	close(s.closing)
 	<-s.healed
+	keys, err := s.keys()
+	if err != nil {
+		s.log.Warn("the idempotency keys are not noted in the seal of the data folder", "error", err)
+	}
 	s.s.Shutdown()
 	s.s.WaitForShutdown()
+	if err := writeSeal(s.dir, s.before, keys); err != nil {
+		s.log.Warn("the data folder cannot be sealed; damage until the next start is not noticed", "error", err)
+	}
 	if err := s.lock.Close(); err != nil {
 		return fmt.Errorf("releasing the data directory: %w", err)
 	}

@@ -178,8 +178,20 @@ type Options struct {
 	// Limits are of principals and servers, Cache where results are kept.
 	Limits quota.Config
 	Cache  cache.Config
+	// Lost is what was lost with a damaged data folder.
+	Lost Lost
 	// Failed gets the error that ends the front door by itself; it has room for one.
 	Failed chan<- error
+}
+
+// Lost is what an operator accepted as lost with a damaged data folder. The zero value
+// is nothing.
+type Lost struct {
+	// Calls and Approvals are when records of durable calls, and of approvals, were
+	// accepted as lost: what is older does not run.
+	Calls, Approvals time.Time
+	// Key says that the entry of an idempotency key was lost, by its hash; nil: none was.
+	Key func(hash string) bool
 }
 
 // FrontDoor is a running front door.
@@ -247,7 +259,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	assess := func(ctx context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error) {
 		return d.gate.Reassess(ctx, a, args)
 	}
-	if d.room, err = approval.OpenRoom(ctx, approval.RoomOptions{Assess: assess, NoPermission: d.noPermission, Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: id, Sign: approval.Signing(o.Signer), Traces: o.Traces, Log: o.Log}); err != nil {
+	if d.room, err = approval.OpenRoom(ctx, approval.RoomOptions{LostBefore: o.Lost.Approvals, Assess: assess, NoPermission: d.noPermission, Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: id, Sign: approval.Signing(o.Signer), Traces: o.Traces, Log: o.Log}); err != nil {
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
@@ -290,7 +302,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 
 // openBatches opens the journals and the runner of durable calls.
 func (d *FrontDoor) openBatches(ctx context.Context, id string) (err error) {
-	if d.store, err = journal.Open(ctx, d.o.Stored, journal.Options{Log: d.o.Log}); err != nil {
+	if d.store, err = journal.Open(ctx, d.o.Stored, journal.Options{LostKey: d.o.Lost.Key, Log: d.o.Log}); err != nil {
 		return err
 	}
 	if err = d.openTeller(ctx); err != nil {
@@ -298,7 +310,7 @@ func (d *FrontDoor) openBatches(ctx context.Context, id string) (err error) {
 	}
 	o := batch.Options{
 		Store: d.store, Gate: d.gate, Catalog: d.catalog, Router: d.router, Ledger: d.room.Ledger, Desk: d.room.Desk, Release: d.releaser.release, Quota: d.sharing.quota, ID: id, LeaseLost: d.o.Metrics.LeaseLost, Traces: d.o.Traces, Log: d.o.Log,
-		OpenBatches: d.o.Config.OpenBatches,
+		OpenBatches: d.o.Config.OpenBatches, LostBefore: d.o.Lost.Calls,
 	}
 	if d.teller != nil {
 		o.Ended = d.teller.ended

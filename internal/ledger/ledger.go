@@ -29,6 +29,9 @@ type Options struct {
 	// MaxEnded is how many ended approvals are kept in memory for lists: 10,000.
 	// Older ones are found by id only.
 	MaxEnded int
+	// LostBefore is when a loss of records was accepted: an older approval is not
+	// approved and does not run any more. Zero: nothing was lost.
+	LostBefore time.Time
 	// Log receives what cannot be told to a caller. It must be set.
 	Log *slog.Logger
 }
@@ -60,6 +63,7 @@ type Ledger struct {
 	watch   *bus.StreamWatch
 	limits  limits
 	forget  *forgetter
+	lost    time.Time
 	log     *slog.Logger
 }
 
@@ -75,7 +79,7 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{store: store, reads: newReads(store), turns: turns{byID: map[string]*turn{}}, view: newView(or(o.MaxEnded, defaultMaxEnded)), limits: newLimits(o), log: o.Log}
+	l := &Ledger{store: store, reads: newReads(store), turns: turns{byID: map[string]*turn{}}, view: newView(or(o.MaxEnded, defaultMaxEnded)), limits: newLimits(o), lost: o.LostBefore, log: o.Log}
 	if l.allowed, err = bus.OpenPermissions(ctx, conn, func(p *Permission) string { return p.ID }); err != nil {
 		return nil, err
 	}
@@ -281,6 +285,7 @@ func (l *Ledger) End(ctx context.Context, id string, result []byte, f func(*Appr
 }
 
 func (l *Ledger) change(ctx context.Context, id string, beside []byte, f func(*Approval) error) (*Approval, error) {
+	f = l.guard(f)
 	// The view saves the read: when it is behind, the write does not succeed.
 	now, revision, hint := l.view.get(id)
 	var err error

@@ -43,6 +43,13 @@ func (m *Metrics) JournalWrites(role string, failing func() int) (stop func()) {
 	return func() { m.registry.Unregister(g) }
 }
 
+// AcceptedLosses shows how many damaged files of the data folder were accepted as lost.
+func (m *Metrics) AcceptedLosses(files int) {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "callyard_accepted_losses", Help: "Damaged files of the data folder that were accepted as lost with --accept-loss."})
+	g.Set(float64(files))
+	m.registry.MustRegister(g)
+}
+
 // NATS shows the state of a connection of a role from here on: connected is asked at
 // each scrape. stop takes the series away again. One connection for each role.
 func (m *Metrics) NATS(role string, connected func() bool) (stop func()) {

@@ -44,7 +44,7 @@ func (c *Config) FrontDoorPart(connect Connector, policy *risk.Holder, m *teleme
 			stored.OnUnexpected(m.Unexpected)
 			opening, cancel := context.WithTimeout(ctx, openFor)
 			defer cancel()
-			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Region: c.Region, InForce: c.inForce, Conn: conn, Stored: stored, Metrics: m, Traces: c.traces, Baggage: c.Traces.Baggage, Log: log, Version: Version(), Failed: failed, Policy: policy, Redis: c.Redis.options(), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Signer: signer})
+			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Lost: c.lostNow(), Region: c.Region, InForce: c.inForce, Conn: conn, Stored: stored, Metrics: m, Traces: c.traces, Baggage: c.Traces.Baggage, Log: log, Version: Version(), Failed: failed, Policy: policy, Redis: c.Redis.options(), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Signer: signer})
 			if err != nil {
 				stored.Close()
 				conn.Close()
@@ -90,7 +90,7 @@ func (c *Config) ApproverPart(connect Connector, policy *risk.Holder, m *telemet
 			}
 			opening, cancel := context.WithTimeout(ctx, openFor)
 			defer cancel()
-			if room, err = approval.OpenRoom(opening, approval.RoomOptions{Conn: conn, Redis: c.Redis.options(), Name: "approver", Sign: approval.Signing(signer), Policy: policy, Traces: c.traces, Log: log}); err != nil {
+			if room, err = approval.OpenRoom(opening, approval.RoomOptions{Conn: conn, LostBefore: c.lostNow().Approvals, Redis: c.Redis.options(), Name: "approver", Sign: approval.Signing(signer), Policy: policy, Traces: c.traces, Log: log}); err != nil {
 				conn.Close()
 				return err
 			}
@@ -159,4 +159,15 @@ func (c *Config) WorkerPart(connect Connector, policy *risk.Holder, served []wor
 			return err
 		},
 	}
+}
+
+// OnLost has front door and approver ask at their start what was lost with a damaged
+// data folder.
+func (c *Config) OnLost(f func() frontdoor.Lost) { c.lost = f }
+
+func (c *Config) lostNow() frontdoor.Lost {
+	if c.lost == nil {
+		return frontdoor.Lost{}
+	}
+	return c.lost()
 }

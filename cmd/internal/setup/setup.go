@@ -63,6 +63,7 @@ type Config struct {
 
 	inForce func() []schema.InForce // what this process goes by; see [Prepared.ReloadPart]
 	running running
+	lost    func() frontdoor.Lost // nil: nothing was lost
 }
 
 // running is what an edit of a file is applied to: each is nil until its part runs.

@@ -28,6 +28,9 @@ type Options struct {
 	// Lease is how long a claim lasts without being renewed: 10 s, in whole
 	// seconds. It is renewed three times in that time.
 	Lease time.Duration
+	// LostKey says that the entry of a key, by its [KeyHash], was lost with a damaged
+	// data folder; nil: none was.
+	LostKey func(hash string) bool
 	// Log receives what cannot be told to a caller. It must be set.
 	Log *slog.Logger
 }
@@ -60,6 +63,7 @@ type Store struct {
 	born          time.Time
 	space         space
 	recent        recent
+	lostKey       func(hash string) bool
 }
 
 // Stored says how long what is stored is kept.
@@ -77,7 +81,7 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Store, error) {
 	}
 	s := &Store{
 		j: j, view: newView(or(o.MaxEnded, defaultMaxEnded)), keepManifests: or(o.KeepManifests, defaultKeepManifests),
-		lease: max(or(o.Lease, defaultLease).Truncate(time.Second), time.Second), most: min(maxPacket, j.MaxMessage()), log: o.Log, born: time.Now(),
+		lease: max(or(o.Lease, defaultLease).Truncate(time.Second), time.Second), most: min(maxPacket, j.MaxMessage()), log: o.Log, born: time.Now(), lostKey: o.LostKey,
 	}
 	s.inline = min(maxInline, s.most/2)
 	if s.watch, err = j.WatchManifests(ctx, s.seen); err != nil {

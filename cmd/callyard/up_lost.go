@@ -1,0 +1,48 @@
+package main
+
+import (
+	"time"
+
+	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// keptKeys is longer than an idempotency key counts.
+const keptKeys = 25 * time.Hour
+
+// lost is what was accepted as lost with the data folder.
+func (u *fabric) lost() frontdoor.Lost {
+	var l frontdoor.Lost
+	keys := make(map[string]bool)
+	for _, loss := range u.nats.Losses() {
+		for _, d := range loss.Damages {
+			if bus.KeepsCalls(d.Stream) {
+				l.Calls = loss.At
+			}
+			if bus.KeepsApprovals(d.Stream) {
+				l.Approvals = loss.At
+			}
+		}
+		if time.Since(loss.At) < keptKeys {
+			for _, key := range loss.Keys {
+				keys[key] = true
+			}
+		}
+	}
+	if len(keys) > 0 {
+		l.Key = func(hash string) bool { return keys[hash] }
+	}
+	return l
+}
+
+// tellLosses tells the operator at each start what was accepted as lost.
+func (u *fabric) tellLosses() {
+	files := 0
+	for _, loss := range u.nats.Losses() {
+		for _, d := range loss.Damages {
+			files++
+			u.log.Warn("the data folder has an accepted loss", "accepted", loss.At, "damage", d.String())
+		}
+	}
+	u.metrics.AcceptedLosses(files)
+}

@@ -1,0 +1,314 @@
+package embedded
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A data folder that was stopped in good order is sealed: a file says of every other
+// one how long it is and what its checksum is. The next start compares them before
+// anything is read or written, and removes the seal. JetStream itself starts over a
+// damaged file with a line in its log, and forgets what was in it.
+
+const (
+	sealFile = "seal.json"
+	// sealCopy bounds the files that are kept in the seal as they are: the
+	// configurations of streams, without which their messages are not found.
+	sealCopy = 16 << 10
+)
+
+// seal is what is in a sealed folder.
+type seal struct {
+	At    time.Time    `json:"at"`
+	Files []sealedFile `json:"files"`
+	// Keys are the subjects of the idempotency keys.
+	Keys []string `json:"keys,omitempty"`
+	// Sum is the checksum of all this, with Sum itself at 0.
+	Sum uint32 `json:"sum"`
+}
+
+// sealedFile is a file of a sealed folder.
+type sealedFile struct {
+	Path     string    `json:"path"`
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified"`
+	CRC      uint32    `json:"crc"`
+	// First is the sequence of the first message of a block of a stream, 0 for others.
+	First uint64 `json:"first,omitempty"`
+	// Copy is the file, where it is the configuration of a stream.
+	Copy []byte `json:"copy,omitempty"`
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sum returns the checksum of the seal.
+func (s seal) sum() (uint32, error) {
+	s.Sum = 0
+	text, err := json.Marshal(s)
+	if err != nil {
+		return 0, fmt.Errorf("encoding the seal: %w", err)
+	}
+	return crc32.Checksum(text, castagnoli), nil
+}
+
+// sealed says which files of the folder are sealed: not those that are made anew at each
+// start.
+func sealed(path string) bool {
+	return path != "lock" && path != sealFile && path != lossFile && path != sealFile+".new" && !strings.HasPrefix(path, "room-") && !derived(path)
+}
+
+// derived says that JetStream makes a file from others where it is missing, and finds
+// damage to it by itself.
+func derived(path string) bool { return strings.HasSuffix(path, "/msgs/index.db") }
+
+// timers says that JetStream makes a file from others where it is missing, and does not
+// find damage to it: when messages expire, or are to be sent.
+func timers(path string) bool {
+	return strings.HasSuffix(path, "/msgs/thw.db") || strings.HasSuffix(path, "/msgs/sched.db")
+}
+
+// writeSeal seals a folder in which nothing runs any more. Files that are as they were
+// in the seal before are not read again.
+func writeSeal(dir string, before map[string]sealedFile, keys []string) error {
+	s := seal{At: time.Now().UTC(), Keys: keys}
+	err := eachFile(dir, func(path string, info fs.FileInfo) error {
+		if !sealed(path) {
+			return nil
+		}
+		f, known := before[path]
+		if !known || f.Size != info.Size() || !f.Modified.Equal(info.ModTime()) {
+			var err error
+			if f, err = digest(dir, path); err != nil {
+				return err
+			}
+			f.Modified = info.ModTime()
+		}
+		s.Files = append(s.Files, f)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if s.Sum, err = s.sum(); err != nil {
+		return err
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("encoding the seal: %w", err)
+	}
+	return replaceFile(filepath.Join(dir, sealFile), text)
+}
+
+// replaceFile writes a file whole or not at all.
+func replaceFile(path string, text []byte) error {
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.Write(text)
+		err = errors.Join(err, f.Sync(), f.Close())
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}
+
+func eachFile(dir string, f func(path string, info fs.FileInfo) error) error {
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err //nolint:wrapcheck // wrapped below
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err //nolint:wrapcheck // wrapped below
+		}
+		return f(filepath.ToSlash(rel), info)
+	})
+	if err != nil {
+		return fmt.Errorf("reading the data folder: %w", err)
+	}
+	return nil
+}
+
+// digest reads a file for the seal.
+func digest(dir, path string) (sealedFile, error) {
+	s := sealedFile{Path: path}
+	f, err := os.Open(filepath.Join(dir, filepath.FromSlash(path)))
+	if err != nil {
+		return s, err //nolint:wrapcheck // the caller says what was done
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	var head bytes.Buffer
+	sum := crc32.New(castagnoli)
+	if s.Size, err = io.Copy(sum, io.TeeReader(io.LimitReader(f, sealCopy), &head)); err == nil {
+		var rest int64
+		rest, err = io.Copy(sum, f)
+		s.Size += rest
+	}
+	if err != nil {
+		return s, err //nolint:wrapcheck // the caller says what was done
+	}
+	s.CRC = sum.Sum32()
+	switch name := path[strings.LastIndexByte(path, '/')+1:]; {
+	case strings.HasPrefix(name, "meta.") && s.Size <= sealCopy:
+		s.Copy = head.Bytes()
+	case strings.HasSuffix(name, ".blk") && head.Len() >= 12:
+		s.First = binary.LittleEndian.Uint64(head.Bytes()[4:]) // a record begins with its length and its sequence
+	}
+	return s, nil
+}
+
+// readSeal returns the seal of a folder; nil where there is none, as after a crash or a
+// power cut, which damage nothing that was acknowledged.
+func readSeal(dir string) (*seal, error) {
+	text, err := os.ReadFile(filepath.Join(dir, sealFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the seal of the data folder: %w", err)
+	}
+	s := new(seal)
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, errBroken
+	}
+	if sum, err := s.sum(); err != nil || sum != s.Sum {
+		return nil, errBroken
+	}
+	return s, nil
+}
+
+var errBroken = errors.New("the seal of the data folder is damaged")
+
+// known are the files of the seal by path.
+func (s *seal) known() map[string]sealedFile {
+	all := make(map[string]sealedFile)
+	if s != nil {
+		for _, f := range s.Files {
+			all[f.Path] = f
+		}
+	}
+	return all
+}
+
+// Damage is a file of a data folder that is not as it was left.
+type Damage struct {
+	// Path is the file within the folder; What is "is missing", "was cut from 9 to 4
+	// bytes" and the like.
+	Path, What string
+	// Stream is the stream that it belongs to, "" for none; First and Last are the
+	// sequences of its messages that may be lost, Last 0 for all that follow First.
+	Stream      string
+	First, Last uint64
+}
+
+// String is one sentence.
+func (d Damage) String() string {
+	text := d.Path + " " + d.What
+	switch {
+	case d.Stream == "":
+	case d.First == 0:
+		text += ", so messages of the stream " + d.Stream + " may be lost"
+	case d.Last == 0:
+		text += fmt.Sprintf(", so messages of the stream %s from sequence %d on may be lost", d.Stream, d.First)
+	default:
+		text += fmt.Sprintf(", so messages %d to %d of the stream %s may be lost", d.First, d.Last, d.Stream)
+	}
+	return text + "."
+}
+
+// DamageError means that files of the data folder are not as they were left.
+type DamageError struct {
+	Dir     string
+	Damages []Damage
+}
+
+// Error lists the damage, a line each, and says what to do.
+func (e *DamageError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "the data folder %s was damaged since it was stopped; nothing was started:\n", e.Dir)
+	for _, d := range e.Damages {
+		fmt.Fprintf(&b, "  %s\n", d)
+	}
+	b.WriteString("Restore the folder from a backup. If there is none, start once with --accept-loss: what is left is used, and calls whose record may be lost end as unknown instead of running again")
+	return b.String()
+}
+
+// inspect compares a folder with its seal. The configuration of a stream is put back
+// from the seal: nothing is lost with it.
+func inspect(dir string, s *seal, told func(text string, args ...any)) ([]Damage, error) {
+	var found []Damage
+	for i := range s.Files {
+		want := &s.Files[i]
+		path := filepath.Join(dir, filepath.FromSlash(want.Path))
+		got, err := digest(dir, want.Path)
+		what := ""
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			what = "is missing"
+		case err != nil:
+			what = fmt.Sprintf("cannot be read (%v)", err)
+		case got.Size < want.Size:
+			what = fmt.Sprintf("was cut from %d to %d bytes", want.Size, got.Size)
+		case got.Size > want.Size:
+			what = fmt.Sprintf("grew from %d to %d bytes", want.Size, got.Size)
+		case got.CRC != want.CRC:
+			what = "has other bytes than were written"
+		default:
+			continue
+		}
+		if timers(want.Path) {
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, fmt.Errorf("removing a damaged file: %w", err)
+			}
+			told("a file of timers was damaged and is made anew from the messages of its stream; nothing is lost", "file", want.Path, "damage", what)
+			continue
+		}
+		if len(want.Copy) > 0 {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), replaceFile(path, want.Copy)); err != nil {
+				return nil, err
+			}
+			told("the configuration of a stream was damaged and is put back from its copy; nothing is lost", "file", want.Path, "damage", what)
+			continue
+		}
+		found = append(found, s.damage(want, what))
+	}
+	slices.SortFunc(found, func(a, b Damage) int { return cmp.Compare(a.Path, b.Path) })
+	return found, nil
+}
+
+// damage describes the damage of a file.
+func (s *seal) damage(f *sealedFile, what string) Damage {
+	d := Damage{Path: f.Path, What: what}
+	parts := strings.Split(f.Path, "/")
+	at := slices.Index(parts, "streams")
+	if at < 0 || at+1 >= len(parts) {
+		return d
+	}
+	d.Stream, d.First = parts[at+1], f.First
+	folder := strings.Join(parts[:len(parts)-1], "/") + "/"
+	for i := range s.Files {
+		if o := &s.Files[i]; strings.HasPrefix(o.Path, folder) && o.First > f.First && (d.Last == 0 || o.First <= d.Last) {
+			d.Last = o.First - 1
+		}
+	}
+	return d
+}

@@ -1,0 +1,21 @@
+package ledger
+
+import "github.com/callyard/callyard/pkg/schema"
+
+// guard refuses changes by which a call would run whose record may have been lost: what
+// is left of the record may be from before the call ran.
+func (l *Ledger) guard(f func(*Approval) error) func(*Approval) error {
+	if l.lost.IsZero() {
+		return f
+	}
+	return func(a *Approval) error {
+		was := a.State
+		if err := f(a); err != nil {
+			return err
+		}
+		if a.State != was && (a.State == Approved || a.State == Running) && a.Created.Before(l.lost) {
+			return schema.Errorf(schema.KindOutcomeUnknown, "Records of approvals were lost with a damaged data folder, so nobody knows whether this call has run already; it cannot be approved any more. Check what it did, and send it again.").WithCall(a.CallID)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,20 @@
+package bus
+
+// KeysStream is the stream of idempotency keys, and KeysSubject begins its subjects: a
+// hash follows.
+const (
+	KeysStream  = streamKeys
+	KeysSubject = subjectKey
+)
+
+// KeepsCalls says that a stream keeps records of durable calls.
+func KeepsCalls(stream string) bool {
+	switch stream {
+	case streamJournals, streamCalls, streamIntents, streamResults, streamObjects:
+		return true
+	}
+	return false
+}
+
+// KeepsApprovals says that a stream keeps approvals and what they hold.
+func KeepsApprovals(stream string) bool { return stream == streamLedger || stream == streamHeld }
