@@ -25,7 +25,7 @@ func TestAServerThatDoesNotRunIsNotOffered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(mortal, program, 0o700); err != nil { //nolint:gosec // it is to run
+	if err := os.WriteFile(mortal, program, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	e.Command = mortal

@@ -33,7 +33,7 @@ const (
 )
 
 func startForgetter(l *Ledger) *forgetter {
-	ctx, stop := context.WithCancel(context.Background()) //nolint:gosec // close calls it
+	ctx, stop := context.WithCancel(context.Background())
 	f := &forgetter{l: l, queue: make(chan string, forgetQueue), stop: stop, missing: map[string]bool{}}
 	f.work.Go(func() { f.run(ctx) })
 	return f

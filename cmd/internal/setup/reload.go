@@ -75,7 +75,7 @@ func (p *Prepared) ReloadPart(m *telemetry.Metrics) lifecycle.Part {
 	return lifecycle.Part{
 		Name: "reload",
 		Start: func(ctx context.Context) error {
-			ctx, end = context.WithCancel(ctx)
+			ctx, end = context.WithCancel(ctx) //nolint:gosec // Stop calls it
 			unwatch = m.Configuration(p.reloader.State)
 			if !term.IsTerminal(os.Stdin.Fd()) { // there SIGHUP says that the terminal is gone
 				signal.Notify(again, syscall.SIGHUP)
