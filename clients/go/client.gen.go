@@ -1193,15 +1193,6 @@ type CompletedCall struct {
 // CompletedCallOutcome Always completed; other answers to a call have another word here.
 type CompletedCallOutcome string
 
-// Configuration defines model for Configuration.
-type Configuration struct {
-	// Disagreements Parts that processes have in different versions: the policy of all, the keys of front doors, each server of the workers that hold it. After an edit that lasts until all have seen it.
-	Disagreements []ConfigurationDisagreement `json:"disagreements"`
-
-	// Processes The live front doors and workers; the one that answers is the first.
-	Processes []ConfiguredProcess `json:"processes"`
-}
-
 // ConfigurationDisagreement defines model for ConfigurationDisagreement.
 type ConfigurationDisagreement struct {
 	// Part Examples: policy
@@ -1250,6 +1241,15 @@ type ConfigurationPartOutcome string
 
 // ConfigurationPartPart Examples: policy
 type ConfigurationPartPart string
+
+// ConfigurationStatus defines model for ConfigurationStatus.
+type ConfigurationStatus struct {
+	// Disagreements Parts that processes have in different versions: the policy of all, the keys of front doors, each server of the workers that hold it. After an edit that lasts until all have seen it.
+	Disagreements []ConfigurationDisagreement `json:"disagreements"`
+
+	// Processes The live front doors and workers; the one that answers is the first.
+	Processes []ConfiguredProcess `json:"processes"`
+}
 
 // ConfigurationVersion defines model for ConfigurationVersion.
 type ConfigurationVersion struct {
@@ -9578,7 +9578,7 @@ type GetConfigurationResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *Configuration
+	JSON200 *ConfigurationStatus
 	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
 	ApplicationProblemJSON400 *Problem400
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
@@ -9592,7 +9592,7 @@ type GetConfigurationResponse struct {
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r GetConfigurationResponse) GetJSON200() *Configuration {
+func (r GetConfigurationResponse) GetJSON200() *ConfigurationStatus {
 	return r.JSON200
 }
 
@@ -14364,7 +14364,7 @@ func ParseGetConfigurationResponse(rsp *http.Response) (*GetConfigurationRespons
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest Configuration
+		var dest ConfigurationStatus
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

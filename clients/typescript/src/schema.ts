@@ -1112,12 +1112,6 @@ export interface components {
             /** @description The result as JSON, where the tool has an output schema. */
             structuredContent?: unknown;
         };
-        Configuration: {
-            /** @description Parts that processes have in different versions: the policy of all, the keys of front doors, each server of the workers that hold it. After an edit that lasts until all have seen it. */
-            disagreements: components["schemas"]["ConfigurationDisagreement"][];
-            /** @description The live front doors and workers; the one that answers is the first. */
-            processes: components["schemas"]["ConfiguredProcess"][];
-        };
         ConfigurationDisagreement: {
             /**
              * @example policy
@@ -1166,6 +1160,12 @@ export interface components {
              * @example sha256:71accd489c13
              */
             version: string;
+        };
+        ConfigurationStatus: {
+            /** @description Parts that processes have in different versions: the policy of all, the keys of front doors, each server of the workers that hold it. After an edit that lasts until all have seen it. */
+            disagreements: components["schemas"]["ConfigurationDisagreement"][];
+            /** @description The live front doors and workers; the one that answers is the first. */
+            processes: components["schemas"]["ConfiguredProcess"][];
         };
         ConfigurationVersion: {
             /** @description The ids of the processes that have it in force. */
@@ -2784,7 +2784,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Configuration"];
+                    "application/json": components["schemas"]["ConfigurationStatus"];
                 };
             };
             400: components["responses"]["Problem400"];

@@ -60,13 +60,13 @@ type ConfigurationVersion struct {
 	Processes []string `json:"processes" nullable:"false" doc:"The ids of the processes that have it in force."`
 }
 
-// Configuration is the answer to GET /configuration.
-type Configuration struct {
+// ConfigurationStatus is the answer to GET /configuration.
+type ConfigurationStatus struct {
 	Processes     []ConfiguredProcess         `json:"processes" nullable:"false" doc:"The live front doors and workers; the one that answers is the first."`
 	Disagreements []ConfigurationDisagreement `json:"disagreements" nullable:"false" doc:"Parts that processes have in different versions: the policy of all, the keys of front doors, each server of the workers that hold it. After an edit that lasts until all have seen it."`
 }
 
-type configurationOutput struct{ Body Configuration }
+type configurationOutput struct{ Body ConfigurationStatus }
 
 func (a *API) registerConfiguration() {
 	get(a, a.opConfiguration(), func(context.Context, *nothing) (*configurationOutput, error) {
@@ -79,9 +79,9 @@ func (a *API) opConfiguration() huma.Operation {
 		"Which version of the policy, of the servers file and of the API keys each live front door and worker goes by, how its last reload went, and where they differ.", http.StatusBadRequest)
 }
 
-func (a *API) configuration() Configuration {
+func (a *API) configuration() ConfigurationStatus {
 	processes := a.o.Catalog.Processes()
-	c := Configuration{Processes: make([]ConfiguredProcess, 0, len(processes)), Disagreements: []ConfigurationDisagreement{}}
+	c := ConfigurationStatus{Processes: make([]ConfiguredProcess, 0, len(processes)), Disagreements: []ConfigurationDisagreement{}}
 	for _, p := range processes {
 		parts := make([]ConfigurationPart, 0, len(p.InForce))
 		for _, in := range p.InForce {

@@ -32,13 +32,13 @@ from .completed_call import CompletedCall
 from .completed_call_execution_environment import CompletedCallExecutionEnvironment
 from .completed_call_meta import CompletedCallMeta
 from .completed_call_outcome import CompletedCallOutcome
-from .configuration import Configuration
 from .configuration_disagreement import ConfigurationDisagreement
 from .configuration_disagreement_part import ConfigurationDisagreementPart
 from .configuration_part import ConfigurationPart
 from .configuration_part_outcome import ConfigurationPartOutcome
 from .configuration_part_part import ConfigurationPartPart
 from .configuration_part_servers import ConfigurationPartServers
+from .configuration_status import ConfigurationStatus
 from .configuration_version import ConfigurationVersion
 from .configured_process import ConfiguredProcess
 from .configured_process_role import ConfiguredProcessRole
@@ -166,13 +166,13 @@ __all__ = (
     "CompletedCallExecutionEnvironment",
     "CompletedCallMeta",
     "CompletedCallOutcome",
-    "Configuration",
     "ConfigurationDisagreement",
     "ConfigurationDisagreementPart",
     "ConfigurationPart",
     "ConfigurationPartOutcome",
     "ConfigurationPartPart",
     "ConfigurationPartServers",
+    "ConfigurationStatus",
     "ConfigurationVersion",
     "ConfiguredProcess",
     "ConfiguredProcessRole",

@@ -8,7 +8,7 @@ from ...client import AuthenticatedClient, Client
 from ...types import Response, UNSET
 from ... import errors
 
-from ...models.configuration import Configuration
+from ...models.configuration_status import ConfigurationStatus
 from ...models.problem import Problem
 from typing import cast
 
@@ -23,9 +23,9 @@ def _get_kwargs() -> dict[str, Any]:
     return _kwargs
 
 
-def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Configuration | Problem:
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> ConfigurationStatus | Problem:
     if response.status_code == 200:
-        response_200 = Configuration.from_dict(response.json())
+        response_200 = ConfigurationStatus.from_dict(response.json())
 
         return response_200
 
@@ -51,7 +51,7 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
 
 def _build_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[Configuration | Problem]:
+) -> Response[ConfigurationStatus | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -63,7 +63,7 @@ def _build_response(
 def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
-) -> Response[Configuration | Problem]:
+) -> Response[ConfigurationStatus | Problem]:
     """Show the configuration in force
 
      Which version of the policy, of the servers file and of the API keys each live front door and worker
@@ -74,7 +74,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Configuration | Problem]
+        Response[ConfigurationStatus | Problem]
     """
 
     kwargs = _get_kwargs()
@@ -89,7 +89,7 @@ def sync_detailed(
 def sync(
     *,
     client: AuthenticatedClient | Client,
-) -> Configuration | Problem | None:
+) -> ConfigurationStatus | Problem | None:
     """Show the configuration in force
 
      Which version of the policy, of the servers file and of the API keys each live front door and worker
@@ -100,7 +100,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Configuration | Problem
+        ConfigurationStatus | Problem
     """
 
     return sync_detailed(
@@ -111,7 +111,7 @@ def sync(
 async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
-) -> Response[Configuration | Problem]:
+) -> Response[ConfigurationStatus | Problem]:
     """Show the configuration in force
 
      Which version of the policy, of the servers file and of the API keys each live front door and worker
@@ -122,7 +122,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Configuration | Problem]
+        Response[ConfigurationStatus | Problem]
     """
 
     kwargs = _get_kwargs()
@@ -135,7 +135,7 @@ async def asyncio_detailed(
 async def asyncio(
     *,
     client: AuthenticatedClient | Client,
-) -> Configuration | Problem | None:
+) -> ConfigurationStatus | Problem | None:
     """Show the configuration in force
 
      Which version of the policy, of the servers file and of the API keys each live front door and worker
@@ -146,7 +146,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Configuration | Problem
+        ConfigurationStatus | Problem
     """
 
     return (

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from ..models.configured_process import ConfiguredProcess
 
 
-T = TypeVar("T", bound="Configuration")
+T = TypeVar("T", bound="ConfigurationStatus")
 
 
 @_attrs_define
-class Configuration:
+class ConfigurationStatus:
     """
     Attributes:
         disagreements (list[ConfigurationDisagreement]): Parts that processes have in different versions: the policy of
@@ -77,13 +77,13 @@ class Configuration:
 
             processes.append(processes_item)
 
-        configuration = cls(
+        configuration_status = cls(
             disagreements=disagreements,
             processes=processes,
         )
 
-        configuration.additional_properties = d
-        return configuration
+        configuration_status.additional_properties = d
+        return configuration_status
 
     @property
     def additional_keys(self) -> list[str]:
