@@ -76,7 +76,7 @@ func (b *besieged) know(t testing.TB) {
 	server := id("everything")
 	b.doorKnows = hostile.Known{
 		"/servers/{id}": server, "/servers/{id}/tools": server, "/servers/{id}/prompts": server, "/servers/{id}/resources": server, "/servers/{id}/resources/templates": server,
-		"DELETE /servers/{id}": id("nobody"), "/servers/{id}/tools/{tool}": {"id": "everything", "tool": "echo"}, "PATCH /servers/{id}/tools/{tool}": {"id": "everything", "tool": "fail"},
+		"DELETE /servers/{id}": id("nobody"), "/servers/{id}/restart": id("nobody"), "/servers/{id}/tools/{tool}": {"id": "everything", "tool": "echo"}, "PATCH /servers/{id}/tools/{tool}": {"id": "everything", "tool": "fail"},
 		"/servers/{id}/resources/{uri}": {"id": "everything", "uri": "demo://one"}, "/servers/{id}/prompts/{name}": {"id": "everything", "name": "greet"},
 		"/calls/{id}": id(call), "/calls/{id}/cancel": id(call), "/calls/{id}/settle": id(call), "/confirmations/{id}": id(h.ID),
 	}
