@@ -146,7 +146,9 @@ func (c *Config) WorkerPart(connect Connector, policy *risk.Holder, served []wor
 				return err
 			}
 			unwatch = m.NATS("worker", func() bool { return conn.Ready() == nil })
-			c.running.servers, c.running.pending = w.Apply, w.Pending
+			pending := w.Pending
+			c.running.servers = w.Apply
+			c.running.pending.Store(&pending)
 			started(w)
 			return nil
 		},

@@ -36,10 +36,11 @@ func (p *Prepared) parts() []reload.Part {
 		parts = append(parts, reload.Part{
 			Name: schema.PartServers, Files: []string{file}, Seen: p.stamps[schema.PartServers], Version: versionOf(entries), Entries: entries, Read: p.readServers,
 			Pending: func() []string {
-				if c.running.pending == nil {
+				pending := c.running.pending.Load()
+				if pending == nil {
 					return nil // the worker has not started
 				}
-				return c.running.pending()
+				return (*pending)()
 			},
 		})
 	}

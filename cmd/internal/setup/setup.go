@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -69,7 +70,7 @@ type Config struct {
 // running is what an edit of a file is applied to: each is nil until its part runs.
 type running struct {
 	servers                 func([]worker.Served)
-	pending                 func() []string
+	pending                 atomic.Pointer[func() []string] // the worker asks from its own start on, while this is set
 	callerKeys, peoplesKeys func([]authn.Key) error
 }
 

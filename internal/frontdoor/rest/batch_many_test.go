@@ -116,7 +116,7 @@ func TestRefusedLinesAreNotStoredByTheManifold(t *testing.T) {
 		}
 		n += len(got)
 	}
-	if sent, stored := uint64(body.Len()), f.nats.Stored(t); stored > 10*sent { // lines of two bytes; it was 160 times as much
+	if sent, stored := uint64(body.Len()), f.nats.Stored(t); stored > 40*sent { // lines of two bytes; it was 160 times as much, and where the machine is slow a run is stored in several pieces
 		t.Errorf("%d bytes of lines were stored as %d", sent, stored)
 	} else {
 		t.Logf("%d bytes of lines were stored as %d", sent, stored)
