@@ -40,6 +40,9 @@ func (s *server) offline() string {
 	if v.Connected || v.State != schema.StateError || !s.lost.IsZero() || v.BestBox != nil && v.BestBox.Ready {
 		return ""
 	}
+	if slices.ContainsFunc(v.Workers, func(w WorkerServer) bool { return w.Report.OtherVersion }) {
+		return "" // an upgrade is under way: it runs, and a stored call waits for a worker that can take it
+	}
 	if v.Error == "" {
 		return "it does not run, and its worker gives no reason."
 	}

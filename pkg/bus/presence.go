@@ -111,7 +111,7 @@ func understand(w *schema.Worker) {
 	}
 	for i := range w.Servers {
 		s := &w.Servers[i]
-		s.State, s.Slots = schema.StateError, 0
+		s.State, s.Slots, s.OtherVersion = schema.StateError, 0, true
 		s.Error = fmt.Sprintf("Worker %s speaks version %d of the bus, this front door version %d: upgrade the older one.", w.ID, max(w.Wire, 1), wireVersion)
 	}
 }

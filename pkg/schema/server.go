@@ -34,6 +34,9 @@ type Server struct {
 	// replacements since the worker started.
 	Sessions int `json:"sessions"`
 	Restarts int `json:"restarts"`
+	// OtherVersion says that its worker speaks another version of the bus than the process
+	// that received the report. It is not sent.
+	OtherVersion bool `json:"-"`
 	// Error says why State is not initialized; StderrTail holds the last lines
 	// that a failed child wrote.
 	Error      string `json:"error,omitempty"`
