@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -243,4 +245,25 @@ func TestAnInterruptedIntakeResumesExactly(t *testing.T) {
 		}
 	}
 	t.Logf("resumed %d times", resumed)
+}
+
+// Whoever waited in vain for an append is not made to wait again by the close.
+func TestACloseDoesNotWaitForAnAppendThatWasNotStoredInTime(t *testing.T) {
+	p := newProcess(t)
+	s := p.connect(t)
+	_, w := begin(t, s)
+	_, err := w.Append(t.Context(), calls(0, 1))
+	ok(t, err)
+	ok(t, p.cmd.Process.Signal(syscall.SIGSTOP))
+	defer func() { ok(t, p.cmd.Process.Signal(syscall.SIGCONT)) }()
+	inTime, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := w.Append(inTime, calls(1, 1)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("a server that does not answer stored it: %v", err)
+	}
+	begun := time.Now()
+	w.Close()
+	if took := time.Since(begun); took > 3*time.Second { // it would wait 5 s
+		t.Errorf("the close took %s", took)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -47,6 +48,10 @@ type tail struct {
 	why     error // set: nothing more is taken
 	// next is how many records are stored or wait to be.
 	next uint64
+
+	// abandoned says that an append was not stored in its time: a close does not wait
+	// for it again.
+	abandoned atomic.Bool
 
 	wake chan struct{}
 	ctx  context.Context
@@ -224,6 +229,9 @@ func (t *tail) append(ctx context.Context, pieces []piece) (first uint64, err er
 	case o := <-c:
 		return o.first, o.err
 	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			t.abandoned.Store(true)
+		}
 		return 0, fmt.Errorf("waiting for the append, which may still come: %w", ctx.Err())
 	}
 }
@@ -407,7 +415,8 @@ func (t *tail) fail(err error) {
 }
 
 // close takes nothing more, waits for what waits to be stored until ctx ends, and
-// then gives it up. It returns when the goroutine has ended.
+// then gives it up. After an append that was not stored in its time it does not wait.
+// It returns when the goroutine has ended.
 func (t *tail) close(ctx context.Context) {
 	t.mu.Lock()
 	if t.why == nil {
@@ -415,9 +424,11 @@ func (t *tail) close(ctx context.Context) {
 	}
 	t.mu.Unlock()
 	t.ring()
-	select {
-	case <-t.done:
-	case <-ctx.Done():
+	if !t.abandoned.Load() {
+		select {
+		case <-t.done:
+		case <-ctx.Done():
+		}
 	}
 	t.stop()
 	<-t.done

@@ -131,7 +131,7 @@ func (w *Writer) Seal(ctx context.Context) (*Manifest, error) {
 }
 
 // Close ends the writer. It waits for what it has under way, some seconds at
-// most. The journal stays as it is: another writer can go on.
+// most, and not at all after an append that was not stored in its time. The journal stays as it is: another writer can go on.
 func (w *Writer) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
