@@ -155,7 +155,7 @@ func (e *editors) settled() {
 				}
 			}
 		}
-		if len(r.Processes) != 3 || len(r.Disagreements) > 0 {
+		if len(r.Processes) != 4 || len(r.Disagreements) > 0 {
 			return fmt.Errorf("%+v", r)
 		}
 		return nil
@@ -194,6 +194,7 @@ func TestFilesAreEditedUnderLoad(t *testing.T) {
 	worker := startWorker(t, setup{nats: nats.url, servers: e.servers, flags: []string{"--policy", e.file}})
 	other := startWorker(t, setup{nats: nats.url, servers: e.servers, flags: []string{"--policy", e.file}})
 	e.door = startFrontDoor(t, setup{nats: nats.url, flags: []string{"--policy", e.file, "--config", e.config}})
+	approver := startApprover(t, setup{nats: nats.url, flags: []string{"--policy", e.file}})
 	e.doctor = []string{"doctor", "--url", e.door.url, "--key", "honest", "--nats", nats.url}
 	e.status("POST", "/servers/steady/tools/echo", `{"text":"x"}`, "honest", http.StatusOK)
 	e.status("POST", "/servers/changing/tools/echo", `{"text":"x"}`, "honest", http.StatusOK)
@@ -239,13 +240,13 @@ func TestFilesAreEditedUnderLoad(t *testing.T) {
 		noProgram := maps.Clone(servers)
 		noProgram["changing"] = entry{Command: "no-such-program"}
 		bad := []wrong{
-			{"policy", e.file, "rules:\n  - {name: a, level: 9}\n", "rules[0].level", 3},
+			{"policy", e.file, "rules:\n  - {name: a, level: 9}\n", "rules[0].level", 4},
 			{"servers", e.servers, e.entries(noProgram), "no-such-program", 2},
 			{"keys", e.config, "front_door: {drain_delay: 1ms}\n", "is empty now", 1},
 		}
 		if round%2 == 0 {
 			bad = []wrong{
-				{"policy", e.file, "rules: [", "policy.yaml", 3},
+				{"policy", e.file, "rules: [", "policy.yaml", 4},
 				{"servers", e.servers, goodServers[:60], "servers.json", 2}, // half of it
 				{"keys", e.config, strings.Replace(goodKeys, "sha256:", "sha1:", 1), "hash", 1},
 			}
@@ -255,7 +256,7 @@ func TestFilesAreEditedUnderLoad(t *testing.T) {
 		}
 		e.refused(bad...)
 		if round == 1 {
-			for _, p := range []*process{worker.process, other.process, e.door.process} {
+			for _, p := range []*process{worker.process, other.process, e.door.process, approver.process} {
 				p.signal(t, syscall.SIGHUP) // reads all again, and changes nothing
 			}
 			e.refused(bad...)
@@ -269,6 +270,7 @@ func TestFilesAreEditedUnderLoad(t *testing.T) {
 			e.status("POST", "/servers/changing/restart", "", "honest", http.StatusAccepted)
 		}
 	}
+	e.door.says(t, `a server is started again, as a caller asks".*"server":"changing".*"by":"honest"`)
 	l.more(t, 20)
 	l.end()
 	l.none(t, fmt.Sprintf("%d edits", made))

@@ -197,6 +197,7 @@ func (e ConfigurationPartPart) Valid() bool {
 
 // Defines values for ConfiguredProcessRole.
 const (
+	ConfiguredProcessRoleApprover  ConfiguredProcessRole = "approver"
 	ConfiguredProcessRoleFrontdoor ConfiguredProcessRole = "frontdoor"
 	ConfiguredProcessRoleWorker    ConfiguredProcessRole = "worker"
 )
@@ -204,6 +205,8 @@ const (
 // Valid indicates whether the value is a known member of the ConfiguredProcessRole enum.
 func (e ConfiguredProcessRole) Valid() bool {
 	switch e {
+	case ConfiguredProcessRoleApprover:
+		return true
 	case ConfiguredProcessRoleFrontdoor:
 		return true
 	case ConfiguredProcessRoleWorker:
@@ -1244,10 +1247,10 @@ type ConfigurationPartPart string
 
 // ConfigurationStatus defines model for ConfigurationStatus.
 type ConfigurationStatus struct {
-	// Disagreements Parts that processes have in different versions: the policy of all, the keys of front doors, each server of the workers that hold it. After an edit that lasts until all have seen it.
+	// Disagreements Parts that processes have in different versions: the policy of all, the keys of front doors, those of approvers, each server of the workers that hold it. After an edit that lasts until all have seen it.
 	Disagreements []ConfigurationDisagreement `json:"disagreements"`
 
-	// Processes The live front doors and workers; the one that answers is the first.
+	// Processes The live front doors, approvers and workers; the one that answers is the first.
 	Processes []ConfiguredProcess `json:"processes"`
 }
 
@@ -4083,7 +4086,7 @@ type ClientInterface interface {
 
 	// GetConfiguration Show the configuration in force
 	//
-	// Which version of the policy, of the servers file and of the API keys each live front door and worker goes by, how its last reload went, and where they differ.
+	// Which version of the policy, of the servers file and of the API keys each live front door, approver and worker goes by, how its last reload went, and where they differ.
 	//
 	// Corresponds with GET /configuration (the `GetConfiguration` operationId).
 	GetConfiguration(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4639,7 +4642,7 @@ func (c *Client) SettleCall(ctx context.Context, id string, body SettleCallJSONR
 
 // GetConfiguration Show the configuration in force
 //
-// Which version of the policy, of the servers file and of the API keys each live front door and worker goes by, how its last reload went, and where they differ.
+// Which version of the policy, of the servers file and of the API keys each live front door, approver and worker goes by, how its last reload went, and where they differ.
 //
 // Corresponds with GET /configuration (the `GetConfiguration` operationId).
 func (c *Client) GetConfiguration(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7773,7 +7776,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetConfigurationWithResponse Show the configuration in force
 	//
-	// Which version of the policy, of the servers file and of the API keys each live front door and worker goes by, how its last reload went, and where they differ.
+	// Which version of the policy, of the servers file and of the API keys each live front door, approver and worker goes by, how its last reload went, and where they differ.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12407,7 +12410,7 @@ func (c *ClientWithResponses) SettleCallWithResponse(ctx context.Context, id str
 
 // GetConfigurationWithResponse Show the configuration in force
 //
-// Which version of the policy, of the servers file and of the API keys each live front door and worker goes by, how its last reload went, and where they differ.
+// Which version of the policy, of the servers file and of the API keys each live front door, approver and worker goes by, how its last reload went, and where they differ.
 //
 // Returns a wrapper object for the known response body format(s).
 //

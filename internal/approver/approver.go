@@ -29,6 +29,7 @@ import (
 	"github.com/callyard/callyard/internal/listen"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 const (
@@ -45,8 +46,9 @@ type Options struct {
 	Config Config
 	Desk   *approval.Desk
 	Ledger *ledger.Ledger
-	// Conn is the connection that Slack and webhooks keep their tables on; it stays
-	// the caller's. It may be nil where neither is configured.
+	// Conn is the connection on which the approver announces itself, and that Slack and
+	// webhooks keep their tables on; it stays the caller's. It may be nil where there is
+	// nothing of that.
 	Conn *bus.Conn
 	// Traces makes the spans; nil: there are none.
 	Traces  *telemetry.Traces
@@ -55,6 +57,9 @@ type Options struct {
 	// Alive says whether the front door that runs a call still lives; nil means
 	// that nobody is taken for dead here, which front doors see to as well.
 	Alive func(runner string) bool
+	// InForce says what configuration the process goes by, which is announced to front
+	// doors; nil: nothing is announced.
+	InForce func() []schema.InForce
 	// Ready returns nil while the ledger can be written, else what is missing; nil
 	// means that it always can.
 	Ready func() error
@@ -138,6 +143,9 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	}
 	a.ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	a.wait.Go(a.tend)
+	if o.InForce != nil && o.Conn != nil {
+		a.wait.Go(a.announce)
+	}
 	if a.people != nil {
 		a.wait.Go(func() { _ = a.people.Reach(a.ctx) }) // it logs what is wrong, before the first person meets it
 	}

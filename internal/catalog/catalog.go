@@ -58,6 +58,7 @@ type Catalog struct {
 	added    *bus.Records[bus.AddedServer]
 	schemas  *validate.Cache
 	presence *bus.Watch
+	deciding *bus.Watch // the signs of life of approvers
 	stop     context.CancelFunc
 	wait     sync.WaitGroup
 	said     atomic.Pointer[func() []schema.InForce] // what this router has in force
@@ -69,9 +70,11 @@ type Catalog struct {
 	workers map[string]*seenWorker
 	routers map[string]time.Time
 	inForce map[string][]schema.InForce // of routers
-	defs    map[string]*definitions     // by server and digest
-	servers map[string]*server
-	changes []chan struct{}
+	// approvers are those that were heard lately, by id.
+	approvers map[string]seenApprover
+	defs      map[string]*definitions // by server and digest
+	servers   map[string]*server
+	changes   []chan struct{}
 	// addedIDs are the servers that were added over the API, removed those of them
 	// that were removed and that some worker still reports.
 	addedIDs, removed map[string]struct{}
@@ -97,7 +100,7 @@ func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id strin
 	c := &Catalog{
 		conn: conn, router: router, id: id, log: log, wake: make(chan struct{}, 1), opened: time.Now(),
 		schemas: validate.NewCache(schemasKept),
-		workers: make(map[string]*seenWorker), routers: map[string]time.Time{}, inForce: map[string][]schema.InForce{},
+		workers: make(map[string]*seenWorker), routers: map[string]time.Time{}, inForce: map[string][]schema.InForce{}, approvers: map[string]seenApprover{},
 		defs: make(map[string]*definitions), servers: make(map[string]*server), removed: make(map[string]struct{}),
 	}
 	var err error
@@ -124,6 +127,12 @@ func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id strin
 		c.added.Close()
 		return nil, err
 	}
+	if c.deciding, err = conn.WatchApprovers(c.sawApprover); err != nil {
+		c.presence.Stop()
+		c.switches.Close()
+		c.added.Close()
+		return nil, err
+	}
 	running, stop := context.WithCancel(context.Background())
 	c.stop = stop
 	c.wait.Go(func() { c.follow(running) })
@@ -138,6 +147,7 @@ func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id strin
 // Close stops following.
 func (c *Catalog) Close() {
 	c.presence.Stop()
+	c.deciding.Stop()
 	c.stop()
 	c.wait.Wait()
 	c.switches.Close()
@@ -237,6 +247,7 @@ func (c *Catalog) expire(now time.Time) {
 			delete(c.inForce, id)
 		}
 	}
+	c.expireApproversLocked(now)
 	routers := len(c.routers)
 	forgotten := false
 	for _, s := range c.servers {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -24,17 +25,45 @@ func (c *Catalog) own() []schema.InForce {
 // The roles of a [Process].
 const (
 	RoleFrontDoor = "frontdoor"
+	RoleApprover  = "approver"
 	RoleWorker    = "worker"
 )
 
 // Process is a live process of the fabric and the configuration that it has in force.
 type Process struct {
 	ID      string
-	Role    string // RoleFrontDoor or RoleWorker
+	Role    string // RoleFrontDoor, RoleApprover or RoleWorker
 	InForce []schema.InForce
 }
 
-// Processes returns the live front doors and workers, this front door first.
+// seenApprover is what an approver said of itself, and when.
+type seenApprover struct {
+	inForce []schema.InForce
+	seen    time.Time
+}
+
+func (c *Catalog) sawApprover(id string, inForce []schema.InForce) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.approvers[id] = seenApprover{inForce, time.Now()}
+}
+
+// expireApproversLocked drops approvers that fell silent. As for workers, nobody is
+// silent while our own connection is down.
+func (c *Catalog) expireApproversLocked(now time.Time) {
+	down := c.conn.Ready() != nil
+	for id, a := range c.approvers {
+		switch {
+		case down:
+			a.seen = now
+			c.approvers[id] = a
+		case now.Sub(a.seen) > silentFor:
+			delete(c.approvers, id)
+		}
+	}
+}
+
+// Processes returns the live front doors, approvers and workers, this front door first.
 func (c *Catalog) Processes() []Process {
 	all := []Process{{c.id, RoleFrontDoor, c.own()}}
 	c.mu.RLock()
@@ -42,6 +71,9 @@ func (c *Catalog) Processes() []Process {
 		if id != c.id {
 			all = append(all, Process{id, RoleFrontDoor, c.inForce[id]})
 		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.approvers)) {
+		all = append(all, Process{id, RoleApprover, c.approvers[id].inForce})
 	}
 	c.mu.RUnlock()
 	for _, w := range c.Workers() {
@@ -60,11 +92,11 @@ type Disagreement struct {
 	Versions map[string][]string // the ids of processes by their version
 }
 
-// Disagreements compares processes: the policy of all, the keys of front doors, and each
-// server among the workers whose file has it. A process that says nothing of a part is left
-// out.
+// Disagreements compares processes: the policy of all, the keys of each role (those of
+// callers and those of people are different lists), and each server among the workers whose
+// file has it. A process that says nothing of a part is left out.
 func Disagreements(processes []Process) []Disagreement {
-	type subject struct{ part, server string }
+	type subject struct{ part, server, role string }
 	found := make(map[subject]map[string][]string)
 	note := func(s subject, version, process string) {
 		if found[s] == nil {
@@ -74,12 +106,15 @@ func Disagreements(processes []Process) []Disagreement {
 	}
 	for _, p := range processes {
 		for _, in := range p.InForce {
-			if in.Part != schema.PartServers {
+			switch in.Part {
+			case schema.PartServers:
+				for server, version := range in.Entries {
+					note(subject{part: in.Part, server: server}, version, p.ID)
+				}
+			case schema.PartKeys:
+				note(subject{part: in.Part, role: p.Role}, in.Version, p.ID)
+			default:
 				note(subject{part: in.Part}, in.Version, p.ID)
-				continue
-			}
-			for server, version := range in.Entries {
-				note(subject{in.Part, server}, version, p.ID)
 			}
 		}
 	}

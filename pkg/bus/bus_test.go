@@ -3,6 +3,7 @@ package bus_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -497,5 +498,26 @@ func TestTheNumbersOfMessagesCannotBeGuessed(t *testing.T) {
 			t.Fatalf("the reply subject %s: %v", m.Reply, err)
 		}
 		seen[n] = true
+	}
+}
+
+func TestRoutersHearApprovers(t *testing.T) {
+	s := bustest.Start(t)
+	c, approver := s.Connect(t, "router"), s.Connect(t, "approver")
+	type said struct {
+		id      string
+		inForce []schema.InForce
+	}
+	heard := make(chan said, 4)
+	w, err := c.WatchApprovers(func(id string, inForce []schema.InForce) { heard <- said{id, inForce} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	if err := errors.Join(c.Flush(t.Context()), approver.AnnounceApprover("a1", []schema.InForce{{Part: schema.PartPolicy, Version: "v"}})); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-heard; got.id != "a1" || len(got.inForce) != 1 || got.inForce[0].Version != "v" {
+		t.Errorf("heard %+v", got)
 	}
 }

@@ -16,6 +16,7 @@ import (
 //	callyard.v1.ctl.WORKER           core   router → that worker: cancel, grants for parts; empty: "do you listen?", answered on reply
 //	callyard.v1.worker.WORKER        core   worker → routers: announcement, each second and on change
 //	callyard.v1.router.ROUTER        core   router → routers: "I am here", so that slots can be shared out; workers hear whether anybody is there
+//	callyard.v1.approver.APPROVER    core   approver → routers: "I am here", and which configuration it goes by
 //	callyard.v1.hello                core   router → workers: announce yourselves now
 //	callyard.v1.cancel               core   front door → routers: the id of a call that is to end
 //	callyard.v1.want.SERVER          core   front door → workers of the server: resources of whose changes somebody wants to hear
@@ -53,17 +54,18 @@ import (
 // callyard_audit, callyard_executions, callyard_calls, callyard_intents and
 // callyard_results keeps one message for a subject.
 const (
-	prefix         = "callyard.v1."
-	subjectCall    = prefix + "call."
-	subjectServe   = prefix + "serve."
-	subjectReply   = prefix + "reply."
-	subjectControl = prefix + "ctl."
-	subjectWorker  = prefix + "worker."
-	subjectRouter  = prefix + "router."
-	subjectHello   = prefix + "hello"
-	subjectCancel  = prefix + "cancel"
-	subjectWant    = prefix + "want."
-	subjectUpdated = prefix + "updated."
+	prefix          = "callyard.v1."
+	subjectCall     = prefix + "call."
+	subjectServe    = prefix + "serve."
+	subjectReply    = prefix + "reply."
+	subjectControl  = prefix + "ctl."
+	subjectWorker   = prefix + "worker."
+	subjectRouter   = prefix + "router."
+	subjectApprover = prefix + "approver."
+	subjectHello    = prefix + "hello"
+	subjectCancel   = prefix + "cancel"
+	subjectWant     = prefix + "want."
+	subjectUpdated  = prefix + "updated."
 
 	queueWorkers = "w"
 

@@ -24,24 +24,34 @@ func (c *Conn) Announce(w *schema.Worker) error {
 	return nil
 }
 
-// headerInForce carries the configuration of a router with its sign of life; the body
-// stays the id, which is all that older routers know.
+// headerInForce carries the configuration of a router or approver with its sign of life;
+// the body stays the id, which is all that older routers know.
 const headerInForce = "Callyard-In-Force"
 
 // AnnounceRouter tells the other routers that this one is here, and which configuration
 // it goes by.
 func (c *Conn) AnnounceRouter(id string, inForce []schema.InForce) error {
-	m := nats.NewMsg(subjectRouter + token(id))
+	return c.announce(subjectRouter, "router", id, inForce)
+}
+
+// AnnounceApprover tells the routers that this approver is here, and which configuration
+// it goes by. An approver announces itself each second.
+func (c *Conn) AnnounceApprover(id string, inForce []schema.InForce) error {
+	return c.announce(subjectApprover, "approver", id, inForce)
+}
+
+func (c *Conn) announce(subject, role, id string, inForce []schema.InForce) error {
+	m := nats.NewMsg(subject + token(id))
 	m.Data = []byte(id)
 	if len(inForce) > 0 {
 		text, err := json.Marshal(inForce)
 		if err != nil {
-			return fmt.Errorf("encoding the configuration of the router: %w", err)
+			return fmt.Errorf("encoding the configuration of the %s: %w", role, err)
 		}
 		m.Header.Set(headerInForce, string(text))
 	}
 	if err := c.nc.PublishMsg(m); err != nil {
-		return fmt.Errorf("announcing the router: %w", err)
+		return fmt.Errorf("announcing the %s: %w", role, err)
 	}
 	return nil
 }
@@ -86,21 +96,34 @@ func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(id string,
 		return nil, fmt.Errorf("watching workers: %w", err)
 	}
 	w.subs = append(w.subs, workers)
-	routers, err := c.subscribe(subjectRouter+"*", "", func(m *nats.Msg) {
-		var inForce []schema.InForce
-		if text := m.Header.Get(headerInForce); text != "" {
-			if err := json.Unmarshal([]byte(text), &inForce); err != nil {
-				c.log.Debug("the configuration of a router cannot be read", "error", err)
-			}
-		}
-		router(string(m.Data), inForce)
-	})
+	routers, err := c.subscribe(subjectRouter+"*", "", c.signOfLife(router))
 	if err != nil {
 		w.Stop()
 		return nil, fmt.Errorf("watching routers: %w", err)
 	}
 	w.subs = append(w.subs, routers)
 	return w, nil
+}
+
+// WatchApprovers calls f for each sign of life of an approver, one after the other.
+func (c *Conn) WatchApprovers(f func(id string, inForce []schema.InForce)) (*Watch, error) {
+	s, err := c.subscribe(subjectApprover+"*", "", c.signOfLife(f))
+	if err != nil {
+		return nil, fmt.Errorf("watching approvers: %w", err)
+	}
+	return &Watch{subs: []*nats.Subscription{s}}, nil
+}
+
+func (c *Conn) signOfLife(f func(id string, inForce []schema.InForce)) nats.MsgHandler {
+	return func(m *nats.Msg) {
+		var inForce []schema.InForce
+		if text := m.Header.Get(headerInForce); text != "" {
+			if err := json.Unmarshal([]byte(text), &inForce); err != nil {
+				c.log.Debug("the configuration that a process announces cannot be read", "subject", m.Subject, "error", err)
+			}
+		}
+		f(string(m.Data), inForce)
+	}
 }
 
 // understand marks what a worker of another wire version has as out of reach, so that

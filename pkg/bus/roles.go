@@ -94,7 +94,7 @@ func frontDoorRole() Role {
 			subjectCall + "*", subjectServe + "*", subjectControl + "*", subjectHello, subjectRouter + "*", subjectCancel, subjectChanged + "*.*",
 			subjectWant + "*",
 		},
-		Subscribe: []string{subjectReply + "*.*", subjectWorker + "*", subjectRouter + "*", subjectCancel, subjectChanged + "*.*", subjectUpdated + "*"},
+		Subscribe: []string{subjectReply + "*.*", subjectWorker + "*", subjectRouter + "*", subjectApprover + "*", subjectCancel, subjectChanged + "*.*", subjectUpdated + "*"},
 	}
 	log := func(stream, token string) Store {
 		return Store{Stream: stream, Writes: []string{subjectJournal + "*" + token}, Last: true, Range: true, Purge: true}
@@ -119,7 +119,7 @@ func frontDoorRole() Role {
 func approverRole() Role {
 	once := contested(bucketSlackOnce)
 	once.Follows, once.Last = "", false
-	return Role{Name: RoleApprover}.with(append(shared(),
+	return Role{Name: RoleApprover, Sends: []string{subjectApprover + "*"}}.with(append(shared(),
 		contested(bucketSlackPeople), contested(bucketSlackCodes), contested(bucketSlackMessages), once, contested(bucketNotices),
 		deliveries(streamNoticeDeliveries, subjectNotice),
 	))

@@ -261,7 +261,7 @@ export interface paths {
         };
         /**
          * Show the configuration in force
-         * @description Which version of the policy, of the servers file and of the API keys each live front door and worker goes by, how its last reload went, and where they differ.
+         * @description Which version of the policy, of the servers file and of the API keys each live front door, approver and worker goes by, how its last reload went, and where they differ.
          */
         get: operations["get-configuration"];
         put?: never;
@@ -1162,9 +1162,9 @@ export interface components {
             version: string;
         };
         ConfigurationStatus: {
-            /** @description Parts that processes have in different versions: the policy of all, the keys of front doors, each server of the workers that hold it. After an edit that lasts until all have seen it. */
+            /** @description Parts that processes have in different versions: the policy of all, the keys of front doors, those of approvers, each server of the workers that hold it. After an edit that lasts until all have seen it. */
             disagreements: components["schemas"]["ConfigurationDisagreement"][];
-            /** @description The live front doors and workers; the one that answers is the first. */
+            /** @description The live front doors, approvers and workers; the one that answers is the first. */
             processes: components["schemas"]["ConfiguredProcess"][];
         };
         ConfigurationVersion: {
@@ -1182,7 +1182,7 @@ export interface components {
              * @example worker
              * @enum {string}
              */
-            role: "frontdoor" | "worker";
+            role: "frontdoor" | "approver" | "worker";
         };
         ConfirmCalls: {
             /** @description The ids of the calls that the answer is for; it is for no others. */
@@ -3587,19 +3587,28 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of a server. */
+                /**
+                 * @description The id of a server.
+                 * @example everything
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted */
+            /** @description The new starts have begun. */
             202: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "files",
+                     *       "status": "restarting"
+                     *     }
+                     */
                     "application/json": components["schemas"]["RestartedServer"];
                 };
             };

@@ -94,7 +94,7 @@ func (c *Config) ApproverPart(connect Connector, policy *risk.Holder, m *telemet
 				conn.Close()
 				return err
 			}
-			a, err = approver.Start(opening, approver.Options{Config: c.Approver, Desk: room.Desk, Ledger: room.Ledger, Conn: conn, Traces: c.traces, Log: log, Version: Version(), Failed: failed,
+			a, err = approver.Start(opening, approver.Options{Config: c.Approver, InForce: c.inForce, Desk: room.Desk, Ledger: room.Ledger, Conn: conn, Traces: c.traces, Log: log, Version: Version(), Failed: failed,
 				Ready: func() error { return errors.Join(conn.Ready(), conn.Storing()) }})
 			if err != nil {
 				room.Close()

@@ -40,10 +40,10 @@ type ConfigurationPart struct {
 	Servers map[string]string `json:"servers,omitempty" doc:"The version of each server of a servers file."`
 }
 
-// ConfiguredProcess is a live front door or worker.
+// ConfiguredProcess is a live front door, approver or worker.
 type ConfiguredProcess struct {
 	ID    string              `json:"id" example:"worker-1-7f3k2a"`
-	Role  string              `json:"role" enum:"frontdoor,worker" example:"worker"`
+	Role  string              `json:"role" enum:"frontdoor,approver,worker" example:"worker"`
 	Parts []ConfigurationPart `json:"parts" nullable:"false" doc:"The files that the process reads again while it runs."`
 }
 
@@ -62,8 +62,8 @@ type ConfigurationVersion struct {
 
 // ConfigurationStatus is the answer to GET /configuration.
 type ConfigurationStatus struct {
-	Processes     []ConfiguredProcess         `json:"processes" nullable:"false" doc:"The live front doors and workers; the one that answers is the first."`
-	Disagreements []ConfigurationDisagreement `json:"disagreements" nullable:"false" doc:"Parts that processes have in different versions: the policy of all, the keys of front doors, each server of the workers that hold it. After an edit that lasts until all have seen it."`
+	Processes     []ConfiguredProcess         `json:"processes" nullable:"false" doc:"The live front doors, approvers and workers; the one that answers is the first."`
+	Disagreements []ConfigurationDisagreement `json:"disagreements" nullable:"false" doc:"Parts that processes have in different versions: the policy of all, the keys of front doors, those of approvers, each server of the workers that hold it. After an edit that lasts until all have seen it."`
 }
 
 type configurationOutput struct{ Body ConfigurationStatus }
@@ -76,7 +76,7 @@ func (a *API) registerConfiguration() {
 
 func (a *API) opConfiguration() huma.Operation {
 	return operation(http.MethodGet, "/configuration", "get-configuration", tagFleet, "Show the configuration in force",
-		"Which version of the policy, of the servers file and of the API keys each live front door and worker goes by, how its last reload went, and where they differ.", http.StatusBadRequest)
+		"Which version of the policy, of the servers file and of the API keys each live front door, approver and worker goes by, how its last reload went, and where they differ.", http.StatusBadRequest)
 }
 
 func (a *API) configuration() ConfigurationStatus {

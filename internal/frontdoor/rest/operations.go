@@ -26,6 +26,7 @@ const (
 	schemaSwitched   = "ToolSwitch"
 	schemaAdded      = "AddedServer"
 	schemaRemoved    = "RemovedServer"
+	schemaRestarted  = "RestartedServer"
 	schemaFleet      = "Fleet"
 	schemaToolsOf    = "ServerTools"
 	schemaResources  = "ServerResources"
@@ -54,7 +55,7 @@ func listOf(name string, item *huma.Schema, description string) *huma.Schema {
 func (a *API) documentBodies() {
 	registry := a.huma.OpenAPI().Components.Schemas
 	for _, t := range []reflect.Type{
-		reflect.TypeFor[SwitchRequest](), reflect.TypeFor[ToolSwitch](), reflect.TypeFor[AddedServer](), reflect.TypeFor[RemovedServer](), reflect.TypeFor[Fleet](),
+		reflect.TypeFor[SwitchRequest](), reflect.TypeFor[ToolSwitch](), reflect.TypeFor[AddedServer](), reflect.TypeFor[RemovedServer](), reflect.TypeFor[RestartedServer](), reflect.TypeFor[Fleet](),
 	} {
 		registry.Schema(t, true, "")
 	}

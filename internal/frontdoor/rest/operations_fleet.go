@@ -77,7 +77,8 @@ func (a *API) opRestartServer() huma.Operation {
 		"Every worker that holds the server replaces it by a new start of itself, of the entry that it has. Calls do not fail: the old one takes them until the new one is ready, and finishes those that it has. "+
 			"It answers once the new starts have begun; GET /servers/{id} shows how they are. A start that fails leaves the old one in place.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
-	op.DefaultStatus = http.StatusAccepted
+	op.Parameters = []*huma.Param{serverParam()}
+	op.Responses["202"] = jsonAnswer(schemaRestarted, "The new starts have begun.", map[string]any{"id": "files", "status": "restarting"})
 	return op
 }
 

@@ -37,8 +37,6 @@ type RestartedServer struct {
 	Status string `json:"status" enum:"restarting" example:"restarting"`
 }
 
-type restartOutput struct{ Body RestartedServer }
-
 func (a *API) registerServers() {
 	get(a, a.opListServers(), func(context.Context, *nothing) (*serverListOutput, error) {
 		return &serverListOutput{Body: ServerList{Servers: a.serverItems()}}, nil
@@ -52,14 +50,8 @@ func (a *API) registerServers() {
 		item.Slots, item.InFlight, item.Waiting = load.Slots, load.InFlight, load.Waiting
 		return &serverOutput{Body: item}, nil
 	})
-	get(a, a.opRestartServer(), func(ctx context.Context, in *serverInput) (*restartOutput, error) {
-		if err := a.o.Catalog.RestartServer(ctx, in.ID); err != nil {
-			return nil, err
-		}
-		a.log.Info("a server is started again, as a caller asks", "server", in.ID)
-		return &restartOutput{Body: RestartedServer{in.ID, "restarting"}}, nil
-	})
 	a.raw(a.opAddServer(), "/servers", a.addServer)
+	a.raw(a.opRestartServer(), "/servers/{id}/restart", a.restartServer)
 	a.raw(a.opRemoveServer(), "/servers/{id}", a.removeServer)
 }
 
@@ -149,5 +141,15 @@ func (a *API) removeServer(x *exchange, r *http.Request) error {
 	}
 	a.log.Info("a server was removed over the API", "server", id, "by", x.principal.Name, "id", x.id)
 	x.send(http.StatusOK, a.fixed.json, encode(RemovedServer{Status: "disconnected"}))
+	return nil
+}
+
+func (a *API) restartServer(x *exchange, r *http.Request) error {
+	id := r.PathValue("id")
+	if err := a.o.Catalog.RestartServer(r.Context(), id); err != nil {
+		return err
+	}
+	a.log.Info("a server is started again, as a caller asks", "server", id, "by", x.principal.Name, "id", x.id)
+	x.send(http.StatusAccepted, a.fixed.json, encode(RestartedServer{id, "restarting"}))
 	return nil
 }

@@ -23,9 +23,10 @@ class ConfigurationStatus:
     """
     Attributes:
         disagreements (list[ConfigurationDisagreement]): Parts that processes have in different versions: the policy of
-            all, the keys of front doors, each server of the workers that hold it. After an edit that lasts until all have
-            seen it.
-        processes (list[ConfiguredProcess]): The live front doors and workers; the one that answers is the first.
+            all, the keys of front doors, those of approvers, each server of the workers that hold it. After an edit that
+            lasts until all have seen it.
+        processes (list[ConfiguredProcess]): The live front doors, approvers and workers; the one that answers is the
+            first.
     """
 
     disagreements: list[ConfigurationDisagreement]

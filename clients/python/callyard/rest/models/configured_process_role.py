@@ -2,6 +2,7 @@ from enum import StrEnum
 
 
 class ConfiguredProcessRole(StrEnum):
+    APPROVER = "approver"
     FRONTDOOR = "frontdoor"
     WORKER = "worker"
 

@@ -87,7 +87,7 @@ def sync_detailed(
     fails leaves the old one in place.
 
     Args:
-        id (str): The id of a server.
+        id (str):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -121,7 +121,7 @@ def sync(
     fails leaves the old one in place.
 
     Args:
-        id (str): The id of a server.
+        id (str):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -150,7 +150,7 @@ async def asyncio_detailed(
     fails leaves the old one in place.
 
     Args:
-        id (str): The id of a server.
+        id (str):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -182,7 +182,7 @@ async def asyncio(
     fails leaves the old one in place.
 
     Args:
-        id (str): The id of a server.
+        id (str):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
