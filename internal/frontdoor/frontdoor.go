@@ -387,6 +387,7 @@ func (d *FrontDoor) gaugeStored(lost uint64) uint64 {
 		return false
 	})
 	d.o.Metrics.SetApprovals(n, oldest())
+	d.o.Metrics.SetHeld(d.room.Ledger.Held())
 	n, first = 0, time.Time{}
 	d.store.Each(func(m *journal.Manifest) {
 		if m.Kind == journal.Batch && m.State != journal.Ended {

@@ -36,6 +36,14 @@ func newLimits(o Options) limits {
 	return limits{all, usage{min(all.calls, max(all.calls/4, 16)), all.bytes / 4}}
 }
 
+// Held returns how many calls are held or run after they were, over all principals, and
+// the bytes of their arguments: what the limits count. It is safe for concurrent use.
+func (l *Ledger) Held() (calls int, bytes int64) {
+	l.view.mu.RLock()
+	defer l.view.mu.RUnlock()
+	return l.view.open.calls, l.view.open.bytes
+}
+
 // countLocked adds the approval to what is open, or takes it away. v.mu is held.
 func (v *view) countLocked(a *Approval, sign int) {
 	v.open = v.open.plus(a, sign)

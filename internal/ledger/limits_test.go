@@ -52,6 +52,9 @@ func TestOneRequesterHoldsAQuarterOfAllThatMayBeHeld(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
+	if calls, bytes := l.Held(); calls != 28 || bytes != 25*40+3*990 {
+		t.Errorf("%d calls with %d bytes are held", calls, bytes)
+	}
 	_, err = hold(t, l, "eve", 31)
 	refused(t, "more bytes than all may", err, schema.KindUnavailable)
 }

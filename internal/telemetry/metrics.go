@@ -42,6 +42,8 @@ type Metrics struct {
 	waitingAge   *prometheus.GaugeVec
 	approvals    prometheus.Gauge
 	approvalAge  prometheus.Gauge
+	heldCalls    prometheus.Gauge
+	heldBytes    prometheus.Gauge
 	batches      prometheus.Gauge
 	batchAge     prometheus.Gauge
 	batchPace    prometheus.Gauge
@@ -99,6 +101,8 @@ func NewMetrics() *Metrics {
 	m.waitingAge = gauges("callyard_waiting_oldest_seconds", "How long the oldest call that somebody waits for has waited for a free slot, by server.")
 	m.approvals = gauge("callyard_approvals_waiting", "Approvals that wait for an answer.")
 	m.approvalAge = gauge("callyard_approvals_oldest_seconds", "How long the oldest of them has waited.")
+	m.heldCalls = gauge("callyard_held_calls", "Calls that are held, or run after they were; they count against the limits on held calls.")
+	m.heldBytes = gauge("callyard_held_bytes", "Bytes of the arguments of held calls.")
 	m.batches = gauge("callyard_batches_open", "Batches that have not ended.")
 	m.batchAge = gauge("callyard_batches_oldest_seconds", "How long ago the oldest of them was made.")
 	m.batchPace = gauge("callyard_batches_pace", "Calls of batches that may begin a second while single calls come; 0: as many as there are.")
@@ -113,6 +117,7 @@ func NewMetrics() *Metrics {
 	m.registry.MustRegister(
 		m.calls, m.deferred, m.seconds, m.inFlight, m.toolSeconds,
 		m.waiting, m.waitingAge,
+		m.heldCalls, m.heldBytes,
 		m.workers, m.disagree,
 		m.requests,
 		m.sessions, m.serving, m.restarts, m.noise,
@@ -168,6 +173,13 @@ func (m *Metrics) SetWaiting(server string, n int, oldest time.Duration) {
 func (m *Metrics) SetApprovals(n int, oldest time.Duration) {
 	m.approvals.Set(float64(n))
 	m.approvalAge.Set(oldest.Seconds())
+}
+
+// SetHeld says how many calls are held, or run after they were, and the bytes of their
+// arguments.
+func (m *Metrics) SetHeld(calls int, bytes int64) {
+	m.heldCalls.Set(float64(calls))
+	m.heldBytes.Set(float64(bytes))
 }
 
 // SetBatches says how many batches have not ended, and how old the oldest is.

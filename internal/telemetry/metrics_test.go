@@ -38,6 +38,7 @@ func TestEveryMetricIsServed(t *testing.T) {
 	m.CallDeferred("files", "held")
 	m.SetWaiting("files", 4, 90*time.Second)
 	m.SetApprovals(3, time.Hour)
+	m.SetHeld(5, 4096)
 	m.SetBatches(2, time.Minute)
 	m.SetPace(250)
 	m.LeaseLost()
@@ -69,6 +70,8 @@ func TestEveryMetricIsServed(t *testing.T) {
 		`callyard_waiting_oldest_seconds{server="files"} 90`,
 		`callyard_approvals_waiting 3`,
 		`callyard_approvals_oldest_seconds 3600`,
+		`callyard_held_calls 5`,
+		`callyard_held_bytes 4096`,
 		`callyard_batches_open 2`,
 		`callyard_batches_oldest_seconds 60`,
 		`callyard_batches_pace 250`,
