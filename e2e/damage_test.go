@@ -40,6 +40,7 @@ type kept struct {
 	calls                 []string // ids of keyed calls that ran; call i has the key key-i and the effect kept-i
 	batch                 batchState
 	open                  batchState // a batch whose only line waits for an approval
+	coming                batchState // a batch that takes more calls; the one that it has ran
 	held                  held
 }
 
@@ -80,6 +81,13 @@ func keep(t *testing.T) *kept {
 	d.eventually(t, startWithin, "holding a line of a batch", func() error {
 		if a := d.ask(t, "GET", "/batches/"+k.open.ID+"/held", ""); !bytes.Contains(a.body, []byte("pay")) {
 			return fmt.Errorf("%d %s", a.status, a.body)
+		}
+		return nil
+	})
+	decode(t, d.ask(t, "POST", "/batches?open=true", effectLines("books", k.effects, 901, 1, 0), ndjsonType).body, &k.coming)
+	d.eventually(t, startWithin, "running a line of an open batch", func() error {
+		if n := len(d.results(t, k.coming.ID, "")); n != 1 {
+			return fmt.Errorf("%d results", n)
 		}
 		return nil
 	})
@@ -188,8 +196,53 @@ func (k *kept) whole(t *testing.T, dir string) {
 // once looks that nothing ran twice.
 func (k *kept) once(t *testing.T) {
 	t.Helper()
-	if once, twice := countEffects(t, k.effects); twice > 0 || once != keptCalls+keptLines {
-		t.Errorf("%d effects, %d of them more than once; want %d", once, twice, keptCalls+keptLines)
+	if once, twice := countEffects(t, k.effects); twice > 0 || once != keptCalls+keptLines+1 {
+		t.Errorf("%d effects, %d of them more than once; want %d", once, twice, keptCalls+keptLines+1)
+	}
+}
+
+// told looks that whoever waits for a call or a batch from before an accepted loss is
+// answered: by what it was, or that nobody knows.
+func (k *kept) told(t *testing.T, d *door, file string) {
+	t.Helper()
+	unknown := func(a answer) bool {
+		return a.status == http.StatusGatewayTimeout && strings.Contains(string(a.body), "outcome-unknown") && strings.Contains(string(a.body), "lost with a damaged data folder")
+	}
+	journals := slices.ContainsFunc([]string{"callyard_journals", "callyard_calls", "callyard_intents", "callyard_results", "callyard_objects"}, func(s string) bool { return strings.Contains(file, s) })
+	for i, id := range k.calls {
+		a := d.ask(t, "GET", "/calls/"+id, "")
+		var s callState
+		if a.status == http.StatusOK {
+			decode(t, a.body, &s)
+		}
+		if !unknown(a) && s.State != "succeeded" && (s.State != "unknown" || !journals) {
+			t.Errorf("call %d: %d %s", i, a.status, a.body)
+		}
+	}
+	for _, b := range []struct {
+		batchState
+		calls int
+	}{{k.batch, keptLines}, {k.open, 1}, {k.coming, 1}} {
+		if a := d.ask(t, "GET", "/batches/"+b.ID, ""); unknown(a) {
+			continue // its manifest is lost
+		}
+		if !journals && b.ID != k.batch.ID {
+			continue
+		}
+		end := d.waitBatch(t, b.ID, startWithin)
+		lines := make(map[int]string)
+		for _, l := range d.results(t, b.ID, "") {
+			lines[l.Index] = l.State
+		}
+		if len(lines) < b.calls || end.Calls > len(lines) {
+			t.Errorf("%d of %d lines of a batch that is %s are answered", len(lines), max(end.Calls, b.calls), end.State)
+		}
+		if n := end.Counts["unknown"]; n > 0 && end.State != "failed" {
+			t.Errorf("a batch with %d lines of which nobody knows is %s", n, end.State)
+		}
+		if a := d.ask(t, "POST", "/batches/"+b.ID+"/calls", effectLines("books", k.effects, 902, 1, 0), ndjsonType); a.status != http.StatusConflict {
+			t.Errorf("a batch from before the loss takes calls: %d %s", a.status, a.body)
+		}
 	}
 }
 
@@ -251,7 +304,7 @@ func TestAnAcceptedLossRunsNothingAgainAndIsCounted(t *testing.T) {
 				}
 				for i := range k.calls {
 					a := k.send(t, up, i)
-					known := a.header.Get("Idempotency-Replayed") == "true" || a.status == http.StatusGatewayTimeout && strings.Contains(string(a.body), "outcome-unknown") || a.status == http.StatusNotFound
+					known := a.header.Get("Idempotency-Replayed") == "true" || a.status == http.StatusGatewayTimeout && strings.Contains(string(a.body), "outcome-unknown")
 					if !known {
 						t.Errorf("the key of call %d: %d %s", i, a.status, a.body)
 					}
@@ -267,8 +320,9 @@ func TestAnAcceptedLossRunsNothingAgainAndIsCounted(t *testing.T) {
 						t.Errorf("a call from before the loss ended as %+v", r)
 					}
 				}
+				k.told(t, up, file)
 				up.stop(t)
-				if once, _ := countEffects(t, k.effects); once > keptCalls+keptLines+min(confirmed, 1) {
+				if once, _ := countEffects(t, k.effects); once > keptCalls+keptLines+1+min(confirmed, 1) {
 					t.Errorf("%d effects", once)
 				}
 				for effect, n := range readEffects(t, k.effects) {

@@ -38,8 +38,14 @@ func (j *job) endRest(cause error) error {
 	progress := j.o.Progress()
 	for next := progress.Next(0); ; {
 		calls, err := j.o.Read(j.gone, next, 1000)
-		if err != nil || len(calls) == 0 {
-			return err
+		if err != nil {
+			if next, err = j.pass(err); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(calls) == 0 {
+			return j.tail(j.o.Manifest(), next)
 		}
 		results := make([]journal.ResultRecord, 0, len(calls))
 		now := time.Now()
@@ -116,6 +122,9 @@ func (j *job) findHeld() error {
 			continue
 		}
 		c, err := j.r.o.Store.FindCall(j.gone, j.o.ID(), index)
+		if _, lost := gapOf(err); lost || schema.KindOf(err) == schema.KindNotFound {
+			c, err = &journal.CallRecord{Index: index, Principal: schema.Principal{Name: a.Binding.Requester.Name}}, nil // its record is lost, its approval is not
+		}
 		if err != nil {
 			return err
 		}
@@ -153,6 +162,9 @@ func (j *job) closeIntake() error {
 	defer cancel()
 	_, err := j.o.SetState(ctx, func(m *journal.Manifest) error {
 		m.State = journal.Canceling
+		if m.Sealed.IsZero() && j.lacking.Load() {
+			m.Calls = max(m.Calls, j.o.Progress().Accepted())
+		}
 		return nil
 	})
 	if err == nil {

@@ -107,6 +107,9 @@ func (r *Runner) sameBatch(ctx context.Context, kept journal.Entry, fingerprint 
 		return nil, false, schema.Errorf(schema.KindKeyReused, "This Idempotency-Key was used for another request; no batch was made. Use a new key for a new request.")
 	}
 	m, err := r.o.Store.Get(ctx, kept.Journal)
+	if schema.KindOf(err) == schema.KindNotFound && time.Since(kept.At) > clocksDiffer {
+		err = journal.LostKey()
+	}
 	return m, true, err
 }
 
@@ -167,6 +170,9 @@ func (r *Runner) Intake(ctx context.Context, id string, who schema.Principal) (*
 	if m.State != journal.Receiving {
 		return nil, schema.Errorf(schema.KindConflict, "Batch %s takes no more calls: it is %s.", id, m.State)
 	}
+	if r.o.lost(m) {
+		return nil, noIntake(id)
+	}
 	in := &Intake{r: r, id: id, who: who}
 	r.mu.Lock()
 	if r.intake[id] != nil {
@@ -187,10 +193,18 @@ func (r *Runner) Intake(ctx context.Context, id string, who schema.Principal) (*
 	in.stored.Store(in.writer.Next())
 	if err := in.remember(ctx); err != nil {
 		in.Close()
+		if _, lost := gapOf(err); lost {
+			return nil, noIntake(id)
+		}
 		return nil, err
 	}
 	in.storeSoon = time.AfterFunc(math.MaxInt64, func() { in.storeWaiting(ctx) })
 	return in, nil
+}
+
+// noIntake is for who adds calls to a batch of which nobody knows which came.
+func noIntake(id string) error {
+	return schema.Errorf(schema.KindConflict, "Records of calls were lost with a damaged data folder, so nobody knows which calls of batch %s came: it takes no more. Its results say what is known; send the rest as a new batch.", id)
 }
 
 // remember reads the custom ids of the calls that were taken before, as far as

@@ -202,7 +202,7 @@ func (j *job) attempts(it *item) (*schema.Result, error) {
 		return nil, refusedLine(it.rec.Arguments)
 	}
 	if j.r.o.lost(j.m) && !it.isNote() {
-		return nil, schema.Errorf(schema.KindOutcomeUnknown, "Records of durable calls were lost with a damaged data folder, so nobody knows whether this call ran; it is not run again. Check what it did, then settle it.")
+		return nil, notKnown()
 	}
 	if it.refused.Load() == refusedInTime {
 		return nil, errRefused

@@ -56,6 +56,8 @@ type job struct {
 	over   bool                // nothing more is begun
 	direct bool                // a lane: its calls are handed over, not read
 
+	lacking atomic.Bool // records of its calls are lost
+
 	haul *haul
 }
 
@@ -131,8 +133,11 @@ func (j *job) run() {
 	if j.m.State == journal.Canceling {
 		j.halt(errCanceled)
 	}
+	err := j.settleLost()
 	open := j.o.Progress().Open()
-	err := j.remind()
+	if err == nil {
+		err = j.remind()
+	}
 	if err == nil {
 		err = j.recover(open)
 	}
@@ -144,7 +149,7 @@ func (j *job) run() {
 	if j.leaving.Err() != nil && !errors.Is(cause, errLost) {
 		cause = errStopped // also one that was canceled before: not all that left may be settled
 	}
-	if err == nil && (errors.Is(cause, errCanceled) || errors.Is(cause, errExpired)) {
+	if err == nil && (errors.Is(cause, errCanceled) || errors.Is(cause, errExpired) || errors.Is(cause, errDamaged)) {
 		err = j.cut(cause)
 	}
 	j.finish()
@@ -193,7 +198,10 @@ func (j *job) read(open map[uint64]journal.OpenIntent) error {
 				return nil
 			}
 			if err != nil {
-				return err
+				if next, err = j.pass(err); err != nil {
+					return err
+				}
+				continue
 			}
 			for i := range calls {
 				c := &calls[i]
@@ -232,6 +240,12 @@ func (j *job) readAll(next uint64) (over bool, err error) {
 		return false, err
 	}
 	if m.State != journal.Receiving && next >= m.Calls {
+		return true, j.awaitHeld(j.stopping)
+	}
+	if err := j.tail(m, next); err != nil {
+		return false, err
+	}
+	if m.State != journal.Receiving && j.o.Progress().Next(next) >= m.Calls {
 		return true, j.awaitHeld(j.stopping)
 	}
 	if err := j.o.Wait(j.stopping); err != nil && j.stopping.Err() == nil {
@@ -360,6 +374,10 @@ func (j *job) end(err, cause error) {
 				m.End(journal.EndedByCancel, cmp.Or(m.Reason, canceledByCaller))
 			case errors.Is(cause, errExpired):
 				m.End(journal.EndedByExpiry, "its time was over")
+			case errors.Is(cause, errDamaged):
+				m.End(journal.EndedByFailure, cmp.Or(j.reason(), errDamaged.Error()))
+			case j.reason() != "":
+				m.End(journal.EndedByFailure, j.reason())
 			default:
 				m.End(journal.Completed, "")
 			}

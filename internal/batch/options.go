@@ -68,12 +68,6 @@ type Options struct {
 	Lifetime time.Duration
 }
 
-// lost says that a journal is from before a loss of records: what became of its
-// calls without a result is not known.
-func (o *Options) lost(m *journal.Manifest) bool {
-	return !o.LostBefore.IsZero() && m.Created.Before(o.LostBefore)
-}
-
 func (o *Options) fill() {
 	def := func(n *int, v int) {
 		if *n <= 0 {

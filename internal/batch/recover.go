@@ -24,9 +24,18 @@ const (
 func (j *job) recover(open map[uint64]journal.OpenIntent) error {
 	byWorker := make(map[string][]*item)
 	for index, was := range open {
+		if j.o.Progress().Ended(index) {
+			continue
+		}
 		c, err := j.r.o.Store.FindCall(j.gone, j.o.ID(), index)
+		if schema.KindOf(err) == schema.KindNotFound { // the log is shorter than what is known of it
+			err = &journal.GapError{Journal: j.o.ID(), First: index, Next: index + 1}
+		}
 		if err != nil {
-			return err
+			if _, err = j.pass(err); err != nil {
+				return err
+			}
+			continue
 		}
 		it := j.item(c, was.Attempt)
 		it.worker = was.Worker
@@ -53,6 +62,10 @@ func (j *job) remind() error {
 	progress := j.o.Progress()
 	for next := uint64(0); next < progress.Accepted(); {
 		calls, err := j.o.Read(j.gone, next, readAhead)
+		if gap, lost := gapOf(err); lost {
+			next = gap.Next
+			continue
+		}
 		if err != nil || len(calls) == 0 {
 			return err
 		}

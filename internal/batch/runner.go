@@ -56,6 +56,7 @@ func Open(ctx context.Context, o Options) (*Runner, error) {
 	r := &Runner{o: o, wake: make(chan struct{}, 1), takes: make(chan string, 1024), jobs: make(map[string]*job), intake: make(map[string]*Intake), names: make(map[string]*names), opening: make(map[string]string), counts: make(map[string]counted), laneTurn: semaphore.NewWeighted(1)}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.unsee = append(r.unsee, o.Store.Watch(r.changed), o.Ledger.Watch(r.decided), o.Router.OnCancel(r.canceled))
+	r.settleEnded(ctx)
 	r.work.Go(r.adopt)
 	r.work.Go(r.purge)
 	r.work.Go(r.takeBacks)

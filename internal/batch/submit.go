@@ -45,7 +45,7 @@ func (r *Runner) Submit(ctx context.Context, s Submission) (*Ticket, error) {
 		hash = journal.KeyHash(call.Principal.Name, s.Key)
 		kept, err := r.o.Store.Recall(ctx, hash)
 		if err == nil {
-			return replay(kept, s.Fingerprint)
+			return r.replayStored(ctx, kept, &s)
 		}
 		if schema.KindOf(err) != schema.KindNotFound {
 			return nil, err
@@ -226,6 +226,24 @@ func replay(kept journal.Entry, fingerprint string) (*Ticket, error) {
 		return nil, schema.Errorf(schema.KindKeyReused, "This Idempotency-Key was used for another request; nothing was run. Use a new key for a new request.").WithCall(kept.CallID)
 	}
 	return &Ticket{CallID: kept.CallID, Replayed: true}, nil
+}
+
+// replayStored is replay for a request that came again: what its key stands for may have
+// been lost meanwhile.
+func (r *Runner) replayStored(ctx context.Context, kept journal.Entry, s *Submission) (*Ticket, error) {
+	t, err := replay(kept, s.Fingerprint)
+	if err != nil || time.Since(kept.At) < clocksDiffer { // a replica may not have it yet
+		return t, err
+	}
+	if kept.Journal != "" {
+		_, err = r.find(ctx, kept.CallID, s.Call.Principal)
+	} else {
+		_, _, err = r.o.Ledger.ByCall(ctx, kept.CallID)
+	}
+	if schema.KindOf(err) == schema.KindNotFound || schema.KindOf(err) == schema.KindOutcomeUnknown {
+		return nil, journal.LostKey().WithCall(kept.CallID)
+	}
+	return t, nil // other faults are told where the call is read
 }
 
 // handOver runs a call of a lane.

@@ -28,6 +28,7 @@ type Status struct {
 	Round    int
 	Head     string
 	head     *journal.CallRecord
+	lost     bool // its record is
 	// Principal is who asked.
 	Principal schema.Principal
 }
@@ -64,6 +65,10 @@ func (r *Runner) standing(ctx context.Context, id string, who schema.Principal, 
 	}
 	if s.Result, err = r.o.Store.FindResult(ctx, journalOf(s), s.Index, journal.Cursor{}); err == nil || schema.KindOf(err) != schema.KindNotFound {
 		return s.say(), err
+	}
+	if s.lost {
+		s.Result = new(lostResult(journalOf(s), s.Index))
+		return s.say(), nil
 	}
 	if s.State = "queued"; r.isHeld(ctx, id) {
 		s.State = "held"
@@ -128,6 +133,9 @@ func (r *Runner) find(ctx context.Context, id string, who schema.Principal) (*St
 	}
 	m, err := r.o.Store.Get(ctx, journalID)
 	if schema.KindOf(err) == schema.KindNotFound {
+		if r.o.lostBefore(journalID) {
+			return nil, journal.LostCall(id)
+		}
 		return nil, none
 	}
 	if err != nil {
@@ -137,8 +145,13 @@ func (r *Runner) find(ctx context.Context, id string, who schema.Principal) (*St
 	if m.Kind == journal.Batch {
 		s.Batch = m.ID
 	}
-	s.Call, err = r.o.Store.FindCall(ctx, journalID, index)
+	s.Call, err = r.findCall(ctx, m, index)
+	_, lost := gapOf(err)
 	switch {
+	case lost && m.Kind == journal.Lane: // of whom it was is lost too
+		return nil, journal.LostCall(id)
+	case lost:
+		s.lost = true
 	case schema.KindOf(err) == schema.KindNotFound:
 		if m.Kind == journal.Lane || !m.Purged {
 			return nil, none
@@ -152,6 +165,24 @@ func (r *Runner) find(ctx context.Context, id string, who schema.Principal) (*St
 		return nil, none // nor is it said that there is one
 	}
 	return s, nil
+}
+
+// findCall reads a call, which is lost where the journal knows of it and the log does not
+// have it. Of a journal that was not sealed before a loss nobody knows how many there were.
+func (r *Runner) findCall(ctx context.Context, m *journal.Manifest, index uint64) (*journal.CallRecord, error) {
+	c, err := r.o.Store.FindCall(ctx, m.ID, index)
+	counted := !r.o.lost(m) || !m.Sealed.IsZero() && m.Sealed.Before(r.o.LostBefore)
+	if schema.KindOf(err) != schema.KindNotFound || m.Purged || counted && index >= m.Calls {
+		return c, err
+	}
+	stored, again := r.o.Store.Accepted(ctx, m.ID)
+	if again != nil {
+		return nil, again
+	}
+	if stored > index {
+		return nil, err // only a replica does not have it yet
+	}
+	return nil, &journal.GapError{Journal: m.ID, First: index, Next: index + 1}
 }
 
 // local returns the call where it is under way or held here.
@@ -180,6 +211,9 @@ func (r *Runner) Batch(ctx context.Context, id string, who schema.Principal) (*j
 		return nil, none
 	}
 	m, err := r.o.Store.Get(ctx, id)
+	if schema.KindOf(err) == schema.KindNotFound && r.o.lostBefore(id) {
+		return nil, journal.LostBatch()
+	}
 	if schema.KindOf(err) == schema.KindNotFound || err == nil && (m.Kind != journal.Batch || m.Principal.Name != who.Name) {
 		return nil, none
 	}

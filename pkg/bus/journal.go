@@ -164,6 +164,14 @@ func (j *Journals) Last(ctx context.Context, id string, log JournalLog) (Journal
 	return JournalMessage{m.sequence, m.data}, err
 }
 
+// After reads the first message of a log with at least the sequence from, from the
+// stream's leader: [ErrNotFound] proves that there is none.
+func (j *Journals) After(ctx context.Context, id string, log JournalLog, from uint64) (JournalMessage, error) {
+	_, name, subject := j.log(id, log)
+	m, err := j.c.fromLeader(ctx, name, map[string]any{"seq": max(from, 1), "next_by_subj": subject})
+	return JournalMessage{m.sequence, m.data}, err
+}
+
 // Read reads up to most messages of a log, the first one with at least the sequence
 // from, and stops after maxBytes bytes. A replica may answer that is behind: that none
 // come back does not prove that there are none.

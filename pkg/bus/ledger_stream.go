@@ -76,12 +76,17 @@ func direct(ctx context.Context, s jetstream.Stream, subject string) (message, e
 // every write that was acknowledged. nats.go reads there only from streams
 // without direct access, so the request is made here.
 func (c *Conn) leader(ctx context.Context, stream, subject string) (message, error) {
+	return c.fromLeader(ctx, stream, map[string]any{"last_by_subj": subject})
+}
+
+// fromLeader reads the message that a request names from the leader of a stream.
+func (c *Conn) fromLeader(ctx context.Context, stream string, request map[string]any) (message, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, connectTimeout)
 		defer cancel()
 	}
-	body, err := json.Marshal(map[string]string{"last_by_subj": subject})
+	body, err := json.Marshal(request)
 	if err != nil {
 		return message{}, fmt.Errorf("asking for the record: %w", err)
 	}

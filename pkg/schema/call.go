@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base32"
 	"encoding/binary"
+	"strings"
 	"time"
 )
 
@@ -162,4 +163,17 @@ func NewID(prefix string) string {
 	buf[n] = '_'
 	idEncoding.Encode(buf[n+1:], raw[:])
 	return string(buf)
+}
+
+// IDTime returns when an id was minted that [NewID] made; ok is false for anything else.
+func IDTime(id string) (t time.Time, ok bool) {
+	_, tail, ok := strings.Cut(id, "_")
+	var raw [16]byte
+	if !ok || len(tail) != 26 {
+		return t, false
+	}
+	if n, err := idEncoding.Decode(raw[:], []byte(tail)); err != nil || n != len(raw) {
+		return t, false
+	}
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(raw[:8]) >> 16)), true
 }

@@ -26,13 +26,19 @@ type lease struct {
 // when the lease may have run out. Journals that ended can be claimed, for
 // settling, until their calls are purged.
 func (s *Store) Claim(ctx context.Context, id, owner string) (*Owned, error) {
-	return s.claim(ctx, id, owner, false)
+	return s.claim(ctx, id, owner, &Owned{})
+}
+
+// ClaimEnded is Claim for a journal that has ended, also where its calls are purged: to
+// store results in place of those that were lost.
+func (s *Store) ClaimEnded(ctx context.Context, id, owner string) (*Owned, error) {
+	return s.claim(ctx, id, owner, &Owned{purged: true})
 }
 
 // Seize is Claim without regard to the lease of another owner, who loses the
 // journal: for a person who knows that it is gone, and for tests.
 func (s *Store) Seize(ctx context.Context, id, owner string) (*Owned, error) {
-	return s.claim(ctx, id, owner, true)
+	return s.claim(ctx, id, owner, &Owned{force: true})
 }
 
 // OwnerOf says who holds the lease of a journal, "" for nobody.
@@ -54,15 +60,15 @@ func (s *Store) leaseOf(ctx context.Context, id string) (lease, uint64, error) {
 	return l, revision, err
 }
 
-func (s *Store) claim(ctx context.Context, id, owner string, force bool) (*Owned, error) {
+func (s *Store) claim(ctx context.Context, id, owner string, o *Owned) (*Owned, error) {
 	held, revision, err := s.leaseOf(ctx, id)
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	if revision != 0 && !force {
+	if revision != 0 && !o.force {
 		return nil, taken(id, held.Owner)
 	}
-	o := &Owned{s: s, id: id, lease: lease{owner, rand.Text()}, lost: make(chan struct{}), renewed: make(chan struct{})}
+	o.s, o.id, o.lease, o.lost, o.renewed = s, id, lease{owner, rand.Text()}, make(chan struct{}), make(chan struct{})
 	if o.record, err = json.Marshal(o.lease); err != nil {
 		return nil, fmt.Errorf("encoding the lease: %w", err)
 	}
@@ -105,7 +111,7 @@ func taken(id, owner string) error {
 // the logs are read, nobody else can write to them any more.
 func (o *Owned) begin(ctx context.Context) error {
 	m, err := o.s.Change(ctx, o.id, func(m *Manifest) error {
-		if m.Purged {
+		if m.Purged && !o.purged {
 			return schema.Errorf(schema.KindConflict, "Journal %s has ended and its calls are not kept any more.", o.id)
 		}
 		m.Epoch++
@@ -157,6 +163,8 @@ type Owned struct {
 	intents  *tail
 	results  *tail
 	running  atomic.Bool // the tails are
+	force    bool        // the lease of another owner does not count
+	purged   bool        // it is claimed also where its calls are purged
 	reader   reader
 
 	until atomic.Int64 // when the lease ends, since the store was born: on the monotonic clock

@@ -84,7 +84,7 @@ func (s *Store) Recall(ctx context.Context, hash string) (Entry, error) {
 	var e Entry
 	data, err := s.j.Key(ctx, hash)
 	if isNotFound(err) && s.lostKey != nil && s.lostKey(hash) {
-		return e, schema.Errorf(schema.KindOutcomeUnknown, "A request was accepted under this Idempotency-Key, and its record was lost with a damaged data folder: nobody knows what became of it, and it is not run again. Check what it did, and use a new key to run it.")
+		return e, LostKey()
 	}
 	if isNotFound(err) {
 		return e, schema.Errorf(schema.KindNotFound, "Nothing was made under this idempotency key, or it is forgotten.")

@@ -19,7 +19,8 @@ const (
 	readMessages = 256
 )
 
-// Read returns up to max calls from index on; none when there are no more now.
+// Read returns up to max calls from index on; none when there are no more now, and a
+// [*GapError] where those at index were lost.
 // Reading on from where the last Read ended costs no search. Arguments that lie
 // in objects are left there; see [Store.Arguments].
 func (o *Owned) Read(ctx context.Context, index uint64, max int) ([]CallRecord, error) {
@@ -228,18 +229,14 @@ func (o *Owned) rebuild(ctx context.Context) error {
 		if err != nil {
 			return damaged(o.id, err)
 		}
-		accepted = h.First + uint64(h.Count)
+		accepted = max(accepted, h.First+uint64(h.Count)) // fewer than were counted where records were lost
 	case !isNotFound(err):
 		return unavailable(err)
 	}
 	o.progress = newProgress(accepted)
 	o.reader = reader{s: o.s, id: o.id, sit: o.sit}
 	err = o.s.readAll(ctx, o.id, bus.JournalResults, o.results.last, func(data []byte) error {
-		_, err := bus.ScanJournalResults(data, func(m bus.JournalMark) {
-			if m.Index < accepted {
-				o.progress.apply(m)
-			}
-		})
+		_, err := bus.ScanJournalResults(data, o.progress.stored)
 		return err
 	})
 	if err != nil {
@@ -250,7 +247,12 @@ func (o *Owned) rebuild(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = bus.ReadJournalIntents(data, func(r *IntentRecord) { o.progress.intent(&h, r) })
+		_, err = bus.ReadJournalIntents(data, func(r *IntentRecord) {
+			for _, g := range r.Ranges {
+				o.progress.know(g.First + g.Count - 1)
+			}
+			o.progress.intent(&h, r)
+		})
 		return err
 	})
 }

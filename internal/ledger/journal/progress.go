@@ -38,6 +38,22 @@ func newProgress(accepted uint64) *Progress {
 	return &Progress{accepted: accepted, odd: map[uint64]Standing{}, open: map[uint64]OpenIntent{}, ended: make([]uint64, 0, (min(accepted, maxIndex)+63)/64)}
 }
 
+// know notes that the call with the index was accepted, which a record proves that is
+// stored after the call. The record of the call itself may be lost.
+func (p *Progress) know(index uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if index < maxIndex {
+		p.accepted = max(p.accepted, index+1)
+	}
+}
+
+// stored takes in a result that the log has.
+func (p *Progress) stored(m bus.JournalMark) {
+	p.know(m.Index)
+	p.apply(m)
+}
+
 // undo is what a record changed.
 type undo struct {
 	index     uint64
@@ -133,7 +149,8 @@ func (p *Progress) intent(h *bus.JournalHead, r *IntentRecord) {
 	}
 }
 
-// Accepted is how many calls the log held at the claim.
+// Accepted is how many calls there were at the claim, those included whose records are
+// lost but which the manifest, an intent or a result knows.
 func (p *Progress) Accepted() uint64 { return p.accepted }
 
 // Ended says that a call has a result that counts and is not to run again.

@@ -86,9 +86,15 @@ func (r *reader) read(ctx context.Context, index uint64, most int) ([]CallRecord
 			return nil, damaged(r.id, err)
 		}
 		if len(r.records) > 0 && r.records[0].Index != r.next {
-			got := r.records[0].Index
-			r.sequence, r.records = 0, nil
-			return nil, schema.Errorf(schema.KindInternal, "Journal %s has call %d where call %d should be.", r.id, got, r.next)
+			r.sequence, r.messages, r.records = 0, nil, nil
+			if len(found) > 0 {
+				return found, nil // the next read tells
+			}
+			m, err := r.s.confirm(ctx, r.id, r.next)
+			if err != nil || m.Sequence == 0 {
+				return nil, err
+			}
+			r.sequence, r.messages = m.Sequence+1, []bus.JournalMessage{m} // only a replica lacks it
 		}
 	}
 	return found, nil
@@ -104,73 +110,6 @@ func (r *reader) page(ctx context.Context) ([]bus.JournalMessage, error) {
 	return r.s.j.Read(ctx, r.id, bus.JournalCalls, r.sequence, aheadMessages, aheadBytes)
 }
 
-// findCalls returns the message that holds the call with the index, by binary search
-// over the sequences of the stream; a zero message when there is none.
-func (s *Store) findCalls(ctx context.Context, id string, index uint64) (bus.JournalMessage, error) {
-	none := bus.JournalMessage{}
-	if index == 0 { // the beginning needs no search, unless one writer followed the other before there were calls
-		page, err := s.j.Read(ctx, id, bus.JournalCalls, 1, 1, 1)
-		if err != nil || len(page) == 0 {
-			return none, unavailable(err)
-		}
-		h, _, err := bus.ReadJournalHead(page[0].Data, bus.JournalCalls)
-		if err != nil {
-			return none, damaged(id, err)
-		}
-		if h.Count > 0 {
-			return page[0], nil
-		}
-	}
-	last, err := s.j.Last(ctx, id, bus.JournalCalls)
-	if isNotFound(err) {
-		return none, nil
-	}
-	if err != nil {
-		return none, unavailable(err)
-	}
-	where := func(m bus.JournalMessage) (int, error) {
-		h, _, err := bus.ReadJournalHead(m.Data, bus.JournalCalls)
-		switch {
-		case err != nil:
-			return 0, damaged(id, err)
-		case h.First+uint64(h.Count) <= index:
-			return -1, nil
-		case h.First > index:
-			return 1, nil
-		}
-		return 0, nil
-	}
-	if at, err := where(last); err != nil || at < 0 {
-		return none, err
-	} else if at == 0 {
-		return last, nil
-	}
-	low, high := uint64(1), last.Sequence-1
-	for low <= high {
-		mid := low + (high-low)/2
-		page, err := s.j.Read(ctx, id, bus.JournalCalls, mid, 1, 1)
-		if err != nil {
-			return none, unavailable(err)
-		}
-		if len(page) == 0 || page[0].Sequence > high {
-			high = mid - 1
-			continue
-		}
-		at, err := where(page[0])
-		switch {
-		case err != nil:
-			return none, err
-		case at == 0:
-			return page[0], nil
-		case at < 0:
-			low = page[0].Sequence + 1
-		default:
-			high = mid - 1
-		}
-	}
-	return none, nil
-}
-
 // Calls returns up to max calls from index on; see [Owned.Read]. Each call of it
 // searches.
 func (s *Store) Calls(ctx context.Context, id string, index uint64, max int) ([]CallRecord, error) {
@@ -178,7 +117,8 @@ func (s *Store) Calls(ctx context.Context, id string, index uint64, max int) ([]
 	return r.read(ctx, index, max)
 }
 
-// FindCall reads one call by its index, or [schema.KindNotFound].
+// FindCall reads one call by its index, or [schema.KindNotFound]; a [*GapError] where it
+// was lost.
 func (s *Store) FindCall(ctx context.Context, id string, index uint64) (*CallRecord, error) {
 	found, err := s.Calls(ctx, id, index, 1)
 	if err != nil {

@@ -165,7 +165,7 @@ func (s *Store) sealed(ctx context.Context, id string, calls uint64) (*Manifest,
 		if !m.Sealed.IsZero() {
 			return nil
 		}
-		m.Sealed, m.Calls = time.Now().UTC(), calls
+		m.Sealed, m.Calls = time.Now().UTC(), max(m.Calls, calls) // fewer are stored where records were lost
 		if m.State == Receiving {
 			m.State = Sealed
 		}

@@ -1,0 +1,219 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Records of durable calls can be lost with the files of NATS. A call whose record is
+// lost, or of which nobody can say any more whether it ran, ends as unknown and does not
+// run: who waits for it is answered, and every line of a batch has a result.
+
+// errDamaged is why a batch stops whose calls were still coming when records were lost.
+var errDamaged = errors.New("records of durable calls were lost with a damaged data folder")
+
+// lost says that a journal is from before a loss of records: what became of its
+// calls without a result is not known.
+func (o *Options) lost(m *journal.Manifest) bool {
+	return !o.LostBefore.IsZero() && m.Created.Before(o.LostBefore)
+}
+
+// lostBefore says that a journal of which nothing is known would be from before a loss
+// of records, by its id.
+func (o *Options) lostBefore(journalID string) bool {
+	made, ok := schema.IDTime(journalID)
+	return ok && made.Before(o.LostBefore)
+}
+
+// notKnown is the end of a call whose own record is there.
+func notKnown() *schema.Error {
+	return schema.Errorf(schema.KindOutcomeUnknown, "Records of durable calls were lost with a damaged data folder, so nobody knows whether this call ran; it is not run again. Check what it did, then settle it.")
+}
+
+// lostResult is the end of the call with an index whose record is lost.
+func lostResult(journalID string, index uint64) journal.ResultRecord {
+	id := CallID(journalID, index)
+	return journal.ResultRecord{Index: index, CallID: id, Outcome: journal.Unknown, Ended: time.Now(), Error: encodeError(journal.LostCall(id))}
+}
+
+// endUnknown ends the calls of a journal that have no result: those whose records are
+// lost and, with all set, the others too, for which skip is not true. known is how many
+// calls there are.
+func endUnknown(ctx context.Context, o *journal.Owned, from, known uint64, all bool, skip func(*journal.CallRecord) bool) error {
+	progress := o.Progress()
+	for next := progress.Next(from); next < known; next = progress.Next(next) {
+		calls, err := o.Read(ctx, next, endMost)
+		gap, isGap := gapOf(err)
+		if err != nil && !isGap {
+			return err
+		}
+		var ends []journal.ResultRecord
+		until := next
+		if len(calls) == 0 {
+			if until = known; isGap {
+				until = min(gap.Next, known)
+			}
+			until = min(until, next+endMost)
+			for i := next; i < until; i++ {
+				if !progress.Ended(i) {
+					ends = append(ends, lostResult(o.ID(), i))
+				}
+			}
+		}
+		now := time.Now()
+		for i := range calls {
+			c := &calls[i]
+			until = c.Index + 1
+			switch {
+			case !all || progress.Ended(c.Index) || skip(c):
+			case c.Method == methodRefused:
+				ends = append(ends, refusal(c.Index, c.CustomID, refusedLine(c.Arguments), now))
+			default:
+				id := CallID(o.ID(), c.Index)
+				ends = append(ends, journal.ResultRecord{Index: c.Index, CallID: id, CustomID: c.CustomID, Outcome: journal.Unknown, Ended: now, Error: encodeError(notKnown().WithCall(id))})
+			}
+		}
+		next = until
+		storing, cancel := bound(ctx)
+		err = o.Results(storing, ends...)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endMost is how many calls are ended at once.
+const endMost = 1000
+
+func gapOf(err error) (*journal.GapError, bool) {
+	var gap *journal.GapError
+	return gap, errors.As(err, &gap)
+}
+
+// settleLost ends the calls of a journal from before a loss, and takes the approvals back
+// that some of them wait for.
+func (j *job) settleLost() error {
+	if !j.r.o.lost(j.m) {
+		return nil
+	}
+	if j.m.Kind == journal.Batch && j.m.State == journal.Receiving {
+		j.halt(errDamaged) // nobody knows which calls came
+	}
+	open := j.r.o.Ledger.Where(func(a *ledger.Approval) bool {
+		id, _, ok := ParseCallID(a.CallID)
+		return ok && id == j.o.ID() && !a.State.Ended()
+	})
+	for _, a := range open {
+		ctx, cancel := bound(j.gone)
+		_, err := j.r.o.Desk.Cancel(ctx, a.CallID, schema.Principal{Name: a.Binding.Requester.Name})
+		cancel()
+		if kind := schema.KindOf(err); err != nil && kind != schema.KindConflict && kind != schema.KindNotFound {
+			return err
+		}
+	}
+	progress := j.o.Progress()
+	return endUnknown(j.gone, j.o, 0, max(j.m.Calls, progress.Accepted()), true, func(c *journal.CallRecord) bool {
+		return c.Method == methodAnswers || c.Method == methodWithdrawn // they run nothing
+	})
+}
+
+// pass ends the calls whose records are lost where a read says so, and returns the index
+// to go on from. Other errors are returned as they are.
+func (j *job) pass(err error) (next uint64, _ error) {
+	gap, ok := gapOf(err)
+	if !ok {
+		return 0, err
+	}
+	j.r.o.Log.Error("records of durable calls are lost; the calls end as unknown", "journal", gap.Journal, "first", gap.First, "last", gap.Next-1)
+	j.lacking.Store(true)
+	return gap.Next, endUnknown(j.gone, j.o, gap.First, gap.Next, false, nil)
+}
+
+// tail ends the calls at the end of a log whose records are lost: next were read, and the
+// journal knows of more. Nothing is done where the stream's leader has them.
+func (j *job) tail(m *journal.Manifest, next uint64) error {
+	known := max(m.Calls, j.o.Progress().Accepted())
+	if next >= known {
+		return nil
+	}
+	stored, err := j.r.o.Store.Accepted(j.gone, j.o.ID())
+	if err != nil || stored > next {
+		return err
+	}
+	_, err = j.pass(&journal.GapError{Journal: j.o.ID(), First: next, Next: known})
+	if err == nil && m.State == journal.Receiving && m.Kind == journal.Batch {
+		j.halt(errDamaged) // calls that come now would get indexes that were given before
+	}
+	return err
+}
+
+// reason says why a journal ended whose records were lost, "" for all others.
+func (j *job) reason() string {
+	unknown := j.o.Progress().Counts().Unknown
+	if unknown == 0 || !j.lacking.Load() && !j.r.o.lost(j.m) {
+		return ""
+	}
+	return lostReason(unknown)
+}
+
+func lostReason(unknown uint64) string {
+	return fmt.Sprintf("%v: what became of %d of its calls is not known", errDamaged, unknown)
+}
+
+// settleEnded looks after the journals that had ended before a loss: where results are
+// lost, their calls end as unknown, and the journal ends as failed.
+func (r *Runner) settleEnded(ctx context.Context) {
+	if r.o.LostBefore.IsZero() {
+		return
+	}
+	keep := r.o.Store.MaxLife() // results are kept for twice that time
+	for cursor := ""; ; {
+		page, next := r.o.Store.List(journal.Filter{States: []journal.State{journal.Ended}, Limit: 1000}, cursor)
+		for _, m := range page {
+			if !r.o.lost(m) || keep > 0 && time.Since(m.Created) > keep {
+				continue
+			}
+			if err := r.settleOne(ctx, m); err != nil && schema.KindOf(err) != schema.KindConflict {
+				r.o.Log.Error("ending the calls of a journal whose results were lost; it is tried again at the next start", "journal", m.ID, "error", err)
+			}
+		}
+		if cursor = next; cursor == "" || ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+func (r *Runner) settleOne(ctx context.Context, m *journal.Manifest) error {
+	if whole, err := r.o.Store.Complete(ctx, m); err != nil || whole {
+		return err
+	}
+	owned, err := r.o.Store.ClaimEnded(ctx, m.ID, r.o.ID)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		releasing, cancel := bound(context.WithoutCancel(ctx))
+		defer cancel()
+		_ = owned.Release(releasing) // else the lease runs out
+	}()
+	err = endUnknown(ctx, owned, 0, m.Calls, true, func(*journal.CallRecord) bool { return false })
+	if err != nil {
+		return err
+	}
+	m, err = owned.SetState(ctx, func(m *journal.Manifest) error {
+		m.Ending, m.Reason = journal.EndedByFailure, lostReason(owned.Progress().Counts().Unknown)
+		return nil
+	})
+	if err == nil && m.Kind == journal.Batch {
+		r.o.Ended(End{Batch: m, Journal: m.ID, Principal: m.Principal})
+	}
+	return err
+}
