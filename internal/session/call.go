@@ -28,8 +28,13 @@ type Request struct {
 	// Said, on a session of the caller's own, takes what the server says to the caller
 	// by itself: a JSON object with method and params, and a number above zero for a
 	// request, which [Owned.Answer] answers. It returns false for what cannot be
-	// passed on; it must not block and owns message.
+	// passed on; it must not block and owns message. On a session that callers share it
+	// takes the log messages of the call, where LogLevel is set.
 	Said func(number int64, message []byte) bool
+	// LogLevel is that of the log messages that the caller wants, "" for none; Caller
+	// is who it is, because what one caller's calls log is not for another.
+	LogLevel string
+	Caller   string
 	// More says that another request follows at once, mostly to the same server,
 	// so that this one can wait for it a moment.
 	More bool
@@ -76,6 +81,7 @@ type Running struct {
 	id     int64
 	offset int64 // where its bytes begin in what was queued for a pipe
 	sent   time.Time
+	logs   bool               // the server was asked for log messages, which are this caller's
 	stop   context.CancelFunc // ends its HTTP exchange
 	span   *telemetry.Span    // nil where there are no traces, or it was not sent
 }
@@ -144,7 +150,7 @@ func (r *Running) sendAgain(o *Outcome) bool {
 	r.pool.drop(s)
 	r.pool.mu.Unlock()
 	s.mu.Lock()
-	r.id, r.sent = 0, time.Time{}
+	r.id, r.sent, r.logs = 0, time.Time{}, false
 	if r.span != nil {
 		endSpan(r.span, o)
 		r.span = nil

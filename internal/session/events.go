@@ -180,7 +180,7 @@ func (l *eventLink) send(r *Running) bool {
 	}
 	ctx, stop := context.WithCancel(l.ctx)
 	r.stop = stop
-	body := appendRequest(nil, s.env, id, r.req)
+	body := appendRequest(nil, s.env.forCall(r), id, r.req)
 	l.work.Go(func() {
 		defer stop()
 		if o, ok := l.push(ctx, body); !ok {

@@ -98,7 +98,7 @@ func (l *remoteLink) readStream(in *events) (some bool) {
 // settle waits a moment before a call ends whose caller hears the server: what the
 // server said on the GET stream before it answered comes by another connection.
 func (l *remoteLink) settle(ctx context.Context, r *Request) {
-	if l.hears.Load() && (r.Said != nil || r.Progress != nil && l.spoke.Load()) {
+	if l.hears.Load() && (r.Said != nil && l.s.asks != nil || r.Progress != nil && l.spoke.Load()) {
 		sleep(ctx, listenSettle)
 	}
 }

@@ -100,7 +100,7 @@ func (l *pipeLink) send(r *Running) bool {
 	}
 	from := len(l.buf)
 	r.offset = l.queued
-	l.buf = appendRequest(l.buf, s.env, id, r.req)
+	l.buf = appendRequest(l.buf, s.env.forCall(r), id, r.req)
 	flatten(l.buf[from:])
 	l.buf = append(l.buf, '\n')
 	l.queued += int64(len(l.buf) - from)

@@ -92,7 +92,7 @@ func (s *session) incoming(f *frame) {
 		method = appendString(nil, name)
 		f.method = method
 	}
-	if s.asks != nil && s.said(f) {
+	if s.asks != nil && s.said(f) || s.logged(f, 0) {
 		return
 	}
 	if len(f.id) > 0 && string(f.id) != "null" {

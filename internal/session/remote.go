@@ -90,7 +90,7 @@ func drain(resp *http.Response, stop context.CancelFunc) {
 // there is one, is still open.
 func (l *remoteLink) exchange(ctx context.Context, r *Running, id int64) (Outcome, *http.Response) {
 	cfg := &l.s.pool.cfg
-	body := appendRequest(nil, l.s.env, id, r.req)
+	body := appendRequest(nil, l.s.env.forCall(r), id, r.req)
 	resp, connected, err := postMessage(ctx, l.client, l.url, l.header(r.req), body)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -189,7 +189,9 @@ func (l *remoteLink) answer(scan *scanner, f *frame, text []byte, id int64) (o O
 		return Outcome{}, false
 	}
 	if f.method != nil {
-		l.s.incoming(f)
+		if !l.s.logged(f, id) {
+			l.s.incoming(f)
+		}
 		return Outcome{}, false
 	}
 	if string(f.fault) == "null" {

@@ -62,6 +62,9 @@ type session struct {
 	closed bool // takes no calls
 	why    error
 
+	lastLogged   string // whose call was given up while the server was asked for its log messages
+	lastLoggedAt time.Time
+
 	dead     chan struct{} // closed when the connection is of no use any more
 	deadOnce sync.Once
 	empty    chan struct{} // closed when it is dead and its calls are over
@@ -115,6 +118,7 @@ func (s *session) register(r *Running) (id int64, ok bool) {
 	if s.pool.cfg.Traces != nil && r.pool != nil {
 		s.trace(r)
 	}
+	r.logs = s.mayLog(r)
 	s.calls[id] = r
 	return id, true
 }
@@ -144,6 +148,9 @@ func (s *session) forget(r *Running, reason string) {
 	waiting := s.calls[r.id] == r
 	if waiting {
 		delete(s.calls, r.id)
+		if r.logs {
+			s.lastLogged, s.lastLoggedAt = r.req.Caller, time.Now()
+		}
 		s.settle()
 	}
 	closed := s.closed

@@ -98,12 +98,19 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	if f.Progress {
 		j.request.Progress = j.progress
 	}
+	var caller session.Caller
+	if f.Hears {
+		caller = session.CallerOf(f.Principal+"/"+f.Session, f.Extra)
+		if schema.IsLogLevel(caller.Level) {
+			j.request.Said, j.request.LogLevel, j.request.Caller = j.said, caller.Level, f.Principal
+		}
+	}
 	if v.boxed {
 		h.boxed.do(j, f.Principal, v)
 		return
 	}
 	if h.asking.takes(f) {
-		h.asking.do(j, session.CallerOf(f.Principal+"/"+f.Session, f.Extra))
+		h.asking.do(j, caller)
 		return
 	}
 	running := h.pool.Do(&j.request, j.done)

@@ -77,9 +77,10 @@ type Call struct {
 	// Hear, when set, receives what the server says to the caller by itself while
 	// the call runs: a JSON object with method and params. A request has answer, to
 	// be called at most once, from any goroutine, with a JSON object that has result
-	// or error; for a notification answer is nil. Hear must not block. Only servers
-	// that are marked as asking their callers speak, and only on a session that is
-	// the caller's own; see Session.
+	// or error; for a notification answer is nil. Hear must not block. A server
+	// that is marked as asking its callers speaks on a session that is the caller's own; see
+	// Session. Without one the caller gets log messages of which it is certain that they are
+	// of this call, where Extra has a log level.
 	Hear func(message []byte, answer func(object []byte))
 	// Session names the conversation of the caller, for a server that keeps a
 	// session for each caller. It is no secret and proves nothing. Empty for none.

@@ -53,7 +53,7 @@ func (f *Face) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
 	}
 	call.Extra = x.extra(responses, state)
 	if x.hears() {
-		call.Session = x.session.name
+		call.Session = f.conversation(x, to)
 	}
 	if responses != nil || state != nil {
 		call.Fresh, call.NoStore = true, true // it is one step of a conversation
@@ -87,11 +87,11 @@ func (f *Face) tool(mount, name string) (target, bool) {
 
 // extra is what goes to the server beside the arguments.
 func (x *exchange) extra(responses, state []byte) []byte {
-	capabilities, level := x.meta.capabilities, ""
+	capabilities := x.meta.capabilities
 	if x.session != nil {
-		capabilities, level = x.session.capabilities, x.session.logLevel()
+		capabilities = x.session.capabilities
 	}
-	about := x.meta.forwarded(capabilities, level)
+	about := x.meta.forwarded(capabilities, x.logLevel())
 	if about == nil && responses == nil && state == nil {
 		return nil
 	}
@@ -159,8 +159,8 @@ type ended struct {
 
 // watched runs the call, and passes its progress on while it runs.
 func (f *Face) watched(ctx context.Context, x *exchange, call *schema.Call) (*schema.Result, error) {
-	progress := x.meta.token != nil && x.streams
-	if !progress && call.Session == "" {
+	progress, hears := x.meta.token != nil && x.streams, call.Method == "" && x.hears()
+	if !progress && !hears {
 		return f.o.Gate.Call(ctx, call)
 	}
 	words := make(chan spoken, progressWaiting)
@@ -168,7 +168,7 @@ func (f *Face) watched(ctx context.Context, x *exchange, call *schema.Call) (*sc
 		call.Progress = func(params []byte) { pushNewest(words, spoken{params: params}) }
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	if call.Session != "" {
+	if hears {
 		var questions asking
 		defer questions.end()
 		call.Hear = x.hearing(ctx, words, &questions)

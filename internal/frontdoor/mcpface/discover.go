@@ -17,9 +17,9 @@ func (f *Face) capabilities(x *exchange) []byte {
 	const changed = `{"listChanged":true}`
 	resources := changed
 	if !x.modern {
-		resources = `{"subscribe":true,"listChanged":true},"logging":{}`
+		resources = `{"subscribe":true,"listChanged":true}`
 	}
-	b := []byte(`{"tools":` + changed + `,"resources":` + resources + `,"prompts":` + changed + `,"completions":{}`)
+	b := []byte(`{"tools":` + changed + `,"resources":` + resources + `,"logging":{},"prompts":` + changed + `,"completions":{}`)
 	extensions := []byte{'{'}
 	if x.modern && f.o.Desk != nil {
 		extensions = append(extensions, `"`+extensionTasks+`":{}`...)

@@ -2,12 +2,16 @@ package mcpface
 
 import (
 	"context"
-	"slices"
 	"sync"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // mostAsked bounds what a client of the legacy era is asked at once within a call.
 const mostAsked = 16
+
+// logMessage is the method of log messages.
+const logMessage = "notifications/message"
 
 // spoken is a notification for the client, within a call; without a method it is
 // progress.
@@ -56,11 +60,34 @@ const (
 	tooMany     = `{"error":{"code":-32603,"message":"The client is asked too much at once."}}`
 )
 
-// hears says that the client can hear a server in the middle of a call: it has a
-// session, it reads events, and it declared what it can be asked or wants log
-// messages.
+// hears says that the client can hear a server in the middle of a call: it reads
+// events, and it wants log messages or, in a session, declared what it can be asked. A
+// client without a session is asked in another way; see [Face.talk].
 func (x *exchange) hears() bool {
-	return x.session != nil && x.streams && (x.session.asks || x.session.logLevel() != "")
+	return x.streams && (x.logLevel() != "" || x.session != nil && x.session.asks)
+}
+
+// logLevel is that of the log messages that the client wants, "" for none: of its session,
+// or without one of this request.
+func (x *exchange) logLevel() string {
+	switch {
+	case x.session != nil:
+		return x.session.logLevel()
+	case x.modern && x.streams:
+		return x.meta.level
+	}
+	return ""
+}
+
+// wantsLog says that a log message is for the client. A client of the modern era gets none
+// that it has not asked for; for one with a session that has not set a level the server
+// decides.
+func (x *exchange) wantsLog(params []byte) bool {
+	level := x.logLevel()
+	if level == "" {
+		return x.session != nil
+	}
+	return schema.LogLevelCovers(level, getString(params, "level"))
 }
 
 // hearing returns what takes a server's words in a call; see [schema.Call].Hear.
@@ -74,11 +101,10 @@ func (x *exchange) hearing(ctx context.Context, words chan spoken, a *asking) fu
 		}
 		switch {
 		case answer == nil:
-			// Without logging/setLevel the server decides which to send.
-			if method == "notifications/message" {
+			if method == logMessage && x.wantsLog(params) {
 				pushNewest(words, spoken{method, params})
 			}
-		case !x.session.answers(method):
+		case x.session == nil || !x.session.answers(method):
 			answer([]byte(notDeclared))
 		case !a.begin(func() { answer(x.askClient(ctx, method, params)) }):
 			answer([]byte(tooMany))
@@ -114,11 +140,15 @@ func answersTo(capabilities []byte, method string) bool {
 	return false
 }
 
+func noLevel() *fault {
+	return &fault{Code: codeInvalidParams, Message: "The log level is one of debug, info, notice, warning, error, critical, alert and emergency."}
+}
+
 // setLevel is logging/setLevel: it counts for the session.
 func (f *Face) setLevel(x *exchange) {
 	level := getString(x.msg.params, "level")
-	if !slices.Contains([]string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}, level) {
-		x.fail(&fault{Code: codeInvalidParams, Message: "The level is one of debug, info, notice, warning, error, critical, alert and emergency."})
+	if !schema.IsLogLevel(level) {
+		x.fail(noLevel())
 		return
 	}
 	x.session.mu.Lock()

@@ -133,6 +133,49 @@ func TestLogMessagesReachASessionThatSetALevelBeforeTheResult(t *testing.T) {
 	}
 }
 
+func TestALogLevelInTheMetaOfARequestIsForThatRequestAlone(t *testing.T) {
+	f := openFabric(t, nil)
+	meta := `"` + metaLogLevel + `":"warning"`
+	req := f.request("POST", "/mcp/demo", modernBody("tools/call", `"name":"hang"`, `{}`, meta), modernHeaders("tools/call", "hang")...)
+	got := make(chan func() string, 1)
+	go func() {
+		res, err := f.client.Do(req)
+		if err != nil {
+			t.Error(err)
+			close(got)
+			return
+		}
+		t.Cleanup(func() { _ = res.Body.Close() })
+		got <- events(t, res)
+	}()
+	<-f.worker.asked
+	c := f.worker.last()
+	if !c.Hears || c.Session != "" || string(c.Extra) != `{"_meta":{"`+metaLogLevel+`":"warning"}}` {
+		t.Errorf("hears %v, session %q, %s", c.Hears, c.Session, c.Extra)
+	}
+	f.worker.mu.Lock()
+	to := f.worker.held[c.Seq]
+	f.worker.mu.Unlock()
+	f.worker.listener.Said(to, c.Seq, 1, []byte(`{"method":"roots/list"}`))
+	if got := <-f.worker.told; got.object != notDeclared {
+		t.Errorf("%+v", got)
+	}
+	for _, level := range []string{"info", "loud", "error"} {
+		f.worker.listener.Said(to, c.Seq, 0, []byte(`{"method":"notifications/message","params":{"level":"`+level+`"}}`))
+	}
+	f.worker.ends(to, c.Seq)
+	next := <-got
+	if next == nil {
+		t.FailNow()
+	}
+	if got, want := next(), `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error"}}`; got != want {
+		t.Error(got)
+	}
+	if got := next(); !strings.Contains(got, `"over":1.0`) {
+		t.Error(got)
+	}
+}
+
 func TestACallOfAClientThatCannotHearSaysNothingOfASession(t *testing.T) {
 	f := openFabric(t, nil)
 	f.enter("/mcp/demo", `{}`).send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo"}}`)

@@ -111,9 +111,13 @@ type meta struct {
 	version      string // of the modern era; "" where it says none
 	capabilities []byte // an object, or nil
 	token        []byte // of progress, as it stands; nil for none
+	level        string // of the log messages that the client wants, "" for none
 	trace        schema.Trace
 	baggage      bool // of the caller's, may go on
 }
+
+// unknownLevel stands for a log level that the protocol does not have.
+const unknownLevel = "?"
 
 // Bounds of the trace context that travels with a call.
 const (
@@ -134,6 +138,10 @@ func readMeta(params []byte) (m meta) {
 		case metaCapabilities:
 			if isObject(value) {
 				m.capabilities = value
+			}
+		case metaLogLevel:
+			if m.level, _ = str(value); !schema.IsLogLevel(m.level) {
+				m.level = unknownLevel
 			}
 		case "progressToken":
 			if len(value) <= tokenMost && soundID(value) {

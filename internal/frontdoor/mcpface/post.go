@@ -135,6 +135,9 @@ func (x *exchange) checkModern(r *http.Request) *fault {
 	if x.meta.capabilities == nil {
 		return &fault{Code: codeInvalidParams, Message: "The _meta of the request lacks " + metaCapabilities + ", an object."}
 	}
+	if x.meta.level == unknownLevel {
+		return noLevel()
+	}
 	switch method := r.Header.Get("Mcp-Method"); {
 	case method == "":
 		return mismatch("The header Mcp-Method is missing.")

@@ -76,23 +76,44 @@ type openQuestion struct {
 // bridges says that the server of a call asks by itself, and the client can be asked
 // in the modern way.
 func (f *Face) bridges(x *exchange, to target) bool {
-	if !x.modern || askable(x.meta.capabilities) == nil {
-		return false
+	return x.modern && askable(x.meta.capabilities) != nil && f.speaksUnasked(to)
+}
+
+// conversation names the conversation of a client of the modern era with a server. Calls of
+// one principal that can be asked the same share one, so that workers need not open a session
+// for each.
+func (s *talks) conversation(x *exchange, server string) string {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%q %q %s", x.principal.Name, server, askable(x.meta.capabilities)) // a hash takes everything
+	return s.seed + "-" + strconv.FormatUint(h.Sum64(), 36)
+}
+
+// conversation names the one in which the client of a tool call hears its server, "" where
+// a server of the modern era, or one that may not ask, needs none.
+func (f *Face) conversation(x *exchange, to target) string {
+	switch {
+	case x.session != nil:
+		return x.session.name
+	case f.speaksUnasked(to):
+		return f.talks.conversation(x, to.server)
 	}
+	return ""
+}
+
+// speaksUnasked says that the server of a tool speaks to its callers by itself, as those of
+// the legacy era do, and the operator lets it.
+func (f *Face) speaksUnasked(to target) bool {
 	s, err := f.o.Catalog.Server(to.server)
 	return err == nil && s.Asks && s.Protocol != "" && !isModern(s.Protocol)
 }
 
-// add begins a talk; nil when there are too many. Calls of one principal that can be
-// asked the same share a conversation, so that workers need not open a session for each.
+// add begins a talk; nil when there are too many.
 func (s *talks) add(x *exchange, call *schema.Call) *talk {
 	t := &talk{
 		id: rand.Text(), principal: x.principal.Name, mount: x.mount, call: call, arguments: digest.Of(call.Arguments), words: make(chan spoken, progressWaiting),
 		asked: make(chan struct{}, 1), done: make(chan struct{}), attended: true,
 	}
-	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%q %q %s", x.principal.Name, call.Server, askable(x.meta.capabilities)) // a hash takes everything
-	call.Session = s.seed + "-" + strconv.FormatUint(h.Sum64(), 36)
+	call.Session = s.conversation(x, call.Server)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over || len(s.by) >= allTalks {
@@ -186,7 +207,7 @@ func (f *Face) talk(ctx context.Context, x *exchange, call *schema.Call) ([]byte
 	if x.meta.token != nil && x.streams {
 		call.Progress = func(params []byte) { pushNewest(t.words, spoken{params: params}) }
 	}
-	call.Hear = t.hearing(x.meta.capabilities)
+	call.Hear = t.hearing(x.meta.capabilities, x.logLevel() != "")
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	t.cancel = cancel
 	f.wait.Go(func() {
@@ -200,17 +221,20 @@ func (f *Face) talk(ctx context.Context, x *exchange, call *schema.Call) ([]byte
 	return f.attend(ctx, x, t)
 }
 
-// hearing takes the server's words in the call. Log messages go nowhere: the client
-// has not asked for them.
-func (t *talk) hearing(capabilities []byte) func(message []byte, answer func([]byte)) {
+// hearing takes the server's words in the call. logs says that the client wants log
+// messages.
+func (t *talk) hearing(capabilities []byte, logs bool) func(message []byte, answer func([]byte)) {
 	capabilities = slices.Clone(capabilities)
 	return func(message []byte, answer func([]byte)) {
-		if answer == nil {
-			return
-		}
 		method, params := getString(message, "method"), get(message, "params")
 		if !isObject(params) {
 			params = []byte(`{}`)
+		}
+		if answer == nil {
+			if logs && method == logMessage {
+				pushNewest(t.words, spoken{method, params})
+			}
+			return
 		}
 		if !answersTo(capabilities, method) {
 			answer([]byte(notDeclared))
@@ -258,7 +282,7 @@ func (f *Face) attend(ctx context.Context, x *exchange, t *talk) ([]byte, *fault
 	for {
 		select {
 		case w := <-t.words:
-			if x.meta.token != nil && x.say(w) != nil {
+			if x.wants(w) && x.say(w) != nil {
 				t.cancel() // the client left
 			}
 		case <-t.asked:
@@ -268,7 +292,7 @@ func (f *Face) attend(ctx context.Context, x *exchange, t *talk) ([]byte, *fault
 		case <-t.done:
 			f.talks.forget(t)
 			for len(t.words) > 0 {
-				if w := <-t.words; x.meta.token != nil {
+				if w := <-t.words; x.wants(w) {
 					_ = x.say(w) // what came before the result goes out before it
 				}
 			}
@@ -280,6 +304,14 @@ func (f *Face) attend(ctx context.Context, x *exchange, t *talk) ([]byte, *fault
 			return nil, x.faultOf(schema.Errorf(schema.KindCanceled, "The caller left, and the call was cancelled.").WithCall(t.call.ID))
 		}
 	}
+}
+
+// wants says that the request which attends to a talk asked for a notification.
+func (x *exchange) wants(w spoken) bool {
+	if w.method == logMessage {
+		return x.wantsLog(w.params)
+	}
+	return x.meta.token != nil
 }
 
 // park leaves a talk until its client is back, and returns what it is asked; nil where
