@@ -302,6 +302,10 @@ func TestAnAcceptedLossRunsNothingAgainAndIsCounted(t *testing.T) {
 				if !bytes.Contains(up.get(t, "/metrics"), []byte("callyard_accepted_losses 1")) {
 					t.Error("the loss is not counted")
 				}
+				stream := filepath.Base(filepath.Dir(filepath.Dir(file)))
+				if health := up.get(t, "/health"); !bytes.Contains(health, []byte(`"accepted_losses":{"files":1,`)) || !bytes.Contains(health, []byte(`"streams":["`+stream+`"]`)) {
+					t.Errorf("/health does not show the loss: %s", health)
+				}
 				for i := range k.calls {
 					a := k.send(t, up, i)
 					known := a.header.Get("Idempotency-Replayed") == "true" || a.status == http.StatusGatewayTimeout && strings.Contains(string(a.body), "outcome-unknown")

@@ -1377,6 +1377,8 @@ type GetPromptResult struct {
 
 // Health defines model for Health.
 type Health struct {
+	AcceptedLosses *HealthLosses `json:"accepted_losses,omitempty"`
+
 	// Configuration The files that this process reads again while it runs.
 	Configuration []HealthPart `json:"configuration"`
 
@@ -1395,6 +1397,22 @@ type Health struct {
 
 // HealthStatus Examples: ok
 type HealthStatus string
+
+// HealthLosses defines model for HealthLosses.
+type HealthLosses struct {
+	// Files Damaged files, all losses together.
+	//
+	// Examples: 1
+	Files int64 `json:"files"`
+
+	// Latest When a loss was last accepted. Calls from before it that had no result ended as unknown.
+	Latest time.Time `json:"latest"`
+
+	// Streams The streams whose messages may be lost.
+	//
+	// Examples: ["callyard_calls"]
+	Streams []string `json:"streams"`
+}
 
 // HealthPart defines model for HealthPart.
 type HealthPart struct {

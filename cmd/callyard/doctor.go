@@ -123,6 +123,7 @@ func (x *examination) frontDoor(ctx context.Context) bool {
 	x.ok(at, version.Version+", up for "+age(date.Sub(version.Started)))
 	x.ready(ctx, x.c, at)
 	x.skew(at, date)
+	x.losses(ctx)
 	return true
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/callyard/callyard/internal/frontdoor"
@@ -14,8 +16,14 @@ const keptKeys = 25 * time.Hour
 func (u *fabric) lost() frontdoor.Lost {
 	var l frontdoor.Lost
 	keys := make(map[string]bool)
+	streams := make(map[string]bool)
 	for _, loss := range u.nats.Losses() {
+		l.Files += len(loss.Damages)
+		l.Latest = loss.At
 		for _, d := range loss.Damages {
+			if d.Stream != "" {
+				streams[d.Stream] = true
+			}
 			if bus.KeepsCalls(d.Stream) {
 				l.Calls = loss.At
 			}
@@ -29,6 +37,7 @@ func (u *fabric) lost() frontdoor.Lost {
 			}
 		}
 	}
+	l.Streams = slices.Sorted(maps.Keys(streams))
 	if len(keys) > 0 {
 		l.Key = func(hash string) bool { return keys[hash] }
 	}

@@ -192,6 +192,19 @@ type Lost struct {
 	Calls, Approvals time.Time
 	// Key says that the entry of an idempotency key was lost, by its hash; nil: none was.
 	Key func(hash string) bool
+	// Files is how many damaged files were accepted as lost, Latest when that was last
+	// done, and Streams are the names of the streams that they belong to.
+	Files   int
+	Latest  time.Time
+	Streams []string
+}
+
+// health is what /health shows of it.
+func (l *Lost) health() *rest.HealthLosses {
+	if l.Files == 0 {
+		return nil
+	}
+	return &rest.HealthLosses{Files: l.Files, Latest: l.Latest, Streams: append([]string{}, l.Streams...)}
 }
 
 // FrontDoor is a running front door.
@@ -433,7 +446,7 @@ func (d *FrontDoor) serve() error {
 	}
 	handler, err := rest.New(rest.Options{
 		Catalog: d.catalog, Gate: d.gate, Router: d.router, Keys: keys, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: time.Now(),
-		Ready: d.Ready, Draining: d.draining.Load, InForce: o.InForce, AllowAddServers: o.Config.AddServers,
+		Ready: d.Ready, Draining: d.draining.Load, InForce: o.InForce, Losses: o.Lost.health(), AllowAddServers: o.Config.AddServers,
 		Desk: d.room.Desk, Ledger: d.room.Ledger, Release: d.releaser.release, RouterID: d.releaser.id, Records: d.records, Batches: d.batches, CheckCallback: checkCallback, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	})
 	if err != nil {

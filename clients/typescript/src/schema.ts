@@ -1272,6 +1272,8 @@ export interface components {
             [key: string]: unknown;
         };
         Health: {
+            /** @description Damage to the data folder of callyard up that was accepted with --accept-loss; losses.json in the folder lists it. */
+            accepted_losses?: components["schemas"]["HealthLosses"];
             /** @description The files that this process reads again while it runs. */
             configuration: components["schemas"]["HealthPart"][];
             /**
@@ -1291,6 +1293,26 @@ export interface components {
              * @example 86400.5
              */
             uptime: number;
+        };
+        HealthLosses: {
+            /**
+             * Format: int64
+             * @description Damaged files, all losses together.
+             * @example 1
+             */
+            files: number;
+            /**
+             * Format: date-time
+             * @description When a loss was last accepted. Calls from before it that had no result ended as unknown.
+             */
+            latest: string;
+            /**
+             * @description The streams whose messages may be lost.
+             * @example [
+             *       "callyard_calls"
+             *     ]
+             */
+            streams: string[];
         };
         HealthPart: {
             /** @description Where to read why not. */

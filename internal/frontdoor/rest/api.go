@@ -48,6 +48,8 @@ type Options struct {
 	Draining func() bool
 	// InForce says what configuration this process goes by; nil: nothing is known of it.
 	InForce func() []schema.InForce
+	// Losses is what was accepted as lost with a damaged data folder; nil: nothing.
+	Losses *HealthLosses
 	// Origin decides which web pages may use the API; nil: no page of another origin.
 	Origin *origin.Policy
 	// AllowAddServers switches POST and DELETE /servers on.

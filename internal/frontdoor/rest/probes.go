@@ -16,6 +16,15 @@ type Health struct {
 	Servers     []HealthServer `json:"servers" nullable:"false"`
 	// Everybody may read it, so it does not repeat what a fault says.
 	Configuration []HealthPart `json:"configuration" nullable:"false" doc:"The files that this process reads again while it runs."`
+	// Only callyard up has one.
+	AcceptedLosses *HealthLosses `json:"accepted_losses,omitempty" doc:"Damage to the data folder of callyard up that was accepted with --accept-loss; losses.json in the folder lists it."`
+}
+
+// HealthLosses is what was accepted as lost with a damaged data folder.
+type HealthLosses struct {
+	Files   int       `json:"files" doc:"Damaged files, all losses together." example:"1"`
+	Latest  time.Time `json:"latest" doc:"When a loss was last accepted. Calls from before it that had no result ended as unknown."`
+	Streams []string  `json:"streams" nullable:"false" doc:"The streams whose messages may be lost." example:"[\"callyard_calls\"]"`
 }
 
 // HealthServer is one server of GET /health.
@@ -74,6 +83,7 @@ func (a *API) health() Health {
 	h := Health{
 		Status: "ok", Uptime: float64(time.Since(a.o.Started).Milliseconds()) / 1000,
 		ServerCount: len(servers), Servers: make([]HealthServer, 0, len(servers)), Configuration: a.healthParts(),
+		AcceptedLosses: a.o.Losses,
 	}
 	for i := range servers {
 		s := HealthServer{ID: servers[i].ID, Connected: servers[i].Connected, InitializationState: string(servers[i].State), PID: servers[i].PID}

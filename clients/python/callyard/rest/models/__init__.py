@@ -56,6 +56,7 @@ from .get_prompt_body import GetPromptBody
 from .get_prompt_result import GetPromptResult
 from .get_prompt_result_messages_item import GetPromptResultMessagesItem
 from .health import Health
+from .health_losses import HealthLosses
 from .health_part import HealthPart
 from .health_part_outcome import HealthPartOutcome
 from .health_part_part import HealthPartPart
@@ -190,6 +191,7 @@ __all__ = (
     "GetPromptResult",
     "GetPromptResultMessagesItem",
     "Health",
+    "HealthLosses",
     "HealthPart",
     "HealthPartOutcome",
     "HealthPartPart",

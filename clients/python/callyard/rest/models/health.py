@@ -9,9 +9,11 @@ from attrs import field as _attrs_field
 from ..types import UNSET, Unset
 
 from ..models.health_status import HealthStatus
+from ..types import UNSET, Unset
 from typing import cast
 
 if TYPE_CHECKING:
+    from ..models.health_losses import HealthLosses
     from ..models.health_part import HealthPart
     from ..models.health_server import HealthServer
 
@@ -28,6 +30,7 @@ class Health:
         servers (list[HealthServer]):
         status (HealthStatus):
         uptime (float): Seconds since the front door started.
+        accepted_losses (HealthLosses | Unset):
     """
 
     configuration: list[HealthPart]
@@ -35,9 +38,11 @@ class Health:
     servers: list[HealthServer]
     status: HealthStatus
     uptime: float
+    accepted_losses: HealthLosses | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.health_losses import HealthLosses  # noqa: PLC0415
         from ..models.health_part import HealthPart  # noqa: PLC0415
         from ..models.health_server import HealthServer  # noqa: PLC0415
 
@@ -57,6 +62,10 @@ class Health:
 
         uptime = self.uptime
 
+        accepted_losses: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.accepted_losses, Unset):
+            accepted_losses = self.accepted_losses.to_dict()
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -68,11 +77,14 @@ class Health:
                 "uptime": uptime,
             }
         )
+        if accepted_losses is not UNSET:
+            field_dict["accepted_losses"] = accepted_losses
 
         return field_dict
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.health_losses import HealthLosses  # noqa: PLC0415
         from ..models.health_part import HealthPart  # noqa: PLC0415
         from ..models.health_server import HealthServer  # noqa: PLC0415
 
@@ -97,12 +109,20 @@ class Health:
 
         uptime = d.pop("uptime")
 
+        _accepted_losses = d.pop("accepted_losses", UNSET)
+        accepted_losses: HealthLosses | Unset
+        if isinstance(_accepted_losses, Unset):
+            accepted_losses = UNSET
+        else:
+            accepted_losses = HealthLosses.from_dict(_accepted_losses)
+
         health = cls(
             configuration=configuration,
             server_count=server_count,
             servers=servers,
             status=status,
             uptime=uptime,
+            accepted_losses=accepted_losses,
         )
 
         health.additional_properties = d
