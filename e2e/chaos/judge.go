@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -256,11 +257,11 @@ func (r *run) readJournals(ctx context.Context) (map[string][]stored, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the logs of the journals: %w", err)
 	}
-	found := map[string][]stored{}
+	found, ids := map[string][]stored{}, batch.NewIDs(s.Secret())
 	for cursor := ""; ; {
 		page, next := s.List(journal.Filter{Limit: 1000}, cursor)
 		for _, m := range page {
-			if err := readJournal(ctx, raw, m.ID, found); err != nil {
+			if err := readJournal(ctx, raw, ids, m, found); err != nil {
 				return nil, fmt.Errorf("reading journal %s: %w", m.ID, err)
 			}
 		}
@@ -271,7 +272,8 @@ func (r *run) readJournals(ctx context.Context) (map[string][]stored, error) {
 }
 
 // readJournal adds the calls of a journal and their results.
-func readJournal(ctx context.Context, raw *bus.Journals, id string, found map[string][]stored) error {
+func readJournal(ctx context.Context, raw *bus.Journals, ids *batch.IDs, m *journal.Manifest, found map[string][]stored) error {
+	id := m.ID
 	states := map[uint64][]string{}
 	err := readLog(ctx, raw, id, bus.JournalResults, func(data []byte) error {
 		_, err := bus.ReadJournalResults(data, func(r *bus.JournalResult) {
@@ -291,7 +293,8 @@ func readJournal(ctx context.Context, raw *bus.Journals, id string, found map[st
 			if err := json.Unmarshal(c.Arguments, &a); err != nil {
 				wrong = fmt.Errorf("reading the arguments of call %d: %w", c.Index, err)
 			}
-			found[a.ID] = append(found[a.ID], stored{batch.CallID(id, c.Index), states[c.Index]})
+			who := cmp.Or(c.Principal.Name, m.Principal.Name)
+			found[a.ID] = append(found[a.ID], stored{ids.CallID(id, c.Index, who), states[c.Index]})
 		})
 		return err
 	})

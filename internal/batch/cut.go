@@ -60,7 +60,7 @@ func (j *job) endRest(cause error) error {
 				continue
 			}
 			results = append(results, journal.ResultRecord{
-				Index: c.Index, Outcome: outcome, CallID: CallID(j.o.ID(), c.Index), CustomID: c.CustomID, Ended: now,
+				Index: c.Index, Outcome: outcome, CallID: j.id(c), CustomID: c.CustomID, Ended: now,
 				Error: encodeError(schema.Errorf(stopKind(cause), "The call did not start: %v.", cause)),
 			})
 		}

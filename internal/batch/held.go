@@ -93,6 +93,9 @@ func (r *Runner) Confirm(ctx context.Context, callID string, yes bool, who schem
 	if _, _, ok := ParseCallID(callID); !ok {
 		return schema.Errorf(schema.KindForbidden, "This call is no part of a batch; it is confirmed with the confirmation_id of its answer: POST /confirmations/{id}.").WithCall(callID)
 	}
+	if _, _, ok := r.ids.Find(callID, who.Name); !ok {
+		return schema.Errorf(schema.KindNotFound, "There is no call %q that is held and is yours.", callID)
+	}
 	_, err := r.o.Desk.ConfirmOwn(ctx, callID, yes, who)
 	return err
 }

@@ -1,8 +1,14 @@
 package batch
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"hash"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/pkg/schema"
@@ -10,40 +16,96 @@ import (
 
 // The id of a durable call says where it stands, so that any front door finds it
 // without an index: "call_", the tail of its journal's id, "-", one letter for the
-// kind of journal, and the index in base 36.
+// kind of journal, the index in base 36, "-", and a check. The check is a keyed MAC of
+// the place and of the principal, so that an id cannot be made from another one, and
+// one of somebody else's is refused before anything is read.
 const (
 	callPrefix  = "call_"
 	batchPrefix = "batch_"
 	lanePrefix  = "lane_"
+
+	// checkLen is how many characters of 5 bits the check has.
+	checkLen = 12
 )
 
-var letters = map[journal.Kind]byte{journal.Batch: 'b', journal.Lane: 's'}
+var (
+	letters       = map[journal.Kind]byte{journal.Batch: 'b', journal.Lane: 's'}
+	checkEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+)
 
 // newJournalID returns the id of a new journal: its prefix is its kind.
 func newJournalID(k journal.Kind) string { return schema.NewID(string(k)) }
 
-// CallID returns the id of a call of a journal.
-func CallID(journalID string, index uint64) string {
+// IDs makes and checks the ids of durable calls. All front doors must have the same
+// secret; see [journal.Store.Secret]. It is safe for concurrent use.
+type IDs struct {
+	macs sync.Pool // of hash.Hash
+}
+
+// NewIDs returns the ids that the secret makes.
+func NewIDs(secret []byte) *IDs {
+	i := &IDs{}
+	i.macs.New = func() any { return hmac.New(sha256.New, secret) }
+	return i
+}
+
+// CallID returns the id of a call of a journal, which is the named principal's.
+func (i *IDs) CallID(journalID string, index uint64, principal string) string {
 	letter, tail := letters[journal.Lane], strings.TrimPrefix(journalID, lanePrefix)
 	if after, ok := strings.CutPrefix(journalID, batchPrefix); ok {
 		letter, tail = letters[journal.Batch], after
 	}
-	var room [64]byte // more than an id takes
+	var room [80]byte // more than an id takes
 	buf := append(room[:0], callPrefix...)
 	buf = append(buf, tail...)
 	buf = append(buf, '-', letter)
-	return string(strconv.AppendUint(buf, index, 36))
+	buf = strconv.AppendUint(buf, index, 36)
+	buf = append(buf, '-')
+	return string(i.check(buf, journalID, index, principal))
 }
 
-// ParseCallID returns where a durable call stands; ok is false for the id of a
-// call that stands in no journal.
+// Find returns where the durable call with the id stands. ok is false for any other id,
+// and for that of another principal's call. It reads nothing.
+func (i *IDs) Find(id, principal string) (journalID string, index uint64, ok bool) {
+	journalID, index, ok = ParseCallID(id)
+	if !ok {
+		return "", 0, false
+	}
+	var room [checkLen]byte
+	want := i.check(room[:0], journalID, index, principal)
+	if !hmac.Equal(want, []byte(id[len(id)-checkLen:])) {
+		return "", 0, false
+	}
+	return journalID, index, true
+}
+
+// check appends the check of an id.
+func (i *IDs) check(dst []byte, journalID string, index uint64, principal string) []byte {
+	mac := i.macs.Get().(hash.Hash) //nolint:forcetypeassert // nothing else is put there
+	defer i.macs.Put(mac)
+	mac.Reset()
+	var room [128]byte
+	text := binary.BigEndian.AppendUint64(room[:0], index)
+	text = binary.AppendUvarint(text, uint64(len(journalID)))
+	mac.Write(append(append(text, journalID...), principal...))
+	var sum [sha256.Size]byte
+	return checkEncoding.AppendEncode(dst, mac.Sum(sum[:0])[:checkLen])[:len(dst)+checkLen]
+}
+
+// ParseCallID returns where a durable call stands, as its id says; ok is false for the
+// id of a call that stands in no journal. It proves nothing: who is told of the call must
+// be found with [IDs.Find].
 func ParseCallID(id string) (journalID string, index uint64, ok bool) {
 	rest, ok := strings.CutPrefix(id, callPrefix)
 	if !ok {
 		return "", 0, false
 	}
-	tail, place, ok := strings.Cut(rest, "-")
-	if !ok || len(tail) != 26 || len(place) < 2 || !plain(tail) {
+	tail, rest, ok := strings.Cut(rest, "-")
+	if !ok || len(tail) != 26 || !plain(tail) {
+		return "", 0, false
+	}
+	place, check, ok := strings.Cut(rest, "-")
+	if !ok || len(place) < 2 || len(check) != checkLen || !plain(check) {
 		return "", 0, false
 	}
 	prefix := lanePrefix
@@ -69,3 +131,18 @@ func plain(s string) bool {
 	}
 	return true
 }
+
+// asker is whose call of the journal it is.
+func asker(m *journal.Manifest, c *journal.CallRecord) schema.Principal {
+	if c.Principal.Name != "" {
+		return c.Principal
+	}
+	return m.Principal
+}
+
+// idOf returns the id of a call of the journal.
+func (r *Runner) idOf(m *journal.Manifest, c *journal.CallRecord) string {
+	return r.ids.CallID(m.ID, c.Index, asker(m, c).Name)
+}
+
+func (j *job) id(c *journal.CallRecord) string { return j.r.idOf(j.m, c) }

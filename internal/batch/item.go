@@ -56,14 +56,10 @@ type item struct {
 }
 
 func (j *job) item(c *journal.CallRecord, attempt int) *item {
-	who := j.m.Principal
-	if c.Principal.Name != "" {
-		who = c.Principal
-	}
 	taken, takeBack := context.WithCancel(context.Background())
 	return &item{rec: c, attempt: attempt, over: make(chan struct{}), taken: taken, takeBack: takeBack, call: &schema.Call{
-		ID: CallID(j.o.ID(), c.Index), Method: c.Method, Server: c.Server, Tool: c.Tool, Arguments: c.Arguments, Timeout: c.Timeout,
-		Extra: c.Extra, Principal: who, Trace: c.Trace, Durable: true, Priority: j.m.Priority,
+		ID: j.id(c), Method: c.Method, Server: c.Server, Tool: c.Tool, Arguments: c.Arguments, Timeout: c.Timeout,
+		Extra: c.Extra, Principal: asker(j.m, c), Trace: c.Trace, Durable: true, Priority: j.m.Priority,
 	}}
 }
 

@@ -31,22 +31,32 @@ func (o *Options) lostBefore(journalID string) bool {
 	return ok && made.Before(o.LostBefore)
 }
 
+// lostID says that an id may have been told before a loss, with a secret that was lost too.
+func (r *Runner) lostID(id string) bool {
+	journalID, _, ok := ParseCallID(id)
+	if !ok || !r.o.lostBefore(journalID) {
+		return false
+	}
+	made, _ := schema.IDTime(journalID)
+	return made.Before(r.o.Store.SecretMade())
+}
+
 // notKnown is the end of a call whose own record is there.
 func notKnown() *schema.Error {
 	return schema.Errorf(schema.KindOutcomeUnknown, "Records of durable calls were lost with a damaged data folder, so nobody knows whether this call ran; it is not run again. Check what it did, then settle it.")
 }
 
-// lostResult is the end of the call with an index whose record is lost.
-func lostResult(journalID string, index uint64) journal.ResultRecord {
-	id := CallID(journalID, index)
+// lostResult is the end of the call with an index whose record is lost. id is "" where it
+// is not known whose the call was.
+func lostResult(id string, index uint64) journal.ResultRecord {
 	return journal.ResultRecord{Index: index, CallID: id, Outcome: journal.Unknown, Ended: time.Now(), Error: encodeError(journal.LostCall(id))}
 }
 
 // endUnknown ends the calls of a journal that have no result: those whose records are
 // lost and, with all set, the others too, for which skip is not true. known is how many
 // calls there are.
-func endUnknown(ctx context.Context, o *journal.Owned, from, known uint64, all bool, skip func(*journal.CallRecord) bool) error {
-	progress := o.Progress()
+func (r *Runner) endUnknown(ctx context.Context, o *journal.Owned, from, known uint64, all bool, skip func(*journal.CallRecord) bool) error {
+	m, progress := o.Manifest(), o.Progress()
 	for next := progress.Next(from); next < known; next = progress.Next(next) {
 		calls, err := o.Read(ctx, next, endMost)
 		gap, isGap := gapOf(err)
@@ -62,7 +72,11 @@ func endUnknown(ctx context.Context, o *journal.Owned, from, known uint64, all b
 			until = min(until, next+endMost)
 			for i := next; i < until; i++ {
 				if !progress.Ended(i) {
-					ends = append(ends, lostResult(o.ID(), i))
+					id := ""
+					if m.Kind == journal.Batch {
+						id = r.ids.CallID(m.ID, i, m.Principal.Name)
+					}
+					ends = append(ends, lostResult(id, i))
 				}
 			}
 		}
@@ -75,7 +89,7 @@ func endUnknown(ctx context.Context, o *journal.Owned, from, known uint64, all b
 			case c.Method == methodRefused:
 				ends = append(ends, refusal(c.Index, c.CustomID, refusedLine(c.Arguments), now))
 			default:
-				id := CallID(o.ID(), c.Index)
+				id := r.idOf(m, c)
 				ends = append(ends, journal.ResultRecord{Index: c.Index, CallID: id, CustomID: c.CustomID, Outcome: journal.Unknown, Ended: now, Error: encodeError(notKnown().WithCall(id))})
 			}
 		}
@@ -120,7 +134,7 @@ func (j *job) settleLost() error {
 		}
 	}
 	progress := j.o.Progress()
-	return endUnknown(j.gone, j.o, 0, max(j.m.Calls, progress.Accepted()), true, func(c *journal.CallRecord) bool {
+	return j.r.endUnknown(j.gone, j.o, 0, max(j.m.Calls, progress.Accepted()), true, func(c *journal.CallRecord) bool {
 		return c.Method == methodAnswers || c.Method == methodWithdrawn // they run nothing
 	})
 }
@@ -134,7 +148,7 @@ func (j *job) pass(err error) (next uint64, _ error) {
 	}
 	j.r.o.Log.Error("records of durable calls are lost; the calls end as unknown", "journal", gap.Journal, "first", gap.First, "last", gap.Next-1)
 	j.lacking.Store(true)
-	return gap.Next, endUnknown(j.gone, j.o, gap.First, gap.Next, false, nil)
+	return gap.Next, j.r.endUnknown(j.gone, j.o, gap.First, gap.Next, false, nil)
 }
 
 // tail ends the calls at the end of a log whose records are lost: next were read, and the
@@ -204,7 +218,7 @@ func (r *Runner) settleOne(ctx context.Context, m *journal.Manifest) error {
 		defer cancel()
 		_ = owned.Release(releasing) // else the lease runs out
 	}()
-	err = endUnknown(ctx, owned, 0, m.Calls, true, func(*journal.CallRecord) bool { return false })
+	err = r.endUnknown(ctx, owned, 0, m.Calls, true, func(*journal.CallRecord) bool { return false })
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (j *job) remind() error {
 			if err != nil {
 				return err
 			}
-			j.r.o.Ended(End{Call: c, Result: rec, CallID: CallID(j.o.ID(), c.Index), Journal: j.o.ID(), Principal: c.Principal})
+			j.r.o.Ended(End{Call: c, Result: rec, CallID: j.id(c), Journal: j.o.ID(), Principal: c.Principal})
 		}
 	}
 	return nil

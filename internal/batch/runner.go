@@ -28,7 +28,8 @@ const (
 // Runner runs the journals that this front door owns, and takes over those whose
 // owner is gone. It is safe for concurrent use.
 type Runner struct {
-	o Options
+	o   Options
+	ids *IDs
 
 	ctx    context.Context // ends when the runner stops to take work
 	stop   context.CancelFunc
@@ -53,7 +54,7 @@ type Runner struct {
 // Open starts a runner; ctx bounds that.
 func Open(ctx context.Context, o Options) (*Runner, error) {
 	o.fill()
-	r := &Runner{o: o, wake: make(chan struct{}, 1), takes: make(chan string, 1024), jobs: make(map[string]*job), intake: make(map[string]*Intake), names: make(map[string]*names), opening: make(map[string]string), counts: make(map[string]counted), laneTurn: semaphore.NewWeighted(1)}
+	r := &Runner{o: o, ids: NewIDs(o.Store.Secret()), wake: make(chan struct{}, 1), takes: make(chan string, 1024), jobs: make(map[string]*job), intake: make(map[string]*Intake), names: make(map[string]*names), opening: make(map[string]string), counts: make(map[string]counted), laneTurn: semaphore.NewWeighted(1)}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.unsee = append(r.unsee, o.Store.Watch(r.changed), o.Ledger.Watch(r.decided), o.Router.OnCancel(r.canceled))
 	r.settleEnded(ctx)
@@ -61,6 +62,11 @@ func Open(ctx context.Context, o Options) (*Runner, error) {
 	r.work.Go(r.purge)
 	r.work.Go(r.takeBacks)
 	return r, nil
+}
+
+// CallID returns the id of a call of a journal, which is the named principal's.
+func (r *Runner) CallID(journalID string, index uint64, principal string) string {
+	return r.ids.CallID(journalID, index, principal)
 }
 
 // Close takes no more work, lets what has left finish until ctx ends, and gives

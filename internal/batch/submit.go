@@ -163,7 +163,8 @@ func (r *Runner) stored(l *lane, it *item, first uint64, err error, hash, finger
 	if err != nil {
 		return accepted{err: l.fault(err)}
 	}
-	it.rec.Index, it.call.ID = first, CallID(l.job.o.ID(), first)
+	it.rec.Index = first
+	it.call.ID = l.job.id(it.rec)
 	if !it.refused.CompareAndSwap(refusedNot, refusedNever) {
 		l.job.handOver(it) // it ends as canceled, and its key stays free
 		return accepted{}

@@ -49,7 +49,7 @@ func (j *job) takeBack(index uint64) {
 	defer j.took(index)
 	c, err := j.r.o.Store.FindCall(j.gone, j.o.ID(), index)
 	if err != nil {
-		j.r.o.Log.Warn("canceling a call of a batch", "call", CallID(j.o.ID(), index), "error", err)
+		j.r.o.Log.Warn("canceling a call of a batch", "journal", j.o.ID(), "index", index, "error", err)
 		return // it runs when its turn has come
 	}
 	it = j.item(c, 0)

@@ -67,7 +67,7 @@ func (r *Runner) standing(ctx context.Context, id string, who schema.Principal, 
 		return s.say(), err
 	}
 	if s.lost {
-		s.Result = new(lostResult(journalOf(s), s.Index))
+		s.Result = new(lostResult(id, s.Index))
 		return s.say(), nil
 	}
 	if s.State = "queued"; r.isHeld(ctx, id) {
@@ -127,9 +127,12 @@ func over(ctx context.Context, it *item, wait time.Duration) *journal.ResultReco
 // find reads the call and checks that it is the principal's.
 func (r *Runner) find(ctx context.Context, id string, who schema.Principal) (*Status, error) {
 	none := schema.Errorf(schema.KindNotFound, "There is no call %q, or it is not kept any more.", id)
-	journalID, index, ok := ParseCallID(id)
+	journalID, index, ok := r.ids.Find(id, who.Name)
+	if !ok && r.lostID(id) {
+		return nil, journal.LostCall(id)
+	}
 	if !ok {
-		return nil, none
+		return nil, none // nor is it said that there is one
 	}
 	m, err := r.o.Store.Get(ctx, journalID)
 	if schema.KindOf(err) == schema.KindNotFound {
@@ -162,7 +165,7 @@ func (r *Runner) find(ctx context.Context, id string, who schema.Principal) (*St
 		s.Principal = s.Call.Principal
 	}
 	if s.Principal.Name != who.Name {
-		return nil, none // nor is it said that there is one
+		return nil, none
 	}
 	return s, nil
 }

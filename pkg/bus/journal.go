@@ -273,6 +273,21 @@ func (j *Journals) Lease(ctx context.Context, id string) (data []byte, revision 
 	return m.data, m.sequence, err
 }
 
+// secretName stands for the id of a journal; none has it.
+const secretName = "secret"
+
+// Secret reads the secret of the journals from the stream's leader, or [ErrNotFound].
+func (j *Journals) Secret(ctx context.Context) ([]byte, error) {
+	m, err := j.c.leader(ctx, streamJournals, subjectJournal+secretName+tokenLease)
+	return m.data, err
+}
+
+// PutSecret stores the secret of the journals; [ErrConflict] means that there is one.
+func (j *Journals) PutSecret(ctx context.Context, secret []byte) error {
+	_, err := j.putState(ctx, subjectJournal+secretName+tokenLease, secret, 0, 0)
+	return err
+}
+
 // DropLease forgets a lease if its revision is still the given one.
 func (j *Journals) DropLease(ctx context.Context, id string, revision uint64) error {
 	err := j.state.Purge(ctx, jetstream.WithPurgeSubject(subjectJournal+token(id)+tokenLease), jetstream.WithPurgeSequence(revision+1))

@@ -43,6 +43,7 @@ import (
 //	callyard.v1.record.HOUR.SLOT             callyard_executions   records of calls that were admitted within one slot of 10 s, from any front door
 //	callyard.v1.journal.ID.manifest          callyard_journals what a journal of durable calls says of itself; changed by compare-and-set
 //	callyard.v1.journal.ID.lease             callyard_journals who has the journal; forgotten by itself when it is not renewed
+//	callyard.v1.journal.secret.lease         callyard_journals the secret that the ids of durable calls are made with; the first writer wins
 //	callyard.v1.journal.ID.calls             callyard_calls    accepted calls, many in a message; each message expects the last one
 //	callyard.v1.journal.ID.intents           callyard_intents  calls about to leave, in the same form
 //	callyard.v1.journal.ID.results           callyard_results  results, in the same form; forgotten by age

@@ -2208,7 +2208,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /** @example {"index":0,"custom_id":"a","call_id":"call_06b2t8m3c0w3v2q5n7k9a1d4fz-b0","state":"succeeded","worker":"worker-1-7f3k2a","attempt":1,"cursor":"4.0","result":{"content":[{"type":"text","text":"Echo: hello"}]}} */
+                    /** @example {"index":0,"custom_id":"a","call_id":"call_06b2t8m3c0w3v2q5n7k9a1d4fz-b0-3t9kq0vx7w2e","state":"succeeded","worker":"worker-1-7f3k2a","attempt":1,"cursor":"4.0","result":{"content":[{"type":"text","text":"Echo: hello"}]}} */
                     "application/x-ndjson": string;
                 };
             };
@@ -2440,7 +2440,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /** @example {"index":0,"custom_id":"a","call_id":"call_06b2t8m3c0w3v2q5n7k9a1d4fz-b0","state":"succeeded","worker":"worker-1-7f3k2a","attempt":1,"cursor":"4.0","result":{"content":[{"type":"text","text":"Echo: hello"}]}} */
+                    /** @example {"index":0,"custom_id":"a","call_id":"call_06b2t8m3c0w3v2q5n7k9a1d4fz-b0-3t9kq0vx7w2e","state":"succeeded","worker":"worker-1-7f3k2a","attempt":1,"cursor":"4.0","result":{"content":[{"type":"text","text":"Echo: hello"}]}} */
                     "application/x-ndjson": string;
                 };
             };
@@ -2828,7 +2828,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "calls": [
-                 *         "call_06b2t8m3c0w3v2q5n7k9a1d4fz-b0"
+                 *         "call_06b2t8m3c0w3v2q5n7k9a1d4fz-b0-3t9kq0vx7w2e"
                  *       ],
                  *       "confirm": true
                  *     }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -50,6 +50,11 @@ func (f *fabric) batchOf(a answer, status int) Batch {
 func (f *fabric) showBatch(id string) Batch {
 	f.t.Helper()
 	return f.batchOf(f.do("GET", "/batches/"+id, ""), http.StatusOK)
+}
+
+// callID returns the id of a call of a batch of who calls without a key.
+func (f *fabric) callID(batchID string, index uint64) string {
+	return f.api.o.Batches.CallID(batchID, index, authn.Local)
 }
 
 // lines returns the results of a batch by their index.
@@ -160,7 +165,7 @@ func TestHeldCallsOfABatchAreCountedListedAndConfirmedByTheirCaller(t *testing.T
 	b := f.batch(`{"calls":[{"custom_id":"a","server":"risky","tool":"echo"},{"custom_id":"b","server":"risky","tool":"echo"},{"custom_id":"c","server":"risky","tool":"echo"}]}`)
 	held := f.held(b.ID, 3)
 	for i, h := range held {
-		if h.Index != uint64(i) || h.CustomID != string(rune('a'+i)) || h.By != "caller" || h.CallID != batch.CallID(b.ID, uint64(i)) || h.ApprovalID != ledger.IDFor(h.CallID) || h.Tool != "echo" || h.RiskLevel != 2 || h.ArgumentsDigest == "" {
+		if h.Index != uint64(i) || h.CustomID != string(rune('a'+i)) || h.By != "caller" || h.CallID != f.callID(b.ID, uint64(i)) || h.ApprovalID != ledger.IDFor(h.CallID) || h.Tool != "echo" || h.RiskLevel != 2 || h.ArgumentsDigest == "" {
 			t.Errorf("held call %d is %+v", i, h)
 		}
 	}
@@ -180,7 +185,7 @@ func TestHeldCallsOfABatchAreCountedListedAndConfirmedByTheirCaller(t *testing.T
 		}
 		return c
 	}
-	if c := confirm(true, held[0].CallID, batch.CallID(b.ID, 77), "call_06b2t8m3c0w3v2q5n7k9a1d4fz"); c.Accepted != 1 || len(c.Refused) != 2 || c.Refused[0].Problem.Status != 404 || c.Refused[1].Problem.Status != 403 {
+	if c := confirm(true, held[0].CallID, f.callID(b.ID, 77), "call_06b2t8m3c0w3v2q5n7k9a1d4fz"); c.Accepted != 1 || len(c.Refused) != 2 || c.Refused[0].Problem.Status != 404 || c.Refused[1].Problem.Status != 403 {
 		t.Errorf("confirmed: %+v", c)
 	}
 	if c := confirm(false, held[1].CallID); c.Accepted != 1 || len(c.Refused) != 0 {
@@ -294,7 +299,7 @@ func TestACallThatIsCanceledWhileItRunsSaysThatItMayHaveRun(t *testing.T) {
 	<-f.worker.asked
 	a := f.do("POST", "/servers/demo/tools/hang", `{}`, "Content-Type", "application/json", "Prefer", "respond-async")
 	<-f.worker.asked
-	for _, id := range []string{batch.CallID(b.ID, 0), strings.TrimPrefix(a.header.Get("Location"), "/calls/")} {
+	for _, id := range []string{f.callID(b.ID, 0), strings.TrimPrefix(a.header.Get("Location"), "/calls/")} {
 		got := f.do("POST", "/calls/"+id+"/cancel", "")
 		<-f.worker.canceled
 		for _, a := range []answer{got, f.do("GET", "/calls/"+id, "")} {
@@ -322,7 +327,7 @@ func TestACallIsTakenBackWhereverItWaits(t *testing.T) {
 	// One waits for a slot or its quota, one was not even read.
 	running := make(map[uint64]bool)
 	for index := range uint64(n) {
-		if index < 400 && f.stateOfCall(batch.CallID(b.ID, index)) == "running" {
+		if index < 400 && f.stateOfCall(f.callID(b.ID, index)) == "running" {
 			running[index] = true
 		}
 	}
@@ -333,7 +338,7 @@ func TestACallIsTakenBackWhereverItWaits(t *testing.T) {
 		}
 	}
 	for _, index := range []uint64{waiting, n - 1} {
-		if state := f.cancelCall(batch.CallID(b.ID, index)); state != "canceled" {
+		if state := f.cancelCall(f.callID(b.ID, index)); state != "canceled" {
 			t.Errorf("call %d, which had not left, is %s", index, state)
 		}
 	}

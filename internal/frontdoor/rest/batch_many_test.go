@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
 )
 
@@ -108,7 +107,7 @@ func TestRefusedLinesAreNotStoredByTheManifold(t *testing.T) {
 				t.Fatalf("%v: %.300s", err, line)
 			}
 			good := r.Index%refusedInRow == refusedInRow-1
-			if r.Index < 0 || r.Index >= lines || seen[r.Index] || good != (r.State == "succeeded") || r.CallID != batch.CallID(id, uint64(r.Index)) || !good && (r.Problem == nil || r.Problem.CallID != r.CallID) {
+			if r.Index < 0 || r.Index >= lines || seen[r.Index] || good != (r.State == "succeeded") || r.CallID != f.callID(id, uint64(r.Index)) || !good && (r.Problem == nil || r.Problem.CallID != r.CallID) {
 				t.Fatalf("%.300s", line)
 			}
 			seen[r.Index] = true

@@ -217,7 +217,7 @@ func (w *lineWriter) page(ctx context.Context, page []journal.ResultRecord) erro
 	for i := range page {
 		rec := &page[i]
 		head := resultHead{
-			Index: rec.Index, CustomID: rec.CustomID, CallID: batch.CallID(w.id, rec.Index), State: batch.StateOf(rec.Outcome), ToolError: rec.ToolError, Worker: rec.Worker,
+			Index: rec.Index, CustomID: rec.CustomID, CallID: w.a.o.Batches.CallID(w.id, rec.Index, w.x.principal.Name), State: batch.StateOf(rec.Outcome), ToolError: rec.ToolError, Worker: rec.Worker,
 			Attempt: rec.Attempt, Cursor: journal.After(rec).String(),
 		}
 		if rec.By != "" {

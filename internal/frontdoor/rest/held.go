@@ -125,7 +125,7 @@ func (a *API) opConfirmCalls() huma.Operation {
 	op := operation(http.MethodPost, "/confirmations", "confirm-calls", tagBatches, "Confirm or reject held calls of batches",
 		"Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed run; their results are among those of their batch. Calls that people must approve are refused.",
 		http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
-	op.RequestBody = jsonBody(a.schemaOf(reflect.TypeFor[ConfirmCalls]()), true, "The answer.", map[string]any{"confirm": true, "calls": []any{"call_06b2t8m3c0w3v2q5n7k9a1d4fz-b0"}})
+	op.RequestBody = jsonBody(a.schemaOf(reflect.TypeFor[ConfirmCalls]()), true, "The answer.", map[string]any{"confirm": true, "calls": []any{"call_06b2t8m3c0w3v2q5n7k9a1d4fz-b0-3t9kq0vx7w2e"}})
 	op.Responses["200"] = &huma.Response{Description: "What became of the answer.", Content: map[string]*huma.MediaType{"application/json": {Schema: a.schemaOf(reflect.TypeFor[ConfirmedCalls]())}}}
 	return op
 }

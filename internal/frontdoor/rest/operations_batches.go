@@ -11,7 +11,7 @@ const tagBatches = "Batches"
 
 const exampleLine = `{"custom_id":"a","server":"everything","tool":"echo","arguments":{"message":"hello"}}` + "\n"
 
-const exampleResultLine = `{"index":0,"custom_id":"a","call_id":"call_06b2t8m3c0w3v2q5n7k9a1d4fz-b0","state":"succeeded","worker":"worker-1-7f3k2a","attempt":1,"cursor":"4.0","result":{"content":[{"type":"text","text":"Echo: hello"}]}}` + "\n"
+const exampleResultLine = `{"index":0,"custom_id":"a","call_id":"call_06b2t8m3c0w3v2q5n7k9a1d4fz-b0-3t9kq0vx7w2e","state":"succeeded","worker":"worker-1-7f3k2a","attempt":1,"cursor":"4.0","result":{"content":[{"type":"text","text":"Echo: hello"}]}}` + "\n"
 
 func batchParam() *huma.Param {
 	return pathParam("id", "The id of a batch.", "batch_06b2t8m3c0w3v2q5n7k9a1d4fz")

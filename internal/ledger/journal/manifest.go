@@ -99,6 +99,9 @@ type Manifest struct {
 	Purged bool `json:"purged,omitempty"`
 	// Deleted says that nothing is kept any more. It is seen by watchers only.
 	Deleted bool `json:"deleted,omitempty"`
+	// Secret is what [Store.Secret] returns. Each manifest repeats it, so that it is
+	// not lost with one message.
+	Secret []byte `json:"secret,omitempty"`
 	// Write names one write, so that a writer can tell that it was its own.
 	Write string `json:"write,omitempty"`
 }
@@ -113,6 +116,7 @@ func (m *Manifest) Clone() *Manifest {
 	c := *m
 	c.Principal.Groups = slices.Clone(m.Principal.Groups)
 	c.Labels = cloneMap(m.Labels)
+	c.Secret = slices.Clone(m.Secret)
 	return &c
 }
 

@@ -64,6 +64,7 @@ type Store struct {
 	space         space
 	recent        recent
 	lostKey       func(hash string) bool
+	secret        []byte
 }
 
 // Stored says how long what is stored is kept.
@@ -85,6 +86,10 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Store, error) {
 	}
 	s.inline = min(maxInline, s.most/2)
 	if s.watch, err = j.WatchManifests(ctx, s.seen); err != nil {
+		return nil, err
+	}
+	if s.secret, err = s.findSecret(ctx); err != nil {
+		s.watch.Close()
 		return nil, err
 	}
 	return s, nil
@@ -133,7 +138,7 @@ func (s *Store) Create(ctx context.Context, m *Manifest) error {
 	if life := s.MaxLife(); life > 0 && m.Expires.Sub(m.Created) > life {
 		return schema.Errorf(schema.KindInvalidRequest, "Durable calls may take at most %s here, because results are kept for twice that time; ask for an earlier end.", life)
 	}
-	m.Write = rand.Text()
+	m.Secret, m.Write = s.secret, rand.Text()
 	data, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encoding the manifest: %w", err)
