@@ -31,6 +31,8 @@ type fabric struct {
 	natsAddress    string
 	door, approver string // their URLs
 	probes         string // of the worker
+	folder         string // with the configurations
+	again          func(role string) *process
 	metrics        string // of the approver
 	processes      []*process
 	agent, ann     string // the headers with their keys
@@ -87,7 +89,10 @@ func openFabric(t testing.TB, config, scheme string, natsEnv []string, more ...s
 }
 
 // surroundings are what the configurations of a fabric name.
-type surroundings struct{ nats, redis, secrets string }
+type surroundings struct {
+	nats, redis, secrets string
+	approver             string // the URL under which it is reached
+}
 
 // openConfigured is openFabric with the configurations of the folder that configs makes.
 func openConfigured(t testing.TB, configs func(surroundings) string, config, scheme string, natsEnv []string, more ...string) *fabric {
@@ -101,8 +106,9 @@ func openConfigured(t testing.TB, configs func(surroundings) string, config, sch
 			t.Fatalf("keys warrant: %v\n%s", err, out)
 		}
 	}
-	around := surroundings{nats: scheme + "://" + f.natsAddress, redis: "redis://" + confirmtest.StartRedis(t, "", porttest.Address(t)).Address + "/0", secrets: secrets}
+	around := surroundings{nats: scheme + "://" + f.natsAddress, redis: "redis://" + confirmtest.StartRedis(t, "", porttest.Address(t)).Address + "/0", secrets: secrets, approver: "http://" + porttest.Address(t)}
 	folder := configs(around)
+	f.folder = folder
 	probes := porttest.Address(t)
 	f.probes = "http://" + probes
 	metrics := porttest.Address(t)
@@ -110,7 +116,7 @@ func openConfigured(t testing.TB, configs func(surroundings) string, config, sch
 	env := append([]string{
 		"CONFIG_DIR=" + folder, "SECRETS_DIR=" + secrets, "NATS_ADDRESS=" + around.nats, "REDIS_ADDRESS=" + around.redis,
 		"AGENT_KEY_HASH=" + hash(agentKey), "ANN_KEY_HASH=" + hash(annKey), "DEMO_SERVER=" + built(t, "demo"),
-		"CALLYARD_FRONT_DOOR_DRAIN_DELAY=1ms", "CALLYARD_APPROVER_DRAIN_DELAY=1ms",
+		"APPROVER_ADDRESS=" + around.approver, "CALLYARD_FRONT_DOOR_DRAIN_DELAY=1ms", "CALLYARD_APPROVER_DRAIN_DELAY=1ms",
 	}, more...)
 	role := func(name string, more ...string) *process {
 		// Each role signs in as itself; the examples name the user.
@@ -120,7 +126,15 @@ func openConfigured(t testing.TB, configs func(surroundings) string, config, sch
 	}
 	f.worker = role("worker", "CALLYARD_WORKER_LISTEN="+probes)
 	door := role("frontdoor", "CALLYARD_FRONT_DOOR_LISTEN=127.0.0.1:0")
-	approver := role("approver", "CALLYARD_APPROVER_LISTEN=127.0.0.1:0", "CALLYARD_APPROVER_METRICS_LISTEN="+metrics)
+	f.again = func(name string) *process {
+		if name != "approver" {
+			t.Fatalf("a %s cannot be started again here", name)
+		}
+		p := role(name, "CALLYARD_APPROVER_LISTEN="+strings.TrimPrefix(around.approver, "http://"), "CALLYARD_APPROVER_METRICS_LISTEN="+metrics)
+		p.says(t, `approver is open`)
+		return p
+	}
+	approver := f.again("approver")
 	f.door = door.says(t, `front door is open.*"url":"(http://[^"]+)"`)[1]
 	f.approver = approver.says(t, `approver is open.*"url":"(http://[^"]+)"`)[1]
 	eventually(t, "the demo server being ready", func() error {

@@ -10,10 +10,10 @@ import (
 
 // chartConfigs writes the configurations that the chart renders, as testdata of package
 // checks has them, into a folder for each role, with the addresses and paths of here.
-func chartConfigs(t testing.TB, around surroundings) string {
+func chartConfigs(t testing.TB, rendered string, around surroundings) string {
 	t.Helper()
 	folder, found := t.TempDir(), 0
-	d := yaml.NewDecoder(strings.NewReader(read(t, "checks/testdata/rendered.yaml")))
+	d := yaml.NewDecoder(strings.NewReader(read(t, rendered)))
 	for {
 		var o struct {
 			Kind     string
@@ -30,7 +30,7 @@ func chartConfigs(t testing.TB, around surroundings) string {
 		found++
 		for name, text := range o.Data {
 			text = strings.NewReplacer(
-				"/etc/callyard/", filepath.Join(folder, role+"-"), "/run/secrets/warrants/key.pem", filepath.Join(around.secrets, role+".pem"), "/run/secrets/warrants/", around.secrets+"/",
+				"/etc/callyard/", filepath.Join(folder, role+"-"), "/run/secrets/warrants/key.pem", filepath.Join(around.secrets, role+".pem"), "/run/secrets/warrants/", around.secrets+"/", "/run/secrets/", around.secrets+"/", "https://approve.example.com", around.approver,
 				"nats://nats:4222", around.nats, "redis://redis:6379/0", around.redis, "replicas: 3", "replicas: 1", "/demo\"", built(t, "demo")+"\"",
 				"sha256:"+strings.Repeat("0", 64), hash(agentKey), "sha256:"+strings.Repeat("1", 64), hash(annKey),
 			).Replace(text)
@@ -47,7 +47,7 @@ func chartConfigs(t testing.TB, around surroundings) string {
 }
 
 func TestTheWholeFabricRunsWithTheConfigurationsOfTheChart(t *testing.T) {
-	f := openConfigured(t, func(around surroundings) string { return chartConfigs(t, around) }, natsFile(t, "nats-server.conf"), "nats", nil)
+	f := openConfigured(t, func(around surroundings) string { return chartConfigs(t, "checks/testdata/rendered.yaml", around) }, natsFile(t, "nats-server.conf"), "nats", nil)
 	f.works(t)
 	f.stop(t)
 	f.clean(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-var update = flag.Bool("update", false, "write testdata/rendered.yaml")
+var update = flag.Bool("update", false, "write the rendered charts of testdata")
 
 // minimal is the least that the chart asks for.
 const minimal = `
@@ -338,18 +338,20 @@ func TestTheAutoscalerCountsEachCallOnce(t *testing.T) {
 // TestTheRenderedChartIsTheOneThatIsTried keeps what the chart renders for a small fleet
 // in testdata, where package deploy runs its configurations as processes.
 func TestTheRenderedChartIsTheOneThatIsTried(t *testing.T) {
-	values := read(t, "testdata/values.yaml")
-	rendered(t, values)
-	text, err := template(values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *update {
-		if err := os.WriteFile("testdata/rendered.yaml", []byte(text), 0o644); err != nil {
+	for values, path := range map[string]string{"testdata/values.yaml": "testdata/rendered.yaml", "testdata/approvals.yaml": "testdata/approvals-rendered.yaml"} {
+		text := read(t, values)
+		rendered(t, text)
+		text, err := template(text)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	if text != read(t, "testdata/rendered.yaml") {
-		t.Error("testdata/rendered.yaml is not what the chart renders; write it with: go -C deploy/checks test . -update")
+		if *update {
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if text != read(t, path) {
+			t.Errorf("%s is not what the chart renders; write it with: go -C deploy/checks test . -update", path)
+		}
 	}
 }

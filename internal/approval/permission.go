@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -25,16 +26,29 @@ func mayAllow(a *ledger.Approval, rule *risk.Approval, answer *Answer) error {
 	switch {
 	case answer.Kind != ledger.Approve:
 		return schema.Errorf(schema.KindInvalidRequest, "Only who approves a call can allow calls like it.").WithCall(a.CallID)
-	case rule.Needed > 1:
-		return schema.Errorf(schema.KindForbidden, "This call needs the yes of %d people each time, so one of them cannot allow the same again.", rule.Needed).WithCall(a.CallID)
-	case a.NoPermission != "":
-		return schema.Errorf(schema.KindForbidden, "Calls like this one cannot be allowed from now on: %s Approve this one only.", a.NoPermission).WithCall(a.CallID)
-	case a.Edited != nil:
-		return schema.Errorf(schema.KindConflict, "The arguments were edited, so what runs is not what will be asked for again.").WithCall(a.CallID)
-	case a.Binding.ToolDefinitionDigest == "":
-		return schema.Errorf(schema.KindConflict, "It is not known how the tool was defined, so nobody would see it change.").WithCall(a.CallID)
+	default:
+		if kind, why := NoPermission(a, rule); why != "" {
+			return schema.Errorf(kind, "Calls like this one cannot be allowed from now on: %s Approve this one only.", why).WithCall(a.CallID)
+		}
 	}
 	return nil
+}
+
+// NoPermission says in a sentence why no decision on the approval can allow calls like it
+// from now on, and as what such a wish is refused; "" where one can. rule is the one in
+// force for the approval.
+func NoPermission(a *ledger.Approval, rule *risk.Approval) (kind schema.Kind, why string) {
+	switch {
+	case rule.Needed > 1:
+		return schema.KindForbidden, fmt.Sprintf("Such a call needs %d people each time, so one of them cannot allow the same again.", rule.Needed)
+	case a.NoPermission != "":
+		return schema.KindForbidden, a.NoPermission
+	case a.Edited != nil:
+		return schema.KindConflict, "The arguments were edited, so what runs is not what will be asked for again."
+	case a.Binding.ToolDefinitionDigest == "":
+		return schema.KindConflict, "It is not known how the tool was defined, so nobody would see it change."
+	}
+	return "", ""
 }
 
 // wish returns what the answer allows, with the digests of the arguments that

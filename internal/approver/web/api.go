@@ -341,7 +341,7 @@ func (h *Handler) getApproval(w http.ResponseWriter, r *http.Request) error {
 			By: q.Rule.By, Groups: some(q.Rule.Groups), Needed: max(q.Rule.Needed, 1), EscalateTo: some(q.Rule.EscalateTo),
 			ReasonRequired: q.Rule.Reasons, FreshSignInOnly: q.Rule.FreshLogin,
 		},
-		Decisions: some(q.Decisions), Restarts: restartsOf(q), NoPermission: q.NoPermission, Safe: q.Safe, ToolError: q.ToolError, Error: q.Approval.Error,
+		Decisions: some(q.Decisions), Restarts: restartsOf(q), NoPermission: q.NotAgain(), Safe: q.Safe, ToolError: q.ToolError, Error: q.Approval.Error,
 	}
 	if q.Forgotten != "" {
 		d.Arguments = forgotten(q)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/risk"
@@ -97,7 +98,13 @@ func walk(d *json.Decoder, at string, depth int, each func(string, []byte) bool)
 // MayAllow says that a permission can be given with this approval at all. The
 // desk says the same, and decides.
 func (p detailPage) MayAllow() bool {
-	return p.Blocked == "" && p.State == ledger.Pending && p.Rule.Needed <= 1 && p.Edited == nil && p.NoPermission == "" && p.Binding.ToolDefinitionDigest != ""
+	return p.Blocked == "" && p.State == ledger.Pending && p.NotAgain() == ""
+}
+
+// NotAgain says why no permission can be given with this approval; "" where one can.
+func (q *question) NotAgain() string {
+	_, why := approval.NoPermission(q.Approval, q.Rule)
+	return why
 }
 
 // Leaves are the places that can be held fast.

@@ -152,8 +152,11 @@ func TestProgramsAllowTheSameAgainToo(t *testing.T) {
 	if got := f.api("ada", "POST", "/approvals/"+two.ID+"/decisions", decision("approve", two.Binding.ArgumentsDigest, good)); got.status != http.StatusForbidden {
 		t.Errorf("where two must agree: %d %s", got.status, got.body)
 	}
-	if strings.Contains(f.do(f.signedIn("ada"), "GET", "/a/"+two.ID, "").body, "allow the same again") {
-		t.Error("the page offers it where two must agree")
+	if page := f.do(f.signedIn("ada"), "GET", "/a/"+two.ID, "").body; strings.Contains(page, `action="/a/`+two.ID+`/allow"`) || !strings.Contains(page, "needs 2 people each time") {
+		t.Error("the page offers it where two must agree, or does not say why it is not offered")
+	}
+	if got := f.api("ada", "GET", "/approvals/"+two.ID, ""); !strings.Contains(got.body, `"may_not_allow_because":"Such a call needs 2 people each time`) {
+		t.Errorf("the API does not say why it is not offered where two must agree: %s", got.body)
 	}
 	if got := f.api("ada", "POST", path, decision("approve", a.Binding.ArgumentsDigest, good)); got.status != http.StatusOK {
 		t.Fatalf("%d %s", got.status, got.body)
