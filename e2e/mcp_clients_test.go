@@ -191,6 +191,39 @@ func TestTheInspectorFindsNoFaultInEitherEra(t *testing.T) {
 	}
 }
 
+func TestTheInspectorFindsOneServerWhereTheRESTAPIHasIt(t *testing.T) {
+	up := startForClients(t)
+	for _, path := range []string{"/servers/everything/mcp", "/mcp/everything"} {
+		for _, era := range []string{"legacy", "modern"} {
+			t.Run(era+path, func(t *testing.T) {
+				var list struct {
+					Result struct {
+						Tools []struct {
+							Name string `json:"name"`
+						} `json:"tools"`
+					} `json:"result"`
+				}
+				decode(t, []byte(inspect(t, up.url+path, era, "--method", "tools/list", "--strict")), &list)
+				if !slices.ContainsFunc(list.Result.Tools, func(tool struct {
+					Name string `json:"name"`
+				}) bool {
+					return tool.Name == "echo"
+				}) {
+					t.Errorf("echo is not among the %d tools", len(list.Result.Tools))
+				}
+				var called struct {
+					Result json.RawMessage `json:"result"`
+				}
+				out := inspect(t, up.url+path, era, "--method", "tools/call", "--tool-name", "echo", "--tool-args-json", `{"message":"good evening"}`)
+				decode(t, []byte(out), &called)
+				if got := text(t, called.Result); got != "Echo: good evening" {
+					t.Errorf("the call said %q", got)
+				}
+			})
+		}
+	}
+}
+
 func TestTheInspectorsLoadIsAnsweredWithoutAnError(t *testing.T) {
 	up := startForClients(t)
 	for _, era := range []string{"legacy", "modern"} {

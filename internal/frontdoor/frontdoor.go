@@ -224,6 +224,7 @@ type FrontDoor struct {
 	api      *rest.API
 	face     *mcpface.Face
 	updates  *bus.Watch
+	sessions *bus.Sessions // of MCP clients, nil where the table is not there
 	server   *http.Server
 	listener net.Listener
 	draining atomic.Bool
@@ -297,6 +298,9 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 		err = d.serve()
 	}
 	if err != nil {
+		if d.sessions != nil {
+			d.sessions.Close()
+		}
 		if d.updates != nil {
 			d.updates.Stop()
 		}
@@ -462,6 +466,7 @@ func (d *FrontDoor) serve() error {
 	if d.updates, err = o.Conn.WatchUpdates(d.face.Updated); err != nil {
 		return err
 	}
+	d.sessions = openSessions(o, d.face)
 	if d.teller != nil {
 		d.teller.start()
 	}
@@ -549,6 +554,9 @@ func (d *FrontDoor) Stop(ctx context.Context) error {
 	close(d.stopped)
 	d.wait.Wait()
 	d.updates.Stop()
+	if d.sessions != nil {
+		d.sessions.Close()
+	}
 	d.face.Close()
 	d.closeBatches(ctx)
 	d.closeRoom()

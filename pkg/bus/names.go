@@ -23,6 +23,7 @@ import (
 //	callyard.v1.updated.SERVER       core   worker → front doors: resources that have changed
 //	callyard_switches                KV     tools switched off, with the reason; written by front doors
 //	callyard_servers                 KV     servers added over the API; written by front doors
+//	callyard_sessions                KV     sessions of MCP clients, by the digest of their ids; forgotten after 24 h; written by front doors
 //
 //	subject                                  stream            what a message is
 //	callyard.v1.approval.ID.open             callyard_ledger   how the approval began: record in a header, definition and arguments below
@@ -72,6 +73,7 @@ const (
 
 	bucketSwitches = "callyard_switches"
 	bucketServers  = "callyard_servers"
+	bucketSessions = "callyard_sessions"
 
 	subjectApproval = prefix + "approval."
 	subjectPart     = prefix + "part."

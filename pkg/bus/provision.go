@@ -33,7 +33,7 @@ func (r Retention) streams(replicas int) []jetstream.StreamConfig {
 
 func tables() []jetstream.KeyValueConfig {
 	return []jetstream.KeyValueConfig{
-		headsTable, permissionsTable, switchesTable, serversTable,
+		headsTable, permissionsTable, switchesTable, serversTable, sessionsTable,
 		slackPeopleTable, slackCodesTable, slackMessagesTable, slackOnceTable, noticesTable,
 	}
 }

@@ -99,8 +99,10 @@ func frontDoorRole() Role {
 	log := func(stream, token string) Store {
 		return Store{Stream: stream, Writes: []string{subjectJournal + "*" + token}, Last: true, Range: true, Purge: true}
 	}
+	sessions := table(bucketSessions)
+	sessions.Last = true
 	stores := append(shared(),
-		table(bucketSwitches), table(bucketServers),
+		table(bucketSwitches), table(bucketServers), sessions,
 		Store{Stream: streamExecutions, Writes: []string{subjectRecord + "*.*"}, Range: true},
 		deliveries(streamDeliveries, subjectDelivery),
 		Store{

@@ -46,6 +46,7 @@ type fabric struct {
 	worker *worker
 	log    *lockedBuffer
 	desk   *approval.Desk
+	server *bustest.Server
 }
 
 type lockedBuffer struct {
@@ -154,24 +155,32 @@ func openJudged(t testing.TB, policy *risk.Holder, change func(*Options)) *fabri
 	if change != nil {
 		change(&o)
 	}
-	face, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(face.Close)
-	s := httptest.NewServer(face)
-	t.Cleanup(s.Close)
-	t.Cleanup(face.leave) // streams end before the server waits for them
-	f := &fabric{t: t, face: face, url: s.URL, client: s.Client(), worker: w, log: log, desk: desk}
+	f := (&fabric{t: t, worker: w, log: log, desk: desk, server: server}).serving(o)
 	f.waitFor("the tools of all servers", func() bool {
 		for _, id := range []string{"demo", "risky", "two words"} {
 			if _, err := cat.Tools(id); err != nil {
 				return false
 			}
 		}
-		return len(face.view("").toolOf) > 0
+		return len(f.face.view("").toolOf) > 0
 	})
 	return f
+}
+
+// serving returns the fabric with a face of its own.
+func (f *fabric) serving(o Options) *fabric {
+	f.t.Helper()
+	face, err := New(o)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(face.Close)
+	s := httptest.NewServer(face)
+	f.t.Cleanup(s.Close)
+	f.t.Cleanup(face.leave) // streams end before the server waits for them
+	g := *f
+	g.face, g.url, g.client = face, s.URL, s.Client()
+	return &g
 }
 
 // waitFor waits for a change of the catalog that makes done true.

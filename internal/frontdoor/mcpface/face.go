@@ -82,6 +82,7 @@ type Face struct {
 	shelf   shelf
 	hub     hub
 	rooms   sessions
+	shared  *bus.Sessions // nil: sessions live at this front door alone
 	talks   talks
 
 	leaving   chan struct{} // closed when the front door is about to stop

@@ -154,6 +154,7 @@ func (f *Face) setLevel(x *exchange) {
 	x.session.mu.Lock()
 	x.session.level = level
 	x.session.mu.Unlock()
+	f.share(x.r.Context(), x.session)
 	x.reply([]byte(`{}`))
 }
 

@@ -46,10 +46,12 @@ func (f *Face) enter(x *exchange, r *http.Request) bool {
 		x.fail(&fault{Code: codeInvalidRequest, Message: "The header Mcp-Session-Id is missing: begin with initialize, or speak revision " + modernVersion + ", which has no sessions.", status: http.StatusBadRequest})
 		return false
 	}
-	if x.session = f.rooms.find(x, id); x.session == nil {
-		x.fail(&fault{Code: -32001, Message: "Session not found: begin again with initialize.", status: http.StatusNotFound})
+	room, e := f.session(r.Context(), x, id)
+	if e != nil {
+		x.fail(e)
 		return false
 	}
+	x.session = room
 	return true
 }
 
@@ -97,9 +99,10 @@ func (f *Face) initialize(x *exchange) {
 	}
 	room := f.rooms.add(x, version, slices.Clone(capabilities))
 	if room == nil {
-		x.fail(&fault{Code: kindCode(schema.KindUnavailable), Message: "Too many sessions are open here; try again later, or speak revision " + modernVersion + ", which has none.", status: http.StatusServiceUnavailable})
+		x.fail(tooManySessions())
 		return
 	}
+	f.share(x.r.Context(), room)
 	x.w.Header()[sessionHeader] = []string{room.id}
 	b := appendQuoted([]byte(`{"protocolVersion":`), version)
 	b = append(append(b, `,"capabilities":`...), f.capabilities(x)...)
@@ -115,7 +118,10 @@ func (f *Face) endSession(x *exchange, r *http.Request) {
 		return
 	}
 	if f.enter(x, r) {
-		f.rooms.end(x.session)
+		if e := f.endShared(r.Context(), x.session); e != nil {
+			x.fail(e)
+			return
+		}
 		x.taken(http.StatusNoContent)
 	}
 }

@@ -9,20 +9,22 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 // mostSessions bounds the sessions of the legacy era at one front door.
 const mostSessions = 10_000
 
-// sessions are those of the legacy era. They live at the front door that opened
-// them; a client whose session is not known opens a new one.
+// sessions are those of the legacy era that are in use at this front door; see
+// [Face.ShareSessions]. A client whose session is not known opens a new one.
 type sessions struct {
-	mu sync.Mutex
-	by map[string]*session
+	mu    sync.Mutex
+	by    map[string]*session
+	ended map[string]time.Time // keys of those that ended a short while ago, at any front door
 }
 
-func (s *sessions) open() { s.by = make(map[string]*session) }
+func (s *sessions) open() { s.by, s.ended = make(map[string]*session), make(map[string]time.Time) }
 
 // session is one client of the legacy era.
 type session struct {
@@ -33,6 +35,7 @@ type session struct {
 	capabilities []byte
 	asks         bool   // they name something that the client can be asked
 	name         string // by which workers know it; unlike the id it opens nothing
+	key          string // in the table of all front doors
 
 	mu      sync.Mutex
 	used    time.Time
@@ -44,16 +47,22 @@ type session struct {
 	level   string            // of the log messages that the client wants, "" for none
 	stream  func()            // ends the stream of its GET, nil where there is none
 	over    bool
+	stale   bool          // another front door has written it
+	echoes  int           // own writes of it that the table will tell of
 	done    chan struct{} // closed at the end
+}
+
+func newSession(id string, r bus.Session) *session {
+	return &session{
+		id: id, mount: r.Mount, principal: r.Principal, version: r.Version, capabilities: r.Capabilities, level: r.Level,
+		asks: askable(r.Capabilities) != nil, name: r.Name, key: bus.SessionKey(id), used: time.Now(),
+		calls: make(map[string]context.CancelFunc), asked: make(map[string]chan message), done: make(chan struct{}),
+	}
 }
 
 // add opens a session; nil when there are too many.
 func (s *sessions) add(x *exchange, version string, capabilities []byte) *session {
-	room := &session{
-		id: rand.Text(), mount: x.mount, principal: x.principal.Name, version: version, capabilities: capabilities,
-		asks: askable(capabilities) != nil, name: rand.Text(), used: time.Now(),
-		calls: make(map[string]context.CancelFunc), asked: make(map[string]chan message), done: make(chan struct{}),
-	}
+	room := newSession(rand.Text(), bus.Session{Principal: x.principal.Name, Mount: x.mount, Version: version, Capabilities: capabilities, Name: rand.Text()})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.by) >= mostSessions {
