@@ -42,17 +42,18 @@ type Sessions struct {
 }
 
 // OpenSessions opens the table. changed is called with the key of each session that is
-// written or ended from now on, on one goroutine; see [SessionKey].
-func OpenSessions(ctx context.Context, c *Conn, changed func(key string, ended bool)) (*Sessions, error) {
+// written or ended from now on and the revision of that write, on one goroutine; see
+// [SessionKey]. Of several writes of one session in a row it may be told the last alone.
+func OpenSessions(ctx context.Context, c *Conn, changed func(key string, revision uint64, ended bool)) (*Sessions, error) {
 	kv, err := openBucket(ctx, c, sessionsTable)
 	if err != nil {
 		return nil, err
 	}
 	s := &Sessions{c: c, kv: kv}
 	rows := kvSubject + bucketSessions + "."
-	s.watch, err = c.watch(ctx, sessionsTable.Description, kvStream+bucketSessions, rows+">", func(m *nats.Msg, _ uint64, live bool) {
+	s.watch, err = c.watch(ctx, sessionsTable.Description, kvStream+bucketSessions, rows+">", func(m *nats.Msg, revision uint64, live bool) {
 		if live {
-			changed(strings.TrimPrefix(m.Subject, rows), m.Header.Get(kvOperation) != "")
+			changed(strings.TrimPrefix(m.Subject, rows), revision, m.Header.Get(kvOperation) != "")
 		}
 	}, beginLast, true)
 	if err != nil {
@@ -68,34 +69,34 @@ func SessionKey(id string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Put stores a session, for every front door.
-func (s *Sessions) Put(ctx context.Context, key string, v Session) error {
+// Put stores a session, for every front door, and returns the revision of the write.
+func (s *Sessions) Put(ctx context.Context, key string, v Session) (revision uint64, err error) {
 	body, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Errorf("encoding the session: %w", err)
+		return 0, fmt.Errorf("encoding the session: %w", err)
 	}
-	if _, err := s.kv.Put(ctx, key, body); err != nil {
-		return fmt.Errorf("storing the session: %w", err)
+	if revision, err = s.kv.Put(ctx, key, body); err != nil {
+		return 0, fmt.Errorf("storing the session: %w", err)
 	}
-	return nil
+	return revision, nil
 }
 
-// Get returns a session; [ErrNotFound] for one that was never stored, has ended or was
+// Get returns a session and its revision; [ErrNotFound] for one that was never stored, has ended or was
 // forgotten.
-func (s *Sessions) Get(ctx context.Context, key string) (v Session, err error) {
+func (s *Sessions) Get(ctx context.Context, key string) (v Session, revision uint64, err error) {
 	m, err := s.c.leader(ctx, kvStream+bucketSessions, kvSubject+bucketSessions+"."+key)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return v, err
+		return v, 0, err
 	case err != nil:
-		return v, fmt.Errorf("reading a session: %w", err)
+		return v, 0, fmt.Errorf("reading a session: %w", err)
 	case len(m.data) == 0: // the mark of one that has ended
-		return v, ErrNotFound
+		return v, 0, ErrNotFound
 	}
 	if err := json.Unmarshal(m.data, &v); err != nil {
-		return v, fmt.Errorf("decoding a session: %w", err)
+		return v, 0, fmt.Errorf("decoding a session: %w", err)
 	}
-	return v, nil
+	return v, m.sequence, nil
 }
 
 // End removes a session, for every front door.

@@ -47,8 +47,8 @@ type session struct {
 	level   string            // of the log messages that the client wants, "" for none
 	stream  func()            // ends the stream of its GET, nil where there is none
 	over    bool
-	stale   bool          // another front door has written it
-	echoes  int           // own writes of it that the table will tell of
+	known   uint64        // revision in the table that this front door goes by
+	written uint64        // the last one that the table told of
 	done    chan struct{} // closed at the end
 }
 

@@ -37,20 +37,21 @@ func (f *Face) share(ctx context.Context, room *session) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedWithin)
 	defer cancel()
 	room.mu.Lock()
-	room.echoes++
 	record := bus.Session{Principal: room.principal, Mount: room.mount, Version: room.version, Capabilities: room.capabilities, Name: room.name, Level: room.level}
 	room.mu.Unlock()
-	if err := f.shared.Put(ctx, room.key, record); err != nil {
-		room.mu.Lock()
-		room.echoes--
-		room.mu.Unlock()
+	revision, err := f.shared.Put(ctx, room.key, record)
+	if err != nil {
 		f.log.Warn("a session of an MCP client is known to this front door alone", "principal", room.principal, "error", err)
+		return
 	}
+	room.mu.Lock()
+	defer room.mu.Unlock()
+	room.known = max(room.known, revision)
 }
 
 // SessionChanged takes in that a session was written or ended at a front door, this one
 // included.
-func (f *Face) SessionChanged(key string, ended bool) {
+func (f *Face) SessionChanged(key string, revision uint64, ended bool) {
 	room := f.rooms.changed(key, ended)
 	switch {
 	case room == nil:
@@ -58,11 +59,7 @@ func (f *Face) SessionChanged(key string, ended bool) {
 		f.rooms.end(room)
 	default:
 		room.mu.Lock()
-		if room.echoes > 0 {
-			room.echoes-- // our own write
-		} else {
-			room.stale = true
-		}
+		room.written = max(room.written, revision)
 		room.mu.Unlock()
 	}
 }
@@ -99,7 +96,7 @@ func (f *Face) session(ctx context.Context, x *exchange, id string) (*session, *
 	}
 	ctx, cancel := context.WithTimeout(ctx, sharedWithin)
 	defer cancel()
-	record, err := f.shared.Get(ctx, bus.SessionKey(id))
+	record, revision, err := f.shared.Get(ctx, bus.SessionKey(id))
 	switch {
 	case errors.Is(err, bus.ErrNotFound):
 		if room != nil {
@@ -115,11 +112,11 @@ func (f *Face) session(ctx context.Context, x *exchange, id string) (*session, *
 		return nil, sessionFault(nil)
 	case room != nil:
 		room.mu.Lock()
-		room.level, room.stale = record.Level, false
+		room.level, room.known = record.Level, max(room.known, revision)
 		room.mu.Unlock()
 		return room, nil
 	}
-	room = f.rooms.revive(id, record)
+	room = f.rooms.revive(id, record, revision)
 	if room == nil {
 		return nil, tooManySessions()
 	}
@@ -140,8 +137,9 @@ func tooManySessions() *fault {
 
 // revive takes a session over; nil when there are too many. One that has ended in the
 // meantime is over.
-func (s *sessions) revive(id string, record bus.Session) *session {
+func (s *sessions) revive(id string, record bus.Session, revision uint64) *session {
 	room := newSession(id, record)
+	room.known = revision
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.by[id]; known != nil {
@@ -158,10 +156,11 @@ func (s *sessions) revive(id string, record bus.Session) *session {
 	return room
 }
 
+// isStale says that another front door has written the session.
 func (s *session) isStale() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stale
+	return s.written > s.known
 }
 
 func (s *session) isOver() bool {

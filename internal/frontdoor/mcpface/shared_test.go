@@ -80,7 +80,7 @@ func TestASessionIsRevivedForItsPrincipalAlone(t *testing.T) {
 	f := openFabric(t, nil)
 	f.share(f.face, "first")
 	id := "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	if err := f.face.shared.Put(t.Context(), bus.SessionKey(id), bus.Session{Principal: "somebody else", Version: legacyNewest, Name: "n"}); err != nil {
+	if _, err := f.face.shared.Put(t.Context(), bus.SessionKey(id), bus.Session{Principal: "somebody else", Version: legacyNewest, Name: "n"}); err != nil {
 		t.Fatal(err)
 	}
 	if a := (&room{f, "/mcp", id}).send(pinging); a.status != 404 {
@@ -91,8 +91,8 @@ func TestASessionIsRevivedForItsPrincipalAlone(t *testing.T) {
 func TestASessionThatEndsWhileItIsRevivedStaysEnded(t *testing.T) {
 	f := openFabric(t, nil)
 	id := "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	f.face.SessionChanged(bus.SessionKey(id), true)
-	room := f.face.rooms.revive(id, bus.Session{Principal: "local"})
+	f.face.SessionChanged(bus.SessionKey(id), 1, true)
+	room := f.face.rooms.revive(id, bus.Session{Principal: "local"}, 1)
 	if room == nil || sessionFault(room) == nil || f.face.rooms.count() != 0 {
 		t.Errorf("%+v", room)
 	}
