@@ -123,6 +123,9 @@ var serverMistakes = []mistake{
 	{"{\"mcpServers\": {\n\"x\": {\"url\": \"ftp://a\"}}}", "no address of an HTTP server", 2},
 	{"{\"mcpServers\": {\n\"x\": {\"command\": \"true\", \"docker\": {\"image\": \"a\", \"network\": \"host\"}}}}", "", 2},
 	{"{\"mcpServers\": {\n\"x\": {\"openapi\": \"/no/such/document.yaml\"}}}", "document", 2},
+	{"{\"mcpServers\": {}}", "holds no server for this worker", 1},
+	{"{\"mcpServers\": {\n\"x\": {\"command\": \"true\", \"disabled\": true}}}", "holds no server for this worker", 1},
+	{"{\"mcpServers\": {\n\"x\": {\"command\": \"true\", \"labels\": {\"zone\": \"b\"}}}}", "holds no server for this worker", 1},
 	{"{\"mcpServers\": {\n\"a/b\": {\"command\": \"true\"}}}", "server name", 2},
 }
 

@@ -255,8 +255,8 @@ func (in *inspection) servers(fallback []config.ServerEntry) {
 	}
 	if p.Served, err = c.Worker.Serve(found.Entries); err != nil {
 		in.add("", err)
-	} else if in.role == Worker && len(p.Served) == 0 && !c.Worker.APIServers {
-		in.add("worker.servers", errNoServers)
+	} else if len(p.Served) == 0 && !c.Worker.APIServers {
+		in.noServers()
 	}
 	for i := range p.Served {
 		p.serverTroubles = append(p.serverTroubles, troubles(&p.Served[i])...)
@@ -264,7 +264,21 @@ func (in *inspection) servers(fallback []config.ServerEntry) {
 	p.Troubles = append(p.Troubles, p.serverTroubles...)
 }
 
-var errNoServers = errors.New("there is no server for this worker: name a servers file with --servers, or set worker.api_servers; with labels, check that they match the entries")
+// noServers notes that this worker has nothing to hold. A worker process does not start
+// with that; `callyard up` does, and offers no tool.
+func (in *inspection) noServers() {
+	file := in.p.Config.Worker.Servers
+	switch f := (config.Fault{Where: file + ":1:1", Message: "holds no server for this worker: add one, or set worker.api_servers. Disabled entries do not count, nor those whose labels the worker does not carry."}); {
+	case file == "" && in.role == Worker:
+		in.add("worker.servers", errNoServers)
+	case file != "" && in.role == Worker:
+		in.faults = append(in.faults, f)
+	case file != "":
+		in.p.Troubles = append(in.p.Troubles, f)
+	}
+}
+
+var errNoServers = errors.New("there is no server for this worker: name a servers file with --servers, or set worker.api_servers")
 
 // troubles says what keeps a server from coming up on this machine.
 func troubles(s *worker.Served) []config.Fault {

@@ -144,13 +144,13 @@ func (p *Prepared) keysReader() func() (reload.Next, error) {
 func (p *Prepared) readServers() (reload.Next, error) {
 	in := &inspection{p: &Prepared{Config: p.Config, sources: p.sources}, role: p.sources.role}
 	in.servers(nil)
-	in.addNew(p.serverTroubles, in.p.Troubles)
+	in.addNew(p.serverTroubles, in.p.serverTroubles)
 	if len(in.faults) > 0 {
 		return reload.Next{}, &config.Faults{List: in.faults}
 	}
 	entries := entryVersions(in.p.Served)
 	return reload.Next{Version: versionOf(entries), Entries: entries, Apply: func() {
-		p.Served, p.serverTroubles = in.p.Served, in.p.Troubles
+		p.Served, p.serverTroubles = in.p.Served, in.p.serverTroubles
 		for _, note := range in.p.Notes {
 			p.Log.Info("servers file", "note", note)
 		}
