@@ -58,7 +58,10 @@ func (k *kept) send(t *testing.T, d *door, i int) answer {
 	return d.ask(t, "POST", "/calls", k.body(fmt.Sprintf("kept-%d", i)), "Content-Type: application/json", "Prefer: respond-async", fmt.Sprintf("Idempotency-Key: key-%d", i))
 }
 
-func keep(t *testing.T) *kept {
+func keep(t *testing.T) *kept { return keepAs(t, func(d *door) { d.stop(t) }) }
+
+// keepAs fills a data folder and ends its process as end does.
+func keepAs(t *testing.T, end func(*door)) *kept {
 	k := &kept{dir: t.TempDir(), effects: filepath.Join(t.TempDir(), "effects"), servers: diskServersOf(t)}
 	d := k.start(t, k.dir)
 	for i := range keptCalls {
@@ -92,7 +95,7 @@ func keep(t *testing.T) *kept {
 		return nil
 	})
 	k.held = d.hold(t, "pay", "effect", fmt.Sprintf(`{"path":%q,"id":"held"}`, k.effects))
-	d.stop(t)
+	end(d)
 	return k
 }
 

@@ -146,8 +146,8 @@ type fabric struct {
 	said     chan struct{}
 }
 
-func (u *fabric) startNATS(context.Context) (err error) {
-	u.nats, err = embedded.Start(embedded.Options{Dir: u.cfg.Data, Listen: u.cfg.NATS.Listen, AcceptLoss: u.acceptLoss, Log: u.log})
+func (u *fabric) startNATS(ctx context.Context) (err error) {
+	u.nats, err = embedded.Start(embedded.Options{Dir: u.cfg.Data, Listen: u.cfg.NATS.Listen, AcceptLoss: u.acceptLoss, Check: u.check(ctx), Log: u.log})
 	if err != nil {
 		return err
 	}

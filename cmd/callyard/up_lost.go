@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/callyard/callyard/internal/embedded"
 	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/pkg/bus"
 )
 
@@ -54,4 +57,23 @@ func (u *fabric) tellLosses() {
 		}
 	}
 	u.metrics.AcceptedLosses(files)
+}
+
+// check compares the records of durable calls after a crash, which leaves no seal.
+func (u *fabric) check(ctx context.Context) func(*embedded.Server, time.Time) ([]embedded.Damage, []string, error) {
+	return func(s *embedded.Server, since time.Time) (found []embedded.Damage, keys []string, err error) {
+		conn, err := bus.Connect(ctx, bus.Options{InProcess: s, Name: "check", Log: u.log})
+		if err != nil {
+			return nil, nil, err
+		}
+		defer conn.Close()
+		result, err := journal.Check(ctx, conn, since, u.log)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, f := range result.Faults {
+			found = append(found, embedded.Damage{What: f.String(), Stream: f.Stream, First: f.After + 1, Last: max(f.Before, 1) - 1})
+		}
+		return found, result.Keys, nil
+	}
 }

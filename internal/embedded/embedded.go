@@ -3,8 +3,9 @@
 //
 // It promises that what JetStream acknowledged is synced to disk, that two
 // processes never share one data directory, that a disk which was full is written
-// again within seconds of having room, and that damage to a folder that was stopped is
-// found before anything runs. It refuses to listen on anything
+// again within seconds of having room, and that damage to a folder is found before
+// anything runs: all of it after a stop in good order, and after a crash what can be known
+// from the files themselves. It refuses to listen on anything
 // but loopback, and by default listens on nothing at all.
 package embedded
 
@@ -33,6 +34,11 @@ type Options struct {
 	MaxPayload int
 	// AcceptLoss starts over a folder that was damaged: what is left is used.
 	AcceptLoss bool
+	// Check, where set, compares the records of a folder that was not stopped in good order
+	// with each other, when the server runs and before anything else uses it. since is when
+	// a loss was last accepted, zero for never: what is older is left out. keys are the
+	// hashes of idempotency keys that are lost.
+	Check func(s *Server, since time.Time) (found []Damage, keys []string, err error)
 	// Log receives the server's warnings and errors. It must be set.
 	Log *slog.Logger
 }
@@ -46,6 +52,8 @@ type Server struct {
 
 	jetstream server.JetStreamConfig // as it was started
 	losses    []Loss
+	known     int      // of losses: those from before this start
+	unsealed  bool     // the folder had no seal
 	lostKeys  []string // of the seal, where the stream of keys is damaged
 	before    map[string]sealedFile
 	closing   chan struct{}
@@ -98,7 +106,7 @@ func Start(o Options) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("the embedded NATS server was not ready within %s; see the log above for its reason", readyTimeout), lock.Close())
 	}
 	e.s = s
-	if err := e.findKeys(); err != nil {
+	if err := errors.Join(e.findKeys(), e.crossCheck(&o)); err != nil {
 		s.Shutdown()
 		s.WaitForShutdown()
 		return nil, errors.Join(err, lock.Close())

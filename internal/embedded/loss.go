@@ -60,20 +60,29 @@ func (s *Server) openFolder(accept bool) error {
 	} else if err != nil {
 		return err
 	}
+	s.known = len(s.losses)
+	var found []Damage
 	if sealed != nil {
-		found, err := inspect(s.dir, sealed, s.log.Warn)
-		if err != nil {
+		found, err = inspect(s.dir, sealed, s.log.Warn)
+	} else {
+		found, err = crashed(s.dir)
+	}
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 && !accept {
+		return &DamageError{Dir: s.dir, Damages: found}
+	}
+	if len(found) > 0 {
+		var keys []string // without a seal they are found by Options.Check
+		if sealed != nil {
+			keys = sealed.Keys
+		}
+		if err := s.accept(found, keys); err != nil {
 			return err
 		}
-		if len(found) > 0 && !accept {
-			return &DamageError{Dir: s.dir, Damages: found}
-		}
-		if len(found) > 0 {
-			if err := s.accept(found, sealed); err != nil {
-				return err
-			}
-		}
 	}
+	s.unsealed = sealed == nil
 	s.before = sealed.known()
 	if err := os.Remove(filepath.Join(s.dir, sealFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("opening the data folder: %w", err)
@@ -82,7 +91,7 @@ func (s *Server) openFolder(accept bool) error {
 }
 
 // accept notes damage as lost and has JetStream read the damaged streams anew.
-func (s *Server) accept(found []Damage, sealed *seal) error {
+func (s *Server) accept(found []Damage, keys []string) error {
 	loss := Loss{At: time.Now().UTC(), Damages: found}
 	for _, d := range found {
 		s.log.Error("this damage was accepted", "file", d.Path, "damage", d.String())
@@ -90,7 +99,10 @@ func (s *Server) accept(found []Damage, sealed *seal) error {
 			continue
 		}
 		if d.Stream == bus.KeysStream {
-			s.lostKeys = sealed.Keys
+			s.lostKeys = keys
+		}
+		if s.s != nil || !strings.HasSuffix(d.Path, ".blk") {
+			continue // it was found in the messages, or there are no files
 		}
 		index := filepath.Join(s.dir, filepath.Dir(filepath.FromSlash(d.Path)), "index.db")
 		if err := os.Remove(index); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -107,6 +119,41 @@ func (s *Server) writeLosses() error {
 		return fmt.Errorf("encoding the accepted losses: %w", err)
 	}
 	return replaceFile(filepath.Join(s.dir, lossFile), text)
+}
+
+// crossCheck has the records of a folder without a seal compared with each other, when
+// the server runs.
+func (s *Server) crossCheck(o *Options) error {
+	if o.Check == nil || !s.unsealed {
+		return nil
+	}
+	var since time.Time
+	for _, loss := range s.losses[:s.known] {
+		since = loss.At
+	}
+	found, keys, err := o.Check(s, since)
+	if err != nil {
+		return fmt.Errorf("comparing the records in the data folder: %w", err)
+	}
+	if len(found) > 0 && !o.AcceptLoss {
+		return &DamageError{Dir: s.dir, Damages: found}
+	}
+	if len(found) > 0 {
+		if err := s.accept(found, nil); err != nil {
+			return err
+		}
+	}
+	for i := s.known; i < len(s.losses); i++ { // those of this start
+		for _, d := range s.losses[i].Damages {
+			if d.Stream == bus.KeysStream {
+				s.losses[i].Keys = keys
+			}
+		}
+	}
+	if len(s.losses) == s.known {
+		return nil
+	}
+	return s.writeLosses()
 }
 
 // findKeys notes which keys are lost, when the server runs. Until it has, all of the

@@ -212,7 +212,7 @@ func (s *seal) known() map[string]sealedFile {
 // Damage is a file of a data folder that is not as it was left.
 type Damage struct {
 	// Path is the file within the folder; What is "is missing", "was cut from 9 to 4
-	// bytes" and the like.
+	// bytes" and the like. Without a path What is a sentence.
 	Path, What string
 	// Stream is the stream that it belongs to, "" for none; First and Last are the
 	// sequences of its messages that may be lost, Last 0 for all that follow First.
@@ -223,6 +223,9 @@ type Damage struct {
 // String is one sentence.
 func (d Damage) String() string {
 	text := d.Path + " " + d.What
+	if d.Path == "" {
+		return d.What // of records, not of a file
+	}
 	switch {
 	case d.Stream == "":
 	case d.First == 0:
@@ -244,7 +247,7 @@ type DamageError struct {
 // Error lists the damage, a line each, and says what to do.
 func (e *DamageError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "the data folder %s was damaged since it was stopped; nothing was started:\n", e.Dir)
+	fmt.Fprintf(&b, "the data folder %s was damaged; nothing was started:\n", e.Dir)
 	for _, d := range e.Damages {
 		fmt.Fprintf(&b, "  %s\n", d)
 	}

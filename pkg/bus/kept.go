@@ -7,6 +7,11 @@ const (
 	KeysSubject = subjectKey
 )
 
+// JournalStreams are the streams of durable calls, which are made together.
+func JournalStreams() []string {
+	return []string{streamCalls, streamIntents, streamJournals, streamKeys, streamObjects, streamResults}
+}
+
 // KeepsCalls says that a stream keeps records of durable calls.
 func KeepsCalls(stream string) bool {
 	switch stream {

@@ -3,6 +3,7 @@ package setup
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/ledger/journal"
@@ -30,4 +31,20 @@ func (c *Config) Provision(ctx context.Context, log *slog.Logger) error {
 	}
 	defer conn.Close()
 	return conn.Provision(ctx, retention())
+}
+
+// checkFor bounds the reading of all records of durable calls.
+const checkFor = 10 * time.Minute
+
+// CheckRecords compares the records of durable calls in NATS with each other; see
+// [journal.Check].
+func (c *Config) CheckRecords(ctx context.Context, log *slog.Logger) (*journal.Findings, error) {
+	ctx, cancel := context.WithTimeout(ctx, checkFor)
+	defer cancel()
+	conn, err := c.connect(ctx, bus.Options{Name: "init", Role: "init", Log: log})
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return journal.Check(ctx, conn, time.Time{}, log)
 }

@@ -1,0 +1,74 @@
+package e2e
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A process that was killed leaves no seal: its folder is compared with itself. Where the
+// start is not refused nothing that was acknowledged is missing.
+func TestADamagedDataFolderIsNoticedAfterAKill(t *testing.T) {
+	k := keepAs(t, func(d *door) { d.kill9(t) })
+	whole := k.damaged(t, k.files(t)[0], func(string, []byte) error { return nil })
+	if _, started := k.tries(t, whole); !started {
+		t.Fatal("the folder of a killed process is refused")
+	}
+	all := os.Getenv("CALLYARD_DAMAGE") == "all"
+	files, refused, mended := 0, 0, 0
+	for _, file := range k.files(t) {
+		if strings.HasPrefix(file, "room-") {
+			continue
+		}
+		files++
+		for _, d := range damages {
+			journals := strings.HasSuffix(file, ".blk") && (strings.Contains(file, "callyard_calls") && d.name == "truncate" || strings.Contains(file, "callyard_results") && d.name == "flip" || strings.Contains(file, "callyard_keys") && d.name == "remove")
+			if !all && !journals {
+				continue // all of them take twenty minutes
+			}
+			t.Run(d.name+" "+file, func(t *testing.T) {
+				dir := k.damaged(t, file, d.do)
+				said, started := k.tries(t, dir)
+				if !started {
+					refused++
+					stream := filepath.Base(filepath.Dir(filepath.Dir(file)))
+					if !dataFolder.MatchString(said) || !strings.Contains(said, filepath.Base(file)) && !strings.Contains(said, stream) {
+						t.Errorf("it does not start, and does not say why: %s", said)
+					}
+					return
+				}
+				mended++
+				k.whole(t, dir)
+			})
+		}
+	}
+	t.Logf("%d files; the start was refused %d times, and %d times nothing was lost", files, refused, mended)
+	k.once(t)
+}
+
+// What is accepted after a kill is answered as after a stop: nothing runs twice, and the
+// next start, after another kill, does not ask again.
+func TestALossAfterAKillIsAcceptedOnce(t *testing.T) {
+	k := keepAs(t, func(d *door) { d.kill9(t) })
+	for _, file := range k.files(t) {
+		for _, d := range damages {
+			if strings.HasSuffix(file, "callyard_calls/msgs/1.blk") && d.name == "truncate" || strings.HasSuffix(file, "callyard_keys/msgs/1.blk") && d.name == "remove" {
+				t.Run(d.name+" "+file, func(t *testing.T) {
+					dir := k.damaged(t, file, d.do)
+					up := k.start(t, dir, "--accept-loss")
+					for i := range k.calls {
+						if a := k.send(t, up, i); a.header.Get("Idempotency-Replayed") != "true" && (a.status != http.StatusGatewayTimeout || !strings.Contains(string(a.body), "outcome-unknown")) {
+							t.Errorf("the key of call %d: %d %s", i, a.status, a.body)
+						}
+					}
+					k.told(t, up, file)
+					up.kill9(t)
+					k.start(t, dir).stop(t)
+					k.once(t)
+				})
+			}
+		}
+	}
+}
