@@ -188,3 +188,79 @@ func endOf(t *testing.T, text string) string {
 	}
 	return end.State + " " + strings.TrimPrefix(end.Problem.Type, "/problems/")
 }
+
+// Calls of a key wait in every queue there is, at two front doors, when the key is taken
+// away, as a reload of the configuration file does. Then all slots become free.
+func TestWhatWaitsDoesNotLeaveOnceItsKeyIsRevoked(t *testing.T) {
+	const lines, stored, plain = 600, 50, 50 // at each front door
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	defer h.let()
+	key, hash := authn.Generate()
+	o := frontdoor.Options{Config: frontdoor.Config{MaxWait: 10 * time.Minute, Keys: []authn.Key{{Name: "short", Hash: hash}}}}
+	doors := []*door{openDoor(t, srv, o), openDoor(t, srv, o)}
+	var all sync.WaitGroup
+	var ran, refused atomic.Int64
+	for _, d := range doors {
+		short := *d
+		short.key = key
+		if status, _, text := short.do("POST", "/batches", batchOf(lines, "slow", true)); status != 201 {
+			t.Fatalf("%d %s", status, text)
+		}
+		for range stored {
+			if status, _, text := short.do("POST", "/calls", `{"server":"s","tool":"slow"}`, "Prefer", "respond-async"); status != 202 {
+				t.Fatalf("%d %s", status, text)
+			}
+		}
+		for range plain {
+			all.Go(func() {
+				switch status, _, text := short.do("POST", "/servers/s/tools/slow", `{}`); {
+				case status == 200:
+					ran.Add(1)
+				case status == 401 && strings.Contains(text, "/problems/unauthenticated"):
+					refused.Add(1)
+				default:
+					t.Errorf("a plain call of the key: %d %s", status, text)
+				}
+			})
+		}
+	}
+	confirmtest.Wait(t, func() bool { return doors[0].waiting()+doors[1].waiting() >= 2*(plain+512) && h.runs.Load() >= 64 })
+	for _, d := range doors {
+		if err := d.in.ReplaceKeys([]authn.Key{{Name: "ci", Hash: authn.Hash(d.key)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// What left in the moment before is on its way still.
+	before := h.runs.Load()
+	confirmtest.Wait(t, func() bool {
+		now := h.runs.Load()
+		settled := now == before
+		before = now
+		return settled
+	})
+	h.let()
+	all.Wait()
+	total := func() int { return int(before) + doors[0].revoked() + doors[1].revoked() }
+	confirmtest.Wait(t, func() bool { return total() >= 2*(lines+stored+plain) })
+	if left := h.runs.Load() - before; left != 0 || total() != 2*(lines+stored+plain) {
+		t.Errorf("%d calls of a revoked key left; %d ran before, %d of %d ended", left, before, total(), 2*(lines+stored+plain))
+	}
+	t.Logf("%d ran before, %d plain ones among them; %d plain ones were refused", before, ran.Load(), refused.Load())
+}
+
+// revoked is how many calls ended because nobody knows their key any more.
+func (d *door) revoked() (n int) {
+	d.t.Helper()
+	_, _, text := d.do("GET", "/metrics", "")
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "callyard_calls_total{") && strings.Contains(line, `outcome="unauthenticated"`) {
+			f, err := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndexByte(line, ' '):]), 64)
+			if err != nil {
+				d.t.Fatal(err)
+			}
+			n += int(f)
+		}
+	}
+	return n
+}

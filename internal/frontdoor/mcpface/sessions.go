@@ -44,12 +44,14 @@ type session struct {
 	asked   map[string]chan message // what the client was asked, by id
 	next    int
 	watched map[string]target // resources of whose changes the client wants to hear, by the URI that it knows
-	level   string            // of the log messages that the client wants, "" for none
-	stream  func()            // ends the stream of its GET, nil where there is none
-	over    bool
-	known   uint64        // revision in the table that this front door goes by
-	written uint64        // the last one that the table told of
-	done    chan struct{} // closed at the end
+	// subscriber is who subscribed to them.
+	subscriber schema.Principal
+	level      string // of the log messages that the client wants, "" for none
+	stream     func() // ends the stream of its GET, nil where there is none
+	over       bool
+	known      uint64        // revision in the table that this front door goes by
+	written    uint64        // the last one that the table told of
+	done       chan struct{} // closed at the end
 }
 
 func newSession(id string, r bus.Session) *session {

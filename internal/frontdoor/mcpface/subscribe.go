@@ -43,12 +43,12 @@ func (f *Face) subscribe(x *exchange) {
 		x.fail(&fault{Code: codeNoResource, Message: "Resource not found", Data: append(append([]byte(`{"uri":`), quote(uri)...), '}')})
 		return
 	}
-	read := &schema.Call{Method: schema.MethodReadResource, Server: to.server, Principal: x.principal, Arguments: append(append([]byte(`{"uri":`), quote(to.name)...), '}')}
-	if err := f.o.Gate.CheckMethod(read); err != nil { // whoever may not read it hears nothing of it
+	if err := f.mayRead(to, x.principal); err != nil {
 		x.fail(x.faultOf(err))
 		return
 	}
 	x.session.mu.Lock()
+	x.session.subscriber = x.principal
 	_, known := x.session.watched[uri]
 	full := !known && len(x.session.watched) >= mostSubscribed
 	if !full {
@@ -64,6 +64,12 @@ func (f *Face) subscribe(x *exchange) {
 	}
 	f.want(map[string][]string{to.server: {to.name}})
 	x.reply([]byte(`{}`))
+}
+
+// mayRead returns why the principal may not read a resource: whoever may not hears
+// nothing of its changes either.
+func (f *Face) mayRead(to target, who schema.Principal) error {
+	return f.o.Gate.CheckMethod(&schema.Call{Method: schema.MethodReadResource, Server: to.server, Principal: who, Arguments: append(append([]byte(`{"uri":`), quote(to.name)...), '}')})
 }
 
 // want tells the workers which resources somebody wants to hear of, by server.
@@ -106,7 +112,8 @@ func (f *Face) wantAll() {
 	f.want(wanted)
 }
 
-// Updated tells those who subscribed that resources have changed.
+// Updated tells those who subscribed that resources have changed, and may read them still:
+// the policy may be another one by now.
 func (f *Face) Updated(r bus.Resources) {
 	for _, e := range f.hub.all() {
 		if e.wants.room == nil {
@@ -114,7 +121,8 @@ func (f *Face) Updated(r bus.Resources) {
 		}
 		for _, uri := range r.URIs {
 			for _, known := range [...]string{uri, ownURI(r.Server, uri)} {
-				if e.wants.room.watches(known, target{r.Server, uri}) {
+				to := target{r.Server, uri}
+				if who, ok := e.wants.room.watches(known, to); ok && f.mayRead(to, who) == nil {
 					e.sayOnce("notifications/resources/updated", append(append([]byte(`{"uri":`), quote(known)...), '}'))
 				}
 			}
@@ -122,11 +130,12 @@ func (f *Face) Updated(r bus.Resources) {
 	}
 }
 
-// watches reports whether the client subscribed to the resource by the URI known.
-func (s *session) watches(known string, to target) bool {
+// watches reports whether the client subscribed to the resource by the URI known, and who
+// it is.
+func (s *session) watches(known string, to target) (who schema.Principal, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.watched[known] == to
+	return s.subscriber, s.watched[known] == to
 }
 
 // sayOnce has a notification sent, unless the same one waits already.
