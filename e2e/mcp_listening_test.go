@@ -2,12 +2,17 @@ package e2e
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // startListening starts the server of e2e/servers/listening.mjs and returns its process
@@ -114,4 +119,35 @@ func TestARestartedHTTPServerFailsNoCall(t *testing.T) {
 	node.stop(t)
 	startListening(t, "PORT="+port)
 	call()
+}
+
+func TestACallWaitsForAnHTTPServerThatIsBeingRestarted(t *testing.T) {
+	address := fmt.Sprintf("127.0.0.1:%d", porttest.Port(t))
+	begin := func() *process {
+		return start(t, program{name: "restarted", path: filepath.Join(programs.test, "everything-server"), args: []string{"-http", address}})
+	}
+	server := begin()
+	up := startUp(t, setup{servers: serversFile(t, map[string]entry{"restarted": {Type: "http", URL: "http://" + address + "/mcp"}}), env: []string{quickStop}})
+	up.waitServers(t, 1, "restarted")
+	up.call(t, "restarted", "test_simple_text", "{}")
+	server.signal(t, syscall.SIGKILL)
+	server.wait(t, stopWithin)
+	answered := make(chan error, 1)
+	go func() {
+		a, err := up.tryCall("restarted", "test_simple_text", "{}")
+		if err == nil && a.status != 200 {
+			err = &refusal{a}
+		}
+		answered <- err
+	}()
+	up.eventually(t, soon, "the loss of the server", func() error {
+		if s := up.server(t, "restarted"); s.State == "initialized" {
+			return errors.New("nobody has noticed that it is away")
+		}
+		return nil
+	})
+	begin()
+	if err := receive(t, answered); err != nil {
+		t.Error(err)
+	}
 }

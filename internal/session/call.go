@@ -57,7 +57,7 @@ type Outcome struct {
 	Started   bool // the request may have reached the server
 	Took      time.Duration
 
-	lost bool // the server did not know the session, and took nothing
+	lost bool // the server did not know the session, or did not listen, and took nothing
 }
 
 // SessionLost says that the server did not know the session any more and took nothing of
@@ -139,7 +139,7 @@ func (r *Running) end(o Outcome) {
 }
 
 // sendAgain makes the call one that was never sent, so that it can go to the next session:
-// a server that was restarted has taken nothing of it. That is done once, and not on a
+// a server that was restarted, or is being restarted, has taken nothing of it. That is done once, and not on a
 // session of a caller's own, whose next call opens another.
 func (r *Running) sendAgain(o *Outcome) bool {
 	if r.pool == nil || r.pool.declared != nil || r.ended.Load() || !r.again.CompareAndSwap(false, true) {

@@ -8,6 +8,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
+// refusedTries is how often more a server is looked for that answered and does not listen
+// any more, before its calls are refused: with their pauses about four seconds, in which
+// most servers have been restarted.
+const refusedTries = 40
+
 // startFailed notes a failed start and returns how long to wait.
 func (p *Pool) startFailed(place int, err error) time.Duration {
 	var how *startError
@@ -66,6 +71,9 @@ func (p *Pool) sessionLost(place int, s *session) time.Duration {
 	switch {
 	case s.served.Load() || time.Since(s.born) >= restTime:
 		p.fails[place], p.losses[place] = 0, 0
+		if errors.Is(why, errRefused) {
+			p.fails[place] = -refusedTries
+		}
 		p.warnings = warnings{}
 		rest = pause(0)
 	case s.used:

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/callyard/callyard/pkg/schema"
@@ -93,10 +95,17 @@ func (l *remoteLink) exchange(ctx context.Context, r *Running, id int64) (Outcom
 	body := appendRequest(nil, l.s.env.forCall(r), id, r.req)
 	resp, connected, err := postMessage(ctx, l.client, l.url, l.header(r.req), body)
 	if err != nil {
-		if ctx.Err() == nil {
+		o := unreachable(cfg, connected, err)
+		switch {
+		case ctx.Err() != nil:
+		case !connected && errors.Is(err, syscall.ECONNREFUSED):
+			// Mostly it is being restarted: the call waits for the next session.
+			o.lost = true
+			l.s.retire(errRefused)
+		default:
 			l.s.doubt()
 		}
-		return unreachable(cfg, connected, err), nil
+		return o, nil
 	}
 	if resp.StatusCode/100 != 2 {
 		return l.refusal(resp), resp
@@ -219,6 +228,9 @@ func (l *remoteLink) resume(ctx context.Context, in *events) (*http.Response, er
 // errForgotten means that the server has ended the session by itself, or was restarted.
 var errForgotten = errors.New("it does not know the session any more")
 
+// errRefused means that nothing listens at the server's address.
+var errRefused = errors.New("nothing listens at its address")
+
 // lost says that an HTTP error means that the server does not know the session. Some
 // servers answer 400 where the protocol asks for 404, with text that says so.
 func (l *remoteLink) lost(code int, text []byte) bool {
@@ -314,6 +326,10 @@ func postMessage(ctx context.Context, client *http.Client, url string, header ht
 	req.Header["Content-Type"] = []string{"application/json"}
 	req.Header["Accept"] = []string{"application/json, text/event-stream"}
 	resp, err = client.Do(req)
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return nil, false, err // also where it was tried on an idle connection before, which took nothing of it
+	}
 	return resp, got.Load(), err
 }
 

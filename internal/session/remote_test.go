@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -480,5 +481,44 @@ func TestServersOfTheSDKWorkOverEachRemoteTransport(t *testing.T) {
 			}
 			work.Wait()
 		})
+	}
+}
+
+func TestACallWaitsForAServerThatIsBeingRestarted(t *testing.T) {
+	var lc net.ListenConfig
+	first, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := first.Addr().String()
+	server := mcp.NewServer(&mcp.Implementation{Name: "restarted", Version: "1"}, nil)
+	ran := 0
+	mcp.AddTool(server, &mcp.Tool{Name: "t"}, func(context.Context, *mcp.CallToolRequest, any) (*mcp.CallToolResult, any, error) {
+		ran++
+		return &mcp.CallToolResult{}, nil, nil
+	})
+	serve := func(on net.Listener) *http.Server {
+		h := &http.Server{Handler: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true})} //nolint:gosec // a test
+		h.SetKeepAlivesEnabled(false)                                                                                                                            // so that no call goes to a connection that is being closed
+		go func() { _ = h.Serve(on) }()
+		return h
+	}
+	h := serve(first)
+	w := open(t, Config{Spec: launch.Spec{ID: "restarted", Type: "http", URL: "http://" + address}})
+	w.ready()
+	must(t, w.call("t", `{}`))
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, end := w.begin(&Request{Name: "t", Params: []byte(`{}`)})
+	w.until("it is noticed that nothing listens", func(s schema.Server) bool { return s.State != schema.StateInitialized })
+	second, err := lc.Listen(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h = serve(second)
+	t.Cleanup(func() { _ = h.Close() })
+	if o := must(t, end()); ran != 2 || o.Err != nil {
+		t.Errorf("it ran %d times: %+v", ran, o)
 	}
 }
