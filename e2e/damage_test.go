@@ -222,6 +222,9 @@ func (k *kept) told(t *testing.T, d *door, file string) {
 			t.Errorf("call %d: %d %s", i, a.status, a.body)
 		}
 	}
+	if a := d.ask(t, "GET", "/calls/"+k.held.CallID, ""); strings.Contains(file, "callyard_ledger") && !unknown(a) && !strings.Contains(string(a.body), `"state":"held"`) {
+		t.Errorf("the held call: %d %s", a.status, a.body)
+	}
 	for _, b := range []struct {
 		batchState
 		calls int

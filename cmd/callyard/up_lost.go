@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/callyard/callyard/cmd/internal/setup"
 	"github.com/callyard/callyard/internal/embedded"
 	"github.com/callyard/callyard/internal/frontdoor"
-	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/pkg/bus"
 )
 
@@ -67,7 +67,7 @@ func (u *fabric) check(ctx context.Context) func(*embedded.Server, time.Time) ([
 			return nil, nil, err
 		}
 		defer conn.Close()
-		result, err := journal.Check(ctx, conn, since, u.log)
+		result, err := setup.CompareRecords(ctx, conn, since, u.log)
 		if err != nil {
 			return nil, nil, err
 		}

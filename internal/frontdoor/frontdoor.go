@@ -199,6 +199,17 @@ type Lost struct {
 	Streams []string
 }
 
+// lostApproval says of a call whether its approval may be lost; nil where none is.
+func (l *Lost) lostApproval() func(callID string) bool {
+	if l.Approvals.IsZero() {
+		return nil
+	}
+	return func(callID string) bool {
+		made, ok := schema.IDTime(callID)
+		return ok && made.Before(l.Approvals)
+	}
+}
+
 // health is what /health shows of it.
 func (l *Lost) health() *rest.HealthLosses {
 	if l.Files == 0 {
@@ -450,7 +461,7 @@ func (d *FrontDoor) serve() error {
 	}
 	handler, err := rest.New(rest.Options{
 		Catalog: d.catalog, Gate: d.gate, Router: d.router, Keys: keys, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: time.Now(),
-		Ready: d.Ready, Draining: d.draining.Load, InForce: o.InForce, Losses: o.Lost.health(), AllowAddServers: o.Config.AddServers,
+		Ready: d.Ready, Draining: d.draining.Load, InForce: o.InForce, Losses: o.Lost.health(), LostApproval: o.Lost.lostApproval(), AllowAddServers: o.Config.AddServers,
 		Desk: d.room.Desk, Ledger: d.room.Ledger, Release: d.releaser.release, RouterID: d.releaser.id, Records: d.records, Batches: d.batches, CheckCallback: checkCallback, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	})
 	if err != nil {

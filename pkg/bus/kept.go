@@ -21,5 +21,8 @@ func KeepsCalls(stream string) bool {
 	return false
 }
 
+// ApprovalsStream is the stream of approvals.
+const ApprovalsStream = streamLedger
+
 // KeepsApprovals says that a stream keeps approvals and what they hold.
 func KeepsApprovals(stream string) bool { return stream == streamLedger || stream == streamHeld }

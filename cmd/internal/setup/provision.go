@@ -36,8 +36,7 @@ func (c *Config) Provision(ctx context.Context, log *slog.Logger) error {
 // checkFor bounds the reading of all records of durable calls.
 const checkFor = 10 * time.Minute
 
-// CheckRecords compares the records of durable calls in NATS with each other; see
-// [journal.Check].
+// CheckRecords compares the records in NATS with each other; see [CompareRecords].
 func (c *Config) CheckRecords(ctx context.Context, log *slog.Logger) (*journal.Findings, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkFor)
 	defer cancel()
@@ -46,5 +45,5 @@ func (c *Config) CheckRecords(ctx context.Context, log *slog.Logger) (*journal.F
 		return nil, err
 	}
 	defer conn.Close()
-	return journal.Check(ctx, conn, time.Time{}, log)
+	return CompareRecords(ctx, conn, time.Time{}, log)
 }

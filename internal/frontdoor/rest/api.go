@@ -48,6 +48,9 @@ type Options struct {
 	Draining func() bool
 	// InForce says what configuration this process goes by; nil: nothing is known of it.
 	InForce func() []schema.InForce
+	// LostApproval says that a call, by its id, is from before a loss of approvals; nil: none
+	// were lost.
+	LostApproval func(callID string) bool
 	// Losses is what was accepted as lost with a damaged data folder; nil: nothing.
 	Losses *HealthLosses
 	// Origin decides which web pages may use the API; nil: no page of another origin.

@@ -13,6 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -31,6 +32,9 @@ func (a *API) registerDurable() {
 func (a *API) callBody(ctx context.Context, id string, who schema.Principal, wait time.Duration) ([]byte, error) {
 	if _, _, ok := batch.ParseCallID(id); !ok || a.o.Batches == nil {
 		p, err := a.awaitEnd(ctx, id, who, wait)
+		if schema.KindOf(err) == schema.KindNotFound && a.o.LostApproval != nil && a.o.LostApproval(id) {
+			err = a.neverHeld(ctx, id, who)
+		}
 		if schema.KindOf(err) == schema.KindNotFound && a.o.Records != nil {
 			return a.recordOf(ctx, id, who, err)
 		}
@@ -67,6 +71,22 @@ func (a *API) answeredStatus(ctx context.Context, id string, who schema.Principa
 			return s, nil
 		}
 	}
+}
+
+// neverHeld returns KindNotFound for a call that the execution log proves was not held,
+// and that its record was lost for all others: it is for calls from before a loss of
+// approvals.
+func (a *API) neverHeld(ctx context.Context, id string, who schema.Principal) error {
+	if a.o.Records != nil {
+		rec, err := a.o.Records.Get(ctx, id)
+		if err == nil && (rec.Principal != who.Name || rec.State != record.Held && rec.Approval == "") {
+			return schema.Errorf(schema.KindNotFound, "There is no call %q that was held or stored and is yours.", id)
+		}
+		if err != nil && schema.KindOf(err) != schema.KindNotFound {
+			return err
+		}
+	}
+	return journal.LostCall(id)
 }
 
 // recordOf returns what the execution log has of a call that nothing else knows, or

@@ -1,0 +1,78 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+const (
+	// heldPages bounds how many pages of call records are looked through for held calls,
+	// and heldSince how far back: approvals are kept for longer.
+	heldPages = 50
+	heldSince = 14 * 24 * time.Hour
+)
+
+// CompareRecords compares what is stored of durable calls and approvals with each other:
+// see [journal.Check], and held calls in the call records must have their approval. What
+// is from before since is left out. It changes nothing; ctx bounds it.
+func CompareRecords(ctx context.Context, conn *bus.Conn, since time.Time, log *slog.Logger) (*journal.Findings, error) {
+	found, err := journal.Check(ctx, conn, since, log)
+	if err != nil {
+		return nil, err
+	}
+	missing, err := missingApproval(ctx, conn, since, log)
+	if err != nil {
+		return nil, err
+	}
+	if missing != "" {
+		found.Faults = append(found.Faults, journal.Fault{Stream: bus.ApprovalsStream, What: missing})
+	}
+	return found, nil
+}
+
+// missingApproval finds a call that is held under an approval that is not there.
+func missingApproval(ctx context.Context, conn *bus.Conn, since time.Time, log *slog.Logger) (string, error) {
+	book, err := bus.OpenLedger(ctx, conn, ledger.Options{}.Stored())
+	if err != nil {
+		return "", err
+	}
+	records, err := record.Open(ctx, conn, record.Options{FrontDoor: "check", Log: log})
+	if err != nil {
+		return "", err
+	}
+	defer records.Close()
+	if least := time.Now().Add(-heldSince); since.Before(least) {
+		since = least
+	}
+	cursor := ""
+	for range heldPages {
+		page, next, err := records.List(ctx, record.Filter{States: []record.State{record.Held}, From: since}, cursor, 0)
+		if err != nil {
+			return "", err
+		}
+		for i := range page {
+			if page[i].Approval == "" {
+				continue
+			}
+			_, err := book.Get(ctx, page[i].Approval, true)
+			if errors.Is(err, bus.ErrNotFound) {
+				return fmt.Sprintf("call %s was held under the approval %s, and it is not there", page[i].ID, page[i].Approval), nil
+			}
+			if err != nil {
+				return "", fmt.Errorf("reading an approval: %w", err)
+			}
+		}
+		if cursor = next; cursor == "" {
+			break
+		}
+	}
+	return "", nil
+}
