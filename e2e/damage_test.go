@@ -258,7 +258,7 @@ func TestADamagedDataFolderIsNoticedAndNothingIsLostSilently(t *testing.T) {
 	k := keep(t)
 	files := k.files(t)
 	all := os.Getenv("CALLYARD_DAMAGE") == "all"
-	named, mended := 0, 0
+	named, repaired := 0, 0
 	for i, file := range files {
 		for j, d := range damages {
 			messages := strings.HasSuffix(file, ".blk")
@@ -275,13 +275,13 @@ func TestADamagedDataFolderIsNoticedAndNothingIsLostSilently(t *testing.T) {
 					}
 					return
 				}
-				if mended++; all || mended%4 == 0 {
+				if repaired++; all || repaired%4 == 0 {
 					k.whole(t, dir)
 				}
 			})
 		}
 	}
-	t.Logf("%d files; the start was refused %d times, and %d times nothing was lost", len(files), named, mended)
+	t.Logf("%d files; the start was refused %d times, and %d times nothing was lost", len(files), named, repaired)
 	k.once(t)
 }
 

@@ -1513,7 +1513,7 @@ type Problem struct {
 	// CancelRequested The call was asked to stop while it ran; nobody knows how far it had come.
 	CancelRequested *bool `json:"cancel_requested,omitempty"`
 
-	// Detail What is wrong, and what would mend it. It never repeats an argument.
+	// Detail What is wrong, and how to fix it. It never repeats an argument.
 	//
 	// Examples: There is no server "files". GET /servers lists the servers.
 	Detail string `json:"detail"`
@@ -1925,7 +1925,7 @@ type ToolCallItem struct {
 	ID    *string `json:"id,omitempty"`
 	Index int64   `json:"index"`
 
-	// Mended The text of the call was not JSON and was mended.
+	// Mended The text of the call was not JSON and was repaired.
 	Mended *bool `json:"mended,omitempty"`
 
 	// Name The tool as the model named it.

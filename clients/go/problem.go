@@ -18,7 +18,7 @@ type ProblemError struct {
 	RetryAfter time.Duration
 }
 
-// Error returns the sentence that says what is wrong and what would mend it, with
+// Error returns the sentence that says what is wrong and how to fix it, with
 // the places of single faults.
 func (e *ProblemError) Error() string {
 	text := e.Problem.Detail

@@ -37,7 +37,7 @@ func batchCommand() *cobra.Command {
 	f.StringArrayVar(&o.labels, "label", nil, "KEY=VALUE, kept with the batch; may be given again")
 	f.BoolVar(&o.follow, "follow", true, "wait for the results; without, it ends when all calls are stored")
 	f.BoolVar(&o.cancel, "cancel", false, "cancel the batch that this command began: nothing more starts")
-	f.BoolVar(&o.anew, "new", false, "begin anew where an earlier run left results; its calls run again")
+	f.BoolVar(&o.anew, "new", false, "begin again where an earlier run left results; its calls run again")
 	f.DurationVar(&o.giveUp, "give-up", 10*time.Minute, "for how long to try when Callyard is not reachable or busy")
 	cmd.RunE = withClient(func(cmd *cobra.Command, c *client, args []string) error {
 		o.input, o.stdin = args[0], cmd.InOrStdin()
@@ -189,10 +189,10 @@ func (r *batchRun) settle(ctx context.Context, order json.RawMessage, found bool
 	}
 	if found && s.Batch != "" {
 		if r.in != nil && s.Input != r.in.mark {
-			return fail(exitUsage, "%s is not what batch %s was made of: it was changed. Name another file for its results with --out, or begin anew with --new.", r.in.name, s.Batch)
+			return fail(exitUsage, "%s is not what batch %s was made of: it was changed. Name another file for its results with --out, or begin again with --new.", r.in.name, s.Batch)
 		}
 		if r.o.chosen && string(s.Order) != string(order) {
-			return fail(exitUsage, "Batch %s was made with other values of --priority, --expires or --label; leave them out to go on with it, or begin anew with --new.", s.Batch)
+			return fail(exitUsage, "Batch %s was made with other values of --priority, --expires or --label; leave them out to go on with it, or begin again with --new.", s.Batch)
 		}
 		again, err := r.book.goOn()
 		if err != nil {

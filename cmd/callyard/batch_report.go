@@ -32,7 +32,7 @@ func (r *batchRun) explained(ctx context.Context, err error) error {
 		told := r.c.refused(no.status, no.header, no.body)
 		code, text = exitCode(told), told.Error()
 		if no.status == http.StatusNotFound && s.Batch != "" {
-			goOn = fmt.Sprintf("The batch was made at %s. If it is not kept there any more, its results so far are in %s, and --new begins anew.", s.URL, r.o.out)
+			goOn = fmt.Sprintf("The batch was made at %s. If it is not kept there any more, its results so far are in %s, and --new begins again.", s.URL, r.o.out)
 		}
 		if no.passing() && s.Batch != "" {
 			text = fmt.Sprintf("Tried for %s without success. %s", r.o.giveUp, text)

@@ -110,7 +110,7 @@ func openNotebook(path string) (n *notebook, found bool, err error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, false, fail(exitUsage, "%s, which says how far the last run came, cannot be read: %w. With --new the batch begins anew, and its calls run again.", statePath(path), err)
+		return nil, false, fail(exitUsage, "%s, which says how far the last run came, cannot be read: %w. With --new the batch begins again, and its calls run again.", statePath(path), err)
 	}
 	return n, true, nil
 }
@@ -258,7 +258,7 @@ func (n *notebook) broken(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fail(exitUsage, "The results cannot be written to %s: %w. The batch goes on; when that is mended, the same command goes on.", n.path, err)
+	return fail(exitUsage, "The results cannot be written to %s: %w. The batch goes on; when that is fixed, the same command goes on.", n.path, err)
 }
 
 func (n *notebook) close() { n.results.Close() }

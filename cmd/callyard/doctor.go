@@ -16,8 +16,8 @@ func doctorCommand() *cobra.Command {
 	var o doctorOptions
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look at a running Callyard and say what is wrong and how to mend it",
-		Long: "doctor asks a front door and, where it is reached, the approver, and changes nothing. Each line is ok, a note, or a fault with what mends it.\n\n" +
+		Short: "Look at a running Callyard and say what is wrong and how to fix it",
+		Long: "doctor asks a front door and, where it is reached, the approver, and changes nothing. Each line is ok, a note, or a fault and how to fix it.\n\n" +
 			"It ends with 0 when there is no fault, and with 1 when there is one. Notes are no faults.",
 		Example: "  callyard doctor --url https://callyard.example.com --approver-url https://approve.example.com\n  callyard doctor --held 15m --json",
 		Args:    takes(0, 0),
@@ -143,7 +143,7 @@ func (x *examination) ready(ctx context.Context, c *client, what string) {
 	case strings.Contains(lower, "drain"):
 		mend = "it is about to stop: use another one, or start it again"
 	case strings.Contains(lower, "nats"):
-		mend = "start nats-server, or mend the network between them; it reconnects by itself. If NATS runs: see nats.url and whether its user may still sign in"
+		mend = "start nats-server, or repair the network between them; it reconnects by itself. If NATS runs: see nats.url and whether its user may still sign in"
 	case strings.Contains(lower, "redis"):
 		mend = "start Redis, or see redis.url; without it no new approval can be opened"
 	}

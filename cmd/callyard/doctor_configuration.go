@@ -82,7 +82,7 @@ func (x *examination) refusedEdit(process string, p *configuredPart) {
 		return
 	}
 	x.fault(process, fmt.Sprintf("the last edit of its %s (%s) is not in force; version %s of %s is: %s", p.Part, p.Tried.UTC().Format(time.RFC3339), brief(p.Version), p.Since.UTC().Format(time.RFC3339), oneLine(p.Error)),
-		"mend the file (callyard config check lists all its faults); it is read again by itself")
+		"repair the file (callyard config check lists all its faults); it is read again by itself")
 }
 
 // briefVersion is enough of a version to tell it from another.

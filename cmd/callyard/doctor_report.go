@@ -10,7 +10,7 @@ type finding struct {
 	Level string `json:"level"` // ok, note, fault
 	About string `json:"about"`
 	Says  string `json:"says"`
-	Mend  string `json:"mend,omitempty"`
+	Mend  string `json:"fix,omitempty"`
 }
 
 const (
@@ -66,7 +66,7 @@ func (x *examination) tellPeople(faults int) error {
 	for _, f := range x.findings {
 		line := out.paint(colours[f.Level], fmt.Sprintf("%-5s", f.Level)) + "  " + visible(f.About+": "+f.Says) + "\n"
 		if f.Mend != "" {
-			line += "       mend: " + visible(f.Mend) + "\n"
+			line += "       fix: " + visible(f.Mend) + "\n"
 		}
 		if err := out.text(line); err != nil {
 			return err

@@ -58,7 +58,7 @@ func (s *Server) broken() string {
 		return "JetStream does not run"
 	}
 	for _, e := range s.s.Healthz(&server.HealthzOptions{Details: true}).Errors {
-		// One that cannot be read is not mended by another start.
+		// One that cannot be read is not repaired by another start.
 		if e.Type == server.HealthzErrorStream && strings.Contains(e.Error, "write error") {
 			return e.Error
 		}

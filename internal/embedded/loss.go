@@ -90,7 +90,7 @@ func (s *Server) openFolder(accept bool) error {
 	return nil
 }
 
-// accept notes damage as lost and has JetStream read the damaged streams anew.
+// accept notes damage as lost and has JetStream read the damaged streams again.
 func (s *Server) accept(found []Damage, keys []string) error {
 	loss := Loss{At: time.Now().UTC(), Damages: found}
 	for _, d := range found {

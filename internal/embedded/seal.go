@@ -63,7 +63,7 @@ func (s seal) sum() (uint32, error) {
 	return crc32.Checksum(text, castagnoli), nil
 }
 
-// sealed says which files of the folder are sealed: not those that are made anew at each
+// sealed says which files of the folder are sealed: not those that are made again at each
 // start.
 func sealed(path string) bool {
 	return path != "lock" && path != sealFile && path != lossFile && path != sealFile+".new" && !strings.HasPrefix(path, "room-") && !derived(path)
@@ -282,7 +282,7 @@ func inspect(dir string, s *seal, told func(text string, args ...any)) ([]Damage
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, fmt.Errorf("removing a damaged file: %w", err)
 			}
-			told("a file of timers was damaged and is made anew from the messages of its stream; nothing is lost", "file", want.Path, "damage", what)
+			told("a file of timers was damaged and is made again from the messages of its stream; nothing is lost", "file", want.Path, "damage", what)
 			continue
 		}
 		if len(want.Copy) > 0 {

@@ -45,7 +45,7 @@ func Rows() []Row {
 		{schema.KindKeyReused, http.StatusUnprocessableEntity, "The Idempotency-Key was used before", "The key stands for another request. Nothing was run.", "Use a new key for a new request."},
 		{schema.KindQuota, http.StatusTooManyRequests, "Your quota is used up", "A limit of yours was reached. Nothing started.", "Wait for the time in Retry-After."},
 		{schema.KindUnavailable, http.StatusServiceUnavailable, "No capacity at the moment", "No live worker offers the server, or all of them are full. Nothing started.", "Wait for the time in Retry-After and send it again."},
-		{schema.KindServerFailed, http.StatusBadGateway, "The MCP server failed", "The MCP server cannot be reached or does not start. The call did not start.", "GET /servers/{id} says why; the operator can mend it."},
+		{schema.KindServerFailed, http.StatusBadGateway, "The MCP server failed", "The MCP server cannot be reached or does not start. The call did not start.", "GET /servers/{id} says why; the operator can fix it."},
 		{schema.KindProtocol, http.StatusBadGateway, "The MCP server answered with an error", "The MCP server answered the request with a JSON-RPC error; it is in the member rpc.", "The error is the server's own; its message says what it wants."},
 		{schema.KindResultTooLarge, http.StatusBadGateway, "The result is too large", "The tool ran, but answered with more than the limit.", "Ask the tool for less, or ask the operator to raise the limit."},
 		{schema.KindInputRequired, http.StatusConflict, "The tool asks for input", "The tool wants input in the middle of the call, which this way of calling cannot give.", "Call it with all the input that it needs, or over a client that can answer."},

@@ -8,7 +8,7 @@
 //
 // It promises that a file is read only after it was the same at two looks and did not
 // change while it was read, so that half an edit is never taken; that a file with faults
-// changes nothing, is logged once and stays visible until it is mended; and that one
+// changes nothing, is logged once and stays visible until it is repaired; and that one
 // part is taken at a time.
 //
 // It refuses to know what is in a file: whoever owns the part reads and applies it.

@@ -190,7 +190,7 @@ func (w *Worker) retireLocked(id string, h *held) {
 }
 
 // forget drops what was counted of a server's sessions, for the next of its name counts
-// anew.
+// again.
 func (w *Worker) forget(id string) {
 	w.announcing.Lock()
 	defer w.announcing.Unlock()

@@ -77,7 +77,7 @@ func OpenExecutions(ctx context.Context, c *Conn, o ExecutionsOptions) (*Executi
 		return nil, err
 	}
 	if !s.CachedInfo().Config.AllowDirect {
-		return nil, fmt.Errorf("the stream %s does not allow direct reads: mend it with nats stream edit --allow-direct", streamExecutions)
+		return nil, fmt.Errorf("the stream %s does not allow direct reads: change it with nats stream edit --allow-direct", streamExecutions)
 	}
 	return &Executions{c, s}, nil
 }

@@ -69,9 +69,9 @@ func openStream(ctx context.Context, c *Conn, want jetstream.StreamConfig) (jets
 	got := s.CachedInfo().Config
 	switch {
 	case got.MaxMsgsPerSubject != want.MaxMsgsPerSubject:
-		return nil, fmt.Errorf("the stream %s keeps %d messages for a subject and must keep %d (-1: all): mend it with nats stream edit", want.Name, got.MaxMsgsPerSubject, want.MaxMsgsPerSubject)
+		return nil, fmt.Errorf("the stream %s keeps %d messages for a subject and must keep %d (-1: all): change it with nats stream edit", want.Name, got.MaxMsgsPerSubject, want.MaxMsgsPerSubject)
 	case got.Storage != want.Storage, got.PersistMode != want.PersistMode, got.Retention != want.Retention, want.AllowMsgTTL && !got.AllowMsgTTL:
-		return nil, fmt.Errorf("the stream %s is not kept as it must be (file storage, default persistence, limits retention, message TTLs: %t): remove it while it is empty, and it is made anew", want.Name, want.AllowMsgTTL)
+		return nil, fmt.Errorf("the stream %s is not kept as it must be (file storage, default persistence, limits retention, message TTLs: %t): remove it while it is empty, and it is made again", want.Name, want.AllowMsgTTL)
 	}
 	return s, nil
 }

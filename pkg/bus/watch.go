@@ -17,7 +17,7 @@ import (
 const (
 	// watchHeartbeat is how often an idle watch is heard of.
 	watchHeartbeat = 500 * time.Millisecond
-	// watchAgain is how long a watch waits that could not be begun anew.
+	// watchAgain is how long a watch waits that could not be begun again.
 	watchAgain = 500 * time.Millisecond
 	// watchSilence is how long nothing may be heard of a consumer.
 	watchSilence = 4 * watchHeartbeat
@@ -35,7 +35,7 @@ const (
 // StreamWatch is a running watch of what a stream keeps; Close ends it.
 //
 // Its consumer lives in the memory of one server. Where nothing is heard of it any more,
-// or a message is missing, a StreamWatch begins anew with another one, after the last
+// or a message is missing, a StreamWatch begins again with another one, after the last
 // write that it has seen.
 type StreamWatch struct {
 	c       *Conn
@@ -215,7 +215,7 @@ func (d *delivery) heard(m *nats.Msg) {
 	}
 }
 
-// end ends the delivery; the watch begins anew.
+// end ends the delivery; the watch begins again.
 func (d *delivery) end() {
 	d.w.mu.Lock()
 	sub := d.sub
@@ -230,7 +230,7 @@ func (w *StreamWatch) caughtUpLocked() {
 	}
 }
 
-// keep begins the watch anew whenever its subscription ends, until Close, or the end of
+// keep begins the watch again whenever its subscription ends, until Close, or the end of
 // the connection.
 func (w *StreamWatch) keep(ended <-chan struct{}) {
 	defer close(w.over)
@@ -255,7 +255,7 @@ func (w *StreamWatch) keep(ended <-chan struct{}) {
 					w.c.log.Info("a watch that had ended goes on", "watch", w.what)
 					break
 				}
-				w.c.log.Warn("a watch cannot be begun anew", "watch", w.what, "error", err)
+				w.c.log.Warn("a watch cannot be begun again", "watch", w.what, "error", err)
 			}
 			select {
 			case <-time.After(watchAgain):

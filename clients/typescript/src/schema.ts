@@ -1408,7 +1408,7 @@ export interface components {
             /** @description The call was asked to stop while it ran; nobody knows how far it had come. */
             cancel_requested?: boolean;
             /**
-             * @description What is wrong, and what would mend it. It never repeats an argument.
+             * @description What is wrong, and how to fix it. It never repeats an argument.
              * @example There is no server "files". GET /servers lists the servers.
              */
             detail: string;
@@ -1796,7 +1796,7 @@ export interface components {
             id?: string;
             /** Format: int64 */
             index: number;
-            /** @description The text of the call was not JSON and was mended. */
+            /** @description The text of the call was not JSON and was repaired. */
             mended?: boolean;
             /**
              * @description The tool as the model named it.

@@ -481,7 +481,7 @@ func (f *Face) sorted(err error) error {
 	case "channel_not_found", "not_in_channel":
 		return &notify.Wait{For: brokenFor, Err: fmt.Errorf("invite the app to its channel (/invite @Callyard), and see that approver.slack.channels has the right id: %w", err)}
 	case "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "missing_scope", "no_permission", "is_archived", "restricted_action", "access_denied", "org_login_required", "ekm_access_denied":
-		return &notify.Wait{For: brokenFor, Err: fmt.Errorf("an operator has to mend the app or its channel: %w", err)}
+		return &notify.Wait{For: brokenFor, Err: fmt.Errorf("an operator has to fix the app or its channel: %w", err)}
 	}
 	return &notify.Never{Err: err}
 }

@@ -150,7 +150,7 @@ func (p *pages) problem(x *exchange, r *http.Request) error {
 		})
 	}
 	x.send(http.StatusOK, p.api.fixed.json, encode(map[string]any{
-		"type": "/problems/" + string(k.Kind), "title": k.Title, "status": k.Status, "meaning": k.Meaning, "mend": k.Mend,
+		"type": "/problems/" + string(k.Kind), "title": k.Title, "status": k.Status, "meaning": k.Meaning, "fix": k.Mend,
 	}))
 	return nil
 }

@@ -19,7 +19,7 @@ type Problem struct {
 	Type            string           `json:"type" format:"uri-reference" doc:"The kind of problem; it is stable, and the path explains it." example:"/problems/not-found"`
 	Title           string           `json:"title" doc:"The kind of problem in words." example:"Not found"`
 	Status          int              `json:"status" doc:"The HTTP status." example:"404"`
-	Detail          string           `json:"detail" doc:"What is wrong, and what would mend it. It never repeats an argument." example:"There is no server \"files\". GET /servers lists the servers."`
+	Detail          string           `json:"detail" doc:"What is wrong, and how to fix it. It never repeats an argument." example:"There is no server \"files\". GET /servers lists the servers."`
 	Error           string           `json:"error" doc:"The same sentence as detail, for clients that look here."`
 	CallID          string           `json:"call_id,omitempty" doc:"The call that failed, once it had an id." example:"call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
 	Retryable       bool             `json:"retryable" doc:"The same request may be sent again without a second side effect."`

@@ -43,7 +43,7 @@ type ToolCallItem struct {
 	State        string               `json:"state" enum:"succeeded,failed,held,unknown" doc:"failed: it was refused or did not end well; problem says why. held: it waits for a yes. unknown: it left and no answer came back."`
 	ToolError    bool                 `json:"tool_error,omitempty" doc:"The tool answered with its own error."`
 	Arguments    AnyObject            `json:"arguments,omitzero" doc:"The arguments as they were understood; for calls that were found in a text."`
-	Mended       bool                 `json:"mended,omitempty" doc:"The text of the call was not JSON and was mended."`
+	Mended       bool                 `json:"mended,omitempty" doc:"The text of the call was not JSON and was repaired."`
 	Confirmation *ConfirmationRequest `json:"confirmation,omitempty" doc:"For a held call, what POST /calls answers with 202."`
 	Problem      *Problem             `json:"problem,omitempty"`
 	Notes        []string             `json:"notes,omitempty" nullable:"false" doc:"What of the result the provider does not take."`

@@ -48,7 +48,7 @@ func TestALostSecretIsTakenFromAManifest(t *testing.T) {
 		t.Fatalf("the secret is still there: %v", err)
 	}
 	if !bytes.Equal(again(), was) {
-		t.Error("the secret was made anew although a manifest has it")
+		t.Error("the secret was made again although a manifest has it")
 	}
 	if stored, err := s.j.Secret(t.Context()); err != nil || !bytes.Equal(stored, was) {
 		t.Errorf("it is not stored again: %x, %v", stored, err)

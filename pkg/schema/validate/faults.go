@@ -230,7 +230,7 @@ func expected(of jsonschema.ErrorKind) string {
 	case *kind.FalseSchema:
 		return "expected nothing here"
 	case *kind.RefCycle:
-		return "expected a schema that does not refer to itself without end; the MCP server has to mend it"
+		return "expected a schema that does not refer to itself without end; the MCP server has to fix it"
 	case *kind.ContentEncoding:
 		return "expected the encoding " + quoted(k.Want)
 	case *kind.ContentMediaType:

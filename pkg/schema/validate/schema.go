@@ -84,7 +84,7 @@ func Compile(raw json.RawMessage) (s *Schema, err error) {
 
 func unusable(err error) *schema.Error {
 	return schema.Errorf(schema.KindServerFailed,
-		"The input schema of the tool cannot be used: %w. The MCP server has to mend it.", err)
+		"The input schema of the tool cannot be used: %w. The MCP server has to fix it.", err)
 }
 
 // noLoader refuses every reference that leaves the schema: a schema comes from a

@@ -23,7 +23,7 @@ T = TypeVar("T", bound="Problem")
 class Problem:
     """
     Attributes:
-        detail (str): What is wrong, and what would mend it. It never repeats an argument.
+        detail (str): What is wrong, and how to fix it. It never repeats an argument.
         error (str): The same sentence as detail, for clients that look here.
         retryable (bool): The same request may be sent again without a second side effect.
         status (int): The HTTP status.

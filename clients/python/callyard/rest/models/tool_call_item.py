@@ -34,7 +34,7 @@ class ToolCallItem:
         call_id (str | Unset): The call, once it was one.
         confirmation (ConfirmationRequest | Unset):
         id (str | Unset): The provider's id of the call.
-        mended (bool | Unset): The text of the call was not JSON and was mended.
+        mended (bool | Unset): The text of the call was not JSON and was repaired.
         notes (list[str] | Unset): What of the result the provider does not take.
         problem (Problem | Unset):
         server (str | Unset):
