@@ -11,7 +11,9 @@ import (
 )
 
 // modelTexts are texts of models, as their chat templates write calls, each with the
-// calls that are in it.
+// calls that are in it. Those of testdata/models/template-* were written by the templates
+// themselves: models/templates of llama.cpp in llama_cpp_python 0.3.36 (PyPI), rendered with
+// jinja2 3.1.6 for the same two calls; the name of a file is that of its template.
 func modelTexts(t testing.TB) map[string][2]string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/models/*.txt")
