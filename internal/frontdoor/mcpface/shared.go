@@ -31,7 +31,11 @@ func (f *Face) ShareSessions(table *bus.Sessions) { f.shared = table }
 
 // share stores a session for other front doors. Where that fails it lives at this one alone.
 func (f *Face) share(ctx context.Context, room *session) {
-	if f.shared == nil || len(room.capabilities) > sharedMost {
+	if f.shared == nil {
+		return
+	}
+	if len(room.capabilities) > sharedMost {
+		f.log.Warn("a session of an MCP client is known to this front door alone: its capabilities are too large to share", "principal", room.principal, "bytes", len(room.capabilities), "most", sharedMost)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedWithin)

@@ -109,4 +109,7 @@ func TestASessionWithManyCapabilitiesLivesAtItsFrontDoor(t *testing.T) {
 	if a := (&room{g, s.path, s.id}).send(pinging); a.status != 404 {
 		t.Errorf("%d", a.status)
 	}
+	if said := f.log.String(); !strings.Contains(said, "too large to share") {
+		t.Errorf("the log does not say so: %s", said)
+	}
 }
