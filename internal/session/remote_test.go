@@ -498,8 +498,8 @@ func TestACallWaitsForAServerThatIsBeingRestarted(t *testing.T) {
 		return &mcp.CallToolResult{}, nil, nil
 	})
 	serve := func(on net.Listener) *http.Server {
-		h := &http.Server{Handler: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true})} //nolint:gosec // a test
-		h.SetKeepAlivesEnabled(false)                                                                                                                            // so that no call goes to a connection that is being closed
+		h := &http.Server{Handler: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true})}
+		h.SetKeepAlivesEnabled(false) // so that no call goes to a connection that is being closed
 		go func() { _ = h.Serve(on) }()
 		return h
 	}

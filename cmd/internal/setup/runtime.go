@@ -90,12 +90,12 @@ func percentFor(live, room uint64) int {
 	if live == 0 {
 		return heapGrows
 	}
-	return int(min(max(room*100/live, heapGrowsLeast), heapGrows)) //nolint:gosec // at most heapGrows
+	return int(min(max(room*100/live, heapGrowsLeast), heapGrows))
 }
 
 // limitFor is the memory limit of a process of which so many bytes are in use.
 func limitFor(used uint64) int64 {
-	return int64(max(used+used/10+memorySpare, memoryFreely)) //nolint:gosec // no process has that many
+	return int64(max(used+used/10+memorySpare, memoryFreely))
 }
 
 // differ says whether a differs from b by more than one part in parts.

@@ -23,7 +23,7 @@ func (s *Store) Secret() []byte { return s.secret }
 // SecretMade returns when the secret was made. Ids from before were made with another one,
 // which is lost.
 func (s *Store) SecretMade() time.Time {
-	return time.UnixMilli(int64(binary.BigEndian.Uint64(s.secret))) //nolint:gosec // it was written from an int64
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(s.secret)))
 }
 
 // findSecret reads the secret, and makes it where there is none. One that was lost is
@@ -33,7 +33,7 @@ func (s *Store) findSecret(ctx context.Context) ([]byte, error) {
 	if errors.Is(err, bus.ErrNotFound) {
 		secret = s.repeatedSecret()
 		if secret == nil {
-			secret = binary.BigEndian.AppendUint64(make([]byte, 0, secretLen), uint64(time.Now().UnixMilli()))[:secretLen] //nolint:gosec // now is after 1970
+			secret = binary.BigEndian.AppendUint64(make([]byte, 0, secretLen), uint64(time.Now().UnixMilli()))[:secretLen]
 			if _, err := rand.Read(secret[8:]); err != nil {
 				return nil, fmt.Errorf("making the secret of the journals: %w", err)
 			}
