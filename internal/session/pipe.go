@@ -37,6 +37,8 @@ type pipeLink struct {
 	busy       bool      // somebody writes
 	queued     int64     // bytes put into buf so far
 	handed     int64     // bytes given to a write that did not certainly leave them
+	writing    bool      // such a write is under way
+	wrote      sync.Cond // it is not any more
 	lost       error     // writing failed
 	last       time.Time // when the last call came
 	gather     gathering
@@ -49,7 +51,7 @@ type pipeLink struct {
 
 // newPipeLink makes the link of a session to its child.
 func newPipeLink(s *session, child *Process) *pipeLink {
-	l := &pipeLink{s: s, child: child, wake: make(chan struct{}, 1)}
+	l := &pipeLink{s: s, child: child, wake: make(chan struct{}, 1), wrote: sync.Cond{L: &s.mu}}
 	if conn, ok := child.Stdin.(syscall.Conn); ok {
 		l.fd = nonBlocking(conn)
 	}
@@ -214,12 +216,15 @@ func (l *pipeLink) flush(write func([]byte) (int, error)) bool {
 	out := l.buf
 	l.buf, l.spare = l.spare[:0], nil
 	l.handed += int64(len(out))
+	l.writing = true
 	s.mu.Unlock()
 
 	n, err := write(out)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	l.writing = false
+	l.wrote.Broadcast()
 	l.handed -= int64(len(out) - n)
 	switch {
 	case err != nil:
@@ -285,6 +290,7 @@ func (l *pipeLink) exit(err error) error {
 	l.s.mu.Unlock()
 	select {
 	case <-l.child.Done():
+		l.waitForWrite()
 		return fmt.Errorf("the process %w", l.child.Err())
 	case <-l.s.dead:
 	case <-time.After(l.s.pool.cfg.exitWait):
@@ -293,6 +299,25 @@ func (l *pipeLink) exit(err error) error {
 		return errors.New("it closed its output")
 	}
 	return fmt.Errorf("reading from it failed: %w", err)
+}
+
+// waitForWrite waits until the write under way has returned, which it does once the
+// process has ended. Only then is it known which calls never left and can run elsewhere.
+// It waits no longer than for the process itself.
+func (l *pipeLink) waitForWrite() {
+	late := false
+	timer := time.AfterFunc(l.s.pool.cfg.exitWait, func() {
+		l.s.mu.Lock()
+		defer l.s.mu.Unlock()
+		late = true
+		l.wrote.Broadcast()
+	})
+	defer timer.Stop()
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	for l.writing && !late {
+		l.wrote.Wait()
+	}
 }
 
 // mourn ends the session of a child that is gone while somebody else keeps its
@@ -306,6 +331,7 @@ func (l *pipeLink) mourn() {
 	select {
 	case <-l.s.dead: // the reader came to the end by itself
 	case <-time.After(l.s.pool.cfg.exitWait):
+		l.waitForWrite()
 		l.s.fail(fmt.Errorf("the process %w", l.child.Err()))
 	}
 }

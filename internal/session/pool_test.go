@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -457,6 +458,47 @@ func TestCallsThatNeverLeftRunOnTheNextSession(t *testing.T) {
 			t.Error("the killed server answered")
 		}
 	}
+}
+
+// slowToReturn returns from a write that failed a moment later, as a goroutine on a busy
+// machine does.
+type slowToReturn struct{ io.WriteCloser }
+
+func (w slowToReturn) Write(b []byte) (int, error) {
+	n, err := w.WriteCloser.Write(b)
+	if err != nil {
+		time.Sleep(100 * time.Millisecond)
+	}
+	return n, err
+}
+
+func TestCallsThatNeverLeftRunAgainWhenTheWriteReturnsLate(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy")})
+	pid := p.ready().PID
+	p.mu.Lock()
+	link := p.live[0].link.(*pipeLink)
+	p.mu.Unlock()
+	link.child.Stdin = slowToReturn{link.child.Stdin}
+	_, waitStop := p.begin(&Request{Name: "stopreading"})
+	// More than any pipe holds; what does not fit is in one write with the calls after it.
+	big := []byte(`{"a":"` + strings.Repeat("x", 4<<20) + `"}`)
+	link.s.mu.Lock()
+	link.busy = true // as while somebody else writes
+	link.s.mu.Unlock()
+	_, waitBig := p.begin(&Request{Name: "echo", Params: big})
+	_, wait := p.begin(&Request{Name: "pid"})
+	link.signal()
+	waitFor(t, "all is in one write", func() bool {
+		link.s.mu.Lock()
+		defer link.s.mu.Unlock()
+		return link.writing && len(link.buf) == 0
+	})
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, waitStop(), schema.KindOutcomeUnknown, true)
+	wantKind(t, waitBig(), schema.KindOutcomeUnknown, true)
+	must(t, wait())
 }
 
 func TestAQuietServerThatHangsIsFound(t *testing.T) {
