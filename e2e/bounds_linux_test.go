@@ -29,7 +29,7 @@ type boundsSize struct {
 	held, heldBytes int
 	badBytes        int
 	polls, streams  int
-	calls           int // honest ones, before and during
+	calls           int // honest ones, before and during; enough for several collections of garbage
 	settle          time.Duration
 	timed           bool // figures are held against the limits of docs/limits.md
 }
@@ -38,7 +38,7 @@ type boundsSize struct {
 // what docs/limits.md promises, with figures that need a quiet machine.
 func bounds() boundsSize {
 	if os.Getenv("CALLYARD_BOUNDS") == "full" {
-		return boundsSize{held: 10_000, heldBytes: 1_000_000, badBytes: 12 << 20, polls: 10_000, streams: 1500, calls: 4000, settle: 20 * time.Second, timed: true}
+		return boundsSize{held: 10_000, heldBytes: 1_000_000, badBytes: 12 << 20, polls: 10_000, streams: 1500, calls: 40000, settle: 20 * time.Second, timed: true}
 	}
 	return boundsSize{held: 60, heldBytes: 100_000, badBytes: 256 << 10, polls: 200, streams: 50, calls: 200}
 }
@@ -115,7 +115,7 @@ func overrun(t *testing.T, open func() *crowd) {
 	if limit := 3*accepted + 64<<20; stored > limit {
 		t.Errorf("%d bytes are on the disk for %d that were accepted", stored, accepted)
 	}
-	if c.size.timed && loud > 2*quiet+2*time.Millisecond {
+	if c.size.timed && loud > 2*quiet {
 		t.Errorf("p99 of honest calls went from %s to %s", quiet, loud)
 	}
 	close()
