@@ -205,7 +205,7 @@ func (g *Gate) CheckMethod(call *schema.Call) error {
 		return err
 	}
 	// Whether it is boxed is for the worker to say, which judges it again.
-	if e := CheckMethod(g.policy, s.HighestRisk, s.BestBox != nil, call); e != nil {
+	if e := risk.CheckMethod(g.policy, s.HighestRisk, s.BestBox != nil, call); e != nil {
 		return e
 	}
 	return s.Refusal()
@@ -249,7 +249,7 @@ func (g *Gate) Check(call *schema.Call) (v Verdict, err error) {
 	if call.Timeout == 0 {
 		call.Timeout = tool.Timeout
 	}
-	v.Assessment = Assess(g.policy, tool.Risk, tool.TrustAnnotations, tool.Raw, call)
+	v.Assessment = risk.Assess(g.policy, tool.Risk, tool.TrustAnnotations, tool.Raw, call)
 	switch a := &v.Assessment; {
 	case a.Deny:
 		return v, schema.Errorf(schema.KindForbidden, "The policy forbids this call: %s", strings.Join(a.Reasons, "; "))
@@ -268,7 +268,7 @@ func (g *Gate) Reassess(_ context.Context, a *ledger.Approval, args []byte) (ris
 		return risk.Assessment{}, err
 	}
 	call := &schema.Call{Server: b.Server, Tool: b.Tool, Arguments: args, Principal: approval.Requester(a)}
-	return Assess(g.policy, tool.Risk, tool.TrustAnnotations, tool.Raw, call), nil
+	return risk.Assess(g.policy, tool.Risk, tool.TrustAnnotations, tool.Raw, call), nil
 }
 
 // PolicyVersion names the policy in force, "" where there is none.

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/callyard/callyard/internal/admission"
 	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
@@ -46,7 +45,7 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 			Method: f.Method, Server: f.Server, Arguments: f.Payload,
 			Principal: schema.Principal{Name: f.Principal, Owner: f.Owner, Groups: f.Groups},
 		}
-		if e := admission.CheckMethod(w.o.Policy, h.served.Risk, only, call); e != nil {
+		if e := risk.CheckMethod(w.o.Policy, h.served.Risk, only, call); e != nil {
 			return verdict{}, e
 		}
 		if only {
@@ -65,7 +64,7 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 	if w.o.Policy != nil {
 		definition = h.definition(f.Tool)
 	}
-	a := admission.Assess(w.o.Policy, h.served.Risk, h.served.TrustAnnotations, definition, call)
+	a := risk.Assess(w.o.Policy, h.served.Risk, h.served.TrustAnnotations, definition, call)
 	v := verdict{boxed: only || a.Level >= risk.High || a.Sandbox != "", container: a.Container, level: a.Level}
 	if only {
 		v.level = risk.High // whatever a rule says of this tool

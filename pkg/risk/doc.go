@@ -3,8 +3,8 @@
 //
 // It owns the policy file: how it is read ([Parse]), what a rule means
 // ([Policy.Assess]), what is doubtful about it ([Policy.Check]), and how a new
-// version replaces the old one ([Holder]). One function decides at the front
-// door and again in the worker, whatever path a call takes.
+// version replaces the old one ([Holder]). One function, [Assess], decides at the
+// front door and again in the worker, whatever path a call takes.
 //
 // # What it promises
 //

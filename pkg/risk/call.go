@@ -1,26 +1,28 @@
-package admission
+package risk
 
 import (
 	"encoding/json"
 	"fmt"
 	"strings"
 
-	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Assess is the one function that judges a call, at the front door and again in
-// the worker. Without a policy of the operator's it goes by the server's
-// riskLevel alone, as MCP Bridge does: what has none runs at once.
-func Assess(policy *risk.Holder, level int, trusted bool, definition json.RawMessage, call *schema.Call) risk.Assessment {
-	if policy == nil && level <= risk.Low {
-		return risk.Assessment{Level: risk.Low, Reasons: noPolicy, Version: defaults.Version()}
+// the worker. level is the operator's riskLevel of the server (0: none), trusted says
+// that the operator trusts its hints, and definition is the tool as the server sent it
+// (nil where it is not known). Without a policy of the operator's (nil) it goes by
+// level alone, as MCP Bridge does: what has none runs at once. It has no side effects
+// and is safe for concurrent use.
+func Assess(policy *Holder, level int, trusted bool, definition json.RawMessage, call *schema.Call) Assessment {
+	if policy == nil && level <= Low {
+		return Assessment{Level: Low, Reasons: noPolicy, Version: defaults.Version()}
 	}
 	p := defaults
 	if policy != nil {
 		p = policy.Current()
 	}
-	a := p.Assess(&risk.Input{
+	a := p.Assess(&Input{
 		Method: call.Method, Server: call.Server, ServerRisk: level, TrustAnnotations: trusted, Tool: call.Tool, Definition: definition,
 		Arguments: call.Arguments, Principal: call.Principal,
 	})
@@ -32,7 +34,7 @@ func Assess(policy *risk.Holder, level int, trusted bool, definition json.RawMes
 }
 
 // defaults are in force where the operator has no policy.
-var defaults = risk.Default()
+var defaults = Default()
 
 var noPolicy = []string{"there is no policy, and the server has no risk level above 1"}
 
@@ -40,15 +42,15 @@ var noPolicy = []string{"there is no policy, and the server has no risk level ab
 // arguments must not run, nil where it may: only calls of tools can wait for an
 // approval. boxed says that it runs in a container or sandbox of its own; what is of
 // high risk runs nowhere else. server is the operator's riskLevel.
-func CheckMethod(policy *risk.Holder, server int, boxed bool, call *schema.Call) *schema.Error {
+func CheckMethod(policy *Holder, server int, boxed bool, call *schema.Call) *schema.Error {
 	a := Assess(policy, server, false, nil, call)
 	reasons := strings.Join(a.Reasons, "; ")
 	switch {
 	case a.Deny:
 		return schema.Errorf(schema.KindForbidden, "The policy forbids %s of server %q: %s", call.Method, call.Server, reasons)
-	case a.Approval != nil || a.Level == risk.Medium:
+	case a.Approval != nil || a.Level == Medium:
 		return schema.Errorf(schema.KindForbidden, "What server %q does waits for an approval, and %s cannot wait for one; it is not run without: %s A rule of the policy with match.method %s and level 1 allows it.", call.Server, call.Method, reasons, call.Method)
-	case a.Level > risk.Medium && !boxed:
+	case a.Level > Medium && !boxed:
 		return schema.Errorf(schema.KindForbidden, "%s of server %q must run in a container, and the server runs in none; it is not run with less: %s A rule of the policy with match.method %s and level 1 allows it.", call.Method, call.Server, reasons, call.Method)
 	}
 	return nil
