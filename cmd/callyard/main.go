@@ -1,113 +1,19 @@
 // Command callyard is what people type: `up` runs the whole fabric in one
-// process, the other commands are clients of its REST API.
+// process, the other commands are clients of its REST API. The commands are in
+// internal/cli.
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
-	"github.com/spf13/cobra"
-
-	"github.com/callyard/callyard/cmd/internal/setup"
+	"github.com/callyard/callyard/internal/cli"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/box"
-)
-
-// Exit codes; see the documentation of the commands.
-const (
-	exitOK          = 0
-	exitToolError   = 1
-	exitUsage       = 2
-	exitRefused     = 3
-	exitUnreachable = 4
 )
 
 func main() {
 	if launch.IsGuard() {
 		os.Exit(launch.RunGuard(box.Sweep))
 	}
-	os.Exit(run())
+	os.Exit(cli.Run(os.Args[1:]))
 }
-
-// rootCommand returns the whole command line.
-func rootCommand() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "callyard",
-		Short: "Run the tools of MCP servers, at scale and with a person's yes where it is needed",
-		Long: "callyard runs tools of MCP servers behind one REST API.\n\n" +
-			"`callyard up` starts everything in one process. The other commands talk to a running Callyard.",
-		SilenceErrors: true, SilenceUsage: true,
-	}
-	root.PersistentFlags().String("url", "", "address of Callyard (CALLYARD_URL, default http://127.0.0.1:8080)")
-	root.PersistentFlags().String("key", "", "API key (CALLYARD_KEY, or a file named by CALLYARD_KEY_FILE)")
-	root.PersistentFlags().Bool("json", false, "print JSON instead of text for people")
-	root.AddCommand(upCommand(), initCommand(), configCommand(), policyCommand(), auditCommand(), slackCommand(), demoCommand(), benchCommand())
-	root.AddCommand(mcpCommand(), doctorCommand(), versionCommand())
-	root.AddCommand(clientCommands()...)
-	root.AddCommand(approvalCommands()...)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{code: exitUsage, err: err} })
-	root.Version = setup.Version()
-	return root
-}
-
-func run() int {
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	if name := firstWord(os.Args[1:]); name != "up" {
-		// `up` has its own way with signals: the first one drains.
-		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-		defer stop()
-	}
-	err := rootCommand().ExecuteContext(ctx)
-	showError(os.Stderr, err)
-	return exitCode(err)
-}
-
-func versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version of this program; GET /version is that of a running Callyard",
-		Args:  takes(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			asJSON, err := cmd.Flags().GetBool("json")
-			if err != nil {
-				return fail(exitUsage, "%w", err)
-			}
-			return setup.BuildOf("callyard").Write(cmd.OutOrStdout(), asJSON)
-		},
-	}
-}
-
-func firstWord(args []string) string {
-	for _, a := range args {
-		if len(a) > 0 && a[0] != '-' {
-			return a
-		}
-	}
-	return ""
-}
-
-func exitCode(err error) int {
-	var e interface{ ExitCode() int }
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.As(err, &e):
-		return e.ExitCode()
-	case errors.Is(err, context.Canceled):
-		return exitInterrupted
-	}
-	return exitUsage
-}
-
-// statusError ends the process with a status when everything was said already.
-type statusError int
-
-func (s statusError) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
-
-// ExitCode is the status of the process.
-func (s statusError) ExitCode() int { return int(s) }

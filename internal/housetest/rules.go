@@ -19,7 +19,7 @@ func (v violation) String() string {
 }
 
 const (
-	whyArrows    = "arrows go down only: schema ← risk, bus ← support ← domain ← roles ← cmd; what stands lower must build, be tested and be understood without what stands higher (rule 1)"
+	whyArrows    = "arrows go down only: schema ← risk, bus ← support ← domain ← roles ← set-up and command line ← cmd; what stands lower must build, be tested and be understood without what stands higher (rule 1)"
 	whyNouns     = "pkg/schema imports the standard library only, so that anybody can depend on the nouns (section 2)"
 	whyPublic    = "pkg is for others to import, and they cannot import internal (rule 2)"
 	whyRoles     = "roles are separate processes, split by what they may touch; what they share goes into the domain (rule 2)"

@@ -10,11 +10,12 @@ const (
 	support
 	domain
 	role
+	assembly
 	command
 )
 
 func (r rank) String() string {
-	return [...]string{"the nouns", "the packages on the nouns", "the ground (risk, bus)", "support", "the domain", "the roles", "the commands"}[r]
+	return [...]string{"the nouns", "the packages on the nouns", "the ground (risk, bus)", "support", "the domain", "the roles", "the assembly", "the commands"}[r]
 }
 
 // layer places a package and all below it; the longest root that fits counts.
@@ -66,6 +67,9 @@ var layers = []layer{
 	{"internal/approver", role},
 	{"internal/bench", role}, // what `callyard bench` runs, beside the roles and never part of one
 
+	{"internal/setup", assembly}, // what the programs share: configuration, flags, parts of each role
+	{"internal/cli", assembly},   // the commands of callyard; `up` puts all roles into one process
+
 	{"cmd", command},
 	{"e2e", command},
 	{"deploy", command},
@@ -79,7 +83,7 @@ var layers = []layer{
 
 // mixed are the ranks whose packages may import each other; a cycle does not
 // compile. Of the others each package stands for itself.
-var mixed = map[rank]bool{onNouns: true, support: true, domain: true, command: true}
+var mixed = map[rank]bool{onNouns: true, support: true, domain: true, assembly: true, command: true}
 
 // library says which packages may import an outside library. Subpackages of an
 // owner own too.
@@ -136,11 +140,11 @@ var libraries = []library{
 		reason: "its sentences repeat values and its arithmetic needs a guard; validate has both in hand"},
 	{root: "gonum.org/v1/plot", owners: []string{"internal/bench", "e2e/chaos"},
 		reason: "pictures are drawn by those who measure"},
-	{root: "github.com/spf13", owners: []string{"cmd"}, reason: "flags are the commands' business"},
+	{root: "github.com/spf13", owners: []string{"cmd", "internal/setup", "internal/cli"}, reason: "flags are the commands' business"},
 	{root: "github.com/goccy/go-yaml", owners: []string{"internal/config", "pkg/risk"},
 		reason: "pkg never imports internal, and a policy is a file of its own"},
-	{root: "github.com/charmbracelet/x", owners: []string{"internal/telemetry", "cmd"},
-		reason: "the log and the commands ask whether a writer is a terminal"},
-	{root: "charm.land", owners: []string{"cmd"}, reason: "the terminal is the commands' business"},
+	{root: "github.com/charmbracelet/x", owners: []string{"internal/telemetry", "internal/setup", "internal/cli"},
+		reason: "the log, the set-up and the commands ask whether a writer is a terminal"},
+	{root: "charm.land", owners: []string{"internal/cli"}, reason: "the terminal is the commands' business"},
 	{root: "golang.org/x", reason: "it belongs to the language"},
 }

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/charmbracelet/x/term"
+)
+
+// approveOptions is the command line of approve.
+type approveOptions struct {
+	yes    bool
+	reason string
+	edit   bool
+	file   string // of the arguments that replace those of the call
+}
+
+// approve shows what would run, asks, and says yes to exactly that.
+func (c *client) approve(ctx context.Context, id string, o approveOptions, stdin io.Reader) error {
+	a, args, _, err := c.readApproval(ctx, id)
+	if err != nil {
+		return err
+	}
+	terminal := false
+	if f, ok := stdin.(*os.File); ok {
+		terminal = term.IsTerminal(f.Fd())
+	}
+	if !terminal && o.edit {
+		return fail(exitUsage, "--edit needs a terminal: give the arguments with --arguments FILE.")
+	}
+	if !o.yes && (!terminal || o.file == "-") {
+		return fail(exitUsage, "Nobody can be asked here: look at it with `callyard approvals show %s`, then add --yes.", oneLine(id))
+	}
+	d := decisionBody{Kind: "approve", Reason: o.reason, Digest: a.Digest}
+	switch {
+	case o.edit:
+		d.Arguments, err = editArguments(ctx, args, stdin)
+	case o.file != "":
+		given := "@" + o.file
+		if o.file == "-" {
+			given = o.file
+		}
+		d.Arguments, err = callArguments([]string{given}, stdin)
+	}
+	if err != nil {
+		return err
+	}
+	if d.Arguments = bytes.TrimSpace(d.Arguments); len(d.Arguments) > 0 && !bytes.Equal(d.Arguments, bytes.TrimSpace(args)) {
+		d.Kind, args, a.Edited = "edit", d.Arguments, true
+		a.Digest = "" // of the arguments as they were
+	} else {
+		d.Arguments = nil
+	}
+	if err := a.write(c.note, args); err != nil {
+		return err
+	}
+	if !o.yes {
+		if err := c.confirmed(ctx, stdin); err != nil {
+			return err
+		}
+	}
+	return c.decide(ctx, id, d)
+}
+
+// encode returns the body of the decision, with the arguments byte for byte.
+func (d *decisionBody) encode() ([]byte, error) {
+	args := d.Arguments
+	plain := *d
+	plain.Arguments = nil
+	body, err := json.Marshal(plain)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the decision: %w", err)
+	}
+	if len(args) > 0 {
+		body = append(append(append(body[:len(body)-1], `,"arguments":`...), args...), '}')
+	}
+	return body, nil
+}
+
+// editArguments lets the person at the terminal edit the arguments. The editor gets
+// a file that only this user can read, which is removed afterwards.
+func editArguments(ctx context.Context, args []byte, terminal io.Reader) (edited []byte, err error) {
+	editor := firstOf(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
+	if editor == "" {
+		return nil, fail(exitUsage, "--edit needs an editor: set EDITOR, or give the arguments with --arguments FILE.")
+	}
+	dir, err := os.MkdirTemp("", "callyard-approve-")
+	if err != nil {
+		return nil, fail(exitUsage, "The arguments cannot be written for the editor: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	path := filepath.Join(dir, "arguments.json")
+	if err := os.WriteFile(path, []byte(pretty(args)+"\n"), 0o600); err != nil {
+		return nil, fail(exitUsage, "The arguments cannot be written for the editor: %w", err)
+	}
+	// The variable may have flags, as git and others take it: the shell reads it.
+	run := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", path)
+	run.Stdin, run.Stdout, run.Stderr = terminal, os.Stderr, os.Stderr
+	if err := run.Run(); err != nil {
+		return nil, fail(exitRefused, "Not approved; the editor ended with an error: %w", err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fail(exitUsage, "What was edited cannot be read: %w", err)
+	}
+	if bytes.Equal(bytes.TrimSpace(text), []byte(strings.TrimSpace(pretty(args)))) {
+		return args, nil // nothing was changed, not even spaces
+	}
+	return object(text, "What was edited")
+}
+
+// confirmed asks on the terminal. Everything but a yes is a no.
+func (c *client) confirmed(ctx context.Context, stdin io.Reader) error {
+	if err := c.note.text("\nRun the call with exactly these arguments? [y/N] "); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(stdin).ReadString('\n')
+	if ctx.Err() != nil {
+		return fail(exitInterrupted, "Interrupted.")
+	}
+	if said := strings.ToLower(strings.TrimSpace(line)); err == nil && (said == "y" || said == "yes") {
+		return nil
+	}
+	return fail(exitRefused, "Not approved; the call still waits.")
+}

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callyard/callyard/internal/audit"
+	"github.com/callyard/callyard/internal/embedded"
+	"github.com/callyard/callyard/internal/setup"
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// auditTimeout bounds the opening; reading takes what it takes.
+const auditTimeout = 15 * time.Second
+
+func auditCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Read the audit record of approvals, and check that nobody changed it",
+		Long: "audit reads who asked, who decided and what ran. With --nats or --config it asks the NATS servers of the fabric; " +
+			"without, it reads the data folder of a `callyard up` that is not running.",
+		Args: takes(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	verify := &cobra.Command{
+		Use: "verify", Short: "Find records that were changed, removed, put in, or cut off at the end", Args: takes(0, 0),
+		Example: "  callyard audit verify\n  callyard audit verify --nats nats://nats.example.com:4222",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return withAudit(cmd, verifyAudit) },
+	}
+	var f auditFlags
+	list := &cobra.Command{
+		Use: "list", Short: "Show the records, the oldest first", Args: takes(0, 0),
+		Example: "  callyard audit list --call call_06b2t8m3c0w3v2q5n7k9a1d4fz\n  callyard audit list --kind decided,ran --since 24h --json",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return withAudit(cmd, f.list) },
+	}
+	list.Flags().StringVar(&f.call, "call", "", "only records of this call")
+	list.Flags().StringVar(&f.by, "by", "", "only records of what this principal did")
+	list.Flags().StringVar(&f.kind, "kind", "", "only these kinds, with commas between: asked, held, decided, ran, ended …")
+	list.Flags().DurationVar(&f.since, "since", 0, "only those of this last while, like 24h")
+	for _, c := range []*cobra.Command{verify, list} {
+		setup.AddFlags(c.Flags(), "nats", "data")
+	}
+	cmd.AddCommand(verify, list)
+	return cmd
+}
+
+// withAudit opens the audit record for reading.
+func withAudit(cmd *cobra.Command, use func(*cobra.Command, *audit.Reader) error) error {
+	cfg, err := setup.Load(cmd.Flags())
+	if err != nil {
+		return err
+	}
+	log, err := cfg.Logger(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), auditTimeout)
+	defer cancel()
+	conn := (*bus.Conn)(nil)
+	flags := cmd.Flags()
+	if flags.Lookup("nats").Changed || flags.Lookup("config").Changed || os.Getenv("CALLYARD_NATS_URL") != "" || os.Getenv("CALLYARD_CONFIG") != "" {
+		if conn, err = cfg.Connect(ctx, "audit", false, log); err != nil {
+			return fail(exitUnreachable, "%w", err)
+		}
+	} else {
+		if _, err := os.Stat(cfg.Data); errors.Is(err, os.ErrNotExist) {
+			return fail(exitUsage, "there is no data folder %s; name it with --data, or the NATS server with --nats", cfg.Data)
+		}
+		server, err := embedded.Start(embedded.Options{Dir: cfg.Data, Log: log})
+		var damaged *embedded.DamageError
+		if errors.As(err, &damaged) {
+			return fail(exitUnreachable, "%w", err)
+		}
+		if err != nil {
+			return fail(exitUnreachable, "%w; stop `callyard up` first, or let it listen with nats.listen and name that address with --nats", err)
+		}
+		defer func() {
+			if err := server.Close(); err != nil {
+				log.Warn("closing the data folder", "error", err)
+			}
+		}()
+		if conn, err = bus.Connect(ctx, bus.Options{InProcess: server, Name: "audit", Log: log}); err != nil {
+			return fail(exitUnreachable, "%w", err)
+		}
+	}
+	defer conn.Close()
+	reader, err := audit.OpenReader(ctx, conn)
+	if err != nil {
+		return fail(exitUsage, "%w", err)
+	}
+	return use(cmd, reader)
+}
+
+func verifyAudit(cmd *cobra.Command, r *audit.Reader) error {
+	report, err := r.Verify(cmd.Context())
+	if err != nil {
+		return fail(exitUnreachable, "%w", err)
+	}
+	out := cmd.OutOrStdout()
+	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
+		if err := json.NewEncoder(out).Encode(report); err != nil {
+			return fmt.Errorf("printing the report: %w", err)
+		}
+	} else {
+		for _, f := range report.Faults {
+			fmt.Fprintf(out, "%s: %s, record %d of %s\n", strings.ToUpper(string(f.Kind)), f.What, f.Seq, f.Writer)
+		}
+		if report.OK() {
+			fmt.Fprintf(out, "The audit record is whole: %d records of %d writers.\n", report.Records, report.Writers)
+		} else {
+			fmt.Fprintf(out, "%d faults in %d records of %d writers.\n", report.Count, report.Records, report.Writers)
+		}
+	}
+	if !report.OK() {
+		return statusError(exitUnmet)
+	}
+	return nil
+}
+
+// auditFlags choose records.
+type auditFlags struct {
+	call, by, kind string
+	since          time.Duration
+}
+
+func (f *auditFlags) list(cmd *cobra.Command, r *audit.Reader) error {
+	filter := audit.Filter{CallID: f.call, By: f.by, Limit: 1000}
+	if f.kind != "" {
+		for kind := range strings.SplitSeq(f.kind, ",") {
+			filter.Kinds = append(filter.Kinds, audit.Kind(strings.TrimSpace(kind)))
+		}
+	}
+	if f.since > 0 {
+		filter.Since = time.Now().Add(-f.since)
+	}
+	asJSON, _ := cmd.Flags().GetBool("json")
+	out := cmd.OutOrStdout()
+	for cursor := ""; ; {
+		page, next, err := r.Read(cmd.Context(), filter, cursor)
+		if err != nil {
+			return fail(exitUnreachable, "%w", err)
+		}
+		for i := range page {
+			rec := &page[i]
+			if asJSON {
+				if err := json.NewEncoder(out).Encode(rec); err != nil {
+					return fmt.Errorf("printing a record: %w", err)
+				}
+				continue
+			}
+			who := rec.By
+			if who == "" {
+				who = "-"
+			}
+			what := rec.Server + "/" + rec.Tool
+			if rec.Outcome != "" {
+				what += " " + rec.Outcome
+			}
+			fmt.Fprintf(out, "%s  %-18s %-20s %s  %s\n", rec.At.Local().Format(time.DateTime), rec.Kind, who, rec.CallID, what)
+		}
+		if cursor = next; cursor == "" {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// faultsMost is how many faulty lines are told; the others are counted.
+const faultsMost = 5
+
+// check looks at every line of a file, or at the first of a pipe, before anything is
+// made of them. The error names the lines that are no calls. What else can be wrong
+// with a call, only the front door knows: it refuses that line alone.
+func (in *input) check(ctx context.Context) error {
+	var from io.Reader
+	if in.file != nil {
+		from = io.NewSectionReader(in.file, 0, in.mark.Size)
+	} else {
+		p, err := in.pieceOfPipe(ctx, 1, 1)
+		if errors.Is(err, io.EOF) {
+			return nil // that there is none is told later
+		} else if err != nil {
+			return err
+		}
+		from = p.body
+		defer func() { in.rest, in.line = in.kept, in.keptFrom }()
+	}
+	lines := bufio.NewReaderSize(from, 1<<18)
+	var faults []string
+	count := 0
+	for number := 1; ; number++ {
+		line, err := readLine(lines)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fail(exitUsage, "%s cannot be read at line %d: %w", in.name, number, err)
+		}
+		if fault := lineFault(line); fault != "" {
+			if count++; count <= faultsMost {
+				faults = append(faults, fmt.Sprintf("\n  %s:%d: %s", in.name, number, fault))
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	if count > faultsMost {
+		faults = append(faults, fmt.Sprintf("\n  and %s", counted(count-faultsMost, "line more", "lines more")))
+	}
+	return fail(exitUsage, "%s is no file of calls; nothing was sent.%s\nEach line is a call: {\"server\":\"…\",\"tool\":\"…\",\"arguments\":{…}}", in.name, strings.Join(faults, ""))
+}
+
+// readLine reads one line of at most lineMost bytes. The error is io.EOF with the last.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	line, err := r.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return line, err
+	}
+	for whole := bytes.Clone(line); ; {
+		if len(whole) > lineMost {
+			return nil, fmt.Errorf("a line is longer than %s", size(lineMost))
+		}
+		line, err = r.ReadSlice('\n')
+		if whole = append(whole, line...); !errors.Is(err, bufio.ErrBufferFull) {
+			return whole, err
+		}
+	}
+}
+
+// lineFault says why a line is no call, "" for one that is, and for a blank one. It
+// repeats nothing of the line.
+func lineFault(line []byte) string {
+	if line = bytes.TrimSpace(line); len(line) == 0 {
+		return ""
+	}
+	var call struct {
+		Server, Tool json.RawMessage
+	}
+	if err := json.Unmarshal(line, &call); err != nil {
+		var syntax *json.SyntaxError
+		if !errors.As(err, &syntax) {
+			return "it is no JSON object"
+		}
+		return fmt.Sprintf("it is no JSON, from byte %d on", max(syntax.Offset, 1))
+	}
+	for _, m := range []struct {
+		name string
+		raw  json.RawMessage
+	}{{"server", call.Server}, {"tool", call.Tool}} {
+		if len(m.raw) == 0 || m.raw[0] != '"' {
+			return "the member " + m.name + " is missing, or no text"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestABatchOfWhatIsNoCallsMakesAndSendsNothing(t *testing.T) {
+	good := `{"server":"s","tool":"t"}` + "\n"
+	for name, c := range map[string]struct {
+		text string // of the file; there is none where it is empty
+		pipe bool
+		want []string
+	}{
+		"no file":                   {want: []string{"no such file"}},
+		"a table":                   {text: "server,tool\ns,t\n", want: []string{"calls.ndjson:1: it is no JSON, from byte 1 on", "calls.ndjson:2: ", "nothing was sent"}},
+		"one bad line":              {text: good + "\n" + good + `{"server":"s",` + "\n" + good, want: []string{"calls.ndjson:4: it is no JSON"}},
+		"a call over several lines": {text: "{\n  \"server\": \"s\"\n}\n", want: []string{"calls.ndjson:1: it is no JSON", "calls.ndjson:3: "}},
+		"a list":                    {text: "[1]\n", want: []string{"calls.ndjson:1: it is no JSON object"}},
+		"no tool":                   {text: good + `{"server":"s"}`, want: []string{"calls.ndjson:2: the member tool is missing"}},
+		"many bad lines":            {text: strings.Repeat("x\n", 9), want: []string{"calls.ndjson:5: ", "and 4 lines more"}},
+		"a pipe":                    {text: "server,tool\n", pipe: true, want: []string{"the standard input:1: it is no JSON"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := openBatchDoor(t)
+			dir := t.TempDir()
+			o := batchOptions{input: filepath.Join(dir, "calls.ndjson"), out: filepath.Join(dir, "results.ndjson"), follow: true}
+			switch {
+			case c.pipe:
+				o.input, o.stdin = "-", strings.NewReader(c.text)
+			case c.text != "":
+				if err := os.WriteFile(o.input, []byte(c.text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := runOf(t, d, o).start(t)
+			if exitCode(err) != exitUsage {
+				t.Fatalf("%v", err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("it does not say %q: %v", want, err)
+				}
+			}
+			if left, _ := filepath.Glob(filepath.Join(dir, "results*")); len(left) > 0 {
+				t.Errorf("it made %q", left)
+			}
+			if len(d.requests) > 0 {
+				t.Errorf("it asked for %q", d.requests)
+			}
+		})
+	}
+}
+
+func TestThePipeIsReadFromItsFirstLineAfterTheCheck(t *testing.T) {
+	d := openBatchDoor(t)
+	out := filepath.Join(t.TempDir(), "results.ndjson")
+	if err := runOf(t, d, batchOptions{input: "-", stdin: strings.NewReader(callLines(30)), out: out, follow: true}).start(t); err != nil {
+		t.Fatal(err)
+	}
+	d.wantResults(t, out, "batch_1", 30)
+}
+
+func TestNothingIsMadeToCancelABatchThatIsNotThere(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "results.ndjson")
+	err := runOf(t, openBatchDoor(t), batchOptions{input: "-", out: out, cancel: true}).start(t)
+	if _, statErr := os.Stat(out); exitCode(err) != exitUsage || !os.IsNotExist(statErr) {
+		t.Errorf("%v, %v", err, statErr)
+	}
+}

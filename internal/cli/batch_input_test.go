@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fullLines are the lines of a text that have something in them.
+func fullLines(text []byte) (all []string) {
+	for line := range bytes.Lines(text) {
+		if s := string(bytes.TrimSpace(line)); s != "" {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func FuzzPiecesGiveEveryLineOnce(f *testing.F) {
+	f.Add([]byte("a\nb\n\n \nc"), uint8(1), uint16(4), uint8(2))
+	f.Add([]byte("\r\n\r\na\r\n"), uint8(3), uint16(1), uint8(0))
+	f.Add(bytes.Repeat([]byte(strings.Repeat("x", 300)+"\n\n"), 40), uint8(7), uint16(900), uint8(13))
+	f.Add([]byte(" \n\t\n"), uint8(1), uint16(1), uint8(1))
+	f.Fuzz(func(t *testing.T, text []byte, lines uint8, most uint16, back uint8) {
+		want := fullLines(text)
+		path := filepath.Join(t.TempDir(), "calls")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{path, "-"} {
+			in, err := openInput(name, bytes.NewReader(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.close()
+			var got []string
+			for first := true; ; {
+				p, err := in.piece(t.Context(), uint64(lines)+1, int64(most)+1)
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, err := io.ReadAll(p.body)
+				if err != nil || int64(len(body)) != p.length || p.from != uint64(len(got)) || p.lines != uint64(len(fullLines(body))) {
+					t.Fatalf("%s: %+v of %d bytes after %d lines: %v", name, p, len(body), len(got), err)
+				}
+				if first {
+					// The front door took some of it only; the rest comes again.
+					first = false
+					kept := uint64(back) % (p.lines + 1)
+					if err := in.seek(t.Context(), p.from+kept); err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, fullLines(body)[:kept]...)
+					continue
+				}
+				got = append(got, fullLines(body)...)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+			if err := in.seek(t.Context(), uint64(len(want))+1); err == nil {
+				t.Errorf("%s has a line behind its last", name)
+			}
+		}
+	})
+}
+
+func TestAPipeThatIsSlowIsSentAsItComes(t *testing.T) {
+	from, to := io.Pipe()
+	first := make(chan struct{})
+	go func() {
+		_, _ = io.WriteString(to, strings.Repeat("x", digestedMostPipe)+"\n")
+		<-first
+		_, _ = io.WriteString(to, "last\n")
+		_ = to.Close()
+	}()
+	in, err := openInput("-", from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.close()
+	p, err := in.piece(t.Context(), 100, 1<<20)
+	if err != nil || p.lines != 1 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	close(first)
+	if p, err = in.piece(t.Context(), 100, 1<<20); err != nil || p.from != 1 || p.lines != 1 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+}
+
+func TestProgressShowsWhatMattersFirst(t *testing.T) {
+	f := figures{tally: tally{Lines: 12_500, Succeeded: 12_400, ToolErrors: 30, Failed: 60, Unknown: 40}, total: 50_000, sealed: true, rate: 1500}
+	for width, want := range map[int]string{
+		0:  " 25%  12,500/50,000  1,500/s  ok 12,370  25s left  unknown 40  failed 60  tool errors 30",
+		50: " 25%  12,500/50,000  1,500/s  ok 12,370  25s left",
+		10: " 25%  12,500/50,000",
+	} {
+		if got := f.line(width); got != want {
+			t.Errorf("in %d columns it is %q, want %q", width, got, want)
+		}
+	}
+	if got, want := f.bar(screen{width: 80}, 8), "##...... "; got != want {
+		t.Errorf("the bar is %q, want %q", got, want)
+	}
+	f.sealed = false
+	if got := f.line(0); !strings.HasPrefix(got, "12,500/50,000+  1,500/s") {
+		t.Errorf("while it is sent: %q", got)
+	}
+	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
+		if got := number(n); got != want {
+			t.Errorf("%d is %s", n, got)
+		}
+	}
+	if got := shellWord("it's.ndjson"); got != `'it'\''s.ndjson'` {
+		t.Errorf("for a shell it is %s", got)
+	}
+}

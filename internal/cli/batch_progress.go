@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	drawEvery = 200 * time.Millisecond
+	sayEvery  = 5 * time.Second
+	// rateOver is the time over which the rate is taken.
+	rateOver = 10 * time.Second
+)
+
+// batchProgress shows on stderr how far a batch is: at a terminal as one line that
+// is written again and again, else as a line every few seconds.
+type batchProgress struct {
+	book *notebook
+
+	mu      sync.Mutex
+	s       screen
+	shown   bool   // a line stands there
+	said    string // the last line that was not overwritten
+	samples []sample
+	failing bool
+
+	stop chan struct{}
+	over sync.WaitGroup
+}
+
+// sample is how many results there were at a time.
+type sample struct {
+	at   time.Time
+	done uint64
+}
+
+func newBatchProgress(s screen, book *notebook) *batchProgress {
+	p := &batchProgress{s: s, book: book, stop: make(chan struct{}), samples: []sample{{time.Now(), book.state().Tally.Lines}}}
+	every := sayEvery
+	if s.terminal {
+		every = drawEvery
+	}
+	p.over.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-p.stop:
+				return
+			case now := <-tick.C:
+				p.draw(now)
+			}
+		}
+	})
+	return p
+}
+
+// end takes the line away.
+func (p *batchProgress) end() {
+	close(p.stop)
+	p.over.Wait()
+	p.clear()
+}
+
+func (p *batchProgress) clear() {
+	if p.shown {
+		_ = p.s.text("\r\x1b[K") // nothing is lost when it stays
+		p.shown = false
+	}
+}
+
+// trouble says once that attempts fail; what comes next says that it is over.
+func (p *batchProgress) trouble(why error, pause time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failing {
+		return
+	}
+	p.failing = true
+	p.clear()
+	text := why.Error()
+	if no, ok := why.(*refusal); ok { //nolint:errorlint // it is what attempt returns
+		text = fmt.Sprintf("Callyard answers %d for now", no.status)
+	}
+	_ = p.s.text(fmt.Sprintf("%s; trying again, next in %.1f s.\n", strings.TrimRight(oneLine(text), "."), pause.Seconds())) // it is no part of the answer
+}
+
+func (p *batchProgress) draw(now time.Time) {
+	s := p.book.state()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	done := s.Tally.Lines
+	if last := p.samples[len(p.samples)-1]; done > last.done {
+		p.failing = false
+	}
+	p.samples = append(p.samples, sample{now, done})
+	for len(p.samples) > 2 && now.Sub(p.samples[0].at) > rateOver {
+		p.samples = p.samples[1:]
+	}
+	old := p.samples[0]
+	f := figures{tally: s.Tally, total: max(s.Lines, done), sealed: s.Sealed}
+	if since := now.Sub(old.at).Seconds(); since > 0 {
+		f.rate = float64(done-min(old.done, done)) / since
+	}
+	if !p.s.terminal {
+		if text := f.line(0); text != p.said {
+			p.said = text
+			_ = p.s.text(text + "\n") // it is no part of the answer
+		}
+		return
+	}
+	p.shown = true
+	_ = p.s.text("\r\x1b[K" + f.bar(p.s, 24) + f.line(max(p.s.width-26, 0))) // it is no part of the answer
+}
+
+// figures is what is shown of a batch.
+type figures struct {
+	tally  tally
+	total  uint64 // stored
+	sealed bool   // there will be no more
+	rate   float64
+}
+
+// bar is how much of the batch has a result.
+func (f *figures) bar(s screen, width int) string {
+	if s.width > 0 && s.width < 3*width {
+		return ""
+	}
+	full := 0
+	if f.total > 0 {
+		full = int(f.tally.Lines * uint64(width) / f.total)
+	}
+	on, off := "█", "░"
+	if !s.colour {
+		on, off = "#", "."
+	}
+	return s.paint(green, strings.Repeat(on, full)) + s.paint(faint, strings.Repeat(off, width-full)) + " "
+}
+
+// line is the figures in words, the most important ones first; what goes beyond
+// the width is left out.
+func (f *figures) line(width int) string {
+	t := &f.tally
+	total := number(f.total)
+	if !f.sealed {
+		total += "+"
+	}
+	parts := []string{number(t.Lines) + "/" + total}
+	if f.sealed && f.total > 0 {
+		parts[0] = fmt.Sprintf("%3d%%  %s", t.Lines*100/f.total, parts[0])
+	}
+	parts = append(parts, number(uint64(f.rate+0.5))+"/s", "ok "+number(t.Succeeded-t.ToolErrors))
+	if f.sealed && f.rate > 0.1 && f.total > t.Lines {
+		left := time.Duration(float64(f.total-t.Lines) / f.rate * float64(time.Second))
+		parts = append(parts, age(left.Round(time.Second))+" left")
+	}
+	for _, n := range []struct {
+		name  string
+		count uint64
+	}{{"unknown", t.Unknown}, {"failed", t.Failed}, {"tool errors", t.ToolErrors}} {
+		if n.count > 0 {
+			parts = append(parts, n.name+" "+number(n.count))
+		}
+	}
+	text := parts[0]
+	for _, part := range parts[1:] {
+		if width > 0 && utf8.RuneCountInString(text)+2+utf8.RuneCountInString(part) > width {
+			break
+		}
+		text += "  " + part
+	}
+	return text
+}

@@ -1,0 +1,285 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+)
+
+// stateVersion is of the layout of [batchState]; another one is refused.
+const stateVersion = 1
+
+// batchState is what a later run must know to go on. It never says more than what
+// is on the disk and at the front door: the results are synced before the cursor
+// that stands for them.
+type batchState struct {
+	Version int       `json:"version"`
+	URL     string    `json:"url"`
+	Input   inputMark `json:"input"`
+	// Key is the idempotency key of the request that makes the batch, Order its
+	// body: sent again, they make no second batch.
+	Key   string          `json:"key"`
+	Order json.RawMessage `json:"order"`
+	Batch string          `json:"batch,omitempty"` // "" until the front door has answered
+	// Lines is how many were stored when that was last heard, Sealed that they
+	// are all.
+	Lines  uint64 `json:"lines"`
+	Sealed bool   `json:"sealed,omitempty"`
+	// Cursor goes on after the first Bytes of the file of results, which hold
+	// what Tally counts.
+	Cursor string `json:"cursor,omitempty"`
+	Bytes  int64  `json:"bytes"`
+	Tally  tally  `json:"tally"`
+	Ended  bool   `json:"ended,omitempty"`
+}
+
+// tally counts lines of results by what they say.
+type tally struct {
+	Lines      uint64 `json:"lines"`
+	Succeeded  uint64 `json:"succeeded"`
+	ToolErrors uint64 `json:"tool_errors"`
+	Failed     uint64 `json:"failed"` // denied, expired and canceled as well
+	Unknown    uint64 `json:"unknown"`
+}
+
+func (t *tally) add(state string, toolError bool) {
+	t.Lines++
+	switch state {
+	case "succeeded":
+		t.Succeeded++
+		if toolError {
+			t.ToolErrors++
+		}
+	case "unknown":
+		t.Unknown++
+	default:
+		t.Failed++
+	}
+}
+
+// notebook keeps the file of results and the state beside it. It is safe for
+// concurrent use, and ready for a kill at any moment: the next one that opens it
+// finds a state, and cuts the results to what belongs to it.
+type notebook struct {
+	path string // of the results
+	// fault stands for the end of the process in tests: it is asked before each
+	// step, and after an error nothing is written any more.
+	fault func(step string) error
+
+	mu      sync.Mutex
+	results *os.File
+	buf     *bufio.Writer
+	now     batchState // as of the last line that was added
+	dirty   bool
+}
+
+func statePath(results string) string { return results + ".state" }
+
+// openNotebook opens the results for one process and reads their state. without a
+// state found is false.
+func openNotebook(path string) (n *notebook, found bool, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, false, fail(exitUsage, "The results cannot be written: %w", err)
+	}
+	if info, statErr := f.Stat(); statErr == nil && !info.Mode().IsRegular() {
+		f.Close()
+		return nil, false, fail(exitUsage, "%s is no file: results go to a file, where a later run finds how far this one came.", path)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, false, fail(exitUsage, "Another callyard writes to %s; wait until it has ended, or name another file with --out.", path)
+	}
+	n = &notebook{path: path, results: f, buf: bufio.NewWriterSize(f, 256<<10)}
+	text, err := os.ReadFile(statePath(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return n, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &n.now)
+	}
+	if err == nil && n.now.Version != stateVersion {
+		err = fmt.Errorf("it is of another version of callyard (%d)", n.now.Version)
+	}
+	if err != nil {
+		f.Close()
+		return nil, false, fail(exitUsage, "%s, which says how far the last run came, cannot be read: %w. With --new the batch begins again, and its calls run again.", statePath(path), err)
+	}
+	return n, true, nil
+}
+
+// empty says that there are no results.
+func (n *notebook) empty() bool {
+	info, err := n.results.Stat()
+	return err == nil && info.Size() == 0
+}
+
+// begin sets the state of a batch that is about to be made.
+func (n *notebook) begin(s batchState) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s.Version = stateVersion
+	n.now = s
+	if err := n.save(); err != nil { // first, or old results would go before their state does
+		return err
+	}
+	return n.cut()
+}
+
+// goOn cuts the results to what belongs to the state. When they were taken away or
+// shortened, they are read again from the beginning.
+func (n *notebook) goOn() (again bool, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	info, err := n.results.Stat()
+	if err != nil {
+		return false, n.broken(err)
+	}
+	if info.Size() < n.now.Bytes {
+		n.now.Cursor, n.now.Bytes, n.now.Tally, n.now.Ended, again = "", 0, tally{}, false, true
+		if err := n.save(); err != nil {
+			return false, err
+		}
+	}
+	return again, n.cut()
+}
+
+func (n *notebook) cut() error {
+	err := n.step("cut")
+	if err == nil {
+		err = n.results.Truncate(n.now.Bytes)
+	}
+	if err == nil {
+		_, err = n.results.Seek(n.now.Bytes, io.SeekStart)
+	}
+	n.buf.Reset(n.results)
+	return n.broken(err)
+}
+
+// state returns what is known now.
+func (n *notebook) state() batchState {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.now
+}
+
+// change changes the state and writes it.
+func (n *notebook) change(f func(*batchState)) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f(&n.now)
+	n.dirty = true
+	return n.write()
+}
+
+// add takes a line of results, with its line feed. It is on the disk after the
+// next keep.
+func (n *notebook) add(line []byte, cursor, state string, toolError bool) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.step("line"); err != nil {
+		return n.broken(err)
+	}
+	if _, err := n.buf.Write(line); err != nil {
+		return n.broken(err)
+	}
+	n.now.Cursor, n.now.Bytes, n.dirty = cursor, n.now.Bytes+int64(len(line)), true
+	n.now.Tally.add(state, toolError)
+	return nil
+}
+
+// keep makes all lines that were added, and where they end, outlive the process.
+func (n *notebook) keep() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.write()
+}
+
+func (n *notebook) write() error {
+	if !n.dirty {
+		return nil
+	}
+	err := n.step("flush")
+	if err == nil {
+		err = n.buf.Flush()
+	}
+	if err == nil {
+		err = n.step("sync")
+	}
+	if err == nil {
+		err = n.results.Sync()
+	}
+	if err != nil {
+		return n.broken(err)
+	}
+	return n.save()
+}
+
+// save replaces the state as a whole.
+func (n *notebook) save() error {
+	text, err := json.MarshalIndent(&n.now, "", "  ")
+	if err == nil {
+		err = n.step("new state")
+	}
+	if err == nil {
+		err = writeSynced(statePath(n.path)+".new", append(text, '\n'))
+	}
+	if err == nil {
+		err = n.step("rename")
+	}
+	if err == nil {
+		err = os.Rename(statePath(n.path)+".new", statePath(n.path))
+	}
+	if err == nil {
+		err = syncFolder(filepath.Dir(n.path))
+	}
+	n.dirty = err != nil
+	if err == nil {
+		err = n.step("saved")
+	}
+	return n.broken(err)
+}
+
+func (n *notebook) step(name string) error {
+	if n.fault == nil {
+		return nil
+	}
+	return n.fault(name)
+}
+
+func (n *notebook) broken(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fail(exitUsage, "The results cannot be written to %s: %w. The batch goes on; when that is fixed, the same command goes on.", n.path, err)
+}
+
+func (n *notebook) close() { n.results.Close() }
+
+func writeSynced(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// syncFolder makes a rename outlive a power cut.
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

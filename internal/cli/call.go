@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func callCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "call SERVER TOOL [JSON | - | @FILE | KEY=VALUE...]",
+		Short: "Run one tool once and print its result",
+		Long: "call runs a tool and prints what it answers.\n\n" +
+			"The arguments are a JSON object, as it is: on the command line, from standard input (-) or from a file (@FILE). " +
+			"KEY=VALUE pairs are put together to one; a VALUE that is JSON (a number, true, null, an object, a quoted string) " +
+			"counts as that, everything else is a string.\n\n" +
+			"Exit code: 0 the tool answered, 1 it answered with an error, 2 the command line is wrong, 3 the call was refused, " +
+			"4 Callyard or the server cannot be reached.",
+		Example: "  callyard call demo add a=2 b=40\n" +
+			"  callyard call demo add '{\"a\":2,\"b\":40}'\n" +
+			"  callyard call demo add @arguments.json --json --timeout 30s",
+		Args: takes(2, -1),
+		RunE: withClient(func(cmd *cobra.Command, c *client, args []string) error {
+			if timeout < 0 {
+				return fail(exitUsage, "--timeout must not be negative: give a time such as 30s, or leave it out for the server's own.")
+			}
+			arguments, err := callArguments(args[2:], cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			return c.call(cmd.Context(), args[0], args[1], arguments, timeout)
+		}),
+	}
+	cmd.ValidArgsFunction = completeCall
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "longest time the tool may take, such as 30s (default: what the server is given)")
+	return cmd
+}
+
+// completeCall completes the server, its tool, and the names of the tool's arguments.
+func completeCall(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	if len(args) < 2 {
+		return completing(serverIDs, toolNames)(cmd, args, toComplete)
+	}
+	if strings.HasPrefix(toComplete, "@") {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return complete(cmd, argumentNames, args, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// callSlack is how long the answer may take beyond the time for the tool: the
+// call may wait for a place first.
+const callSlack = time.Minute
+
+// call runs the tool and prints its result. A tool's own error is an exitError
+// too, after the result was printed.
+func (c *client) call(ctx context.Context, server, tool string, arguments []byte, timeout time.Duration) error {
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout+callSlack)
+		defer cancel()
+	}
+	held, result, err := c.run(ctx, request{
+		method: http.MethodPost, path: "/servers/" + segment(server) + "/tools/" + segment(tool), body: arguments, timeout: timeout,
+	})
+	if err != nil {
+		return err
+	}
+	if c.json {
+		err = c.out.raw(result)
+	} else if !held {
+		err = c.out.result(result)
+	}
+	if err != nil {
+		return err
+	}
+	if held {
+		return heldCall(result)
+	}
+	if isToolError(result) {
+		return fail(exitToolError, "The tool %s of server %s reported an error.", oneLine(tool), oneLine(server))
+	}
+	return nil
+}
+
+// run sends the call and returns its result, or with held the request to confirm
+// it. People at a terminal are shown its progress meanwhile; with --json the
+// result is wanted byte for byte, which a stream of events does not promise.
+func (c *client) run(ctx context.Context, q request) (held bool, result []byte, err error) {
+	if c.json || !c.note.terminal {
+		status, body, err := c.ask(ctx, q)
+		return status == http.StatusAccepted, body, err
+	}
+	q.accept = mediaEvents + ", " + mediaJSON + ";q=0.5"
+	line := progressLine{s: c.note}
+	err = c.stream(ctx, q, func(e event) error {
+		switch e.name {
+		case "progress":
+			return line.show(e.data)
+		case "result", eventJSON, eventHeld:
+			held, result = e.name == eventHeld, e.data
+			return errEnough
+		case "error":
+			return c.failedEvent(e.data)
+		}
+		return nil
+	})
+	line.clear()
+	if err == nil && result == nil {
+		err = fail(exitUnreachable, "The connection to %s ended before the result came; the call may have run.", c.base)
+	}
+	return held, result, err
+}
+
+// failedEvent is the error for a call that failed after its answer had begun.
+func (c *client) failedEvent(data []byte) error {
+	var p problem
+	if err := json.Unmarshal(data, &p); err != nil {
+		return c.foreign()
+	}
+	return c.refused(p.Status, http.Header{"Content-Type": {"application/problem+json"}}, data)
+}
+
+// heldCall is the error for a call that waits for a yes: it has not run.
+func heldCall(body []byte) error {
+	var h struct {
+		Risk         string `json:"risk_description"`
+		Confirmation string `json:"confirmation_id"`
+		Approval     string `json:"approval_url"`
+		Expires      string `json:"expires_at"`
+	}
+	if err := json.Unmarshal(body, &h); err != nil {
+		return fail(exitRefused, "The call is held until it is confirmed; it has not run.")
+	}
+	text := "The call is held until it is confirmed; it has not run."
+	for _, l := range []struct{ name, value string }{
+		{"risk", h.Risk}, {"approve at", h.Approval}, {"confirmation", h.Confirmation}, {"until", h.Expires},
+	} {
+		if l.value != "" {
+			text += fmt.Sprintf("\n  %s: %s", l.name, oneLine(l.value))
+		}
+	}
+	return fail(exitRefused, "%s", text)
+}
+
+// progressLine is one line of a terminal that is written again and again.
+type progressLine struct {
+	s     screen
+	shown bool
+}
+
+// show writes the progress over what stood there.
+func (l *progressLine) show(params []byte) error {
+	var p struct {
+		Progress json.Number `json:"progress"`
+		Total    json.Number `json:"total"`
+		Message  string      `json:"message"`
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil //nolint:nilerr // a tool that reports progress badly may still answer well
+	}
+	text := p.Progress.String()
+	if p.Total != "" {
+		text += "/" + p.Total.String()
+	}
+	text = oneLine(text + " " + p.Message)
+	if l.s.width > 1 {
+		text = cut(text, l.s.width-1) // a full line would wrap, and stay
+	}
+	l.shown = true
+	return l.s.text("\r\x1b[K" + l.s.paint(faint, text))
+}
+
+// clear takes the line away.
+func (l *progressLine) clear() {
+	if l.shown {
+		_ = l.s.text("\r\x1b[K") // nothing is lost when it stays
+	}
+}

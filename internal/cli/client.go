@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// clientCommands returns the commands that talk to a running Callyard over its
+// REST API, and `keys`, which needs none. They expect the persistent flags
+// --url, --key and --json, and end with an [exitError] when they fail.
+func clientCommands() []*cobra.Command {
+	return []*cobra.Command{
+		callCommand(), batchCommand(), batchesCommand(), withWords(callsCommand()), toolsCommand(), serversCommand(), workersCommand(), eventsCommand(), keysCommand(),
+	}
+}
+
+const (
+	defaultURL = "http://127.0.0.1:8080"
+	// connectWait bounds the way to the front door, answerWait a question that
+	// it answers from memory.
+	connectWait = 5 * time.Second
+	answerWait  = 30 * time.Second
+)
+
+// client is one command's way to a front door. It is used by one goroutine and
+// closed at the end.
+type client struct {
+	base string // the address of the front door, without a slash at its end
+	key  string
+	json bool // print JSON, not text for people
+	out  screen
+	note screen // stderr: what is not part of the answer
+	http *http.Client
+}
+
+// clientFrom reads the flags --url, --key and --json, and where those are not
+// given CALLYARD_URL, CALLYARD_KEY and CALLYARD_KEY_FILE. Errors are of the
+// command line.
+func clientFrom(cmd *cobra.Command) (*client, error) {
+	c := &client{out: screenOf(cmd.OutOrStdout()), note: screenOf(cmd.ErrOrStderr())}
+	var err error
+	if c.json, err = cmd.Flags().GetBool("json"); err != nil {
+		return nil, fail(exitUsage, "%w", err)
+	}
+	address, err := cmd.Flags().GetString("url")
+	if err != nil {
+		return nil, fail(exitUsage, "%w", err)
+	}
+	if c.base, err = baseURL(firstOf(address, os.Getenv("CALLYARD_URL"), defaultURL)); err != nil {
+		return nil, err
+	}
+	key, err := cmd.Flags().GetString("key")
+	if err != nil {
+		return nil, fail(exitUsage, "%w", err)
+	}
+	if c.key, err = apiKey(firstOf(key, os.Getenv("CALLYARD_KEY"))); err != nil {
+		return nil, err
+	}
+	c.http = &http.Client{
+		Transport: &http.Transport{
+			Proxy:               http.ProxyFromEnvironment,
+			DialContext:         (&net.Dialer{Timeout: connectWait}).DialContext,
+			TLSHandshakeTimeout: connectWait,
+			ForceAttemptHTTP2:   true,
+			// The result is printed as it came, so it should come as it is.
+			DisableCompression: true,
+		},
+		// A redirect would turn a POST into a GET, or carry the key elsewhere.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c, nil
+}
+
+func (c *client) close() { c.http.CloseIdleConnections() }
+
+// withClient makes a command's body of a function that needs a client.
+func withClient(run func(cmd *cobra.Command, c *client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := clientFrom(cmd)
+		if err != nil {
+			return err
+		}
+		defer c.close()
+		return run(cmd, c, args)
+	}
+}
+
+// takes checks the number of arguments; most below zero sets no limit.
+func takes(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= least && (most < 0 || len(args) <= most) {
+			return nil
+		}
+		return fail(exitUsage, "The number of arguments is wrong (%d). Usage: %s", len(args), cmd.UseLine())
+	}
+}
+
+func firstOf(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+func baseURL(text string) (string, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return "", fail(exitUsage, "The address of Callyard must look like http://127.0.0.1:8080: see --url and CALLYARD_URL.")
+	case u.User != nil:
+		return "", fail(exitUsage, "The address of Callyard must not hold a name or password: give an API key with --key or CALLYARD_KEY.")
+	case u.RawQuery != "" || u.Fragment != "":
+		return "", fail(exitUsage, "The address of Callyard must end with its path: take off what follows ? or #.")
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// apiKey returns the key, or the content of the file that CALLYARD_KEY_FILE
+// names. Without either it is empty.
+func apiKey(key string) (string, error) {
+	if name := os.Getenv("CALLYARD_KEY_FILE"); key == "" && name != "" {
+		text, err := readKeyFile(name)
+		if err != nil {
+			return "", fail(exitUsage, "CALLYARD_KEY_FILE cannot be read: %w", err)
+		}
+		if key = strings.TrimSpace(text); key == "" {
+			return "", fail(exitUsage, "CALLYARD_KEY_FILE names a file without a key in it.")
+		}
+	}
+	for _, r := range key {
+		if r <= ' ' || r > '~' {
+			return "", fail(exitUsage, "The API key holds characters that no key has: copy it again, without spaces and line ends.")
+		}
+	}
+	return key, nil
+}
+
+// keyFileMost is more than a file with a key in it has.
+const keyFileMost = 4 << 10
+
+func readKeyFile(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, keyFileMost+1))
+	if err == nil && len(text) > keyFileMost {
+		err = fmt.Errorf("%s is too large for a key", name)
+	}
+	return string(text), err
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+)
+
+// callArguments returns the arguments of a call as the command line gives them:
+// not at all, as one JSON object, as "-" for stdin, as "@" and a file, or as
+// key=value pairs. JSON is passed on byte for byte. Errors are of the command
+// line.
+func callArguments(args []string, stdin io.Reader) ([]byte, error) {
+	if len(args) == 0 {
+		return []byte("{}"), nil
+	}
+	if len(args) > 1 {
+		return pairs(args)
+	}
+	one := args[0]
+	switch {
+	case one == "-":
+		body, err := io.ReadAll(stdin)
+		if err != nil {
+			return nil, fail(exitUsage, "The arguments cannot be read from standard input: %w", err)
+		}
+		return object(body, "Standard input")
+	case strings.HasPrefix(one, "@"):
+		body, err := os.ReadFile(one[1:])
+		if err != nil {
+			return nil, fail(exitUsage, "The arguments cannot be read: %w", err)
+		}
+		return object(body, one[1:])
+	case strings.HasPrefix(strings.TrimSpace(one), "{"), json.Valid([]byte(one)):
+		return object([]byte(one), "The argument after the tool")
+	}
+	return pairs(args)
+}
+
+// object returns the body if it is a JSON object; what the tool takes, and every
+// finer point of JSON, is for Callyard to judge.
+func object(body []byte, from string) ([]byte, error) {
+	text := bytes.TrimSpace(body)
+	if len(text) == 0 {
+		return nil, fail(exitUsage, "%s is empty; give a JSON object, {} at least.", from)
+	}
+	if !json.Valid(text) {
+		return nil, fail(exitUsage, "%s is not JSON; check quotes and commas, and put it in single quotes for the shell.", from)
+	}
+	if text[0] != '{' {
+		return nil, fail(exitUsage, "%s is JSON, but not an object: the arguments of a tool are {\"name\": value}.", from)
+	}
+	return body, nil
+}
+
+// pairs builds an object from key=value pairs, in their order.
+func pairs(args []string) ([]byte, error) {
+	seen := make(map[string]bool, len(args))
+	body := []byte{'{'}
+	for _, arg := range args {
+		key, value, ok := strings.Cut(arg, "=")
+		switch {
+		case !ok || key == "":
+			return nil, fail(exitUsage, "%q is no KEY=VALUE. Arguments are KEY=VALUE pairs, one JSON object, - for standard input, or @FILE.", cut(arg, 40))
+		case seen[key]:
+			return nil, fail(exitUsage, "The argument %q is given twice.", cut(key, 40))
+		case !utf8.ValidString(arg):
+			return nil, fail(exitUsage, "The argument %q is not UTF-8.", cut(key, 40))
+		}
+		if seen[key] = true; len(body) > 1 {
+			body = append(body, ',')
+		}
+		body = append(append(append(body, quote(key)...), ':'), jsonValue(value)...)
+	}
+	return append(body, '}'), nil
+}
+
+// jsonValue is the value as it is when it is JSON, else a JSON string.
+func jsonValue(text string) []byte {
+	if strings.TrimSpace(text) == text && json.Valid([]byte(text)) {
+		return []byte(text)
+	}
+	return quote(text)
+}
+
+// quote returns the text as a JSON string, without the escapes that HTML needs.
+func quote(text string) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(text); err != nil {
+		panic("callyard: a string did not encode: " + err.Error()) // strings always do
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// exitInterrupted is what shells expect of a command that was stopped by ^C.
+const exitInterrupted = 130
+
+// exitError ends the process with a code; err says why, for people.
+type exitError struct {
+	code int
+	err  error
+}
+
+// Error returns what is to be said; it may have several lines.
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *exitError) Unwrap() error { return e.err }
+
+// ExitCode is the status of the process.
+func (e *exitError) ExitCode() int { return e.code }
+
+// fail returns an error that ends the process with the code.
+func fail(code int, format string, args ...any) error {
+	return &exitError{code: code, err: fmt.Errorf(format, args...)}
+}
+
+// problem is what the commands read of an RFC 9457 document.
+type problem struct {
+	Title     string         `json:"title"`
+	Status    int            `json:"status"`
+	Detail    string         `json:"detail"`
+	CallID    string         `json:"call_id"`
+	Retryable bool           `json:"retryable"`
+	Errors    []problemFault `json:"errors"`
+	RPC       *struct {
+		Code    json.Number `json:"code"`
+		Message string      `json:"message"`
+	} `json:"rpc"`
+}
+
+type problemFault struct {
+	Pointer   *string `json:"pointer"`
+	Parameter string  `json:"parameter"`
+	Message   string  `json:"message"`
+}
+
+// refused turns an answer that is no success into the error for people. With
+// --json the problem document goes to stdout as well, for programs.
+func (c *client) refused(status int, header http.Header, body []byte) error {
+	var p problem
+	if err := json.Unmarshal(body, &p); err != nil || firstOf(p.Detail, p.Title) == "" || mediaType(header) != "application/problem+json" {
+		return fail(codeOf(status), "%s answered %d %s, and not as Callyard does: check --url.", c.base, status, http.StatusText(status))
+	}
+	if c.json {
+		if err := c.out.raw(body); err != nil {
+			return err
+		}
+	}
+	return &exitError{code: codeOf(status), err: errors.New(p.text(status, header.Get("Retry-After")))}
+}
+
+// codeOf is the exit code of a status that is no success: a refusal, or a fabric
+// that cannot serve.
+func codeOf(status int) int {
+	if status >= http.StatusInternalServerError || status < http.StatusBadRequest {
+		return exitUnreachable
+	}
+	return exitRefused
+}
+
+// text is the problem for people: the sentence, each fault on its own line, and
+// what to do.
+func (p *problem) text(status int, retryAfter string) string {
+	var b strings.Builder
+	b.WriteString(oneLine(firstOf(p.Detail, p.Title)))
+	for _, f := range p.Errors {
+		place := "(the whole)"
+		switch {
+		case f.Parameter != "":
+			place = "parameter " + f.Parameter
+		case f.Pointer != nil && *f.Pointer != "":
+			place = *f.Pointer
+		}
+		fmt.Fprintf(&b, "\n  %s: %s", oneLine(place), oneLine(f.Message))
+	}
+	if p.RPC != nil {
+		fmt.Fprintf(&b, "\n  the server's own error %s: %s", p.RPC.Code, oneLine(p.RPC.Message))
+	}
+	seconds, err := strconv.Atoi(retryAfter)
+	switch {
+	case err == nil && p.Retryable:
+		fmt.Fprintf(&b, "\nIt is safe to try again, in %d s.", seconds)
+	case err == nil:
+		fmt.Fprintf(&b, "\nTry again in %d s.", seconds)
+	case p.Retryable:
+		b.WriteString("\nIt is safe to try again.")
+	}
+	if status == http.StatusUnauthorized {
+		b.WriteString("\nGive an API key with --key, CALLYARD_KEY or CALLYARD_KEY_FILE.")
+	}
+	if p.CallID != "" {
+		fmt.Fprintf(&b, "\nThe call was %s.", oneLine(p.CallID))
+	}
+	return b.String()
+}

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// toolResult is what the commands look at of a CallToolResult.
+type toolResult struct {
+	Content    []json.RawMessage `json:"content"`
+	Structured json.RawMessage   `json:"structuredContent"`
+}
+
+// block is one content block.
+type block struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	Data     string `json:"data"`
+	MIME     string `json:"mimeType"`
+	URI      string `json:"uri"`
+	Name     string `json:"name"`
+	Resource struct {
+		URI  string `json:"uri"`
+		MIME string `json:"mimeType"`
+		Text string `json:"text"`
+		Blob string `json:"blob"`
+	} `json:"resource"`
+}
+
+func isToolError(result []byte) bool {
+	var r struct {
+		IsError bool `json:"isError"`
+	}
+	return json.Unmarshal(result, &r) == nil && r.IsError
+}
+
+// result prints the result of a tool for people: its text as it is, everything
+// else as one line, and the structured content where there is no text. On a
+// terminal, control characters are made visible: the text is the tool's.
+func (s screen) result(body []byte) error {
+	var r toolResult
+	if err := json.Unmarshal(body, &r); err != nil {
+		return s.lines(pretty(body))
+	}
+	hasText := false
+	for _, raw := range r.Content {
+		var b block
+		if err := json.Unmarshal(raw, &b); err != nil {
+			b = block{}
+		}
+		if b.Type == "text" {
+			hasText = true
+			if err := s.lines(b.Text); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.text(b.summary() + "\n"); err != nil {
+			return err
+		}
+	}
+	if !hasText && len(r.Structured) > 0 {
+		return s.lines(pretty(r.Structured))
+	}
+	return nil
+}
+
+// lines writes a text that is not ours and ends its last line.
+func (s screen) lines(text string) error {
+	if s.terminal {
+		text = visible(text)
+	}
+	if text == "" || !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return s.text(text)
+}
+
+// summary is a block that is no text, on one line.
+func (b *block) summary() string {
+	words := []string{firstOf(b.Type, "content of no type")}
+	n := -1
+	switch b.Type {
+	case "image", "audio":
+		words = append(words, b.MIME)
+		n = decodedSize(b.Data)
+	case "resource_link":
+		words = []string{"resource", b.Name, b.URI, b.MIME}
+	case "resource":
+		words = append(words, b.Resource.URI, b.Resource.MIME)
+		if n = len(b.Resource.Text); b.Resource.Blob != "" {
+			n = decodedSize(b.Resource.Blob)
+		}
+	}
+	text := oneLine(strings.Join(words, " "))
+	if n >= 0 {
+		text += ", " + size(n)
+	}
+	return "[" + text + "]"
+}
+
+// decodedSize is how many bytes base64 text stands for.
+func decodedSize(text string) int {
+	return len(strings.TrimRight(text, "=")) * 3 / 4
+}

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// completeWait is how long the shell waits for words; a person waits with it.
+const completeWait = 3 * time.Second
+
+// completeMost is how many ids are offered, the newest first.
+const completeMost = "100"
+
+// words gives what may stand at the place of the next argument, after args. A word
+// may have a description behind a tab. An error offers nothing.
+type words func(ctx context.Context, c *client, args []string) ([]string, error)
+
+// completing makes the completion of arguments: each place has its words, asked for
+// at the Callyard that the command line and the environment name.
+func completing(places ...words) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= len(places) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return complete(cmd, places[len(args)], args, toComplete), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completingFlag is completing for the value of a flag.
+func completingFlag(cmd *cobra.Command, flag string, give words) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		return complete(cmd, give, args, toComplete), cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err) // there is no such flag
+	}
+}
+
+// offer completes the value of a flag with fixed words.
+func offer(cmd *cobra.Command, flag string, fixed ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(fixed, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is no such flag
+	}
+}
+
+func complete(cmd *cobra.Command, give words, args []string, toComplete string) (found []string) {
+	ask := func(cmd *cobra.Command, c *client, args []string) error {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completeWait)
+		defer cancel()
+		all, err := give(ctx, c, args)
+		for _, word := range all {
+			if name, _, _ := strings.Cut(word, "\t"); strings.HasPrefix(name, toComplete) && oneLine(name) == name && !strings.Contains(name, " ") {
+				found = append(found, strings.ReplaceAll(word, "\n", " "))
+			}
+		}
+		return err
+	}
+	with := withClient
+	if cmd.Flags().Lookup("approver-url") != nil {
+		with = withApprover
+	}
+	if err := with(ask)(cmd, args); err != nil {
+		// Nothing may be printed: it would stand in the command line.
+		cobra.CompDebugln(err.Error(), false)
+	}
+	return found
+}
+
+func serverIDs(ctx context.Context, c *client, _ []string) (ids []string, err error) {
+	var list serverList
+	if _, err := c.get(ctx, "/servers", &list); err != nil {
+		return nil, err
+	}
+	for i := range list.Servers {
+		ids = append(ids, described(list.Servers[i].ID, list.Servers[i].State))
+	}
+	return ids, nil
+}
+
+// toolNames are the tools of the server that is named before.
+func toolNames(ctx context.Context, c *client, args []string) (names []string, err error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	items, _, err := c.tools(ctx, args[0])
+	for _, t := range items {
+		names = append(names, described(t.Name, topLine(firstOf(t.def.Description, t.def.Title))))
+	}
+	return names, err
+}
+
+// argumentNames are the arguments of the tool that is named before, as name=.
+func argumentNames(ctx context.Context, c *client, args []string) (names []string, err error) {
+	if len(args) < 2 {
+		return nil, nil
+	}
+	items, _, err := c.tools(ctx, args[0])
+	for _, t := range items {
+		if t.Name != args[1] {
+			continue
+		}
+		var input struct {
+			Properties map[string]struct {
+				Description string `json:"description"`
+			} `json:"properties"`
+		}
+		if json.Unmarshal(t.def.Input, &input) != nil {
+			return nil, nil
+		}
+		for name, p := range input.Properties {
+			names = append(names, described(name+"=", p.Description))
+		}
+	}
+	return names, err
+}
+
+func callIDs(ctx context.Context, c *client, _ []string) ([]string, error) {
+	return ids(ctx, c, "/calls?limit="+completeMost, "calls")
+}
+
+// openCallIDs are those of calls that have not ended, or whose outcome is unknown.
+func openCallIDs(ctx context.Context, c *client, _ []string) ([]string, error) {
+	return ids(ctx, c, "/calls?"+url.Values{"limit": {completeMost}, "state": {"held,queued,running,unknown,failed"}}.Encode(), "calls")
+}
+
+func batchIDs(ctx context.Context, c *client, _ []string) ([]string, error) {
+	return ids(ctx, c, "/batches?limit="+completeMost, "batches")
+}
+
+func approvalIDs(ctx context.Context, c *client, _ []string) ([]string, error) {
+	return ids(ctx, c, "/approvals", "approvals")
+}
+
+func pendingIDs(ctx context.Context, c *client, _ []string) ([]string, error) {
+	return ids(ctx, c, "/approvals?state=pending", "approvals")
+}
+
+func permissionIDs(ctx context.Context, c *client, _ []string) (found []string, err error) {
+	items, _, err := c.permissions(ctx)
+	for i := range items {
+		if items[i].State == "good" {
+			found = append(found, described(items[i].ID, items[i].Server+" "+items[i].Tool+" for "+items[i].Requester.Name))
+		}
+	}
+	return found, err
+}
+
+// ids reads the ids of a list, and describes each by its state and tool.
+func ids(ctx context.Context, c *client, path, member string) (found []string, err error) {
+	var page map[string]json.RawMessage
+	if _, err := c.get(ctx, path, &page); err != nil {
+		return nil, err
+	}
+	var items []struct{ ID, State, Server, Tool string }
+	if err := json.Unmarshal(page[member], &items); err != nil {
+		return nil, c.foreign()
+	}
+	for _, item := range items {
+		found = append(found, described(item.ID, item.State+" "+item.Server+" "+item.Tool))
+	}
+	return found, nil
+}
+
+// described is a word with what the shell shows behind it.
+func described(word, text string) string {
+	if text = oneLine(text); text == "" {
+		return word
+	}
+	return word + "\t" + cut(text, 60)
+}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/launch/adapt"
+	"github.com/callyard/callyard/internal/setup"
+	"github.com/callyard/callyard/internal/worker"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+func configCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "config", Short: "Look at the configuration"}
+	check := &cobra.Command{
+		Use:   "check",
+		Short: "Say every fault of the configuration and the servers file, or print what is in force",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return checkConfig(cmd) },
+	}
+	setup.AddFlags(check.Flags(), "servers", "listen", "data", "nats", "redis", "policy", "log-level", "log-format")
+	cmd.AddCommand(check)
+	return cmd
+}
+
+func checkConfig(cmd *cobra.Command) error {
+	p, err := setup.Prepare(cmd.Flags(), cmd.ErrOrStderr(), setup.All, demoEntry())
+	var all []config.Fault
+	var found *config.Faults
+	if errors.As(err, &found) {
+		all = found.List
+	} else if err != nil {
+		return err
+	}
+	all = append(all, p.Troubles...)
+	var servers strings.Builder
+	for i := range p.Served {
+		if fault := sayServer(cmd.Context(), &servers, &p.Served[i]); fault != nil {
+			all = append(all, config.Fault{Where: p.Served[i].Entry.Where, Message: fault.Error()})
+		}
+	}
+	asJSON, _ := cmd.Flags().GetBool("json") // the root command has the flag
+	if asJSON {
+		return checkedJSON(cmd.OutOrStdout(), p, all, servers.String())
+	}
+	if len(all) > 0 {
+		return &config.Faults{List: all}
+	}
+	out := cmd.OutOrStdout()
+	if err := config.Dump(out, p.Config); err != nil {
+		return fmt.Errorf("printing the configuration: %w", err)
+	}
+	fmt.Fprint(out, servers.String())
+	for _, note := range p.Notes {
+		fmt.Fprintf(out, "# servers file: %s\n", note)
+	}
+	for _, doubt := range p.Doubts {
+		fmt.Fprintf(out, "# policy: %s\n", doubt)
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "The configuration is good: %d servers.\n", len(p.Served))
+	return nil
+}
+
+// checkedJSON prints what `config check` found as one JSON object. A configuration with
+// faults is an error, which they say.
+func checkedJSON(out io.Writer, p *setup.Prepared, faults []config.Fault, servers string) error {
+	type fault struct {
+		Key     string `json:"key,omitempty"`
+		Message string `json:"message"`
+		Where   string `json:"where,omitempty"`
+	}
+	report := struct {
+		Good          bool            `json:"good"`
+		Faults        []fault         `json:"faults"`
+		Servers       []string        `json:"servers"` // as the lines for people have them
+		Notes         []string        `json:"notes"`
+		Doubts        []string        `json:"doubts"`
+		Configuration json.RawMessage `json:"configuration,omitempty"`
+	}{Good: len(faults) == 0, Faults: []fault{}, Servers: []string{}, Notes: append([]string{}, p.Notes...), Doubts: append([]string{}, p.Doubts...)}
+	for _, f := range faults {
+		report.Faults = append(report.Faults, fault{f.Path, f.Message, f.Where})
+	}
+	for line := range strings.Lines(servers) {
+		report.Servers = append(report.Servers, strings.TrimPrefix(strings.TrimRight(line, "\n"), "# "))
+	}
+	if report.Good {
+		var err error
+		if report.Configuration, err = config.DumpJSON(p.Config); err != nil {
+			return fmt.Errorf("printing the configuration: %w", err)
+		}
+	}
+	if err := json.NewEncoder(out).Encode(report); err != nil {
+		return fmt.Errorf("printing what was found: %w", err)
+	}
+	if !report.Good {
+		return statusError(exitUsage)
+	}
+	return nil
+}
+
+// sayServer prints how a server is held. The error says why it cannot be.
+func sayServer(ctx context.Context, out io.Writer, s *worker.Served) error {
+	spec := s.Session.Spec
+	if s.Box == nil || !s.Box.Only {
+		fmt.Fprintf(out, "# server %s: %s, %d sessions of %d calls\n", spec.ID, spec.Type, s.Session.Sessions, s.Session.InFlight)
+	}
+	if s.Adapt != nil {
+		if err := sayTools(ctx, out, spec.ID, s.Adapt(slog.New(slog.DiscardHandler))); err != nil {
+			return err
+		}
+	}
+	if s.Box != nil && s.Box.Fault == nil { // a fault is told with the others
+		sayBox(out, spec.ID, s.Box)
+	}
+	return nil
+}
+
+// sayTools prints which tools a server that is adapted here has, and what was left
+// out.
+func sayTools(ctx context.Context, out io.Writer, server string, src adapt.Source) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	defer src.CloseIdle()
+	offer, err := src.Offer(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range offer.Tools {
+		fmt.Fprintf(out, "#   tool %s: %s\n", t.Name, t.From)
+	}
+	for _, note := range offer.Notes {
+		fmt.Fprintf(out, "#   note: %s\n", note)
+	}
+	return nil
+}
+
+// sayBox prints everything that holds for the container of a server.
+func sayBox(out io.Writer, server string, b *worker.Box) {
+	place := "container"
+	if b.Isolation == schema.IsolationBubblewrap {
+		place = "sandbox of bubblewrap, which is weaker than a container,"
+	}
+	which := "calls of high risk run in a " + place + " of their own"
+	if b.Only {
+		which = "every call runs in a " + place + " of its own"
+	}
+	fmt.Fprintf(out, "# server %s: %s\n", server, which)
+	for _, line := range b.Describe() {
+		fmt.Fprintf(out, "#   %s: %s (%s)\n", line.Key, line.Value, line.From)
+	}
+	for _, key := range b.Spec.Widened() {
+		fmt.Fprintf(out, "# server %s: its container is wider than it should be, because docker.allow names %q\n", server, key)
+	}
+}

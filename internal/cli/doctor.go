@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// doctorCommand looks at a running system and says what is wrong with it.
+func doctorCommand() *cobra.Command {
+	var o doctorOptions
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look at a running Callyard and say what is wrong and how to fix it",
+		Long: "doctor asks a front door and, where it is reached, the approver, and changes nothing. Each line is ok, a note, or a fault and how to fix it.\n\n" +
+			"It ends with 0 when there is no fault, and with 1 when there is one. Notes are no faults.",
+		Example: "  callyard doctor --url https://callyard.example.com --approver-url https://approve.example.com\n  callyard doctor --held 15m --json",
+		Args:    takes(0, 0),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.approver, "approver-url", "", "address of the approver (CALLYARD_APPROVER_URL); without one approvals are not looked at unless it answers at "+defaultApproverURL)
+	flags.StringVar(&o.approverKey, "approver-key", "", "API key for the approver (CALLYARD_APPROVER_KEY; default: the key of the front door)")
+	flags.StringVar(&o.nats, "nats", "", "address of NATS (CALLYARD_NATS_URL): whether it lets in anybody; without one it is not looked at unless it answers at "+defaultNATS)
+	flags.DurationVar(&o.held, "held", time.Hour, "an approval that waits longer than this is a fault")
+	cmd.RunE = withClient(func(cmd *cobra.Command, c *client, _ []string) error {
+		if o.held <= 0 {
+			return fail(exitUsage, "--held must be longer than 0s.")
+		}
+		o.named = firstOf(o.approver, os.Getenv("CALLYARD_APPROVER_URL"))
+		o.nats = firstOf(o.nats, os.Getenv("CALLYARD_NATS_URL"))
+		address, err := baseURL(firstOf(o.named, defaultApproverURL))
+		if err != nil {
+			return fail(exitUsage, "--approver-url: %w", err)
+		}
+		key, err := apiKey(firstOf(o.approverKey, os.Getenv("CALLYARD_APPROVER_KEY"), c.key))
+		if err != nil {
+			return err
+		}
+		asJSON := c.json
+		c.json = false // what is refused is a finding, and not printed as it came
+		approver := *c
+		approver.base, approver.key = address, key
+		x := examination{c: c, approver: &approver, o: o, json: asJSON, now: time.Now}
+		x.all(cmd.Context())
+		if err := context.Cause(cmd.Context()); err != nil {
+			return fail(exitInterrupted, "Interrupted.")
+		}
+		return x.tell()
+	})
+	return cmd
+}
+
+// doctorOptions is what the flags say.
+type doctorOptions struct {
+	approver, approverKey string
+	named                 string // the approver that somebody named, "" when nobody did
+	nats                  string // likewise
+	held                  time.Duration
+}
+
+const (
+	// skewMost is how wrong the clocks of workers may be: a warrant that a process
+	// signed is valid that long before its time.
+	skewMost = 30 * time.Second
+	// restartsMany is more often than a sound server is started again.
+	restartsMany = 5
+	// doctorWait bounds one question. A system that is ill answers late or never.
+	doctorWait = 10 * time.Second
+	// shownMost is how many of the same kind are named one by one.
+	shownMost = 20
+)
+
+// defaultNATS is where NATS is looked for when nobody says where it is.
+const defaultNATS = "nats://127.0.0.1:4222"
+
+// examination is one look at a system.
+type examination struct {
+	c, approver *client
+	o           doctorOptions
+	json        bool
+	now         func() time.Time
+	findings    []finding
+	clock       time.Time // of the front door, when it was asked
+}
+
+// all looks at everything. What cannot be known without a front door is left out
+// when there is none.
+func (x *examination) all(ctx context.Context) {
+	if !x.frontDoor(ctx) {
+		return
+	}
+	x.nats(ctx)
+	x.workers(ctx)
+	x.servers(ctx)
+	x.configuration(ctx)
+	x.executions(ctx)
+	x.approvals(ctx)
+}
+
+// frontDoor says whether there is any sense in asking more.
+func (x *examination) frontDoor(ctx context.Context) bool {
+	const at = "front door"
+	var version struct {
+		Version string    `json:"version"`
+		Started time.Time `json:"started"`
+	}
+	date, err := x.look(ctx, x.c, "/version", &version)
+	if err != nil {
+		var refused *exitError
+		if errors.As(err, &refused) && refused.code == exitRefused {
+			x.fault(at, oneLine(err.Error()), "see that "+x.c.base+" is its address, and give an API key that is valid there: --key, CALLYARD_KEY or CALLYARD_KEY_FILE")
+		} else {
+			x.fault(at, oneLine(err.Error()), "see that the process runs (the last line of its log says why not) and that "+x.c.base+" is its address")
+		}
+		return false
+	}
+	x.clock = date
+	x.ok(at, version.Version+", up for "+age(date.Sub(version.Started)))
+	x.ready(ctx, x.c, at)
+	x.skew(at, date)
+	x.losses(ctx)
+	return true
+}
+
+// ready reads /readyz, which says whether NATS is there and why not.
+func (x *examination) ready(ctx context.Context, c *client, what string) {
+	var status struct {
+		Status string `json:"status"`
+	}
+	_, err := x.look(ctx, c, "/readyz", &status)
+	if err == nil {
+		x.ok(what, "ready: NATS is there")
+		return
+	}
+	said := oneLine(err.Error())
+	mend := "see its log around now; GET /readyz says when it is over"
+	switch lower := strings.ToLower(said); {
+	case strings.Contains(lower, "drain"):
+		mend = "it is about to stop: use another one, or start it again"
+	case strings.Contains(lower, "nats"):
+		mend = "start nats-server, or repair the network between them; it reconnects by itself. If NATS runs: see nats.url and whether its user may still sign in"
+	case strings.Contains(lower, "redis"):
+		mend = "start Redis, or see redis.url; without it no new approval can be opened"
+	}
+	x.fault(what, said, mend)
+}
+
+// skew compares a clock with the one here. The Date of an answer counts whole seconds.
+func (x *examination) skew(what string, date time.Time) {
+	switch d := x.now().Sub(date); {
+	case d.Abs() > skewMost:
+		x.fault(what, "its clock and the one here differ by "+age(d.Abs()), "set the clocks (NTP): signatures of approvals are checked to "+age(skewMost))
+	case d.Abs() > 3*time.Second:
+		x.note(what, "its clock and the one here differ by "+age(d.Abs()))
+	}
+}
+
+// look asks for a report and returns the time on the clock of whoever answered.
+func (x *examination) look(ctx context.Context, c *client, path string, v any) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, doctorWait)
+	defer cancel()
+	resp, err := c.do(ctx, request{method: http.MethodGet, path: path})
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer resp.Body.Close()
+	date, err := http.ParseTime(resp.Header.Get("Date"))
+	if err != nil {
+		date = x.now() // a proxy took it away
+	}
+	body, err := c.readJSON(ctx, resp)
+	if err != nil {
+		return date, err
+	}
+	return date, decodeReport(c, body, v)
+}

@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// losses tells what was accepted as lost with a damaged data folder. That is no fault:
+// somebody knows of it, and it stays in the folder for good.
+func (x *examination) losses(ctx context.Context) {
+	var health struct {
+		Losses *struct {
+			Files   int       `json:"files"`
+			Latest  time.Time `json:"latest"`
+			Streams []string  `json:"streams"`
+		} `json:"accepted_losses"`
+	}
+	if _, err := x.look(ctx, x.c, "/health", &health); err != nil || health.Losses == nil {
+		return // what keeps it from answering is told already
+	}
+	l := health.Losses
+	where := ""
+	if len(l.Streams) > 0 {
+		where = ", with messages of " + strings.Join(l.Streams, ", ")
+	}
+	x.note("data folder", fmt.Sprintf("%d damaged files were accepted as lost%s, the last at %s: calls from before it that had no result are unknown, see what they did (callyard calls --state unknown); losses.json in the folder lists the files",
+		l.Files, where, l.Latest.UTC().Format(time.RFC3339)))
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// finding is one thing that an examination found.
+type finding struct {
+	Level string `json:"level"` // ok, note, fault
+	About string `json:"about"`
+	Says  string `json:"says"`
+	Mend  string `json:"fix,omitempty"`
+}
+
+const (
+	levelOK    = "ok"
+	levelNote  = "note"
+	levelFault = "fault"
+)
+
+func (x *examination) ok(about, says string) {
+	x.findings = append(x.findings, finding{levelOK, about, says, ""})
+}
+
+func (x *examination) note(about, says string) {
+	x.findings = append(x.findings, finding{levelNote, about, says, ""})
+}
+
+func (x *examination) fault(about, says, mend string) {
+	x.findings = append(x.findings, finding{levelFault, about, says, mend})
+}
+
+func (x *examination) faults() (n int) {
+	for _, f := range x.findings {
+		if f.Level == levelFault {
+			n++
+		}
+	}
+	return n
+}
+
+// tell prints the findings and ends the command: with 1 where there is a fault.
+func (x *examination) tell() error {
+	n := x.faults()
+	if x.json {
+		text, err := json.Marshal(map[string]any{"faults": n, "findings": x.findings})
+		if err != nil {
+			return err
+		}
+		if err := x.c.out.raw(text); err != nil {
+			return err
+		}
+	} else if err := x.tellPeople(n); err != nil {
+		return err
+	}
+	if n > 0 {
+		return statusError(exitToolError)
+	}
+	return nil
+}
+
+func (x *examination) tellPeople(faults int) error {
+	out := x.c.out
+	colours := map[string]colour{levelOK: green, levelNote: yellow, levelFault: red}
+	for _, f := range x.findings {
+		line := out.paint(colours[f.Level], fmt.Sprintf("%-5s", f.Level)) + "  " + visible(f.About+": "+f.Says) + "\n"
+		if f.Mend != "" {
+			line += "       fix: " + visible(f.Mend) + "\n"
+		}
+		if err := out.text(line); err != nil {
+			return err
+		}
+	}
+	switch faults {
+	case 0:
+		return out.text("\nNothing is wrong.\n")
+	case 1:
+		return out.text("\n1 fault.\n")
+	}
+	return out.text(fmt.Sprintf("\n%d faults.\n", faults))
+}

@@ -1,0 +1,273 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// patient is a system for the doctor: what it answers to each path, and how wrong its
+// clock is. Of a path that is not listed it knows nothing.
+type patient struct {
+	answers map[string]answer
+	clock   time.Duration
+}
+
+// wellFrontDoor is a front door with nothing to complain about.
+func wellFrontDoor() *patient {
+	return &patient{answers: map[string]answer{
+		"/version":       jsonAnswer(`{"version":"1.2.3","go":"go1.26","started":"2026-01-01T00:00:00Z"}`),
+		"/readyz":        jsonAnswer(`{"status":"ready"}`),
+		"/workers":       jsonAnswer(`{"workers":[{"id":"w1","version":"1.2.3","host":"a","started":"2026-01-01T00:00:00Z"}]}`),
+		"/servers":       jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","slots":4,"workers":[{"id":"w1","initialization_state":"initialized"}]}]}`),
+		"/calls":         jsonAnswer(`{"calls":[]}`),
+		"/configuration": jsonAnswer(`{"processes":[{"id":"f1","role":"frontdoor","parts":[{"part":"policy","version":"sha256:71accd489c1354","since":"2026-01-01T00:00:00Z","tried":"2026-01-01T00:00:00Z","outcome":"in force"}]}],"disagreements":[]}`),
+	}}
+}
+
+func wellApprover() *patient {
+	return &patient{answers: map[string]answer{"/readyz": jsonAnswer(`{"status":"ready"}`), "/approvals": jsonAnswer(`{"approvals":[]}`)}}
+}
+
+func (p *patient) open(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			t.Errorf("the doctor sent %s %s", r.Method, r.URL.Path)
+		}
+		a, ok := p.answers[r.URL.Path]
+		if !ok {
+			a = problemAnswer(http.StatusNotFound, `{"title":"Not found","status":404,"detail":"There is no such path."}`)
+		}
+		w.Header().Set("Date", time.Now().Add(p.clock).UTC().Format(http.TimeFormat))
+		w.Header().Set("Content-Type", a.media)
+		if a.status != 0 {
+			w.WriteHeader(a.status)
+		}
+		_, _ = io.WriteString(w, a.body)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func sayDoctor(t *testing.T, door, approver string, more ...string) (said string, code int) {
+	t.Helper()
+	plainEnvironment(t)
+	t.Setenv("CALLYARD_APPROVER_URL", "")
+	t.Setenv("CALLYARD_APPROVER_KEY", "")
+	root := &cobra.Command{Use: "callyard", SilenceErrors: true, SilenceUsage: true}
+	root.PersistentFlags().String("url", "", "")
+	root.PersistentFlags().String("key", "", "")
+	root.PersistentFlags().Bool("json", false, "")
+	root.AddCommand(doctorCommand())
+	var out bytes.Buffer
+	root.SetOut(&out)
+	root.SetErr(&out)
+	if !slices.Contains(more, "--nats") { // one of this machine is none of the test's
+		more = append(more, "--nats", natsSaying(t, `{"host":"127.0.0.1"}`))
+	}
+	root.SetArgs(append([]string{"doctor", "--url", door, "--approver-url", approver}, more...))
+	err := root.ExecuteContext(t.Context())
+	showError(&out, err)
+	return out.String(), exitCode(err)
+}
+
+func TestTheDoctorFindsNothingWrongWithAWellSystem(t *testing.T) {
+	said, code := sayDoctor(t, wellFrontDoor().open(t), wellApprover().open(t))
+	if code != exitOK || !strings.Contains(said, "Nothing is wrong.") || strings.Contains(said, "fault") || strings.Contains(said, "note") {
+		t.Errorf("code %d:\n%s", code, said)
+	}
+	for _, want := range []string{"front door: 1.2.3", "workers: 1 live", "servers: 1 of 1", "configuration: 1 processes, every last edit of their files is in force; policy 71accd489c13 since 2026-01-01T00:00:00Z", "execution log: it can be read", "approver: 0 approvals"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it does not say %q:\n%s", want, said)
+		}
+	}
+}
+
+// natsSaying is a NATS server as far as the doctor listens: it says of itself what is given.
+func natsSaying(t *testing.T, info string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, "INFO "+info+"\r\n")
+			_, _ = io.Copy(io.Discard, c) // until the doctor has heard it
+			_ = c.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-done
+	})
+	return "nats://" + l.Addr().String()
+}
+
+func TestTheDoctorSaysWhomNATSLetsIn(t *testing.T) {
+	for info, c := range map[string]struct {
+		says string
+		code int
+	}{
+		`{"host":"0.0.0.0"}`:                      {"fault  NATS", exitToolError},
+		`{"host":"0.0.0.0","auth_required":true}`: {"asks for a credential", exitOK},
+		`{"host":"127.0.0.1"}`:                    {"listens on this machine only", exitOK},
+		`nonsense`:                                {"whom it lets in is not known", exitOK},
+	} {
+		said, code := sayDoctor(t, wellFrontDoor().open(t), wellApprover().open(t), "--nats", natsSaying(t, info))
+		if code != c.code || !strings.Contains(said, c.says) {
+			t.Errorf("%s: code %d:\n%s", info, code, said)
+		}
+	}
+}
+
+func TestTheDoctorNamesWhatIsWrongAndTheMend(t *testing.T) {
+	problem503 := func(detail string) answer {
+		return problemAnswer(http.StatusServiceUnavailable, `{"title":"Unavailable","status":503,"detail":"`+detail+`","retryable":true}`)
+	}
+	hence := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }
+	for name, c := range map[string]struct {
+		change      func(door, approver *patient)
+		says, mends string
+	}{
+		"NATS is away": {func(d, _ *patient) { d.answers["/readyz"] = problem503("Not ready: NATS is RECONNECTING.") }, "NATS is RECONNECTING", "start nats-server"},
+		"it drains":    {func(d, _ *patient) { d.answers["/readyz"] = problem503("Not ready: the front door is draining.") }, "draining", "start it again"},
+		"no workers":   {func(d, _ *patient) { d.answers["/workers"] = jsonAnswer(`{"workers":[]}`) }, "workers: there is none", "start one"},
+		"all drain":    {func(d, _ *patient) { d.answers["/workers"] = jsonAnswer(`{"workers":[{"id":"w","draining":true}]}`) }, "all 1 are draining", "start another one"},
+		"a worker's clock": {func(d, _ *patient) {
+			d.answers["/workers"] = jsonAnswer(`{"workers":[{"id":"w","host":"box7","started":"` + hence(time.Hour) + `"}]}`)
+		}, "worker w: it says that it was started", "clock of box7"},
+		"a failed server": {func(d, _ *patient) {
+			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"sad","initialization_state":"error","error":"exec: no such file"}]}`)
+		}, "server sad: it does not run: exec: no such file", "callyard servers show sad"},
+		"a slow server": {func(d, _ *patient) {
+			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"sad","initialization_state":"timeout"}]}`)
+		}, "not ready in time", "startTimeout"},
+		"a server that one worker lacks": {func(d, _ *patient) {
+			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","workers":[{"id":"w1","initialization_state":"initialized"},{"id":"w2","initialization_state":"error","error":"no such program"}]}]}`)
+		}, "does not run on worker w2: no such program", "that worker lacks"},
+		"no box": {func(d, _ *patient) {
+			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","box":{"isolation":"container","ready":false,"error":"no engine"}}]}`)
+		}, "no container is ready: no engine", "docs/containers.md"},
+		"the execution log is lost": {func(d, _ *patient) { d.answers["/calls"] = problem503("The execution log cannot be read.") }, "execution log: it cannot be read", "JetStream"},
+		"a clock":                   {func(d, _ *patient) { d.clock = -time.Hour }, "front door: its clock and the one here differ", "NTP"},
+		"the approver's clock":      {func(_, a *patient) { a.clock = time.Hour }, "approver: its clock", "NTP"},
+		"an approval waits": {func(_, a *patient) {
+			a.answers["/approvals"] = jsonAnswer(`{"approvals":[{"id":"appr_1","server":"pay","tool":"send","created_at":"` + hence(-2*time.Hour) + `","expires_at":"` + hence(time.Hour) + `"}]}`)
+		}, "approval appr_1: send of pay waits for people since 2h0m", "callyard approvals show appr_1"},
+		"the approver is not ready": {func(_, a *patient) { a.answers["/readyz"] = problem503("Not ready: Redis does not answer.") }, "approver: Not ready: Redis", "start Redis"},
+		"the approver is ill":       {func(_, a *patient) { a.answers["/approvals"] = problem503("The ledger cannot be read.") }, "approver: The ledger cannot be read", "nobody can decide"},
+		"a wrong key": {func(d, _ *patient) {
+			d.answers["/version"] = problemAnswer(http.StatusUnauthorized, `{"title":"No","status":401,"detail":"The API key is not known here."}`)
+		}, "front door: The API key is not known here", "CALLYARD_KEY"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			door, approver := wellFrontDoor(), wellApprover()
+			c.change(door, approver)
+			said, code := sayDoctor(t, door.open(t), approver.open(t))
+			if code != exitToolError || strings.Count(said, "fault  ") != 1 {
+				t.Fatalf("code %d, and one fault was expected:\n%s", code, said)
+			}
+			_, fault, _ := strings.Cut(said, "fault  ")
+			if says, mend, _ := strings.Cut(fault, "\n"); !strings.Contains(says, c.says) || !strings.Contains(strings.SplitN(mend, "\n", 2)[0], c.mends) {
+				t.Errorf("it does not say %q and %q:\n%s", c.says, c.mends, said)
+			}
+		})
+	}
+}
+
+func TestNotesAreNoFaults(t *testing.T) {
+	door := wellFrontDoor()
+	door.answers["/workers"] = jsonAnswer(`{"workers":[{"id":"a","version":"1"},{"id":"b","version":"2"}]}`)
+	door.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","slots":2,"in_flight":2,"waiting":7,"workers":[{"id":"a","initialization_state":"initialized","restarts":9}]},{"id":"new","initialization_state":"starting"}]}`)
+	door.answers["/calls"] = jsonAnswer(`{"calls":[{"id":"call_x"}]}`)
+	said, code := sayDoctor(t, door.open(t), wellApprover().open(t))
+	if code != exitOK {
+		t.Errorf("code %d:\n%s", code, said)
+	}
+	for _, want := range []string{"several versions: 1, 2", "replaced 9 times", "all its 2 slots are taken and 7 calls wait", "server new: it is starting", "such as call_x"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it does not say %q:\n%s", want, said)
+		}
+	}
+}
+
+func TestWhereNobodyAnswersThatIsTheFault(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	s.Close()
+	said, code := sayDoctor(t, s.URL, wellApprover().open(t))
+	if code != exitToolError || !strings.Contains(said, "not reachable") || !strings.Contains(said, "1 fault.") {
+		t.Errorf("the front door is away: code %d:\n%s", code, said)
+	}
+	said, code = sayDoctor(t, wellFrontDoor().open(t), s.URL)
+	if code != exitToolError || !strings.Contains(said, "nobody can decide") {
+		t.Errorf("the approver is away: code %d:\n%s", code, said)
+	}
+}
+
+func TestTheDoctorSpeaksJSON(t *testing.T) {
+	door := wellFrontDoor()
+	door.answers["/readyz"] = problemAnswer(http.StatusServiceUnavailable, `{"title":"Unavailable","status":503,"detail":"Not ready: NATS is closed.","retryable":true}`)
+	said, code := sayDoctor(t, door.open(t), wellApprover().open(t), "--json")
+	var report struct {
+		Faults   int       `json:"faults"`
+		Findings []finding `json:"findings"`
+	}
+	if err := json.Unmarshal([]byte(said), &report); err != nil || code != exitToolError || report.Faults != 1 {
+		t.Fatalf("code %d, %v:\n%s", code, err, said)
+	}
+	found := fmt.Sprint(report.Findings)
+	if !strings.Contains(found, "NATS is closed") || !strings.Contains(found, "start nats-server") {
+		t.Error(found)
+	}
+}
+
+func TestOnlyTheFirstManyApprovalsAreNamed(t *testing.T) {
+	approver := wellApprover()
+	var list []string
+	for i := range shownMost + 3 {
+		list = append(list, fmt.Sprintf(`{"id":"a%d","created_at":"2026-01-01T00:00:00Z","expires_at":"2036-01-01T00:00:00Z"}`, i))
+	}
+	approver.answers["/approvals"] = jsonAnswer(`{"approvals":[` + strings.Join(list, ",") + `]}`)
+	said, code := sayDoctor(t, wellFrontDoor().open(t), approver.open(t))
+	if code != exitToolError || strings.Count(said, "fault  approval a") != shownMost || !strings.Contains(said, "3 more wait longer") {
+		t.Errorf("code %d:\n%s", code, said)
+	}
+}
+
+func TestTheDoctorFindsRefusedEditsAndProcessesThatDisagree(t *testing.T) {
+	p := wellFrontDoor()
+	p.answers["/configuration"] = jsonAnswer(`{"processes":[
+		{"id":"f1","role":"frontdoor","parts":[{"part":"policy","version":"sha256:aaaa","since":"2026-01-01T00:00:00Z","tried":"2026-01-02T00:00:00Z","outcome":"refused","error":"p.yaml:3:1: rules[0].level: must be a whole number from 1 to 3."}]},
+		{"id":"w1","role":"worker","parts":[{"part":"policy","version":"sha256:bbbb","since":"2026-01-02T00:00:00Z","tried":"2026-01-02T00:00:00Z","outcome":"in force"}]}],
+		"disagreements":[{"part":"policy","versions":[{"version":"sha256:aaaa","processes":["f1"]},{"version":"sha256:bbbb","processes":["w1"]}]},{"part":"servers","server":"files","versions":[{"version":"1","processes":["w1"]},{"version":"2","processes":["w2"]}]}]}`)
+	said, code := sayDoctor(t, p.open(t), wellApprover().open(t))
+	if code != exitToolError {
+		t.Errorf("code %d", code)
+	}
+	for _, want := range []string{
+		"frontdoor f1: the last edit of its policy (2026-01-02T00:00:00Z) is not in force; version aaaa of 2026-01-01T00:00:00Z is: p.yaml:3:1", "callyard config check",
+		"different versions of the policy: aaaa at f1; bbbb at w1", "different versions of the entry of server files: 1 at w1; 2 at w2", "3 faults",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it does not say %q:\n%s", want, said)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func eventsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "events",
+		Short: "Follow what happens to workers and servers, until ^C",
+		Long: "events prints the fleet as it is and then each change of it, one on a line, until it is stopped. " +
+			"With --json each line is the whole fleet after the change. When the connection breaks it is made again.",
+		Args: takes(0, 0),
+		RunE: withClient(func(cmd *cobra.Command, c *client, _ []string) error {
+			f := follower{c: c, pause: time.Second, pauseMost: 15 * time.Second}
+			return f.follow(cmd.Context())
+		}),
+	}
+}
+
+// follower prints the events of a front door and connects again when the
+// connection breaks.
+type follower struct {
+	c                *client
+	pause, pauseMost time.Duration // before the next connection; it doubles
+	last             fleet
+}
+
+// follow runs until ctx ends, which is no error, or until the front door refuses
+// it. That there is no front door at the start is an error as well.
+func (f *follower) follow(ctx context.Context) error {
+	connected := false
+	pause := f.pause
+	for {
+		err := f.c.stream(ctx, request{method: http.MethodGet, path: "/events", accept: mediaEvents}, func(e event) error {
+			if e.name == eventJSON || e.name == eventHeld {
+				return f.c.foreign()
+			}
+			connected, pause = true, f.pause
+			return f.show(e)
+		})
+		if ctx.Err() != nil {
+			return nil
+		}
+		var coded *exitError
+		if err != nil && (!connected || !errors.As(err, &coded) || coded.code != exitUnreachable) {
+			return err
+		}
+		if !connected {
+			return fail(exitUnreachable, "%s ended the stream of events before it began: check --url.", f.c.base)
+		}
+		if err := f.c.note.text("The connection ended; connecting again.\n"); err != nil {
+			return err
+		}
+		if !wait(ctx, pause) {
+			return nil
+		}
+		pause = min(2*pause, f.pauseMost)
+	}
+}
+
+// wait returns false when ctx ended first.
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// show prints one event: as it came with --json, else what it changes.
+func (f *follower) show(e event) error {
+	if f.c.json {
+		var b bytes.Buffer
+		if err := json.Compact(&b, e.data); err != nil {
+			return f.c.foreign()
+		}
+		return f.c.out.raw(b.Bytes())
+	}
+	if e.name != "fleet" {
+		return f.c.out.text(oneLine(e.name+" "+string(e.data)) + "\n")
+	}
+	var next fleet
+	if err := json.Unmarshal(e.data, &next); err != nil {
+		return f.c.foreign()
+	}
+	at := next.At.UTC().Format(time.RFC3339)
+	for _, n := range changes(&f.last, &next) {
+		if err := f.c.out.text(f.c.out.paint(faint, at) + "  " + f.c.out.paint(n.paint, oneLine(n.text)) + "\n"); err != nil {
+			return err
+		}
+	}
+	f.last = next
+	return nil
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callyard/callyard/internal/setup"
+)
+
+func initCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Make the streams and tables of Callyard in NATS that are missing",
+		Long: "init makes every stream and table that is missing in NATS and changes nothing that is there; it may be repeated. It signs in as the section nats of the\n" +
+			"configuration says, as a user that may make streams: the operator of deploy/nats. Run it before the first start of the other processes and after each\n" +
+			"upgrade: where NATS asks for a credential they may not make streams themselves. `callyard up` needs no init.",
+		Example: "  CALLYARD_NATS_USER=operator CALLYARD_NATS_PASSWORD_FILE=operator.password callyard init --nats nats://nats:4222\n" +
+			"  callyard init --config init.yaml\n  callyard init --check",
+		Args: takes(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := setup.Load(cmd.Flags())
+			if err != nil {
+				return err
+			}
+			log, err := cfg.Logger(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			if check, _ := cmd.Flags().GetBool("check"); check { // the flag is there
+				return checkRecords(cmd, cfg, log)
+			}
+			if err := cfg.Provision(cmd.Context(), log); err != nil {
+				return fail(exitUnreachable, "%w", err)
+			}
+			if asJSON, err := cmd.Flags().GetBool("json"); err != nil || asJSON {
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), `{"ready":true}`)
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), "NATS has every stream and table of Callyard.")
+			return nil
+		},
+	}
+	setup.AddFlags(cmd.Flags(), "nats", "log-level", "log-format")
+	cmd.Flags().Bool("check", false, "compare the records of durable calls with each other instead, and say which messages are missing")
+	return cmd
+}
+
+// checkRecords prints what is missing of the records of durable calls, and ends with 1
+// where something is.
+func checkRecords(cmd *cobra.Command, cfg *setup.Config, log *slog.Logger) error {
+	found, err := cfg.CheckRecords(cmd.Context(), log)
+	if err != nil {
+		return fail(exitUnreachable, "%w", err)
+	}
+	faults := make([]string, 0, len(found.Faults))
+	for _, f := range found.Faults {
+		faults = append(faults, f.String())
+	}
+	if asJSON, err := cmd.Flags().GetBool("json"); err != nil || asJSON {
+		text, err := json.Marshal(map[string]any{"faults": faults})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(cmd.OutOrStdout(), string(text))
+	} else {
+		for _, f := range faults {
+			fmt.Fprintln(cmd.OutOrStdout(), f)
+		}
+		if len(faults) == 0 {
+			fmt.Fprintln(cmd.OutOrStdout(), "The records of durable calls agree with each other.")
+		}
+	}
+	if len(faults) > 0 {
+		return fail(exitToolError, "Records of durable calls are missing. Restore the streams of NATS from a backup; where there is none, the calls without a record end as unknown and do not run again.")
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+)
+
+func TestInitChecksTheRecordsOfDurableCalls(t *testing.T) {
+	server := bustest.Start(t)
+	s, err := journal.Open(t.Context(), server.Connect(t, "test"), journal.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	w, err := s.Begin(t.Context(), &journal.Manifest{Kind: journal.Batch, Expires: time.Now().Add(time.Hour)})
+	if err == nil {
+		_, err = w.Append(t.Context(), []journal.CallRecord{{Server: "bank", Tool: "pay"}})
+	}
+	if err == nil {
+		_, err = w.Seal(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func() (string, error) {
+		plainEnvironment(t)
+		var out bytes.Buffer
+		root := &cobra.Command{Use: "callyard", SilenceErrors: true, SilenceUsage: true}
+		root.PersistentFlags().Bool("json", false, "")
+		root.AddCommand(initCommand())
+		root.SetArgs([]string{"init", "--check", "--nats", server.URL})
+		root.SetOut(&out)
+		err := root.ExecuteContext(t.Context())
+		return out.String(), err
+	}
+	if said, err := check(); err != nil || said != "The records of durable calls agree with each other.\n" {
+		t.Errorf("%v %s", err, said)
+	}
+	stream, err := bustest.JetStream(t, server.URL).Stream(t.Context(), "callyard_calls")
+	if err == nil {
+		err = stream.Purge(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := check()
+	var failed *exitError
+	if !errors.As(err, &failed) || failed.code != exitToolError || !strings.Contains(said, "Messages of the stream callyard_calls are missing") {
+		t.Errorf("%v %s", err, said)
+	}
+}

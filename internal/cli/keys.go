@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callyard/callyard/internal/authn"
+)
+
+func keysCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "keys",
+		Short: "Make API keys, and keys that sign approvals",
+		Args:  takes(0, 0),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var owner string
+	var groups []string
+	fresh := &cobra.Command{
+		Use:   "new NAME",
+		Short: "Make an API key and the configuration that lets it in",
+		Long: "new makes an API key and prints it once: Callyard keeps only its hash, which goes into the configuration of the front door. " +
+			"It works without a running Callyard.",
+		Example: "  callyard keys new ci --owner \"build team\" --group dev",
+		Args:    takes(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			asJSON, err := cmd.Flags().GetBool("json")
+			if err != nil {
+				return fail(exitUsage, "%w", err)
+			}
+			return newKey(screenOf(cmd.OutOrStdout()), keyEntry{Name: args[0], Owner: owner, Groups: groups}, asJSON)
+		},
+	}
+	fresh.Flags().StringVar(&owner, "owner", "", "the person or team behind the key")
+	fresh.Flags().StringSliceVar(&groups, "group", nil, "a group that the key is in; may be given several times")
+	cmd.AddCommand(fresh, warrantKeyCommand())
+	return cmd
+}
+
+// keyEntry is a key as the configuration holds it.
+type keyEntry struct {
+	Name   string   `json:"name"`
+	Owner  string   `json:"owner,omitempty"`
+	Groups []string `json:"groups,omitempty"`
+	Hash   string   `json:"hash"`
+}
+
+// newKey makes a key and prints it, with its entry.
+func newKey(out screen, entry keyEntry, asJSON bool) error {
+	var key string
+	key, entry.Hash = authn.Generate()
+	if _, err := authn.NewKeys([]authn.Key{{Name: entry.Name, Owner: entry.Owner, Groups: entry.Groups, Hash: entry.Hash}}); err != nil {
+		return fail(exitUsage, "%w", err)
+	}
+	if asJSON {
+		body, err := json.Marshal(struct {
+			Key   string   `json:"key"`
+			Entry keyEntry `json:"entry"`
+		}{key, entry})
+		if err != nil {
+			return fmt.Errorf("encoding the key: %w", err)
+		}
+		return out.raw(body)
+	}
+	return out.text(out.paint(bold, key) + "\n\n" +
+		"This is the API key; it is shown only now. Add its entry to the configuration of the front door:\n\n" + entry.yaml())
+}
+
+// yaml is the entry in its place in the configuration.
+func (e *keyEntry) yaml() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "front_door:\n  keys:\n    - name: %s\n", yamlText(e.Name))
+	if e.Owner != "" {
+		fmt.Fprintf(&b, "      owner: %s\n", yamlText(e.Owner))
+	}
+	if len(e.Groups) > 0 {
+		quoted := make([]string, len(e.Groups))
+		for i, g := range e.Groups {
+			quoted[i] = yamlText(g)
+		}
+		fmt.Fprintf(&b, "      groups: [%s]\n", strings.Join(quoted, ", "))
+	}
+	fmt.Fprintf(&b, "      hash: %s\n", yamlText(e.Hash))
+	return b.String()
+}
+
+// yamlText is a text in double quotes, which YAML reads as JSON does. ${ would be
+// taken for an environment variable, so it is doubled.
+func yamlText(text string) string {
+	return string(quote(strings.ReplaceAll(text, "${", "$${")))
+}

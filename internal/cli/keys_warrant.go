@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callyard/callyard/internal/warrant"
+)
+
+func warrantKeyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "warrant NAME",
+		Short: "Make a pair of keys that says which approved calls may run",
+		Long: "warrant writes NAME.pem, a private key for the approver or for the front doors, and NAME.pub.pem, its public half for the workers. " +
+			"Make one pair for the approver and another for the front doors, so that a stolen key of a front door cannot say that people have agreed. " +
+			"callyard up makes its own. It works without a running Callyard.",
+		Example: "  callyard keys warrant approver\n  callyard keys warrant /etc/callyard/frontdoor",
+		Args:    takes(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			asJSON, err := cmd.Flags().GetBool("json")
+			if err != nil {
+				return fail(exitUsage, "%w", err)
+			}
+			return newWarrantKey(screenOf(cmd.OutOrStdout()), args[0], asJSON)
+		},
+	}
+}
+
+// newWarrantKey writes a pair of keys and prints where they belong.
+func newWarrantKey(out screen, name string, asJSON bool) error {
+	if name == "" || strings.HasSuffix(name, "/") {
+		return fail(exitUsage, "Name the pair: NAME.pem and NAME.pub.pem are written.")
+	}
+	private, public := name+".pem", name+".pub.pem"
+	key := warrant.Generate()
+	if err := warrant.Write(key, private, public); err != nil {
+		return fail(exitUsage, "%w", err)
+	}
+	id := warrant.NewSigner(key).KeyID()
+	if asJSON {
+		body, err := json.Marshal(struct {
+			KeyID   string `json:"key_id"`
+			Private string `json:"private_key_file"`
+			Public  string `json:"public_key_file"`
+		}{id, private, public})
+		if err != nil {
+			return fmt.Errorf("encoding the answer: %w", err)
+		}
+		return out.raw(body)
+	}
+	return out.text(fmt.Sprintf("Key %s\n\n", out.paint(bold, id)) + fmt.Sprintf(
+		"The private half is in %s, for the approver or for the front doors:\n\nwarrants:\n  key_file: %s\n\n", private, yamlText(private)) + fmt.Sprintf(
+		"The public half is in %s, for the workers: under people_keys where it is the\napprover's, under caller_keys where it is the front doors':\n\nwarrants:\n  people_keys: [%s]\n", public, yamlText(public)))
+}

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// mcpCommand returns the commands for MCP clients.
+func mcpCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "mcp",
+		Short: "Connect MCP clients to a running Callyard",
+		Args:  takes(0, 0),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var server string
+	stdio := &cobra.Command{
+		Use:   "stdio",
+		Short: "Be an MCP server on stdin and stdout, for clients that start one",
+		Long: "stdio passes the messages of one MCP client on to a running Callyard, as they are, and its answers back. " +
+			"It has the tools of all servers, or with --server those of one under their own names.",
+		Example: "  callyard mcp stdio --server files",
+		Args:    takes(0, 0),
+		RunE: withClient(func(cmd *cobra.Command, c *client, _ []string) error {
+			return newBridge(c, server, cmd.OutOrStdout(), cmd.ErrOrStderr()).run(cmd.Context(), cmd.InOrStdin())
+		}),
+	}
+	stdio.Flags().StringVar(&server, "server", "", "only the tools of this server")
+	var to string
+	config := &cobra.Command{
+		Use:   "config",
+		Short: "Print what a client's configuration needs",
+		Long: "config prints the entry that connects an MCP client to Callyard. An API key is not printed: " +
+			"the entry of a client over HTTP names the variable CALLYARD_KEY, and the one over stdio takes it from the environment.",
+		Example: "  callyard mcp config --client cursor",
+		Args:    takes(0, 0),
+		RunE: withClient(func(_ *cobra.Command, c *client, _ []string) error {
+			text, err := clientConfig(to, c.base+mountPath(server), server, c.base, c.key != "")
+			if err != nil {
+				return err
+			}
+			if c.json {
+				body, err := json.Marshal(map[string]string{"client": to, "url": c.base + mountPath(server), "configuration": text})
+				if err != nil {
+					return fmt.Errorf("encoding the configuration: %w", err)
+				}
+				return c.out.raw(body)
+			}
+			return c.out.text(text)
+		}),
+	}
+	config.Flags().StringVar(&to, "client", "", "the client: "+strings.Join(mcpClients(), ", "))
+	config.Flags().StringVar(&server, "server", "", "only the tools of this server")
+	cmd.AddCommand(stdio, config)
+	return cmd
+}
+
+func mountPath(server string) string {
+	if server == "" {
+		return "/mcp"
+	}
+	return "/mcp/" + segment(server)
+}
+
+func mcpClients() []string { return []string{"claude", "claude-code", "codex", "cursor", "vscode"} }
+
+// entryHTTP is an MCP server over HTTP as configurations have it.
+type entryHTTP struct {
+	Type    string            `json:"type,omitempty"`
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers,omitempty"`
+}
+
+// entryStdio is one that the client starts.
+type entryStdio struct {
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env,omitempty"`
+}
+
+// clientConfig returns the text for a client, with where it goes.
+func clientConfig(to, address, server, base string, keyed bool) (string, error) {
+	name := "callyard"
+	if server != "" {
+		name = "callyard-" + server
+	}
+	bearer := func(variable string) map[string]string {
+		if !keyed {
+			return nil
+		}
+		return map[string]string{"Authorization": "Bearer " + variable}
+	}
+	servers := func(member string, entry any) string {
+		text, err := json.MarshalIndent(map[string]any{member: map[string]any{name: entry}}, "", "  ")
+		if err != nil {
+			return "" // strings always encode
+		}
+		return string(text) + "\n"
+	}
+	switch to {
+	case "cursor": // ~/.cursor/mcp.json
+		return servers("mcpServers", entryHTTP{URL: address, Headers: bearer("${env:CALLYARD_KEY}")}), nil
+	case "vscode": // .vscode/mcp.json
+		return servers("servers", entryHTTP{Type: "http", URL: address, Headers: bearer("${env:CALLYARD_KEY}")}), nil
+	case "claude": // claude_desktop_config.json starts programs
+		command, err := os.Executable()
+		if err != nil {
+			command = "callyard"
+		}
+		entry := entryStdio{Command: command, Args: []string{"mcp", "stdio", "--url", base}}
+		if server != "" {
+			entry.Args = append(entry.Args, "--server", server)
+		}
+		if keyed {
+			entry.Env = map[string]string{"CALLYARD_KEY_FILE": "/path/to/a/file/with/the/key"}
+		}
+		return servers("mcpServers", entry), nil
+	case "claude-code":
+		text := "claude mcp add --transport http " + name + " " + address
+		if keyed {
+			text += ` --header "Authorization: Bearer $CALLYARD_KEY"`
+		}
+		return text + "\n", nil
+	case "codex": // ~/.codex/config.toml
+		text := fmt.Sprintf("[mcp_servers.%q]\nurl = %q\n", name, address)
+		if keyed {
+			text += "bearer_token_env_var = \"CALLYARD_KEY\"\n"
+		}
+		return text, nil
+	}
+	return "", fail(exitUsage, "--client must be one of %s.", strings.Join(mcpClients(), ", "))
+}

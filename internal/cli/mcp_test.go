@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// mcpStub is the MCP face as far as the bridge looks.
+type mcpStub struct {
+	mu       sync.Mutex
+	requests []string
+	sessions int
+	lost     bool // answer 404 once
+	hung     chan struct{}
+	left     chan struct{}
+}
+
+func (s *mcpStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	s.requests = append(s.requests, fmt.Sprintf("%s %s session=%s version=%s method=%s name=%s param=%s key=%s %s", r.Method, r.URL.Path, r.Header.Get(sessionHeader), r.Header.Get("Mcp-Protocol-Version"),
+		r.Header.Get("Mcp-Method"), r.Header.Get("Mcp-Name"), r.Header.Get("Mcp-Param-Region"), r.Header.Get("Authorization"), body))
+	lost := s.lost && r.Method == http.MethodPost && !strings.Contains(string(body), "initialize")
+	if lost {
+		s.lost = false
+	}
+	s.mu.Unlock()
+	switch {
+	case lost:
+		w.WriteHeader(http.StatusNotFound)
+	case r.Method == http.MethodGet:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	case r.Method == http.MethodDelete:
+		w.WriteHeader(http.StatusNoContent)
+	case strings.Contains(string(body), `"initialize"`):
+		s.mu.Lock()
+		s.sessions++
+		w.Header().Set(sessionHeader, fmt.Sprint("s", s.sessions))
+		s.mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}`)
+	case strings.Contains(string(body), `"hang"`):
+		w.Header().Set("Content-Type", "text/event-stream") // else the bridge says at once that this is no answer
+		_ = http.NewResponseController(w).Flush()
+		close(s.hung)
+		<-r.Context().Done()
+		close(s.left)
+	case strings.Contains(string(body), `"tools/list"`):
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"h","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}}`)
+	case strings.Contains(string(body), `"id"`):
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "event: message\ndata: {\"progress\":1}\n\n: alive\n\nevent: message\ndata: {\"big\":9007199254740993,\ndata: \"a\":1.0}\n\n")
+	default:
+		w.WriteHeader(http.StatusAccepted)
+	}
+}
+
+// bridged starts a bridge to the stub.
+func bridged(t *testing.T, stub *mcpStub, server string) (say func(string), hear func() string, end func()) {
+	t.Helper()
+	s := httptest.NewServer(stub)
+	t.Cleanup(s.Close)
+	c := &client{base: s.URL, key: "k", http: s.Client()}
+	in, toBridge := io.Pipe()
+	fromBridge, out := io.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- newBridge(c, server, out, io.Discard).run(t.Context(), in) }()
+	lines := bufio.NewReader(fromBridge)
+	return func(line string) {
+			if _, err := io.WriteString(toBridge, line+"\n"); err != nil {
+				t.Error(err)
+			}
+		}, func() string {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.TrimSuffix(line, "\n")
+		}, func() {
+			if err := toBridge.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+}
+
+const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+
+func TestTheBridgePassesModernMessagesWithTheirHeaders(t *testing.T) {
+	stub := &mcpStub{}
+	say, hear, end := bridged(t, stub, "two words")
+	say(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + modernMeta + `}}`)
+	hear()
+	say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"h","arguments":{"region":"wärme"},` + modernMeta + `}}`)
+	if got := hear(); got != `{"progress":1}` {
+		t.Error(got)
+	}
+	if got := hear(); got != `{"big":9007199254740993, "a":1.0}` {
+		t.Error(got)
+	}
+	end()
+	if got, want := stub.requests[1], "POST /mcp/two words session= version=2026-07-28 method=tools/call name=h param="+headerText("wärme")+" key=Bearer k "; !strings.HasPrefix(got, want) {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+func TestTheBridgeHangsUpACancelledModernRequest(t *testing.T) {
+	stub := &mcpStub{hung: make(chan struct{}), left: make(chan struct{})}
+	say, _, end := bridged(t, stub, "")
+	say(`{"jsonrpc":"2.0","id":"x","method":"hang","params":{` + modernMeta + `}}`)
+	<-stub.hung
+	say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"x"}}`)
+	<-stub.left
+	end()
+}
+
+func TestTheBridgeOpensALostSessionAgain(t *testing.T) {
+	stub := &mcpStub{}
+	say, hear, end := bridged(t, stub, "")
+	say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`)
+	hear()
+	stub.mu.Lock()
+	stub.lost = true
+	stub.mu.Unlock()
+	say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}`)
+	hear()
+	hear()
+	end()
+	all := strings.Join(stub.requests, "\n")
+	if !strings.Contains(all, "session=s2 version=2025-11-25") || !strings.Contains(all, "DELETE /mcp session=s2") {
+		t.Error(all)
+	}
+}
+
+func TestTheBridgeAnswersForACallyardThatIsNotThere(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	s.Close()
+	var out strings.Builder
+	b := newBridge(&client{base: s.URL, http: http.DefaultClient}, "", &out, io.Discard)
+	if err := b.run(t.Context(), strings.NewReader("{\n{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\"}\n")); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); !strings.Contains(got, `"id":null,"error":{"code":-32700`) || !strings.Contains(got, `"id":0,"error":{"code":-31503,"message":"Callyard is not reachable`) {
+		t.Error(got)
+	}
+}
+
+func TestTheConfigurationOfEachClientIsPrintedWithoutTheKey(t *testing.T) {
+	for _, to := range mcpClients() {
+		text, err := clientConfig(to, "http://127.0.0.1:8080/mcp/files", "files", "http://127.0.0.1:8080", true)
+		if err != nil || !strings.Contains(text, "callyard-files") || !strings.Contains(text, "CALLYARD_KEY") || !strings.Contains(text, "127.0.0.1:8080") {
+			t.Errorf("%s: %v %s", to, err, text)
+		}
+	}
+	if _, err := clientConfig("other", "", "", "", false); exitCode(err) != exitUsage {
+		t.Error(err)
+	}
+}

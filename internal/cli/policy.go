@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callyard/callyard/pkg/risk"
+)
+
+// exitUnmet is the code of `policy test` when an expectation fails.
+const exitUnmet = 1
+
+func policyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Check a policy, and try it on example calls",
+		Args:  takes(0, 0),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	check := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Say every fault of a policy, and which rules can never win",
+		Args:  takes(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			asJSON, err := cmd.Flags().GetBool("json")
+			if err != nil {
+				return fail(exitUsage, "%w", err)
+			}
+			return checkPolicy(screenOf(cmd.OutOrStdout()), args[0], asJSON)
+		},
+	}
+	var file string
+	test := &cobra.Command{
+		Use:   "test [--policy FILE] CALLS...",
+		Short: "Run a policy against example calls, and say which rule won and why",
+		Long: "test judges each example call as the front door and the workers would, and prints which rule won and why. " +
+			"Where an example says what it expects, a difference ends the command with code 1. It works without a running Callyard.",
+		Example: "  callyard policy test --policy policy.yaml calls.yaml",
+		Args:    takes(1, -1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			asJSON, err := cmd.Flags().GetBool("json")
+			if err != nil {
+				return fail(exitUsage, "%w", err)
+			}
+			return testPolicy(screenOf(cmd.OutOrStdout()), file, args, asJSON)
+		},
+	}
+	test.Flags().StringVar(&file, "policy", "", "the policy; without one, what is in force where there is none")
+	cmd.AddCommand(check, test)
+	return cmd
+}
+
+// readPolicy reads a policy with all of its faults; "" is the default one.
+func readPolicy(path string) (*risk.Policy, error) {
+	if path == "" {
+		return risk.Default(), nil
+	}
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fail(exitUsage, "The policy cannot be read: %w.", err)
+	}
+	p, err := risk.Parse(source, path)
+	if err != nil {
+		return nil, fail(exitUsage, "%w", err)
+	}
+	return p, nil
+}
+
+func checkPolicy(out screen, path string, asJSON bool) error {
+	p, err := readPolicy(path)
+	if asJSON {
+		return checkedPolicyJSON(out, p, err)
+	}
+	if err != nil {
+		return err
+	}
+	doubts := p.Check(risk.Known{})
+	for _, doubt := range doubts {
+		if err := out.text(oneLine(doubt) + "\n"); err != nil {
+			return err
+		}
+	}
+	if len(doubts) > 0 {
+		return fail(exitUsage, "The policy can be read, and %s.", counted(len(doubts), "thing in it is doubtful", "things in it are doubtful"))
+	}
+	return out.text(fmt.Sprintf("The policy is good: %s, version %s.\n", counted(len(p.Rules()), "rule", "rules"), p.Version()))
+}
+
+// checkedPolicyJSON prints what `policy check` found as one JSON object; fault says why
+// the policy cannot be read.
+func checkedPolicyJSON(out screen, p *risk.Policy, fault error) error {
+	report := struct {
+		Good    bool     `json:"good"`
+		Faults  []string `json:"faults"`
+		Doubts  []string `json:"doubts"`
+		Rules   int      `json:"rules"`
+		Version string   `json:"policy_version,omitempty"`
+	}{Faults: []string{}, Doubts: []string{}}
+	if fault != nil {
+		for line := range strings.Lines(fault.Error()) {
+			report.Faults = append(report.Faults, strings.TrimSpace(line))
+		}
+	} else {
+		report.Doubts = append(report.Doubts, p.Check(risk.Known{})...)
+		report.Rules, report.Version = len(p.Rules()), p.Version()
+	}
+	report.Good = len(report.Faults)+len(report.Doubts) == 0
+	body, err := json.Marshal(report)
+	if err != nil {
+		return fmt.Errorf("encoding what was found: %w", err)
+	}
+	if err := out.raw(body); err != nil || report.Good {
+		return err
+	}
+	return statusError(exitUsage)
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
+
+// tried is one example and how it went, in the shape of --json.
+type tried struct {
+	Name     string   `json:"name"`
+	Where    string   `json:"where"`
+	Server   string   `json:"server"`
+	Tool     string   `json:"tool"`
+	Level    int      `json:"level"`
+	Deny     bool     `json:"deny"`
+	Rule     string   `json:"rule,omitempty"`
+	Approval string   `json:"approval,omitempty"`
+	Groups   []string `json:"groups,omitempty"`
+	Needed   int      `json:"needed,omitempty"`
+	Sandbox  string   `json:"sandbox,omitempty"`
+	Durable  bool     `json:"durable,omitempty"`
+	Reasons  []string `json:"reasons"`
+	Unmet    []string `json:"unmet,omitempty"`
+}
+
+func testPolicy(out screen, policy string, files []string, asJSON bool) error {
+	p, err := readPolicy(policy)
+	var faults []error
+	if err != nil {
+		faults = append(faults, err)
+	}
+	var results []tried
+	for _, path := range files {
+		source, err := os.ReadFile(path)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("The calls cannot be read: %w.", err))
+			continue
+		}
+		examples, err := risk.ParseExamples(source, path)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		for i := range examples {
+			if p != nil {
+				results = append(results, try(p, path, &examples[i]))
+			}
+		}
+	}
+	if len(faults) > 0 {
+		return fail(exitUsage, "%w", errors.Join(faults...))
+	}
+	unmet := 0
+	for i := range results {
+		if len(results[i].Unmet) > 0 {
+			unmet++
+		}
+	}
+	if asJSON {
+		err = showTriedJSON(out, p, results)
+	} else {
+		err = showTried(out, results)
+	}
+	if err != nil {
+		return err
+	}
+	if unmet > 0 {
+		return fail(exitUnmet, "%d of %s did not go as expected.", unmet, counted(len(results), "call", "calls"))
+	}
+	return nil
+}
+
+func try(p *risk.Policy, path string, e *risk.Example) tried {
+	a := p.Assess(&e.Input)
+	t := tried{
+		Name: e.Name, Where: path + ":" + strconv.Itoa(e.Line), Server: e.Input.Server, Tool: e.Input.Tool,
+		Level: a.Level, Deny: a.Deny, Rule: a.Rule, Sandbox: a.Sandbox, Durable: a.Durable, Reasons: a.Reasons, Unmet: e.Expect.Unmet(a),
+	}
+	if a.Approval != nil {
+		t.Approval, t.Groups, t.Needed = a.Approval.By, a.Approval.Groups, a.Approval.Needed
+	}
+	return t
+}
+
+func showTriedJSON(out screen, p *risk.Policy, results []tried) error {
+	body, err := json.Marshal(struct {
+		Version string  `json:"policy_version"`
+		Calls   []tried `json:"calls"`
+	}{p.Version(), results})
+	if err != nil {
+		return fmt.Errorf("encoding the assessments: %w", err)
+	}
+	return out.raw(body)
+}
+
+// showTried prints the table, and below it what differs from the expectations.
+func showTried(out screen, results []tried) error {
+	rows := make([][]cell, 0, len(results))
+	for i := range results {
+		t := &results[i]
+		state := cell{text: "ok", paint: green}
+		if len(t.Unmet) > 0 {
+			state = cell{text: "FAILED", paint: red}
+		}
+		rows = append(rows, []cell{state, {text: t.Name}, {text: strconv.Itoa(t.Level)}, {text: t.does()}, {text: t.Rule}, {text: strings.Join(t.Reasons, " ")}})
+	}
+	if err := out.table([]string{"", "CALL", "LEVEL", "OUTCOME", "RULE", "WHY"}, rows); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for i := range results {
+		for _, u := range results[i].Unmet {
+			fmt.Fprintf(&b, "%s: %s: %s\n", oneLine(results[i].Where), oneLine(results[i].Name), oneLine(u))
+		}
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	return out.text("\n" + b.String())
+}
+
+// does says in few words what happens to the call.
+func (t *tried) does() string {
+	if t.Deny {
+		return "denied"
+	}
+	var parts []string
+	switch t.Approval {
+	case "":
+		parts = append(parts, "runs")
+	case risk.ByGroups:
+		parts = append(parts, fmt.Sprintf("held for %d of %s", t.Needed, strings.Join(t.Groups, ", ")))
+	default:
+		parts = append(parts, "held for the "+t.Approval)
+	}
+	if t.Sandbox != "" {
+		parts = append(parts, "in a "+t.Sandbox)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// runPolicy runs the policy command as root would, and returns its output and
+// exit code.
+func runPolicy(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	cmd := policyCommand()
+	cmd.PersistentFlags().Bool("json", false, "")
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetArgs(args)
+	err := cmd.Execute()
+	return out.String(), err
+}
+
+func policyFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const testedPolicy = `
+rules:
+  - name: no-drop
+    match: {tool: "drop_*"}
+    deny: tables stay
+  - name: pay
+    match: {tool: pay}
+    when: args.amount > 100
+    approval: {groups: [finance], needed: 2}
+`
+
+func TestPolicyTestSaysWhichRuleWonAndWhy(t *testing.T) {
+	policy := policyFile(t, "policy.yaml", testedPolicy)
+	calls := policyFile(t, "calls.yaml", `
+- {server: db, tool: drop_table, expect: {deny: true, rule: no-drop}}
+- {server: bank, tool: pay, arguments: {amount: 500}, expect: {level: 2, approval: groups}}
+- {server: bank, tool: pay, arguments: {amount: 5}, risk_level: 1, expect: {level: 1, rule: none, approval: none}}
+- {server: lab, tool: run, risk_level: 3, expect: {sandbox: container}}
+`)
+	out, err := runPolicy(t, "test", "--policy", policy, calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"db drop_table", "denied", "no-drop", "tables stay.", "held for 2 of finance", "runs", "runs, in a container", "The operator set the risk"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "FAILED") {
+		t.Error(out)
+	}
+}
+
+func TestPolicyTestFailsWhereAnExpectationDoes(t *testing.T) {
+	policy := policyFile(t, "policy.yaml", testedPolicy)
+	calls := policyFile(t, "calls.json", `[{"server":"db","tool":"drop_x","expect":{"deny":false}},{"server":"bank","tool":"pay","arguments":{"amount":18446744073709551616},"expect":{"rule":"pay"}}]`)
+	out, err := runPolicy(t, "test", "--policy", policy, calls)
+	if exitCode(err) != exitUnmet || !strings.Contains(err.Error(), "1 of 2 calls") {
+		t.Errorf("%v", err)
+	}
+	if !strings.Contains(out, "FAILED") || !strings.Contains(out, "calls.json:1: db drop_x: deny should be false and is true.") {
+		t.Error(out)
+	}
+	out, err = runPolicy(t, "test", "--json", "--policy", policy, calls)
+	if exitCode(err) != exitUnmet {
+		t.Error(err)
+	}
+	var got struct {
+		Version string  `json:"policy_version"`
+		Calls   []tried `json:"calls"`
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil || !strings.HasPrefix(got.Version, "sha256:") || len(got.Calls) != 2 || len(got.Calls[0].Unmet) != 1 || got.Calls[1].Needed != 2 {
+		t.Errorf("%v %s", err, out)
+	}
+}
+
+func TestPolicyTestReportsTheFaultsOfAllFiles(t *testing.T) {
+	policy := policyFile(t, "policy.yaml", "rules: [{level: 9}]")
+	calls := policyFile(t, "calls.yaml", "- {server: s}")
+	out, err := runPolicy(t, "test", "--policy", policy, calls, filepath.Join(t.TempDir(), "gone.yaml"))
+	if exitCode(err) != exitUsage || out != "" {
+		t.Fatalf("%v %s", err, out)
+	}
+	for _, want := range []string{"policy.yaml:1:17: rules[0].level", "calls.yaml:1:4:", "gone.yaml"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in %v", want, err)
+		}
+	}
+}
+
+func TestPolicyTestWithoutAPolicyTriesTheDefault(t *testing.T) {
+	out, err := runPolicy(t, "test", policyFile(t, "calls.yaml", "- {server: s, tool: t, expect: {level: 2, approval: caller}}"))
+	if err != nil || !strings.Contains(out, "held for the caller") {
+		t.Errorf("%v %s", err, out)
+	}
+}
+
+func TestPolicyCheckSaysWhatIsWrongOrDoubtful(t *testing.T) {
+	out, err := runPolicy(t, "check", policyFile(t, "policy.yaml", testedPolicy))
+	if err != nil || !strings.Contains(out, "The policy is good: 2 rules, version sha256:") {
+		t.Errorf("%v %s", err, out)
+	}
+	out, err = runPolicy(t, "check", policyFile(t, "policy.yaml", "rules: [{name: a, deny: no}, {name: b, level: 1}]"))
+	if exitCode(err) != exitUsage || !strings.Contains(out, `rule "b" (line 1): it can never win`) {
+		t.Errorf("%v %s", err, out)
+	}
+	_, err = runPolicy(t, "check", policyFile(t, "policy.yaml", "rule: []"))
+	if exitCode(err) != exitUsage || !strings.Contains(err.Error(), `did you mean "rules"?`) {
+		t.Errorf("%v", err)
+	}
+	_, err = runPolicy(t, "check", filepath.Join(t.TempDir(), "gone"))
+	if exitCode(err) != exitUsage || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// addedEntry is what the flags of `servers add` say, in the keys of a servers file.
+type addedEntry struct {
+	ID        string            `json:"id"`
+	Command   string            `json:"command,omitempty"`
+	Args      []string          `json:"args,omitempty"`
+	URL       string            `json:"url,omitempty"`
+	Env       map[string]string `json:"env,omitempty"`
+	RiskLevel int               `json:"riskLevel,omitempty"`
+}
+
+func addServerCommand() *cobra.Command {
+	var entry addedEntry
+	var env []string
+	var file string
+	cmd := &cobra.Command{
+		Use:   "add SERVER (-- COMMAND [ARG...] | --server-url URL | --entry FILE)",
+		Short: "Add a server while the fabric runs",
+		Long: "add has the workers that allow it (worker.api_servers) hold a server, now and after restarts, and waits until it can be called. It takes front_door.add_servers: " +
+			"whoever may add a server can start any command on a worker.\n\n" +
+			"A server that is added is kept in NATS, not in a servers file, and is removed with `servers remove`. Where operators own the servers, add an entry to the servers file instead: " +
+			"its worker sees that by itself. A name can be in one of the two places only.",
+		Example: "  callyard servers add files -- mcp-server-filesystem /srv/files\n  callyard servers add search --server-url https://search.example.com/mcp --risk 2\n" +
+			"  callyard servers add notes --entry notes.json",
+		Args: takes(1, -1),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&entry.URL, "server-url", "", "address of a server that is reached over HTTP")
+	flags.StringArrayVar(&env, "env", nil, "NAME=VALUE for the command; may be given several times")
+	flags.IntVar(&entry.RiskLevel, "risk", 0, "riskLevel of the server, 1 to 3")
+	flags.StringVar(&file, "entry", "", "file with the whole entry as in a servers file, without its name (- is standard input)")
+	cmd.RunE = withClient(func(cmd *cobra.Command, c *client, args []string) error {
+		entry.ID = args[0]
+		if len(args) > 1 {
+			entry.Command, entry.Args = args[1], args[2:]
+		}
+		if given := howMany(entry.Command != "", entry.URL != "", file != ""); given != 1 {
+			return fail(exitUsage, "Give one of: a command after --, --server-url, or --entry.")
+		}
+		body, err := entry.body(env, file, cmd.InOrStdin())
+		if err != nil {
+			return err
+		}
+		return c.changeServer(cmd.Context(), request{method: http.MethodPost, path: "/servers", body: body}, entry.ID)
+	})
+	return cmd
+}
+
+func howMany(all ...bool) (n int) {
+	for _, is := range all {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// body is the request for the entry.
+func (e *addedEntry) body(env []string, file string, stdin io.Reader) ([]byte, error) {
+	for _, pair := range env {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, fail(exitUsage, "--env is NAME=VALUE.") // it may hold a secret, so it is not repeated
+		}
+		if e.Env == nil {
+			e.Env = make(map[string]string)
+		}
+		e.Env[name] = value
+	}
+	if file == "" {
+		return json.Marshal(e)
+	}
+	if e.Env != nil || e.RiskLevel != 0 {
+		return nil, fail(exitUsage, "--entry holds the whole entry: write env and riskLevel there.")
+	}
+	text, err := readEntry(file, stdin)
+	if err != nil {
+		return nil, fail(exitUsage, "--entry: %w", err)
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil || members == nil {
+		return nil, fail(exitUsage, "--entry: %s is no JSON object; write an entry such as {\"command\": \"…\"}.", file)
+	}
+	if members["id"], err = json.Marshal(e.ID); err != nil {
+		return nil, err
+	}
+	return json.Marshal(members)
+}
+
+func readEntry(file string, stdin io.Reader) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(io.LimitReader(stdin, 1<<20))
+	}
+	return os.ReadFile(file)
+}
+
+// changeServer sends a change of a server and says what came of it.
+func (c *client) changeServer(ctx context.Context, q request, id string) error {
+	var s struct{ Status string }
+	raw, err := c.report(ctx, q, &s)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.out.raw(raw)
+	}
+	if s.Status == "" {
+		return c.foreign()
+	}
+	return c.out.text(fmt.Sprintf("%s is %s\n", oneLine(id), oneLine(s.Status)))
+}

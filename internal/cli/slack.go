@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/callyard/callyard/internal/approver"
+)
+
+func slackCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "slack",
+		Short: "Set up approvals in Slack",
+		Args:  takes(0, 0),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var public string
+	manifest := &cobra.Command{
+		Use:   "manifest",
+		Short: "Print the manifest of the Slack app",
+		Long: "manifest prints what Slack needs to know of the app: paste it at https://api.slack.com/apps, Create New App, From a manifest. " +
+			"Without --public-url the app uses Socket mode, in which the approver reaches Slack and nothing needs to reach the approver. It works without a running Callyard.",
+		Example: "  callyard slack manifest\n  callyard slack manifest --public-url https://approve.example.com",
+		Args:    takes(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			asJSON, err := cmd.Flags().GetBool("json")
+			if err != nil {
+				return fail(exitUsage, "%w", err)
+			}
+			body, err := approver.SlackManifest(public, asJSON)
+			if err != nil {
+				return fail(exitUsage, "%w", err)
+			}
+			_, err = cmd.OutOrStdout().Write(body)
+			return err
+		},
+	}
+	manifest.Flags().StringVar(&public, "public-url", "", "where Slack reaches the approver over https; without it: Socket mode")
+	cmd.AddCommand(manifest)
+	return cmd
+}

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strconv"
+
+	"github.com/spf13/cobra"
+)
+
+// providerList says which tools are wanted, in the format of a model provider.
+type providerList struct {
+	format   string
+	maxTools int
+	budget   int
+	strict   bool
+	query    string
+	server   string
+}
+
+func (p *providerList) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&p.format, "format", "", "print what a model provider takes as tools: openai, openai-responses, anthropic or gemini")
+	cmd.Flags().IntVar(&p.maxTools, "max-tools", 0, "with --format: the most tools")
+	cmd.Flags().IntVar(&p.budget, "budget-tokens", 0, "with --format: what the tools may cost together, in tokens as they are estimated")
+	cmd.Flags().BoolVar(&p.strict, "strict", false, "with --format: OpenAI's strict mode where a schema allows it")
+}
+
+// providerAnswer is GET /tools in the format of a provider, as far as it is read
+// here.
+type providerAnswer struct {
+	Tools    json.RawMessage `json:"tools"`
+	Count    int             `json:"count"`
+	Tokens   int             `json:"tokens"`
+	Omitted  int             `json:"omitted"`
+	Loosened []struct {
+		Name    string `json:"name"`
+		Pointer string `json:"pointer"`
+		Message string `json:"message"`
+	} `json:"loosened"`
+	Notes   []string `json:"notes"`
+	Unknown []string `json:"unknown"`
+}
+
+// listForProvider prints the tools as the provider takes them, and beside them on
+// stderr what there is to know.
+func (c *client) listForProvider(ctx context.Context, p providerList) error {
+	q := url.Values{"format": {p.format}}
+	for name, value := range map[string]string{"server": p.server, "query": p.query} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if p.maxTools > 0 {
+		q.Set("max_tools", strconv.Itoa(p.maxTools))
+	}
+	if p.budget > 0 {
+		q.Set("budget_tokens", strconv.Itoa(p.budget))
+	}
+	if p.strict {
+		q.Set("strict", "true")
+	}
+	var answer providerAnswer
+	raw, err := c.get(ctx, "/tools?"+q.Encode(), &answer)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.out.raw(raw)
+	}
+	if err := c.out.raw(answer.Tools); err != nil {
+		return err
+	}
+	text := strconv.Itoa(answer.Count) + " tools, about " + strconv.Itoa(answer.Tokens) + " tokens"
+	if answer.Omitted > 0 {
+		text += "; " + strconv.Itoa(answer.Omitted) + " left out"
+	}
+	text += ".\n"
+	for _, l := range answer.Loosened {
+		text += oneLine("Looser than the tool: "+l.Name+" "+l.Pointer+": "+l.Message) + "\n"
+	}
+	for _, note := range answer.Notes {
+		text += oneLine(note) + "\n"
+	}
+	for _, id := range answer.Unknown {
+		text += "The tools of server " + oneLine(id) + " are not known at the moment and are missing here.\n"
+	}
+	return c.note.text(text)
+}

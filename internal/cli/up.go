@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callyard/callyard/internal/approver"
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/embedded"
+	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/lifecycle"
+	"github.com/callyard/callyard/internal/listen"
+	"github.com/callyard/callyard/internal/setup"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/worker"
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+func upCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Run front door, worker, approver and NATS in this process",
+		Long: "up runs the whole fabric in one process: front door, worker and approver over an embedded NATS server with JetStream.\n" +
+			"Without --servers (and without MCP_CONFIG_PATH) it serves the built-in demo tools.",
+		Example: "  callyard up\n  callyard up --demo-approvals\n  callyard up --servers mcp.json --listen 127.0.0.1:9000",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return up(cmd) },
+	}
+	setup.AddFlags(cmd.Flags(), "servers", "listen", "approver-listen", "data", "redis", "policy", "log-level", "log-format")
+	cmd.Flags().Bool("accept-loss", false, "start over a damaged data folder: use what is left of it; calls whose record may be lost end as unknown")
+	cmd.Flags().Bool("demo-approvals", false, "add a policy, a requester, an approver and a held call, to try an approval with")
+	return cmd
+}
+
+func up(cmd *cobra.Command) error {
+	stderr, stdout := cmd.ErrOrStderr(), cmd.OutOrStdout()
+	p, err := setup.Prepare(cmd.Flags(), stderr, setup.All, demoEntry())
+	if err != nil {
+		return err
+	}
+	p.Tell()
+	cfg, log, served, policy := p.Config, p.Log, p.Served, p.Policy
+	var demo *approvalDemo
+	if wanted, _ := cmd.Flags().GetBool("demo-approvals"); wanted { // the flag is there
+		if demo, err = newApprovalDemo(cfg); err != nil {
+			return err
+		}
+	}
+	asJSON, _ := cmd.Flags().GetBool("json") // the root command has the flag
+	if asJSON && demo != nil {
+		return fail(exitUsage, "--demo-approvals prints what to try for people: leave --json out")
+	}
+	setup.TuneRuntime(2, len(served)) // much of what lives here is caches of NATS
+	if err := cfg.OwnKey(); err != nil {
+		return err
+	}
+	if err := cfg.OwnSecret(); err != nil {
+		return err
+	}
+	findApprover(cmd, cfg)
+	if cfg.FrontDoor.ApproverURL == "" {
+		cfg.FrontDoor.ApproverURL = listen.Scheme(cfg.Approver.CertFile) + "://" + cfg.Approver.Listen
+		if cfg.Approver.PublicURL != "" {
+			cfg.FrontDoor.ApproverURL = cfg.Approver.PublicURL
+		}
+	}
+	if demo != nil {
+		policy = demo.policy
+	}
+	u := &fabric{cfg: cfg, demo: demo, log: log, out: stdout, asJSON: asJSON, served: served}
+	u.acceptLoss, _ = cmd.Flags().GetBool("accept-loss") // the flag is there
+	cfg.OnLost(u.lost)
+	metrics := telemetry.NewMetrics()
+	u.metrics = metrics
+	reload := p.ReloadPart(metrics)
+	if demo != nil {
+		reload = lifecycle.Part{Name: "reload"} // what the demo brings is in no file
+	}
+	err = lifecycle.Run(cmd.Context(), log,
+		cfg.TracesPart("callyard", metrics, log),
+		lifecycle.Part{Name: "embedded NATS", Start: u.startNATS, Stop: func(context.Context) error { return u.nats.Close() }},
+		cfg.WorkerPart(u.connect, policy, served, metrics, log, func(w *worker.Worker) { u.worker = w }),
+		cfg.FrontDoorPart(u.connect, policy, metrics, log, func(d *frontdoor.FrontDoor) { u.door = d }),
+		cfg.ApproverPart(u.connect, policy, metrics, log, func(a *approver.Approver) { u.approver = a }),
+		reload,
+		lifecycle.Part{Name: "greeting", Start: u.greet, Stop: u.bye},
+	)
+	if err != nil {
+		setup.Fail(stderr, "callyard", err)
+		return statusError(lifecycle.ExitCode(err))
+	}
+	return nil
+}
+
+// findApprover gives the approver's pages another port when nobody named one and
+// the usual one is taken, so that two fabrics can run on one machine. Callers are
+// told where it is.
+func findApprover(cmd *cobra.Command, cfg *setup.Config) {
+	if flag := cmd.Flags().Lookup("approver-listen"); flag.Changed || cfg.Approver.Listen != approver.Defaults().Listen {
+		return
+	}
+	l, err := net.Listen("tcp", cfg.Approver.Listen)
+	if err == nil {
+		_ = l.Close() // it was only asked whether it is free
+		return
+	}
+	if l, err = net.Listen("tcp", "127.0.0.1:0"); err == nil {
+		cfg.Approver.Listen = l.Addr().String()
+		_ = l.Close() // as above
+	}
+}
+
+// demoEntry is the built-in server, started from this very binary.
+func demoEntry() []config.ServerEntry {
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	return []config.ServerEntry{{ID: "demo", Type: config.TypeStdio, Command: self, Args: []string{"demo-server"}, TrustAnnotations: true}}
+}
+
+// fabric is everything that `up` runs.
+type fabric struct {
+	demo   *approvalDemo // nil without --demo-approvals
+	cfg    *setup.Config
+	log    *slog.Logger
+	out    io.Writer
+	asJSON bool // the greeting
+	served []worker.Served
+	nats   *embedded.Server
+
+	acceptLoss bool
+	metrics    *telemetry.Metrics
+
+	local  bus.Local
+	worker *worker.Worker
+	door   *frontdoor.FrontDoor
+
+	approver *approver.Approver
+	hush     context.CancelFunc
+	said     chan struct{}
+}
+
+func (u *fabric) startNATS(ctx context.Context) (err error) {
+	u.nats, err = embedded.Start(embedded.Options{Dir: u.cfg.Data, Listen: u.cfg.NATS.Listen, AcceptLoss: u.acceptLoss, Check: u.check(ctx), Log: u.log})
+	if err != nil {
+		return err
+	}
+	u.tellLosses()
+	return nil
+}
+
+func (u *fabric) connect(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
+	return bus.Connect(ctx, bus.Options{InProcess: u.nats, Name: name, Local: &u.local, KeepWhileDown: keep, Log: u.log})
+}

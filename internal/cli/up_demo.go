@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/setup"
+	"github.com/callyard/callyard/pkg/risk"
+)
+
+// demoPolicy holds the calls of one demo tool until somebody of a group approves.
+const demoPolicy = `rules:
+  - name: additions need an approval
+    match: {server: demo, tool: add}
+    approval: {groups: [approvers], expires: 1h}
+`
+
+const demoArguments = `{"a":2,"b":3}`
+
+// approvalDemo is what `up --demo-approvals` adds: a policy, somebody who asks and
+// somebody who decides. Its keys are made at each start, and live in this process only.
+type approvalDemo struct {
+	policy               *risk.Holder
+	requester, approver  string // their API keys
+	requesterID, decider string // their names
+}
+
+// newApprovalDemo puts the two identities into the configuration. It is an error where
+// the configuration has identities, servers or a policy of its own.
+func newApprovalDemo(cfg *setup.Config) (*approvalDemo, error) {
+	for _, given := range []struct {
+		name string
+		is   bool
+	}{
+		{"a policy", cfg.Policy != ""}, {"front_door.keys", len(cfg.FrontDoor.Keys) > 0}, {"approver.keys", len(cfg.Approver.Keys) > 0},
+		{"approver.oidc", cfg.Approver.OIDC.Configured()}, {"approver.local_groups", len(cfg.Approver.LocalGroups) > 0}, {"a servers file", cfg.Worker.Servers != ""},
+	} {
+		if given.is {
+			return nil, fail(exitUsage, "--demo-approvals brings its own policy, keys and server, and the configuration has %s: leave one of them out", given.name)
+		}
+	}
+	p, err := risk.Parse([]byte(demoPolicy), "the demo policy")
+	if err != nil {
+		return nil, fail(exitUsage, "%w", err)
+	}
+	d := &approvalDemo{policy: risk.NewHolder(p), requesterID: "demo-agent", decider: "ann"}
+	var asks, decides string
+	d.requester, asks = authn.Generate()
+	d.approver, decides = authn.Generate()
+	cfg.FrontDoor.Keys = []authn.Key{{Name: d.requesterID, Owner: "demo team", Groups: []string{"agents"}, Hash: asks}}
+	cfg.Approver.Keys = []authn.Key{{Name: d.decider, Owner: d.decider, Groups: []string{"approvers"}, Hash: decides}}
+	return d, nil
+}
+
+// holdFor bounds the call that is held at the start.
+const holdFor = 10 * time.Second
+
+// say holds a call and returns what to try with it.
+func (d *approvalDemo) say(ctx context.Context, base, pages string) string {
+	call := fmt.Sprintf("curl -s -H 'X-API-Key: %s' --json '%s' %s/servers/demo/tools/add", d.requester, demoArguments, base)
+	text := fmt.Sprintf("Approval demo\n  requester  %-12s key %s\n  approver   %-12s key %s\n  sign in    %s\n", d.requesterID, d.requester, d.decider, d.approver, pages)
+	held, err := d.hold(ctx, base)
+	if err != nil {
+		return text + fmt.Sprintf("\nThe call to decide could not be held: %v\nHold one:  %s\n", err, call)
+	}
+	return text + fmt.Sprintf("  held call  %s\n\nSign in as %s, approve the call at %s/a/%s, then read its result:\n\n  curl -s -H 'X-API-Key: %s' %s/calls/%s\n\nHold another:\n\n  %s\n",
+		held.CallID, d.decider, pages, held.ApprovalID, d.requester, base, held.CallID, call)
+}
+
+type demoCall struct {
+	CallID     string `json:"call_id"`
+	ApprovalID string `json:"approval_id"`
+}
+
+// hold sends the call as the requester.
+func (d *approvalDemo) hold(ctx context.Context, base string) (held demoCall, err error) {
+	ctx, cancel := context.WithTimeout(ctx, holdFor)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/servers/demo/tools/add", bytes.NewReader([]byte(demoArguments)))
+	if err != nil {
+		return held, err
+	}
+	req.Header.Set("X-API-Key", d.requester)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return held, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusAccepted {
+		return held, fmt.Errorf("the front door answered %s", res.Status)
+	}
+	err = json.NewDecoder(res.Body).Decode(&held)
+	return held, err
+}
