@@ -2,7 +2,10 @@ package web
 
 import (
 	"bytes"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/aymanbagabas/go-udiff/lcs"
 )
 
 // A difference is shown line by line. Nothing of what changed is left out; of what
@@ -50,10 +53,6 @@ func (l line) Is(word string) bool {
 // around is how many lines stay on either side of a change.
 const around = 3
 
-// maxCells bounds the work of one comparison; beyond it a stretch counts as
-// replaced as a whole.
-const maxCells = 4 << 20
-
 // compared is the difference of two texts; nil where there is none.
 func compared(before, after []byte) []line {
 	if bytes.Equal(before, after) {
@@ -62,69 +61,42 @@ func compared(before, after []byte) []line {
 	return folded(whole(before, after))
 }
 
-// whole is the difference with all that did not change.
+// whole is the difference with all that did not change. A line feed at the very end
+// of a text makes a line of its own, so that it does not get lost.
 func whole(before, after []byte) []line {
-	a, b := lines(before), lines(after)
-	var all []line
-	top := 0
-	for top < len(a) && top < len(b) && bytes.Equal(a[top], b[top]) {
-		all = append(all, line{Op: same, Body: a[top]})
-		top++
-	}
-	end := 0
-	for end < len(a)-top && end < len(b)-top && bytes.Equal(a[len(a)-1-end], b[len(b)-1-end]) {
-		end++
-	}
-	all = append(all, middle(a[top:len(a)-end], b[top:len(b)-end])...)
-	for _, l := range a[len(a)-end:] {
-		all = append(all, line{Op: same, Body: l})
-	}
-	return paired(all)
+	return paired(differing(nil, strings.Split(string(before), "\n"), strings.Split(string(after), "\n"), searches))
 }
 
-// lines splits a text. A line feed at its very end makes a line of its own, so
-// that it does not get lost.
-func lines(b []byte) [][]byte { return bytes.Split(b, []byte("\n")) }
+// The library stops searching after a number of differences and takes all that is left
+// as replaced, which keeps its work linear. It is asked again for the rest, a bounded
+// number of times.
+const (
+	searched = 100
+	searches = 40
+)
 
-// middle compares what is left between the common ends, by the longest list of
-// lines that both have in the same order.
-func middle(a, b [][]byte) []line {
-	var out []line
-	n, m := len(a), len(b)
-	i, j := 0, 0
-	if n*m <= maxCells {
-		common := make([]int32, (n+1)*(m+1))
-		at := func(i, j int) *int32 { return &common[i*(m+1)+j] }
-		for i := n - 1; i >= 0; i-- {
-			for j := m - 1; j >= 0; j-- {
-				if bytes.Equal(a[i], b[j]) {
-					*at(i, j) = *at(i+1, j+1) + 1
-				} else {
-					*at(i, j) = max(*at(i+1, j), *at(i, j+1))
-				}
-			}
+// differing appends the difference of two texts.
+func differing(to []line, a, b []string, left int) []line {
+	at := 0
+	for _, d := range lcs.DiffLines(a, b) {
+		to = appendLines(to, same, a[at:d.Start])
+		at = d.End
+		gone, come := a[d.Start:d.End], b[d.ReplStart:d.ReplEnd]
+		if n := len(gone) + len(come); left > 1 && n > searched && n < len(a)+len(b) {
+			to = differing(to, gone, come, left-1)
+			continue
 		}
-		for i < n && j < m {
-			switch {
-			case bytes.Equal(a[i], b[j]):
-				out = append(out, line{Op: same, Body: a[i]})
-				i, j = i+1, j+1
-			case *at(i+1, j) >= *at(i, j+1):
-				out = append(out, line{Op: removed, Body: a[i]})
-				i++
-			default:
-				out = append(out, line{Op: added, Body: b[j]})
-				j++
-			}
-		}
+		to = appendLines(to, removed, gone)
+		to = appendLines(to, added, come)
 	}
-	for ; i < n; i++ {
-		out = append(out, line{Op: removed, Body: a[i]})
+	return appendLines(to, same, a[at:])
+}
+
+func appendLines(to []line, op op, texts []string) []line {
+	for _, text := range texts {
+		to = append(to, line{Op: op, Body: []byte(text)})
 	}
-	for ; j < m; j++ {
-		out = append(out, line{Op: added, Body: b[j]})
-	}
-	return out
+	return to
 }
 
 // paired marks within lines: where as many lines were removed as were added in

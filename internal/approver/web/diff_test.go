@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -39,6 +40,28 @@ func TestALargeDifferenceIsShownAsAReplacementInTime(t *testing.T) {
 	x, y, _ := web.Sides(a, b)
 	if !bytes.Equal(x, a) || !bytes.Equal(y, b) {
 		t.Error("something is lost")
+	}
+}
+
+func TestManyDifferencesAreShownEachByItself(t *testing.T) {
+	const changes, apart = 400, 10
+	var before, after, want []string
+	for i := range changes * apart {
+		line := fmt.Sprintf("the line of number %d", i)
+		before, after = append(before, line), append(after, line)
+		if i%apart == 0 {
+			after[i] += ", changed"
+			want = append(want, "-"+line, "+"+line+"[, changed]")
+		}
+	}
+	var got []string
+	for _, l := range web.Compared([]byte(strings.Join(before, "\n")), []byte(strings.Join(after, "\n"))) {
+		if l[0] == '+' || l[0] == '-' {
+			got = append(got, strings.ReplaceAll(l, "[]", ""))
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
