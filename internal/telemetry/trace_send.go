@@ -3,7 +3,7 @@ package telemetry
 import (
 	"context"
 	"log/slog"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -11,7 +11,7 @@ import (
 
 const (
 	// queueSpans is how many spans may wait to be sent: some 2 MB. sendSpans is how
-	// many are sent at once, sendEvery how long the first of them waits for others.
+	// many are sent at once, sendEvery how long a span waits for others at most.
 	queueSpans = 4096
 	sendSpans  = 512
 	sendEvery  = 2 * time.Second
@@ -23,129 +23,75 @@ const (
 	droppedFailed = "failed" // they could not be sent
 )
 
-// sender sends ended spans off in the background. Who ends a span never waits: what
-// finds the queue full is dropped and counted, and so is what cannot be sent within
-// its time. It is a span processor of the SDK.
+// sender is the SDK's batch processor, and counts what the SDK drops without a word.
+// Who ends a span never waits: what finds the queue full is dropped and counted, and so
+// is what cannot be sent within its time.
 type sender struct {
-	exporter sdktrace.SpanExporter
-	timeout  time.Duration
-	every    time.Duration
-	metrics  *Metrics
-	log      *slog.Logger
-
-	queue chan sdktrace.ReadOnlySpan
-	stop  chan struct{}
-	once  sync.Once
-	last  sync.Once
-	ended error // of last
-	done  chan struct{}
-	ctx   context.Context // of all that is sent
-	cut   context.CancelFunc
-	down  bool // of the one goroutine
+	sdktrace.SpanProcessor
+	exporter *exporter
+	room     int64
 }
 
-func newSender(e sdktrace.SpanExporter, timeout, every time.Duration, room int, m *Metrics, log *slog.Logger) *sender {
-	s := &sender{
-		exporter: e, timeout: timeout, every: every, metrics: m, log: log,
-		queue: make(chan sdktrace.ReadOnlySpan, room), stop: make(chan struct{}), done: make(chan struct{}),
-	}
-	s.ctx, s.cut = context.WithCancel(context.Background())
-	go s.run()
+func newSender(e sdktrace.SpanExporter, timeout, every time.Duration, queue int, m *Metrics, log *slog.Logger) *sender {
+	s := &sender{exporter: &exporter{SpanExporter: e, metrics: m, log: log}, room: int64(queue + sendSpans)}
+	s.exporter.ctx, s.exporter.cancel = context.WithCancel(context.Background())
+	s.SpanProcessor = sdktrace.NewBatchSpanProcessor(s.exporter, sdktrace.WithMaxQueueSize(queue+sendSpans),
+		sdktrace.WithMaxExportBatchSize(sendSpans), sdktrace.WithBatchTimeout(every), sdktrace.WithExportTimeout(timeout))
 	return s
 }
-
-// OnStart does nothing.
-func (s *sender) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
 
 // OnEnd queues a span, or drops it. It never waits.
 func (s *sender) OnEnd(span sdktrace.ReadOnlySpan) {
 	if !span.SpanContext().IsSampled() {
 		return
 	}
-	select {
-	case s.queue <- span:
-	default:
-		s.metrics.SpansDropped(droppedFull, 1)
+	if s.exporter.unsent.Add(1) > s.room {
+		s.exporter.unsent.Add(-1)
+		s.exporter.metrics.SpansDropped(droppedFull, 1)
+		return
 	}
+	s.SpanProcessor.OnEnd(span)
 }
-
-// ForceFlush does nothing: Shutdown sends what is there.
-func (s *sender) ForceFlush(context.Context) error { return nil }
 
 // Shutdown sends what waits, until ctx ends, and returns when nothing is being sent
 // any more.
 func (s *sender) Shutdown(ctx context.Context) error {
-	s.once.Do(func() { close(s.stop) })
-	select {
-	case <-s.done:
-	case <-ctx.Done():
-		s.cut()
-		<-s.done
-	}
-	s.cut()
-	s.last.Do(func() { s.ended = s.exporter.Shutdown(context.WithoutCancel(ctx)) }) // it has nothing to wait for any more
-	return s.ended
+	stop := context.AfterFunc(ctx, s.exporter.cancel)
+	defer stop()
+	defer s.exporter.cancel()
+	// The SDK's own return leaves its sending to itself when ctx ends.
+	return s.SpanProcessor.Shutdown(context.WithoutCancel(ctx))
 }
 
-func (s *sender) run() {
-	defer close(s.done)
-	batch := make([]sdktrace.ReadOnlySpan, 0, sendSpans)
-	due := time.NewTimer(s.every)
-	due.Stop()
-	for {
-		select {
-		case span := <-s.queue:
-			if batch = append(batch, span); len(batch) == 1 {
-				due.Reset(s.every)
-			}
-			if len(batch) < sendSpans {
-				continue
-			}
-		case <-due.C:
-		case <-s.stop:
-			s.rest(batch)
-			return
-		}
-		due.Stop()
-		s.send(batch)
-		clear(batch)
-		batch = batch[:0]
-	}
+// exporter counts and tells of what an exporter cannot send. The processor calls it
+// once at a time.
+type exporter struct {
+	sdktrace.SpanExporter
+	metrics *Metrics
+	log     *slog.Logger
+	unsent  atomic.Int64    // spans that wait or are being sent
+	ctx     context.Context // of all that is sent
+	cancel  context.CancelFunc
+	down    bool
 }
 
-// rest sends what is left.
-func (s *sender) rest(batch []sdktrace.ReadOnlySpan) {
-	for {
-		select {
-		case span := <-s.queue:
-			if batch = append(batch, span); len(batch) < sendSpans {
-				continue
-			}
-			s.send(batch)
-			batch = batch[:0]
-			continue
-		default:
-		}
-		s.send(batch)
-		return
-	}
-}
-
-func (s *sender) send(batch []sdktrace.ReadOnlySpan) {
-	if len(batch) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(s.ctx, s.timeout)
+// ExportSpans sends spans. A failure is told and counted here, and is none for the SDK,
+// which would tell of each.
+func (e *exporter) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpan) error {
+	defer e.unsent.Add(-int64(len(batch)))
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	err := s.exporter.ExportSpans(ctx, batch)
+	defer context.AfterFunc(e.ctx, cancel)()
+	err := e.SpanExporter.ExportSpans(ctx, batch)
 	if err != nil {
-		s.metrics.SpansDropped(droppedFailed, len(batch))
+		e.metrics.SpansDropped(droppedFailed, len(batch))
 	}
 	switch {
-	case err != nil && !s.down:
-		s.log.Warn("traces cannot be sent and are dropped; callyard_trace_spans_dropped_total counts them", "error", err)
-	case err == nil && s.down:
-		s.log.Info("traces are sent again")
+	case err != nil && !e.down:
+		e.log.Warn("traces cannot be sent and are dropped; callyard_trace_spans_dropped_total counts them", "error", err)
+	case err == nil && e.down:
+		e.log.Info("traces are sent again")
 	}
-	s.down = err != nil
+	e.down = err != nil
+	return nil
 }

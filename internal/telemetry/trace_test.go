@@ -321,13 +321,18 @@ func TestACollectorThatIsAwayIsToldOfOnceAndWhenItIsBack(t *testing.T) {
 		}
 		return list
 	}
-	s.once.Do(func() { close(s.stop) })
-	<-s.done // the test sends by itself
-	s.send(ended(2))
-	s.send(ended(3))
-	f.down = false
-	s.send(ended(4))
-	s.send(nil)
+	for _, step := range []struct {
+		spans int
+		down  bool
+	}{{2, true}, {3, true}, {4, false}} {
+		f.down = step.down
+		if err := s.exporter.ExportSpans(t.Context(), ended(step.spans)); err != nil {
+			t.Errorf("the SDK hears of it as well: %v", err)
+		}
+	}
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
 	if n := strings.Count(text.String(), "cannot be sent"); n != 1 {
 		t.Errorf("told %d times:\n%s", n, text.String())
 	}
@@ -387,7 +392,7 @@ func BenchmarkSpan(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			var traces *Traces
 			if name != "off" {
-				s := newSender(&faulty{}, time.Minute, time.Hour, 10, NewMetrics(), slog.New(slog.DiscardHandler))
+				s := newSender(&faulty{}, time.Minute, time.Hour, queueSpans, NewMetrics(), slog.New(slog.DiscardHandler))
 				traces = &Traces{provider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(s)), sender: s}
 				traces.tracer = traces.provider.Tracer("t")
 				b.Cleanup(func() { _ = traces.Close(context.Background()) })
