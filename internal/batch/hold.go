@@ -139,7 +139,7 @@ func (j *job) copyEnd(it *item) {
 		if n == 0 {
 			j.r.o.Log.Warn("reading the end of a held call; it is tried again", "call", it.call.ID, "error", err)
 		}
-		again := time.NewTimer(backoff(n))
+		again := time.NewTimer(pauses.Delay(n))
 		select {
 		case <-again.C:
 		case <-j.leaving.Done():

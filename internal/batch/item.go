@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -251,7 +251,7 @@ func (j *job) try(it *item, t *tries) (*schema.Result, error) {
 				if err == nil || errors.Is(err, errHeld) || !schema.AsError(err).Retryable {
 					return res, err
 				}
-				t.wait = backoff(t.failures) // until others were decided
+				t.wait = pauses.Delay(t.failures) // until others were decided
 				t.failures++
 				continue
 			}
@@ -259,7 +259,7 @@ func (j *job) try(it *item, t *tries) (*schema.Result, error) {
 				if !j.missing(it, err) || time.Since(t.began) > j.r.o.Patience {
 					return nil, t.end(it, err, false)
 				}
-				t.wait = backoff(t.failures)
+				t.wait = pauses.Delay(t.failures)
 				t.failures++
 				continue
 			}
@@ -271,7 +271,7 @@ func (j *job) try(it *item, t *tries) (*schema.Result, error) {
 			if !again {
 				return res, err
 			}
-			t.wait = backoff(t.failures)
+			t.wait = pauses.Delay(t.failures)
 			t.failures++
 			continue
 		}
@@ -296,7 +296,7 @@ func (j *job) failed(it *item, t *tries, left bool, err error) (res *schema.Resu
 	case j.stopping.Err() != nil && (e.Kind == schema.KindCanceled || !left):
 		return nil, nil, true // it did not leave, or nobody is told what became of it: the next owner asks
 	case !left && e.Kind == schema.KindCanceled:
-		t.wait = backoff(t.failures) // its intent could not be written
+		t.wait = pauses.Delay(t.failures) // its intent could not be written
 	case e.CancelRequested && (it.call.Safe || errors.Is(err, dispatch.ErrStopped)):
 		return nil, err, true // nobody knows more
 	case e.Kind == schema.KindOutcomeUnknown && !it.call.Safe:
@@ -307,12 +307,12 @@ func (j *job) failed(it *item, t *tries, left bool, err error) (res *schema.Resu
 		if time.Since(t.began) > j.r.o.Patience {
 			return nil, &deadError{t.end(it, err, false)}, true
 		}
-		t.wait = max(e.RetryAfter, backoff(t.failures))
+		t.wait = max(e.RetryAfter, pauses.Delay(t.failures))
 	case e.Kind == schema.KindOutcomeUnknown:
 		if it.attempt >= j.maxAttempts(it) {
 			return nil, &deadError{e}, true
 		}
-		t.wait = backoff(t.failures)
+		t.wait = pauses.Delay(t.failures)
 	default:
 		return nil, t.end(it, err, false), true
 	}
@@ -336,7 +336,7 @@ func (j *job) claimKey(it *item) (proceed bool, err error) {
 			if it.twin = kept.CallID; mine {
 				it.twin = ""
 			}
-		} else if !j.pause(it, backoff(n)) {
+		} else if !j.pause(it, pauses.Delay(n)) {
 			if it.taken.Err() != nil {
 				return false, j.taken(it)
 			}
@@ -369,19 +369,8 @@ func (j *job) missing(it *item, err error) bool {
 	return false
 }
 
-const (
-	firstPause = 100 * time.Millisecond
-	maxPause   = 15 * time.Second
-)
-
-// backoff is how long to wait after n failures: doubled each time, with jitter.
-func backoff(n int) time.Duration {
-	d := maxPause
-	if n < 8 {
-		d = min(firstPause<<n, maxPause)
-	}
-	return d/2 + rand.N(d/2+1)
-}
+// pauses are between the attempts of one call.
+var pauses = backoff.Policy{First: 100 * time.Millisecond, Max: 15 * time.Second, Jitter: 0.5}
 
 // pause waits; false means that the call must not be tried any more.
 func (j *job) pause(it *item, d time.Duration) bool {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/callyard/callyard/internal/kit/backoff"
 )
 
 func batchCommand() *cobra.Command {
@@ -122,7 +124,7 @@ type batchRun struct {
 func newBatchRun(c *client, o batchOptions) *batchRun {
 	return &batchRun{
 		c: c, o: o, pieceLines: 5000, pieceBytes: 4 << 20, keepEvery: time.Second,
-		patience: patience{giveUp: o.giveUp, first: 250 * time.Millisecond, most: 15 * time.Second, sleep: wait},
+		patience: patience{giveUp: o.giveUp, pauses: backoff.Policy{First: 250 * time.Millisecond, Max: 15 * time.Second, Jitter: 0.5}, sleep: wait},
 	}
 }
 

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/backoff"
 )
 
 const mediaLines = "application/x-ndjson"
@@ -138,16 +139,16 @@ func (c *client) batchAnswer(ctx context.Context, method, path, media string, bo
 // patience waits between the attempts of one goroutine, and ends when they have
 // failed for too long.
 type patience struct {
-	giveUp      time.Duration // how long, from the first failure on
-	first, most time.Duration // the shortest and the longest pause
-	sleep       func(ctx context.Context, d time.Duration) bool
-	failing     func(why error, pause time.Duration) // is told of each failure
-	since       time.Time
-	pause       time.Duration
+	giveUp   time.Duration  // how long, from the first failure on
+	pauses   backoff.Policy // with jitter, so that many do not come at once
+	sleep    func(ctx context.Context, d time.Duration) bool
+	failing  func(why error, pause time.Duration) // is told of each failure
+	since    time.Time
+	failures int
 }
 
 // good says that an attempt succeeded.
-func (p *patience) good() { p.since, p.pause = time.Time{}, 0 }
+func (p *patience) good() { p.since, p.failures = time.Time{}, 0 }
 
 // again waits after a failure. The error is err when there is no use in another
 // attempt, or no time left for one, and that of ctx when that has ended.
@@ -170,8 +171,8 @@ func (p *patience) again(ctx context.Context, err error) error {
 	if p.since.IsZero() {
 		p.since = time.Now()
 	}
-	p.pause = min(max(2*p.pause, p.first), p.most)
-	wait := max(p.pause/2+rand.N(p.pause/2+1), asked) // so that many do not come at once
+	wait := max(p.pauses.Delay(p.failures), asked)
+	p.failures++
 	if time.Since(p.since)+wait > p.giveUp {
 		return err
 	}

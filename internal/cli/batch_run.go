@@ -146,7 +146,7 @@ func (r *batchRun) taken(ctx context.Context, p *patience) (uint64, error) {
 		}
 		if err == nil {
 			p.good()
-			if !p.sleep(ctx, p.first) {
+			if !p.sleep(ctx, p.pauses.First) {
 				return 0, ctx.Err()
 			}
 		} else if err := p.again(ctx, err); err != nil {

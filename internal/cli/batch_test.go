@@ -18,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/backoff"
 )
 
 // batchDoor is a front door that keeps batches in memory. What it does badly is
@@ -269,7 +271,7 @@ func runOf(t *testing.T, d *batchDoor, o batchOptions) *batchRun {
 	}
 	r := newBatchRun(c, o)
 	r.pieceLines, r.pieceBytes, r.keepEvery = 7, 1<<10, time.Millisecond
-	r.patience.first, r.patience.most = time.Millisecond, 4*time.Millisecond
+	r.patience.pauses.First, r.patience.pauses.Max = time.Millisecond, 4*time.Millisecond
 	return r
 }
 
@@ -624,7 +626,7 @@ func TestABusyFrontDoorIsGivenUpAfterAWhile(t *testing.T) {
 
 func TestAFrontDoorThatAsksForTimeGetsIt(t *testing.T) {
 	var waits []time.Duration
-	p := patience{giveUp: time.Hour, first: time.Millisecond, most: time.Second}
+	p := patience{giveUp: time.Hour, pauses: backoff.Policy{First: time.Millisecond, Max: time.Second}}
 	p.sleep = func(_ context.Context, d time.Duration) bool {
 		waits = append(waits, d)
 		return true

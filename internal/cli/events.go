@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/callyard/callyard/internal/kit/backoff"
 )
 
 func eventsCommand() *cobra.Command {
@@ -19,7 +21,7 @@ func eventsCommand() *cobra.Command {
 			"With --json each line is the whole fleet after the change. When the connection breaks it is made again.",
 		Args: takes(0, 0),
 		RunE: withClient(func(cmd *cobra.Command, c *client, _ []string) error {
-			f := follower{c: c, pause: time.Second, pauseMost: 15 * time.Second}
+			f := follower{c: c, pauses: backoff.Policy{First: time.Second, Max: 15 * time.Second}}
 			return f.follow(cmd.Context())
 		}),
 	}
@@ -28,22 +30,21 @@ func eventsCommand() *cobra.Command {
 // follower prints the events of a front door and connects again when the
 // connection breaks.
 type follower struct {
-	c                *client
-	pause, pauseMost time.Duration // before the next connection; it doubles
-	last             fleet
+	c      *client
+	pauses backoff.Policy // before the next connection
+	last   fleet
 }
 
 // follow runs until ctx ends, which is no error, or until the front door refuses
 // it. That there is no front door at the start is an error as well.
 func (f *follower) follow(ctx context.Context) error {
 	connected := false
-	pause := f.pause
-	for {
+	for failures := 0; ; failures++ {
 		err := f.c.stream(ctx, request{method: http.MethodGet, path: "/events", accept: mediaEvents}, func(e event) error {
 			if e.name == eventJSON || e.name == eventHeld {
 				return f.c.foreign()
 			}
-			connected, pause = true, f.pause
+			connected, failures = true, 0
 			return f.show(e)
 		})
 		if ctx.Err() != nil {
@@ -59,10 +60,9 @@ func (f *follower) follow(ctx context.Context) error {
 		if err := f.c.note.text("The connection ended; connecting again.\n"); err != nil {
 			return err
 		}
-		if !wait(ctx, pause) {
+		if !wait(ctx, f.pauses.Delay(failures)) {
 			return nil
 		}
-		pause = min(2*pause, f.pauseMost)
 	}
 }
 

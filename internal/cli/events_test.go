@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/backoff"
 )
 
 // tap is a writer that says when a text has been written.
@@ -85,7 +87,7 @@ func followed(t *testing.T, d *door, out *tap, asJSON bool) (note string) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		f := follower{c: c, pause: time.Millisecond, pauseMost: time.Millisecond}
+		f := follower{c: c, pauses: backoff.Policy{First: time.Millisecond, Max: time.Millisecond}}
 		done <- f.follow(ctx)
 	}()
 	select {

@@ -5,6 +5,7 @@ type rank int
 
 const (
 	nouns rank = iota // pkg/schema
+	kit               // internal/kit: what several packages need; it knows the nouns at most
 	onNouns
 	ground // risk, bus
 	support
@@ -15,7 +16,7 @@ const (
 )
 
 func (r rank) String() string {
-	return [...]string{"the nouns", "the packages on the nouns", "the ground (risk, bus)", "support", "the domain", "the roles", "the assembly", "the commands"}[r]
+	return [...]string{"the nouns", "the kit", "the packages on the nouns", "the ground (risk, bus)", "support", "the domain", "the roles", "the assembly", "the commands"}[r]
 }
 
 // layer places a package and all below it; the longest root that fits counts.
@@ -27,6 +28,8 @@ type layer struct {
 // layers is section 2 of the architecture as section 3 orders it.
 var layers = []layer{
 	{"pkg/schema", nouns},
+	{"internal/kit", kit},
+
 	{"pkg/schema/validate", onNouns},
 	{"pkg/schema/format", onNouns},
 	{"pkg/schema/digest", onNouns},

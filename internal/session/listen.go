@@ -6,13 +6,17 @@ import (
 	"mime"
 	"net/http"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/backoff"
 )
 
 const (
-	listenOpen    = 2 * time.Second       // for the headers of the GET stream, before the session is used without it
-	listenLongest = 30 * time.Second      // between two attempts to open it again
-	listenSettle  = 20 * time.Millisecond // for what was sent on it before the answer to a call
+	listenOpen   = 2 * time.Second       // for the headers of the GET stream, before the session is used without it
+	listenSettle = 20 * time.Millisecond // for what was sent on it before the answer to a call
 )
+
+// reopens are the pauses between attempts to open it again.
+var reopens = backoff.Policy{First: resumeWait, Max: 30 * time.Second}
 
 // listen opens the GET stream of a legacy session and reads it until the session
 // ends: servers send on it whatever they do not tie to one request, such as questions
@@ -40,7 +44,7 @@ func (l *remoteLink) listenOn(opened chan<- struct{}) {
 	resp, err := l.getStream(l.ctx, "")
 	close(opened)
 	in := newEvents(http.NoBody, smallBuffer, 0)
-	for pause := resumeWait; ; {
+	for failures := 0; ; failures++ {
 		var status *statusError
 		switch {
 		case l.ctx.Err() != nil:
@@ -51,7 +55,7 @@ func (l *remoteLink) listenOn(opened chan<- struct{}) {
 			in = next
 			l.hears.Store(true)
 			if l.readStream(in) {
-				pause = resumeWait
+				failures = 0
 			}
 			resp.Body.Close()
 		case errors.As(err, &status) && !l.hears.Load():
@@ -62,11 +66,11 @@ func (l *remoteLink) listenOn(opened chan<- struct{}) {
 		case errors.As(err, &status) && status.code/100 == 4:
 			return
 		}
-		wait := pause
+		wait := reopens.Delay(failures)
 		if in.retry > 0 {
 			wait = in.retry
 		}
-		if pause = min(2*pause, listenLongest); !sleep(l.ctx, wait) {
+		if !sleep(l.ctx, wait) {
 			return
 		}
 		resp, err = l.getStream(l.ctx, in.lastID)

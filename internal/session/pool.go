@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
+	"math"
 	"net/http"
 	"runtime/debug"
 	"sync"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
@@ -81,11 +82,12 @@ func (c *Config) fill() {
 }
 
 const (
-	firstPause  = 100 * time.Millisecond
-	longPause   = 30 * time.Second
 	lossPause   = time.Second // at most, for a server that starts and breaks in use
 	openBreaker = 5           // failures in a row
 )
+
+// pauses are between the starts of a server that fails.
+var pauses = backoff.Policy{First: 100 * time.Millisecond, Max: 30 * time.Second, Jitter: 0.5}
 
 // Pool holds the sessions of one server. It is safe for concurrent use.
 type Pool struct {
@@ -285,9 +287,8 @@ func (p *Pool) closedBefore() Outcome {
 
 // pause is how long to wait before the next attempt after n failures in a row.
 func pause(n int) time.Duration {
-	d := longPause
-	if n < openBreaker {
-		d = min(firstPause<<max(n-1, 0), longPause)
+	if n >= openBreaker {
+		n = math.MaxInt // the longest at once: calls are refused meanwhile
 	}
-	return d/2 + rand.N(d/2+1)
+	return pauses.Delay(max(n-1, 0))
 }

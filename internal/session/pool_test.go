@@ -541,6 +541,7 @@ func TestAToolThatAlwaysCrashesDoesNotOpenTheBreaker(t *testing.T) {
 }
 
 func TestPausesGrowWithFailuresAndStayBounded(t *testing.T) {
+	firstPause, longPause := pauses.First, pauses.Max
 	for n, want := range []time.Duration{firstPause, firstPause, 2 * firstPause, 4 * firstPause, 8 * firstPause, longPause, longPause} {
 		for range 100 {
 			if d := pause(n); d < want/2 || d > want {

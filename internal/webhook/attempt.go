@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/pkg/bus"
 )
 
@@ -73,6 +74,9 @@ func (s *Sender) try(id string, st state, revision uint64) (pause time.Duration)
 	return v.pause
 }
 
+// writes are the pauses between tries to store what came of an attempt.
+var writes = backoff.Policy{First: 100 * time.Millisecond, Max: 2 * time.Second}
+
 // write writes down what came of an attempt. While the store does not answer it
 // tries again, for nobody else can know.
 func (s *Sender) write(id string, st state, revision uint64, v verdict) {
@@ -84,7 +88,7 @@ func (s *Sender) write(id string, st state, revision uint64, v verdict) {
 	case Dead:
 		st.Dead, st.Ended, st.By = v.reason, now, ""
 	}
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+	for tries := 0; ; tries++ {
 		next, err := s.store(id, st, revision, v.outcome)
 		switch {
 		case err == nil:
@@ -97,7 +101,7 @@ func (s *Sender) write(id string, st state, revision uint64, v verdict) {
 		}
 		s.o.Log.Warn("what came of a webhook delivery could not be stored; trying again", "delivery", id, "outcome", v.outcome, "error", err)
 		select {
-		case <-time.After(wait):
+		case <-time.After(writes.Delay(tries)):
 		case <-s.stop:
 			return // the lease will be over, and others deliver it, maybe again
 		}

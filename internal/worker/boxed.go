@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/internal/session"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
@@ -16,14 +17,15 @@ import (
 )
 
 const (
-	lookEvery   = 5 * time.Second // at an engine and an image that were there
-	againSoon   = time.Second     // after the first failure
-	againLate   = 15 * time.Second
+	lookEvery   = 5 * time.Second        // at an engine and an image that were there
 	learnTime   = time.Minute            // for the first container, on an engine that is busy
 	killGrace   = 250 * time.Millisecond // so that a call's own time is what ends it
 	startsEach  = 4                      // calls that may run or wait for each start at a time
 	boxTimedOut = "deadline"
 )
+
+// pauses are between tries to make the box ready.
+var pauses = backoff.Policy{First: time.Second, Max: 15 * time.Second}
 
 // boxed runs calls of one server in containers or sandboxes, each in one of its own
 // that is destroyed afterwards. It never runs anything elsewhere.
@@ -86,20 +88,18 @@ func (w *Worker) openBoxed(s *Served, changed func()) *boxed {
 
 // keep makes the box ready and looks after it until the worker stops.
 func (b *boxed) keep() {
-	again := againSoon
-	for b.stopped.Err() == nil {
+	for failures := 0; b.stopped.Err() == nil; failures++ {
 		err := b.prepare()
 		if err == nil {
 			b.become(schema.StateInitialized, nil)
-			again = againSoon
+			failures = 0
 			err = b.look()
 		}
 		if b.stopped.Err() != nil {
 			return
 		}
 		b.become(schema.StateError, err)
-		b.pause(again)
-		again = min(2*again, againLate)
+		b.pause(pauses.Delay(failures))
 	}
 }
 

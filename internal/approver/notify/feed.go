@@ -15,10 +15,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -58,14 +58,12 @@ func (n *Never) Error() string { return n.Err.Error() }
 // Unwrap returns the cause.
 func (n *Never) Unwrap() error { return n.Err }
 
-const (
-	// firstPause and longestPause are between tries at a place that fails: short
-	// enough that it is right within seconds of its recovery.
-	firstPause   = 250 * time.Millisecond
-	longestPause = 2 * time.Second
-	// showFor bounds one try.
-	showFor = 15 * time.Second
-)
+// pauses are between tries at a place that fails: short enough that it is right
+// within seconds of its recovery.
+var pauses = backoff.Policy{First: 250 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.25}
+
+// showFor bounds one try.
+const showFor = 15 * time.Second
 
 // Options of a feed. Ledger, Face and Log must be set.
 type Options struct {
@@ -296,7 +294,7 @@ func (l *lane) well() {
 func (l *lane) pause() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d := min(firstPause<<min(l.tries, 10), longestPause)
+	d := pauses.Delay(l.tries)
 	l.tries++
-	return d - rand.N(d/4)
+	return d
 }

@@ -7,13 +7,14 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/backoff"
 )
 
-const (
-	maxIdle    = 10 * time.Minute // a container that waited longer is replaced
-	firstPause = 500 * time.Millisecond
-	longPause  = 30 * time.Second
-)
+const maxIdle = 10 * time.Minute // a container that waited longer is replaced
+
+// pauses are between the starts of containers that fail.
+var pauses = backoff.Policy{First: 500 * time.Millisecond, Max: 30 * time.Second, Jitter: 0.5}
 
 // Handshake makes a fresh container ready for its one use: it opens the MCP
 // session and checks that the server offers what it should. An error destroys the
@@ -355,9 +356,9 @@ func (p *Pool[S]) backOffLocked() {
 	if p.closed || p.again != nil {
 		return
 	}
-	d := min(firstPause<<min(p.fails, 8), longPause)
+	d := pauses.Delay(p.fails)
 	p.fails++
-	p.again = time.AfterFunc(d/2+rand.N(d/2), func() {
+	p.again = time.AfterFunc(d, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.again = nil

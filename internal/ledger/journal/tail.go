@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/pkg/bus"
 )
 
@@ -332,6 +333,9 @@ func (t *tail) tell(over []*group) {
 	}
 }
 
+// writes are the pauses between tries to append a packet.
+var writes = backoff.Policy{First: 20 * time.Millisecond, Max: time.Second}
+
 // commit stores one message. It returns nil once it is stored, errLost when another
 // writer has the log, errClosed when the tail was closed before that was known, and
 // [bus.ErrRefused] when it is sure that it is not stored.
@@ -348,7 +352,7 @@ func (t *tail) commit(batch []piece) error {
 	}
 	t.packet = bus.PackJournal(t.packet)
 	doubt := false // an earlier try may still arrive
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+	for tries := 0; ; tries++ {
 		try, cancel := context.WithTimeout(t.ctx, appendTimeout)
 		seq, err := t.j.Append(try, t.id, t.log, t.packet, t.last)
 		cancel()
@@ -379,7 +383,7 @@ func (t *tail) commit(batch []piece) error {
 		select {
 		case <-t.ctx.Done():
 			return errClosed
-		case <-time.After(pause):
+		case <-time.After(writes.Delay(tries)):
 		}
 	}
 }
