@@ -208,7 +208,6 @@ setup() {
   build scripted-server ./e2e/servers/scripted
   build box-prober ./internal/launch/box/prober
   build box-relay ./deploy/images/relay
-  build testsum ./scripts/testsum
   export CALLYARD_TEST_BIN=$root/.cache/bin
   export CALLYARD_TEST_SERVERS=$root/e2e/servers/node_modules
   # The reaper of testcontainers is an image to pull; the tests clean up
@@ -286,6 +285,6 @@ fresh=()
 if [ "${CI-}" = true ]; then
   fresh=(-count=1)
 fi
-# testsum judges the tests; the status of go test itself counts as well.
-tests "$@" </dev/null | .cache/bin/testsum || status=1
+# testsum.sh judges the tests; the status of go test itself counts as well.
+tests "$@" </dev/null | scripts/testsum.sh || status=1
 exit $status
