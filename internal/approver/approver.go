@@ -21,12 +21,14 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/approver/notify"
 	"github.com/callyard/callyard/internal/approver/oidc"
 	"github.com/callyard/callyard/internal/approver/web"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/listen"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -43,7 +45,7 @@ const (
 // Options says what an approver runs on. Desk and Ledger stay the caller's and
 // must outlive it.
 type Options struct {
-	Config Config
+	Config settings.Approver
 	Desk   *approval.Desk
 	Ledger *ledger.Ledger
 	// Conn is the connection on which the approver announces itself, and that Slack and
@@ -91,7 +93,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	if faults := c.OIDC.Validate(); len(faults) > 0 {
 		return nil, fmt.Errorf("approver.oidc.%s", faults[0])
 	}
-	for name, faults := range map[string][]config.Fault{"slack": c.Slack.Validate(), "notify": c.Notify.Validate()} {
+	for name, faults := range map[string][]config.Fault{"slack": c.Slack.Validate(), "notify": append(c.Notify.Validate(), notify.Check(c.Notify)...)} {
 		if len(faults) > 0 {
 			return nil, fmt.Errorf("approver.%s.%s", name, faults[0])
 		}
@@ -104,7 +106,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	if o.Alive == nil {
 		o.Alive = func(string) bool { return true }
 	}
-	public, _ := publicURL(c.PublicURL)
+	public, _ := c.Public()
 	a := &Approver{o: o, keys: keys}
 	if a.listener, err = listen.Open(ctx, c.Listen, c.CertFile, c.KeyFile, o.Log); err != nil {
 		var taken *net.OpError
@@ -114,7 +116,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 		return nil, err
 	}
 	if c.OIDC.Configured() {
-		back, err := c.redirectURL(public, a.listener.Addr().String())
+		back, err := redirectURL(&c, public, a.listener.Addr().String())
 		if err != nil {
 			return nil, errors.Join(err, a.listener.Close())
 		}
@@ -204,7 +206,7 @@ func (a *Approver) URL(id string) string { return PageURL(a.o.Config, a.Addr(), 
 
 // PageURL is [Approver.URL] for processes that only know the configuration; address is
 // the one that is listened on.
-func PageURL(c Config, address, id string) string {
+func PageURL(c settings.Approver, address, id string) string {
 	base := strings.TrimSuffix(c.PublicURL, "/")
 	if base == "" {
 		base = listen.Scheme(c.CertFile) + "://" + address

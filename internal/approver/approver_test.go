@@ -16,9 +16,9 @@ import (
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver"
-	"github.com/callyard/callyard/internal/approver/oidc"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -45,7 +45,7 @@ func partsOn(t *testing.T, srv *bustest.Server) (*ledger.Ledger, *approval.Desk)
 
 func start(t *testing.T, change func(*approver.Options)) (*approver.Approver, error) {
 	t.Helper()
-	o := approver.Options{Config: approver.Defaults(), Log: slog.New(slog.DiscardHandler), Version: "test", Failed: make(chan error, 1)}
+	o := approver.Options{Config: settings.ApproverDefaults(), Log: slog.New(slog.DiscardHandler), Version: "test", Failed: make(chan error, 1)}
 	o.Config.Listen, o.Config.DrainDelay = "127.0.0.1:0", 100*time.Millisecond
 	if change != nil {
 		change(&o)
@@ -126,32 +126,32 @@ func TestAnApproverServesFromItsStartToItsStop(t *testing.T) {
 func TestAnApproverThatOthersCanReachWantsKeys(t *testing.T) {
 	_, hash := authn.Generate()
 	keys := []authn.Key{{Name: "ada", Hash: hash}}
-	people := oidc.Defaults()
+	people := settings.OIDCDefaults()
 	people.Issuer, people.ClientID = "http://127.0.0.1:1", "client" // nobody is there, which must not keep it from starting
 	for what, c := range map[string]struct {
-		change func(*approver.Config)
+		change func(*settings.Approver)
 		names  string // what the refusal names; empty: it starts
 	}{
-		"everywhere":                      {func(c *approver.Config) { c.Listen = "0.0.0.0:0" }, "keys"},
-		"a public address":                {func(c *approver.Config) { c.PublicURL = "https://approve.example" }, "keys"},
-		"with keys":                       {func(c *approver.Config) { c.Listen, c.Keys = "0.0.0.0:0", keys }, ""},
-		"a path":                          {func(c *approver.Config) { c.PublicURL = "http://127.0.0.1/x" }, "public_url"},
-		"another scheme":                  {func(c *approver.Config) { c.PublicURL = "ftp://127.0.0.1" }, "public_url"},
-		"no lifetime":                     {func(c *approver.Config) { c.SessionLifetime = 0 }, "session_lifetime"},
-		"a key with the name of a person": {func(c *approver.Config) { c.Keys = []authn.Key{{Name: "oidc:ada@x", Hash: hash}} }, "keys[0].name"},
-		"people, everywhere": {func(c *approver.Config) {
+		"everywhere":                      {func(c *settings.Approver) { c.Listen = "0.0.0.0:0" }, "keys"},
+		"a public address":                {func(c *settings.Approver) { c.PublicURL = "https://approve.example" }, "keys"},
+		"with keys":                       {func(c *settings.Approver) { c.Listen, c.Keys = "0.0.0.0:0", keys }, ""},
+		"a path":                          {func(c *settings.Approver) { c.PublicURL = "http://127.0.0.1/x" }, "public_url"},
+		"another scheme":                  {func(c *settings.Approver) { c.PublicURL = "ftp://127.0.0.1" }, "public_url"},
+		"no lifetime":                     {func(c *settings.Approver) { c.SessionLifetime = 0 }, "session_lifetime"},
+		"a key with the name of a person": {func(c *settings.Approver) { c.Keys = []authn.Key{{Name: "oidc:ada@x", Hash: hash}} }, "keys[0].name"},
+		"people, everywhere": {func(c *settings.Approver) {
 			c.Listen, c.PublicURL, c.OIDC = "0.0.0.0:0", "https://approve.example", people
 		}, ""},
-		"people, and no way back": {func(c *approver.Config) { c.Listen, c.OIDC = "0.0.0.0:0", people }, "public_url"},
-		"people, on loopback":     {func(c *approver.Config) { c.OIDC = people }, ""},
-		"people, another way back": {func(c *approver.Config) {
+		"people, and no way back": {func(c *settings.Approver) { c.Listen, c.OIDC = "0.0.0.0:0", people }, "public_url"},
+		"people, on loopback":     {func(c *settings.Approver) { c.OIDC = people }, ""},
+		"people, another way back": {func(c *settings.Approver) {
 			c.PublicURL, c.OIDC = "https://approve.example", people
 			c.OIDC.RedirectURL = "https://elsewhere.example/sign-in/callback"
 		}, "oidc.redirect_url"},
-		"people, wrongly":         {func(c *approver.Config) { c.OIDC = people; c.OIDC.ClientID = "" }, "oidc.client_id"},
-		"local groups and people": {func(c *approver.Config) { c.OIDC, c.LocalGroups = people, []string{"ops"} }, "local_groups"},
-		"no idle time":            {func(c *approver.Config) { c.SessionIdle = 0 }, "session_idle"},
-		"local groups and keys":   {func(c *approver.Config) { c.Keys, c.LocalGroups = keys, []string{"ops"} }, "local_groups"},
+		"people, wrongly":         {func(c *settings.Approver) { c.OIDC = people; c.OIDC.ClientID = "" }, "oidc.client_id"},
+		"local groups and people": {func(c *settings.Approver) { c.OIDC, c.LocalGroups = people, []string{"ops"} }, "local_groups"},
+		"no idle time":            {func(c *settings.Approver) { c.SessionIdle = 0 }, "session_idle"},
+		"local groups and keys":   {func(c *settings.Approver) { c.Keys, c.LocalGroups = keys, []string{"ops"} }, "local_groups"},
 	} {
 		a, err := start(t, func(o *approver.Options) { c.change(&o.Config) })
 		if err == nil {
@@ -261,10 +261,10 @@ func TestWhatWaitsOutlivesTheApproverAndSessionsDoNot(t *testing.T) {
 
 func TestAPageHasTheAddressThatPeopleReach(t *testing.T) {
 	for want, got := range map[string]string{
-		"https://approve.example/a/appr_1": approver.PageURL(approver.Config{PublicURL: "https://approve.example/"}, "127.0.0.1:8081", "appr_1"),
-		"http://127.0.0.1:8081/a/appr_1":   approver.PageURL(approver.Config{}, "127.0.0.1:8081", "appr_1"),
-		"https://127.0.0.1:8081/a/appr_1":  approver.PageURL(approver.Config{CertFile: "tls.crt"}, "127.0.0.1:8081", "appr_1"),
-		"http://127.0.0.1:8081/":           approver.PageURL(approver.Config{}, "127.0.0.1:8081", ""),
+		"https://approve.example/a/appr_1": approver.PageURL(settings.Approver{PublicURL: "https://approve.example/"}, "127.0.0.1:8081", "appr_1"),
+		"http://127.0.0.1:8081/a/appr_1":   approver.PageURL(settings.Approver{}, "127.0.0.1:8081", "appr_1"),
+		"https://127.0.0.1:8081/a/appr_1":  approver.PageURL(settings.Approver{CertFile: "tls.crt"}, "127.0.0.1:8081", "appr_1"),
+		"http://127.0.0.1:8081/":           approver.PageURL(settings.Approver{}, "127.0.0.1:8081", ""),
 	} {
 		if got != want {
 			t.Errorf("%s, not %s", got, want)

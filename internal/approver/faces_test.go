@@ -8,11 +8,12 @@ import (
 	"github.com/callyard/callyard/internal/approver"
 	"github.com/callyard/callyard/internal/approver/slack/slacktest"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
 // withSlack is the configuration of an approver with Slack.
-func withSlack(c *approver.Config, url string) {
+func withSlack(c *settings.Approver, url string) {
 	_, hash := authn.Generate()
 	c.Keys = []authn.Key{{Name: "ada", Groups: []string{"ops"}, Hash: hash}}
 	c.Slack.BotToken, c.Slack.SigningSecret, c.Slack.TeamID, c.Slack.AppID = slacktest.BotToken, slacktest.SigningSecret, slacktest.Team, slacktest.App
@@ -20,7 +21,7 @@ func withSlack(c *approver.Config, url string) {
 }
 
 func TestSlackNeedsPeopleWhoSignIn(t *testing.T) {
-	c := approver.Defaults()
+	c := settings.ApproverDefaults()
 	withSlack(&c, "http://127.0.0.1:1/")
 	if f := c.Validate(); len(f) > 0 {
 		t.Fatal(f)

@@ -8,6 +8,7 @@ import (
 	"github.com/callyard/callyard/internal/approver"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/listen/listentest"
+	"github.com/callyard/callyard/internal/settings"
 )
 
 func TestAnApproverWithACertificateServesTLSAndItsCookieTravelsOverTLSOnly(t *testing.T) {
@@ -39,7 +40,7 @@ func TestAnApproverWithACertificateServesTLSAndItsCookieTravelsOverTLSOnly(t *te
 }
 
 func TestPagesOverTLSAreNotSaidToBeAtAnHTTPAddress(t *testing.T) {
-	c := approver.Defaults()
+	c := settings.ApproverDefaults()
 	c.CertFile, c.KeyFile, c.PublicURL = "tls.crt", "tls.key", "http://localhost"
 	if faults := c.Validate(); len(faults) != 1 || faults[0].Path != "public_url" {
 		t.Errorf("%v", faults)

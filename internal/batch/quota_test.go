@@ -8,6 +8,7 @@ import (
 	"github.com/callyard/callyard/internal/embedded"
 	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/internal/quota"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -40,9 +41,9 @@ func openStore(t *testing.T) *journal.Store {
 
 // counting is a runner that does nothing but count, with places for so many open
 // batches.
-func counting(t *testing.T, fleet int, rules ...quota.PrincipalRule) *Runner {
+func counting(t *testing.T, fleet int, rules ...settings.PrincipalRule) *Runner {
 	t.Helper()
-	q := quota.Open(quota.Options{Rules: quota.Config{Principals: rules}, Log: slog.New(slog.DiscardHandler)})
+	q := quota.Open(quota.Options{Rules: settings.Limits{Principals: rules}, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(q.Close)
 	return &Runner{o: Options{Store: openStore(t), Quota: q, OpenBatches: fleet}, opening: make(map[string]string)}
 }
@@ -53,7 +54,7 @@ func (r *Runner) place(name, id string) (func(), error) {
 }
 
 func TestABatchThatIsBeingMadeCountsOnce(t *testing.T) {
-	r := counting(t, 100, quota.PrincipalRule{Batches: 2})
+	r := counting(t, 100, settings.PrincipalRule{Batches: 2})
 	done, err := r.place("ann", "batch-1")
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +82,7 @@ func TestABatchThatIsBeingMadeCountsOnce(t *testing.T) {
 }
 
 func TestOnePrincipalLeavesPlacesToTheOthers(t *testing.T) {
-	r := counting(t, 100, quota.PrincipalRule{Names: []string{"mass"}, Batches: 60})
+	r := counting(t, 100, settings.PrincipalRule{Names: []string{"mass"}, Batches: 60})
 	fill := func(name string, want int, kind schema.Kind) {
 		t.Helper()
 		for n := 0; ; n++ {

@@ -9,38 +9,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Config is the section cache of the configuration. Whether anything is kept at
-// all says the policy.
-type Config struct {
-	// MemoryBytes is what results may take in the memory of a front door, where
-	// there is no Redis.
-	MemoryBytes config.Size `yaml:"memory_bytes"`
-	// EntryBytes is the largest result that is kept.
-	EntryBytes config.Size `yaml:"entry_bytes"`
-}
-
-// Defaults returns the configuration of a cache that was told nothing.
-func Defaults() Config { return Config{MemoryBytes: 64 << 20, EntryBytes: 256 << 10} }
-
-// Validate returns the settings that cannot be honoured; see package config.
-func (c Config) Validate() (faults []config.Fault) {
-	if c.EntryBytes <= 0 || c.EntryBytes > 16<<20 {
-		faults = append(faults, config.Faultf("entry_bytes", "must be from 1B to 16MiB; leave it out for the default."))
-	}
-	if c.MemoryBytes < c.EntryBytes {
-		faults = append(faults, config.Faultf("memory_bytes", "is less than one result may take (cache.entry_bytes); make it larger."))
-	}
-	return faults
-}
-
 // Options says where results are kept. Log is required.
 type Options struct {
-	Config Config
+	Config settings.Cache
 	// Redis keeps results for all front doors; nil: this one keeps its own in
 	// memory. It must last until Close has returned.
 	Redis redis.UniversalClient
@@ -69,8 +45,8 @@ type store interface {
 
 // Open returns a cache. Nothing is asked of Redis yet.
 func Open(o Options) *Cache {
-	if o.Config == (Config{}) {
-		o.Config = Defaults()
+	if o.Config == (settings.Cache{}) {
+		o.Config = settings.CacheDefaults()
 	}
 	c := &Cache{most: int(o.Config.EntryBytes), log: o.Log, flights: make(map[flightKey]*flight)}
 	if o.Redis != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t testing.TB) *Cache {
 	t.Helper()
-	c := Open(Options{Config: Defaults(), Log: slog.New(slog.DiscardHandler)})
+	c := Open(Options{Config: settings.CacheDefaults(), Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(c.Close)
 	return c
 }
@@ -124,7 +125,7 @@ func TestOnlyTheSameCallHasTheSameResult(t *testing.T) {
 }
 
 func TestErrorsAndLargeResultsAreNotKept(t *testing.T) {
-	most := int(Defaults().EntryBytes)
+	most := int(settings.CacheDefaults().EntryBytes)
 	for name, tool := range map[string]*tool{
 		"the tool's own error": {body: "no", failed: true},
 		"a large result":       {body: strings.Repeat("x", most+1)},
@@ -364,7 +365,7 @@ func TestMemoryIsBoundedAndWhatNobodyAsksForGoesFirst(t *testing.T) {
 }
 
 func TestTheSettingsOfTheCacheAreChecked(t *testing.T) {
-	for want, c := range map[int]Config{0: Defaults(), 1: {MemoryBytes: 10, EntryBytes: 20}, 2: {MemoryBytes: -1, EntryBytes: 0}} {
+	for want, c := range map[int]settings.Cache{0: settings.CacheDefaults(), 1: {MemoryBytes: 10, EntryBytes: 20}, 2: {MemoryBytes: -1, EntryBytes: 0}} {
 		if faults := c.Validate(); len(faults) != want {
 			t.Errorf("%+v: %v", c, faults)
 		}

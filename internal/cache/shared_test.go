@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/bus/porttest"
 	"github.com/callyard/callyard/pkg/risk"
 )
@@ -38,7 +39,7 @@ func openAt(t *testing.T, s *confirmtest.Redis) (*Cache, *lockedLog) {
 	client := redis.NewClient(&redis.Options{Addr: s.Address, DisableIdentity: true, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { _ = client.Close() })
 	log := new(lockedLog)
-	c := Open(Options{Config: Defaults(), Redis: client, Log: slog.New(slog.NewTextHandler(log, nil))})
+	c := Open(Options{Config: settings.CacheDefaults(), Redis: client, Log: slog.New(slog.NewTextHandler(log, nil))})
 	t.Cleanup(c.Close)
 	return c, log
 }

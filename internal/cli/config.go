@@ -56,7 +56,7 @@ func checkConfig(cmd *cobra.Command) error {
 		return &config.Faults{List: all}
 	}
 	out := cmd.OutOrStdout()
-	if err := config.Dump(out, p.Config); err != nil {
+	if err := config.Dump(out, &p.Config.File); err != nil {
 		return fmt.Errorf("printing the configuration: %w", err)
 	}
 	fmt.Fprint(out, servers.String())
@@ -94,7 +94,7 @@ func checkedJSON(out io.Writer, p *setup.Prepared, faults []config.Fault, server
 	}
 	if report.Good {
 		var err error
-		if report.Configuration, err = config.DumpJSON(p.Config); err != nil {
+		if report.Configuration, err = config.DumpJSON(&p.Config.File); err != nil {
 			return fmt.Errorf("printing the configuration: %w", err)
 		}
 	}

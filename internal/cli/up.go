@@ -15,6 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/internal/lifecycle"
 	"github.com/callyard/callyard/internal/listen"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/setup"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/worker"
@@ -101,7 +102,7 @@ func up(cmd *cobra.Command) error {
 // the usual one is taken, so that two fabrics can run on one machine. Callers are
 // told where it is.
 func findApprover(cmd *cobra.Command, cfg *setup.Config) {
-	if flag := cmd.Flags().Lookup("approver-listen"); flag.Changed || cfg.Approver.Listen != approver.Defaults().Listen {
+	if flag := cmd.Flags().Lookup("approver-listen"); flag.Changed || cfg.Approver.Listen != settings.ApproverDefaults().Listen {
 		return
 	}
 	l, err := net.Listen("tcp", cfg.Approver.Listen)

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/setup"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 func TestTheApprovalDemoHasSomebodyWhoAsksAndSomebodyElseWhoDecides(t *testing.T) {
-	cfg := setup.Defaults()
+	cfg := setup.Config{File: settings.Defaults()}
 	d, err := newApprovalDemo(&cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +49,7 @@ func TestTheApprovalDemoDoesNotReplaceWhatTheOperatorConfigured(t *testing.T) {
 		"front_door.keys": func(c *setup.Config) { c.FrontDoor.Keys = []authn.Key{{Name: "a"}} },
 		"servers file":    func(c *setup.Config) { c.Worker.Servers = "mcp.json" },
 	} {
-		cfg := setup.Defaults()
+		cfg := setup.Config{File: settings.Defaults()}
 		change(&cfg)
 		if _, err := newApprovalDemo(&cfg); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)

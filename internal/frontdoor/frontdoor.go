@@ -23,9 +23,7 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/batch"
-	"github.com/callyard/callyard/internal/cache"
 	"github.com/callyard/callyard/internal/catalog"
-	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/frontdoor/mcpface"
@@ -34,110 +32,14 @@ import (
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/internal/listen"
-	"github.com/callyard/callyard/internal/quota"
 	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
-
-// Config is the section front_door of the configuration.
-type Config struct {
-	// Listen is the address of the REST API.
-	Listen string `yaml:"listen"`
-	// Keys are the API keys; without any the front door serves loopback only.
-	Keys []authn.Key `yaml:"keys"`
-	// AddServers lets callers add servers with POST /servers. A caller that can
-	// do that can start any command on a worker.
-	AddServers bool `yaml:"add_servers"`
-	// ArgumentBytes is the most the arguments of a call may take.
-	ArgumentBytes config.Size `yaml:"argument_bytes"`
-	// ArgumentDepth is how deep arguments may nest.
-	ArgumentDepth int `yaml:"argument_depth"`
-	// CallTimeout is for calls that name no time of their own, MaxTimeout the
-	// longest that one may name.
-	CallTimeout time.Duration `yaml:"call_timeout"`
-	MaxTimeout  time.Duration `yaml:"max_timeout"`
-	// MaxQueue is how many calls may wait for one server, MaxWait how long one
-	// may wait for a slot, WorkerWait how long when no worker is there.
-	MaxQueue   int           `yaml:"max_queue"`
-	MaxWait    time.Duration `yaml:"max_wait"`
-	WorkerWait time.Duration `yaml:"worker_wait"`
-	// BatchesYield lets batches go on only as fast as single calls, while these come
-	// one after the other, stay quick.
-	BatchesYield bool `yaml:"batches_yield"`
-	// OpenBatches is how many batches the front doors together may have that have
-	// not ended; each front door refuses more.
-	OpenBatches int `yaml:"open_batches"`
-	// PrincipalInFlight is how many calls one principal may have under way, where no
-	// rule of the section limits says; 0 sets no limit.
-	PrincipalInFlight int `yaml:"principal_in_flight"`
-	// ApproverURL is the address under which people reach the approver's pages; it
-	// is told to callers whose call waits for somebody else.
-	ApproverURL string `yaml:"approver_url"`
-	// Origins are the origins of web pages that may use the front door from a browser
-	// (CORS), as "https://app.example.com". The front door's own pages always may.
-	Origins []string `yaml:"origins"`
-	// CertFile and KeyFile are the certificate and its key with which it serves TLS;
-	// empty: it serves plain HTTP.
-	CertFile string `yaml:"cert_file"`
-	KeyFile  string `yaml:"key_file"`
-	// DrainDelay is how long readiness is red before the front door stops to
-	// take connections, so that a load balancer sees it; DrainGrace how long
-	// calls under way may take after that.
-	DrainDelay time.Duration `yaml:"drain_delay"`
-	DrainGrace time.Duration `yaml:"drain_grace"`
-}
-
-// Defaults returns the configuration of a front door that was told nothing.
-func Defaults() Config {
-	return Config{
-		Listen: "127.0.0.1:8080", ArgumentBytes: 1 << 20, ArgumentDepth: 64,
-		CallTimeout: 60 * time.Second, MaxTimeout: time.Hour,
-		MaxQueue: 10_000, MaxWait: 30 * time.Second, WorkerWait: 3 * time.Second, BatchesYield: true, OpenBatches: 2000,
-		DrainDelay: time.Second, DrainGrace: 30 * time.Second,
-	}
-}
-
-// Validate returns the settings that cannot be honoured; see package config.
-func (c Config) Validate() []config.Fault {
-	var faults []config.Fault
-	if wrong := config.AddressFault(c.Listen); wrong != "" {
-		faults = append(faults, config.Faultf("listen", "%s", wrong))
-	} else if len(c.Keys) == 0 && !config.Loopback(c.Listen) {
-		faults = append(faults, config.Faultf("listen", "is %s, which others can reach, and there are no API keys: add front_door.keys (callyard keys new makes one), or listen on 127.0.0.1.", c.Listen))
-	}
-	for _, f := range authn.CheckKeys(c.Keys) {
-		faults = append(faults, config.Faultf(fmt.Sprintf("keys[%d].%s", f.Index, f.Field), "%s", f.Message))
-	}
-	for i, text := range c.Origins {
-		if _, err := origin.Parse(text); err != nil {
-			faults = append(faults, config.Faultf(fmt.Sprintf("origins[%d]", i), "%s.", err))
-		}
-	}
-	faults = append(faults, listen.Validate(c.CertFile, c.KeyFile)...)
-	positive := func(key string, ok bool) {
-		if !ok {
-			faults = append(faults, config.Faultf(key, "must be more than zero; leave the key out for the default."))
-		}
-	}
-	positive("argument_bytes", c.ArgumentBytes > 0)
-	positive("argument_depth", c.ArgumentDepth > 0)
-	positive("call_timeout", c.CallTimeout > 0)
-	positive("max_timeout", c.MaxTimeout > 0)
-	positive("max_queue", c.MaxQueue > 0)
-	positive("max_wait", c.MaxWait > 0)
-	positive("open_batches", c.OpenBatches > 0)
-	if c.CallTimeout > c.MaxTimeout {
-		faults = append(faults, config.Faultf("call_timeout", "is longer than max_timeout; make it shorter, or max_timeout longer."))
-	}
-	if c.PrincipalInFlight < 0 {
-		faults = append(faults, config.Faultf("principal_in_flight", "is negative; 0 sets no limit."))
-	}
-	return faults
-}
 
 const (
 	readHeaderTimeout = 5 * time.Second
@@ -148,7 +50,7 @@ const (
 
 // Options says what a front door runs on.
 type Options struct {
-	Config Config
+	Config settings.FrontDoor
 	// Conn is what calls travel on. Stored is a connection for what is stored
 	// (journals, approvals, the execution log, webhooks), so that a call never stands
 	// behind a batch that comes in; nil: Conn. Both stay the caller's.
@@ -174,10 +76,10 @@ type Options struct {
 	// to run it.
 	Signer *warrant.Signer
 	// Webhooks says how receivers are told of ends.
-	Webhooks Webhooks
+	Webhooks settings.Webhooks
 	// Limits are of principals and servers, Cache where results are kept.
-	Limits quota.Config
-	Cache  cache.Config
+	Limits settings.Limits
+	Cache  settings.Cache
 	// Lost is what was lost with a damaged data folder.
 	Lost Lost
 	// Failed gets the error that ends the front door by itself; it has room for one.
@@ -252,6 +154,9 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	keys.LogTo(o.Log)
 	if faults := o.Config.Validate(); len(faults) > 0 {
 		return nil, fmt.Errorf("front_door.%s", faults[0]) // whoever did not load a file has not seen it yet
+	}
+	if faults := checkOrigins(o.Config.Origins); len(faults) > 0 {
+		return nil, errors.New(faults[0].String())
 	}
 	// Callers come last, when there is something to answer with; but a front door that
 	// cannot have its address must not claim what others would have run.
@@ -437,7 +342,7 @@ func (d *FrontDoor) argumentBytes() int {
 		return want
 	}
 	level := slog.LevelWarn
-	if d.o.Config.ArgumentBytes == Defaults().ArgumentBytes {
+	if d.o.Config.ArgumentBytes == settings.FrontDoorDefaults().ArgumentBytes {
 		level = slog.LevelInfo // nobody asked for more
 	}
 	d.o.Log.Log(context.Background(), level, "arguments are limited by the message size of the NATS server; raise its max_payload for more", "wanted", int(d.o.Config.ArgumentBytes), "limit", most)

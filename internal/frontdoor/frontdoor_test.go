@@ -16,6 +16,7 @@ import (
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
@@ -24,9 +25,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func open(t *testing.T, srv *bustest.Server, change func(*frontdoor.Config)) (*frontdoor.FrontDoor, error) {
+func open(t *testing.T, srv *bustest.Server, change func(*settings.FrontDoor)) (*frontdoor.FrontDoor, error) {
 	t.Helper()
-	c := frontdoor.Defaults()
+	c := settings.FrontDoorDefaults()
 	c.Listen, c.DrainDelay = "127.0.0.1:0", 200*time.Millisecond
 	if change != nil {
 		change(&c)
@@ -50,7 +51,7 @@ func stop(t *testing.T, d *frontdoor.FrontDoor) {
 func TestAFrontDoorThatOthersCanReachWantsKeys(t *testing.T) {
 	srv := bustest.Start(t)
 	for _, listen := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:80", "example.com:80"} {
-		if d, err := open(t, srv, func(c *frontdoor.Config) { c.Listen = listen }); err == nil {
+		if d, err := open(t, srv, func(c *settings.FrontDoor) { c.Listen = listen }); err == nil {
 			stop(t, d)
 			t.Errorf("%s: it opened without keys", listen)
 		} else if !strings.Contains(err.Error(), "keys") {
@@ -58,7 +59,7 @@ func TestAFrontDoorThatOthersCanReachWantsKeys(t *testing.T) {
 		}
 	}
 	_, hash := authn.Generate()
-	d, err := open(t, srv, func(c *frontdoor.Config) {
+	d, err := open(t, srv, func(c *settings.FrontDoor) {
 		c.Listen, c.Keys = "0.0.0.0:0", []authn.Key{{Name: "ci", Hash: hash}}
 	})
 	if err != nil {
@@ -74,7 +75,7 @@ func TestAFrontDoorWhoseAddressIsTakenSaysSoBeforeItTouchesAnything(t *testing.T
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	d, err := open(t, srv, func(c *frontdoor.Config) { c.Listen = taken.Addr().String() })
+	d, err := open(t, srv, func(c *settings.FrontDoor) { c.Listen = taken.Addr().String() })
 	if err == nil {
 		stop(t, d)
 		t.Fatal("it opened")
@@ -184,7 +185,7 @@ func TestAStopIsAnnouncedAndFinishesWhatIsUnderWay(t *testing.T) {
 
 func TestWhatIsStoredTravelsOnAConnectionOfItsOwn(t *testing.T) {
 	calls, stored := bustest.Start(t), bustest.Start(t)
-	c := frontdoor.Defaults()
+	c := settings.FrontDoorDefaults()
 	c.Listen, c.DrainDelay = "127.0.0.1:0", 0
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -13,6 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
 	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
@@ -53,7 +54,7 @@ func TestWhatWaitsDoesNotLeaveOnceItsToolIsSwitchedOff(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()
-	o := frontdoor.Options{Config: frontdoor.Config{MaxWait: 10 * time.Minute}}
+	o := frontdoor.Options{Config: settings.FrontDoor{MaxWait: 10 * time.Minute}}
 	doors := []*door{openDoor(t, srv, o), openDoor(t, srv, o)}
 	var all sync.WaitGroup
 	var ran, refused, other atomic.Int64
@@ -139,7 +140,7 @@ func TestWhatWaitsDoesNotLeaveOnceItsKeyHasExpired(t *testing.T) {
 	h := openHouse(t, srv)
 	defer h.let()
 	key, hash := authn.Generate()
-	d := openDoor(t, srv, frontdoor.Options{Config: frontdoor.Config{Keys: []authn.Key{{Name: "short", Hash: hash, Expires: time.Now().Add(5 * time.Second)}}}})
+	d := openDoor(t, srv, frontdoor.Options{Config: settings.FrontDoor{Keys: []authn.Key{{Name: "short", Hash: hash, Expires: time.Now().Add(5 * time.Second)}}}})
 	short := *d
 	short.key = key
 	var blocking sync.WaitGroup
@@ -197,7 +198,7 @@ func TestWhatWaitsDoesNotLeaveOnceItsKeyIsRevoked(t *testing.T) {
 	h := openHouse(t, srv)
 	defer h.let()
 	key, hash := authn.Generate()
-	o := frontdoor.Options{Config: frontdoor.Config{MaxWait: 10 * time.Minute, Keys: []authn.Key{{Name: "short", Hash: hash}}}}
+	o := frontdoor.Options{Config: settings.FrontDoor{MaxWait: 10 * time.Minute, Keys: []authn.Key{{Name: "short", Hash: hash}}}}
 	doors := []*door{openDoor(t, srv, o), openDoor(t, srv, o)}
 	var all sync.WaitGroup
 	var ran, refused atomic.Int64

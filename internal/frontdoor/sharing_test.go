@@ -19,7 +19,7 @@ import (
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
 	"github.com/callyard/callyard/internal/frontdoor"
-	"github.com/callyard/callyard/internal/quota"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
@@ -115,7 +115,7 @@ type door struct {
 func openDoor(t *testing.T, srv *bustest.Server, o frontdoor.Options) *door {
 	t.Helper()
 	key, hash := authn.Generate()
-	c := frontdoor.Defaults()
+	c := settings.FrontDoorDefaults()
 	c.Listen, c.DrainDelay, c.Keys = "127.0.0.1:0", 0, append([]authn.Key{{Name: "ci", Hash: hash}}, o.Config.Keys...)
 	if o.Config.OpenBatches > 0 {
 		c.OpenBatches = o.Config.OpenBatches
@@ -268,7 +268,7 @@ func TestWhoIsOverItsRateIsToldWhenToComeBackAtEveryFrontDoor(t *testing.T) {
 	openHouse(t, srv)
 	s := confirmtest.StartRedis(t, "", "")
 	o := frontdoor.Options{
-		Limits: quota.Config{Principals: []quota.PrincipalRule{{Names: []string{"ci"}, Rate: 0.01, Burst: 4}}},
+		Limits: settings.Limits{Principals: []settings.PrincipalRule{{Names: []string{"ci"}, Rate: 0.01, Burst: 4}}},
 		Redis:  &confirm.RedisOptions{Addresses: []string{s.Address}},
 	}
 	a, b := openDoor(t, srv, o), openDoor(t, srv, o)
@@ -285,7 +285,7 @@ func TestAFullServerIs503BeforeAnythingIsAccepted(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()
-	d := openDoor(t, srv, frontdoor.Options{Limits: quota.Config{Servers: []quota.ServerRule{{Servers: []string{"s"}, InFlight: 2}}}})
+	d := openDoor(t, srv, frontdoor.Options{Limits: settings.Limits{Servers: []settings.ServerRule{{Servers: []string{"s"}, InFlight: 2}}}})
 	var calls sync.WaitGroup
 	for range 2 {
 		calls.Go(func() { d.do("POST", "/servers/s/tools/slow", `{}`) })
@@ -325,7 +325,7 @@ func TestABatchKeepsToTheLimitsOfItsPrincipalAndNoLineOfItIsRefused(t *testing.T
 	h := openHouse(t, srv)
 	defer h.let()
 	h.let()
-	d := openDoor(t, srv, frontdoor.Options{Limits: quota.Config{Principals: []quota.PrincipalRule{{Rate: 100, Burst: 10, InFlight: 4}}}})
+	d := openDoor(t, srv, frontdoor.Options{Limits: settings.Limits{Principals: []settings.PrincipalRule{{Rate: 100, Burst: 10, InFlight: 4}}}})
 	began := time.Now()
 	status, _, text := d.do("POST", "/batches?stream=true", batchOf(120, "slow", true))
 	if n := strings.Count(text, `"state":"succeeded"`); status != 200 || n != 120 || h.runs.Load() != 120 {
@@ -340,7 +340,7 @@ func TestWhatMayWaitIsLimitedBeforeAnythingIsAcceptedAndAStreamWaitsForRoom(t *t
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()
-	d := openDoor(t, srv, frontdoor.Options{Limits: quota.Config{Principals: []quota.PrincipalRule{{Queued: 40, Batches: 2}}}})
+	d := openDoor(t, srv, frontdoor.Options{Limits: settings.Limits{Principals: []settings.PrincipalRule{{Queued: 40, Batches: 2}}}})
 	if status, _, text := d.do("POST", "/batches", batchOf(41, "slow", false)); status != 429 || !strings.Contains(text, "x-ndjson") {
 		t.Errorf("more than may ever wait: %d %s", status, text)
 	}
@@ -412,7 +412,7 @@ func TestAPrincipalHasNoMoreOpenBatchesThanItMay(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()
-	d := openDoor(t, srv, frontdoor.Options{Limits: quota.Config{Principals: []quota.PrincipalRule{{Batches: 3}}}})
+	d := openDoor(t, srv, frontdoor.Options{Limits: settings.Limits{Principals: []settings.PrincipalRule{{Batches: 3}}}})
 	var made, refused atomic.Int64
 	var all sync.WaitGroup
 	for range 20 {
@@ -512,7 +512,7 @@ func TestALineThatWaitsForRoomIsStoredWhenThereIsSomeThoughNoneFollows(t *testin
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()
-	d := openDoor(t, srv, frontdoor.Options{Limits: quota.Config{Principals: []quota.PrincipalRule{{Queued: 2}}}})
+	d := openDoor(t, srv, frontdoor.Options{Limits: settings.Limits{Principals: []settings.PrincipalRule{{Queued: 2}}}})
 	into, end := d.lines()
 	if _, err := io.WriteString(into, batchOf(3, "slow", true)); err != nil {
 		t.Fatal(err)
@@ -528,7 +528,7 @@ func TestTheFleetHasNoMoreOpenBatchesThanItMay(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()
-	few := frontdoor.Options{Config: frontdoor.Config{OpenBatches: 3}}
+	few := frontdoor.Options{Config: settings.FrontDoor{OpenBatches: 3}}
 	d, other := openDoor(t, srv, few), openDoor(t, srv, few)
 	for i := range 3 {
 		if status, _, text := d.do("POST", "/batches", `{"open":true}`, "Idempotency-Key", strconv.Itoa(i)); status != 201 {
@@ -564,7 +564,7 @@ func TestWhatWaitsAtOneFrontDoorCountsAtTheOthersToo(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()
-	o := frontdoor.Options{Limits: quota.Config{Principals: []quota.PrincipalRule{{Queued: 40}}}}
+	o := frontdoor.Options{Limits: settings.Limits{Principals: []settings.PrincipalRule{{Queued: 40}}}}
 	a := openDoor(t, srv, o)
 	b := openDoor(t, srv, o)
 	open := strings.Replace(batchOf(35, "slow", false), "{", `{"open":true,`, 1)
@@ -586,7 +586,7 @@ func TestACanceledBatchWaitsForItsQuotaNoMore(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()
-	d := openDoor(t, srv, frontdoor.Options{Limits: quota.Config{Principals: []quota.PrincipalRule{{Rate: 0.001, Burst: 1}}}})
+	d := openDoor(t, srv, frontdoor.Options{Limits: settings.Limits{Principals: []settings.PrincipalRule{{Rate: 0.001, Burst: 1}}}})
 	if status, _, text := d.do("POST", "/batches", batchOf(20, "read", false)); status != 201 { // it waits until the front door stops
 		t.Fatalf("%d %s", status, text)
 	}

@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/internal/listen/listentest"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
 func TestAFrontDoorWithACertificateServesTLS(t *testing.T) {
 	cert, key, client := listentest.Certificate(t)
-	d, err := open(t, bustest.Start(t), func(c *frontdoor.Config) { c.CertFile, c.KeyFile = cert, key })
+	d, err := open(t, bustest.Start(t), func(c *settings.FrontDoor) { c.CertFile, c.KeyFile = cert, key })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestAFrontDoorWithACertificateServesTLS(t *testing.T) {
 
 func TestAFrontDoorWhoseCertificateCannotBeReadDoesNotOpen(t *testing.T) {
 	cert, _, _ := listentest.Certificate(t)
-	d, err := open(t, bustest.Start(t), func(c *frontdoor.Config) { c.CertFile, c.KeyFile = cert, cert })
+	d, err := open(t, bustest.Start(t), func(c *settings.FrontDoor) { c.CertFile, c.KeyFile = cert, cert })
 	if err == nil {
 		stop(t, d)
 		t.Fatal("it opened")

@@ -4,63 +4,16 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/callyard/callyard/internal/batch"
-	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/frontdoor/rest"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/webhook"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
-
-// Webhooks is the section webhooks of the configuration: who is told over HTTP how
-// a call or batch with a callback_url ended.
-type Webhooks struct {
-	// SecretsFile holds the secrets that sign deliveries, one whsec_… on each line;
-	// to rotate, add the new one first. Without it callback_url is refused.
-	SecretsFile string `yaml:"secrets_file"`
-	// AllowPrivate lets receivers be in private networks and on loopback.
-	AllowPrivate bool `yaml:"allow_private"`
-	// AllowedHosts are receivers that the operator vouches for, whatever address
-	// they have: "host", "host:port" or "*.domain".
-	AllowedHosts []string `yaml:"allowed_hosts"`
-}
-
-// Validate returns the settings that cannot be honoured; see package config.
-func (w Webhooks) Validate() []config.Fault {
-	if w.SecretsFile == "" {
-		return nil // `callyard up` has one of its own
-	}
-	if _, err := w.secrets(); err != nil {
-		return []config.Fault{config.Faultf("secrets_file", "%v.", err)}
-	}
-	return nil
-}
-
-func (w Webhooks) secrets() ([]string, error) {
-	text, err := os.ReadFile(w.SecretsFile)
-	if err != nil {
-		return nil, fmt.Errorf("cannot be read: %w", err)
-	}
-	var all []string
-	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			all = append(all, line)
-		}
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("holds no secret: put whsec_ and 32 random bytes in base64 on a line")
-	}
-	if err := webhook.CheckSecrets(all); err != nil {
-		return nil, fmt.Errorf("holds no usable secret: %w", err)
-	}
-	return all, nil
-}
 
 // told is how many ends may wait to be put into the outbox; more wait at their
 // source.
@@ -83,7 +36,7 @@ func (d *FrontDoor) openTeller(ctx context.Context) error {
 	if w.SecretsFile == "" {
 		return nil
 	}
-	secrets, err := w.secrets()
+	secrets, err := webhook.ReadSecrets(w.SecretsFile)
 	if err != nil {
 		return fmt.Errorf("webhooks.secrets_file %w", err)
 	}

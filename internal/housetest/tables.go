@@ -38,6 +38,7 @@ var layers = []layer{
 	{"pkg/bus", ground},
 
 	{"internal/config", support},
+	{"internal/settings", support},
 	{"internal/telemetry", support},
 	{"internal/lifecycle", support},
 	{"internal/reload", support},

@@ -9,11 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 func TestWithoutLimitsThereIsNothing(t *testing.T) {
-	q := Open(Options{Rules: Config{Principals: []PrincipalRule{{Names: []string{"a"}}}}})
+	q := Open(Options{Rules: settings.Limits{Principals: []settings.PrincipalRule{{Names: []string{"a"}}}}})
 	if q != nil {
 		t.Fatal("a Quota without a limit")
 	}
@@ -37,7 +38,7 @@ func TestWithoutLimitsThereIsNothing(t *testing.T) {
 }
 
 func TestACallWithinItsLimitsAllocatesNothing(t *testing.T) {
-	q := alone(t, Options{Rules: Config{Principals: []PrincipalRule{{Names: []string{"x*"}}, {Names: []string{"c*"}, Rate: 1e6, Burst: 1e6, InFlight: 10}}, Servers: []ServerRule{{InFlight: 10}}}})
+	q := alone(t, Options{Rules: settings.Limits{Principals: []settings.PrincipalRule{{Names: []string{"x*"}}, {Names: []string{"c*"}, Rate: 1e6, Burst: 1e6, InFlight: 10}}, Servers: []settings.ServerRule{{InFlight: 10}}}})
 	ctx := t.Context()
 	if allocs := testing.AllocsPerRun(1000, func() {
 		a, errA := q.Enter(ctx, ci)
@@ -54,7 +55,7 @@ func TestACallWithinItsLimitsAllocatesNothing(t *testing.T) {
 
 func TestThreeTimesTheRateForAMinuteGetsTheRateAndNotOneMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{Rules: forAll(PrincipalRule{Rate: 100, Burst: 20})})
+		q := alone(t, Options{Rules: forAll(settings.PrincipalRule{Rate: 100, Burst: 20})})
 		admitted, refused := 0, 0
 		for range 60 * 300 {
 			if pass, err := q.Enter(t.Context(), ci); err == nil {
@@ -75,7 +76,7 @@ func TestThreeTimesTheRateForAMinuteGetsTheRateAndNotOneMore(t *testing.T) {
 
 func TestWhoComesBackWhenToldIsAdmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{Rules: forAll(PrincipalRule{Rate: 0.1, Burst: 1})})
+		q := alone(t, Options{Rules: forAll(settings.PrincipalRule{Rate: 0.1, Burst: 1})})
 		enter(t, q).Leave()
 		for range 5 {
 			_, err := q.Enter(t.Context(), ci)
@@ -92,7 +93,7 @@ func TestWhoComesBackWhenToldIsAdmitted(t *testing.T) {
 
 func TestABatchWaitsForItsRateAndLeavesRoomForWhoIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{Rules: forAll(PrincipalRule{Rate: 50, Burst: 50, InFlight: 1000})})
+		q := alone(t, Options{Rules: forAll(settings.PrincipalRule{Rate: 50, Burst: 50, InFlight: 1000})})
 		ctx, cancel := context.WithCancel(t.Context())
 		var lines sync.WaitGroup
 		var sent atomic.Int64
@@ -128,7 +129,7 @@ func TestABatchWaitsForItsRateAndLeavesRoomForWhoIsWaitedFor(t *testing.T) {
 
 func TestBulkCallsNeverTakeTheLastSlotsAndAllOfThemRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{Rules: forAll(PrincipalRule{InFlight: 16})})
+		q := alone(t, Options{Rules: forAll(settings.PrincipalRule{InFlight: 16})})
 		var now, most, done atomic.Int64
 		var all sync.WaitGroup
 		for range 200 {
@@ -166,7 +167,7 @@ func TestBulkCallsNeverTakeTheLastSlotsAndAllOfThemRun(t *testing.T) {
 
 func TestAServerOverItsLimitIsOurCapacityAndNotTheCallersQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{Rules: Config{Servers: []ServerRule{{Servers: []string{"slow*"}, InFlight: 2}, {Servers: []string{"paced"}, Rate: 1}}}})
+		q := alone(t, Options{Rules: settings.Limits{Servers: []settings.ServerRule{{Servers: []string{"slow*"}, InFlight: 2}, {Servers: []string{"paced"}, Rate: 1}}}})
 		for range 5 { // whoever asks, and for whatever else
 			if _, err := q.Enter(t.Context(), ci); err != nil {
 				t.Fatal(err)
@@ -198,7 +199,7 @@ func TestAServerOverItsLimitIsOurCapacityAndNotTheCallersQuota(t *testing.T) {
 
 func TestWhoWaitsForAServerHoldsNothingOfItsPrincipals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{Rules: Config{Principals: []PrincipalRule{{Rate: 10, Burst: 1, InFlight: 2}}, Servers: []ServerRule{{Servers: []string{"slow"}, InFlight: 1}}}})
+		q := alone(t, Options{Rules: settings.Limits{Principals: []settings.PrincipalRule{{Rate: 10, Burst: 1, InFlight: 2}}, Servers: []settings.ServerRule{{Servers: []string{"slow"}, InFlight: 1}}}})
 		busy, err := q.Wait(t.Context(), ci, "slow", false)
 		if err != nil {
 			t.Fatal(err)
@@ -255,7 +256,7 @@ func TestWithoutRedisEachFrontDoorTakesItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		doors := atomic.Int64{}
 		doors.Store(2)
-		q := alone(t, Options{Rules: forAll(PrincipalRule{InFlight: 9, Queued: 10}), Routers: func() int { return int(doors.Load()) }})
+		q := alone(t, Options{Rules: forAll(settings.PrincipalRule{InFlight: 9, Queued: 10}), Routers: func() int { return int(doors.Load()) }})
 		if n := len(takeAll(q, 100)); n != 4 {
 			t.Errorf("%d of 9 at one of two front doors", n)
 		}
@@ -276,7 +277,7 @@ func TestTheRateOfManyFrontDoorsTogetherIsTheRate(t *testing.T) {
 		admitted := 0
 		var doors []*Quota
 		for range 3 {
-			doors = append(doors, alone(t, Options{Rules: forAll(PrincipalRule{Rate: 90}), Routers: func() int { return 3 }}))
+			doors = append(doors, alone(t, Options{Rules: forAll(settings.PrincipalRule{Rate: 90}), Routers: func() int { return 3 }}))
 		}
 		for range 10 * 1000 {
 			for _, q := range doors {
@@ -294,7 +295,7 @@ func TestTheRateOfManyFrontDoorsTogetherIsTheRate(t *testing.T) {
 }
 
 func TestWhoSignsInWithOtherGroupsHasOtherLimits(t *testing.T) {
-	q := alone(t, Options{Rules: Config{Principals: []PrincipalRule{{Groups: []string{"dev"}, InFlight: 1}, {Groups: []string{"ops"}, InFlight: 3}}}})
+	q := alone(t, Options{Rules: settings.Limits{Principals: []settings.PrincipalRule{{Groups: []string{"dev"}, InFlight: 1}, {Groups: []string{"ops"}, InFlight: 3}}}})
 	first := enter(t, q)
 	ops := &schema.Principal{Name: ci.Name, Groups: []string{"ops"}}
 	for i := range 3 {
@@ -336,7 +337,7 @@ func TestWhoAsksNoMoreIsForgottenAndWelcomeAgain(t *testing.T) {
 }
 
 func TestWhatWaitsIsLimitedBeforeAnythingIsAccepted(t *testing.T) {
-	q := alone(t, Options{Rules: forAll(PrincipalRule{Queued: 10, Batches: 2})})
+	q := alone(t, Options{Rules: forAll(settings.PrincipalRule{Queued: 10, Batches: 2})})
 	if !q.Queues(ci) || q.Queues(&schema.Principal{}) != true {
 		t.Error("nothing is counted")
 	}
@@ -361,7 +362,7 @@ func TestWhatWaitsIsLimitedBeforeAnythingIsAccepted(t *testing.T) {
 }
 
 func BenchmarkEnterAndLeave(b *testing.B) {
-	q := alone(b, Options{Rules: Config{Principals: []PrincipalRule{{Rate: 1e6, Burst: 1e9, InFlight: 1000}}, Servers: []ServerRule{{InFlight: 1000}}}})
+	q := alone(b, Options{Rules: settings.Limits{Principals: []settings.PrincipalRule{{Rate: 1e6, Burst: 1e9, InFlight: 1000}}, Servers: []settings.ServerRule{{InFlight: 1000}}}})
 	b.ReportAllocs()
 	for b.Loop() {
 		pass, err := q.Enter(b.Context(), ci)
@@ -378,7 +379,7 @@ func BenchmarkEnterAndLeave(b *testing.B) {
 }
 
 func TestHeldCallsCountAsQueued(t *testing.T) {
-	q := alone(t, Options{Rules: forAll(PrincipalRule{Queued: 10}), Held: func(name string) int {
+	q := alone(t, Options{Rules: forAll(settings.PrincipalRule{Queued: 10}), Held: func(name string) int {
 		if name != ci.Name {
 			t.Errorf("the held calls of %q", name)
 		}

@@ -8,16 +8,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 func TestTheFirstRuleThatNamesAPrincipalCountsAlone(t *testing.T) {
-	rules := (&Config{Principals: []PrincipalRule{
+	rules := principals(&settings.Limits{Principals: []settings.PrincipalRule{
 		{Names: []string{"ci-*", "bot?"}, Rate: 10},
 		{Groups: []string{"ops"}},
 		{Names: []string{"eve"}, Groups: []string{"dev", "qa-*"}, InFlight: 3},
 		{Queued: 7},
-	}}).principals(5)
+	}}, 5)
 	for _, c := range []struct {
 		name, groups string
 		want         *limits
@@ -35,19 +36,19 @@ func TestTheFirstRuleThatNamesAPrincipalCountsAlone(t *testing.T) {
 			t.Errorf("%s in %q: %s", c.name, c.groups, diff)
 		}
 	}
-	if l := match((&Config{Servers: []ServerRule{{Servers: []string{"slow"}, Rate: 0.5}}}).servers(), "slow", nil); l == nil || l.interval != 2e9 || l.burst != 1 {
+	if l := match(servers(&settings.Limits{Servers: []settings.ServerRule{{Servers: []string{"slow"}, Rate: 0.5}}}), "slow", nil); l == nil || l.interval != 2e9 || l.burst != 1 {
 		t.Errorf("%+v", l)
 	}
 }
 
 func TestEveryFaultOfTheLimitsIsReported(t *testing.T) {
 	var all []string
-	c := Config{
-		Principals: []PrincipalRule{
+	c := settings.Limits{
+		Principals: []settings.PrincipalRule{
 			{Names: []string{"a", "", "[x]"}, Groups: []string{" b"}, Rate: -1, Burst: -1, InFlight: -1, Queued: -1, Batches: -1},
 			{Burst: 5}, {Rate: 2e6}, {Rate: 0.5, Burst: 3, InFlight: 2, Queued: 10, Batches: 1}, {},
 		},
-		Servers: []ServerRule{{Servers: []string{"{a}"}, Rate: 1e-9, InFlight: -2}, {Servers: []string{"*"}, Rate: 1}},
+		Servers: []settings.ServerRule{{Servers: []string{"{a}"}, Rate: 1e-9, InFlight: -2}, {Servers: []string{"*"}, Rate: 1}},
 	}
 	add := func(faults []config.Fault) {
 		for _, f := range faults {

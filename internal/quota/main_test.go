@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -46,7 +47,7 @@ func alone(t testing.TB, o Options) *Quota {
 
 // door opens the limits of one of several front doors at a Redis. cut takes its
 // connections away, as a death does.
-func door(t testing.TB, s *confirmtest.Redis, name string, c Config) (q *Quota, log *lockedLog, cut func()) {
+func door(t testing.TB, s *confirmtest.Redis, name string, c settings.Limits) (q *Quota, log *lockedLog, cut func()) {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: s.Address, DisableIdentity: true, ContextTimeoutEnabled: true})
 	log = new(lockedLog)
@@ -58,7 +59,9 @@ func door(t testing.TB, s *confirmtest.Redis, name string, c Config) (q *Quota, 
 	return q, log, cut
 }
 
-func forAll(r PrincipalRule) Config { return Config{Principals: []PrincipalRule{r}} }
+func forAll(r settings.PrincipalRule) settings.Limits {
+	return settings.Limits{Principals: []settings.PrincipalRule{r}}
+}
 
 var ci = &schema.Principal{Name: "ci", Groups: []string{"dev"}}
 

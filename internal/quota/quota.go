@@ -10,13 +10,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Options says what limits there are and with whom they are shared. Log is
 // required.
 type Options struct {
-	Rules Config
+	Rules settings.Limits
 	// InFlight is the in_flight of principals whose rule names none, or who match
 	// none; 0 sets no limit.
 	InFlight int
@@ -56,7 +57,7 @@ type Quota struct {
 
 // Open returns the limits, nil where none is set. Nothing is asked of Redis yet.
 func Open(o Options) *Quota {
-	q := &Quota{principals: o.Rules.principals(o.InFlight), servers: o.Rules.servers(), routers: o.Routers, held: o.Held, renewEvery: o.Renew, lines: make(map[lineKey]*line)}
+	q := &Quota{principals: principals(&o.Rules, o.InFlight), servers: servers(&o.Rules), routers: o.Routers, held: o.Held, renewEvery: o.Renew, lines: make(map[lineKey]*line)}
 	set := func(r rule) bool { return !r.limits.none() }
 	if !slices.ContainsFunc(q.principals, set) && !slices.ContainsFunc(q.servers, set) {
 		return nil

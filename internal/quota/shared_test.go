@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/bus/porttest"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -57,7 +58,7 @@ func hammer(ctx context.Context, doors []*Quota, hold time.Duration) (admitted [
 
 func TestTwoFrontDoorsShareARateThroughRedis(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
-	c := forAll(PrincipalRule{Rate: 400, Burst: 40})
+	c := forAll(settings.PrincipalRule{Rate: 400, Burst: 40})
 	a, _, _ := door(t, s, "a", c)
 	b, _, _ := door(t, s, "b", c)
 	began := time.Now()
@@ -76,7 +77,7 @@ func TestTwoFrontDoorsShareARateThroughRedis(t *testing.T) {
 
 func TestTwoFrontDoorsShareTheCallsAtOnceThroughRedis(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
-	c := forAll(PrincipalRule{InFlight: 60})
+	c := forAll(settings.PrincipalRule{InFlight: 60})
 	a, _, _ := door(t, s, "a", c)
 	b, _, _ := door(t, s, "b", c)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -103,7 +104,7 @@ func gets(t *testing.T, q *Quota, n int) {
 
 func TestWhatOneFrontDoorDoesNotUseTheOtherMay(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
-	c := forAll(PrincipalRule{InFlight: 100})
+	c := forAll(settings.PrincipalRule{InFlight: 100})
 	a, _, _ := door(t, s, "a", c)
 	b, _, _ := door(t, s, "b", c)
 	passes := takeAll(a, 1000)
@@ -119,7 +120,7 @@ func TestWhatOneFrontDoorDoesNotUseTheOtherMay(t *testing.T) {
 
 func TestWhoComesLateGetsItsPartOfWhatIsInUse(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
-	c := forAll(PrincipalRule{InFlight: 40})
+	c := forAll(settings.PrincipalRule{InFlight: 40})
 	a, _, _ := door(t, s, "a", c)
 	b, _, _ := door(t, s, "b", c)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -142,7 +143,7 @@ func (s *subject) inUse() int {
 
 func TestTheLeasesOfADeadFrontDoorComeBackInSeconds(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
-	c := forAll(PrincipalRule{InFlight: 30})
+	c := forAll(settings.PrincipalRule{InFlight: 30})
 	a, _, kill := door(t, s, "a", c)
 	b, _, _ := door(t, s, "b", c)
 	if n := len(takeAll(a, 100)); n != 30 {
@@ -157,7 +158,7 @@ func TestTheLeasesOfADeadFrontDoorComeBackInSeconds(t *testing.T) {
 
 func TestAFrontDoorThatStopsGivesItsLeasesBackAtOnce(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
-	c := forAll(PrincipalRule{InFlight: 30, Queued: 10})
+	c := forAll(settings.PrincipalRule{InFlight: 30, Queued: 10})
 	a, _, _ := door(t, s, "a", c)
 	leaveAll(takeAll(a, 30))
 	a.Queued(ci, 5)
@@ -168,7 +169,7 @@ func TestAFrontDoorThatStopsGivesItsLeasesBackAtOnce(t *testing.T) {
 
 func TestMostCallsAskNobody(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
-	a, _, _ := door(t, s, "a", forAll(PrincipalRule{Rate: 100_000, InFlight: 200}))
+	a, _, _ := door(t, s, "a", forAll(settings.PrincipalRule{Rate: 100_000, InFlight: 200}))
 	warm := takeAll(a, 50)
 	leaveAll(warm)
 	scripts := func() int {
@@ -201,7 +202,7 @@ func TestMostCallsAskNobody(t *testing.T) {
 
 func TestARefusedCallerDoesNotReachRedisEachTime(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
-	a, _, _ := door(t, s, "a", forAll(PrincipalRule{InFlight: 1, Rate: 1}))
+	a, _, _ := door(t, s, "a", forAll(settings.PrincipalRule{InFlight: 1, Rate: 1}))
 	pass := enter(t, a)
 	began, refusals := time.Now(), 0
 	before := s.Client.Info(t.Context(), "stats").Val()
@@ -231,7 +232,7 @@ func commands(t *testing.T, stats string) int {
 
 func TestWithoutAnAnswerOfRedisCallsGoOnByShareAndItIsSaidOnce(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", porttest.Address(t))
-	c := Config{Principals: []PrincipalRule{{InFlight: 20, Rate: 1000}}, Servers: []ServerRule{{InFlight: 8}}}
+	c := settings.Limits{Principals: []settings.PrincipalRule{{InFlight: 20, Rate: 1000}}, Servers: []settings.ServerRule{{InFlight: 8}}}
 	a, log, _ := door(t, s, "a", c)
 	enter(t, a).Leave()
 	if err := s.Dump(t.Context()); err != nil {
@@ -261,7 +262,7 @@ func TestWithoutAnAnswerOfRedisCallsGoOnByShareAndItIsSaidOnce(t *testing.T) {
 
 func TestARedisThatIsFullIsLikeNoneAndItIsSaidOnce(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
-	a, log, _ := door(t, s, "a", forAll(PrincipalRule{InFlight: 20, Rate: 1e5}))
+	a, log, _ := door(t, s, "a", forAll(settings.PrincipalRule{InFlight: 20, Rate: 1e5}))
 	if err := s.Client.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +286,7 @@ func TestARedisThatIsFullIsLikeNoneAndItIsSaidOnce(t *testing.T) {
 
 func TestARedisThatForgetsGivesNoSlotTwiceForLong(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
-	c := forAll(PrincipalRule{InFlight: 10})
+	c := forAll(settings.PrincipalRule{InFlight: 10})
 	a, _, _ := door(t, s, "a", c)
 	b, _, _ := door(t, s, "b", c)
 	passes := takeAll(a, 10)
@@ -301,7 +302,7 @@ func TestARedisThatForgetsGivesNoSlotTwiceForLong(t *testing.T) {
 
 func TestABatchWaitsForASlotThatAnotherFrontDoorGivesBack(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
-	c := Config{Servers: []ServerRule{{InFlight: 1}}}
+	c := settings.Limits{Servers: []settings.ServerRule{{InFlight: 1}}}
 	a, _, _ := door(t, s, "a", c)
 	b, _, _ := door(t, s, "b", c)
 	busy, err := a.Serve(t.Context(), "s")
@@ -324,7 +325,7 @@ func TestABatchWaitsForASlotThatAnotherFrontDoorGivesBack(t *testing.T) {
 
 func TestTheBacklogOfTheOthersCounts(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
-	c := forAll(PrincipalRule{Queued: 10})
+	c := forAll(settings.PrincipalRule{Queued: 10})
 	a, _, _ := door(t, s, "a", c)
 	b, _, _ := door(t, s, "b", c)
 	a.Queued(ci, 6)

@@ -1,10 +1,14 @@
 package setup
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/callyard/callyard/internal/settings"
+)
 
 func TestOnlyWorkersThatHearEachOtherShareAScope(t *testing.T) {
 	scope := func(change func(*Config)) string {
-		c := Defaults()
+		c := Config{File: settings.Defaults()}
 		c.NATS.URL = "nats://a.example:4222,nats://b.example:4222"
 		change(&c)
 		return c.boxScope()

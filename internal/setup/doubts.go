@@ -3,8 +3,8 @@ package setup
 import (
 	"strconv"
 
-	"github.com/callyard/callyard/internal/approver"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/worker"
 )
 
@@ -17,7 +17,7 @@ func place(file string, line, column int) string {
 }
 
 // members returns who is in each group, nil where that is not known.
-func members(a approver.Config, here bool) map[string][]string {
+func members(a settings.Approver, here bool) map[string][]string {
 	if a.OIDC.Configured() || len(a.Keys) == 0 && len(a.LocalGroups) == 0 && !here {
 		return nil // the provider knows who is in a group
 	}

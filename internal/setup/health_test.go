@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/callyard/callyard/internal/settings"
 )
 
 func TestAHealthCheckAsksWhereTheProcessListens(t *testing.T) {
@@ -18,7 +20,7 @@ func TestAHealthCheckAsksWhereTheProcessListens(t *testing.T) {
 	defer s.Close()
 	port := s.URL[strings.LastIndexByte(s.URL, ':'):]
 	for _, listen := range []string{"127.0.0.1" + port, "0.0.0.0" + port, port} {
-		c := Defaults()
+		c := Config{File: settings.Defaults()}
 		c.FrontDoor.Listen, c.Approver.Listen, c.Worker.Listen = listen, listen, listen
 		for _, role := range []Role{FrontDoor, Approver, Worker} {
 			ready = true
@@ -31,7 +33,7 @@ func TestAHealthCheckAsksWhereTheProcessListens(t *testing.T) {
 			}
 		}
 	}
-	c := Defaults()
+	c := Config{File: settings.Defaults()}
 	if err := c.checkHealth(t.Context(), Worker); err == nil || !strings.Contains(err.Error(), "worker.listen") {
 		t.Errorf("a worker that listens nowhere: %v", err)
 	}

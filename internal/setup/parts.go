@@ -2,12 +2,14 @@ package setup
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver"
+	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/internal/lifecycle"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -29,7 +31,7 @@ func (c *Config) FrontDoorPart(connect Connector, policy *risk.Holder, m *teleme
 	return lifecycle.Part{
 		Name: "front door", Failed: failed, Grace: c.FrontDoor.DrainDelay + c.FrontDoor.DrainGrace,
 		Start: func(ctx context.Context) (err error) {
-			signer, err := c.Warrants.signer(warrant.Caller, warrant.Standing)
+			signer, err := c.Signer(warrant.Caller, warrant.Standing)
 			if err != nil {
 				return err
 			}
@@ -44,7 +46,7 @@ func (c *Config) FrontDoorPart(connect Connector, policy *risk.Holder, m *teleme
 			stored.OnUnexpected(m.Unexpected)
 			opening, cancel := context.WithTimeout(ctx, openFor)
 			defer cancel()
-			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Lost: c.lostNow(), Region: c.Region, InForce: c.inForce, Conn: conn, Stored: stored, Metrics: m, Traces: c.traces, Baggage: c.Traces.Baggage, Log: log, Version: Version(), Failed: failed, Policy: policy, Redis: c.Redis.options(), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Signer: signer})
+			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Lost: c.lostNow(), Region: c.Region, InForce: c.inForce, Conn: conn, Stored: stored, Metrics: m, Traces: c.traces, Baggage: c.Traces.Baggage, Log: log, Version: Version(), Failed: failed, Policy: policy, Redis: confirm.OptionsOf(c.Redis), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Signer: signer})
 			if err != nil {
 				stored.Close()
 				conn.Close()
@@ -78,7 +80,7 @@ func (c *Config) ApproverPart(connect Connector, policy *risk.Holder, m *telemet
 	return lifecycle.Part{
 		Name: "approver", Failed: failed, Grace: c.Approver.DrainDelay + c.Approver.DrainGrace,
 		Start: func(ctx context.Context) (err error) {
-			signer, err := c.Warrants.signer(warrant.People)
+			signer, err := c.Signer(warrant.People)
 			if err != nil {
 				return err
 			}
@@ -90,7 +92,7 @@ func (c *Config) ApproverPart(connect Connector, policy *risk.Holder, m *telemet
 			}
 			opening, cancel := context.WithTimeout(ctx, openFor)
 			defer cancel()
-			if room, err = approval.OpenRoom(opening, approval.RoomOptions{Conn: conn, LostBefore: c.lostNow().Approvals, Redis: c.Redis.options(), Name: "approver", Sign: approval.Signing(signer), Policy: policy, Traces: c.traces, Log: log}); err != nil {
+			if room, err = approval.OpenRoom(opening, approval.RoomOptions{Conn: conn, LostBefore: c.lostNow().Approvals, Redis: confirm.OptionsOf(c.Redis), Name: "approver", Sign: approval.Signing(signer), Policy: policy, Traces: c.traces, Log: log}); err != nil {
 				conn.Close()
 				return err
 			}
@@ -129,7 +131,7 @@ func (c *Config) WorkerPart(connect Connector, policy *risk.Holder, served []wor
 	return lifecycle.Part{
 		Name: "worker", Grace: c.Worker.DrainGrace + closeReserve,
 		Start: func(ctx context.Context) (err error) {
-			trust, err := c.Warrants.trust()
+			trust, err := c.Trust()
 			if err != nil {
 				return err
 			}
@@ -139,7 +141,9 @@ func (c *Config) WorkerPart(connect Connector, policy *risk.Holder, served []wor
 			conn.OnUnexpected(m.Unexpected)
 			o := worker.Options{Name: c.Worker.Name, Version: Version(), Labels: c.Worker.Labels, Conn: conn, Servers: served, Policy: policy, InForce: c.inForce, Trust: trust, Boxes: c.Worker.Boxes, Scope: c.boxScope(), Metrics: m, Traces: c.traces, Log: log}
 			if c.Worker.APIServers {
-				o.Parse = c.Worker.ParseAdded
+				o.Parse = func(id string, entry json.RawMessage) (worker.Served, error) {
+					return worker.ParseAdded(&c.Worker, id, entry)
+				}
 			}
 			if w, err = worker.Start(o); err != nil {
 				conn.Close()

@@ -14,7 +14,10 @@ import (
 
 	"github.com/callyard/callyard/internal/approver"
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/confirm"
+	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/internal/reload"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -53,8 +56,8 @@ type Prepared struct {
 	Doubts []string
 
 	sources  sources
-	here     bool            // whoever approves stands in this configuration
-	people   approver.Config // whose keys say who is in which group
+	here     bool              // whoever approves stands in this configuration
+	people   settings.Approver // whose keys say who is in which group
 	reloader *reload.Reloader
 	stamps   map[string]reload.Stamp // of the parts' files from before they were read
 	// What cripples the version in force, by where it stands; of the reloader once it runs.
@@ -123,6 +126,7 @@ func inspectConfig(src sources) *inspection {
 	c, places, err := load(src.flags)
 	in := &inspection{p: &Prepared{Config: c, people: c.Approver, sources: src}, places: places, role: src.role}
 	in.add("", err)
+	in.sections()
 	in.files()
 	in.warrants()
 	return in
@@ -171,10 +175,31 @@ func (in *inspection) known(key string) bool {
 	return slices.ContainsFunc(in.faults, func(f config.Fault) bool { return f.Path == key })
 }
 
+// sections has each role look at what only it can tell.
+func (in *inspection) sections() {
+	s := &in.p.Config.File
+	var faults []config.Fault
+	if in.role&FrontDoor != 0 {
+		faults = append(faults, frontdoor.Check(s)...)
+	}
+	if in.role&Approver != 0 {
+		faults = append(faults, approver.Check(s)...)
+	}
+	if in.role&(FrontDoor|Approver) != 0 {
+		faults = append(faults, confirm.CheckRedis(s.Redis)...)
+	}
+	for _, f := range faults {
+		if !in.known(f.Path) {
+			f.Where = in.places.Of(f.Path)
+			in.faults = append(in.faults, f)
+		}
+	}
+}
+
 // files looks at every file that a section of the role names.
 func (in *inspection) files() {
 	c := in.p.Config
-	keys, err := config.FileKeys(c)
+	keys, err := config.FileKeys(&c.File)
 	in.add("", err)
 	for _, k := range keys {
 		root, _, _ := strings.Cut(k.Path, ".")
@@ -212,13 +237,13 @@ func (in *inspection) files() {
 
 // warrants reads the keys of the role's warrants.
 func (in *inspection) warrants() {
-	w := &in.p.Config.Warrants
+	c := in.p.Config
 	if in.role&(FrontDoor|Approver) != 0 {
-		_, err := w.signer()
+		_, err := c.Signer()
 		in.keyFaults(err)
 	}
 	if in.role&Worker != 0 {
-		_, err := w.trust()
+		_, err := c.Trust()
 		in.keyFaults(err)
 	}
 }
@@ -253,7 +278,7 @@ func (in *inspection) servers(fallback []config.ServerEntry) {
 	if c.Worker.Servers == "" && len(found.Entries) == 0 {
 		found.Entries = fallback
 	}
-	if p.Served, err = c.Worker.Serve(found.Entries); err != nil {
+	if p.Served, err = worker.Serve(&c.Worker, found.Entries); err != nil {
 		in.add("", err)
 	} else if len(p.Served) == 0 && !c.Worker.APIServers {
 		in.noServers()

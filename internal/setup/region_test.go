@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/callyard/callyard/internal/settings"
 )
 
 func TestARegionIsALabelOfItsWorker(t *testing.T) {
@@ -16,7 +18,7 @@ func TestARegionIsALabelOfItsWorker(t *testing.T) {
 		{"east", map[string]string{"zone": "a"}, map[string]string{"zone": "a", "region": "east"}},
 		{"east", map[string]string{"region": "west"}, map[string]string{"region": "west"}},
 	} {
-		config := Defaults()
+		config := Config{File: settings.Defaults()}
 		config.Region, config.Worker.Labels = c.region, c.have
 		config.labelRegion()
 		if diff := cmp.Diff(c.want, config.Worker.Labels); diff != "" {

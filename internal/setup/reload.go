@@ -17,6 +17,7 @@ import (
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/lifecycle"
 	"github.com/callyard/callyard/internal/reload"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/schema"
@@ -100,7 +101,7 @@ func (p *Prepared) ReloadPart(m *telemetry.Metrics) lifecycle.Part {
 // keysReader returns how the configuration file is read again: the API keys that it holds
 // are put in force. What else changed in it counts at the next start, and is named once.
 func (p *Prepared) keysReader() func() (reload.Next, error) {
-	role, now, told := p.sources.role, p.Config, settings(p.Config)
+	role, now, told := p.sources.role, p.Config, withoutKeys(p.Config)
 	hadCallers, hadPeople := len(now.FrontDoor.Keys) > 0, len(now.Approver.Keys) > 0
 	return func() (reload.Next, error) {
 		in := inspectConfig(p.sources)
@@ -130,7 +131,7 @@ func (p *Prepared) keysReader() func() (reload.Next, error) {
 			apply(now.running.peoplesKeys, c.Approver.Keys)
 			p.people.Keys = c.Approver.Keys
 			p.again()
-			next := settings(c)
+			next := withoutKeys(c)
 			if changed, err := config.Differing(told, next); err != nil {
 				p.Log.Error("what else changed in the configuration file is not known", "error", err)
 			} else if len(changed) > 0 {
@@ -243,12 +244,9 @@ func versionOf(v any) string {
 	return sum[:min(len(sum), shortVersion)]
 }
 
-// settings is a copy of the configuration without what is read again.
-func settings(c *Config) *Config {
-	rest := &Config{
-		Data: c.Data, Policy: c.Policy, Region: c.Region, Log: c.Log, Traces: c.Traces, NATS: c.NATS, Redis: c.Redis, Warrants: c.Warrants,
-		Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, FrontDoor: c.FrontDoor, Approver: c.Approver, Worker: c.Worker,
-	}
+// withoutKeys is a copy of the configuration without what is read again.
+func withoutKeys(c *Config) *settings.File {
+	rest := c.File
 	rest.FrontDoor.Keys, rest.Approver.Keys = nil, nil
-	return rest
+	return &rest
 }

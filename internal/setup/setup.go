@@ -12,9 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,45 +20,28 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/callyard/callyard/internal/approver"
 	"github.com/callyard/callyard/internal/authn"
-	"github.com/callyard/callyard/internal/cache"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/frontdoor"
-	"github.com/callyard/callyard/internal/quota"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Config is the whole configuration file. Each process reads the sections that
-// it needs; one file can serve all of them.
+// Config is what a process goes by: the configuration file, and what its parts tell
+// each other.
 type Config struct {
-	// Data is where `callyard up` keeps what must last. Policy is the policy file;
-	// without one only the riskLevel of servers counts.
-	Data   string `yaml:"data"`
-	Policy string `yaml:"policy"`
-	// Region is where this process runs. A worker carries it as its label "region", and
-	// front doors of the same region send their calls there first.
-	Region    string                `yaml:"region"`
-	Log       Log                   `yaml:"log"`
-	Traces    telemetry.TraceConfig `yaml:"traces"`
-	NATS      NATS                  `yaml:"nats"`
-	Redis     Redis                 `yaml:"redis"`
-	Warrants  Warrants              `yaml:"warrants"`
-	Webhooks  frontdoor.Webhooks    `yaml:"webhooks"`
-	Limits    quota.Config          `yaml:"limits"`
-	Cache     cache.Config          `yaml:"cache"`
-	FrontDoor frontdoor.Config      `yaml:"front_door"`
-	Approver  approver.Config       `yaml:"approver"`
-	Worker    worker.Config         `yaml:"worker"`
+	settings.File
 
 	traces  *telemetry.Traces // nil where there are none; see [Config.TracesPart]
 	exposed sync.Once         // NATS was looked at; see [Config.Connect]
 	whole   bool              // the whole fabric runs in this process; see [Config.OwnKey]
+	own     *warrant.Signer   // trusted for everything; see [Config.OwnKey]
 
 	inForce func() []schema.InForce // what this process goes by; see [Prepared.ReloadPart]
 	running running
@@ -72,128 +53,6 @@ type running struct {
 	servers                 func([]worker.Served)
 	pending                 atomic.Pointer[func() []string] // the worker asks from its own start on, while this is set
 	callerKeys, peoplesKeys func([]authn.Key) error
-}
-
-// Log is the section log.
-type Log struct {
-	Level  string `yaml:"level"`  // debug, info, warn, error
-	Format string `yaml:"format"` // auto, text, json
-}
-
-// NATS is the section nats.
-type NATS struct {
-	URL             string           `yaml:"url"`
-	CredentialsFile string           `yaml:"credentials_file"`
-	NKeySeedFile    string           `yaml:"nkey_seed_file"`
-	User            string           `yaml:"user"`
-	Password        telemetry.Secret `yaml:"password"`
-	Token           telemetry.Secret `yaml:"token"`
-	CAFile          string           `yaml:"ca_file"`
-	CertFile        string           `yaml:"cert_file"`
-	KeyFile         string           `yaml:"key_file"`
-	// Replicas is how many servers of a cluster keep each table (1 to 5).
-	Replicas int `yaml:"replicas"`
-	// Listen lets other local processes reach the embedded server of `callyard
-	// up`; empty means that nobody can.
-	Listen string `yaml:"listen"`
-}
-
-// Redis is the section redis: where confirmation tokens are kept, limits are shared
-// and results are kept. Without it tokens are kept in JetStream, each front door
-// takes its share of the limits and keeps results of its own.
-type Redis struct {
-	URL string `yaml:"url"` // redis://host:6379/0, rediss://…, unix:///path
-	// Addresses with Master are those of Sentinels, with Cluster those of a cluster.
-	Addresses            []string `yaml:"addresses"`
-	Master               string   `yaml:"master"`
-	Cluster              bool     `yaml:"cluster"`
-	Username             string   `yaml:"username"`
-	PasswordFile         string   `yaml:"password_file"`
-	SentinelUsername     string   `yaml:"sentinel_username"`
-	SentinelPasswordFile string   `yaml:"sentinel_password_file"`
-	TLS                  bool     `yaml:"tls"`
-	CAFile               string   `yaml:"ca_file"`
-	CertFile             string   `yaml:"cert_file"`
-	KeyFile              string   `yaml:"key_file"`
-}
-
-// Validate returns the settings that cannot be honoured; see package config.
-func (l Log) Validate() []config.Fault {
-	if _, err := telemetry.NewLogger(io.Discard, l.Level, "json"); err != nil {
-		return []config.Fault{config.Faultf("level", "%v.", err)}
-	}
-	if _, err := telemetry.NewLogger(io.Discard, l.Level, l.Format); err != nil {
-		return []config.Fault{config.Faultf("format", "%v.", err)}
-	}
-	return nil
-}
-
-// Validate returns the settings that cannot be honoured; see package config.
-func (n NATS) Validate() []config.Fault {
-	var faults []config.Fault
-	if n.Replicas < 1 || n.Replicas > 5 {
-		faults = append(faults, config.Faultf("replicas", "must be from 1 to 5."))
-	}
-	for address := range strings.SplitSeq(n.URL, ",") {
-		address = strings.TrimSpace(address)
-		if !strings.Contains(address, "://") {
-			address = "nats://" + address
-		}
-		if u, err := url.Parse(address); err != nil || u.Hostname() == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
-			// It may hold a password, so it is not repeated.
-			faults = append(faults, config.Faultf("url", "has an entry that is no address of a NATS server; write nats://host:4222, or tls://, ws:// and wss://, separated by commas."))
-			break
-		}
-	}
-	if n.Listen != "" {
-		if wrong := config.AddressFault(n.Listen); wrong != "" {
-			faults = append(faults, config.Faultf("listen", "%s", wrong))
-		}
-	}
-	return faults
-}
-
-// Validate returns the settings that cannot be honoured; see package config.
-func (r Redis) Validate() []config.Fault {
-	if r.URL != "" && len(r.Addresses) > 0 {
-		return []config.Fault{config.Faultf("addresses", "and url are both set; keep one.")}
-	}
-	if r.URL != "" {
-		if _, err := confirm.ParseRedis(r.URL); err != nil {
-			return []config.Fault{config.Faultf("url", "%v.", err)}
-		}
-	}
-	return nil
-}
-
-// options returns how to reach Redis, nil where there is none.
-func (r Redis) options() *confirm.RedisOptions {
-	o := confirm.RedisOptions{Addresses: r.Addresses}
-	if r.URL != "" {
-		parsed, err := confirm.ParseRedis(r.URL)
-		if err != nil {
-			return nil // Validate has said so
-		}
-		o = parsed
-	}
-	if len(o.Addresses) == 0 {
-		return nil
-	}
-	o.Master, o.Cluster, o.TLS = r.Master, r.Cluster, o.TLS || r.TLS
-	if r.Username != "" {
-		o.Username = r.Username
-	}
-	o.PasswordFile, o.SentinelUsername, o.SentinelPasswordFile = r.PasswordFile, r.SentinelUsername, r.SentinelPasswordFile
-	o.CAFile, o.CertFile, o.KeyFile = r.CAFile, r.CertFile, r.KeyFile
-	return &o
-}
-
-// Defaults returns the configuration of a command that was told nothing.
-func Defaults() Config {
-	return Config{
-		Data: "callyard-data", Log: Log{Level: "info", Format: "auto"}, Traces: telemetry.TraceDefaults(),
-		NATS: NATS{URL: "nats://127.0.0.1:4222", Replicas: 1}, Cache: cache.Defaults(), FrontDoor: frontdoor.Defaults(), Approver: approver.Defaults(), Worker: worker.Defaults(),
-	}
 }
 
 // flagKeys maps the common flags to the keys that they set.
@@ -237,7 +96,7 @@ func Load(fs *pflag.FlagSet) (*Config, error) {
 // load is [Load] that also returns what could be read where there is an error, and
 // where each key was set.
 func load(fs *pflag.FlagSet) (*Config, config.Places, error) {
-	c := Defaults()
+	c := &Config{File: settings.Defaults()}
 	env := os.Environ()
 	src := config.Source{Path: configFile(fs), Env: env, Ignore: clientVariables}
 	port, ok, portErr := config.Port(env)
@@ -250,10 +109,10 @@ func load(fs *pflag.FlagSet) (*Config, config.Places, error) {
 			src.Flags = append(src.Flags, config.Flag{Name: "--" + k.name, Path: k.key, Value: f.Value.String()})
 		}
 	}
-	places, err := config.LoadPlaces(src, &c)
+	places, err := config.LoadPlaces(src, &c.File)
 	c.Worker.Servers = config.FindServersFile(c.Worker.Servers, env)
 	c.labelRegion()
-	return &c, places, errors.Join(err, portErr)
+	return c, places, errors.Join(err, portErr)
 }
 
 // configFile is the path of the configuration file, "" where none is named.

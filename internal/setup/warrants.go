@@ -9,43 +9,28 @@ import (
 	"github.com/callyard/callyard/internal/warrant"
 )
 
-// Warrants is the section warrants: with which key this process signs that an
-// approved call may run, and whose signatures count at a worker.
-type Warrants struct {
-	// KeyFile is the private key with which a front door signs what callers
-	// confirm, and an approver what people decide. Each has its own.
-	KeyFile string `yaml:"key_file"`
-	// PeopleKeys, CallerKeys and StandingKeys are files of public keys that a
-	// worker trusts: to say that people said yes, that the caller itself did, and
-	// that somebody had said yes before to calls like this one.
-	PeopleKeys   []string `yaml:"people_keys"`
-	CallerKeys   []string `yaml:"caller_keys"`
-	StandingKeys []string `yaml:"standing_keys"`
-
-	own *warrant.Signer // trusted for everything; see [Config.OwnKey]
-}
-
-// signer reads the private key; nil where none is named.
-func (w *Warrants) signer(may ...warrant.How) (*warrant.Signer, error) {
+// Signer reads the private key with which this process says of the given ways that an
+// approved call may run; nil where none is named.
+func (c *Config) Signer(may ...warrant.How) (*warrant.Signer, error) {
 	switch {
-	case w.own != nil:
-		return w.own.For(may...), nil
-	case w.KeyFile == "":
+	case c.own != nil:
+		return c.own.For(may...), nil
+	case c.Warrants.KeyFile == "":
 		return nil, nil
 	}
-	key, err := warrant.LoadPrivate(w.KeyFile)
+	key, err := warrant.LoadPrivate(c.Warrants.KeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("warrants.key_file: %w", err)
 	}
 	return warrant.NewSigner(key, may...), nil
 }
 
-// trust reads the public keys; it is empty where none is named. The error lists
-// every file that cannot be read.
-func (w *Warrants) trust() (*warrant.Trust, error) {
-	trust := &warrant.Trust{}
-	if w.own != nil {
-		trust.AddSigner(w.own)
+// Trust reads the public keys that a worker goes by; it is empty where none is named.
+// The error lists every file that cannot be read.
+func (c *Config) Trust() (*warrant.Trust, error) {
+	trust, w := &warrant.Trust{}, &c.Warrants
+	if c.own != nil {
+		trust.AddSigner(c.own)
 	}
 	var faults []error
 	for _, role := range [...]struct {
@@ -66,10 +51,10 @@ func (w *Warrants) trust() (*warrant.Trust, error) {
 	return trust, errors.Join(faults...)
 }
 
-// Check reads every key that the section names. The error lists all faults.
-func (w *Warrants) Check() error {
-	_, signs := w.signer()
-	_, trusts := w.trust()
+// checkWarrants reads every key that the section names. The error lists all faults.
+func (c *Config) checkWarrants() error {
+	_, signs := c.Signer()
+	_, trusts := c.Trust()
 	return errors.Join(signs, trusts)
 }
 
@@ -98,9 +83,9 @@ func (c *Config) OwnKey() error {
 	}
 	key, err := warrant.LoadPrivate(w.KeyFile)
 	if err != nil {
-		_, others := w.trust()
+		_, others := c.Trust()
 		return errors.Join(fmt.Errorf("warrants.key_file: %w", err), others)
 	}
-	w.own = warrant.NewSigner(key, warrant.Hows()...).Here()
-	return w.Check()
+	c.own = warrant.NewSigner(key, warrant.Hows()...).Here()
+	return c.checkWarrants()
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema/digest"
@@ -26,6 +27,11 @@ func pair(t *testing.T, name string) (private, public string) {
 		t.Fatal(err)
 	}
 	return private, public
+}
+
+// signing goes by a key of its own.
+func signing(keyFile string) *Config {
+	return &Config{File: settings.File{Warrants: settings.Warrants{KeyFile: keyFile}}}
 }
 
 // runs says whether a worker that trusts so runs what the signer has signed.
@@ -48,16 +54,17 @@ func runs(t *testing.T, trust *warrant.Trust, s *warrant.Signer, how warrant.How
 func TestEachRoleSignsAndIsTrustedForItsOwnPartOnly(t *testing.T) {
 	door, doorPublic := pair(t, "door")
 	people, peoplePublic := pair(t, "approver")
-	workers := Warrants{PeopleKeys: []string{peoplePublic}, CallerKeys: []string{doorPublic}}
-	trust, err := workers.trust()
+	workers := Config{}
+	workers.Warrants = settings.Warrants{PeopleKeys: []string{peoplePublic}, CallerKeys: []string{doorPublic}}
+	trust, err := workers.Trust()
 	if err != nil {
 		t.Fatal(err)
 	}
-	front, err := (&Warrants{KeyFile: door}).signer(warrant.Caller, warrant.Standing)
+	front, err := signing(door).Signer(warrant.Caller, warrant.Standing)
 	if err != nil {
 		t.Fatal(err)
 	}
-	approver, err := (&Warrants{KeyFile: people}).signer(warrant.People)
+	approver, err := signing(people).Signer(warrant.People)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,25 +91,26 @@ func TestEachRoleSignsAndIsTrustedForItsOwnPartOnly(t *testing.T) {
 			t.Errorf("%s: it runs: %v", c.name, got)
 		}
 	}
-	workers.StandingKeys = []string{doorPublic}
-	if trust, err = workers.trust(); err != nil || !runs(t, trust, front, warrant.Standing, risk.ByGroups) {
+	workers.Warrants.StandingKeys = []string{doorPublic}
+	if trust, err = workers.Trust(); err != nil || !runs(t, trust, front, warrant.Standing, risk.ByGroups) {
 		t.Errorf("a standing yes that the operator trusts front doors for: %v", err)
 	}
 }
 
 func TestWithoutKeysNothingIsSignedAndNobodyIsTrusted(t *testing.T) {
-	var w Warrants
-	s, err := w.signer(warrant.Caller)
-	trust, trustErr := w.trust()
-	if s != nil || err != nil || trustErr != nil || !trust.Empty() || w.Check() != nil {
+	var w Config
+	s, err := w.Signer(warrant.Caller)
+	trust, trustErr := w.Trust()
+	if s != nil || err != nil || trustErr != nil || !trust.Empty() || w.checkWarrants() != nil {
 		t.Errorf("%v, %v, %v", s, err, trustErr)
 	}
 }
 
 func TestEveryKeyFileThatCannotBeReadIsNamed(t *testing.T) {
 	private, public := pair(t, "k")
-	w := Warrants{KeyFile: public, PeopleKeys: []string{private}, CallerKeys: []string{"missing.pem", public}, StandingKeys: []string{"missing too"}}
-	err := w.Check()
+	w := Config{}
+	w.Warrants = settings.Warrants{KeyFile: public, PeopleKeys: []string{private}, CallerKeys: []string{"missing.pem", public}, StandingKeys: []string{"missing too"}}
+	err := w.checkWarrants()
 	if err == nil {
 		t.Fatal("no fault")
 	}
@@ -117,7 +125,7 @@ func TestUpMakesItsOwnKeyOnceAndKeepsIt(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	var first ed25519.PrivateKey
 	for range 2 {
-		c := Defaults()
+		c := Config{File: settings.Defaults()}
 		c.Data = data
 		if err := c.OwnKey(); err != nil {
 			t.Fatal(err)
@@ -127,11 +135,11 @@ func TestUpMakesItsOwnKeyOnceAndKeepsIt(t *testing.T) {
 			t.Fatalf("another key, %v", err)
 		}
 		first = key
-		s, err := c.Warrants.signer(warrant.Hows()...)
+		s, err := c.Signer(warrant.Hows()...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		trust, err := c.Warrants.trust()
+		trust, err := c.Trust()
 		if err != nil || !runs(t, trust, s, warrant.People, risk.ByGroups) || !runs(t, trust, s, warrant.Caller, risk.ByCaller) || !runs(t, trust, s, warrant.Standing, risk.ByGroups) {
 			t.Errorf("it does not count for everything: %v", err)
 		}
@@ -146,16 +154,16 @@ func TestUpMakesItsOwnKeyOnceAndKeepsIt(t *testing.T) {
 
 func TestUpSignsWithTheKeyThatIsConfigured(t *testing.T) {
 	private, _ := pair(t, "mine")
-	c := Defaults()
+	c := Config{File: settings.Defaults()}
 	c.Data, c.Warrants.KeyFile = filepath.Join(t.TempDir(), "data"), private
 	if err := c.OwnKey(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Warrants.signer(warrant.Hows()...)
+	s, err := c.Signer(warrant.Hows()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	trust, err := c.Warrants.trust()
+	trust, err := c.Trust()
 	if err != nil || !runs(t, trust, s, warrant.People, risk.ByGroups) {
 		t.Errorf("its own worker does not trust it: %v", err)
 	}

@@ -16,15 +16,6 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// CheckSecrets says what is wrong with secrets for [Options], nil where nothing is. The
-// error repeats none of them.
-func CheckSecrets(secrets []string) error {
-	if _, fault := newSigner(secrets); fault != nil {
-		return fault
-	}
-	return nil
-}
-
 // Options of a sender. Store, Secrets and Log must be set; a zero value elsewhere
 // means the default.
 type Options struct {

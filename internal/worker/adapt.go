@@ -7,10 +7,11 @@ import (
 	"github.com/callyard/callyard/internal/launch/adapt"
 	"github.com/callyard/callyard/internal/launch/endpoint"
 	"github.com/callyard/callyard/internal/launch/openapi"
+	"github.com/callyard/callyard/internal/settings"
 )
 
 // adapted fills in what a server that speaks no MCP needs, where e is one.
-func (c *Config) adapted(e *config.ServerEntry, s *Served) {
+func adapted(c *settings.Worker, e *config.ServerEntry, s *Served) {
 	switch {
 	case e.OpenAPI != nil:
 		s.Adapt = func(log *slog.Logger) adapt.Source {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/mcptest"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
@@ -18,8 +19,8 @@ import (
 // applied makes the entries those of the worker.
 func applied(t *testing.T, w *worker.Worker, entries ...config.ServerEntry) {
 	t.Helper()
-	cfg := worker.Defaults()
-	served, err := cfg.Serve(entries)
+	cfg := settings.WorkerDefaults()
+	served, err := worker.Serve(&cfg, entries)
 	if err != nil {
 		t.Fatal(err)
 	}

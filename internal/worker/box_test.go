@@ -9,12 +9,13 @@ import (
 
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func settings(t *testing.T, b *Box) map[string]string {
+func described(t *testing.T, b *Box) map[string]string {
 	t.Helper()
 	out := make(map[string]string)
 	for _, line := range b.Spec.Describe() {
@@ -30,8 +31,8 @@ func TestHighRiskWithoutAContainerIsRefused(t *testing.T) {
 		"elsewhere": {ID: "s", Type: config.TypeHTTP, URL: "https://h.example", Risk: 3, Docker: &config.Docker{Image: "i:1"}},
 		"unknown":   {ID: "s", Type: config.TypeStdio, Command: "x", Risk: 7},
 	} {
-		c := Defaults()
-		served, err := c.Serve([]config.ServerEntry{e, {ID: "calm", Type: config.TypeStdio, Command: "x"}})
+		c := settings.WorkerDefaults()
+		served, err := Serve(&c, []config.ServerEntry{e, {ID: "calm", Type: config.TypeStdio, Command: "x"}})
 		if err == nil || schema.KindOf(err) != schema.KindInvalidRequest || !strings.Contains(err.Error(), `"s"`) || !strings.Contains(err.Error(), "riskLevel") {
 			t.Errorf("%s: %v, %v", name, served, err)
 		}
@@ -39,15 +40,15 @@ func TestHighRiskWithoutAContainerIsRefused(t *testing.T) {
 }
 
 func TestAContainerThatIsTooWideCostsItsServerAlone(t *testing.T) {
-	c := Defaults()
-	served, err := c.Serve([]config.ServerEntry{
+	c := settings.WorkerDefaults()
+	served, err := Serve(&c, []config.ServerEntry{
 		{ID: "wide", Type: config.TypeStdio, Command: "x", Risk: 3, Docker: &config.Docker{Image: "i:1", Privileged: true}},
 		{ID: "calm", Type: config.TypeStdio, Command: "x"},
 	})
 	if err != nil || len(served) != 2 || served[0].Box == nil || served[0].Box.Fault == nil || !served[0].Box.Only || served[1].Box != nil {
 		t.Fatalf("%+v, %v", served, err)
 	}
-	if _, err := c.ParseAdded("wide", []byte(`{"riskLevel":3,"docker":{"image":"i:1","privileged":true}}`)); schema.KindOf(err) != schema.KindInvalidRequest {
+	if _, err := ParseAdded(&c, "wide", []byte(`{"riskLevel":3,"docker":{"image":"i:1","privileged":true}}`)); schema.KindOf(err) != schema.KindInvalidRequest {
 		t.Errorf("over the API it is %v", err)
 	}
 }
@@ -64,22 +65,22 @@ func TestWhatTheEntryWouldStartIsStartedInTheImageOfAServerOfHighRisk(t *testing
 	if err != nil || b.Fault != nil {
 		t.Fatal(err, b)
 	}
-	if diff := cmp.Diff(map[string]string{"command": "node", "args": "[1 not shown]", "env": "A, B, C"}, pick(settings(t, b))); diff != "" {
+	if diff := cmp.Diff(map[string]string{"command": "node", "args": "[1 not shown]", "env": "A, B, C"}, pick(described(t, b))); diff != "" {
 		t.Errorf("high risk (-want +got):\n%s", diff)
 	}
 	if e.Docker.Env["A"] != "" || len(e.Env) != 2 {
 		t.Errorf("the entry was changed: %v, %v", e.Env, e.Docker.Env)
 	}
 	e.Docker.Command = "/own"
-	if b, _ = boxOf(&e); settings(t, b)["command"] != "/own" || settings(t, b)["args"] != "" {
-		t.Errorf("with a command of its own: %v", settings(t, b))
+	if b, _ = boxOf(&e); described(t, b)["command"] != "/own" || described(t, b)["args"] != "" {
+		t.Errorf("with a command of its own: %v", described(t, b))
 	}
 	// Beside a process on the host the paths and secrets of that process stay there.
 	e.Docker.Command, e.Risk = "", 2
 	if b, _ = boxOf(&e); b.Only {
 		t.Error("medium risk runs in containers only")
 	}
-	if diff := cmp.Diff(map[string]string{"command": "", "args": "", "env": "B, C"}, pick(settings(t, b))); diff != "" {
+	if diff := cmp.Diff(map[string]string{"command": "", "args": "", "env": "B, C"}, pick(described(t, b))); diff != "" {
 		t.Errorf("medium risk (-want +got):\n%s", diff)
 	}
 }
@@ -183,12 +184,12 @@ func TestOwnersAreNamesThatEnginesTake(t *testing.T) {
 }
 
 func TestASandboxIsForTheOperatorToChooseAndNotForCallers(t *testing.T) {
-	c := Defaults()
-	served, err := c.Serve([]config.ServerEntry{{ID: "s", Type: config.TypeStdio, Command: "x", Risk: 3, Sandbox: config.SandboxBubblewrap}})
+	c := settings.WorkerDefaults()
+	served, err := Serve(&c, []config.ServerEntry{{ID: "s", Type: config.TypeStdio, Command: "x", Risk: 3, Sandbox: config.SandboxBubblewrap}})
 	if err != nil || len(served) != 1 || served[0].Box == nil || served[0].Box.Fault != nil || !served[0].Box.Only || served[0].Box.Isolation != schema.IsolationBubblewrap {
 		t.Fatalf("%+v, %v", served, err)
 	}
-	if _, err := c.ParseAdded("s", []byte(`{"command":"x","riskLevel":3,"sandbox":"bubblewrap"}`)); schema.KindOf(err) != schema.KindInvalidRequest || !strings.Contains(err.Error(), "operator") {
+	if _, err := ParseAdded(&c, "s", []byte(`{"command":"x","riskLevel":3,"sandbox":"bubblewrap"}`)); schema.KindOf(err) != schema.KindInvalidRequest || !strings.Contains(err.Error(), "operator") {
 		t.Errorf("over the API it is %v", err)
 	}
 }

@@ -10,24 +10,6 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Boxes is the section boxes of a worker: the container engine, and what it may
-// be asked for. Zero values mean the defaults of package box.
-type Boxes struct {
-	// Engine is where it listens, as DOCKER_HOST has it; empty means what
-	// DOCKER_HOST says, else the usual socket.
-	Engine string `yaml:"engine"`
-	// Certs is a folder with ca.pem, cert.pem and key.pem, for an engine elsewhere.
-	Certs string `yaml:"certs"`
-	// Containers is how many there may be at once, Warm how many of them may wait
-	// for a call, and Starts how many start at the same time.
-	Containers int `yaml:"containers"`
-	Warm       int `yaml:"warm"`
-	Starts     int `yaml:"starts"`
-	// Relay is the image of the relay, for containers that may reach some places;
-	// empty means callyard/relay:local.
-	Relay string `yaml:"relay"`
-}
-
 // dock is the container engine of a worker. It is opened when the first server
 // needs it, and tried again until it is there.
 type dock struct {

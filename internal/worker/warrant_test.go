@@ -20,6 +20,7 @@ import (
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/mcptest"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/internal/warrant/warranttest"
@@ -84,8 +85,8 @@ func startFleet(t *testing.T, policy string, entries ...config.ServerEntry) *fle
 
 func startTrusting(t *testing.T, srv *bustest.Server, trust *warrant.Trust, policy string, log *slog.Logger, entries ...config.ServerEntry) *worker.Worker {
 	t.Helper()
-	cfg := worker.Defaults()
-	served, err := cfg.Serve(entries)
+	cfg := settings.WorkerDefaults()
+	served, err := worker.Serve(&cfg, entries)
 	if err != nil {
 		t.Fatal(err)
 	}

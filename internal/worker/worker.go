@@ -30,6 +30,7 @@ import (
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/adapt"
 	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/pkg/bus"
@@ -76,7 +77,7 @@ type Options struct {
 	// Boxes is the container engine for calls of high risk. Scope is shared by the
 	// workers that hear each other on Conn, and by no others: what a dead one of
 	// them left on the engine is removed.
-	Boxes   Boxes
+	Boxes   settings.Boxes
 	Scope   string
 	Metrics *telemetry.Metrics
 	// Traces makes the spans; nil: there are none.

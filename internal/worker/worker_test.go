@@ -18,6 +18,7 @@ import (
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/box"
 	"github.com/callyard/callyard/internal/mcptest"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/bus/bustest"
@@ -41,15 +42,17 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func start(t *testing.T, srv *bustest.Server, name string, api bool, entries ...config.ServerEntry) *worker.Worker {
 	t.Helper()
-	cfg := worker.Defaults()
+	cfg := settings.WorkerDefaults()
 	cfg.Name = name
-	served, err := cfg.Serve(entries)
+	served, err := worker.Serve(&cfg, entries)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := worker.Options{Name: name, Version: "test", Conn: srv.Connect(t, name), Servers: served, Metrics: telemetry.NewMetrics(), Log: quiet()}
 	if api {
-		o.Parse = cfg.ParseAdded
+		o.Parse = func(id string, entry json.RawMessage) (worker.Served, error) {
+			return worker.ParseAdded(&cfg, id, entry)
+		}
 	}
 	w, err := worker.Start(o)
 	if err != nil {
@@ -233,18 +236,18 @@ func TestServersCanBeAddedAndRemovedWhereTheOperatorAllowsIt(t *testing.T) {
 }
 
 func TestARiskThatCannotBeHonouredIsRefusedWithASentence(t *testing.T) {
-	cfg := worker.Defaults()
+	cfg := settings.WorkerDefaults()
 	for _, level := range []int{3} {
 		e := entry("s", mcptest.Echo)
 		e.Risk = level
-		if _, err := cfg.Serve([]config.ServerEntry{e}); err == nil || len(err.Error()) < 60 {
+		if _, err := worker.Serve(&cfg, []config.ServerEntry{e}); err == nil || len(err.Error()) < 60 {
 			t.Errorf("level %d: %v", level, err)
 		}
 	}
 }
 
 func TestAServerGoesOnlyToWorkersThatCarryItsLabels(t *testing.T) {
-	cfg := worker.Defaults()
+	cfg := settings.WorkerDefaults()
 	cfg.Labels = map[string]string{"zone": "a", "gpu": "yes"}
 	want := map[string]map[string]string{"plain": nil, "match": {"zone": "a"}, "both": {"zone": "a", "gpu": "yes"}, "other": {"zone": "b"}, "missing": {"disk": "fast"}}
 	var entries []config.ServerEntry
@@ -253,7 +256,7 @@ func TestAServerGoesOnlyToWorkersThatCarryItsLabels(t *testing.T) {
 		e.Labels = labels
 		entries = append(entries, e)
 	}
-	served, err := cfg.Serve(entries)
+	served, err := worker.Serve(&cfg, entries)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver/notify"
 	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/risk"
@@ -274,7 +275,7 @@ func (r *receiver) types(a *ledger.Approval) []string {
 	return all
 }
 
-func (h *house) webhooks(c notify.Config) (stop func()) {
+func (h *house) webhooks(c settings.Notify) (stop func()) {
 	h.t.Helper()
 	w, err := notify.OpenWebhooks(h.t.Context(), c, h.conn, func(id string) string { return "http://page/a/" + id }, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -289,19 +290,19 @@ func (h *house) webhooks(c notify.Config) (stop func()) {
 	}
 }
 
-func settings(t *testing.T, urls ...string) notify.Config {
+func section(t *testing.T, urls ...string) settings.Notify {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "secrets")
 	if err := os.WriteFile(file, []byte("# of the tests\n"+secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return notify.Config{URLs: urls, SecretsFile: file, AllowPrivate: true}
+	return settings.Notify{URLs: urls, SecretsFile: file, AllowPrivate: true}
 }
 
 func TestReceiversAreToldOfEachEventWithASignature(t *testing.T) {
 	h, r := build(t), receive(t)
-	c := settings(t, r.URL+"/a", r.URL+"/b")
-	if f := c.Validate(); len(f) > 0 {
+	c := section(t, r.URL+"/a", r.URL+"/b")
+	if f := notify.Check(c); len(f) > 0 {
 		t.Fatal(f)
 	}
 	stop := h.webhooks(c)
@@ -356,7 +357,7 @@ func TestReceiversAreToldOfEachEventWithASignature(t *testing.T) {
 
 func TestAReceiverIsToldOfWhatItAskedFor(t *testing.T) {
 	h, r := build(t), receive(t)
-	c := settings(t, r.URL)
+	c := section(t, r.URL)
 	c.Events = []string{notify.Decided}
 	defer h.webhooks(c)()
 	a := h.hold(nil)
@@ -369,7 +370,7 @@ func TestAReceiverIsToldOfWhatItAskedFor(t *testing.T) {
 
 func TestACallerThatConfirmsItselfIsNobodysNews(t *testing.T) {
 	h, r := build(t), receive(t)
-	defer h.webhooks(settings(t, r.URL))()
+	defer h.webhooks(section(t, r.URL))()
 	mine := h.hold(func(rule *risk.Approval) { *rule = risk.Approval{By: risk.ByCaller, Expires: time.Minute} })
 	a := h.hold(nil)
 	until(t, "the other is told", func() bool { return len(r.types(a)) > 0 })
@@ -379,22 +380,22 @@ func TestACallerThatConfirmsItselfIsNobodysNews(t *testing.T) {
 }
 
 func TestSettingsOfReceiversThatCannotWorkAreRefused(t *testing.T) {
-	good := settings(t, "https://example.com/hook")
-	for key, change := range map[string]func(*notify.Config){
-		"urls":         func(c *notify.Config) { c.URLs = nil },
-		"urls[0]":      func(c *notify.Config) { c.URLs[0] = "ftp://example.com" },
-		"urls[1]":      func(c *notify.Config) { c.URLs = append(c.URLs, c.URLs[0]) },
-		"events[0]":    func(c *notify.Config) { c.Events = []string{"approval.done"} },
-		"secrets_file": func(c *notify.Config) { c.SecretsFile = "" },
+	good := section(t, "https://example.com/hook")
+	for key, change := range map[string]func(*settings.Notify){
+		"urls":         func(c *settings.Notify) { c.URLs = nil },
+		"urls[0]":      func(c *settings.Notify) { c.URLs[0] = "ftp://example.com" },
+		"urls[1]":      func(c *settings.Notify) { c.URLs = append(c.URLs, c.URLs[0]) },
+		"events[0]":    func(c *settings.Notify) { c.Events = []string{"approval.done"} },
+		"secrets_file": func(c *settings.Notify) { c.SecretsFile = "" },
 	} {
 		c := good
 		c.URLs = slices.Clone(good.URLs)
 		change(&c)
-		if f := c.Validate(); len(f) != 1 || f[0].Path != key {
+		if f := append(c.Validate(), notify.Check(c)...); len(f) != 1 || f[0].Path != key {
 			t.Errorf("%s: %v", key, f)
 		}
 	}
-	if f := (notify.Config{}).Validate(); len(f) > 0 {
+	if f := (settings.Notify{}).Validate(); len(f) > 0 {
 		t.Error(f)
 	}
 }

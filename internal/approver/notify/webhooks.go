@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -15,45 +14,24 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/webhook"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Config is the section approver.notify of the configuration.
-type Config struct {
-	// URLs are told of approval events, each of all of them. Empty: nobody is.
-	URLs []string `yaml:"urls"`
-	// Events are the types that are told; empty: all.
-	Events []string `yaml:"events"`
-	// SecretsFile holds the secrets that sign, one whsec_… on each line; to rotate,
-	// add the new one first.
-	SecretsFile string `yaml:"secrets_file"`
-	// AllowPrivate lets receivers be in private networks and on loopback.
-	AllowPrivate bool `yaml:"allow_private"`
-	// AllowedHosts are receivers that the operator vouches for, whatever address
-	// they have: "host", "host:port" or "*.domain".
-	AllowedHosts []string `yaml:"allowed_hosts"`
-}
-
-// Configured says whether anybody is told.
-func (c Config) Configured() bool { return len(c.URLs) > 0 }
-
-func (c Config) rules() webhook.Rules {
+func rules(c settings.Notify) webhook.Rules {
 	return webhook.Rules{AllowPrivate: c.AllowPrivate, AllowedHosts: c.AllowedHosts}
 }
 
-// Validate returns the settings that cannot be honoured; see package config.
-func (c Config) Validate() []config.Fault {
+// Check says what of the section cannot be honoured and only who tells can say. The paths
+// count from the section.
+func Check(c settings.Notify) (faults []config.Fault) {
 	if !c.Configured() {
-		if len(c.Events) > 0 || c.SecretsFile != "" || c.AllowPrivate || len(c.AllowedHosts) > 0 {
-			return []config.Fault{config.Faultf("urls", "is missing: name who is told, or leave the section out.")}
-		}
 		return nil
 	}
-	var faults []config.Fault
 	for i, u := range c.URLs {
-		if fault := webhook.CheckURL(u, c.rules()); fault != nil {
+		if fault := webhook.CheckURL(u, rules(c)); fault != nil {
 			faults = append(faults, config.Faultf(fmt.Sprintf("urls[%d]", i), "%s", strings.TrimPrefix(fault.Detail, "The callback_url ")))
 		}
 		if slices.Contains(c.URLs[:i], u) {
@@ -65,33 +43,17 @@ func (c Config) Validate() []config.Fault {
 			faults = append(faults, config.Faultf(fmt.Sprintf("events[%d]", i), "is none of %s.", strings.Join(Types(), ", ")))
 		}
 	}
-	if _, err := c.secrets(); err != nil {
+	if _, err := secrets(c); err != nil {
 		faults = append(faults, config.Faultf("secrets_file", "%v.", err))
 	}
 	return faults
 }
 
-func (c Config) secrets() ([]string, error) {
+func secrets(c settings.Notify) ([]string, error) {
 	if c.SecretsFile == "" {
 		return nil, errors.New("is missing: name a file with whsec_ and 32 random bytes in base64 on a line")
 	}
-	text, err := os.ReadFile(c.SecretsFile)
-	if err != nil {
-		return nil, fmt.Errorf("cannot be read: %w", err)
-	}
-	var all []string
-	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			all = append(all, line)
-		}
-	}
-	if len(all) == 0 {
-		return nil, errors.New("holds no secret: put whsec_ and 32 random bytes in base64 on a line")
-	}
-	if err := webhook.CheckSecrets(all); err != nil {
-		return nil, fmt.Errorf("holds no usable secret: %w", err)
-	}
-	return all, nil
+	return webhook.ReadSecrets(c.SecretsFile)
 }
 
 // notice is what one receiver was told of one approval.
@@ -109,7 +71,7 @@ const lately = time.Hour
 
 // Webhooks is the face of receivers over HTTP. It is safe for concurrent use.
 type Webhooks struct {
-	c      Config
+	c      settings.Notify
 	page   func(id string) string
 	now    func() time.Time
 	urls   map[string]string // by place
@@ -122,8 +84,8 @@ var _ Face = (*Webhooks)(nil)
 
 // OpenWebhooks opens the outbox of events; ctx bounds that. page is the address of
 // an approval's page. The connection stays the caller's.
-func OpenWebhooks(ctx context.Context, c Config, conn *bus.Conn, page func(id string) string, log *slog.Logger) (*Webhooks, error) {
-	secrets, err := c.secrets()
+func OpenWebhooks(ctx context.Context, c settings.Notify, conn *bus.Conn, page func(id string) string, log *slog.Logger) (*Webhooks, error) {
+	signing, err := secrets(c)
 	if err != nil {
 		return nil, fmt.Errorf("approver.notify.secrets_file %w", err)
 	}
@@ -136,7 +98,7 @@ func OpenWebhooks(ctx context.Context, c Config, conn *bus.Conn, page func(id st
 		return nil, err
 	}
 	if w.store, err = bus.OpenNoticeDeliveries(ctx, conn, webhook.KeepFor); err == nil {
-		w.sender, err = webhook.Open(ctx, webhook.Options{Rules: c.rules(), Store: w.store, Secrets: secrets, Log: log})
+		w.sender, err = webhook.Open(ctx, webhook.Options{Rules: rules(c), Store: w.store, Secrets: signing, Log: log})
 	}
 	if err != nil {
 		w.marks.Close()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -17,9 +18,9 @@ func FuzzClaimsNameAPersonOfOursOrNobody(f *testing.F) {
 		f.Add("subject", []byte(seed))
 	}
 	providers := []*Provider{
-		{c: Config{NameClaim: claimEmail, GroupsClaim: "groups", EmailDomains: []string{"example.com"}}},
-		{c: Config{NameClaim: "sub", GroupsClaim: "realm.roles", GroupMap: map[string][]string{"ops": {"approvers", "auditors"}}}},
-		{c: Config{NameClaim: "name", GroupsClaim: "a.b.c"}},
+		{c: settings.OIDC{NameClaim: settings.EmailClaim, GroupsClaim: "groups", EmailDomains: []string{"example.com"}}},
+		{c: settings.OIDC{NameClaim: "sub", GroupsClaim: "realm.roles", GroupMap: map[string][]string{"ops": {"approvers", "auditors"}}}},
+		{c: settings.OIDC{NameClaim: "name", GroupsClaim: "a.b.c"}},
 	}
 	f.Fuzz(func(t *testing.T, subject string, raw []byte) {
 		var claims map[string]json.RawMessage
@@ -34,7 +35,7 @@ func FuzzClaimsNameAPersonOfOursOrNobody(f *testing.F) {
 				}
 				continue
 			}
-			name, ok := strings.CutPrefix(who.Name, NamePrefix)
+			name, ok := strings.CutPrefix(who.Name, settings.NamePrefix)
 			if !ok || !fitting(name) || len(who.Groups) > 2*maxGroups {
 				t.Fatalf("%q comes in as %q", raw, who.Name)
 			}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/callyard/callyard/internal/approver/oidc"
 	"github.com/callyard/callyard/internal/approver/oidc/oidctest"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -37,15 +38,15 @@ type room struct {
 	agent *http.Client
 }
 
-func open(t *testing.T, change func(*oidc.Config)) *room {
+func open(t *testing.T, change func(*settings.OIDC)) *room {
 	t.Helper()
 	r := &room{t: t, idp: oidctest.Start(t), now: time.Now()}
-	c := oidc.Defaults()
+	c := settings.OIDCDefaults()
 	c.Issuer, c.ClientID, c.ClientSecret, c.Scopes = r.idp.Issuer, r.idp.ClientID, telemetry.Secret(r.idp.Secret), []string{"email", "profile", "groups"}
 	if change != nil {
 		change(&c)
 	}
-	back, _ := url.Parse("https://approve.example" + oidc.CallbackPath)
+	back, _ := url.Parse("https://approve.example" + settings.CallbackPath)
 	r.p = oidc.New(c, back, func() time.Time { return r.now }, slog.New(slog.DiscardHandler))
 	t.Cleanup(r.p.Close)
 	r.agent = &http.Client{Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -70,7 +71,7 @@ func (r *room) visit(fresh bool) (oidc.Flow, url.Values) {
 	}
 	defer resp.Body.Close()
 	back, err := url.Parse(resp.Header.Get("Location"))
-	if err != nil || !strings.HasPrefix(back.String(), "https://approve.example"+oidc.CallbackPath+"?") {
+	if err != nil || !strings.HasPrefix(back.String(), "https://approve.example"+settings.CallbackPath+"?") {
 		r.t.Fatalf("the provider leads to %s: %v", back, err)
 	}
 	return flow, back.Query()
@@ -233,7 +234,7 @@ func TestAFreshSignInIsOneThatTheProviderDatesAfterItWasAskedFor(t *testing.T) {
 
 func TestWhoIsWhoFollowsTheConfiguration(t *testing.T) {
 	for what, c := range map[string]struct {
-		change func(*oidc.Config)
+		change func(*settings.OIDC)
 		claims oidctest.Claims
 		want   *schema.Principal
 	}{
@@ -241,22 +242,22 @@ func TestWhoIsWhoFollowsTheConfiguration(t *testing.T) {
 		"an address without a word":       {nil, oidctest.Claims{"email": "boss@x.example", "email_verified": nil}, nil},
 		"verified, in a text":             {nil, oidctest.Claims{"email": "a@x.example", "email_verified": "true", "groups": nil}, &schema.Principal{Name: "oidc:a@x.example", Owner: "a@x.example"}},
 		"two signs":                       {nil, oidctest.Claims{"email": "a@x.example@y.example", "email_verified": true}, nil},
-		"by subject": {func(c *oidc.Config) { c.NameClaim = "sub" }, oidctest.Claims{"sub": "local", "email": nil, "groups": "ops"},
+		"by subject": {func(c *settings.OIDC) { c.NameClaim = "sub" }, oidctest.Claims{"sub": "local", "email": nil, "groups": "ops"},
 			&schema.Principal{Name: "oidc:local", Owner: "local", Groups: []string{"ops"}}},
-		"by a claim that is a number": {func(c *oidc.Config) { c.NameClaim = "employee" }, oidctest.Claims{"employee": 7}, nil},
-		"a name with a hidden sign":   {func(c *oidc.Config) { c.NameClaim = "nick" }, oidctest.Claims{"nick": "ada\u200b"}, nil},
-		"a name of blanks":            {func(c *oidc.Config) { c.NameClaim = "nick" }, oidctest.Claims{"nick": "  "}, nil},
-		"our domain": {func(c *oidc.Config) { c.EmailDomains = []string{"X.example"} }, oidctest.Claims{"email": "a@x.example", "email_verified": true, "groups": nil},
+		"by a claim that is a number": {func(c *settings.OIDC) { c.NameClaim = "employee" }, oidctest.Claims{"employee": 7}, nil},
+		"a name with a hidden sign":   {func(c *settings.OIDC) { c.NameClaim = "nick" }, oidctest.Claims{"nick": "ada\u200b"}, nil},
+		"a name of blanks":            {func(c *settings.OIDC) { c.NameClaim = "nick" }, oidctest.Claims{"nick": "  "}, nil},
+		"our domain": {func(c *settings.OIDC) { c.EmailDomains = []string{"X.example"} }, oidctest.Claims{"email": "a@x.example", "email_verified": true, "groups": nil},
 			&schema.Principal{Name: "oidc:a@x.example", Owner: "a@x.example"}},
-		"a domain that ends like ours": {func(c *oidc.Config) { c.EmailDomains = []string{"x.example"} }, oidctest.Claims{"email": "a@evilx.example", "email_verified": true}, nil},
-		"below our domain":             {func(c *oidc.Config) { c.EmailDomains = []string{"x.example"} }, oidctest.Claims{"email": "a@y.x.example", "email_verified": true}, nil},
-		"our domain, not verified, by subject": {func(c *oidc.Config) { c.NameClaim, c.EmailDomains = "sub", []string{"x.example"} },
+		"a domain that ends like ours": {func(c *settings.OIDC) { c.EmailDomains = []string{"x.example"} }, oidctest.Claims{"email": "a@evilx.example", "email_verified": true}, nil},
+		"below our domain":             {func(c *settings.OIDC) { c.EmailDomains = []string{"x.example"} }, oidctest.Claims{"email": "a@y.x.example", "email_verified": true}, nil},
+		"our domain, not verified, by subject": {func(c *settings.OIDC) { c.NameClaim, c.EmailDomains = "sub", []string{"x.example"} },
 			oidctest.Claims{"email": "a@x.example", "email_verified": false}, nil},
-		"mapped groups": {func(c *oidc.Config) {
+		"mapped groups": {func(c *settings.OIDC) {
 			c.NameClaim, c.GroupsClaim, c.GroupMap = "sub", "realm_access.roles", map[string][]string{"/ops": {"ops", "all"}}
 		}, oidctest.Claims{"sub": "s", "realm_access": map[string]any{"roles": []string{"/ops", "admins"}}},
 			&schema.Principal{Name: "oidc:s", Owner: "s", Groups: []string{"all", "ops"}}},
-		"groups of another shape": {func(c *oidc.Config) { c.NameClaim = "sub" }, oidctest.Claims{"sub": "s", "groups": map[string]any{"ops": true}}, &schema.Principal{Name: "oidc:s", Owner: "s"}},
+		"groups of another shape": {func(c *settings.OIDC) { c.NameClaim = "sub" }, oidctest.Claims{"sub": "s", "groups": map[string]any{"ops": true}}, &schema.Principal{Name: "oidc:s", Owner: "s"}},
 	} {
 		r := open(t, c.change)
 		r.idp.SignsIn(c.claims)
@@ -296,22 +297,22 @@ func TestAProviderThatIsDownKeepsNobodyForLong(t *testing.T) {
 }
 
 func TestASectionThatCannotBeHonouredIsRefused(t *testing.T) {
-	good := oidc.Defaults()
+	good := settings.OIDCDefaults()
 	good.Issuer, good.ClientID = "https://accounts.example", "id"
 	if faults := good.Validate(); len(faults) > 0 {
 		t.Fatal(faults)
 	}
-	if faults := oidc.Defaults().Validate(); len(faults) > 0 {
+	if faults := settings.OIDCDefaults().Validate(); len(faults) > 0 {
 		t.Fatal(faults)
 	}
-	for key, change := range map[string]func(*oidc.Config){
-		"issuer":             func(c *oidc.Config) { c.Issuer = "http://accounts.example" },
-		"client_id":          func(c *oidc.Config) { c.ClientID = "" },
-		"client_secret_file": func(c *oidc.Config) { c.ClientSecret, c.ClientSecretFile = "a", "b" },
-		"redirect_url":       func(c *oidc.Config) { c.RedirectURL = "https://approve.example/elsewhere" },
-		"name_claim":         func(c *oidc.Config) { c.NameClaim = "" },
-		"groups_claim":       func(c *oidc.Config) { c.GroupsClaim = "" },
-		"email_domains":      func(c *oidc.Config) { c.EmailDomains = []string{"*.example"} },
+	for key, change := range map[string]func(*settings.OIDC){
+		"issuer":             func(c *settings.OIDC) { c.Issuer = "http://accounts.example" },
+		"client_id":          func(c *settings.OIDC) { c.ClientID = "" },
+		"client_secret_file": func(c *settings.OIDC) { c.ClientSecret, c.ClientSecretFile = "a", "b" },
+		"redirect_url":       func(c *settings.OIDC) { c.RedirectURL = "https://approve.example/elsewhere" },
+		"name_claim":         func(c *settings.OIDC) { c.NameClaim = "" },
+		"groups_claim":       func(c *settings.OIDC) { c.GroupsClaim = "" },
+		"email_domains":      func(c *settings.OIDC) { c.EmailDomains = []string{"*.example"} },
 	} {
 		c := good
 		change(&c)
@@ -320,7 +321,7 @@ func TestASectionThatCannotBeHonouredIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", key, faults)
 		}
 	}
-	if faults := (oidc.Config{ClientID: "id"}).Validate(); len(faults) != 1 {
+	if faults := (settings.OIDC{ClientID: "id"}).Validate(); len(faults) != 1 {
 		t.Errorf("a client without a provider: %v", faults)
 	}
 }
@@ -330,7 +331,7 @@ func TestTheSecretIsReadFromItsFileEachTime(t *testing.T) {
 	if err := os.WriteFile(file, []byte("wrong\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := open(t, func(c *oidc.Config) { c.ClientSecret, c.ClientSecretFile = "", file })
+	r := open(t, func(c *settings.OIDC) { c.ClientSecret, c.ClientSecretFile = "", file })
 	if _, err := r.comeIn(false); schema.KindOf(err) != schema.KindForbidden {
 		t.Errorf("with a wrong secret: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -44,7 +45,7 @@ func (p *Provider) principal(subject string, claims map[string]json.RawMessage) 
 	}
 	var name string
 	switch p.c.NameClaim {
-	case claimEmail:
+	case settings.EmailClaim:
 		name = email
 	case "sub":
 		name = subject
@@ -55,13 +56,13 @@ func (p *Provider) principal(subject string, claims map[string]json.RawMessage) 
 		return schema.Principal{}, schema.Errorf(schema.KindForbidden,
 			"%s sends no %s that tells who you are (an email must be verified there). Ask the operator to have it sent, or to set name_claim to another claim.", p.Name(), p.c.NameClaim)
 	}
-	return schema.Principal{Name: NamePrefix + name, Owner: name, Groups: p.groups(claims)}, nil
+	return schema.Principal{Name: settings.NamePrefix + name, Owner: name, Groups: p.groups(claims)}, nil
 }
 
 // verified is the address of a person, in small letters, when the provider says
 // that it is theirs. Without its word anybody could write anybody's there.
 func verified(claims map[string]json.RawMessage) string {
-	email, _ := text(claims[claimEmail])
+	email, _ := text(claims[settings.EmailClaim])
 	word := bytes.Trim(claims["email_verified"], `"`) // some write it as a text
 	if !bytes.Equal(word, []byte("true")) || strings.Count(email, "@") != 1 {
 		return ""

@@ -14,6 +14,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -35,7 +36,7 @@ func algorithms() []string {
 
 // Provider is one provider of identities. It is safe for concurrent use.
 type Provider struct {
-	c        Config
+	c        settings.OIDC
 	redirect *url.URL
 	client   *http.Client
 	now      func() time.Time
@@ -50,7 +51,7 @@ type Provider struct {
 
 // New returns a provider that was not asked anything yet. redirect is where it
 // sends people back to. c was validated; now may be nil.
-func New(c Config, redirect *url.URL, now func() time.Time, log *slog.Logger) *Provider {
+func New(c settings.OIDC, redirect *url.URL, now func() time.Time, log *slog.Logger) *Provider {
 	if now == nil {
 		now = time.Now
 	}
@@ -147,7 +148,7 @@ func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 		return nil, fmt.Errorf("reading its discovery document: %w", err)
 	}
 	for _, text := range []string{found.Endpoint().AuthURL, found.Endpoint().TokenURL, doc.Keys} {
-		if _, ok := address(text); !ok {
+		if _, ok := settings.SafeAddress(text); !ok {
 			return nil, fmt.Errorf("its discovery document names %q, which is no https address", text)
 		}
 	}
@@ -155,7 +156,7 @@ func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 }
 
 func (p *Provider) oauth(found *oidc.Provider) (*oauth2.Config, error) {
-	secret, err := p.c.secret()
+	secret, err := p.c.Secret()
 	if err != nil {
 		return nil, fmt.Errorf("reading the client secret: %w", err)
 	}

@@ -11,9 +11,9 @@ import (
 	api "github.com/slack-go/slack"
 
 	"github.com/callyard/callyard/internal/approval"
-	"github.com/callyard/callyard/internal/approver/oidc"
 	"github.com/callyard/callyard/internal/approver/web"
 	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema/digest"
 )
@@ -113,7 +113,7 @@ func clip(text string, most int) string {
 }
 
 func who(name, owner string) string {
-	name = strings.TrimPrefix(name, oidc.NamePrefix)
+	name = strings.TrimPrefix(name, settings.NamePrefix)
 	if owner == "" || owner == name {
 		return clean(name)
 	}
@@ -234,7 +234,7 @@ func (c card) sealed() card {
 // about says who asks what of whom, and what became of it.
 func (q *asked) about() []api.RichTextElement {
 	b := q.Bound()
-	lines := []api.RichTextSectionElement{bold(clean(b.Tool)), text(" on "), bold(clean(b.Server)), text("\nAsked for by "), bold(clean(strings.TrimPrefix(b.Requester.Name, oidc.NamePrefix)))}
+	lines := []api.RichTextSectionElement{bold(clean(b.Tool)), text(" on "), bold(clean(b.Server)), text("\nAsked for by "), bold(clean(strings.TrimPrefix(b.Requester.Name, settings.NamePrefix)))}
 	if b.Requester.Owner != "" && b.Requester.Owner != b.Requester.Name {
 		lines = append(lines, text(" for "), bold(clean(b.Requester.Owner)))
 	}

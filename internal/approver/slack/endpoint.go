@@ -17,6 +17,12 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
+// Paths of the HTTP endpoint.
+const (
+	InteractionsPath = "/slack/interactions"
+	CommandsPath     = "/slack/commands"
+)
+
 const (
 	// maxBody is more than Slack sends: an interaction has the whole message in it.
 	maxBody = 1 << 20
@@ -62,7 +68,7 @@ func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusBadRequest, "it did not arrive whole")
 		return
 	}
-	if why := verify(r.Header, body, f.secrets.signing); why != "" {
+	if why := verify(r.Header, body, f.secrets.Signing); why != "" {
 		refuse(http.StatusUnauthorized, why)
 		return
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/callyard/callyard/internal/approver/notify"
 	"github.com/callyard/callyard/internal/approver/slack/enrol"
 	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -65,7 +66,7 @@ func messageKey(m *message) string { return bus.TableKey(m.Approval) + "." + bus
 
 // Options of the face. All must be set.
 type Options struct {
-	Config Config
+	Config settings.Slack
 	Desk   *approval.Desk
 	Ledger *ledger.Ledger
 	// People is who of Slack is whom; it stays the caller's.
@@ -81,7 +82,7 @@ type Options struct {
 type Face struct {
 	o        Options
 	id       string // of this process
-	secrets  secrets
+	secrets  settings.SlackSecrets
 	client   *api.Client
 	messages *bus.Table[message]
 	once     *bus.Once
@@ -103,7 +104,7 @@ var _ notify.Face = (*Face)(nil)
 // Open opens the face and begins to post; ctx bounds the opening. Slack need not be
 // there.
 func Open(ctx context.Context, o Options) (*Face, error) {
-	s, err := o.Config.secrets()
+	s, err := o.Config.Secrets()
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +113,7 @@ func Open(ctx context.Context, o Options) (*Face, error) {
 		o: o, id: schema.NewID("face"), secrets: s, idle: transport.CloseIdleConnections, slots: make(chan struct{}, maxWork),
 		before: make(map[string][]string), again: make(map[string]bool),
 	}
-	f.client = api.New(s.bot, api.OptionAppLevelToken(s.app), api.OptionAPIURL(o.Config.APIURL), api.OptionHTTPClient(&http.Client{Transport: transport}),
+	f.client = api.New(s.Bot, api.OptionAppLevelToken(s.App), api.OptionAPIURL(o.Config.APIURL), api.OptionHTTPClient(&http.Client{Transport: transport}),
 		api.OptionLog(log.New(io.Discard, "", 0)))
 	if f.messages, err = bus.OpenSlackMessages(ctx, o.Conn, messageKey); err != nil {
 		return nil, err
@@ -129,7 +130,7 @@ func Open(ctx context.Context, o Options) (*Face, error) {
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	f.feed = notify.Start(notify.Options{Ledger: o.Ledger, Face: f, Name: "Slack", Log: o.Log})
 	f.work.Go(f.introduce)
-	if s.app != "" {
+	if s.App != "" {
 		f.work.Go(f.listen)
 	}
 	return f, nil
@@ -212,7 +213,7 @@ func (f *Face) asks(a *ledger.Approval) (all []string) {
 
 func (f *Face) channels(groups []string) (all []string) {
 	for _, g := range groups {
-		if c := f.o.Config.channel(g); c != "" {
+		if c := f.o.Config.Channel(g); c != "" {
 			all = append(all, c)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/risk"
 )
 
@@ -168,28 +169,28 @@ func TestTheManifestIsThatOfTheGoldenFiles(t *testing.T) {
 
 func TestAConfigurationThatCannotWorkIsRefused(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "nowhere")
-	good := Defaults()
+	good := settings.SlackDefaults()
 	good.BotToken, good.AppToken, good.TeamID, good.AppID, good.DefaultChannel = "xoxb-1", "xapp-1", "T1", "A1", "C1"
 	if f := good.Validate(); len(f) > 0 {
 		t.Fatal(f)
 	}
-	if f := Defaults().Validate(); len(f) > 0 {
+	if f := settings.SlackDefaults().Validate(); len(f) > 0 {
 		t.Errorf("without Slack: %v", f)
 	}
-	for key, change := range map[string]func(*Config){
-		"bot_token":       func(c *Config) { c.BotToken = "xapp-1" },
-		"bot_token_file":  func(c *Config) { c.BotToken, c.BotTokenFile = "", nowhere },
-		"app_token":       func(c *Config) { c.AppToken = "" },
-		"app_token_file":  func(c *Config) { c.AppTokenFile = "/also" },
-		"team_id":         func(c *Config) { c.TeamID = "acme" },
-		"app_id":          func(c *Config) { c.AppID = "" },
-		"default_channel": func(c *Config) { c.DefaultChannel = "#ops" },
-		"channels":        func(c *Config) { c.DefaultChannel = "" },
-		"channels.ops":    func(c *Config) { c.Channels = map[string]string{"ops": "#ops"} },
-		"max_level":       func(c *Config) { c.MaxLevel = 4 },
-		"sign_in_for":     func(c *Config) { c.SignInFor = 0 },
-		"deny_reasons":    func(c *Config) { c.DenyReasons = []string{strings.Repeat("x", 76)} },
-		"api_url":         func(c *Config) { c.APIURL = "http://slack.example/api/" },
+	for key, change := range map[string]func(*settings.Slack){
+		"bot_token":       func(c *settings.Slack) { c.BotToken = "xapp-1" },
+		"bot_token_file":  func(c *settings.Slack) { c.BotToken, c.BotTokenFile = "", nowhere },
+		"app_token":       func(c *settings.Slack) { c.AppToken = "" },
+		"app_token_file":  func(c *settings.Slack) { c.AppTokenFile = "/also" },
+		"team_id":         func(c *settings.Slack) { c.TeamID = "acme" },
+		"app_id":          func(c *settings.Slack) { c.AppID = "" },
+		"default_channel": func(c *settings.Slack) { c.DefaultChannel = "#ops" },
+		"channels":        func(c *settings.Slack) { c.DefaultChannel = "" },
+		"channels.ops":    func(c *settings.Slack) { c.Channels = map[string]string{"ops": "#ops"} },
+		"max_level":       func(c *settings.Slack) { c.MaxLevel = 4 },
+		"sign_in_for":     func(c *settings.Slack) { c.SignInFor = 0 },
+		"deny_reasons":    func(c *settings.Slack) { c.DenyReasons = []string{strings.Repeat("x", 76)} },
+		"api_url":         func(c *settings.Slack) { c.APIURL = "http://slack.example/api/" },
 	} {
 		c := good
 		change(&c)
@@ -197,7 +198,7 @@ func TestAConfigurationThatCannotWorkIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", key, f)
 		}
 	}
-	alone := Defaults()
+	alone := settings.SlackDefaults()
 	alone.TeamID = "T1"
 	if f := alone.Validate(); len(f) != 1 || f[0].Path != "bot_token" {
 		t.Error(f)

@@ -20,6 +20,7 @@ import (
 	"github.com/callyard/callyard/internal/approver/slack/slacktest"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/risk"
@@ -56,7 +57,7 @@ func (l *log) String() string {
 type room struct {
 	t      *testing.T
 	slack  *slacktest.Server
-	config slack.Config
+	config settings.Slack
 	conn   *bus.Conn
 	ledger *ledger.Ledger
 	desk   *approval.Desk
@@ -69,9 +70,9 @@ type room struct {
 	mu     sync.RWMutex
 }
 
-func open(t *testing.T, change func(*slack.Config)) *room {
+func open(t *testing.T, change func(*settings.Slack)) *room {
 	t.Helper()
-	r := &room{t: t, slack: slacktest.Start(t), config: slack.Defaults(), log: new(log)}
+	r := &room{t: t, slack: slacktest.Start(t), config: settings.SlackDefaults(), log: new(log)}
 	r.config.BotToken, r.config.SigningSecret = slacktest.BotToken, slacktest.SigningSecret
 	r.config.TeamID, r.config.AppID, r.config.APIURL = slacktest.Team, slacktest.App, r.slack.URL
 	r.config.Channels = map[string]string{"ops": channel, "board": board}

@@ -12,6 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/approver/slack"
 	"github.com/callyard/callyard/internal/approver/slack/slacktest"
 	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -112,7 +113,7 @@ func TestAReasonIsAskedForInAWindow(t *testing.T) {
 }
 
 func TestAboveTheLevelOfThePolicyThereIsALinkOnly(t *testing.T) {
-	r := open(t, func(c *slack.Config) { c.MaxLevel = 2 })
+	r := open(t, func(c *settings.Slack) { c.MaxLevel = 2 })
 	for what, a := range map[string]*ledger.Approval{
 		"policy says nothing":         r.hold(2, `{"n":1}`, func(rule *risk.Approval) { rule.SlackLevel = 0 }),
 		"policy says less":            r.hold(2, `{"n":2}`, func(rule *risk.Approval) { rule.SlackLevel = 1 }),
@@ -363,7 +364,7 @@ func TestACardThatSlackDoesNotTakeIsSaidInPlainText(t *testing.T) {
 }
 
 func TestSocketModeTakesClicksAndCommandsAndOutlivesItsSocket(t *testing.T) {
-	r := open(t, func(c *slack.Config) { c.AppToken, c.SigningSecret = slacktest.AppToken, "" })
+	r := open(t, func(c *settings.Slack) { c.AppToken, c.SigningSecret = slacktest.AppToken, "" })
 	up := func() {
 		t.Helper()
 		r.slack.Until(t, "a socket is open", func() bool { return r.slack.Sockets() == 1 })

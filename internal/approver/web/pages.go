@@ -15,9 +15,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/callyard/callyard/internal/approver/oidc"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -50,7 +50,7 @@ func parsePages() (*pages, error) {
 		"level":   levelName,
 		"plain":   func(s any) string { return Escaped([]byte(fmt.Sprint(s))) },
 		"diff":    func(label string, lines []line) difference { return difference{label, lines} },
-		"who":     func(name string) string { return strings.TrimPrefix(name, oidc.NamePrefix) },
+		"who":     func(name string) string { return strings.TrimPrefix(name, settings.NamePrefix) },
 	}
 	for _, name := range []string{"pending", "together", "outcomes", "history", "permissions", "detail", "signin", "message", "slack"} {
 		t, err := template.New("frame.html").Funcs(funcs).ParseFS(templates, "templates/frame.html", "templates/parts.html", "templates/"+name+".html")
@@ -88,7 +88,7 @@ func (h *Handler) registerPages() {
 	h.html("GET /sign-in", h.showSignIn)
 	h.html("POST /sign-in", h.takeSignIn)
 	h.html("GET /sign-in/provider", h.goToProvider)
-	h.html("GET "+oidc.CallbackPath, h.comeBack)
+	h.html("GET "+settings.CallbackPath, h.comeBack)
 	h.html("POST /sign-out", h.takeSignOut)
 	h.registerSlack()
 	h.handle("GET /events", h.events)

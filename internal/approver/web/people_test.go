@@ -14,6 +14,7 @@ import (
 	"github.com/callyard/callyard/internal/approver/web"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -30,9 +31,9 @@ func openClub(t *testing.T, keys []authn.Key, change func(*web.Options)) *club {
 	c := &club{idp: oidctest.Start(t)}
 	c.idp.SignsIn(oidctest.Claims{"email": "ada@x.example", "email_verified": true, "groups": []string{"ops"}})
 	c.fabric = openAt(t, keys, func(at string, o *web.Options) {
-		set := oidc.Defaults()
+		set := settings.OIDCDefaults()
 		set.Issuer, set.ClientID, set.ClientSecret, set.Scopes = c.idp.Issuer, c.idp.ClientID, telemetry.Secret(c.idp.Secret), []string{"email", "groups"}
-		back, _ := url.Parse(at + oidc.CallbackPath)
+		back, _ := url.Parse(at + settings.CallbackPath)
 		o.People = oidc.New(set, back, nil, slog.New(slog.DiscardHandler))
 		t.Cleanup(o.People.Close)
 		if change != nil {

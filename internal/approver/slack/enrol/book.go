@@ -24,8 +24,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/callyard/callyard/internal/approver/oidc"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 	"github.com/callyard/callyard/pkg/schema/digest"
@@ -249,7 +249,7 @@ func (b *Book) put(ctx context.Context, link Link) error {
 }
 
 // provided says that a principal comes from a provider.
-func provided(name string) bool { return strings.HasPrefix(name, oidc.NamePrefix) }
+func provided(name string) bool { return strings.HasPrefix(name, settings.NamePrefix) }
 
 // Connected returns the link of a principal.
 func (b *Book) Connected(who schema.Principal) (Link, bool) {

@@ -1,4 +1,4 @@
-package oidc
+package settings
 
 import (
 	"net"
@@ -11,8 +11,8 @@ import (
 	"github.com/callyard/callyard/internal/telemetry"
 )
 
-// Config is the section approver.oidc of the configuration.
-type Config struct {
+// OIDC is the section approver.oidc of the configuration.
+type OIDC struct {
 	// Issuer is the address of the provider; empty means that there is none.
 	Issuer string `yaml:"issuer"`
 	// ClientID and the secret are what the provider gave this approver. A client
@@ -44,19 +44,19 @@ const CallbackPath = "/sign-in/callback"
 // may have such a name.
 const NamePrefix = "oidc:"
 
-// claimEmail is the claim that needs a word that it is verified.
-const claimEmail = "email"
+// EmailClaim is the claim that needs a word that it is verified.
+const EmailClaim = "email"
 
-// Defaults returns the section of an approver that was told nothing.
-func Defaults() Config {
-	return Config{Scopes: []string{"openid", "email", "profile"}, NameClaim: claimEmail, GroupsClaim: "groups"}
+// OIDCDefaults returns the section of an approver that was told nothing.
+func OIDCDefaults() OIDC {
+	return OIDC{Scopes: []string{"openid", "email", "profile"}, NameClaim: EmailClaim, GroupsClaim: "groups"}
 }
 
 // Configured says whether there is a provider.
-func (c Config) Configured() bool { return c.Issuer != "" }
+func (c OIDC) Configured() bool { return c.Issuer != "" }
 
 // Validate returns the settings that cannot be honoured; see package config.
-func (c Config) Validate() []config.Fault {
+func (c OIDC) Validate() []config.Fault {
 	if !c.Configured() {
 		if c.ClientID != "" || c.ClientSecret != "" || c.ClientSecretFile != "" || c.RedirectURL != "" || len(c.GroupMap) > 0 || len(c.EmailDomains) > 0 {
 			return []config.Fault{config.Faultf("issuer", "is missing: name the provider, as its discovery document does, or leave the section out.")}
@@ -67,7 +67,7 @@ func (c Config) Validate() []config.Fault {
 	fault := func(key, format string, args ...any) {
 		faults = append(faults, config.Faultf(key, format, args...))
 	}
-	if u, ok := address(c.Issuer); !ok || u.RawQuery != "" {
+	if u, ok := SafeAddress(c.Issuer); !ok || u.RawQuery != "" {
 		fault("issuer", "must be an https address, as the provider's discovery document has it; http is for loopback only.")
 	}
 	if c.ClientID == "" {
@@ -76,7 +76,7 @@ func (c Config) Validate() []config.Fault {
 	if c.ClientSecret != "" && c.ClientSecretFile != "" {
 		fault("client_secret_file", "and client_secret are both set; keep one.")
 	}
-	if u, ok := address(c.RedirectURL); c.RedirectURL != "" && (!ok || u.Path != CallbackPath || u.RawQuery != "") {
+	if u, ok := SafeAddress(c.RedirectURL); c.RedirectURL != "" && (!ok || u.Path != CallbackPath || u.RawQuery != "") {
 		fault("redirect_url", "must be where browsers reach the approver, with the path %s; leave it out where public_url says that.", CallbackPath)
 	}
 	for key, value := range map[string]string{"name_claim": c.NameClaim, "groups_claim": c.GroupsClaim} {
@@ -90,8 +90,8 @@ func (c Config) Validate() []config.Fault {
 	return faults
 }
 
-// address reads an address that may carry secrets: https, or http on loopback.
-func address(text string) (*url.URL, bool) {
+// SafeAddress reads an address that may carry secrets: https, or http on loopback.
+func SafeAddress(text string) (*url.URL, bool) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
 		return nil, false
@@ -100,8 +100,8 @@ func address(text string) (*url.URL, bool) {
 	return u, u.Scheme == "https" || local
 }
 
-// secret reads the client secret, at each use, so that it can be changed.
-func (c Config) secret() (string, error) {
+// Secret reads the client secret, at each use, so that it can be changed.
+func (c OIDC) Secret() (string, error) {
 	if c.ClientSecretFile == "" {
 		return c.ClientSecret.Reveal(), nil
 	}

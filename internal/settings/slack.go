@@ -1,4 +1,4 @@
-package slack
+package settings
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ import (
 	"github.com/callyard/callyard/internal/telemetry"
 )
 
-// Config is the section approver.slack of the configuration.
-type Config struct {
+// Slack is the section approver.slack of the configuration.
+type Slack struct {
 	// BotToken is the token of the app in the workspace (xoxb-…); empty means that
 	// there is no Slack.
 	BotToken     telemetry.Secret `yaml:"bot_token"`
@@ -44,32 +44,26 @@ type Config struct {
 	APIURL string `yaml:"api_url"`
 }
 
-// Defaults returns the section of an approver that was told nothing.
-func Defaults() Config {
-	return Config{MaxLevel: 2, SignInFor: 24 * time.Hour, DenyReasons: []string{"Not needed", "Wrong arguments", "Not now", "Ask me first"}, APIURL: "https://slack.com/api/"}
+// SlackDefaults returns the section of an approver that was told nothing.
+func SlackDefaults() Slack {
+	return Slack{MaxLevel: 2, SignInFor: 24 * time.Hour, DenyReasons: []string{"Not needed", "Wrong arguments", "Not now", "Ask me first"}, APIURL: "https://slack.com/api/"}
 }
 
 // Configured says whether there is Slack.
-func (c Config) Configured() bool { return c.BotToken != "" || c.BotTokenFile != "" }
-
-// Paths of the HTTP endpoint.
-const (
-	InteractionsPath = "/slack/interactions"
-	CommandsPath     = "/slack/commands"
-)
+func (c Slack) Configured() bool { return c.BotToken != "" || c.BotTokenFile != "" }
 
 // Endpoint says whether Slack reaches us over HTTP.
-func (c Config) Endpoint() bool {
+func (c Slack) Endpoint() bool {
 	return c.Configured() && (c.SigningSecret != "" || c.SigningSecretFile != "")
 }
 
-func (c Config) socket() bool { return c.AppToken != "" || c.AppTokenFile != "" }
+func (c Slack) socket() bool { return c.AppToken != "" || c.AppTokenFile != "" }
 
 // maxDenyReason is what Slack takes as a text of a menu, in characters.
 const maxDenyReason = 75
 
 // Validate returns the settings that cannot be honoured; see package config.
-func (c Config) Validate() []config.Fault {
+func (c Slack) Validate() []config.Fault {
 	var faults []config.Fault
 	fault := func(key, format string, args ...any) {
 		faults = append(faults, config.Faultf(key, format, args...))
@@ -165,15 +159,17 @@ func secret(given telemetry.Secret, file string) (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// secrets are the three, read when the face is opened.
-type secrets struct{ bot, app, signing string }
+// SlackSecrets are the three of [Slack]; "" where one is not set.
+type SlackSecrets struct{ Bot, App, Signing string }
 
-func (c Config) secrets() (s secrets, err error) {
+// Secrets reads them, where they are files.
+
+func (c Slack) Secrets() (s SlackSecrets, err error) {
 	for _, one := range []struct {
 		to     *string
 		secret telemetry.Secret
 		file   string
-	}{{&s.bot, c.BotToken, c.BotTokenFile}, {&s.app, c.AppToken, c.AppTokenFile}, {&s.signing, c.SigningSecret, c.SigningSecretFile}} {
+	}{{&s.Bot, c.BotToken, c.BotTokenFile}, {&s.App, c.AppToken, c.AppTokenFile}, {&s.Signing, c.SigningSecret, c.SigningSecretFile}} {
 		if *one.to, err = secret(one.secret, one.file); err != nil {
 			return s, fmt.Errorf("reading a secret of approver.slack: %w", err)
 		}
@@ -181,8 +177,8 @@ func (c Config) secrets() (s secrets, err error) {
 	return s, nil
 }
 
-// channel is where a group is asked; empty: nowhere.
-func (c Config) channel(group string) string {
+// Channel is where a group is asked; empty: nowhere.
+func (c Slack) Channel(group string) string {
 	if id := c.Channels[group]; id != "" {
 		return id
 	}

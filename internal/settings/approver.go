@@ -1,4 +1,4 @@
-package approver
+package settings
 
 import (
 	"fmt"
@@ -7,16 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/callyard/callyard/internal/approver/notify"
-	"github.com/callyard/callyard/internal/approver/oidc"
-	"github.com/callyard/callyard/internal/approver/slack"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/listen"
 )
 
-// Config is the section approver of the configuration.
-type Config struct {
+// Approver is the section approver of the configuration.
+type Approver struct {
 	// Listen is the address of the pages and the API.
 	Listen string `yaml:"listen"`
 	// CertFile and KeyFile are the certificate and its key with which it serves TLS;
@@ -33,11 +30,11 @@ type Config struct {
 	// which people sign in. Without either the approver serves loopback only, and
 	// everybody is the principal "local".
 	Keys []authn.Key `yaml:"keys"`
-	OIDC oidc.Config `yaml:"oidc"`
+	OIDC OIDC        `yaml:"oidc"`
 	// Slack has people asked, and answers taken, there too. Notify tells receivers
 	// over HTTP what happens to approvals.
-	Slack  slack.Config  `yaml:"slack"`
-	Notify notify.Config `yaml:"notify"`
+	Slack  Slack  `yaml:"slack"`
+	Notify Notify `yaml:"notify"`
 	// LocalGroups are the groups of the principal "local".
 	LocalGroups []string `yaml:"local_groups"`
 	// ObserverGroups see every approval; all others see what they may decide and
@@ -57,17 +54,17 @@ type Config struct {
 	DrainGrace time.Duration `yaml:"drain_grace"`
 }
 
-// Defaults returns the configuration of an approver that was told nothing.
-func Defaults() Config {
-	return Config{
-		Listen: "127.0.0.1:8081", OIDC: oidc.Defaults(), Slack: slack.Defaults(),
+// ApproverDefaults returns the configuration of an approver that was told nothing.
+func ApproverDefaults() Approver {
+	return Approver{
+		Listen: "127.0.0.1:8081", OIDC: OIDCDefaults(), Slack: SlackDefaults(),
 		SessionLifetime: 8 * time.Hour, SessionIdle: time.Hour, FreshSignIn: 5 * time.Minute, ArgumentBytes: 1 << 20,
 		DrainDelay: time.Second, DrainGrace: 10 * time.Second,
 	}
 }
 
 // Validate returns the settings that cannot be honoured; see package config.
-func (c Config) Validate() []config.Fault {
+func (c Approver) Validate() []config.Fault {
 	var faults []config.Fault
 	fault := func(key, format string, args ...any) {
 		faults = append(faults, config.Faultf(key, format, args...))
@@ -82,15 +79,15 @@ func (c Config) Validate() []config.Fault {
 		fault("local_groups", "are for an approver where nobody signs in; give each of the keys, or the people of the provider, their groups and leave this out.")
 	}
 	for i, k := range c.Keys {
-		if strings.HasPrefix(k.Name, oidc.NamePrefix) {
-			fault(fmt.Sprintf("keys[%d].name", i), "begins with %s, as the names of people from a provider do; choose another.", oidc.NamePrefix)
+		if strings.HasPrefix(k.Name, NamePrefix) {
+			fault(fmt.Sprintf("keys[%d].name", i), "begins with %s, as the names of people from a provider do; choose another.", NamePrefix)
 		}
 	}
 	for _, f := range authn.CheckKeys(c.Keys) {
 		faults = append(faults, config.Faultf(fmt.Sprintf("keys[%d].%s", f.Index, f.Field), "%s", f.Message))
 	}
 	faults = append(faults, listen.Validate(c.CertFile, c.KeyFile)...)
-	public, ok := publicURL(c.PublicURL)
+	public, ok := c.Public()
 	if !ok {
 		fault("public_url", "must be an address like https://approve.example.com, without a path.")
 	} else if public != nil && !guarded && !config.Loopback(net.JoinHostPort(public.Hostname(), "0")) {
@@ -120,7 +117,7 @@ func (c Config) Validate() []config.Fault {
 
 // checkRedirect sees that people come back under the name of the pages: the
 // cookie of their sign-in is of that name.
-func (c Config) checkRedirect(public *url.URL, fault func(key, format string, args ...any)) {
+func (c Approver) checkRedirect(public *url.URL, fault func(key, format string, args ...any)) {
 	back, err := url.Parse(c.OIDC.RedirectURL)
 	switch {
 	case c.OIDC.RedirectURL == "" && public == nil && !config.Loopback(c.Listen):
@@ -130,24 +127,13 @@ func (c Config) checkRedirect(public *url.URL, fault func(key, format string, ar
 	}
 }
 
-// redirectURL is where people come back to from the provider. address is the
-// one that is listened on.
-func (c Config) redirectURL(public *url.URL, address string) (*url.URL, error) {
-	if c.OIDC.RedirectURL != "" {
-		return url.Parse(c.OIDC.RedirectURL)
-	}
-	if public == nil {
-		public = &url.URL{Scheme: listen.Scheme(c.CertFile), Host: address}
-	}
-	return public.JoinPath(oidc.CallbackPath), nil
-}
-
-// publicURL is nil where there is none.
-func publicURL(text string) (*url.URL, bool) {
-	if text == "" {
+// Public is where people's browsers reach the pages, nil where public_url does not say.
+// It is false for what is no such address.
+func (c Approver) Public() (*url.URL, bool) {
+	if c.PublicURL == "" {
 		return nil, true
 	}
-	u, err := url.Parse(strings.TrimSuffix(text, "/"))
+	u, err := url.Parse(strings.TrimSuffix(c.PublicURL, "/"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Hostname() == "" || u.Path != "" || u.User != nil ||
 		u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		return nil, false

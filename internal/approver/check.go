@@ -1,0 +1,32 @@
+package approver
+
+import (
+	"net/url"
+
+	"github.com/callyard/callyard/internal/approver/notify"
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/listen"
+	"github.com/callyard/callyard/internal/settings"
+)
+
+// Check says what of the section of an approver cannot be honoured and only an approver
+// can tell. The paths count from the root of the file.
+func Check(s *settings.File) []config.Fault {
+	faults := notify.Check(s.Approver.Notify)
+	for i := range faults {
+		faults[i].Path = "approver.notify." + faults[i].Path
+	}
+	return faults
+}
+
+// redirectURL is where people come back to from the provider. address is the
+// one that is listened on.
+func redirectURL(c *settings.Approver, public *url.URL, address string) (*url.URL, error) {
+	if c.OIDC.RedirectURL != "" {
+		return url.Parse(c.OIDC.RedirectURL)
+	}
+	if public == nil {
+		public = &url.URL{Scheme: listen.Scheme(c.CertFile), Host: address}
+	}
+	return public.JoinPath(settings.CallbackPath), nil
+}

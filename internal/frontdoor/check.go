@@ -1,0 +1,31 @@
+package frontdoor
+
+import (
+	"fmt"
+
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/frontdoor/origin"
+	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/webhook"
+)
+
+// Check says what of the sections of a front door cannot be honoured and only a front
+// door can tell. The paths count from the root of the file.
+func Check(s *settings.File) []config.Fault {
+	faults := checkOrigins(s.FrontDoor.Origins)
+	if file := s.Webhooks.SecretsFile; file != "" { // `callyard up` has one of its own
+		if _, err := webhook.ReadSecrets(file); err != nil {
+			faults = append(faults, config.Faultf("webhooks.secrets_file", "%v.", err))
+		}
+	}
+	return faults
+}
+
+func checkOrigins(origins []string) (faults []config.Fault) {
+	for i, text := range origins {
+		if _, err := origin.Parse(text); err != nil {
+			faults = append(faults, config.Faultf(fmt.Sprintf("front_door.origins[%d]", i), "%s.", err))
+		}
+	}
+	return faults
+}

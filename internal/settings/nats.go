@@ -1,0 +1,53 @@
+package settings
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/telemetry"
+)
+
+// NATS is the section nats.
+type NATS struct {
+	URL             string           `yaml:"url"`
+	CredentialsFile string           `yaml:"credentials_file"`
+	NKeySeedFile    string           `yaml:"nkey_seed_file"`
+	User            string           `yaml:"user"`
+	Password        telemetry.Secret `yaml:"password"`
+	Token           telemetry.Secret `yaml:"token"`
+	CAFile          string           `yaml:"ca_file"`
+	CertFile        string           `yaml:"cert_file"`
+	KeyFile         string           `yaml:"key_file"`
+	// Replicas is how many servers of a cluster keep each table (1 to 5).
+	Replicas int `yaml:"replicas"`
+	// Listen lets other local processes reach the embedded server of `callyard
+	// up`; empty means that nobody can.
+	Listen string `yaml:"listen"`
+}
+
+// Validate returns the settings that cannot be honoured; see package config.
+func (n NATS) Validate() []config.Fault {
+	var faults []config.Fault
+	if n.Replicas < 1 || n.Replicas > 5 {
+		faults = append(faults, config.Faultf("replicas", "must be from 1 to 5."))
+	}
+	for address := range strings.SplitSeq(n.URL, ",") {
+		address = strings.TrimSpace(address)
+		if !strings.Contains(address, "://") {
+			address = "nats://" + address
+		}
+		if u, err := url.Parse(address); err != nil || u.Hostname() == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
+			// It may hold a password, so it is not repeated.
+			faults = append(faults, config.Faultf("url", "has an entry that is no address of a NATS server; write nats://host:4222, or tls://, ws:// and wss://, separated by commas."))
+			break
+		}
+	}
+	if n.Listen != "" {
+		if wrong := config.AddressFault(n.Listen); wrong != "" {
+			faults = append(faults, config.Faultf("listen", "%s", wrong))
+		}
+	}
+	return faults
+}

@@ -1,0 +1,89 @@
+package settings
+
+import (
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/config"
+)
+
+// Worker is the section worker of the configuration.
+type Worker struct {
+	// Name is what operators call this worker.
+	Name string `yaml:"name"`
+	// Listen is an address for /livez, /readyz and /metrics; empty: none. The
+	// front door of `callyard up` has them already.
+	Listen string `yaml:"listen"`
+	// Labels are what this worker carries. A server whose entry asks for labels
+	// is held only by workers that carry all of them.
+	Labels map[string]string `yaml:"labels"`
+	// Servers names the servers file.
+	Servers string `yaml:"servers"`
+	// APIServers lets the front door add servers here on behalf of callers.
+	// Whoever may do that can run any command as this worker's user.
+	APIServers bool `yaml:"api_servers"`
+	// Sessions and InFlight are for servers whose entry does not say.
+	Sessions int `yaml:"sessions"`
+	InFlight int `yaml:"in_flight"`
+	// CallTimeout, StartTimeout and ResultBytes likewise.
+	CallTimeout  time.Duration `yaml:"call_timeout"`
+	StartTimeout time.Duration `yaml:"start_timeout"`
+	ResultBytes  config.Size   `yaml:"result_bytes"`
+	// Boxes is the container engine for calls of high risk.
+	Boxes Boxes `yaml:"boxes"`
+	// DrainGrace is how long running calls may take when the worker stops.
+	DrainGrace time.Duration `yaml:"drain_grace"`
+}
+
+// WorkerDefaults returns the configuration of a worker that was told nothing.
+func WorkerDefaults() Worker {
+	return Worker{
+		Name: "worker", Sessions: 1, InFlight: 128, CallTimeout: time.Minute, StartTimeout: 2 * time.Minute,
+		ResultBytes: 64 << 20, DrainGrace: 30 * time.Second,
+	}
+}
+
+// Validate returns the settings that cannot be honoured; see package config.
+func (c Worker) Validate() []config.Fault {
+	var faults []config.Fault
+	between := func(key string, v, least, most int64) {
+		if v < least || v > most {
+			faults = append(faults, config.Faultf(key, "must be between %d and %d.", least, most))
+		}
+	}
+	if c.Name == "" || strings.ContainsFunc(c.Name, func(r rune) bool { return r < '!' || r > '~' }) || len(c.Name) > 40 {
+		faults = append(faults, config.Faultf("name", "must be 1 to 40 printable ASCII characters without spaces."))
+	}
+	if c.Listen != "" {
+		if wrong := config.AddressFault(c.Listen); wrong != "" {
+			faults = append(faults, config.Faultf("listen", "%s", wrong))
+		}
+	}
+	between("sessions", int64(c.Sessions), 1, 1000)
+	between("in_flight", int64(c.InFlight), 1, 10_000)
+	between("result_bytes", int64(c.ResultBytes), 1<<10, 1<<30)
+	between("call_timeout", int64(c.CallTimeout/time.Millisecond), 1, int64(24*time.Hour/time.Millisecond))
+	between("boxes.containers", int64(c.Boxes.Containers), 0, 10_000)
+	between("boxes.warm", int64(c.Boxes.Warm), 0, 10_000)
+	between("boxes.starts", int64(c.Boxes.Starts), 0, 1000)
+	between("start_timeout", int64(c.StartTimeout/time.Millisecond), 1, int64(time.Hour/time.Millisecond))
+	return faults
+}
+
+// Boxes is the section boxes of a worker: the container engine, and what it may
+// be asked for. Zero values mean the defaults of package box.
+type Boxes struct {
+	// Engine is where it listens, as DOCKER_HOST has it; empty means what
+	// DOCKER_HOST says, else the usual socket.
+	Engine string `yaml:"engine"`
+	// Certs is a folder with ca.pem, cert.pem and key.pem, for an engine elsewhere.
+	Certs string `yaml:"certs"`
+	// Containers is how many there may be at once, Warm how many of them may wait
+	// for a call, and Starts how many start at the same time.
+	Containers int `yaml:"containers"`
+	Warm       int `yaml:"warm"`
+	Starts     int `yaml:"starts"`
+	// Relay is the image of the relay, for containers that may reach some places;
+	// empty means callyard/relay:local.
+	Relay string `yaml:"relay"`
+}

@@ -1,0 +1,31 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// ReadSecrets reads the secrets of a file for [Options]: one whsec_… on each line; empty
+// lines and those that begin with # do not count. The error goes on a sentence that
+// begins with the name of the file, and repeats none of them.
+func ReadSecrets(file string) ([]string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot be read: %w", err)
+	}
+	var all []string
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			all = append(all, line)
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("holds no secret: put whsec_ and 32 random bytes in base64 on a line")
+	}
+	if _, fault := newSigner(all); fault != nil {
+		return nil, fmt.Errorf("holds no usable secret: %w", fault)
+	}
+	return all, nil
+}

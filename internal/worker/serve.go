@@ -1,0 +1,91 @@
+package worker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Serve picks the entries that a worker with the section c is to hold. The error lists every
+// entry that cannot be honoured; such a server never runs with less isolation
+// than was asked for.
+func Serve(c *settings.Worker, entries []config.ServerEntry) ([]Served, error) {
+	var served []Served
+	var faults []error
+	for i := range entries {
+		e := &entries[i]
+		if !carries(c.Labels, e.Labels) {
+			continue
+		}
+		s, err := serve(c, e)
+		if err != nil {
+			if e.Where != "" {
+				err = fmt.Errorf("%s: %w", e.Where, err)
+			}
+			faults = append(faults, err)
+			continue
+		}
+		served = append(served, s)
+	}
+	return served, errors.Join(faults...)
+}
+
+func carries(has, wants map[string]string) bool {
+	for k, v := range wants {
+		if has[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+func serve(c *settings.Worker, e *config.ServerEntry) (Served, error) {
+	b, err := boxOf(e)
+	if err != nil {
+		return Served{}, err
+	}
+	s := Served{
+		Entry: *e, Box: b, Risk: e.Risk, TrustAnnotations: e.TrustAnnotations, SafeTools: e.SafeTools, Asks: e.Asks,
+		Session: session.Config{
+			Spec: launch.Spec{
+				ID: e.ID, Type: e.Type, Command: e.Command, Args: e.Args, Env: e.Env, Dir: e.Dir, URL: e.URL, Headers: e.Headers,
+			},
+			Sessions: or(e.Sessions, c.Sessions), InFlight: or(e.InFlight, c.InFlight),
+			CallTimeout: or(e.Timeout, c.CallTimeout), StartTimeout: or(e.StartTimeout, c.StartTimeout),
+			IdleStop: e.IdleStop, OnDemand: e.OnDemand, MaxResult: int(c.ResultBytes),
+		},
+	}
+	adapted(c, e, &s)
+	return s, nil
+}
+
+func or[T comparable](v, fallback T) T {
+	var zero T
+	if v == zero {
+		return fallback
+	}
+	return v
+}
+
+// ParseAdded reads an entry that came over the API, for a worker with the section c;
+// see [Options.Parse].
+func ParseAdded(c *settings.Worker, id string, entry json.RawMessage) (Served, error) {
+	e, err := config.ParseServer(id, entry)
+	if err != nil {
+		return Served{}, schema.Errorf(schema.KindInvalidRequest, "The server cannot be read: %w", err)
+	}
+	if e.Sandbox == config.SandboxBubblewrap {
+		return Served{}, schema.Errorf(schema.KindInvalidRequest, "A sandbox of bubblewrap is weaker than a container, so only the operator chooses it, in the servers file; give docker with an image.")
+	}
+	s, err := serve(c, &e)
+	if err == nil && s.Box != nil && s.Box.Fault != nil {
+		return Served{}, s.Box.Fault // it is being asked for now, by somebody who can mend it
+	}
+	return s, err
+}
