@@ -9,7 +9,7 @@
 // does not make: [New] adds the key and sends again what is safe to send again,
 // [ClientWithResponses.Call] calls a tool, [ClientWithResponses.Wait] waits for a stored or
 // held call, [Check] turns a refusal into an error, and [Lines] and [Events] read answers
-// that have no end.
+// that have no end. The package batchfile, below this one, runs a file of calls as a batch.
 //
 // The package keeps no state and starts no goroutine; a client is safe for
 // concurrent use as far as its HTTP client is.

@@ -16,6 +16,9 @@ type ProblemError struct {
 	// RetryAfter is how long to wait before the same request, 0 where that is not
 	// said.
 	RetryAfter time.Duration
+	// Header and Body are the answer as it came.
+	Header http.Header
+	Body   []byte
 }
 
 // Error returns the sentence that says what is wrong and how to fix it, with
@@ -48,7 +51,7 @@ func Check(res *http.Response, body []byte) error {
 	if res.StatusCode < http.StatusBadRequest {
 		return nil
 	}
-	e := &ProblemError{}
+	e := &ProblemError{Header: res.Header, Body: body}
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if media != "application/problem+json" || json.Unmarshal(body, &e.Problem) != nil {
 		e.Problem = Problem{Title: http.StatusText(res.StatusCode)}

@@ -151,3 +151,5 @@ require (
 )
 
 replace github.com/callyard/callyard => ../..
+
+replace github.com/callyard/callyard/clients/go => ../../clients/go

@@ -9,7 +9,7 @@ replace (
 
 require (
 	github.com/callyard/callyard v0.0.0-00010101000000-000000000000
-	github.com/callyard/callyard/clients/go v0.0.0-00010101000000-000000000000
+	github.com/callyard/callyard/clients/go v0.0.0-20261124021750-e41225e5ab47
 	github.com/chromedp/chromedp v0.23.0
 	go.uber.org/goleak v1.3.0
 )

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/callyard/callyard/clients/go/batchfile"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 // batchProgress shows on stderr how far a batch is: at a terminal as one line that
 // is written again and again, else as a line every few seconds.
 type batchProgress struct {
-	book *notebook
+	job func() batchfile.Progress
 
 	mu      sync.Mutex
 	s       screen
@@ -37,8 +39,8 @@ type sample struct {
 	done uint64
 }
 
-func newBatchProgress(s screen, book *notebook) *batchProgress {
-	p := &batchProgress{s: s, book: book, stop: make(chan struct{}), samples: []sample{{time.Now(), book.state().Tally.Lines}}}
+func newBatchProgress(s screen, job func() batchfile.Progress) *batchProgress {
+	p := &batchProgress{s: s, job: job, stop: make(chan struct{}), samples: []sample{{time.Now(), job().Results.Lines}}}
 	every := sayEvery
 	if s.terminal {
 		every = drawEvery
@@ -73,7 +75,7 @@ func (p *batchProgress) clear() {
 }
 
 // trouble says once that attempts fail; what comes next says that it is over.
-func (p *batchProgress) trouble(why error, pause time.Duration) {
+func (p *batchProgress) trouble(why string, pause time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failing {
@@ -81,18 +83,14 @@ func (p *batchProgress) trouble(why error, pause time.Duration) {
 	}
 	p.failing = true
 	p.clear()
-	text := why.Error()
-	if no, ok := why.(*refusal); ok { //nolint:errorlint // it is what attempt returns
-		text = fmt.Sprintf("Callyard answers %d for now", no.status)
-	}
-	_ = p.s.text(fmt.Sprintf("%s; trying again, next in %.1f s.\n", strings.TrimRight(oneLine(text), "."), pause.Seconds())) // it is no part of the answer
+	_ = p.s.text(fmt.Sprintf("%s; trying again, next in %.1f s.\n", strings.TrimRight(oneLine(why), "."), pause.Seconds())) // it is no part of the answer
 }
 
 func (p *batchProgress) draw(now time.Time) {
-	s := p.book.state()
+	s := p.job()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	done := s.Tally.Lines
+	done := s.Results.Lines
 	if last := p.samples[len(p.samples)-1]; done > last.done {
 		p.failing = false
 	}
@@ -101,7 +99,7 @@ func (p *batchProgress) draw(now time.Time) {
 		p.samples = p.samples[1:]
 	}
 	old := p.samples[0]
-	f := figures{tally: s.Tally, total: max(s.Lines, done), sealed: s.Sealed}
+	f := figures{tally: s.Results, total: max(s.Stored, done), sealed: s.Sealed}
 	if since := now.Sub(old.at).Seconds(); since > 0 {
 		f.rate = float64(done-min(old.done, done)) / since
 	}
@@ -118,7 +116,7 @@ func (p *batchProgress) draw(now time.Time) {
 
 // figures is what is shown of a batch.
 type figures struct {
-	tally  tally
+	tally  batchfile.Tally
 	total  uint64 // stored
 	sealed bool   // there will be no more
 	rate   float64

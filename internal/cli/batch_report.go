@@ -7,70 +7,113 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/clients/go/batchfile"
 )
 
-// explained says of an error what it means for the batch, and how to go on.
-func (r *batchRun) explained(ctx context.Context, err error) error {
-	s := r.book.state()
-	var goOn string
+// troubleText says of an error that is followed by another attempt what it is.
+func (c *client) troubleText(ctx context.Context, err error) string {
+	var refused *callyard.ProblemError
+	if errors.As(err, &refused) {
+		return fmt.Sprintf("Callyard answers %d for now", refused.Problem.Status)
+	}
+	return c.batchFailure(ctx, err).Error()
+}
+
+// batchFailure is the error for people of a request that had no proper answer.
+func (c *client) batchFailure(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, batchfile.ErrForeign):
+		return c.foreign()
+	case errors.Is(err, batchfile.ErrIncomplete):
+		return fail(exitUnreachable, "%s ended the stream of results before the batch had ended.", c.base)
+	}
+	return c.unreachable(ctx, err)
+}
+
+// batchError says of an error what it means for the batch, and how to continue.
+func (c *client) batchError(ctx context.Context, o *batchfile.Options, s batchfile.Progress, err error) error {
+	var fault *batchfile.Error
+	var coded *exitError
+	if errors.As(err, &fault) && fault.Fault != batchfile.LinesLost {
+		return batchFault(o, fault)
+	}
+	if errors.As(err, &coded) {
+		return err
+	}
+	var next string
 	switch {
 	case s.Batch == "":
-		goOn = ""
 	case s.Sealed:
-		goOn = fmt.Sprintf("Batch %s runs on by itself, and the same command goes on with its results; with --cancel it is canceled.", s.Batch)
-	case r.in != nil && r.in.file == nil:
-		goOn = fmt.Sprintf("Batch %s has %s lines so far. The same command, given the same lines again, sends the rest; with --cancel it is canceled.", s.Batch, number(s.Lines))
+		next = fmt.Sprintf("Batch %s runs on by itself, and the same command goes on with its results; with --cancel it is canceled.", s.Batch)
+	case s.Piped:
+		next = fmt.Sprintf("Batch %s has %s lines so far. The same command, given the same lines again, sends the rest; with --cancel it is canceled.", s.Batch, number(s.Stored))
 	default:
-		goOn = fmt.Sprintf("Batch %s has %s lines so far. The same command sends the rest; with --cancel it is canceled.", s.Batch, number(s.Lines))
+		next = fmt.Sprintf("Batch %s has %s lines so far. The same command sends the rest; with --cancel it is canceled.", s.Batch, number(s.Stored))
 	}
-	code, text := exitCode(err), err.Error()
-	var no *refusal
+	var code int
+	var text string
+	var refused *callyard.ProblemError
 	switch {
 	case ctx.Err() != nil:
 		code, text = exitInterrupted, "Interrupted."
-	case errors.As(err, &no):
-		told := r.c.refused(no.status, no.header, no.body)
+	case errors.As(err, &refused):
+		status := int(refused.Problem.Status)
+		told := c.refused(status, refused.Header, refused.Body)
 		code, text = exitCode(told), told.Error()
-		if no.status == http.StatusNotFound && s.Batch != "" {
-			goOn = fmt.Sprintf("The batch was made at %s. If it is not kept there any more, its results so far are in %s, and --new begins again.", s.URL, r.o.out)
+		if status == http.StatusNotFound && s.Batch != "" {
+			next = fmt.Sprintf("The batch was made at %s. If it is not kept there any more, its results so far are in %s, and --new begins again.", s.Address, o.Results)
 		}
-		if no.passing() && s.Batch != "" {
-			text = fmt.Sprintf("Tried for %s without success. %s", r.o.giveUp, text)
+		if batchfile.Passing(refused) && s.Batch != "" {
+			text = fmt.Sprintf("Tried for %s without success. %s", max(o.GiveUp, 0), text)
 		}
-	case code == exitUsage: // says how to go on itself
-		return err
+	case fault != nil:
+		code, text = exitUnreachable, fault.Error()
+	default:
+		told := c.batchFailure(ctx, err)
+		code, text = exitCode(told), told.Error()
 	}
-	if goOn != "" {
-		text += "\n" + goOn
+	if next != "" {
+		text += "\n" + next
 	}
 	return &exitError{code: code, err: errors.New(text)}
 }
 
-// report says how the batch ended, or that all of it is stored.
-func (r *batchRun) report(ctx context.Context) error {
-	s := r.book.state()
-	b := &batchItem{}
-	var err error
-	for p := r.patience; ; {
-		if b, err = r.c.batchAnswer(ctx, "GET", r.path(""), "", nil, 0, ""); err == nil {
-			break
+// batchFault is a fault of the files or of the command line, with the flags that help.
+func batchFault(o *batchfile.Options, e *batchfile.Error) error {
+	switch e.Fault {
+	case batchfile.InUse:
+		return fail(exitUsage, "Another callyard writes to %s; wait until it has ended, or name another file with --out.", o.Results)
+	case batchfile.NotEmpty:
+		return fail(exitUsage, "%s holds something already, and no batch that could go on. Take it away, name another file with --out, or have it replaced with --new.", o.Results)
+	case batchfile.OtherCalls:
+		if e.Batch != "" {
+			return fail(exitUsage, "%s is not what batch %s was made of: it was changed. Name another file for its results with --out, or begin again with --new.", e.Path, e.Batch)
 		}
-		if err := p.again(ctx, err); err != nil {
-			return r.explained(ctx, err)
-		}
+	case batchfile.OtherOrder:
+		return fail(exitUsage, "Batch %s was made with other values of --priority, --expires or --label; leave them out to go on with it, or begin again with --new.", e.Batch)
+	case batchfile.BadState:
+		return fail(exitUsage, "%w With --new the batch begins again, and its calls run again.", e)
 	}
-	if r.c.json {
-		err = r.c.out.raw(b.raw)
+	return fail(exitUsage, "%w", e)
+}
+
+// batchReport says how the batch ended, or that all of it is stored.
+func (c *client) batchReport(o *batchfile.Options, r *batchfile.Report) error {
+	var err error
+	if c.json {
+		err = c.out.raw(r.Batch.Raw)
 	} else {
-		err = r.c.out.text(r.summary(b, &s))
+		err = c.out.text(batchSummary(c.out, o, r))
 	}
 	if err != nil {
 		return err
 	}
-	switch c := &b.Counts; {
-	case r.notTaken > 0:
+	switch c := &r.Batch.Counts; {
+	case r.NotTaken > 0:
 		return statusError(exitToolError)
-	case !r.o.follow:
+	case o.UploadOnly:
 		return nil
 	case c.Failed+c.Expired+c.Canceled+c.Unknown+c.ToolErrors > 0:
 		return statusError(exitToolError)
@@ -80,39 +123,39 @@ func (r *batchRun) report(ctx context.Context) error {
 	return nil
 }
 
-func (r *batchRun) summary(b *batchItem, s *batchState) string {
+func batchSummary(out screen, o *batchfile.Options, r *batchfile.Report) string {
 	var t strings.Builder
-	out := r.c.out
-	if !r.o.follow && !b.ended() {
-		fmt.Fprintf(&t, "Batch %s has its %s calls and runs. The same command without --follow=false waits for the results.\n", oneLine(b.ID), number(b.total()))
+	b := r.Batch
+	if o.UploadOnly && !b.Ended() {
+		fmt.Fprintf(&t, "Batch %s has its %s calls and runs. The same command without --follow=false waits for the results.\n", oneLine(b.ID), number(b.Total()))
 		return t.String()
 	}
 	reason := ""
-	if b.Reason != "" {
-		reason = ": " + oneLine(b.Reason)
+	if b.Reason != nil && *b.Reason != "" {
+		reason = ": " + oneLine(*b.Reason)
 	}
-	fmt.Fprintf(&t, "Batch %s, %s%s.\n", oneLine(b.ID), oneLine(b.State), reason)
+	fmt.Fprintf(&t, "Batch %s, %s%s.\n", oneLine(b.ID), oneLine(string(b.State)), reason)
 	c := &b.Counts
 	for _, l := range []struct {
-		n     uint64
+		n     int64
 		name  string
 		paint colour
 		more  string
 	}{
 		{c.Succeeded, "succeeded", green, ""}, {c.ToolErrors, "of those: tool errors", yellow, ""}, {c.Failed, "failed", red, ""}, {c.Denied, "denied", red, ""},
 		{c.Expired, "expired", red, ""}, {c.Canceled, "canceled", yellow, ""}, {c.Unknown, "unknown", red, ""}, {c.Waiting, "waiting", plain, ""},
-		{r.notTaken, "not taken", red, "  (lines that came after its end)"},
+		{int64(r.NotTaken), "not taken", red, "  (lines that came after its end)"},
 	} {
 		if l.n > 0 {
-			fmt.Fprintf(&t, "%13s  %s%s\n", number(l.n), out.paint(l.paint, l.name), l.more)
+			fmt.Fprintf(&t, "%13s  %s%s\n", number(uint64(l.n)), out.paint(l.paint, l.name), l.more)
 		}
 	}
-	if r.o.follow {
-		fmt.Fprintf(&t, "Results: %s, %s lines.\n", r.o.out, number(s.Tally.Lines))
+	if !o.UploadOnly {
+		fmt.Fprintf(&t, "Results: %s, %s lines.\n", o.Results, number(r.Progress.Results.Lines))
 	}
 	if c.Unknown > 0 {
 		fmt.Fprintf(&t, "Calls that are unknown left, and nobody can tell whether they ran; they were not started again. Look for them, and settle each:\n"+
-			"  grep '\"state\":\"unknown\"' %s\n  callyard calls settle CALL_ID --as done|failed|run-again --reason TEXT\n", shellWord(r.o.out))
+			"  grep '\"state\":\"unknown\"' %s\n  callyard calls settle CALL_ID --as done|failed|run-again --reason TEXT\n", shellWord(o.Results))
 	}
 	return t.String()
 }

@@ -58,12 +58,35 @@ func batchesCommand() *cobra.Command {
 
 // shownBatch is what the commands show of a batch.
 type shownBatch struct {
-	batchItem
+	ID     string `json:"id"`
+	State  string `json:"state"`
+	Reason string `json:"reason"`
+	Calls  uint64 `json:"calls"`
+	Counts struct {
+		Waiting    uint64 `json:"waiting"`
+		Held       uint64 `json:"held"`
+		Succeeded  uint64 `json:"succeeded"`
+		ToolErrors uint64 `json:"tool_errors"`
+		Failed     uint64 `json:"failed"`
+		Denied     uint64 `json:"denied"`
+		Expired    uint64 `json:"expired"`
+		Canceled   uint64 `json:"canceled"`
+		Unknown    uint64 `json:"unknown"`
+	} `json:"counts"`
 	Labels   map[string]string `json:"labels"`
 	Priority int               `json:"priority"`
 	Created  time.Time         `json:"created"`
 	Expires  *time.Time        `json:"expires_at"`
 	Ended    *time.Time        `json:"ended"`
+}
+
+// total is how many calls the batch has.
+func (b *shownBatch) total() uint64 { return max(b.Calls, b.done()) }
+
+// done is how many calls of the batch have ended.
+func (b *shownBatch) done() uint64 {
+	c := &b.Counts
+	return c.Succeeded + c.Failed + c.Denied + c.Expired + c.Canceled + c.Unknown
 }
 
 func (c *client) listBatches(ctx context.Context, state string, limit int, now time.Time) error {

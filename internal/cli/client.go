@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	callyard "github.com/callyard/callyard/clients/go"
 )
 
 // clientCommands returns the commands that talk to a running Callyard over its
@@ -39,6 +42,7 @@ type client struct {
 	out  screen
 	note screen // stderr: what is not part of the answer
 	http *http.Client
+	api  *callyard.ClientWithResponses
 }
 
 // clientFrom reads the flags --url, --key and --json, and where those are not
@@ -75,6 +79,14 @@ func clientFrom(cmd *cobra.Command) (*client, error) {
 		},
 		// A redirect would turn a POST into a GET, or carry the key elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	c.api, err = callyard.New(c.base, c.key, callyard.WithHTTPClient(c.http), callyard.WithRetries(0), callyard.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
+		r.Header.Set("Accept", mediaJSON)
+		r.Header.Set("User-Agent", "callyard")
+		return nil
+	}))
+	if err != nil {
+		return nil, fail(exitUsage, "The address %s cannot be asked: %w", c.base, err)
 	}
 	return c, nil
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -22,18 +21,6 @@ func FuzzARefusalIsALineForPeople(f *testing.F) {
 		}
 		if bad := strings.IndexFunc(err.Error(), func(r rune) bool { return r != '\n' && (unicode.IsControl(r) || r == '\u202e') }); bad >= 0 {
 			t.Fatalf("%q reaches the terminal: %q", body, err.Error())
-		}
-	})
-}
-
-func FuzzTheStateOfABatchIsReadOrRefused(f *testing.F) {
-	f.Add([]byte(`{"version":1,"url":"http://x","key":"k","order":{"open":true},"batch":"batch_1","lines":3,"cursor":"c","bytes":10,"tally":{"lines":1}}`))
-	f.Add([]byte(`{"version":2}`))
-	f.Add([]byte(`{"version":1,"bytes":-1,"lines":-1}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		var s batchState
-		if json.Unmarshal(text, &s) == nil && len(s.Order) > 0 && !json.Valid(s.Order) {
-			t.Fatalf("%q has the order %q", text, s.Order)
 		}
 	})
 }

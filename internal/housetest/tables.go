@@ -144,6 +144,8 @@ var libraries = []library{
 		reason: "its sentences repeat values and its arithmetic needs a guard; validate has both in hand"},
 	{root: "gonum.org/v1/plot", owners: []string{"internal/bench", "e2e/chaos"},
 		reason: "pictures are drawn by those who measure"},
+	{root: "github.com/callyard/callyard/clients/go", owners: []string{"internal/cli"},
+		reason: "the Go client is for those who talk to a front door from outside, as the commands do"},
 	{root: "github.com/spf13", owners: []string{"cmd", "internal/setup", "internal/cli"}, reason: "flags are the commands' business"},
 	{root: "github.com/goccy/go-yaml", owners: []string{"internal/config", "pkg/risk"},
 		reason: "pkg never imports internal, and a policy is a file of its own"},

@@ -1,10 +1,9 @@
-package cli
+package batchfile
 
 import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 )
@@ -69,7 +68,7 @@ func (p *pipe) line(ctx context.Context, idle <-chan time.Time) ([]byte, error) 
 			return line, nil
 		}
 		if looked = len(p.ahead); looked > lineMost {
-			return nil, fmt.Errorf("a line is longer than %s", size(lineMost))
+			return nil, errors.New(longLine)
 		}
 		select {
 		case block, ok := <-p.blocks:
@@ -144,13 +143,13 @@ func countLines(text []byte) uint64 {
 func (in *input) seekPipe(ctx context.Context, line uint64) error {
 	for in.line < line {
 		if _, err := in.pieceOfPipe(ctx, line-in.line, lineMost); errors.Is(err, io.EOF) {
-			return fail(exitUsage, "%s has %d lines, and the batch has %d: give the same lines as before.", in.name, in.line, line)
+			return fault(OtherCalls, in.name, "%s has %d lines, and the batch has %d: give the same lines as before.", in.name, in.line, line)
 		} else if err != nil {
 			return err
 		}
 	}
 	if line < in.keptFrom {
-		return fail(exitUnreachable, "The front door has %d lines of the batch, and said before that it had stored %d: it is not the one that made the batch, or its data was put back.", line, in.keptFrom)
+		return fault(LinesLost, in.name, "The front door has %d lines of the batch, and said before that it had stored %d: it is not the one that made the batch, or its data was put back.", line, in.keptFrom)
 	}
 	if line == in.line {
 		return nil

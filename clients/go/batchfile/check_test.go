@@ -1,10 +1,12 @@
-package cli
+package batchfile
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/callyard/callyard/clients/go/batchfile/batchfiletest"
 )
 
 func TestABatchOfWhatIsNoCallsMakesAndSendsNothing(t *testing.T) {
@@ -24,19 +26,19 @@ func TestABatchOfWhatIsNoCallsMakesAndSendsNothing(t *testing.T) {
 		"a pipe":                    {text: "server,tool\n", pipe: true, want: []string{"the standard input:1: it is no JSON"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := openBatchDoor(t)
+			d := batchfiletest.Open(t)
 			dir := t.TempDir()
-			o := batchOptions{input: filepath.Join(dir, "calls.ndjson"), out: filepath.Join(dir, "results.ndjson"), follow: true}
+			o := Options{Calls: filepath.Join(dir, "calls.ndjson"), Results: filepath.Join(dir, "results.ndjson")}
 			switch {
 			case c.pipe:
-				o.input, o.stdin = "-", strings.NewReader(c.text)
+				o.Calls, o.Pipe = "", strings.NewReader(c.text)
 			case c.text != "":
-				if err := os.WriteFile(o.input, []byte(c.text), 0o600); err != nil {
+				if err := os.WriteFile(o.Calls, []byte(c.text), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
-			err := runOf(t, d, o).start(t)
-			if exitCode(err) != exitUsage {
+			err := run(t, d, o)
+			if !isFault(err, BadCalls) {
 				t.Fatalf("%v", err)
 			}
 			for _, want := range c.want {
@@ -47,26 +49,26 @@ func TestABatchOfWhatIsNoCallsMakesAndSendsNothing(t *testing.T) {
 			if left, _ := filepath.Glob(filepath.Join(dir, "results*")); len(left) > 0 {
 				t.Errorf("it made %q", left)
 			}
-			if len(d.requests) > 0 {
-				t.Errorf("it asked for %q", d.requests)
+			if len(d.Requests()) > 0 {
+				t.Errorf("it asked for %q", d.Requests())
 			}
 		})
 	}
 }
 
 func TestThePipeIsReadFromItsFirstLineAfterTheCheck(t *testing.T) {
-	d := openBatchDoor(t)
+	d := batchfiletest.Open(t)
 	out := filepath.Join(t.TempDir(), "results.ndjson")
-	if err := runOf(t, d, batchOptions{input: "-", stdin: strings.NewReader(callLines(30)), out: out, follow: true}).start(t); err != nil {
+	if err := run(t, d, Options{Pipe: strings.NewReader(batchfiletest.CallLines(30)), Results: out}); err != nil {
 		t.Fatal(err)
 	}
-	d.wantResults(t, out, "batch_1", 30)
+	d.WantResults(t, out, "batch_1", 30)
 }
 
 func TestNothingIsMadeToCancelABatchThatIsNotThere(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "results.ndjson")
-	err := runOf(t, openBatchDoor(t), batchOptions{input: "-", out: out, cancel: true}).start(t)
-	if _, statErr := os.Stat(out); exitCode(err) != exitUsage || !os.IsNotExist(statErr) {
+	err := run(t, batchfiletest.Open(t), Options{Results: out, Cancel: true})
+	if _, statErr := os.Stat(out); !isFault(err, NoBatch) || !os.IsNotExist(statErr) {
 		t.Errorf("%v, %v", err, statErr)
 	}
 }

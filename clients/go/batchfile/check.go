@@ -1,4 +1,4 @@
-package cli
+package batchfile
 
 import (
 	"bufio"
@@ -40,7 +40,7 @@ func (in *input) check(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
-			return fail(exitUsage, "%s cannot be read at line %d: %w", in.name, number, err)
+			return fault(BadCalls, in.name, "%s cannot be read at line %d: %w", in.name, number, err)
 		}
 		if fault := lineFault(line); fault != "" {
 			if count++; count <= faultsMost {
@@ -55,9 +55,13 @@ func (in *input) check(ctx context.Context) error {
 		return nil
 	}
 	if count > faultsMost {
-		faults = append(faults, fmt.Sprintf("\n  and %s", counted(count-faultsMost, "line more", "lines more")))
+		more := fmt.Sprintf("%d lines", count-faultsMost)
+		if count == faultsMost+1 {
+			more = "1 line"
+		}
+		faults = append(faults, "\n  and "+more+" more")
 	}
-	return fail(exitUsage, "%s is no file of calls; nothing was sent.%s\nEach line is a call: {\"server\":\"…\",\"tool\":\"…\",\"arguments\":{…}}", in.name, strings.Join(faults, ""))
+	return fault(BadCalls, in.name, "%s is no file of calls; nothing was sent.%s\nEach line is a call: {\"server\":\"…\",\"tool\":\"…\",\"arguments\":{…}}", in.name, strings.Join(faults, ""))
 }
 
 // readLine reads one line of at most lineMost bytes. The error is io.EOF with the last.
@@ -68,7 +72,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 	for whole := bytes.Clone(line); ; {
 		if len(whole) > lineMost {
-			return nil, fmt.Errorf("a line is longer than %s", size(lineMost))
+			return nil, errors.New(longLine)
 		}
 		line, err = r.ReadSlice('\n')
 		if whole = append(whole, line...); !errors.Is(err, bufio.ErrBufferFull) {

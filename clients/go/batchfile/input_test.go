@@ -1,4 +1,4 @@
-package cli
+package batchfile
 
 import (
 	"bytes"
@@ -6,10 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // fullLines are the lines of a text that have something in them.
@@ -33,8 +32,8 @@ func FuzzPiecesGiveEveryLineOnce(f *testing.F) {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{path, "-"} {
-			in, err := openInput(name, bytes.NewReader(text))
+		for name, o := range map[string]*Options{"file": {Calls: path}, "pipe": {Pipe: bytes.NewReader(text)}} {
+			in, err := openInput(o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,8 +63,8 @@ func FuzzPiecesGiveEveryLineOnce(f *testing.F) {
 				}
 				got = append(got, fullLines(body)...)
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", name, diff)
+			if !slices.Equal(want, got) {
+				t.Errorf("%s: got %q, want %q", name, got, want)
 			}
 			if err := in.seek(t.Context(), uint64(len(want))+1); err == nil {
 				t.Errorf("%s has a line behind its last", name)
@@ -83,7 +82,7 @@ func TestAPipeThatIsSlowIsSentAsItComes(t *testing.T) {
 		_, _ = io.WriteString(to, "last\n")
 		_ = to.Close()
 	}()
-	in, err := openInput("-", from)
+	in, err := openInput(&Options{Pipe: from})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,33 +94,5 @@ func TestAPipeThatIsSlowIsSentAsItComes(t *testing.T) {
 	close(first)
 	if p, err = in.piece(t.Context(), 100, 1<<20); err != nil || p.from != 1 || p.lines != 1 {
 		t.Fatalf("%+v, %v", p, err)
-	}
-}
-
-func TestProgressShowsWhatMattersFirst(t *testing.T) {
-	f := figures{tally: tally{Lines: 12_500, Succeeded: 12_400, ToolErrors: 30, Failed: 60, Unknown: 40}, total: 50_000, sealed: true, rate: 1500}
-	for width, want := range map[int]string{
-		0:  " 25%  12,500/50,000  1,500/s  ok 12,370  25s left  unknown 40  failed 60  tool errors 30",
-		50: " 25%  12,500/50,000  1,500/s  ok 12,370  25s left",
-		10: " 25%  12,500/50,000",
-	} {
-		if got := f.line(width); got != want {
-			t.Errorf("in %d columns it is %q, want %q", width, got, want)
-		}
-	}
-	if got, want := f.bar(screen{width: 80}, 8), "##...... "; got != want {
-		t.Errorf("the bar is %q, want %q", got, want)
-	}
-	f.sealed = false
-	if got := f.line(0); !strings.HasPrefix(got, "12,500/50,000+  1,500/s") {
-		t.Errorf("while it is sent: %q", got)
-	}
-	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
-		if got := number(n); got != want {
-			t.Errorf("%d is %s", n, got)
-		}
-	}
-	if got := shellWord("it's.ndjson"); got != `'it'\''s.ndjson'` {
-		t.Errorf("for a shell it is %s", got)
 	}
 }

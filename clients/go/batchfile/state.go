@@ -1,4 +1,4 @@
-package cli
+package batchfile
 
 import (
 	"bufio"
@@ -10,16 +10,15 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 )
 
-// stateVersion is of the layout of [batchState]; another one is refused.
+// stateVersion is that of the layout of [state]; another one is refused.
 const stateVersion = 1
 
-// batchState is what a later run must know to go on. It never says more than what
+// state is what a later run must know to continue. It never says more than what
 // is on the disk and at the front door: the results are synced before the cursor
 // that stands for them.
-type batchState struct {
+type state struct {
 	Version int       `json:"version"`
 	URL     string    `json:"url"`
 	Input   inputMark `json:"input"`
@@ -36,20 +35,20 @@ type batchState struct {
 	// what Tally counts.
 	Cursor string `json:"cursor,omitempty"`
 	Bytes  int64  `json:"bytes"`
-	Tally  tally  `json:"tally"`
+	Tally  Tally  `json:"tally"`
 	Ended  bool   `json:"ended,omitempty"`
 }
 
-// tally counts lines of results by what they say.
-type tally struct {
+// Tally counts results by their state.
+type Tally struct {
 	Lines      uint64 `json:"lines"`
 	Succeeded  uint64 `json:"succeeded"`
-	ToolErrors uint64 `json:"tool_errors"`
-	Failed     uint64 `json:"failed"` // denied, expired and canceled as well
+	ToolErrors uint64 `json:"tool_errors"` // of those that succeeded
+	Failed     uint64 `json:"failed"`      // denied, expired and canceled as well
 	Unknown    uint64 `json:"unknown"`
 }
 
-func (t *tally) add(state string, toolError bool) {
+func (t *Tally) add(state string, toolError bool) {
 	t.Lines++
 	switch state {
 	case "succeeded":
@@ -76,31 +75,33 @@ type notebook struct {
 	mu      sync.Mutex
 	results *os.File
 	buf     *bufio.Writer
-	now     batchState // as of the last line that was added
+	now     state // as of the last line that was added
 	dirty   bool
 }
 
 func statePath(results string) string { return results + ".state" }
 
-// openNotebook opens the results for one process and reads their state. without a
-// state found is false.
-func openNotebook(path string) (n *notebook, found bool, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+// open opens the results for this process alone and reads their state. Without a state
+// found is false.
+func (n *notebook) open() (found bool, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f, err := os.OpenFile(n.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, false, fail(exitUsage, "The results cannot be written: %w", err)
+		return false, fault(BadResults, n.path, "The results cannot be written: %w", err)
 	}
 	if info, statErr := f.Stat(); statErr == nil && !info.Mode().IsRegular() {
 		f.Close()
-		return nil, false, fail(exitUsage, "%s is no file: results go to a file, where a later run finds how far this one came.", path)
+		return false, fault(BadResults, n.path, "%s is no file: results go to a file, where a later run finds how far this one came.", n.path)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := lock(f); err != nil {
 		f.Close()
-		return nil, false, fail(exitUsage, "Another callyard writes to %s; wait until it has ended, or name another file with --out.", path)
+		return false, fault(InUse, n.path, "Another process writes to %s: wait until it has ended, or name another file.", n.path)
 	}
-	n = &notebook{path: path, results: f, buf: bufio.NewWriterSize(f, 256<<10)}
-	text, err := os.ReadFile(statePath(path))
+	n.results, n.buf = f, bufio.NewWriterSize(f, 256<<10)
+	text, err := os.ReadFile(statePath(n.path))
 	if errors.Is(err, fs.ErrNotExist) {
-		return n, false, nil
+		return false, nil
 	}
 	if err == nil {
 		err = json.Unmarshal(text, &n.now)
@@ -110,9 +111,9 @@ func openNotebook(path string) (n *notebook, found bool, err error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, false, fail(exitUsage, "%s, which says how far the last run came, cannot be read: %w. With --new the batch begins again, and its calls run again.", statePath(path), err)
+		return false, fault(BadState, n.path, "%s, which says how far the last run came, cannot be read: %w.", statePath(n.path), err)
 	}
-	return n, true, nil
+	return true, nil
 }
 
 // empty says that there are no results.
@@ -122,7 +123,7 @@ func (n *notebook) empty() bool {
 }
 
 // begin sets the state of a batch that is about to be made.
-func (n *notebook) begin(s batchState) error {
+func (n *notebook) begin(s state) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.Version = stateVersion
@@ -133,9 +134,9 @@ func (n *notebook) begin(s batchState) error {
 	return n.cut()
 }
 
-// goOn cuts the results to what belongs to the state. When they were taken away or
+// resume cuts the results to what belongs to the state. When they were removed or
 // shortened, they are read again from the beginning.
-func (n *notebook) goOn() (again bool, err error) {
+func (n *notebook) resume() (again bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	info, err := n.results.Stat()
@@ -143,7 +144,7 @@ func (n *notebook) goOn() (again bool, err error) {
 		return false, n.broken(err)
 	}
 	if info.Size() < n.now.Bytes {
-		n.now.Cursor, n.now.Bytes, n.now.Tally, n.now.Ended, again = "", 0, tally{}, false, true
+		n.now.Cursor, n.now.Bytes, n.now.Tally, n.now.Ended, again = "", 0, Tally{}, false, true
 		if err := n.save(); err != nil {
 			return false, err
 		}
@@ -164,14 +165,14 @@ func (n *notebook) cut() error {
 }
 
 // state returns what is known now.
-func (n *notebook) state() batchState {
+func (n *notebook) state() state {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.now
 }
 
 // change changes the state and writes it.
-func (n *notebook) change(f func(*batchState)) error {
+func (n *notebook) change(f func(*state)) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	f(&n.now)
@@ -258,7 +259,7 @@ func (n *notebook) broken(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fail(exitUsage, "The results cannot be written to %s: %w. The batch goes on; when that is fixed, the same command goes on.", n.path, err)
+	return fault(BadResults, n.path, "The results cannot be written to %s: %w. The batch runs on; when that is fixed, the next run continues.", n.path, err)
 }
 
 func (n *notebook) close() { n.results.Close() }
@@ -273,13 +274,4 @@ func writeSynced(path string, text []byte) error {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
-}
-
-// syncFolder makes a rename outlive a power cut.
-func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -1,4 +1,4 @@
-package cli
+package batchfile
 
 import (
 	"bufio"
@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -20,6 +19,7 @@ const (
 	digestedMostPipe = 4 << 10
 	// lineMost is more than any front door takes in one line.
 	lineMost = 64 << 20
+	longLine = "a line is longer than 67.1 MB"
 	// blankMost is how long a line may be that has nothing in it. The front door
 	// passes over those too, but takes a long one for a call that is too large.
 	blankMost = 64 << 10
@@ -61,16 +61,15 @@ type piece struct {
 	length      int64
 }
 
-// openInput opens a file, or with "-" what is piped in.
-func openInput(name string, stdin io.Reader) (*input, error) {
-	in := &input{name: name}
-	if name == "-" {
-		in.name = "the standard input"
-		return in, in.usePipe(stdin)
+// openInput opens the file or the pipe of the options.
+func openInput(o *Options) (*input, error) {
+	in := &input{name: o.Name}
+	if o.Pipe != nil {
+		return in, in.usePipe(o.Pipe)
 	}
-	f, err := os.Open(name)
+	f, err := os.Open(o.Calls)
 	if err != nil {
-		return nil, fail(exitUsage, "The calls cannot be read: %w", err)
+		return nil, fault(BadCalls, in.name, "The calls cannot be read: %w", err)
 	}
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {
@@ -85,7 +84,7 @@ func openInput(name string, stdin io.Reader) (*input, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, fail(exitUsage, "%s cannot be read: %w", name, err)
+		return nil, fault(BadCalls, in.name, "%s cannot be read: %w", in.name, err)
 	}
 	return in, nil
 }
@@ -98,7 +97,7 @@ func (in *input) usePipe(from io.Reader) error {
 		err = in.digest(bytes.NewReader(head))
 	}
 	if err != nil {
-		return fail(exitUsage, "%s cannot be read: %w", in.name, err)
+		return fault(BadCalls, in.name, "%s cannot be read: %w", in.name, err)
 	}
 	return nil
 }
@@ -160,7 +159,7 @@ func (in *input) broken(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return fail(exitUsage, "%s cannot be read after line %d: %w", in.name, in.line, err)
+	return fault(BadCalls, in.name, "%s cannot be read after line %d: %w", in.name, in.line, err)
 }
 
 // skipLine passes over one line and says how long it is and whether anything is
@@ -177,7 +176,7 @@ func skipLine(r *bufio.Reader) (n int64, blank bool, err error) {
 			return n, blank, err
 		}
 		if n > lineMost {
-			return n, blank, fmt.Errorf("a line is longer than %s", size(lineMost))
+			return n, blank, errors.New(longLine)
 		}
 	}
 }
@@ -194,7 +193,7 @@ func (in *input) seek(ctx context.Context, line uint64) error {
 	for in.line < line {
 		_, err := in.piece(ctx, line-in.line, in.mark.Size+1)
 		if errors.Is(err, io.EOF) {
-			return fail(exitUsage, "%s has %d lines, and the batch has %d: it is not the file that the batch was made of.", in.name, in.line, line)
+			return fault(OtherCalls, in.name, "%s has %d lines, and the batch has %d: it is not the file that the batch was made of.", in.name, in.line, line)
 		}
 		if err != nil {
 			return err

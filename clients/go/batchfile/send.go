@@ -1,4 +1,4 @@
-package cli
+package batchfile
 
 import (
 	"bufio"
@@ -8,10 +8,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/url"
-	"strconv"
 	"sync"
 	"time"
+
+	callyard "github.com/callyard/callyard/clients/go"
 )
 
 // compact is JSON as it is sent; the state file has it with spaces.
@@ -25,11 +25,11 @@ func compact(raw json.RawMessage) string {
 
 // work sends what is not sent and reads what is not read, side by side. The first
 // error ends both.
-func (r *batchRun) work(ctx context.Context) error {
-	if r.o.cancel {
-		p := r.patience
+func (j *Job) work(ctx context.Context) error {
+	if j.o.Cancel {
+		p := j.patience
 		for {
-			_, err := r.c.batchAnswer(ctx, "POST", r.path("/cancel"), "", nil, 0, "")
+			_, err := batchOf(j.o.Client.CancelBatch(ctx, j.id(), accept))
 			if err == nil {
 				break
 			}
@@ -48,105 +48,102 @@ func (r *batchRun) work(ctx context.Context) error {
 			}
 		})
 	}
-	if r.in != nil {
-		begin(r.send)
+	if j.in != nil {
+		begin(j.send)
 	}
-	if r.o.follow {
-		begin(r.read)
+	if !j.o.UploadOnly {
+		begin(j.read)
 	}
 	both.Wait()
 	err := context.Cause(ctx)
-	if keepErr := r.book.keep(); err == nil {
+	if keepErr := j.book.keep(); err == nil {
 		err = keepErr
 	}
 	return err
 }
 
-func (r *batchRun) path(rest string) string {
-	return "/batches/" + segment(r.book.state().Batch) + rest
-}
-
 // send sends the lines that are not stored, then seals the batch.
-func (r *batchRun) send(ctx context.Context) error {
-	if r.book.state().Sealed {
+func (j *Job) send(ctx context.Context) error {
+	if j.book.state().Sealed {
 		return nil
 	}
-	p := r.patience
-	at, open, err := r.stored(ctx, &p)
+	p := j.patience
+	at, open, err := j.stored(ctx, &p)
 	for err == nil && open {
-		if err = r.in.seek(ctx, at); err != nil {
+		if err = j.in.seek(ctx, at); err != nil {
 			return err
 		}
-		at, open, err = r.sendPieces(ctx, &p)
+		at, open, err = j.sendPieces(ctx, &p)
 	}
 	if err != nil {
 		return err
 	}
 	// It takes no more: it is sealed, was canceled or has expired.
-	if at, err = r.taken(ctx, &p); err != nil {
+	if at, err = j.taken(ctx, &p); err != nil {
 		return err
 	}
-	if err := r.in.seek(ctx, at); err != nil {
+	if err := j.in.seek(ctx, at); err != nil {
 		return err
 	}
 	for {
-		piece, err := r.in.piece(ctx, 1<<40, 1<<20)
+		piece, err := j.in.piece(ctx, 1<<40, 1<<20)
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return err
 		}
-		r.notTaken += piece.lines
+		j.notTaken += piece.lines
 	}
-	return r.book.change(func(s *batchState) { s.Lines, s.Sealed = at, r.notTaken == 0 })
+	return j.book.change(func(s *state) { s.Lines, s.Sealed = at, j.notTaken == 0 })
 }
 
 // sendPieces sends until the end of the input, or until it is not sure what is
 // stored: then it asks. open says that the batch takes lines from at on.
-func (r *batchRun) sendPieces(ctx context.Context, p *patience) (at uint64, open bool, err error) {
+func (j *Job) sendPieces(ctx context.Context, p *patience) (at uint64, open bool, err error) {
 	for {
 		// The front door looks through what a batch has at the begin of each
 		// request, so requests grow with it.
-		lines, most := uint64(r.pieceLines), r.pieceBytes
-		if r.in.file != nil && r.in.line > lines {
-			lines, most = r.in.line, r.in.mark.Size
+		lines, most := uint64(j.pieceLines), j.pieceBytes
+		if j.in.file != nil && j.in.line > lines {
+			lines, most = j.in.line, j.in.mark.Size
 		}
-		piece, err := r.in.piece(ctx, lines, most)
+		piece, err := j.in.piece(ctx, lines, most)
 		if errors.Is(err, io.EOF) {
-			return r.seal(ctx, p)
+			return j.seal(ctx, p)
 		}
 		if err != nil {
 			return 0, false, err
 		}
-		b, err := r.c.batchAnswer(ctx, "POST", r.path("/calls?from="+strconv.FormatUint(piece.from, 10)), mediaLines, piece.body, piece.length, "")
+		from := int(piece.from)
+		b, err := j.add(ctx, &from, piece.body, piece.length)
 		if err != nil {
 			if err := p.again(ctx, err); err != nil {
 				return 0, false, err
 			}
-			return r.stored(ctx, p)
+			return j.stored(ctx, p)
 		}
 		p.good()
-		if err := r.book.change(func(s *batchState) { s.Lines = b.Calls }); err != nil {
+		if err := j.book.change(func(s *state) { s.Lines = uint64(b.Calls) }); err != nil {
 			return 0, false, err
 		}
-		if b.Calls != r.in.line {
-			return b.Calls, true, nil
+		if uint64(b.Calls) != j.in.line {
+			return uint64(b.Calls), true, nil
 		}
 	}
 }
 
 // taken asks how many lines a batch has that takes no more. One that is being
 // canceled knows when it has ended.
-func (r *batchRun) taken(ctx context.Context, p *patience) (uint64, error) {
+func (j *Job) taken(ctx context.Context, p *patience) (uint64, error) {
 	for {
-		b, err := r.c.batchAnswer(ctx, "GET", r.path(""), "", nil, 0, "")
+		b, err := j.batch(ctx)
 		if err == nil && b.State != "canceling" {
-			return b.total(), nil
+			return b.Total(), nil
 		}
 		if err == nil {
 			p.good()
-			if !p.sleep(ctx, p.pauses.First) {
+			if !p.sleep(ctx, p.first) {
 				return 0, ctx.Err()
 			}
 		} else if err := p.again(ctx, err); err != nil {
@@ -155,9 +152,9 @@ func (r *batchRun) taken(ctx context.Context, p *patience) (uint64, error) {
 	}
 }
 
-func (r *batchRun) seal(ctx context.Context, p *patience) (at uint64, open bool, err error) {
+func (j *Job) seal(ctx context.Context, p *patience) (at uint64, open bool, err error) {
 	for {
-		_, err := r.c.batchAnswer(ctx, "POST", r.path("/seal"), "", nil, 0, "")
+		_, err := batchOf(j.o.Client.SealBatch(ctx, j.id(), accept))
 		if err == nil {
 			return 0, false, nil
 		}
@@ -169,18 +166,18 @@ func (r *batchRun) seal(ctx context.Context, p *patience) (at uint64, open bool,
 
 // stored asks how many lines the batch has, and whether it takes more. While it
 // does only who sends calls learns that for sure, so this sends none.
-func (r *batchRun) stored(ctx context.Context, p *patience) (at uint64, open bool, err error) {
+func (j *Job) stored(ctx context.Context, p *patience) (at uint64, open bool, err error) {
 	for {
-		b, err := r.c.batchAnswer(ctx, "GET", r.path(""), "", nil, 0, "")
+		b, err := j.batch(ctx)
 		if err == nil && b.State != "receiving" {
 			return 0, false, nil
 		}
 		if err == nil {
-			b, err = r.c.batchAnswer(ctx, "POST", r.path("/calls"), mediaLines, http.NoBody, 0, "")
+			b, err = j.add(ctx, nil, http.NoBody, 0)
 		}
 		if err == nil {
 			p.good()
-			return b.Calls, true, r.book.change(func(s *batchState) { s.Lines = b.Calls })
+			return uint64(b.Calls), true, j.book.change(func(s *state) { s.Lines = uint64(b.Calls) })
 		}
 		if err := p.again(ctx, err); err != nil {
 			return 0, false, err
@@ -189,11 +186,11 @@ func (r *batchRun) stored(ctx context.Context, p *patience) (at uint64, open boo
 }
 
 // read writes the results to the file as they come, until the batch has ended.
-func (r *batchRun) read(ctx context.Context) error {
+func (j *Job) read(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	var keeper sync.WaitGroup
 	keeper.Go(func() {
-		tick := time.NewTicker(r.keepEvery)
+		tick := time.NewTicker(j.keepEvery)
 		defer tick.Stop()
 		for {
 			select {
@@ -201,13 +198,13 @@ func (r *batchRun) read(ctx context.Context) error {
 				return
 			case <-tick.C:
 			}
-			if err := r.book.keep(); err != nil {
+			if err := j.book.keep(); err != nil {
 				stop(err)
 				return
 			}
 		}
 	})
-	err := r.readAll(ctx)
+	err := j.readAll(ctx)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
@@ -216,18 +213,18 @@ func (r *batchRun) read(ctx context.Context) error {
 	return err
 }
 
-func (r *batchRun) readAll(ctx context.Context) error {
-	p := r.patience
+func (j *Job) readAll(ctx context.Context) error {
+	p := j.patience
 	for {
-		whole, err := r.readOnce(ctx, &p)
+		whole, err := j.readOnce(ctx, &p)
 		if err == nil && whole {
-			var b *batchItem
-			if b, err = r.c.batchAnswer(ctx, "GET", r.path(""), "", nil, 0, ""); err == nil && b.ended() {
-				return r.book.change(func(s *batchState) { s.Ended = true })
+			var b *Batch
+			if b, err = j.batch(ctx); err == nil && b.Ended() {
+				return j.book.change(func(s *state) { s.Ended = true })
 			}
 		}
 		if err == nil {
-			err = fail(exitUnreachable, "%s ended the stream of results before the batch had ended.", r.c.base)
+			err = ErrIncomplete
 		}
 		if err := p.again(ctx, err); err != nil {
 			return err
@@ -237,18 +234,19 @@ func (r *batchRun) readAll(ctx context.Context) error {
 
 // readOnce reads one answer; whole says that it came to its end. Of a line that
 // breaks off nothing is kept.
-func (r *batchRun) readOnce(ctx context.Context, p *patience) (whole bool, err error) {
-	query := url.Values{"follow": {"true"}}
-	if at := r.book.state().Cursor; at != "" {
-		query.Set("cursor", at)
+func (j *Job) readOnce(ctx context.Context, p *patience) (whole bool, err error) {
+	follow := true
+	params := callyard.GetBatchResultsParams{Follow: &follow}
+	if at := j.book.state().Cursor; at != "" {
+		params.Cursor = &at
 	}
-	resp, err := r.c.attempt(ctx, "GET", r.path("/results?"+query.Encode()), "", nil, 0, "")
+	resp, err := check(j.o.Client.GetBatchResults(ctx, j.id(), &params, accept))
 	if err != nil {
 		return false, err
 	}
 	defer resp.Body.Close()
-	if mediaType(resp.Header) != mediaLines {
-		return false, r.c.foreign()
+	if mediaType(resp) != callyard.LinesType {
+		return false, ErrForeign
 	}
 	from := bufio.NewReaderSize(resp.Body, 256<<10)
 	var long []byte
@@ -262,7 +260,7 @@ func (r *batchRun) readOnce(ctx context.Context, p *patience) (whole bool, err e
 			if errors.Is(err, io.EOF) && len(long)+len(line) == 0 {
 				return true, nil
 			}
-			return false, r.c.unreachable(ctx, err)
+			return false, err
 		}
 		if len(long) > 0 {
 			line = append(long, line...)
@@ -277,10 +275,10 @@ func (r *batchRun) readOnce(ctx context.Context, p *patience) (whole bool, err e
 			Cursor    string `json:"cursor"`
 		}
 		if json.Unmarshal(line, &l) != nil || l.Cursor == "" || l.State == "" {
-			return false, r.c.foreign()
+			return false, ErrForeign
 		}
 		p.good()
-		if err := r.book.add(line, l.Cursor, l.State, l.ToolError); err != nil {
+		if err := j.book.add(line, l.Cursor, l.State, l.ToolError); err != nil {
 			return false, err
 		}
 	}
