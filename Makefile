@@ -1,16 +1,21 @@
 # make alone lists the targets.
 GO ?= go
 BIN := bin
+# What is checked and built does not depend on the workspace of a developer.
+export GOWORK := off
 # What scripts/test.sh --setup brought.
 TESTED := CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_SERVERS=$(CURDIR)/e2e/servers/node_modules
 
 .DEFAULT_GOAL := help
-.PHONY: all help build test race e2e bench boxes rolling scale mixed chaos fuzz schemathesis hostile images generate lint fmt clean
+.PHONY: all help workspace build test race e2e bench boxes rolling scale mixed chaos fuzz schemathesis hostile images generate lint fmt clean
 
 all: lint test ## lint, then every test
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+workspace: ## a go.work for editors, over the modules that are worked on together
+	rm -f go.work && GOWORK= $(GO) work init . ./clients/go
 
 build: ## the commands, into bin/
 	@mkdir -p $(BIN)

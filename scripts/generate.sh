@@ -10,6 +10,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
+export GOWORK=off # each module by itself, whatever the workspace of a developer is
 document=$root/clients/openapi.json
 
 case ${1-} in

@@ -13,6 +13,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
+export GOWORK=off # each module by itself, whatever the workspace of a developer is
 
 # Programs the tests need: command, Debian package.
 needs=(

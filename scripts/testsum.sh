@@ -9,6 +9,7 @@
 # see, by the status of go test itself.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export GOWORK=off # -modfile does not go with a workspace
 counts=$(mktemp)
 trap 'rm -f "$counts"' EXIT
 
