@@ -182,7 +182,7 @@ func ready(address string) error {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	var last error
 	for _, scheme := range []string{"http", "https"} {
-		resp, err := client.Get(scheme + "://" + address + "/readyz") //nolint:noctx // it has a timeout
+		resp, err := client.Get(scheme + "://" + address + "/readyz") // it has a timeout
 		if err != nil {
 			last = err
 			continue

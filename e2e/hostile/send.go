@@ -127,7 +127,7 @@ func (l *lane) exchange(r Request) (a answer, err error) {
 	case errors.Is(err, errGarbled):
 		return a, err
 	case err != nil:
-		return a, nil //nolint:nilerr // closed without an answer: status 0 says so
+		return a, nil // closed without an answer: status 0 says so
 	}
 	a.status, a.header, a.headOnly = resp.StatusCode, resp.Header, r.Method == http.MethodHead
 	kind := resp.Header.Get("Content-Type")

@@ -123,7 +123,7 @@ func Closed(ctx context.Context, addr string, first string) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if _, err := io.WriteString(conn, first); err != nil {
-		return nil //nolint:nilerr // closed
+		return nil // closed
 	}
 	_, err = io.Copy(io.Discard, conn)
 	var late net.Error

@@ -270,7 +270,7 @@ func (d *Desk) renewForCaller(ctx context.Context, id string, who schema.Princip
 	}
 	a, err := d.ledger.Check(ctx, id, func(a *ledger.Approval) error { return mayConfirm(a, who) })
 	if err != nil || a.State != ledger.Pending || d.over(a) {
-		return nil //nolint:nilerr // see above
+		return nil
 	}
 	restarted, err := d.renew(ctx, id)
 	if err != nil || !restarted {

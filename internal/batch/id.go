@@ -81,7 +81,7 @@ func (i *IDs) Find(id, principal string) (journalID string, index uint64, ok boo
 
 // check appends the check of an id.
 func (i *IDs) check(dst []byte, journalID string, index uint64, principal string) []byte {
-	mac := i.macs.Get().(hash.Hash) //nolint:forcetypeassert // nothing else is put there
+	mac := i.macs.Get().(hash.Hash) // nothing else is put there
 	defer i.macs.Put(mac)
 	mac.Reset()
 	var room [128]byte

@@ -78,7 +78,7 @@ func object(members map[string]json.RawMessage) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		quoted, _ := json.Marshal(name) //nolint:errchkjson // a string
+		quoted, _ := json.Marshal(name) // a string
 		b = append(append(append(b, quoted...), ':'), members[name]...)
 	}
 	return append(b, '}')

@@ -222,7 +222,7 @@ func listens(ctx context.Context, address string) bool {
 func freeAddresses(n int) ([]string, error) {
 	var addresses []string
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
+		l, err := net.Listen("tcp", "127.0.0.1:0") // closed at once
 		if err != nil {
 			return nil, fmt.Errorf("looking for a free port: %w", err)
 		}

@@ -162,7 +162,7 @@ func (l *progressLine) show(params []byte) error {
 		Message  string      `json:"message"`
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
-		return nil //nolint:nilerr // a tool that reports progress badly may still answer well
+		return nil // a tool that reports progress badly may still answer well
 	}
 	text := p.Progress.String()
 	if p.Total != "" {

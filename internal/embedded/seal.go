@@ -134,11 +134,11 @@ func eachFile(dir string, f func(path string, info fs.FileInfo) error) error {
 		}
 		info, err := e.Info()
 		if err != nil {
-			return err //nolint:wrapcheck // wrapped below
+			return err // wrapped below
 		}
 		rel, err := filepath.Rel(dir, path)
 		if err != nil {
-			return err //nolint:wrapcheck // wrapped below
+			return err // wrapped below
 		}
 		return f(filepath.ToSlash(rel), info)
 	})
@@ -153,7 +153,7 @@ func digest(dir, path string) (sealedFile, error) {
 	s := sealedFile{Path: path}
 	f, err := os.Open(filepath.Join(dir, filepath.FromSlash(path)))
 	if err != nil {
-		return s, err //nolint:wrapcheck // the caller says what was done
+		return s, err // the caller says what was done
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	var head bytes.Buffer
@@ -164,7 +164,7 @@ func digest(dir, path string) (sealedFile, error) {
 		s.Size += rest
 	}
 	if err != nil {
-		return s, err //nolint:wrapcheck // the caller says what was done
+		return s, err // the caller says what was done
 	}
 	s.CRC = sum.Sum32()
 	switch name := path[strings.LastIndexByte(path, '/')+1:]; {

@@ -14,8 +14,8 @@ import (
 func guard(c *catalog.Catalog, keys *authn.Keys) dispatch.Guard {
 	return func(call *schema.Call) error {
 		if err := keys.Valid(call.Principal.Name); err != nil {
-			return err //nolint:wrapcheck // it is for the caller as it is
+			return err // it is for the caller as it is
 		}
-		return c.Standing(call.Server, call.Tool) //nolint:wrapcheck // as above
+		return c.Standing(call.Server, call.Tool)
 	}
 }

@@ -238,7 +238,7 @@ func (r *releaser) record(a *ledger.Approval, res *schema.Result, callErr error)
 		try, done := context.WithTimeout(ctx, tryTimeout)
 		defer done()
 		_, err := r.desk.Finish(try, a.ID, res, callErr)
-		return err //nolint:wrapcheck // it is looked at here
+		return err // it is looked at here
 	}
 	// A ledger that is away for a moment must not make a known end unknown.
 	err := finish()

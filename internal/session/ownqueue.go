@@ -57,7 +57,7 @@ func (o *Own) place(ctx context.Context, key string) (*Owned, error) {
 		if old, ok := o.reserveLocked(key); ok {
 			o.mu.Unlock()
 			o.end(old)
-			return nil, nil //nolint:nilnil // a place without a session
+			return nil, nil // a place without a session
 		}
 	}
 	w := &ownWaiter{key: key, got: make(chan grant, 1)}

@@ -49,13 +49,18 @@ func TuneRuntime(share, servers int) {
 	}
 }
 
+// fewProcessors is up to how many processors a worker leaves half of them alone. On two
+// cores three processes do a twentieth more calls so, which is all that was measured:
+// with more cores a worker takes what it needs, like any Go program.
+const fewProcessors = 2
+
 // LeaveProcessors keeps the Go code of this process to half of its processors, rounded
-// up: a worker's tools run beside it and take far more time than it does, and its
-// threads would look for work on processors that they could use. On two cores three
-// processes do a twentieth more calls so. GOMAXPROCS in the environment wins.
+// up, where they are few: a worker's tools run beside it and take far more time than it
+// does, and its threads would look for work on processors that they could use.
+// GOMAXPROCS in the environment wins.
 func LeaveProcessors() {
-	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS((runtime.GOMAXPROCS(0) + 1) / 2)
+	if n := runtime.GOMAXPROCS(0); n <= fewProcessors && os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS((n + 1) / 2)
 	}
 }
 

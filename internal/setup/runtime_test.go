@@ -1,6 +1,27 @@
 package setup
 
-import "testing"
+import (
+	"runtime"
+	"testing"
+)
+
+func TestAWorkerLeavesProcessorsToItsToolsWhereTheyAreFew(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for had, keeps := range map[int]int{1: 1, 2: 1, 3: 3, 8: 8, 64: 64} {
+		t.Setenv("GOMAXPROCS", "")
+		runtime.GOMAXPROCS(had)
+		LeaveProcessors()
+		if got := runtime.GOMAXPROCS(0); got != keeps {
+			t.Errorf("of %d it keeps %d, not %d", had, got, keeps)
+		}
+		t.Setenv("GOMAXPROCS", "2") // as the environment says, the runtime read it already
+		runtime.GOMAXPROCS(2)
+		LeaveProcessors()
+		if got := runtime.GOMAXPROCS(0); got != 2 {
+			t.Errorf("GOMAXPROCS says 2, and it keeps %d", got)
+		}
+	}
+}
 
 func TestALargeHeapGrowsByLessThanASmallOne(t *testing.T) {
 	const mib = 1 << 20

@@ -253,7 +253,7 @@ func (o ordered[T]) Swap(i, j int) {
 
 // Push is for container/heap.
 func (o *ordered[T]) Push(x any) {
-	v := x.(T) //nolint:forcetypeassert // heap passes back what it is given
+	v := x.(T) // heap passes back what it is given
 	v.put(len(*o))
 	*o = append(*o, v)
 }

@@ -99,7 +99,7 @@ func AppendFate(dst []byte, f *Fate) []byte {
 	if f.Err != nil {
 		e, err := json.Marshal(f.Err)
 		if err != nil { // only the data of a JSON-RPC error can be no JSON
-			e, _ = json.Marshal(&schema.Error{Kind: f.Err.Kind, CallID: f.Err.CallID, Detail: f.Err.Detail}) //nolint:errchkjson // strings only
+			e, _ = json.Marshal(&schema.Error{Kind: f.Err.Kind, CallID: f.Err.CallID, Detail: f.Err.Detail}) // strings only
 		}
 		dst = appendString(dst, tagError, string(e))
 	}

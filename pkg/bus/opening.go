@@ -61,7 +61,7 @@ func openStream(ctx context.Context, c *Conn, want jetstream.StreamConfig) (jets
 				s, err = c.js.Stream(ctx, want.Name)
 			}
 		}
-		return s, err //nolint:wrapcheck // wrapped below
+		return s, err // wrapped below
 	})
 	if err != nil {
 		return nil, opening(err, "stream", want.Description)
@@ -93,7 +93,7 @@ func openBucket(ctx context.Context, c *Conn, want jetstream.KeyValueConfig) (je
 				kv, err = c.js.KeyValue(ctx, want.Bucket)
 			}
 		}
-		return kv, err //nolint:wrapcheck // wrapped below
+		return kv, err // wrapped below
 	})
 	if err != nil {
 		return nil, opening(err, "table", want.Description)

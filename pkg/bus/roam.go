@@ -37,7 +37,7 @@ const (
 func (c *Conn) roam(ctx context.Context, role string) error {
 	check := func(ctx context.Context) error {
 		_, err := c.js.AccountInfo(ctx)
-		return err //nolint:wrapcheck // it is logged with what was done
+		return err // it is logged with what was done
 	}
 	if role == RoleWorker {
 		var heard atomic.Int64

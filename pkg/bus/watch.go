@@ -95,7 +95,7 @@ func (w *StreamWatch) subscribe() (ended <-chan struct{}, err error) {
 	inbox := w.c.nc.NewInbox()
 	sub, err := w.c.nc.Subscribe(inbox, d.take)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what was done
+		return nil, err // the caller says what was done
 	}
 	d.silence = time.AfterFunc(connectTimeout+watchSilence, d.end) // longer than the consumer may take
 	closed := make(chan struct{})
@@ -148,7 +148,7 @@ func (w *StreamWatch) consumer(inbox string) (pending uint64, err error) {
 	defer cancel()
 	m, err := w.c.nc.RequestWithContext(ctx, api+"CONSUMER.CREATE."+w.stream+"."+name+"."+w.subject, body)
 	if err != nil {
-		return 0, err //nolint:wrapcheck // the caller says what was done
+		return 0, err // the caller says what was done
 	}
 	var answer struct {
 		Error   *jetstream.APIError `json:"error"`

@@ -108,7 +108,7 @@ func Open(ctx context.Context, o Options) (*Face, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library's own
+	transport := http.DefaultTransport.(*http.Transport).Clone() // the standard library's own
 	f := &Face{
 		o: o, id: schema.NewID("face"), secrets: s, idle: transport.CloseIdleConnections, slots: make(chan struct{}, maxWork),
 		before: make(map[string][]string), again: make(map[string]bool),

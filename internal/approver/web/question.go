@@ -230,7 +230,7 @@ func fits(definition, args []byte) error {
 	}
 	s, err := validate.Compile(tool.Input)
 	if err != nil {
-		return nil //nolint:nilerr // see above
+		return nil
 	}
 	if faults := s.Validate(args); len(faults) > 0 {
 		e := schema.Errorf(schema.KindInvalidArguments, "The edited arguments do not fit what the tool takes; each fault is listed.")

@@ -163,7 +163,7 @@ func acknowledged(w *wants, about []byte) []byte {
 		}
 	}
 	if len(w.tasks) > 0 {
-		ids, _ := json.Marshal(w.tasks) //nolint:errchkjson // strings only
+		ids, _ := json.Marshal(w.tasks) // strings only
 		inner = appendMember(inner, "taskIds", ids)
 	}
 	b := append([]byte(`{"notifications":`), append(inner, "},"...)...)

@@ -41,7 +41,7 @@ type heldState struct {
 }
 
 func (s heldState) String() string {
-	raw, _ := json.Marshal(s) //nolint:errchkjson // strings only
+	raw, _ := json.Marshal(s) // strings only
 	return statePrefix + base64.RawURLEncoding.EncodeToString(raw)
 }
 

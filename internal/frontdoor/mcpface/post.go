@@ -126,7 +126,7 @@ func (x *exchange) checkModern(r *http.Request) *fault {
 		version = header
 	}
 	if version != modernVersion {
-		data, _ := json.Marshal(map[string]any{"supported": []string{modernVersion}, "requested": printable(version)}) //nolint:errchkjson // strings only
+		data, _ := json.Marshal(map[string]any{"supported": []string{modernVersion}, "requested": printable(version)}) // strings only
 		return &fault{Code: codeNoVersion, Message: "This revision of the protocol is not spoken here.", Data: data}
 	}
 	if !x.msg.request() {

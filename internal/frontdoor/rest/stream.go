@@ -133,7 +133,7 @@ func (a *API) stream(x *exchange, r *http.Request, call *schema.Call) error {
 			return a.endStream(out, progress, end)
 		}
 		if err != nil {
-			return nil //nolint:nilerr // the client left; nobody reads an error
+			return nil // the client left; nobody reads an error
 		}
 	}
 }
@@ -156,7 +156,7 @@ func pushNewest(to chan []byte, params []byte) {
 func (a *API) endStream(out *events, progress <-chan []byte, end ended) error {
 	for len(progress) > 0 {
 		if err := out.event("progress", "", <-progress); err != nil {
-			return nil //nolint:nilerr // the client left
+			return nil // the client left
 		}
 	}
 	switch {

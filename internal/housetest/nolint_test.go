@@ -1,0 +1,59 @@
+package housetest
+
+import (
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// nolintlint judges directives for the linters that run. One for a linter that does not
+// run suppresses nothing, and looks as if it did.
+func TestNoDirectiveIsForALinterThatDoesNotRun(t *testing.T) {
+	tree := os.DirFS(moduleRoot)
+	raw, err := fs.ReadFile(tree, ".golangci.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(raw), "\n  enable:\n")
+	var enabled []string
+	for line := range strings.Lines(list) {
+		name, ok := strings.CutPrefix(line, "    - ")
+		if !ok {
+			break
+		}
+		enabled = append(enabled, strings.TrimSpace(name))
+	}
+	if len(enabled) < 5 {
+		t.Fatalf("the configuration enables %v: is it read as it is written?", enabled)
+	}
+	directive := regexp.MustCompile(`//nolint:([\w,]+)`)
+	err = fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && skipped(name) {
+			return fs.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		source, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return err
+		}
+		for _, found := range directive.FindAllSubmatch(source, -1) {
+			for linter := range strings.SplitSeq(string(found[1]), ",") {
+				if !slices.Contains(enabled, linter) {
+					t.Errorf("%s: nolint:%s is for a linter that .golangci.yml does not enable; remove the directive and keep its reason as a comment", name, linter)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
