@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/callyard/callyard/internal/kit/sse"
 )
 
 func callCommand() *cobra.Command {
@@ -98,15 +100,15 @@ func (c *client) run(ctx context.Context, q request) (held bool, result []byte, 
 	}
 	q.accept = mediaEvents + ", " + mediaJSON + ";q=0.5"
 	line := progressLine{s: c.note}
-	err = c.stream(ctx, q, func(e event) error {
-		switch e.name {
+	err = c.stream(ctx, q, func(e sse.Event) error {
+		switch e.Name {
 		case "progress":
-			return line.show(e.data)
+			return line.show(e.Data)
 		case "result", eventJSON, eventHeld:
-			held, result = e.name == eventHeld, e.data
+			held, result = e.Name == eventHeld, e.Data
 			return errEnough
 		case "error":
-			return c.failedEvent(e.data)
+			return c.failedEvent(e.Data)
 		}
 		return nil
 	})

@@ -1,13 +1,14 @@
 package cli
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/lines"
+	"github.com/callyard/callyard/internal/kit/sse"
 )
 
 // quietMost is how long a stream of events may be silent. The front door sends a
@@ -16,92 +17,36 @@ const quietMost = time.Minute
 
 var errQuiet = errors.New("nothing came for a minute, not even a sign of life")
 
-// event is one server-sent event.
-type event struct {
-	name string // "message" where the stream names none
-	data []byte
-}
-
 // errEnough, returned by the reader of a stream, ends it.
 var errEnough = errors.New("enough")
 
+// maxEvent is the size, in bytes, of the largest event that is read: no result comes
+// near it.
+const maxEvent = 1 << 30
+
 // readEvents reads a stream of server-sent events to its end, or until each
-// returns an error, which is returned; errEnough ends it without one. An event
-// that the end of the stream cut off is dropped, as the format asks for.
-func readEvents(r io.Reader, each func(event) error) error {
-	in := bufio.NewReaderSize(r, 32<<10)
-	if mark, err := in.Peek(3); err == nil && bytes.Equal(mark, []byte("\ufeff")) {
-		_, _ = in.Discard(3) // it was peeked at
-	}
-	var e event
-	var lines int
-	line := func(text []byte) error {
-		if len(text) > 0 {
-			lines += e.take(text, lines)
+// returns an error, which is returned; errEnough ends it without one. The data of an
+// event is valid until each returns.
+func readEvents(r io.Reader, each func(sse.Event) error) error {
+	for in := sse.NewReader(r, lines.Long, maxEvent); ; {
+		e, err := in.Next()
+		if err == nil {
+			e.Name = firstOf(e.Name, "message")
+			err = each(e)
+		}
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, errEnough):
 			return nil
-		}
-		ready := e
-		had := lines > 0
-		e, lines = event{}, 0
-		if !had {
-			return nil
-		}
-		ready.name = firstOf(ready.name, "message")
-		return each(ready)
-	}
-	for {
-		chunk, err := in.ReadBytes('\n')
-		whole := len(chunk) > 0 && chunk[len(chunk)-1] == '\n'
-		if whole {
-			chunk = bytes.TrimSuffix(chunk[:len(chunk)-1], []byte("\r"))
-		}
-		// A lone carriage return ends a line too.
-		for {
-			text, rest, more := bytes.Cut(chunk, []byte("\r"))
-			if more || whole {
-				if err := line(text); err != nil {
-					if errors.Is(err, errEnough) {
-						return nil
-					}
-					return err
-				}
-			}
-			if !more {
-				break
-			}
-			chunk = rest
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
 	}
 }
 
-// take adds one line of the stream to the event and returns how many lines of
-// data it was: one or none.
-func (e *event) take(text []byte, lines int) int {
-	field, value, _ := bytes.Cut(text, []byte(":"))
-	value = bytes.TrimPrefix(value, []byte(" "))
-	switch string(field) {
-	case "event":
-		e.name = string(value)
-	case "data":
-		if lines > 0 {
-			e.data = append(e.data, '\n')
-		}
-		e.data = append(e.data, value...)
-		return 1
-	}
-	return 0 // a comment, an id, or a field of another time
-}
-
 // stream sends the request and hands over the events of its answer. An answer
 // that is JSON instead becomes one event, named by "json". A stream that is
 // silent for [quietMost] is an error.
-func (c *client) stream(ctx context.Context, q request, each func(event) error) error {
+func (c *client) stream(ctx context.Context, q request, each func(sse.Event) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	resp, err := c.do(ctx, q)
@@ -114,7 +59,7 @@ func (c *client) stream(ctx context.Context, q request, each func(event) error) 
 		if err != nil {
 			return err
 		}
-		if err = each(event{name: answerEvent(resp), data: body}); errors.Is(err, errEnough) {
+		if err = each(sse.Event{Name: answerEvent(resp), Data: body}); errors.Is(err, errEnough) {
 			err = nil
 		}
 		return err

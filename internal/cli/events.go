@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callyard/callyard/internal/kit/backoff"
+	"github.com/callyard/callyard/internal/kit/sse"
 )
 
 func eventsCommand() *cobra.Command {
@@ -40,8 +41,8 @@ type follower struct {
 func (f *follower) follow(ctx context.Context) error {
 	connected := false
 	for failures := 0; ; failures++ {
-		err := f.c.stream(ctx, request{method: http.MethodGet, path: "/events", accept: mediaEvents}, func(e event) error {
-			if e.name == eventJSON || e.name == eventHeld {
+		err := f.c.stream(ctx, request{method: http.MethodGet, path: "/events", accept: mediaEvents}, func(e sse.Event) error {
+			if e.Name == eventJSON || e.Name == eventHeld {
 				return f.c.foreign()
 			}
 			connected, failures = true, 0
@@ -79,19 +80,19 @@ func wait(ctx context.Context, d time.Duration) bool {
 }
 
 // show prints one event: as it came with --json, else what it changes.
-func (f *follower) show(e event) error {
+func (f *follower) show(e sse.Event) error {
 	if f.c.json {
 		var b bytes.Buffer
-		if err := json.Compact(&b, e.data); err != nil {
+		if err := json.Compact(&b, e.Data); err != nil {
 			return f.c.foreign()
 		}
 		return f.c.out.raw(b.Bytes())
 	}
-	if e.name != "fleet" {
-		return f.c.out.text(oneLine(e.name+" "+string(e.data)) + "\n")
+	if e.Name != "fleet" {
+		return f.c.out.text(oneLine(e.Name+" "+string(e.Data)) + "\n")
 	}
 	var next fleet
-	if err := json.Unmarshal(e.data, &next); err != nil {
+	if err := json.Unmarshal(e.Data, &next); err != nil {
 		return f.c.foreign()
 	}
 	at := next.At.UTC().Format(time.RFC3339)

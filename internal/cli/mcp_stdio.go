@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/sse"
 )
 
 const (
@@ -215,7 +217,7 @@ func (b *bridge) pass(ctx context.Context, resp *http.Response, m *envelope) boo
 			write(text)
 		}
 	case mediaEvents:
-		if err := readEvents(resp.Body, func(e event) error { write(e.data); return nil }); err != nil && ctx.Err() == nil {
+		if err := readEvents(resp.Body, func(e sse.Event) error { write(e.Data); return nil }); err != nil && ctx.Err() == nil {
 			b.say("the stream of an answer broke: %v", err)
 		}
 	}
@@ -331,7 +333,7 @@ func (b *bridge) follow(ctx context.Context) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode == http.StatusOK && mediaType(resp.Header) == mediaEvents {
-		_ = readEvents(resp.Body, func(e event) error { b.write(e.data); return nil }) // its end is no fault: the session may be over
+		_ = readEvents(resp.Body, func(e sse.Event) error { b.write(e.Data); return nil }) // its end is no fault: the session may be over
 	}
 }
 

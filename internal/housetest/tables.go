@@ -87,7 +87,7 @@ var layers = []layer{
 
 // mixed are the ranks whose packages may import each other; a cycle does not
 // compile. Of the others each package stands for itself.
-var mixed = map[rank]bool{onNouns: true, support: true, domain: true, assembly: true, command: true}
+var mixed = map[rank]bool{kit: true, onNouns: true, support: true, domain: true, assembly: true, command: true}
 
 // library says which packages may import an outside library. Subpackages of an
 // owner own too.

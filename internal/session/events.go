@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,77 +11,28 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/lines"
+	"github.com/callyard/callyard/internal/kit/sse"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// event is one server-sent event. Its data is valid until the next one.
-type event struct {
-	name string
-	data []byte
+// newEvents reads the events of a server with a first buffer of size bytes.
+func (p *Pool) newEvents(from io.Reader, size int) *sse.Reader {
+	return sse.NewReader(from, size, p.cfg.MaxResult+frameRoom)
 }
 
-// events reads a text/event-stream, as far as MCP uses it.
-type events struct {
-	in     *lines
-	max    int
-	data   []byte
-	lastID string        // id of the last event that had one
-	retry  time.Duration // what the server wants waited before coming back
-}
-
-func newEvents(from io.Reader, size, max int) *events {
-	return &events{in: newLines(from, size, max), max: max}
-}
-
-// next returns the next event that has data. The error is errTooLong, or what
-// the stream ended with; an event cut off by that is dropped.
-func (e *events) next() (event, error) {
-	var ev event
-	if e.data = e.data[:0]; cap(e.data) > keepLine {
-		e.data = nil
-	}
-	some := false
+// nextEvent returns the next event with content: some servers send empty ones, which
+// only have an id.
+func nextEvent(in *sse.Reader) (sse.Event, error) {
 	for {
-		line, err := e.in.next()
-		if err != nil {
-			return event{}, err
-		}
-		if len(line) == 0 {
-			if some && len(e.data) > 0 {
-				ev.data = e.data
-				return ev, nil
-			}
-			ev, some = event{}, false
-			continue
-		}
-		field, value, _ := bytes.Cut(line, []byte{':'})
-		value = bytes.TrimPrefix(value, []byte{' '})
-		switch string(field) {
-		case "data":
-			if len(e.data)+len(value) > e.max {
-				return event{}, errTooLong
-			}
-			if some {
-				e.data = append(e.data, '\n')
-			}
-			some = true
-			e.data = append(e.data, value...)
-		case "event":
-			ev.name = string(value)
-		case "id":
-			if bytes.IndexByte(value, 0) < 0 {
-				e.lastID = string(value)
-			}
-		case "retry":
-			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
-				e.retry = time.Duration(ms) * time.Millisecond
-			}
+		if ev, err := in.Next(); err != nil || len(ev.Data) > 0 {
+			return ev, err
 		}
 	}
 }
 
 // isMessage reports whether the event carries a JSON-RPC message.
-func (ev event) isMessage() bool { return ev.name == "" || ev.name == "message" }
+func isMessage(ev sse.Event) bool { return ev.Name == "" || ev.Name == "message" }
 
 // eventLink talks to a server over the legacy SSE transport: it answers on one
 // long event stream, requests are posted to an address that it names there.
@@ -92,7 +42,7 @@ type eventLink struct {
 	to     string // where messages are posted
 	ctx    context.Context
 	end    context.CancelFunc
-	in     *events
+	in     *sse.Reader
 	body   io.Closer
 	work   sync.WaitGroup
 }
@@ -123,7 +73,7 @@ func newEventLink(ctx context.Context, s *session, client *http.Client) (*eventL
 // start begins to read.
 func (l *eventLink) start() { l.work.Go(l.read) }
 
-func (l *eventLink) open(address string) (*events, error) {
+func (l *eventLink) open(address string) (*sse.Reader, error) {
 	req, err := http.NewRequestWithContext(l.ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, errors.New("its url is not an address")
@@ -137,14 +87,14 @@ func (l *eventLink) open(address string) (*events, error) {
 		resp.Body.Close()
 		return nil, fmt.Errorf("it answered with HTTP %s", statusLine(resp.StatusCode))
 	}
-	in := newEvents(resp.Body, lineBuffer, l.s.pool.cfg.MaxResult+frameRoom)
-	ev, err := in.next()
-	if err == nil && ev.name != "endpoint" {
+	in := l.s.pool.newEvents(resp.Body, lines.Long)
+	ev, err := nextEvent(in)
+	if err == nil && ev.Name != "endpoint" {
 		err = errors.New("its first event does not name an endpoint")
 	}
 	var to *url.URL
 	if err == nil {
-		to, err = req.URL.Parse(string(ev.data))
+		to, err = req.URL.Parse(string(ev.Data))
 	}
 	if err != nil {
 		resp.Body.Close()
@@ -156,16 +106,16 @@ func (l *eventLink) open(address string) (*events, error) {
 
 func (l *eventLink) read() {
 	for {
-		ev, err := l.in.next()
+		ev, err := nextEvent(l.in)
 		if err != nil {
-			if !errors.Is(err, errTooLong) {
+			if !errors.Is(err, lines.ErrTooLong) {
 				err = errors.New("its event stream ended")
 			}
 			l.s.fail(err)
 			return
 		}
-		if ev.isMessage() {
-			l.s.receive(ev.data)
+		if isMessage(ev) {
+			l.s.receive(ev.Data)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/backoff"
+	"github.com/callyard/callyard/internal/kit/lines"
+	"github.com/callyard/callyard/internal/kit/sse"
 )
 
 const (
@@ -43,15 +45,15 @@ func (l *remoteLink) listen(ctx context.Context) {
 func (l *remoteLink) listenOn(opened chan<- struct{}) {
 	resp, err := l.getStream(l.ctx, "")
 	close(opened)
-	in := newEvents(http.NoBody, smallBuffer, 0)
+	in := new(sse.Reader)
 	for failures := 0; ; failures++ {
 		var status *statusError
 		switch {
 		case l.ctx.Err() != nil:
 			return
 		case err == nil:
-			next := newEvents(resp.Body, smallBuffer, l.s.pool.cfg.MaxResult+frameRoom)
-			next.lastID, next.retry = in.lastID, in.retry
+			next := l.s.pool.newEvents(resp.Body, lines.Short)
+			next.LastID, next.Retry = in.LastID, in.Retry
 			in = next
 			l.hears.Store(true)
 			if l.readStream(in) {
@@ -67,30 +69,30 @@ func (l *remoteLink) listenOn(opened chan<- struct{}) {
 			return
 		}
 		wait := reopens.Delay(failures)
-		if in.retry > 0 {
-			wait = in.retry
+		if in.Retry > 0 {
+			wait = in.Retry
 		}
 		if !sleep(l.ctx, wait) {
 			return
 		}
-		resp, err = l.getStream(l.ctx, in.lastID)
+		resp, err = l.getStream(l.ctx, in.LastID)
 	}
 }
 
 // readStream reads the GET stream to its end. It returns true where anything came.
-func (l *remoteLink) readStream(in *events) (some bool) {
+func (l *remoteLink) readStream(in *sse.Reader) (some bool) {
 	var scan scanner
 	var f frame
 	for {
-		ev, err := in.next()
+		ev, err := nextEvent(in)
 		if err != nil {
 			return some
 		}
 		some = true
-		if !ev.isMessage() {
+		if !isMessage(ev) {
 			continue
 		}
-		if !scan.frame(ev.data, &f) || f.method == nil {
+		if !scan.frame(ev.Data, &f) || f.method == nil {
 			l.s.pool.noise.Add(1)
 			continue
 		}

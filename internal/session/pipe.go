@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/callyard/callyard/internal/kit/lines"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -264,17 +265,17 @@ func (l *pipeLink) handedOver() int64 {
 
 // read is the goroutine that reads what the child writes.
 func (l *pipeLink) read() {
-	in := newLines(l.child.Stdout, lineBuffer, l.s.pool.cfg.MaxResult+frameRoom)
-	in.idle = l.answersRead
+	in := lines.NewReader(l.child.Stdout, lines.Long, l.s.pool.cfg.MaxResult+frameRoom)
+	in.Idle = l.answersRead
 	for {
-		line, err := in.next()
+		line, err := in.Next()
 		if err == nil {
 			if len(line) > 0 {
 				l.s.receive(line)
 			}
 			continue
 		}
-		if !errors.Is(err, errTooLong) {
+		if !errors.Is(err, lines.ErrTooLong) {
 			err = l.exit(err)
 		}
 		l.s.fail(err)

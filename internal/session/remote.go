@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/lines"
+	"github.com/callyard/callyard/internal/kit/sse"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -131,17 +133,17 @@ func (l *remoteLink) exchange(ctx context.Context, r *Running, id int64) (Outcom
 // legacy era may hang up and let the client come back for the rest.
 func (l *remoteLink) followAll(ctx context.Context, resp *http.Response, id int64) (Outcome, *http.Response) {
 	cfg := &l.s.pool.cfg
-	in := newEvents(resp.Body, smallBuffer, cfg.MaxResult+frameRoom)
+	in := l.s.pool.newEvents(resp.Body, lines.Short)
 	for resumes := 0; ; {
-		before := in.lastID
+		before := in.LastID
 		o, err := l.follow(in, id)
 		if err == nil {
 			return o, resp
 		}
-		if resumes++; in.lastID != before {
+		if resumes++; in.LastID != before {
 			resumes = 0
 		}
-		if l.s.modern() || in.lastID == "" || resumes > maxResumes || ctx.Err() != nil || errors.Is(err, errTooLong) {
+		if l.s.modern() || in.LastID == "" || resumes > maxResumes || ctx.Err() != nil || errors.Is(err, lines.ErrTooLong) {
 			return cutShort(cfg, err), resp
 		}
 		again, err := l.resume(ctx, in)
@@ -150,36 +152,36 @@ func (l *remoteLink) followAll(ctx context.Context, resp *http.Response, id int6
 		}
 		resp.Body.Close()
 		resp = again
-		next := newEvents(resp.Body, smallBuffer, cfg.MaxResult+frameRoom)
-		next.lastID, next.retry = in.lastID, in.retry
+		next := l.s.pool.newEvents(resp.Body, lines.Short)
+		next.LastID, next.Retry = in.LastID, in.Retry
 		in = next
 	}
 }
 
 // cutShort words how a call ended whose answer could not be read to its end.
 func cutShort(cfg *Config, err error) Outcome {
-	if errors.Is(err, errTooLong) {
+	if errors.Is(err, lines.ErrTooLong) {
 		return tooLarge(cfg)
 	}
 	return unreachable(cfg, true, err)
 }
 
 // follow reads an event stream up to the answer.
-func (l *remoteLink) follow(in *events, id int64) (Outcome, error) {
+func (l *remoteLink) follow(in *sse.Reader, id int64) (Outcome, error) {
 	var scan scanner
 	var f frame
 	for stray := 0; ; {
-		ev, err := in.next()
+		ev, err := nextEvent(in)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
 				err = errors.New("its event stream ended without an answer")
 			}
 			return Outcome{}, err
 		}
-		if !ev.isMessage() {
+		if !isMessage(ev) {
 			continue
 		}
-		if o, ok := l.answer(&scan, &f, ev.data, id); ok {
+		if o, ok := l.answer(&scan, &f, ev.Data, id); ok {
 			return o, nil
 		}
 		if f.method == nil {
@@ -214,15 +216,15 @@ func (l *remoteLink) answer(scan *scanner, f *frame, text []byte, id int64) (o O
 }
 
 // resume asks for the rest of an event stream.
-func (l *remoteLink) resume(ctx context.Context, in *events) (*http.Response, error) {
-	wait := in.retry
+func (l *remoteLink) resume(ctx context.Context, in *sse.Reader) (*http.Response, error) {
+	wait := in.Retry
 	if wait <= 0 {
 		wait = resumeWait
 	}
 	if !sleep(ctx, wait) {
 		return nil, ctx.Err()
 	}
-	return l.getStream(ctx, in.lastID)
+	return l.getStream(ctx, in.LastID)
 }
 
 // errForgotten means that the server has ended the session by itself, or was restarted.
@@ -333,10 +335,10 @@ func postMessage(ctx context.Context, client *http.Client, url string, header ht
 	return resp, got.Load(), err
 }
 
-// readAll reads a body of at most max bytes; errTooLong for more.
+// readAll reads a body of at most max bytes; lines.ErrTooLong for more.
 func readAll(resp *http.Response, max int) ([]byte, error) {
 	if resp.ContentLength > int64(max) {
-		return nil, errTooLong
+		return nil, lines.ErrTooLong
 	}
 	var b bytes.Buffer
 	if resp.ContentLength > 0 {
@@ -346,7 +348,7 @@ func readAll(resp *http.Response, max int) ([]byte, error) {
 		return nil, err
 	}
 	if b.Len() > max {
-		return nil, errTooLong
+		return nil, lines.ErrTooLong
 	}
 	return b.Bytes(), nil
 }

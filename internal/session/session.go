@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/callyard/callyard/internal/kit/lines"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -192,7 +193,7 @@ func (s *session) retire(why error) {
 func (s *session) fail(why error) {
 	s.failed.Store(true)
 	s.endCalls(why, func(r *Running) Outcome {
-		if errors.Is(why, errTooLong) {
+		if errors.Is(why, lines.ErrTooLong) {
 			return tooLarge(&s.pool.cfg)
 		}
 		return Outcome{Started: true, Err: schema.Errorf(schema.KindOutcomeUnknown,

@@ -1,11 +1,11 @@
 package web
 
 import (
-	"fmt"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/sse"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
@@ -85,23 +85,15 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.live.leave(changed)
-	control := http.NewResponseController(w)
-	w.Header().Set("Content-Type", "text/event-stream")
-	send := func(text string) bool {
-		_ = control.SetWriteDeadline(time.Now().Add(writeWithin))
-		if _, err := fmt.Fprint(w, text); err != nil {
-			return false
-		}
-		return control.Flush() == nil
-	}
-	_ = control.SetReadDeadline(time.Time{}) // nothing more is read, and the stream may last
-	if !send("retry: 3000\n\n") || r.Method == http.MethodHead {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // nothing more is read, and the stream may last
+	out := sse.Writer{W: w, Within: func(int) time.Duration { return writeWithin }}
+	if out.Retry(3*time.Second) != nil || r.Method == http.MethodHead {
 		return
 	}
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for {
-		text := ": still here\n\n"
+		send := out.Beat
 		select {
 		case <-r.Context().Done():
 			return
@@ -109,7 +101,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 			return
 		case <-beat.C:
 		case <-changed:
-			text = "event: changed\ndata:\n\n"
+			send = func() error { return out.Event("changed", "") }
 			select {
 			case <-time.After(settleFor):
 			case <-r.Context().Done():
@@ -122,7 +114,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 		if _, ok := h.session(h.cookie(r), false); !ok && !h.unguarded() {
 			return
 		}
-		if !send(text) {
+		if send() != nil {
 			return
 		}
 	}

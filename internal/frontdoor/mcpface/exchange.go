@@ -1,7 +1,6 @@
 package mcpface
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"mime"
@@ -12,18 +11,19 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/bodies"
+	"github.com/callyard/callyard/internal/kit/sse"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 // fixedHeaders are header values that every answer shares. They are never changed.
 type fixedHeaders struct {
-	json, events, noStore, nosniff, unbuffered []string
+	json, noStore, nosniff []string
 }
 
 func newFixedHeaders() fixedHeaders {
 	return fixedHeaders{
-		json: []string{"application/json"}, events: []string{"text/event-stream"}, noStore: []string{"no-store"}, nosniff: []string{"nosniff"}, unbuffered: []string{"no"},
+		json: []string{"application/json"}, noStore: []string{"no-store"}, nosniff: []string{"nosniff"},
 	}
 }
 
@@ -48,14 +48,13 @@ type exchange struct {
 
 	mu     sync.Mutex
 	status int
-	stream bool // events began
 	ended  bool
 	beat   *time.Timer
-	buf    []byte
+	out    sse.Writer // of events, where the answer is a stream of them
 }
 
 func newExchange(f *Face, w http.ResponseWriter, r *http.Request) *exchange {
-	return &exchange{f: f, w: w, r: r, streams: readsEvents(r.Header["Accept"])}
+	return &exchange{f: f, w: w, r: r, streams: readsEvents(r.Header["Accept"]), out: sse.Writer{W: w, Within: timeFor}}
 }
 
 // readsEvents says that a client takes a stream of events.
@@ -106,8 +105,7 @@ func (x *exchange) live() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		if !x.ended {
-			x.buf = append(x.buf[:0], ": alive\n\n"...)
-			_ = x.flushLocked() // a client that left is noticed by the server
+			_ = x.streamLocked().Beat() // a client that left is noticed by the server
 			x.beat.Reset(x.f.o.Heartbeat)
 		}
 	})
@@ -121,53 +119,13 @@ func (x *exchange) send(body ...[]byte) error {
 	if x.ended || !x.streams {
 		return context.Canceled
 	}
-	return x.eventLocked(body...)
+	return x.streamLocked().Event("message", "", body...)
 }
 
-func (x *exchange) eventLocked(body ...[]byte) error {
-	x.buf = append(x.buf[:0], "event: message\ndata: "...)
-	for _, part := range body {
-		x.buf = appendLines(x.buf, part)
-	}
-	x.buf = append(x.buf, "\n\n"...)
-	return x.flushLocked()
-}
-
-// appendLines appends text with its line breaks as those of an event's data: a
-// reader joins them again. Between the tokens of JSON they mean nothing, inside of
-// strings there are none.
-func appendLines(dst, text []byte) []byte {
-	for {
-		i := bytes.IndexAny(text, "\r\n")
-		if i < 0 {
-			return append(dst, text...)
-		}
-		dst = append(append(dst, text[:i]...), "\ndata: "...)
-		if text[i] == '\r' && i+1 < len(text) && text[i+1] == '\n' {
-			i++
-		}
-		text = text[i+1:]
-	}
-}
-
-func (x *exchange) flushLocked() error {
-	rc := http.NewResponseController(x.w)
-	if !x.stream {
-		x.stream, x.status = true, http.StatusOK
-		h := x.w.Header()
-		h["Content-Type"] = x.f.fixed.events
-		h["X-Accel-Buffering"] = x.f.fixed.unbuffered // a proxy must not hold events back
-		x.w.WriteHeader(http.StatusOK)
-	}
-	_ = rc.SetWriteDeadline(time.Now().Add(timeFor(len(x.buf)))) // a writer without deadlines does without
-	_, err := x.w.Write(x.buf)
-	if err == nil {
-		err = rc.Flush()
-	}
-	if cap(x.buf) > 64<<10 {
-		x.buf = nil
-	}
-	return err
+// streamLocked notes the status of a stream that begins, or goes on.
+func (x *exchange) streamLocked() *sse.Writer {
+	x.status = http.StatusOK
+	return &x.out
 }
 
 // notify sends a notification.
@@ -225,8 +183,8 @@ func (x *exchange) answer(status int, parts ...[]byte) {
 		return
 	}
 	x.ended = true
-	if x.stream {
-		_ = x.eventLocked(parts...) // a client that left is noticed by the server
+	if x.out.Begun() {
+		_ = x.streamLocked().Event("message", "", parts...) // a client that left is noticed by the server
 		return
 	}
 	x.plainLocked(status, x.f.fixed.json, parts...)
@@ -283,9 +241,7 @@ func (x *exchange) close() {
 	if x.beat != nil {
 		x.beat.Stop()
 	}
-	if x.stream {
-		_ = http.NewResponseController(x.w).SetWriteDeadline(time.Time{}) // see flushLocked
-	}
+	x.out.End()
 }
 
 func (x *exchange) statusSent() int {

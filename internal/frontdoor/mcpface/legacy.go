@@ -186,6 +186,5 @@ func (f *Face) getStream(x *exchange, r *http.Request) {
 func (x *exchange) hello() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.buf = append(x.buf[:0], ": alive\n\n"...)
-	return x.flushLocked()
+	return x.streamLocked().Beat()
 }

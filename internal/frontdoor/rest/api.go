@@ -146,7 +146,7 @@ func New(o Options) (*API, error) {
 		kinds:  kindTable(),
 		idHead: schema.NewID("req")[:len("req_")+20],
 		fixed: fixedHeaders{
-			json: []string{"application/json"}, problem: []string{"application/problem+json"}, events: []string{"text/event-stream"},
+			json: []string{"application/json"}, problem: []string{"application/problem+json"},
 			noStore: []string{"no-store"}, nosniff: []string{"nosniff"},
 		},
 	}

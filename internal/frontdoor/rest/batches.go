@@ -307,10 +307,10 @@ func (a *API) batchEvents(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := a.newEvents(x)
-	defer out.end()
+	out := newEvents(x)
+	defer out.End()
 	if r.Method == http.MethodHead {
-		out.start() // there is no body to wait for
+		out.Begin() // there is no body to wait for
 		return nil
 	}
 	changed, stop := a.o.Batches.Changes(id)
@@ -327,7 +327,7 @@ func (a *API) batchEvents(x *exchange, r *http.Request) error {
 		}
 		n++
 		last = text
-		return out.event("batch", strconv.Itoa(n), []byte(text))
+		return out.Event("batch", strconv.Itoa(n), []byte(text))
 	}
 	for err = say(); err == nil && m.State != journal.Ended; {
 		select {
@@ -338,7 +338,7 @@ func (a *API) batchEvents(x *exchange, r *http.Request) error {
 				err = say()
 			}
 		case <-beat.C:
-			err = out.beat()
+			err = out.Beat()
 		case <-look.C:
 			if a.o.Draining() {
 				return nil

@@ -50,7 +50,7 @@ const (
 var errLeft = errors.New("the client left")
 
 // settle waits for more changes that may follow the first one.
-func (e *events) settle(ctx context.Context) error {
+func settle(ctx context.Context) error {
 	t := time.NewTimer(settleLeast + rand.N(settleMost-settleLeast))
 	defer t.Stop()
 	select {

@@ -17,13 +17,12 @@ func TestStreamsThatAreWokenTogetherShareOnePicture(t *testing.T) {
 			time.Sleep(time.Millisecond) // of the bubble: others come meanwhile
 			return Fleet{}
 		}
-		out := &events{}
 		for change := range int32(3) {
 			var all sync.WaitGroup
 			for range 1500 {
 				all.Go(func() {
 					woken := time.Now()
-					if err := out.settle(t.Context()); err != nil {
+					if err := settle(t.Context()); err != nil {
 						t.Error(err)
 					}
 					if len(s.get(woken, fleet)) == 0 {

@@ -3,13 +3,13 @@ package rest
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"net/http"
 	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/sse"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -24,80 +24,7 @@ const (
 	drainLook = 500 * time.Millisecond
 )
 
-// events writes server-sent events. It is used by one goroutine.
-type events struct {
-	a       *API
-	x       *exchange
-	rc      *http.ResponseController
-	started bool
-	buf     []byte
-}
-
-func (a *API) newEvents(x *exchange) *events {
-	return &events{a: a, x: x, rc: http.NewResponseController(x.ResponseWriter)}
-}
-
-// start sends the head of the answer, once.
-func (e *events) start() {
-	if e.started {
-		return
-	}
-	e.started = true
-	h := e.x.Header()
-	h["Content-Type"] = e.a.fixed.events
-	h.Set("X-Accel-Buffering", "no") // a proxy must not hold events back
-	e.x.WriteHeader(http.StatusOK)
-}
-
-// event sends one event.
-func (e *events) event(name, id string, data []byte) error {
-	e.build(name, id, data)
-	return e.flush()
-}
-
-// build writes an event into the buffer. Lines of data that end in a carriage
-// return, a line feed or both become lines of the event, as the format asks for.
-func (e *events) build(name, id string, data []byte) {
-	e.buf = append(append(append(e.buf[:0], "event: "...), name...), '\n')
-	if id != "" {
-		e.buf = append(append(append(e.buf, "id: "...), id...), '\n')
-	}
-	for more := true; more; {
-		line := data
-		if end := bytes.IndexAny(data, "\r\n"); end < 0 {
-			more = false
-		} else {
-			line = data[:end]
-			if data[end] == '\r' && end+1 < len(data) && data[end+1] == '\n' {
-				end++
-			}
-			data = data[end+1:]
-		}
-		e.buf = append(append(append(e.buf, "data: "...), line...), '\n')
-	}
-	e.buf = append(e.buf, '\n')
-}
-
-// beat sends a comment.
-func (e *events) beat() error {
-	e.buf = append(e.buf[:0], ": alive\n\n"...)
-	return e.flush()
-}
-
-func (e *events) flush() error {
-	e.start()
-	_ = e.rc.SetWriteDeadline(time.Now().Add(timeFor(len(e.buf)))) // a writer without deadlines does without
-	if _, err := e.x.Write(e.buf); err != nil {
-		return fmt.Errorf("sending an event: %w", err)
-	}
-	if err := e.rc.Flush(); err != nil {
-		return fmt.Errorf("sending an event: %w", err)
-	}
-	return nil
-}
-
-// end leaves the connection as it was found.
-func (e *events) end() { _ = e.rc.SetWriteDeadline(time.Time{}) }
+func newEvents(x *exchange) *sse.Writer { return &sse.Writer{W: x, Within: timeFor} }
 
 type ended struct {
 	res *schema.Result
@@ -118,17 +45,17 @@ func (a *API) stream(x *exchange, r *http.Request, call *schema.Call) error {
 	defer cancel()
 
 	x.set("Callyard-Call-Id", call.ID)
-	out := a.newEvents(x)
-	defer out.end()
+	out := newEvents(x)
+	defer out.End()
 	beat := time.NewTicker(a.o.Heartbeat)
 	defer beat.Stop()
 	for {
 		var err error
 		select {
 		case params := <-progress:
-			err = out.event("progress", "", params)
+			err = out.Event("progress", "", params)
 		case <-beat.C:
-			err = out.beat()
+			err = out.Beat()
 		case end := <-done:
 			return a.endStream(out, progress, end)
 		}
@@ -153,22 +80,22 @@ func pushNewest(to chan []byte, params []byte) {
 	}
 }
 
-func (a *API) endStream(out *events, progress <-chan []byte, end ended) error {
+func (a *API) endStream(out *sse.Writer, progress <-chan []byte, end ended) error {
 	for len(progress) > 0 {
-		if err := out.event("progress", "", <-progress); err != nil {
+		if err := out.Event("progress", "", <-progress); err != nil {
 			return nil // the client left
 		}
 	}
 	switch {
 	case end.err == nil:
-		if end.res.Worker != "" && !out.started {
-			out.x.set("Callyard-Worker", end.res.Worker)
+		if end.res.Worker != "" && !out.Begun() {
+			out.W.Header().Set("Callyard-Worker", end.res.Worker)
 		}
-		_ = out.event("result", "", end.res.Body)
-	case !out.started:
+		_ = out.Event("result", "", end.res.Body)
+	case !out.Begun():
 		return end.err
 	default:
-		_ = out.event("error", "", bytes.TrimSuffix(a.problem(end.err).encode(), []byte("\n")))
+		_ = out.Event("error", "", bytes.TrimSuffix(a.problem(end.err).encode(), []byte("\n")))
 	}
 	return nil
 }
@@ -188,10 +115,10 @@ func (a *API) guarded(ctx context.Context, call *schema.Call) (end ended) {
 
 // follow is GET /events: the fleet as it is, then again after each change.
 func (a *API) follow(x *exchange, r *http.Request) error {
-	out := a.newEvents(x)
-	defer out.end()
+	out := newEvents(x)
+	defer out.End()
 	if r.Method == http.MethodHead {
-		out.start() // there is no body to wait for
+		out.Begin() // there is no body to wait for
 		return nil
 	}
 	changes, cancel := a.o.Catalog.Changes()
@@ -201,7 +128,7 @@ func (a *API) follow(x *exchange, r *http.Request) error {
 	look := time.NewTicker(drainLook)
 	defer look.Stop()
 	fleet := func(n int, since time.Time) error {
-		return out.event("fleet", strconv.Itoa(n), a.snapshot.get(since, a.fleet))
+		return out.Event("fleet", strconv.Itoa(n), a.snapshot.get(since, a.fleet))
 	}
 	n := 1
 	err := fleet(n, time.Now())
@@ -211,12 +138,12 @@ func (a *API) follow(x *exchange, r *http.Request) error {
 			return nil
 		case <-changes:
 			woken := time.Now()
-			if err = out.settle(r.Context()); err == nil {
+			if err = settle(r.Context()); err == nil {
 				n++
 				err = fleet(n, woken)
 			}
 		case <-beat.C:
-			err = out.beat()
+			err = out.Beat()
 		case <-look.C:
 			if a.o.Draining() {
 				return nil

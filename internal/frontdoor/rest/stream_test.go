@@ -182,18 +182,3 @@ func TestAcceptSaysWhetherToStream(t *testing.T) {
 		t.Error("several headers, or none")
 	}
 }
-
-func FuzzEventsCarryTheirDataWhole(f *testing.F) {
-	f.Add([]byte("{\"a\":\r\n1,\n\r2}"))
-	f.Add([]byte("\n\n"))
-	f.Add([]byte(""))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		out := &events{buf: nil}
-		out.build("e", "", data)
-		got, ok := (&reader{t: t, lines: bufio.NewReader(strings.NewReader(string(out.buf)))}).next()
-		want := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data))
-		if !ok || got.Data != want || got.Name != "e" {
-			t.Errorf("%q came out as %q", data, got)
-		}
-	})
-}
