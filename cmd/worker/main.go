@@ -3,62 +3,34 @@
 package main
 
 import (
-	"context"
 	"os"
-
-	"github.com/spf13/pflag"
 
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/box"
 	"github.com/callyard/callyard/internal/lifecycle"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/setup"
+	"github.com/callyard/callyard/internal/setup/workerrole"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/worker"
-	"github.com/callyard/callyard/pkg/bus"
 )
 
 func main() {
 	if launch.IsGuard() {
 		os.Exit(launch.RunGuard(box.Sweep))
 	}
-	os.Exit(run())
-}
-
-func run() int {
-	fs := pflag.NewFlagSet("worker", pflag.ContinueOnError)
-	setup.AddFlags(fs, "servers", "nats", "policy", "log-level", "log-format")
-	setup.AddHealthCheck(fs)
-	if goOn, code := setup.ParseFlags(fs); !goOn {
-		return code
-	}
-	if asked, code := setup.HealthCheck(fs, "worker", setup.Worker); asked {
-		return code
-	}
-	p, err := setup.Prepare(fs, os.Stderr, setup.Worker, nil)
-	if err != nil {
-		setup.Fail(os.Stderr, "worker", err)
-		return 2
-	}
-	p.Tell()
-	cfg, log, served, policy := p.Config, p.Log, p.Served, p.Policy
-	setup.TuneRuntime(1, len(served))
-	setup.LeaveProcessors()
-	connect := func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
-		return cfg.Connect(ctx, name, keep, log)
-	}
-	metrics := telemetry.NewMetrics()
+	var s workerrole.Setup
 	var running *worker.Worker
-	err = lifecycle.Run(context.Background(), log,
-		cfg.TracesPart("callyard-worker", metrics, log),
-		cfg.WorkerPart(connect, policy, served, metrics, log, func(w *worker.Worker) {
-			running = w
-			log.Info("worker is up", "worker", w.ID(), "servers", len(served))
-		}),
-		p.ReloadPart(metrics),
-		setup.ProbesPart(cfg.Worker.Listen, metrics, log, func() error { return running.Ready() }),
-	)
-	if err != nil {
-		setup.Fail(os.Stderr, "worker", err)
-	}
-	return lifecycle.ExitCode(err)
+	os.Exit(setup.Run(setup.Program{
+		Name: "worker", Flags: []string{"servers"}, Role: s.Role(),
+		Part: func(p *setup.Prepared, connect setup.Connector, m *telemetry.Metrics) lifecycle.Part {
+			setup.LeaveProcessors()
+			return s.Part(p.Config, connect, p.Policy, m, p.Log, func(w *worker.Worker) {
+				running = w
+				p.Log.Info("worker is up", "worker", w.ID(), "servers", len(p.Servers))
+			})
+		},
+		Probes: func(f *settings.File) string { return f.Worker.Listen },
+		Ready:  func() error { return running.Ready() },
+	}))
 }

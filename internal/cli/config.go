@@ -33,7 +33,8 @@ func configCommand() *cobra.Command {
 }
 
 func checkConfig(cmd *cobra.Command) error {
-	p, err := setup.Prepare(cmd.Flags(), cmd.ErrOrStderr(), setup.All, demoEntry())
+	var roles everyRole
+	p, err := setup.Prepare(cmd.Flags(), cmd.ErrOrStderr(), demoEntry(), roles.all()...)
 	var all []config.Fault
 	var found *config.Faults
 	if errors.As(err, &found) {
@@ -43,9 +44,10 @@ func checkConfig(cmd *cobra.Command) error {
 	}
 	all = append(all, p.Troubles...)
 	var servers strings.Builder
-	for i := range p.Served {
-		if fault := sayServer(cmd.Context(), &servers, &p.Served[i]); fault != nil {
-			all = append(all, config.Fault{Where: p.Served[i].Entry.Where, Message: fault.Error()})
+	served := roles.worker.Served()
+	for i := range served {
+		if fault := sayServer(cmd.Context(), &servers, &served[i]); fault != nil {
+			all = append(all, config.Fault{Where: served[i].Entry.Where, Message: fault.Error()})
 		}
 	}
 	asJSON, _ := cmd.Flags().GetBool("json") // the root command has the flag
@@ -66,7 +68,7 @@ func checkConfig(cmd *cobra.Command) error {
 	for _, doubt := range p.Doubts {
 		fmt.Fprintf(out, "# policy: %s\n", doubt)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "The configuration is good: %d servers.\n", len(p.Served))
+	fmt.Fprintf(cmd.ErrOrStderr(), "The configuration is good: %d servers.\n", len(served))
 	return nil
 }
 

@@ -32,7 +32,7 @@ func initCommand() *cobra.Command {
 			if check, _ := cmd.Flags().GetBool("check"); check { // the flag is there
 				return checkRecords(cmd, cfg, log)
 			}
-			if err := cfg.Provision(cmd.Context(), log); err != nil {
+			if err := provision(cmd.Context(), cfg, log); err != nil {
 				return fail(exitUnreachable, "%w", err)
 			}
 			if asJSON, err := cmd.Flags().GetBool("json"); err != nil || asJSON {
@@ -51,7 +51,7 @@ func initCommand() *cobra.Command {
 // checkRecords prints what is missing of the records of durable calls, and ends with 1
 // where something is.
 func checkRecords(cmd *cobra.Command, cfg *setup.Config, log *slog.Logger) error {
-	found, err := cfg.CheckRecords(cmd.Context(), log)
+	found, err := findFaults(cmd.Context(), cfg, log)
 	if err != nil {
 		return fail(exitUnreachable, "%w", err)
 	}

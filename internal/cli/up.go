@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,9 @@ import (
 	"github.com/callyard/callyard/internal/listen"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/setup"
+	"github.com/callyard/callyard/internal/setup/approverrole"
+	"github.com/callyard/callyard/internal/setup/frontdoorrole"
+	"github.com/callyard/callyard/internal/setup/workerrole"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/bus"
@@ -40,12 +44,13 @@ func upCommand() *cobra.Command {
 
 func up(cmd *cobra.Command) error {
 	stderr, stdout := cmd.ErrOrStderr(), cmd.OutOrStdout()
-	p, err := setup.Prepare(cmd.Flags(), stderr, setup.All, demoEntry())
+	var roles everyRole
+	p, err := setup.Prepare(cmd.Flags(), stderr, demoEntry(), roles.all()...)
 	if err != nil {
 		return err
 	}
 	p.Tell()
-	cfg, log, served, policy := p.Config, p.Log, p.Served, p.Policy
+	cfg, log, served, policy := p.Config, p.Log, roles.worker.Served(), p.Policy
 	var demo *approvalDemo
 	if wanted, _ := cmd.Flags().GetBool("demo-approvals"); wanted { // the flag is there
 		if demo, err = newApprovalDemo(cfg); err != nil {
@@ -75,7 +80,8 @@ func up(cmd *cobra.Command) error {
 	}
 	u := &fabric{cfg: cfg, demo: demo, log: log, out: stdout, asJSON: asJSON, served: served}
 	u.acceptLoss, _ = cmd.Flags().GetBool("accept-loss") // the flag is there
-	cfg.OnLost(u.lost)
+	roles.door.Lost = u.lost
+	roles.approver.LostBefore = func() time.Time { return u.lost().Approvals }
 	metrics := telemetry.NewMetrics()
 	u.metrics = metrics
 	reload := p.ReloadPart(metrics)
@@ -85,9 +91,9 @@ func up(cmd *cobra.Command) error {
 	err = lifecycle.Run(cmd.Context(), log,
 		cfg.TracesPart("callyard", metrics, log),
 		lifecycle.Part{Name: "embedded NATS", Start: u.startNATS, Stop: func(context.Context) error { return u.nats.Close() }},
-		cfg.WorkerPart(u.connect, policy, served, metrics, log, func(w *worker.Worker) { u.worker = w }),
-		cfg.FrontDoorPart(u.connect, policy, metrics, log, func(d *frontdoor.FrontDoor) { u.door = d }),
-		cfg.ApproverPart(u.connect, policy, metrics, log, func(a *approver.Approver) { u.approver = a }),
+		roles.worker.Part(cfg, u.connect, policy, metrics, log, func(w *worker.Worker) { u.worker = w }),
+		roles.door.Part(cfg, u.connect, policy, metrics, log, func(d *frontdoor.FrontDoor) { u.door = d }),
+		roles.approver.Part(cfg, u.connect, policy, metrics, log, func(a *approver.Approver) { u.approver = a }),
 		reload,
 		lifecycle.Part{Name: "greeting", Start: u.greet, Stop: u.bye},
 	)
@@ -96,6 +102,17 @@ func up(cmd *cobra.Command) error {
 		return statusError(lifecycle.ExitCode(err))
 	}
 	return nil
+}
+
+// everyRole is the set-up of a process that is everything in one.
+type everyRole struct {
+	door     frontdoorrole.Setup
+	approver approverrole.Setup
+	worker   workerrole.Setup
+}
+
+func (r *everyRole) all() []setup.RoleSetup {
+	return []setup.RoleSetup{r.door.Role(), r.approver.Role(), r.worker.Role()}
 }
 
 // findApprover gives the approver's pages another port when nobody named one and

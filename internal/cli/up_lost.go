@@ -8,7 +8,6 @@ import (
 
 	"github.com/callyard/callyard/internal/embedded"
 	"github.com/callyard/callyard/internal/frontdoor"
-	"github.com/callyard/callyard/internal/setup"
 	"github.com/callyard/callyard/pkg/bus"
 )
 
@@ -67,7 +66,7 @@ func (u *fabric) check(ctx context.Context) func(*embedded.Server, time.Time) ([
 			return nil, nil, err
 		}
 		defer conn.Close()
-		result, err := setup.CompareRecords(ctx, conn, since, u.log)
+		result, err := compareRecords(ctx, conn, since, u.log)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -6,13 +6,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// RegionLabel is the label with which a worker says in which region it runs.
-const RegionLabel = "region"
-
 // isFar says that the worker runs in another region. One that says nothing is near
 // to everybody, and so is everybody to a router that was told nothing.
 func (o *Options) isFar(w *schema.Worker) bool {
-	there := w.Labels[RegionLabel]
+	there := w.Labels[schema.RegionLabel]
 	return o.Region != "" && there != "" && there != o.Region
 }
 

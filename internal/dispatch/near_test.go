@@ -14,7 +14,7 @@ func regions(near, far *worker, slots int) *route {
 	r := newRoute(Options{Region: "eu"})
 	for id, w := range map[string]*worker{"near": near, "far": far} {
 		region := map[string]string{"near": "eu", "far": "us"}[id]
-		w.far.Store(r.limits.isFar(&schema.Worker{Labels: map[string]string{RegionLabel: region}}))
+		w.far.Store(r.limits.isFar(&schema.Worker{Labels: map[string]string{schema.RegionLabel: region}}))
 		r.set(id, w, slots, true)
 		r.settle()
 	}
@@ -81,7 +81,7 @@ func TestWhoSaysNothingOfItsRegionIsNear(t *testing.T) {
 		far            bool
 	}{{"", "", false}, {"", "us", false}, {"eu", "", false}, {"eu", "eu", false}, {"eu", "us", true}} {
 		o := Options{Region: c.router}
-		if got := o.isFar(&schema.Worker{Labels: map[string]string{RegionLabel: c.worker}}); got != c.far {
+		if got := o.isFar(&schema.Worker{Labels: map[string]string{schema.RegionLabel: c.worker}}); got != c.far {
 			t.Errorf("a worker of %q is far for a router of %q: %t", c.worker, c.router, got)
 		}
 	}

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// boxScope names the fabric whose workers hear each other, and nobody else: they
+// BoxScope names the fabric whose workers hear each other, and nobody else: they
 // remove what a dead one of them left on a container engine. Two names for one
 // fabric cost only that; one name for two would cost running containers, so
 // everything that could keep two apart goes in.
-func (c *Config) boxScope() string {
+func (c *Config) BoxScope() string {
 	var parts []string
 	host, _ := os.Hostname()
 	if c.whole {

@@ -11,7 +11,7 @@ func TestOnlyWorkersThatHearEachOtherShareAScope(t *testing.T) {
 		c := Config{File: settings.Defaults()}
 		c.NATS.URL = "nats://a.example:4222,nats://b.example:4222"
 		change(&c)
-		return c.boxScope()
+		return c.BoxScope()
 	}
 	same := scope(func(*Config) {})
 	if got := scope(func(c *Config) { c.NATS.URL = "nats://b.example:4222,nats://a.example:4222" }); got != same {

@@ -4,8 +4,8 @@ import (
 	"strconv"
 
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/settings"
-	"github.com/callyard/callyard/internal/worker"
 )
 
 // place is a place in a file; line 0 is the file as a whole.
@@ -37,10 +37,10 @@ func members(a settings.Approver, here bool) map[string][]string {
 	return groups
 }
 
-func names(served []worker.Served) []string {
+func names(servers []config.ServerEntry) []string {
 	var ids []string
-	for _, s := range served {
-		ids = append(ids, s.Session.Spec.ID)
+	for i := range servers {
+		ids = append(ids, servers[i].ID)
 	}
 	return ids
 }

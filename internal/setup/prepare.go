@@ -12,13 +12,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/callyard/callyard/internal/approver"
+	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
-	"github.com/callyard/callyard/internal/confirm"
-	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/internal/reload"
 	"github.com/callyard/callyard/internal/settings"
-	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -35,6 +32,30 @@ const (
 	All = FrontDoor | Approver | Worker
 )
 
+// RoleSetup is what the set-up of a role adds to what every process does.
+type RoleSetup struct {
+	Role Role
+	// Check says what of the configuration only the role's code can tell. The paths of
+	// the faults count from the root of the file.
+	Check func(*settings.File) []config.Fault
+	// Serve picks from the servers file what a worker is to hold, Pending names the
+	// servers of which the running worker has not taken an edit yet. A worker has both.
+	Serve   func(w *settings.Worker, entries []config.ServerEntry) (Held, error)
+	Pending func() []string
+	// ReplaceKeys puts other API keys in force. Roles that ask for keys have it.
+	ReplaceKeys func([]authn.Key) error
+}
+
+// Held is what a worker is to hold.
+type Held struct {
+	// Servers are the entries that were picked, Troubles what keeps one of them from
+	// coming up on this machine.
+	Servers  []config.ServerEntry
+	Troubles []config.Fault
+	// Apply puts them in force, in a worker that runs as well.
+	Apply func()
+}
+
 // sections are the keys at the root of the file that a role uses alone.
 var sections = map[string]Role{
 	"front_door": FrontDoor, "webhooks": FrontDoor, "limits": FrontDoor, "cache": FrontDoor,
@@ -45,9 +66,9 @@ var sections = map[string]Role{
 type Prepared struct {
 	Config *Config
 	Log    *slog.Logger
-	// Served are the servers of a worker, Policy the policy; nil where none is named.
-	Served []worker.Served
-	Policy *risk.Holder
+	// Servers are those of a worker, Policy the policy; nil where none is named.
+	Servers []config.ServerEntry
+	Policy  *risk.Holder
 	// Troubles do not stop a start, and cripple what they name: a server that cannot
 	// come up, an approval that nobody can give.
 	Troubles []config.Fault
@@ -56,6 +77,7 @@ type Prepared struct {
 	Doubts []string
 
 	sources  sources
+	held     Held              // what Servers come from
 	here     bool              // whoever approves stands in this configuration
 	people   settings.Approver // whose keys say who is in which group
 	reloader *reload.Reloader
@@ -69,15 +91,43 @@ type sources struct {
 	flags    *pflag.FlagSet
 	role     Role
 	fallback []config.ServerEntry
+	roles    []RoleSetup
 }
 
-// Prepare reads the configuration, the servers file, the policy and the key files that a
-// role uses, and holds them against each other and this machine. The error is a
-// *config.Faults with everything that stops the role from starting; `callyard config
+// host is the set-up of the worker.
+func (s sources) host() *RoleSetup {
+	for i := range s.roles {
+		if s.roles[i].Serve != nil {
+			return &s.roles[i]
+		}
+	}
+	return nil
+}
+
+// replaceKeys puts API keys in force where the role runs.
+func (s sources) replaceKeys(role Role, keys []authn.Key) error {
+	for i := range s.roles {
+		if s.roles[i].Role == role {
+			return s.roles[i].ReplaceKeys(keys)
+		}
+	}
+	return nil
+}
+
+// Prepare reads the configuration, the servers file, the policy and the key files that the
+// roles use, and holds them against each other and this machine. The error is a
+// *config.Faults with everything that stops a process of the roles from starting; `callyard config
 // check` and every start go this way. What cripples is in Troubles. fallback are the
 // servers of a worker that was told none. The log goes to w.
-func Prepare(flags *pflag.FlagSet, w io.Writer, role Role, fallback []config.ServerEntry) (*Prepared, error) {
-	p, faults := inspect(sources{flags, role, fallback})
+func Prepare(flags *pflag.FlagSet, w io.Writer, fallback []config.ServerEntry, roles ...RoleSetup) (*Prepared, error) {
+	src := sources{flags: flags, fallback: fallback, roles: roles}
+	for _, r := range roles {
+		src.role |= r.Role
+	}
+	p, faults := inspect(src)
+	if p.held.Apply != nil {
+		p.held.Apply()
+	}
 	if log, err := p.Config.Logger(w); err == nil { // else the section log is among the faults
 		p.Log = log
 	}
@@ -85,7 +135,7 @@ func Prepare(flags *pflag.FlagSet, w io.Writer, role Role, fallback []config.Ser
 		return p, &config.Faults{List: faults}
 	}
 	p.reloader = reload.New(p.Log, p.parts()...)
-	p.Config.inForce = p.reloader.State
+	p.Config.InForce = p.reloader.State
 	return p, nil
 }
 
@@ -177,16 +227,11 @@ func (in *inspection) known(key string) bool {
 
 // sections has each role look at what only it can tell.
 func (in *inspection) sections() {
-	s := &in.p.Config.File
 	var faults []config.Fault
-	if in.role&FrontDoor != 0 {
-		faults = append(faults, frontdoor.Check(s)...)
-	}
-	if in.role&Approver != 0 {
-		faults = append(faults, approver.Check(s)...)
-	}
-	if in.role&(FrontDoor|Approver) != 0 {
-		faults = append(faults, confirm.CheckRedis(s.Redis)...)
+	for _, r := range in.p.sources.roles {
+		if r.Check != nil {
+			faults = append(faults, r.Check(&in.p.Config.File)...)
+		}
 	}
 	for _, f := range faults {
 		if !in.known(f.Path) {
@@ -278,13 +323,12 @@ func (in *inspection) servers(fallback []config.ServerEntry) {
 	if c.Worker.Servers == "" && len(found.Entries) == 0 {
 		found.Entries = fallback
 	}
-	if p.Served, err = worker.Serve(&c.Worker, found.Entries); err != nil {
+	p.held, err = p.sources.host().Serve(&c.Worker, found.Entries)
+	p.Servers, p.serverTroubles = p.held.Servers, p.held.Troubles
+	if err != nil {
 		in.add("", err)
-	} else if len(p.Served) == 0 && !c.Worker.APIServers {
+	} else if len(p.Servers) == 0 && !c.Worker.APIServers {
 		in.noServers()
-	}
-	for i := range p.Served {
-		p.serverTroubles = append(p.serverTroubles, troubles(&p.Served[i])...)
 	}
 	p.Troubles = append(p.Troubles, p.serverTroubles...)
 }
@@ -304,23 +348,6 @@ func (in *inspection) noServers() {
 }
 
 var errNoServers = errors.New("there is no server for this worker: name a servers file with --servers, or set worker.api_servers")
-
-// troubles says what keeps a server from coming up on this machine.
-func troubles(s *worker.Served) []config.Fault {
-	var found []config.Fault
-	say := func(err error) {
-		found = append(found, config.Fault{Where: s.Entry.Where, Message: err.Error()})
-	}
-	if s.Box != nil && s.Box.Fault != nil {
-		say(s.Box.Fault)
-	}
-	if s.Session.Spec.Type == config.TypeStdio && (s.Box == nil || !s.Box.Only) {
-		if err := s.Session.Spec.Check(); err != nil {
-			say(err)
-		}
-	}
-	return found
-}
 
 // policy reads the policy and holds it against who approves and which servers there are.
 func (in *inspection) policy() {
@@ -346,7 +373,7 @@ func (in *inspection) policy() {
 // it, as in that of an approver.
 func (p *Prepared) doubts() (troubles []config.Fault, doubts []string) {
 	c := p.Config
-	for _, d := range p.Policy.Current().Doubts(risk.Known{Groups: members(p.people, p.here), Servers: names(p.Served)}) {
+	for _, d := range p.Policy.Current().Doubts(risk.Known{Groups: members(p.people, p.here), Servers: names(p.Servers)}) {
 		f := config.Fault{Where: place(c.Policy, d.Line, d.Column), Path: d.Path, Message: d.Message}
 		if d.Expires {
 			f.Message += " A call that asks for it can only expire."

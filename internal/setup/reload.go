@@ -19,7 +19,6 @@ import (
 	"github.com/callyard/callyard/internal/reload"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
-	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/schema"
 	"github.com/callyard/callyard/pkg/schema/digest"
 )
@@ -33,16 +32,10 @@ func (p *Prepared) parts() []reload.Part {
 		parts = append(parts, reload.Part{Name: schema.PartKeys, Files: files, Seen: p.stamps[schema.PartKeys], Version: src.role.keysVersion(c), Read: p.keysReader()})
 	}
 	if file := c.Worker.Servers; file != "" && src.role&Worker != 0 {
-		entries := entryVersions(p.Served)
+		entries := entryVersions(p.Servers)
 		parts = append(parts, reload.Part{
 			Name: schema.PartServers, Files: []string{file}, Seen: p.stamps[schema.PartServers], Version: versionOf(entries), Entries: entries, Read: p.readServers,
-			Pending: func() []string {
-				pending := c.running.pending.Load()
-				if pending == nil {
-					return nil // the worker has not started
-				}
-				return (*pending)()
-			},
+			Pending: src.host().Pending,
 		})
 	}
 	if c.Policy != "" {
@@ -119,16 +112,9 @@ func (p *Prepared) keysReader() func() (reload.Next, error) {
 		}
 		return reload.Next{Version: role.keysVersion(c), Apply: func() {
 			hadCallers, hadPeople = len(c.FrontDoor.Keys) > 0, len(c.Approver.Keys) > 0
-			apply := func(replace func([]authn.Key) error, keys []authn.Key) {
-				if replace == nil {
-					return // a role that does not run here
-				}
-				if err := replace(keys); err != nil {
-					p.Log.Error("API keys that were found good cannot be put in force", "error", err)
-				}
+			if err := errors.Join(p.sources.replaceKeys(FrontDoor, c.FrontDoor.Keys), p.sources.replaceKeys(Approver, c.Approver.Keys)); err != nil {
+				p.Log.Error("API keys that were found good cannot be put in force", "error", err)
 			}
-			apply(now.running.callerKeys, c.FrontDoor.Keys)
-			apply(now.running.peoplesKeys, c.Approver.Keys)
 			p.people.Keys = c.Approver.Keys
 			p.again()
 			next := withoutKeys(c)
@@ -149,19 +135,19 @@ func (p *Prepared) readServers() (reload.Next, error) {
 	if len(in.faults) > 0 {
 		return reload.Next{}, &config.Faults{List: in.faults}
 	}
-	entries := entryVersions(in.p.Served)
+	entries := entryVersions(in.p.Servers)
 	return reload.Next{Version: versionOf(entries), Entries: entries, Apply: func() {
-		p.Served, p.serverTroubles = in.p.Served, in.p.serverTroubles
+		p.Servers, p.held, p.serverTroubles = in.p.Servers, in.p.held, in.p.serverTroubles
 		for _, note := range in.p.Notes {
 			p.Log.Info("servers file", "note", note)
 		}
-		p.Config.running.servers(slices.Clone(in.p.Served))
+		p.held.Apply()
 		p.again()
 	}}, nil
 }
 
 func (p *Prepared) readPolicy() (reload.Next, error) {
-	in := &inspection{p: &Prepared{Config: p.Config, Served: p.Served, people: p.people, here: p.here, sources: p.sources}, role: p.sources.role}
+	in := &inspection{p: &Prepared{Config: p.Config, Servers: p.Servers, people: p.people, here: p.here, sources: p.sources}, role: p.sources.role}
 	in.policy()
 	in.addNew(p.policyTroubles, in.p.Troubles)
 	if len(in.faults) > 0 {
@@ -213,11 +199,11 @@ func (r Role) keysVersion(c *Config) string {
 
 // entryVersions identifies the entries of servers. The values of variables and headers are
 // left out: they are secrets, and a digest of a short one gives it away.
-func entryVersions(served []worker.Served) map[string]string {
+func entryVersions(servers []config.ServerEntry) map[string]string {
 	type plain config.ServerEntry // without its way to hide what a log must not show
-	versions := make(map[string]string, len(served))
-	for i := range served {
-		e := plain(served[i].Entry)
+	versions := make(map[string]string, len(servers))
+	for i := range servers {
+		e := plain(servers[i])
 		e.Where, e.Env, e.Headers = "", namesOnly(e.Env), namesOnly(e.Headers)
 		versions[e.ID] = versionOf(e)
 	}

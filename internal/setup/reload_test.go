@@ -1,4 +1,4 @@
-package setup
+package setup_test
 
 import (
 	"bytes"
@@ -14,17 +14,21 @@ import (
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/reload"
-	"github.com/callyard/callyard/internal/worker"
+	"github.com/callyard/callyard/internal/setup"
+	"github.com/callyard/callyard/internal/setup/approverrole"
+	"github.com/callyard/callyard/internal/setup/frontdoorrole"
+	"github.com/callyard/callyard/internal/setup/workerrole"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 // edited is a process of all roles whose files are edited.
 type edited struct {
-	*Prepared
+	*setup.Prepared
 	t       *testing.T
 	dir     string
 	log     bytes.Buffer
-	servers []worker.Served
+	worker  workerrole.Setup
 	callers []authn.Key
 }
 
@@ -37,18 +41,15 @@ func openEdited(t *testing.T, files map[string]string) *edited {
 	t.Setenv("CALLYARD_POLICY", filepath.Join(e.dir, "policy.yaml"))
 	t.Setenv("CALLYARD_WORKER_SERVERS", filepath.Join(e.dir, "servers.json"))
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
-	AddFlags(fs)
+	setup.AddFlags(fs)
 	if err := fs.Parse([]string{"--config", filepath.Join(e.dir, "callyard.yaml")}); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if e.Prepared, err = Prepare(fs, &e.log, All, nil); err != nil {
+	door, approver := new(frontdoorrole.Setup).Role(), new(approverrole.Setup).Role()
+	door.ReplaceKeys = func(k []authn.Key) error { e.callers = k; return nil }
+	if e.Prepared, err = setup.Prepare(fs, &e.log, nil, door, approver, e.worker.Role()); err != nil {
 		t.Fatal(err)
-	}
-	e.Config.running = running{
-		servers:     func(s []worker.Served) { e.servers = s },
-		callerKeys:  func(k []authn.Key) error { e.callers = k; return nil },
-		peoplesKeys: func([]authn.Key) error { return nil },
 	}
 	return e
 }
@@ -64,12 +65,19 @@ func (e *edited) write(name, text string) {
 func (e *edited) run(done func(map[string]schema.InForce) bool) map[string]schema.InForce {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(e.t.Context(), 20*time.Second)
-	ended := make(chan struct{})
-	go func() { defer close(ended); e.reloader.Run(ctx, nil) }()
-	defer func() { cancel(); <-ended }()
+	defer cancel()
+	part := e.ReloadPart(telemetry.NewMetrics())
+	if err := part.Start(ctx); err != nil {
+		e.t.Fatal(err)
+	}
+	defer func() {
+		if err := part.Stop(context.WithoutCancel(ctx)); err != nil {
+			e.t.Error(err)
+		}
+	}()
 	for {
 		parts := make(map[string]schema.InForce)
-		for _, p := range e.reloader.State() {
+		for _, p := range e.Config.InForce() {
 			parts[p.Part] = p
 		}
 		if done(parts) {
@@ -112,7 +120,7 @@ func TestEditsAreCheckedAsAStartIs(t *testing.T) {
 	e := openEdited(t, map[string]string{
 		"callyard.yaml": keysText("ci"), "policy.yaml": "rules: [{name: a, level: 1}]", "servers.json": serversText(t, map[string]string{"good": self, "never": "no-such-program"}),
 	})
-	before := e.reloader.State()
+	before := e.Config.InForce()
 	e.write("callyard.yaml", "front_door: {max_queue: 5}\n")
 	e.write("policy.yaml", "rules: [{name: a, level: 9}]")
 	e.write("servers.json", serversText(t, map[string]string{"good": "no-such-program-either", "never": "no-such-program"}))
@@ -129,7 +137,7 @@ func TestEditsAreCheckedAsAStartIs(t *testing.T) {
 			t.Errorf("a bad edit changed the version of %s", was.Part)
 		}
 	}
-	if e.servers != nil || e.callers != nil || e.Policy.Current().Version() != parts[schema.PartPolicy].Version {
+	if len(e.worker.Served()) != 2 || e.callers != nil || e.Policy.Current().Version() != parts[schema.PartPolicy].Version {
 		t.Error("a bad edit was applied")
 	}
 	// Good ones; the server that could not start before does not keep them off.
@@ -144,8 +152,8 @@ func TestEditsAreCheckedAsAStartIs(t *testing.T) {
 		}
 		return true
 	})
-	if len(e.servers) != 3 || len(e.callers) != 2 || len(e.Policy.Current().Rules()) != 1 || e.Policy.Current().Version() != parts[schema.PartPolicy].Version {
-		t.Errorf("%d servers, %d keys are in force", len(e.servers), len(e.callers))
+	if len(e.worker.Served()) != 3 || len(e.callers) != 2 || len(e.Policy.Current().Rules()) != 1 || e.Policy.Current().Version() != parts[schema.PartPolicy].Version {
+		t.Errorf("%d servers, %d keys are in force", len(e.worker.Served()), len(e.callers))
 	}
 	if said := e.log.String(); !strings.Contains(said, "count at the next start") || !strings.Contains(said, "front_door.max_queue") || strings.Contains(said, "hunter2") {
 		t.Errorf("the log: %s", said)

@@ -1,12 +1,20 @@
-package setup
+package setup_test
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/setup"
+	"github.com/callyard/callyard/internal/setup/approverrole"
+	"github.com/callyard/callyard/internal/setup/frontdoorrole"
+	"github.com/callyard/callyard/internal/setup/workerrole"
 )
 
 func TestWhatOnlyARoleCanTellOfItsSectionsIsCheckedThere(t *testing.T) {
@@ -22,14 +30,24 @@ worker: {api_servers: true}
 	t.Setenv("CALLYARD_CONFIG", file)
 	door := []string{file + ":1:14: redis.url: the address of Redis holds a password", file + ":2:26: webhooks.secrets_file: cannot be read", file + ":3:24: front_door.origins[0]: "}
 	people := []string{file + ":1:14: redis.url: ", file + ":4:28: approver.notify.urls[0]: ", file + ":4:49: approver.notify.events[0]: is none of", file + ":4:73: approver.notify.secrets_file: cannot be read"}
+	var d frontdoorrole.Setup
+	var a approverrole.Setup
+	var w workerrole.Setup
 	for name, c := range map[string]struct {
-		role Role
-		want []string
-	}{"front door": {FrontDoor, door}, "approver": {Approver, people}, "worker": {Worker, nil}, "all": {All, append(door, people[1:]...)}} {
-		_, faults := inspect(sources{pflag.NewFlagSet("x", pflag.ContinueOnError), c.role, nil})
+		roles []setup.RoleSetup
+		want  []string
+	}{
+		"front door": {[]setup.RoleSetup{d.Role()}, door}, "approver": {[]setup.RoleSetup{a.Role()}, people}, "worker": {[]setup.RoleSetup{w.Role()}, nil},
+		"all": {[]setup.RoleSetup{d.Role(), a.Role(), w.Role()}, append(door, people[1:]...)},
+	} {
 		var got []string
-		for _, f := range faults {
-			got = append(got, f.String())
+		var faults *config.Faults
+		if _, err := setup.Prepare(pflag.NewFlagSet("x", pflag.ContinueOnError), io.Discard, nil, c.roles...); errors.As(err, &faults) {
+			for _, f := range faults.List {
+				got = append(got, f.String())
+			}
+		} else if err != nil {
+			t.Fatal(err)
 		}
 		if len(got) != len(c.want) {
 			t.Errorf("%s: %q", name, got)

@@ -1,8 +1,10 @@
-// Package setup is what the commands share: the configuration file with its
-// sections, the common flags, the log, and the way to NATS.
+// Package setup is what the programs share: how the configuration is read, held
+// against this machine and read again, the common flags, the log, the way to NATS, and
+// how a program of one role runs ([Run]).
 //
-// It promises that a command either has a configuration without a fault or does
-// not start, with every fault listed.
+// It promises that a program either has a configuration without a fault or does not
+// start, with every fault listed. It brings the code of no role: each has a package
+// below this one, which only programs with that role link, and hands a [RoleSetup] in.
 package setup
 
 import (
@@ -15,44 +17,30 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
-	"github.com/callyard/callyard/internal/confirm"
-	"github.com/callyard/callyard/internal/dispatch"
-	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/warrant"
-	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Config is what a process goes by: the configuration file, and what its parts tell
-// each other.
+// Config is what a process goes by: the configuration file, and what its parts share.
 type Config struct {
 	settings.File
 
-	traces  *telemetry.Traces // nil where there are none; see [Config.TracesPart]
+	// InForce says which versions of its files this process goes by; nil in a process
+	// that reads none of them again. See [Prepared.ReloadPart].
+	InForce func() []schema.InForce
+
+	spans   *telemetry.Traces // see [Config.Spans]
 	exposed sync.Once         // NATS was looked at; see [Config.Connect]
 	whole   bool              // the whole fabric runs in this process; see [Config.OwnKey]
 	own     *warrant.Signer   // trusted for everything; see [Config.OwnKey]
-
-	inForce func() []schema.InForce // what this process goes by; see [Prepared.ReloadPart]
-	running running
-	lost    func() frontdoor.Lost // nil: nothing was lost
-}
-
-// running is what an edit of a file is applied to: each is nil until its part runs.
-type running struct {
-	servers                 func([]worker.Served)
-	pending                 atomic.Pointer[func() []string] // the worker asks from its own start on, while this is set
-	callerKeys, peoplesKeys func([]authn.Key) error
 }
 
 // flagKeys maps the common flags to the keys that they set.
@@ -125,36 +113,34 @@ func configFile(fs *pflag.FlagSet) string {
 
 // labelRegion has the worker carry the region; a label that is set already counts.
 func (c *Config) labelRegion() {
-	if c.Region == "" || c.Worker.Labels[dispatch.RegionLabel] != "" {
+	if c.Region == "" || c.Worker.Labels[schema.RegionLabel] != "" {
 		return
 	}
-	labels := map[string]string{dispatch.RegionLabel: c.Region}
+	labels := map[string]string{schema.RegionLabel: c.Region}
 	maps.Copy(labels, c.Worker.Labels)
 	c.Worker.Labels = labels
 }
 
-// Logger returns the log that the configuration asks for. What the Redis client has to
-// say goes there too from then on.
+// Logger returns the log that the configuration asks for.
 func (c *Config) Logger(w io.Writer) (*slog.Logger, error) {
-	log, err := telemetry.NewLogger(w, c.Log.Level, c.Log.Format)
-	if err == nil {
-		confirm.LogRedis(log)
-	}
-	return log, err
+	return telemetry.NewLogger(w, c.Log.Level, c.Log.Format)
 }
 
 // connectFor is how long a command tries to reach NATS before it gives up.
 const connectFor = 15 * time.Second
 
-// openFor is how long a role tries to open what it stores. A cluster that has just
+// OpenFor is how long a role tries to open what it stores. A cluster that has just
 // begun takes a while to choose who leads.
-const openFor = time.Minute
+const OpenFor = time.Minute
+
+// Connector opens a connection to NATS under a name.
+type Connector func(ctx context.Context, name string, keep bool) (*bus.Conn, error)
 
 // Connect opens a connection as the named role. keep is [bus.Options.KeepWhileDown].
 func (c *Config) Connect(ctx context.Context, name string, keep bool, log *slog.Logger) (*bus.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectFor)
 	defer cancel()
-	conn, err := c.connect(ctx, bus.Options{Name: name, Role: roleOf(name), KeepWhileDown: keep, Log: log})
+	conn, err := c.ConnectAs(ctx, bus.Options{Name: name, Role: roleOf(name), KeepWhileDown: keep, Log: log})
 	if err == nil && !conn.AsksForCredential() {
 		c.exposed.Do(func() { c.warnExposed(ctx, log) })
 	}
@@ -179,8 +165,8 @@ func (c *Config) warnExposed(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// connect opens a connection with the options and the section nats, trying until ctx ends.
-func (c *Config) connect(ctx context.Context, o bus.Options) (*bus.Conn, error) {
+// ConnectAs opens a connection with the options and the section nats, trying until ctx ends.
+func (c *Config) ConnectAs(ctx context.Context, o bus.Options) (*bus.Conn, error) {
 	n := c.NATS
 	o.URL, o.Replicas = n.URL, n.Replicas
 	o.CredentialsFile, o.NKeySeedFile, o.User, o.Password, o.Token = n.CredentialsFile, n.NKeySeedFile, n.User, n.Password.Reveal(), n.Token.Reveal()

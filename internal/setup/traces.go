@@ -23,7 +23,7 @@ func (c *Config) TracesPart(service string, m *telemetry.Metrics, log *slog.Logg
 	return lifecycle.Part{
 		Name: "traces", Grace: flushGrace,
 		Start: func(ctx context.Context) (err error) {
-			c.traces, err = telemetry.OpenTraces(ctx, telemetry.TraceOptions{
+			c.spans, err = telemetry.OpenTraces(ctx, telemetry.TraceOptions{
 				Config: c.Traces, Service: service, Version: Version(), Instance: schema.NewID(service), Metrics: m, Log: log,
 			})
 			return err
@@ -31,10 +31,13 @@ func (c *Config) TracesPart(service string, m *telemetry.Metrics, log *slog.Logg
 		Stop: func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, min(flushFor, c.Traces.Timeout))
 			defer cancel()
-			if err := c.traces.Close(ctx); err != nil {
+			if err := c.spans.Close(ctx); err != nil {
 				log.Warn("the last traces could not be sent", "error", err)
 			}
 			return nil
 		},
 	}
 }
+
+// Spans is where spans go, nil before the part of [Config.TracesPart] has started.
+func (c *Config) Spans() *telemetry.Traces { return c.spans }

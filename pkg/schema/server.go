@@ -137,3 +137,6 @@ type Worker struct {
 	// InForce is the configuration that the process goes by.
 	InForce []InForce `json:"in_force,omitempty"`
 }
+
+// RegionLabel is the label with which a worker says in which region it runs.
+const RegionLabel = "region"

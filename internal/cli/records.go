@@ -1,4 +1,4 @@
-package setup
+package cli
 
 import (
 	"context"
@@ -20,10 +20,10 @@ const (
 	heldSince = 14 * 24 * time.Hour
 )
 
-// CompareRecords compares what is stored of durable calls and approvals with each other:
+// compareRecords compares what is stored of durable calls and approvals with each other:
 // see [journal.Check], and held calls in the call records must have their approval. What
 // is from before since is left out. It changes nothing; ctx bounds it.
-func CompareRecords(ctx context.Context, conn *bus.Conn, since time.Time, log *slog.Logger) (*journal.Findings, error) {
+func compareRecords(ctx context.Context, conn *bus.Conn, since time.Time, log *slog.Logger) (*journal.Findings, error) {
 	found, err := journal.Check(ctx, conn, since, log)
 	if err != nil {
 		return nil, err

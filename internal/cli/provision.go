@@ -1,4 +1,4 @@
-package setup
+package cli
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/internal/setup"
 	"github.com/callyard/callyard/internal/webhook"
 	"github.com/callyard/callyard/pkg/bus"
 )
@@ -19,13 +20,13 @@ func retention() bus.Retention {
 	}
 }
 
-// Provision makes every stream and table of Callyard that is missing in NATS, as the
+// provision makes every stream and table of Callyard that is missing in NATS, as the
 // user that the configuration names. It waits up to a minute for NATS and for all
 // servers of its cluster. It may be repeated, and changes nothing that is there.
-func (c *Config) Provision(ctx context.Context, log *slog.Logger) error {
-	ctx, cancel := context.WithTimeout(ctx, openFor)
+func provision(ctx context.Context, cfg *setup.Config, log *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, setup.OpenFor)
 	defer cancel()
-	conn, err := c.connect(ctx, bus.Options{Name: "init", Role: "init", Provision: true, Log: log})
+	conn, err := cfg.ConnectAs(ctx, bus.Options{Name: "init", Role: "init", Provision: true, Log: log})
 	if err != nil {
 		return err
 	}
@@ -36,14 +37,14 @@ func (c *Config) Provision(ctx context.Context, log *slog.Logger) error {
 // checkFor bounds the reading of all records of durable calls.
 const checkFor = 10 * time.Minute
 
-// CheckRecords compares the records in NATS with each other; see [CompareRecords].
-func (c *Config) CheckRecords(ctx context.Context, log *slog.Logger) (*journal.Findings, error) {
+// findFaults compares the records in NATS with each other; see [compareRecords].
+func findFaults(ctx context.Context, cfg *setup.Config, log *slog.Logger) (*journal.Findings, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkFor)
 	defer cancel()
-	conn, err := c.connect(ctx, bus.Options{Name: "init", Role: "init", Log: log})
+	conn, err := cfg.ConnectAs(ctx, bus.Options{Name: "init", Role: "init", Log: log})
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	return CompareRecords(ctx, conn, time.Time{}, log)
+	return compareRecords(ctx, conn, time.Time{}, log)
 }

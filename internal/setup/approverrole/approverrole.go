@@ -1,0 +1,107 @@
+// Package approverrole is the set-up of an approver, for the programs that run one.
+package approverrole
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/approver"
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/confirm"
+	"github.com/callyard/callyard/internal/lifecycle"
+	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/setup"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/warrant"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/risk"
+)
+
+// Setup is the set-up of one approver. The zero value is ready.
+type Setup struct {
+	// LostBefore says at the start before when approvals may have been lost with a damaged
+	// data folder; nil or the zero time: none were.
+	LostBefore func() time.Time
+
+	running atomic.Pointer[approver.Approver] // nil until it runs
+}
+
+// Role is what an approver adds to [setup.Prepare].
+func (s *Setup) Role() setup.RoleSetup {
+	return setup.RoleSetup{
+		Role: setup.Approver,
+		Check: func(f *settings.File) []config.Fault {
+			return append(approver.Check(f), confirm.CheckRedis(f.Redis)...)
+		},
+		ReplaceKeys: func(keys []authn.Key) error {
+			if a := s.running.Load(); a != nil {
+				return a.ReplaceKeys(keys)
+			}
+			return nil
+		},
+	}
+}
+
+func (s *Setup) lostBefore() time.Time {
+	if s.LostBefore == nil {
+		return time.Time{}
+	}
+	return s.LostBefore()
+}
+
+// Part returns the approver as a part. started is called with it. policy
+// assesses edited calls at once; where it is nil the front door that claims them does.
+func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Holder, m *telemetry.Metrics, log *slog.Logger, started func(*approver.Approver)) lifecycle.Part {
+	var conn *bus.Conn
+	var room *approval.Room
+	var a *approver.Approver
+	var unwatch func()
+	failed := make(chan error, 1)
+	return lifecycle.Part{
+		Name: "approver", Failed: failed, Grace: c.Approver.DrainDelay + c.Approver.DrainGrace,
+		Start: func(ctx context.Context) (err error) {
+			confirm.LogRedis(log)
+			signer, err := c.Signer(warrant.People)
+			if err != nil {
+				return err
+			}
+			if signer == nil {
+				log.Warn("no warrants.key_file is set: what people approve here is not signed, and workers refuse to run it (callyard keys warrant makes a key)")
+			}
+			if conn, err = connect(ctx, "approver", false); err != nil {
+				return err
+			}
+			opening, cancel := context.WithTimeout(ctx, setup.OpenFor)
+			defer cancel()
+			if room, err = approval.OpenRoom(opening, approval.RoomOptions{Conn: conn, LostBefore: s.lostBefore(), Redis: confirm.OptionsOf(c.Redis), Name: "approver", Sign: approval.Signing(signer), Policy: policy, Traces: c.Spans(), Log: log}); err != nil {
+				conn.Close()
+				return err
+			}
+			a, err = approver.Start(opening, approver.Options{Config: c.Approver, InForce: c.InForce, Desk: room.Desk, Ledger: room.Ledger, Conn: conn, Traces: c.Spans(), Log: log, Version: setup.Version(), Failed: failed,
+				Ready: func() error { return errors.Join(conn.Ready(), conn.Storing()) }})
+			if err != nil {
+				room.Close()
+				conn.Close()
+				return err
+			}
+			unconnected := m.NATS("approver", func() bool { return conn.Ready() == nil })
+			unstored := m.JournalWrites("approver", conn.NotStoring)
+			unwatch = func() { unconnected(); unstored() }
+			s.running.Store(a)
+			started(a)
+			return nil
+		},
+		Stop: func(ctx context.Context) error {
+			err := a.Stop(ctx)
+			unwatch()
+			room.Close()
+			conn.Close()
+			return err
+		},
+	}
+}

@@ -1,0 +1,99 @@
+// Package frontdoorrole is the set-up of a front door, for the programs that run one.
+package frontdoorrole
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/confirm"
+	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/lifecycle"
+	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/setup"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/warrant"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/risk"
+)
+
+// Setup is the set-up of one front door. The zero value is ready.
+type Setup struct {
+	// Lost says at the start what was lost with a damaged data folder; nil: nothing.
+	Lost func() frontdoor.Lost
+
+	running atomic.Pointer[frontdoor.FrontDoor] // nil until it runs
+}
+
+// Role is what a front door adds to [setup.Prepare].
+func (s *Setup) Role() setup.RoleSetup {
+	return setup.RoleSetup{
+		Role: setup.FrontDoor,
+		Check: func(f *settings.File) []config.Fault {
+			return append(frontdoor.Check(f), confirm.CheckRedis(f.Redis)...)
+		},
+		ReplaceKeys: func(keys []authn.Key) error {
+			if door := s.running.Load(); door != nil {
+				return door.ReplaceKeys(keys)
+			}
+			return nil
+		},
+	}
+}
+
+func (s *Setup) lost() frontdoor.Lost {
+	if s.Lost == nil {
+		return frontdoor.Lost{}
+	}
+	return s.Lost()
+}
+
+// Part returns the front door as a part. started is called with it.
+func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Holder, m *telemetry.Metrics, log *slog.Logger, started func(*frontdoor.FrontDoor)) lifecycle.Part {
+	var conn, stored *bus.Conn
+	var door *frontdoor.FrontDoor
+	var unwatch func()
+	failed := make(chan error, 1)
+	return lifecycle.Part{
+		Name: "front door", Failed: failed, Grace: c.FrontDoor.DrainDelay + c.FrontDoor.DrainGrace,
+		Start: func(ctx context.Context) (err error) {
+			confirm.LogRedis(log)
+			signer, err := c.Signer(warrant.Caller, warrant.Standing)
+			if err != nil {
+				return err
+			}
+			if conn, err = connect(ctx, "frontdoor", false); err != nil {
+				return err
+			}
+			if stored, err = connect(ctx, "frontdoor (stored)", false); err != nil {
+				conn.Close()
+				return err
+			}
+			conn.OnUnexpected(m.Unexpected)
+			stored.OnUnexpected(m.Unexpected)
+			opening, cancel := context.WithTimeout(ctx, setup.OpenFor)
+			defer cancel()
+			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Lost: s.lost(), Region: c.Region, InForce: c.InForce, Conn: conn, Stored: stored, Metrics: m, Traces: c.Spans(), Baggage: c.Traces.Baggage, Log: log, Version: setup.Version(), Failed: failed, Policy: policy, Redis: confirm.OptionsOf(c.Redis), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Signer: signer})
+			if err != nil {
+				stored.Close()
+				conn.Close()
+				return err
+			}
+			unconnected := m.NATS("frontdoor", func() bool { return conn.Ready() == nil && stored.Ready() == nil })
+			unstored := m.JournalWrites("frontdoor", stored.NotStoring)
+			unwatch = func() { unconnected(); unstored() }
+			s.running.Store(door)
+			started(door)
+			return nil
+		},
+		Stop: func(ctx context.Context) error {
+			err := door.Stop(ctx)
+			unwatch()
+			stored.Close()
+			conn.Close()
+			return err
+		},
+	}
+}

@@ -1,0 +1,120 @@
+// Package workerrole is the set-up of a worker, for the programs that run one.
+package workerrole
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/lifecycle"
+	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/setup"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/worker"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/risk"
+)
+
+// Setup is the set-up of one worker. The zero value is ready.
+type Setup struct {
+	served  []worker.Served               // in force
+	running atomic.Pointer[worker.Worker] // nil until it runs
+}
+
+// Role is what a worker adds to [setup.Prepare].
+func (s *Setup) Role() setup.RoleSetup {
+	return setup.RoleSetup{
+		Role: setup.Worker, Serve: s.serve,
+		Pending: func() []string {
+			if w := s.running.Load(); w != nil {
+				return w.Pending()
+			}
+			return nil
+		},
+	}
+}
+
+// Served are the servers in force. It must not be called while files are read again.
+func (s *Setup) Served() []worker.Served { return s.served }
+
+func (s *Setup) serve(c *settings.Worker, entries []config.ServerEntry) (setup.Held, error) {
+	served, err := worker.Serve(c, entries)
+	var held setup.Held
+	for i := range served {
+		held.Servers = append(held.Servers, served[i].Entry)
+		held.Troubles = append(held.Troubles, troubles(&served[i])...)
+	}
+	held.Apply = func() {
+		s.served = served
+		if w := s.running.Load(); w != nil {
+			w.Apply(slices.Clone(served))
+		}
+	}
+	return held, err
+}
+
+// troubles says what keeps a server from coming up on this machine.
+func troubles(s *worker.Served) []config.Fault {
+	var found []config.Fault
+	say := func(err error) {
+		found = append(found, config.Fault{Where: s.Entry.Where, Message: err.Error()})
+	}
+	if s.Box != nil && s.Box.Fault != nil {
+		say(s.Box.Fault)
+	}
+	if s.Session.Spec.Type == config.TypeStdio && (s.Box == nil || !s.Box.Only) {
+		if err := s.Session.Spec.Check(); err != nil {
+			say(err)
+		}
+	}
+	return found
+}
+
+// closeReserve is kept from a worker's grace for the end of its servers.
+const closeReserve = 5 * time.Second
+
+// Part returns a worker that holds [Setup.Served] as a part. started is called with it.
+func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Holder, m *telemetry.Metrics, log *slog.Logger, started func(*worker.Worker)) lifecycle.Part {
+	var conn *bus.Conn
+	var w *worker.Worker
+	var unwatch func()
+	return lifecycle.Part{
+		Name: "worker", Grace: c.Worker.DrainGrace + closeReserve,
+		Start: func(ctx context.Context) (err error) {
+			trust, err := c.Trust()
+			if err != nil {
+				return err
+			}
+			if conn, err = connect(ctx, "worker "+c.Worker.Name, true); err != nil {
+				return err
+			}
+			conn.OnUnexpected(m.Unexpected)
+			o := worker.Options{Name: c.Worker.Name, Version: setup.Version(), Labels: c.Worker.Labels, Conn: conn, Servers: s.served, Policy: policy, InForce: c.InForce, Trust: trust, Boxes: c.Worker.Boxes, Scope: c.BoxScope(), Metrics: m, Traces: c.Spans(), Log: log}
+			if c.Worker.APIServers {
+				o.Parse = func(id string, entry json.RawMessage) (worker.Served, error) {
+					return worker.ParseAdded(&c.Worker, id, entry)
+				}
+			}
+			if w, err = worker.Start(o); err != nil {
+				conn.Close()
+				return err
+			}
+			unwatch = m.NATS("worker", func() bool { return conn.Ready() == nil })
+			s.running.Store(w)
+			started(w)
+			return nil
+		},
+		Stop: func(ctx context.Context) error {
+			grace, cancel := context.WithTimeout(ctx, c.Worker.DrainGrace)
+			defer cancel()
+			err := w.Stop(grace)
+			unwatch()
+			conn.Close()
+			return err
+		},
+	}
+}
