@@ -15,7 +15,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 workspace: ## a go.work for editors, over the modules that are worked on together
-	rm -f go.work && GOWORK= $(GO) work init . ./clients/go
+	rm -f go.work && GOWORK= $(GO) work init . ./clients/go ./bench
 
 build: ## the commands, into bin/
 	@mkdir -p $(BIN)
@@ -72,6 +72,7 @@ generate: ## the OpenAPI document, and the clients that are made of it
 
 lint: ## golangci-lint, at the version in tools/lint/go.mod
 	$(GO) tool -modfile=tools/lint/go.mod golangci-lint run $(or $(PKG),./...)
+	@$(if $(PKG),,cd bench && $(GO) tool -modfile=../tools/lint/go.mod golangci-lint run ./...)
 	@$(if $(PKG),,cd e2e/stories && $(GO) tool -modfile=../../tools/lint/go.mod golangci-lint run ./...)
 	@$(if $(PKG),,cd deploy/checks && $(GO) tool -modfile=../../tools/lint/go.mod golangci-lint run ./...)
 

@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	cel.dev/cel-go v0.33.2
 	code.dny.dev/ssrf v0.3.0
-	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/aymanbagabas/go-udiff v0.4.1
 	github.com/callyard/callyard/clients/go v0.0.0-20261124021750-e41225e5ab47
 	github.com/charmbracelet/x/term v0.2.2

@@ -226,20 +226,23 @@ check_code() {
     status=1
   fi
   go vet "$@" || status=1
+  go -C bench vet ./... || status=1
   go -C e2e/stories vet . || status=1
   go -C deploy/checks vet . || status=1
   return $status
 }
 
-# tests runs what was asked for. The stories use the Go client, and the checks of deploy
-# use Prometheus, Helm and the types of Kubernetes: each is a module of its own. The rolling restarts (make rolling) keep two dozen processes
+# tests runs what was asked for. The bench draws plots, the stories use the Go client, and
+# the checks of deploy use Prometheus, Helm and the types of Kubernetes: each is a module of
+# its own. The rolling restarts (make rolling) keep two dozen processes
 # and a cluster busy for minutes: nothing else runs beside them.
 tests() {
-  local packages=() rest=() rolling=() told=false checks=false failed=0 argument
+  local packages=() rest=() rolling=() bench=() told=false checks=false failed=0 argument
   for argument in "$@"; do
     case $argument in
     ./e2e/stories | ./e2e/stories/...) told=true ;;
-    ./...) told=true checks=true packages+=("$argument") ;;
+    ./bench | ./bench/*) bench+=(".${argument#./bench}") ;;
+    ./...) told=true checks=true bench+=(./...) packages+=("$argument") ;;
     ./e2e/...) told=true packages+=("$argument") ;;
     ./deploy/checks) checks=true ;;
     ./deploy/...) checks=true packages+=("$argument") ;;
@@ -247,8 +250,8 @@ tests() {
     *) rest+=("$argument") ;;
     esac
   done
-  if [ ${#packages[@]} -eq 0 ] && ! $told && ! $checks; then
-    told=true checks=true packages=(./...)
+  if [ ${#packages[@]} -eq 0 ] && [ ${#bench[@]} -eq 0 ] && ! $told && ! $checks; then
+    told=true checks=true bench=(./...) packages=(./...)
   fi
   local how=(-json -race -timeout 40m "${fresh[@]}" "${rest[@]}")
   if [ ${#packages[@]} -gt 0 ]; then
@@ -261,6 +264,7 @@ tests() {
     go test "${how[@]}" -p 2 "${packages[@]}" || failed=1
   fi
   if [ ${#rolling[@]} -gt 0 ]; then go test "${how[@]}" "${rolling[@]}" || failed=1; fi
+  if [ ${#bench[@]} -gt 0 ]; then go -C bench test "${how[@]}" -p 2 "${bench[@]}" || failed=1; fi
   if $told; then go -C e2e/stories test "${how[@]}" . || failed=1; fi
   # Nothing in it runs at once, and its libraries are large: no race detector.
   if $checks; then go -C deploy/checks test -json -timeout 10m "${fresh[@]}" "${rest[@]}" . || failed=1; fi

@@ -1,78 +1,176 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/callyard/callyard/internal/bench"
+	"github.com/callyard/callyard/internal/cli/benchflags"
 )
 
 func benchCommand() *cobra.Command {
-	var o bench.Options
-	var headers []string
+	var o benchflags.Options
 	cmd := &cobra.Command{
 		Use:   "bench [SERVER TOOL ARGUMENTS]",
 		Short: "Measure calls: Callyard beside direct clients, or one tool of a running Callyard",
 		Long: "Without arguments bench builds Callyard and measures it beside direct clients, everything in turn in one run.\n" +
-			"With --url and SERVER TOOL ARGUMENTS it loads one tool of a Callyard that runs already.",
+			"With --url and SERVER TOOL ARGUMENTS it loads one tool of a Callyard that runs already.\n\n" +
+			"The program callyard-bench does it. It is looked for next to callyard, then in PATH; inside the repository of Callyard it is built.",
 		Example: "  callyard bench --quick\n  callyard bench --endpoint peer=http://127.0.0.1:3000/servers/everything/tools/echo\n  callyard bench --figures batch,flat\n  callyard bench --url http://127.0.0.1:8080 demo echo '{\"message\":\"hi\"}'",
 		Args:    cobra.MaximumNArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				if len(args) != 3 {
-					return &exitError{code: exitUsage, err: errors.New("name SERVER, TOOL and the ARGUMENTS object")}
+			if len(args) != 0 && len(args) != 3 {
+				return &exitError{code: exitUsage, err: errors.New("name SERVER, TOOL and the ARGUMENTS object")}
+			}
+			for _, h := range o.Headers {
+				if !strings.Contains(h, ":") {
+					return &exitError{code: exitUsage, err: errors.New("a --header is written as Name: value")}
 				}
+			}
+			asJSON, err := cmd.Flags().GetBool("json")
+			if err != nil {
+				return fail(exitUsage, "%w", err)
+			}
+			if asJSON && len(o.Figures) > 0 {
+				return fail(exitUsage, "--json does not go with --figures: they are a table with a verdict for each line.")
+			}
+			line, key := flagsOf(cmd.LocalNonPersistentFlags()), ""
+			if asJSON {
+				line = append(line, "--json")
+			}
+			if len(args) > 0 {
 				c, err := clientFrom(cmd)
 				if err != nil {
 					return err
 				}
-				defer c.close()
-				if c.key != "" {
-					headers = append(headers, "Authorization: Bearer "+c.key)
-				}
-				o.URL, o.Server, o.Tool, o.Arguments = c.base, args[0], args[1], []byte(args[2])
+				c.close()
+				line, key = append(append(line, "--url="+c.base, "--"), args...), c.key
 			}
-			o.Headers = make(map[string]string)
-			for _, h := range headers {
-				k, v, ok := strings.Cut(h, ":")
-				if !ok {
-					return &exitError{code: exitUsage, err: errors.New("a --header is written as Name: value")}
-				}
-				o.Headers[strings.TrimSpace(k)] = strings.TrimSpace(v)
-			}
-			var err error
-			if o.JSON, err = cmd.Flags().GetBool("json"); err != nil {
-				return fail(exitUsage, "%w", err)
-			}
-			run := bench.Main
-			if len(o.Figures) > 0 {
-				if o.JSON {
-					return fail(exitUsage, "--json does not go with --figures: they are a table with a verdict for each line.")
-				}
-				run = bench.MainFigures
-			}
-			err = run(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
-			if err != nil && cmd.Context().Err() == nil {
-				err = &exitError{code: exitToolError, err: err}
-			}
-			return err
+			return runBench(cmd, line, key)
 		},
 	}
-	f := cmd.Flags()
-	f.IntSliceVarP(&o.C, "concurrency", "c", nil, "calls at once (default 1,10,50,200)")
-	f.IntSliceVar(&o.Sizes, "size", nil, "bytes of the echoed text (default 200,20000,1000000)")
-	f.IntVar(&o.Rounds, "rounds", 0, "rounds over all cells; medians are shown (default 3)")
-	f.DurationVar(&o.Duration, "duration", 0, "measured time of a cell in a round (default 2s)")
-	f.DurationVar(&o.Warmup, "warmup", 0, "time before it (default 500ms)")
-	f.BoolVar(&o.Quick, "quick", false, "a short run: fewer cells, one round")
-	f.StringSliceVar(&o.Figures, "figures", nil, "measure batches against what is promised of them: all, or some of "+strings.Join(bench.FigureNames(), ","))
-	f.IntVar(&o.Calls, "calls", 0, "calls of the largest batch of the figures (default 1000000; with --quick 100000)")
-	f.StringSliceVar(&o.Only, "only", nil, "targets to measure (default all)")
-	f.StringArrayVar(&o.URLs, "endpoint", nil, "another HTTP endpoint to measure beside, as name=url")
-	f.StringArrayVar(&headers, "header", nil, "header for the calls, as Name: value")
-	f.StringVar(&o.Out, "out", "bench-out", "folder for bench.json and bench.png")
-	f.StringVar(&o.Bin, "bin", "", "folder with callyard, frontdoor, worker and nats-server (default: they are built)")
+	o.Add(cmd.Flags())
 	return cmd
+}
+
+// flagsOf returns those of the flags that were given, as a command line. Values that are
+// lists are given one by one.
+func flagsOf(f *pflag.FlagSet) (line []string) {
+	f.VisitAll(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			if f.Changed {
+				line = append(line, "--"+f.Name+"="+v)
+			}
+		}
+	})
+	return line
+}
+
+// benchProgram is the file name of what measures.
+const benchProgram = "callyard-bench"
+
+// benchStop is how long the program has to stop what it started.
+const benchStop = time.Minute
+
+// runBench starts the program and waits for it. The key is not on its command line,
+// which others can read.
+func runBench(cmd *cobra.Command, line []string, key string) error {
+	ctx := cmd.Context()
+	path, remove, err := findBench(cmd)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	run := exec.CommandContext(ctx, path, line...)
+	run.Stdin, run.Stdout, run.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+	run.Env = append(os.Environ(), "CALLYARD_KEY="+key)
+	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
+	run.WaitDelay = benchStop
+	err = run.Run()
+	var ended *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return fail(exitInterrupted, "Interrupted.")
+	case errors.As(err, &ended) && ended.ExitCode() >= 0:
+		return statusError(ended.ExitCode())
+	case err != nil:
+		return fail(exitToolError, "%s cannot be run: %w", path, err)
+	}
+	return nil
+}
+
+// findBench returns the path of the program, and what removes it again where it was
+// built for this run.
+func findBench(cmd *cobra.Command) (path string, remove func(), err error) {
+	remove = func() {}
+	if self, err := os.Executable(); err == nil {
+		path = filepath.Join(filepath.Dir(self), benchProgram)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path, remove, nil
+		}
+	}
+	if path, err = exec.LookPath(benchProgram); err == nil {
+		return path, remove, nil
+	}
+	module, err := benchModule(".")
+	if err != nil {
+		return "", nil, err
+	}
+	dir, err := os.MkdirTemp("", "callyard-bench-")
+	if err != nil {
+		return "", nil, fail(exitToolError, "The bench cannot be built: %w", err)
+	}
+	remove = func() { _ = os.RemoveAll(dir) } // what is left is in the folder for temporary files
+	path = filepath.Join(dir, benchProgram)
+	if err := buildBench(cmd.Context(), module, path); err != nil {
+		remove()
+		return "", nil, err
+	}
+	return path, remove, nil
+}
+
+func buildBench(ctx context.Context, module, path string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/"+benchProgram)
+	build.Dir, build.Env = module, append(os.Environ(), "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil && ctx.Err() == nil {
+		return fail(exitToolError, "The bench cannot be built in %s: %w\n%s", module, err, out)
+	} else if err != nil {
+		return fail(exitInterrupted, "Interrupted.")
+	}
+	return nil
+}
+
+// benchModule looks upwards from dir for the folder that the program is built in.
+func benchModule(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fail(exitUsage, "The folder cannot be looked at: %w", err)
+	}
+	for {
+		module := filepath.Join(dir, "bench")
+		text, err := os.ReadFile(filepath.Join(module, "go.mod"))
+		if err == nil && strings.HasPrefix(string(text), "module github.com/callyard/callyard/bench\n") {
+			return module, nil
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", fail(exitUsage, "Looking for the bench: %w", err)
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", fail(exitUsage, "The program %s is neither next to callyard nor in PATH. Build it in the repository of Callyard: go build -C bench -o bin/ ./cmd/%[1]s, and put it next to callyard; or run callyard bench inside the repository.", benchProgram)
+		}
+		dir = up
+	}
 }

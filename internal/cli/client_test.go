@@ -136,8 +136,13 @@ func testRoot() *cobra.Command {
 // typed runs a command line as main does.
 func typed(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
+	return typedOn(t, testRoot(), stdin, args...)
+}
+
+// typedOn is typed for commands that testRoot does not have.
+func typedOn(t *testing.T, root *cobra.Command, stdin string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
 	var out, errOut bytes.Buffer
-	root := testRoot()
 	root.SetArgs(args)
 	root.SetIn(strings.NewReader(stdin))
 	root.SetOut(&out)

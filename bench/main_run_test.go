@@ -154,7 +154,7 @@ func TestTheRepositoryIsFoundFromBelow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(root, "internal", "bench")); err != nil {
+	if _, err := os.Stat(filepath.Join(root, "cmd", "callyard")); err != nil {
 		t.Error(err)
 	}
 	if _, err := findRoot(t.TempDir()); !errors.Is(err, errNoRoot) {
