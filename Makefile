@@ -37,6 +37,9 @@ boxes: ## measure containers: warm hand-over, cold start, calls at ten at once (
 	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench 'Cold|Warm' -benchtime 50x ./internal/launch/box
 	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench TenAtOnce -benchtime $(or $(N),1000)x -timeout 30m ./internal/launch/box
 
+dead: ## functions that neither a command nor a test reaches, by the static call graph; e2e/stories is not seen
+	$(GO) tool -modfile=tools/lint/go.mod deadcode -test ./...
+
 rolling: ## restarts, upgrades, faults of a cluster's nodes, two regions, under load
 	scripts/test.sh ./e2e/rolling
 

@@ -60,15 +60,6 @@ type Digest [sha256.Size]byte
 // DigestOf returns the digest of b.
 func DigestOf(b []byte) Digest { return sha256.Sum256(b) }
 
-// ParseDigest reads "sha256:" and 64 hex digits; anything else is no digest.
-func ParseDigest(text string) (d Digest) {
-	text, ok := strings.CutPrefix(text, "sha256:")
-	if raw, err := hex.DecodeString(text); ok && err == nil && len(raw) == len(d) {
-		copy(d[:], raw)
-	}
-	return d
-}
-
 // String returns the digest as pkg/schema/digest spells it, "" when there is
 // none.
 func (d Digest) String() string {

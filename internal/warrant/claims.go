@@ -143,16 +143,6 @@ func appendHex(dst []byte, text, prefix string, size int) ([]byte, error) {
 	return append(dst, raw...), nil
 }
 
-// Parse reads what a warrant says. It proves nothing: whoever acts on a warrant
-// uses [Trust.Admit].
-func Parse(text []byte) (*Claims, error) {
-	c, _, err := parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("reading a warrant: %w", err)
-	}
-	return c, nil
-}
-
 // parse returns the claims and the length of what is signed.
 func parse(text []byte) (*Claims, int, error) {
 	switch {

@@ -65,9 +65,6 @@ const (
 	Refused   Outcome = "refused"   // not accepted: the outbox or the receiver's part of it is full
 )
 
-// Outcomes lists them, for who makes a counter of each beforehand.
-func Outcomes() []Outcome { return []Outcome{Delivered, Retried, Dead, Refused} }
-
 // verdict is what an answer means for the delivery.
 type verdict struct {
 	outcome Outcome

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -120,9 +119,6 @@ func (s *Server) Stored(t testing.TB) uint64 {
 	}
 	return info.Store
 }
-
-// InProcessConn returns a connection inside the process; embedded servers only.
-func (s *Server) InProcessConn() (net.Conn, error) { return s.s.InProcessConn() }
 
 // JetStream is that of the server at the URL, past all that is ours, until the test ends.
 func JetStream(t testing.TB, url string) jetstream.JetStream {

@@ -98,7 +98,6 @@ type Server struct {
 	views      []string
 	acks       map[string]string // by envelope: the payload of the answer
 	calls      map[string]int
-	refuse     map[string]string // errors by method
 	next       int
 	noBlocks   bool
 	sockets    map[*websocket.Conn]*sync.Mutex
@@ -110,7 +109,7 @@ type Server struct {
 func Start(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{
-		t: t, changed: make(chan struct{}), acks: map[string]string{}, calls: map[string]int{}, refuse: map[string]string{},
+		t: t, changed: make(chan struct{}), acks: map[string]string{}, calls: map[string]int{},
 		held: map[string]chan struct{}{}, sockets: map[*websocket.Conn]*sync.Mutex{}, done: make(chan struct{}),
 	}
 	mux := http.NewServeMux()
@@ -139,13 +138,6 @@ func (s *Server) Feel(m Mode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mode = m
-}
-
-// Refuse has a method answer with an error; "" ends that.
-func (s *Server) Refuse(method, code string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refuse[method] = code
 }
 
 // Hold keeps a method from answering, and from doing anything, until the returned
@@ -238,7 +230,7 @@ func (s *Server) method(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, "/api/")
 	s.mu.Lock()
 	s.calls[name]++
-	mode, refuse, gate := s.mode, s.refuse[name], s.held[name]
+	mode, gate := s.mode, s.held[name]
 	s.touchedLocked()
 	s.mu.Unlock()
 	if gate != nil {
@@ -271,10 +263,6 @@ func (s *Server) method(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(v) // the client may be gone
 	}
 	wrong := func(code string) { answer(map[string]any{"ok": false, "error": code}) }
-	if refuse != "" {
-		wrong(refuse)
-		return
-	}
 	token, want := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), BotToken
 	if token == "" {
 		token = r.FormValue("token")
