@@ -277,7 +277,7 @@ func readJournal(ctx context.Context, raw *bus.Journals, ids *batch.IDs, m *jour
 	states := map[uint64][]string{}
 	err := readLog(ctx, raw, id, bus.JournalResults, func(data []byte) error {
 		_, err := bus.ReadJournalResults(data, func(r *bus.JournalResult) {
-			states[r.Index] = append(states[r.Index], batch.StateOf(r.Outcome))
+			states[r.Index] = append(states[r.Index], string(batch.StateOf(r.Outcome)))
 		})
 		return err
 	})

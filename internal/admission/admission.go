@@ -9,7 +9,6 @@ package admission
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -95,22 +94,24 @@ func NewGate(o Options) *Gate {
 	}
 }
 
-// HeldError says that a call waits for a yes. It is no failure: the call has an
-// id and lives on in the ledger.
-type HeldError struct{ *approval.Held }
-
-// Error says so.
-func (e *HeldError) Error() string {
-	return "call " + e.Approval.CallID + " is held until it is approved"
+// Answer is what came of a call at the gate. Exactly one of its fields is set.
+type Answer struct {
+	// Result is what the tool answered.
+	Result *schema.Result
+	// Held says that the call waits for an approval, or has one already.
+	Held *approval.Held
+	// Durable is the verdict on a call that the policy wants stored before it runs;
+	// nothing was run.
+	Durable *Verdict
 }
 
 // Limits returns what is in force.
 func (g *Gate) Limits() Limits { return g.limits }
 
-// Call admits the call and waits for its result. It fills in what the caller
-// left open: the id, the default time, what is known of the tool. The error is
+// Call admits the call, and has it run where it may run at once. It fills in what the
+// caller left open: the id, the default time, what is known of the tool. The error is
 // a *schema.Error that names the call.
-func (g *Gate) Call(ctx context.Context, call *schema.Call) (*schema.Result, error) {
+func (g *Gate) Call(ctx context.Context, call *schema.Call) (Answer, error) {
 	if call.ID == "" {
 		call.ID = schema.NewCallID()
 	}
@@ -119,31 +120,37 @@ func (g *Gate) Call(ctx context.Context, call *schema.Call) (*schema.Result, err
 	defer g.left()
 	room, err := g.quota.Enter(ctx, &call.Principal)
 	if err != nil {
-		return nil, schema.AsError(err).WithCall(call.ID)
+		return Answer{}, schema.AsError(err).WithCall(call.ID)
 	}
 	defer room.Leave()
 	g.metrics.CallStarted()
-	keep, err := g.admitTraced(ctx, call)
-	if err != nil {
-		var held *HeldError
-		if errors.As(err, &held) {
-			g.metrics.CallDeferred(call.Server, "held")
-			g.noteHeld(call, held)
-			return nil, held
-		}
-		if errors.Is(err, ErrDurable) {
-			g.metrics.CallDeferred(call.Server, "stored")
-			return nil, err
-		}
+	a, err := g.admitTraced(ctx, call)
+	switch {
+	case err != nil:
 		g.count(call, nil, err, began)
 		g.noteRefused(call, err)
-		return nil, schema.AsError(err).WithCall(call.ID)
+		return Answer{}, schema.AsError(err).WithCall(call.ID)
+	case a.held != nil:
+		g.metrics.CallDeferred(call.Server, "held")
+		g.noteHeld(call, a.held)
+		return Answer{Held: a.held}, nil
+	case a.durable != nil:
+		g.metrics.CallDeferred(call.Server, "stored")
+		return Answer{Durable: a.durable}, nil
 	}
 	note := g.noteBegin(call, nil)
-	res, err := g.answer(ctx, call, keep)
+	res, err := g.answer(ctx, call, a.keep)
 	note.End(record.Outcome{Result: res, Err: err})
 	g.count(call, res, err, began)
-	return res, err
+	return Answer{Result: res}, err
+}
+
+// admitted is what is to become of a call that was not refused: it is held or to be
+// stored, or runs at once.
+type admitted struct {
+	held    *approval.Held
+	durable *Verdict
+	keep    *risk.Cache // how long the result may be kept, nil where it may not
 }
 
 // count puts the end of a call into the metrics. Names that callers made up do
@@ -171,31 +178,33 @@ func outcome(res *schema.Result, err error) string {
 	return "ok"
 }
 
-// admit checks the call and completes it, and holds it when it needs a yes. keep
-// says for how long its result may be kept, nil where it may not.
-func (g *Gate) admit(ctx context.Context, call *schema.Call) (keep *risk.Cache, err error) {
+// admit checks the call and completes it, and holds it when it needs an approval.
+func (g *Gate) admit(ctx context.Context, call *schema.Call) (a admitted, err error) {
 	if call.Timeout < 0 || call.Timeout > g.limits.MaxTimeout {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "timeout_ms must be between 1 and %d.", g.limits.MaxTimeout.Milliseconds())
+		return a, schema.Errorf(schema.KindInvalidRequest, "timeout_ms must be between 1 and %d.", g.limits.MaxTimeout.Milliseconds())
 	}
 	if call.Method != "" && call.Method != schema.MethodCallTool {
 		if err := g.CheckMethod(call); err != nil {
-			return nil, err
+			return a, err
 		}
-		return nil, validate.Arguments(call.Arguments, g.limits.ArgumentBytes, g.limits.ArgumentDepth)
+		return a, validate.Arguments(call.Arguments, g.limits.ArgumentBytes, g.limits.ArgumentDepth)
 	}
 	verdict, err := g.Check(call)
 	switch {
 	case err != nil:
-		return nil, err
+		return a, err
 	case verdict.Assessment.Approval != nil:
 		if err := g.quota.Accept(&call.Principal, 1, 0); err != nil {
-			return nil, err
+			return a, err
 		}
-		return nil, g.Hold(ctx, call, verdict, "")
+		a.held, err = g.Hold(ctx, call, verdict, "")
+		return a, err
 	case verdict.Assessment.Durable:
-		return nil, ErrDurable
+		durable := verdict // so that verdict itself stays on the stack
+		a.durable = &durable
 	}
-	return verdict.Assessment.Cache, nil
+	a.keep = verdict.Assessment.Cache
+	return a, nil
 }
 
 // CheckMethod looks at a request that is no call of a tool. Nothing is counted or run.
@@ -210,10 +219,6 @@ func (g *Gate) CheckMethod(call *schema.Call) error {
 	}
 	return s.Refusal()
 }
-
-// ErrDurable says that the policy wants the call stored before it runs; nothing
-// was run.
-var ErrDurable = errors.New("the policy wants this call to be durable")
 
 // Verdict is what the gate thinks of a call of a tool.
 type Verdict struct {
@@ -279,17 +284,13 @@ func (g *Gate) PolicyVersion() string {
 	return g.policy.Current().Version()
 }
 
-// Hold puts the question whether the call may run to those whom the verdict
-// names. It returns a *[HeldError], or why the call cannot be held.
-func (g *Gate) Hold(ctx context.Context, call *schema.Call, v Verdict, callbackURL string) error {
+// Hold holds the call until those whom the verdict names approve it. The error says why
+// it cannot be held.
+func (g *Gate) Hold(ctx context.Context, call *schema.Call, v Verdict, callbackURL string) (*approval.Held, error) {
 	if g.desk == nil {
-		return schema.Errorf(schema.KindUnavailable, "This call needs a confirmation, and confirmations are not available here.")
+		return nil, schema.Errorf(schema.KindUnavailable, "This call needs a confirmation, and confirmations are not available here.")
 	}
-	held, err := g.desk.Open(ctx, call, v.Tool.Raw, &v.Assessment, callbackURL)
-	if err != nil {
-		return err
-	}
-	return &HeldError{held}
+	return g.desk.Open(ctx, call, v.Tool.Raw, &v.Assessment, callbackURL)
 }
 
 // Run runs a call that was judged before: it was held and has been released, or

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -42,12 +43,12 @@ func (g *Gate) noteRefused(call *schema.Call, err error) {
 	g.records.Begin(&rec).End(record.Outcome{Err: err})
 }
 
-// noteHeld notes a call that waits for a yes.
-func (g *Gate) noteHeld(call *schema.Call, held *HeldError) {
+// noteHeld records a call that waits for an approval.
+func (g *Gate) noteHeld(call *schema.Call, held *approval.Held) {
 	if g.records == nil {
 		return
 	}
 	rec := recordOf(call, nil)
-	rec.State, rec.Approval = record.Held, held.Approval.ID
+	rec.State, rec.Approval = schema.StateHeld, held.Approval.ID
 	g.records.Add(&rec)
 }

@@ -2,34 +2,31 @@ package admission
 
 import (
 	"context"
-	"errors"
 
 	"github.com/callyard/callyard/internal/telemetry"
-	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 // admitTraced is admit as a span.
-func (g *Gate) admitTraced(ctx context.Context, call *schema.Call) (*risk.Cache, error) {
+func (g *Gate) admitTraced(ctx context.Context, call *schema.Call) (admitted, error) {
 	if g.traces == nil {
 		return g.admit(ctx, call)
 	}
 	span := g.traces.Begin(call.Trace, telemetry.Internal, "admit")
 	defer span.End()
 	span.Text(telemetry.KeyCall, call.ID)
-	keep, err := g.admit(ctx, call)
-	var held *HeldError
+	a, err := g.admit(ctx, call)
 	switch {
-	case err == nil:
-		span.Text(telemetry.KeyAdmitted, "run")
-	case errors.As(err, &held):
-		span.Text(telemetry.KeyAdmitted, "held")
-		span.Text(telemetry.KeyApproval, held.Approval.ID)
-	case errors.Is(err, ErrDurable):
-		span.Text(telemetry.KeyAdmitted, "stored")
-	default:
+	case err != nil:
 		span.Text(telemetry.KeyAdmitted, "refused")
 		span.Outcome(nil, err)
+	case a.held != nil:
+		span.Text(telemetry.KeyAdmitted, "held")
+		span.Text(telemetry.KeyApproval, a.held.Approval.ID)
+	case a.durable != nil:
+		span.Text(telemetry.KeyAdmitted, "stored")
+	default:
+		span.Text(telemetry.KeyAdmitted, "run")
 	}
-	return keep, err
+	return a, err
 }

@@ -37,12 +37,10 @@ func (j *job) hold(it *item, v admission.Verdict) (*schema.Result, error) {
 	j.park(it)
 	ctx, cancel := bound(j.gone)
 	defer cancel()
-	err := j.r.o.Gate.Hold(ctx, it.call, v, "")
-	var held *admission.HeldError
-	switch {
-	case errors.As(err, &held), schema.KindOf(err) == schema.KindConflict:
+	held, err := j.r.o.Gate.Hold(ctx, it.call, v, "")
+	if err == nil || schema.KindOf(err) == schema.KindConflict {
 		// Held now, or by an earlier owner of the journal.
-		if held != nil && held.Run {
+		if err == nil && held.Run {
 			gone, leave := context.WithCancel(j.gone)
 			leave() // its end is copied, nobody waits for it
 			_, _ = j.r.o.Release(gone, held.Approval)

@@ -20,8 +20,8 @@ import (
 // any front door can go on with it and no answer is given twice. To callers the whole
 // conversation is one call, under the id of its first.
 
-// StateInputRequired is the state of a call whose server waits for an answer.
-const StateInputRequired = "input_required"
+// inputRequired is the resultType of a result by which a server asks for input.
+const inputRequired = "input_required"
 
 const (
 	// methodAnswers marks a record that holds some of the answers: its arguments are
@@ -87,11 +87,11 @@ func object(members map[string]json.RawMessage) []byte {
 // asks says that the result of a call is a question. Fates that workers remember do
 // not say so beside the bytes, but only calls whose callers can be asked are.
 func asks(it *item, res *schema.Result) bool {
-	if res.InputRequired || len(it.rec.Extra) == 0 || !bytes.Contains(res.Body, []byte(`"`+StateInputRequired+`"`)) {
+	if res.InputRequired || len(it.rec.Extra) == 0 || !bytes.Contains(res.Body, []byte(`"`+inputRequired+`"`)) {
 		return res.InputRequired
 	}
 	var q question
-	return json.Unmarshal(res.Body, &q) == nil && q.Type == StateInputRequired
+	return json.Unmarshal(res.Body, &q) == nil && q.Type == inputRequired
 }
 
 // bare has a call sent again whose server asks for nothing but that; again is false
@@ -172,7 +172,7 @@ func (r *Runner) open(ctx context.Context, s *Status) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.State, s.Asked, s.Question, s.Result = StateInputRequired, s.Result.Ended, body, nil
+	s.State, s.Asked, s.Question, s.Result = schema.StateSuspended, s.Result.Ended, body, nil
 	return s, nil
 }
 
@@ -184,7 +184,7 @@ func (r *Runner) open(ctx context.Context, s *Status) (*Status, error) {
 func (r *Runner) Answer(ctx context.Context, id string, who schema.Principal, round int, answers map[string]json.RawMessage) error {
 	for range answerTries {
 		s, err := r.Status(ctx, id, who, 0)
-		if err != nil || s.State != StateInputRequired || s.Round != round {
+		if err != nil || s.State != schema.StateSuspended || s.Round != round {
 			return err
 		}
 		sub, rec, err := r.next(ctx, s, answers)
@@ -246,7 +246,7 @@ func (r *Runner) next(ctx context.Context, s *Status, answers map[string]json.Ra
 
 // encode writes what is left of a question.
 func (q *question) encode() []byte {
-	b := append([]byte(`{"resultType":"`+StateInputRequired+`","inputRequests":`), object(q.Requests)...)
+	b := append([]byte(`{"resultType":"`+inputRequired+`","inputRequests":`), object(q.Requests)...)
 	if len(q.State) > 0 {
 		b = append(append(b, `,"requestState":`...), q.State...)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -20,6 +21,9 @@ type Submission struct {
 	Key, Fingerprint string
 	// Waited says that the caller waits for the end.
 	Waited bool
+	// Verdict is that of the gate on the call, where it was asked before; nil: it is
+	// asked.
+	Verdict *admission.Verdict
 }
 
 // keepKeys is how long an idempotency key counts.
@@ -28,14 +32,17 @@ const keepKeys = 24 * time.Hour
 // Ticket is an accepted call.
 type Ticket struct {
 	CallID string
+	// Held says that the call waits for an approval, or has one already; it is stored
+	// with the approval, and nothing else of the ticket is set.
+	Held *approval.Held
 	// Replayed says that the call was accepted before, under the same key.
 	Replayed bool
 	it       *item
 }
 
 // Submit accepts a call: when it returns, the call is stored, and it runs whatever
-// becomes of the caller. A call that needs a yes is held instead, and the error is
-// an *[admission.HeldError]. Errors: those of [admission.Gate.Check];
+// becomes of the caller. A call that needs an approval is held instead; see
+// [Ticket]. Errors: those of [admission.Gate.Check];
 // KindKeyReused for a key that stands for another request; KindQuota when as many
 // of the principal's wait as may; KindUnavailable when nothing can be stored.
 func (r *Runner) Submit(ctx context.Context, s Submission) (*Ticket, error) {
@@ -51,9 +58,14 @@ func (r *Runner) Submit(ctx context.Context, s Submission) (*Ticket, error) {
 			return nil, err
 		}
 	}
-	verdict, err := r.o.Gate.Check(call)
-	if err != nil {
-		return nil, err
+	var verdict admission.Verdict
+	if s.Verdict != nil {
+		verdict = *s.Verdict
+	} else {
+		var err error
+		if verdict, err = r.o.Gate.Check(call); err != nil {
+			return nil, err
+		}
 	}
 	if verdict.Assessment.Approval != nil {
 		return r.submitHeld(ctx, s, hash, verdict)
@@ -195,21 +207,21 @@ func (r *Runner) submitHeld(ctx context.Context, s Submission, hash string, v ad
 	if err != nil {
 		return nil, err
 	}
-	err = r.o.Gate.Hold(ctx, s.Call, v, s.CallbackURL)
+	held, err := r.o.Gate.Hold(ctx, s.Call, v, s.CallbackURL)
 	counted() // as held from here on
-	var held *admission.HeldError
-	if !errors.As(err, &held) || hash == "" {
+	if err != nil {
 		return nil, err
 	}
-	kept, mine, rememberErr := r.remember(ctx, hash, s.Fingerprint, s.Call.ID, "", 0)
-	if rememberErr == nil && mine {
-		return nil, err
+	ticket := &Ticket{CallID: s.Call.ID, Held: held}
+	kept, mine, err := r.remember(ctx, hash, s.Fingerprint, s.Call.ID, "", 0)
+	if err == nil && mine {
+		return ticket, nil
 	}
 	if _, cancelErr := r.o.Desk.Cancel(ctx, s.Call.ID, s.Call.Principal); cancelErr != nil {
 		r.o.Log.Warn("taking back a call whose key could not be stored", "call", s.Call.ID, "error", cancelErr)
 	}
-	if rememberErr != nil {
-		return nil, rememberErr
+	if err != nil {
+		return nil, err
 	}
 	return replay(kept, s.Fingerprint)
 }

@@ -117,11 +117,11 @@ func (r *Runner) CancelCall(ctx context.Context, id string, who schema.Principal
 		return s, err
 	}
 	switch s.State {
-	case "held":
+	case schema.StateHeld:
 		if _, err := r.o.Desk.Cancel(ctx, s.Head, who); err != nil {
 			return nil, err
 		}
-	case StateInputRequired:
+	case schema.StateSuspended:
 		mine, err := r.withdraw(ctx, s, who)
 		if err == nil && !mine {
 			return r.CancelCall(ctx, id, who) // it was answered just now

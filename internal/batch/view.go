@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -15,12 +16,11 @@ type Status struct {
 	CallID string
 	Batch  string // "" for a single call
 	Index  uint64
-	// State is one of the words of callers: held, queued, running, succeeded …
-	State string
-	Call  *journal.CallRecord
+	State  schema.State
+	Call   *journal.CallRecord
 	// Result is set once the call has ended.
 	Result *journal.ResultRecord
-	// Question is what the server asks while the call is input_required, since Asked,
+	// Question is what the server asks while the call is suspended, since Asked,
 	// in its how many-th round. Head is the call that stands for this one now; see
 	// [Runner.Answer].
 	Question []byte
@@ -54,11 +54,11 @@ func (r *Runner) standing(ctx context.Context, id string, who schema.Principal, 
 		return nil, err
 	}
 	if it := r.local(s); it != nil {
-		if s.State = "queued"; it.begun.Load() {
-			s.State = "running"
+		if s.State = schema.StateQueued; it.begun.Load() {
+			s.State = schema.StateRunning
 		}
 		if it.waits.Load() {
-			s.State = "held"
+			s.State = schema.StateHeld
 		}
 		s.Result = over(ctx, it, wait)
 		return s.say(), nil
@@ -70,8 +70,8 @@ func (r *Runner) standing(ctx context.Context, id string, who schema.Principal, 
 		s.Result = new(lostResult(id, s.Index))
 		return s.say(), nil
 	}
-	if s.State = "queued"; r.isHeld(ctx, id) {
-		s.State = "held"
+	if s.State = schema.StateQueued; r.isHeld(ctx, id) {
+		s.State = schema.StateHeld
 	}
 	if wait <= 0 {
 		return s, nil
@@ -92,12 +92,21 @@ func (s *Status) say() *Status {
 	return s
 }
 
-// StateOf is the word of callers for an outcome.
-func StateOf(o journal.Outcome) string {
+// StateOf returns the state of a call with the outcome.
+func StateOf(o journal.Outcome) schema.State {
 	if o == journal.Dead {
-		return "failed"
+		return schema.StateFailed
 	}
-	return o.String()
+	return schema.State(o.String())
+}
+
+// ErrorOf returns why the durable call with the id did not succeed.
+func ErrorOf(id string, r *journal.ResultRecord) *schema.Error {
+	e := &schema.Error{}
+	if json.Unmarshal(r.Error, e) != nil || e.Kind == "" {
+		e = schema.Errorf(schema.KindInternal, "The call ended as %s, and its error cannot be read.", r.Outcome)
+	}
+	return e.WithCall(id)
 }
 
 func journalOf(s *Status) string {
@@ -266,6 +275,12 @@ func (r *Runner) End(ctx context.Context, id string, who schema.Principal, reaso
 	}
 	r.changed(m)
 	return m, nil
+}
+
+// CallResult is [Runner.ResultBody] for the call with the id.
+func (r *Runner) CallResult(ctx context.Context, id string, rec *journal.ResultRecord) ([]byte, error) {
+	journalID, _, _ := ParseCallID(id)
+	return r.ResultBody(ctx, journalID, rec)
 }
 
 // ResultBody returns the bytes that the tool answered, wherever they lie.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // callsCommand reads the execution log.
@@ -66,7 +67,7 @@ func (q *callsQuery) values(now time.Time) (url.Values, error) {
 	}
 	values := url.Values{}
 	for _, state := range strings.Split(q.state, ",") {
-		if state = strings.TrimSpace(state); state != "" && !record.State(state).Known() {
+		if state = strings.TrimSpace(state); state != "" && !schema.State(state).Known() {
 			return nil, fail(exitUsage, "--state: %q is no state of a call; see `callyard calls --help`.", oneLine(state))
 		}
 	}
@@ -167,9 +168,9 @@ func callRow(v *record.View, now time.Time) []cell {
 
 func callState(v *record.View) cell {
 	switch {
-	case v.State == record.Succeeded && v.ToolError:
+	case v.State == schema.StateSucceeded && v.ToolError:
 		return cell{"tool error", yellow}
-	case v.State == record.Succeeded:
+	case v.State == schema.StateSucceeded:
 		return cell{string(v.State), green}
 	case !v.State.Ended():
 		return cell{string(v.State), yellow}

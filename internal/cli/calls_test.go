@@ -18,13 +18,13 @@ func callViews(t *testing.T) []string {
 	ns := at.UnixNano()
 	var texts []string
 	for _, r := range []record.Record{
-		{ID: "call_06ebef9j423at1ewk1zr0rhgm4", State: record.Succeeded, Server: "files", Tool: "read", Principal: "agent", Owner: "team-a", Arguments: record.DigestOf([]byte("{}")), ArgumentBytes: 2,
+		{ID: "call_06ebef9j423at1ewk1zr0rhgm4", State: schema.StateSucceeded, Server: "files", Tool: "read", Principal: "agent", Owner: "team-a", Arguments: record.DigestOf([]byte("{}")), ArgumentBytes: 2,
 			ResultBytes: 4321, Admitted: ns, Started: ns + 1e6, Ended: ns + 4_561_000, Changed: ns, Took: 3 * time.Millisecond, Worker: "worker_1", FrontDoor: "frontdoor_1", Attempt: 1},
-		{ID: "call_06ebef9j423at1ewk1zr0rhgm0", State: record.Succeeded, ToolError: true, Server: "files", Tool: "rm", Principal: "agent", Admitted: ns - 60e9, Ended: ns - 1e9, Attempt: 2,
+		{ID: "call_06ebef9j423at1ewk1zr0rhgm0", State: schema.StateSucceeded, ToolError: true, Server: "files", Tool: "rm", Principal: "agent", Admitted: ns - 60e9, Ended: ns - 1e9, Attempt: 2,
 			Durable: true, Replayed: true, Batch: "batch_1", Index: 7, CustomID: "row\u202e7", Approval: "appr_1"},
-		{ID: "call_06ebef9j40ya0xwpv9v8ys0790", State: record.Unknown, Server: "bank", Method: schema.MethodGetPrompt, Principal: "eve\x1b[2J", Admitted: ns - 3600e9, Ended: ns - 3599e9,
+		{ID: "call_06ebef9j40ya0xwpv9v8ys0790", State: schema.StateUnknown, Server: "bank", Method: schema.MethodGetPrompt, Principal: "eve\x1b[2J", Admitted: ns - 3600e9, Ended: ns - 3599e9,
 			Error: schema.KindOutcomeUnknown, Detail: "It left\nand never came back."},
-		{ID: "call_06ebef9j40ya0xwpv9v8ys0780", State: record.Running, Server: "bank", Tool: "pay", Principal: "eve", Admitted: ns - 7200e9},
+		{ID: "call_06ebef9j40ya0xwpv9v8ys0780", State: schema.StateRunning, Server: "bank", Tool: "pay", Principal: "eve", Admitted: ns - 7200e9},
 	} {
 		text, err := json.Marshal(r.View())
 		if err != nil {

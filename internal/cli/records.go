@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 const (
@@ -54,7 +55,7 @@ func missingApproval(ctx context.Context, conn *bus.Conn, since time.Time, log *
 	}
 	cursor := ""
 	for range heldPages {
-		page, next, err := records.List(ctx, record.Filter{States: []record.State{record.Held}, From: since}, cursor, 0)
+		page, next, err := records.List(ctx, record.Filter{States: []schema.State{schema.StateHeld}, From: since}, cursor, 0)
 		if err != nil {
 			return "", err
 		}

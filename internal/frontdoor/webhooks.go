@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/frontdoor/rest"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/webhook"
@@ -158,14 +159,12 @@ func (t *teller) tellHeld(id string) {
 	if err == nil && !a.Told.IsZero() {
 		return
 	}
-	var view, result []byte
+	var m webhook.Message
 	if err == nil {
-		view, result, err = t.d.api.ApprovalView(ctx, a)
+		m, err = t.callMessage(ctx, calls.OfApproval(a), a.CallbackURL)
 	}
 	if err == nil {
-		err = t.sender.Send(ctx, webhook.Message{ID: a.CallID, URL: a.CallbackURL, Event: webhook.CallEvent(webhook.CallEnd{
-			State: rest.StateOf(a), Time: a.Ended, View: view, Result: result, ResultURL: "/calls/" + a.CallID,
-		})})
+		err = t.sender.Send(ctx, m)
 	}
 	if err == nil {
 		_, err = t.d.room.Ledger.Change(ctx, id, func(a *ledger.Approval) error {
@@ -187,11 +186,16 @@ func (t *teller) message(ctx context.Context, e batch.End) (webhook.Message, err
 	if e.Batch != nil {
 		return webhook.Message{ID: e.Batch.ID, URL: e.Batch.CallbackURL, Event: webhook.Event{Type: webhook.BatchEnded, Time: e.Batch.Ended, Data: rest.BatchView(e.Batch)}}, nil
 	}
-	view, result, err := t.d.api.CallView(ctx, e)
+	return t.callMessage(ctx, calls.OfEnd(e), e.Call.CallbackURL)
+}
+
+// callMessage says what a receiver is told of a call that ended.
+func (t *teller) callMessage(ctx context.Context, s *calls.Status, url string) (webhook.Message, error) {
+	view, result, err := t.d.api.CallView(ctx, s)
 	if err != nil {
 		return webhook.Message{}, err
 	}
-	return webhook.Message{ID: e.CallID, URL: e.Call.CallbackURL, Event: webhook.CallEvent(webhook.CallEnd{
-		State: batch.StateOf(e.Result.Outcome), Time: e.Result.Ended, View: view, Result: result, ResultURL: "/calls/" + e.CallID,
+	return webhook.Message{ID: s.ID, URL: url, Event: webhook.CallEvent(webhook.CallEnd{
+		State: string(s.State), Time: s.Ended, View: view, Result: result, ResultURL: "/calls/" + s.ID,
 	})}, nil
 }

@@ -116,7 +116,7 @@ func BenchmarkRead(b *testing.B) {
 	ids := make([]string, 200_000)
 	for i := range ids {
 		ids[i] = schema.NewCallID()
-		r.Add(&Record{ID: ids[i], Principal: "agent", Server: "demo", Tool: "echo", State: Succeeded, Arguments: DigestOf([]byte(ids[i]))})
+		r.Add(&Record{ID: ids[i], Principal: "agent", Server: "demo", Tool: "echo", State: schema.StateSucceeded, Arguments: DigestOf([]byte(ids[i]))})
 	}
 	if err := r.Sync(b.Context()); err != nil {
 		b.Fatal(err)

@@ -22,7 +22,7 @@ type Call struct {
 // of it.
 type Outcome struct {
 	// State, when empty, is what Result and Err say.
-	State State
+	State schema.State
 	// At is when that was known; the zero time means now.
 	At     time.Time
 	Result *schema.Result
@@ -53,7 +53,7 @@ func (r *Recorder) BeginWith(rec *Record, arguments []byte, stay bool) *Call {
 
 func (r *Recorder) begin(rec *Record, arguments []byte, stay bool) *Call {
 	c := &Call{rec: *rec, owner: r, shard: r.shardOf(rec.ID), young: true}
-	c.prepare(Running)
+	c.prepare(schema.StateRunning)
 	if arguments != nil {
 		c.rec.ArgumentBytes = int64(len(arguments))
 		if len(arguments) <= hashBytes {
@@ -71,7 +71,7 @@ func (r *Recorder) begin(rec *Record, arguments []byte, stay bool) *Call {
 }
 
 // prepare fills in what the teller left open.
-func (c *Call) prepare(state State) {
+func (c *Call) prepare(state schema.State) {
 	if c.rec.State == "" {
 		c.rec.State = state
 	}
@@ -150,28 +150,28 @@ func (r *Record) end(o *Outcome) {
 }
 
 // endState is the state that a result or an error means.
-func endState(res *schema.Result, err error) State {
+func endState(res *schema.Result, err error) schema.State {
 	if err == nil && res != nil {
-		return Succeeded
+		return schema.StateSucceeded
 	}
 	switch schema.KindOf(err) {
 	case schema.KindOutcomeUnknown:
-		return Unknown
+		return schema.StateUnknown
 	case schema.KindCanceled:
-		return Canceled
+		return schema.StateCanceled
 	case schema.KindExpired:
-		return Expired
+		return schema.StateExpired
 	case schema.KindForbidden, schema.KindDisabled:
-		return Denied
+		return schema.StateDenied
 	}
-	return Failed
+	return schema.StateFailed
 }
 
 // Add tells of a call in one piece: one that waits, or that somebody else keeps.
 // rec is copied.
 func (r *Recorder) Add(rec *Record) {
 	c := &Call{rec: *rec, ended: true}
-	c.prepare(Queued)
+	c.prepare(schema.StateQueued)
 	sh := r.shardOf(rec.ID)
 	sh.mu.Lock()
 	enough := r.addLocked(sh, c, c.rec.State.Ended())

@@ -3,6 +3,8 @@ package record
 import (
 	"slices"
 	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Filter chooses calls; what is empty chooses all.
@@ -10,7 +12,7 @@ type Filter struct {
 	// Principals asked for the call, any of them.
 	Principals   []string
 	Server, Tool string
-	States       []State
+	States       []schema.State
 	// From and To bound when the call's id was made, which is when it was
 	// admitted, in milliseconds; To is not in it.
 	From, To time.Time

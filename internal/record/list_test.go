@@ -32,8 +32,8 @@ func (m *model) tell(r Record) {
 func (m *model) list(f Filter) (all []Record) {
 	for _, r := range m.rows {
 		seen := *r
-		if !seen.Durable && (seen.State == Running || seen.State == Queued) && m.dead[seen.FrontDoor] {
-			seen.State = Unknown
+		if !seen.Durable && (seen.State == schema.StateRunning || seen.State == schema.StateQueued) && m.dead[seen.FrontDoor] {
+			seen.State = schema.StateUnknown
 		}
 		k, _ := keyOf(seen.ID)
 		at := time.UnixMilli(k.milli())
@@ -79,7 +79,7 @@ func checkModel(t *testing.T, rnd *rand.Rand) {
 		door := rnd.IntN(len(doors))
 		rec := Record{
 			ID: id, FrontDoor: fmt.Sprint("fd", door), Principal: pick("ann", "bob", "eve"), Server: pick("files", "bank"), Tool: pick("read", "write"),
-			Durable: rnd.IntN(2) == 0, Admitted: at.UnixNano(), Changed: at.UnixNano(), State: pick3(rnd, Running, Queued, Held),
+			Durable: rnd.IntN(2) == 0, Admitted: at.UnixNano(), Changed: at.UnixNano(), State: pick3(rnd, schema.StateRunning, schema.StateQueued, schema.StateHeld),
 		}
 		if rnd.IntN(4) == 0 {
 			rec.Batch, rec.Index, rec.CustomID = batch, rnd.Int64N(100), "c"+id
@@ -94,9 +94,9 @@ func checkModel(t *testing.T, rnd *rand.Rand) {
 			}
 			switch rnd.IntN(3) {
 			case 0:
-				rec.State, rec.Attempt = Running, rec.Attempt+1
+				rec.State, rec.Attempt = schema.StateRunning, rec.Attempt+1
 			case 1:
-				rec.State = pick3(rnd, Succeeded, Failed, Canceled)
+				rec.State = pick3(rnd, schema.StateSucceeded, schema.StateFailed, schema.StateCanceled)
 				rec.Ended = rec.Changed
 				tell()
 				if !rec.Durable {
@@ -104,7 +104,7 @@ func checkModel(t *testing.T, rnd *rand.Rand) {
 				}
 			default:
 				// Only what changed is told.
-				part := Record{ID: id, FrontDoor: rec.FrontDoor, State: Expired, Attempt: rec.Attempt, Admitted: rec.Admitted, Changed: rec.Changed, Durable: rec.Durable}
+				part := Record{ID: id, FrontDoor: rec.FrontDoor, State: schema.StateExpired, Attempt: rec.Attempt, Admitted: rec.Admitted, Changed: rec.Changed, Durable: rec.Durable}
 				doors[door].Add(&part)
 				m.tell(part)
 				if !rec.Durable {
@@ -176,7 +176,9 @@ func checkModel(t *testing.T, rnd *rand.Rand) {
 	}
 }
 
-func pick3(rnd *rand.Rand, a, b, c State) State { return [...]State{a, b, c}[rnd.IntN(3)] }
+func pick3(rnd *rand.Rand, a, b, c schema.State) schema.State {
+	return [...]schema.State{a, b, c}[rnd.IntN(3)]
+}
 
 func TestASlotWithMoreCallsThanAReaderHoldsIsReadInParts(t *testing.T) {
 	r := open(t, bustest.Start(t).Connect(t, "one"), Options{})
@@ -187,10 +189,10 @@ func TestASlotWithMoreCallsThanAReaderHoldsIsReadInParts(t *testing.T) {
 	var failed, ids []string
 	for i := range calls {
 		id := idAt(at.Add(time.Duration(i%2000)*time.Millisecond), rnd)
-		rec := Record{ID: id, State: Running, Server: "s"}
+		rec := Record{ID: id, State: schema.StateRunning, Server: "s"}
 		r.Add(&rec)
-		if rec.State = Succeeded; i%1000 == 5 {
-			rec.State = Failed
+		if rec.State = schema.StateSucceeded; i%1000 == 5 {
+			rec.State = schema.StateFailed
 			failed = append(failed, id)
 		}
 		r.Add(&rec)
@@ -217,10 +219,10 @@ func TestASlotWithMoreCallsThanAReaderHoldsIsReadInParts(t *testing.T) {
 		return got
 	}
 	slices.Sort(failed)
-	if diff := gocmp.Diff(failed, listed(Filter{States: []State{Failed}})); diff != "" {
+	if diff := gocmp.Diff(failed, listed(Filter{States: []schema.State{schema.StateFailed}})); diff != "" {
 		t.Errorf("the failed ones:\n%s", diff)
 	}
-	if got := listed(Filter{States: []State{Running}}); len(got) != 0 {
+	if got := listed(Filter{States: []schema.State{schema.StateRunning}}); len(got) != 0 {
 		t.Errorf("%d are listed as running", len(got))
 	}
 	slices.Sort(ids)
@@ -235,10 +237,10 @@ func TestAPageEndsAlthoughItFoundNothing(t *testing.T) {
 	now := time.Now()
 	// A slot for each message that a page may read, and some more.
 	for i := range pageMessages + 50 {
-		r.Add(&Record{ID: idAt(now.Add(-time.Duration(i)*10*time.Second), rnd), State: Succeeded, Tool: "busy"})
+		r.Add(&Record{ID: idAt(now.Add(-time.Duration(i)*10*time.Second), rnd), State: schema.StateSucceeded, Tool: "busy"})
 	}
 	old := idAt(now.Add(-(pageMessages+100)*10*time.Second), rnd)
-	r.Add(&Record{ID: old, State: Succeeded, Tool: "rare"})
+	r.Add(&Record{ID: old, State: schema.StateSucceeded, Tool: "rare"})
 	page, next, err := r.List(t.Context(), Filter{Tool: "rare"}, "", 10)
 	if err != nil || len(page) != 0 || next == "" {
 		t.Fatalf("%d calls, next %q, %v", len(page), next, err)
@@ -256,7 +258,7 @@ func TestAListRefusesWhatItCannotRead(t *testing.T) {
 			t.Errorf("cursor %q: %v", cursor, err)
 		}
 	}
-	if _, _, err := r.List(t.Context(), Filter{States: []State{"gone"}}, "", 0); schema.KindOf(err) != schema.KindInvalidRequest {
+	if _, _, err := r.List(t.Context(), Filter{States: []schema.State{"gone"}}, "", 0); schema.KindOf(err) != schema.KindInvalidRequest {
 		t.Errorf("state: %v", err)
 	}
 	if page, next, err := r.List(t.Context(), Filter{}, "", 0); err != nil || len(page) != 0 || next != "" {
@@ -268,7 +270,7 @@ func TestAListRefusesWhatItCannotRead(t *testing.T) {
 	if err := r.store.Append(t.Context(), k.slot(), []byte("garbage")); err != nil {
 		t.Fatal(err)
 	}
-	r.Add(&Record{ID: id, State: Held})
+	r.Add(&Record{ID: id, State: schema.StateHeld})
 	if page, _, err := r.List(t.Context(), Filter{}, "", 0); err != nil || len(page) != 1 || page[0].ID != id {
 		t.Errorf("%v %v", page, err)
 	}

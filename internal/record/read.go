@@ -55,10 +55,10 @@ func (r *Recorder) Get(ctx context.Context, id string) (*Record, error) {
 // see turns what a front door that is gone left unfinished into what it is now.
 // Durable calls are taken over by another front door, which writes of them.
 func (r *Recorder) see(rec *Record) {
-	if rec.Durable || rec.State != Running && rec.State != Queued || r.alive == nil || r.alive(rec.FrontDoor) {
+	if rec.Durable || rec.State != schema.StateRunning && rec.State != schema.StateQueued || r.alive == nil || r.alive(rec.FrontDoor) {
 		return
 	}
-	rec.State, rec.Error = Unknown, schema.KindOutcomeUnknown
+	rec.State, rec.Error = schema.StateUnknown, schema.KindOutcomeUnknown
 	rec.Detail = "The front door that had this call is gone; nobody can know what became of it."
 }
 

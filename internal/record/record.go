@@ -10,49 +10,28 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// State is how far a call has come.
-type State string
-
-const (
-	Held      State = "held"      // it waits for a yes
-	Queued    State = "queued"    // it is kept, and has not been sent yet
-	Running   State = "running"   // it was admitted or sent, and has not ended
-	Succeeded State = "succeeded" // the tool answered, its own error or not
-	Failed    State = "failed"    // it was refused, or ended without a result
-	Denied    State = "denied"    // policy or a person said no
-	Expired   State = "expired"   // its time was over
-	Canceled  State = "canceled"  // its caller left or took it back before it was sent
-	Unknown   State = "unknown"   // it left, and nobody can know what became of it
-)
-
-// states lists every state; on the wire a state is its place here.
-func states() [9]State {
-	return [...]State{Held, Queued, Running, Unknown, Denied, Expired, Canceled, Failed, Succeeded}
-}
-
-// rank orders the states: what can follow what. The ends share a rank, but for
-// Unknown, which a person may settle. It is -1 for what is no state.
-func (s State) rank() int {
-	switch s {
-	case Held:
-		return 0
-	case Queued:
-		return 1
-	case Running:
-		return 2
-	case Unknown:
-		return 3
-	case Succeeded, Failed, Denied, Expired, Canceled:
-		return 4
+// states lists every state that is recorded; on the wire a state is its place here.
+func states() [9]schema.State {
+	return [...]schema.State{
+		schema.StateHeld, schema.StateQueued, schema.StateRunning, schema.StateUnknown, schema.StateDenied, schema.StateExpired, schema.StateCanceled, schema.StateFailed, schema.StateSucceeded,
 	}
-	return -1
 }
 
-// Known says whether s is one of the states.
-func (s State) Known() bool { return s.rank() >= 0 }
-
-// Ended says whether nothing is to come.
-func (s State) Ended() bool { return s.rank() >= 3 }
+// order says which of two records of one attempt tells of a later time. The ends share a
+// place, but for unknown, which a late answer or a person may settle.
+func order(s schema.State) int {
+	switch s {
+	case schema.StateHeld:
+		return 0
+	case schema.StateQueued:
+		return 1
+	case schema.StateRunning, schema.StateSuspended:
+		return 2
+	case schema.StateUnknown:
+		return 3
+	}
+	return 4
+}
 
 // Digest is a SHA-256; the zero value means that there is none.
 type Digest [sha256.Size]byte
@@ -80,7 +59,7 @@ type Record struct {
 	// Server, Tool and Method say what was to run. An empty method is
 	// [schema.MethodCallTool].
 	Server, Tool, Method string
-	State                State
+	State                schema.State
 	// ToolError is true when the tool itself answered with an error.
 	ToolError bool
 	// Durable calls are kept elsewhere too: what a front door that died leaves
@@ -127,7 +106,7 @@ func (r *Record) Newer(o *Record) bool {
 	if r.Attempt != o.Attempt {
 		return r.Attempt > o.Attempt
 	}
-	if a, b := r.State.rank(), o.State.rank(); a != b {
+	if a, b := order(r.State), order(o.State); a != b {
 		return a > b
 	}
 	if r.Changed != o.Changed {

@@ -16,22 +16,22 @@ import (
 )
 
 func TestTheNewestRecordOfACallCounts(t *testing.T) {
-	at := func(state State, attempt int, changed int64) Record {
+	at := func(state schema.State, attempt int, changed int64) Record {
 		return Record{State: state, Attempt: attempt, Changed: changed}
 	}
 	for _, c := range []struct {
 		what         string
 		older, newer Record
 	}{
-		{"what follows", at(Held, 0, 9), at(Queued, 0, 5)},
-		{"what follows, although its clock is behind", at(Queued, 1, 9), at(Running, 1, 5)},
-		{"an end", at(Running, 1, 9), at(Canceled, 1, 5)},
-		{"nobody knows", at(Running, 1, 9), at(Unknown, 1, 5)},
-		{"a person settled it", at(Unknown, 1, 9), at(Succeeded, 1, 5)},
-		{"it is tried again", at(Running, 1, 5), at(Queued, 2, 5)},
-		{"a person had it run again", at(Unknown, 1, 9), at(Running, 2, 5)},
-		{"a dead letter is tried again", at(Failed, 3, 9), at(Queued, 4, 5)},
-		{"the later of two ends", at(Succeeded, 1, 5), at(Failed, 1, 9)},
+		{"what follows", at(schema.StateHeld, 0, 9), at(schema.StateQueued, 0, 5)},
+		{"what follows, although its clock is behind", at(schema.StateQueued, 1, 9), at(schema.StateRunning, 1, 5)},
+		{"an end", at(schema.StateRunning, 1, 9), at(schema.StateCanceled, 1, 5)},
+		{"nobody knows", at(schema.StateRunning, 1, 9), at(schema.StateUnknown, 1, 5)},
+		{"a person settled it", at(schema.StateUnknown, 1, 9), at(schema.StateSucceeded, 1, 5)},
+		{"it is tried again", at(schema.StateRunning, 1, 5), at(schema.StateQueued, 2, 5)},
+		{"a person had it run again", at(schema.StateUnknown, 1, 9), at(schema.StateRunning, 2, 5)},
+		{"a dead letter is tried again", at(schema.StateFailed, 3, 9), at(schema.StateQueued, 4, 5)},
+		{"the later of two ends", at(schema.StateSucceeded, 1, 5), at(schema.StateFailed, 1, 9)},
 	} {
 		if !c.newer.Newer(&c.older) || c.older.Newer(&c.newer) {
 			t.Errorf("%s: %v and %v", c.what, c.older, c.newer)
@@ -45,16 +45,16 @@ func TestTheNewestRecordOfACallCounts(t *testing.T) {
 }
 
 func TestARecordIsFilledInFromOlderOnes(t *testing.T) {
-	held := Record{ID: "x", Principal: "agent", Owner: "team", Server: "s", Tool: "t", Arguments: DigestOf(nil), ArgumentBytes: 2, State: Held, Admitted: 10, Changed: 10, Approval: "appr_1", Durable: true}
-	end := Record{ID: "x", State: Denied, Admitted: 30, Ended: 30, Changed: 30, FrontDoor: "other"}
+	held := Record{ID: "x", Principal: "agent", Owner: "team", Server: "s", Tool: "t", Arguments: DigestOf(nil), ArgumentBytes: 2, State: schema.StateHeld, Admitted: 10, Changed: 10, Approval: "appr_1", Durable: true}
+	end := Record{ID: "x", State: schema.StateDenied, Admitted: 30, Ended: 30, Changed: 30, FrontDoor: "other"}
 	want := held
-	want.State, want.Ended, want.Changed, want.FrontDoor = Denied, 30, 30, "other"
+	want.State, want.Ended, want.Changed, want.FrontDoor = schema.StateDenied, 30, 30, "other"
 	a, b := held, end
 	if diff := cmp.Diff(&want, merge(&a, &b)); diff != "" {
 		t.Error(diff)
 	}
-	first := Record{State: Failed, Attempt: 1, Error: schema.KindUnavailable, Detail: "no", Worker: "w1", Started: 5, Ended: 6}
-	again := Record{State: Running, Attempt: 2}
+	first := Record{State: schema.StateFailed, Attempt: 1, Error: schema.KindUnavailable, Detail: "no", Worker: "w1", Started: 5, Ended: 6}
+	again := Record{State: schema.StateRunning, Attempt: 2}
 	if got := merge(&first, &again); got.Worker != "" || got.Started != 0 || got.Error != "" || got.Ended != 0 {
 		t.Errorf("the second attempt has what was the first's: %+v", got)
 	}
@@ -64,18 +64,18 @@ func TestEachEndHasItsState(t *testing.T) {
 	fails := func(kind schema.Kind) Outcome { return Outcome{Err: schema.Errorf(kind, "No.")} }
 	for _, c := range []struct {
 		o    Outcome
-		want State
+		want schema.State
 	}{
-		{Outcome{Result: &schema.Result{}}, Succeeded},
-		{Outcome{Result: &schema.Result{ToolError: true}}, Succeeded},
-		{fails(schema.KindOutcomeUnknown), Unknown},
-		{fails(schema.KindCanceled), Canceled},
-		{fails(schema.KindExpired), Expired},
-		{fails(schema.KindForbidden), Denied},
-		{fails(schema.KindDisabled), Denied},
-		{fails(schema.KindQuota), Failed},
-		{Outcome{Err: errors.New("something else")}, Failed},
-		{Outcome{State: Held}, Held},
+		{Outcome{Result: &schema.Result{}}, schema.StateSucceeded},
+		{Outcome{Result: &schema.Result{ToolError: true}}, schema.StateSucceeded},
+		{fails(schema.KindOutcomeUnknown), schema.StateUnknown},
+		{fails(schema.KindCanceled), schema.StateCanceled},
+		{fails(schema.KindExpired), schema.StateExpired},
+		{fails(schema.KindForbidden), schema.StateDenied},
+		{fails(schema.KindDisabled), schema.StateDenied},
+		{fails(schema.KindQuota), schema.StateFailed},
+		{Outcome{Err: errors.New("something else")}, schema.StateFailed},
+		{Outcome{State: schema.StateHeld}, schema.StateHeld},
 	} {
 		r := Record{Admitted: 5}
 		c.o.At = time.Unix(0, 9)

@@ -34,7 +34,7 @@ func TestEveryCallOfManyCallersIsFound(t *testing.T) {
 				if i%2 == 0 {
 					r.BeginWith(&rec, []byte(id), true).End(Outcome{Result: &schema.Result{Body: []byte("{}"), Worker: "w", Took: time.Microsecond}})
 				} else {
-					rec.State = Queued
+					rec.State = schema.StateQueued
 					r.Add(&rec)
 				}
 			}
@@ -61,7 +61,7 @@ func TestEveryCallOfManyCallersIsFound(t *testing.T) {
 			if rec == nil {
 				t.Fatalf("%s is not listed", id)
 			}
-			if want := []State{Succeeded, Queued}[i%2]; rec.State != want || rec.Principal != fmt.Sprint("p", n) || i%2 == 0 && rec.Arguments != DigestOf([]byte(id)) {
+			if want := []schema.State{schema.StateSucceeded, schema.StateQueued}[i%2]; rec.State != want || rec.Principal != fmt.Sprint("p", n) || i%2 == 0 && rec.Arguments != DigestOf([]byte(id)) {
 				t.Fatalf("call %d: %+v", i, rec)
 			}
 			if i%500 == 0 {
@@ -87,10 +87,10 @@ func TestACallThatRunsForLongIsWrittenBeforeItEnds(t *testing.T) {
 	c := one.Begin(&Record{ID: id, Tool: "slow", Admitted: time.Now().Add(-runningAfter).UnixNano()})
 	eventually(t, "another front door sees that it runs", func() bool {
 		rec, err := other.Get(t.Context(), id)
-		return err == nil && rec.State == Running && rec.Tool == "slow"
+		return err == nil && rec.State == schema.StateRunning && rec.Tool == "slow"
 	})
 	c.End(Outcome{Result: &schema.Result{Took: time.Second}})
-	if rec, err := one.Get(t.Context(), id); err != nil || rec.State != Succeeded || rec.Started == 0 || rec.Attempt != 1 {
+	if rec, err := one.Get(t.Context(), id); err != nil || rec.State != schema.StateSucceeded || rec.Started == 0 || rec.Attempt != 1 {
 		t.Errorf("%+v %v", rec, err)
 	}
 }
@@ -99,13 +99,13 @@ func TestACallIsSeenByItsOwnFrontDoorAtOnce(t *testing.T) {
 	r := open(t, bustest.Start(t).Connect(t, "one"), Options{})
 	id := schema.NewCallID()
 	c := r.Begin(&Record{ID: id})
-	if rec, err := r.Get(t.Context(), id); err != nil || rec.State != Running {
+	if rec, err := r.Get(t.Context(), id); err != nil || rec.State != schema.StateRunning {
 		t.Fatalf("%+v %v", rec, err)
 	}
 	c.End(Outcome{Err: schema.Errorf(schema.KindForbidden, "The policy says no.")})
 	c.End(Outcome{Result: &schema.Result{}}) // comes too late
 	rec, err := r.Get(t.Context(), id)
-	if err != nil || rec.State != Denied || rec.Error != schema.KindForbidden || rec.Detail != "The policy says no." || rec.Attempt != 0 {
+	if err != nil || rec.State != schema.StateDenied || rec.Error != schema.KindForbidden || rec.Detail != "The policy says no." || rec.Attempt != 0 {
 		t.Errorf("%+v %v", rec, err)
 	}
 	if _, err := r.Get(t.Context(), schema.NewCallID()); schema.KindOf(err) != schema.KindNotFound {
@@ -122,18 +122,18 @@ func TestALostFrontDoorLeavesUnknownCalls(t *testing.T) {
 	here := open(t, s.Connect(t, "two"), Options{FrontDoor: "here", Alive: func(id string) bool { return id == "here" }})
 	plain, durable, ended, mine := schema.NewCallID(), schema.NewCallID(), schema.NewCallID(), schema.NewCallID()
 	gone.Begin(&Record{ID: plain})
-	gone.Add(&Record{ID: durable, State: Running, Durable: true})
+	gone.Add(&Record{ID: durable, State: schema.StateRunning, Durable: true})
 	gone.Begin(&Record{ID: ended}).End(Outcome{Result: &schema.Result{}})
 	here.Begin(&Record{ID: mine})
 	gone.Close() // its call had no end
-	for id, want := range map[string]State{plain: Unknown, durable: Running, ended: Succeeded, mine: Running} {
+	for id, want := range map[string]schema.State{plain: schema.StateUnknown, durable: schema.StateRunning, ended: schema.StateSucceeded, mine: schema.StateRunning} {
 		if rec, err := here.Get(t.Context(), id); err != nil || rec.State != want {
 			t.Errorf("want %s: %+v %v", want, rec, err)
 		}
 	}
-	for state, want := range map[State][]string{Unknown: {plain}, Running: {mine, durable}, Succeeded: {ended}} {
+	for state, want := range map[schema.State][]string{schema.StateUnknown: {plain}, schema.StateRunning: {mine, durable}, schema.StateSucceeded: {ended}} {
 		var got []string
-		for _, rec := range everything(t, here, Filter{States: []State{state}}, 10) {
+		for _, rec := range everything(t, here, Filter{States: []schema.State{state}}, 10) {
 			got = append(got, rec.ID)
 		}
 		if len(got) != len(want) {
@@ -173,7 +173,7 @@ func TestRecordsWaitWhileNATSIsAway(t *testing.T) {
 	for range 4 * room {
 		id := schema.NewCallID()
 		told[id] = true
-		r.Add(&Record{ID: id, State: Held})
+		r.Add(&Record{ID: id, State: schema.StateHeld})
 	}
 	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -227,7 +227,7 @@ func TestACloseStoresWhatWaits(t *testing.T) {
 	var last string
 	for range 3000 {
 		last = schema.NewCallID()
-		r.Add(&Record{ID: last, State: Expired})
+		r.Add(&Record{ID: last, State: schema.StateExpired})
 	}
 	r.Close()
 	r.Close()
@@ -238,7 +238,7 @@ func TestACloseStoresWhatWaits(t *testing.T) {
 	if err := r.Sync(t.Context()); err != nil {
 		t.Errorf("a sync after the close: %v", err)
 	}
-	if rec, err := open(t, s.Connect(t, "two"), Options{}).Get(t.Context(), last); err != nil || rec.State != Expired {
+	if rec, err := open(t, s.Connect(t, "two"), Options{}).Get(t.Context(), last); err != nil || rec.State != schema.StateExpired {
 		t.Errorf("%+v %v", rec, err)
 	}
 }

@@ -9,33 +9,33 @@ import (
 // View is a record as callers see it: an item of GET /calls, and GET /calls/{id}
 // of a call of which nothing else is kept.
 type View struct {
-	ID              string     `json:"id"`
-	State           State      `json:"state" enum:"held,queued,running,succeeded,failed,denied,expired,canceled,unknown"`
-	Server          string     `json:"server"`
-	Tool            string     `json:"tool,omitempty"`
-	Method          string     `json:"method"`
-	Principal       string     `json:"principal"`
-	Owner           string     `json:"owner,omitempty"`
-	ToolError       bool       `json:"tool_error,omitempty" doc:"The tool itself answered with an error."`
-	Error           *ViewError `json:"error,omitempty" doc:"Why there is no result."`
-	ArgumentsDigest string     `json:"arguments_digest,omitempty"`
-	ArgumentBytes   int64      `json:"arguments_bytes"`
-	ResultDigest    string     `json:"result_digest,omitempty"`
-	ResultBytes     int64      `json:"result_bytes"`
-	Created         time.Time  `json:"created" doc:"When the call was admitted."`
-	Started         *time.Time `json:"started,omitempty" doc:"When its last attempt left for the MCP server, as far as that is known."`
-	Ended           *time.Time `json:"ended,omitempty"`
-	TookMs          float64    `json:"took_ms,omitempty" doc:"Time at the MCP server, as the worker saw it."`
-	Worker          string     `json:"worker,omitempty"`
-	FrontDoor       string     `json:"front_door,omitempty"`
-	Attempt         int        `json:"attempt"`
-	Durable         bool       `json:"durable,omitempty"`
-	CancelRequested bool       `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call that is canceled never ran."`
-	Replayed        bool       `json:"replayed,omitempty" doc:"An idempotency key brought the result of an earlier request."`
-	BatchID         string     `json:"batch_id,omitempty"`
-	Index           *int64     `json:"index,omitempty" doc:"Its place in the batch, from 0."`
-	CustomID        string     `json:"custom_id,omitempty"`
-	ApprovalID      string     `json:"approval_id,omitempty"`
+	ID              string       `json:"id"`
+	State           schema.State `json:"state" enum:"held,queued,running,succeeded,failed,denied,expired,canceled,unknown"`
+	Server          string       `json:"server"`
+	Tool            string       `json:"tool,omitempty"`
+	Method          string       `json:"method"`
+	Principal       string       `json:"principal"`
+	Owner           string       `json:"owner,omitempty"`
+	ToolError       bool         `json:"tool_error,omitempty" doc:"The tool itself answered with an error."`
+	Error           *ViewError   `json:"error,omitempty" doc:"Why there is no result."`
+	ArgumentsDigest string       `json:"arguments_digest,omitempty"`
+	ArgumentBytes   int64        `json:"arguments_bytes"`
+	ResultDigest    string       `json:"result_digest,omitempty"`
+	ResultBytes     int64        `json:"result_bytes"`
+	Created         time.Time    `json:"created" doc:"When the call was admitted."`
+	Started         *time.Time   `json:"started,omitempty" doc:"When its last attempt left for the MCP server, as far as that is known."`
+	Ended           *time.Time   `json:"ended,omitempty"`
+	TookMs          float64      `json:"took_ms,omitempty" doc:"Time at the MCP server, as the worker saw it."`
+	Worker          string       `json:"worker,omitempty"`
+	FrontDoor       string       `json:"front_door,omitempty"`
+	Attempt         int          `json:"attempt"`
+	Durable         bool         `json:"durable,omitempty"`
+	CancelRequested bool         `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call that is canceled never ran."`
+	Replayed        bool         `json:"replayed,omitempty" doc:"An idempotency key brought the result of an earlier request."`
+	BatchID         string       `json:"batch_id,omitempty"`
+	Index           *int64       `json:"index,omitempty" doc:"Its place in the batch, from 0."`
+	CustomID        string       `json:"custom_id,omitempty"`
+	ApprovalID      string       `json:"approval_id,omitempty"`
 }
 
 // ViewError is why a call has no result.

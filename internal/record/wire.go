@@ -38,7 +38,7 @@ const (
 	flagCancelRequested
 )
 
-func stateByte(s State) byte {
+func stateByte(s schema.State) byte {
 	for i, known := range states() {
 		if s == known {
 			return byte(i)
@@ -48,11 +48,11 @@ func stateByte(s State) byte {
 }
 
 // stateOf reads a state; one that this version does not know is unknown.
-func stateOf(b byte) State {
+func stateOf(b byte) schema.State {
 	if all := states(); int(b) < len(all) {
 		return all[b]
 	}
-	return Unknown
+	return schema.StateUnknown
 }
 
 // packer makes one message. It is used again after reset.

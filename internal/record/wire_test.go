@@ -21,13 +21,13 @@ func samples() []Record {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	ns := at.UnixNano()
 	return []Record{
-		{ID: idAt(at, rnd), Principal: "agent", Owner: "team-a", Server: "files", Tool: "read", State: Succeeded, Arguments: DigestOf([]byte("a")), ArgumentBytes: 12,
+		{ID: idAt(at, rnd), Principal: "agent", Owner: "team-a", Server: "files", Tool: "read", State: schema.StateSucceeded, Arguments: DigestOf([]byte("a")), ArgumentBytes: 12,
 			ResultBytes: 345, Admitted: ns, Started: ns + 1000, Ended: ns + 90_000, Changed: ns + 90_000, Took: 80 * time.Microsecond, Worker: "worker_1", Attempt: 1, FrontDoor: "frontdoor_x"},
-		{ID: idAt(at, rnd), Principal: "agent", Server: "files", Tool: "rm", Method: schema.MethodCallTool, State: Failed, ToolError: true, Durable: true, Replayed: true,
+		{ID: idAt(at, rnd), Principal: "agent", Server: "files", Tool: "rm", Method: schema.MethodCallTool, State: schema.StateFailed, ToolError: true, Durable: true, Replayed: true,
 			Arguments: DigestOf([]byte("b")), Result: DigestOf([]byte("c")), Error: schema.KindServerFailed, Detail: "The server is not there.",
 			Admitted: ns - 5_000_000, Ended: ns + 10, Changed: ns + 11, Attempt: 3, Batch: "batch_1", Index: 999_999, CustomID: "row é", Approval: "appr_1", FrontDoor: "frontdoor_x"},
-		{ID: idAt(at, rnd), State: Unknown, CancelRequested: true, Error: schema.KindOutcomeUnknown, Admitted: ns, Ended: ns + 1, Changed: ns + 1, FrontDoor: "frontdoor_x"},
-		{ID: "lane" + idAt(at, rnd)[4:], State: Held, Admitted: ns, Changed: ns, FrontDoor: "frontdoor_x"},
+		{ID: idAt(at, rnd), State: schema.StateUnknown, CancelRequested: true, Error: schema.KindOutcomeUnknown, Admitted: ns, Ended: ns + 1, Changed: ns + 1, FrontDoor: "frontdoor_x"},
+		{ID: "lane" + idAt(at, rnd)[4:], State: schema.StateHeld, Admitted: ns, Changed: ns, FrontDoor: "frontdoor_x"},
 	}
 }
 
@@ -105,7 +105,7 @@ func TestFieldsOfALaterVersionArePassedOver(t *testing.T) {
 	longer := append(append([]byte{}, p.one...), "and something new"...)
 	p.records = append([]byte{byte(len(longer))}, longer...)
 	got, err := unpackAll(p.message())
-	if err != nil || len(got) != 1 || got[0].ID != one.ID || got[0].State != Held {
+	if err != nil || len(got) != 1 || got[0].ID != one.ID || got[0].State != schema.StateHeld {
 		t.Errorf("%v %v", got, err)
 	}
 }

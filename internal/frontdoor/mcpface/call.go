@@ -2,12 +2,11 @@ package mcpface
 
 import (
 	"context"
-	"errors"
 	"runtime/debug"
 	"strings"
 	"sync"
 
-	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -115,14 +114,14 @@ func (f *Face) run(ctx context.Context, x *exchange, call *schema.Call) ([]byte,
 		x.note(call)
 	}
 	for rounds := 0; ; rounds++ {
-		res, err := f.watched(ctx, x, call)
-		if err != nil || !res.InputRequired || x.modern {
-			return f.ending(ctx, x, call, ended{res, err})
+		end := f.watched(ctx, x, call)
+		if end.err != nil || end.out.Result == nil || !end.out.Result.InputRequired || x.modern {
+			return f.ending(ctx, x, call, end)
 		}
 		if x.span != nil {
-			x.outcome(res, nil)
+			x.outcome(&end.out, nil)
 		}
-		again, e := f.fulfil(ctx, x, call, res.Body, rounds)
+		again, e := f.fulfil(ctx, x, call, end.out.Result.Body, rounds)
 		if e != nil {
 			return nil, e
 		}
@@ -130,38 +129,38 @@ func (f *Face) run(ctx context.Context, x *exchange, call *schema.Call) ([]byte,
 	}
 }
 
-// ending answers with how a call ended at the gate.
+// ending answers with what came of a submitted call.
 func (f *Face) ending(ctx context.Context, x *exchange, call *schema.Call, end ended) ([]byte, *fault) {
 	if x.span != nil {
-		x.outcome(end.res, end.err)
+		x.outcome(&end.out, end.err)
 	}
-	var held *admission.HeldError
-	switch err := end.err; {
-	case errors.As(err, &held):
-		return f.held(ctx, x, call, held)
-	case errors.Is(err, admission.ErrDurable):
-		return f.durable(ctx, x, call)
-	case err != nil && call.Method == "":
-		return x.toolFault(err)
-	case err != nil:
-		return nil, x.faultOf(err)
+	switch {
+	case end.err != nil && call.Method == "":
+		return x.toolFault(end.err)
+	case end.err != nil:
+		return nil, x.faultOf(end.err)
+	case end.out.Held != nil:
+		return f.held(ctx, x, call, end.out.Held)
+	case end.out.Accepted != nil:
+		return f.durable(ctx, x, end.out.Accepted)
 	}
-	return x.fitted(end.res.Body), nil
+	return x.fitted(end.out.Result.Body), nil
 }
 
 // setCall names the call in the answer, for people who look for it.
 func (x *exchange) setCall(id string) { x.w.Header()["Callyard-Call-Id"] = []string{id} }
 
 type ended struct {
-	res *schema.Result
+	out calls.Outcome
 	err error
 }
 
 // watched runs the call, and passes its progress on while it runs.
-func (f *Face) watched(ctx context.Context, x *exchange, call *schema.Call) (*schema.Result, error) {
+func (f *Face) watched(ctx context.Context, x *exchange, call *schema.Call) (end ended) {
 	progress, hears := x.meta.token != nil && x.streams, call.Method == "" && x.hears()
 	if !progress && !hears {
-		return f.o.Gate.Call(ctx, call)
+		end.out, end.err = f.o.Calls.Submit(ctx, calls.Request{Call: call})
+		return end
 	}
 	words := make(chan spoken, progressWaiting)
 	if progress {
@@ -189,7 +188,7 @@ func (f *Face) watched(ctx context.Context, x *exchange, call *schema.Call) (*sc
 			for len(words) > 0 {
 				_ = x.say(<-words)
 			}
-			return end.res, end.err
+			return end
 		}
 	}
 }
@@ -216,7 +215,7 @@ func pushNewest(to chan spoken, w spoken) {
 	}
 }
 
-// guarded is Gate.Call for a goroutine of its own, where a panic would end the
+// guarded submits the call in a goroutine of its own, where a panic would end the
 // process.
 func (f *Face) guarded(ctx context.Context, call *schema.Call) (end ended) {
 	defer func() {
@@ -225,6 +224,6 @@ func (f *Face) guarded(ctx context.Context, call *schema.Call) (end ended) {
 			end.err = schema.Errorf(schema.KindInternal, "The front door failed on this call; its log says why.").WithCall(call.ID)
 		}
 	}()
-	end.res, end.err = f.o.Gate.Call(ctx, call)
+	end.out, end.err = f.o.Calls.Submit(ctx, calls.Request{Call: call})
 	return end
 }

@@ -21,7 +21,7 @@ func (f *Face) capabilities(x *exchange) []byte {
 	}
 	b := []byte(`{"tools":` + changed + `,"resources":` + resources + `,"logging":{},"prompts":` + changed + `,"completions":{}`)
 	extensions := []byte{'{'}
-	if x.modern && f.o.Desk != nil {
+	if x.modern && f.o.Calls.CanHold() {
 		extensions = append(extensions, `"`+extensionTasks+`":{}`...)
 	}
 	each(get(f.about(x), "extensions"), func(id string, settings []byte) {
@@ -131,7 +131,7 @@ func (f *Face) listen(ctx context.Context, x *exchange) *fault {
 		select {
 		case <-ctx.Done():
 			return &fault{silent: true}
-		case <-f.leaving:
+		case <-f.leaving.Done():
 			x.reply(append(append([]byte(`{"resultType":"complete",`), about...), '}'))
 			return &fault{silent: true}
 		case <-beat.C:

@@ -21,6 +21,7 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/ledger"
@@ -45,7 +46,7 @@ type fabric struct {
 	client *http.Client
 	worker *worker
 	log    *lockedBuffer
-	desk   *approval.Desk
+	parts  calls.Options
 	server *bustest.Server
 }
 
@@ -148,14 +149,16 @@ func openJudged(t testing.TB, policy *risk.Holder, change func(*Options)) *fabri
 			t.Error(err)
 		}
 	})
+	parts := calls.Options{Gate: gate, Desk: desk, Ledger: book, Release: release, Batches: runner, FrontDoor: "router-test"}
 	o := Options{
-		Catalog: cat, Gate: gate, Keys: keys, Metrics: telemetry.NewMetrics(), Log: logger, Version: "test",
-		Desk: desk, Ledger: book, RouterID: "router-test", Release: release, Batches: runner, ApproverURL: "http://approver.test",
+		Calls:   calls.New(parts),
+		Catalog: cat, Keys: keys, Metrics: telemetry.NewMetrics(), Log: logger, Version: "test",
+		FrontDoor: "router-test", ApproverURL: "http://approver.test",
 	}
 	if change != nil {
 		change(&o)
 	}
-	f := (&fabric{t: t, worker: w, log: log, desk: desk, server: server}).serving(o)
+	f := (&fabric{t: t, worker: w, log: log, parts: parts, server: server}).serving(o)
 	f.waitFor("the tools of all servers", func() bool {
 		for _, id := range []string{"demo", "risky", "two words"} {
 			if _, err := cat.Tools(id); err != nil {

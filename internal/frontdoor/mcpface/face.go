@@ -12,23 +12,20 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/callyard/callyard/internal/admission"
-	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/authn"
-	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/bodies"
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/frontdoor/origin"
-	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options says what the face stands on. Catalog, Gate, Keys and Log are required.
+// Options says what the endpoint is built on. Catalog, Calls, Keys and Log are required.
 type Options struct {
 	Catalog *catalog.Catalog
-	Gate    *admission.Gate
+	Calls   *calls.Calls
 	Keys    *authn.Keys
 	Metrics *telemetry.Metrics
 	// Traces makes a span of each request; nil: there are none.
@@ -42,14 +39,8 @@ type Options struct {
 	Draining func() bool
 	// Origin decides which web pages may use the face; nil: no page of another origin.
 	Origin *origin.Policy
-	// Desk and Ledger hold calls that need a yes, and Release runs one that this
-	// front door, RouterID, has claimed. Without a Desk nothing is held.
-	Desk     *approval.Desk
-	Ledger   *ledger.Ledger
-	Release  func(ctx context.Context, a *ledger.Approval) (*schema.Result, error)
-	RouterID string
-	// Batches runs calls that the policy wants stored; without it they are refused.
-	Batches *batch.Runner
+	// FrontDoor is the id of this front door.
+	FrontDoor string
 	// Want tells workers of which resources somebody wants to hear; what they tell is
 	// handed to [Face.Updated]. Without it nobody hears of any.
 	Want func(bus.Resources) error
@@ -74,7 +65,7 @@ const (
 type Face struct {
 	o      Options
 	log    *slog.Logger
-	limits admission.Limits
+	limits calls.Limits
 	fixed  fixedHeaders
 	bodies *bodies.Room
 
@@ -85,16 +76,16 @@ type Face struct {
 	shared  *bus.Sessions // nil: sessions live at this front door alone
 	talks   talks
 
-	leaving   chan struct{} // closed when the front door is about to stop
-	leaveOnce sync.Once
-	stop      context.CancelFunc
-	wait      sync.WaitGroup
+	leaving  context.Context // ends when the front door is about to stop
+	endWaits context.CancelFunc
+	stop     context.CancelFunc
+	wait     sync.WaitGroup
 }
 
 // New returns the face. It serves at once.
 func New(o Options) (*Face, error) {
-	if o.Catalog == nil || o.Gate == nil || o.Keys == nil || o.Log == nil {
-		return nil, errors.New("mcpface: Catalog, Gate, Keys and Log are required")
+	if o.Catalog == nil || o.Calls == nil || o.Keys == nil || o.Log == nil {
+		return nil, errors.New("mcpface: Catalog, Calls, Keys and Log are required")
 	}
 	if o.Origin == nil {
 		var err error
@@ -112,13 +103,14 @@ func New(o Options) (*Face, error) {
 		o.SessionIdle = sessionIdle
 	}
 	f := &Face{
-		o: o, log: o.Log, limits: o.Gate.Limits(),
-		fixed: newFixedHeaders(), leaving: make(chan struct{}), bodies: bodies.New(smallBodies, largeBodies),
+		o: o, log: o.Log, limits: o.Calls.Limits(),
+		fixed: newFixedHeaders(), bodies: bodies.New(smallBodies, largeBodies),
 	}
 	f.shelf.open()
 	f.hub.open()
 	f.rooms.open()
 	f.talks.open()
+	f.leaving, f.endWaits = context.WithCancel(context.Background())
 	ctx, stop := context.WithCancel(context.Background())
 	f.stop = stop
 	// The channel stands before the first list is made, so that no change is missed.
@@ -140,11 +132,11 @@ func (f *Face) Close() {
 	f.rooms.endAll()
 }
 
+// leave ends waits for people, because the front door is about to stop. It may be called
+// more than once.
 func (f *Face) leave() {
-	f.leaveOnce.Do(func() {
-		close(f.leaving)
-		f.talks.leave()
-	})
+	f.endWaits()
+	f.talks.leave()
 }
 
 // follow tells listeners of changes, ends sessions that nobody uses, and notices

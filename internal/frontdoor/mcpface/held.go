@@ -10,10 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/callyard/callyard/internal/admission"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 const (
@@ -59,47 +57,34 @@ func readState(value []byte) (s heldState, ok bool) {
 	return s, true
 }
 
-// held answers a call that waits for a yes, in the best way that the client knows.
-func (f *Face) held(ctx context.Context, x *exchange, call *schema.Call, h *admission.HeldError) ([]byte, *fault) {
-	p := h.Approval
-	x.setCall(p.CallID)
-	if h.Run {
-		return f.release(ctx, x, p)
-	}
+// held answers a call that waits for an approval, in the best way that the client knows.
+func (f *Face) held(ctx context.Context, x *exchange, call *schema.Call, h *calls.Held) ([]byte, *fault) {
+	x.setCall(h.CallID)
 	if x.tasks() {
-		return f.newTask(ctx, x, taskID(p.CallID, h.Token))
+		return f.newTask(ctx, x, taskID(h.CallID, h.Token))
 	}
-	question := f.question(x, p, h.Token, call.Arguments)
+	question := f.question(x, h, h.Token, call.Arguments)
 	switch {
 	case question == nil:
-		return f.heldResult(p, h.Token), nil
+		return f.heldResult(h, h.Token), nil
 	case x.modern:
-		return inputRequired(question, heldState{Call: p.CallID, Token: h.Token}), nil
+		return inputRequired(question, heldState{Call: h.CallID, Token: h.Token}), nil
 	}
 	m, err := x.session.ask(ctx, x, "elicitation/create", question)
 	if err != nil {
-		return x.toolFault(schema.AsError(err).WithCall(p.CallID))
+		return x.toolFault(schema.AsError(err).WithCall(h.CallID))
 	}
-	result, done, e := f.decide(ctx, x, p, h.Token, m.result)
+	result, done, e := f.decide(ctx, x, h, h.Token, m.result)
 	if e != nil || done {
 		return result, e
 	}
-	return f.heldResult(p, h.Token), nil
-}
-
-// release runs a call that has its yes, and answers with its result.
-func (f *Face) release(ctx context.Context, x *exchange, p *ledger.Approval) ([]byte, *fault) {
-	res, err := f.o.Release(ctx, p)
-	if err != nil {
-		return x.toolFault(schema.AsError(err).WithCall(p.CallID))
-	}
-	return x.fitted(res.Body), nil
+	return f.heldResult(h, h.Token), nil
 }
 
 // question returns the params of the elicitation by which the client's user says
 // yes, nil where the client cannot be asked that. token says that the caller may
 // confirm by itself; else people decide on a page.
-func (f *Face) question(x *exchange, p *ledger.Approval, token string, arguments []byte) []byte {
+func (f *Face) question(x *exchange, h *calls.Held, token string, arguments []byte) []byte {
 	capabilities := x.meta.capabilities
 	if x.session != nil {
 		capabilities = x.session.capabilities
@@ -117,15 +102,15 @@ func (f *Face) question(x *exchange, p *ledger.Approval, token string, arguments
 		if x.modern || x.session.version >= legacyNewest {
 			b = appendMember(b, "mode", []byte(`"form"`))
 		}
-		b = appendMember(b, "message", quote(words(p, arguments, true)))
+		b = appendMember(b, "message", quote(words(h, arguments, true)))
 		b = appendMember(b, "requestedSchema", []byte(`{"type":"object","properties":{"confirm":{"type":"boolean","title":"Run this call","description":"true runs it once, false refuses it"}},"required":["confirm"]}`))
 	case token == "" && byURL && f.o.ApproverURL != "":
 		b = appendMember(b, "mode", []byte(`"url"`))
 		if !x.modern {
-			b = appendMember(b, "elicitationId", quote(p.ID))
+			b = appendMember(b, "elicitationId", quote(h.ApprovalID))
 		}
-		b = appendMember(b, "url", quote(f.page(p)))
-		b = appendMember(b, "message", quote(words(p, arguments, false)))
+		b = appendMember(b, "url", quote(f.page(h)))
+		b = appendMember(b, "message", quote(words(h, arguments, false)))
 	default:
 		return nil
 	}
@@ -133,18 +118,17 @@ func (f *Face) question(x *exchange, p *ledger.Approval, token string, arguments
 }
 
 // page is where people decide.
-func (f *Face) page(p *ledger.Approval) string {
+func (f *Face) page(h *calls.Held) string {
 	if f.o.ApproverURL == "" {
 		return ""
 	}
-	return f.o.ApproverURL + "/a/" + url.PathEscape(p.ID)
+	return f.o.ApproverURL + "/a/" + url.PathEscape(h.ApprovalID)
 }
 
-func words(p *ledger.Approval, arguments []byte, own bool) string {
-	b := p.Binding
-	text := fmt.Sprintf("The tool %q of server %q needs a yes before it runs", b.Tool, b.Server)
-	if len(p.Reasons) > 0 {
-		text += " (" + strings.Join(p.Reasons, "; ") + ")"
+func words(h *calls.Held, arguments []byte, own bool) string {
+	text := fmt.Sprintf("The tool %q of server %q needs a yes before it runs", h.Tool, h.Server)
+	if len(h.Reasons) > 0 {
+		text += " (" + strings.Join(h.Reasons, "; ") + ")"
 	}
 	if !own {
 		text += ". Somebody else must approve it on this page; the call goes on when they did."
@@ -173,37 +157,36 @@ func (f *Face) resume(ctx context.Context, x *exchange, call *schema.Call, state
 		return f.resumeStored(ctx, x, call, state, responses)
 	}
 	foreign := &fault{Code: codeInvalidParams, Message: "The requestState does not belong to this request."}
-	p, err := f.approval(ctx, x.principal, state.Call)
-	if err != nil {
-		if schema.KindOf(err) == schema.KindNotFound {
-			return nil, foreign
-		}
+	s, err := f.o.Calls.Get(ctx, state.Call, x.principal)
+	switch {
+	case isGone(err):
+		return nil, foreign
+	case err != nil:
 		return nil, x.faultOf(err)
-	}
-	if b := p.Binding; b.Server != call.Server || b.Tool != call.Tool || b.ArgumentsDigest != digest.Of(call.Arguments) {
+	case s.Held == nil || !s.Same(call):
 		return nil, foreign
 	}
-	x.setCall(p.CallID)
-	result, done, e := f.decide(ctx, x, p, state.Token, get(responses, questionID))
+	x.setCall(s.ID)
+	result, done, e := f.decide(ctx, x, s.Held, state.Token, get(responses, questionID))
 	if e != nil || done {
 		return result, e
 	}
-	if question := f.question(x, p, state.Token, call.Arguments); question != nil {
+	if question := f.question(x, s.Held, state.Token, call.Arguments); question != nil {
 		return inputRequired(question, state), nil
 	}
-	return f.heldResult(p, state.Token), nil
+	return f.heldResult(s.Held, state.Token), nil
 }
 
 // decide acts on what the client's user answered. done is false when that was
 // neither a yes nor a no.
-func (f *Face) decide(ctx context.Context, x *exchange, p *ledger.Approval, token string, answer []byte) (result []byte, done bool, e *fault) {
+func (f *Face) decide(ctx context.Context, x *exchange, h *calls.Held, token string, answer []byte) (result []byte, done bool, e *fault) {
 	action := getString(answer, "action")
 	confirmed := string(get(get(answer, "content"), "confirm"))
 	switch {
 	case token == "" && action == "accept":
-		return f.awaited(ctx, x, p)
+		return f.awaited(ctx, x, h)
 	case token == "" && action == "decline":
-		if _, err := f.o.Desk.Cancel(ctx, p.CallID, x.principal); err != nil {
+		if _, err := f.o.Calls.Cancel(ctx, h.CallID, x.principal); err != nil {
 			result, e = x.toolFault(err)
 			return result, true, e
 		}
@@ -212,14 +195,16 @@ func (f *Face) decide(ctx context.Context, x *exchange, p *ledger.Approval, toke
 		return nil, false, nil
 	case action == "accept" && confirmed == "true", action == "accept" && confirmed == "false", action == "decline":
 		yes := action == "accept" && confirmed == "true"
-		running, err := f.o.Desk.Confirm(ctx, token, yes, x.principal, schema.NewID("mcp"), f.o.RouterID)
+		c, err := f.o.Calls.Confirm(ctx, calls.Confirmation{Token: token, Confirm: yes, Principal: x.principal, Attempt: schema.NewID("mcp")})
 		switch {
+		case err != nil && c.CallID != "": // it was confirmed, and this is its end
+			result, e = x.toolFault(err)
 		case err != nil:
-			result, e = f.spent(ctx, x, p, err)
-		case !yes:
+			result, e = f.spent(ctx, x, h, err)
+		case c.Denied:
 			result = errorResult("The call was rejected and will not run.", "callyard/error", nil)
 		default:
-			result, e = f.release(ctx, x, running)
+			result = x.fitted(c.Result.Body)
 		}
 		return result, true, e
 	}
@@ -228,77 +213,35 @@ func (f *Face) decide(ctx context.Context, x *exchange, p *ledger.Approval, toke
 
 // spent answers a token that does not count any more: with the end of its call
 // where that is known.
-func (f *Face) spent(ctx context.Context, x *exchange, p *ledger.Approval, err error) ([]byte, *fault) {
+func (f *Face) spent(ctx context.Context, x *exchange, h *calls.Held, err error) ([]byte, *fault) {
 	if schema.KindOf(err) == schema.KindNotFound {
-		if now, findErr := f.approval(ctx, x.principal, p.CallID); findErr == nil && now.State.Ended() {
-			return f.approved(ctx, x, now)
+		if s, findErr := f.o.Calls.Get(ctx, h.CallID, x.principal); findErr == nil && s.State.Ended() {
+			return f.ended(ctx, x, s)
 		}
 		return errorResult(schema.AsError(err).Detail, "callyard/error", dataOf(schema.AsError(err))), nil
 	}
 	return x.toolFault(err)
 }
 
-// approval returns the approval of a call of the principal's.
-func (f *Face) approval(ctx context.Context, who schema.Principal, callID string) (*ledger.Approval, error) {
-	none := schema.Errorf(schema.KindNotFound, "There is no such call.")
-	if f.o.Ledger == nil || callID == "" || len(callID) > 256 {
-		return nil, none
-	}
-	p, _, err := f.o.Ledger.ByCall(ctx, callID)
-	if err == nil && p.Binding.Requester.Name != who.Name {
-		return nil, none // nor is it said that there is one
-	}
-	return p, err
-}
-
 // awaited waits until a held call has ended, and answers with its end; done is
 // false when it has not ended in time.
-func (f *Face) awaited(ctx context.Context, x *exchange, p *ledger.Approval) (result []byte, done bool, e *fault) {
-	changed := make(chan struct{}, 1)
-	defer f.o.Ledger.WatchOne(p.ID, func(*ledger.Approval) {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	})()
-	over := time.NewTimer(holdFor)
-	defer over.Stop()
-	for {
-		now, err := f.approval(ctx, x.principal, p.CallID)
-		if err != nil {
-			return nil, true, x.faultOf(err)
-		}
-		if now.State.Ended() {
-			result, e = f.approved(ctx, x, now)
-			return result, true, e
-		}
-		select {
-		case <-changed:
-		case <-over.C:
-			return nil, false, nil
-		case <-f.leaving:
-			return nil, false, nil
-		case <-ctx.Done():
-			return nil, true, x.faultOf(schema.Errorf(schema.KindCanceled, "The caller left; the call stays held."))
-		}
-	}
-}
-
-// approved answers with the end of a held call.
-func (f *Face) approved(ctx context.Context, x *exchange, p *ledger.Approval) ([]byte, *fault) {
+func (f *Face) awaited(ctx context.Context, x *exchange, h *calls.Held) (result []byte, done bool, e *fault) {
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(f.leaving, cancel)()
+	s, err := f.o.Calls.Wait(waiting, h.CallID, x.principal, holdFor)
 	switch {
-	case p.State == ledger.Succeeded:
-		body, err := f.o.Ledger.Result(ctx, p.ID)
-		if err != nil {
-			return nil, x.faultOf(err)
-		}
-		return x.fitted(body), nil
-	case p.Error != nil:
-		return x.toolFault(p.Error.WithCall(p.CallID))
-	case p.State == ledger.Expired:
-		return x.toolFault(schema.Errorf(schema.KindExpired, "The call was not confirmed in time; it did not run.").WithCall(p.CallID))
+	case ctx.Err() != nil:
+		return nil, true, x.faultOf(schema.Errorf(schema.KindCanceled, "The caller left; the call stays held."))
+	case f.leaving.Err() != nil:
+		return nil, false, nil // the client comes back, to another front door
+	case err != nil:
+		return nil, true, x.faultOf(err)
+	case !s.State.Ended():
+		return nil, false, nil
 	}
-	return x.toolFault(schema.Errorf(schema.KindForbidden, "The call was %s; it did not run.", p.State).WithCall(p.CallID))
+	result, e = f.ended(ctx, x, s)
+	return result, true, e
 }
 
 // confirmation is what programs read of a held call; the shape is that of REST.
@@ -316,27 +259,27 @@ type confirmation struct {
 }
 
 // heldResult says what to do, to a client that cannot be asked.
-func (f *Face) heldResult(p *ledger.Approval, token string) []byte {
+func (f *Face) heldResult(h *calls.Held, token string) []byte {
 	c := confirmation{
-		RequiresConfirmation: true, ConfirmationID: token, CallID: p.CallID, ApprovalID: p.ID, RiskLevel: p.Bound().Level, Reasons: p.Reasons,
-		ServerID: p.Binding.Server, ToolName: p.Binding.Tool, ExpiresAt: p.Expires,
+		RequiresConfirmation: true, ConfirmationID: token, CallID: h.CallID, ApprovalID: h.ApprovalID, RiskLevel: h.Level, Reasons: h.Reasons,
+		ServerID: h.Server, ToolName: h.Tool, ExpiresAt: h.Expires,
 	}
-	text := fmt.Sprintf("This call is held and has not run: the tool %q of server %q needs a yes first", p.Binding.Tool, p.Binding.Server)
-	if len(p.Reasons) > 0 {
-		text += " (" + strings.Join(p.Reasons, "; ") + ")"
+	text := fmt.Sprintf("This call is held and has not run: the tool %q of server %q needs a yes first", h.Tool, h.Server)
+	if len(h.Reasons) > 0 {
+		text += " (" + strings.Join(h.Reasons, "; ") + ")"
 	}
-	until := p.Expires.UTC().Format(time.RFC3339)
+	until := h.Expires.UTC().Format(time.RFC3339)
 	if token != "" {
 		text += fmt.Sprintf(". Ask the user. To run it once, before %s: POST /confirmations/%s with {\"confirm\":true} at the REST API of Callyard; {\"confirm\":false} refuses it.", until, token)
 	} else {
-		c.ApprovalURL = f.page(p)
+		c.ApprovalURL = f.page(h)
 		text += ". Somebody else must approve it before " + until
 		if c.ApprovalURL != "" {
 			text += ": " + c.ApprovalURL
 		}
 		text += ". Do not send it again."
 	}
-	text += " GET /calls/" + p.CallID + "?wait=60 tells what came of it."
+	text += " GET /calls/" + h.CallID + "?wait=60 tells what came of it."
 	about, err := json.Marshal(c)
 	if err != nil {
 		about = nil // strings and numbers always marshal

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/calls"
 )
 
 const (
@@ -202,7 +202,7 @@ func TestAListenerHearsOfItsTasks(t *testing.T) {
 }
 
 func TestWordsOfAHeldCallHoldNoMoreOfItsArgumentsThanPeopleCanRead(t *testing.T) {
-	p := &ledger.Approval{Reasons: []string{"why"}}
+	p := &calls.Held{Reasons: []string{"why"}}
 	if got := words(p, []byte(strings.Repeat("x", shownMost+1)), true); strings.Contains(got, "xxx") || !strings.Contains(got, "2001 bytes") {
 		t.Error(got)
 	}

@@ -164,7 +164,7 @@ func (f *Face) getStream(x *exchange, r *http.Request) {
 			return
 		case <-room.done:
 			return
-		case <-f.leaving:
+		case <-f.leaving.Done():
 			return
 		case <-beat.C:
 			err = x.hello()

@@ -24,12 +24,12 @@ const (
 // shown what would run.
 func (f *fabric) decide(id string, kind ledger.DecisionKind) error {
 	f.t.Helper()
-	shown, _, err := f.face.o.Ledger.Get(f.t.Context(), id)
+	shown, _, err := f.parts.Ledger.Get(f.t.Context(), id)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	who := schema.Principal{Name: "olga", Groups: []string{"ops"}}
-	_, err = f.desk.Decide(f.t.Context(), id, approval.Answer{Kind: kind, Digest: shown.Binding.ArgumentsDigest}, who, "web")
+	_, err = f.parts.Desk.Decide(f.t.Context(), id, approval.Answer{Kind: kind, Digest: shown.Binding.ArgumentsDigest}, who, "web")
 	return err
 }
 
@@ -40,9 +40,9 @@ func (f *fabric) agree(id string) {
 	if err := f.decide(id, ledger.Approve); err != nil {
 		f.t.Fatal(err)
 	}
-	running, err := f.desk.Claim(f.t.Context(), id, f.face.o.RouterID)
+	running, err := f.parts.Desk.Claim(f.t.Context(), id, f.parts.FrontDoor)
 	if err == nil {
-		_, err = f.face.o.Release(f.t.Context(), running)
+		_, err = f.parts.Release(f.t.Context(), running)
 	}
 	if err != nil {
 		f.t.Fatal(err)

@@ -3,16 +3,12 @@ package mcpface
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/callyard/callyard/internal/admission"
-	"github.com/callyard/callyard/internal/batch"
-	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 // A call that is stored is answered here, whether the policy or its tool wants it to
@@ -32,7 +28,7 @@ const (
 )
 
 // stores says that calls can be stored here, and tasks served.
-func (f *Face) stores() bool { return f.o.Batches != nil && f.o.Desk != nil && f.o.Ledger != nil }
+func (f *Face) stores() bool { return f.o.Calls.CanStore() && f.o.Calls.CanHold() }
 
 // tasksMissing is the error for a client that does not know the Tasks extension.
 func tasksMissing(message string) *fault {
@@ -49,95 +45,70 @@ func (f *Face) asTask(ctx context.Context, x *exchange, call *schema.Call) ([]by
 	if !x.tasks() {
 		return nil, tasksMissing("This tool runs as a task only, and the request does not declare the Tasks extension among its client capabilities.")
 	}
-	t, result, e := f.store(ctx, x, call)
-	if t == nil {
-		return result, e
+	call.Session, call.Hear = "", nil
+	out, err := f.o.Calls.Submit(ctx, calls.Request{Call: call, Durable: true, Async: true})
+	if err != nil || out.Accepted == nil {
+		return f.ending(ctx, x, call, ended{out, err})
 	}
+	x.setCall(out.Accepted.CallID)
 	if askable(x.meta.capabilities) != nil {
 		soon, cancel := context.WithTimeout(ctx, firstQuestion)
 		defer cancel()
-		if rec, err := f.o.Batches.Wait(soon, t); err == nil && rec.Input {
-			return f.followed(ctx, x, t.CallID)
+		if s, err := f.o.Calls.Await(soon, out.Accepted, x.principal); err == nil && s.State == schema.StateSuspended {
+			return f.followed(ctx, x, s)
 		}
 	}
-	return f.newTask(ctx, x, t.CallID)
+	return f.newTask(ctx, x, out.Accepted.CallID)
 }
 
-// durable stores a call that the policy wants stored, and waits for its end where
-// the client cannot come back for it.
-func (f *Face) durable(ctx context.Context, x *exchange, call *schema.Call) ([]byte, *fault) {
-	t, result, e := f.store(ctx, x, call)
-	switch {
-	case t == nil:
-		return result, e
-	case x.tasks():
-		return f.newTask(ctx, x, t.CallID)
+// durable answers for a call that was stored, and waits for its end where the client
+// cannot come back for it.
+func (f *Face) durable(ctx context.Context, x *exchange, a *calls.Accepted) ([]byte, *fault) {
+	x.setCall(a.CallID)
+	if x.tasks() {
+		return f.newTask(ctx, x, a.CallID)
 	}
-	rec, err := f.o.Batches.Wait(ctx, t)
-	switch {
-	case err != nil:
-		return x.toolFault(schema.AsError(err).WithCall(t.CallID))
-	case rec.Input:
-		return f.followed(ctx, x, t.CallID)
+	s, err := f.o.Calls.Await(ctx, a, x.principal)
+	if err != nil {
+		return x.toolFault(schema.AsError(err).WithCall(a.CallID))
 	}
-	return f.recorded(ctx, x, t.CallID, rec)
+	return f.followed(ctx, x, s)
 }
 
-// store stores a call. Without a ticket the request is answered.
-func (f *Face) store(ctx context.Context, x *exchange, call *schema.Call) (t *batch.Ticket, result []byte, e *fault) {
-	if f.o.Batches == nil {
-		result, e = x.toolFault(schema.Errorf(schema.KindUnavailable, "The policy wants this call stored, and durable calls are not available here."))
-		return nil, result, e
-	}
-	call.ID, call.Session, call.Hear = "", "", nil
-	t, err := f.o.Batches.Submit(ctx, batch.Submission{Call: call, Waited: !x.tasks()})
-	var held *admission.HeldError
-	switch {
-	case errors.As(err, &held):
-		result, e = f.held(ctx, x, call, held)
-		return nil, result, e
-	case err != nil:
-		result, e = x.toolFault(err)
-		return nil, result, e
-	}
-	x.setCall(t.CallID)
-	return t, nil, nil
-}
-
-// followed answers with the end of a stored call, or with what its server asks. A
+// followed answers with the end of a stored call, or with the questions of its server. A
 // client of the legacy era is asked in its session.
-func (f *Face) followed(ctx context.Context, x *exchange, id string) ([]byte, *fault) {
+func (f *Face) followed(ctx context.Context, x *exchange, s *calls.Status) ([]byte, *fault) {
 	for rounds := 0; ; {
-		s, err := f.o.Batches.Status(ctx, id, x.principal, statusWait)
 		switch {
-		case err != nil:
-			return nil, x.faultOf(err)
-		case s.Ended():
-			return f.recorded(ctx, x, id, s.Result)
+		case s.State.Ended():
+			return f.ended(ctx, x, s)
 		case ctx.Err() != nil:
-			return x.toolFault(schema.Errorf(schema.KindCanceled, "The caller left; the call goes on.").WithCall(id))
-		case s.State != batch.StateInputRequired:
-			continue
-		case x.modern:
+			return x.toolFault(schema.Errorf(schema.KindCanceled, "The caller left; the call goes on.").WithCall(s.ID))
+		case s.State == schema.StateSuspended && x.modern:
 			return storedQuestion(s), nil
+		case s.State == schema.StateSuspended:
+			answers, e := f.askAll(ctx, x, s.ID, get(s.Question, "inputRequests"), rounds)
+			if e != nil {
+				return nil, e
+			}
+			rounds++
+			if err := f.o.Calls.Answer(ctx, s.ID, x.principal, s.Round, membersOf(answers, "")); err != nil {
+				return x.toolFault(err)
+			}
 		}
-		answers, e := f.askAll(ctx, x, id, get(s.Question, "inputRequests"), rounds)
-		if e != nil {
-			return nil, e
-		}
-		rounds++
-		if err := f.o.Batches.Answer(ctx, id, x.principal, s.Round, membersOf(answers, "")); err != nil {
-			return x.toolFault(err)
+		var err error
+		if s, err = f.o.Calls.WaitSuspended(ctx, s.ID, x.principal, statusWait); err != nil {
+			return nil, x.faultOf(err)
 		}
 	}
 }
 
 // Questions of a stored call have the number of their round before their ids: an id
 // is never used twice within a task, whatever the server does.
-func roundPrefix(s *batch.Status) string { return strconv.Itoa(s.Round) + "." }
+func roundPrefix(s *calls.Status) string { return strconv.Itoa(s.Round) + "." }
 
 // storedQuestions returns the questions of a stored call that are open, as an object.
-func storedQuestions(s *batch.Status) []byte {
+func storedQuestions(s *calls.Status) []byte {
 	out := []byte{'{'}
 	each(get(s.Question, "inputRequests"), func(id string, request []byte) {
 		out = appendMember(out, roundPrefix(s)+id, request)
@@ -147,9 +118,9 @@ func storedQuestions(s *batch.Status) []byte {
 
 // storedQuestion is a result that asks what the server of a stored call does. What the
 // client brings back is the call; the server's own state stays here.
-func storedQuestion(s *batch.Status) []byte {
+func storedQuestion(s *calls.Status) []byte {
 	b := append([]byte(`{"resultType":"input_required","inputRequests":`), storedQuestions(s)...)
-	b = appendQuoted(append(b, `,"requestState":`...), heldState{Call: s.CallID, Round: s.Round}.String())
+	b = appendQuoted(append(b, `,"requestState":`...), heldState{Call: s.ID, Round: s.Round}.String())
 	return append(b, '}')
 }
 
@@ -169,60 +140,45 @@ func membersOf(object []byte, prefix string) map[string]json.RawMessage {
 // resumeStored goes on with a stored call whose client comes back with answers.
 func (f *Face) resumeStored(ctx context.Context, x *exchange, call *schema.Call, state heldState, responses []byte) ([]byte, *fault) {
 	foreign := &fault{Code: codeInvalidParams, Message: "The requestState does not belong to this request."}
-	s, err := f.o.Batches.Status(ctx, state.Call, x.principal, 0)
+	s, err := f.o.Calls.Get(ctx, state.Call, x.principal)
 	switch {
 	case isGone(err):
 		return nil, foreign
 	case err != nil:
 		return nil, x.faultOf(err)
-	case s.Call == nil || s.Call.Server != call.Server || s.Call.Tool != call.Tool || !sameArguments(s.Call, call.Arguments):
+	case !s.Same(call):
 		return nil, foreign
 	}
-	x.setCall(s.CallID)
-	if s.State == batch.StateInputRequired && s.Round == state.Round {
-		if err := f.o.Batches.Answer(ctx, s.CallID, x.principal, s.Round, membersOf(responses, roundPrefix(s))); err != nil {
+	x.setCall(s.ID)
+	if s.State == schema.StateSuspended && s.Round == state.Round {
+		if err := f.o.Calls.Answer(ctx, s.ID, x.principal, s.Round, membersOf(responses, roundPrefix(s))); err != nil {
 			return x.toolFault(err)
 		}
 	}
-	if !x.tasks() {
-		return f.followed(ctx, x, s.CallID)
+	wait := statusWait
+	if x.tasks() {
+		wait = firstQuestion
 	}
-	until := time.Now().Add(firstQuestion)
-	for first := true; first || !s.Ended() && s.State != batch.StateInputRequired && time.Now().Before(until); first = false {
-		if s, err = f.o.Batches.Status(ctx, s.CallID, x.principal, time.Until(until)); err != nil {
-			return nil, x.faultOf(err)
-		}
+	if s, err = f.o.Calls.WaitSuspended(ctx, s.ID, x.principal, wait); err != nil {
+		return nil, x.faultOf(err)
 	}
-	if s.State == batch.StateInputRequired {
+	switch {
+	case !x.tasks():
+		return f.followed(ctx, x, s)
+	case s.State == schema.StateSuspended:
 		return storedQuestion(s), nil
 	}
-	return f.newTask(ctx, x, s.CallID)
+	return f.newTask(ctx, x, s.ID)
 }
 
-// sameArguments says that the bytes are those that are stored.
-func sameArguments(rec *journal.CallRecord, arguments []byte) bool {
-	if o := rec.ArgumentsObject; o.Name != "" {
-		return strings.TrimPrefix(digest.Of(arguments), "sha256:") == o.SHA256
+// ended answers with the end of a call that was stored or held.
+func (f *Face) ended(ctx context.Context, x *exchange, s *calls.Status) ([]byte, *fault) {
+	res, err := f.o.Calls.Result(ctx, s)
+	switch {
+	case err == nil:
+		return x.fitted(res.Body), nil
+	case s.State == schema.StateSucceeded && s.Error == nil:
+		return nil, x.faultOf(err) // the call has a result, which cannot be read
 	}
-	return string(rec.Arguments) == string(arguments)
-}
-
-// recorded answers with the end of a durable call.
-func (f *Face) recorded(ctx context.Context, x *exchange, id string, rec *journal.ResultRecord) ([]byte, *fault) {
-	if rec.Outcome != journal.Succeeded || len(rec.Error) > 0 {
-		e := &schema.Error{}
-		if json.Unmarshal(rec.Error, e) != nil || e.Kind == "" {
-			e = schema.Errorf(schema.KindInternal, "The call ended as %s, and its error cannot be read.", rec.Outcome)
-		}
-		return x.toolFault(e.WithCall(id))
-	}
-	journalID, _, _ := batch.ParseCallID(id)
-	body, err := f.o.Batches.ResultBody(ctx, journalID, rec)
-	if err != nil {
-		return nil, x.faultOf(schema.AsError(err).WithCall(id))
-	}
-	if len(body) == 0 {
-		body = []byte(`{"content":[]}`) // a person said that it is done
-	}
-	return x.fitted(body), nil
+	return x.toolFault(err)
 }

@@ -69,7 +69,7 @@ func (f *Face) subscribe(x *exchange) {
 // mayRead returns why the principal may not read a resource: whoever may not hears
 // nothing of its changes either.
 func (f *Face) mayRead(to target, who schema.Principal) error {
-	return f.o.Gate.CheckMethod(&schema.Call{Method: schema.MethodReadResource, Server: to.server, Principal: who, Arguments: append(append([]byte(`{"uri":`), quote(to.name)...), '}')})
+	return f.o.Calls.CheckMethod(&schema.Call{Method: schema.MethodReadResource, Server: to.server, Principal: who, Arguments: append(append([]byte(`{"uri":`), quote(to.name)...), '}')})
 }
 
 // want tells the workers which resources somebody wants to hear of, by server.

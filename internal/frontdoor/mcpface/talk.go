@@ -348,7 +348,7 @@ func (f *Face) park(t *talk) []byte {
 			f.talks.forget(t)
 		}
 	})
-	return append(appendQuoted(b, heldState{Call: t.call.ID, Talk: t.id, Door: f.o.RouterID}.String()), '}')
+	return append(appendQuoted(b, heldState{Call: t.call.ID, Talk: t.id, Door: f.o.FrontDoor}.String()), '}')
 }
 
 // resumeTalk goes on with a talk whose client is back.
@@ -356,7 +356,7 @@ func (f *Face) resumeTalk(ctx context.Context, x *exchange, call *schema.Call, s
 	t := f.talks.find(x, state.Talk, call)
 	if t == nil {
 		text := "The session in which the server asked is not there any more: the answer came too late, or the front door was restarted. Call the tool again from the beginning; it may have done a part of its work."
-		if state.Door != f.o.RouterID {
+		if state.Door != f.o.FrontDoor {
 			text = "The server asked in a session of another front door, which alone can pass the answer on, and this request came to a different one or after a restart. Call the tool again from the beginning; it may have done a part of its work."
 		}
 		return x.toolFault(schema.Errorf(schema.KindExpired, "%s", text).WithCall(state.Call))

@@ -7,8 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/callyard/callyard/internal/batch"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -27,7 +26,7 @@ func taskID(callID, token string) string {
 
 // tasks says that the client knows the extension, and that it is served here.
 func (x *exchange) tasks() bool {
-	return x.modern && x.f.o.Desk != nil && x.f.o.Ledger != nil && capable(x.meta.capabilities, "extensions", extensionTasks)
+	return x.modern && x.f.o.Calls.CanHold() && capable(x.meta.capabilities, "extensions", extensionTasks)
 }
 
 // pollEvery is how often a client should ask, in milliseconds.
@@ -44,7 +43,7 @@ func (f *Face) newTask(ctx context.Context, x *exchange, id string) ([]byte, *fa
 
 // task serves tasks/get, tasks/update and tasks/cancel.
 func (f *Face) task(ctx context.Context, x *exchange) ([]byte, *fault) {
-	if !x.modern || f.o.Desk == nil || f.o.Ledger == nil {
+	if !x.modern || !f.o.Calls.CanHold() {
 		return nil, noMethod(x.msg.method)
 	}
 	if !x.tasks() {
@@ -70,69 +69,45 @@ func noTask() *fault { return &fault{Code: codeInvalidParams, Message: "Unknown 
 // those of its end.
 func (f *Face) taskState(ctx context.Context, x *exchange, id string, whole bool) ([]byte, *fault) {
 	callID, token, _ := strings.Cut(id, taskGlue)
-	if _, _, ok := batch.ParseCallID(callID); ok && f.o.Batches != nil {
-		return f.storedTask(ctx, x, id, callID)
-	}
-	p, err := f.approval(ctx, x.principal, callID)
-	if err != nil {
-		if isGone(err) {
-			return nil, noTask()
-		}
+	s, err := f.o.Calls.Get(ctx, callID, x.principal)
+	switch {
+	case isGone(err), err == nil && s.RecordOnly:
+		return nil, noTask()
+	case err != nil:
 		return nil, x.faultOf(err)
 	}
-	t := taskView{id: id, created: p.Created, updated: p.Created}
-	for _, d := range p.Decisions {
+	t := taskView{id: id, status: "working", created: s.Created, updated: s.Created}
+	if s.Held == nil {
+		whole, t.ttl = true, storedFor
+	}
+	for _, d := range s.Decisions {
 		t.updated = d.At
 	}
-	if !p.Ended.IsZero() {
-		t.updated = p.Ended
-	}
 	switch {
-	case p.State == ledger.Pending:
-		t.status, t.message = "working", "It waits until somebody approves it."
-		if page := f.page(p); page != "" && token == "" {
+	case s.State == schema.StateSuspended:
+		t.status, t.updated = "input_required", s.Asked
+		t.end = append([]byte(`"inputRequests":`), storedQuestions(s)...)
+	case s.State == schema.StateHeld && s.Held != nil:
+		t.message = "It waits until somebody approves it."
+		if page := f.page(s.Held); page != "" && token == "" {
 			t.message += " " + page
 		}
-		if question := f.question(x, p, token, nil); question != nil {
+		if question := f.question(x, s.Held, token, nil); question != nil {
 			t.status = "input_required"
 			t.end = append(append([]byte(`"inputRequests":{"`+questionID+`":{"method":"elicitation/create","params":`), question...), `}}`...)
 		}
-	case !p.State.Ended():
-		t.status = "working"
-	case p.State == ledger.Canceled:
+	case !s.State.Ended():
+	case s.State == schema.StateCanceled:
 		t.status = "cancelled"
 	default:
-		t.finish(f.approved(ctx, x, p))
+		t.finish(f.ended(ctx, x, s))
+	}
+	if !s.Ended.IsZero() {
+		if t.updated = s.Ended; t.created.IsZero() {
+			t.created = s.Ended
+		}
 	}
 	return t.encode(whole), nil
-}
-
-// storedTask is taskState for a call of the journal.
-func (f *Face) storedTask(ctx context.Context, x *exchange, id, callID string) ([]byte, *fault) {
-	s, err := f.o.Batches.Status(ctx, callID, x.principal, 0)
-	if err != nil {
-		if isGone(err) {
-			return nil, noTask()
-		}
-		return nil, x.faultOf(err)
-	}
-	t := taskView{id: id, status: "working", ttl: storedFor}
-	if s.Call != nil {
-		t.created, t.updated = s.Call.Accepted, s.Call.Accepted
-	}
-	if s.State == batch.StateInputRequired {
-		t.status, t.updated = "input_required", s.Asked
-		t.end = append([]byte(`"inputRequests":`), storedQuestions(s)...)
-	}
-	if s.Result != nil {
-		if t.updated = s.Result.Ended; t.created.IsZero() {
-			t.created = t.updated
-		}
-		if t.status = "cancelled"; s.State != "canceled" {
-			t.finish(f.recorded(ctx, x, callID, s.Result))
-		}
-	}
-	return t.encode(true), nil
 }
 
 // taskView is a task on its way out.
@@ -176,55 +151,34 @@ func (t *taskView) encode(whole bool) []byte {
 	return b
 }
 
-// updateTask takes the answer to the question of a task. The call goes on by
-// itself; the client asks for its end.
+// updateTask takes the answers to the questions of a task. The call goes on by itself;
+// the client asks for its end.
 func (f *Face) updateTask(ctx context.Context, x *exchange, id string) ([]byte, *fault) {
 	callID, token, _ := strings.Cut(id, taskGlue)
-	if _, _, ok := batch.ParseCallID(callID); ok && f.o.Batches != nil {
-		return f.updateStored(ctx, x, callID)
-	}
-	p, err := f.approval(ctx, x.principal, callID)
-	if err != nil {
-		if isGone(err) {
-			return nil, noTask()
-		}
-		return nil, x.faultOf(err)
-	}
-	answer := get(get(x.msg.params, "inputResponses"), questionID)
-	if answer == nil || token == "" && getString(answer, "action") == "accept" || p.State.Ended() {
-		return []byte(`{}`), nil // what is not asked, or decided elsewhere, changes nothing
-	}
-	gone, leave := context.WithCancel(ctx)
-	defer leave()
-	if getString(answer, "action") == "accept" && string(get(get(answer, "content"), "confirm")) == "true" {
-		running, err := f.o.Desk.Confirm(ctx, token, true, x.principal, schema.NewID("mcp"), f.o.RouterID)
-		if err != nil {
-			if isGone(err) {
-				return []byte(`{}`), nil // it was spent before: the state tells
-			}
-			return nil, x.faultOf(err)
-		}
-		leave() // the call goes on without its caller
-		_, _ = f.o.Release(gone, running)
-		return []byte(`{}`), nil
-	}
-	if _, _, e := f.decide(ctx, x, p, token, answer); e != nil {
-		return nil, e
-	}
-	return []byte(`{}`), nil
-}
-
-// updateStored takes answers to what the server of a stored call asks.
-func (f *Face) updateStored(ctx context.Context, x *exchange, callID string) ([]byte, *fault) {
-	s, err := f.o.Batches.Status(ctx, callID, x.principal, 0)
-	if err == nil && s.State == batch.StateInputRequired {
-		err = f.o.Batches.Answer(ctx, callID, x.principal, s.Round, membersOf(get(x.msg.params, "inputResponses"), roundPrefix(s)))
-	}
+	s, err := f.o.Calls.Get(ctx, callID, x.principal)
+	responses := get(x.msg.params, "inputResponses")
+	answer := get(responses, questionID)
+	action := getString(answer, "action")
 	switch {
-	case isGone(err):
+	case isGone(err), err == nil && s.RecordOnly:
 		return nil, noTask()
 	case err != nil:
 		return nil, x.faultOf(err)
+	case s.State == schema.StateSuspended:
+		if err := f.o.Calls.Answer(ctx, callID, x.principal, s.Round, membersOf(responses, roundPrefix(s))); err != nil {
+			return nil, x.faultOf(err)
+		}
+	case s.Held == nil, answer == nil, token == "" && action == "accept", s.State.Ended():
+		// Answers to anything else, or after the decision, change nothing.
+	case action == "accept" && string(get(get(answer, "content"), "confirm")) == "true":
+		_, err := f.o.Calls.Confirm(ctx, calls.Confirmation{Token: token, Confirm: true, Principal: x.principal, Attempt: schema.NewID("mcp"), Async: true})
+		if err != nil && !isGone(err) { // one that was spent before changes nothing
+			return nil, x.faultOf(err)
+		}
+	default:
+		if _, _, e := f.decide(ctx, x, s.Held, token, answer); e != nil {
+			return nil, e
+		}
 	}
 	return []byte(`{}`), nil
 }
@@ -232,12 +186,7 @@ func (f *Face) updateStored(ctx context.Context, x *exchange, callID string) ([]
 // cancelTask takes a task back, where that is still possible.
 func (f *Face) cancelTask(ctx context.Context, x *exchange, id string) ([]byte, *fault) {
 	callID, _, _ := strings.Cut(id, taskGlue)
-	var err error
-	if _, _, ok := batch.ParseCallID(callID); ok && f.o.Batches != nil {
-		_, err = f.o.Batches.CancelCall(ctx, callID, x.principal)
-	} else if _, err = f.approval(ctx, x.principal, callID); err == nil {
-		_, err = f.o.Desk.Cancel(ctx, callID, x.principal)
-	}
+	_, err := f.o.Calls.Cancel(ctx, callID, x.principal)
 	switch {
 	case isGone(err):
 		return nil, noTask()
@@ -255,24 +204,20 @@ func (f *Face) watchTasks(ctx context.Context, x *exchange, e *ear) (stop func()
 	if !x.tasks() {
 		return func() {}
 	}
-	by := make(map[string]string, len(e.wants.tasks)) // task by call
-	stored := make(map[string]string)                 // how a stored one was seen last
+	stored := make(map[string]string) // how a call whose changes are not announced was seen last
+	moved := make(chan string, len(e.wants.tasks)*4)
+	unwatch := make([]func(), 0, len(e.wants.tasks))
 	for _, id := range e.wants.tasks {
 		callID, _, _ := strings.Cut(id, taskGlue)
-		by[callID] = id
-		if _, _, ok := batch.ParseCallID(callID); ok && f.o.Batches != nil {
-			stored[id] = ""
-		}
-	}
-	moved := make(chan string, len(by)*4)
-	unwatch := make([]func(), 0, len(by))
-	for callID, id := range by {
-		unwatch = append(unwatch, f.o.Ledger.WatchOne(ledger.IDFor(callID), func(*ledger.Approval) {
+		announced, stop := f.o.Calls.Watch(callID, func() {
 			select {
 			case moved <- id:
 			default: // the client reads slowly, and asks now and then
 			}
-		}))
+		})
+		if unwatch = append(unwatch, stop); !announced {
+			stored[id] = ""
+		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup

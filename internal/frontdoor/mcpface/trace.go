@@ -1,11 +1,10 @@
 package mcpface
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 
-	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -61,12 +60,11 @@ func (x *exchange) note(call *schema.Call) {
 	}
 }
 
-// outcome says how the call of the request ended, where that is a failure; a call
-// that is held or to be stored has not ended.
-func (x *exchange) outcome(res *schema.Result, err error) {
-	var held *admission.HeldError
-	if !errors.As(err, &held) && !errors.Is(err, admission.ErrDurable) {
-		x.span.Outcome(res, err)
+// outcome says how the call of the request ended, where it did; a call that is held or
+// accepted has not ended.
+func (x *exchange) outcome(out *calls.Outcome, err error) {
+	if err != nil || out.Result != nil {
+		x.span.Outcome(out.Result, err)
 	}
 }
 

@@ -11,25 +11,22 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/callyard/callyard/internal/admission"
-	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/bodies"
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/frontdoor/origin"
-	"github.com/callyard/callyard/internal/ledger"
-	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options says what the API stands on. Catalog, Gate, Router, Keys and Log are
+// Options says what the API stands on. Catalog, Calls, Router, Keys and Log are
 // required.
 type Options struct {
 	Catalog *catalog.Catalog
-	Gate    *admission.Gate
+	Calls   *calls.Calls
 	Router  *dispatch.Router
 	Keys    *authn.Keys
 	// Metrics counts requests and is served at /metrics; without it the path is
@@ -48,9 +45,6 @@ type Options struct {
 	Draining func() bool
 	// InForce says what configuration this process goes by; nil: nothing is known of it.
 	InForce func() []schema.InForce
-	// LostApproval says that a call, by its id, is from before a loss of approvals; nil: none
-	// were lost.
-	LostApproval func(callID string) bool
 	// Losses is what was accepted as lost with a damaged data folder; nil: nothing.
 	Losses *HealthLosses
 	// Origin decides which web pages may use the API; nil: no page of another origin.
@@ -65,19 +59,8 @@ type Options struct {
 	// RemoveServer removes a server that was added; without it
 	// Catalog.RemoveServer does.
 	RemoveServer func(ctx context.Context, id string) error
-	// Desk and Ledger hold calls that need a yes, and Release runs one that this
-	// front door, RouterID, has claimed. Without a Desk there are no confirmations.
-	Desk     *approval.Desk
-	Ledger   *ledger.Ledger
-	Release  func(ctx context.Context, a *ledger.Approval) (*schema.Result, error)
-	RouterID string
-	// Records is the execution log; without it calls are not listed.
-	Records *record.Recorder
-	// Batches runs durable calls and batches; without it there are none.
+	// Batches runs batches; without it there are none.
 	Batches *batch.Runner
-	// CheckCallback says why an address cannot be called back; without it there
-	// are no callbacks.
-	CheckCallback func(url string) error
 	// ApproverURL is the address of the approver's pages, "" where there are none.
 	ApproverURL string
 	// Heartbeat is how often a quiet event stream sends a comment (15 s).
@@ -92,7 +75,7 @@ type API struct {
 	log    *slog.Logger
 	mux    *http.ServeMux
 	huma   huma.API
-	limits admission.Limits
+	limits calls.Limits
 
 	// readUnclean reads a resource whose URI stands in the path as it is.
 	readUnclean func(*exchange, *http.Request) error
@@ -117,8 +100,8 @@ type fixedHeaders struct {
 
 // New returns the API. It serves at once.
 func New(o Options) (*API, error) {
-	if o.Catalog == nil || o.Gate == nil || o.Router == nil || o.Keys == nil || o.Log == nil {
-		return nil, errors.New("rest: Catalog, Gate, Router, Keys and Log are required")
+	if o.Catalog == nil || o.Calls == nil || o.Router == nil || o.Keys == nil || o.Log == nil {
+		return nil, errors.New("rest: Catalog, Calls, Router, Keys and Log are required")
 	}
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }
@@ -142,7 +125,7 @@ func New(o Options) (*API, error) {
 		o.RemoveServer = o.Catalog.RemoveServer
 	}
 	a := &API{
-		o: o, log: o.Log, mux: http.NewServeMux(), limits: o.Gate.Limits(),
+		o: o, log: o.Log, mux: http.NewServeMux(), limits: o.Calls.Limits(),
 		kinds:  kindTable(),
 		idHead: schema.NewID("req")[:len("req_")+20],
 		fixed: fixedHeaders{

@@ -119,13 +119,13 @@ func (f *fabric) held(id string, n int) []HeldCall {
 // runApproved does what a front door does with an approved call.
 func (f *fabric) runApproved(callID string) (ended <-chan error) {
 	f.t.Helper()
-	a, err := f.api.o.Desk.Claim(f.t.Context(), ledger.IDFor(callID), "router-test")
+	a, err := f.parts.Desk.Claim(f.t.Context(), ledger.IDFor(callID), "router-test")
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	done := make(chan error, 1)
 	go func() {
-		_, err := f.api.o.Release(f.t.Context(), a)
+		_, err := f.parts.Release(f.t.Context(), a)
 		done <- err
 	}()
 	return done

@@ -217,14 +217,14 @@ func (w *lineWriter) page(ctx context.Context, page []journal.ResultRecord) erro
 	for i := range page {
 		rec := &page[i]
 		head := resultHead{
-			Index: rec.Index, CustomID: rec.CustomID, CallID: w.a.o.Batches.CallID(w.id, rec.Index, w.x.principal.Name), State: batch.StateOf(rec.Outcome), ToolError: rec.ToolError, Worker: rec.Worker,
+			Index: rec.Index, CustomID: rec.CustomID, CallID: w.a.o.Batches.CallID(w.id, rec.Index, w.x.principal.Name), State: string(batch.StateOf(rec.Outcome)), ToolError: rec.ToolError, Worker: rec.Worker,
 			Attempt: rec.Attempt, Cursor: journal.After(rec).String(),
 		}
 		if rec.By != "" {
 			head.Settled = rec.By + ": " + rec.Reason
 		}
 		if len(rec.Error) > 0 {
-			p := w.a.problem(recordError(head.CallID, rec))
+			p := w.a.problem(batch.ErrorOf(head.CallID, rec))
 			head.Problem, head.Cancel = bytes.TrimSpace(p.encode()), p.CancelRequested
 		}
 		w.buf = head.append(w.buf)

@@ -132,7 +132,7 @@ func (a *API) registerBatches() {
 	a.raw(a.opBatchResults(), "/batches/{id}/results", a.batchResults)
 	a.raw(a.opBatchEvents(), "/batches/{id}/events", a.batchEvents)
 	a.raw(a.opCancelBatch(), "/batches/{id}/cancel", a.cancelBatch)
-	if a.o.Desk != nil && a.o.Ledger != nil {
+	if a.o.Calls.CanHold() {
 		a.raw(a.opHeldCalls(), "/batches/{id}/held", a.heldCalls)
 		a.raw(a.opConfirmCalls(), "/confirmations", a.confirmCalls)
 	}
@@ -176,13 +176,8 @@ func (a *API) createBatch(x *exchange, r *http.Request) error {
 			return err
 		}
 	}
-	if order.CallbackURL != "" {
-		if a.o.CheckCallback == nil {
-			return schema.Errorf(schema.KindInvalidRequest, "Callbacks are not switched on here; the operator sets webhooks.secrets_file.")
-		}
-		if err := a.o.CheckCallback(order.CallbackURL); err != nil {
-			return err
-		}
+	if err := a.o.Calls.CheckCallback(order.CallbackURL); err != nil {
+		return err
 	}
 	order.Trace = x.span.Trace().Parent
 	m, replayed, err := a.o.Batches.Create(r.Context(), order)

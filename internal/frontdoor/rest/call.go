@@ -2,13 +2,12 @@ package rest
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -173,39 +172,43 @@ func soundTraceParent(text string) bool {
 	return trace && span
 }
 
-// run has the call run and answers with its result, as a stream of events where
-// the caller asked for one.
+// run submits the call and answers with what came of it, as a stream of events where the
+// caller asked for one and does not want the call stored.
 func (a *API) run(x *exchange, r *http.Request, call *schema.Call, w wish) error {
+	req := calls.Request{Call: call, Durable: w.preference.durable(), Key: w.key, Fingerprint: w.fingerprint, CallbackURL: w.callback, Async: w.atOnce()}
+	ctx := r.Context()
 	if x.span != nil {
 		x.note(call)
+		ctx = x.span.Carry(ctx)
 	}
-	if w.durable() {
-		return a.heldOr(x, r, w, a.runDurable(x, r, call, w))
+	if !w.durable() && wantsEvents(r.Header["Accept"]) {
+		return a.stream(ctx, x, req)
 	}
-	if wantsEvents(r.Header["Accept"]) {
-		err := a.stream(x, r, call)
-		if errors.Is(err, admission.ErrDurable) {
-			return schema.Errorf(schema.KindInvalidRequest, "The policy wants this call stored, and a stored call has no stream of events; leave Accept: text/event-stream out.").WithCall(call.ID)
-		}
-		return a.heldOr(x, r, w, err)
-	}
-	res, err := a.o.Gate.Call(r.Context(), call)
+	out, err := a.o.Calls.Submit(ctx, req)
 	if x.span != nil {
-		x.outcome(res, err)
+		x.outcome(&out, err)
 	}
-	if errors.Is(err, admission.ErrDurable) {
-		return a.heldOr(x, r, w, a.runDurable(x, r, call, w))
-	}
-	if err != nil {
-		return a.heldOr(x, r, w, err)
+	switch {
+	case err != nil:
+		return err
+	case out.Held != nil:
+		a.held(x, out.Held)
+		return nil
+	case out.Accepted != nil:
+		return a.acceptedOr(ctx, x, r, out.Accepted, w)
 	}
 	x.set("Callyard-Call-Id", call.ID)
+	a.answer(x, out.Result)
+	return nil
+}
+
+// answer answers with the result of a call.
+func (a *API) answer(x *exchange, res *schema.Result) {
 	if res.Worker != "" {
 		x.set("Callyard-Worker", res.Worker)
 	}
 	x.cached(&res.Cache)
 	a.sendResult(x, res.Body)
-	return nil
 }
 
 // wantsEvents says that the caller prefers a stream of events to JSON: it names

@@ -7,12 +7,12 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 func (a *API) registerCallList() {
-	if a.o.Records != nil {
+	if a.o.Calls.CanList() {
 		a.raw(a.opListCalls(), "/calls", a.listCalls)
 	}
 }
@@ -23,7 +23,7 @@ func (a *API) listCalls(x *exchange, r *http.Request) error {
 	if who := values.Get("principal"); who != "" && who != x.principal.Name {
 		return schema.Errorf(schema.KindForbidden, "You see the calls that you asked for; leave principal out.")
 	}
-	f := record.Filter{Principals: []string{x.principal.Name}, Server: values.Get("server"), Tool: values.Get("tool"), Batch: values.Get("batch")}
+	f := calls.Filter{Server: values.Get("server"), Tool: values.Get("tool"), Batch: values.Get("batch")}
 	for _, text := range []struct {
 		name string
 		into *time.Time
@@ -33,15 +33,11 @@ func (a *API) listCalls(x *exchange, r *http.Request) error {
 		}
 	}
 	for _, state := range values["state"] {
-		f.States = append(f.States, record.State(state))
+		f.States = append(f.States, schema.State(state))
 	}
-	found, next, err := a.o.Records.List(r.Context(), f, values.Get("cursor"), number(values, "limit", pageLimit))
+	page, err := a.o.Calls.List(r.Context(), x.principal, f, values.Get("cursor"), number(values, "limit", pageLimit))
 	if err != nil {
 		return err
-	}
-	page := record.Page{Calls: make([]record.View, 0, len(found)), Next: next}
-	for i := range found {
-		page.Calls = append(page.Calls, found[i].View())
 	}
 	x.send(http.StatusOK, a.fixed.json, encode(page))
 	return nil
@@ -59,6 +55,6 @@ func (a *API) opListCalls() huma.Operation {
 		queryParam("until", "Only those before this time.", aTime()), queryParam("limit", "The most calls on one page; 100 without it.", integers(1, maxPageLimit)),
 		queryParam("cursor", "The next of the page before.", aString()),
 	}
-	op.Responses["200"] = &huma.Response{Description: "A page of calls.", Content: map[string]*huma.MediaType{"application/json": {Schema: a.schemaOf(reflect.TypeFor[record.Page]())}}}
+	op.Responses["200"] = &huma.Response{Description: "A page of calls.", Content: map[string]*huma.MediaType{"application/json": {Schema: a.schemaOf(reflect.TypeFor[calls.Page]())}}}
 	return op
 }

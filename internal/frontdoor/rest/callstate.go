@@ -4,202 +4,95 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"reflect"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/callyard/callyard/internal/batch"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/ledger/journal"
-	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 func (a *API) registerDurable() {
-	if a.o.Desk == nil {
+	if !a.o.Calls.CanHold() {
 		return
 	}
 	a.raw(a.opCancelCall(), "/calls/{id}/cancel", a.cancelCall)
-	if a.o.Batches != nil {
+	if a.o.Calls.CanStore() {
 		a.raw(a.opSettle(), "/calls/{id}/settle", a.settleCall)
 	}
 }
 
-// callBody returns the CallState of a call of the principal's as JSON, once it has
-// ended or wait is over.
-func (a *API) callBody(ctx context.Context, id string, who schema.Principal, wait time.Duration) ([]byte, error) {
-	if _, _, ok := batch.ParseCallID(id); !ok || a.o.Batches == nil {
-		p, err := a.awaitEnd(ctx, id, who, wait)
-		if schema.KindOf(err) == schema.KindNotFound && a.o.LostApproval != nil && a.o.LostApproval(id) {
-			err = a.neverHeld(ctx, id, who)
-		}
-		if schema.KindOf(err) == schema.KindNotFound && a.o.Records != nil {
-			return a.recordOf(ctx, id, who, err)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return a.stateOf(ctx, p)
-	}
-	s, err := a.answeredStatus(ctx, id, who, wait)
+// callState is GET /calls/{id}.
+func (a *API) callState(x *exchange, r *http.Request) error {
+	wait := time.Duration(number(x.query, "wait", 0)) * time.Second
+	s, err := a.o.Calls.Wait(r.Context(), r.PathValue("id"), x.principal, wait)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return a.durableState(ctx, s)
+	return a.sendCall(x, r, s)
 }
 
-// askedEvery is how often a call is looked at whose server waits for an answer, which
-// comes over MCP.
-const askedEvery = 500 * time.Millisecond
-
-// answeredStatus is the status of a durable call once it has ended or wait is over. That
-// its server waits for an answer is no end.
-func (a *API) answeredStatus(ctx context.Context, id string, who schema.Principal, wait time.Duration) (*batch.Status, error) {
-	until := time.Now().Add(wait)
-	for {
-		s, err := a.o.Batches.Status(ctx, id, who, max(time.Until(until), 0))
-		if err != nil || s.State != batch.StateInputRequired || time.Until(until) <= 0 {
-			return s, err
-		}
-		again := time.NewTimer(min(askedEvery, time.Until(until)))
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
-			return s, nil
-		}
+// sendCall answers with the status of a call.
+func (a *API) sendCall(x *exchange, r *http.Request, s *calls.Status) error {
+	body, err := a.callBody(r.Context(), s)
+	if err == nil {
+		x.send(http.StatusOK, a.fixed.json, body)
 	}
+	return err
 }
 
-// neverHeld returns KindNotFound for a call that the execution log proves was not held,
-// and that its record was lost for all others: it is for calls from before a loss of
-// approvals.
-func (a *API) neverHeld(ctx context.Context, id string, who schema.Principal) error {
-	if a.o.Records != nil {
-		rec, err := a.o.Records.Get(ctx, id)
-		if err == nil && (rec.Principal != who.Name || rec.State != record.Held && rec.Approval == "") {
-			return schema.Errorf(schema.KindNotFound, "There is no call %q that was held or stored and is yours.", id)
-		}
-		if err != nil && schema.KindOf(err) != schema.KindNotFound {
-			return err
-		}
+// callBody returns the CallState of a call as JSON. The result stands in it byte for byte
+// as the server sent it, so it is not encoded again.
+func (a *API) callBody(ctx context.Context, s *calls.Status) ([]byte, error) {
+	body, result, err := a.CallView(ctx, s)
+	if err != nil || len(result) == 0 {
+		return body, err
 	}
-	return journal.LostCall(id)
+	body = append(body[:len(body)-1], `,"result":`...)
+	return append(append(body, result...), '}'), nil
 }
 
-// recordOf returns what the execution log has of a call that nothing else knows, or
-// the error none.
-func (a *API) recordOf(ctx context.Context, id string, who schema.Principal, none error) ([]byte, error) {
-	rec, err := a.o.Records.Get(ctx, id)
-	switch {
-	case schema.KindOf(err) == schema.KindNotFound, err == nil && rec.Principal != who.Name:
-		return nil, none
-	case err != nil:
-		return nil, err
-	}
+// CallView returns the CallState of a call as JSON without its result, and the result.
+func (a *API) CallView(ctx context.Context, s *calls.Status) (view, result []byte, err error) {
 	c := &CallState{
-		ID: rec.ID, State: string(rec.State), Server: rec.Server, Tool: rec.Tool, ApprovalID: rec.Approval, Created: time.Unix(0, rec.Admitted).UTC(), Worker: rec.Worker,
-		Attempt: rec.Attempt, ToolError: rec.ToolError,
+		ID: s.ID, State: string(s.State), Server: s.Server, Tool: s.Tool, BatchID: s.Batch, CustomID: s.CustomID, ApprovalID: s.ApprovalID, Edited: s.Edited,
+		Created: s.Created, ExpiresAt: s.Expires, Ended: s.Ended, Worker: s.Worker, Attempt: s.Attempt, ToolError: s.ToolError, GivenUp: s.GivenUp,
+		Settled: s.Settled, Decisions: s.Decisions,
 	}
-	if rec.Ended != 0 {
-		c.Ended = time.Unix(0, rec.Ended).UTC()
+	if s.State == schema.StateSuspended {
+		c.State = string(schema.StateRunning) // over REST nobody can answer
 	}
-	if rec.Error != "" {
-		c.CancelRequested = rec.CancelRequested
-		c.Problem = a.problem(&schema.Error{Kind: rec.Error, Detail: rec.Detail, CallID: rec.ID, CancelRequested: rec.CancelRequested}).encode()
+	if s.Batch != "" {
+		c.Index = &s.Index
 	}
-	return json.Marshal(c)
-}
-
-// CallView returns what GET /calls/{id} shows of a durable call that ended, without
-// its result, and the result beside it.
-func (a *API) CallView(ctx context.Context, e batch.End) (view, result []byte, err error) {
-	s := &batch.Status{CallID: e.CallID, State: batch.StateOf(e.Result.Outcome), Call: e.Call, Result: e.Result, Principal: e.Principal}
-	if view, err = a.stateHead(s); err != nil || e.Result.Outcome != journal.Succeeded || len(e.Result.Error) > 0 {
-		return view, nil, err
+	if s.Held != nil {
+		c.Reasons = s.Held.Reasons
 	}
-	result, err = a.o.Batches.ResultBody(ctx, e.Journal, e.Result)
+	if s.Error != nil {
+		p := a.problem(s.Error)
+		c.Problem, c.CancelRequested = p.encode(), s.Error.CancelRequested
+	}
+	if view, err = json.Marshal(c); err != nil {
+		return nil, nil, fmt.Errorf("encoding the state of a call: %w", err)
+	}
+	result, err = a.o.Calls.Body(ctx, s)
 	return view, result, err
 }
 
 // BatchView returns what GET /batches/{id} shows.
 func BatchView(m *journal.Manifest) []byte { return bytes.TrimSpace(encode(batchItem(m))) }
 
-// stateHead returns the CallState of a durable call as JSON, without its result.
-func (a *API) stateHead(s *batch.Status) ([]byte, error) {
-	c := &CallState{ID: s.CallID, State: s.State, BatchID: s.Batch}
-	if s.Batch != "" {
-		c.Index = &s.Index
-	}
-	if rec := s.Call; rec != nil {
-		c.Server, c.Tool, c.CustomID, c.Created, c.ExpiresAt = rec.Server, rec.Tool, rec.CustomID, rec.Accepted, rec.Expires
-	}
-	if s.State == batch.StateInputRequired {
-		c.State = "running" // over REST nobody can answer
-	}
-	if s.State == "held" {
-		c.ApprovalID = ledger.IDFor(s.CallID)
-	}
-	rec := s.Result
-	if rec == nil {
-		return json.Marshal(c)
-	}
-	c.Ended, c.Worker, c.Attempt, c.ToolError, c.GivenUp = rec.Ended, rec.Worker, rec.Attempt, rec.ToolError, rec.Outcome == journal.Dead
-	if rec.By != "" {
-		c.Settled = rec.By + ": " + rec.Reason
-	}
-	if len(rec.Error) > 0 {
-		p := a.problem(recordError(s.CallID, rec))
-		c.Problem, c.CancelRequested = p.encode(), p.CancelRequested
-	}
-	return json.Marshal(c)
-}
-
-// durableState returns the CallState of a durable call as JSON; the result stands
-// in it as the bytes that the server sent.
-func (a *API) durableState(ctx context.Context, s *batch.Status) ([]byte, error) {
-	body, err := a.stateHead(s)
-	rec := s.Result
-	if err != nil || rec == nil || rec.Outcome != journal.Succeeded || len(rec.Error) > 0 {
-		return body, err
-	}
-	journalID, _, _ := batch.ParseCallID(s.CallID)
-	result, err := a.o.Batches.ResultBody(ctx, journalID, rec)
-	if err != nil {
-		return nil, err
-	}
-	if len(result) == 0 { // a person said that it is done
-		return body, nil
-	}
-	body = append(body[:len(body)-1], `,"result":`...)
-	return append(append(body, result...), '}'), nil
-}
-
 // cancelCall is POST /calls/{id}/cancel.
 func (a *API) cancelCall(x *exchange, r *http.Request) error {
-	id := r.PathValue("id")
-	if _, _, ok := batch.ParseCallID(id); ok && a.o.Batches != nil {
-		s, err := a.o.Batches.CancelCall(r.Context(), id, x.principal)
-		if err != nil {
-			return err
-		}
-		body, err := a.durableState(r.Context(), s)
-		if err == nil {
-			x.send(http.StatusOK, a.fixed.json, body)
-		}
-		return err
-	}
-	p, err := a.o.Desk.Cancel(r.Context(), id, x.principal)
+	s, err := a.o.Calls.Cancel(r.Context(), r.PathValue("id"), x.principal)
 	if err != nil {
 		return err
 	}
-	body, err := a.stateOf(r.Context(), p)
-	if err == nil {
-		x.send(http.StatusOK, a.fixed.json, body)
-	}
-	return err
+	return a.sendCall(x, r, s)
 }
 
 // SettleRequest is the body of POST /calls/{id}/settle.
@@ -227,26 +120,22 @@ func (a *API) settleCall(x *exchange, r *http.Request) error {
 	if err := member(members, "reason", true, "a sentence that says why", &reason); err != nil {
 		return err
 	}
-	v := batch.Verdict{Reason: printable(reason, 1000)}
+	v := calls.Settlement{Reason: printable(reason, 1000)}
 	switch as {
 	case "done":
-		v.Outcome = journal.Succeeded
+		v.As = schema.StateSucceeded
 	case "failed":
-		v.Outcome = journal.Failed
+		v.As = schema.StateFailed
 	case "run-again":
-		v.Again = true
+		v.As = schema.StateQueued
 	default:
 		return schema.Errorf(schema.KindInvalidRequest, "The member as must be done, failed or run-again.")
 	}
-	s, err := a.o.Batches.Settle(r.Context(), r.PathValue("id"), x.principal, v)
+	s, err := a.o.Calls.Settle(r.Context(), r.PathValue("id"), x.principal, v)
 	if err != nil {
 		return err
 	}
-	state, err := a.durableState(r.Context(), s)
-	if err == nil {
-		x.send(http.StatusOK, a.fixed.json, state)
-	}
-	return err
+	return a.sendCall(x, r, s)
 }
 
 func (a *API) callStateAnswer(description string) *huma.Response {

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -10,8 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/callyard/callyard/internal/admission"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -47,61 +45,59 @@ type Rejected struct {
 
 // CallState is what is known of a call that was held or stored.
 type CallState struct {
-	ID              string            `json:"id"`
-	State           string            `json:"state" enum:"held,queued,running,succeeded,failed,denied,expired,canceled,unknown"`
-	Server          string            `json:"server"`
-	Tool            string            `json:"tool"`
-	BatchID         string            `json:"batch_id,omitempty"`
-	Index           *uint64           `json:"index,omitempty" doc:"Its place in the batch."`
-	CustomID        string            `json:"custom_id,omitempty"`
-	ApprovalID      string            `json:"approval_id,omitempty"`
-	Reasons         []string          `json:"reasons,omitempty" doc:"Why it was held."`
-	Edited          bool              `json:"edited,omitempty" doc:"An approver changed the arguments."`
-	Created         time.Time         `json:"created"`
-	ExpiresAt       time.Time         `json:"expires_at,omitzero" doc:"Until when it may be approved, or leave."`
-	Ended           time.Time         `json:"ended,omitzero"`
-	Worker          string            `json:"worker,omitempty"`
-	Attempt         int               `json:"attempt,omitempty" doc:"How often it was tried."`
-	ToolError       bool              `json:"tool_error,omitempty" doc:"The tool answered with its own error."`
-	GivenUp         bool              `json:"given_up,omitempty" doc:"Every attempt failed; POST /calls/{id}/settle orders another."`
-	CancelRequested bool              `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call that is canceled never ran."`
-	Settled         string            `json:"settled,omitempty" doc:"Who settled a call whose outcome was unknown, and why."`
-	Decisions       []ledger.Decision `json:"decisions,omitempty"`
-	Result          json.RawMessage   `json:"result,omitempty" doc:"The result of the tool, once it has answered."`
-	Problem         json.RawMessage   `json:"problem,omitempty" doc:"Why it did not succeed."`
+	ID              string           `json:"id"`
+	State           string           `json:"state" enum:"held,queued,running,succeeded,failed,denied,expired,canceled,unknown"`
+	Server          string           `json:"server"`
+	Tool            string           `json:"tool"`
+	BatchID         string           `json:"batch_id,omitempty"`
+	Index           *uint64          `json:"index,omitempty" doc:"Its place in the batch."`
+	CustomID        string           `json:"custom_id,omitempty"`
+	ApprovalID      string           `json:"approval_id,omitempty"`
+	Reasons         []string         `json:"reasons,omitempty" doc:"Why it was held."`
+	Edited          bool             `json:"edited,omitempty" doc:"An approver changed the arguments."`
+	Created         time.Time        `json:"created"`
+	ExpiresAt       time.Time        `json:"expires_at,omitzero" doc:"Until when it may be approved, or leave."`
+	Ended           time.Time        `json:"ended,omitzero"`
+	Worker          string           `json:"worker,omitempty"`
+	Attempt         int              `json:"attempt,omitempty" doc:"How often it was tried."`
+	ToolError       bool             `json:"tool_error,omitempty" doc:"The tool answered with its own error."`
+	GivenUp         bool             `json:"given_up,omitempty" doc:"Every attempt failed; POST /calls/{id}/settle orders another."`
+	CancelRequested bool             `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call that is canceled never ran."`
+	Settled         string           `json:"settled,omitempty" doc:"Who settled a call whose outcome was unknown, and why."`
+	Decisions       []calls.Decision `json:"decisions,omitempty"`
+	Result          json.RawMessage  `json:"result,omitempty" doc:"The result of the tool, once it has answered."`
+	Problem         json.RawMessage  `json:"problem,omitempty" doc:"Why it did not succeed."`
 }
 
 // maxLongPoll bounds GET /calls/{id}?wait=.
 const maxLongPoll = 60 * time.Second
 
 func (a *API) registerConfirmations() {
-	if a.o.Desk == nil {
+	if !a.o.Calls.CanHold() {
 		return
 	}
 	a.raw(a.opConfirm(), "/confirmations/{id}", a.confirm)
 	a.raw(a.opCallState(), "/calls/{id}", a.callState)
 }
 
-// confirmation is what a caller is told of a call that waits for a yes.
-func (a *API) confirmation(h *admission.HeldError) ConfirmationRequest {
-	p := h.Approval
+// confirmation is what a caller is told of a call that waits for an approval.
+func (a *API) confirmation(h *calls.Held) ConfirmationRequest {
 	body := ConfirmationRequest{
-		Outcome: outcomeHeld, RequiresConfirmation: true, ConfirmationID: h.Token, CallID: p.CallID, ApprovalID: p.ID,
-		RiskLevel: p.Bound().Level, RiskDescription: riskWords(p.Bound().Level), Reasons: p.Reasons,
-		ServerID: p.Binding.Server, Method: schema.MethodCallTool, ToolName: p.Binding.Tool, ExpiresAt: p.Expires,
+		Outcome: outcomeHeld, RequiresConfirmation: true, ConfirmationID: h.Token, CallID: h.CallID, ApprovalID: h.ApprovalID,
+		RiskLevel: h.Level, RiskDescription: riskWords(h.Level), Reasons: h.Reasons,
+		ServerID: h.Server, Method: schema.MethodCallTool, ToolName: h.Tool, ExpiresAt: h.Expires,
 	}
 	if a.o.ApproverURL != "" && h.Token == "" {
-		body.ApprovalURL = a.o.ApproverURL + "/a/" + url.PathEscape(p.ID)
+		body.ApprovalURL = a.o.ApproverURL + "/a/" + url.PathEscape(h.ApprovalID)
 	}
 	return body
 }
 
-// held answers a call that waits for a yes.
-func (a *API) held(x *exchange, h *admission.HeldError) {
-	p, body := h.Approval, a.confirmation(h)
-	x.set("Location", "/calls/"+p.CallID)
-	x.set("Callyard-Call-Id", p.CallID)
-	a.json(x, http.StatusAccepted, body)
+// held answers a call that waits for an approval.
+func (a *API) held(x *exchange, h *calls.Held) {
+	x.set("Location", "/calls/"+h.CallID)
+	x.set("Callyard-Call-Id", h.CallID)
+	a.json(x, http.StatusAccepted, a.confirmation(h))
 }
 
 func (a *API) json(x *exchange, status int, v any) {
@@ -138,136 +134,27 @@ func (a *API) confirm(x *exchange, r *http.Request) error {
 	if key != "" {
 		attempt = x.principal.Name + "\x00" + key
 	}
-	p, err := a.o.Desk.Confirm(r.Context(), r.PathValue("id"), yes, x.principal, attempt, a.o.RouterID)
-	if schema.KindOf(err) == schema.KindNotFound && key != "" {
-		return a.confirmedBefore(x, r, yes, attempt, err)
+	ctx := r.Context()
+	if x.span != nil {
+		ctx = x.span.Carry(ctx)
 	}
-	if err != nil {
-		return err
+	done, err := a.o.Calls.Confirm(ctx, calls.Confirmation{Token: r.PathValue("id"), Confirm: yes, Principal: x.principal, Attempt: attempt, Replay: key != ""})
+	if done.CallID != "" {
+		x.set("Callyard-Call-Id", done.CallID)
+		x.confirmed(&done, err)
 	}
-	x.set("Callyard-Call-Id", p.CallID)
-	if !yes {
-		a.rejected(x, p)
-		return nil
+	if done.Replayed {
+		x.set("Idempotency-Replayed", "true")
 	}
-	res, err := a.release(r.Context(), x, p)
-	if err != nil {
-		return schema.AsError(err).WithCall(p.CallID)
-	}
-	if res.Worker != "" {
-		x.set("Callyard-Worker", res.Worker)
-	}
-	x.send(http.StatusOK, a.fixed.json, res.Body)
-	return nil
-}
-
-func (a *API) rejected(x *exchange, p *ledger.Approval) {
-	a.json(x, http.StatusOK, Rejected{Status: "rejected", Message: "The call was rejected and will not run.", CallID: p.CallID})
-}
-
-// confirmedBefore gives the answer to a confirmation once more, where the same request
-// spent the token; else the refusal stands.
-func (a *API) confirmedBefore(x *exchange, r *http.Request, yes bool, attempt string, refusal error) error {
-	p, before, err := a.o.Desk.Confirmed(r.Context(), r.PathValue("id"), x.principal, attempt)
 	switch {
 	case err != nil:
 		return err
-	case p == nil:
-		return refusal
+	case done.Denied:
+		a.json(x, http.StatusOK, Rejected{Status: "rejected", Message: "The call was rejected and will not run.", CallID: done.CallID})
+	default:
+		a.answer(x, done.Result)
 	}
-	x.set("Callyard-Call-Id", p.CallID)
-	if before != yes {
-		return schema.Errorf(schema.KindKeyReused, "This Idempotency-Key was used for the opposite answer; nothing was changed. GET /calls/%s tells what came of the call.", p.CallID).WithCall(p.CallID)
-	}
-	x.set("Idempotency-Replayed", "true")
-	if !yes {
-		a.rejected(x, p)
-		return nil
-	}
-	return a.replay(x, r, p.CallID, maxWait, wish{})
-}
-
-// callState is GET /calls/{id}: what came of a call that was held.
-func (a *API) callState(x *exchange, r *http.Request) error {
-	wait := time.Duration(number(x.query, "wait", 0)) * time.Second
-	body, err := a.callBody(r.Context(), r.PathValue("id"), x.principal, wait)
-	if err != nil {
-		return err
-	}
-	x.send(http.StatusOK, a.fixed.json, body)
 	return nil
-}
-
-// awaitEnd returns the approval of a call of the principal, as soon as it has
-// ended or wait is over.
-func (a *API) awaitEnd(ctx context.Context, id string, who schema.Principal, wait time.Duration) (*ledger.Approval, error) {
-	changed := make(chan struct{}, 1)
-	if wait > 0 {
-		defer a.o.Ledger.WatchOne(ledger.IDFor(id), func(*ledger.Approval) {
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
-		})()
-	}
-	over := time.NewTimer(wait)
-	defer over.Stop()
-	for {
-		p, _, err := a.o.Ledger.ByCall(ctx, id)
-		if err == nil && p.Binding.Requester.Name != who.Name {
-			err = schema.Errorf(schema.KindNotFound, "There is no call %q.", id) // nor is it said that there is one
-		}
-		if schema.KindOf(err) == schema.KindNotFound {
-			return nil, schema.Errorf(schema.KindNotFound, "There is no call %q that was held or stored and is yours.", id)
-		}
-		if err != nil || p.State.Ended() || wait == 0 {
-			return p, err
-		}
-		select {
-		case <-changed:
-		case <-over.C:
-			wait = 0
-		case <-ctx.Done():
-			return nil, schema.Errorf(schema.KindCanceled, "The caller left.")
-		}
-	}
-}
-
-// StateOf is the word of callers for the state of an approval.
-func StateOf(p *ledger.Approval) string { return callStates[p.State] }
-
-// ApprovalView returns what GET /calls/{id} shows of a call that was held, without
-// its result, and the result beside it.
-func (a *API) ApprovalView(ctx context.Context, p *ledger.Approval) (view, result []byte, err error) {
-	s := &CallState{
-		ID: p.CallID, State: StateOf(p), Server: p.Binding.Server, Tool: p.Binding.Tool, ApprovalID: p.ID,
-		Reasons: p.Reasons, Edited: p.Edited != nil, Created: p.Created, ExpiresAt: p.Expires, Ended: p.Ended, ToolError: p.ToolError, Decisions: p.Decisions,
-	}
-	if p.Error != nil {
-		s.Problem, s.CancelRequested = a.problem(p.Error).encode(), p.Error.CancelRequested
-	}
-	if view, err = json.Marshal(s); err != nil || p.State != ledger.Succeeded {
-		return view, nil, err
-	}
-	result, err = a.o.Ledger.Result(ctx, p.ID)
-	return view, result, err
-}
-
-// stateOf returns the CallState of an approval as JSON. The result in it stands
-// byte for byte as the server sent it, so it is not encoded again.
-func (a *API) stateOf(ctx context.Context, p *ledger.Approval) ([]byte, error) {
-	body, result, err := a.ApprovalView(ctx, p)
-	if err != nil || result == nil {
-		return body, err
-	}
-	body = append(body[:len(body)-1], `,"result":`...)
-	return append(append(body, result...), '}'), nil
-}
-
-// callStates are the words of callers for the states of an approval.
-var callStates = map[ledger.State]string{
-	ledger.Pending: "held", ledger.Approved: "queued", ledger.Running: "running", ledger.Succeeded: "succeeded", ledger.Failed: "failed",
-	ledger.Denied: "denied", ledger.Revoked: "denied", ledger.Expired: "expired", ledger.Canceled: "canceled", ledger.Unknown: "unknown",
 }
 
 func (a *API) opConfirm() huma.Operation {

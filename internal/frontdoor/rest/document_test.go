@@ -34,17 +34,9 @@ func documentOf(t *testing.T, f *fabric) []byte {
 // clients is where the document is kept from which clients are generated.
 var clients = filepath.Join("..", "..", "..", "clients")
 
-// asShipped gives the API the limits of a front door that nobody configured.
-func asShipped(o *Options) {
-	o.Version = "dev"
-	o.Gate = admission.NewGate(admission.Options{
-		Catalog: o.Catalog, Router: o.Router, Metrics: o.Metrics, Desk: o.Desk, Records: o.Records,
-		Limits: admission.Limits{ArgumentBytes: 1 << 20, ArgumentDepth: 64, MaxTimeout: time.Hour},
-	})
-}
-
 func TestTheDocumentIsTheOneThatClientsAreMadeFrom(t *testing.T) {
-	f := openFabric(t, asShipped)
+	shipped := admission.Limits{ArgumentBytes: 1 << 20, ArgumentDepth: 64, MaxTimeout: time.Hour}
+	f := openFabricWith(t, shipped, func(o *Options) { o.Version = "dev" })
 	compareAt(t, filepath.Join(clients, "openapi.json"), documentOf(t, f))
 	compareAt(t, filepath.Join(clients, "openapi.yaml"), f.do("GET", "/openapi.yaml", "").body)
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/ledger"
@@ -51,6 +52,7 @@ type fabric struct {
 	client *http.Client
 	worker *worker
 	log    *lockedBuffer
+	parts  calls.Options
 }
 
 // lockedBuffer is a log that tests read while it is written.
@@ -77,6 +79,11 @@ var limits = admission.Limits{ArgumentBytes: 64 << 10, MaxTimeout: time.Minute}
 const principalInFlight = 50
 
 func openFabric(t testing.TB, change func(*Options)) *fabric {
+	t.Helper()
+	return openFabricWith(t, limits, change)
+}
+
+func openFabricWith(t testing.TB, limits admission.Limits, change func(*Options)) *fabric {
 	t.Helper()
 	server := bustest.Start(t)
 	log := &lockedBuffer{}
@@ -143,11 +150,9 @@ func openFabric(t testing.TB, change func(*Options)) *fabric {
 			t.Error(err)
 		}
 	})
+	parts := calls.Options{Gate: gate, Desk: desk, Ledger: book, Release: release, Batches: runner, Records: records, FrontDoor: "router-test"}
 	o := Options{
-		Batches: runner, Records: records,
-		Desk: desk, Ledger: book, RouterID: "router-test",
-		Release: release,
-		Catalog: cat, Gate: gate, Router: router, Keys: keys, Metrics: metrics, Log: logger,
+		Calls: calls.New(parts), Batches: runner, Catalog: cat, Router: router, Keys: keys, Metrics: metrics, Log: logger,
 		Version: "test", Started: time.Now().Add(-90 * time.Second), Ready: conn.Ready,
 	}
 	if change != nil {
@@ -159,7 +164,7 @@ func openFabric(t testing.TB, change func(*Options)) *fabric {
 	}
 	s := httptest.NewServer(api)
 	t.Cleanup(s.Close)
-	f := &fabric{t: t, nats: server, api: api, url: s.URL, client: s.Client(), worker: w, log: log}
+	f := &fabric{t: t, parts: parts, nats: server, api: api, url: s.URL, client: s.Client(), worker: w, log: log}
 	f.waitFor("the tools of demo", func() bool {
 		_, err := cat.Tools("demo")
 		return err == nil

@@ -54,21 +54,20 @@ type RefusedCall struct {
 
 // heldCalls is GET /batches/{id}/held.
 func (a *API) heldCalls(x *exchange, r *http.Request) error {
-	held, err := a.o.Batches.HeldCalls(r.Context(), r.PathValue("id"), x.principal, heldAtOnce)
+	held, err := a.o.Calls.ListHeld(r.Context(), r.PathValue("id"), x.principal, heldAtOnce)
 	if err != nil {
 		return err
 	}
 	list := HeldCalls{Calls: make([]HeldCall, 0, len(held))}
-	for _, h := range held {
-		p := h.Approval
+	for i := range held {
+		h := &held[i]
 		by := "people"
 		if h.ByCaller {
 			by = "caller"
 		}
-		b := p.Bound()
 		list.Calls = append(list.Calls, HeldCall{
-			Index: h.Index, CustomID: h.CustomID, CallID: p.CallID, ApprovalID: p.ID, Server: b.Server, Tool: b.Tool, ArgumentsDigest: b.ArgumentsDigest,
-			RiskLevel: b.Level, Reasons: p.Reasons, By: by, ExpiresAt: p.Expires,
+			Index: h.Index, CustomID: h.CustomID, CallID: h.CallID, ApprovalID: h.ApprovalID, Server: h.Server, Tool: h.Tool, ArgumentsDigest: h.ArgumentsDigest,
+			RiskLevel: h.Level, Reasons: h.Reasons, By: by, ExpiresAt: h.Expires,
 		})
 	}
 	x.send(http.StatusOK, a.fixed.json, encode(list))
@@ -100,7 +99,7 @@ func (a *API) confirmCalls(x *exchange, r *http.Request) error {
 	}
 	done := ConfirmedCalls{Refused: []RefusedCall{}}
 	for _, id := range ids {
-		switch err := a.o.Batches.Confirm(r.Context(), id, yes, x.principal); {
+		switch err := a.o.Calls.ConfirmHeld(r.Context(), id, yes, x.principal); {
 		case err == nil:
 			done.Accepted++
 		case r.Context().Err() != nil:

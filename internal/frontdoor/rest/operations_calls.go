@@ -42,7 +42,7 @@ func (a *API) opCall() huma.Operation {
 		"server": "everything", "tool": "echo", "arguments": map[string]any{"message": "hello"}, "timeout_ms": 5000,
 	})
 	op.Responses["200"] = answered(schemaResult, "The result of the tool.", exampleResult())
-	if a.o.Desk != nil {
+	if a.o.Calls.CanHold() {
 		// Many generators take the shape of the first answer for that of all.
 		op.Responses["200"] = answered(schemaAnswer, "The result of the tool: a CompletedCall, outcome completed.", exampleCompleted())
 	}
@@ -69,7 +69,7 @@ func (a *API) opGetPrompt() huma.Operation {
 
 // mayHold documents that a call may be held until it is confirmed.
 func (a *API) mayHold(op *huma.Operation, held *huma.Schema) {
-	if a.o.Desk == nil {
+	if !a.o.Calls.CanHold() {
 		return
 	}
 	a.schemaOf(reflect.TypeFor[ConfirmationRequest]())

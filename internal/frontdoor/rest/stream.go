@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/kit/sse"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -27,20 +28,21 @@ const (
 func newEvents(x *exchange) *sse.Writer { return &sse.Writer{W: x, Within: timeFor} }
 
 type ended struct {
-	res *schema.Result
+	out calls.Outcome
 	err error
 }
 
-// stream has the call run and sends its progress as it comes, then its result or
-// error. A call that fails before anything was sent is answered with an ordinary
-// problem document. When the client leaves, the call is cancelled.
-func (a *API) stream(x *exchange, r *http.Request, call *schema.Call) error {
+// stream submits the call and sends its progress as it comes, then its result or
+// error. A call that fails, or is held, before anything was sent is answered as without a
+// stream. When the client leaves, the call is canceled.
+func (a *API) stream(ctx context.Context, x *exchange, req calls.Request) error {
+	call := req.Call
 	progress := make(chan []byte, progressWaiting)
 	call.Progress = func(params []byte) { pushNewest(progress, params) }
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan ended, 1)
 	var wait sync.WaitGroup
-	wait.Go(func() { done <- a.guarded(ctx, call) })
+	wait.Go(func() { done <- a.guarded(ctx, x.principal, req) })
 	defer wait.Wait()
 	defer cancel()
 
@@ -57,7 +59,10 @@ func (a *API) stream(x *exchange, r *http.Request, call *schema.Call) error {
 		case <-beat.C:
 			err = out.Beat()
 		case end := <-done:
-			return a.endStream(out, progress, end)
+			if x.span != nil {
+				x.outcome(&end.out, end.err)
+			}
+			return a.endStream(x, call, out, progress, end)
 		}
 		if err != nil {
 			return nil // the client left; nobody reads an error
@@ -80,18 +85,25 @@ func pushNewest(to chan []byte, params []byte) {
 	}
 }
 
-func (a *API) endStream(out *sse.Writer, progress <-chan []byte, end ended) error {
+func (a *API) endStream(x *exchange, call *schema.Call, out *sse.Writer, progress <-chan []byte, end ended) error {
 	for len(progress) > 0 {
 		if err := out.Event("progress", "", <-progress); err != nil {
 			return nil // the client left
 		}
 	}
-	switch {
+	switch res := end.out.Result; {
+	case end.out.Held != nil && !out.Begun():
+		a.held(x, end.out.Held)
+	case end.out.Held != nil:
+		_ = out.Event("held", "", encode(a.confirmation(end.out.Held)))
 	case end.err == nil:
-		if end.res.Worker != "" && !out.Begun() {
-			out.W.Header().Set("Callyard-Worker", end.res.Worker)
+		if !out.Begun() {
+			x.set("Callyard-Call-Id", call.ID)
+			if res.Worker != "" {
+				x.set("Callyard-Worker", res.Worker)
+			}
 		}
-		_ = out.Event("result", "", end.res.Body)
+		_ = out.Event("result", "", res.Body)
 	case !out.Begun():
 		return end.err
 	default:
@@ -100,16 +112,27 @@ func (a *API) endStream(out *sse.Writer, progress <-chan []byte, end ended) erro
 	return nil
 }
 
-// guarded is Gate.Call for a goroutine of its own, where a panic would end the
-// process.
-func (a *API) guarded(ctx context.Context, call *schema.Call) (end ended) {
+// guarded submits a call in a goroutine of its own, where a panic would end the process,
+// and waits for its end where the policy wants it stored.
+func (a *API) guarded(ctx context.Context, who schema.Principal, req calls.Request) (end ended) {
+	id := req.Call.ID
 	defer func() {
 		if v := recover(); v != nil {
-			a.log.Error("a call panicked", "call", call.ID, "panic", v, "stack", string(debug.Stack()))
-			end.err = schema.Errorf(schema.KindInternal, "The front door failed on this call; its log says why.").WithCall(call.ID)
+			a.log.Error("a call panicked", "call", id, "panic", v, "stack", string(debug.Stack()))
+			end.err = schema.Errorf(schema.KindInternal, "The front door failed on this call; its log says why.").WithCall(id)
 		}
 	}()
-	end.res, end.err = a.o.Gate.Call(ctx, call)
+	end.out, end.err = a.o.Calls.Submit(ctx, req)
+	if end.err != nil || end.out.Accepted == nil {
+		return end
+	}
+	s, err := a.o.Calls.Await(ctx, end.out.Accepted, who)
+	if err == nil {
+		end.out.Result, err = a.o.Calls.Result(ctx, s)
+	}
+	if end.err = err; err != nil {
+		end.err = schema.AsError(err).WithCall(end.out.Accepted.CallID)
+	}
 	return end
 }
 

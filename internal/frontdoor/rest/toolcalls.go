@@ -3,15 +3,12 @@ package rest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/callyard/callyard/internal/admission"
-	"github.com/callyard/callyard/internal/approval"
-	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/pkg/schema"
 	"github.com/callyard/callyard/pkg/schema/format"
@@ -77,7 +74,7 @@ func (a *API) toolCalls(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if key != "" && a.o.Batches == nil {
+	if key != "" && !a.o.Calls.CanStore() {
 		return schema.Errorf(schema.KindUnavailable, "Durable calls are not available here; send the calls without Idempotency-Key.")
 	}
 	b := &block{api: a, ctx: x.span.Carry(r.Context()), base: base, key: key}
@@ -245,101 +242,54 @@ func (b *block) one(i int) {
 	call.ID, call.Server, call.Tool = schema.NewCallID(), tool.Server, tool.Name
 	call.Arguments = b.format.Restore(tool.Input, answer.Call.Arguments)
 	item.Server, item.Tool, item.CallID = call.Server, call.Tool, call.ID
-	result, err := b.result(&call, i)
+	out, err := b.submit(&call, i)
 	item.CallID = call.ID
-	var held *admission.HeldError
 	switch {
-	case errors.As(err, &held):
-		b.held(i, held)
 	case err != nil:
 		if id := schema.AsError(err).CallID; id != "" {
 			item.CallID = id
 		}
 		b.failed(i, err)
+	case out.Held != nil:
+		b.held(i, out.Held)
 	default:
-		item.State, answer.Result = "succeeded", result
+		item.State, answer.Result = "succeeded", out.Result.Body
 		var of struct {
 			IsError bool `json:"isError"`
 		}
-		item.ToolError = json.Unmarshal(result, &of) == nil && of.IsError
+		item.ToolError = json.Unmarshal(answer.Result, &of) == nil && of.IsError
 	}
 }
 
-// result has the call run, by the same gate as every other, and stored before where
-// the policy or the caller wants that. It returns an *admission.HeldError for a call
-// that waits for a yes.
-func (b *block) result(call *schema.Call, i int) ([]byte, error) {
-	a := b.api
-	var res *schema.Result
-	var err error
+// submit submits the call, like every other, and waits for its end where the policy or
+// the caller wants it stored.
+func (b *block) submit(call *schema.Call, i int) (calls.Outcome, error) {
+	c := b.api.o.Calls
+	req := calls.Request{Call: call}
 	if b.key != "" {
-		return b.stored(call, b.key+"#"+strconv.Itoa(i))
+		req.Key, req.Fingerprint = b.key+"#"+strconv.Itoa(i), b.print
 	}
-	if res, err = a.o.Gate.Call(b.ctx, call); err == nil {
-		return res.Body, nil
+	out, err := c.Submit(b.ctx, req)
+	if err != nil || out.Accepted == nil {
+		return out, err
 	}
-	if errors.Is(err, admission.ErrDurable) {
-		return b.stored(call, "")
+	id, who := out.Accepted.CallID, b.base.Principal
+	var s *calls.Status
+	if !out.Accepted.Replayed {
+		s, err = c.Await(b.ctx, out.Accepted, who)
+	} else if s, err = c.Get(b.ctx, id, who); err == nil && (s.State != schema.StateHeld || s.Held == nil) {
+		s, err = c.Wait(b.ctx, id, who, maxWait)
 	}
-	return b.release(err)
-}
-
-// release runs a call that was held and has its yes already.
-func (b *block) release(err error) ([]byte, error) {
-	var held *admission.HeldError
-	if !errors.As(err, &held) || !held.Run {
-		return nil, err
+	switch {
+	case err != nil:
+		return out, schema.AsError(err).WithCall(id)
+	case s.State == schema.StateHeld && s.Held != nil:
+		return calls.Outcome{Held: s.Held}, nil
+	case !s.State.Ended():
+		return out, schema.Errorf(schema.KindConflict, "The call is still under way; GET /calls/%s tells its state.", id).WithCall(id)
 	}
-	res, err := b.api.o.Release(b.ctx, held.Approval)
-	if err != nil {
-		return nil, schema.AsError(err).WithCall(held.Approval.CallID)
-	}
-	return res.Body, nil
-}
-
-// stored has the call stored, and waits for its end.
-func (b *block) stored(call *schema.Call, key string) ([]byte, error) {
-	a := b.api
-	if a.o.Batches == nil {
-		return nil, schema.Errorf(schema.KindUnavailable, "The policy wants this call stored, and that is not available here.")
-	}
-	t, err := a.o.Batches.Submit(b.ctx, batch.Submission{Call: call, Key: key, Fingerprint: b.print, Waited: true})
-	if err != nil {
-		return b.release(err)
-	}
-	call.ID = t.CallID
-	if t.Replayed {
-		return b.replayed(t.CallID)
-	}
-	rec, err := a.o.Batches.Wait(b.ctx, t)
-	if err != nil {
-		return nil, schema.AsError(err).WithCall(t.CallID)
-	}
-	return a.recordBody(b.ctx, t.CallID, rec)
-}
-
-// replayed returns what came of a call that was accepted before, under the same key.
-func (b *block) replayed(id string) ([]byte, error) {
-	a := b.api
-	who := b.base.Principal
-	if _, _, ok := batch.ParseCallID(id); !ok {
-		p, err := a.awaitEnd(b.ctx, id, who, 0)
-		if err != nil {
-			return nil, err
-		}
-		if !p.State.Ended() {
-			return nil, &admission.HeldError{Held: &approval.Held{Approval: p}}
-		}
-		return a.approvalBody(b.ctx, p)
-	}
-	s, err := a.o.Batches.Status(b.ctx, id, who, maxWait)
-	if err != nil {
-		return nil, err
-	}
-	if !s.Ended() {
-		return nil, schema.Errorf(schema.KindConflict, "The call is still under way; GET /calls/%s tells its state.", id).WithCall(id)
-	}
-	return a.recordBody(b.ctx, id, s.Result)
+	out.Result, err = c.Result(b.ctx, s)
+	return out, err
 }
 
 // failed notes a call that has no result.
@@ -356,7 +306,7 @@ func (b *block) failed(i int, err error) {
 
 // held notes a call that waits for a yes. The model is told to wait; the token is for
 // its caller only.
-func (b *block) held(i int, h *admission.HeldError) {
+func (b *block) held(i int, h *calls.Held) {
 	item, answer := &b.items[i], &b.answers[i]
 	c := b.api.confirmation(h)
 	item.State, item.CallID, item.Confirmation = "held", c.CallID, &c

@@ -1,13 +1,10 @@
 package rest
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"strings"
 
-	"github.com/callyard/callyard/internal/admission"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -56,26 +53,22 @@ func (x *exchange) note(call *schema.Call) {
 	x.span.Text(telemetry.KeyTool, call.Tool)
 }
 
-// outcome says how the call of the request ended, where that is a failure; a call
-// that is held or to be stored has not ended.
-func (x *exchange) outcome(res *schema.Result, err error) {
-	var held *admission.HeldError
-	if errors.As(err, &held) || errors.Is(err, admission.ErrDurable) {
-		return
+// outcome says how the call of the request ended, where it did; a call that is held or
+// accepted has not ended.
+func (x *exchange) outcome(out *calls.Outcome, err error) {
+	if err != nil || out.Result != nil {
+		x.span.Outcome(out.Result, err)
 	}
-	x.span.Outcome(res, err)
 }
 
-// release has an approved call run, below the span of the request that says so.
-func (a *API) release(ctx context.Context, x *exchange, p *ledger.Approval) (*schema.Result, error) {
-	if x.span == nil {
-		return a.o.Release(ctx, p)
+// confirmed says which call a confirmation ran, and how it ended.
+func (x *exchange) confirmed(c *calls.Confirmed, err error) {
+	if x.span == nil || c.Denied || c.Replayed {
+		return
 	}
-	x.span.Text(telemetry.KeyCall, p.CallID)
-	x.span.Text(telemetry.KeyApproval, p.ID)
-	res, err := a.o.Release(x.span.Carry(ctx), p)
-	x.span.Outcome(res, err)
-	return res, err
+	x.span.Text(telemetry.KeyCall, c.CallID)
+	x.span.Text(telemetry.KeyApproval, c.ApprovalID)
+	x.span.Outcome(c.Result, err)
 }
 
 // traceID is the id of the trace that the request is part of, "" for none.

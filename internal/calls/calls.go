@@ -1,0 +1,214 @@
+package calls
+
+import (
+	"context"
+	"time"
+
+	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Options says what calls are built on. Gate is required.
+type Options struct {
+	// Gate admits calls and runs those that may run at once.
+	Gate *admission.Gate
+	// Desk and Ledger hold calls that need an approval, and Release runs one that
+	// FrontDoor has claimed: when its context ends it returns, and the call goes on.
+	// Without them nothing is held.
+	Desk    *approval.Desk
+	Ledger  *ledger.Ledger
+	Release func(ctx context.Context, a *ledger.Approval) (*schema.Result, error)
+	// Batches runs durable calls; nil: none are accepted.
+	Batches *batch.Runner
+	// Records is the execution log; nil: calls are not listed.
+	Records *record.Recorder
+	// CheckCallback returns why an address cannot be called back; nil: callbacks are off.
+	CheckCallback func(url string) error
+	// ApprovalLost reports whether the approval of a call may have been lost with a
+	// damaged data folder; nil: none was.
+	ApprovalLost func(callID string) bool
+	// FrontDoor is the id of this front door.
+	FrontDoor string
+}
+
+// Calls is the entry. It is safe for concurrent use.
+type Calls struct{ o Options }
+
+// New returns the entry for calls.
+func New(o Options) *Calls { return &Calls{o} }
+
+// Limits are the bounds of one call.
+type Limits = admission.Limits
+
+// Limits returns the limits in force.
+func (c *Calls) Limits() Limits { return c.o.Gate.Limits() }
+
+// CanHold reports whether calls can wait for an approval here.
+func (c *Calls) CanHold() bool { return c.o.Desk != nil && c.o.Ledger != nil }
+
+// CanStore reports whether durable calls are accepted here.
+func (c *Calls) CanStore() bool { return c.o.Batches != nil }
+
+// CanList reports whether calls are listed here.
+func (c *Calls) CanList() bool { return c.o.Records != nil }
+
+// CheckMethod returns why a request that is no call of a tool must not run, nil where it
+// may. Nothing is run.
+func (c *Calls) CheckMethod(call *schema.Call) error { return c.o.Gate.CheckMethod(call) }
+
+// Request is a call with the wishes of its caller.
+type Request struct {
+	// Call is the call. Its ID is filled in, and may be replaced when it is stored.
+	Call *schema.Call
+	// Durable asks for a call that outlives its caller: it is stored before it runs.
+	Durable bool
+	// Key is the caller's idempotency key, "" for none, and Fingerprint the digest of the
+	// request that carries it. A call with a key is durable.
+	Key, Fingerprint string
+	// CallbackURL is told when the call ends, "" for none. A call with one is durable.
+	CallbackURL string
+	// Async says that the caller does not wait for the result of a durable call.
+	Async bool
+}
+
+func (r *Request) durable() bool { return r.Durable || r.Key != "" || r.CallbackURL != "" }
+
+// Outcome is what came of a submitted call. Exactly one of its fields is set.
+type Outcome struct {
+	// Result is what the tool answered.
+	Result *schema.Result
+	// Held says that the call waits for an approval.
+	Held *Held
+	// Accepted says that the call is stored and goes on by itself.
+	Accepted *Accepted
+}
+
+// Accepted is a call that is stored.
+type Accepted struct {
+	CallID string
+	// Replayed says that it was accepted before, under the same idempotency key.
+	Replayed bool
+
+	ticket *batch.Ticket // nil where the call is not to be waited for by it
+	call   *schema.Call
+}
+
+// Submit admits the call, once, and returns what came of it: its result; that it is
+// held; or that it was accepted, because the caller or the policy wants it durable. A
+// call that a standing permission approves runs as if it had never been held.
+//
+// The error is a *schema.Error: a refusal, or why the call has no result. Errors of
+// durable calls: KindKeyReused for a key of another request; KindInvalidRequest for a
+// callback that is not allowed; KindQuota; KindUnavailable when it cannot be stored.
+func (c *Calls) Submit(ctx context.Context, r Request) (Outcome, error) {
+	if r.durable() {
+		return c.store(ctx, &r, nil)
+	}
+	a, err := c.o.Gate.Call(ctx, r.Call)
+	switch {
+	case err != nil:
+		return Outcome{}, err
+	case a.Held != nil:
+		return c.hold(ctx, &r, a.Held)
+	case a.Durable != nil:
+		return c.store(ctx, &r, a.Durable)
+	}
+	return Outcome{Result: a.Result}, nil
+}
+
+// store accepts a durable call; verdict is that of the gate where it was asked already.
+func (c *Calls) store(ctx context.Context, r *Request, verdict *admission.Verdict) (Outcome, error) {
+	switch {
+	case c.o.Batches == nil && verdict != nil:
+		return Outcome{}, schema.Errorf(schema.KindUnavailable, "The policy wants this call stored, and durable calls are not available here.").WithCall(r.Call.ID)
+	case c.o.Batches == nil:
+		return Outcome{}, schema.Errorf(schema.KindUnavailable, "Durable calls are not available here; send the call without Prefer, Idempotency-Key and callback.")
+	}
+	if err := c.CheckCallback(r.CallbackURL); err != nil {
+		return Outcome{}, err
+	}
+	t, err := c.o.Batches.Submit(ctx, batch.Submission{
+		Call: r.Call, CallbackURL: r.CallbackURL, Key: r.Key, Fingerprint: r.Fingerprint, Waited: !r.Async, Verdict: verdict,
+	})
+	switch {
+	case err != nil:
+		return Outcome{}, err
+	case t.Held != nil:
+		return c.hold(ctx, r, t.Held)
+	}
+	r.Call.ID = t.CallID
+	return Outcome{Accepted: &Accepted{CallID: t.CallID, Replayed: t.Replayed, ticket: t, call: r.Call}}, nil
+}
+
+// CheckCallback returns why an address cannot be called back when a call or batch has
+// ended, nil where it can or is empty.
+func (c *Calls) CheckCallback(url string) error {
+	switch {
+	case url == "":
+		return nil
+	case c.o.CheckCallback == nil:
+		return schema.Errorf(schema.KindInvalidRequest, "Callbacks are not switched on here; the operator sets webhooks.secrets_file. Leave callback_url out and ask GET /calls/{id}.")
+	}
+	return c.o.CheckCallback(url)
+}
+
+// hold returns a held call to its caller, or runs one that is approved already.
+func (c *Calls) hold(ctx context.Context, r *Request, h *approval.Held) (Outcome, error) {
+	if !h.Run {
+		held := heldOf(h.Approval)
+		held.Token = h.Token
+		return Outcome{Held: held}, nil
+	}
+	id := h.Approval.CallID
+	if r.Async {
+		c.runWithout(ctx, h.Approval)
+		return Outcome{Accepted: &Accepted{CallID: id}}, nil
+	}
+	res, err := c.o.Release(ctx, h.Approval)
+	if err != nil {
+		return Outcome{}, schema.AsError(err).WithCall(id)
+	}
+	return Outcome{Result: res}, nil
+}
+
+// runWithout has an approved call run without its caller.
+func (c *Calls) runWithout(ctx context.Context, a *ledger.Approval) {
+	gone, leave := context.WithCancel(ctx)
+	leave()
+	_, _ = c.o.Release(gone, a) // its end is stored with the approval
+}
+
+// Await waits until an accepted call of the principal has ended or is suspended. When
+// ctx ends first, its error is returned, and the call goes on.
+func (c *Calls) Await(ctx context.Context, a *Accepted, who schema.Principal) (*Status, error) {
+	if a.ticket == nil || a.Replayed {
+		s, err := c.wait(ctx, a.CallID, who, farAway, true)
+		if err == nil && !s.State.Ended() && s.State != schema.StateSuspended {
+			err = ctx.Err()
+		}
+		return s, err
+	}
+	rec, err := c.o.Batches.Wait(ctx, a.ticket)
+	if err != nil {
+		return nil, err
+	}
+	if rec.Input {
+		return c.wait(ctx, a.CallID, who, farAway, true)
+	}
+	return c.ofResult(a, rec), nil
+}
+
+// farAway is a wait that its context ends.
+const farAway = 24 * 365 * time.Hour
+
+// UnderWay is the error for a request that came again with its idempotency key while its
+// call has not ended.
+func UnderWay(id string) error {
+	e := schema.Errorf(schema.KindConflict, "The call of this Idempotency-Key is still under way; GET /calls/%s tells its state, and the same request gets its answer later.", id).WithCall(id)
+	e.Retryable, e.RetryAfter = true, time.Second
+	return e
+}

@@ -1,0 +1,182 @@
+package calls
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Confirmation is what a caller says to its own held call.
+type Confirmation struct {
+	// Token is the single-use token of the held call.
+	Token string
+	// Confirm runs the call; without it the call is denied.
+	Confirm   bool
+	Principal schema.Principal
+	// Attempt names the request: the same attempt may ask again when it could not be
+	// told whether the token was spent. Replay says that an attempt which spent the
+	// token before gets its answer again.
+	Attempt string
+	Replay  bool
+	// Async says that the caller does not wait for the result.
+	Async bool
+}
+
+// Confirmed is what came of a confirmation.
+type Confirmed struct {
+	CallID, ApprovalID string
+	// Replayed says that the same attempt had spent the token before.
+	Replayed bool
+	// Denied says that the call was denied and never runs.
+	Denied bool
+	// Result is what the tool answered; nil for a denial and with Async.
+	Result *schema.Result
+}
+
+// replayWait bounds how long a confirmation that came again waits for its call.
+const replayWait = 10 * time.Minute
+
+// Confirm spends the token of a held call. Errors: KindNotFound for a token that is
+// unknown, spent, or not the principal's, with the call where that may be known;
+// KindExpired; KindForbidden where somebody else must approve; KindKeyReused for an
+// attempt that said the opposite before; KindUnavailable; and those of the call itself.
+// The outcome names the call even with an error, where it is known.
+func (c *Calls) Confirm(ctx context.Context, q Confirmation) (Confirmed, error) {
+	a, err := c.o.Desk.Confirm(ctx, q.Token, q.Confirm, q.Principal, q.Attempt, c.o.FrontDoor)
+	if schema.KindOf(err) == schema.KindNotFound && q.Replay {
+		return c.confirmedBefore(ctx, q, err)
+	}
+	if err != nil {
+		return Confirmed{}, err
+	}
+	done := Confirmed{CallID: a.CallID, ApprovalID: a.ID, Denied: !q.Confirm}
+	switch {
+	case done.Denied:
+		return done, nil
+	case q.Async:
+		c.runWithout(ctx, a)
+		return done, nil
+	}
+	if done.Result, err = c.o.Release(ctx, a); err != nil {
+		return done, schema.AsError(err).WithCall(a.CallID)
+	}
+	return done, nil
+}
+
+// confirmedBefore gives the answer to a confirmation again, where the same attempt spent
+// the token; else the refusal stands.
+func (c *Calls) confirmedBefore(ctx context.Context, q Confirmation, refusal error) (Confirmed, error) {
+	a, confirmed, err := c.o.Desk.Confirmed(ctx, q.Token, q.Principal, q.Attempt)
+	switch {
+	case err != nil:
+		return Confirmed{}, err
+	case a == nil:
+		return Confirmed{}, refusal
+	}
+	done := Confirmed{CallID: a.CallID, ApprovalID: a.ID}
+	if confirmed != q.Confirm {
+		return done, schema.Errorf(schema.KindKeyReused, "This Idempotency-Key was used for the opposite answer; nothing was changed. GET /calls/%s tells what came of the call.", a.CallID).WithCall(a.CallID)
+	}
+	if done.Replayed, done.Denied = true, !confirmed; done.Denied {
+		return done, nil
+	}
+	s, err := c.Wait(ctx, a.CallID, q.Principal, replayWait)
+	if err == nil {
+		done.Result, err = c.Result(ctx, s)
+	}
+	return done, err
+}
+
+// ConfirmHeld confirms or denies a held call of a batch of the principal, for which no
+// token was given to anybody. Errors as those of [Calls.Confirm]; KindForbidden for a
+// call that has a token.
+func (c *Calls) ConfirmHeld(ctx context.Context, id string, confirm bool, who schema.Principal) error {
+	return c.o.Batches.Confirm(ctx, id, confirm, who)
+}
+
+// HeldCall is a call of a batch that waits for an approval.
+type HeldCall struct {
+	Held
+
+	Index           uint64
+	CustomID        string
+	ArgumentsDigest string
+	// ByCaller says that the caller itself approves, with [Calls.ConfirmHeld].
+	ByCaller bool
+}
+
+// ListHeld returns the calls of a batch of the principal that wait for an approval, in
+// their order: at most limit.
+func (c *Calls) ListHeld(ctx context.Context, batchID string, who schema.Principal, limit int) ([]HeldCall, error) {
+	found, err := c.o.Batches.HeldCalls(ctx, batchID, who, limit)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]HeldCall, len(found))
+	for i, h := range found {
+		held := heldOf(h.Approval)
+		b := h.Approval.Bound()
+		held.Server, held.Tool = b.Server, b.Tool
+		all[i] = HeldCall{Held: *held, Index: h.Index, CustomID: h.CustomID, ArgumentsDigest: b.ArgumentsDigest, ByCaller: h.ByCaller}
+	}
+	return all, nil
+}
+
+// Cancel cancels a call of the principal. One that is held or was not sent ends as
+// canceled and never runs; one that runs is asked to stop and ends as what it was, or as
+// unknown. Errors: KindNotFound; KindConflict for a held call that runs or has ended.
+func (c *Calls) Cancel(ctx context.Context, id string, who schema.Principal) (*Status, error) {
+	if c.stored(id) {
+		b, err := c.o.Batches.CancelCall(ctx, id, who)
+		if err != nil {
+			return nil, err
+		}
+		return ofStored(b), nil
+	}
+	a, err := c.o.Desk.Cancel(ctx, id, who)
+	if err != nil {
+		return nil, err
+	}
+	return OfApproval(a), nil
+}
+
+// Settlement is what a person says about a call whose outcome is unknown, or that was
+// given up.
+type Settlement struct {
+	// As is StateSucceeded or StateFailed; StateQueued orders another run.
+	As     schema.State
+	Reason string
+}
+
+// Settle records what a person says about a durable call of the principal. Errors:
+// KindNotFound; KindConflict for a call in another state; KindInvalidRequest without a
+// reason or for another state.
+func (c *Calls) Settle(ctx context.Context, id string, who schema.Principal, s Settlement) (*Status, error) {
+	v := batch.Verdict{Reason: s.Reason}
+	switch s.As {
+	case schema.StateSucceeded:
+		v.Outcome = journal.Succeeded
+	case schema.StateFailed:
+		v.Outcome = journal.Failed
+	case schema.StateQueued:
+		v.Again = true
+	default:
+		return nil, schema.Errorf(schema.KindInvalidRequest, "A call is settled as succeeded, failed, or to run again; not as %s.", s.As)
+	}
+	b, err := c.o.Batches.Settle(ctx, id, who, v)
+	if err != nil {
+		return nil, err
+	}
+	return ofStored(b), nil
+}
+
+// Answer gives the server of a suspended call the caller's answers to the questions of a
+// round, by the server's ids. Answers to anything else change nothing. Errors:
+// KindNotFound; KindTooLarge; and refusals of the gate, after which the questions stand.
+func (c *Calls) Answer(ctx context.Context, id string, who schema.Principal, round int, answers map[string]json.RawMessage) error {
+	return c.o.Batches.Answer(ctx, id, who, round, answers)
+}

@@ -1,0 +1,179 @@
+package calls
+
+import (
+	"context"
+	"time"
+
+	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Get returns the status of a call of the principal. Errors: KindNotFound for a call
+// that does not exist, is not kept any more, or is not the principal's;
+// KindOutcomeUnknown for one whose records were lost with a damaged data folder;
+// KindUnavailable.
+func (c *Calls) Get(ctx context.Context, id string, who schema.Principal) (*Status, error) {
+	return c.wait(ctx, id, who, 0, false)
+}
+
+// Wait is Get, but returns once the call has ended, d is over or ctx ends.
+func (c *Calls) Wait(ctx context.Context, id string, who schema.Principal, d time.Duration) (*Status, error) {
+	return c.wait(ctx, id, who, d, false)
+}
+
+// WaitSuspended is Wait, but returns a call that is suspended as well.
+func (c *Calls) WaitSuspended(ctx context.Context, id string, who schema.Principal, d time.Duration) (*Status, error) {
+	return c.wait(ctx, id, who, d, true)
+}
+
+// stored reports whether the call with the id is in a journal. It is the one place that
+// reads ids.
+func (c *Calls) stored(id string) bool {
+	_, _, ok := batch.ParseCallID(id)
+	return ok && c.o.Batches != nil
+}
+
+func (c *Calls) wait(ctx context.Context, id string, who schema.Principal, d time.Duration, suspended bool) (*Status, error) {
+	if c.stored(id) {
+		return c.waitStored(ctx, id, who, d, suspended)
+	}
+	a, err := c.waitApproval(ctx, id, who, d)
+	if schema.KindOf(err) == schema.KindNotFound && c.o.ApprovalLost != nil && c.o.ApprovalLost(id) {
+		err = c.neverHeld(ctx, id, who)
+	}
+	switch {
+	case schema.KindOf(err) == schema.KindNotFound && c.o.Records != nil:
+		return c.recorded(ctx, id, who, err)
+	case err != nil:
+		return nil, err
+	}
+	return OfApproval(a), nil
+}
+
+// lookEvery is how often a suspended call is looked at by those who wait for its end:
+// nothing announces that it goes on.
+const lookEvery = 500 * time.Millisecond
+
+func (c *Calls) waitStored(ctx context.Context, id string, who schema.Principal, d time.Duration, suspended bool) (*Status, error) {
+	until := time.Now().Add(d)
+	for {
+		b, err := c.o.Batches.Status(ctx, id, who, max(time.Until(until), 0))
+		if err != nil {
+			return nil, err
+		}
+		if b.State != schema.StateSuspended || suspended || time.Until(until) <= 0 {
+			return ofStored(b), nil
+		}
+		again := time.NewTimer(min(lookEvery, time.Until(until)))
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return ofStored(b), nil
+		}
+	}
+}
+
+// waitApproval returns the approval of a call of the principal that is held, once it has
+// ended or d is over.
+func (c *Calls) waitApproval(ctx context.Context, id string, who schema.Principal, d time.Duration) (*ledger.Approval, error) {
+	none := schema.Errorf(schema.KindNotFound, "There is no call %q that was held or stored and is yours.", id)
+	if c.o.Ledger == nil || id == "" || len(id) > maxID {
+		return nil, none
+	}
+	changed := make(chan struct{}, 1)
+	if d > 0 {
+		defer c.o.Ledger.WatchOne(ledger.IDFor(id), func(*ledger.Approval) {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		})()
+	}
+	over := time.NewTimer(d)
+	defer over.Stop()
+	for {
+		a, _, err := c.o.Ledger.ByCall(ctx, id)
+		switch {
+		case schema.KindOf(err) == schema.KindNotFound, err == nil && a.Binding.Requester.Name != who.Name:
+			return nil, none // somebody else's is answered like one that does not exist
+		case err != nil || a.State.Ended() || d <= 0:
+			return a, err
+		}
+		select {
+		case <-changed:
+		case <-over.C:
+			d = 0
+		case <-ctx.Done():
+			return nil, schema.Errorf(schema.KindCanceled, "The caller left.")
+		}
+	}
+}
+
+// maxID is longer than any id of a call, in bytes.
+const maxID = 256
+
+// neverHeld returns KindNotFound for a call that the execution log proves was not held,
+// and that its record was lost for all others: it is for calls from before a loss of
+// approvals.
+func (c *Calls) neverHeld(ctx context.Context, id string, who schema.Principal) error {
+	if c.o.Records != nil {
+		rec, err := c.o.Records.Get(ctx, id)
+		if err == nil && (rec.Principal != who.Name || rec.State != schema.StateHeld && rec.Approval == "") {
+			return schema.Errorf(schema.KindNotFound, "There is no call %q that was held or stored and is yours.", id)
+		}
+		if err != nil && schema.KindOf(err) != schema.KindNotFound {
+			return err
+		}
+	}
+	return journal.LostCall(id)
+}
+
+// recorded returns what the execution log has of a call that nothing else knows, or the
+// error none.
+func (c *Calls) recorded(ctx context.Context, id string, who schema.Principal, none error) (*Status, error) {
+	rec, err := c.o.Records.Get(ctx, id)
+	switch {
+	case schema.KindOf(err) == schema.KindNotFound, err == nil && rec.Principal != who.Name:
+		return nil, none
+	case err != nil:
+		return nil, err
+	}
+	return ofRecord(rec), nil
+}
+
+// Watch calls changed, which must not block, after each change of a held call; stop ends
+// that. announced is false for a call whose changes are not announced: who waits for it
+// looks at it now and then. Watch does not check whose call it is.
+func (c *Calls) Watch(id string, changed func()) (announced bool, stop func()) {
+	if c.o.Ledger == nil {
+		return false, func() {}
+	}
+	return !c.stored(id), c.o.Ledger.WatchOne(ledger.IDFor(id), func(*ledger.Approval) { changed() })
+}
+
+// Filter chooses calls of the execution log, View is one of them, and Page a page.
+type (
+	Filter = record.Filter
+	View   = record.View
+	Page   = record.Page
+)
+
+// List returns a page of the principal's calls, the newest first: at most limit of those
+// that the filter chooses, from the cursor of the page before on. The page may be short
+// and have a next. Errors: KindInvalidRequest for a bad state or cursor; KindUnavailable.
+func (c *Calls) List(ctx context.Context, who schema.Principal, f Filter, cursor string, limit int) (Page, error) {
+	f.Principals = []string{who.Name}
+	found, next, err := c.o.Records.List(ctx, f, cursor, limit)
+	if err != nil {
+		return Page{}, err
+	}
+	page := Page{Calls: make([]View, 0, len(found)), Next: next}
+	for i := range found {
+		page.Calls = append(page.Calls, found[i].View())
+	}
+	return page, nil
+}
