@@ -31,6 +31,17 @@ func (r *Runner) Held(batches ...string) map[string]int {
 	return held
 }
 
+// HeldSingly returns how many calls of the principal are held and in no batch.
+func HeldSingly(book *ledger.Ledger, principal string) int {
+	return book.Count(func(a *ledger.Approval) bool {
+		if a.State != ledger.Pending || a.Binding.Requester.Name != principal {
+			return false
+		}
+		_, _, stored := ParseCallID(a.CallID)
+		return !stored
+	})
+}
+
 // HeldCall is a call that waits for a yes.
 type HeldCall struct {
 	Index    uint64

@@ -157,9 +157,10 @@ func (c *Calls) Watch(id string, changed func()) (announced bool, stop func()) {
 
 // Filter chooses calls of the execution log, View is one of them, and Page a page.
 type (
-	Filter = record.Filter
-	View   = record.View
-	Page   = record.Page
+	Filter    = record.Filter
+	View      = record.View
+	ViewError = record.ViewError
+	Page      = record.Page
 )
 
 // List returns a page of the principal's calls, the newest first: at most limit of those

@@ -13,8 +13,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
-// Decision is what somebody said about a held call.
-type Decision = ledger.Decision
+// Decision is what somebody said about a held call, with what it allows from then on.
+type (
+	Decision = ledger.Decision
+	Allow    = ledger.Allow
+	Pattern  = ledger.Pattern
+	Value    = ledger.Value
+)
 
 // Status is what is known of a call, wherever it is stored. It does not change.
 type Status struct {

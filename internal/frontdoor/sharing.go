@@ -5,7 +5,6 @@ import (
 
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/cache"
-	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/quota"
 )
 
@@ -20,7 +19,7 @@ type sharing struct {
 // openSharing opens the limits and the cache of this front door. The cache is used
 // only where a policy says so, and a policy may come to say so at any time.
 func (d *FrontDoor) openSharing(id string) (*sharing, error) {
-	limits := quota.Options{Rules: d.o.Limits, InFlight: d.o.Config.PrincipalInFlight, Door: id, Routers: d.catalog.Routers, Held: d.heldBy, Log: d.o.Log}
+	limits := quota.Options{Rules: d.o.Limits, InFlight: d.o.Config.PrincipalInFlight, Door: id, Routers: d.catalog.Routers, Held: func(principal string) int { return batch.HeldSingly(d.room.Ledger, principal) }, Log: d.o.Log}
 	results := cache.Options{Config: d.o.Cache, Log: d.o.Log}
 	s := &sharing{}
 	if d.o.Redis != nil {
@@ -35,17 +34,6 @@ func (d *FrontDoor) openSharing(id string) (*sharing, error) {
 		s.cache = cache.Open(results)
 	}
 	return s, nil
-}
-
-// heldBy is how many calls of the principal are held and in no batch.
-func (d *FrontDoor) heldBy(principal string) int {
-	return d.room.Ledger.Count(func(a *ledger.Approval) bool {
-		if a.State != ledger.Pending || a.Binding.Requester.Name != principal {
-			return false
-		}
-		_, _, stored := batch.ParseCallID(a.CallID)
-		return !stored
-	})
 }
 
 // close gives back what is leased. Nobody may ask for room or results any more.

@@ -28,6 +28,7 @@ const (
 	whyOwner     = "each outside library has one owner (rule 3): "
 	whyOneHome   = "a second importer of a library is a decision: move the use into the first, or enter the owners and the reason in the libraries of internal/housetest (rule 3)"
 	whySubjects  = "subjects, streams, buckets and headers are named in pkg/bus only, so that NATS permissions can be read off one file (rule 4)"
+	whyOneEntry  = "a call has one entry: endpoints use internal/calls, so that none of them knows which store holds a call (section 4)"
 	whyComment   = "the package comment says what a package owns, promises and refuses (rule 7)"
 	whyLines     = "a file of more than 800 lines is more than one thing (section 3)"
 	whyTesting   = "testing registers flags and pulls its weight into every binary; only packages for tests, whose names end in test, may import it"
@@ -99,6 +100,8 @@ func (h *house) arrows(u *unit) {
 			case ours && within(u.dir, "pkg") && within(dir, "internal"):
 				h.report(at(f, imp), whyPublic, "%s imports %s", u.dir, dir)
 			case f.test || u.testOnly():
+			case ours && isWithin(u.dir, endpoints) && isWithin(dir, behindCalls):
+				h.report(at(f, imp), whyOneEntry, "%s imports %s", u.dir, dir)
 			case ours:
 				h.arrow(u, from, dir, at(f, imp))
 			case from.rank == nouns && outside(imp.what):
@@ -106,6 +109,10 @@ func (h *house) arrows(u *unit) {
 			}
 		}
 	}
+}
+
+func isWithin(dir string, roots []string) bool {
+	return slices.ContainsFunc(roots, func(root string) bool { return within(dir, root) })
 }
 
 func (h *house) arrow(u *unit, from layer, dir, where string) {

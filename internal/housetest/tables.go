@@ -65,6 +65,7 @@ var layers = []layer{
 	{"internal/admission", domain},
 	{"internal/dispatch", domain},
 	{"internal/batch", domain},
+	{"internal/calls", domain},
 
 	{"internal/frontdoor", role},
 	{"internal/worker", role},
@@ -84,6 +85,13 @@ var layers = []layer{
 	{"internal/mcptest", support},
 	{"internal/openapitest", support},
 }
+
+// endpoints hand calls in and show what came of them; behindCalls are the packages that
+// internal/calls hides from them.
+var (
+	endpoints   = []string{"internal/frontdoor/rest", "internal/frontdoor/mcpface"}
+	behindCalls = []string{"internal/admission", "internal/approval", "internal/ledger", "internal/record"}
+)
 
 // mixed are the ranks whose packages may import each other; a cycle does not
 // compile. Of the others each package stands for itself.
@@ -153,4 +161,7 @@ var libraries = []library{
 		reason: "the log, the set-up and the commands ask whether a writer is a terminal"},
 	{root: "charm.land", owners: []string{"internal/cli"}, reason: "the terminal is the commands' business"},
 	{root: "golang.org/x", reason: "it belongs to the language"},
+
+	{root: "github.com/callyard/callyard/internal/batch", owners: []string{"internal/calls"}, names: []string{"ParseCallID"},
+		reason: "an id tells where a call is stored, and only internal/calls has to know"},
 }

@@ -12,19 +12,18 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/batch"
-	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 // callSource gives the calls of a request, one after the other; io.EOF ends them. A
 // *schema.Error is a refusal of that line only.
 type callSource interface {
-	next() (rec journal.CallRecord, customID string, err error)
+	next() (rec batch.Line, customID string, err error)
 }
 
 // taken is what became of the calls of a request.
 type taken struct {
-	m        *journal.Manifest
+	m        *batch.Manifest
 	stored   uint64
 	refused  uint64
 	refusals []LineRefusal // the first of them
@@ -48,7 +47,7 @@ func (a *API) take(ctx context.Context, id string, who schema.Principal, source 
 		return t, err
 	}
 	m, again := a.o.Batches.Batch(ctx, id, who)
-	if again != nil || m.State == journal.Receiving {
+	if again != nil || m.State == batch.Receiving {
 		return nil, err
 	}
 	return &taken{m: m, stored: m.Calls}, nil
@@ -191,7 +190,7 @@ func (a *API) newLineSource(x *exchange, r *http.Request) *lineSource {
 	}
 }
 
-func (s *lineSource) next() (rec journal.CallRecord, customID string, err error) {
+func (s *lineSource) next() (rec batch.Line, customID string, err error) {
 	for {
 		// The storing of a line may have taken long, while more of them were here.
 		if s.from.Buffered() == 0 || time.Since(s.set) > lineTimeout/10 {
@@ -249,7 +248,7 @@ func (s *lineSource) read() (line []byte, tooLong bool, err error) {
 }
 
 // readItem reads one call of a batch.
-func (a *API) readItem(raw []byte) (rec journal.CallRecord, customID string, err error) {
+func (a *API) readItem(raw []byte) (rec batch.Line, customID string, err error) {
 	if rec, ok := a.readPlainItem(raw); ok {
 		return rec, rec.CustomID, nil
 	}
@@ -257,7 +256,7 @@ func (a *API) readItem(raw []byte) (rec journal.CallRecord, customID string, err
 }
 
 // readAnyItem is readItem for any line.
-func (a *API) readAnyItem(raw []byte) (rec journal.CallRecord, customID string, err error) {
+func (a *API) readAnyItem(raw []byte) (rec batch.Line, customID string, err error) {
 	members, err := object(raw, a.limits.ArgumentBytes+bodyRoom, a.limits.ArgumentDepth+1, "custom_id", "server", "tool", "arguments", "timeout_ms")
 	if err != nil {
 		return rec, "", err
@@ -272,7 +271,7 @@ func (a *API) readAnyItem(raw []byte) (rec journal.CallRecord, customID string, 
 	if err := a.readMembers(nil, nil, members, call); err != nil {
 		return rec, customID, err
 	}
-	return journal.CallRecord{
+	return batch.Line{
 		CustomID: customID, Server: call.Server, Tool: call.Tool, Timeout: call.Timeout, Accepted: time.Now().UTC(), Arguments: bytes.Clone(call.Arguments),
 	}, customID, nil
 }
@@ -285,7 +284,7 @@ type listSource struct {
 	begun bool   // its bracket was seen
 }
 
-func (s *listSource) next() (rec journal.CallRecord, customID string, err error) {
+func (s *listSource) next() (rec batch.Line, customID string, err error) {
 	item := s.item()
 	if item == nil {
 		return rec, "", io.EOF

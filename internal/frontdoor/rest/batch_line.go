@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/pkg/schema/validate"
 )
 
@@ -12,7 +12,7 @@ import (
 // only, names and texts without escapes, arguments that are an object. It checks what
 // readItem checks. ok is false for all others, which readItem reads, or says what is
 // wrong with them.
-func (a *API) readPlainItem(raw []byte) (rec journal.CallRecord, ok bool) {
+func (a *API) readPlainItem(raw []byte) (rec batch.Line, ok bool) {
 	if validate.Value(raw, a.limits.ArgumentBytes+bodyRoom, a.limits.ArgumentDepth+1) != nil {
 		return rec, false
 	}

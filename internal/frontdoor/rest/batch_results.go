@@ -12,13 +12,12 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/batch"
-	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 // batchResults is GET /batches/{id}/results.
 func (a *API) batchResults(x *exchange, r *http.Request) error {
-	cursor, err := journal.ParseCursor(x.query.Get("cursor"))
+	cursor, err := batch.ParseCursor(x.query.Get("cursor"))
 	if err != nil {
 		return badParameter("cursor", "is not one that this API gave; take it from a line of the results as it is")
 	}
@@ -31,7 +30,7 @@ func (a *API) batchResults(x *exchange, r *http.Request) error {
 
 // takeAndStream stores the calls of a request and answers with their results while
 // they come.
-func (a *API) takeAndStream(x *exchange, r *http.Request, m *journal.Manifest, source callSource, again bool) error {
+func (a *API) takeAndStream(x *exchange, r *http.Request, m *batch.Manifest, source callSource, again bool) error {
 	rc := http.NewResponseController(x.ResponseWriter)
 	_ = rc.EnableFullDuplex() // HTTP/2 is duplex by itself, and does not know this
 	if r.Header.Get("Expect") != "" {
@@ -52,7 +51,7 @@ func (a *API) takeAndStream(x *exchange, r *http.Request, m *journal.Manifest, s
 		}
 		failed <- err
 	}()
-	err := a.streamResults(ctx, x, m.ID, journal.Cursor{}, true, 0)
+	err := a.streamResults(ctx, x, m.ID, batch.Cursor{}, true, 0)
 	cancel()
 	if takeErr := <-failed; takeErr != nil && x.status == 0 {
 		return takeErr
@@ -61,7 +60,7 @@ func (a *API) takeAndStream(x *exchange, r *http.Request, m *journal.Manifest, s
 }
 
 // takeBeside is take for a goroutine of its own, where a panic would end the process.
-func (a *API) takeBeside(ctx context.Context, x *exchange, m *journal.Manifest, source callSource, o takeOptions) (err error) {
+func (a *API) takeBeside(ctx context.Context, x *exchange, m *batch.Manifest, source callSource, o takeOptions) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			a.log.Error("taking a batch panicked", "id", x.id, "batch", m.ID, "panic", v, "stack", string(debug.Stack()))
@@ -74,7 +73,7 @@ func (a *API) takeBeside(ctx context.Context, x *exchange, m *journal.Manifest, 
 
 // streamResults writes results as lines. Each carries the cursor from which the
 // next request goes on after it.
-func (a *API) streamResults(ctx context.Context, x *exchange, id string, after journal.Cursor, follow bool, limit int) error {
+func (a *API) streamResults(ctx context.Context, x *exchange, id string, after batch.Cursor, follow bool, limit int) error {
 	out := &lineWriter{a: a, x: x, rc: http.NewResponseController(x.ResponseWriter), id: id, left: limit}
 	defer out.end()
 	if !follow {
@@ -99,7 +98,7 @@ func (a *API) streamResults(ctx context.Context, x *exchange, id string, after j
 	defer stop()
 	out.start()
 	_ = out.rc.Flush()
-	err := a.o.Batches.Follow(ctx, id, after, func(page []journal.ResultRecord, _ journal.Cursor) error {
+	err := a.o.Batches.Follow(ctx, id, after, func(page []batch.LineResult, _ batch.Cursor) error {
 		return out.page(ctx, page)
 	})
 	return out.finish(err)
@@ -211,14 +210,14 @@ func appendText(dst []byte, text string) []byte {
 }
 
 // page writes a page of results.
-func (w *lineWriter) page(ctx context.Context, page []journal.ResultRecord) error {
+func (w *lineWriter) page(ctx context.Context, page []batch.LineResult) error {
 	w.start()
 	w.buf = w.buf[:0]
 	for i := range page {
 		rec := &page[i]
 		head := resultHead{
 			Index: rec.Index, CustomID: rec.CustomID, CallID: w.a.o.Batches.CallID(w.id, rec.Index, w.x.principal.Name), State: string(batch.StateOf(rec.Outcome)), ToolError: rec.ToolError, Worker: rec.Worker,
-			Attempt: rec.Attempt, Cursor: journal.After(rec).String(),
+			Attempt: rec.Attempt, Cursor: batch.After(rec).String(),
 		}
 		if rec.By != "" {
 			head.Settled = rec.By + ": " + rec.Reason
@@ -228,7 +227,7 @@ func (w *lineWriter) page(ctx context.Context, page []journal.ResultRecord) erro
 			head.Problem, head.Cancel = bytes.TrimSpace(p.encode()), p.CancelRequested
 		}
 		w.buf = head.append(w.buf)
-		if rec.Outcome == journal.Succeeded && head.Problem == nil {
+		if batch.Succeeded(rec) && head.Problem == nil {
 			body, err := w.a.o.Batches.ResultBody(ctx, w.id, rec)
 			if err != nil {
 				return err

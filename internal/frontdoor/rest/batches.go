@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/batch"
-	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -79,10 +78,10 @@ type BatchList struct {
 }
 
 // batchItems returns the batches as callers see them.
-func (a *API) batchItems(page ...*journal.Manifest) []Batch {
+func (a *API) batchItems(page ...*batch.Manifest) []Batch {
 	ids := make([]string, 0, len(page))
 	for _, m := range page {
-		if m.State != journal.Ended {
+		if m.State != batch.Ended {
 			ids = append(ids, m.ID)
 		}
 	}
@@ -96,10 +95,10 @@ func (a *API) batchItems(page ...*journal.Manifest) []Batch {
 	return items
 }
 
-func (a *API) batchItem(m *journal.Manifest) Batch { return a.batchItems(m)[0] }
+func (a *API) batchItem(m *batch.Manifest) Batch { return a.batchItems(m)[0] }
 
 // batchItem is for a batch of which nothing is held.
-func batchItem(m *journal.Manifest) Batch {
+func batchItem(m *batch.Manifest) Batch {
 	c := m.Counts
 	b := Batch{
 		ID: m.ID, State: string(m.State), Reason: m.Reason, Calls: m.Calls, Priority: m.Priority, Labels: m.Labels, Created: m.Created, ExpiresAt: m.Expires,
@@ -108,10 +107,10 @@ func batchItem(m *journal.Manifest) Batch {
 			Succeeded: c.Succeeded, ToolErrors: c.ToolErrors, Failed: c.Failed + c.Dead, Denied: c.Denied, Expired: c.Expired, Canceled: c.Canceled, Unknown: c.Unknown,
 		},
 	}
-	if m.State == journal.Sealed {
-		b.State = string(journal.Running)
+	if m.State == batch.Sealed {
+		b.State = string(batch.Running)
 	}
-	if m.State == journal.Ended {
+	if m.State == batch.Ended {
 		b.State = string(m.Ending)
 	}
 	if done := c.Total(); m.Calls > done {
@@ -188,7 +187,7 @@ func (a *API) createBatch(x *exchange, r *http.Request) error {
 	x.set("Location", "/batches/"+m.ID)
 	if replayed {
 		x.set("Idempotency-Replayed", "true")
-		if m.State != journal.Receiving || open {
+		if m.State != batch.Receiving || open {
 			return a.handle201(x, m, nil, stream, r)
 		}
 	}
@@ -204,9 +203,9 @@ func (a *API) createBatch(x *exchange, r *http.Request) error {
 	return a.handle201(x, taken.m, taken, false, r)
 }
 
-func (a *API) handle201(x *exchange, m *journal.Manifest, t *taken, stream bool, r *http.Request) error {
+func (a *API) handle201(x *exchange, m *batch.Manifest, t *taken, stream bool, r *http.Request) error {
 	if stream {
-		return a.streamResults(r.Context(), x, m.ID, journal.Cursor{}, true, 0)
+		return a.streamResults(r.Context(), x, m.ID, batch.Cursor{}, true, 0)
 	}
 	item := a.batchItem(m)
 	if t != nil {
@@ -242,7 +241,7 @@ func (a *API) sealBatch(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if m.State == journal.Receiving {
+	if m.State == batch.Receiving {
 		in, err := a.o.Batches.Intake(r.Context(), m.ID, x.principal)
 		if err != nil {
 			return err
@@ -275,17 +274,17 @@ func (a *API) cancelBatch(x *exchange, r *http.Request) error {
 }
 
 // batchStates maps the words of callers to the states of journals.
-var batchStates = map[string]journal.State{
-	"receiving": journal.Receiving, "running": journal.Running, "canceling": journal.Canceling, "ended": journal.Ended,
+var batchStates = map[string]batch.Progress{
+	"receiving": batch.Receiving, "running": batch.Running, "canceling": batch.Canceling, "ended": batch.Ended,
 }
 
 // listBatches is GET /batches.
 func (a *API) listBatches(x *exchange, r *http.Request) error {
-	var states []journal.State
+	var states []batch.Progress
 	if x.query.Has("state") {
 		state := batchStates[x.query.Get("state")]
-		if states = []journal.State{state}; state == journal.Running {
-			states = append(states, journal.Sealed)
+		if states = []batch.Progress{state}; state == batch.Running {
+			states = append(states, batch.Sealed)
 		}
 	}
 	page, next := a.o.Batches.Batches(x.principal, states, number(x.query, "limit", pageLimit), x.query.Get("cursor"))
@@ -324,7 +323,7 @@ func (a *API) batchEvents(x *exchange, r *http.Request) error {
 		last = text
 		return out.Event("batch", strconv.Itoa(n), []byte(text))
 	}
-	for err = say(); err == nil && m.State != journal.Ended; {
+	for err = say(); err == nil && m.State != batch.Ended; {
 		select {
 		case <-r.Context().Done():
 			return nil

@@ -11,8 +11,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/calls"
-	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -84,7 +84,7 @@ func (a *API) CallView(ctx context.Context, s *calls.Status) (view, result []byt
 }
 
 // BatchView returns what GET /batches/{id} shows.
-func BatchView(m *journal.Manifest) []byte { return bytes.TrimSpace(encode(batchItem(m))) }
+func BatchView(m *batch.Manifest) []byte { return bytes.TrimSpace(encode(batchItem(m))) }
 
 // cancelCall is POST /calls/{id}/cancel.
 func (a *API) cancelCall(x *exchange, r *http.Request) error {

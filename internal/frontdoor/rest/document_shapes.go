@@ -7,8 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/callyard/callyard/internal/ledger"
-	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/internal/calls"
 )
 
 // Names of schemas that have no Go type here, or another name in the document.
@@ -24,14 +23,14 @@ const (
 // little outside their packages. They become the names of types in generated
 // clients.
 var shapeNames = map[reflect.Type]string{
-	reflect.TypeFor[CallState]():        "Call",
-	reflect.TypeFor[record.Page]():      "CallList",
-	reflect.TypeFor[record.View]():      "CallRecord",
-	reflect.TypeFor[record.ViewError](): "CallRecordError",
-	reflect.TypeFor[resultHead]():       schemaLine,
-	reflect.TypeFor[ledger.Allow]():     "Allowance",
-	reflect.TypeFor[ledger.Pattern]():   "AllowancePattern",
-	reflect.TypeFor[ledger.Value]():     "AllowanceValue",
+	reflect.TypeFor[CallState]():       "Call",
+	reflect.TypeFor[calls.Page]():      "CallList",
+	reflect.TypeFor[calls.View]():      "CallRecord",
+	reflect.TypeFor[calls.ViewError](): "CallRecordError",
+	reflect.TypeFor[resultHead]():      schemaLine,
+	reflect.TypeFor[calls.Allow]():     "Allowance",
+	reflect.TypeFor[calls.Pattern]():   "AllowancePattern",
+	reflect.TypeFor[calls.Value]():     "AllowanceValue",
 }
 
 // shapeName names the schema of a type.

@@ -1,0 +1,75 @@
+package schema
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestTheDocumentedMovesAreThoseOfTheTable(t *testing.T) {
+	page, err := os.ReadFile("../../docs/call-lifecycle.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := regexp.MustCompile("`([a-z]+)`")
+	seen := make(map[State]bool)
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(strings.TrimSpace(line), "|")
+		if len(cells) != 5 {
+			continue
+		}
+		name := word.FindStringSubmatch(cells[1])
+		if name == nil || !State(name[1]).Known() {
+			continue
+		}
+		from := State(name[1])
+		seen[from] = true
+		var next []State
+		for _, m := range word.FindAllStringSubmatch(cells[3], -1) {
+			next = append(next, State(m[1]))
+		}
+		if !slices.Equal(next, moves(from)) {
+			t.Errorf("%s: the page says %v, the table %v", from, next, moves(from))
+		}
+	}
+	for _, s := range States() {
+		if !seen[s] {
+			t.Errorf("%s is not on the page", s)
+		}
+	}
+}
+
+func TestACallThatNeverRanStaysAsItIs(t *testing.T) {
+	for _, s := range []State{StateDenied, StateExpired, StateCanceled, StateSucceeded} {
+		for _, to := range States() {
+			if s.MayBecome(to) {
+				t.Errorf("%s may become %s", s, to)
+			}
+		}
+	}
+}
+
+func TestEveryStateIsReachedAndEveryCallCanEnd(t *testing.T) {
+	reached := map[State]bool{StateHeld: true, StateQueued: true, StateRunning: true} // how calls begin
+	for _, s := range States() {
+		for _, to := range moves(s) {
+			reached[to] = true
+			if !to.Known() {
+				t.Errorf("%s may become %q, which is no state", s, to)
+			}
+		}
+		if !s.Ended() && !slices.ContainsFunc(moves(s), State.Ended) {
+			t.Errorf("a call that is %s can never end", s)
+		}
+	}
+	for _, s := range States() {
+		if !reached[s] {
+			t.Errorf("nothing becomes %s", s)
+		}
+	}
+	if State("lost").Known() || State("lost").Ended() {
+		t.Error("a word that is no state counts as one")
+	}
+}
