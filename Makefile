@@ -20,6 +20,7 @@ workspace: ## a go.work for editors, over the modules that are worked on togethe
 build: ## the commands, into bin/
 	@mkdir -p $(BIN)
 	$(GO) build -ldflags='-s -w' -o $(BIN)/ ./cmd/...
+	$(GO) -C bench build -ldflags='-s -w' -o ../$(BIN)/ ./cmd/...
 
 test: ## every test, with the set-up they need
 	scripts/test.sh

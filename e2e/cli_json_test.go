@@ -8,6 +8,7 @@ import (
 )
 
 func TestEveryCommandPrintsJSONWhereThatIsAskedFor(t *testing.T) {
+	withBench(t)
 	up := startUp(t, setup{env: []string{quickStop}})
 	up.waitServers(t, 1, "demo")
 	dir := t.TempDir()

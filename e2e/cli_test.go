@@ -166,6 +166,7 @@ func TestAnAPIKeyOpensTheDoorAndNothingElseDoes(t *testing.T) {
 }
 
 func TestTheLoadGeneratorMeasuresACallyardThatRuns(t *testing.T) {
+	withBench(t)
 	up := startUp(t, setup{env: []string{quickStop}})
 	up.waitServers(t, 1, "demo")
 	out := filepath.Join(t.TempDir(), "out")

@@ -21,6 +21,7 @@ var programs struct {
 	self string // this test binary, for servers of our own
 
 	plain func() (string, error) // builds callyard, frontdoor, approver and worker
+	bench func() (string, error) // builds callyard-bench next to them
 	race  func() (string, error) // builds frontdoor and worker with the race detector
 }
 
@@ -54,6 +55,13 @@ func run(m *testing.M) int {
 	programs.race = sync.OnceValues(func() (string, error) {
 		dir := filepath.Join(temp, "race")
 		return dir, proc.Build(programs.root, dir, []string{"-race"}, "frontdoor", "worker")
+	})
+	programs.bench = sync.OnceValues(func() (string, error) {
+		dir, err := programs.plain()
+		if err == nil {
+			err = proc.BuildBench(programs.root, dir)
+		}
+		return dir, err
 	})
 	code := m.Run()
 	if err := forgetImages(); err != nil {
@@ -95,6 +103,14 @@ func find() (err error) {
 		}
 	}
 	return nil
+}
+
+// withBench builds what `callyard bench` starts, next to callyard.
+func withBench(t testing.TB) {
+	t.Helper()
+	if _, err := programs.bench(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // bin returns the folder of the programs, which are built at the first use.

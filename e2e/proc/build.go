@@ -20,8 +20,21 @@ func Build(root, dir string, flags []string, commands ...string) error {
 	for _, c := range commands {
 		args = append(args, "./cmd/"+c)
 	}
+	return goCommand(root, args)
+}
+
+// BuildBench builds callyard-bench, which `callyard bench` starts, into dir.
+func BuildBench(root, dir string) error {
+	if err := watchSources(root); err != nil {
+		return err
+	}
+	return goCommand(filepath.Join(root, "bench"), []string{"build", "-buildvcs=false", "-o", dir + string(filepath.Separator), "./cmd/callyard-bench"})
+}
+
+// goCommand runs the go command in a module, without a workspace around it.
+func goCommand(module string, args []string) error {
 	cmd := exec.Command("go", args...)
-	cmd.Dir = root
+	cmd.Dir, cmd.Env = module, append(os.Environ(), "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
@@ -33,7 +46,7 @@ func Build(root, dir string, flags []string, commands ...string) error {
 // tests looked at are as they were; of what a test built it knows nothing. It
 // minds the time of the tests only, so this is not done before them.
 func watchSources(root string) error {
-	for _, dir := range []string{"cmd", "internal", "pkg"} {
+	for _, dir := range []string{"cmd", "internal", "pkg", "clients/go", "bench"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || filepath.Ext(path) != ".go" {
 				return err
