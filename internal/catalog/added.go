@@ -66,7 +66,7 @@ func (c *Catalog) startOn(ctx context.Context, id string, entry json.RawMessage)
 		if !w.APIServers || w.Draining {
 			continue
 		}
-		if _, askErr := c.router.Request(ctx, w.ID, MethodStart, id, entry, askTimeout); askErr != nil {
+		if _, askErr := c.router.Request(ctx, w.ID, bus.MethodStart, id, entry, askTimeout); askErr != nil {
 			err = askErr
 			continue
 		}
@@ -96,7 +96,7 @@ func (c *Catalog) RemoveServer(ctx context.Context, id string) error {
 		if !w.APIServers {
 			continue
 		}
-		if _, err := c.router.Request(ctx, w.ID, MethodStop, id, nil, askTimeout); err != nil && first == nil {
+		if _, err := c.router.Request(ctx, w.ID, bus.MethodStop, id, nil, askTimeout); err != nil && first == nil {
 			first = err
 		}
 	}
@@ -117,7 +117,7 @@ func (c *Catalog) RestartServer(ctx context.Context, id string) error {
 			continue
 		}
 		held = true
-		if _, err := c.router.Request(ctx, w.ID, MethodRestart, id, nil, askTimeout); err != nil && first == nil {
+		if _, err := c.router.Request(ctx, w.ID, bus.MethodRestart, id, nil, askTimeout); err != nil && first == nil {
 			first = err
 		}
 	}
@@ -134,7 +134,7 @@ func (c *Catalog) spread(ctx context.Context) {
 			if !w.APIServers || w.Draining || holds(&w, row.ID) {
 				continue
 			}
-			if _, err := c.router.Request(ctx, w.ID, MethodStart, row.ID, row.Definition, askTimeout); err != nil && ctx.Err() == nil {
+			if _, err := c.router.Request(ctx, w.ID, bus.MethodStart, row.ID, row.Definition, askTimeout); err != nil && ctx.Err() == nil {
 				c.log.Warn("a worker did not take a server that was added over the API", "server", row.ID, "worker", w.ID, "error", err)
 			}
 		}

@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	// AnnounceEvery is how often workers and routers announce themselves.
-	AnnounceEvery = time.Second
 	// silentFor is how long a worker may be silent before it counts as gone. A
 	// worker that owes an answer is noticed sooner, by the router's probe.
 	silentFor = 3500 * time.Millisecond
@@ -28,19 +26,6 @@ const (
 	// such server".
 	rememberFor = 10 * time.Minute
 	schemasKept = 20_000
-)
-
-// Methods of the fabric's own, asked of a worker; they never reach a server.
-const (
-	// MethodDescribe asks for the definitions of a server: a [Description].
-	MethodDescribe = "callyard/describe"
-	// MethodStart asks to hold a server; the payload is its entry in the shape
-	// of the servers file, with its id.
-	MethodStart = "callyard/start-server"
-	// MethodStop asks to end a server that came by MethodStart.
-	MethodStop = "callyard/stop-server"
-	// MethodRestart asks to replace a server by a new start of itself.
-	MethodRestart = "callyard/restart-server"
 )
 
 // firstWords is how long after the start the absence of any worker proves nothing:
@@ -210,7 +195,7 @@ func (c *Catalog) sawRouter(id string, inForce []schema.InForce) {
 
 // follow announces this router and drops what fell silent.
 func (c *Catalog) follow(ctx context.Context) {
-	tick := time.NewTicker(AnnounceEvery)
+	tick := time.NewTicker(bus.AnnounceEvery)
 	defer tick.Stop()
 	for {
 		if err := c.conn.AnnounceRouter(c.id, c.own()); err != nil {
@@ -269,7 +254,7 @@ func (c *Catalog) expire(now time.Time) {
 
 // readAll fetches definitions that were announced and are not here yet.
 func (c *Catalog) readAll(ctx context.Context) {
-	retry := time.NewTicker(AnnounceEvery)
+	retry := time.NewTicker(bus.AnnounceEvery)
 	defer retry.Stop()
 	for {
 		select {
@@ -304,11 +289,11 @@ func (c *Catalog) missing() map[string]string {
 }
 
 func (c *Catalog) read(ctx context.Context, id, worker string) error {
-	body, err := c.router.Request(ctx, worker, MethodDescribe, id, nil, describeTimeout)
+	body, err := c.router.Request(ctx, worker, bus.MethodDescribe, id, nil, describeTimeout)
 	if err != nil {
 		return err
 	}
-	var answer Description
+	var answer bus.Description
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return fmt.Errorf("reading the worker's answer: %w", err)
 	}

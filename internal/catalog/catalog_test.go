@@ -43,7 +43,7 @@ func (h *herald) heartbeat() {
 	end, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(AnnounceEvery)
+		tick := time.NewTicker(bus.AnnounceEvery)
 		defer tick.Stop()
 		for {
 			select {
@@ -107,14 +107,14 @@ func (h *herald) announceUntil(c *Catalog, what string, ok func() bool) {
 		h.announce()
 		select {
 		case <-changes:
-		case <-time.After(AnnounceEvery):
+		case <-time.After(bus.AnnounceEvery):
 		}
 	}
 }
 
 func (h *herald) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	<-h.ready
-	if f.Method != MethodDescribe {
+	if f.Method != bus.MethodDescribe {
 		h.l.Result(to, f.Seq, &schema.Result{Body: f.Payload})
 		return
 	}
@@ -122,7 +122,7 @@ func (h *herald) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	h.mu.Lock()
 	d := h.defs[f.Server]
 	h.mu.Unlock()
-	answer := Description{Digest: digest.OfDefinitions(d), Definitions: d}
+	answer := bus.Description{Digest: digest.OfDefinitions(d), Definitions: d}
 	h.l.Result(to, f.Seq, &schema.Result{Body: answer.Encode()})
 }
 func (*herald) Cancel(uint64) {}

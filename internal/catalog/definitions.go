@@ -3,50 +3,10 @@ package catalog
 import (
 	"encoding/json"
 	"log/slog"
-	"strconv"
 
 	"github.com/callyard/callyard/pkg/schema"
 	"github.com/callyard/callyard/pkg/schema/digest"
 )
-
-// Description is the answer to [MethodDescribe]. Definitions is nil until the
-// worker has read them.
-type Description struct {
-	Digest      string              `json:"digest"`
-	Definitions *schema.Definitions `json:"definitions"`
-}
-
-// Encode returns d as JSON in which every definition stands byte for byte as the
-// server sent it. encoding/json would take out white space and escape "<".
-func (d *Description) Encode() []byte {
-	b := append(strconv.AppendQuote([]byte(`{"digest":`), d.Digest), `,"definitions":`...)
-	if d.Definitions == nil {
-		return append(b, "null}"...)
-	}
-	b = appendList(append(b, '{'), "tools", d.Definitions.Tools)
-	b = appendList(append(b, ','), "resources", d.Definitions.Resources)
-	b = appendList(append(b, ','), "resource_templates", d.Definitions.ResourceTemplates)
-	b = appendList(append(b, ','), "prompts", d.Definitions.Prompts)
-	if len(d.Definitions.About) > 0 {
-		b = append(append(b, `,"about":`...), d.Definitions.About...)
-	}
-	return append(b, "}}"...)
-}
-
-func appendList(b []byte, name string, list []json.RawMessage) []byte {
-	b = append(strconv.AppendQuote(b, name), ':')
-	if list == nil {
-		return append(b, "null"...)
-	}
-	b = append(b, '[')
-	for i, raw := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, raw...)
-	}
-	return append(b, ']')
-}
 
 // definitions is what one digest stands for.
 type definitions struct {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"log/slog"
 	"testing"
+
+	"github.com/callyard/callyard/pkg/bus"
 )
 
 func FuzzWhatAServerOffersIsListedOrLeftOut(f *testing.F) {
@@ -16,12 +18,12 @@ func FuzzWhatAServerOffersIsListedOrLeftOut(f *testing.F) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var d Description
+		var d bus.Description
 		if json.Unmarshal(text, &d) != nil {
 			return
 		}
 		written := d.Encode()
-		var again Description
+		var again bus.Description
 		if err := json.Unmarshal(written, &again); err != nil || again.Digest != d.Digest {
 			t.Fatalf("%q is written as %q: %v", text, written, err)
 		}

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/session"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/warrant"
@@ -196,13 +195,13 @@ func (w *Worker) ownRequest(f *bus.CallFrame, to bus.ReplyTo) ([]byte, error) {
 	switch f.Method {
 	case bus.MethodFates:
 		return w.fates(f.Payload, to)
-	case catalog.MethodDescribe:
+	case bus.MethodDescribe:
 		return w.describe(f.Server)
-	case catalog.MethodStart:
+	case bus.MethodStart:
 		return nil, w.add(f.Server, f.Payload)
-	case catalog.MethodRestart:
+	case bus.MethodRestart:
 		return nil, w.Restart(f.Server)
-	case catalog.MethodStop:
+	case bus.MethodStop:
 		return nil, w.remove(f.Server)
 	}
 	return nil, schema.Errorf(schema.KindInvalidRequest, "Worker %s does not know %q; it may be older than the front door.", w.id, f.Method)
@@ -236,7 +235,7 @@ func (w *Worker) describe(server string) ([]byte, error) {
 		return nil, schema.Errorf(schema.KindNotFound, "Worker %s does not hold server %q.", w.id, server)
 	}
 	defs, digest := h.definitions()
-	return (&catalog.Description{Digest: digest, Definitions: defs}).Encode(), nil
+	return (&bus.Description{Digest: digest, Definitions: defs}).Encode(), nil
 }
 
 func sortServers(s []schema.Server) {

@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -15,7 +14,7 @@ const (
 	peerSilent = 3500 * time.Millisecond
 	// selfSilent is how long we may miss our own announcement. Who does not hear
 	// that hears nothing, and knows of nobody that they are gone.
-	selfSilent = 2 * catalog.AnnounceEvery
+	selfSilent = 2 * bus.AnnounceEvery
 	peerForget = time.Minute
 )
 

@@ -25,7 +25,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/adapt"
@@ -226,7 +225,7 @@ func (w *Worker) settle() time.Duration {
 }
 
 func (w *Worker) announce(ctx context.Context) {
-	tick := time.NewTicker(catalog.AnnounceEvery)
+	tick := time.NewTicker(bus.AnnounceEvery)
 	defer tick.Stop()
 	for {
 		w.announceOnce()

@@ -405,14 +405,14 @@ type worker struct {
 	told     chan told     // what clients said to the server of a call
 	asked    chan struct{} // a call of the tool hang came
 	announce schema.Worker
-	defs     map[string]*catalog.Description // by server, where they are not definitions
+	defs     map[string]*bus.Description // by server, where they are not definitions
 }
 
 const workerID = "worker-1"
 
 func startWorker(t testing.TB, conn *bus.Conn) *worker {
 	t.Helper()
-	w := &worker{conn: conn, held: make(map[uint64]bus.ReplyTo), canceled: make(chan uint64, 256), asked: make(chan struct{}, 256), told: make(chan told, 256), defs: make(map[string]*catalog.Description)}
+	w := &worker{conn: conn, held: make(map[uint64]bus.ReplyTo), canceled: make(chan uint64, 256), asked: make(chan struct{}, 256), told: make(chan told, 256), defs: make(map[string]*bus.Description)}
 	ready := func(id string, risk int) schema.Server {
 		return schema.Server{ID: id, State: schema.StateInitialized, Transport: "stdio", Risk: risk, Digest: digest.Of([]byte(id)), Slots: 32, Sessions: 1, Protocol: "2025-06-18"}
 	}
@@ -435,7 +435,7 @@ func startWorker(t testing.TB, conn *bus.Conn) *worker {
 	stop := make(chan struct{})
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		tick := time.NewTicker(catalog.AnnounceEvery)
+		tick := time.NewTicker(bus.AnnounceEvery)
 		defer tick.Stop()
 		for {
 			select {
@@ -464,7 +464,7 @@ func (w *worker) say() {
 
 // define gives a server other definitions, and announces them.
 func (w *worker) define(id string, defs schema.Definitions) {
-	d := &catalog.Description{Digest: digest.OfDefinitions(&defs), Definitions: &defs}
+	d := &bus.Description{Digest: digest.OfDefinitions(&defs), Definitions: &defs}
 	w.mu.Lock()
 	w.defs[id] = d
 	servers := append([]schema.Server(nil), w.announce.Servers...)
@@ -498,12 +498,12 @@ func (w *worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	result := func(body string) {
 		w.listener.Result(to, f.Seq, &schema.Result{Body: []byte(body), ToolError: strings.Contains(body, `"isError":true`), InputRequired: strings.Contains(body, `"input_required"`)})
 	}
-	if f.Method == catalog.MethodDescribe {
+	if f.Method == bus.MethodDescribe {
 		w.mu.Lock()
 		d := w.defs[f.Server]
 		w.mu.Unlock()
 		if d == nil {
-			d = &catalog.Description{Digest: digest.Of([]byte(f.Server)), Definitions: &definitions}
+			d = &bus.Description{Digest: digest.Of([]byte(f.Server)), Definitions: &definitions}
 		}
 		result(string(d.Encode()))
 		return

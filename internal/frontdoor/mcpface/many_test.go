@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 	"github.com/callyard/callyard/pkg/schema/digest"
 )
@@ -26,7 +26,7 @@ func (f *fabric) crowd() {
 	servers := slices.Clone(w.announce.Servers)
 	for n := range manyServers {
 		id, defs := crowdID(n), crowdTools(n, "")
-		d := &catalog.Description{Digest: digest.OfDefinitions(&defs), Definitions: &defs}
+		d := &bus.Description{Digest: digest.OfDefinitions(&defs), Definitions: &defs}
 		w.defs[id] = d
 		servers = append(servers, schema.Server{ID: id, State: schema.StateInitialized, Transport: "stdio", Risk: 1, Digest: d.Digest, Slots: 32, Sessions: 1})
 	}

@@ -380,7 +380,7 @@ func startWorker(t testing.TB, conn *bus.Conn, id string) *worker {
 	stop := make(chan struct{})
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		tick := time.NewTicker(catalog.AnnounceEvery)
+		tick := time.NewTicker(bus.AnnounceEvery)
 		defer tick.Stop()
 		for {
 			select {
@@ -429,12 +429,12 @@ func (w *worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 		w.listener.Result(to, f.Seq, &schema.Result{Body: []byte(body), ToolError: strings.Contains(body, `"isError":true`)})
 	}
 	switch f.Method {
-	case catalog.MethodDescribe:
+	case bus.MethodDescribe:
 		// By hand: encoding/json would drop the odd white space.
 		result(`{"digest":"` + digest.Of([]byte("demo")) + `","definitions":{"tools":` + list(definitions.Tools) + `,"resources":` + list(definitions.Resources) +
 			`,"resource_templates":` + list(definitions.ResourceTemplates) + `,"prompts":` + list(definitions.Prompts) + `}}`)
 		return
-	case catalog.MethodStart, catalog.MethodStop:
+	case bus.MethodStart, bus.MethodStop:
 		w.serve(f)
 		result(`{}`)
 		return
@@ -486,7 +486,7 @@ func (w *worker) serve(f *bus.CallFrame) {
 			a.Servers = append(a.Servers, s)
 		}
 	}
-	if f.Method == catalog.MethodStart {
+	if f.Method == bus.MethodStart {
 		a.Servers = append(a.Servers, schema.Server{ID: f.Server, State: schema.StateInitialized, Transport: "stdio", PID: 4712, Risk: 2, Slots: 4, Digest: digest.Of([]byte("demo"))})
 	}
 	w.announce = a

@@ -1,0 +1,64 @@
+package bus
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// AnnounceEvery is how often workers and routers announce themselves.
+const AnnounceEvery = time.Second
+
+// Methods of the fabric's own, asked of a worker; they never reach a server.
+const (
+	// MethodDescribe asks for the definitions of a server: a [Description].
+	MethodDescribe = "callyard/describe"
+	// MethodStart asks to hold a server; the payload is its entry in the shape
+	// of the servers file, with its id.
+	MethodStart = "callyard/start-server"
+	// MethodStop asks to end a server that came by MethodStart.
+	MethodStop = "callyard/stop-server"
+	// MethodRestart asks to replace a server by a new start of itself.
+	MethodRestart = "callyard/restart-server"
+)
+
+// Description is the answer to [MethodDescribe]. Definitions is nil until the
+// worker has read them.
+type Description struct {
+	Digest      string              `json:"digest"`
+	Definitions *schema.Definitions `json:"definitions"`
+}
+
+// Encode returns d as JSON in which every definition stands byte for byte as the
+// server sent it. encoding/json would take out white space and escape "<".
+func (d *Description) Encode() []byte {
+	b := append(strconv.AppendQuote([]byte(`{"digest":`), d.Digest), `,"definitions":`...)
+	if d.Definitions == nil {
+		return append(b, "null}"...)
+	}
+	b = appendList(append(b, '{'), "tools", d.Definitions.Tools)
+	b = appendList(append(b, ','), "resources", d.Definitions.Resources)
+	b = appendList(append(b, ','), "resource_templates", d.Definitions.ResourceTemplates)
+	b = appendList(append(b, ','), "prompts", d.Definitions.Prompts)
+	if len(d.Definitions.About) > 0 {
+		b = append(append(b, `,"about":`...), d.Definitions.About...)
+	}
+	return append(b, "}}"...)
+}
+
+func appendList(b []byte, name string, list []json.RawMessage) []byte {
+	b = append(strconv.AppendQuote(b, name), ':')
+	if list == nil {
+		return append(b, "null"...)
+	}
+	b = append(b, '[')
+	for i, raw := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, raw...)
+	}
+	return append(b, ']')
+}
