@@ -46,8 +46,10 @@ const (
 // must outlive it.
 type Options struct {
 	Config settings.Approver
-	Desk   *approval.Desk
-	Ledger *ledger.Ledger
+	// Listener listens at the address of Config already; nil: Start opens it.
+	Listener net.Listener
+	Desk     *approval.Desk
+	Ledger   *ledger.Ledger
 	// Conn is the connection on which the approver announces itself, and that Slack and
 	// webhooks keep their tables on; it stays the caller's. It may be nil where there is
 	// nothing of that.
@@ -108,7 +110,12 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	}
 	public, _ := c.Public()
 	a := &Approver{o: o, keys: keys}
-	if a.listener, err = listen.Open(ctx, c.Listen, c.CertFile, c.KeyFile, o.Log); err != nil {
+	if o.Listener != nil {
+		a.listener, err = listen.On(o.Listener, c.CertFile, c.KeyFile, o.Log)
+	} else {
+		a.listener, err = listen.Open(ctx, c.Listen, c.CertFile, c.KeyFile, o.Log)
+	}
+	if err != nil {
 		var taken *net.OpError
 		if errors.As(err, &taken) {
 			err = fmt.Errorf("listening on %s: %w; is another approver running? --approver-listen names another address", c.Listen, err)

@@ -68,7 +68,7 @@ func up(cmd *cobra.Command) error {
 	if err := cfg.OwnSecret(); err != nil {
 		return err
 	}
-	findApprover(cmd, cfg)
+	roles.approver.Listener = findApprover(cmd, cfg)
 	if cfg.FrontDoor.ApproverURL == "" {
 		cfg.FrontDoor.ApproverURL = listen.Scheme(cfg.Approver.CertFile) + "://" + cfg.Approver.Listen
 		if cfg.Approver.PublicURL != "" {
@@ -117,20 +117,20 @@ func (r *everyRole) all() []setup.RoleSetup {
 
 // findApprover gives the approver's pages another port when nobody named one and
 // the usual one is taken, so that two fabrics can run on one machine. Callers are
-// told where it is.
-func findApprover(cmd *cobra.Command, cfg *setup.Config) {
+// told where it is. It returns the listener, because another fabric that starts at the
+// same time would find the same port free; nil where the approver opens its own.
+func findApprover(cmd *cobra.Command, cfg *setup.Config) net.Listener {
 	if flag := cmd.Flags().Lookup("approver-listen"); flag.Changed || cfg.Approver.Listen != settings.ApproverDefaults().Listen {
-		return
+		return nil
 	}
 	l, err := net.Listen("tcp", cfg.Approver.Listen)
-	if err == nil {
-		_ = l.Close() // it was only asked whether it is free
-		return
+	if err != nil {
+		if l, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			return nil // the approver says why
+		}
 	}
-	if l, err = net.Listen("tcp", "127.0.0.1:0"); err == nil {
-		cfg.Approver.Listen = l.Addr().String()
-		_ = l.Close() // as above
-	}
+	cfg.Approver.Listen = l.Addr().String()
+	return l
 }
 
 // demoEntry is the built-in server, started from this very binary.

@@ -44,16 +44,21 @@ func Scheme(certFile string) string {
 // certificate with its chain, and its key. ctx bounds the opening. The handshake is made
 // at the first use of a connection, so that a server's time limits bound it.
 func Open(ctx context.Context, address, certFile, keyFile string, log *slog.Logger) (net.Listener, error) {
-	var shown *pair
-	if certFile != "" {
-		shown = &pair{cert: certFile, key: keyFile, log: log}
-		if err := shown.load(); err != nil {
-			return nil, err
-		}
-	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil || shown == nil {
-		return l, err
+	if err != nil {
+		return nil, err
+	}
+	return On(l, certFile, keyFile, log)
+}
+
+// On is Open for an address at which l listens already. It closes l on an error.
+func On(l net.Listener, certFile, keyFile string, log *slog.Logger) (net.Listener, error) {
+	if certFile == "" {
+		return l, nil
+	}
+	shown := &pair{cert: certFile, key: keyFile, log: log}
+	if err := shown.load(); err != nil {
+		return nil, errors.Join(err, l.Close())
 	}
 	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: shown.get}), nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,8 @@ type Setup struct {
 	// LostBefore says at the start before when approvals may have been lost with a damaged
 	// data folder; nil or the zero time: none were.
 	LostBefore func() time.Time
+	// Listener listens at the configured address already; nil: the approver opens it.
+	Listener net.Listener
 
 	running atomic.Pointer[approver.Approver] // nil until it runs
 }
@@ -82,7 +85,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				conn.Close()
 				return err
 			}
-			a, err = approver.Start(opening, approver.Options{Config: c.Approver, InForce: c.InForce, Desk: room.Desk, Ledger: room.Ledger, Conn: conn, Traces: c.Spans(), Log: log, Version: setup.Version(), Failed: failed,
+			a, err = approver.Start(opening, approver.Options{Config: c.Approver, Listener: s.Listener, InForce: c.InForce, Desk: room.Desk, Ledger: room.Ledger, Conn: conn, Traces: c.Spans(), Log: log, Version: setup.Version(), Failed: failed,
 				Ready: func() error { return errors.Join(conn.Ready(), conn.Storing()) }})
 			if err != nil {
 				room.Close()
