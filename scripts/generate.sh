@@ -43,6 +43,8 @@ mkdir -p "$into/go" "$into/typescript/src" "$into/python/callyard"
 (
   cd clients/go
   go tool -modfile="$root/tools/oapi/go.mod" oapi-codegen -config oapi-codegen.yaml -o "$into/go/client.gen.go" "$document"
+  # The names "." and ".." are segments of a path like any other.
+  sed -i -E '/operationPath := fmt\.Sprintf/s/pathParam[0-9]+/segment(&)/g' "$into/go/client.gen.go"
 )
 
 node clients/typescript/node_modules/openapi-typescript/bin/cli.js "$document" --output "$into/typescript/src/schema.ts" >/dev/null

@@ -5454,7 +5454,7 @@ func NewGetBatchRequest(server string, id string) (*http.Request, error) {
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/batches/%s", pathParam0)
+	operationPath := fmt.Sprintf("/batches/%s", segment(pathParam0))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -5488,7 +5488,7 @@ func NewAddBatchCallsRequestWithBody(server string, id string, params *AddBatchC
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/batches/%s/calls", pathParam0)
+	operationPath := fmt.Sprintf("/batches/%s/calls", segment(pathParam0))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -5551,7 +5551,7 @@ func NewCancelBatchRequest(server string, id string) (*http.Request, error) {
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/batches/%s/cancel", pathParam0)
+	operationPath := fmt.Sprintf("/batches/%s/cancel", segment(pathParam0))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -5585,7 +5585,7 @@ func NewGetBatchEventsRequest(server string, id string) (*http.Request, error) {
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/batches/%s/events", pathParam0)
+	operationPath := fmt.Sprintf("/batches/%s/events", segment(pathParam0))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -5619,7 +5619,7 @@ func NewGetBatchHeldRequest(server string, id string) (*http.Request, error) {
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/batches/%s/held", pathParam0)
+	operationPath := fmt.Sprintf("/batches/%s/held", segment(pathParam0))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -5653,7 +5653,7 @@ func NewGetBatchResultsRequest(server string, id string, params *GetBatchResults
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/batches/%s/results", pathParam0)
+	operationPath := fmt.Sprintf("/batches/%s/results", segment(pathParam0))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -5738,7 +5738,7 @@ func NewSealBatchRequest(server string, id string) (*http.Request, error) {
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/batches/%s/seal", pathParam0)
+	operationPath := fmt.Sprintf("/batches/%s/seal", segment(pathParam0))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -6070,7 +6070,7 @@ func NewGetCallRequest(server string, id string, params *GetCallParams) (*http.R
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/calls/%s", pathParam0)
+	operationPath := fmt.Sprintf("/calls/%s", segment(pathParam0))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -6131,7 +6131,7 @@ func NewCancelCallRequest(server string, id string) (*http.Request, error) {
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/calls/%s/cancel", pathParam0)
+	operationPath := fmt.Sprintf("/calls/%s/cancel", segment(pathParam0))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -6176,7 +6176,7 @@ func NewSettleCallRequestWithBody(server string, id string, contentType string, 
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/calls/%s/settle", pathParam0)
+	operationPath := fmt.Sprintf("/calls/%s/settle", segment(pathParam0))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -6290,7 +6290,7 @@ func NewConfirmCallRequestWithBody(server string, id string, params *ConfirmCall
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/confirmations/%s", pathParam0)
+	operationPath := fmt.Sprintf("/confirmations/%s", segment(pathParam0))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -6543,7 +6543,7 @@ func NewRemoveServerRequest(server string, id string) (*http.Request, error) {
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/servers/%s", pathParam0)
+	operationPath := fmt.Sprintf("/servers/%s", segment(pathParam0))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -6577,7 +6577,7 @@ func NewGetServerRequest(server string, id string) (*http.Request, error) {
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/servers/%s", pathParam0)
+	operationPath := fmt.Sprintf("/servers/%s", segment(pathParam0))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -6611,7 +6611,7 @@ func NewListServerPromptsRequest(server string, id string) (*http.Request, error
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/servers/%s/prompts", pathParam0)
+	operationPath := fmt.Sprintf("/servers/%s/prompts", segment(pathParam0))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -6663,7 +6663,7 @@ func NewGetPromptRequestWithBody(server string, id string, name string, params *
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/servers/%s/prompts/%s", pathParam0, pathParam1)
+	operationPath := fmt.Sprintf("/servers/%s/prompts/%s", segment(pathParam0), segment(pathParam1))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -6774,7 +6774,7 @@ func NewListServerResourcesRequest(server string, id string, params *ListServerR
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/servers/%s/resources", pathParam0)
+	operationPath := fmt.Sprintf("/servers/%s/resources", segment(pathParam0))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -6847,7 +6847,7 @@ func NewListServerResourceTemplatesRequest(server string, id string) (*http.Requ
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/servers/%s/resources/templates", pathParam0)
+	operationPath := fmt.Sprintf("/servers/%s/resources/templates", segment(pathParam0))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -6888,7 +6888,7 @@ func NewReadResourceRequest(server string, id string, uri string, params *ReadRe
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/servers/%s/resources/%s", pathParam0, pathParam1)
+	operationPath := fmt.Sprintf("/servers/%s/resources/%s", segment(pathParam0), segment(pathParam1))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -6997,7 +6997,7 @@ func NewRestartServerRequest(server string, id string) (*http.Request, error) {
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/servers/%s/restart", pathParam0)
+	operationPath := fmt.Sprintf("/servers/%s/restart", segment(pathParam0))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -7031,7 +7031,7 @@ func NewListServerToolsRequest(server string, id string) (*http.Request, error) 
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/servers/%s/tools", pathParam0)
+	operationPath := fmt.Sprintf("/servers/%s/tools", segment(pathParam0))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -7083,7 +7083,7 @@ func NewSwitchToolRequestWithBody(server string, id string, tool string, content
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/servers/%s/tools/%s", pathParam0, pathParam1)
+	operationPath := fmt.Sprintf("/servers/%s/tools/%s", segment(pathParam0), segment(pathParam1))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -7137,7 +7137,7 @@ func NewCallToolRequestWithBody(server string, id string, tool string, params *C
 		return nil, err
 	}
 
-	operationPath := fmt.Sprintf("/servers/%s/tools/%s", pathParam0, pathParam1)
+	operationPath := fmt.Sprintf("/servers/%s/tools/%s", segment(pathParam0), segment(pathParam1))
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}

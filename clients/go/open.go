@@ -3,6 +3,7 @@ package callyard
 import (
 	"context"
 	"net/http"
+	"strings"
 )
 
 // New returns a client of the front door at the address url, such as
@@ -27,4 +28,13 @@ func WithIdempotencyKey(key string) RequestEditorFn {
 		r.Header.Set("Idempotency-Key", key)
 		return nil
 	}
+}
+
+// segment is an escaped name as one segment of a path: "." and "..", which nothing
+// escapes, would be taken for directions.
+func segment(escaped string) string {
+	if escaped == "." || escaped == ".." {
+		return strings.ReplaceAll(escaped, ".", "%2E")
+	}
+	return escaped
 }
