@@ -35,13 +35,18 @@ var (
 	isNoCommand = barred{"the command line and the embedded NATS are parts of callyard", []string{
 		"internal/cli", "internal/demo", "internal/embedded", "github.com/nats-io/nats-server", "github.com/spf13/cobra", "charm.land", "gonum.org",
 	}}
+	drawsNothing = barred{"what draws plots is in the module bench, whose program `callyard bench` starts", []string{
+		"gonum.org", "codeberg.org/go-fonts", "codeberg.org/go-pdf", "codeberg.org/go-latex", "git.sr.ht/~sbinet", "github.com/ajstarks/svgo",
+		"github.com/golang/freetype", "golang.org/x/image", "image/jpeg", "image/png",
+	}}
 	testsNothing = barred{"tests are no part of a program", []string{
 		"testing", "net/http/httptest", "pkg/bus/bustest", "pkg/bus/porttest", "internal/mcptest", "internal/openapitest", "internal/housetest",
 	}}
 )
 
-// programs are the programs of one role. `callyard` is all of them in one.
+// programs are all that is shipped. `callyard` is every role in one.
 var programs = []program{
+	{"cmd/callyard", []barred{drawsNothing, testsNothing}},
 	{"cmd/frontdoor", []barred{worksNot, decidesNot, isNoCommand, testsNothing}},
 	{"cmd/approver", []barred{worksNot, facesNoCaller, isNoCommand, testsNothing}},
 	{"cmd/worker", []barred{decidesNot, facesNoCaller, isNoCommand, testsNothing, {"a worker needs core NATS only: nothing that lasts is its", []string{
