@@ -1,5 +1,9 @@
 package session
 
+import (
+	"github.com/callyard/callyard/internal/kit/rawjson"
+)
+
 // tooDeep says that text nests deeper than is read here. It is asked of text that
 // could not be read, to say why.
 func tooDeep(text []byte) bool {
@@ -12,7 +16,7 @@ func tooDeep(text []byte) bool {
 			quoted = !quoted
 		case quoted:
 		case c == '{' || c == '[':
-			if depth++; depth > maxNesting {
+			if depth++; depth > rawjson.MaxNesting {
 				return true
 			}
 		case c == '}' || c == ']':

@@ -2,10 +2,10 @@ package session
 
 import (
 	"bytes"
-	"encoding/json"
 	"math"
 	"strconv"
 
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -46,11 +46,11 @@ type envelope struct {
 
 // modernEnvelope returns the envelope of a revision of the modern era.
 func modernEnvelope(protocol, name, version string) envelope {
-	b := appendString([]byte(`"io.modelcontextprotocol/protocolVersion":`), protocol)
+	b := rawjson.AppendText([]byte(`"io.modelcontextprotocol/protocolVersion":`), protocol)
 	b = append(b, `,"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":`...)
-	b = appendString(b, name)
+	b = rawjson.AppendText(b, name)
 	b = append(b, `,"version":`...)
-	b = appendString(b, version)
+	b = rawjson.AppendText(b, version)
 	return envelope{fixed: string(append(b, '}'))}
 }
 
@@ -79,7 +79,7 @@ func appendRequest(dst []byte, e envelope, id int64, req *Request) []byte {
 	dst = strconv.AppendInt(dst, id, 10)
 	if req.method() != schema.MethodCallTool {
 		dst = append(dst, `,"method":`...)
-		dst = appendString(dst, req.Method)
+		dst = rawjson.AppendText(dst, req.Method)
 		if len(req.Params) > 0 || e.needed(req) {
 			dst = append(dst, `,"params":`...)
 			dst = appendParams(dst, e, id, req)
@@ -90,7 +90,7 @@ func appendRequest(dst []byte, e envelope, id int64, req *Request) []byte {
 		return append(appendCallWith(dst, e, id, req), '}')
 	}
 	dst = append(dst, `,"method":"tools/call","params":{"name":`...)
-	dst = appendString(dst, req.Name)
+	dst = rawjson.AppendText(dst, req.Name)
 	dst = append(dst, `,"arguments":`...)
 	if len(req.Params) == 0 {
 		dst = append(dst, `{}`...)
@@ -111,7 +111,7 @@ func appendParams(dst []byte, e envelope, id int64, req *Request) []byte {
 	var meta []byte
 	count := 0
 	if len(req.Params) > 0 {
-		members(req.Params, func(key string, value []byte) {
+		rawjson.Members(req.Params, func(key string, value []byte) {
 			if count++; key == "_meta" {
 				meta = value
 			}
@@ -131,32 +131,22 @@ func appendParams(dst []byte, e envelope, id int64, req *Request) []byte {
 		return append(dst, req.Params[bytes.IndexByte(req.Params, '{')+1:]...)
 	}
 	dst = append(dst, '{')
-	members(req.Params, func(key string, value []byte) {
+	rawjson.Members(req.Params, func(key string, value []byte) {
 		if key != "_meta" {
-			dst = appendMember(dst, key, value)
+			dst = rawjson.AppendMember(dst, key, value)
 		}
 	})
 	var inner []byte
 	if e.needed(req) {
 		inner = e.append(inner, id, req)
 	}
-	members(meta, func(key string, value []byte) {
+	rawjson.Members(meta, func(key string, value []byte) {
 		if !ownMeta(key, e, req) {
-			inner = appendMember(inner, key, value)
+			inner = rawjson.AppendMember(inner, key, value)
 		}
 	})
-	dst = appendMember(dst, "_meta", append(append([]byte{'{'}, inner...), '}'))
+	dst = rawjson.AppendMember(dst, "_meta", append(append([]byte{'{'}, inner...), '}'))
 	return append(dst, '}')
-}
-
-// appendMember appends a member to an object that dst holds open.
-func appendMember(dst []byte, key string, value []byte) []byte {
-	if n := len(dst); n > 0 && dst[n-1] != '{' {
-		dst = append(dst, ',')
-	}
-	dst = appendString(dst, key)
-	dst = append(dst, ':')
-	return append(dst, value...)
 }
 
 // needed reports whether the request needs members in _meta.
@@ -181,12 +171,12 @@ func (e envelope) append(dst []byte, id int64, req *Request) []byte {
 	if req.Trace.Parent != "" {
 		comma()
 		dst = append(dst, `"traceparent":`...)
-		dst = appendString(dst, req.Trace.Parent)
+		dst = rawjson.AppendText(dst, req.Trace.Parent)
 	}
 	if req.Trace.State != "" {
 		comma()
 		dst = append(dst, `"tracestate":`...)
-		dst = appendString(dst, req.Trace.State)
+		dst = rawjson.AppendText(dst, req.Trace.State)
 	}
 	return dst
 }
@@ -197,7 +187,7 @@ func appendCancel(dst []byte, id int64, reason string) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`...)
 	dst = strconv.AppendInt(dst, id, 10)
 	dst = append(dst, `,"reason":`...)
-	dst = appendString(dst, reason)
+	dst = rawjson.AppendText(dst, reason)
 	return append(dst, `}}`...)
 }
 
@@ -210,19 +200,6 @@ func appendReply(dst []byte, f *frame) []byte {
 		return append(dst, `,"result":{}}`...)
 	}
 	return append(dst, `,"error":{"code":-32601,"message":"nobody answers this: the caller declared no such capability, or cannot be asked in this way"}}`...)
-}
-
-// appendString appends s as a JSON string.
-func appendString(dst []byte, s string) []byte {
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
-			quoted, _ := json.Marshal(s) // a string always marshals
-			return append(dst, quoted...)
-		}
-	}
-	dst = append(dst, '"')
-	dst = append(dst, s...)
-	return append(dst, '"')
 }
 
 // flatten replaces raw line breaks, legal white space between JSON tokens, by

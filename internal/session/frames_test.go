@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -39,7 +40,7 @@ func TestRequestsOnTheWireAreAsTheGoldenFileShows(t *testing.T) {
 		{"legacy ping", envelope{}, Request{Method: "ping"}},
 	} {
 		line := appendRequest(nil, c.env, firstID+1, &c.req)
-		if !isObject(line) {
+		if !rawjson.IsObject(line) {
 			t.Errorf("%s: %s is not an object", c.title, line)
 		}
 		out.WriteString("# " + c.title + "\n" + string(line) + "\n")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -25,7 +26,7 @@ func (e envelope) of(meta []byte) envelope {
 		return e
 	}
 	var capabilities []byte
-	members(meta, func(key string, value []byte) {
+	rawjson.Members(meta, func(key string, value []byte) {
 		if key == metaCapabilities && value[0] == '{' {
 			capabilities = value
 		}
@@ -41,20 +42,20 @@ func (e envelope) of(meta []byte) envelope {
 // to them alone.
 func appendCallWith(dst []byte, e envelope, id int64, req *Request) []byte {
 	dst = append(dst, `,"method":"tools/call","params":{"name":`...)
-	dst = appendString(dst, req.Name)
+	dst = rawjson.AppendText(dst, req.Name)
 	arguments := req.Params
 	if len(arguments) == 0 {
 		arguments = []byte(`{}`)
 	}
-	dst = appendMember(dst, "arguments", arguments)
+	dst = rawjson.AppendMember(dst, "arguments", arguments)
 	var meta []byte
 	modern := e.fixed != ""
-	members(req.Extra, func(key string, value []byte) {
+	rawjson.Members(req.Extra, func(key string, value []byte) {
 		switch {
 		case key == "_meta":
 			meta = value
 		case modern && (key == "inputResponses" || key == "requestState"):
-			dst = appendMember(dst, key, value)
+			dst = rawjson.AppendMember(dst, key, value)
 		}
 	})
 	e = e.of(meta)
@@ -62,13 +63,13 @@ func appendCallWith(dst []byte, e envelope, id int64, req *Request) []byte {
 	if e.needed(req) {
 		inner = e.append(inner, id, req)
 	}
-	members(meta, func(key string, value []byte) {
+	rawjson.Members(meta, func(key string, value []byte) {
 		if !ownMeta(key, e, req) {
-			inner = appendMember(inner, key, value)
+			inner = rawjson.AppendMember(inner, key, value)
 		}
 	})
 	if len(inner) > 1 {
-		dst = appendMember(dst, "_meta", append(inner, '}'))
+		dst = rawjson.AppendMember(dst, "_meta", append(inner, '}'))
 	}
 	return append(dst, '}')
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/pkg/schema"
 	"github.com/callyard/callyard/pkg/schema/digest"
 )
@@ -186,7 +187,7 @@ func (s *session) readList(ctx context.Context, l list) error {
 		}
 		var items []json.RawMessage
 		var cursor []byte
-		members(page, func(key string, value []byte) {
+		rawjson.Members(page, func(key string, value []byte) {
 			switch key {
 			case l.member:
 				err = json.Unmarshal(value, &items)
@@ -227,7 +228,7 @@ func (s *session) readList(ctx context.Context, l list) error {
 // member returns the string that a member of an object holds; "" for none.
 func member(object []byte, key string) string {
 	var raw []byte
-	members(object, func(k string, value []byte) {
+	rawjson.Members(object, func(k string, value []byte) {
 		if k == key {
 			raw = value
 		}

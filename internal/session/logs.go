@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -48,11 +49,11 @@ func (e envelope) forCall(r *Running) envelope {
 // where id is 0 because the stream is not that of one call, the first of those whose
 // caller wants it. It returns false for what is no log message, or nobody's.
 func (s *session) logged(f *frame, id int64) bool {
-	if string(f.method) != `"notifications/message"` || len(f.id) > 0 || !isObject(f.params) || s.asks != nil {
+	if string(f.method) != `"notifications/message"` || len(f.id) > 0 || !rawjson.IsObject(f.params) || s.asks != nil {
 		return false
 	}
 	var level string
-	members(f.params, func(key string, value []byte) {
+	rawjson.Members(f.params, func(key string, value []byte) {
 		if key == "level" {
 			_ = json.Unmarshal(value, &level) // what is no string is no level
 		}

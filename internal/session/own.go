@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -119,9 +120,9 @@ func declared(capabilities []byte) *mcp.ClientCapabilities {
 	if capabilities != nil && json.Unmarshal(capabilities, c) != nil {
 		c = &mcp.ClientCapabilities{}
 	}
-	if isObject(capabilities) {
-		members(capabilities, func(key string, value []byte) {
-			if key == "roots" && isObject(value) && c.RootsV2 == nil { //nolint:staticcheck // deprecated in 2026-07-28, and what the older revisions have
+	if rawjson.IsObject(capabilities) {
+		rawjson.Members(capabilities, func(key string, value []byte) {
+			if key == "roots" && rawjson.IsObject(value) && c.RootsV2 == nil { //nolint:staticcheck // deprecated in 2026-07-28, and what the older revisions have
 				c.RootsV2 = &mcp.RootCapabilities{} //nolint:staticcheck // deprecated in 2026-07-28, and what the older revisions have
 			}
 		})
@@ -136,7 +137,7 @@ func (o *Owned) setLevel(ctx context.Context, level string) {
 	if level == "" || level == o.level || caps == nil || caps.Logging == nil { //nolint:staticcheck // deprecated in 2026-07-28, and what the older revisions have
 		return
 	}
-	params := append(appendString([]byte(`{"level":`), level), '}')
+	params := append(rawjson.AppendText([]byte(`{"level":`), level), '}')
 	if _, err := o.s.ask(ctx, "logging/setLevel", params); err == nil {
 		o.level = level
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -23,7 +24,7 @@ func newParamHeaders(defs *schema.Definitions) *paramHeaders {
 	for _, tool := range defs.Tools {
 		var name string
 		var list []paramHeader
-		members(tool, func(key string, value []byte) {
+		rawjson.Members(tool, func(key string, value []byte) {
 			switch key {
 			case "name":
 				_ = json.Unmarshal(value, &name) // a tool without a name cannot be called
@@ -46,13 +47,13 @@ func schemaHeaders(object []byte, path []string, list []paramHeader, depth int) 
 	if depth > 32 {
 		return list
 	}
-	members(object, func(key string, properties []byte) {
+	rawjson.Members(object, func(key string, properties []byte) {
 		if key != "properties" {
 			return
 		}
-		members(properties, func(property string, sub []byte) {
+		rawjson.Members(properties, func(property string, sub []byte) {
 			here := append(path[:len(path):len(path)], property)
-			members(sub, func(key string, value []byte) {
+			rawjson.Members(sub, func(key string, value []byte) {
 				var name string
 				if key == "x-mcp-header" && json.Unmarshal(value, &name) == nil && isToken(name) {
 					list = append(list, paramHeader{path: here, name: http.CanonicalHeaderKey("Mcp-Param-" + name)})
@@ -73,7 +74,7 @@ func (p *paramHeaders) set(h http.Header, req *Request) {
 		value := req.Params
 		for _, property := range want.path {
 			var inner []byte
-			members(value, func(key string, v []byte) {
+			rawjson.Members(value, func(key string, v []byte) {
 				if key == property {
 					inner = v
 				}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -16,7 +17,7 @@ func (p *Pool) Do(req *Request, done func(*Request, Outcome)) *Running {
 	}
 	p.active.Add(1)
 	// A request that is no JSON object could say something else than was checked.
-	if len(req.Params) > 0 && !isObject(req.Params) {
+	if len(req.Params) > 0 && !rawjson.IsObject(req.Params) {
 		return p.refuse(r, schema.KindInvalidRequest, false, "The arguments for the server %q are not a JSON object; nothing was sent.", p.cfg.Spec.ID)
 	}
 	p.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -63,7 +64,7 @@ func (s *session) broken(f *frame, text []byte) {
 		if r := s.take(id); r != nil {
 			e := schema.Errorf(schema.KindProtocol, "The server %q answered with something that is not valid JSON.", s.pool.cfg.Spec.ID)
 			if tooDeep(text) {
-				e = schema.Errorf(schema.KindResultTooLarge, "The tool ran, but the answer of server %q nests deeper than %d levels, which few can read; ask the tool for less.", s.pool.cfg.Spec.ID, maxNesting)
+				e = schema.Errorf(schema.KindResultTooLarge, "The tool ran, but the answer of server %q nests deeper than %d levels, which few can read; ask the tool for less.", s.pool.cfg.Spec.ID, rawjson.MaxNesting)
 			}
 			r.end(Outcome{Started: true, Err: e})
 		}
@@ -89,7 +90,7 @@ func (s *session) incoming(f *frame) {
 		if json.Unmarshal(method, &name) != nil {
 			return
 		}
-		method = appendString(nil, name)
+		method = rawjson.AppendText(nil, name)
 		f.method = method
 	}
 	if s.asks != nil && s.said(f) || s.logged(f, 0) {
@@ -112,7 +113,7 @@ func (s *session) incoming(f *frame) {
 // progress hands a progress notification to the call that asked for it.
 func (s *session) progress(params []byte) {
 	var token []byte
-	members(params, func(key string, value []byte) {
+	rawjson.Members(params, func(key string, value []byte) {
 		if key == "progressToken" {
 			token = value
 		}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"sync"
+
+	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
 // mostQuestions bounds the requests of a server that are open at once.
@@ -87,7 +89,7 @@ func (s *session) said(f *frame) bool {
 		return false
 	}
 	params := f.params
-	if !isObject(params) {
+	if !rawjson.IsObject(params) {
 		params = []byte(`{}`)
 	}
 	message := append(make([]byte, 0, len(params)+64), `{"method":`...)
@@ -128,9 +130,9 @@ func (s *session) reply(number int64, object []byte) {
 	var f frame
 	body := append(append([]byte(`{"jsonrpc":"2.0","id":`), id...), ',')
 	switch ok := scan.frame(object, &f); {
-	case ok && isObject(f.result) && f.fault == nil:
+	case ok && rawjson.IsObject(f.result) && f.fault == nil:
 		body = append(append(body, `"result":`...), f.result...)
-	case ok && isObject(f.fault):
+	case ok && rawjson.IsObject(f.fault):
 		body = append(append(body, `"error":`...), f.fault...)
 	default:
 		body = append(body, `"error":{"code":-32603,"message":"the answer of the client cannot be read"}`...)
@@ -158,13 +160,13 @@ type Caller struct {
 // CallerOf reads from what goes along with the arguments whose call it is.
 func CallerOf(id string, extra []byte) Caller {
 	c := Caller{ID: id}
-	members(extra, func(key string, meta []byte) {
-		if key != "_meta" || !isObject(meta) {
+	rawjson.Members(extra, func(key string, meta []byte) {
+		if key != "_meta" || !rawjson.IsObject(meta) {
 			return
 		}
-		members(meta, func(key string, value []byte) {
+		rawjson.Members(meta, func(key string, value []byte) {
 			switch {
-			case key == metaCapabilities && isObject(value):
+			case key == metaCapabilities && rawjson.IsObject(value):
 				c.Capabilities = value
 			case key == metaLogLevel:
 				_ = json.Unmarshal(value, &c.Level) // what is no string asks for nothing

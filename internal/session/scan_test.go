@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
 var scanSeeds = []string{
@@ -35,8 +37,8 @@ func FuzzTheScannerAgreesWithEncodingJSON(f *testing.F) {
 		if ok != want {
 			t.Fatalf("frame(%q) = %v, want %v", text, ok, want)
 		}
-		if isObject(text) != want {
-			t.Fatalf("isObject(%q) = %v, want %v", text, !want, want)
+		if rawjson.IsObject(text) != want {
+			t.Fatalf("rawjson.IsObject(%q) = %v, want %v", text, !want, want)
 		}
 		if !want {
 			return
@@ -68,9 +70,6 @@ func TestDeepNestingIsRefusedInLinearTime(t *testing.T) {
 	deep := `{"id":1,"result":{"a":` + strings.Repeat("[", 5_000_000)
 	if s.frame([]byte(deep), &f) {
 		t.Error("five million open brackets passed as a frame")
-	}
-	if len(s.kinds) > maxNesting/64+1 {
-		t.Errorf("the scanner kept %d words for nesting", len(s.kinds))
 	}
 	fine := `{"id":1,"result":{"a":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}}`
 	if !s.frame([]byte(fine), &f) || f.result == nil {

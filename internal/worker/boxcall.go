@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/internal/session"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -114,7 +115,7 @@ func (b *boxed) run(ctx context.Context, j *job, principal string, v verdict, de
 	case out.Err != nil && out.Err.Kind == schema.KindOutcomeUnknown:
 		out.Err.Detail += " It ran in a " + b.box.place() + ", which was destroyed."
 	case out.Err == nil && j.request.Method == schema.MethodCallTool:
-		out.Body = session.WithMember(out.Body, member, environmentOf(v.level, b.box, runtime))
+		out.Body = rawjson.With(out.Body, member, environmentOf(v.level, b.box, runtime))
 	}
 	j.done(&j.request, out)
 	<-use.done

@@ -1,6 +1,10 @@
 package mcpface
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/callyard/callyard/internal/kit/rawjson"
+)
 
 // mayHold says that the text could hold a quoted name.
 func mayHold(text []byte, quoted string) bool { return bytes.Contains(text, []byte(quoted)) }
@@ -19,7 +23,7 @@ func (x *exchange) fitted(body []byte) []byte {
 		body = withInfo(body, info)
 	}
 	if !x.modern && mayHold(body, `"resultType"`) && get(body, "resultType") != nil {
-		body = without(body, "resultType", "ttlMs", "cacheScope")
+		body = rawjson.Without(body, "resultType", "ttlMs", "cacheScope")
 	}
 	return body
 }
@@ -51,25 +55,4 @@ func withInfo(body, info []byte) []byte {
 	out := append(make([]byte, 0, len(body)+len(info)), body[:from]...)
 	out = append(append(out, inner...), '}')
 	return append(out, body[to:]...)
-}
-
-// without returns an object less its members of these names. The others stay the bytes
-// that they are.
-func without(object []byte, names ...string) []byte {
-	out := append(make([]byte, 0, len(object)), '{')
-	end := bytes.IndexByte(object, '{') + 1
-	members(object, func(key string, _, to int) {
-		member := bytes.TrimLeft(object[end:to], " \t\r\n,")
-		end = to
-		for _, name := range names {
-			if key == name {
-				return
-			}
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, member...)
-	})
-	return append(out, bytes.TrimLeft(object[end:], " \t\r\n,")...)
 }

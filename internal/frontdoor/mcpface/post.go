@@ -1,6 +1,7 @@
 package mcpface
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -269,7 +270,7 @@ func (x *exchange) stamped(result []byte) [][]byte {
 		return [][]byte{result}
 	}
 	rest := result[1:]
-	if next := space(rest, 0); next < len(rest) && rest[next] != '}' {
+	if next := bytes.TrimLeft(rest, " \t\r\n"); len(next) > 0 && next[0] != '}' {
 		head = append(head, ',')
 	}
 	return [][]byte{head, rest}

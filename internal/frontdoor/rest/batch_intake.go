@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -302,7 +303,12 @@ func (s *listSource) item() []byte {
 	if i >= len(s.list) || s.list[i] == ']' {
 		return nil
 	}
-	end := jsonEnd(s.list, i)
+	var scan rawjson.Scanner
+	scan.Reset(s.list[i:])
+	if !scan.Value() {
+		return nil // it was checked
+	}
+	end := i + scan.At()
 	item := s.list[i:end]
 	s.list = s.list[end:]
 	return item

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/bodies"
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/pkg/schema"
 	"github.com/callyard/callyard/pkg/schema/validate"
 )
@@ -101,11 +102,7 @@ func object(body []byte, limit, depth int, known ...string) (map[string]json.Raw
 		return nil, err
 	}
 	members := make(map[string]json.RawMessage, len(known))
-	if !eachMember(body, func(name, value []byte) bool { members[string(name)] = value; return true }) {
-		members = nil
-		_ = json.Unmarshal(body, &members) // names with escapes; the text is valid
-	}
-	if members == nil {
+	if !rawjson.Members(body, func(name string, value []byte) { members[name] = value }) {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "The body is not a JSON object; send a JSON object%s.", with)
 	}
 	if len(known) == 0 {

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
 // Every answer to POST /calls, and every answer with 202, has the member outcome, so
@@ -36,42 +38,10 @@ func (a *API) sendResult(x *exchange, body []byte) {
 	x.send(http.StatusOK, a.fixed.json, body)
 }
 
-// withOutcome returns a copy of a JSON object with the member outcome at its end. One
-// of that name that was there is left out: a reader must not find two. What is no
-// object is returned as it is.
+// withOutcome returns a copy of a JSON object with the member outcome at its end; what
+// is no object is returned as it is.
 func withOutcome(object []byte, outcome string) []byte {
-	object = bytes.TrimSpace(object)
-	if len(object) < 2 || object[0] != '{' {
-		return object
-	}
-	if bytes.Contains(object, []byte(`"`+memberOutcome+`"`)) {
-		object = without(object, memberOutcome)
-	}
-	out := append(make([]byte, 0, len(object)+len(outcome)+len(memberOutcome)+6), object[:len(object)-1]...)
-	if len(bytes.TrimSpace(out)) > 1 {
-		out = append(out, ',')
-	}
-	return append(out, `"`+memberOutcome+`":"`+outcome+`"}`...)
-}
-
-// without returns a JSON object without the member of that name.
-func without(object []byte, name string) []byte {
-	out := []byte{'{'}
-	whole := eachMember(object, func(have, value []byte) bool {
-		if string(have) == name {
-			return true
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(append(out, '"'), have...), '"', ':')
-		out = append(out, value...)
-		return true
-	})
-	if !whole {
-		return object // names with escapes: a name of ours has none
-	}
-	return append(out, '}')
+	return rawjson.With(bytes.TrimSpace(object), memberOutcome, []byte(`"`+outcome+`"`))
 }
 
 // finishAnswers puts the shapes of answers to a call into the document. Their

@@ -13,7 +13,7 @@ func TestTheOutcomeStandsBehindTheBytesOfTheServer(t *testing.T) {
 		`{"content":[ ]} `:    `{"content":[ ],"outcome":"completed"}`,
 		`{"a":{"outcome":1}}`: `{"a":{"outcome":1},"outcome":"completed"}`,
 		`{"outcome":"held"}`:  `{"outcome":"completed"}`,
-		`{"a": 1.0,"outcome":{"x":[1,2]},"b" :2}`: `{"a":1.0,"b":2,"outcome":"completed"}`,
+		`{"a": 1.0,"outcome":{"x":[1,2]},"b" :2}`: `{"a": 1.0,"b" :2,"outcome":"completed"}`,
 		`7`: `7`,
 	} {
 		if got := string(withOutcome([]byte(given), outcomeCompleted)); got != want {

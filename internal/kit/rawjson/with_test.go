@@ -1,4 +1,4 @@
-package session
+package rawjson
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ func TestAMemberIsAddedAndNothingElseChanges(t *testing.T) {
 		`{"a":1, "\u0078":"a lie" , "b":{"x":2},"x":3}`: `{"a":1,"b":{"x":2},"x":{"n":1}}`,
 		`{"x":1}`: `{"x":{"n":1}}`,
 	} {
-		if got := string(WithMember([]byte(in), "x", []byte(`{"n":1}`))); got != want {
+		if got := string(With([]byte(in), "x", []byte(`{"n":1}`))); got != want {
 			t.Errorf("%s became %s, want %s", in, got, want)
 		}
 	}
@@ -26,12 +26,12 @@ func FuzzWithMember(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		if !isObject(in) {
+		if !IsObject(in) {
 			return
 		}
-		got := WithMember(in, "x", []byte(`true`))
+		got := With(in, "x", []byte(`true`))
 		seen := 0
-		if !members(got, func(key string, value []byte) {
+		if !Members(got, func(key string, value []byte) {
 			if key == "x" && string(value) == "true" {
 				seen++
 			} else if key == "x" {

@@ -1,0 +1,119 @@
+package rawjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
+
+// Members calls visit with the name, as it decodes, and the value of each member of
+// an object, in the order of the text. It reports whether text is exactly one object.
+func Members(text []byte, visit func(name string, value []byte)) bool {
+	return Bounds(text, func(name string, from, to int) { visit(name, text[from:to]) })
+}
+
+// Bounds is [Members] with the bounds of the values in the text.
+func Bounds(text []byte, visit func(name string, from, to int)) bool {
+	s := Scanner{text: text}
+	return s.Object(func(name string) bool {
+		from := s.at
+		if !s.Value() {
+			return false
+		}
+		visit(name, from, s.at)
+		return true
+	}) && s.End()
+}
+
+// Get returns a member of an object, the last where there are several, or nil.
+func Get(object []byte, name string) (found []byte) {
+	if len(object) > 0 {
+		Members(object, func(have string, value []byte) {
+			if have == name {
+				found = value
+			}
+		})
+	}
+	return found
+}
+
+// IsObject reports whether text is exactly one object.
+func IsObject(text []byte) bool {
+	s := Scanner{text: text}
+	return s.Peek() == '{' && s.Value() && s.End()
+}
+
+// Text returns the text that a value is; ok is false for other values.
+func Text(value []byte) (text string, ok bool) {
+	if len(value) < 2 || value[0] != '"' {
+		return "", false
+	}
+	if bytes.IndexByte(value, '\\') >= 0 {
+		err := json.Unmarshal(value, &text)
+		return text, err == nil
+	}
+	return string(value[1 : len(value)-1]), true
+}
+
+// AppendText appends text as a JSON string.
+func AppendText(dst []byte, text string) []byte {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(text) // a string always marshals
+			return append(dst, quoted...)
+		}
+	}
+	return append(append(append(dst, '"'), text...), '"')
+}
+
+// AppendMember appends a member to an object that dst holds open.
+func AppendMember(dst []byte, name string, value []byte) []byte {
+	if n := len(dst); n > 0 && dst[n-1] != '{' {
+		dst = append(dst, ',')
+	}
+	return append(append(AppendText(dst, name), ':'), value...)
+}
+
+// With returns a copy of an object with the member added at its end; its other bytes
+// stay. Members that have the name already are left out: a reader must not find two.
+// What is no object is returned as it is.
+func With(object []byte, name string, value []byte) []byte {
+	clash, count := false, 0
+	if !Members(object, func(have string, _ []byte) {
+		if have == name {
+			clash = true
+		} else {
+			count++
+		}
+	}) {
+		return object
+	}
+	if clash {
+		object = Without(object, name)
+	}
+	end := bytes.LastIndexByte(object, '}')
+	out := append(make([]byte, 0, len(object)+len(name)+len(value)+4), object[:end]...)
+	if count > 0 {
+		out = append(out, ',')
+	}
+	out = append(append(AppendText(out, name), ':'), value...)
+	return append(out, object[end:]...)
+}
+
+// Without returns a copy of an object less its members of these names. The others stay
+// the bytes that they are.
+func Without(object []byte, names ...string) []byte {
+	out := append(make([]byte, 0, len(object)), '{')
+	end := bytes.IndexByte(object, '{') + 1
+	Bounds(object, func(have string, _, to int) {
+		member := bytes.TrimLeft(object[end:to], " \t\r\n,")
+		if end = to; slices.Contains(names, have) {
+			return
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, member...)
+	})
+	return append(out, bytes.TrimLeft(object[end:], " \t\r\n,")...)
+}
