@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
@@ -56,5 +57,29 @@ func TestInitChecksTheRecordsOfDurableCalls(t *testing.T) {
 	var failed *exitError
 	if !errors.As(err, &failed) || failed.code != exitToolError || !strings.Contains(said, "Messages of the stream callyard_calls are missing") {
 		t.Errorf("%v %s", err, said)
+	}
+}
+
+// TestInitMakesWhatEveryRoleOpens holds what is made against what the roles may use: a
+// store that no role may make itself must not be forgotten.
+func TestInitMakesWhatEveryRoleOpens(t *testing.T) {
+	server := bustest.Start(t)
+	plainEnvironment(t)
+	root := &cobra.Command{Use: "callyard", SilenceErrors: true, SilenceUsage: true}
+	root.PersistentFlags().Bool("json", false, "")
+	root.AddCommand(initCommand())
+	root.SetArgs([]string{"init", "--nats", server.URL})
+	root.SetOut(new(bytes.Buffer))
+	root.SetErr(new(bytes.Buffer))
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	js := bustest.JetStream(t, server.URL)
+	for _, role := range bus.Roles() {
+		for _, store := range role.Stores {
+			if _, err := js.Stream(t.Context(), store.Stream); err != nil {
+				t.Errorf("%s of the %s is not made: %v", store.Stream, role.Name, err)
+			}
+		}
 	}
 }

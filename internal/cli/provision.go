@@ -9,6 +9,8 @@ import (
 	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/internal/setup"
+	"github.com/callyard/callyard/internal/store/noticetable"
+	"github.com/callyard/callyard/internal/store/slacktable"
 	"github.com/callyard/callyard/internal/webhook"
 	"github.com/callyard/callyard/pkg/bus"
 )
@@ -17,6 +19,7 @@ import (
 func retention() bus.Retention {
 	return bus.Retention{
 		Ledger: ledger.Options{}.Stored(), Journals: journal.Options{}.Stored(), Executions: record.Options{}.Stored(), Deliveries: webhook.KeepFor,
+		Tables: append(slacktable.Specs(), noticetable.Specs()...),
 	}
 }
 

@@ -26,10 +26,10 @@ var (
 		"github.com/moby", "github.com/docker", "github.com/getkin/kin-openapi",
 	}}
 	decidesNot = barred{"only an approver can let people decide", []string{
-		"internal/approver", "internal/setup/approverrole", "github.com/slack-go/slack", "github.com/coreos/go-oidc",
+		"internal/approver", "internal/setup/approverrole", "internal/store/slacktable", "internal/store/noticetable", "github.com/slack-go/slack", "github.com/coreos/go-oidc",
 	}}
 	facesNoCaller = barred{"only a front door faces callers, admits and routes", []string{
-		"internal/frontdoor", "internal/setup/frontdoorrole", "internal/admission", "internal/batch", "internal/catalog", "internal/dispatch",
+		"internal/frontdoor", "internal/setup/frontdoorrole", "internal/calls", "internal/admission", "internal/batch", "internal/catalog", "internal/dispatch",
 		"internal/quota", "internal/cache", "internal/record", "internal/ledger/journal", "github.com/rs/cors",
 	}}
 	isNoCommand = barred{"the command line and the embedded NATS are parts of callyard", []string{

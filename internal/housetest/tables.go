@@ -56,6 +56,7 @@ var layers = []layer{
 	{"internal/record", support},
 	{"internal/launch", support},
 	{"internal/webhook", support},
+	{"internal/store", support},
 	{"internal/embedded", support},
 	{"internal/demo", support}, // a server like any other: it knows nothing of us
 

@@ -116,17 +116,20 @@ const (
 
 	bucketPermissions = "callyard_permissions"
 
-	bucketSlackPeople   = "callyard_slack_people"
-	bucketSlackCodes    = "callyard_slack_codes"
-	bucketSlackMessages = "callyard_slack_messages"
-	bucketSlackOnce     = "callyard_slack_once"
-	bucketNotices       = "callyard_notices"
-
 	streamExecutions = "callyard_executions"
 
 	// headerRecord holds a record in base64, so that nothing in it can be taken
 	// for a header of NATS.
 	headerRecord = "Callyard-Record"
+)
+
+// Tables whose rows only their stores know (internal/store).
+const (
+	BucketSlackPeople   = "callyard_slack_people"
+	BucketSlackCodes    = "callyard_slack_codes"
+	BucketSlackMessages = "callyard_slack_messages"
+	BucketSlackOnce     = "callyard_slack_once"
+	BucketNotices       = "callyard_notices"
 )
 
 var tokenEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)

@@ -19,6 +19,8 @@ type Retention struct {
 	// Audit is how long audit records are kept, 0 for ever; Deliveries is how long a
 	// webhook's delivery is kept after it was last written.
 	Audit, Deliveries time.Duration
+	// Tables are those of stores outside this package.
+	Tables []TableSpec
 }
 
 // streams are the configurations of all streams, tables those of all tables.
@@ -31,11 +33,12 @@ func (r Retention) streams(replicas int) []jetstream.StreamConfig {
 	}
 }
 
-func tables() []jetstream.KeyValueConfig {
-	return []jetstream.KeyValueConfig{
-		headsTable, permissionsTable, switchesTable, serversTable, sessionsTable,
-		slackPeopleTable, slackCodesTable, slackMessagesTable, slackOnceTable, noticesTable,
+func (r Retention) tables() []jetstream.KeyValueConfig {
+	all := []jetstream.KeyValueConfig{headsTable, permissionsTable, switchesTable, serversTable, sessionsTable}
+	for _, spec := range r.Tables {
+		all = append(all, spec.config())
 	}
+	return all
 }
 
 // Provision makes every stream and table that is missing, those of roles and features
@@ -59,7 +62,7 @@ func (c *Conn) Provision(ctx context.Context, r Retention) error {
 			return err
 		}
 	}
-	for _, want := range tables() {
+	for _, want := range r.tables() {
 		if err := c.patiently(ctx, func() error {
 			_, err := openBucket(ctx, c, want)
 			return err

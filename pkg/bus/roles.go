@@ -119,10 +119,10 @@ func frontDoorRole() Role {
 }
 
 func approverRole() Role {
-	once := contested(bucketSlackOnce)
+	once := contested(BucketSlackOnce)
 	once.Follows, once.Last = "", false
 	return Role{Name: RoleApprover, Sends: []string{subjectApprover + "*"}}.with(append(shared(),
-		contested(bucketSlackPeople), contested(bucketSlackCodes), contested(bucketSlackMessages), once, contested(bucketNotices),
+		contested(BucketSlackPeople), contested(BucketSlackCodes), contested(BucketSlackMessages), once, contested(BucketNotices),
 		deliveries(streamNoticeDeliveries, subjectNotice),
 	))
 }

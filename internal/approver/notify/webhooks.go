@@ -15,6 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/store/noticetable"
 	"github.com/callyard/callyard/internal/webhook"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -94,7 +95,7 @@ func OpenWebhooks(ctx context.Context, c settings.Notify, conn *bus.Conn, page f
 		sum := sha256.Sum256([]byte(u))
 		w.urls[hex.EncodeToString(sum[:])[:32]] = u
 	}
-	if w.marks, err = bus.OpenNotices(ctx, conn, noticeKey); err != nil {
+	if w.marks, err = noticetable.Open(ctx, conn, noticeKey); err != nil {
 		return nil, err
 	}
 	if w.store, err = bus.OpenNoticeDeliveries(ctx, conn, webhook.KeepFor); err == nil {

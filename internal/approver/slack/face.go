@@ -20,6 +20,7 @@ import (
 	"github.com/callyard/callyard/internal/approver/slack/enrol"
 	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/store/slacktable"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -115,10 +116,10 @@ func Open(ctx context.Context, o Options) (*Face, error) {
 	}
 	f.client = api.New(s.Bot, api.OptionAppLevelToken(s.App), api.OptionAPIURL(o.Config.APIURL), api.OptionHTTPClient(&http.Client{Transport: transport}),
 		api.OptionLog(log.New(io.Discard, "", 0)))
-	if f.messages, err = bus.OpenSlackMessages(ctx, o.Conn, messageKey); err != nil {
+	if f.messages, err = slacktable.OpenMessages(ctx, o.Conn, messageKey); err != nil {
 		return nil, err
 	}
-	if f.once, err = bus.OpenSlackOnce(ctx, o.Conn); err != nil {
+	if f.once, err = slacktable.OpenOnce(ctx, o.Conn); err != nil {
 		f.messages.Close()
 		return nil, err
 	}

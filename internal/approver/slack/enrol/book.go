@@ -26,6 +26,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/store/slacktable"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 	"github.com/callyard/callyard/pkg/schema/digest"
@@ -95,10 +96,10 @@ func Open(ctx context.Context, o Options) (*Book, error) {
 	}
 	b := &Book{o: o}
 	var err error
-	if b.links, err = bus.OpenSlackPeople(ctx, o.Conn, func(l *Link) string { return linkKey(l.User.Team, l.User.ID) }); err != nil {
+	if b.links, err = slacktable.OpenPeople(ctx, o.Conn, func(l *Link) string { return linkKey(l.User.Team, l.User.ID) }); err != nil {
 		return nil, err
 	}
-	if b.codes, err = bus.OpenSlackCodes(ctx, o.Conn, func(c *code) string { return c.Hash }); err != nil {
+	if b.codes, err = slacktable.OpenCodes(ctx, o.Conn, func(c *code) string { return c.Hash }); err != nil {
 		b.links.Close()
 		return nil, err
 	}

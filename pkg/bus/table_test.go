@@ -21,7 +21,7 @@ func TestOfAllWhoWriteARowOfATableOneWins(t *testing.T) {
 	srv := bustest.Start(t)
 	key := func(s *seat) string { return bus.TableKey(s.Name) }
 	open := func() *bus.Table[seat] {
-		table, err := bus.OpenSlackMessages(t.Context(), srv.Connect(t, "approver"), key)
+		table, err := bus.OpenTable(t.Context(), srv.Connect(t, "approver"), bus.TableSpec{Bucket: bus.BucketSlackMessages, What: "messages"}, key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestANameIsTakenOnceByWhoever(t *testing.T) {
 	var won atomic.Int32
 	var all sync.WaitGroup
 	for i := range 4 {
-		once, err := bus.OpenSlackOnce(t.Context(), srv.Connect(t, "approver"))
+		once, err := bus.OpenOnce(t.Context(), srv.Connect(t, "approver"), bus.TableSpec{Bucket: bus.BucketSlackOnce, What: "requests", Keep: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,8 +10,18 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// What the approver's faces outside its pages keep: who of Slack is whom, which
-// message shows which approval, what was told to whom, and what counts once.
+// TableSpec says what a table is. Bucket is one of the names of this package, What says
+// what its rows are, and Keep how long a row is kept after it was last written (0: for
+// ever).
+type TableSpec struct {
+	Bucket string
+	What   string
+	Keep   time.Duration
+}
+
+func (s TableSpec) config() jetstream.KeyValueConfig {
+	return jetstream.KeyValueConfig{Bucket: s.Bucket, Description: s.What, History: 1, TTL: s.Keep}
+}
 
 // Table is a durable table whose rows are changed by compare-and-set: of all who
 // write a row at once one wins. It knows keys, rows and revisions; what a row
@@ -24,51 +34,10 @@ type Table[T any] struct {
 	rows   *Records[T]
 }
 
-const (
-	// messagesKept and noticesKept are longer than the ledger keeps an approval
-	// after its last change. onceKept is longer than a signed request can be valid,
-	// both ways.
-	messagesKept = 31 * 24 * time.Hour
-	onceKept     = 15 * time.Minute
-	codesKept    = 15 * time.Minute
-)
-
-var (
-	slackPeopleTable   = agingRows(bucketSlackPeople, "people in Slack", 0)
-	slackCodesTable    = agingRows(bucketSlackCodes, "codes that connect people to Slack", codesKept)
-	slackMessagesTable = agingRows(bucketSlackMessages, "messages in Slack", messagesKept)
-	slackOnceTable     = agingRows(bucketSlackOnce, "requests of Slack that were taken", onceKept)
-	noticesTable       = agingRows(bucketNotices, "events that were told", messagesKept)
-)
-
-// agingRows is the configuration of a bucket whose rows end by themselves; keep 0 is for ever.
-func agingRows(bucket, what string, keep time.Duration) jetstream.KeyValueConfig {
-	return jetstream.KeyValueConfig{Bucket: bucket, Description: what, History: 1, TTL: keep}
-}
-
-// OpenSlackPeople opens the table of who of Slack is which principal. It is kept
-// for ever. key names a row; it must be made of plain tokens with dots between.
-func OpenSlackPeople[T any](ctx context.Context, c *Conn, key func(*T) string) (*Table[T], error) {
-	return openTable(ctx, c, slackPeopleTable, key)
-}
-
-// OpenSlackCodes opens the table of codes with which somebody in Slack says who
-// they are; rows end by themselves after a quarter of an hour.
-func OpenSlackCodes[T any](ctx context.Context, c *Conn, key func(*T) string) (*Table[T], error) {
-	return openTable(ctx, c, slackCodesTable, key)
-}
-
-// OpenSlackMessages opens the table of messages in Slack that show approvals.
-func OpenSlackMessages[T any](ctx context.Context, c *Conn, key func(*T) string) (*Table[T], error) {
-	return openTable(ctx, c, slackMessagesTable, key)
-}
-
-// OpenNotices opens the table of what receivers of approval events were told.
-func OpenNotices[T any](ctx context.Context, c *Conn, key func(*T) string) (*Table[T], error) {
-	return openTable(ctx, c, noticesTable, key)
-}
-
-func openTable[T any](ctx context.Context, c *Conn, want jetstream.KeyValueConfig, key func(*T) string) (*Table[T], error) {
+// OpenTable opens a table. key names a row; it must be made of plain tokens with dots
+// between.
+func OpenTable[T any](ctx context.Context, c *Conn, spec TableSpec, key func(*T) string) (*Table[T], error) {
+	want := spec.config()
 	rows, err := openRecords(ctx, c, want, key, nil)
 	if err != nil {
 		return nil, err
@@ -146,16 +115,19 @@ func (t *Table[T]) Delete(ctx context.Context, key string) error { return t.rows
 // Close ends the watch on the table and waits for it.
 func (t *Table[T]) Close() { t.rows.Close() }
 
-// Once remembers names for a quarter of an hour, for all processes.
-type Once struct{ kv jetstream.KeyValue }
+// Once remembers names, for all processes, as long as its table keeps rows.
+type Once struct {
+	what string
+	kv   jetstream.KeyValue
+}
 
-// OpenSlackOnce opens the store of requests of Slack that were taken.
-func OpenSlackOnce(ctx context.Context, c *Conn) (*Once, error) {
-	kv, err := openBucket(ctx, c, slackOnceTable)
+// OpenOnce opens the names that are kept in a table.
+func OpenOnce(ctx context.Context, c *Conn, spec TableSpec) (*Once, error) {
+	kv, err := openBucket(ctx, c, spec.config())
 	if err != nil {
 		return nil, err
 	}
-	return &Once{kv}, nil
+	return &Once{spec.What, kv}, nil
 }
 
 // Take returns nil to the first who takes a name, and [ErrConflict] to all others.
@@ -163,7 +135,7 @@ func OpenSlackOnce(ctx context.Context, c *Conn) (*Once, error) {
 func (o *Once) Take(ctx context.Context, name string) error {
 	_, err := o.kv.Create(ctx, token(name), []byte{'1'})
 	if err = conflictOf(err); err != nil && !errors.Is(err, ErrConflict) {
-		return fmt.Errorf("noting a request of Slack: %w", err)
+		return fmt.Errorf("noting one of the %s: %w", o.what, err)
 	}
 	return err
 }

@@ -1,0 +1,23 @@
+// Package noticetable keeps which approval events each receiver was told. Rows are changed
+// by compare-and-set.
+package noticetable
+
+import (
+	"context"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// kept is longer than the ledger keeps an approval after its last change.
+const kept = 31 * 24 * time.Hour
+
+var spec = bus.TableSpec{Bucket: bus.BucketNotices, What: "events that were told", Keep: kept}
+
+// Specs are all tables, for [bus.Retention].
+func Specs() []bus.TableSpec { return []bus.TableSpec{spec} }
+
+// Open opens the table. key names a row; see [bus.OpenTable].
+func Open[T any](ctx context.Context, c *bus.Conn, key func(*T) string) (*bus.Table[T], error) {
+	return bus.OpenTable(ctx, c, spec, key)
+}

@@ -1,0 +1,51 @@
+// Package slacktable keeps what the approver must remember of Slack: who there is which
+// principal, which codes connect somebody, which message shows which approval, and which
+// requests were taken. Rows are changed by compare-and-set; what a row means is decided
+// by the packages that open a table.
+package slacktable
+
+import (
+	"context"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+const (
+	// messagesKept is longer than the ledger keeps an approval after its last change.
+	messagesKept = 31 * 24 * time.Hour
+	// onceKept is longer than a signed request can be valid, both ways.
+	onceKept  = 15 * time.Minute
+	codesKept = 15 * time.Minute
+)
+
+var (
+	people   = bus.TableSpec{Bucket: bus.BucketSlackPeople, What: "people in Slack"}
+	codes    = bus.TableSpec{Bucket: bus.BucketSlackCodes, What: "codes that connect people to Slack", Keep: codesKept}
+	messages = bus.TableSpec{Bucket: bus.BucketSlackMessages, What: "messages in Slack", Keep: messagesKept}
+	once     = bus.TableSpec{Bucket: bus.BucketSlackOnce, What: "requests of Slack that were taken", Keep: onceKept}
+)
+
+// Specs are all tables, for [bus.Retention].
+func Specs() []bus.TableSpec { return []bus.TableSpec{people, codes, messages, once} }
+
+// OpenPeople opens the table of who of Slack is which principal. It is kept for ever. key
+// names a row; see [bus.OpenTable].
+func OpenPeople[T any](ctx context.Context, c *bus.Conn, key func(*T) string) (*bus.Table[T], error) {
+	return bus.OpenTable(ctx, c, people, key)
+}
+
+// OpenCodes opens the table of codes with which somebody in Slack says who they are; rows
+// end by themselves after a quarter of an hour.
+func OpenCodes[T any](ctx context.Context, c *bus.Conn, key func(*T) string) (*bus.Table[T], error) {
+	return bus.OpenTable(ctx, c, codes, key)
+}
+
+// OpenMessages opens the table of messages in Slack that show approvals.
+func OpenMessages[T any](ctx context.Context, c *bus.Conn, key func(*T) string) (*bus.Table[T], error) {
+	return bus.OpenTable(ctx, c, messages, key)
+}
+
+// OpenOnce opens the requests of Slack that were taken; each is remembered for a quarter
+// of an hour.
+func OpenOnce(ctx context.Context, c *bus.Conn) (*bus.Once, error) { return bus.OpenOnce(ctx, c, once) }
