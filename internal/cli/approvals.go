@@ -89,6 +89,9 @@ func withApprover(run func(cmd *cobra.Command, c *client, args []string) error) 
 		if c.base, err = baseURL(firstOf(address, os.Getenv("CALLYARD_APPROVER_URL"), defaultApproverURL)); err != nil {
 			return fail(exitUsage, "--approver-url: %w", err)
 		}
+		if err := c.connect(); err != nil {
+			return err
+		}
 		return run(cmd, c, args)
 	})
 }
@@ -140,7 +143,7 @@ func (c *client) listApprovals(ctx context.Context, state string) error {
 			Approvals []json.RawMessage `json:"approvals"`
 			Next      string            `json:"next_cursor"`
 		}
-		if _, err := c.get(ctx, "/approvals?"+query.Encode(), &page); err != nil {
+		if _, err := c.report(ctx, c.other(http.MethodGet, "/approvals?"+query.Encode(), nil), &page); err != nil {
 			return err
 		}
 		for _, raw := range page.Approvals {
@@ -202,7 +205,7 @@ func approvalState(state string) cell {
 
 // readApproval returns an approval with the bytes that would run.
 func (c *client) readApproval(ctx context.Context, id string) (a approvalItem, args, raw []byte, err error) {
-	if raw, err = c.get(ctx, "/approvals/"+segment(id), &a); err != nil {
+	if raw, err = c.report(ctx, c.other(http.MethodGet, "/approvals/"+segment(id), nil), &a); err != nil {
 		return a, nil, nil, err
 	}
 	if args, err = base64.StdEncoding.DecodeString(a.Arguments.Base64); err != nil {
@@ -286,7 +289,7 @@ func (c *client) decide(ctx context.Context, id string, d decisionBody) error {
 		return err
 	}
 	var a approvalItem
-	raw, err := c.report(ctx, request{method: http.MethodPost, path: "/approvals/" + segment(id) + "/decisions", body: body}, &a)
+	raw, err := c.report(ctx, c.other(http.MethodPost, "/approvals/"+segment(id)+"/decisions", body), &a)
 	if err != nil {
 		return err
 	}

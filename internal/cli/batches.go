@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	callyard "github.com/callyard/callyard/clients/go"
 )
 
 // batchesPage is the most batches that are asked for at once.
@@ -43,13 +43,13 @@ func batchesCommand() *cobra.Command {
 	show := &cobra.Command{
 		Use: "show ID", Short: "Show one batch, with what came of its calls", Args: takes(1, 1), ValidArgsFunction: completing(batchIDs),
 		RunE: withClient(func(cmd *cobra.Command, c *client, args []string) error {
-			return c.showBatch(cmd.Context(), http.MethodGet, args[0], "")
+			return c.showBatch(cmd.Context(), with(c.api.GetBatch, args[0]))
 		}),
 	}
 	cancel := &cobra.Command{
 		Use: "cancel ID", Short: "Cancel a batch: nothing more starts; calls that run go on to their end", Args: takes(1, 1), ValidArgsFunction: completing(batchIDs),
 		RunE: withClient(func(cmd *cobra.Command, c *client, args []string) error {
-			return c.showBatch(cmd.Context(), http.MethodPost, args[0], "/cancel")
+			return c.showBatch(cmd.Context(), with(c.api.CancelBatch, args[0]))
 		}),
 	}
 	cmd.AddCommand(show, cancel)
@@ -92,18 +92,19 @@ func (b *shownBatch) done() uint64 {
 func (c *client) listBatches(ctx context.Context, state string, limit int, now time.Time) error {
 	all := []json.RawMessage{}
 	var rows [][]cell
-	query := url.Values{}
+	var query callyard.ListBatchesParams
 	if state != "" {
-		query.Set("state", state)
+		query.State = (*callyard.ListBatchesParamsState)(&state)
 	}
 	next := ""
 	for len(all) < limit {
-		query.Set("limit", strconv.Itoa(min(limit-len(all), batchesPage)))
+		most := min(limit-len(all), batchesPage)
+		query.Limit = &most
 		var page struct {
 			Batches []json.RawMessage `json:"batches"`
 			Next    string            `json:"next"`
 		}
-		if _, err := c.get(ctx, "/batches?"+query.Encode(), &page); err != nil {
+		if _, err := c.report(ctx, with(c.api.ListBatches, &query), &page); err != nil {
 			return err
 		}
 		for _, raw := range page.Batches {
@@ -120,7 +121,7 @@ func (c *client) listBatches(ctx context.Context, state string, limit int, now t
 		if next = page.Next; next == "" {
 			break
 		}
-		query.Set("cursor", next)
+		query.Cursor = &next
 	}
 	if c.json {
 		text, err := json.Marshal(struct {
@@ -142,15 +143,9 @@ func (c *client) listBatches(ctx context.Context, state string, limit int, now t
 }
 
 // showBatch shows the batch that a request answers with.
-func (c *client) showBatch(ctx context.Context, method, id, rest string) error {
+func (c *client) showBatch(ctx context.Context, q request) error {
 	var b shownBatch
-	var raw []byte
-	var err error
-	if method == http.MethodGet {
-		raw, err = c.get(ctx, "/batches/"+segment(id)+rest, &b)
-	} else {
-		raw, err = c.report(ctx, request{method: method, path: "/batches/" + segment(id) + rest, body: []byte("{}")}, &b)
-	}
+	raw, err := c.report(ctx, q, &b)
 	if err != nil {
 		return err
 	}

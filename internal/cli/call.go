@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	callyard "github.com/callyard/callyard/clients/go"
 	"github.com/callyard/callyard/internal/kit/sse"
 )
 
@@ -67,8 +69,13 @@ func (c *client) call(ctx context.Context, server, tool string, arguments []byte
 		ctx, cancel = context.WithTimeout(ctx, timeout+callSlack)
 		defer cancel()
 	}
-	held, result, err := c.run(ctx, request{
-		method: http.MethodPost, path: "/servers/" + segment(server) + "/tools/" + segment(tool), body: arguments, timeout: timeout,
+	var params callyard.CallToolParams
+	if timeout > 0 {
+		ms := int((timeout + time.Millisecond - 1).Milliseconds()) // at least one
+		params.CallyardTimeoutMs = &ms
+	}
+	held, result, err := c.run(ctx, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+		return c.api.CallToolWithBody(ctx, server, tool, &params, mediaJSON, bytes.NewReader(arguments), edit...)
 	})
 	if err != nil {
 		return err
@@ -98,7 +105,6 @@ func (c *client) run(ctx context.Context, q request) (held bool, result []byte, 
 		status, body, err := c.ask(ctx, q)
 		return status == http.StatusAccepted, body, err
 	}
-	q.accept = mediaEvents + ", " + mediaJSON + ";q=0.5"
 	line := progressLine{s: c.note}
 	err = c.stream(ctx, q, func(e sse.Event) error {
 		switch e.Name {
@@ -111,7 +117,7 @@ func (c *client) run(ctx context.Context, q request) (held bool, result []byte, 
 			return c.failedEvent(e.Data)
 		}
 		return nil
-	})
+	}, accepts(mediaEvents+", "+mediaJSON+";q=0.5"))
 	line.clear()
 	if err == nil && result == nil {
 		err = fail(exitUnreachable, "The connection to %s ended before the result came; the call may have run.", c.base)

@@ -192,6 +192,9 @@ func (mute) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestAFrontDoorThatNeverAnswersIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &client{base: "http://door", http: &http.Client{Transport: mute{}}}
+		if err := c.connect(); err != nil {
+			t.Fatal(err)
+		}
 		for want, ask := range map[time.Duration]func() error{
 			time.Second + callSlack: func() error { return c.call(t.Context(), "demo", "add", []byte("{}"), time.Second) },
 			answerWait:              func() error { return c.listServers(t.Context()) },

@@ -3,13 +3,14 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"net/url"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	callyard "github.com/callyard/callyard/clients/go"
 	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -61,32 +62,42 @@ type callsQuery struct {
 // callsPage is the most that is asked for at once.
 const callsPage = 500
 
-func (q *callsQuery) values(now time.Time) (url.Values, error) {
+func (q *callsQuery) values(now time.Time) (*callyard.ListCallsParams, error) {
 	if q.limit < 1 {
 		return nil, fail(exitUsage, "--limit must be at least 1.")
 	}
-	values := url.Values{}
+	values := &callyard.ListCallsParams{Server: given(q.server), Tool: given(q.tool), Principal: given(q.principal), Batch: given(q.batch)}
 	for _, state := range strings.Split(q.state, ",") {
 		if state = strings.TrimSpace(state); state != "" && !schema.State(state).Known() {
 			return nil, fail(exitUsage, "--state: %q is no state of a call; see `callyard calls --help`.", oneLine(state))
 		}
-	}
-	for name, value := range map[string]string{"server": q.server, "tool": q.tool, "state": q.state, "principal": q.principal, "batch": q.batch} {
-		if value != "" {
-			values.Set(name, value)
+		if state != "" {
+			values.State = append(values.State, callyard.ListCallsParamsState(state))
 		}
 	}
-	for name, text := range map[string]string{"since": q.since, "until": q.until} {
-		if text == "" {
+	for _, l := range []struct {
+		flag, text string
+		to         **time.Time
+	}{{"since", q.since, &values.Since}, {"until", q.until, &values.Until}} {
+		if l.text == "" {
 			continue
 		}
-		at, err := moment(text, now)
+		at, err := moment(l.text, now)
 		if err != nil {
-			return nil, fail(exitUsage, "--%s: %w", name, err)
+			return nil, fail(exitUsage, "--%s: %w", l.flag, err)
 		}
-		values.Set(name, at.UTC().Format(time.RFC3339Nano))
+		at = at.UTC()
+		*l.to = &at
 	}
 	return values, nil
+}
+
+// given is a parameter that is left out where it is empty.
+func given(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
 }
 
 // moment reads a time, or how long ago it was.
@@ -107,17 +118,18 @@ func moment(text string, now time.Time) (time.Time, error) {
 }
 
 // listCalls follows the pages until there are enough calls.
-func (c *client) listCalls(ctx context.Context, query url.Values, limit int, now time.Time) error {
+func (c *client) listCalls(ctx context.Context, query *callyard.ListCallsParams, limit int, now time.Time) error {
 	all := []json.RawMessage{}
 	var rows [][]cell
 	next := ""
 	for len(all) < limit {
-		query.Set("limit", strconv.Itoa(min(limit-len(all), callsPage)))
+		most := min(limit-len(all), callsPage)
+		query.Limit = &most
 		var page struct {
 			Calls []json.RawMessage `json:"calls"`
 			Next  string            `json:"next"`
 		}
-		if _, err := c.get(ctx, "/calls?"+query.Encode(), &page); err != nil {
+		if _, err := c.report(ctx, with(c.api.ListCalls, query), &page); err != nil {
 			return err
 		}
 		for _, raw := range page.Calls {
@@ -131,7 +143,7 @@ func (c *client) listCalls(ctx context.Context, query url.Values, limit int, now
 		if next = page.Next; next == "" {
 			break
 		}
-		query.Set("cursor", next)
+		query.Cursor = &next
 	}
 	if c.json {
 		text, err := json.Marshal(struct {
@@ -204,7 +216,9 @@ type shownCall struct {
 
 func (c *client) showCall(ctx context.Context, id string) error {
 	var v shownCall
-	raw, err := c.get(ctx, "/calls/"+segment(id), &v)
+	raw, err := c.report(ctx, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+		return c.api.GetCall(ctx, id, nil, edit...)
+	}, &v)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	callyard "github.com/callyard/callyard/clients/go"
 )
 
 // withWords adds to `calls` what people say about durable calls: that one shall
@@ -18,7 +21,7 @@ func withWords(calls *cobra.Command) *cobra.Command {
 		Short: "Take back a call that has not left, or ask one that runs to stop",
 		Args:  takes(1, 1),
 		RunE: withClient(func(cmd *cobra.Command, c *client, args []string) error {
-			return c.tell(cmd.Context(), args[0], "cancel", nil)
+			return c.tell(cmd.Context(), args[0], with(c.api.CancelCall, args[0]))
 		}),
 	}
 	settle := &cobra.Command{
@@ -64,18 +67,20 @@ func (c *client) settle(ctx context.Context, id, as, reason string) error {
 	if err != nil {
 		return err
 	}
-	return c.tell(ctx, id, "settle", body)
+	return c.tell(ctx, id, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+		return c.api.SettleCallWithBody(ctx, id, mediaJSON, bytes.NewReader(body), edit...)
+	})
 }
 
-// tell says a word about a call and shows what it is afterwards.
-func (c *client) tell(ctx context.Context, id, word string, body []byte) error {
+// tell asks for a change of a call and shows what it is afterwards.
+func (c *client) tell(ctx context.Context, id string, change request) error {
 	var s struct {
 		ID      string   `json:"id"`
 		State   string   `json:"state"`
 		Settled string   `json:"settled"`
 		Problem *problem `json:"problem"`
 	}
-	raw, err := c.report(ctx, request{method: http.MethodPost, path: "/calls/" + segment(id) + "/" + word, body: body}, &s)
+	raw, err := c.report(ctx, change, &s)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	callyard "github.com/callyard/callyard/clients/go"
+
 	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -39,9 +41,9 @@ func TestCallsAreListedAcrossPages(t *testing.T) {
 	plainEnvironment(t)
 	v := callViews(t)
 	d := openDoor(t, map[string]answer{
-		"GET /calls?limit=3&state=unknown%2Crunning&tool=read":           jsonAnswer(`{"calls":[` + v[0] + `,` + v[1] + `],"next":"c1"}`),
-		"GET /calls?cursor=c1&limit=1&state=unknown%2Crunning&tool=read": jsonAnswer(`{"calls":[],"next":"c2"}`), // a page may be empty and not the last
-		"GET /calls?cursor=c2&limit=1&state=unknown%2Crunning&tool=read": jsonAnswer(`{"calls":[` + v[2] + `],"next":"c3"}`),
+		"GET /calls?limit=3&state=unknown&state=running&tool=read":           jsonAnswer(`{"calls":[` + v[0] + `,` + v[1] + `],"next":"c1"}`),
+		"GET /calls?cursor=c1&limit=1&state=unknown&state=running&tool=read": jsonAnswer(`{"calls":[],"next":"c2"}`), // a page may be empty and not the last
+		"GET /calls?cursor=c2&limit=1&state=unknown&state=running&tool=read": jsonAnswer(`{"calls":[` + v[2] + `],"next":"c3"}`),
 		"GET /calls?limit=500":           jsonAnswer(`{"calls":[` + strings.Join(v, ",") + `],"next":"c9"}`),
 		"GET /calls?cursor=c9&limit=500": jsonAnswer(`{"calls":[]}`),
 	})
@@ -71,8 +73,12 @@ func TestTimesOfAListAreSentAsTimes(t *testing.T) {
 	} {
 		q := callsQuery{limit: 1, since: text}
 		values, err := q.values(now)
-		if err != nil || values.Get("since") != want {
-			t.Errorf("%s: %s, %v", text, values.Get("since"), err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := callyard.NewListCallsRequest("http://door", values)
+		if err != nil || r.URL.Query().Get("since") != want {
+			t.Errorf("%s: %s, %v", text, r.URL, err)
 		}
 	}
 }

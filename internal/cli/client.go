@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -80,15 +79,17 @@ func clientFrom(cmd *cobra.Command) (*client, error) {
 		// A redirect would turn a POST into a GET, or carry the key elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	c.api, err = callyard.New(c.base, c.key, callyard.WithHTTPClient(c.http), callyard.WithRetries(0), callyard.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
-		r.Header.Set("Accept", mediaJSON)
-		r.Header.Set("User-Agent", "callyard")
-		return nil
-	}))
+	return c, c.connect()
+}
+
+// connect makes the client of the REST API for the address and the key; nothing is asked
+// yet. It is to be called again when those change.
+func (c *client) connect() (err error) {
+	c.api, err = callyard.New(c.base, c.key, callyard.WithHTTPClient(c.http), callyard.WithRetries(0), callyard.WithRequestEditorFn(edit))
 	if err != nil {
-		return nil, fail(exitUsage, "The address %s cannot be asked: %w", c.base, err)
+		return fail(exitUsage, "The address %s cannot be asked: %w", c.base, err)
 	}
-	return c, nil
+	return nil
 }
 
 func (c *client) close() { c.http.CloseIdleConnections() }

@@ -10,9 +10,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
-	"time"
+
+	callyard "github.com/callyard/callyard/clients/go"
 )
 
 const (
@@ -22,39 +22,54 @@ const (
 	mediaEvents = "text/event-stream"
 )
 
-// request is one question to the front door.
-type request struct {
-	method  string
-	path    string // escaped, with the query
-	accept  string // empty means JSON
-	body    []byte
-	timeout time.Duration // for the call; 0 leaves it to the server
+// request is one question to the front door, as a method of the Go client asks it.
+type request func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error)
+
+// with is the request of an operation that takes an id or parameters.
+func with[P any](ask func(context.Context, P, ...callyard.RequestEditorFn) (*http.Response, error), p P) request {
+	return func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+		return ask(ctx, p, edit...)
+	}
+}
+
+// edit sets what every request has in its header.
+func edit(_ context.Context, r *http.Request) error {
+	r.Header.Set("Accept", mediaJSON)
+	r.Header.Set("User-Agent", "callyard")
+	return nil
+}
+
+// other is a request to an operation that the Go client does not have: those of the
+// approver. path is escaped, with the query.
+func (c *client) other(method, path string, body []byte) request {
+	return func(ctx context.Context, more ...callyard.RequestEditorFn) (*http.Response, error) {
+		var content io.Reader
+		if body != nil {
+			content = bytes.NewReader(body)
+		}
+		r, err := http.NewRequestWithContext(ctx, method, c.base+path, content)
+		if err != nil {
+			return nil, err
+		}
+		if body != nil {
+			r.Header.Set("Content-Type", mediaJSON)
+		}
+		if c.key != "" {
+			r.Header.Set("Authorization", "Bearer "+c.key)
+		}
+		for _, e := range append([]callyard.RequestEditorFn{edit}, more...) {
+			if err := e(ctx, r); err != nil {
+				return nil, err
+			}
+		}
+		return c.http.Do(r)
+	}
 }
 
 // do sends the request and returns the answer if it is a success; its body is to
 // be closed. What is not a success, and no answer at all, is an *exitError.
-func (c *client) do(ctx context.Context, q request) (*http.Response, error) {
-	var body io.Reader
-	if q.body != nil {
-		body = bytes.NewReader(q.body)
-	}
-	r, err := http.NewRequestWithContext(ctx, q.method, c.base+q.path, body)
-	if err != nil {
-		return nil, fail(exitUsage, "The address %s%s cannot be asked: %w", c.base, q.path, err)
-	}
-	r.Header.Set("Accept", firstOf(q.accept, mediaJSON))
-	r.Header.Set("User-Agent", "callyard")
-	if q.body != nil {
-		r.Header.Set("Content-Type", mediaJSON)
-	}
-	if c.key != "" {
-		r.Header.Set("Authorization", "Bearer "+c.key)
-	}
-	if q.timeout > 0 {
-		ms := (q.timeout + time.Millisecond - 1).Milliseconds() // at least one
-		r.Header.Set("Callyard-Timeout-Ms", strconv.FormatInt(ms, 10))
-	}
-	resp, err := c.http.Do(r)
+func (c *client) do(ctx context.Context, q request, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+	resp, err := q(ctx, edit...)
 	if err != nil {
 		return nil, c.unreachable(ctx, err)
 	}
@@ -94,11 +109,7 @@ func (c *client) readJSON(ctx context.Context, resp *http.Response) ([]byte, err
 	return body, nil
 }
 
-// get asks for a report and decodes it into v. It returns the bytes as well.
-func (c *client) get(ctx context.Context, path string, v any) ([]byte, error) {
-	return c.report(ctx, request{method: http.MethodGet, path: path}, v)
-}
-
+// report asks for a report and decodes it into v. It returns the bytes as well.
 func (c *client) report(ctx context.Context, q request, v any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	callyard "github.com/callyard/callyard/clients/go"
 	"github.com/callyard/callyard/internal/kit/lines"
 	"github.com/callyard/callyard/internal/kit/sse"
 )
@@ -46,10 +47,10 @@ func readEvents(r io.Reader, each func(sse.Event) error) error {
 // stream sends the request and hands over the events of its answer. An answer
 // that is JSON instead becomes one event, named by "json". A stream that is
 // silent for [quietMost] is an error.
-func (c *client) stream(ctx context.Context, q request, each func(sse.Event) error) error {
+func (c *client) stream(ctx context.Context, q request, each func(sse.Event) error, edit ...callyard.RequestEditorFn) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	resp, err := c.do(ctx, q)
+	resp, err := c.do(ctx, q, edit...)
 	if err != nil {
 		return err
 	}
@@ -100,4 +101,12 @@ func (w *watched) Read(p []byte) (int, error) {
 		w.heard()
 	}
 	return n, err
+}
+
+// accepts asks for other media types than JSON.
+func accepts(media string) callyard.RequestEditorFn {
+	return func(_ context.Context, r *http.Request) error {
+		r.Header.Set("Accept", media)
+		return nil
+	}
 }

@@ -86,7 +86,11 @@ func openDoor(t *testing.T, answers map[string]answer) *door {
 		if err != nil {
 			t.Error(err)
 		}
-		line := r.Method + " " + r.RequestURI
+		// The order of parameters is nobody's business.
+		line := r.Method + " " + r.URL.EscapedPath()
+		if query := r.URL.Query().Encode(); query != "" {
+			line += "?" + query
+		}
 		d.mu.Lock()
 		d.asked = append(d.asked, seen{line, r.Header, string(body)})
 		d.mu.Unlock()

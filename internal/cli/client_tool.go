@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	callyard "github.com/callyard/callyard/clients/go"
 )
 
 func (c *client) showTool(ctx context.Context, server, name string) error {
@@ -101,8 +104,9 @@ func (c *client) switchTool(ctx context.Context, server, tool string, enabled bo
 		body = append(append(body, `,"reason":`...), quote(reason)...)
 	}
 	var t toolItem
-	raw, err := c.report(ctx, request{
-		method: http.MethodPatch, path: "/servers/" + segment(server) + "/tools/" + segment(tool), body: append(body, '}'),
+	body = append(body, '}')
+	raw, err := c.report(ctx, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+		return c.api.SwitchToolWithBody(ctx, server, tool, mediaJSON, bytes.NewReader(body), edit...)
 	}, &t)
 	if err != nil {
 		return err

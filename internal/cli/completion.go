@@ -3,18 +3,20 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"net/url"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	callyard "github.com/callyard/callyard/clients/go"
 )
 
 // completeWait is how long the shell waits for words; a person waits with it.
 const completeWait = 3 * time.Second
 
 // completeMost is how many ids are offered, the newest first.
-const completeMost = "100"
+const completeMost = 100
 
 // words gives what may stand at the place of the next argument, after args. A word
 // may have a description behind a tab. An error offers nothing.
@@ -73,7 +75,7 @@ func complete(cmd *cobra.Command, give words, args []string, toComplete string) 
 
 func serverIDs(ctx context.Context, c *client, _ []string) (ids []string, err error) {
 	var list serverList
-	if _, err := c.get(ctx, "/servers", &list); err != nil {
+	if _, err := c.report(ctx, c.api.ListServers, &list); err != nil {
 		return nil, err
 	}
 	for i := range list.Servers {
@@ -120,24 +122,26 @@ func argumentNames(ctx context.Context, c *client, args []string) (names []strin
 }
 
 func callIDs(ctx context.Context, c *client, _ []string) ([]string, error) {
-	return ids(ctx, c, "/calls?limit="+completeMost, "calls")
+	return ids(ctx, c, with(c.api.ListCalls, &callyard.ListCallsParams{Limit: new(completeMost)}), "calls")
 }
 
 // openCallIDs are those of calls that have not ended, or whose outcome is unknown.
 func openCallIDs(ctx context.Context, c *client, _ []string) ([]string, error) {
-	return ids(ctx, c, "/calls?"+url.Values{"limit": {completeMost}, "state": {"held,queued,running,unknown,failed"}}.Encode(), "calls")
+	return ids(ctx, c, with(c.api.ListCalls, &callyard.ListCallsParams{Limit: new(completeMost), State: []callyard.ListCallsParamsState{
+		callyard.ListCallsParamsStateHeld, callyard.ListCallsParamsStateQueued, callyard.ListCallsParamsStateRunning, callyard.ListCallsParamsStateUnknown, callyard.ListCallsParamsStateFailed,
+	}}), "calls")
 }
 
 func batchIDs(ctx context.Context, c *client, _ []string) ([]string, error) {
-	return ids(ctx, c, "/batches?limit="+completeMost, "batches")
+	return ids(ctx, c, with(c.api.ListBatches, &callyard.ListBatchesParams{Limit: new(completeMost)}), "batches")
 }
 
 func approvalIDs(ctx context.Context, c *client, _ []string) ([]string, error) {
-	return ids(ctx, c, "/approvals", "approvals")
+	return ids(ctx, c, c.other(http.MethodGet, "/approvals", nil), "approvals")
 }
 
 func pendingIDs(ctx context.Context, c *client, _ []string) ([]string, error) {
-	return ids(ctx, c, "/approvals?state=pending", "approvals")
+	return ids(ctx, c, c.other(http.MethodGet, "/approvals?state=pending", nil), "approvals")
 }
 
 func permissionIDs(ctx context.Context, c *client, _ []string) (found []string, err error) {
@@ -151,9 +155,9 @@ func permissionIDs(ctx context.Context, c *client, _ []string) (found []string, 
 }
 
 // ids reads the ids of a list, and describes each by its state and tool.
-func ids(ctx context.Context, c *client, path, member string) (found []string, err error) {
+func ids(ctx context.Context, c *client, q request, member string) (found []string, err error) {
 	var page map[string]json.RawMessage
-	if _, err := c.get(ctx, path, &page); err != nil {
+	if _, err := c.report(ctx, q, &page); err != nil {
 		return nil, err
 	}
 	var items []struct{ ID, State, Server, Tool string }

@@ -45,6 +45,9 @@ func doctorCommand() *cobra.Command {
 		c.json = false // what is refused is a finding, and not printed as it came
 		approver := *c
 		approver.base, approver.key = address, key
+		if err := approver.connect(); err != nil {
+			return err
+		}
 		x := examination{c: c, approver: &approver, o: o, json: asJSON, now: time.Now}
 		x.all(cmd.Context())
 		if err := context.Cause(cmd.Context()); err != nil {
@@ -109,7 +112,7 @@ func (x *examination) frontDoor(ctx context.Context) bool {
 		Version string    `json:"version"`
 		Started time.Time `json:"started"`
 	}
-	date, err := x.look(ctx, x.c, "/version", &version)
+	date, err := x.look(ctx, x.c, x.c.api.GetVersion, &version)
 	if err != nil {
 		var refused *exitError
 		if errors.As(err, &refused) && refused.code == exitRefused {
@@ -132,7 +135,7 @@ func (x *examination) ready(ctx context.Context, c *client, what string) {
 	var status struct {
 		Status string `json:"status"`
 	}
-	_, err := x.look(ctx, c, "/readyz", &status)
+	_, err := x.look(ctx, c, c.api.GetReadyz, &status)
 	if err == nil {
 		x.ok(what, "ready: NATS is there")
 		return
@@ -161,10 +164,10 @@ func (x *examination) skew(what string, date time.Time) {
 }
 
 // look asks for a report and returns the time on the clock of whoever answered.
-func (x *examination) look(ctx context.Context, c *client, path string, v any) (time.Time, error) {
+func (x *examination) look(ctx context.Context, c *client, q request, v any) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, doctorWait)
 	defer cancel()
-	resp, err := c.do(ctx, request{method: http.MethodGet, path: path})
+	resp, err := c.do(ctx, q)
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	callyard "github.com/callyard/callyard/clients/go"
 	"github.com/callyard/callyard/pkg/bus"
 )
 
@@ -24,7 +26,7 @@ func decodeReport(c *client, body []byte, v any) error {
 func (x *examination) workers(ctx context.Context) {
 	const at = "workers"
 	var list workerList
-	if _, err := x.look(ctx, x.c, "/workers", &list); err != nil {
+	if _, err := x.look(ctx, x.c, x.c.api.ListWorkers, &list); err != nil {
 		x.fault(at, oneLine(err.Error()), "see the log of the front door")
 		return
 	}
@@ -67,7 +69,7 @@ func (x *examination) servers(ctx context.Context) {
 	var list struct {
 		Servers []doctorServer `json:"servers"`
 	}
-	if _, err := x.look(ctx, x.c, "/servers", &list); err != nil {
+	if _, err := x.look(ctx, x.c, x.c.api.ListServers, &list); err != nil {
 		x.fault("servers", oneLine(err.Error()), "see the log of the front door")
 		return
 	}
@@ -160,9 +162,9 @@ func (x *examination) executions(ctx context.Context) {
 			ID string `json:"id"`
 		} `json:"calls"`
 	}
-	since := x.clock.Add(-24 * time.Hour).UTC().Format(time.RFC3339)
-	query := url.Values{"state": {"unknown"}, "since": {since}, "limit": {fmt.Sprint(shownMost)}}
-	if _, err := x.look(ctx, x.c, "/calls?"+query.Encode(), &page); err != nil {
+	since := x.clock.Add(-24 * time.Hour).UTC().Truncate(time.Second)
+	query := callyard.ListCallsParams{State: []callyard.ListCallsParamsState{callyard.ListCallsParamsStateUnknown}, Since: &since, Limit: new(shownMost)}
+	if _, err := x.look(ctx, x.c, with(x.c.api.ListCalls, &query), &page); err != nil {
 		x.fault(at, "it cannot be read: "+oneLine(err.Error()), "it is the stream of call records in NATS: see that JetStream runs, has room on its disk, and that the stream was not removed (a restart of a front door makes it anew)")
 		return
 	}
@@ -195,7 +197,7 @@ func (x *examination) approvals(ctx context.Context) {
 	waiting, late := 0, 0
 	blocked, blockedID, why := 0, "", ""
 	for {
-		date, err := x.look(ctx, x.approver, "/approvals?"+query.Encode(), &page)
+		date, err := x.look(ctx, x.approver, x.approver.other(http.MethodGet, "/approvals?"+query.Encode(), nil), &page)
 		if err != nil {
 			x.noApprover(err)
 			return

@@ -34,7 +34,7 @@ func (x *examination) configuration(ctx context.Context) {
 			}
 		}
 	}
-	if _, err := x.look(ctx, x.c, "/configuration", &report); err != nil {
+	if _, err := x.look(ctx, x.c, x.c.api.GetConfiguration, &report); err != nil {
 		var refused *exitError
 		if errors.As(err, &refused) && refused.code == exitRefused {
 			x.note(at, "this front door is of a version that does not tell which configuration it goes by")

@@ -17,7 +17,7 @@ func (x *examination) losses(ctx context.Context) {
 			Streams []string  `json:"streams"`
 		} `json:"accepted_losses"`
 	}
-	if _, err := x.look(ctx, x.c, "/health", &health); err != nil || health.Losses == nil {
+	if _, err := x.look(ctx, x.c, x.c.api.GetHealth, &health); err != nil || health.Losses == nil {
 		return // what keeps it from answering is told already
 	}
 	l := health.Losses

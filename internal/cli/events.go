@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,13 +40,13 @@ type follower struct {
 func (f *follower) follow(ctx context.Context) error {
 	connected := false
 	for failures := 0; ; failures++ {
-		err := f.c.stream(ctx, request{method: http.MethodGet, path: "/events", accept: mediaEvents}, func(e sse.Event) error {
+		err := f.c.stream(ctx, f.c.api.GetEvents, func(e sse.Event) error {
 			if e.Name == eventJSON || e.Name == eventHeld {
 				return f.c.foreign()
 			}
 			connected, failures = true, 0
 			return f.show(e)
-		})
+		}, accepts(mediaEvents))
 		if ctx.Err() != nil {
 			return nil
 		}

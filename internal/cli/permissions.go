@@ -61,7 +61,7 @@ func (c *client) permissions(ctx context.Context) (items []permissionItem, raws 
 	var page struct {
 		Permissions []json.RawMessage `json:"permissions"`
 	}
-	if _, err := c.get(ctx, "/permissions", &page); err != nil {
+	if _, err := c.report(ctx, c.other(http.MethodGet, "/permissions", nil), &page); err != nil {
 		return nil, nil, err
 	}
 	for _, raw := range page.Permissions {
@@ -132,7 +132,7 @@ func (c *client) removePermission(ctx context.Context, id, reason string) error 
 		return fmt.Errorf("encoding the reason: %w", err)
 	}
 	var p permissionItem
-	raw, err := c.report(ctx, request{method: http.MethodPost, path: "/permissions/" + segment(id) + "/revocations", body: body}, &p)
+	raw, err := c.report(ctx, c.other(http.MethodPost, "/permissions/"+segment(id)+"/revocations", body), &p)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -33,7 +32,7 @@ func serversCommand() *cobra.Command {
 			"A server of a servers file is removed by taking its entry out of the file: its worker sees that by itself.",
 		Args: takes(1, 1),
 		RunE: withClient(func(cmd *cobra.Command, c *client, args []string) error {
-			return c.changeServer(cmd.Context(), request{method: http.MethodDelete, path: "/servers/" + segment(args[0])}, args[0])
+			return c.changeServer(cmd.Context(), with(c.api.RemoveServer, args[0]), args[0])
 		}),
 	}, &cobra.Command{
 		Use:   "restart SERVER",
@@ -42,7 +41,7 @@ func serversCommand() *cobra.Command {
 			"It returns once the new starts have begun; `callyard servers show SERVER` shows how they are.",
 		Args: takes(1, 1),
 		RunE: withClient(func(cmd *cobra.Command, c *client, args []string) error {
-			return c.changeServer(cmd.Context(), request{method: http.MethodPost, path: "/servers/" + segment(args[0]) + "/restart"}, args[0])
+			return c.changeServer(cmd.Context(), with(c.api.RestartServer, args[0]), args[0])
 		}),
 	})
 	return cmd
@@ -50,7 +49,7 @@ func serversCommand() *cobra.Command {
 
 func (c *client) listServers(ctx context.Context) error {
 	var list serverList
-	raw, err := c.get(ctx, "/servers", &list)
+	raw, err := c.report(ctx, c.api.ListServers, &list)
 	if err != nil {
 		return err
 	}
@@ -110,7 +109,7 @@ func riskCell(level int) cell {
 
 func (c *client) showServer(ctx context.Context, id string) error {
 	var s serverItem
-	raw, err := c.get(ctx, "/servers/"+segment(id), &s)
+	raw, err := c.report(ctx, with(c.api.GetServer, id), &s)
 	if err != nil {
 		return err
 	}

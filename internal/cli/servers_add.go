@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	callyard "github.com/callyard/callyard/clients/go"
 )
 
 // addedEntry is what the flags of `servers add` say, in the keys of a servers file.
@@ -54,7 +57,9 @@ func addServerCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return c.changeServer(cmd.Context(), request{method: http.MethodPost, path: "/servers", body: body}, entry.ID)
+		return c.changeServer(cmd.Context(), func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+			return c.api.AddServerWithBody(ctx, mediaJSON, bytes.NewReader(body), edit...)
+		}, entry.ID)
 	})
 	return cmd
 }

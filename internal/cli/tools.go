@@ -3,11 +3,12 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	callyard "github.com/callyard/callyard/clients/go"
 )
 
 func toolsCommand() *cobra.Command {
@@ -45,18 +46,16 @@ func toolsCommand() *cobra.Command {
 }
 
 // pageSize is the most that a front door puts on one page.
-const pageSize = "500"
+const pageSize = 500
 
 // tools returns the tools of a server, or of all when it is "", and the servers
 // whose tools are not known at the moment.
 func (c *client) tools(ctx context.Context, server string) (items []toolItem, unknown []string, err error) {
-	q := url.Values{"limit": {pageSize}}
-	if server != "" {
-		q.Set("server", server)
-	}
+	most := int64(pageSize)
+	q := callyard.ListToolsParams{Limit: &most, Server: given(server)}
 	for {
 		var page toolPage
-		if _, err := c.get(ctx, "/tools?"+q.Encode(), &page); err != nil {
+		if _, err := c.report(ctx, with(c.api.ListTools, &q), &page); err != nil {
 			return nil, nil, err
 		}
 		for _, raw := range page.Tools {
@@ -73,10 +72,10 @@ func (c *client) tools(ctx context.Context, server string) (items []toolItem, un
 				unknown = append(unknown, id)
 			}
 		}
-		if page.Next == "" || page.Next == q.Get("cursor") {
+		if page.Next == "" || q.Cursor != nil && page.Next == *q.Cursor {
 			return items, unknown, nil
 		}
-		q.Set("cursor", page.Next)
+		q.Cursor = &page.Next
 	}
 }
 

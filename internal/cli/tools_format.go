@@ -3,10 +3,11 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"net/url"
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	callyard "github.com/callyard/callyard/clients/go"
 )
 
 // providerList says which tools are wanted, in the format of a model provider.
@@ -45,23 +46,21 @@ type providerAnswer struct {
 // listForProvider prints the tools as the provider takes them, and beside them on
 // stderr what there is to know.
 func (c *client) listForProvider(ctx context.Context, p providerList) error {
-	q := url.Values{"format": {p.format}}
-	for name, value := range map[string]string{"server": p.server, "query": p.query} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
+	format := callyard.ListToolsParamsFormat(p.format)
+	q := callyard.ListToolsParams{Format: &format, Server: given(p.server), Query: given(p.query)}
 	if p.maxTools > 0 {
-		q.Set("max_tools", strconv.Itoa(p.maxTools))
+		most := int64(p.maxTools)
+		q.MaxTools = &most
 	}
 	if p.budget > 0 {
-		q.Set("budget_tokens", strconv.Itoa(p.budget))
+		budget := int64(p.budget)
+		q.BudgetTokens = &budget
 	}
 	if p.strict {
-		q.Set("strict", "true")
+		q.Strict = &p.strict
 	}
 	var answer providerAnswer
-	raw, err := c.get(ctx, "/tools?"+q.Encode(), &answer)
+	raw, err := c.report(ctx, with(c.api.ListTools, &q), &answer)
 	if err != nil {
 		return err
 	}

@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
+	callyard "github.com/callyard/callyard/clients/go"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/setup"
 	"github.com/callyard/callyard/pkg/risk"
@@ -72,29 +72,21 @@ func (d *approvalDemo) say(ctx context.Context, base, pages string) string {
 		held.CallID, d.decider, pages, held.ApprovalID, d.requester, base, held.CallID, call)
 }
 
-type demoCall struct {
-	CallID     string `json:"call_id"`
-	ApprovalID string `json:"approval_id"`
-}
-
 // hold sends the call as the requester.
-func (d *approvalDemo) hold(ctx context.Context, base string) (held demoCall, err error) {
+func (d *approvalDemo) hold(ctx context.Context, base string) (*callyard.ConfirmationRequest, error) {
 	ctx, cancel := context.WithTimeout(ctx, holdFor)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/servers/demo/tools/add", bytes.NewReader([]byte(demoArguments)))
+	client, err := callyard.New(base, d.requester, callyard.WithRetries(0))
 	if err != nil {
-		return held, err
+		return nil, err
 	}
-	req.Header.Set("X-API-Key", d.requester)
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return held, err
+	_, err = client.Call(ctx, "demo", "add", json.RawMessage(demoArguments))
+	var held *callyard.HeldError
+	switch {
+	case errors.As(err, &held):
+		return &held.Request, nil
+	case err == nil:
+		err = errors.New("it ran at once")
 	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusAccepted {
-		return held, fmt.Errorf("the front door answered %s", res.Status)
-	}
-	err = json.NewDecoder(res.Body).Decode(&held)
-	return held, err
+	return nil, err
 }

@@ -28,11 +28,12 @@ func TestTheApprovalDemoHasSomebodyWhoAsksAndSomebodyElseWhoDecides(t *testing.T
 		t.Errorf("the demo call is assessed as %+v", a)
 	}
 	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/servers/demo/tools/add" || r.Header.Get("X-API-Key") != d.requester {
-			t.Errorf("%s with key %q", r.URL.Path, r.Header.Get("X-API-Key"))
+		if r.URL.Path != "/calls" || r.Header.Get("Authorization") != "Bearer "+d.requester {
+			t.Errorf("%s with key %q", r.URL.Path, r.Header.Get("Authorization"))
 		}
+		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusAccepted)
-		_, _ = w.Write([]byte(`{"call_id":"call_1","approval_id":"appr_1"}`))
+		_, _ = w.Write([]byte(`{"outcome":"held","call_id":"call_1","approval_id":"appr_1"}`))
 	}))
 	defer door.Close()
 	said := d.say(t.Context(), door.URL, "http://pages")

@@ -25,7 +25,7 @@ func workersCommand() *cobra.Command {
 
 func (c *client) listWorkers(ctx context.Context, now time.Time) error {
 	var list workerList
-	raw, err := c.get(ctx, "/workers", &list)
+	raw, err := c.report(ctx, c.api.ListWorkers, &list)
 	if err != nil {
 		return err
 	}
