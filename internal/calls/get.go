@@ -155,13 +155,17 @@ func (c *Calls) Watch(id string, changed func()) (announced bool, stop func()) {
 	return !c.stored(id), c.o.Ledger.WatchOne(ledger.IDFor(id), func(*ledger.Approval) { changed() })
 }
 
-// Filter chooses calls of the execution log, View is one of them, and Page a page.
-type (
-	Filter    = record.Filter
-	View      = record.View
-	ViewError = record.ViewError
-	Page      = record.Page
-)
+// Filter chooses calls of the execution log.
+type Filter = record.Filter
+
+// View is a call as the execution log shows it.
+type View = record.View
+
+// ViewError is why such a call has no result.
+type ViewError = record.ViewError
+
+// Page is a page of the execution log.
+type Page = record.Page
 
 // List returns a page of the principal's calls, the newest first: at most limit of those
 // that the filter chooses, from the cursor of the page before on. The page may be short

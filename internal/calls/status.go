@@ -13,13 +13,17 @@ import (
 	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
-// Decision is what somebody said about a held call, with what it allows from then on.
-type (
-	Decision = ledger.Decision
-	Allow    = ledger.Allow
-	Pattern  = ledger.Pattern
-	Value    = ledger.Value
-)
+// Decision is what somebody said about a held call.
+type Decision = ledger.Decision
+
+// Allow is the wish of an approver that calls like this one run without an approval.
+type Allow = ledger.Allow
+
+// Pattern says which arguments an Allow is for.
+type Pattern = ledger.Pattern
+
+// Value is one place in the arguments and its digest.
+type Value = ledger.Value
 
 // Status is what is known of a call, wherever it is stored. It does not change.
 type Status struct {

@@ -162,8 +162,7 @@ func secret(given telemetry.Secret, file string) (string, error) {
 // SlackSecrets are the three of [Slack]; "" where one is not set.
 type SlackSecrets struct{ Bot, App, Signing string }
 
-// Secrets reads them, where they are files.
-
+// Secrets returns the secrets, read from their files where those are set.
 func (c Slack) Secrets() (s SlackSecrets, err error) {
 	for _, one := range []struct {
 		to     *string

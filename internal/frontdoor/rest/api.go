@@ -95,7 +95,7 @@ type API struct {
 // fixedHeaders are header values that every answer shares, so that setting them
 // costs nothing. They are never changed.
 type fixedHeaders struct {
-	json, problem, events, noStore, nosniff []string
+	json, problem, noStore, nosniff []string
 }
 
 // New returns the API. It serves at once.

@@ -36,5 +36,5 @@ func (p Policy) Delay(failures int) time.Duration {
 		}
 		d *= 2
 	}
-	return d - time.Duration(rand.Float64()*p.Jitter*float64(d)) //nolint:gosec // chance, not a secret
+	return d - time.Duration(rand.Float64()*p.Jitter*float64(d))
 }
