@@ -7,7 +7,7 @@ export GOWORK := off
 TESTED := CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_SERVERS=$(CURDIR)/e2e/servers/node_modules
 
 .DEFAULT_GOAL := help
-.PHONY: all help workspace build test race e2e bench boxes rolling scale mixed chaos fuzz schemathesis hostile images generate lint fmt clean
+.PHONY: all help workspace build unit test race e2e bench boxes rolling scale mixed chaos fuzz schemathesis hostile images generate lint fmt clean
 
 all: lint test ## lint, then every test
 
@@ -15,12 +15,25 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 workspace: ## a go.work for editors, over the modules that are worked on together
-	rm -f go.work && GOWORK= $(GO) work init . ./clients/go ./bench
+	rm -f go.work && GOWORK= $(GO) work init . ./clients/go ./bench ./e2e
 
 build: ## the commands, into bin/
 	@mkdir -p $(BIN)
 	$(GO) build -ldflags='-s -w' -o $(BIN)/ ./cmd/...
 	$(GO) -C bench build -ldflags='-s -w' -o ../$(BIN)/ ./cmd/...
+
+# Packages whose tests start containers or sandboxes, and the test that needs npm packages.
+CONTAINED := /internal/launch/(box|sandbox|bwrap)$$
+NEEDS_NPM := ^TestTheDocumentPassesTheLinter$$
+
+# Compiled as scripts/test.sh compiles, whose cache it shares. Most packages wait for a disk, a
+# process or a clock, so more of them run at once than there are processors.
+unit: export GOFLAGS := -trimpath $(GOFLAGS)
+unit: export CGO_ENABLED := 0
+unit: ## the tests that need no container engine, browser or npm package; for the detector see race
+	@mkdir -p .cache/bin
+	$(GO) build -o .cache/bin/nats-server github.com/nats-io/nats-server/v2
+	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -p 4 -vet=off -skip '$(NEEDS_NPM)' $$($(GO) list ./... | grep -vE '$(CONTAINED)')
 
 test: ## every test, with the set-up they need
 	scripts/test.sh
@@ -38,35 +51,35 @@ boxes: ## measure containers: warm hand-over, cold start, calls at ten at once (
 	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench 'Cold|Warm' -benchtime 50x ./internal/launch/box
 	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench TenAtOnce -benchtime $(or $(N),1000)x -timeout 30m ./internal/launch/box
 
-dead: ## functions that neither a command nor a test reaches, by the static call graph; e2e/stories is not seen
+dead: ## functions that neither a command nor a test reaches, by the static call graph; what e2e reaches is not seen
 	$(GO) tool -modfile=tools/lint/go.mod deadcode -test ./...
 
 rolling: ## restarts, upgrades, faults of a cluster's nodes, two regions, under load
 	scripts/test.sh ./e2e/rolling
 
 scale: ## calls a second of one, two and four workers, and how many times as many that is
-	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench Workers -benchtime 1x ./e2e/rolling
+	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) -C e2e test -run '^$$' -bench Workers -benchtime 1x ./rolling
 
 mixed: ## an upgrade from the commit OLD and back, under load, with both side by side
 	rm -rf .cache/old && mkdir -p .cache/old/source && git archive $(or $(OLD),HEAD~1) | tar -x -C .cache/old/source
 	cd .cache/old/source && $(GO) build -buildvcs=false -o ../bin/ ./cmd/frontdoor ./cmd/worker
-	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_OLD=$(CURDIR)/.cache/old/bin $(GO) test -tags mixed -count=1 -run TestTheReleaseBefore -v ./e2e/rolling
+	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_OLD=$(CURDIR)/.cache/old/bin $(GO) -C e2e test -tags mixed -count=1 -run TestTheReleaseBefore -v ./rolling
 
 chaos: ## break a fleet on purpose and check its promises; SHORT=1 or SIZE=medium, MATRIX=1, SEED=n, ONLY=names, OUT=folder
 	$(if $(MATRIX),scripts/test.sh --setup)
 	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_SERVERS=$(CURDIR)/e2e/servers/node_modules \
-	$(GO) run ./e2e/chaos/cmd/chaos $(if $(MATRIX),--matrix) --size $(if $(SHORT),short,$(or $(SIZE),full)) --seed $(or $(SEED),1) --out $(or $(OUT),chaos-out) --only "$(ONLY)"
+	$(GO) -C e2e run ./chaos/cmd/chaos $(if $(MATRIX),--matrix) --size $(if $(SHORT),short,$(or $(SIZE),full)) --seed $(or $(SEED),1) --out $(abspath $(or $(OUT),chaos-out)) --only "$(ONLY)"
 
 fuzz: ## every fuzz test in turn, each for TIME (30s); one folder with PKG=./pkg/bus
 	TIME=$(or $(TIME),30s) PKG=$(PKG) scripts/fuzz.sh
 
 schemathesis: ## requests made from the OpenAPI documents; N examples for each operation (300)
 	scripts/test.sh --setup
-	CALLYARD_SCHEMATHESIS=$(or $(N),300) $(TESTED) $(GO) test ./e2e -run '^TestEveryAnswerIsAsItsDocumentSays$$' -count=1 -v -timeout 3h
+	CALLYARD_SCHEMATHESIS=$(or $(N),300) $(TESTED) $(GO) -C e2e test . -run '^TestEveryAnswerIsAsItsDocumentSays$$' -count=1 -v -timeout 3h
 
 hostile: ## malformed requests, N for each operation (10000), and slow clients; SEED=n draws others
 	scripts/test.sh --setup
-	CALLYARD_HOSTILE=$(or $(N),10000) CALLYARD_HOSTILE_SEED=$(or $(SEED),1) $(TESTED) $(GO) test ./e2e -run '^(TestMalformed|TestClientsThat)' -count=1 -v -timeout 3h
+	CALLYARD_HOSTILE=$(or $(N),10000) CALLYARD_HOSTILE_SEED=$(or $(SEED),1) $(TESTED) $(GO) -C e2e test . -run '^(TestMalformed|TestClientsThat)' -count=1 -v -timeout 3h
 
 images: ## the images of deploy/compose.yaml, from this machine alone
 	@for name in frontdoor approver worker callyard nats nats-cli redis; do echo "callyard: image $$name"; deploy/images/build.sh $$name; done
@@ -74,10 +87,13 @@ images: ## the images of deploy/compose.yaml, from this machine alone
 generate: ## the OpenAPI document, and the clients that are made of it
 	scripts/generate.sh
 
+# Compiled as scripts/test.sh compiles, so that the linters find in the build cache what they read.
+lint: export GOFLAGS := -trimpath $(GOFLAGS)
+lint: export CGO_ENABLED := 0
 lint: ## golangci-lint, at the version in tools/lint/go.mod
 	$(GO) tool -modfile=tools/lint/go.mod golangci-lint run $(or $(PKG),./...)
 	@$(if $(PKG),,cd bench && $(GO) tool -modfile=../tools/lint/go.mod golangci-lint run ./...)
-	@$(if $(PKG),,cd e2e/stories && $(GO) tool -modfile=../../tools/lint/go.mod golangci-lint run ./...)
+	@$(if $(PKG),,cd e2e && $(GO) tool -modfile=../tools/lint/go.mod golangci-lint run ./...)
 	@$(if $(PKG),,cd deploy/checks && $(GO) tool -modfile=../../tools/lint/go.mod golangci-lint run ./...)
 
 fmt: ## format the Go code

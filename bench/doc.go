@@ -20,4 +20,7 @@
 //
 // CPU times of other processes are read on Linux only; elsewhere they are left
 // out.
+//
+// The package is large because each way to reach a tool and each figure is a file of its
+// own. They share the loop and the report, and nothing that ships links them.
 package bench

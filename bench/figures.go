@@ -143,8 +143,8 @@ func (s *stage) prepare(ctx context.Context) error {
 		}
 	}
 	s.scripted = filepath.Join(s.dir, "scripted-server")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", s.scripted, "./e2e/servers/scripted")
-	cmd.Dir = root
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", s.scripted, "./servers/scripted")
+	cmd.Dir = filepath.Join(root, "e2e")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the scripted server (%w): %s", err, strings.TrimSpace(string(out)))
 	}

@@ -144,6 +144,7 @@ func (o *office) fill(t testing.TB) {
 }
 
 func TestPeopleDecideInABrowser(t *testing.T) {
+	t.Parallel()
 	o := openOffice(t)
 	o.fill(t)
 	p := openTab(startBrowser(t), t, true)
@@ -238,6 +239,7 @@ func TestAClickCountsThoughTheListChangesUnderIt(t *testing.T) {
 }
 
 func TestAChangedToolAnEditAndAPermissionAreSeenInABrowser(t *testing.T) {
+	t.Parallel()
 	o := openOffice(t)
 	first := o.hold(t, "billing", "tickets", "echo", map[string]any{"text": "open a ticket"})
 	o.approve(t, "ada", first.ApprovalID, `"kind":"approve"`)
@@ -334,6 +336,7 @@ func TestTheProviderOfIdentitiesLeadsIntoThePages(t *testing.T) {
 }
 
 func TestThePagesWorkWithoutJavaScript(t *testing.T) {
+	t.Parallel()
 	o := openOffice(t)
 	a, b := o.write(t, "billing", "a.txt", "a\n"), o.write(t, "billing", "b.txt", "b\n")
 	p := openTab(startBrowser(t), t, false)

@@ -145,6 +145,7 @@ func TestABatchCommandThatIsInterruptedSaysHowToGoOn(t *testing.T) {
 }
 
 func TestABatchCommandOutlivesItsFrontDoor(t *testing.T) {
+	t.Parallel()
 	const n = 4000
 	s := setup{data: t.TempDir(), listen: porttest.Address(t), servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)}), env: []string{quickStop}}
 	d := startUp(t, s)

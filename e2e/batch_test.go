@@ -260,6 +260,7 @@ func TestABatchThatIsCanceledStartsNothingMore(t *testing.T) {
 }
 
 func TestABatchOutlivesAKillOfEverything(t *testing.T) {
+	t.Parallel()
 	data, effects := t.TempDir(), filepath.Join(t.TempDir(), "effects")
 	s := setup{data: data, servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)}), env: []string{quickStop}}
 	d := startUp(t, s)
@@ -312,6 +313,7 @@ func TestABatchOutlivesAKillOfEverything(t *testing.T) {
 }
 
 func TestAnotherFrontDoorFinishesABatchAndAsksTheWorkers(t *testing.T) {
+	t.Parallel()
 	n := startNATS(t, t.TempDir())
 	effects := filepath.Join(t.TempDir(), "effects")
 	startWorker(t, setup{nats: n.url, servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)})})

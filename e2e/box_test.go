@@ -57,6 +57,7 @@ func TestACallOfHighRiskRunsInAContainerAndItsAnswerSaysSo(t *testing.T) {
 }
 
 func TestAHundredBoxedCallsAtTenAtOnceAllSucceedAndLeaveNothing(t *testing.T) {
+	t.Parallel()
 	id, image := serverID("many"), demoInBox(t)
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{id: {RiskLevel: 3, Docker: map[string]any{"image": image, "pool": 2}}}), env: []string{quickStop}})
 	d.waitServers(t, 1, id)

@@ -39,6 +39,7 @@ func filesBelow(t *testing.T, root, ending string) (found []string) {
 // Clients that strangers generate must not take a call that is held for one that has
 // run: many generators know one shape for all answers of an operation.
 func TestGeneratedClientsTellAHeldCallFromOneThatRan(t *testing.T) {
+	t.Parallel()
 	up := startDemo(t)
 	watchClients(t)
 	var (

@@ -29,7 +29,7 @@ var clientSuites = []struct {
 	dir     string
 	command []string
 }{
-	{"go", "clients/go", []string{"go", "test", "-race", "-count=1", "-tags", "live", "./..."}},
+	{"go", "clients/go", []string{"env", "CGO_ENABLED=1", "go", "test", "-race", "-count=1", "-tags", "live", "./..."}},
 	{"typescript", "clients/typescript", []string{"npm", "test", "--silent"}},
 	{"python", "clients/python", []string{"../../.cache/python/bin/python", "-W", "error::ResourceWarning", "-m", "unittest", "discover", "-s", "tests"}},
 	{"python types", "clients/python", []string{"../../.cache/python/bin/python", "-m", "mypy", "--cache-dir=/dev/null"}},
@@ -81,6 +81,7 @@ func runClient(t *testing.T, url, dir string, command []string, env ...string) s
 }
 
 func TestTheClientsWorkAgainstALiveFrontDoor(t *testing.T) {
+	t.Parallel()
 	up, limited := startDemo(t), startLimited(t)
 	watchClients(t)
 	for _, s := range clientSuites {
@@ -150,6 +151,7 @@ func watchClients(t *testing.T) {
 var generated = []string{"go/client.gen.go", "typescript/src/schema.ts", "python/callyard/rest"}
 
 func TestTheClientsAreWhatTheGeneratorsMakeOfTheDocument(t *testing.T) {
+	t.Parallel()
 	fresh := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), "scripts/generate.sh", "--into", fresh)
 	cmd.Dir = programs.root

@@ -12,6 +12,7 @@ import (
 // TestWhatConfigCheckAcceptsStarts starts what is left of typical mistakes once they are
 // corrected.
 func TestWhatConfigCheckAcceptsStarts(t *testing.T) {
+	t.Parallel()
 	_, hash := authn.Generate()
 	dir := t.TempDir()
 	policy := filepath.Join(dir, "policy.yaml")

@@ -64,6 +64,7 @@ func (d *door) callState(t testing.TB, id string) callState {
 }
 
 func TestTheTwoStepFlowOfMCPBridgeWorks(t *testing.T) {
+	t.Parallel()
 	effects := filepath.Join(t.TempDir(), "effects")
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{"pay": risky(2, scripted(mcptest.Echo)), "calm": scripted(mcptest.Echo)})})
 	d.waitServers(t, 1, "pay", "calm")

@@ -149,6 +149,7 @@ var tasksScenarios = []string{
 }
 
 func TestTheConformanceSuiteFindsNoFaultsThatAreNotKnown(t *testing.T) {
+	t.Parallel()
 	servers := map[string]entry{"conformance": {Command: filepath.Join(programs.test, "everything-server"), Asks: true}}
 	up := startUp(t, setup{servers: serversFile(t, servers), env: []string{quickStop}})
 	up.waitServers(t, 1, keys(servers)...)
@@ -167,6 +168,7 @@ func TestTheConformanceSuiteFindsNoFaultsThatAreNotKnown(t *testing.T) {
 }
 
 func TestTheConformanceSuiteFindsCallsToBeTasks(t *testing.T) {
+	t.Parallel()
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	write(t, policy, holdTasks)
 	servers := map[string]entry{"tasks": tasksServer()}

@@ -62,6 +62,7 @@ func TestADamagedDataFolderIsNoticedAfterAKill(t *testing.T) {
 // What is accepted after a kill is answered as after a stop: nothing runs twice, and the
 // next start, after another kill, does not ask again.
 func TestALossAfterAKillIsAcceptedOnce(t *testing.T) {
+	t.Parallel()
 	k := keepAs(t, func(d *door) { d.kill9(t) })
 	for _, file := range k.files(t) {
 		for _, d := range damages {

@@ -261,6 +261,7 @@ func (k *kept) told(t *testing.T, d *door, file string) {
 var dataFolder = regexp.MustCompile(`(?m)^.*(damage|damaged|missing|cut from|other bytes|grew|warrant|secret).*$`)
 
 func TestADamagedDataFolderIsNoticedAndNothingIsLostSilently(t *testing.T) {
+	t.Parallel()
 	k := keep(t)
 	files := k.files(t)
 	all := os.Getenv("CALLYARD_DAMAGE") == "all"
@@ -292,6 +293,7 @@ func TestADamagedDataFolderIsNoticedAndNothingIsLostSilently(t *testing.T) {
 }
 
 func TestAnAcceptedLossRunsNothingAgainAndIsCounted(t *testing.T) {
+	t.Parallel()
 	k := keep(t)
 	var blocks []string
 	for _, file := range k.files(t) {

@@ -13,6 +13,7 @@ import (
 const readable = `["color-contrast", "aria-required-attr", "aria-command-name", "button-name", "label", "scrollable-region-focusable", "aria-valid-attr-value", "document-title", "html-has-lang"]`
 
 func TestTheReferenceOfTheAPIFitsTheScreenAndTheReader(t *testing.T) {
+	t.Parallel()
 	up := startUp(t, setup{env: []string{quickStop}})
 	in := startBrowser(t)
 	for _, place := range []string{"/docs#/operations/create-call", "/docs#/schemas/Call", "/docs"} {

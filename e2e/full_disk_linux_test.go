@@ -251,6 +251,7 @@ func diskServers(t *testing.T) string {
 }
 
 func TestAFullDiskRefusesInTimeAndIsUsedAgainWhenItHasRoom(t *testing.T) {
+	t.Parallel()
 	disk := disktest.Small(t, "64m")
 	d := startUp(t, setup{data: filepath.Join(disk, "data"), servers: diskServers(t), env: []string{quickStop}})
 	d.waitServers(t, 1, "books", "pay")
@@ -260,6 +261,7 @@ func TestAFullDiskRefusesInTimeAndIsUsedAgainWhenItHasRoom(t *testing.T) {
 }
 
 func TestAFullDiskOfANATSServerHealsWhenItIsStartedAgain(t *testing.T) {
+	t.Parallel()
 	disk := disktest.Small(t, "64m")
 	nats := startNATS(t, filepath.Join(disk, "nats"))
 	port := nats.url[strings.LastIndexByte(nats.url, ':')+1:]

@@ -25,6 +25,8 @@ var programs struct {
 	race  func() (string, error) // builds frontdoor and worker with the race detector
 }
 
+// TestMain runs the tests. Those that mostly wait, or run programs of others, are parallel;
+// those that look at times, at memory or at what a process leaves behind are not.
 func TestMain(m *testing.M) {
 	if os.Getenv(mirrorVariable) != "" {
 		os.Exit(mirror(os.Stdin, os.Stdout))

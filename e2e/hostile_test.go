@@ -23,7 +23,7 @@ func siege(t testing.TB) (each int, full bool) {
 	t.Helper()
 	text := os.Getenv("CALLYARD_HOSTILE")
 	if text == "" {
-		return 1000, false
+		return 250, false
 	}
 	each, err := strconv.Atoi(text)
 	if err != nil || each < 1 {

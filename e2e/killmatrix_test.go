@@ -75,7 +75,8 @@ func victims() map[string]victim {
 		"worker": {
 			kill:  func(t *testing.T, k *killing) { k.workers[0].kill9(t) },
 			again: func(t *testing.T, k *killing) { k.workers[0] = startWorker(t, k.worker) },
-			may:   map[string][]string{"running": lost, "claimed": lost},
+			// A decided call may leave before NATS notices that the worker is gone.
+			may: map[string][]string{"running": lost, "claimed": lost, "decided": lost},
 		},
 		"Redis": {
 			kill:  func(t *testing.T, k *killing) { k.redis.Kill() },
@@ -203,6 +204,7 @@ func (k *killing) thaw() {
 }
 
 func TestWhoeverIsKilledBetweenTwoStepsTheCallerSeesTheTruthAndNothingRunsTwice(t *testing.T) {
+	t.Parallel()
 	for name, v := range victims() {
 		t.Run(name, func(t *testing.T) {
 			k := openKilling(t)

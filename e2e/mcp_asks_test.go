@@ -82,6 +82,7 @@ func TestAServerOfAnOlderRevisionAsksAClientOfTheNewestToo(t *testing.T) {
 }
 
 func TestManyCallsAtOnceOfAServerThatAsksAllSucceedInFewProcesses(t *testing.T) {
+	t.Parallel()
 	servers := map[string]entry{"everything": fromNPM("everything", "stdio")}
 	e := servers["everything"]
 	e.Asks = true

@@ -119,6 +119,7 @@ func (s said) report(t *testing.T) *clientReport {
 }
 
 func TestTheTypeScriptSDKListsCallsWatchesCancelsAndIsAsked(t *testing.T) {
+	t.Parallel()
 	folder := clientScripts(t)
 	brought(t, "e2e", "clients-mcp", "node_modules", "@modelcontextprotocol", "client")
 	up := startForClients(t)
@@ -134,6 +135,7 @@ func TestTheTypeScriptSDKListsCallsWatchesCancelsAndIsAsked(t *testing.T) {
 }
 
 func TestThePythonSDKListsCallsWatchesCancelsAndIsAsked(t *testing.T) {
+	t.Parallel()
 	folder := clientScripts(t)
 	python := brought(t, ".cache", "python-mcp", "bin", "python")
 	up := startForClients(t)
@@ -158,6 +160,7 @@ func inspect(t *testing.T, url, era string, args ...string) string {
 }
 
 func TestTheInspectorFindsNoFaultInEitherEra(t *testing.T) {
+	t.Parallel()
 	up := startForClients(t)
 	for _, era := range []string{"legacy", "modern"} {
 		t.Run(era, func(t *testing.T) {
@@ -192,6 +195,7 @@ func TestTheInspectorFindsNoFaultInEitherEra(t *testing.T) {
 }
 
 func TestTheInspectorFindsOneServerWhereTheRESTAPIHasIt(t *testing.T) {
+	t.Parallel()
 	up := startForClients(t)
 	for _, path := range []string{"/servers/everything/mcp", "/mcp/everything"} {
 		for _, era := range []string{"legacy", "modern"} {

@@ -16,6 +16,7 @@ type sessionReport struct {
 }
 
 func TestASessionOfAnOlderClientGoesOnAtEveryFrontDoorAndAfterARestart(t *testing.T) {
+	t.Parallel()
 	folder := clientScripts(t)
 	brought(t, "e2e", "clients-mcp", "node_modules", "@modelcontextprotocol", "sdk")
 	nats := startNATS(t, t.TempDir())

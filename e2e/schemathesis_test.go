@@ -33,6 +33,7 @@ func schemathesis(t *testing.T, url, known string) (said string, passed bool) {
 }
 
 func TestEveryAnswerIsAsItsDocumentSays(t *testing.T) {
+	t.Parallel()
 	b := besiege(t)
 	for _, one := range []struct {
 		name, url, known string

@@ -8,12 +8,16 @@
 #
 # It fetches and builds what the tests need into .cache and node_modules, vets
 # the code, and prints a summary whose last line holds the counts. With CI=true a
-# skipped test fails the run and no result comes from Go's test cache. It can be
-# run again at any time: what is up to date is left alone.
+# skipped test fails the run, no result comes from Go's test cache, and vet is left to
+# the linters, which look for more. It can be run again at any time: what is up to date
+# is left alone.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 export GOWORK=off # each module by itself, whatever the workspace of a developer is
+# One way to compile, that of the images: what a test, an image or the linters need of a
+# package is in the build cache when another of them needed it before.
+export GOFLAGS="-trimpath ${GOFLAGS-}" CGO_ENABLED=0
 
 # Programs the tests need: command, Debian package.
 needs=(
@@ -187,8 +191,8 @@ openapi_generator() {
   printf '%s  %s\n' "$sum" "$jar" | sha256sum --check --status || die "$jar is not openapi-generator $version as it was pinned"
 }
 
-build() { # build NAME PACKAGE, into .cache/bin; Go's build cache makes it quick when nothing changed
-  CGO_ENABLED=0 go build -o ".cache/bin/$1" "$2" || die "cannot build $2"
+build() { # build NAME PACKAGE [MODULE], into .cache/bin; Go's build cache makes it quick when nothing changed
+  go -C "${3:-.}" build -o "$root/.cache/bin/$1" "$2" || die "cannot build $2"
 }
 
 setup() {
@@ -206,8 +210,8 @@ setup() {
   openapi_generator
   build everything-server github.com/modelcontextprotocol/go-sdk/conformance/everything-server
   build nats-server github.com/nats-io/nats-server/v2
-  build scripted-server ./e2e/servers/scripted
-  build box-prober ./internal/launch/box/prober
+  build scripted-server ./servers/scripted e2e
+  build box-prober ./servers/prober e2e
   build box-relay ./deploy/images/relay
   export CALLYARD_TEST_BIN=$root/.cache/bin
   export CALLYARD_TEST_SERVERS=$root/e2e/servers/node_modules
@@ -218,57 +222,102 @@ setup() {
 }
 
 check_code() {
-  local unformatted status=0
+  local unformatted module status=0
   unformatted=$(find . \( -name node_modules -o -name '.?*' \) -prune -o -name '*.go' -exec gofmt -l {} +)
   if [ -n "$unformatted" ]; then
     say "not formatted, run make fmt:"
     say "$unformatted"
     status=1
   fi
-  go vet "$@" || status=1
-  go -C bench vet ./... || status=1
-  go -C e2e/stories vet . || status=1
-  go -C deploy/checks vet . || status=1
+  [ "${CI-}" = true ] || for module in "${modules[@]}"; do go -C "$module" vet ./... || status=1; done
   return $status
 }
 
-# tests runs what was asked for. The bench draws plots, the stories use the Go client, and
-# the checks of deploy use Prometheus, Helm and the types of Kubernetes: each is a module of
-# its own. The rolling restarts (make rolling) keep two dozen processes
-# and a cluster busy for minutes: nothing else runs beside them.
+# modules are those with tests. The bench draws plots, e2e starts containers and browsers,
+# and the checks of deploy use Prometheus, Helm and the types of Kubernetes: each is a module
+# of its own.
+modules=(. e2e bench deploy/checks)
+
+# packages_of MODULE ARGUMENT... prints the packages of a module that the arguments name, seen
+# from its folder.
+packages_of() {
+  local module=$1 argument path deep owner other
+  shift
+  for argument in "$@"; do
+    path=${argument#./} deep=
+    case $path in ... | */...) path=${path%...} path=${path%/} deep=/... ;; esac
+    owner=.
+    for other in "${modules[@]}"; do
+      case $path/ in "$other"/*) owner=$other ;; esac
+    done
+    if [ "$owner" = "$module" ]; then
+      [ "$owner" = . ] || path=${path#"$owner"} path=${path#/}
+      printf '%s\n' ".${path:+/}$path$deep"
+    elif [ -n "$deep" ] && [ "$module" != . ]; then
+      case $module in "$path"${path:+/}*) printf './...\n' ;; esac
+    fi
+  done
+}
+
+# test_module MODULE FLAG... tests the packages on stdin, one a line. Our code runs inside the
+# tests of the main module and of the bench, and so does the race detector. Inside the others
+# nothing of ours runs: they start programs, and build some of them with the detector.
+test_module() {
+  local module=$1 race=() cgo=0 packages=()
+  shift
+  mapfile -t packages
+  [ ${#packages[@]} -gt 0 ] || return 0
+  case $module in
+  . | bench) cgo=1 race=(-race -exec "env CGO_ENABLED=0") ;; # what a test builds is built as everything else
+  esac
+  CGO_ENABLED=$cgo go -C "$module" test -json -timeout 40m -p 2 "${race[@]}" "$@" "${packages[@]}" >>"$events"
+}
+
+# lane runs the tests of some modules one after the other.
+lane() {
+  local module failed=0
+  for module in "$@"; do
+    packages_of "$module" "${asked[@]}" | go_list "$module" | sed '\#/e2e/rolling$#d' | test_module "$module" "${how[@]}" || failed=1
+  done
+  return $failed
+}
+
+# go_list MODULE replaces patterns on stdin by packages.
+go_list() {
+  local patterns=()
+  mapfile -t patterns
+  [ ${#patterns[@]} -eq 0 ] || go -C "$1" list "${patterns[@]}"
+}
+
+# tests runs what was asked for, its events into the file $events. Tests of e2e wait for
+# processes most of the time, those of the main module seldom: they run side by side. The
+# rolling restarts (make rolling) keep two dozen processes and a cluster busy for minutes:
+# nothing else runs beside them.
 tests() {
-  local packages=() rest=() rolling=() bench=() told=false checks=false failed=0 argument
+  local asked=() how=("${fresh[@]}") outside argument failed=0
   for argument in "$@"; do
     case $argument in
-    ./e2e/stories | ./e2e/stories/...) told=true ;;
-    ./bench | ./bench/*) bench+=(".${argument#./bench}") ;;
-    ./...) told=true checks=true bench+=(./...) packages+=("$argument") ;;
-    ./e2e/...) told=true packages+=("$argument") ;;
-    ./deploy/checks) checks=true ;;
-    ./deploy/...) checks=true packages+=("$argument") ;;
-    ./*) packages+=("$argument") ;;
-    *) rest+=("$argument") ;;
+    ./*) asked+=("$argument") ;;
+    *) how+=("$argument") ;;
     esac
   done
-  if [ ${#packages[@]} -eq 0 ] && [ ${#bench[@]} -eq 0 ] && ! $told && ! $checks; then
-    told=true checks=true bench=(./...) packages=(./...)
-  fi
-  local how=(-json -race -timeout 40m "${fresh[@]}" "${rest[@]}")
-  if [ ${#packages[@]} -gt 0 ]; then
-    case " ${packages[*]} " in
-    *" ./... "* | *" ./e2e/... "*)
-      mapfile -t packages < <(go list "${packages[@]}" | grep -v '/e2e/rolling$')
-      rolling=(./e2e/rolling)
-      ;;
-    esac
-    go test "${how[@]}" -p 2 "${packages[@]}" || failed=1
-  fi
-  if [ ${#rolling[@]} -gt 0 ]; then go test "${how[@]}" "${rolling[@]}" || failed=1; fi
-  if [ ${#bench[@]} -gt 0 ]; then go -C bench test "${how[@]}" -p 2 "${bench[@]}" || failed=1; fi
-  if $told; then go -C e2e/stories test "${how[@]}" . || failed=1; fi
-  # Nothing in it runs at once, and its libraries are large: no race detector.
-  if $checks; then go -C deploy/checks test -json -timeout 10m "${fresh[@]}" "${rest[@]}" . || failed=1; fi
+  [ ${#asked[@]} -gt 0 ] || asked=(./...)
+  lane e2e deploy/checks &
+  outside=$!
+  lane . bench || failed=1
+  wait $outside || failed=1
+  packages_of e2e "${asked[@]}" | go_list e2e | sed -n '\#/e2e/rolling$#p' | test_module e2e "${how[@]}" || failed=1
   return $failed
+}
+
+# follow FILE PROCESS prints what is written to a file until the process has ended.
+follow() {
+  local ended=false
+  until $ended; do
+    kill -0 "$2" 2>/dev/null || ended=true
+    cat
+    $ended || sleep 0.2
+  done <"$1"
 }
 
 if [ "${1-}" = --clients ]; then
@@ -282,14 +331,21 @@ if [ "${1-}" = --setup ]; then
 fi
 
 status=0
-if [ $# -eq 0 ]; then
-  set -- ./...
-  check_code ./... || status=1
-fi
 fresh=()
 if [ "${CI-}" = true ]; then
   fresh=(-count=1)
 fi
+if [ $# -eq 0 ]; then
+  set -- ./...
+  check_code || status=1
+  fresh+=(-vet=off) # check_code looked, or the linters will
+fi
+events=$(mktemp)
+trap 'rm -f "$events"' EXIT
+trap 'trap - TERM; kill 0' INT TERM # what runs in the background ends as well
+tests "$@" </dev/null &
+running=$!
 # testsum.sh judges the tests; the status of go test itself counts as well.
-tests "$@" </dev/null | scripts/testsum.sh || status=1
+follow "$events" $running | scripts/testsum.sh || status=1
+wait $running || status=1
 exit $status

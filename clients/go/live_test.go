@@ -28,7 +28,7 @@ func openAt(t *testing.T, variable string, options ...callyard.ClientOption) *ca
 	t.Helper()
 	url := os.Getenv(variable)
 	if url == "" {
-		t.Fatalf("%s is not set: go test ./e2e -run TheClients starts a front door and these tests", variable)
+		t.Fatalf("%s is not set: go -C e2e test . -run TheClients starts a front door and these tests", variable)
 	}
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)

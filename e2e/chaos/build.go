@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -31,17 +32,40 @@ func ProgramsIn(dir string) Programs {
 func Build(ctx context.Context, root, dir string) (Programs, error) {
 	p := ProgramsIn(dir)
 	pure := append(os.Environ(), "CGO_ENABLED=0")
+	unguarded, err := writeOverlay(filepath.Join(dir, "unguarded.json"), map[string]string{
+		filepath.Join(root, "internal", "batch", "intent.go"): filepath.Join(root, "e2e", "chaos", "testdata", "unguarded", "intent.go"),
+	})
+	if err != nil {
+		return p, err
+	}
 	return p, errors.Join(
 		build(ctx, root, os.Environ(), "-o", p.Dir+string(filepath.Separator), "./cmd/frontdoor", "./cmd/worker"),
 		build(ctx, root, pure, "-o", filepath.Join(p.Dir, "nats-server"), "github.com/nats-io/nats-server/v2"),
-		build(ctx, root, pure, "-o", filepath.Join(p.Dir, "scripted"), "./e2e/servers/scripted"),
-		build(ctx, root, os.Environ(), "-tags", "chaos", "-o", p.Unguarded+string(filepath.Separator), "./cmd/frontdoor"),
+		build(ctx, filepath.Join(root, "e2e"), pure, "-o", filepath.Join(p.Dir, "scripted"), "./servers/scripted"),
+		build(ctx, root, os.Environ(), "-overlay", unguarded, "-o", p.Unguarded+string(filepath.Separator), "./cmd/frontdoor"),
 	)
 }
 
-func build(ctx context.Context, root string, env []string, args ...string) error {
+// writeOverlay writes to path which files go build reads in place of others, and returns
+// path for its flag -overlay. A replacement for a file that does not exist is one more
+// file.
+func writeOverlay(path string, replace map[string]string) (string, error) {
+	list, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", fmt.Errorf("writing which source files are replaced: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", fmt.Errorf("writing which source files are replaced: %w", err)
+	}
+	if err := os.WriteFile(path, list, 0o600); err != nil {
+		return "", fmt.Errorf("writing which source files are replaced: %w", err)
+	}
+	return path, nil
+}
+
+func build(ctx context.Context, module string, env []string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-buildvcs=false"}, args...)...)
-	cmd.Dir, cmd.Env = root, env
+	cmd.Dir, cmd.Env = module, env
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
 	}

@@ -88,10 +88,10 @@ func Cells() []Cell {
 
 		{"disk full", atNATS, "new calls get 503; what was acknowledged is kept; it serves again when there is room and NATS was started again", lasting(8*time.Second, Share{FillDisk, 2}), nil},
 		{"disk full", atBox, "a container fills its own memory disk only", nil, test(inBox, "TestBombsAreStoppedWhileAnotherBoxAnswers")},
-		{"disk full", atRedis, "limits and results are as without Redis", nil, append(test("./internal/quota", "TestARedisThatIsFullIsLikeNoneAndItIsSaidOnce"),
-			test("./internal/cache", "TestARedisThatIsFullKeepsNothingAndItIsSaidOnce")...)},
-		{"stream full", atNATS, "it refuses and drops nothing", nil, append(test("./internal/ledger/journal", "TestAFullStreamRefusesAndGoesOnWhenThereIsSpace"),
-			test("./pkg/bus", "TestAFullLedgerRefusesAndDropsNothing")...)},
+		{"disk full", atRedis, "limits and results are as without Redis", nil, append(test("./internal/calls/quota", "TestARedisThatIsFullIsLikeNoneAndItIsSaidOnce"),
+			test("./internal/calls/cache", "TestARedisThatIsFullKeepsNothingAndItIsSaidOnce")...)},
+		{"stream full", atNATS, "it refuses and drops nothing", nil, append(test("./internal/store/journal", "TestAFullStreamRefusesAndGoesOnWhenThereIsSpace"),
+			test("./internal/store/ledger", "TestAFullLedgerRefusesAndDropsNothing")...)},
 
 		{"backlog", atDoor, "503 or 429 with Retry-After before anything is accepted", nil, append(test(inE2E, "TestOverloadIsRefusedBeforeAnythingStarts", "TestMoreCallersThanPlacesAreServedInTurn"),
 			test("./internal/frontdoor", "TestAFullServerIs503BeforeAnythingIsAccepted")...)},
@@ -115,7 +115,8 @@ func Cells() []Cell {
 		{"down", atProvider, "no new sign-ins, no way around, keys still work", nil, append(test("./internal/approver/oidc", "TestAProviderThatIsDownKeepsNobodyForLong"),
 			test("./internal/approver/web", "TestAProviderThatIsDownIsSaidAndKeysStillWork")...)},
 		{"engine restart", atBox, "the call is unknown; 503 until the engine is back; nothing runs outside", nil, test(inE2E, "TestAnEngineThatStopsLosesTheCallAndNothingRunsWithoutIt")},
-		{"unknown frame or record", atNATS, "refused, never misread", nil, test("./pkg/bus", "TestBrokenMessagesAreRefused", "TestUnknownFieldsAreSkipped", "TestDamagedRecordsAreRefused")},
+		{"unknown frame or record", atNATS, "refused, never misread", nil, append(test("./pkg/bus", "TestBrokenMessagesAreRefused", "TestUnknownFieldsAreSkipped"),
+			test("./internal/store/journal", "TestDamagedRecordsAreRefused")...)},
 		{"poison", atServer, "a call that always crashes its server ends with a reason, and the server goes on", nil, test(inSession, "TestAToolThatAlwaysCrashesDoesNotOpenTheBreaker")},
 	}
 	return cells

@@ -3,7 +3,6 @@ package chaos
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -87,9 +86,9 @@ func chaosAhead() int64 {
 `
 )
 
-// writeOverlay writes below dir what go build takes for package time instead of
+// clockOverlay writes below dir what go build takes for package time instead of
 // its own, and returns the file that says so.
-func writeOverlay(ctx context.Context, root, dir string) (string, error) {
+func clockOverlay(ctx context.Context, root, dir string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "env", "GOROOT")
 	cmd.Dir = root
 	goroot, err := cmd.Output()
@@ -113,15 +112,7 @@ func writeOverlay(ctx context.Context, root, dir string) (string, error) {
 			return "", fmt.Errorf("writing the changed package time: %w", err)
 		}
 	}
-	list, err := json.Marshal(map[string]any{"Replace": replace})
-	path := filepath.Join(dir, "overlay.json")
-	if err == nil {
-		err = os.WriteFile(path, list, 0o600)
-	}
-	if err != nil {
-		return "", fmt.Errorf("writing the changed package time: %w", err)
-	}
-	return path, nil
+	return writeOverlay(filepath.Join(dir, "overlay.json"), replace)
 }
 
 // wrongClock changes the source of package time.
@@ -138,7 +129,7 @@ func BuildClocked(ctx context.Context, root string, p *Programs) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making the folder of the changed package time: %w", err)
 	}
-	overlay, err := writeOverlay(ctx, root, dir)
+	overlay, err := clockOverlay(ctx, root, dir)
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@
 // Three records are compared at the end: what the clients were told, what the
 // journals hold, and the file in which the MCP servers wrote each run. Whatever
 // does not fit is a finding. That the harness would see it is shown by a build of
-// the front door without its guard (build tag chaos), and by a NATS server that
-// does not sync: both must have findings.
+// the front door without its guard (go build -overlay replaces one file of
+// internal/batch), and by a NATS server that does not sync: both must have findings.
 //
 // It refuses to run against anything but processes that it started.
 package chaos

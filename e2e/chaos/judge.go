@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/batch"
-	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/internal/mcptest"
+	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/bus"
 )
 
@@ -253,7 +253,7 @@ func (r *run) readJournals(ctx context.Context) (map[string][]stored, error) {
 		return nil, fmt.Errorf("opening the journals: %w", err)
 	}
 	defer s.Close()
-	raw, err := bus.OpenJournals(ctx, conn, bus.JournalOptions{})
+	raw, err := journal.OpenLogs(ctx, conn, journal.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("opening the logs of the journals: %w", err)
 	}
@@ -272,11 +272,11 @@ func (r *run) readJournals(ctx context.Context) (map[string][]stored, error) {
 }
 
 // readJournal adds the calls of a journal and their results.
-func readJournal(ctx context.Context, raw *bus.Journals, ids *batch.IDs, m *journal.Manifest, found map[string][]stored) error {
+func readJournal(ctx context.Context, raw *journal.Logs, ids *batch.IDs, m *journal.Manifest, found map[string][]stored) error {
 	id := m.ID
 	states := map[uint64][]string{}
-	err := readLog(ctx, raw, id, bus.JournalResults, func(data []byte) error {
-		_, err := bus.ReadJournalResults(data, func(r *bus.JournalResult) {
+	err := readLog(ctx, raw, id, journal.LogResults, func(data []byte) error {
+		_, err := journal.ReadResults(data, func(r *journal.ResultRecord) {
 			states[r.Index] = append(states[r.Index], string(batch.StateOf(r.Outcome)))
 		})
 		return err
@@ -285,8 +285,8 @@ func readJournal(ctx context.Context, raw *bus.Journals, ids *batch.IDs, m *jour
 		return err
 	}
 	var wrong error
-	err = readLog(ctx, raw, id, bus.JournalCalls, func(data []byte) error {
-		_, err := bus.ReadJournalCalls(data, func(c *bus.JournalCall) {
+	err = readLog(ctx, raw, id, journal.LogCalls, func(data []byte) error {
+		_, err := journal.ReadCalls(data, func(c *journal.CallRecord) {
 			var a struct {
 				ID string `json:"id"`
 			}
@@ -302,7 +302,7 @@ func readJournal(ctx context.Context, raw *bus.Journals, ids *batch.IDs, m *jour
 }
 
 // readLog reads one log of a journal in large pieces.
-func readLog(ctx context.Context, raw *bus.Journals, id string, log bus.JournalLog, each func([]byte) error) error {
+func readLog(ctx context.Context, raw *journal.Logs, id string, log journal.Log, each func([]byte) error) error {
 	const most, mostBytes = 1000, 4 << 20
 	for from := uint64(1); ; {
 		page, err := raw.Read(ctx, id, log, from, most, mostBytes)

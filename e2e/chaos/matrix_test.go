@@ -147,7 +147,7 @@ func TestPackageTimeOfThisGoCanBeChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if _, err := writeOverlay(t.Context(), root, dir); err != nil {
+	if _, err := clockOverlay(t.Context(), root, dir); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "time.go"))

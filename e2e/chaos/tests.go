@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,8 +40,12 @@ func runTests(ctx context.Context, root string, tests []Test, log *slog.Logger) 
 		}
 		delete(byPackage, t.Package)
 		log.Info("running tests", "package", t.Package, "tests", len(names))
-		cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-timeout", "40m", "-run", "^("+strings.Join(names, "|")+")$", t.Package)
-		cmd.Dir, cmd.Stderr = root, os.Stderr
+		module, folder := root, t.Package
+		if below, found := strings.CutPrefix(t.Package, "./e2e"); found { // a module of its own
+			module, folder = filepath.Join(root, "e2e"), "."+below
+		}
+		cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-timeout", "40m", "-run", "^("+strings.Join(names, "|")+")$", folder)
+		cmd.Dir, cmd.Stderr = module, os.Stderr
 		out, err := cmd.StdoutPipe()
 		if err == nil {
 			err = cmd.Start()

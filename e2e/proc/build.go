@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -35,6 +36,9 @@ func BuildBench(root, dir string) error {
 func goCommand(module string, args []string) error {
 	cmd := exec.Command("go", args...)
 	cmd.Dir, cmd.Env = module, append(os.Environ(), "GOWORK=off")
+	if slices.Contains(args, "-race") {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
+	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/callyard/callyard/internal/approval"
-	"github.com/callyard/callyard/internal/audit"
 	"github.com/callyard/callyard/internal/confirm"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/internal/store/audit"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 func tokensOf(r *room) *confirm.Tokens { return confirm.New(r.ledger, nil) }
@@ -92,7 +92,7 @@ func TestEveryStepHasItsAuditLine(t *testing.T) {
 	edited := r.hold(byOps(2)).Approval.ID
 	decide(edited, approval.Answer{Kind: ledger.Extend}, ben)
 	decide(edited, approval.Answer{Kind: ledger.Edit, Arguments: []byte(`{"secret":"edited"}`), Reason: "too much of a secret"}, ben)
-	decide(edited, approval.Answer{Kind: ledger.Approve, Digest: digest.Of([]byte(`{"secret":"edited"}`))}, cleo)
+	decide(edited, approval.Answer{Kind: ledger.Approve, Digest: schema.Digest([]byte(`{"secret":"edited"}`))}, cleo)
 	_, err = r.desk.Claim(ctx, edited, "door")
 	must(err)
 	_, err = r.desk.Finish(ctx, edited, nil, schema.Errorf(schema.KindServerFailed, "It is away."))
@@ -100,7 +100,7 @@ func TestEveryStepHasItsAuditLine(t *testing.T) {
 	is(edited, "held agent-key", "extended ben extend", "edited ben edit", "decided cleo approve", "ran door", "ended  failed")
 
 	revoked := r.hold(byOps(1)).Approval.ID
-	decide(revoked, approval.Answer{Kind: ledger.Approve, Digest: digest.Of([]byte(arguments))}, ben)
+	decide(revoked, approval.Answer{Kind: ledger.Approve, Digest: schema.Digest([]byte(arguments))}, ben)
 	decide(revoked, approval.Answer{Kind: ledger.Revoke}, cleo)
 	is(revoked, "held agent-key", "decided ben approve", "revoked cleo revoke")
 
@@ -114,7 +114,7 @@ func TestEveryStepHasItsAuditLine(t *testing.T) {
 	silent := r.hold(rule).Approval.ID
 	for range 2 {
 		r.clock.advance(6 * time.Minute)
-		_, err = r.desk.Tend(ctx, func(string) bool { return true })
+		_, err = r.desk.Reconcile(ctx, func(string) bool { return true })
 		must(err)
 	}
 	is(silent, "held agent-key", "escalated", "expired  expired")
@@ -128,10 +128,10 @@ func TestEveryStepHasItsAuditLine(t *testing.T) {
 		if l.Kind == audit.Held && (l.PolicyVersion != "test" || l.Level != 2 || l.BindingDigest == "" || l.DefinitionDigest == "" || l.Owner != "ana") {
 			t.Errorf("held: %+v", l)
 		}
-		if l.Kind == audit.Edited && (l.ArgumentsDigest != digest.Of([]byte(`{"secret":"edited"}`)) || l.ReasonDigest != digest.Of([]byte("too much of a secret")) || l.Channel != "web") {
+		if l.Kind == audit.Edited && (l.ArgumentsDigest != schema.Digest([]byte(`{"secret":"edited"}`)) || l.ReasonDigest != schema.Digest([]byte("too much of a secret")) || l.Channel != "web") {
 			t.Errorf("edited: %+v", l)
 		}
-		if l.Kind == audit.Ended && (l.Outcome == "succeeded") != (l.ResultDigest == digest.Of([]byte(`{"secret":"in the result"}`))) {
+		if l.Kind == audit.Ended && (l.Outcome == "succeeded") != (l.ResultDigest == schema.Digest([]byte(`{"secret":"in the result"}`))) {
 			t.Errorf("ended: %+v", l)
 		}
 	}
@@ -142,7 +142,7 @@ func TestEveryStepHasItsAuditLine(t *testing.T) {
 		}
 	}
 	r.clock.advance(time.Minute)
-	if n, err := r.desk.Mend(ctx, time.Hour); n != 0 || err != nil {
+	if n, err := r.desk.Repair(ctx, time.Hour); n != 0 || err != nil {
 		t.Errorf("%d lines were missing, %v", n, err)
 	}
 	if report, err := lines.Verify(ctx); err != nil || !report.OK() {
@@ -186,12 +186,14 @@ func TestLinesThatACrashLeftOutArePutBackAsTheyWere(t *testing.T) {
 		ids = append(ids, a.ID)
 	}
 	want := linesOf(t, lines, ids[2])
-	if n, err := whole.desk.Mend(ctx, time.Hour); n != 0 || err != nil {
+	if n, err := whole.desk.Repair(ctx, time.Hour); n != 0 || err != nil {
 		t.Fatalf("what has just happened was taken for missing: %d, %v", n, err)
 	}
 	whole.clock.advance(time.Minute)
-	// By then the process has seen what the other one did.
-	if n, err := whole.desk.Mend(ctx, time.Hour); n != 4+5 || err != nil {
+	confirmtest.Wait(t, func() bool { // it has seen what the other one did
+		return whole.ledger.Count(func(a *ledger.Approval) bool { return a.State.Ended() }) == len(ids)
+	})
+	if n, err := whole.desk.Repair(ctx, time.Hour); n != 4+5 || err != nil {
 		t.Fatalf("%d lines were put back, %v", n, err)
 	}
 	for _, id := range ids[:2] {
@@ -209,7 +211,7 @@ func TestLinesThatACrashLeftOutArePutBackAsTheyWere(t *testing.T) {
 	if err != nil || len(repaired) != 5 || repaired[0].Repaired || !repaired[1].Repaired {
 		t.Errorf("%+v, %v", repaired, err)
 	}
-	if n, err := whole.desk.Mend(ctx, time.Hour); n != 0 || err != nil {
+	if n, err := whole.desk.Repair(ctx, time.Hour); n != 0 || err != nil {
 		t.Errorf("and %d again, %v", n, err)
 	}
 }

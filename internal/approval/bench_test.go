@@ -9,11 +9,10 @@ import (
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/embedded"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 // BenchmarkTwoSteps is what holding, confirming and reading back a call costs its
@@ -32,7 +31,7 @@ func BenchmarkTwoSteps(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer c.Close()
-	room, err := approval.OpenRoom(b.Context(), approval.RoomOptions{Conn: c, Name: "bench", Runner: "door", Log: log})
+	room, err := approval.OpenInstance(b.Context(), approval.InstanceOptions{Conn: c, Name: "bench", Runner: "door", Log: log})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -57,7 +56,7 @@ func BenchmarkTwoSteps(b *testing.B) {
 			ended := make(chan struct{}, 1)
 			ended <- struct{}{}
 			for b.Loop() {
-				call := &schema.Call{ID: schema.NewCallID(), Server: "bank", Tool: "pay", Arguments: []byte(arguments), ToolDigest: digest.Of([]byte(`{"name":"pay"}`)), Principal: agent}
+				call := &schema.Call{ID: schema.NewCallID(), Server: "bank", Tool: "pay", Arguments: []byte(arguments), ToolDigest: schema.Digest([]byte(`{"name":"pay"}`)), Principal: agent}
 				began := time.Now()
 				h, err := room.Desk.Open(b.Context(), call, json.RawMessage(`{"name":"pay"}`), &risk.Assessment{Level: risk.Medium, Approval: byCaller(), Version: "test"}, "")
 				if err != nil {

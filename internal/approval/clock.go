@@ -3,8 +3,6 @@ package approval
 import (
 	"sync"
 	"time"
-
-	"github.com/callyard/callyard/internal/ledger"
 )
 
 // patience judges whether the time of an approval, or of a permission, is over. The clock on the wall may
@@ -60,11 +58,3 @@ func (p *patience) keep(ids map[string]bool) {
 		}
 	}
 }
-
-// over says that the time of the approval is over.
-func (d *Desk) over(a *ledger.Approval) bool {
-	return d.patience.over(a.ID, a.Created, a.Expires, d.now())
-}
-
-// wall is the time as records have it.
-func (d *Desk) wall() time.Time { return d.now().UTC().Round(0) }

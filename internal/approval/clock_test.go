@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -39,7 +39,7 @@ func TestAClockThatJumpsRunsNothingLate(t *testing.T) {
 			other := open(t, srv, r.clock)
 			tend := func() {
 				for _, d := range []*approval.Desk{r.desk, other.desk} {
-					if _, err := d.Tend(ctx, func(string) bool { return true }); err != nil {
+					if _, err := d.Reconcile(ctx, func(string) bool { return true }); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -87,7 +87,7 @@ func TestMoreTimeIsMoreTimeAlsoWhenTheClockJumps(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.clock.advance(-time.Hour)
-	if _, err := r.desk.Tend(context.Background(), func(string) bool { return true }); err != nil {
+	if _, err := r.desk.Reconcile(context.Background(), func(string) bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	r.clock.advance(14 * time.Minute)

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -26,7 +26,7 @@ type Answer struct {
 	Fresh bool
 	// Allow, with [ledger.Approve], lets calls like this one run from now on
 	// without a question; of a pattern of values the pointers are enough. See
-	// [Desk.Permissions].
+	// [Permissions].
 	Allow *ledger.Allow
 }
 
@@ -69,86 +69,57 @@ func (d *Desk) decide(ctx context.Context, id string, answer Answer, who schema.
 			return nil, schema.Errorf(schema.KindInvalidRequest, "An edit needs the arguments that shall run instead.")
 		}
 		var err error
-		if edited, err = d.ledger.PutEdited(ctx, id, answer.Arguments); err != nil {
+		if edited, err = d.records.ledger.PutEdited(ctx, id, answer.Arguments); err != nil {
 			return nil, err
 		}
 	}
-	allow, err := d.wish(ctx, id, &answer)
+	allow, err := d.Permissions.wish(ctx, id, &answer)
 	if err != nil {
 		return nil, err
 	}
-	restarted, now, err := d.assessFor(ctx, id, &answer)
+	restarted, now, err := d.reassessor.assessFor(ctx, id, &answer)
 	if err != nil {
 		return nil, err
 	}
-	is, err := d.change(ctx, id, nil, func(a *ledger.Approval) error {
+	is, err := d.records.change(ctx, id, nil, func(a *ledger.Approval) error {
 		rule, err := Rule(a)
 		if err != nil {
 			return err
 		}
-		if err := may(a, rule, &answer, who, d.over(a)); err != nil {
+		if err := may(a, rule, &answer, who, d.records.over(a)); err != nil {
 			if restarted && schema.KindOf(err) == schema.KindForbidden {
 				return startedAgain(a, err)
 			}
 			return err
 		}
-		at := d.wall()
+		at := d.records.wall()
 		a.Decisions = append(a.Decisions, ledger.Decision{
 			By: who.Name, Owner: who.Owner, Groups: who.Groups, Kind: answer.Kind, Reason: answer.Reason, At: at, Channel: channel, Allow: allow,
 		})
 		apply(a, rule, &answer, edited, who, at)
 		if answer.Kind == ledger.Edit && now != nil && !Covered(a, now) {
-			if err := d.restartEdited(a, now, &answer, who); err != nil {
+			if err := d.reassessor.restartEdited(a, now, &answer, who); err != nil {
 				return err
 			}
 		}
 		if a.State == ledger.Approved {
-			return d.sign(a)
+			return d.records.sign(a)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	// What follows from the decision is made up for by [Desk.Mend] where it fails.
-	if err := d.permit(ctx, is); err != nil {
-		d.log.Warn("a standing permission that was given or taken back could not be stored; it will be tried again", "approval_id", is.ID, "error", err)
+	// What follows from the decision is made up for by [Desk.Repair] where it fails.
+	if err := d.Permissions.permit(ctx, is); err != nil {
+		d.records.log.Warn("a standing permission that was given or taken back could not be stored; it will be tried again", "approval_id", is.ID, "error", err)
 	}
 	return is, nil
 }
 
-// assessFor assesses the call before an answer that may let it run: with the
-// arguments of an edit (now), or as it is, beginning the approval again where its
-// rule is not enough any more.
-func (d *Desk) assessFor(ctx context.Context, id string, answer *Answer) (restarted bool, now *risk.Assessment, err error) {
-	switch answer.Kind {
-	case ledger.Approve:
-		restarted, err = d.renew(ctx, id)
-	case ledger.Edit:
-		now, err = d.reassessed(ctx, id, answer.Arguments)
-	}
-	return restarted, now, err
-}
-
-// restartEdited begins an approval again whose edited arguments need more than its
-// rule. The edit itself counts as an approval where its author may approve under the
-// new rule too.
-func (d *Desk) restartEdited(a *ledger.Approval, now *risk.Assessment, answer *Answer, who schema.Principal) error {
-	a.State, a.Escalated = ledger.Pending, time.Time{}
-	from := len(a.Decisions)
-	if may(a, now.Approval, answer, who, false) == nil {
-		from--
-	}
-	if err := d.restart(a, now, &who, from); err != nil {
-		return err
-	}
-	settle(a, now.Approval)
-	return nil
-}
-
 // mayDecide asks may before anything is done.
 func (d *Desk) mayDecide(ctx context.Context, id string, answer *Answer, who schema.Principal) error {
-	now, _, err := d.ledger.Get(ctx, id)
+	now, _, err := d.records.ledger.Get(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -156,7 +127,7 @@ func (d *Desk) mayDecide(ctx context.Context, id string, answer *Answer, who sch
 	if err != nil {
 		return err
 	}
-	return may(now, rule, answer, who, d.over(now))
+	return may(now, rule, answer, who, d.records.over(now))
 }
 
 // may says why the answer does not count. over says that the approval's time is.
@@ -247,14 +218,14 @@ func apply(a *ledger.Approval, rule *risk.Approval, answer *Answer, edited strin
 
 // settle approves the call where enough people have.
 func settle(a *ledger.Approval, rule *risk.Approval) {
-	if len(agreed(a)) >= max(rule.Needed, 1) {
+	if len(approvers(a)) >= max(rule.Needed, 1) {
 		a.State = ledger.Approved
 	}
 }
 
 // person is who stands behind a principal, in the one spelling that is compared:
 // who differs in upper and lower case only is the same person here. That can
-// refuse a yes, and never make one count.
+// refuse an approval, and never make one count.
 func person(name, owner string) string {
 	if owner != "" {
 		name = owner
@@ -288,18 +259,18 @@ func Asked(a *ledger.Approval, rule *risk.Approval, who schema.Principal) bool {
 	return in(rule.Groups) || !a.Escalated.IsZero() && in(rule.EscalateTo)
 }
 
-// Agreed is how many persons said yes to what would run now.
-func Agreed(a *ledger.Approval) int { return len(agreed(a)) }
+// ApprovalCount returns how many people approved what would run now.
+func ApprovalCount(a *ledger.Approval) int { return len(approvers(a)) }
 
 // ApprovedAt returns when this person approved what would run now; zero where they have
 // not.
 func ApprovedAt(a *ledger.Approval, who schema.Principal) time.Time {
-	return agreed(a)[person(who.Name, who.Owner)]
+	return approvers(a)[person(who.Name, who.Owner)]
 }
 
-// agreed returns the persons whose approval counts for what would run now, and when each
+// approvers returns the persons whose approval counts for what would run now, and when each
 // approved: an edit counts as its author's approval, and voids those before it.
-func agreed(a *ledger.Approval) map[string]time.Time {
+func approvers(a *ledger.Approval) map[string]time.Time {
 	yes := make(map[string]time.Time)
 	for _, dec := range a.Counting() {
 		switch dec.Kind {
@@ -314,6 +285,6 @@ func agreed(a *ledger.Approval) map[string]time.Time {
 }
 
 func counts(a *ledger.Approval, who schema.Principal) bool {
-	_, yes := agreed(a)[person(who.Name, who.Owner)]
+	_, yes := approvers(a)[person(who.Name, who.Owner)]
 	return yes
 }

@@ -7,13 +7,12 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/callyard/callyard/internal/audit"
 	"github.com/callyard/callyard/internal/confirm"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/audit"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 // Options says what a desk works on.
@@ -51,17 +50,13 @@ type Options struct {
 // Desk opens, decides and closes approvals. It is safe for concurrent use, by
 // any number of desks on the same ledger.
 type Desk struct {
-	ledger   *ledger.Ledger
-	tokens   *confirm.Tokens
-	signer   func(a *ledger.Approval) ([]byte, error)
-	assess   AssessFunc
-	noPermit func(server string) string
-	runner   string
-	audit    *audit.Log
-	now      func() time.Time
-	patience *patience
-	traces   *telemetry.Traces
-	log      *slog.Logger
+	// Permissions are given with approvals, and revoked here.
+	Permissions *Permissions
+
+	records    *records
+	reassessor *reassessor
+	tokens     *confirm.Tokens
+	traces     *telemetry.Traces
 }
 
 // New returns a desk.
@@ -72,16 +67,20 @@ func New(o Options) *Desk {
 	if o.Tokens == nil {
 		o.Tokens = confirm.New(o.Ledger, nil)
 	}
-	return &Desk{ledger: o.Ledger, tokens: o.Tokens, signer: o.Sign, assess: o.Assess, noPermit: o.NoPermission, runner: o.Runner, audit: o.Audit, now: o.Now, patience: newPatience(), traces: o.Traces, log: o.Log}
+	r := &records{ledger: o.Ledger, audit: o.Audit, signer: o.Sign, now: o.Now, patience: newPatience(), log: o.Log}
+	return &Desk{
+		Permissions: &Permissions{records: r, runner: o.Runner, noPermit: o.NoPermission},
+		records:     r, reassessor: &reassessor{r, o.Assess}, tokens: o.Tokens, traces: o.Traces,
+	}
 }
 
-// Held is a call that waits for a yes.
+// Held is a call that waits for an approval.
 type Held struct {
 	Approval *ledger.Approval
 	// Token is the single-use secret with which the caller itself confirms; empty
 	// where people decide. It is known here and to the caller, and to nobody else.
 	Token string
-	// Run says that the call has its yes already, by a standing permission: the
+	// Run says that the call is approved already, by a standing permission: the
 	// approval is running, and whoever opened it must run it now.
 	Run bool
 }
@@ -89,9 +88,12 @@ type Held struct {
 // Open holds a call, or lets it run where a standing permission is for it
 // ([Held].Run). definition is the tool's definition as the server sent it; the
 // assessment must ask for an approval. Errors are of KindUnavailable when the
-// ledger or the token store does not answer; then nothing is held that anybody
-// could approve.
+// ledger or the token store does not answer, or d is nil; then nothing is held that
+// anybody could approve.
 func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawMessage, a *risk.Assessment, callbackURL string) (*Held, error) {
+	if d == nil {
+		return nil, schema.Errorf(schema.KindUnavailable, "This call needs a confirmation, and confirmations are not available here.")
+	}
 	rule := a.Approval
 	if rule == nil || a.Deny {
 		return nil, schema.Errorf(schema.KindInternal, "An approval was opened for a call that needs none, or may not run at all.").WithCall(call.ID)
@@ -100,13 +102,13 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 	if err != nil {
 		return nil, schema.Errorf(schema.KindInternal, "The approval rule cannot be stored: %w", err)
 	}
-	now := d.wall()
+	now := d.records.wall()
 	expires := now.Add(rule.Expires)
 	record := &ledger.Approval{
 		ID: ledger.IDFor(call.ID), CallID: call.ID, State: ledger.Pending, Groups: call.Principal.Groups, Reasons: a.Reasons, Rule: encoded, Definition: definition,
 		Binding: ledger.Binding{
 			Requester: ledger.Requester{Name: call.Principal.Name, Owner: call.Principal.Owner},
-			Server:    call.Server, Tool: call.Tool, ToolDefinitionDigest: call.ToolDigest, ArgumentsDigest: digest.Of(call.Arguments),
+			Server:    call.Server, Tool: call.Tool, ToolDefinitionDigest: call.ToolDigest, ArgumentsDigest: schema.Digest(call.Arguments),
 			PolicyVersion: a.Version, Level: a.Level, Deadline: expires, CallID: call.ID, ApprovalID: ledger.IDFor(call.ID),
 		},
 		ServerRisk: a.ServerRisk, TrustAnnotations: a.TrustAnnotations,
@@ -114,7 +116,7 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 		Trace: call.Trace.Parent, TraceState: call.Trace.State,
 	}
 	if record.Binding.ToolDefinitionDigest == "" && len(definition) > 0 {
-		record.Binding.ToolDefinitionDigest = digest.Of(definition)
+		record.Binding.ToolDefinitionDigest = schema.Digest(definition)
 	}
 	record.BindingDigest = record.Binding.Digest()
 	held := &Held{Approval: record}
@@ -125,24 +127,17 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 			return nil, tokensDown(err, call.ID)
 		}
 		record.TokenHash = confirm.Hash(held.Token)
-	} else if record.NoPermission = d.noPermission(call.Server); record.NoPermission != "" {
-		d.log.Debug("people are asked, whatever was allowed", "server", call.Server, "reason", record.NoPermission)
-	} else if held.Run, err = d.standing(ctx, record, call.Arguments); err != nil {
+	} else if record.NoPermission = d.Permissions.noPermission(call.Server); record.NoPermission != "" {
+		d.records.log.Debug("people are asked, whatever was allowed", "server", call.Server, "reason", record.NoPermission)
+	} else if held.Run, err = d.Permissions.standing(ctx, record, call.Arguments); err != nil {
 		return nil, err
 	}
-	if _, err := d.ledger.Create(ctx, record, call.Arguments); err != nil {
+	if _, err := d.records.ledger.Create(ctx, record, call.Arguments); err != nil {
 		return nil, err
 	}
-	d.over(record) // its time counts from here
-	d.tell(ctx, nil, record)
+	d.records.over(record) // its time counts from here
+	d.records.tell(ctx, nil, record)
 	return held, nil
-}
-
-func (d *Desk) noPermission(server string) string {
-	if d.noPermit == nil {
-		return ""
-	}
-	return d.noPermit(server)
 }
 
 func tokensDown(err error, callID string) error {
@@ -169,17 +164,17 @@ func Rule(a *ledger.Approval) (*risk.Approval, error) {
 // KindForbidden when a person must decide; KindUnavailable.
 func (d *Desk) Confirm(ctx context.Context, token string, yes bool, who schema.Principal, attempt, runner string) (*ledger.Approval, error) {
 	if yes {
-		if err := d.renewForCaller(ctx, confirm.ApprovalOf(token), who); err != nil {
+		if err := d.reassessor.renewForCaller(ctx, confirm.ApprovalOf(token), who); err != nil {
 			return nil, err
 		}
 	}
-	mark := ledger.Spent{Attempt: attempt, At: d.wall(), By: who.Name}
+	mark := ledger.Spent{Attempt: attempt, At: d.records.wall(), By: who.Name}
 	var was ledger.Approval
 	is, err := d.tokens.Spend(ctx, token, mark, func(a *ledger.Approval) error {
 		was = *a
 		return mayConfirm(a, who)
-	}, d.closing(func(a *ledger.Approval) error {
-		if d.over(a) {
+	}, d.records.closing(func(a *ledger.Approval) error {
+		if d.records.over(a) {
 			return expired(a)
 		}
 		answer := ledger.Decision{By: who.Name, Owner: who.Owner, Groups: who.Groups, Kind: ledger.Approve, At: mark.At, Channel: ledger.ChannelToken}
@@ -191,26 +186,26 @@ func (d *Desk) Confirm(ctx context.Context, token string, yes bool, who schema.P
 		}
 		a.Decisions = append(a.Decisions, answer)
 		if yes {
-			return d.sign(a)
+			return d.records.sign(a)
 		}
 		return nil
 	}))
 	if err != nil {
 		return nil, tokenError(err, was.CallID)
 	}
-	d.tell(ctx, &was, is)
+	d.records.tell(ctx, &was, is)
 	return is, nil
 }
 
 // Confirmed returns the approval that the same attempt of the same principal spent
-// this token on before, and whether that was a yes; nil where there is none. It reads
+// this token on before, and whether that was an approval; nil where there is none. It reads
 // the ledger as it stands, and changes nothing.
 func (d *Desk) Confirmed(ctx context.Context, token string, who schema.Principal, attempt string) (a *ledger.Approval, yes bool, err error) {
 	id := confirm.ApprovalOf(token)
 	if id == "" {
 		return nil, false, nil
 	}
-	switch a, err = d.ledger.Current(ctx, id); {
+	switch a, err = d.records.ledger.Current(ctx, id); {
 	case schema.KindOf(err) == schema.KindNotFound:
 		return nil, false, nil
 	case err != nil:
@@ -229,11 +224,11 @@ func (d *Desk) Confirmed(ctx context.Context, token string, who schema.Principal
 func (d *Desk) ConfirmOwn(ctx context.Context, callID string, yes bool, who schema.Principal) (*ledger.Approval, error) {
 	none := schema.Errorf(schema.KindNotFound, "There is no call %q that is held and is yours.", callID)
 	if yes {
-		if err := d.renewForCaller(ctx, ledger.IDFor(callID), who); err != nil {
+		if err := d.reassessor.renewForCaller(ctx, ledger.IDFor(callID), who); err != nil {
 			return nil, err
 		}
 	}
-	a, err := d.change(ctx, ledger.IDFor(callID), nil, func(a *ledger.Approval) error {
+	a, err := d.records.change(ctx, ledger.IDFor(callID), nil, func(a *ledger.Approval) error {
 		if a.CallID != callID || a.Binding.Requester.Name != who.Name {
 			return none // nor is it said that there is one
 		}
@@ -241,18 +236,18 @@ func (d *Desk) ConfirmOwn(ctx context.Context, callID string, yes bool, who sche
 			return err
 		}
 		switch {
-		case a.State == ledger.Pending && d.over(a):
+		case a.State == ledger.Pending && d.records.over(a):
 			return expired(a)
 		case a.State != ledger.Pending:
 			return schema.Errorf(schema.KindConflict, "This call is decided already: it is %s.", a.State).WithCall(a.CallID)
 		}
-		answer := ledger.Decision{By: who.Name, Owner: who.Owner, Groups: who.Groups, Kind: ledger.Approve, At: d.wall(), Channel: ledger.ChannelCaller}
+		answer := ledger.Decision{By: who.Name, Owner: who.Owner, Groups: who.Groups, Kind: ledger.Approve, At: d.records.wall(), Channel: ledger.ChannelCaller}
 		if a.State = ledger.Approved; !yes {
 			answer.Kind, a.State = ledger.Deny, ledger.Denied
 		}
 		a.Decisions = append(a.Decisions, answer)
 		if yes {
-			return d.sign(a)
+			return d.records.sign(a)
 		}
 		return nil
 	})
@@ -260,26 +255,6 @@ func (d *Desk) ConfirmOwn(ctx context.Context, callID string, yes bool, who sche
 		return nil, none
 	}
 	return a, err
-}
-
-// renewForCaller is renew for a call that the caller confirms. What is wrong with the
-// confirmation itself is said later.
-func (d *Desk) renewForCaller(ctx context.Context, id string, who schema.Principal) error {
-	if d.assess == nil || id == "" {
-		return nil
-	}
-	a, err := d.ledger.Check(ctx, id, func(a *ledger.Approval) error { return mayConfirm(a, who) })
-	if err != nil || a.State != ledger.Pending || d.over(a) {
-		return nil
-	}
-	restarted, err := d.renew(ctx, id)
-	if err != nil || !restarted {
-		return err
-	}
-	if a, err = d.ledger.Current(ctx, id); err != nil {
-		return err
-	}
-	return startedAgain(a, nil)
 }
 
 // mayConfirm is asked before the token is spent, so that a stranger's try does

@@ -14,12 +14,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/callyard/callyard/internal/approval"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -97,11 +96,11 @@ func (r *room) ask(who schema.Principal, args string, rule *risk.Approval) *appr
 const definition = `{"name":"pay"}`
 
 func asked(who schema.Principal, args string) *schema.Call {
-	return &schema.Call{ID: schema.NewCallID(), Server: "bank", Tool: "pay", Arguments: []byte(args), ToolDigest: digest.Of([]byte(definition)), Principal: who, Timeout: time.Minute}
+	return &schema.Call{ID: schema.NewCallID(), Server: "bank", Tool: "pay", Arguments: []byte(args), ToolDigest: schema.Digest([]byte(definition)), Principal: who, Timeout: time.Minute}
 }
 
 func (r *room) say(id string, kind ledger.DecisionKind, who schema.Principal) (*ledger.Approval, error) {
-	return r.desk.Decide(context.Background(), id, approval.Answer{Kind: kind, Digest: digest.Of([]byte(arguments))}, who, "test")
+	return r.desk.Decide(context.Background(), id, approval.Answer{Kind: kind, Digest: schema.Digest([]byte(arguments))}, who, "test")
 }
 
 func (r *room) state(id string) ledger.State {
@@ -180,7 +179,7 @@ func TestSilenceIsANo(t *testing.T) {
 	if _, err := r.say(theirs.Approval.ID, ledger.Approve, ben); schema.KindOf(err) != schema.KindExpired {
 		t.Errorf("an approver, too late: %v", err)
 	}
-	if _, err := r.desk.Tend(ctx, func(string) bool { return true }); err != nil {
+	if _, err := r.desk.Reconcile(ctx, func(string) bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	for _, h := range []*approval.Held{mine, theirs} {
@@ -234,7 +233,7 @@ func TestAnEditVoidsWhatWasApprovedBeforeAndRunsTheEditedBytes(t *testing.T) {
 	if _, err := r.say(id, ledger.Approve, ben); schema.KindOf(err) != schema.KindConflict {
 		t.Errorf("an approval of what is no longer there: %v", err)
 	}
-	a, err := r.desk.Decide(ctx, id, approval.Answer{Kind: ledger.Approve, Digest: digest.Of([]byte(less))}, ben, "test")
+	a, err := r.desk.Decide(ctx, id, approval.Answer{Kind: ledger.Approve, Digest: schema.Digest([]byte(less))}, ben, "test")
 	if err != nil || a.State != ledger.Approved {
 		t.Fatalf("%+v, %v", a, err)
 	}
@@ -257,7 +256,7 @@ func TestAnotherGroupIsAskedAtHalfTime(t *testing.T) {
 	id := r.hold(rule).Approval.ID
 	tend := func() {
 		t.Helper()
-		if _, err := r.desk.Tend(context.Background(), func(string) bool { return true }); err != nil {
+		if _, err := r.desk.Reconcile(context.Background(), func(string) bool { return true }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -283,7 +282,7 @@ func TestAnotherGroupIsAskedAfterTheTimeOfTheRule(t *testing.T) {
 		want  schema.Kind
 	}{{59 * time.Second, schema.KindForbidden}, {2 * time.Second, ""}} {
 		r.clock.advance(step.after)
-		if _, err := r.desk.Tend(context.Background(), func(string) bool { return true }); err != nil {
+		if _, err := r.desk.Reconcile(context.Background(), func(string) bool { return true }); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.say(id, ledger.Approve, dora); err != nil && schema.KindOf(err) != step.want || err == nil && step.want != "" {
@@ -301,14 +300,14 @@ func TestACallWhoseRunnerIsLostIsUnknownAndNeverRunsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead := func(string) bool { return false }
-	if n, err := r.desk.Tend(ctx, dead); n != 0 || err != nil {
+	if n, err := r.desk.Reconcile(ctx, dead); n != 0 || err != nil {
 		t.Fatalf("too soon: %d, %v", n, err)
 	}
 	r.clock.advance(20 * time.Second)
-	if n, err := r.desk.Tend(ctx, func(string) bool { return true }); n != 0 || err != nil {
+	if n, err := r.desk.Reconcile(ctx, func(string) bool { return true }); n != 0 || err != nil {
 		t.Fatalf("its runner lives: %d, %v", n, err)
 	}
-	if n, err := r.desk.Tend(ctx, dead); n != 1 || err != nil {
+	if n, err := r.desk.Reconcile(ctx, dead); n != 1 || err != nil {
 		t.Fatalf("%d, %v", n, err)
 	}
 	if s := r.state(a.ID); s != ledger.Unknown {

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/callyard/callyard/internal/audit"
-	"github.com/callyard/callyard/internal/ledger"
-	"github.com/callyard/callyard/pkg/schema/digest"
+	"github.com/callyard/callyard/internal/store/audit"
+	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // appendWait is how long a caller waits at most when the audit record takes no
-// more entries. What is left out then, Mend puts back.
+// more entries. What is left out then, Repair puts back.
 const appendWait = 100 * time.Millisecond
 
 // history returns what the record of an approval says has happened, as audit
@@ -38,7 +38,7 @@ func history(a *ledger.Approval) []audit.Entry {
 		e := entry(decided(d.Kind), d.At)
 		e.By, e.Owner, e.Channel, e.Outcome = d.By, d.Owner, d.Channel, string(d.Kind)
 		if d.Reason != "" {
-			e.ReasonDigest = digest.Of([]byte(d.Reason))
+			e.ReasonDigest = schema.Digest([]byte(d.Reason))
 		}
 		if d.Kind == ledger.Edit && a.Edited != nil && a.Edited.At.Equal(d.At) {
 			e.ArgumentsDigest = a.Edited.ArgumentsDigest
@@ -106,13 +106,13 @@ func permissionHistory(p *ledger.Permission) []audit.Entry {
 		e.Outcome += ", " + strconv.Itoa(p.MaxUses) + " uses"
 	}
 	if p.Reason != "" {
-		e.ReasonDigest = digest.Of([]byte(p.Reason))
+		e.ReasonDigest = schema.Digest([]byte(p.Reason))
 	}
 	all := []audit.Entry{e}
 	if r := p.Revoked; r != nil {
 		e.Kind, e.At, e.By, e.Owner, e.Channel, e.Outcome, e.ReasonDigest = audit.PermissionRevoked, r.At.UTC().Round(0), r.By, r.Owner, "", "", ""
 		if r.Reason != "" {
-			e.ReasonDigest = digest.Of([]byte(r.Reason))
+			e.ReasonDigest = schema.Digest([]byte(r.Reason))
 		}
 		all = append(all, e)
 	}
@@ -129,51 +129,23 @@ type line struct {
 
 func lineOf(e *audit.Entry) line { return line{e.Kind, e.ApprovalID, e.At.UnixNano(), e.By} }
 
-// tell writes down what happened between two versions of a record; was is nil
-// where there was none.
-func (d *Desk) tell(ctx context.Context, was, is *ledger.Approval) {
-	if d.audit == nil {
-		return
-	}
-	told := map[line]bool{}
-	if was != nil {
-		for _, e := range history(was) {
-			told[lineOf(&e)] = true
-		}
-	}
-	for _, e := range history(is) {
-		if !told[lineOf(&e)] {
-			d.write(ctx, e)
-		}
-	}
-}
-
-// write queues one entry. The caller's end must not keep it from being written.
-func (d *Desk) write(ctx context.Context, e audit.Entry) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendWait)
-	defer cancel()
-	if err := d.audit.Append(ctx, e); err != nil {
-		d.log.Error("an audit line is left out for now; it is put back from the approval's record", "kind", e.Kind, "approval_id", e.ApprovalID, "error", err)
-	}
-}
-
 // settled is how old an event must be before its line is missed: other processes
 // may have it in hand.
 const settled = 30 * time.Second
 
-// Mend looks at what happened in the time back from now and puts back the audit
+// Repair looks at what happened in the time back from now and puts back the audit
 // lines that are missing, makes permissions that were promised, and forgets those
 // that are over for long. It returns how many lines it put back. A line may be put
 // back twice when several processes look at once; each of the two says that it was.
-func (d *Desk) Mend(ctx context.Context, back time.Duration) (lines int, err error) {
-	now := d.now()
-	if err := d.mendPermissions(ctx, now); err != nil {
+func (d *Desk) Repair(ctx context.Context, back time.Duration) (lines int, err error) {
+	now := d.records.now()
+	if err := d.Permissions.repair(ctx, now); err != nil {
 		return 0, err
 	}
-	if d.audit == nil {
+	if d.records.audit == nil {
 		return 0, nil
 	}
-	if err := d.audit.Sync(ctx); err != nil { // what waits here is not missing
+	if err := d.records.audit.Sync(ctx); err != nil { // what waits here is not missing
 		return 0, err
 	}
 	missing := map[line]audit.Entry{}
@@ -185,15 +157,15 @@ func (d *Desk) Mend(ctx context.Context, back time.Duration) (lines int, err err
 			}
 		}
 	}
-	d.ledger.Where(func(a *ledger.Approval) bool { expect(history(a)); return false })
-	for _, p := range d.ledger.Permissions() {
+	d.records.ledger.Where(func(a *ledger.Approval) bool { expect(history(a)); return false })
+	for _, p := range d.records.ledger.Permissions() {
 		expect(permissionHistory(&p))
 	}
 	if len(missing) == 0 {
 		return 0, nil
 	}
 	// Clocks differ a little, and a line is stored after what it tells of.
-	if err := d.audit.Since(ctx, since.Add(-time.Minute), func(r *audit.Record) bool {
+	if err := d.records.audit.Since(ctx, since.Add(-time.Minute), func(r *audit.Record) bool {
 		delete(missing, lineOf(&r.Entry))
 		return len(missing) > 0
 	}); err != nil {
@@ -201,7 +173,7 @@ func (d *Desk) Mend(ctx context.Context, back time.Duration) (lines int, err err
 	}
 	for _, e := range missing {
 		e.Repaired = true
-		if err := d.audit.Append(ctx, e); err != nil {
+		if err := d.records.audit.Append(ctx, e); err != nil {
 			return lines, err
 		}
 		lines++

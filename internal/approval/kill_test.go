@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
-	"github.com/callyard/callyard/internal/audit"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/audit"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -100,14 +100,14 @@ func TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth(t *testing.T) {
 			if s := r.state(h.Approval.ID); s != c.then {
 				t.Fatalf("another process sees that it is %s", s)
 			}
-			if n, err := r.desk.Tend(ctx, alive); n != 0 || err != nil {
+			if n, err := r.desk.Reconcile(ctx, alive); n != 0 || err != nil {
 				t.Fatalf("something was due at once: %d, %v", n, err)
 			}
 			if c.after != nil {
 				c.after(t, r, h)
 			}
 			r.clock.advance(11 * time.Minute)
-			if _, err := r.desk.Tend(ctx, dead); err != nil {
+			if _, err := r.desk.Reconcile(ctx, dead); err != nil {
 				t.Fatal(err)
 			}
 			if s := r.state(h.Approval.ID); s != c.end {
@@ -117,13 +117,13 @@ func TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth(t *testing.T) {
 				t.Errorf("it was claimed when it was over: %v", err)
 			}
 			r.clock.advance(time.Minute)
-			if _, err := r.desk.Mend(ctx, time.Hour); err != nil {
+			if _, err := r.desk.Repair(ctx, time.Hour); err != nil {
 				t.Fatal(err)
 			}
 			if err := lines.Sync(ctx); err != nil {
 				t.Fatal(err)
 			}
-			if n, err := r.desk.Mend(ctx, time.Hour); n != 0 || err != nil {
+			if n, err := r.desk.Repair(ctx, time.Hour); n != 0 || err != nil {
 				t.Errorf("%d lines were put back twice, %v", n, err)
 			}
 			told(t, lines, h.Approval.ID, c.end)

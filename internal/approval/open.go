@@ -7,16 +7,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/callyard/callyard/internal/audit"
 	"github.com/callyard/callyard/internal/confirm"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/audit"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
 )
 
-// RoomOptions says how a room is opened.
-type RoomOptions struct {
+// InstanceOptions says what an instance works on.
+type InstanceOptions struct {
 	// Conn is the connection to NATS; it stays the caller's.
 	Conn *bus.Conn
 	// Redis stands before the ledger when tokens are spent; nil: the ledger keeps
@@ -43,8 +43,8 @@ type RoomOptions struct {
 	Log *slog.Logger
 }
 
-// Room is a desk with what it works on, for one process.
-type Room struct {
+// Instance is a desk with its ledger, audit record and tokens, for one process.
+type Instance struct {
 	Desk   *Desk
 	Ledger *ledger.Ledger
 	Audit  *audit.Log
@@ -54,8 +54,8 @@ type Room struct {
 	work   sync.WaitGroup
 }
 
-// OpenRoom opens the ledger, the audit record and the tokens; ctx bounds that.
-func OpenRoom(ctx context.Context, o RoomOptions) (*Room, error) {
+// OpenInstance opens the ledger, the audit record and the tokens; ctx bounds that.
+func OpenInstance(ctx context.Context, o InstanceOptions) (*Instance, error) {
 	book, err := ledger.Open(ctx, o.Conn, ledger.Options{LostBefore: o.LostBefore, Log: o.Log})
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func OpenRoom(ctx context.Context, o RoomOptions) (*Room, error) {
 			return nil, err
 		}
 	}
-	r := &Room{Ledger: book, tokens: confirm.New(book, gate)}
+	r := &Instance{Ledger: book, tokens: confirm.New(book, gate)}
 	if r.Audit, err = audit.Open(ctx, o.Conn, audit.Options{Name: o.Name, MaxAge: o.AuditAge, Log: o.Log}); err != nil {
 		r.tokens.Close()
 		book.Close()
@@ -79,37 +79,37 @@ func OpenRoom(ctx context.Context, o RoomOptions) (*Room, error) {
 	r.Desk = New(Options{Assess: o.Assess, NoPermission: o.NoPermission, Ledger: book, Tokens: r.tokens, Sign: o.Sign, Runner: o.Runner, Audit: r.Audit, Traces: o.Traces, Log: o.Log})
 	watching, stop := context.WithCancel(context.Background())
 	r.stop = stop
-	r.work.Go(func() { r.mend(watching, o.Log) })
+	r.work.Go(func() { r.repair(watching, o.Log) })
 	return r, nil
 }
 
 const (
-	// mendEvery is how often what a killed process left undone is looked for.
-	// mendFirst is how far that goes back after the start.
-	mendEvery = 2 * time.Minute
-	mendFirst = 24 * time.Hour
-	mendFor   = time.Minute
+	// repairEvery is how often what a killed process left undone is looked for.
+	// repairFirst is how far that goes back after the start.
+	repairEvery = 2 * time.Minute
+	repairFirst = 24 * time.Hour
+	repairFor   = time.Minute
 )
 
-// mend puts audit lines back that another process could not write before it was
+// repair puts audit lines back that another process could not write before it was
 // killed, and makes the permissions that it had promised.
-func (r *Room) mend(ctx context.Context, log *slog.Logger) {
-	back := mendFirst
+func (r *Instance) repair(ctx context.Context, log *slog.Logger) {
+	back := repairFirst
 	for {
-		once, cancel := context.WithTimeout(ctx, mendFor)
-		n, err := r.Desk.Mend(once, back)
+		once, cancel := context.WithTimeout(ctx, repairFor)
+		n, err := r.Desk.Repair(once, back)
 		cancel()
 		if ctx.Err() != nil {
 			return
 		}
-		if back = 3 * mendEvery; err != nil {
-			back = mendFirst
+		if back = 3 * repairEvery; err != nil {
+			back = repairFirst
 			log.Warn("looking for what a lost process left undone", "error", err)
 		} else if n > 0 {
 			log.Info("audit lines were put back that a lost process had not written", "lines", n)
 		}
 		// Processes that started together need not all look at once.
-		next := time.NewTimer(mendEvery + rand.N(mendEvery/2))
+		next := time.NewTimer(repairEvery + rand.N(repairEvery/2))
 		select {
 		case <-next.C:
 		case <-ctx.Done():
@@ -119,9 +119,9 @@ func (r *Room) mend(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// Close ends the room. What was to be written to the audit record is written
+// Close ends the instance. What was to be written to the audit record is written
 // first, as long as NATS takes it.
-func (r *Room) Close() {
+func (r *Instance) Close() {
 	r.stop()
 	r.work.Wait()
 	r.Audit.Close()

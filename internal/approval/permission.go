@@ -7,10 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 const (
@@ -51,25 +50,33 @@ func NoPermission(a *ledger.Approval, rule *risk.Approval) (kind schema.Kind, wh
 	return "", ""
 }
 
+// Permissions are the standing permissions: calls like the one that a permission was
+// given with run without a question. It is safe for concurrent use.
+type Permissions struct {
+	records  *records
+	runner   string // runs calls by a permission; empty: none run here
+	noPermit func(server string) string
+}
+
 // wish returns what the answer allows, with the digests of the arguments that
 // were shown.
-func (d *Desk) wish(ctx context.Context, id string, answer *Answer) (*ledger.Allow, error) {
+func (s *Permissions) wish(ctx context.Context, id string, answer *Answer) (*ledger.Allow, error) {
 	want := answer.Allow
 	if want == nil {
 		return nil, nil
 	}
-	now := d.wall()
+	now := s.records.wall()
 	if until := want.Until; !now.Before(until) || until.After(now.Add(longestPermission)) {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "A standing permission is good until a time to come, at most %d days from now.", int(longestPermission/(24*time.Hour)))
 	}
 	if want.MaxUses < 0 {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "The number of uses is negative; 0 sets no limit.")
 	}
-	args, err := d.ledger.Arguments(ctx, id)
+	args, err := s.records.ledger.Arguments(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if digest.Of(args) != answer.Digest {
+	if schema.Digest(args) != answer.Digest {
 		return nil, schema.Errorf(schema.KindConflict, "The arguments were changed since they were shown to you; look at them again.")
 	}
 	pattern, err := want.Pattern.Of(args)
@@ -103,19 +110,19 @@ func given(a *ledger.Approval) (p *ledger.Permission, vetoed *ledger.Decision) {
 
 // permit stores the permission that the record gives, and takes it back where
 // the approval was vetoed since. Doing it again changes nothing.
-func (d *Desk) permit(ctx context.Context, a *ledger.Approval) error {
+func (s *Permissions) permit(ctx context.Context, a *ledger.Approval) error {
 	p, vetoed := given(a)
-	if p == nil || p.Until.Before(d.wall()) {
+	if p == nil || p.Until.Before(s.records.wall()) {
 		return nil
 	}
 	if vetoed == nil {
-		made, err := d.ledger.Permit(ctx, *p)
+		made, err := s.records.ledger.Permit(ctx, *p)
 		if err != nil || !made {
 			return err
 		}
-		d.tellPermission(ctx, p)
+		s.records.tellPermission(ctx, p)
 		// A veto that came in between did not find the permission yet.
-		now, err := d.ledger.Current(ctx, a.ID)
+		now, err := s.records.ledger.Current(ctx, a.ID)
 		if err != nil {
 			return err
 		}
@@ -124,75 +131,65 @@ func (d *Desk) permit(ctx context.Context, a *ledger.Approval) error {
 		}
 	}
 	back := ledger.Revocation{By: vetoed.By, Owner: vetoed.Owner, At: vetoed.At, Reason: vetoed.Reason}
-	now, err := d.ledger.RevokePermission(ctx, p.ID, back, func(*ledger.Permission) error { return nil })
+	now, err := s.records.ledger.RevokePermission(ctx, p.ID, back, func(*ledger.Permission) error { return nil })
 	switch schema.KindOf(err) {
 	case "":
-		d.tellPermission(ctx, &now)
+		s.records.tellPermission(ctx, &now)
 	case schema.KindNotFound, schema.KindConflict: // it was never made, or is taken back
 		return nil
 	}
 	return err
 }
 
-func (d *Desk) tellPermission(ctx context.Context, p *ledger.Permission) {
-	if d.audit != nil {
-		all := permissionHistory(p)
-		d.write(ctx, all[len(all)-1])
-	}
-}
-
-// spentTime says that the permission's time is over.
-func (d *Desk) spentTime(p *ledger.Permission) bool {
-	return d.patience.over(p.ID, p.Given, p.Until, d.now())
-}
-
 // standing makes the record of a call run by a permission, where there is one for
-// it. It is read anew, and its use counted, before anything else: of many calls at
+// it. It is read again, and its use counted, before anything else: of many calls at
 // once none is over the number, and none comes after a revocation that was
 // answered.
-func (d *Desk) standing(ctx context.Context, record *ledger.Approval, args []byte) (bool, error) {
-	if d.runner == "" {
+func (s *Permissions) standing(ctx context.Context, record *ledger.Approval, args []byte) (bool, error) {
+	if s.runner == "" {
 		return false, nil
 	}
-	for _, known := range d.ledger.Permitting(&record.Binding, record.Rule, args, record.Created) {
-		used, err := d.ledger.Use(ctx, known.ID, func(p *ledger.Permission) error {
+	for _, known := range s.records.ledger.Permitting(&record.Binding, record.Rule, args, record.Created) {
+		used, err := s.records.ledger.Use(ctx, known.ID, func(p *ledger.Permission) error {
 			giver := schema.Principal{Name: p.By, Owner: p.Owner}
-			if d.spentTime(p) || !p.Good(record.Created) || !p.Covers(&record.Binding, record.Rule, args) || Requested(record, giver) {
+			if s.records.permissionOver(p) || !p.Good(record.Created) || !p.Covers(&record.Binding, record.Rule, args) || Requested(record, giver) {
 				return schema.Errorf(schema.KindForbidden, "The permission is not for this call.")
 			}
 			return nil
 		})
 		if err != nil {
 			if schema.KindOf(err) != schema.KindForbidden {
-				d.log.Warn("a standing permission could not be used; people are asked instead", "permission_id", known.ID, "error", err)
+				s.records.log.Warn("a standing permission could not be used; people are asked instead", "permission_id", known.ID, "error", err)
 			}
 			continue
 		}
 		record.State, record.Permission = ledger.Running, used.ID
-		record.Runner = &ledger.Runner{FrontDoor: d.runner, Started: record.Created}
+		record.Runner = &ledger.Runner{FrontDoor: s.runner, Started: record.Created}
 		record.Decisions = []ledger.Decision{{
 			By: used.By, Owner: used.Owner, Groups: used.Groups, Kind: ledger.Approve, Reason: used.Reason, At: record.Created, Channel: ledger.ChannelStanding,
 		}}
-		return true, d.sign(record)
+		return true, s.records.sign(record)
 	}
 	return false, nil
 }
 
-// Permissions returns the standing permissions, the newest first: those that are
+// List returns the standing permissions, the newest first: those that are
 // good, and for some days those that are over or were taken back.
-func (d *Desk) Permissions(context.Context) []ledger.Permission { return d.ledger.Permissions() }
+func (s *Permissions) List(context.Context) []ledger.Permission {
+	return s.records.ledger.Permissions()
+}
 
-// RevokePermission takes a standing permission back: when it returns, no further
+// Revoke takes a standing permission back: when it returns, no further
 // call runs by it. Whoever gave it may do that, and whoever is in a group that
 // decides. Errors: KindNotFound, KindForbidden, KindConflict when it was taken
 // back already, KindInvalidRequest for a missing reason.
-func (d *Desk) RevokePermission(ctx context.Context, id string, who schema.Principal, reason string) (*ledger.Permission, error) {
-	back := ledger.Revocation{By: who.Name, Owner: who.Owner, At: d.wall(), Reason: reason}
-	p, err := d.ledger.RevokePermission(ctx, id, back, func(p *ledger.Permission) error { return mayRevoke(p, who, reason) })
+func (s *Permissions) Revoke(ctx context.Context, id string, who schema.Principal, reason string) (*ledger.Permission, error) {
+	back := ledger.Revocation{By: who.Name, Owner: who.Owner, At: s.records.wall(), Reason: reason}
+	p, err := s.records.ledger.RevokePermission(ctx, id, back, func(p *ledger.Permission) error { return mayRevoke(p, who, reason) })
 	if err != nil {
 		return nil, err
 	}
-	d.tellPermission(ctx, &p)
+	s.records.tellPermission(ctx, &p)
 	return &p, nil
 }
 
@@ -211,15 +208,15 @@ func mayRevoke(p *ledger.Permission, who schema.Principal, reason string) error 
 	return nil
 }
 
-// mendPermissions makes those that an approval gave and a lost process did not
+// repair makes those that an approval gave and a lost process did not
 // store, takes back those that were vetoed, and forgets those that are over for
 // long.
-func (d *Desk) mendPermissions(ctx context.Context, now time.Time) error {
+func (s *Permissions) repair(ctx context.Context, now time.Time) error {
 	known := map[string]*ledger.Permission{}
-	for _, p := range d.ledger.Permissions() {
+	for _, p := range s.records.ledger.Permissions() {
 		known[p.ID] = &p
 	}
-	undone := d.ledger.Where(func(a *ledger.Approval) bool {
+	undone := s.records.ledger.Where(func(a *ledger.Approval) bool {
 		p, vetoed := given(a)
 		if p == nil || a.State == ledger.Pending || !now.Before(p.Until) {
 			return false
@@ -228,16 +225,23 @@ func (d *Desk) mendPermissions(ctx context.Context, now time.Time) error {
 		return there == nil && vetoed == nil || there != nil && vetoed != nil && there.Revoked == nil
 	})
 	for _, a := range undone {
-		if err := d.permit(ctx, a); err != nil {
+		if err := s.permit(ctx, a); err != nil {
 			return err
 		}
 	}
 	for id, p := range known {
 		if p.Until.Add(keepPermission).Before(now) {
-			if err := d.ledger.ForgetPermission(ctx, id); err != nil {
+			if err := s.records.ledger.ForgetPermission(ctx, id); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+func (s *Permissions) noPermission(server string) string {
+	if s.noPermit == nil {
+		return ""
+	}
+	return s.noPermit(server)
 }

@@ -11,18 +11,17 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
-	"github.com/callyard/callyard/internal/audit"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/audit"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 func (r *room) allow(id string, who schema.Principal, pattern ledger.Pattern, uses int, lasts time.Duration) (*ledger.Approval, error) {
 	return r.desk.Decide(context.Background(), id, approval.Answer{
-		Kind: ledger.Approve, Digest: digest.Of([]byte(arguments)), Reason: "it is the weekly payment",
+		Kind: ledger.Approve, Digest: schema.Digest([]byte(arguments)), Reason: "it is the weekly payment",
 		Allow: &ledger.Allow{Until: r.clock.now().Add(lasts), Pattern: pattern, MaxUses: uses},
 	}, who, "web")
 }
@@ -44,7 +43,7 @@ var anyArguments, exact = ledger.Pattern{Kind: ledger.AnyArguments}, ledger.Patt
 func TestACallLikeTheOneThatWasAllowedRunsAtOnce(t *testing.T) {
 	r, first := permitted(t, exact, 0)
 	ctx := context.Background()
-	p := r.desk.Permissions(ctx)
+	p := r.desk.Permissions.List(ctx)
 	if len(p) != 1 || p[0].ApprovalID != first.ID || p[0].By != "ben" || p[0].Reason != "it is the weekly payment" || p[0].ID != ledger.PermissionID(first.ID) {
 		t.Fatalf("%+v", p)
 	}
@@ -82,7 +81,7 @@ func TestAPermissionIsForNothingElse(t *testing.T) {
 		"the giver":         func(c *schema.Call, _ *risk.Assessment) { c.Principal = schema.Principal{Name: "ben"} },
 		"another server":    func(c *schema.Call, _ *risk.Assessment) { c.Server = "bank2" },
 		"another tool":      func(c *schema.Call, _ *risk.Assessment) { c.Tool = "pay2" },
-		"a tool redefined":  func(c *schema.Call, _ *risk.Assessment) { c.ToolDigest = digest.Of([]byte(`{"name":"pay" }`)) },
+		"a tool redefined":  func(c *schema.Call, _ *risk.Assessment) { c.ToolDigest = schema.Digest([]byte(`{"name":"pay" }`)) },
 		"no definition":     func(c *schema.Call, _ *risk.Assessment) { c.ToolDigest = "" },
 		"a higher level":    func(_ *schema.Call, a *risk.Assessment) { a.Level = risk.High },
 		"other deciders":    func(_ *schema.Call, a *risk.Assessment) { a.Approval = other },
@@ -175,7 +174,7 @@ func TestOnlyWhoMayDecideAloneAllowsTheSameAgain(t *testing.T) {
 	if _, err := r.allow(quorum, ben, exact, 0, time.Hour); schema.KindOf(err) != schema.KindForbidden {
 		t.Errorf("one of two: %v", err)
 	}
-	if n := len(r.desk.Permissions(ctx)); n != 0 || r.state(id) != ledger.Pending {
+	if n := len(r.desk.Permissions.List(ctx)); n != 0 || r.state(id) != ledger.Pending {
 		t.Errorf("%d permissions", n)
 	}
 }
@@ -186,7 +185,7 @@ func TestAPermissionEnds(t *testing.T) {
 		"when its time is over": func(_ *testing.T, r *room, _ *ledger.Approval) { r.clock.advance(time.Hour) },
 		"when the clock jumps back after half of it": func(t *testing.T, r *room, _ *ledger.Approval) {
 			tend := func() {
-				if _, err := r.desk.Tend(ctx, func(string) bool { return true }); err != nil {
+				if _, err := r.desk.Reconcile(ctx, func(string) bool { return true }); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -200,17 +199,17 @@ func TestAPermissionEnds(t *testing.T) {
 		"when somebody takes it back": func(t *testing.T, r *room, first *ledger.Approval) {
 			id := ledger.PermissionID(first.ID)
 			for _, who := range []schema.Principal{dora, agent} {
-				if _, err := r.desk.RevokePermission(ctx, id, who, ""); schema.KindOf(err) != schema.KindForbidden {
+				if _, err := r.desk.Permissions.Revoke(ctx, id, who, ""); schema.KindOf(err) != schema.KindForbidden {
 					t.Errorf("%s: %v", who.Name, err)
 				}
 			}
-			if p, err := r.desk.RevokePermission(ctx, id, cleo, "no more"); err != nil || p.Revoked.By != "cleo" {
+			if p, err := r.desk.Permissions.Revoke(ctx, id, cleo, "no more"); err != nil || p.Revoked.By != "cleo" {
 				t.Errorf("%+v, %v", p, err)
 			}
-			if _, err := r.desk.RevokePermission(ctx, id, ben, ""); schema.KindOf(err) != schema.KindConflict {
+			if _, err := r.desk.Permissions.Revoke(ctx, id, ben, ""); schema.KindOf(err) != schema.KindConflict {
 				t.Errorf("again: %v", err)
 			}
-			if _, err := r.desk.RevokePermission(ctx, "perm_none", ben, ""); schema.KindOf(err) != schema.KindNotFound {
+			if _, err := r.desk.Permissions.Revoke(ctx, "perm_none", ben, ""); schema.KindOf(err) != schema.KindNotFound {
 				t.Errorf("one that is not there: %v", err)
 			}
 		},
@@ -218,7 +217,7 @@ func TestAPermissionEnds(t *testing.T) {
 			if _, err := r.say(first.ID, ledger.Deny, cleo); err != nil {
 				t.Error(err)
 			}
-			if p := r.desk.Permissions(ctx); len(p) != 1 || p[0].Revoked == nil || p[0].Revoked.By != "cleo" {
+			if p := r.desk.Permissions.List(ctx); len(p) != 1 || p[0].Revoked == nil || p[0].Revoked.By != "cleo" {
 				t.Errorf("%+v", p)
 			}
 		},
@@ -245,7 +244,7 @@ func TestUsesAreCountedOverAllFrontDoors(t *testing.T) {
 	if _, err := one.allow(one.hold(byOps(1)).Approval.ID, ben, exact, uses, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	confirmtest.Wait(t, func() bool { return len(two.desk.Permissions(t.Context())) == 1 })
+	confirmtest.Wait(t, func() bool { return len(two.desk.Permissions.List(t.Context())) == 1 })
 	var ran atomic.Int32
 	var all sync.WaitGroup
 	for i := range calls {
@@ -260,7 +259,7 @@ func TestUsesAreCountedOverAllFrontDoors(t *testing.T) {
 	if ran.Load() != uses {
 		t.Errorf("%d ran, of %d that may", ran.Load(), uses)
 	}
-	if p := one.desk.Permissions(t.Context()); len(p) != 1 || p[0].Uses != uses {
+	if p := one.desk.Permissions.List(t.Context()); len(p) != 1 || p[0].Uses != uses {
 		t.Errorf("%+v", p)
 	}
 }
@@ -275,7 +274,7 @@ func TestAPermissionTakenBackElsewhereIsNotUsedHere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := there.desk.RevokePermission(t.Context(), ledger.PermissionID(a.ID), cleo, ""); err != nil {
+		if _, err := there.desk.Permissions.Revoke(t.Context(), ledger.PermissionID(a.ID), cleo, ""); err != nil {
 			t.Fatal(err)
 		}
 		if h := here.hold(byOps(1)); h.Run {
@@ -311,31 +310,31 @@ func TestAPermissionThatACrashLeftOutIsMade(t *testing.T) {
 		return id
 	}
 	vetoed := leave(ledger.Approve, ledger.Deny)
-	if _, err := r.desk.Mend(ctx, time.Hour); err != nil || len(r.desk.Permissions(ctx)) != 0 {
+	if _, err := r.desk.Repair(ctx, time.Hour); err != nil || len(r.desk.Permissions.List(ctx)) != 0 {
 		t.Fatalf("of %s, which was vetoed, a permission was made: %v", vetoed, err)
 	}
 	id := leave(ledger.Approve)
 	for range 2 {
-		if _, err := r.desk.Mend(ctx, time.Hour); err != nil {
+		if _, err := r.desk.Repair(ctx, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if p := r.desk.Permissions(ctx); len(p) != 1 || p[0].ApprovalID != id {
+	if p := r.desk.Permissions.List(ctx); len(p) != 1 || p[0].ApprovalID != id {
 		t.Fatalf("%+v", p)
 	}
 	if h := r.hold(byOps(1)); !h.Run {
 		t.Error("it does not run")
 	}
 	// Taken back is taken back, and what is over for long is forgotten.
-	if _, err := r.desk.RevokePermission(ctx, ledger.PermissionID(id), ben, ""); err != nil {
+	if _, err := r.desk.Permissions.Revoke(ctx, ledger.PermissionID(id), ben, ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.desk.Mend(ctx, time.Hour); err != nil || r.hold(byOps(1)).Run {
+	if _, err := r.desk.Repair(ctx, time.Hour); err != nil || r.hold(byOps(1)).Run {
 		t.Errorf("it came back: %v", err)
 	}
 	r.clock.advance(8 * 24 * time.Hour)
-	if _, err := r.desk.Mend(ctx, time.Hour); err != nil || len(r.desk.Permissions(ctx)) != 0 {
-		t.Errorf("%+v, %v", r.desk.Permissions(ctx), err)
+	if _, err := r.desk.Repair(ctx, time.Hour); err != nil || len(r.desk.Permissions.List(ctx)) != 0 {
+		t.Errorf("%+v, %v", r.desk.Permissions.List(ctx), err)
 	}
 }
 
@@ -359,7 +358,7 @@ func TestPermissionsAreInTheAuditRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	used := r.hold(byOps(1)).Approval.ID
-	if _, err := r.desk.RevokePermission(t.Context(), ledger.PermissionID(a.ID), cleo, "no more"); err != nil {
+	if _, err := r.desk.Permissions.Revoke(t.Context(), ledger.PermissionID(a.ID), cleo, "no more"); err != nil {
 		t.Fatal(err)
 	}
 	is := strings.Join(linesOf(t, lines, a.ID), "\n")
@@ -371,7 +370,7 @@ func TestPermissionsAreInTheAuditRecord(t *testing.T) {
 		t.Errorf("%s", is)
 	}
 	r.clock.advance(time.Minute)
-	if n, err := r.desk.Mend(t.Context(), time.Hour); n != 0 || err != nil {
+	if n, err := r.desk.Repair(t.Context(), time.Hour); n != 0 || err != nil {
 		t.Errorf("%d lines were missing, %v", n, err)
 	}
 	all, _, err := lines.Read(t.Context(), audit.Filter{Kinds: []audit.Kind{audit.PermissionUsed, audit.PermissionGiven, audit.PermissionRevoked}}, "")
@@ -399,7 +398,7 @@ func TestWhereNoWorkerTakesAPermissionCallsAreHeldAndNoneIsGiven(t *testing.T) {
 	if h.Run || h.Approval.State != ledger.Pending || h.Approval.NoPermission != reason {
 		t.Fatalf("%+v", h.Approval)
 	}
-	answer := approval.Answer{Kind: ledger.Approve, Digest: digest.Of([]byte(arguments)), Allow: &ledger.Allow{Until: r.clock.now().Add(time.Hour), Pattern: ledger.Pattern{Kind: ledger.AnyArguments}}}
+	answer := approval.Answer{Kind: ledger.Approve, Digest: schema.Digest([]byte(arguments)), Allow: &ledger.Allow{Until: r.clock.now().Add(time.Hour), Pattern: ledger.Pattern{Kind: ledger.AnyArguments}}}
 	if _, err := r.desk.Decide(t.Context(), h.Approval.ID, answer, ben, "web"); schema.KindOf(err) != schema.KindForbidden || !strings.Contains(err.Error(), reason) {
 		t.Errorf("allowed: %v", err)
 	}

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 // AssessFunc assesses a held call with these arguments under the policy in force. It
@@ -68,22 +68,29 @@ func forbidden(a *ledger.Approval, now *risk.Assessment) error {
 	return schema.Errorf(schema.KindForbidden, "The policy in force forbids this call: %s", strings.Join(now.Reasons, "; ")).WithCall(a.CallID)
 }
 
+// reassessor assesses held calls again under the policy in force, and begins approvals
+// again whose rule is not enough any more. It is safe for concurrent use.
+type reassessor struct {
+	records *records
+	assess  AssessFunc // nil: nothing is assessed here
+}
+
 // restart begins the approval again under the rule of now. by is who edited the
 // arguments, nil where the policy changed; from is the first decision that counts.
-func (d *Desk) restart(a *ledger.Approval, now *risk.Assessment, by *schema.Principal, from int) error {
+func (r *reassessor) restart(a *ledger.Approval, now *risk.Assessment, by *schema.Principal, from int) error {
 	rule, err := json.Marshal(now.Approval)
 	if err != nil {
 		return schema.Errorf(schema.KindInternal, "The approval rule cannot be stored: %w", err).WithCall(a.CallID)
 	}
-	bound, at := a.Bound(), d.wall()
-	r := ledger.Restart{At: at, From: from, Level: max(now.Level, bound.Level), PolicyVersion: now.Version}
+	bound, at := a.Bound(), r.records.wall()
+	again := ledger.Restart{At: at, From: from, Level: max(now.Level, bound.Level), PolicyVersion: now.Version}
 	if by != nil {
-		r.By, r.Owner = by.Name, by.Owner
-		r.Reason = fmt.Sprintf("The edited arguments need %s.", needs(now.Approval))
+		again.By, again.Owner = by.Name, by.Owner
+		again.Reason = fmt.Sprintf("The edited arguments need %s.", needs(now.Approval))
 	} else {
-		r.Reason = fmt.Sprintf("The policy has changed since the call was held: it needs %s now.", needs(now.Approval))
+		again.Reason = fmt.Sprintf("The policy has changed since the call was held: it needs %s now.", needs(now.Approval))
 	}
-	a.Restart(r, rule, now.Reasons, at.Add(now.Approval.Expires))
+	a.Restart(again, rule, now.Reasons, at.Add(now.Approval.Expires))
 	return nil
 }
 
@@ -106,20 +113,20 @@ func needs(rule *risk.Approval) string {
 // renew begins an approval that has not left again, where the policy in force
 // requires more than its rule. It says whether it did. KindForbidden says that the
 // policy denies the call by now.
-func (d *Desk) renew(ctx context.Context, id string) (restarted bool, err error) {
-	if d.assess == nil {
+func (r *reassessor) renew(ctx context.Context, id string) (restarted bool, err error) {
+	if r.assess == nil {
 		return false, nil
 	}
 	for range maxRenewals {
-		known, err := d.ledger.Check(ctx, id, func(*ledger.Approval) error { return nil })
+		known, err := r.records.ledger.Check(ctx, id, func(*ledger.Approval) error { return nil })
 		if err != nil || !renewable(known) {
 			return false, err
 		}
-		args, err := d.ledger.ArgumentsOf(ctx, known)
+		args, err := r.records.ledger.ArgumentsOf(ctx, known)
 		if err != nil {
 			return false, err
 		}
-		now, err := d.assess(ctx, known, args)
+		now, err := r.assess(ctx, known, args)
 		if schema.KindOf(err) == schema.KindNotFound {
 			return false, nil // it does not run either, see the releaser
 		}
@@ -129,14 +136,14 @@ func (d *Desk) renew(ctx context.Context, id string) (restarted bool, err error)
 		if err != nil || Covered(known, &now) {
 			return false, err
 		}
-		sum, again := digest.Of(args), false
-		_, err = d.change(ctx, id, nil, func(a *ledger.Approval) error {
+		sum, again := schema.Digest(args), false
+		_, err = r.records.change(ctx, id, nil, func(a *ledger.Approval) error {
 			bound := a.Bound()
 			again = bound.ArgumentsDigest != sum || !renewable(a)
 			if again || Covered(a, &now) {
 				return errUnchanged
 			}
-			return d.restart(a, &now, nil, len(a.Decisions))
+			return r.restart(a, &now, nil, len(a.Decisions))
 		})
 		if !again {
 			if schema.KindOf(err) == schema.KindConflict {
@@ -157,12 +164,12 @@ func renewable(a *ledger.Approval) bool {
 	return a.Permission == "" && (a.State == ledger.Pending || a.State == ledger.Approved)
 }
 
-// Renew assesses every held call again that has not left, and begins those approvals
-// again whose rule is not enough by now. Call it when the policy has changed. The
+// renewAll assesses every held call again that has not left, and begins those approvals
+// again whose rule is not enough by now. The
 // error is that of the first call that could not be assessed.
-func (d *Desk) Renew(ctx context.Context) (err error) {
-	for _, a := range d.ledger.Where(renewable) {
-		if _, renewErr := d.renew(ctx, a.ID); renewErr != nil && schema.KindOf(renewErr) != schema.KindForbidden && err == nil {
+func (r *reassessor) renewAll(ctx context.Context) (err error) {
+	for _, a := range r.records.ledger.Where(renewable) {
+		if _, renewErr := r.renew(ctx, a.ID); renewErr != nil && schema.KindOf(renewErr) != schema.KindForbidden && err == nil {
 			err = renewErr
 		}
 	}
@@ -171,15 +178,15 @@ func (d *Desk) Renew(ctx context.Context) (err error) {
 
 // reassessed assesses the call of a decision with edited arguments; nil where this
 // desk assesses nothing, so that whoever claims the call does.
-func (d *Desk) reassessed(ctx context.Context, id string, args []byte) (*risk.Assessment, error) {
-	if d.assess == nil {
+func (r *reassessor) reassessed(ctx context.Context, id string, args []byte) (*risk.Assessment, error) {
+	if r.assess == nil {
 		return nil, nil
 	}
-	a, _, err := d.ledger.Get(ctx, id)
+	a, _, err := r.records.ledger.Get(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	now, err := d.assess(ctx, a, args)
+	now, err := r.assess(ctx, a, args)
 	if err == nil {
 		err = forbidden(a, &now)
 	}
@@ -203,4 +210,53 @@ func Took(a *ledger.Approval, who schema.Principal) bool {
 	return slices.ContainsFunc(a.Decisions, func(dec ledger.Decision) bool {
 		return person(dec.By, dec.Owner) == person(who.Name, who.Owner)
 	})
+}
+
+// assessFor assesses the call before an answer that may let it run: with the
+// arguments of an edit (now), or as it is, beginning the approval again where its
+// rule is not enough any more.
+func (r *reassessor) assessFor(ctx context.Context, id string, answer *Answer) (restarted bool, now *risk.Assessment, err error) {
+	switch answer.Kind {
+	case ledger.Approve:
+		restarted, err = r.renew(ctx, id)
+	case ledger.Edit:
+		now, err = r.reassessed(ctx, id, answer.Arguments)
+	}
+	return restarted, now, err
+}
+
+// restartEdited begins an approval again whose edited arguments need more than its
+// rule. The edit itself counts as an approval where its author may approve under the
+// new rule too.
+func (r *reassessor) restartEdited(a *ledger.Approval, now *risk.Assessment, answer *Answer, who schema.Principal) error {
+	a.State, a.Escalated = ledger.Pending, time.Time{}
+	from := len(a.Decisions)
+	if may(a, now.Approval, answer, who, false) == nil {
+		from--
+	}
+	if err := r.restart(a, now, &who, from); err != nil {
+		return err
+	}
+	settle(a, now.Approval)
+	return nil
+}
+
+// renewForCaller is renew for a call that the caller confirms. What is wrong with the
+// confirmation itself is said later.
+func (r *reassessor) renewForCaller(ctx context.Context, id string, who schema.Principal) error {
+	if r.assess == nil || id == "" {
+		return nil
+	}
+	a, err := r.records.ledger.Check(ctx, id, func(a *ledger.Approval) error { return mayConfirm(a, who) })
+	if err != nil || a.State != ledger.Pending || r.records.over(a) {
+		return nil
+	}
+	restarted, err := r.renew(ctx, id)
+	if err != nil || !restarted {
+		return err
+	}
+	if a, err = r.records.ledger.Current(ctx, id); err != nil {
+		return err
+	}
+	return startedAgain(a, nil)
 }

@@ -12,12 +12,11 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 // bank is a ledger with an approver, a front door and a worker, each of which has the
@@ -177,8 +176,8 @@ func TestAnEditThatNeedsMoreBeginsTheApprovalAgain(t *testing.T) {
 			if a, err = b.ledger.Current(t.Context(), held.ID); err != nil {
 				t.Fatal(err)
 			}
-			if a.State != ledger.Pending || len(a.Restarts) != 1 || approval.Agreed(a) != 0 || len(a.Warrant) != 0 || !strings.Contains(a.Restarts[0].Reason, "2 approvals from finance with a fresh sign-in") {
-				t.Fatalf("%s, %+v, %d approved", a.State, a.Restarts, approval.Agreed(a))
+			if a.State != ledger.Pending || len(a.Restarts) != 1 || approval.ApprovalCount(a) != 0 || len(a.Warrant) != 0 || !strings.Contains(a.Restarts[0].Reason, "2 approvals from finance with a fresh sign-in") {
+				t.Fatalf("%s, %+v, %d approved", a.State, a.Restarts, approval.ApprovalCount(a))
 			}
 			if _, err := b.says(held.ID, ben, true); schema.KindOf(err) != schema.KindForbidden {
 				t.Errorf("ops: %v", err)
@@ -203,7 +202,7 @@ func TestTheAuthorOfAnEditCountsUnderTheNewRuleToo(t *testing.T) {
 	b.adopt(largeNeedsFinance)
 	held := b.ask(5)
 	both := schema.Principal{Name: "bo", Groups: []string{"ops", "finance"}}
-	if a, err := b.says(held.ID, both, true, 2000); err != nil || a.State != ledger.Pending || approval.Agreed(a) != 1 {
+	if a, err := b.says(held.ID, both, true, 2000); err != nil || a.State != ledger.Pending || approval.ApprovalCount(a) != 1 {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	if a, err := b.says(held.ID, fay, true); err != nil || a.State != ledger.Approved {
@@ -238,7 +237,7 @@ func TestAPolicyThatRequiresMoreBeginsTheApprovalAgain(t *testing.T) {
 				}
 			}
 			a, err := b.ledger.Current(t.Context(), held.ID)
-			if err != nil || a.State != ledger.Pending || len(a.Restarts) != 1 || approval.Agreed(a) != 0 {
+			if err != nil || a.State != ledger.Pending || len(a.Restarts) != 1 || approval.ApprovalCount(a) != 0 {
 				t.Fatalf("%+v, %v", a, err)
 			}
 			for _, who := range []schema.Principal{fay, finn} {
@@ -308,7 +307,7 @@ func TestAPermissionGivenUnderAnotherRuleIsVoid(t *testing.T) {
 	b := openBank(t, false)
 	b.adopt(largeNeedsFinance)
 	held := b.ask(5)
-	answer := approval.Answer{Kind: ledger.Approve, Digest: digest.Of(pays(5)), Allow: &ledger.Allow{Until: b.clock.now().Add(time.Hour), Pattern: ledger.Pattern{Kind: ledger.AnyArguments}}}
+	answer := approval.Answer{Kind: ledger.Approve, Digest: schema.Digest(pays(5)), Allow: &ledger.Allow{Until: b.clock.now().Add(time.Hour), Pattern: ledger.Pattern{Kind: ledger.AnyArguments}}}
 	if _, err := b.approver.Decide(t.Context(), held.ID, answer, ben, "web"); err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +315,7 @@ func TestAPermissionGivenUnderAnotherRuleIsVoid(t *testing.T) {
 	if _, err := b.door.Claim(t.Context(), held.ID, "door"); schema.KindOf(err) != schema.KindConflict {
 		t.Fatalf("claimed: %v", err)
 	}
-	if _, err := b.door.Mend(t.Context(), time.Hour); err != nil {
+	if _, err := b.door.Repair(t.Context(), time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	runner := approval.New(approval.Options{Ledger: b.ledger, Now: b.clock.now, Runner: "door", Assess: b.assess, Log: quiet})

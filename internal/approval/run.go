@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -12,20 +12,20 @@ import (
 // others get KindConflict. Where the policy in force requires more than was
 // satisfied, the approval begins again and nobody gets the call: KindConflict.
 func (d *Desk) Claim(ctx context.Context, id, runner string) (*ledger.Approval, error) {
-	switch restarted, err := d.renew(ctx, id); {
+	switch restarted, err := d.reassessor.renew(ctx, id); {
 	case restarted:
 		return nil, schema.Errorf(schema.KindConflict, "Approval %s began again: the policy in force requires more than was satisfied.", id)
 	case err != nil && schema.KindOf(err) != schema.KindForbidden: // what is denied is claimed, and refused by the one that runs it
 		return nil, err
 	}
-	return d.change(ctx, id, nil, func(a *ledger.Approval) error {
+	return d.records.change(ctx, id, nil, func(a *ledger.Approval) error {
 		if a.State != ledger.Approved {
 			return schema.Errorf(schema.KindConflict, "Approval %s is %s, so there is nothing to claim.", a.ID, a.State).WithCall(a.CallID)
 		}
-		if d.over(a) {
+		if d.records.over(a) {
 			return expired(a)
 		}
-		a.State, a.Runner = ledger.Running, &ledger.Runner{FrontDoor: runner, Started: d.wall()}
+		a.State, a.Runner = ledger.Running, &ledger.Runner{FrontDoor: runner, Started: d.records.wall()}
 		return nil
 	})
 }
@@ -35,7 +35,7 @@ func (d *Desk) Claim(ctx context.Context, id, runner string) (*ledger.Approval, 
 // or has ended.
 func (d *Desk) Cancel(ctx context.Context, callID string, who schema.Principal) (*ledger.Approval, error) {
 	none := schema.Errorf(schema.KindNotFound, "There is no call %q that was held and is yours.", callID)
-	a, err := d.change(ctx, ledger.IDFor(callID), nil, func(a *ledger.Approval) error {
+	a, err := d.records.change(ctx, ledger.IDFor(callID), nil, func(a *ledger.Approval) error {
 		switch {
 		case a.CallID != callID || a.Binding.Requester.Name != who.Name:
 			return none // nor is it said that there is one
@@ -57,7 +57,7 @@ func (d *Desk) Cancel(ctx context.Context, callID string, who schema.Principal) 
 // the bytes that were approved. The error is of KindInternal when the stored
 // bytes are not those of the approval; then nothing may run.
 func (d *Desk) Call(ctx context.Context, a *ledger.Approval) (*schema.Call, error) {
-	args, err := d.ledger.ArgumentsOf(ctx, a)
+	args, err := d.records.ledger.ArgumentsOf(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (d *Desk) Finish(ctx context.Context, id string, res *schema.Result, callEr
 			result = []byte{} // nothing at all is a result too
 		}
 	}
-	return d.change(ctx, id, result, func(a *ledger.Approval) error {
+	return d.records.change(ctx, id, result, func(a *ledger.Approval) error {
 		switch {
 		case callErr == nil:
 			a.State, a.ToolError = ledger.Succeeded, res.ToolError
@@ -90,12 +90,12 @@ func (d *Desk) Finish(ctx context.Context, id string, res *schema.Result, callEr
 	})
 }
 
-// Tend expires, escalates and gives up what is due at the moment: alive says
+// Reconcile expires, escalates and gives up what is due at the moment: alive says
 // whether a runner still lives. It returns how many approvals changed. Any
 // number of processes may do it at once.
-func (d *Desk) Tend(ctx context.Context, alive func(runner string) bool) (changed int, err error) {
-	now := d.wall()
-	open := d.ledger.Where(func(a *ledger.Approval) bool { return !a.State.Ended() })
+func (d *Desk) Reconcile(ctx context.Context, alive func(runner string) bool) (changed int, err error) {
+	now := d.records.wall()
+	open := d.records.ledger.Where(func(a *ledger.Approval) bool { return !a.State.Ended() })
 	waits := make(map[string]bool, len(open))
 	for _, a := range open {
 		waits[a.ID] = true
@@ -103,22 +103,22 @@ func (d *Desk) Tend(ctx context.Context, alive func(runner string) bool) (change
 		if next == nil {
 			continue
 		}
-		if _, changeErr := d.change(ctx, a.ID, nil, next); changeErr == nil {
+		if _, changeErr := d.records.change(ctx, a.ID, nil, next); changeErr == nil {
 			changed++
 		} else if schema.KindOf(changeErr) != schema.KindConflict && err == nil {
 			err = changeErr
 		}
 	}
-	for _, p := range d.ledger.Permissions() {
+	for _, p := range d.records.ledger.Permissions() {
 		waits[p.ID] = true
-		d.spentTime(&p)
+		d.records.permissionOver(&p)
 	}
-	d.patience.keep(waits)
+	d.records.patience.keep(waits)
 	return changed, err
 }
 
 const (
-	// runGrace is how long a runner may be unheard before the fate of its call
+	// runGrace is how long a runner may be unheard before the outcome of its call
 	// counts as unknown; waitGrace is how long a call of a runner that lives may take
 	// beyond its time, which begins when a worker takes it.
 	runGrace  = 15 * time.Second
@@ -133,9 +133,9 @@ func (d *Desk) due(a *ledger.Approval, now time.Time, alive func(string) bool) f
 	unchanged := schema.Errorf(schema.KindConflict, "It has changed meanwhile.")
 	switch a.State {
 	case ledger.Pending, ledger.Approved:
-		if d.over(a) {
+		if d.records.over(a) {
 			return func(a *ledger.Approval) error {
-				if a.State != ledger.Pending && a.State != ledger.Approved || !d.over(a) {
+				if a.State != ledger.Pending && a.State != ledger.Approved || !d.records.over(a) {
 					return unchanged
 				}
 				a.State = ledger.Expired
@@ -178,3 +178,8 @@ func (d *Desk) due(a *ledger.Approval, now time.Time, alive func(string) bool) f
 	}
 	return nil
 }
+
+// Renew assesses every held call again that has not left, and begins those approvals
+// again whose rule is not enough by now. Call it when the policy has changed. The
+// error is that of the first call that could not be assessed.
+func (d *Desk) Renew(ctx context.Context) error { return d.reassessor.renewAll(ctx) }

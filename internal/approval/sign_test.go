@@ -8,10 +8,9 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/approval"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 // signed is a signature that says what was signed.
@@ -21,7 +20,7 @@ func signed(a *ledger.Approval) ([]byte, error) {
 }
 
 func signature(state ledger.State, a *ledger.Approval, args string) string {
-	return fmt.Sprintf("%s %s %s", state, a.CallID, digest.Of([]byte(args)))
+	return fmt.Sprintf("%s %s %s", state, a.CallID, schema.Digest([]byte(args)))
 }
 
 func TestAWarrantIsMadeWithTheYesAndTravelsWithTheCall(t *testing.T) {

@@ -5,10 +5,9 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/approval"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 func TestTheRequesterNeverDecidesUnderWhateverKey(t *testing.T) {
@@ -30,7 +29,7 @@ func TestTheRequesterNeverDecidesUnderWhateverKey(t *testing.T) {
 	} {
 		id := r.ask(c.asks, arguments, byOps(1)).Approval.ID
 		for _, kind := range []ledger.DecisionKind{ledger.Approve, ledger.Deny, ledger.Edit, ledger.Extend, ledger.Revoke} {
-			_, err := r.desk.Decide(context.Background(), id, approval.Answer{Kind: kind, Digest: digest.Of([]byte(arguments)), Arguments: []byte(`{}`)}, c.decides, "test")
+			_, err := r.desk.Decide(context.Background(), id, approval.Answer{Kind: kind, Digest: schema.Digest([]byte(arguments)), Arguments: []byte(`{}`)}, c.decides, "test")
 			if schema.KindOf(err) != schema.KindForbidden {
 				t.Errorf("%s may %s: %v", name, kind, err)
 			}

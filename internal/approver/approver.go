@@ -26,20 +26,17 @@ import (
 	"github.com/callyard/callyard/internal/approver/web"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
-	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/listen"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 const (
-	readHeaderTimeout = 5 * time.Second
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 32 << 10
-	tendEvery         = time.Second
-	tendFor           = 10 * time.Second
+	tendEvery = time.Second
+	tendFor   = 10 * time.Second
 )
 
 // Options says what an approver runs on. Desk and Ledger stay the caller's and
@@ -77,7 +74,7 @@ type Approver struct {
 	keys     *authn.Keys
 	pages    *web.Handler
 	people   *oidc.Provider // nil where there is none
-	faces    faces
+	channels channels
 	server   *http.Server
 	listener net.Listener
 	draining atomic.Bool
@@ -133,23 +130,20 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 		return nil, errors.Join(err, a.listener.Close())
 	}
 	if a.pages, err = web.New(web.Options{
-		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Slack: a.faces.book,
+		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Slack: a.channels.book,
 		LocalGroups: c.LocalGroups, Observers: c.ObserverGroups, PublicURL: public, HTTPS: c.CertFile != "", Lifetime: c.SessionLifetime, Idle: c.SessionIdle,
 		FreshFor: c.FreshSignIn, ArgumentBytes: int(c.ArgumentBytes), Traces: o.Traces, Log: o.Log, Version: o.Version, Ready: a.Ready,
 	}); err != nil {
-		return nil, errors.Join(err, a.closeFaces(ctx), a.listener.Close())
+		return nil, errors.Join(err, a.closeChannels(ctx), a.listener.Close())
 	}
-	if err := a.openFaces(ctx); err != nil {
+	if err := a.openChannels(ctx); err != nil {
 		a.pages.Close()
-		return nil, errors.Join(err, a.closeFaces(ctx), a.listener.Close())
+		return nil, errors.Join(err, a.closeChannels(ctx), a.listener.Close())
 	}
 	if (keys.Configured() || a.people != nil) && !config.Loopback(c.Listen) && c.CertFile == "" && (public == nil || public.Scheme != "https") {
 		o.Log.Warn("sessions of the approver may travel in the clear: put it behind TLS and set approver.public_url to its https address")
 	}
-	a.server = &http.Server{
-		Handler: a.leaving(a.routed()), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
-	}
+	a.server = listen.NewServer(a.routed(), &a.draining, o.Log)
 	a.ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	a.wait.Go(a.tend)
 	if o.InForce != nil && o.Conn != nil {
@@ -158,11 +152,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	if a.people != nil {
 		a.wait.Go(func() { _ = a.people.Reach(a.ctx) }) // it logs what is wrong, before the first person meets it
 	}
-	a.wait.Go(func() {
-		if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
-			o.Failed <- fmt.Errorf("serving on %s: %w", c.Listen, err)
-		}
-	})
+	a.wait.Go(func() { listen.Serve(a.server, a.listener, c.Listen, o.Failed) })
 	return a, nil
 }
 
@@ -173,7 +163,7 @@ func (a *Approver) tend() {
 	down := false
 	for {
 		ctx, cancel := context.WithTimeout(a.ctx, tendFor)
-		_, err := a.o.Desk.Tend(ctx, a.o.Alive)
+		_, err := a.o.Desk.Reconcile(ctx, a.o.Alive)
 		cancel()
 		if err != nil && !down && a.ctx.Err() == nil {
 			a.o.Log.Error("overdue approvals cannot be ended at the moment", "error", err)
@@ -185,15 +175,6 @@ func (a *Approver) tend() {
 		case <-tick.C:
 		}
 	}
-}
-
-func (a *Approver) leaving(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if a.draining.Load() {
-			w.Header().Set("Connection", "close")
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // ReplaceKeys puts the API keys in force: the sessions of a removed key have ended, and
@@ -251,7 +232,7 @@ func (a *Approver) Stop(ctx context.Context) error {
 	if err != nil {
 		err = errors.Join(fmt.Errorf("requests were still under way at the end of the grace time: %w", err), a.server.Close())
 	}
-	err = errors.Join(err, a.closeFaces(grace))
+	err = errors.Join(err, a.closeChannels(grace))
 	a.cancel()
 	a.wait.Wait()
 	if a.people != nil {

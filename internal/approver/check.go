@@ -5,6 +5,7 @@ import (
 
 	"github.com/callyard/callyard/internal/approver/notify"
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/listen"
 	"github.com/callyard/callyard/internal/settings"
 )
@@ -16,7 +17,7 @@ func Check(s *settings.File) []config.Fault {
 	for i := range faults {
 		faults[i].Path = "approver.notify." + faults[i].Path
 	}
-	return faults
+	return append(faults, confirm.CheckRedis(s.Redis)...)
 }
 
 // redirectURL is where people come back to from the provider. address is the

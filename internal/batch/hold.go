@@ -3,56 +3,65 @@ package batch
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
-	"github.com/callyard/callyard/internal/admission"
-	"github.com/callyard/callyard/internal/ledger"
-	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/calls/admission"
+	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// errHeld says that a call waits for a yes, and is left alone until it has one.
+// errHeld says that a call waits for an approval, and is left alone until it has one.
 var errHeld = errors.New("the call is held")
+
+// maxHeld is how many calls of one journal may wait for an approval at once; more
+// would fill the ledger, and no person looks at that many.
+const maxHeld = 1000
+
+// heldCalls asks for the approvals of a journal's calls, waits for the decisions without
+// a goroutine for each, and copies what comes of them into the journal.
+type heldCalls struct {
+	l       *lease
+	results *results
+}
 
 // hold puts the question whether the call may run, and leaves the call until it is
 // answered: it takes no place in the window. An approved call is run by whichever
 // front door claims it, under the fence of the ledger; what comes of it is copied
 // into the journal. An error that is retryable says that there is no room for it yet.
-func (j *job) hold(it *item, v admission.Verdict) (*schema.Result, error) {
+func (h *heldCalls) hold(it *item, v admission.Verdict) (*schema.Result, error) {
 	for {
-		j.mu.Lock()
-		room := len(j.held) < maxHeld
-		j.mu.Unlock()
-		if room {
+		if h.l.calls.heldCount() < maxHeld {
 			break
 		}
 		select {
-		case <-j.parked:
+		case <-h.l.calls.changed:
 		case <-it.taken.Done():
 			return nil, errTaken
-		case <-j.stopping.Done():
+		case <-h.l.life.stopping.Done():
 			return nil, nil
 		}
 	}
-	j.park(it)
-	ctx, cancel := bound(j.gone)
+	h.l.calls.park(it)
+	ctx, cancel := bound(h.l.life.gone)
 	defer cancel()
-	held, err := j.r.o.Gate.Hold(ctx, it.call, v, "")
+	held, err := h.l.o.Desk.Open(ctx, it.call, v.Tool.Raw, &v.Assessment, "")
 	if err == nil || schema.KindOf(err) == schema.KindConflict {
 		// Held now, or by an earlier owner of the journal.
 		if err == nil && held.Run {
-			gone, leave := context.WithCancel(j.gone)
+			gone, leave := context.WithCancel(h.l.life.gone)
 			leave() // its end is copied, nobody waits for it
-			_, _ = j.r.o.Release(gone, held.Approval)
+			_, _ = h.l.o.Release(gone, held.Approval)
 		}
 		it.forget()
-		j.watchEnd(it) // it may have ended before it was watched
+		h.watchEnd(it) // it may have ended before it was watched
 		return nil, errHeld
 	}
-	if schema.AsError(err).Retryable && j.stopping.Err() != nil {
+	if schema.AsError(err).Retryable && h.l.life.stopping.Err() != nil {
 		return nil, errHeld // it may be held all the same: whoever goes on looks
 	}
-	j.drop(it)
+	h.l.calls.drop(it)
 	return nil, err
 }
 
@@ -63,71 +72,26 @@ func (it *item) forget() {
 	it.call.Extra, it.rec.Extra = nil, nil
 }
 
-// park notes that a call is held.
-func (j *job) park(it *item) {
-	it.waits.Store(true)
-	j.mu.Lock()
-	j.held[it.rec.Index] = it
-	j.mu.Unlock()
-}
-
-// drop forgets that a call is held; false means that somebody else did.
-func (j *job) drop(it *item) bool {
-	j.mu.Lock()
-	mine := j.held[it.rec.Index] == it
-	if mine {
-		delete(j.held, it.rec.Index)
-	}
-	j.mu.Unlock()
-	if !mine {
-		return false
-	}
-	it.waits.Store(false)
-	select {
-	case j.parked <- struct{}{}:
-	default:
-	}
-	return true
-}
-
-func (j *job) isHeld(index uint64) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.held[index] != nil
-}
-
 // released is told that the approval of a call has ended.
-func (j *job) released(index uint64) {
-	j.mu.Lock()
-	it := j.held[index]
-	j.mu.Unlock()
-	if it != nil {
-		j.watchEnd(it)
+func (h *heldCalls) released(index uint64) {
+	if it := h.l.calls.heldCall(index); it != nil {
+		h.watchEnd(it)
 	}
 }
 
 // watchEnd copies the end of a held call, where it has ended.
-func (j *job) watchEnd(it *item) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.held[it.rec.Index] != it || j.over {
-		return
-	}
-	j.flying.Add(1)
-	go func() {
-		defer j.flying.Done()
-		j.copyEnd(it)
-	}()
+func (h *heldCalls) watchEnd(it *item) {
+	h.l.calls.whileHeld(it, func() { h.l.window.flying.Go(func() { h.copyEnd(it) }) })
 }
 
 // copyEnd copies how a held call ended into the journal, once it has. What cannot be
 // read just now is read again: nobody tells of an end twice.
-func (j *job) copyEnd(it *item) {
+func (h *heldCalls) copyEnd(it *item) {
 	for n := 0; ; n++ {
-		rec, ended, err := j.endOf(it)
+		rec, ended, err := h.endOf(it)
 		if err == nil {
-			if ended && j.drop(it) {
-				j.store(it, rec)
+			if ended && h.l.calls.drop(it) {
+				h.results.store(it, rec)
 			}
 			return // of one that has not ended the watch tells
 		}
@@ -135,12 +99,12 @@ func (j *job) copyEnd(it *item) {
 			return // it is not kept any more
 		}
 		if n == 0 {
-			j.r.o.Log.Warn("reading the end of a held call; it is tried again", "call", it.call.ID, "error", err)
+			h.l.o.Log.Warn("reading the end of a held call; it is tried again", "call", it.call.ID, "error", err)
 		}
 		again := time.NewTimer(pauses.Delay(n))
 		select {
 		case <-again.C:
-		case <-j.leaving.Done():
+		case <-h.l.life.leaving.Done():
 			again.Stop()
 			return
 		}
@@ -148,10 +112,10 @@ func (j *job) copyEnd(it *item) {
 }
 
 // endOf says how a held call ended, where it has.
-func (j *job) endOf(it *item) (rec journal.ResultRecord, ended bool, err error) {
-	ctx, cancel := bound(j.gone)
+func (h *heldCalls) endOf(it *item) (rec journal.ResultRecord, ended bool, err error) {
+	ctx, cancel := bound(h.l.life.gone)
 	defer cancel()
-	a, _, err := j.r.o.Ledger.ByCall(ctx, it.call.ID)
+	a, _, err := h.l.o.Ledger.ByCall(ctx, it.call.ID)
 	if err != nil || !a.State.Ended() {
 		return rec, false, err
 	}
@@ -166,7 +130,7 @@ func (j *job) endOf(it *item) (rec journal.ResultRecord, ended bool, err error) 
 	}
 	switch a.State {
 	case ledger.Succeeded:
-		rec.Body, err = j.r.o.Ledger.Result(ctx, a.ID)
+		rec.Body, err = h.l.o.Ledger.Result(ctx, a.ID)
 		switch {
 		case schema.KindOf(err) == schema.KindUnavailable:
 			return rec, false, err
@@ -195,20 +159,97 @@ func (j *job) endOf(it *item) (rec journal.ResultRecord, ended bool, err error) 
 // readTries is how often an approval is looked for that a replica does not have yet.
 const readTries = 8
 
-// awaitHeld waits until no call is held or being taken back any more, or until ends.
-func (j *job) awaitHeld(until context.Context) error {
+// wait waits until no call is held or being taken back any more, or until ends.
+func (h *heldCalls) wait(until context.Context) error {
 	for {
-		j.flying.Wait()
-		j.mu.Lock()
-		n := len(j.held) + len(j.taking)
-		j.mu.Unlock()
-		if n == 0 {
+		h.l.window.flying.Wait()
+		if h.l.calls.unsettled() == 0 {
 			return nil
 		}
 		select {
-		case <-j.parked:
+		case <-h.l.calls.changed:
 		case <-until.Done():
 			return nil
 		}
 	}
+}
+
+// withdrawing is how many held calls are taken back at once.
+const withdrawing = 32
+
+// withdrawAll takes back the calls that are held, here or since an earlier owner.
+// Those that cannot be taken back any more, for they run or have ended, stay held
+// and are watched.
+func (h *heldCalls) withdrawAll() error {
+	if err := h.find(); err != nil {
+		return err
+	}
+	held := h.l.calls.heldCalls()
+	work := make(chan *item)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var failed error
+	for range min(withdrawing, len(held)) {
+		all.Go(func() {
+			for it := range work {
+				if err := h.withdraw(it); err != nil {
+					mu.Lock()
+					failed = err
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for _, it := range held {
+		work <- it
+	}
+	close(work)
+	all.Wait()
+	return failed
+}
+
+// find finds the calls of the journal that an earlier owner held: their
+// approvals may run, or have run and nobody has copied their end.
+func (h *heldCalls) find() error {
+	found := h.l.o.Ledger.Where(func(a *ledger.Approval) bool {
+		id, _, ok := ParseCallID(a.CallID)
+		return ok && id == h.l.owned.ID()
+	})
+	for _, a := range found {
+		_, index, _ := ParseCallID(a.CallID)
+		if h.l.calls.heldCall(index) != nil || h.l.owned.Progress().Ended(index) {
+			continue
+		}
+		c, err := h.l.o.Store.FindCall(h.l.life.gone, h.l.owned.ID(), index)
+		if _, lost := gapOf(err); lost || schema.KindOf(err) == schema.KindNotFound {
+			c, err = &journal.CallRecord{Index: index, Principal: schema.Principal{Name: a.Binding.Requester.Name}}, nil // its record is lost, its approval is not
+		}
+		if err != nil {
+			return err
+		}
+		it := h.l.item(c, 0)
+		it.forget()
+		h.l.calls.park(it)
+	}
+	return nil
+}
+
+// withdraw takes a held call back. It stays held where it runs or has ended. An
+// error says that nobody knows.
+func (h *heldCalls) withdraw(it *item) error {
+	if !h.l.calls.drop(it) {
+		return nil // its end was copied
+	}
+	ctx, cancel := bound(h.l.life.gone)
+	defer cancel()
+	_, err := h.l.o.Desk.Cancel(ctx, it.call.ID, it.call.Principal)
+	switch schema.KindOf(err) {
+	case schema.KindConflict:
+		h.l.calls.park(it)
+		h.watchEnd(it)
+		return nil
+	case schema.KindNotFound: // it was never held
+		return nil
+	}
+	return err
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -140,9 +140,7 @@ func asker(m *journal.Manifest, c *journal.CallRecord) schema.Principal {
 	return m.Principal
 }
 
-// idOf returns the id of a call of the journal.
-func (r *Runner) idOf(m *journal.Manifest, c *journal.CallRecord) string {
-	return r.ids.CallID(m.ID, c.Index, asker(m, c).Name)
+// of returns the id of a call of the journal.
+func (i *IDs) of(m *journal.Manifest, c *journal.CallRecord) string {
+	return i.CallID(m.ID, c.Index, asker(m, c).Name)
 }
-
-func (j *job) id(c *journal.CallRecord) string { return j.r.idOf(j.m, c) }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/store/journal"
 )
 
 var testIDs = NewIDs([]byte("a secret of 32 bytes, for tests."))

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -136,10 +136,18 @@ func nextOf(who schema.Principal, callID string) string {
 	return journal.KeyHash(who.Name, "\x00next\x00"+callID)
 }
 
+// conversations follows the calls that belong together, and goes on with them. It is safe
+// for concurrent use.
+type conversations struct {
+	o        *Options
+	finder   *finder
+	acceptor *acceptor
+}
+
 // conversation returns how a call stands whose server asked: as the last call of the
 // conversation does. A question that nobody answered counts for as long as entries
 // are kept; then nobody can tell any more whether it was answered.
-func (r *Runner) conversation(ctx context.Context, first *Status, who schema.Principal, wait time.Duration) (*Status, error) {
+func (v *conversations) follow(ctx context.Context, first *Status, who schema.Principal, wait time.Duration) (*Status, error) {
 	whole := *first
 	whole.Round = 1
 	for at := first; ; {
@@ -147,14 +155,14 @@ func (r *Runner) conversation(ctx context.Context, first *Status, who schema.Pri
 		if at.Result == nil || !at.Result.Input {
 			return &whole, nil
 		}
-		next, err := r.o.Store.Recall(ctx, nextOf(who, at.CallID))
+		next, err := v.o.Store.Recall(ctx, nextOf(who, at.CallID))
 		if schema.KindOf(err) == schema.KindNotFound {
-			return r.open(ctx, &whole)
+			return v.open(ctx, &whole)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if at, err = r.standing(ctx, next.CallID, who, wait); err != nil {
+		if at, err = v.finder.standing(ctx, next.CallID, who, wait); err != nil {
 			return nil, err
 		}
 		if at.Call != nil && at.Call.Method != methodAnswers {
@@ -164,11 +172,11 @@ func (r *Runner) conversation(ctx context.Context, first *Status, who schema.Pri
 }
 
 // open makes the state of a conversation whose last question is open.
-func (r *Runner) open(ctx context.Context, s *Status) (*Status, error) {
+func (v *conversations) open(ctx context.Context, s *Status) (*Status, error) {
 	if time.Since(s.Result.Ended) > keepKeys {
 		return nil, schema.Errorf(schema.KindNotFound, "There is no call %q, or it is not kept any more.", s.CallID)
 	}
-	body, err := r.ResultBody(ctx, journalOf(s), s.Result)
+	body, err := resultBody(ctx, v.o.Store, journalOf(s), s.Result)
 	if err != nil {
 		return nil, err
 	}
@@ -176,33 +184,8 @@ func (r *Runner) open(ctx context.Context, s *Status) (*Status, error) {
 	return s, nil
 }
 
-// Answer hands the server of a stored call what its caller answers to the questions of
-// a round, by the server's own ids. Answers to what is not asked (any more) change
-// nothing. Where questions are left the call goes on waiting; else the next round
-// runs. Errors: KindNotFound as [Runner.Status]; KindTooLarge; and those of
-// [admission.Gate.Check], after which the question is still open.
-func (r *Runner) Answer(ctx context.Context, id string, who schema.Principal, round int, answers map[string]json.RawMessage) error {
-	for range answerTries {
-		s, err := r.Status(ctx, id, who, 0)
-		if err != nil || s.State != schema.StateSuspended || s.Round != round {
-			return err
-		}
-		sub, rec, err := r.next(ctx, s, answers)
-		if err != nil || sub == nil {
-			return err
-		}
-		if mine, err := r.proceed(ctx, s, who, *sub, *rec); mine || err != nil {
-			return err
-		}
-	}
-	return schema.Errorf(schema.KindConflict, "The call is answered by several at once; ask for its state.").WithCall(id)
-}
-
-// answerTries is how often somebody else may be faster.
-const answerTries = 8
-
 // next makes the record that follows from answers; nil where they answer nothing.
-func (r *Runner) next(ctx context.Context, s *Status, answers map[string]json.RawMessage) (*Submission, *journal.CallRecord, error) {
+func (v *conversations) next(ctx context.Context, s *Status, answers map[string]json.RawMessage) (*Submission, *journal.CallRecord, error) {
 	var q question
 	if err := json.Unmarshal(s.Question, &q); err != nil {
 		return nil, nil, schema.Errorf(schema.KindInternal, "The question of call %s cannot be read: %w", s.CallID, err)
@@ -232,10 +215,10 @@ func (r *Runner) next(ctx context.Context, s *Status, answers map[string]json.Ra
 	}
 	call := &schema.Call{Server: first.Server, Tool: first.Tool, Principal: s.Principal, Trace: first.Trace, Timeout: first.Timeout}
 	now := time.Now().UTC()
-	rec := &journal.CallRecord{Server: first.Server, Tool: first.Tool, Accepted: now, Expires: now.Add(r.o.Lifetime), Principal: s.Principal, Trace: first.Trace}
+	rec := &journal.CallRecord{Server: first.Server, Tool: first.Tool, Accepted: now, Expires: now.Add(v.o.Lifetime), Principal: s.Principal, Trace: first.Trace}
 	if len(q.Requests) > 0 {
 		rec.Method, rec.Arguments, rec.Extra = methodAnswers, q.encode(), given.encode()
-	} else if err := r.goOn(ctx, s, call, rec, &given, q.State); err != nil {
+	} else if err := v.goOn(ctx, s, call, rec, &given, q.State); err != nil {
 		return nil, nil, err
 	}
 	if len(rec.Extra) > extraMost {
@@ -254,8 +237,8 @@ func (q *question) encode() []byte {
 }
 
 // goOn makes the call of the next round; the gate looks at it like at any other.
-func (r *Runner) goOn(ctx context.Context, s *Status, call *schema.Call, rec *journal.CallRecord, given *extra, state json.RawMessage) (err error) {
-	if call.Arguments, err = r.o.Store.Arguments(ctx, journalOf(s), s.Call); err != nil {
+func (v *conversations) goOn(ctx context.Context, s *Status, call *schema.Call, rec *journal.CallRecord, given *extra, state json.RawMessage) (err error) {
+	if call.Arguments, err = v.o.Store.Arguments(ctx, journalOf(s), s.Call); err != nil {
 		return err
 	}
 	var began extra
@@ -264,7 +247,7 @@ func (r *Runner) goOn(ctx context.Context, s *Status, call *schema.Call, rec *jo
 	}
 	given.Meta, given.State = began.Meta, state
 	call.Extra = given.encode()
-	verdict, err := r.o.Gate.Check(call)
+	verdict, err := v.o.Gate.Check(call)
 	if err != nil {
 		return schema.AsError(err).WithCall(s.CallID)
 	}
@@ -277,8 +260,8 @@ func (r *Runner) goOn(ctx context.Context, s *Status, call *schema.Call, rec *jo
 
 // proceed appends the next record of a conversation; mine is false when somebody else
 // was faster.
-func (r *Runner) proceed(ctx context.Context, s *Status, who schema.Principal, sub Submission, rec journal.CallRecord) (mine bool, err error) {
-	t, err := r.accept(ctx, sub, rec, nextOf(who, s.Head))
+func (v *conversations) proceed(ctx context.Context, s *Status, who schema.Principal, sub Submission, rec journal.CallRecord) (mine bool, err error) {
+	t, err := v.acceptor.accept(ctx, sub, rec, nextOf(who, s.Head))
 	if err != nil {
 		return false, err
 	}
@@ -286,11 +269,11 @@ func (r *Runner) proceed(ctx context.Context, s *Status, who schema.Principal, s
 }
 
 // withdraw ends a conversation whose server waits for an answer.
-func (r *Runner) withdraw(ctx context.Context, s *Status, who schema.Principal) (mine bool, err error) {
+func (v *conversations) withdraw(ctx context.Context, s *Status, who schema.Principal) (mine bool, err error) {
 	now := time.Now().UTC()
-	rec := journal.CallRecord{Method: methodWithdrawn, Accepted: now, Expires: now.Add(r.o.Lifetime), Principal: s.Principal}
+	rec := journal.CallRecord{Method: methodWithdrawn, Accepted: now, Expires: now.Add(v.o.Lifetime), Principal: s.Principal}
 	if s.Call != nil {
 		rec.Server, rec.Tool = s.Call.Server, s.Call.Tool
 	}
-	return r.proceed(ctx, s, who, Submission{Call: &schema.Call{Server: rec.Server, Tool: rec.Tool, Principal: s.Principal}}, rec)
+	return v.proceed(ctx, s, who, Submission{Call: &schema.Call{Server: rec.Server, Tool: rec.Tool, Principal: s.Principal}}, rec)
 }

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -24,99 +24,13 @@ const (
 	defaultLife = 24 * time.Hour
 )
 
-// Order is a batch to be made.
-type Order struct {
-	Principal schema.Principal
-	// Key is the caller's Idempotency-Key, "" for none; Fingerprint the digest of
-	// the request that carries it.
-	Key, Fingerprint string
-	Priority         int
-	Life             time.Duration // 0: 24 h
-	CallbackURL      string
-	Labels           map[string]string
-	// Calls is how many calls the batch is made with, where that is known.
-	Calls int
-	// Trace is the trace context of the request; its calls link to it.
-	Trace string
-}
-
-// MaxLife is the longest time that a batch may take.
-func (r *Runner) MaxLife() time.Duration { return r.o.Store.MaxLife() }
-
-// Create makes a batch, or returns the one that the key stands for.
-func (r *Runner) Create(ctx context.Context, o Order) (m *journal.Manifest, replayed bool, err error) {
-	ctx, cancel := bound(ctx)
-	defer cancel()
-	if o.Life == 0 {
-		o.Life = min(defaultLife, r.o.Store.MaxLife())
-	}
-	if o.Life < minLife || o.Life > r.o.Store.MaxLife() {
-		return nil, false, schema.Errorf(schema.KindInvalidRequest, "The time of a batch (expires_in) is between %s and %s.", minLife, r.o.Store.MaxLife())
-	}
-	if o.Priority < -10 || o.Priority > 10 {
-		return nil, false, schema.Errorf(schema.KindInvalidRequest, "The priority of a batch is between -10 and 10; 0 is normal.")
-	}
-	hash := ""
-	if o.Key != "" {
-		hash = journal.KeyHash(o.Principal.Name, o.Key)
-		kept, err := r.o.Store.Recall(ctx, hash)
-		if err == nil {
-			return r.sameBatch(ctx, kept, o.Fingerprint)
-		}
-		if schema.KindOf(err) != schema.KindNotFound {
-			return nil, false, err
-		}
-	}
-	id := newJournalID(journal.Batch)
-	done, err := r.reserve(&o, id)
-	if err != nil {
-		return nil, false, err
-	}
-	now := time.Now().UTC()
-	m = &journal.Manifest{
-		ID: id, Kind: journal.Batch, Principal: o.Principal, Priority: o.Priority, Expires: now.Add(o.Life), CallbackURL: o.CallbackURL,
-		Fingerprint: o.Fingerprint, Key: hash, Labels: o.Labels, Trace: o.Trace,
-	}
-	err = r.o.Store.Create(ctx, m)
-	done()
-	if err != nil {
-		return nil, false, err
-	}
-	kept, mine, err := r.remember(ctx, hash, o.Fingerprint, "", m.ID, 0)
-	if err == nil && mine {
-		if owned, claimErr := r.o.Store.Claim(ctx, m.ID, r.o.ID); claimErr == nil {
-			r.start(owned, false)
-		}
-		return m, false, nil
-	}
-	// An empty batch that nobody knows of: whoever adopts it ends it.
-	if _, cancelErr := r.o.Store.Change(ctx, m.ID, func(m *journal.Manifest) error {
-		m.State, m.Reason = journal.Canceling, "the same key came twice at once"
-		return nil
-	}); cancelErr != nil {
-		r.o.Log.Warn("ending a batch whose key belongs to another", "journal", m.ID, "error", cancelErr)
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	return r.sameBatch(ctx, kept, o.Fingerprint)
-}
-
-func (r *Runner) sameBatch(ctx context.Context, kept journal.Entry, fingerprint string) (*journal.Manifest, bool, error) {
-	if kept.Fingerprint != fingerprint || kept.CallID != "" {
-		return nil, false, schema.Errorf(schema.KindKeyReused, "This Idempotency-Key was used for another request; no batch was made. Use a new key for a new request.")
-	}
-	m, err := r.o.Store.Get(ctx, kept.Journal)
-	if schema.KindOf(err) == schema.KindNotFound && time.Since(kept.At) > clocksDiffer {
-		err = journal.LostKey()
-	}
-	return m, true, err
-}
-
 // Intake takes the calls of one batch. Its methods are called by one goroutine; what
 // comes slowly is stored by a timer beside it.
 type Intake struct {
-	r      *Runner
+	o       *Options
+	intakes *intakes
+	backlog *backlog
+
 	id     string
 	who    schema.Principal
 	stored atomic.Uint64
@@ -146,47 +60,95 @@ type names struct {
 // after that they are read again.
 const keepNames = 10 * time.Minute
 
+// intakes are the batches whose calls come in here. It is safe for concurrent use.
+type intakes struct {
+	mu     sync.Mutex
+	open   map[string]*Intake // by the id of the batch
+	names  map[string]*names  // of open batches whose calls came here
+	forgot time.Time          // when names were last looked at to forget some
+}
+
+func newIntakes() *intakes {
+	return &intakes{open: make(map[string]*Intake), names: make(map[string]*names)}
+}
+
+// begin notes that the intake is open, and gives it the names of the batch as far as they
+// are known here. Only one is open at a time: KindConflict, retryable.
+func (is *intakes) begin(in *Intake) error {
+	is.mu.Lock()
+	defer is.mu.Unlock()
+	if is.open[in.id] != nil {
+		e := schema.Errorf(schema.KindConflict, "Calls of batch %s are being taken over another connection; end that first.", in.id)
+		e.Retryable, e.RetryAfter = true, time.Second
+		return e
+	}
+	is.open[in.id] = in
+	if in.seen = is.names[in.id]; in.seen == nil {
+		in.seen = &names{ids: make(map[[16]byte]struct{})}
+	}
+	return nil
+}
+
+// end removes the intake. The names are kept for the next one, where it may
+// come and they are those of calls that were stored.
+func (is *intakes) end(in *Intake, keep bool) {
+	is.mu.Lock()
+	defer is.mu.Unlock()
+	delete(is.open, in.id)
+	in.seen.used = time.Now()
+	if keep {
+		is.names[in.id] = in.seen
+	} else {
+		delete(is.names, in.id)
+	}
+	is.forgetLocked()
+}
+
+// accepted returns how many calls of the batch are known here to be stored.
+func (is *intakes) accepted(id string) uint64 {
+	is.mu.Lock()
+	defer is.mu.Unlock()
+	if in := is.open[id]; in != nil {
+		return in.stored.Load()
+	}
+	if known := is.names[id]; known != nil && known.next != math.MaxUint64 {
+		return known.next
+	}
+	return 0
+}
+
 // forgetNamesLocked forgets names that were not used for long. Many batches come and
-// go, so it looks at all of them now and then only. r.mu is held.
-func (r *Runner) forgetNamesLocked() {
-	if time.Since(r.forgot) < keepNames/10 {
+// go, so it looks at all of them now and then only. is.mu is held.
+func (is *intakes) forgetLocked() {
+	if time.Since(is.forgot) < keepNames/10 {
 		return
 	}
-	r.forgot = time.Now()
-	for id, n := range r.names {
-		if time.Since(n.used) > keepNames && r.intake[id] == nil {
-			delete(r.names, id)
+	is.forgot = time.Now()
+	for id, n := range is.names {
+		if time.Since(n.used) > keepNames && is.open[id] == nil {
+			delete(is.names, id)
 		}
 	}
 }
 
 // Intake opens the intake of a batch of the principal's. Only one is open at a
 // time; who comes later takes over. Close must be called.
-func (r *Runner) Intake(ctx context.Context, id string, who schema.Principal) (*Intake, error) {
-	m, err := r.Batch(ctx, id, who)
+func (b *Batches) Intake(ctx context.Context, id string, who schema.Principal) (*Intake, error) {
+	m, err := b.Get(ctx, id, who)
 	if err != nil {
 		return nil, err
 	}
 	if m.State != journal.Receiving {
 		return nil, schema.Errorf(schema.KindConflict, "Batch %s takes no more calls: it is %s.", id, m.State)
 	}
-	if r.o.lost(m) {
+	if b.o.lost(m) {
 		return nil, noIntake(id)
 	}
-	in := &Intake{r: r, id: id, who: who}
-	r.mu.Lock()
-	if r.intake[id] != nil {
-		r.mu.Unlock()
-		e := schema.Errorf(schema.KindConflict, "Calls of batch %s are being taken over another connection; end that first.", id)
-		e.Retryable, e.RetryAfter = true, time.Second
-		return nil, e
+	in := &Intake{o: b.o, intakes: b.intakes, backlog: b.backlog, id: id, who: who}
+	if err := b.intakes.begin(in); err != nil {
+		return nil, err
 	}
-	r.intake[id] = in
-	if in.seen = r.names[id]; in.seen == nil {
-		in.seen = &names{ids: make(map[[16]byte]struct{})}
-	}
-	r.mu.Unlock()
-	if in.writer, err = r.o.Store.Write(ctx, id); err != nil {
+	if in.writer, err = b.o.Store.Write(ctx, id); err != nil {
 		in.Close()
 		return nil, err
 	}
@@ -215,7 +177,7 @@ func (in *Intake) remember(ctx context.Context) error {
 		in.seen = &names{ids: make(map[[16]byte]struct{})}
 	}
 	for in.seen.next < stored {
-		calls, err := in.r.o.Store.Calls(ctx, in.id, in.seen.next, chunkCalls)
+		calls, err := in.o.Store.Calls(ctx, in.id, in.seen.next, chunkCalls)
 		if err != nil {
 			return err
 		}
@@ -314,7 +276,7 @@ func (in *Intake) flushLocked(ctx context.Context) error {
 		return err
 	}
 	for len(in.pending) > 0 {
-		n, err := in.room(ctx, len(in.pending))
+		n, err := in.backlog.room(ctx, in, len(in.pending))
 		if err != nil {
 			in.dropLocked()
 			return err
@@ -335,7 +297,7 @@ func (in *Intake) storeWaiting(ctx context.Context) {
 	if in.closed || ctx.Err() != nil || len(in.pending) == 0 {
 		return
 	}
-	if n := in.roomNow(len(in.pending)); n > 0 {
+	if n := in.backlog.roomNow(in, len(in.pending)); n > 0 {
 		in.failed = in.storeLocked(ctx, n)
 	}
 	if len(in.pending) > 0 {
@@ -396,14 +358,5 @@ func (in *Intake) Close() {
 	if in.writer != nil {
 		in.writer.Close()
 	}
-	in.r.mu.Lock()
-	defer in.r.mu.Unlock()
-	delete(in.r.intake, in.id)
-	in.seen.used = time.Now()
-	if len(in.pending) == 0 && !in.sealed {
-		in.r.names[in.id] = in.seen
-	} else {
-		delete(in.r.names, in.id) // no longer needed, or with names that were never stored
-	}
-	in.r.forgetNamesLocked()
+	in.intakes.end(in, len(in.pending) == 0 && !in.sealed)
 }

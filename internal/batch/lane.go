@@ -5,7 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/callyard/callyard/internal/ledger/journal"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -19,50 +21,77 @@ type lane struct {
 	users sync.WaitGroup
 }
 
-// useLane returns the lane of the moment; leave must be called when the call was
+// lanes has the lane of this front door. It is safe for concurrent use.
+type lanes struct {
+	o    *Options
+	jobs *jobs
+	ctx  context.Context // ends when no more work is taken
+	work *sync.WaitGroup
+
+	turn *semaphore.Weighted // one at a time looks after the lane; who waits may give up
+	lane *lane
+}
+
+func newLanes(ctx context.Context, o *Options, js *jobs, work *sync.WaitGroup) *lanes {
+	return &lanes{o: o, jobs: js, ctx: ctx, work: work, turn: semaphore.NewWeighted(1)}
+}
+
+// close lets the lane end. The context of the lanes must have ended.
+func (ls *lanes) close() {
+	if err := ls.turn.Acquire(context.Background(), 1); err != nil {
+		return // it never fails: nothing ends that context
+	}
+	defer ls.turn.Release(1)
+	if ls.lane != nil {
+		ls.work.Go(ls.lane.retire)
+		ls.lane = nil
+	}
+}
+
+// use returns the lane of the moment; leave must be called when the call was
 // handed over.
-func (r *Runner) useLane(ctx context.Context) (l *lane, leave func(), err error) {
-	if err := r.laneTurn.Acquire(ctx, 1); err != nil {
+func (ls *lanes) use(ctx context.Context) (l *lane, leave func(), err error) {
+	if err := ls.turn.Acquire(ctx, 1); err != nil {
 		return nil, nil, notStored(err)
 	}
-	defer r.laneTurn.Release(1)
-	if r.ctx.Err() != nil {
+	defer ls.turn.Release(1)
+	if ls.ctx.Err() != nil {
 		e := schema.Errorf(schema.KindUnavailable, "This front door is about to stop; the call was not accepted. Send it again.")
 		e.Retryable, e.RetryAfter = true, time.Second
 		return nil, nil, e
 	}
-	if l := r.lane; l != nil {
-		if l.job.stopping.Err() == nil && l.writer.Next() < r.o.LaneCalls && time.Since(l.opened) < r.o.LaneAge {
+	if l := ls.lane; l != nil {
+		if l.job.l.life.stopping.Err() == nil && l.writer.Next() < ls.o.LaneCalls && time.Since(l.opened) < ls.o.LaneAge {
 			return l, l.use(), nil
 		}
-		l.retire()
-		r.lane = nil
+		ls.work.Go(l.retire)
+		ls.lane = nil
 	}
-	if r.lane, err = r.openLane(ctx); err != nil {
+	if ls.lane, err = ls.open(ctx); err != nil {
 		return nil, nil, err
 	}
-	return r.lane, r.lane.use(), nil
+	return ls.lane, ls.lane.use(), nil
 }
 
-func (r *Runner) openLane(ctx context.Context) (*lane, error) {
+func (ls *lanes) open(ctx context.Context) (*lane, error) {
 	ctx, cancel := bound(context.WithoutCancel(ctx)) // a caller that leaves must not cost others their lane
 	defer cancel()
 	m := &journal.Manifest{
-		ID: newJournalID(journal.Lane), Kind: journal.Lane, Principal: schema.Principal{Name: r.o.ID}, Expires: time.Now().Add(r.o.Store.MaxLife()).UTC(),
+		ID: newJournalID(journal.Lane), Kind: journal.Lane, Principal: schema.Principal{Name: ls.o.ID}, Expires: time.Now().Add(ls.o.Store.MaxLife()).UTC(),
 	}
-	if err := r.o.Store.Create(ctx, m); err != nil {
+	if err := ls.o.Store.Create(ctx, m); err != nil {
 		return nil, err
 	}
-	owned, err := r.o.Store.Claim(ctx, m.ID, r.o.ID)
+	owned, err := ls.o.Store.Claim(ctx, m.ID, ls.o.ID)
 	if err != nil {
 		return nil, err
 	}
-	writer, err := r.o.Store.Write(ctx, m.ID)
+	writer, err := ls.o.Store.Write(ctx, m.ID)
 	if err != nil {
 		owned.Close()
 		return nil, err
 	}
-	return &lane{job: r.start(owned, true), writer: writer, opened: time.Now()}, nil
+	return &lane{job: ls.jobs.start(owned, true), writer: writer, opened: time.Now()}, nil
 }
 
 func (l *lane) use() (leave func()) {
@@ -72,23 +101,21 @@ func (l *lane) use() (leave func()) {
 
 // retire lets the lane end when its calls are over. It must not be used any more.
 func (l *lane) retire() {
-	l.job.r.work.Go(func() {
-		// What waits for NATS is given up when the job is.
-		closed := make(chan struct{})
-		keep := context.AfterFunc(l.job.gone, func() {
-			defer close(closed)
-			l.writer.Close()
-		})
-		l.users.Wait()
-		if !keep() {
-			<-closed
-		}
-		ctx, cancel := bound(context.Background())
-		defer cancel()
-		if _, err := l.writer.Seal(ctx); err != nil {
-			l.job.r.o.Log.Debug("sealing a lane", "journal", l.job.o.ID(), "error", err)
-		}
+	// What waits for NATS is given up when the job is.
+	closed := make(chan struct{})
+	keep := context.AfterFunc(l.job.l.life.gone, func() {
+		defer close(closed)
 		l.writer.Close()
-		close(l.job.sealed)
 	})
+	l.users.Wait()
+	if !keep() {
+		<-closed
+	}
+	ctx, cancel := bound(context.Background())
+	defer cancel()
+	if _, err := l.writer.Seal(ctx); err != nil {
+		l.job.l.o.Log.Debug("sealing a lane", "journal", l.job.l.owned.ID(), "error", err)
+	}
+	l.writer.Close()
+	close(l.job.sealed)
 }

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
-	"github.com/callyard/callyard/internal/ledger"
-	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -31,16 +32,6 @@ func (o *Options) lostBefore(journalID string) bool {
 	return ok && made.Before(o.LostBefore)
 }
 
-// lostID says that an id may have been told before a loss, with a secret that was lost too.
-func (r *Runner) lostID(id string) bool {
-	journalID, _, ok := ParseCallID(id)
-	if !ok || !r.o.lostBefore(journalID) {
-		return false
-	}
-	made, _ := schema.IDTime(journalID)
-	return made.Before(r.o.Store.SecretMade())
-}
-
 // notKnown is the end of a call whose own record is there.
 func notKnown() *schema.Error {
 	return schema.Errorf(schema.KindOutcomeUnknown, "Records of durable calls were lost with a damaged data folder, so nobody knows whether this call ran; it is not run again. Check what it did, then settle it.")
@@ -55,7 +46,7 @@ func lostResult(id string, index uint64) journal.ResultRecord {
 // endUnknown ends the calls of a journal that have no result: those whose records are
 // lost and, with all set, the others too, for which skip is not true. known is how many
 // calls there are.
-func (r *Runner) endUnknown(ctx context.Context, o *journal.Owned, from, known uint64, all bool, skip func(*journal.CallRecord) bool) error {
+func endUnknown(ctx context.Context, ids *IDs, o *journal.Owned, from, known uint64, all bool, skip func(*journal.CallRecord) bool) error {
 	m, progress := o.Manifest(), o.Progress()
 	for next := progress.Next(from); next < known; next = progress.Next(next) {
 		calls, err := o.Read(ctx, next, endMost)
@@ -74,7 +65,7 @@ func (r *Runner) endUnknown(ctx context.Context, o *journal.Owned, from, known u
 				if !progress.Ended(i) {
 					id := ""
 					if m.Kind == journal.Batch {
-						id = r.ids.CallID(m.ID, i, m.Principal.Name)
+						id = ids.CallID(m.ID, i, m.Principal.Name)
 					}
 					ends = append(ends, lostResult(id, i))
 				}
@@ -89,7 +80,7 @@ func (r *Runner) endUnknown(ctx context.Context, o *journal.Owned, from, known u
 			case c.Method == methodRefused:
 				ends = append(ends, refusal(c.Index, c.CustomID, refusedLine(c.Arguments), now))
 			default:
-				id := r.idOf(m, c)
+				id := ids.of(m, c)
 				ends = append(ends, journal.ResultRecord{Index: c.Index, CallID: id, CustomID: c.CustomID, Outcome: journal.Unknown, Ended: now, Error: encodeError(notKnown().WithCall(id))})
 			}
 		}
@@ -112,67 +103,73 @@ func gapOf(err error) (*journal.GapError, bool) {
 	return gap, errors.As(err, &gap)
 }
 
-// settleLost ends the calls of a journal from before a loss, and takes the approvals back
+// losses ends the calls of a journal whose records are lost.
+type losses struct {
+	l     *lease
+	found atomic.Bool // some are
+}
+
+// settle ends the calls of a journal from before a loss, and takes the approvals back
 // that some of them wait for.
-func (j *job) settleLost() error {
-	if !j.r.o.lost(j.m) {
+func (g *losses) settle() error {
+	if !g.l.lost() {
 		return nil
 	}
-	if j.m.Kind == journal.Batch && j.m.State == journal.Receiving {
-		j.halt(errDamaged) // nobody knows which calls came
+	if g.l.m.Kind == journal.Batch && g.l.m.State == journal.Receiving {
+		g.l.life.halt(errDamaged) // nobody knows which calls came
 	}
-	open := j.r.o.Ledger.Where(func(a *ledger.Approval) bool {
+	open := g.l.o.Ledger.Where(func(a *ledger.Approval) bool {
 		id, _, ok := ParseCallID(a.CallID)
-		return ok && id == j.o.ID() && !a.State.Ended()
+		return ok && id == g.l.owned.ID() && !a.State.Ended()
 	})
 	for _, a := range open {
-		ctx, cancel := bound(j.gone)
-		_, err := j.r.o.Desk.Cancel(ctx, a.CallID, schema.Principal{Name: a.Binding.Requester.Name})
+		ctx, cancel := bound(g.l.life.gone)
+		_, err := g.l.o.Desk.Cancel(ctx, a.CallID, schema.Principal{Name: a.Binding.Requester.Name})
 		cancel()
 		if kind := schema.KindOf(err); err != nil && kind != schema.KindConflict && kind != schema.KindNotFound {
 			return err
 		}
 	}
-	progress := j.o.Progress()
-	return j.r.endUnknown(j.gone, j.o, 0, max(j.m.Calls, progress.Accepted()), true, func(c *journal.CallRecord) bool {
+	progress := g.l.owned.Progress()
+	return endUnknown(g.l.life.gone, g.l.ids, g.l.owned, 0, max(g.l.m.Calls, progress.Accepted()), true, func(c *journal.CallRecord) bool {
 		return c.Method == methodAnswers || c.Method == methodWithdrawn // they run nothing
 	})
 }
 
 // pass ends the calls whose records are lost where a read says so, and returns the index
 // to go on from. Other errors are returned as they are.
-func (j *job) pass(err error) (next uint64, _ error) {
+func (g *losses) pass(err error) (next uint64, _ error) {
 	gap, ok := gapOf(err)
 	if !ok {
 		return 0, err
 	}
-	j.r.o.Log.Error("records of durable calls are lost; the calls end as unknown", "journal", gap.Journal, "first", gap.First, "last", gap.Next-1)
-	j.lacking.Store(true)
-	return gap.Next, j.r.endUnknown(j.gone, j.o, gap.First, gap.Next, false, nil)
+	g.l.o.Log.Error("records of durable calls are lost; the calls end as unknown", "journal", gap.Journal, "first", gap.First, "last", gap.Next-1)
+	g.found.Store(true)
+	return gap.Next, endUnknown(g.l.life.gone, g.l.ids, g.l.owned, gap.First, gap.Next, false, nil)
 }
 
 // tail ends the calls at the end of a log whose records are lost: next were read, and the
 // journal knows of more. Nothing is done where the stream's leader has them.
-func (j *job) tail(m *journal.Manifest, next uint64) error {
-	known := max(m.Calls, j.o.Progress().Accepted())
+func (g *losses) tail(m *journal.Manifest, next uint64) error {
+	known := max(m.Calls, g.l.owned.Progress().Accepted())
 	if next >= known {
 		return nil
 	}
-	stored, err := j.r.o.Store.Accepted(j.gone, j.o.ID())
+	stored, err := g.l.o.Store.Accepted(g.l.life.gone, g.l.owned.ID())
 	if err != nil || stored > next {
 		return err
 	}
-	_, err = j.pass(&journal.GapError{Journal: j.o.ID(), First: next, Next: known})
+	_, err = g.pass(&journal.GapError{Journal: g.l.owned.ID(), First: next, Next: known})
 	if err == nil && m.State == journal.Receiving && m.Kind == journal.Batch {
-		j.halt(errDamaged) // calls that come now would get indexes that were given before
+		g.l.life.halt(errDamaged) // calls that come now would get indexes that were given before
 	}
 	return err
 }
 
 // reason says why a journal ended whose records were lost, "" for all others.
-func (j *job) reason() string {
-	unknown := j.o.Progress().Counts().Unknown
-	if unknown == 0 || !j.lacking.Load() && !j.r.o.lost(j.m) {
+func (g *losses) reason() string {
+	unknown := g.l.owned.Progress().Counts().Unknown
+	if unknown == 0 || !g.found.Load() && !g.l.lost() {
 		return ""
 	}
 	return lostReason(unknown)
@@ -184,32 +181,29 @@ func lostReason(unknown uint64) string {
 
 // settleEnded looks after the journals that had ended before a loss: where results are
 // lost, their calls end as unknown, and the journal ends as failed.
-func (r *Runner) settleEnded(ctx context.Context) {
-	if r.o.LostBefore.IsZero() {
+func (o *Options) settleEnded(ctx context.Context, ids *IDs) {
+	if o.LostBefore.IsZero() {
 		return
 	}
-	keep := r.o.Store.MaxLife() // results are kept for twice that time
-	for cursor := ""; ; {
-		page, next := r.o.Store.List(journal.Filter{States: []journal.State{journal.Ended}, Limit: 1000}, cursor)
-		for _, m := range page {
-			if !r.o.lost(m) || keep > 0 && time.Since(m.Created) > keep {
-				continue
-			}
-			if err := r.settleOne(ctx, m); err != nil && schema.KindOf(err) != schema.KindConflict {
-				r.o.Log.Error("ending the calls of a journal whose results were lost; it is tried again at the next start", "journal", m.ID, "error", err)
-			}
+	keep := o.Store.MaxLife() // results are kept for twice that time
+	for m := range o.journals(journal.Filter{States: []journal.State{journal.Ended}}) {
+		if !o.lost(m) || keep > 0 && time.Since(m.Created) > keep {
+			continue
 		}
-		if cursor = next; cursor == "" || ctx.Err() != nil {
+		if err := o.settleOne(ctx, ids, m); err != nil && schema.KindOf(err) != schema.KindConflict {
+			o.Log.Error("ending the calls of a journal whose results were lost; it is tried again at the next start", "journal", m.ID, "error", err)
+		}
+		if ctx.Err() != nil {
 			return
 		}
 	}
 }
 
-func (r *Runner) settleOne(ctx context.Context, m *journal.Manifest) error {
-	if whole, err := r.o.Store.Complete(ctx, m); err != nil || whole {
+func (o *Options) settleOne(ctx context.Context, ids *IDs, m *journal.Manifest) error {
+	if whole, err := o.Store.Complete(ctx, m); err != nil || whole {
 		return err
 	}
-	owned, err := r.o.Store.ClaimEnded(ctx, m.ID, r.o.ID)
+	owned, err := o.Store.ClaimEnded(ctx, m.ID, o.ID)
 	if err != nil {
 		return err
 	}
@@ -218,7 +212,7 @@ func (r *Runner) settleOne(ctx context.Context, m *journal.Manifest) error {
 		defer cancel()
 		_ = owned.Release(releasing) // else the lease runs out
 	}()
-	err = r.endUnknown(ctx, owned, 0, m.Calls, true, func(*journal.CallRecord) bool { return false })
+	err = endUnknown(ctx, ids, owned, 0, m.Calls, true, func(*journal.CallRecord) bool { return false })
 	if err != nil {
 		return err
 	}
@@ -227,7 +221,7 @@ func (r *Runner) settleOne(ctx context.Context, m *journal.Manifest) error {
 		return nil
 	})
 	if err == nil && m.Kind == journal.Batch {
-		r.o.Ended(End{Batch: m, Journal: m.ID, Principal: m.Principal})
+		o.Ended(End{Batch: m, Journal: m.ID, Principal: m.Principal})
 	}
 	return err
 }

@@ -5,13 +5,14 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/callyard/callyard/internal/admission"
 	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/calls/admission"
+	"github.com/callyard/callyard/internal/calls/execution"
+	"github.com/callyard/callyard/internal/calls/quota"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
-	"github.com/callyard/callyard/internal/ledger"
-	"github.com/callyard/callyard/internal/ledger/journal"
-	"github.com/callyard/callyard/internal/quota"
+	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -19,7 +20,8 @@ import (
 // Options says what a runner stands on. Those without a default are required.
 type Options struct {
 	Store   *journal.Store
-	Gate    *admission.Gate
+	Gate    *admission.Gate  // checks calls
+	Chain   *execution.Chain // runs them
 	Catalog *catalog.Catalog
 	Router  *dispatch.Router
 	// Ledger has the approvals of calls that are held; Desk takes such calls back.

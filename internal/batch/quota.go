@@ -2,10 +2,10 @@ package batch
 
 import (
 	"context"
-	"math"
+	"sync"
 	"time"
 
-	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -27,28 +27,39 @@ type counted struct {
 // unended are the states of open batches.
 var unended = []journal.State{journal.Receiving, journal.Sealed, journal.Running, journal.Canceling}
 
+// backlog counts what waits, and bounds it by the quota of its principal and by what the
+// fleet takes. It is safe for concurrent use.
+type backlog struct {
+	o       *Options
+	jobs    *jobs
+	intakes *intakes
+	ctx     context.Context // ends when no more work is taken
+
+	mu      sync.Mutex
+	opening map[string]string  // batches that are being made, and whose they are
+	counts  map[string]counted // of lines that wait, by principal
+}
+
+func newBacklog(ctx context.Context, o *Options, js *jobs, is *intakes) *backlog {
+	return &backlog{o: o, jobs: js, intakes: is, ctx: ctx, opening: make(map[string]string), counts: make(map[string]counted)}
+}
+
 // lines says how many lines of the principal's batches have not ended, and whether
 // the batch id takes calls. What runs or comes in here is counted to the last call,
 // what does so elsewhere as of a second ago.
-func (r *Runner) lines(principal, id string) (lines int, receiving bool) {
-	for cursor := ""; ; {
-		page, next := r.o.Store.List(journal.Filter{Kind: journal.Batch, States: unended, Principal: principal, Limit: 1000}, cursor)
-		for _, m := range page {
-			receiving = receiving || m.ID == id && m.State == journal.Receiving
-			lines += r.linesOf(m)
-		}
-		if cursor = next; cursor == "" {
-			return lines, receiving
-		}
+func (b *backlog) lines(principal, id string) (lines int, receiving bool) {
+	for m := range b.o.journals(journal.Filter{Kind: journal.Batch, States: unended, Principal: principal}) {
+		receiving = receiving || m.ID == id && m.State == journal.Receiving
+		lines += b.linesOf(m)
 	}
+	return lines, receiving
 }
 
 // openLocked counts the open batches of all principals and of the one. A batch that
-// is being made counts once, whether the store shows it yet or not. r.quotaMu is
-// held.
-func (r *Runner) openLocked(principal string) (all, own int) {
+// is being made counts once, whether the store shows it yet or not. b.mu is held.
+func (b *backlog) openLocked(principal string) (all, own int) {
 	seen := 0
-	r.o.Store.EachOpen(func(m *journal.Manifest) {
+	b.o.Store.EachOpen(func(m *journal.Manifest) {
 		if m.Kind != journal.Batch {
 			return
 		}
@@ -56,33 +67,25 @@ func (r *Runner) openLocked(principal string) (all, own int) {
 		if m.Principal.Name == principal {
 			own++
 		}
-		if by, reserved := r.opening[m.ID]; reserved {
+		if by, reserved := b.opening[m.ID]; reserved {
 			seen++
 			if by == principal {
 				own--
 			}
 		}
 	})
-	for _, by := range r.opening {
+	for _, by := range b.opening {
 		if by == principal {
 			own++
 		}
 	}
-	return all - seen + len(r.opening), own
+	return all - seen + len(b.opening), own
 }
 
-func (r *Runner) linesOf(m *journal.Manifest) int {
-	accepted, ended := m.Calls, m.Counts.Total()
-	r.mu.Lock()
-	in, known, j := r.intake[m.ID], r.names[m.ID], r.jobs[m.ID]
-	if in != nil {
-		accepted = max(accepted, in.stored.Load())
-	} else if known != nil && known.next != math.MaxUint64 {
-		accepted = max(accepted, known.next)
-	}
-	r.mu.Unlock()
-	if j != nil {
-		ended = j.o.Progress().Counts().Total()
+func (b *backlog) linesOf(m *journal.Manifest) int {
+	accepted, ended := max(m.Calls, b.intakes.accepted(m.ID)), m.Counts.Total()
+	if j := b.jobs.find(m.ID); j != nil {
+		ended = j.l.owned.Progress().Counts().Total()
 	}
 	return int(accepted - min(ended, accepted))
 }
@@ -93,16 +96,16 @@ const openAgain = 5 * time.Second
 // reserve takes a place among the open batches, for one with the id and the calls
 // that are known of it. done gives the place back and must be called once: when the
 // batch is stored, and so counted as open, or was not made.
-func (r *Runner) reserve(o *Order, id string) (done func(), err error) {
-	r.quotaMu.Lock()
-	defer r.quotaMu.Unlock()
-	all, own := r.openLocked(o.Principal.Name)
-	most := r.o.Quota.Batches(&o.Principal)
+func (b *backlog) reserve(o *Order, id string) (done func(), err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all, own := b.openLocked(o.Principal.Name)
+	most := b.o.Quota.Batches(&o.Principal)
 	if most == 0 {
-		most = ownBatches(r.o.OpenBatches)
+		most = ownBatches(b.o.OpenBatches)
 	}
-	if all >= r.o.OpenBatches {
-		e := schema.Errorf(schema.KindUnavailable, "There are %d open batches, and the fleet takes %d (front_door.open_batches); no batch was made. Cancel those that nobody needs, seal those that are whole, or wait for some to end.", all, r.o.OpenBatches)
+	if all >= b.o.OpenBatches {
+		e := schema.Errorf(schema.KindUnavailable, "There are %d open batches, and the fleet takes %d (front_door.open_batches); no batch was made. Cancel those that nobody needs, seal those that are whole, or wait for some to end.", all, b.o.OpenBatches)
 		e.Retryable, e.RetryAfter = true, openAgain
 		return nil, e
 	}
@@ -111,17 +114,17 @@ func (r *Runner) reserve(o *Order, id string) (done func(), err error) {
 		e.Retryable, e.RetryAfter = true, openAgain
 		return nil, e
 	}
-	if r.o.Quota.Queues(&o.Principal) {
-		lines, _ := r.lines(o.Principal.Name, "")
-		if err := r.o.Quota.Accept(&o.Principal, max(o.Calls, 1), lines); err != nil {
+	if b.o.Quota.Queues(&o.Principal) {
+		lines, _ := b.lines(o.Principal.Name, "")
+		if err := b.o.Quota.Accept(&o.Principal, max(o.Calls, 1), lines); err != nil {
 			return nil, err
 		}
 	}
-	r.opening[id] = o.Principal.Name
+	b.opening[id] = o.Principal.Name
 	return func() {
-		r.quotaMu.Lock()
-		defer r.quotaMu.Unlock()
-		delete(r.opening, id)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.opening, id)
 	}, nil
 }
 
@@ -131,56 +134,54 @@ func ownBatches(fleet int) int { return min(fleet, max(fleet/4, 16)) }
 
 // mayQueue says whether one more single durable call of the principal's may wait.
 // done must be called when it was handed over, or was not accepted.
-func (r *Runner) mayQueue(p *schema.Principal) (done func(), err error) {
-	if !r.o.Quota.Queues(p) {
+func (b *backlog) mayQueue(p *schema.Principal) (done func(), err error) {
+	if !b.o.Quota.Queues(p) {
 		return func() {}, nil
 	}
-	if err := r.o.Quota.Accept(p, 1, r.linesLately(p.Name)); err != nil {
+	if err := b.o.Quota.Accept(p, 1, b.linesLately(p.Name)); err != nil {
 		return nil, err
 	}
-	r.o.Quota.Queued(p, 1)
-	return func() { r.o.Quota.Queued(p, -1) }, nil
+	b.o.Quota.Queued(p, 1)
+	return func() { b.o.Quota.Queued(p, -1) }, nil
 }
 
-func (r *Runner) linesLately(principal string) int {
-	r.quotaMu.Lock()
-	defer r.quotaMu.Unlock()
-	if c, ok := r.counts[principal]; ok && time.Since(c.at) < linesFor {
+func (b *backlog) linesLately(principal string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c, ok := b.counts[principal]; ok && time.Since(c.at) < linesFor {
 		return c.lines
 	}
-	if len(r.counts) >= countedMost {
-		clear(r.counts)
+	if len(b.counts) >= countedMost {
+		clear(b.counts)
 	}
-	lines, _ := r.lines(principal, "")
-	r.counts[principal] = counted{time.Now(), lines}
+	lines, _ := b.lines(principal, "")
+	b.counts[principal] = counted{time.Now(), lines}
 	return lines
 }
 
-// roomNow says how many of n more lines may be stored at the moment.
-func (in *Intake) roomNow(n int) int {
-	r := in.r
-	if !r.o.Quota.Queues(&in.who) {
+// roomNow says how many of n more lines of an intake may be stored at the moment.
+func (b *backlog) roomNow(in *Intake, n int) int {
+	if !b.o.Quota.Queues(&in.who) {
 		return n
 	}
-	lines, receiving := r.lines(in.who.Name, in.id)
+	lines, receiving := b.lines(in.who.Name, in.id)
 	if !receiving {
 		return n // the journal takes no more, and says so
 	}
-	return min(n, r.o.Quota.Room(&in.who, lines))
+	return min(n, b.o.Quota.Room(&in.who, lines))
 }
 
-// room waits until some of n more lines may be stored and says how many. While it
+// room waits until some of n more lines of an intake may be stored and says how many. While it
 // waits nothing is read from who sends them.
-func (in *Intake) room(ctx context.Context, n int) (int, error) {
-	r := in.r
+func (b *backlog) room(ctx context.Context, in *Intake, n int) (int, error) {
 	for {
-		if room := in.roomNow(n); room > 0 {
+		if room := b.roomNow(in, n); room > 0 {
 			return room, nil
 		}
 		timer := time.NewTimer(roomEvery)
 		select {
 		case <-timer.C:
-		case <-r.ctx.Done():
+		case <-b.ctx.Done():
 			timer.Stop()
 			e := schema.Errorf(schema.KindUnavailable, "This front door is about to stop; GET the batch says how many lines are stored. Go on from there.")
 			e.Retryable, e.RetryAfter = true, time.Second

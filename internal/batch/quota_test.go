@@ -2,13 +2,14 @@ package batch
 
 import (
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/calls/quota"
 	"github.com/callyard/callyard/internal/embedded"
-	"github.com/callyard/callyard/internal/ledger/journal"
-	"github.com/callyard/callyard/internal/quota"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -39,54 +40,54 @@ func openStore(t *testing.T) *journal.Store {
 	return s
 }
 
-// counting is a runner that does nothing but count, with places for so many open
-// batches.
-func counting(t *testing.T, fleet int, rules ...settings.PrincipalRule) *Runner {
+// counting counts what waits, with places for so many open batches.
+func counting(t *testing.T, fleet int, rules ...settings.PrincipalRule) *backlog {
 	t.Helper()
 	q := quota.Open(quota.Options{Rules: settings.Limits{Principals: rules}, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(q.Close)
-	return &Runner{o: Options{Store: openStore(t), Quota: q, OpenBatches: fleet}, opening: make(map[string]string)}
+	o := &Options{Store: openStore(t), Quota: q, OpenBatches: fleet}
+	return newBacklog(t.Context(), o, newJobs(t.Context(), o, testIDs, new(sync.WaitGroup)), newIntakes())
 }
 
 // place reserves a place for a batch of the principal's.
-func (r *Runner) place(name, id string) (func(), error) {
-	return r.reserve(&Order{Principal: schema.Principal{Name: name}}, id)
+func (b *backlog) place(name, id string) (func(), error) {
+	return b.reserve(&Order{Principal: schema.Principal{Name: name}}, id)
 }
 
 func TestABatchThatIsBeingMadeCountsOnce(t *testing.T) {
-	r := counting(t, 100, settings.PrincipalRule{Batches: 2})
-	done, err := r.place("ann", "batch-1")
+	b := counting(t, 100, settings.PrincipalRule{Batches: 2})
+	done, err := b.place("ann", "batch-1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := &journal.Manifest{ID: "batch-1", Kind: journal.Batch, Principal: schema.Principal{Name: "ann"}, Expires: time.Now().Add(time.Hour)}
-	if err := r.o.Store.Create(t.Context(), m); err != nil {
+	if err := b.o.Store.Create(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
 	// It is stored, and its place is not given back yet.
-	second, err := r.place("ann", "batch-2")
+	second, err := b.place("ann", "batch-2")
 	if err != nil {
 		t.Fatalf("a second batch, where two fit: %v", err)
 	}
-	if _, err := r.place("ann", "batch-3"); schema.KindOf(err) != schema.KindQuota {
+	if _, err := b.place("ann", "batch-3"); schema.KindOf(err) != schema.KindQuota {
 		t.Errorf("a third: %v", err)
 	}
 	done()
-	if _, err := r.place("ann", "batch-3"); schema.KindOf(err) != schema.KindQuota {
+	if _, err := b.place("ann", "batch-3"); schema.KindOf(err) != schema.KindQuota {
 		t.Errorf("a third, after the first was stored: %v", err)
 	}
 	second()
-	if _, err := r.place("ann", "batch-3"); err != nil {
+	if _, err := b.place("ann", "batch-3"); err != nil {
 		t.Errorf("a third, after the second was not made: %v", err)
 	}
 }
 
 func TestOnePrincipalLeavesPlacesToTheOthers(t *testing.T) {
-	r := counting(t, 100, settings.PrincipalRule{Names: []string{"mass"}, Batches: 60})
+	b := counting(t, 100, settings.PrincipalRule{Names: []string{"mass"}, Batches: 60})
 	fill := func(name string, want int, kind schema.Kind) {
 		t.Helper()
 		for n := 0; ; n++ {
-			if _, err := r.place(name, name+"-"+time.Duration(n).String()); err != nil {
+			if _, err := b.place(name, name+"-"+time.Duration(n).String()); err != nil {
 				if n != want || schema.KindOf(err) != kind {
 					t.Errorf("%s has %d places, and then %v", name, n, err)
 				}

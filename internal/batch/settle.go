@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -20,25 +20,25 @@ type Verdict struct {
 // Settle takes a person's word about a call that is unknown or dead. Errors:
 // KindNotFound; KindConflict for a call in another state, or when another front
 // door has its journal at the moment; KindInvalidRequest without a reason.
-func (r *Runner) Settle(ctx context.Context, id string, who schema.Principal, v Verdict) (*Status, error) {
+func (c *Calls) Settle(ctx context.Context, id string, who schema.Principal, v Verdict) (*Status, error) {
 	if v.Reason == "" {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "Say why: a reason is kept with the word.")
 	}
-	s, err := r.Status(ctx, id, who, 0)
+	s, err := c.Status(ctx, id, who, 0)
 	if err != nil {
 		return nil, err
 	}
 	if s.Head != id {
-		return r.Settle(ctx, s.Head, who, v) // the round whose outcome nobody knows
+		return c.Settle(ctx, s.Head, who, v) // the round whose outcome nobody knows
 	}
 	if s.Result == nil || s.Result.Outcome != journal.Unknown && s.Result.Outcome != journal.Dead {
 		return nil, schema.Errorf(schema.KindConflict, "Call %s is %s; only a call whose outcome is unknown, or that was given up, can be settled.", id, s.State).WithCall(id)
 	}
 	journalID := journalOf(s)
-	if j := r.job(journalID); j != nil {
-		return r.settleHere(ctx, j, s, who, v)
+	if j := c.jobs.find(journalID); j != nil {
+		return c.settleHere(ctx, j, s, who, v)
 	}
-	owned, err := r.o.Store.Claim(ctx, journalID, r.o.ID)
+	owned, err := c.o.Store.Claim(ctx, journalID, c.o.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -54,22 +54,22 @@ func (r *Runner) Settle(ctx context.Context, id string, who schema.Principal, v 
 			owned.Close()
 			return nil, err
 		}
-		r.start(owned, false)
+		c.jobs.start(owned, false)
 	} else if err := owned.Release(ctx); err != nil {
-		r.o.Log.Debug("giving a journal back", "journal", journalID, "error", err)
+		c.o.Log.Debug("giving a journal back", "journal", journalID, "error", err)
 	}
-	return r.Status(ctx, id, who, 0)
+	return c.Status(ctx, id, who, 0)
 }
 
 // settleHere settles a call of a journal that runs here.
-func (r *Runner) settleHere(ctx context.Context, j *job, s *Status, who schema.Principal, v Verdict) (*Status, error) {
-	if err := j.o.Results(ctx, word(s, who, v)); err != nil {
+func (c *Calls) settleHere(ctx context.Context, j *job, s *Status, who schema.Principal, v Verdict) (*Status, error) {
+	if err := j.l.owned.Results(ctx, word(s, who, v)); err != nil {
 		return nil, err
 	}
 	if v.Again {
-		j.handOver(j.item(s.Call, s.Result.Attempt))
+		j.handOver(j.l.item(s.Call, s.Result.Attempt))
 	}
-	return r.Status(ctx, s.CallID, who, 0)
+	return c.Status(ctx, s.CallID, who, 0)
 }
 
 func word(s *Status, who schema.Principal, v Verdict) journal.ResultRecord {

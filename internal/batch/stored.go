@@ -1,6 +1,6 @@
 package batch
 
-import "github.com/callyard/callyard/internal/ledger/journal"
+import "github.com/callyard/callyard/internal/store/journal"
 
 // What is stored of a batch, for those who show it: they need not know the store.
 type (

@@ -3,7 +3,7 @@ package batch
 import (
 	"errors"
 
-	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -11,15 +11,15 @@ import (
 // span begins the span of a call on its way here, nil where there are none. That of a
 // single call stands below the request that had it stored; those of a batch, of which
 // only a share is sampled, are traces of their own that link to it.
-func (j *job) span(it *item) *telemetry.Span {
-	t := j.r.o.Traces
+func (l *lease) span(it *item) *telemetry.Span {
+	t := l.o.Traces
 	if t == nil || it.rec.Method == methodRefused {
 		return nil
 	}
 	var span *telemetry.Span
-	if j.m.Kind == journal.Batch {
-		span = t.Share(schema.Trace{Parent: j.m.Trace}, "run batch call")
-		span.Text(telemetry.KeyBatch, j.m.ID)
+	if l.m.Kind == journal.Batch {
+		span = t.Share(schema.Trace{Parent: l.m.Trace}, "run batch call")
+		span.Text(telemetry.KeyBatch, l.m.ID)
 	} else {
 		span = t.Begin(it.rec.Trace, telemetry.Internal, "run stored call")
 	}

@@ -1,12 +1,12 @@
 // Package bodies bounds the memory that bodies of requests take at once.
 //
-// A [Room] promises that what is read with it, and held until its [Lot] is given
-// back, is never more than it was made for, and that large bodies cannot take the
-// room of small ones: who sends a few kilobytes is served while others send, or
+// A [Budget] promises that what is read with it, and held until its [Reservation] is
+// released, is never more than it was made for, and that large bodies cannot take the
+// memory of small ones: a client that sends a few kilobytes is served while others send, or
 // begin to send and then wait with, as much as they may. Memory is taken for bytes
 // that have come, and not for those that were announced.
 //
-// It refuses to wait: a body for which there is no room is refused at once.
+// It refuses to wait: a body for which no memory is left is refused at once.
 package bodies
 
 import (
@@ -15,8 +15,8 @@ import (
 	"sync/atomic"
 )
 
-// ErrFull says that there is no room for more of a body now.
-var ErrFull = errors.New("bodies: there is no room for the body now")
+// ErrFull says that the budget has no memory left for more of a body now.
+var ErrFull = errors.New("bodies: no memory is left for the body now")
 
 // ErrTooLong says that a body is longer than it may be.
 var ErrTooLong = errors.New("bodies: the body is too long")
@@ -27,47 +27,47 @@ const smallMost = 64 << 10
 // first is what is taken for a body that does not say how long it is.
 const first = 4 << 10
 
-// Room is how much bodies may take at once. It is safe for concurrent use.
-type Room struct {
+// Budget is the memory that bodies may take at once. It is safe for concurrent use.
+type Budget struct {
 	small, large atomic.Int64 // what is left
 }
 
-// New returns a room of that many bytes for small bodies, of at most 64 KiB, and of
-// that many for what large ones take beyond.
-func New(small, large int64) *Room {
-	r := &Room{}
-	r.small.Store(small)
-	r.large.Store(large)
-	return r
+// New returns a budget of small bytes for small bodies, of at most 64 KiB, and of large
+// bytes for what large ones take beyond that.
+func New(small, large int64) *Budget {
+	b := &Budget{}
+	b.small.Store(small)
+	b.large.Store(large)
+	return b
 }
 
-// Left is how much of the room is free, for tests and metrics.
-func (r *Room) Left() (small, large int64) { return r.small.Load(), r.large.Load() }
+// Left returns the bytes that are free, for tests and metrics.
+func (b *Budget) Left() (small, large int64) { return b.small.Load(), b.large.Load() }
 
-// Lot is what one request takes of a room. The zero value takes nothing. It is used
-// by one goroutine.
-type Lot struct {
-	room         *Room
+// Reservation is the memory that one request takes of a budget. The zero value takes
+// nothing. It is used by one goroutine.
+type Reservation struct {
+	budget       *Budget
 	small, large int64
 }
 
-// Grow makes the lot hold size bytes at least; false says that there is no room.
-// A lot belongs to one room.
-func (l *Lot) Grow(r *Room, size int) bool {
-	small := min(int64(size), smallMost) - l.small
-	large := int64(size) - smallMost - l.large
-	if small > 0 && !take(&r.small, small) {
+// Grow makes the reservation hold at least size bytes; false says that they are not left.
+// A reservation belongs to one budget.
+func (r *Reservation) Grow(b *Budget, size int) bool {
+	small := min(int64(size), smallMost) - r.small
+	large := int64(size) - smallMost - r.large
+	if small > 0 && !take(&b.small, small) {
 		return false
 	}
-	if large > 0 && !take(&r.large, large) {
+	if large > 0 && !take(&b.large, large) {
 		if small > 0 {
-			r.small.Add(small)
+			b.small.Add(small)
 		}
 		return false
 	}
-	l.room = r
-	l.small += max(small, 0)
-	l.large += max(large, 0)
+	r.budget = b
+	r.small += max(small, 0)
+	r.large += max(large, 0)
 	return true
 }
 
@@ -79,20 +79,20 @@ func take(left *atomic.Int64, n int64) bool {
 	return false
 }
 
-// Release gives everything back. It may be called more than once.
-func (l *Lot) Release() {
-	if l.room == nil {
+// Release gives all memory back. It may be called more than once.
+func (r *Reservation) Release() {
+	if r.budget == nil {
 		return
 	}
-	l.room.small.Add(l.small)
-	l.room.large.Add(l.large)
-	*l = Lot{}
+	r.budget.small.Add(r.small)
+	r.budget.large.Add(r.large)
+	*r = Reservation{}
 }
 
-// Read reads a body into memory of the lot: length bytes of it, or all where that is
+// Read reads a body into memory of the reservation: length bytes of it, or all where that is
 // below zero. The error is [ErrFull], [ErrTooLong] for more than limit bytes,
 // [io.ErrUnexpectedEOF] for less than length, or that of the reader.
-func (r *Room) Read(l *Lot, from io.Reader, length int64, limit int) ([]byte, error) {
+func (b *Budget) Read(r *Reservation, from io.Reader, length int64, limit int) ([]byte, error) {
 	if length > int64(limit) {
 		return nil, ErrTooLong
 	}
@@ -108,7 +108,7 @@ func (r *Room) Read(l *Lot, from io.Reader, length int64, limit int) ([]byte, er
 				return body, nil
 			}
 			size = min(size, end)
-			if !l.Grow(r, int(size)) {
+			if !r.Grow(b, int(size)) {
 				return nil, ErrFull
 			}
 			grown := make([]byte, size)

@@ -22,7 +22,7 @@ func TestABodyIsReadAsItCame(t *testing.T) {
 		body := bytes.Repeat([]byte("0123456"), n/7+1)[:n]
 		for _, length := range []int64{int64(n), -1} {
 			for _, from := range []io.Reader{bytes.NewReader(body), iotest.DataErrReader(bytes.NewReader(body)), iotest.HalfReader(bytes.NewReader(body))} {
-				var l Lot
+				var l Reservation
 				got, err := r.Read(&l, from, length, 1<<20)
 				if err != nil || !bytes.Equal(got, body) {
 					t.Errorf("%d bytes, %d announced: %d bytes, %v", n, length, len(got), err)
@@ -48,13 +48,13 @@ func TestWhatIsLongerOrShorterThanItMayBeIsRefused(t *testing.T) {
 		{"abcd", 4, 3, ErrTooLong}, {"abcd", -1, 3, ErrTooLong}, {"abc", -1, 3, nil}, {"abc", 3, 3, nil}, {"abc", 4, 9, io.ErrUnexpectedEOF}, {"", 0, 0, nil}, {"", -1, 0, nil}, {"a", -1, 0, ErrTooLong},
 		{strings.Repeat("x", 1<<19), -1, 1<<19 - 1, ErrTooLong},
 	} {
-		var l Lot
+		var l Reservation
 		if _, err := r.Read(&l, strings.NewReader(c.body), c.length, c.limit); !errors.Is(err, c.want) {
 			t.Errorf("%d bytes, %d announced, at most %d: %v, want %v", len(c.body), c.length, c.limit, err, c.want)
 		}
 		l.Release()
 	}
-	var l Lot
+	var l Reservation
 	if _, err := r.Read(&l, iotest.ErrReader(io.ErrClosedPipe), -1, 9); !errors.Is(err, io.ErrClosedPipe) {
 		t.Error(err)
 	}
@@ -63,7 +63,7 @@ func TestWhatIsLongerOrShorterThanItMayBeIsRefused(t *testing.T) {
 func TestWhatWasAnnouncedAndHasNotComeTakesLittle(t *testing.T) {
 	r := New(smallMost, 64<<20)
 	announced, came := io.Pipe()
-	var l Lot
+	var l Reservation
 	done := make(chan error, 1)
 	go func() {
 		_, err := r.Read(&l, announced, 64<<20, 64<<20)
@@ -81,9 +81,9 @@ func TestWhatWasAnnouncedAndHasNotComeTakesLittle(t *testing.T) {
 	}
 }
 
-func TestLargeBodiesLeaveTheRoomOfSmallOnes(t *testing.T) {
+func TestLargeBodiesLeaveTheMemoryOfSmallOnes(t *testing.T) {
 	r := New(10*smallMost, 1<<20)
-	var large, another, small Lot
+	var large, another, small Reservation
 	if _, err := r.Read(&large, bytes.NewReader(make([]byte, 1<<20)), 1<<20, 8<<20); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestLargeBodiesLeaveTheRoomOfSmallOnes(t *testing.T) {
 	another.Release()
 	for range 5 {
 		if _, err := r.Read(&small, bytes.NewReader(make([]byte, 1000)), 1000, 8<<20); err != nil {
-			t.Errorf("a small one beside it: %v", err)
+			t.Errorf("a small one next to it: %v", err)
 		}
 		small.Release()
 	}
@@ -103,7 +103,7 @@ func TestLargeBodiesLeaveTheRoomOfSmallOnes(t *testing.T) {
 	}
 }
 
-func TestThereIsNeverMoreThanTheRoom(t *testing.T) {
+func TestThereIsNeverMoreThanTheBudget(t *testing.T) {
 	const all = 1 << 20
 	r := New(all, all)
 	var held atomic.Int64
@@ -112,7 +112,7 @@ func TestThereIsNeverMoreThanTheRoom(t *testing.T) {
 		wait.Go(func() {
 			chance := rand.New(rand.NewPCG(uint64(i), 1))
 			for range 2000 {
-				var l Lot
+				var l Reservation
 				mine := int64(0)
 				for range 3 {
 					if l.Grow(r, chance.IntN(all/2)) {
@@ -142,7 +142,7 @@ func FuzzABodyIsWholeOrRefused(f *testing.F) {
 		limit = min(max(limit, 0), 1<<20)
 		length = max(length, -1)
 		r := New(1<<20, 1<<20)
-		var l Lot
+		var l Reservation
 		got, err := r.Read(&l, bytes.NewReader(body), length, limit)
 		want := body
 		if length >= 0 && int64(len(body)) > length {

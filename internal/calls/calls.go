@@ -4,28 +4,30 @@ import (
 	"context"
 	"time"
 
-	"github.com/callyard/callyard/internal/admission"
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/batch"
-	"github.com/callyard/callyard/internal/ledger"
-	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/internal/calls/admission"
+	"github.com/callyard/callyard/internal/calls/execution"
+	"github.com/callyard/callyard/internal/calls/records"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options says what calls are built on. Gate is required.
+// Options says what calls are built on. Gate and Chain are required.
 type Options struct {
-	// Gate admits calls and runs those that may run at once.
-	Gate *admission.Gate
+	// Gate decides on calls, and Chain runs those that may run at once.
+	Gate  *admission.Gate
+	Chain *execution.Chain
 	// Desk and Ledger hold calls that need an approval, and Release runs one that
 	// FrontDoor has claimed: when its context ends it returns, and the call goes on.
 	// Without them nothing is held.
 	Desk    *approval.Desk
 	Ledger  *ledger.Ledger
 	Release func(ctx context.Context, a *ledger.Approval) (*schema.Result, error)
-	// Batches runs durable calls; nil: none are accepted.
-	Batches *batch.Runner
+	// Durable runs durable calls; nil: none are accepted.
+	Durable *batch.Runner
 	// Records is the execution log; nil: calls are not listed.
-	Records *record.Recorder
+	Records *records.Recorder
 	// CheckCallback returns why an address cannot be called back; nil: callbacks are off.
 	CheckCallback func(url string) error
 	// ApprovalLost reports whether the approval of a call may have been lost with a
@@ -51,7 +53,7 @@ func (c *Calls) Limits() Limits { return c.o.Gate.Limits() }
 func (c *Calls) CanHold() bool { return c.o.Desk != nil && c.o.Ledger != nil }
 
 // CanStore reports whether durable calls are accepted here.
-func (c *Calls) CanStore() bool { return c.o.Batches != nil }
+func (c *Calls) CanStore() bool { return c.o.Durable != nil }
 
 // CanList reports whether calls are listed here.
 func (c *Calls) CanList() bool { return c.o.Records != nil }
@@ -108,7 +110,7 @@ func (c *Calls) Submit(ctx context.Context, r Request) (Outcome, error) {
 	if r.durable() {
 		return c.store(ctx, &r, nil)
 	}
-	a, err := c.o.Gate.Call(ctx, r.Call)
+	a, err := c.o.Chain.Submit(ctx, r.Call)
 	switch {
 	case err != nil:
 		return Outcome{}, err
@@ -123,15 +125,15 @@ func (c *Calls) Submit(ctx context.Context, r Request) (Outcome, error) {
 // store accepts a durable call; verdict is that of the gate where it was asked already.
 func (c *Calls) store(ctx context.Context, r *Request, verdict *admission.Verdict) (Outcome, error) {
 	switch {
-	case c.o.Batches == nil && verdict != nil:
+	case c.o.Durable == nil && verdict != nil:
 		return Outcome{}, schema.Errorf(schema.KindUnavailable, "The policy wants this call stored, and durable calls are not available here.").WithCall(r.Call.ID)
-	case c.o.Batches == nil:
+	case c.o.Durable == nil:
 		return Outcome{}, schema.Errorf(schema.KindUnavailable, "Durable calls are not available here; send the call without Prefer, Idempotency-Key and callback.")
 	}
 	if err := c.CheckCallback(r.CallbackURL); err != nil {
 		return Outcome{}, err
 	}
-	t, err := c.o.Batches.Submit(ctx, batch.Submission{
+	t, err := c.o.Durable.Calls.Submit(ctx, batch.Submission{
 		Call: r.Call, CallbackURL: r.CallbackURL, Key: r.Key, Fingerprint: r.Fingerprint, Waited: !r.Async, Verdict: verdict,
 	})
 	switch {
@@ -192,7 +194,7 @@ func (c *Calls) Await(ctx context.Context, a *Accepted, who schema.Principal) (*
 		}
 		return s, err
 	}
-	rec, err := c.o.Batches.Wait(ctx, a.ticket)
+	rec, err := c.o.Durable.Calls.Wait(ctx, a.ticket)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/batch"
-	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -95,7 +95,7 @@ func (c *Calls) confirmedBefore(ctx context.Context, q Confirmation, refusal err
 // token was given to anybody. Errors as those of [Calls.Confirm]; KindForbidden for a
 // call that has a token.
 func (c *Calls) ConfirmHeld(ctx context.Context, id string, confirm bool, who schema.Principal) error {
-	return c.o.Batches.Confirm(ctx, id, confirm, who)
+	return c.o.Durable.Calls.Confirm(ctx, id, confirm, who)
 }
 
 // HeldCall is a call of a batch that waits for an approval.
@@ -112,7 +112,7 @@ type HeldCall struct {
 // ListHeld returns the calls of a batch of the principal that wait for an approval, in
 // their order: at most limit.
 func (c *Calls) ListHeld(ctx context.Context, batchID string, who schema.Principal, limit int) ([]HeldCall, error) {
-	found, err := c.o.Batches.HeldCalls(ctx, batchID, who, limit)
+	found, err := c.o.Durable.Batches.HeldCalls(ctx, batchID, who, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (c *Calls) ListHeld(ctx context.Context, batchID string, who schema.Princip
 // unknown. Errors: KindNotFound; KindConflict for a held call that runs or has ended.
 func (c *Calls) Cancel(ctx context.Context, id string, who schema.Principal) (*Status, error) {
 	if c.stored(id) {
-		b, err := c.o.Batches.CancelCall(ctx, id, who)
+		b, err := c.o.Durable.Calls.Cancel(ctx, id, who)
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +167,7 @@ func (c *Calls) Settle(ctx context.Context, id string, who schema.Principal, s S
 	default:
 		return nil, schema.Errorf(schema.KindInvalidRequest, "A call is settled as succeeded, failed, or to run again; not as %s.", s.As)
 	}
-	b, err := c.o.Batches.Settle(ctx, id, who, v)
+	b, err := c.o.Durable.Calls.Settle(ctx, id, who, v)
 	if err != nil {
 		return nil, err
 	}
@@ -178,5 +178,5 @@ func (c *Calls) Settle(ctx context.Context, id string, who schema.Principal, s S
 // round, by the server's ids. Answers to anything else change nothing. Errors:
 // KindNotFound; KindTooLarge; and refusals of the gate, after which the questions stand.
 func (c *Calls) Answer(ctx context.Context, id string, who schema.Principal, round int, answers map[string]json.RawMessage) error {
-	return c.o.Batches.Answer(ctx, id, who, round, answers)
+	return c.o.Durable.Calls.Answer(ctx, id, who, round, answers)
 }

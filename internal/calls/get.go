@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/batch"
-	"github.com/callyard/callyard/internal/ledger"
-	"github.com/callyard/callyard/internal/ledger/journal"
-	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/internal/calls/records"
+	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -33,7 +33,7 @@ func (c *Calls) WaitSuspended(ctx context.Context, id string, who schema.Princip
 // reads ids.
 func (c *Calls) stored(id string) bool {
 	_, _, ok := batch.ParseCallID(id)
-	return ok && c.o.Batches != nil
+	return ok && c.o.Durable != nil
 }
 
 func (c *Calls) wait(ctx context.Context, id string, who schema.Principal, d time.Duration, suspended bool) (*Status, error) {
@@ -60,7 +60,7 @@ const lookEvery = 500 * time.Millisecond
 func (c *Calls) waitStored(ctx context.Context, id string, who schema.Principal, d time.Duration, suspended bool) (*Status, error) {
 	until := time.Now().Add(d)
 	for {
-		b, err := c.o.Batches.Status(ctx, id, who, max(time.Until(until), 0))
+		b, err := c.o.Durable.Calls.Status(ctx, id, who, max(time.Until(until), 0))
 		if err != nil {
 			return nil, err
 		}
@@ -156,16 +156,16 @@ func (c *Calls) Watch(id string, changed func()) (announced bool, stop func()) {
 }
 
 // Filter chooses calls of the execution log.
-type Filter = record.Filter
+type Filter = records.Filter
 
 // View is a call as the execution log shows it.
-type View = record.View
+type View = records.View
 
 // ViewError is why such a call has no result.
-type ViewError = record.ViewError
+type ViewError = records.ViewError
 
 // Page is a page of the execution log.
-type Page = record.Page
+type Page = records.Page
 
 // List returns a page of the principal's calls, the newest first: at most limit of those
 // that the filter chooses, from the cursor of the page before on. The page may be short

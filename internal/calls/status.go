@@ -6,11 +6,10 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/batch"
-	"github.com/callyard/callyard/internal/ledger"
-	"github.com/callyard/callyard/internal/ledger/journal"
-	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/internal/calls/records"
+	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 // Decision is what somebody said about a held call.
@@ -146,7 +145,7 @@ func (s *Status) end(r *journal.ResultRecord) {
 }
 
 // ofRecord returns the status of a call of which only the execution record is kept.
-func ofRecord(r *record.Record) *Status {
+func ofRecord(r *records.Record) *Status {
 	s := &Status{
 		RecordOnly: true, ID: r.ID, State: r.State, Server: r.Server, Tool: r.Tool, ApprovalID: r.Approval, Created: time.Unix(0, r.Admitted).UTC(), Worker: r.Worker,
 		Attempt: r.Attempt, ToolError: r.ToolError,
@@ -167,11 +166,11 @@ func (s *Status) Same(call *schema.Call) bool {
 	}
 	switch {
 	case s.approval != nil:
-		return s.approval.Binding.ArgumentsDigest == digest.Of(call.Arguments)
+		return s.approval.Binding.ArgumentsDigest == schema.Digest(call.Arguments)
 	case s.call == nil:
 		return false
 	case s.call.ArgumentsObject.Name != "":
-		return strings.TrimPrefix(digest.Of(call.Arguments), "sha256:") == s.call.ArgumentsObject.SHA256
+		return strings.TrimPrefix(schema.Digest(call.Arguments), "sha256:") == s.call.ArgumentsObject.SHA256
 	}
 	return string(s.call.Arguments) == string(call.Arguments)
 }
@@ -188,7 +187,7 @@ func (c *Calls) Body(ctx context.Context, s *Status) ([]byte, error) {
 	case s.approval != nil:
 		return c.o.Ledger.Result(ctx, s.approval.ID)
 	case s.result != nil:
-		return c.o.Batches.CallResult(ctx, s.ID, s.result)
+		return c.o.Durable.Calls.ResultBody(ctx, s.ID, s.result)
 	}
 	return nil, nil
 }

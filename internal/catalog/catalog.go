@@ -2,17 +2,18 @@ package catalog
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/store/servertable"
+	"github.com/callyard/callyard/internal/store/switchtable"
+	"github.com/callyard/callyard/internal/validate"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/validate"
 )
 
 const (
@@ -37,29 +38,24 @@ const firstWords = 5 * time.Second
 type Catalog struct {
 	conn     *bus.Conn
 	router   *dispatch.Router
-	id       string
+	peers    *peers
+	changes  changes
 	log      *slog.Logger
-	switches *bus.Records[bus.Switch]
-	added    *bus.Records[bus.AddedServer]
+	switches *bus.Table[switchtable.Switch]
+	added    *bus.Table[servertable.Server]
 	schemas  *validate.Cache
 	presence *bus.Watch
 	deciding *bus.Watch // the signs of life of approvers
 	stop     context.CancelFunc
 	wait     sync.WaitGroup
-	said     atomic.Pointer[func() []schema.InForce] // what this router has in force
-	wake     chan struct{}                           // something was announced that needs reading
+	wake     chan struct{} // something was announced that needs reading
 	opened   time.Time
 	standing atomic.Pointer[standing]
 
 	mu      sync.RWMutex
 	workers map[string]*seenWorker
-	routers map[string]time.Time
-	inForce map[string][]schema.InForce // of routers
-	// approvers are those that were heard lately, by id.
-	approvers map[string]seenApprover
-	defs      map[string]*definitions // by server and digest
-	servers   map[string]*server
-	changes   []chan struct{}
+	defs    map[string]*definitions // by server and digest
+	servers map[string]*server
 	// addedIDs are the servers that were added over the API, removed those of them
 	// that were removed and that some worker still reports.
 	addedIDs, removed map[string]struct{}
@@ -83,10 +79,9 @@ type server struct {
 // workers that are already there.
 func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id string, log *slog.Logger) (*Catalog, error) {
 	c := &Catalog{
-		conn: conn, router: router, id: id, log: log, wake: make(chan struct{}, 1), opened: time.Now(),
+		conn: conn, router: router, peers: newPeers(id), log: log, wake: make(chan struct{}, 1), opened: time.Now(),
 		schemas: validate.NewCache(schemasKept),
-		workers: make(map[string]*seenWorker), routers: map[string]time.Time{}, inForce: map[string][]schema.InForce{}, approvers: map[string]seenApprover{},
-		defs: make(map[string]*definitions), servers: make(map[string]*server), removed: make(map[string]struct{}),
+		workers: make(map[string]*seenWorker), defs: make(map[string]*definitions), servers: make(map[string]*server), removed: make(map[string]struct{}),
 	}
 	var err error
 	// Changes may be announced before both tables are here; they are read below.
@@ -98,21 +93,21 @@ func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id strin
 			}
 		}
 	}
-	if c.switches, err = bus.OpenSwitches(ctx, conn, whenOpen(c.switched)); err != nil {
+	if c.switches, err = switchtable.Open(ctx, conn, whenOpen(c.switched)); err != nil {
 		return nil, err
 	}
-	if c.added, err = bus.OpenServers(ctx, conn, whenOpen(c.addedChanged)); err != nil {
+	if c.added, err = servertable.Open(ctx, conn, whenOpen(c.addedChanged)); err != nil {
 		c.switches.Close()
 		return nil, err
 	}
 	opened.Store(true)
 	c.addedChanged()
-	if c.presence, err = conn.WatchPresence(c.worker, c.sawRouter); err != nil {
+	if c.presence, err = conn.WatchPresence(c.worker, func(id string, inForce []schema.InForce) { router.SetRouters(c.peers.sawRouter(id, inForce)) }); err != nil {
 		c.switches.Close()
 		c.added.Close()
 		return nil, err
 	}
-	if c.deciding, err = conn.WatchApprovers(c.sawApprover); err != nil {
+	if c.deciding, err = conn.WatchApprovers(c.peers.sawApprover); err != nil {
 		c.presence.Stop()
 		c.switches.Close()
 		c.added.Close()
@@ -121,7 +116,7 @@ func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id strin
 	running, stop := context.WithCancel(context.Background())
 	c.stop = stop
 	c.wait.Go(func() { c.follow(running) })
-	c.wait.Go(func() { c.readAll(running) })
+	c.wait.Go(func() { (&reader{c}).run(running) })
 	if err := conn.Hello(); err != nil {
 		c.Close()
 		return nil, err
@@ -152,7 +147,7 @@ func (c *Catalog) worker(w *schema.Worker) {
 	c.mu.Unlock()
 	if changed {
 		c.awaken()
-		c.notify()
+		c.changes.notify()
 	}
 }
 
@@ -184,21 +179,12 @@ func sameBox(a, b *schema.Box) bool {
 	return *a == *b
 }
 
-func (c *Catalog) sawRouter(id string, inForce []schema.InForce) {
-	c.mu.Lock()
-	c.routers[id] = time.Now()
-	c.inForce[id] = inForce
-	n := len(c.routers)
-	c.mu.Unlock()
-	c.router.SetRouters(n)
-}
-
 // follow announces this router and drops what fell silent.
 func (c *Catalog) follow(ctx context.Context) {
 	tick := time.NewTicker(bus.AnnounceEvery)
 	defer tick.Stop()
 	for {
-		if err := c.conn.AnnounceRouter(c.id, c.own()); err != nil {
+		if err := c.conn.AnnounceRouter(c.peers.id, c.peers.own()); err != nil {
 			c.log.Debug("announcing the router", "error", err)
 		}
 		select {
@@ -212,10 +198,11 @@ func (c *Catalog) follow(ctx context.Context) {
 
 func (c *Catalog) expire(now time.Time) {
 	var gone []string
-	c.mu.Lock()
 	// While our own connection is down everybody is silent; nobody is dropped
 	// for that.
-	if c.conn.Ready() != nil {
+	down := c.conn.Ready() != nil
+	c.mu.Lock()
+	if down {
 		for _, w := range c.workers {
 			w.seen = now
 		}
@@ -226,14 +213,6 @@ func (c *Catalog) expire(now time.Time) {
 			delete(c.workers, id)
 		}
 	}
-	for id, seen := range c.routers {
-		if now.Sub(seen) > silentFor && id != c.id {
-			delete(c.routers, id)
-			delete(c.inForce, id)
-		}
-	}
-	c.expireApproversLocked(now)
-	routers := len(c.routers)
 	forgotten := false
 	for _, s := range c.servers {
 		forgotten = forgotten || !s.lost.IsZero() && now.Sub(s.lost) > rememberFor
@@ -242,98 +221,42 @@ func (c *Catalog) expire(now time.Time) {
 		c.rebuildLocked()
 	}
 	c.mu.Unlock()
-	c.router.SetRouters(routers)
+	c.router.SetRouters(c.peers.expire(now, down))
 	for _, id := range gone {
 		c.log.Warn("a worker is gone", "worker", id)
 		c.router.RemoveWorker(id)
 	}
 	if len(gone) > 0 || forgotten {
-		c.notify()
+		c.changes.notify()
 	}
 }
-
-// readAll fetches definitions that were announced and are not here yet.
-func (c *Catalog) readAll(ctx context.Context) {
-	retry := time.NewTicker(bus.AnnounceEvery)
-	defer retry.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.wake:
-		case <-retry.C:
-		}
-		var reading sync.WaitGroup
-		for id, from := range c.missing() {
-			reading.Go(func() {
-				if err := c.read(ctx, id, from); err != nil && ctx.Err() == nil {
-					c.log.Warn("reading the definitions of a server", "server", id, "worker", from, "error", err)
-				}
-			})
-		}
-		reading.Wait()
-		c.spread(ctx)
-	}
-}
-
-func (c *Catalog) missing() map[string]string {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	missing := make(map[string]string)
-	for id, s := range c.servers {
-		if s.want != "" && c.defs[defsKey(id, s.want)] == nil {
-			missing[id] = s.from
-		}
-	}
-	return missing
-}
-
-func (c *Catalog) read(ctx context.Context, id, worker string) error {
-	body, err := c.router.Request(ctx, worker, bus.MethodDescribe, id, nil, describeTimeout)
-	if err != nil {
-		return err
-	}
-	var answer bus.Description
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return fmt.Errorf("reading the worker's answer: %w", err)
-	}
-	if answer.Definitions == nil {
-		return nil // it has none yet; the next announcement says more
-	}
-	d := read(id, answer.Definitions, c.log)
-	c.mu.Lock()
-	c.defs[defsKey(id, answer.Digest)] = d
-	c.rebuildLocked()
-	c.mu.Unlock()
-	c.notify()
-	return nil
-}
-
-func defsKey(server, digest string) string { return server + "\x00" + digest }
 
 // Changes returns a channel that gets a word after each change of the view;
 // words that nobody reads are dropped. cancel ends it.
-func (c *Catalog) Changes() (changes <-chan struct{}, cancel func()) {
+func (c *Catalog) Changes() (changes <-chan struct{}, cancel func()) { return c.changes.subscribe() }
+
+// changes tells subscribers that the view has changed. It is safe for concurrent use.
+type changes struct {
+	mu  sync.Mutex
+	all []chan struct{}
+}
+
+func (c *changes) subscribe() (<-chan struct{}, func()) {
 	ch := make(chan struct{}, 1)
 	c.mu.Lock()
-	c.changes = append(c.changes, ch)
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, ch)
 	return ch, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		for i, other := range c.changes {
-			if other == ch {
-				c.changes = append(c.changes[:i:i], c.changes[i+1:]...)
-				return
-			}
-		}
+		c.all = slices.DeleteFunc(c.all, func(other chan struct{}) bool { return other == ch })
 	}
 }
 
-func (c *Catalog) notify() {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	for _, ch := range c.changes {
+func (c *changes) notify() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, ch := range c.all {
 		select {
 		case ch <- struct{}{}:
 		default:

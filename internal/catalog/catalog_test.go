@@ -12,10 +12,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/store/servertable"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -81,7 +81,7 @@ func newHerald(t *testing.T, srv *bustest.Server, id string, defs map[string]*sc
 	close(h.ready)
 	t.Cleanup(h.l.Close)
 	for server, d := range defs {
-		h.me.Servers = append(h.me.Servers, schema.Server{ID: server, State: schema.StateInitialized, Slots: 4, Digest: digest.OfDefinitions(d)})
+		h.me.Servers = append(h.me.Servers, schema.Server{ID: server, State: schema.StateInitialized, Slots: 4, Digest: d.Digest()})
 	}
 	return h
 }
@@ -122,7 +122,7 @@ func (h *herald) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	h.mu.Lock()
 	d := h.defs[f.Server]
 	h.mu.Unlock()
-	answer := bus.Description{Digest: digest.OfDefinitions(d), Definitions: d}
+	answer := bus.Description{Digest: d.Digest(), Definitions: d}
 	h.l.Result(to, f.Seq, &schema.Result{Body: answer.Encode()})
 }
 func (*herald) Cancel(uint64) {}
@@ -190,7 +190,7 @@ func TestToolsAreShownAsTheServerSentThem(t *testing.T) {
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%d tools, %v", len(all), err)
 	}
-	if string(all[0].Raw) != oddTool || !all[0].ReadOnly || all[0].Digest != digest.Of([]byte(oddTool)) {
+	if string(all[0].Raw) != oddTool || !all[0].ReadOnly || all[0].Digest != schema.Digest([]byte(oddTool)) {
 		t.Errorf("got %s", all[0].Raw)
 	}
 	if all[0].Safe {
@@ -266,7 +266,7 @@ func TestAnUpgradedServerShowsItsNewTools(t *testing.T) {
 	newer.mu.Lock()
 	newer.defs = map[string]*schema.Definitions{"s": changed}
 	newer.mu.Unlock()
-	newer.change(func(w *schema.Worker) { w.Servers[0].Digest = digest.OfDefinitions(changed) })
+	newer.change(func(w *schema.Worker) { w.Servers[0].Digest = changed.Digest() })
 	await(t, c, "the changed tools", has(c, "s", "c"))
 }
 
@@ -367,12 +367,12 @@ func TestWhatIsSwitchedOffOrRemovedStandsAgainstCallsAtEveryFrontDoorAtOnce(t *t
 	}
 	await(t, one, "the switch back", func() bool { return one.Standing("s", "a") == nil })
 	// A server of the API that was removed is gone at once, whatever its workers say yet.
-	if err := one.added.Put(ctx, bus.AddedServer{ID: "s", Definition: []byte(`{}`)}); err != nil {
+	if err := one.added.Put(ctx, servertable.Server{ID: "s", Definition: []byte(`{}`)}); err != nil {
 		t.Fatal(err)
 	}
 	one.addedChanged()
-	await(t, two, "the row", func() bool { _, ok := two.added.Get(bus.ServerKey("s")); return ok })
-	if err := one.RemoveServer(ctx, "s"); err != nil {
+	await(t, two, "the row", func() bool { _, ok := two.added.Get(servertable.Key("s")); return ok })
+	if err := one.Operator().Remove(ctx, "s"); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []*Catalog{one, two} {
@@ -381,7 +381,7 @@ func TestWhatIsSwitchedOffOrRemovedStandsAgainstCallsAtEveryFrontDoorAtOnce(t *t
 			t.Errorf("a call that comes now: %v", err)
 		}
 	}
-	if err := two.added.Put(ctx, bus.AddedServer{ID: "s", Definition: []byte(`{}`)}); err != nil {
+	if err := two.added.Put(ctx, servertable.Server{ID: "s", Definition: []byte(`{}`)}); err != nil {
 		t.Fatal(err)
 	}
 	await(t, one, "the server that was added again", func() bool { return one.Standing("s", "b") == nil })

@@ -1,11 +1,15 @@
 package catalog
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"sync"
+	"time"
 
+	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 // definitions is what one digest stands for.
@@ -40,7 +44,7 @@ func read(server string, raw *schema.Definitions, log *slog.Logger) *definitions
 			continue
 		}
 		t := &schema.Tool{
-			Server: server, Name: head.Name, Raw: def, Digest: digest.Of(def), Input: head.Input,
+			Server: server, Name: head.Name, Raw: def, Digest: schema.Digest(def), Input: head.Input,
 			ReadOnly: head.Annotations.ReadOnly, Idempotent: head.Annotations.Idempotent,
 		}
 		d.tools[t.Name] = t
@@ -56,3 +60,70 @@ func read(server string, raw *schema.Definitions, log *slog.Logger) *definitions
 	d.found = newIndex(d.order)
 	return d
 }
+
+// reader fetches the definitions of servers from workers.
+type reader struct{ c *Catalog }
+
+// run fetches definitions that were announced and are not here yet.
+func (r *reader) run(ctx context.Context) {
+	c := r.c
+	retry := time.NewTicker(bus.AnnounceEvery)
+	defer retry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.wake:
+		case <-retry.C:
+		}
+		var reading sync.WaitGroup
+		for id, from := range r.missing() {
+			reading.Go(func() {
+				if err := r.read(ctx, id, from); err != nil && ctx.Err() == nil {
+					c.log.Warn("reading the definitions of a server", "server", id, "worker", from, "error", err)
+				}
+			})
+		}
+		reading.Wait()
+		c.Operator().spread(ctx)
+	}
+}
+
+// missing returns the servers whose announced definitions are not here, and a worker that
+// has them.
+func (r *reader) missing() map[string]string {
+	c := r.c
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	missing := make(map[string]string)
+	for id, s := range c.servers {
+		if s.want != "" && c.defs[defsKey(id, s.want)] == nil {
+			missing[id] = s.from
+		}
+	}
+	return missing
+}
+
+func (r *reader) read(ctx context.Context, id, worker string) error {
+	c := r.c
+	body, err := c.router.Request(ctx, worker, bus.MethodDescribe, id, nil, describeTimeout)
+	if err != nil {
+		return err
+	}
+	var answer bus.Description
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return fmt.Errorf("reading the worker's answer: %w", err)
+	}
+	if answer.Definitions == nil {
+		return nil // it has none yet; the next announcement says more
+	}
+	d := read(id, answer.Definitions, c.log)
+	c.mu.Lock()
+	c.defs[defsKey(id, answer.Digest)] = d
+	c.rebuildLocked()
+	c.mu.Unlock()
+	c.changes.notify()
+	return nil
+}
+
+func defsKey(server, digest string) string { return server + "\x00" + digest }

@@ -1,26 +1,15 @@
 package catalog
 
 import (
-	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Announce sets what tells the other front doors which configuration is in force here.
-func (c *Catalog) Announce(inForce func() []schema.InForce) { c.said.Store(&inForce) }
-
-// own is what is in force here and concerns front doors: in a process that is a worker as
-// well, the worker announces its servers.
-func (c *Catalog) own() []schema.InForce {
-	f := c.said.Load()
-	if f == nil {
-		return nil
-	}
-	return slices.DeleteFunc((*f)(), func(p schema.InForce) bool { return p.Part == schema.PartServers })
-}
+// Announce sets the function that returns the configuration in force here, which the other
+// front doors are told.
+func (c *Catalog) Announce(inForce func() []schema.InForce) { c.peers.said.Store(&inForce) }
 
 // The roles of a [Process].
 const (
@@ -36,46 +25,9 @@ type Process struct {
 	InForce []schema.InForce
 }
 
-// seenApprover is what an approver said of itself, and when.
-type seenApprover struct {
-	inForce []schema.InForce
-	seen    time.Time
-}
-
-func (c *Catalog) sawApprover(id string, inForce []schema.InForce) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.approvers[id] = seenApprover{inForce, time.Now()}
-}
-
-// expireApproversLocked drops approvers that fell silent. As for workers, nobody is
-// silent while our own connection is down.
-func (c *Catalog) expireApproversLocked(now time.Time) {
-	down := c.conn.Ready() != nil
-	for id, a := range c.approvers {
-		switch {
-		case down:
-			a.seen = now
-			c.approvers[id] = a
-		case now.Sub(a.seen) > silentFor:
-			delete(c.approvers, id)
-		}
-	}
-}
-
 // Processes returns the live front doors, approvers and workers, this front door first.
 func (c *Catalog) Processes() []Process {
-	all := []Process{{c.id, RoleFrontDoor, c.own()}}
-	c.mu.RLock()
-	for _, id := range slices.Sorted(maps.Keys(c.routers)) {
-		if id != c.id {
-			all = append(all, Process{id, RoleFrontDoor, c.inForce[id]})
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(c.approvers)) {
-		all = append(all, Process{id, RoleApprover, c.approvers[id].inForce})
-	}
-	c.mu.RUnlock()
+	all := c.peers.processes()
 	for _, w := range c.Workers() {
 		if !w.Draining {
 			all = append(all, Process{w.ID, RoleWorker, w.InForce})

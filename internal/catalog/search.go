@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callyard/callyard/internal/format"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/format"
 )
 
 // index finds the tools of one server by their words. It is made once for each
@@ -80,9 +80,8 @@ func before(a, b hit) int {
 }
 
 // find returns the tools that have to do with the query, the best first, and at most
-// so many (0: all). Its answers are those of [format.Ranking] over the tools of
-// all segments, one after the other; it looks only at tools that have a word of the
-// query.
+// that number (0: all). It scores by [format.Relevance] over the tools of all segments,
+// one after the other, and looks only at tools that have a word of the query.
 func find(in []segment, query string, most int) []hit {
 	tools := 0
 	for i := range in {

@@ -1,15 +1,19 @@
 package catalog
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/callyard/callyard/internal/format"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/format"
 )
 
 // vocabulary is small enough for tools to have words in common and for scores to be
@@ -51,10 +55,101 @@ func scan(in []segment, query string) []*schema.Tool {
 		}
 	}
 	var found []*schema.Tool
-	for _, at := range format.NewRanking(terms).Best(query) {
+	for _, at := range ranked(terms, query) {
 		found = append(found, tools[at])
 	}
 	return found
+}
+
+// ranked returns the places of the tools that have to do with the query, the best first; of
+// equal ones the earlier first.
+func ranked(all []format.Terms, query string) []int {
+	average, in := 0.0, make(map[string]int) // in how many tools a word is
+	for _, terms := range all {
+		average += terms.Length() / float64(len(all))
+		for word := range terms {
+			in[word]++
+		}
+	}
+	var places []int
+	scores := make([]float64, len(all))
+	for i, terms := range all {
+		for _, word := range format.Words(query) {
+			if n := terms[word]; n != 0 {
+				scores[i] += format.Relevance(format.Rarity(len(all), in[word]), n, terms.Length(), average)
+			}
+		}
+		if scores[i] > 0 {
+			places = append(places, i)
+		}
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
+	return places
+}
+
+// recordedSegments are the indexes of the tools that real servers sent.
+func recordedSegments(t *testing.T) []segment {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "format", "testdata", "tools", "*.ndjson"))
+	if err != nil || len(files) < 6 {
+		t.Fatalf("%d files of tools, %v", len(files), err)
+	}
+	var in []segment
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tools []*schema.Tool
+		for line := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n") {
+			tool := &schema.Tool{Server: strings.TrimSuffix(filepath.Base(file), ".ndjson"), Raw: json.RawMessage(line)}
+			if err := json.Unmarshal(tool.Raw, &struct{ Name *string }{&tool.Name}); err != nil {
+				t.Fatal(err)
+			}
+			tools = append(tools, tool)
+		}
+		x := newIndex(tools)
+		in = append(in, segment{index: &x, left: len(tools)})
+	}
+	return in
+}
+
+func TestToolsAreFoundByWhatTheyAreFor(t *testing.T) {
+	in := recordedSegments(t)
+	for query, want := range map[string]string{
+		"read a text file":        "read_text_file",
+		"create directories":      "create_directory",
+		"add two numbers":         "get-sum",
+		"knowledge graph search":  "search_nodes",
+		"step by step thinking":   "sequentialthinking",
+		"moveFile":                "move_file",
+		"delete entity relations": "delete_relations",
+	} {
+		best := find(in, query, 0)
+		var names []string
+		for _, h := range best[:min(len(best), 3)] {
+			names = append(names, h.segment.tools[h.at].Name)
+		}
+		if !slices.Contains(names, want) {
+			t.Errorf("%q finds %v, not %s", query, names, want)
+		}
+	}
+	if got := find(in, "zebra", 0); len(got) != 0 {
+		t.Errorf("nothing is about zebras, and %d tools are found", len(got))
+	}
+	if got := find(in, "", 0); len(got) != 0 {
+		t.Errorf("an empty query finds %d tools", len(got))
+	}
+}
+
+func TestNoToolsAreNoTrouble(t *testing.T) {
+	if got := find(nil, "x", 0); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+	x := newIndex([]*schema.Tool{{Raw: []byte("no JSON")}})
+	if got := find([]segment{{index: &x, left: 1}}, "x", 0); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
 }
 
 func someSegments(r *rand.Rand, servers, each int) []segment {

@@ -1,12 +1,12 @@
 package catalog
 
-import "github.com/callyard/callyard/pkg/bus"
+import "github.com/callyard/callyard/internal/store/switchtable"
 
 // standing is what decides whether calls may leave, as one value that is replaced and
 // never changed: it is read for each call.
 type standing struct {
 	servers map[string]struct{} // that there are
-	off     map[toolName]bus.Switch
+	off     map[toolName]switchtable.Switch
 }
 
 // toolName names a tool of a server.
@@ -31,7 +31,7 @@ func (c *Catalog) Standing(server, tool string) error {
 
 // publishLocked replaces what Standing reads.
 func (c *Catalog) publishLocked() {
-	s := &standing{servers: make(map[string]struct{}, len(c.servers)), off: make(map[toolName]bus.Switch)}
+	s := &standing{servers: make(map[string]struct{}, len(c.servers)), off: make(map[toolName]switchtable.Switch)}
 	for id := range c.servers {
 		s.servers[id] = struct{}{}
 	}
@@ -48,7 +48,7 @@ func (c *Catalog) switched() {
 	c.mu.Lock()
 	c.publishLocked()
 	c.mu.Unlock()
-	c.notify()
+	c.changes.notify()
 }
 
 // addedChanged takes in that a server was added over the API or removed, here or
@@ -71,5 +71,5 @@ func (c *Catalog) addedChanged() {
 	c.rebuildLocked()
 	c.mu.Unlock()
 	c.awaken()
-	c.notify()
+	c.changes.notify()
 }

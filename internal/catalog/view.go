@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/internal/store/switchtable"
+	"github.com/callyard/callyard/internal/validate"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/validate"
 )
 
 // Server is what the fleet says of one server.
@@ -79,7 +79,7 @@ type Tool struct {
 	*schema.Tool
 	// Switch says whether it may be called; a tool that was never switched has
 	// Enabled true.
-	Switch bus.Switch
+	Switch switchtable.Switch
 	// Safe says that a call may be repeated.
 	Safe bool
 	// Timeout is the server's default for a call.
@@ -293,9 +293,9 @@ func (c *Catalog) Tool(id, name string) (Tool, error) {
 }
 
 func (c *Catalog) toolLocked(s *server, t *schema.Tool) Tool {
-	tool := Tool{Tool: t, Timeout: s.view.Timeout, Risk: s.view.HighestRisk, Box: s.view.BestBox, Offline: s.view.Offline, TrustAnnotations: s.view.TrustAnnotations, Switch: bus.Switch{Server: t.Server, Tool: t.Name, Enabled: true}}
+	tool := Tool{Tool: t, Timeout: s.view.Timeout, Risk: s.view.HighestRisk, Box: s.view.BestBox, Offline: s.view.Offline, TrustAnnotations: s.view.TrustAnnotations, Switch: switchtable.Switch{Server: t.Server, Tool: t.Name, Enabled: true}}
 	if c.switches.Some() { // most have none, and each call comes by here
-		if sw, ok := c.switches.Get(bus.SwitchKey(t.Server, t.Name)); ok {
+		if sw, ok := c.switches.Get(switchtable.Key(t.Server, t.Name)); ok {
 			tool.Switch = sw
 		}
 	}
@@ -323,7 +323,7 @@ func (t *Tool) Refusal() error {
 // Offered says whether the tool is offered to models.
 func (t *Tool) Offered() bool { return t.Switch.Enabled && t.Offline == "" }
 
-func switchedOff(sw *bus.Switch) error {
+func switchedOff(sw *switchtable.Switch) error {
 	reason := sw.Reason
 	if reason == "" {
 		reason = "no reason was given"
@@ -345,7 +345,7 @@ func (c *Catalog) Switch(ctx context.Context, id, name string, enabled bool, rea
 	if err != nil {
 		return Tool{}, err
 	}
-	sw := bus.Switch{Server: id, Tool: name, Enabled: enabled, Reason: reason, By: by, At: time.Now().UTC()}
+	sw := switchtable.Switch{Server: id, Tool: name, Enabled: enabled, Reason: reason, By: by, At: time.Now().UTC()}
 	if err := c.switches.Put(ctx, sw); err != nil {
 		e := schema.Errorf(schema.KindUnavailable, "The switch could not be stored, so nothing changed: %w", err)
 		e.Retryable, e.RetryAfter = true, time.Second
@@ -374,16 +374,7 @@ func (c *Catalog) Holders(id string) []schema.Worker {
 }
 
 // Routers is how many routers are alive, this one included.
-func (c *Catalog) Routers() int {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return max(len(c.routers), 1)
-}
+func (c *Catalog) Routers() int { return c.peers.count() }
 
 // RouterAlive says that a router announced itself within the last seconds.
-func (c *Catalog) RouterAlive(id string) bool {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	_, ok := c.routers[id]
-	return ok || id == c.id
-}
+func (c *Catalog) RouterAlive(id string) bool { return c.peers.routerAlive(id) }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -29,18 +30,13 @@ func approvalCommands() []*cobra.Command {
 		Args:  takes(0, 0),
 	}
 	state := list.Flags().String("state", "pending", "only those in this state; several with commas, all with an empty text")
-	list.RunE = withApprover(func(cmd *cobra.Command, c *client, _ []string) error {
-		return c.listApprovals(cmd.Context(), *state)
-	})
-	show := &cobra.Command{
-		Use:   "show ID",
+	list.RunE = withApprover(func(ctx context.Context, c *client, _ []string) error { return listApprovals(ctx, c, *state) })
+	list.AddCommand(&cobra.Command{
+		Use: "show ID", ValidArgsFunction: completing(approvalIDs),
 		Short: "Show one call with its exact arguments",
 		Args:  takes(1, 1),
-		RunE: withApprover(func(cmd *cobra.Command, c *client, args []string) error {
-			return c.showApproval(cmd.Context(), args[0])
-		}),
-	}
-	list.AddCommand(show)
+		RunE:  withApprover(showApproval),
+	})
 
 	approve := &cobra.Command{
 		Use:   "approve ID",
@@ -49,7 +45,7 @@ func approvalCommands() []*cobra.Command {
 			"With --edit they are opened in $VISUAL or $EDITOR first, and with --arguments they are replaced by those of a file: what is shown and approved then is what you made of them. " +
 			"The policy judges edited arguments again: the call may need more approvals than before, and may not run at all.",
 		Example: "  callyard approve appr_06b2t8m3c0w3v2q5n7k9a1d4fz\n  callyard approve appr_06b2t8m3c0w3v2q5n7k9a1d4fz --edit\n  callyard approve appr_06b2t8m3c0w3v2q5n7k9a1d4fz --arguments smaller.json --yes --reason \"half of it\"",
-		Args:    takes(1, 1),
+		Args:    takes(1, 1), ValidArgsFunction: completing(pendingIDs),
 	}
 	var o approveOptions
 	f := approve.Flags()
@@ -58,20 +54,13 @@ func approvalCommands() []*cobra.Command {
 	f.BoolVar(&o.edit, "edit", false, "open the arguments in $VISUAL or $EDITOR first")
 	f.StringVar(&o.file, "arguments", "", "replace the arguments by those of this file, a JSON object; - is the standard input")
 	approve.MarkFlagsMutuallyExclusive("edit", "arguments")
-	approve.RunE = withApprover(func(cmd *cobra.Command, c *client, args []string) error {
-		return c.approve(cmd.Context(), args[0], o, cmd.InOrStdin())
-	})
-	deny := &cobra.Command{
-		Use:   "deny ID",
-		Short: "Say no to a held call",
-		Args:  takes(1, 1),
-	}
+	approve.RunE = withApprover(func(ctx context.Context, c *client, args []string) error { return approveCall(ctx, c, args[0], o) })
+	deny := &cobra.Command{Use: "deny ID", Short: "Say no to a held call", Args: takes(1, 1), ValidArgsFunction: completing(pendingIDs)}
 	reason := deny.Flags().String("reason", "", "why, for the record and for who asked")
-	deny.RunE = withApprover(func(cmd *cobra.Command, c *client, args []string) error {
-		return c.decide(cmd.Context(), args[0], decisionBody{Kind: "deny", Reason: *reason})
+	deny.RunE = withApprover(func(ctx context.Context, c *client, args []string) error {
+		return decideApproval(ctx, c, args[0], decisionBody{Kind: "deny", Reason: *reason})
 	})
 	offer(list, "state", "pending", "approved", "running", "succeeded", "failed", "denied", "expired", "canceled", "unknown")
-	show.ValidArgsFunction, approve.ValidArgsFunction, deny.ValidArgsFunction = completing(approvalIDs), completing(pendingIDs), completing(pendingIDs)
 	commands := []*cobra.Command{list, approve, deny, permissionsCommand()}
 	for _, cmd := range commands {
 		cmd.PersistentFlags().String("approver-url", "", "address of the approver (CALLYARD_APPROVER_URL, default "+defaultApproverURL+")")
@@ -80,20 +69,27 @@ func approvalCommands() []*cobra.Command {
 }
 
 // withApprover is [withClient] for a client of the approver.
-func withApprover(run func(cmd *cobra.Command, c *client, args []string) error) func(*cobra.Command, []string) error {
-	return withClient(func(cmd *cobra.Command, c *client, args []string) error {
-		address, err := cmd.Flags().GetString("approver-url")
-		if err != nil {
-			return fail(exitUsage, "%w", err)
-		}
-		if c.base, err = baseURL(firstOf(address, os.Getenv("CALLYARD_APPROVER_URL"), defaultApproverURL)); err != nil {
-			return fail(exitUsage, "--approver-url: %w", err)
-		}
-		if err := c.connect(); err != nil {
-			return err
-		}
-		return run(cmd, c, args)
-	})
+func withApprover(run asking) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return withClient(func(ctx context.Context, c *client, args []string) error {
+			a, err := c.approver(textFlag(cmd, "approver-url"))
+			if err != nil {
+				return err
+			}
+			return run(ctx, a, args)
+		})(cmd, args)
+	}
+}
+
+// approver is a client of the approver at the address, or where the environment or the
+// default says.
+func (c *client) approver(address string) (*client, error) {
+	a := *c
+	var err error
+	if a.base, err = baseURL(cmp.Or(address, os.Getenv("CALLYARD_APPROVER_URL"), defaultApproverURL)); err != nil {
+		return nil, fail(exitUsage, "--approver-url: %w", err)
+	}
+	return &a, a.connect()
 }
 
 // approvalItem is what the commands read of an approval.
@@ -131,55 +127,25 @@ type approvalItem struct {
 	} `json:"restarts"`
 }
 
-func (c *client) listApprovals(ctx context.Context, state string) error {
+func listApprovals(ctx context.Context, c *client, state string) error {
 	query := url.Values{}
 	if state != "" {
 		query.Set("state", state)
 	}
-	var all []json.RawMessage
-	var rows [][]cell
-	for {
-		var page struct {
-			Approvals []json.RawMessage `json:"approvals"`
-			Next      string            `json:"next_cursor"`
+	all, err := readList[approvalItem](ctx, c, 0, func(_ int, cursor string) request {
+		if cursor != "" {
+			query.Set("cursor", cursor)
 		}
-		if _, err := c.report(ctx, c.other(http.MethodGet, "/approvals?"+query.Encode(), nil), &page); err != nil {
-			return err
-		}
-		for _, raw := range page.Approvals {
-			var a approvalItem
-			if err := json.Unmarshal(raw, &a); err != nil {
-				return c.foreign()
-			}
-			all = append(all, raw)
-			rows = append(rows, []cell{
-				{text: a.ID}, approvalState(a.State), {text: a.Server}, {text: a.Tool}, riskCell(a.Level), {text: a.Requester.Name},
-				{text: a.agreed()}, {text: a.left()}, {text: firstReason(a.Reasons)},
-			})
-		}
-		if page.Next == "" {
-			break
-		}
-		query.Set("cursor", page.Next)
+		return c.other(http.MethodGet, "/approvals?"+query.Encode(), nil)
+	})
+	if err != nil {
+		return err
 	}
-	if c.json {
-		if all == nil {
-			all = []json.RawMessage{}
-		}
-		text, err := json.Marshal(map[string]any{"approvals": all})
-		if err != nil {
-			return err
-		}
-		return c.out.raw(text)
-	}
-	return c.out.table([]string{"APPROVAL", "STATE", "SERVER", "TOOL", "RISK", "ASKED BY", "AGREED", "LEFT", "WHY"}, rows)
-}
-
-func firstReason(texts []string) string {
-	if len(texts) == 0 {
-		return ""
-	}
-	return texts[0]
+	return all.print(c, "approvals", []string{"APPROVAL", "STATE", "SERVER", "TOOL", "RISK", "ASKED BY", "AGREED", "LEFT", "WHY"}, func(a *approvalItem) []cell {
+		row := cells(a.ID, "", a.Server, a.Tool, "", a.Requester.Name, a.agreed(), a.left(), strings.Join(a.Reasons[:min(1, len(a.Reasons))], ""))
+		row[1], row[4] = stateCell(a.State), riskCell(a.Level)
+		return row
+	}, "")
 }
 
 func (a *approvalItem) agreed() string {
@@ -193,18 +159,8 @@ func (a *approvalItem) left() string {
 	return (time.Duration(a.ExpiresIn) * time.Millisecond).Round(time.Second).String()
 }
 
-func approvalState(state string) cell {
-	switch state {
-	case "pending", "approved", "running":
-		return cell{state, yellow}
-	case "succeeded":
-		return cell{state, green}
-	}
-	return cell{state, red}
-}
-
 // readApproval returns an approval with the bytes that would run.
-func (c *client) readApproval(ctx context.Context, id string) (a approvalItem, args, raw []byte, err error) {
+func readApproval(ctx context.Context, c *client, id string) (a approvalItem, args, raw []byte, err error) {
 	if raw, err = c.report(ctx, c.other(http.MethodGet, "/approvals/"+segment(id), nil), &a); err != nil {
 		return a, nil, nil, err
 	}
@@ -214,28 +170,23 @@ func (c *client) readApproval(ctx context.Context, id string) (a approvalItem, a
 	return a, args, raw, nil
 }
 
-func (c *client) showApproval(ctx context.Context, id string) error {
-	a, args, raw, err := c.readApproval(ctx, id)
+func showApproval(ctx context.Context, c *client, args []string) error {
+	a, arguments, raw, err := readApproval(ctx, c, args[0])
 	if err != nil {
 		return err
 	}
 	if c.json {
 		return c.out.raw(raw)
 	}
-	return a.write(c.out, args)
+	return a.write(c.out, arguments)
 }
 
 // write shows the approval, its arguments byte for byte.
 func (a *approvalItem) write(out screen, args []byte) error {
-	out.width = 0 // nothing of a single approval is cut
-	rows := [][]cell{{{text: "approval"}, {text: a.ID}}, {{text: "state"}, approvalState(a.State)}}
-	for _, l := range []struct{ name, value string }{
-		{"tool", a.Tool + " on " + a.Server}, {"asked by", a.Requester.Name}, {"for", a.Requester.Owner}, {"risk", riskCell(a.Level).text},
-		{"agreed", a.agreed()}, {"time left", a.left()}, {"why it waits", strings.Join(a.Reasons, " ")}, {"not for you", a.Blocked}, {"arguments", a.Digest},
-	} {
-		if l.value != "" {
-			rows = append(rows, cells(l.name, l.value))
-		}
+	rows := [][]cell{
+		cells("approval", a.ID), {{text: "state"}, stateCell(a.State)}, cells("tool", a.Tool+" on "+a.Server), cells("asked by", a.Requester.Name), cells("for", a.Requester.Owner),
+		cells("risk", riskCell(a.Level).text), cells("agreed", a.agreed()), cells("time left", a.left()), cells("why it waits", strings.Join(a.Reasons, " ")),
+		cells("not for you", a.Blocked), cells("arguments", a.Digest),
 	}
 	for _, d := range a.Decisions {
 		rows = append(rows, cells(d.Kind, strings.TrimSpace(d.By+", "+d.At.UTC().Format(time.DateTime)+" "+d.Reason)))
@@ -243,7 +194,7 @@ func (a *approvalItem) write(out screen, args []byte) error {
 	for _, r := range a.Restarts {
 		rows = append(rows, cells("restarted", r.At.UTC().Format(time.DateTime)+" "+r.Reason+" Earlier approvals are void."))
 	}
-	if err := out.columns(rows); err != nil {
+	if err := out.sheet(rows...); err != nil {
 		return err
 	}
 	title := "Arguments"
@@ -251,7 +202,7 @@ func (a *approvalItem) write(out screen, args []byte) error {
 		title = "Arguments, edited since they were asked for"
 	}
 	if a.Arguments.Forgotten != "" {
-		return out.text("\n" + out.paint(bold, title) + "\n" + a.Arguments.Forgotten + "\n")
+		return out.section(title, a.Arguments.Forgotten)
 	}
 	return out.text("\n" + out.paint(bold, title) + " (" + size(len(args)) + ")\n" + exact(args) + "\n")
 }
@@ -280,25 +231,18 @@ type decisionBody struct {
 	Reason string `json:"reason,omitempty"`
 	Digest string `json:"digest,omitempty"`
 	// Arguments are those of the kind edit, as the bytes that shall run.
-	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Arguments json.RawMessage `json:"-"`
 }
 
-func (c *client) decide(ctx context.Context, id string, d decisionBody) error {
+func decideApproval(ctx context.Context, c *client, id string, d decisionBody) error {
 	body, err := d.encode()
 	if err != nil {
 		return err
 	}
-	var a approvalItem
-	raw, err := c.report(ctx, c.other(http.MethodPost, "/approvals/"+segment(id)+"/decisions", body), &a)
-	if err != nil {
-		return err
-	}
-	if c.json {
-		return c.out.raw(raw)
-	}
-	text := "Recorded: the call is " + a.State + "."
-	if a.State == "pending" {
-		text = "Recorded: " + a.agreed() + " agreed; the call waits for more."
-	}
-	return c.out.text(oneLine(text) + "\n")
+	return show(ctx, c, c.other(http.MethodPost, "/approvals/"+segment(id)+"/decisions", body), func(a *approvalItem) error {
+		if a.State == "pending" {
+			return c.out.text(oneLine("Recorded: "+a.agreed()+" agreed; the call waits for more.") + "\n")
+		}
+		return c.out.text(oneLine("Recorded: the call is "+a.State+".") + "\n")
+	})
 }

@@ -93,7 +93,8 @@ func TestOnlyAYesIsAYes(t *testing.T) {
 	var out bytes.Buffer
 	c := clientOf(t, d, &out, &out)
 	for said, want := range map[string]int{"y\n": exitOK, "YES\n": exitOK, "\n": exitRefused, "n\n": exitRefused, "y": exitRefused, "yep\n": exitRefused, "": exitRefused} {
-		if got := exitCode(c.confirmed(t.Context(), strings.NewReader(said))); got != want {
+		c.in = strings.NewReader(said)
+		if got := exitCode(confirmApproval(t.Context(), c)); got != want {
 			t.Errorf("%q: %d", said, got)
 		}
 	}

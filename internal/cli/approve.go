@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/term"
+
+	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
 // approveOptions is the command line of approve.
@@ -24,14 +27,14 @@ type approveOptions struct {
 	file   string // of the arguments that replace those of the call
 }
 
-// approve shows what would run, asks, and says yes to exactly that.
-func (c *client) approve(ctx context.Context, id string, o approveOptions, stdin io.Reader) error {
-	a, args, _, err := c.readApproval(ctx, id)
+// approveCall shows what would run, asks, and says yes to exactly that.
+func approveCall(ctx context.Context, c *client, id string, o approveOptions) error {
+	a, args, _, err := readApproval(ctx, c, id)
 	if err != nil {
 		return err
 	}
 	terminal := false
-	if f, ok := stdin.(*os.File); ok {
+	if f, ok := c.in.(*os.File); ok {
 		terminal = term.IsTerminal(f.Fd())
 	}
 	if !terminal && o.edit {
@@ -43,13 +46,13 @@ func (c *client) approve(ctx context.Context, id string, o approveOptions, stdin
 	d := decisionBody{Kind: "approve", Reason: o.reason, Digest: a.Digest}
 	switch {
 	case o.edit:
-		d.Arguments, err = editArguments(ctx, args, stdin)
+		d.Arguments, err = editArguments(ctx, args, c.in)
 	case o.file != "":
 		given := "@" + o.file
 		if o.file == "-" {
 			given = o.file
 		}
-		d.Arguments, err = callArguments([]string{given}, stdin)
+		d.Arguments, err = callArguments([]string{given}, c.in)
 	}
 	if err != nil {
 		return err
@@ -64,24 +67,21 @@ func (c *client) approve(ctx context.Context, id string, o approveOptions, stdin
 		return err
 	}
 	if !o.yes {
-		if err := c.confirmed(ctx, stdin); err != nil {
+		if err := confirmApproval(ctx, c); err != nil {
 			return err
 		}
 	}
-	return c.decide(ctx, id, d)
+	return decideApproval(ctx, c, id, d)
 }
 
 // encode returns the body of the decision, with the arguments byte for byte.
 func (d *decisionBody) encode() ([]byte, error) {
-	args := d.Arguments
-	plain := *d
-	plain.Arguments = nil
-	body, err := json.Marshal(plain)
+	body, err := json.Marshal(d)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the decision: %w", err)
 	}
-	if len(args) > 0 {
-		body = append(append(append(body[:len(body)-1], `,"arguments":`...), args...), '}')
+	if len(d.Arguments) > 0 {
+		body = rawjson.With(body, "arguments", d.Arguments)
 	}
 	return body, nil
 }
@@ -89,7 +89,7 @@ func (d *decisionBody) encode() ([]byte, error) {
 // editArguments lets the person at the terminal edit the arguments. The editor gets
 // a file that only this user can read, which is removed afterwards.
 func editArguments(ctx context.Context, args []byte, terminal io.Reader) (edited []byte, err error) {
-	editor := firstOf(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
+	editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
 	if editor == "" {
 		return nil, fail(exitUsage, "--edit needs an editor: set EDITOR, or give the arguments with --arguments FILE.")
 	}
@@ -118,12 +118,12 @@ func editArguments(ctx context.Context, args []byte, terminal io.Reader) (edited
 	return object(text, "What was edited")
 }
 
-// confirmed asks on the terminal. Everything but a yes is a no.
-func (c *client) confirmed(ctx context.Context, stdin io.Reader) error {
+// confirmApproval asks on the terminal. Everything but "yes" denies.
+func confirmApproval(ctx context.Context, c *client) error {
 	if err := c.note.text("\nRun the call with exactly these arguments? [y/N] "); err != nil {
 		return err
 	}
-	line, err := bufio.NewReader(stdin).ReadString('\n')
+	line, err := bufio.NewReader(c.in).ReadString('\n')
 	if ctx.Err() != nil {
 		return fail(exitInterrupted, "Interrupted.")
 	}

@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/callyard/callyard/internal/audit"
 	"github.com/callyard/callyard/internal/embedded"
 	"github.com/callyard/callyard/internal/setup"
+	"github.com/callyard/callyard/internal/store/audit"
 	"github.com/callyard/callyard/pkg/bus"
 )
 
@@ -21,14 +21,6 @@ import (
 const auditTimeout = 15 * time.Second
 
 func auditCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "audit",
-		Short: "Read the audit record of approvals, and check that nobody changed it",
-		Long: "audit reads who asked, who decided and what ran. With --nats or --config it asks the NATS servers of the fabric; " +
-			"without, it reads the data folder of a `callyard up` that is not running.",
-		Args: takes(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
 	verify := &cobra.Command{
 		Use: "verify", Short: "Find records that were changed, removed, put in, or cut off at the end", Args: takes(0, 0),
 		Example: "  callyard audit verify\n  callyard audit verify --nats nats://nats.example.com:4222",
@@ -47,17 +39,15 @@ func auditCommand() *cobra.Command {
 	for _, c := range []*cobra.Command{verify, list} {
 		setup.AddFlags(c.Flags(), "nats", "data")
 	}
-	cmd.AddCommand(verify, list)
+	cmd := group("audit", "Read the audit record of approvals, and check that nobody changed it", verify, list)
+	cmd.Long = "audit reads who asked, who decided and what ran. With --nats or --config it asks the NATS servers of the fabric; " +
+		"without, it reads the data folder of a `callyard up` that is not running."
 	return cmd
 }
 
 // withAudit opens the audit record for reading.
 func withAudit(cmd *cobra.Command, use func(*cobra.Command, *audit.Reader) error) error {
-	cfg, err := setup.Load(cmd.Flags())
-	if err != nil {
-		return err
-	}
-	log, err := cfg.Logger(cmd.ErrOrStderr())
+	cfg, log, err := loadWithLog(cmd)
 	if err != nil {
 		return err
 	}
@@ -103,23 +93,23 @@ func verifyAudit(cmd *cobra.Command, r *audit.Reader) error {
 	if err != nil {
 		return fail(exitUnreachable, "%w", err)
 	}
-	out := cmd.OutOrStdout()
-	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
-		if err := json.NewEncoder(out).Encode(report); err != nil {
-			return fmt.Errorf("printing the report: %w", err)
+	out := screenOf(cmd.OutOrStdout())
+	if wantsJSON(cmd) {
+		if err := out.json(report); err != nil {
+			return err
 		}
 	} else {
 		for _, f := range report.Faults {
-			fmt.Fprintf(out, "%s: %s, record %d of %s\n", strings.ToUpper(string(f.Kind)), f.What, f.Seq, f.Writer)
+			fmt.Fprintf(out.w, "%s: %s, record %d of %s\n", strings.ToUpper(string(f.Kind)), f.What, f.Seq, f.Writer)
 		}
 		if report.OK() {
-			fmt.Fprintf(out, "The audit record is whole: %d records of %d writers.\n", report.Records, report.Writers)
+			fmt.Fprintf(out.w, "The audit record is whole: %d records of %d writers.\n", report.Records, report.Writers)
 		} else {
-			fmt.Fprintf(out, "%d faults in %d records of %d writers.\n", report.Count, report.Records, report.Writers)
+			fmt.Fprintf(out.w, "%d faults in %d records of %d writers.\n", report.Count, report.Records, report.Writers)
 		}
 	}
 	if !report.OK() {
-		return statusError(exitUnmet)
+		return ended(exitUnmet)
 	}
 	return nil
 }
@@ -140,8 +130,7 @@ func (f *auditFlags) list(cmd *cobra.Command, r *audit.Reader) error {
 	if f.since > 0 {
 		filter.Since = time.Now().Add(-f.since)
 	}
-	asJSON, _ := cmd.Flags().GetBool("json")
-	out := cmd.OutOrStdout()
+	asJSON, out := wantsJSON(cmd), screenOf(cmd.OutOrStdout())
 	for cursor := ""; ; {
 		page, next, err := r.Read(cmd.Context(), filter, cursor)
 		if err != nil {
@@ -150,20 +139,16 @@ func (f *auditFlags) list(cmd *cobra.Command, r *audit.Reader) error {
 		for i := range page {
 			rec := &page[i]
 			if asJSON {
-				if err := json.NewEncoder(out).Encode(rec); err != nil {
-					return fmt.Errorf("printing a record: %w", err)
+				if err := out.json(rec); err != nil {
+					return err
 				}
 				continue
-			}
-			who := rec.By
-			if who == "" {
-				who = "-"
 			}
 			what := rec.Server + "/" + rec.Tool
 			if rec.Outcome != "" {
 				what += " " + rec.Outcome
 			}
-			fmt.Fprintf(out, "%s  %-18s %-20s %s  %s\n", rec.At.Local().Format(time.DateTime), rec.Kind, who, rec.CallID, what)
+			fmt.Fprintf(out.w, "%s  %-18s %-20s %s  %s\n", rec.At.Local().Format(time.DateTime), rec.Kind, cmp.Or(rec.By, "-"), rec.CallID, what)
 		}
 		if cursor = next; cursor == "" {
 			return nil

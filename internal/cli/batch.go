@@ -36,14 +36,14 @@ func batchCommand() *cobra.Command {
 	f.BoolVar(&o.cancel, "cancel", false, "cancel the batch that this command began: nothing more starts")
 	f.BoolVar(&o.restart, "new", false, "begin again where an earlier run left results; its calls run again")
 	f.DurationVar(&o.giveUp, "give-up", batchfile.DefaultGiveUp, "for how long to try when Callyard is not reachable or busy")
-	cmd.RunE = withClient(func(cmd *cobra.Command, c *client, args []string) error {
-		o.input, o.stdin = args[0], cmd.InOrStdin()
+	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
+		o.input, o.stdin = args[0], c.in
 		o.chosen = f.Changed("priority") || f.Changed("expires") || f.Changed("label")
 		run, err := o.run()
 		if err != nil {
 			return err
 		}
-		return c.batch(cmd.Context(), run)
+		return runBatch(ctx, c, run)
 	})
 	return cmd
 }
@@ -101,9 +101,9 @@ func (o *batchOptions) run() (batchfile.Options, error) {
 	return run, nil
 }
 
-// batch runs the batch and says how it went. Errors are for people, and say how to
+// runBatch runs the batch and says how it went. Errors are for people, and say how to
 // continue.
-func (c *client) batch(ctx context.Context, o batchfile.Options) error {
+func runBatch(ctx context.Context, c *client, o batchfile.Options) error {
 	var show *batchProgress
 	o.Client, o.Address = c.api, c.base
 	var job *batchfile.Job
@@ -124,7 +124,7 @@ func (c *client) batch(ctx context.Context, o batchfile.Options) error {
 	}
 	o.Failing = func(err error, pause time.Duration) {
 		if show != nil { // before there is a batch, nobody is told
-			show.trouble(c.troubleText(ctx, err), pause)
+			show.trouble(troubleText(ctx, c, err), pause)
 		}
 	}
 	job = batchfile.New(o)
@@ -133,7 +133,7 @@ func (c *client) batch(ctx context.Context, o batchfile.Options) error {
 		show.end()
 	}
 	if err != nil {
-		return c.batchError(ctx, &o, job.Progress(), err)
+		return batchError(ctx, c, &o, job.Progress(), err)
 	}
-	return c.batchReport(&o, report)
+	return reportBatch(c, &o, report)
 }

@@ -23,8 +23,7 @@ type batchProgress struct {
 	job func() batchfile.Progress
 
 	mu      sync.Mutex
-	s       screen
-	shown   bool   // a line stands there
+	line    progressLine
 	said    string // the last line that was not overwritten
 	samples []sample
 	failing bool
@@ -33,14 +32,14 @@ type batchProgress struct {
 	over sync.WaitGroup
 }
 
-// sample is how many results there were at a time.
+// sample is the number of results at a time.
 type sample struct {
 	at   time.Time
 	done uint64
 }
 
 func newBatchProgress(s screen, job func() batchfile.Progress) *batchProgress {
-	p := &batchProgress{s: s, job: job, stop: make(chan struct{}), samples: []sample{{time.Now(), job().Results.Lines}}}
+	p := &batchProgress{line: progressLine{s: s}, job: job, stop: make(chan struct{}), samples: []sample{{time.Now(), job().Results.Lines}}}
 	every := sayEvery
 	if s.terminal {
 		every = drawEvery
@@ -64,17 +63,10 @@ func newBatchProgress(s screen, job func() batchfile.Progress) *batchProgress {
 func (p *batchProgress) end() {
 	close(p.stop)
 	p.over.Wait()
-	p.clear()
+	p.line.clear()
 }
 
-func (p *batchProgress) clear() {
-	if p.shown {
-		_ = p.s.text("\r\x1b[K") // nothing is lost when it stays
-		p.shown = false
-	}
-}
-
-// trouble says once that attempts fail; what comes next says that it is over.
+// trouble says once that attempts fail; the next result ends it.
 func (p *batchProgress) trouble(why string, pause time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,8 +74,8 @@ func (p *batchProgress) trouble(why string, pause time.Duration) {
 		return
 	}
 	p.failing = true
-	p.clear()
-	_ = p.s.text(fmt.Sprintf("%s; trying again, next in %.1f s.\n", strings.TrimRight(oneLine(why), "."), pause.Seconds())) // it is no part of the answer
+	p.line.clear()
+	_ = p.line.s.text(fmt.Sprintf("%s; trying again, next in %.1f s.\n", strings.TrimRight(oneLine(why), "."), pause.Seconds())) // it is no part of the answer
 }
 
 func (p *batchProgress) draw(now time.Time) {
@@ -103,15 +95,13 @@ func (p *batchProgress) draw(now time.Time) {
 	if since := now.Sub(old.at).Seconds(); since > 0 {
 		f.rate = float64(done-min(old.done, done)) / since
 	}
-	if !p.s.terminal {
-		if text := f.line(0); text != p.said {
-			p.said = text
-			_ = p.s.text(text + "\n") // it is no part of the answer
-		}
-		return
+	out := p.line.s
+	if out.terminal {
+		_ = p.line.draw(f.bar(out, 24) + f.line(max(out.width-26, 0))) // it is no part of the answer
+	} else if text := f.line(0); text != p.said {
+		p.said = text
+		_ = out.text(text + "\n") // it is no part of the answer
 	}
-	p.shown = true
-	_ = p.s.text("\r\x1b[K" + f.bar(p.s, 24) + f.line(max(p.s.width-26, 0))) // it is no part of the answer
 }
 
 // figures is what is shown of a batch.

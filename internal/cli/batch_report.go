@@ -13,16 +13,16 @@ import (
 )
 
 // troubleText says of an error that is followed by another attempt what it is.
-func (c *client) troubleText(ctx context.Context, err error) string {
+func troubleText(ctx context.Context, c *client, err error) string {
 	var refused *callyard.ProblemError
 	if errors.As(err, &refused) {
 		return fmt.Sprintf("Callyard answers %d for now", refused.Problem.Status)
 	}
-	return c.batchFailure(ctx, err).Error()
+	return batchFailure(ctx, c, err).Error()
 }
 
 // batchFailure is the error for people of a request that had no proper answer.
-func (c *client) batchFailure(ctx context.Context, err error) error {
+func batchFailure(ctx context.Context, c *client, err error) error {
 	switch {
 	case errors.Is(err, batchfile.ErrForeign):
 		return c.foreign()
@@ -33,7 +33,7 @@ func (c *client) batchFailure(ctx context.Context, err error) error {
 }
 
 // batchError says of an error what it means for the batch, and how to continue.
-func (c *client) batchError(ctx context.Context, o *batchfile.Options, s batchfile.Progress, err error) error {
+func batchError(ctx context.Context, c *client, o *batchfile.Options, s batchfile.Progress, err error) error {
 	var fault *batchfile.Error
 	var coded *exitError
 	if errors.As(err, &fault) && fault.Fault != batchfile.LinesLost {
@@ -71,7 +71,7 @@ func (c *client) batchError(ctx context.Context, o *batchfile.Options, s batchfi
 	case fault != nil:
 		code, text = exitUnreachable, fault.Error()
 	default:
-		told := c.batchFailure(ctx, err)
+		told := batchFailure(ctx, c, err)
 		code, text = exitCode(told), told.Error()
 	}
 	if next != "" {
@@ -99,8 +99,8 @@ func batchFault(o *batchfile.Options, e *batchfile.Error) error {
 	return fail(exitUsage, "%w", e)
 }
 
-// batchReport says how the batch ended, or that all of it is stored.
-func (c *client) batchReport(o *batchfile.Options, r *batchfile.Report) error {
+// reportBatch says how the batch ended, or that all of it is stored.
+func reportBatch(c *client, o *batchfile.Options, r *batchfile.Report) error {
 	var err error
 	if c.json {
 		err = c.out.raw(r.Batch.Raw)
@@ -112,13 +112,13 @@ func (c *client) batchReport(o *batchfile.Options, r *batchfile.Report) error {
 	}
 	switch c := &r.Batch.Counts; {
 	case r.NotTaken > 0:
-		return statusError(exitToolError)
+		return ended(exitToolError)
 	case o.UploadOnly:
 		return nil
 	case c.Failed+c.Expired+c.Canceled+c.Unknown+c.ToolErrors > 0:
-		return statusError(exitToolError)
+		return ended(exitToolError)
 	case c.Denied > 0:
-		return statusError(exitRefused)
+		return ended(exitRefused)
 	}
 	return nil
 }

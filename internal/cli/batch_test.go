@@ -58,6 +58,7 @@ func TestABatchThatStoppedSaysHowToContinue(t *testing.T) {
 		}
 		return batchfiletest.None
 	})
+	command[len(command)-1] = "3s" // the lines are sent meanwhile, and the batch is sealed
 	wants(exitUnreachable, "Going on with batch batch_1.", "The connection to "+d.URL+" failed", "Batch batch_1 runs on by itself")
 	d.Faults(batchfiletest.NoFaults)
 	wants(exitOK, "Going on with batch batch_1.")

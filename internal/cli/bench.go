@@ -28,17 +28,14 @@ func benchCommand() *cobra.Command {
 		Args:    cobra.MaximumNArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 0 && len(args) != 3 {
-				return &exitError{code: exitUsage, err: errors.New("name SERVER, TOOL and the ARGUMENTS object")}
+				return fail(exitUsage, "name SERVER, TOOL and the ARGUMENTS object")
 			}
 			for _, h := range o.Headers {
 				if !strings.Contains(h, ":") {
-					return &exitError{code: exitUsage, err: errors.New("a --header is written as Name: value")}
+					return fail(exitUsage, "a --header is written as Name: value")
 				}
 			}
-			asJSON, err := cmd.Flags().GetBool("json")
-			if err != nil {
-				return fail(exitUsage, "%w", err)
-			}
+			asJSON := wantsJSON(cmd)
 			if asJSON && len(o.Figures) > 0 {
 				return fail(exitUsage, "--json does not go with --figures: they are a table with a verdict for each line.")
 			}
@@ -99,12 +96,12 @@ func runBench(cmd *cobra.Command, line []string, key string) error {
 	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
 	run.WaitDelay = benchStop
 	err = run.Run()
-	var ended *exec.ExitError
+	var exited *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
 		return fail(exitInterrupted, "Interrupted.")
-	case errors.As(err, &ended) && ended.ExitCode() >= 0:
-		return statusError(ended.ExitCode())
+	case errors.As(err, &exited) && exited.ExitCode() >= 0:
+		return ended(exited.ExitCode())
 	case err != nil:
 		return fail(exitToolError, "%s cannot be run: %w", path, err)
 	}

@@ -30,15 +30,15 @@ func callCommand() *cobra.Command {
 			"  callyard call demo add '{\"a\":2,\"b\":40}'\n" +
 			"  callyard call demo add @arguments.json --json --timeout 30s",
 		Args: takes(2, -1),
-		RunE: withClient(func(cmd *cobra.Command, c *client, args []string) error {
+		RunE: withClient(func(ctx context.Context, c *client, args []string) error {
 			if timeout < 0 {
 				return fail(exitUsage, "--timeout must not be negative: give a time such as 30s, or leave it out for the server's own.")
 			}
-			arguments, err := callArguments(args[2:], cmd.InOrStdin())
+			arguments, err := callArguments(args[2:], c.in)
 			if err != nil {
 				return err
 			}
-			return c.call(cmd.Context(), args[0], args[1], arguments, timeout)
+			return callTool(ctx, c, args[0], args[1], arguments, timeout)
 		}),
 	}
 	cmd.ValidArgsFunction = completeCall
@@ -61,9 +61,9 @@ func completeCall(cmd *cobra.Command, args []string, toComplete string) ([]strin
 // call may wait for a place first.
 const callSlack = time.Minute
 
-// call runs the tool and prints its result. A tool's own error is an exitError
+// callTool runs the tool and prints its result. A tool's own error is an exitError
 // too, after the result was printed.
-func (c *client) call(ctx context.Context, server, tool string, arguments []byte, timeout time.Duration) error {
+func callTool(ctx context.Context, c *client, server, tool string, arguments []byte, timeout time.Duration) error {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout+callSlack)
@@ -74,7 +74,7 @@ func (c *client) call(ctx context.Context, server, tool string, arguments []byte
 		ms := int((timeout + time.Millisecond - 1).Milliseconds()) // at least one
 		params.CallyardTimeoutMs = &ms
 	}
-	held, result, err := c.run(ctx, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+	held, result, err := awaitCall(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 		return c.api.CallToolWithBody(ctx, server, tool, &params, mediaJSON, bytes.NewReader(arguments), edit...)
 	})
 	if err != nil {
@@ -97,13 +97,18 @@ func (c *client) call(ctx context.Context, server, tool string, arguments []byte
 	return nil
 }
 
-// run sends the call and returns its result, or with held the request to confirm
+// awaitCall sends the call and returns its result, or with held the request to confirm
 // it. People at a terminal are shown its progress meanwhile; with --json the
 // result is wanted byte for byte, which a stream of events does not promise.
-func (c *client) run(ctx context.Context, q request) (held bool, result []byte, err error) {
+func awaitCall(ctx context.Context, c *client, q request) (held bool, result []byte, err error) {
 	if c.json || !c.note.terminal {
-		status, body, err := c.ask(ctx, q)
-		return status == http.StatusAccepted, body, err
+		resp, err := c.do(ctx, q)
+		if err != nil {
+			return false, nil, err
+		}
+		defer resp.Body.Close()
+		body, err := c.readJSON(ctx, resp)
+		return resp.StatusCode == http.StatusAccepted, body, err
 	}
 	line := progressLine{s: c.note}
 	err = c.stream(ctx, q, func(e sse.Event) error {
@@ -114,7 +119,7 @@ func (c *client) run(ctx context.Context, q request) (held bool, result []byte, 
 			held, result = e.Name == eventHeld, e.Data
 			return errEnough
 		case "error":
-			return c.failedEvent(e.Data)
+			return failedEvent(c, e.Data)
 		}
 		return nil
 	}, accepts(mediaEvents+", "+mediaJSON+";q=0.5"))
@@ -126,15 +131,15 @@ func (c *client) run(ctx context.Context, q request) (held bool, result []byte, 
 }
 
 // failedEvent is the error for a call that failed after its answer had begun.
-func (c *client) failedEvent(data []byte) error {
-	var p problem
+func failedEvent(c *client, data []byte) error {
+	var p callyard.Problem
 	if err := json.Unmarshal(data, &p); err != nil {
 		return c.foreign()
 	}
-	return c.refused(p.Status, http.Header{"Content-Type": {"application/problem+json"}}, data)
+	return c.refused(int(p.Status), http.Header{"Content-Type": {"application/problem+json"}}, data)
 }
 
-// heldCall is the error for a call that waits for a yes: it has not run.
+// heldCall is the error for a call that waits for an approval: it has not run.
 func heldCall(body []byte) error {
 	var h struct {
 		Risk         string `json:"risk_description"`
@@ -180,13 +185,19 @@ func (l *progressLine) show(params []byte) error {
 	if l.s.width > 1 {
 		text = cut(text, l.s.width-1) // a full line would wrap, and stay
 	}
+	return l.draw(l.s.paint(faint, text))
+}
+
+// draw writes the text over what stood there.
+func (l *progressLine) draw(text string) error {
 	l.shown = true
-	return l.s.text("\r\x1b[K" + l.s.paint(faint, text))
+	return l.s.text("\r\x1b[K" + text)
 }
 
 // clear takes the line away.
 func (l *progressLine) clear() {
 	if l.shown {
 		_ = l.s.text("\r\x1b[K") // nothing is lost when it stays
+		l.shown = false
 	}
 }

@@ -106,7 +106,7 @@ func TestProgressIsShownAtATerminalAndTakenAway(t *testing.T) {
 			"event: result\ndata: {\"content\":[{\"type\":\"text\",\ndata: \"text\":\"done\"}]}\n\n")})
 	var out, note bytes.Buffer
 	c := clientOf(t, d, &out, &note)
-	if err := c.call(t.Context(), "demo", "add", []byte("{}"), 0); err != nil {
+	if err := callTool(t.Context(), c, "demo", "add", []byte("{}"), 0); err != nil {
 		t.Fatal(err)
 	}
 	if want := "\r\x1b[K1/4 reading the \\x1b[2Jfile\r\x1b[K0.5\r\x1b[K"; note.String() != want || out.String() != "done\n" {
@@ -122,7 +122,7 @@ func TestNoProgressIsAskedForWhereNobodyLooks(t *testing.T) {
 	d := openDoor(t, map[string]answer{addLine: jsonAnswer(`{"content":[]}`)})
 	c := clientOf(t, d, io.Discard, io.Discard)
 	c.json = true // its bytes are wanted
-	if err := c.call(t.Context(), "demo", "add", []byte("{}"), 0); err != nil {
+	if err := callTool(t.Context(), c, "demo", "add", []byte("{}"), 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, code := typed(t, "", "call", "demo", "add", "--url", d.URL); code != exitOK { // stderr is a pipe
@@ -157,7 +157,7 @@ func TestAStreamedCallEndsWithTheCodeOfItsLastEvent(t *testing.T) {
 	} {
 		d := openDoor(t, map[string]answer{addLine: c.answer})
 		client := clientOf(t, d, io.Discard, io.Discard)
-		err := client.call(t.Context(), "demo", "add", []byte("{}"), time.Minute)
+		err := callTool(t.Context(), client, "demo", "add", []byte("{}"), time.Minute)
 		if exitCode(err) != c.code || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: code %d, want %d: %v", name, exitCode(err), c.code, err)
 		}
@@ -167,10 +167,10 @@ func TestAStreamedCallEndsWithTheCodeOfItsLastEvent(t *testing.T) {
 func TestAToolCannotSteerTheTerminal(t *testing.T) {
 	plainEnvironment(t)
 	text := "a\tb\n\x1b]0;owned\x07 \u202etxt.exe é 漢"
-	d := openDoor(t, map[string]answer{addLine: jsonAnswer(`{"content":[{"type":"text","text":` + string(quote(text)) + `}]}`)})
+	d := openDoor(t, map[string]answer{addLine: jsonAnswer(`{"content":[{"type":"text","text":` + string(marshal(text)) + `}]}`)})
 	var out bytes.Buffer
 	c := clientOf(t, d, &out, io.Discard)
-	if err := c.call(t.Context(), "demo", "add", []byte("{}"), 0); err != nil {
+	if err := callTool(t.Context(), c, "demo", "add", []byte("{}"), 0); err != nil {
 		t.Fatal(err)
 	}
 	if want := "a\tb\n\\x1b]0;owned\\a \\u202etxt.exe é 漢\n"; out.String() != want {
@@ -196,8 +196,8 @@ func TestAFrontDoorThatNeverAnswersIsGivenUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		for want, ask := range map[time.Duration]func() error{
-			time.Second + callSlack: func() error { return c.call(t.Context(), "demo", "add", []byte("{}"), time.Second) },
-			answerWait:              func() error { return c.listServers(t.Context()) },
+			time.Second + callSlack: func() error { return callTool(t.Context(), c, "demo", "add", []byte("{}"), time.Second) },
+			answerWait:              func() error { return listServers(t.Context(), c, nil) },
 		} {
 			began := time.Now()
 			err := ask()
@@ -218,7 +218,7 @@ func TestAResultThatCannotBeWrittenIsAnError(t *testing.T) {
 	for _, asJSON := range []bool{true, false} {
 		c := clientOf(t, d, brokenPipe{}, io.Discard)
 		c.json = asJSON
-		if err := c.call(t.Context(), "demo", "add", []byte("{}"), 0); err == nil || !strings.Contains(err.Error(), "disk full") {
+		if err := callTool(t.Context(), c, "demo", "add", []byte("{}"), 0); err == nil || !strings.Contains(err.Error(), "disk full") {
 			t.Errorf("json %t: %v", asJSON, err)
 		}
 	}

@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	callyard "github.com/callyard/callyard/clients/go"
-	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -39,16 +39,16 @@ func callsCommand() *cobra.Command {
 	completingFlag(cmd, "server", serverIDs)
 	completingFlag(cmd, "batch", batchIDs)
 	offer(cmd, "state", "held", "queued", "running", "succeeded", "failed", "denied", "expired", "canceled", "unknown")
-	cmd.RunE = withClient(func(cmd *cobra.Command, c *client, args []string) error {
+	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
 		if len(args) == 1 {
-			return c.showCall(cmd.Context(), args[0])
+			return showCall(ctx, c, args[0])
 		}
 		now := time.Now()
 		values, err := q.values(now)
 		if err != nil {
 			return err
 		}
-		return c.listCalls(cmd.Context(), values, q.limit, now)
+		return listCalls(ctx, c, values, q.limit, now)
 	})
 	return cmd
 }
@@ -58,9 +58,6 @@ type callsQuery struct {
 	server, tool, state, since, until, principal, batch string
 	limit                                               int
 }
-
-// callsPage is the most that is asked for at once.
-const callsPage = 500
 
 func (q *callsQuery) values(now time.Time) (*callyard.ListCallsParams, error) {
 	if q.limit < 1 {
@@ -93,11 +90,19 @@ func (q *callsQuery) values(now time.Time) (*callyard.ListCallsParams, error) {
 }
 
 // given is a parameter that is left out where it is empty.
-func given(text string) *string {
-	if text == "" {
+func given[T comparable](value T) *T {
+	if value == *new(T) {
 		return nil
 	}
-	return &text
+	return &value
+}
+
+// deref is the value of a member that may be missing.
+func deref[T any](member *T) (value T) {
+	if member != nil {
+		value = *member
+	}
+	return value
 }
 
 // moment reads a time, or how long ago it was.
@@ -117,81 +122,33 @@ func moment(text string, now time.Time) (time.Time, error) {
 	return now.Add(-ago), nil
 }
 
-// listCalls follows the pages until there are enough calls.
-func (c *client) listCalls(ctx context.Context, query *callyard.ListCallsParams, limit int, now time.Time) error {
-	all := []json.RawMessage{}
-	var rows [][]cell
-	next := ""
-	for len(all) < limit {
-		most := min(limit-len(all), callsPage)
-		query.Limit = &most
-		var page struct {
-			Calls []json.RawMessage `json:"calls"`
-			Next  string            `json:"next"`
-		}
-		if _, err := c.report(ctx, with(c.api.ListCalls, query), &page); err != nil {
-			return err
-		}
-		for _, raw := range page.Calls {
-			var v record.View
-			if err := json.Unmarshal(raw, &v); err != nil {
-				return c.foreign()
-			}
-			all = append(all, raw)
-			rows = append(rows, callRow(&v, now))
-		}
-		if next = page.Next; next == "" {
-			break
-		}
-		query.Cursor = &next
-	}
-	if c.json {
-		text, err := json.Marshal(struct {
-			Calls []json.RawMessage `json:"calls"`
-			Next  string            `json:"next,omitempty"`
-		}{all, next})
-		if err != nil {
-			return err
-		}
-		return c.out.raw(text)
-	}
-	if err := c.out.table([]string{"CALL", "STATE", "SERVER", "TOOL", "ASKED BY", "AGE", "TOOK", "WHY"}, rows); err != nil {
+func listCalls(ctx context.Context, c *client, query *callyard.ListCallsParams, limit int, now time.Time) error {
+	all, err := readList[records.View](ctx, c, limit, func(most int, cursor string) request {
+		query.Limit, query.Cursor = &most, given(cursor)
+		return with(c.api.ListCalls, query)
+	})
+	if err != nil {
 		return err
 	}
-	if next != "" {
-		return c.note.text("There are more: see --limit and --since.\n")
-	}
-	return nil
+	return all.print(c, "calls", []string{"CALL", "STATE", "SERVER", "TOOL", "ASKED BY", "AGE", "TOOK", "WHY"}, func(v *records.View) []cell {
+		row := cells(v.ID, "", v.Server, cmp.Or(v.Tool, v.Method), v.Principal, age(now.Sub(v.Created)), callTook(v), "")
+		row[1] = callState(v)
+		if v.Error != nil {
+			row[7].text = v.Error.Detail
+		}
+		return row
+	}, "There are more: see --limit and --since.\n")
 }
 
-func callRow(v *record.View, now time.Time) []cell {
-	tool := v.Tool
-	if tool == "" {
-		tool = v.Method
-	}
-	why := ""
-	if v.Error != nil {
-		why = v.Error.Detail
-	}
-	return []cell{
-		{text: v.ID}, callState(v), {text: v.Server}, {text: tool}, {text: v.Principal}, {text: age(now.Sub(v.Created))}, {text: callTook(v)}, {text: why},
-	}
-}
-
-func callState(v *record.View) cell {
-	switch {
-	case v.State == schema.StateSucceeded && v.ToolError:
+func callState(v *records.View) cell {
+	if v.State == schema.StateSucceeded && v.ToolError {
 		return cell{"tool error", yellow}
-	case v.State == schema.StateSucceeded:
-		return cell{string(v.State), green}
-	case !v.State.Ended():
-		return cell{string(v.State), yellow}
 	}
-	return cell{string(v.State), red}
+	return stateCell(string(v.State))
 }
 
 // callTook is the time from coming in to the end, "" for a call without one.
-func callTook(v *record.View) string {
+func callTook(v *records.View) string {
 	if v.Ended == nil {
 		return ""
 	}
@@ -209,28 +166,16 @@ func callTook(v *record.View) string {
 
 // shownCall is one call: its record, and what is kept of it elsewhere.
 type shownCall struct {
-	record.View
-	Result  json.RawMessage `json:"result"`
-	Problem *problem        `json:"problem"`
+	records.View
+	Result  json.RawMessage   `json:"result"`
+	Problem *callyard.Problem `json:"problem"`
 }
 
-func (c *client) showCall(ctx context.Context, id string) error {
-	var v shownCall
-	raw, err := c.report(ctx, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-		return c.api.GetCall(ctx, id, nil, edit...)
-	}, &v)
-	if err != nil {
-		return err
-	}
-	if c.json {
-		return c.out.raw(raw)
-	}
-	return v.write(c.out)
+func showCall(ctx context.Context, c *client, id string) error {
+	return show(ctx, c, with2(c.api.GetCall, id, (*callyard.GetCallParams)(nil)), func(v *shownCall) error { return v.write(c.out) })
 }
 
 func (v *shownCall) write(out screen) error {
-	out.width = 0 // nothing of a single call is cut
-	rows := [][]cell{{{text: "call"}, {text: v.ID}}, {{text: "state"}, callState(&v.View)}}
 	at := func(t *time.Time) string {
 		if t == nil || t.IsZero() {
 			return ""
@@ -243,50 +188,32 @@ func (v *shownCall) write(out screen) error {
 		}
 		return strings.TrimSpace(size(int(n)) + " " + digest)
 	}
+	when := func(is bool, text string) string {
+		if !is {
+			return ""
+		}
+		return text
+	}
 	why := ""
 	switch {
 	case v.Error != nil:
 		why = string(v.Error.Kind) + ": " + v.Error.Detail
 	case v.Problem != nil:
-		why = firstOf(v.Problem.Detail, v.Problem.Title)
-	}
-	what := v.Method
-	if v.Tool != "" {
-		what = v.Tool
+		why = cmp.Or(v.Problem.Detail, v.Problem.Title)
 	}
 	place := ""
 	if v.BatchID != "" && v.Index != nil {
 		place = v.BatchID + ", call " + strconv.FormatInt(*v.Index, 10)
 	}
-	ran, attempt := "", ""
-	if v.TookMs > 0 {
-		ran = time.Duration(v.TookMs * float64(time.Millisecond)).String()
-	}
-	if v.Attempt > 0 {
-		attempt = strconv.Itoa(v.Attempt)
-	}
-	durable, replayed := "", ""
-	if v.Durable {
-		durable = "yes"
-	}
-	if v.Replayed {
-		replayed = "yes, it is the result of an earlier request with the same key"
-	}
-	for _, l := range []struct{ name, value string }{
-		{"why", why}, {"tool", what + " on " + v.Server}, {"asked by", v.Principal}, {"for", v.Owner}, {"came in", at(&v.Created)}, {"started", at(v.Started)},
-		{"ended", at(v.Ended)}, {"in all", callTook(&v.View)}, {"at the server", ran}, {"worker", v.Worker}, {"front door", v.FrontDoor}, {"attempt", attempt},
-		{"arguments", bytes(v.ArgumentsDigest, v.ArgumentBytes)}, {"result", bytes(v.ResultDigest, v.ResultBytes)}, {"durable", durable}, {"replayed", replayed},
-		{"approval", v.ApprovalID}, {"batch", place}, {"custom id", v.CustomID},
-	} {
-		if l.value != "" {
-			rows = append(rows, cells(l.name, l.value))
-		}
-	}
-	if err := out.columns(rows); err != nil {
+	err := out.sheet(cells("call", v.ID), []cell{{text: "state"}, callState(&v.View)}, cells("why", why), cells("tool", cmp.Or(v.Tool, v.Method)+" on "+v.Server),
+		cells("asked by", v.Principal), cells("for", v.Owner), cells("came in", at(&v.Created)), cells("started", at(v.Started)), cells("ended", at(v.Ended)),
+		cells("in all", callTook(&v.View)), cells("at the server", when(v.TookMs > 0, time.Duration(v.TookMs*float64(time.Millisecond)).String())),
+		cells("worker", v.Worker), cells("front door", v.FrontDoor), cells("attempt", when(v.Attempt > 0, strconv.Itoa(v.Attempt))),
+		cells("arguments", bytes(v.ArgumentsDigest, v.ArgumentBytes)), cells("result", bytes(v.ResultDigest, v.ResultBytes)), cells("durable", when(v.Durable, "yes")),
+		cells("replayed", when(v.Replayed, "yes, it is the result of an earlier request with the same key")), cells("approval", v.ApprovalID), cells("batch", place),
+		cells("custom id", v.CustomID))
+	if err != nil || len(v.Result) == 0 {
 		return err
-	}
-	if len(v.Result) == 0 {
-		return nil
 	}
 	if err := out.text("\n" + out.paint(bold, "Result") + "\n"); err != nil {
 		return err

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,8 +18,8 @@ func withWords(calls *cobra.Command) *cobra.Command {
 		Use:   "cancel ID",
 		Short: "Take back a call that has not left, or ask one that runs to stop",
 		Args:  takes(1, 1),
-		RunE: withClient(func(cmd *cobra.Command, c *client, args []string) error {
-			return c.tell(cmd.Context(), args[0], with(c.api.CancelCall, args[0]))
+		RunE: withClient(func(ctx context.Context, c *client, args []string) error {
+			return changeCall(ctx, c, args[0], with(c.api.CancelCall, args[0]))
 		}),
 	}
 	settle := &cobra.Command{
@@ -33,7 +31,7 @@ func withWords(calls *cobra.Command) *cobra.Command {
 	}
 	as := settle.Flags().String("as", "", "done, failed or run-again")
 	reason := settle.Flags().String("reason", "", "why, for the record")
-	settle.RunE = withClient(func(cmd *cobra.Command, c *client, args []string) error {
+	settle.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
 		switch *as {
 		case "done", "failed", "run-again":
 		default:
@@ -42,7 +40,7 @@ func withWords(calls *cobra.Command) *cobra.Command {
 		if strings.TrimSpace(*reason) == "" {
 			return fail(exitUsage, "--reason is missing: say how you know. It is kept with the call.")
 		}
-		return c.settle(cmd.Context(), args[0], *as, *reason)
+		return settleCall(ctx, c, args[0], *as, *reason)
 	})
 	retry := &cobra.Command{
 		Use:   "retry ID",
@@ -51,8 +49,8 @@ func withWords(calls *cobra.Command) *cobra.Command {
 		Args:  takes(1, 1),
 	}
 	why := retry.Flags().String("reason", "run again by hand", "why, for the record")
-	retry.RunE = withClient(func(cmd *cobra.Command, c *client, args []string) error {
-		return c.settle(cmd.Context(), args[0], "run-again", *why)
+	retry.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
+		return settleCall(ctx, c, args[0], "run-again", *why)
 	})
 	for _, cmd := range []*cobra.Command{cancel, settle, retry} {
 		cmd.ValidArgsFunction = completing(openCallIDs)
@@ -62,46 +60,34 @@ func withWords(calls *cobra.Command) *cobra.Command {
 	return calls
 }
 
-func (c *client) settle(ctx context.Context, id, as, reason string) error {
-	body, err := json.Marshal(map[string]string{"as": as, "reason": reason})
-	if err != nil {
-		return err
-	}
-	return c.tell(ctx, id, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-		return c.api.SettleCallWithBody(ctx, id, mediaJSON, bytes.NewReader(body), edit...)
-	})
+func settleCall(ctx context.Context, c *client, id, as, reason string) error {
+	return changeCall(ctx, c, id, with2(c.api.SettleCall, id, callyard.SettleRequest{As: callyard.SettleRequestAs(as), Reason: reason}))
 }
 
-// tell asks for a change of a call and shows what it is afterwards.
-func (c *client) tell(ctx context.Context, id string, change request) error {
-	var s struct {
-		ID      string   `json:"id"`
-		State   string   `json:"state"`
-		Settled string   `json:"settled"`
-		Problem *problem `json:"problem"`
-	}
-	raw, err := c.report(ctx, change, &s)
-	if err != nil {
-		return err
-	}
-	if c.json {
-		return c.out.raw(raw)
-	}
-	if s.State == "" {
-		return c.foreign()
-	}
-	paint, more := yellow, ""
-	switch s.State {
-	case "succeeded":
-		paint = green
-	case "failed", "unknown", "denied", "expired":
-		paint = red
-	}
-	switch {
-	case s.Settled != "":
-		more = " (settled by " + oneLine(s.Settled) + ")"
-	case s.Problem != nil:
-		more = ": " + oneLine(firstOf(s.Problem.Detail, s.Problem.Title))
-	}
-	return c.out.text(fmt.Sprintf("%s is %s%s\n", oneLine(firstOf(s.ID, id)), c.out.paint(paint, oneLine(s.State)), more))
+// changedCall is a call after a change.
+type changedCall struct {
+	ID      string            `json:"id"`
+	State   string            `json:"state"`
+	Settled string            `json:"settled"`
+	Problem *callyard.Problem `json:"problem"`
+}
+
+// changeCall asks for a change of a call and shows what it is afterwards.
+func changeCall(ctx context.Context, c *client, id string, change request) error {
+	return show(ctx, c, change, func(s *changedCall) error {
+		if s.State == "" {
+			return c.foreign()
+		}
+		state, more := stateCell(s.State), ""
+		if s.State == "canceled" {
+			state.paint = yellow // somebody asked for it
+		}
+		switch {
+		case s.Settled != "":
+			more = " (settled by " + oneLine(s.Settled) + ")"
+		case s.Problem != nil:
+			more = ": " + oneLine(cmp.Or(s.Problem.Detail, s.Problem.Title))
+		}
+		return c.out.text(fmt.Sprintf("%s is %s%s\n", oneLine(cmp.Or(s.ID, id)), c.out.paint(state.paint, oneLine(s.State)), more))
+	})
 }

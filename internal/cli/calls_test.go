@@ -10,7 +10,7 @@ import (
 
 	callyard "github.com/callyard/callyard/clients/go"
 
-	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -19,8 +19,8 @@ func callViews(t *testing.T) []string {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ns := at.UnixNano()
 	var texts []string
-	for _, r := range []record.Record{
-		{ID: "call_06ebef9j423at1ewk1zr0rhgm4", State: schema.StateSucceeded, Server: "files", Tool: "read", Principal: "agent", Owner: "team-a", Arguments: record.DigestOf([]byte("{}")), ArgumentBytes: 2,
+	for _, r := range []records.Record{
+		{ID: "call_06ebef9j423at1ewk1zr0rhgm4", State: schema.StateSucceeded, Server: "files", Tool: "read", Principal: "agent", Owner: "team-a", Arguments: records.DigestOf([]byte("{}")), ArgumentBytes: 2,
 			ResultBytes: 4321, Admitted: ns, Started: ns + 1e6, Ended: ns + 4_561_000, Changed: ns, Took: 3 * time.Millisecond, Worker: "worker_1", FrontDoor: "frontdoor_1", Attempt: 1},
 		{ID: "call_06ebef9j423at1ewk1zr0rhgm0", State: schema.StateSucceeded, ToolError: true, Server: "files", Tool: "rm", Principal: "agent", Admitted: ns - 60e9, Ended: ns - 1e9, Attempt: 2,
 			Durable: true, Replayed: true, Batch: "batch_1", Index: 7, CustomID: "row\u202e7", Approval: "appr_1"},

@@ -5,18 +5,25 @@
 // error for people names the fault and the fix, and that what a server says reaches
 // a terminal without control characters. It refuses to decide anything about a call:
 // that is the REST API's.
+//
+// It is one package because its many commands, each with its flags, its text for people
+// and its JSON, share the client, the screen and the exit codes. What a command does
+// beyond asking the API is in other packages.
 package cli
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/callyard/callyard/internal/demo"
 	"github.com/callyard/callyard/internal/setup"
 )
 
@@ -74,12 +81,17 @@ func versionCommand() *cobra.Command {
 		Short: "Print the version of this program; GET /version is that of a running Callyard",
 		Args:  takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			asJSON, err := cmd.Flags().GetBool("json")
-			if err != nil {
-				return fail(exitUsage, "%w", err)
-			}
-			return setup.BuildOf("callyard").Write(cmd.OutOrStdout(), asJSON)
+			return setup.BuildOf("callyard").Write(cmd.OutOrStdout(), wantsJSON(cmd))
 		},
+	}
+}
+
+func demoCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "demo-server",
+		Short: "Be the demo MCP server, on standard input and output",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return demo.Serve(cmd.Context(), setup.Version()) },
 	}
 }
 
@@ -105,10 +117,18 @@ func exitCode(err error) int {
 	return exitUsage
 }
 
-// statusError ends the process with a status when everything was said already.
-type statusError int
-
-func (s statusError) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
-
-// ExitCode is the status of the process.
-func (s statusError) ExitCode() int { return int(s) }
+// showError prints an error for people: a sentence or more, and for a wrong
+// command line the way to its help.
+func showError(w io.Writer, err error) {
+	if err == nil {
+		return
+	}
+	text := strings.TrimRight(err.Error(), "\n")
+	if text == "" { // everything was said already
+		return
+	}
+	fmt.Fprintln(w, "callyard: "+text)
+	if exitCode(err) == exitUsage && !strings.Contains(text, "\n") {
+		fmt.Fprintln(w, "Try --help.")
+	}
+}

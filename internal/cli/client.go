@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -38,6 +40,7 @@ type client struct {
 	base string // the address of the front door, without a slash at its end
 	key  string
 	json bool // print JSON, not text for people
+	in   io.Reader
 	out  screen
 	note screen // stderr: what is not part of the answer
 	http *http.Client
@@ -48,23 +51,12 @@ type client struct {
 // given CALLYARD_URL, CALLYARD_KEY and CALLYARD_KEY_FILE. Errors are of the
 // command line.
 func clientFrom(cmd *cobra.Command) (*client, error) {
-	c := &client{out: screenOf(cmd.OutOrStdout()), note: screenOf(cmd.ErrOrStderr())}
+	c := &client{json: wantsJSON(cmd), in: cmd.InOrStdin(), out: screenOf(cmd.OutOrStdout()), note: screenOf(cmd.ErrOrStderr())}
 	var err error
-	if c.json, err = cmd.Flags().GetBool("json"); err != nil {
-		return nil, fail(exitUsage, "%w", err)
-	}
-	address, err := cmd.Flags().GetString("url")
-	if err != nil {
-		return nil, fail(exitUsage, "%w", err)
-	}
-	if c.base, err = baseURL(firstOf(address, os.Getenv("CALLYARD_URL"), defaultURL)); err != nil {
+	if c.base, err = baseURL(cmp.Or(textFlag(cmd, "url"), os.Getenv("CALLYARD_URL"), defaultURL)); err != nil {
 		return nil, err
 	}
-	key, err := cmd.Flags().GetString("key")
-	if err != nil {
-		return nil, fail(exitUsage, "%w", err)
-	}
-	if c.key, err = apiKey(firstOf(key, os.Getenv("CALLYARD_KEY"))); err != nil {
+	if c.key, err = apiKey(cmp.Or(textFlag(cmd, "key"), os.Getenv("CALLYARD_KEY"))); err != nil {
 		return nil, err
 	}
 	c.http = &http.Client{
@@ -94,16 +86,38 @@ func (c *client) connect() (err error) {
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
+// asking is the body of a command that asks a running Callyard.
+type asking func(ctx context.Context, c *client, args []string) error
+
 // withClient makes a command's body of a function that needs a client.
-func withClient(run func(cmd *cobra.Command, c *client, args []string) error) func(*cobra.Command, []string) error {
+func withClient(run asking) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := clientFrom(cmd)
 		if err != nil {
 			return err
 		}
 		defer c.close()
-		return run(cmd, c, args)
+		return run(cmd.Context(), c, args)
 	}
+}
+
+// wantsJSON says whether the command is asked for JSON instead of text for people.
+func wantsJSON(cmd *cobra.Command) bool {
+	asJSON, _ := cmd.Flags().GetBool("json") // the root command has the flag
+	return asJSON
+}
+
+// textFlag is the value of a flag that the command has, or inherits.
+func textFlag(cmd *cobra.Command, name string) string {
+	text, _ := cmd.Flags().GetString(name)
+	return text
+}
+
+// group is a command that has others below it and shows its help itself.
+func group(use, short string, below ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: takes(0, 0), RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(below...)
+	return cmd
 }
 
 // takes checks the number of arguments; most below zero sets no limit.
@@ -114,15 +128,6 @@ func takes(least, most int) cobra.PositionalArgs {
 		}
 		return fail(exitUsage, "The number of arguments is wrong (%d). Usage: %s", len(args), cmd.UseLine())
 	}
-}
-
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }
 
 func baseURL(text string) (string, error) {

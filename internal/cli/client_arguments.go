@@ -73,7 +73,7 @@ func pairs(args []string) ([]byte, error) {
 		if seen[key] = true; len(body) > 1 {
 			body = append(body, ',')
 		}
-		body = append(append(append(body, quote(key)...), ':'), jsonValue(value)...)
+		body = append(append(append(body, marshal(key)...), ':'), jsonValue(value)...)
 	}
 	return append(body, '}'), nil
 }
@@ -83,16 +83,17 @@ func jsonValue(text string) []byte {
 	if strings.TrimSpace(text) == text && json.Valid([]byte(text)) {
 		return []byte(text)
 	}
-	return quote(text)
+	return marshal(text)
 }
 
-// quote returns the text as a JSON string, without the escapes that HTML needs.
-func quote(text string) []byte {
+// marshal returns the value, which is one that encodes, as JSON without the escapes that
+// HTML needs.
+func marshal(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(text); err != nil {
-		panic("callyard: a string did not encode: " + err.Error()) // strings always do
+	if err := e.Encode(v); err != nil {
+		panic("callyard: a value did not encode: " + err.Error())
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
+
+	callyard "github.com/callyard/callyard/clients/go"
 )
 
 // exitInterrupted is what shells expect of a command that was stopped by ^C.
@@ -32,36 +35,19 @@ func (e *exitError) Unwrap() error { return e.err }
 // ExitCode is the status of the process.
 func (e *exitError) ExitCode() int { return e.code }
 
+// ended ends the process with the code when everything was said already.
+func ended(code int) error { return &exitError{code: code} }
+
 // fail returns an error that ends the process with the code.
 func fail(code int, format string, args ...any) error {
 	return &exitError{code: code, err: fmt.Errorf(format, args...)}
 }
 
-// problem is what the commands read of an RFC 9457 document.
-type problem struct {
-	Title     string         `json:"title"`
-	Status    int            `json:"status"`
-	Detail    string         `json:"detail"`
-	CallID    string         `json:"call_id"`
-	Retryable bool           `json:"retryable"`
-	Errors    []problemFault `json:"errors"`
-	RPC       *struct {
-		Code    json.Number `json:"code"`
-		Message string      `json:"message"`
-	} `json:"rpc"`
-}
-
-type problemFault struct {
-	Pointer   *string `json:"pointer"`
-	Parameter string  `json:"parameter"`
-	Message   string  `json:"message"`
-}
-
 // refused turns an answer that is no success into the error for people. With
 // --json the problem document goes to stdout as well, for programs.
 func (c *client) refused(status int, header http.Header, body []byte) error {
-	var p problem
-	if err := json.Unmarshal(body, &p); err != nil || firstOf(p.Detail, p.Title) == "" || mediaType(header) != "application/problem+json" {
+	var p callyard.Problem
+	if err := json.Unmarshal(body, &p); err != nil || cmp.Or(p.Detail, p.Title) == "" || mediaType(header) != "application/problem+json" {
 		return fail(codeOf(status), "%s answered %d %s, and not as Callyard does: check --url.", c.base, status, http.StatusText(status))
 	}
 	if c.json {
@@ -69,7 +55,7 @@ func (c *client) refused(status int, header http.Header, body []byte) error {
 			return err
 		}
 	}
-	return &exitError{code: codeOf(status), err: errors.New(p.text(status, header.Get("Retry-After")))}
+	return &exitError{code: codeOf(status), err: errors.New(problemText(&p, status, header.Get("Retry-After")))}
 }
 
 // codeOf is the exit code of a status that is no success: a refusal, or a fabric
@@ -81,23 +67,23 @@ func codeOf(status int) int {
 	return exitRefused
 }
 
-// text is the problem for people: the sentence, each fault on its own line, and
+// problemText is a problem for people: the sentence, each fault on its own line, and
 // what to do.
-func (p *problem) text(status int, retryAfter string) string {
+func problemText(p *callyard.Problem, status int, retryAfter string) string {
 	var b strings.Builder
-	b.WriteString(oneLine(firstOf(p.Detail, p.Title)))
+	b.WriteString(oneLine(cmp.Or(p.Detail, p.Title)))
 	for _, f := range p.Errors {
 		place := "(the whole)"
 		switch {
-		case f.Parameter != "":
-			place = "parameter " + f.Parameter
-		case f.Pointer != nil && *f.Pointer != "":
+		case deref(f.Parameter) != "":
+			place = "parameter " + *f.Parameter
+		case deref(f.Pointer) != "":
 			place = *f.Pointer
 		}
 		fmt.Fprintf(&b, "\n  %s: %s", oneLine(place), oneLine(f.Message))
 	}
 	if p.RPC != nil {
-		fmt.Fprintf(&b, "\n  the server's own error %s: %s", p.RPC.Code, oneLine(p.RPC.Message))
+		fmt.Fprintf(&b, "\n  the server's own error %d: %s", p.RPC.Code, oneLine(p.RPC.Message))
 	}
 	seconds, err := strconv.Atoi(retryAfter)
 	switch {
@@ -111,8 +97,8 @@ func (p *problem) text(status int, retryAfter string) string {
 	if status == http.StatusUnauthorized {
 		b.WriteString("\nGive an API key with --key, CALLYARD_KEY or CALLYARD_KEY_FILE.")
 	}
-	if p.CallID != "" {
-		fmt.Fprintf(&b, "\nThe call was %s.", oneLine(p.CallID))
+	if id := deref(p.CallID); id != "" {
+		fmt.Fprintf(&b, "\nThe call was %s.", oneLine(id))
 	}
 	return b.String()
 }

@@ -1,67 +1,62 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"strings"
+
+	callyard "github.com/callyard/callyard/clients/go"
 )
 
 // changes says in words what is different between two views of the fleet. Load
 // is left out: it changes all the time.
-func changes(before, after *fleet) []cell {
+func changes(before, after *callyard.Fleet) []cell {
 	var news []cell
 	say := func(paint colour, format string, args ...any) {
 		news = append(news, cell{fmt.Sprintf(format, args...), paint})
 	}
 	for i := range after.Workers {
 		w := &after.Workers[i]
-		old := find(before.Workers, func(o *workerItem) bool { return o.ID == w.ID })
-		switch {
-		case old == nil:
-			say(green, "worker %s is there, on %s, with %s", w.ID, firstOf(w.Host, "an unknown host"), count(len(w.Servers), "server"))
-			if w.Draining {
-				say(yellow, "worker %s is draining", w.ID)
-			}
-		case w.Draining && !old.Draining:
+		old := find(before.Workers, func(o *callyard.WorkerItem) bool { return o.ID == w.ID })
+		if old == nil {
+			say(green, "worker %s is there, on %s, with %s", w.ID, cmp.Or(w.Host, "an unknown host"), count(len(w.Servers), "server"))
+		}
+		if w.Draining && (old == nil || !old.Draining) {
 			say(yellow, "worker %s is draining", w.ID)
 		}
 	}
 	for i := range before.Workers {
 		id := before.Workers[i].ID
-		if find(after.Workers, func(w *workerItem) bool { return w.ID == id }) == nil {
+		if find(after.Workers, func(w *callyard.WorkerItem) bool { return w.ID == id }) == nil {
 			say(red, "worker %s is gone", id)
 		}
 	}
 	for i := range after.Servers {
 		s := &after.Servers[i]
-		old := find(before.Servers, func(o *serverItem) bool { return o.ID == s.ID })
+		old := find(before.Servers, func(o *callyard.ServerItem) bool { return o.ID == s.ID })
 		if old == nil {
-			old = &serverItem{}
+			old = &callyard.ServerItem{}
 		}
-		if now := s.words(); now != old.words() {
-			say(stateCell(s.State).paint, "server %s: %s", s.ID, now)
+		if now := serverWords(s); now != serverWords(old) {
+			say(stateCell(string(s.InitializationState)).paint, "server %s: %s", s.ID, now)
 		}
 	}
 	for i := range before.Servers {
 		id := before.Servers[i].ID
-		if find(after.Servers, func(s *serverItem) bool { return s.ID == id }) == nil {
+		if find(after.Servers, func(s *callyard.ServerItem) bool { return s.ID == id }) == nil {
 			say(red, "server %s is gone", id)
 		}
 	}
 	return news
 }
 
-// words is how a server is, as far as its changes are news.
-func (s *serverItem) words() string {
-	parts := []string{s.State}
+// serverWords is how a server is, as far as its changes are news.
+func serverWords(s *callyard.ServerItem) string {
+	text := string(s.InitializationState)
 	if s.Tools != nil {
-		parts = append(parts, count(*s.Tools, "tool"))
+		text += ", " + count(int(*s.Tools), "tool")
 	}
-	text := strings.Join(append(parts, count(s.WorkerCount, "worker")), ", ")
-	if s.Error != "" {
-		text += ": " + s.Error
-	}
-	return text
+	return text + ", " + count(int(s.WorkerCount), "worker") + prefixed(": ", deref(s.Error))
 }
 
 func count(n int, noun string) string {

@@ -32,6 +32,13 @@ func with[P any](ask func(context.Context, P, ...callyard.RequestEditorFn) (*htt
 	}
 }
 
+// with2 is with for an operation that takes two of them.
+func with2[P, Q any](ask func(context.Context, P, Q, ...callyard.RequestEditorFn) (*http.Response, error), p P, q Q) request {
+	return func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+		return ask(ctx, p, q, edit...)
+	}
+}
+
 // edit sets what every request has in its header.
 func edit(_ context.Context, r *http.Request) error {
 	r.Header.Set("Accept", mediaJSON)
@@ -87,17 +94,6 @@ func (c *client) do(ctx context.Context, q request, edit ...callyard.RequestEdit
 	return nil, c.refused(resp.StatusCode, resp.Header, text)
 }
 
-// ask sends the request and returns the JSON that answers it.
-func (c *client) ask(ctx context.Context, q request) (status int, body []byte, err error) {
-	resp, err := c.do(ctx, q)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer resp.Body.Close()
-	body, err = c.readJSON(ctx, resp)
-	return resp.StatusCode, body, err
-}
-
 func (c *client) readJSON(ctx context.Context, resp *http.Response) ([]byte, error) {
 	if mediaType(resp.Header) != mediaJSON {
 		return nil, c.foreign()
@@ -113,14 +109,21 @@ func (c *client) readJSON(ctx context.Context, resp *http.Response) ([]byte, err
 func (c *client) report(ctx context.Context, q request, v any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
-	_, body, err := c.ask(ctx, q)
+	resp, err := c.do(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(body, v); err != nil {
-		return nil, c.foreign()
+	defer resp.Body.Close()
+	return c.decode(ctx, resp, v)
+}
+
+// decode decodes the JSON of an answer into v. It returns the bytes as well.
+func (c *client) decode(ctx context.Context, resp *http.Response, v any) ([]byte, error) {
+	body, err := c.readJSON(ctx, resp)
+	if err == nil && json.Unmarshal(body, v) != nil {
+		err = c.foreign()
 	}
-	return body, nil
+	return body, err
 }
 
 // foreign is the error for an answer that Callyard does not give.

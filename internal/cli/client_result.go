@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 )
@@ -78,7 +79,7 @@ func (s screen) lines(text string) error {
 
 // summary is a block that is no text, on one line.
 func (b *block) summary() string {
-	words := []string{firstOf(b.Type, "content of no type")}
+	words := []string{cmp.Or(b.Type, "content of no type")}
 	n := -1
 	switch b.Type {
 	case "image", "audio":
@@ -99,7 +100,7 @@ func (b *block) summary() string {
 	return "[" + text + "]"
 }
 
-// decodedSize is how many bytes base64 text stands for.
+// decodedSize is the number of bytes that base64 text stands for.
 func decodedSize(text string) int {
 	return len(strings.TrimRight(text, "=")) * 3 / 4
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -56,6 +57,27 @@ func (s screen) raw(body []byte) error {
 		return nil
 	}
 	return s.text("\n")
+}
+
+// json writes the value as one line of JSON.
+func (s screen) json(v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encoding the output: %w", err)
+	}
+	return s.raw(body)
+}
+
+// sheet writes what is known of one thing, a name and a value in each row. Rows without
+// a value are left out, and no value is cut.
+func (s screen) sheet(rows ...[]cell) error {
+	s.width = 0
+	return s.columns(slices.DeleteFunc(rows, func(row []cell) bool { return row[1].text == "" }))
+}
+
+// section writes a headline and a text that has its line breaks.
+func (s screen) section(head, text string) error {
+	return s.text("\n" + s.paint(bold, head) + "\n" + text + "\n")
 }
 
 // colour is an SGR code; "" is none.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -32,7 +33,7 @@ func readEvents(r io.Reader, each func(sse.Event) error) error {
 	for in := sse.NewReader(r, lines.Long, maxEvent); ; {
 		e, err := in.Next()
 		if err == nil {
-			e.Name = firstOf(e.Name, "message")
+			e.Name = cmp.Or(e.Name, "message")
 			err = each(e)
 		}
 		switch {

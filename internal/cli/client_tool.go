@@ -2,7 +2,9 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,32 +14,67 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-func (c *client) showTool(ctx context.Context, server, name string) error {
-	items, err := c.serverTools(ctx, server)
+// toolItem is a tool as the commands read it. Members that a newer front door adds are
+// passed over.
+type toolItem struct {
+	Server     string          `json:"server"`
+	Name       string          `json:"name"`
+	Enabled    bool            `json:"enabled"`
+	Reason     string          `json:"reason"`
+	Definition json.RawMessage `json:"definition"`
+	raw        json.RawMessage // the whole item
+	def        toolDefinition
+}
+
+// UnmarshalJSON keeps the item as it came. A definition that is odd is shown as far as it
+// can be read.
+func (t *toolItem) UnmarshalJSON(raw []byte) error {
+	type members toolItem
+	if err := json.Unmarshal(raw, (*members)(t)); err != nil {
+		return err
+	}
+	t.raw = bytes.Clone(raw)
+	_ = json.Unmarshal(t.Definition, &t.def)
+	return nil
+}
+
+// toolDefinition is what the commands show of an MCP tool.
+type toolDefinition struct {
+	Title       string          `json:"title"`
+	Description string          `json:"description"`
+	Input       json.RawMessage `json:"inputSchema"`
+	Output      json.RawMessage `json:"outputSchema"`
+	Annotations struct {
+		Title       string `json:"title"`
+		ReadOnly    *bool  `json:"readOnlyHint"`
+		Destructive *bool  `json:"destructiveHint"`
+		Idempotent  *bool  `json:"idempotentHint"`
+		OpenWorld   *bool  `json:"openWorldHint"`
+	} `json:"annotations"`
+}
+
+func showTool(ctx context.Context, c *client, args []string) error {
+	server, name := args[0], args[1]
+	tools, err := readServerTools(ctx, c, server)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(items, func(t toolItem) bool { return t.Name == name })
+	i := slices.IndexFunc(tools.items, func(t toolItem) bool { return t.Name == name })
 	if i < 0 {
 		return fail(exitRefused, "Server %s has no tool %s: `callyard tools %s` lists its tools.", oneLine(server), oneLine(name), oneLine(server))
 	}
-	t := &items[i]
+	t, out := &tools.items[i], c.out
 	if c.json {
-		return c.out.raw(t.raw)
+		return out.raw(t.raw)
 	}
-	rows := [][]cell{cells("tool", t.Name), cells("server", t.Server), {{text: "state"}, {"on", green}}}
+	state := cell{"on", green}
 	if !t.Enabled {
-		rows[2][1] = cell{"off " + t.Reason, red}
+		state = cell{"off " + t.Reason, red}
 	}
-	if title := firstOf(t.def.Title, t.def.Annotations.Title); title != "" {
-		rows = append(rows, cells("title", title))
+	rows := [][]cell{
+		cells("tool", t.Name), cells("server", t.Server), {{text: "state"}, state}, cells("title", cmp.Or(t.def.Title, t.def.Annotations.Title)), cells("hints", t.def.hints()),
 	}
-	if hints := t.def.hints(); hints != "" {
-		rows = append(rows, cells("hints", hints))
-	}
-	out := c.out
-	out.width = 0 // nothing of a single tool is cut
-	if err := out.columns(rows); err != nil {
+	if err := out.sheet(rows...); err != nil {
 		return err
 	}
 	for _, part := range []struct{ head, text string }{
@@ -46,7 +83,7 @@ func (c *client) showTool(ctx context.Context, server, name string) error {
 		if part.text == "" {
 			continue
 		}
-		if err := out.text("\n" + out.paint(bold, part.head) + "\n" + visible(part.text) + "\n"); err != nil {
+		if err := out.section(part.head, visible(part.text)); err != nil {
 			return err
 		}
 	}
@@ -86,37 +123,24 @@ func switchCommand(verb string, enabled bool) *cobra.Command {
 		Use:   verb + " SERVER TOOL",
 		Short: short,
 		Args:  takes(2, 2),
-		RunE: withClient(func(cmd *cobra.Command, c *client, args []string) error {
-			return c.switchTool(cmd.Context(), args[0], args[1], enabled, reason)
+		RunE: withClient(func(ctx context.Context, c *client, args []string) error {
+			return switchTool(ctx, c, args[0], args[1], enabled, reason)
 		}),
+		ValidArgsFunction: completing(serverIDs, toolNames),
 	}
-	cmd.ValidArgsFunction = completing(serverIDs, toolNames)
 	cmd.Flags().StringVar(&reason, "reason", "", "why; callers are shown it")
 	return cmd
 }
 
-func (c *client) switchTool(ctx context.Context, server, tool string, enabled bool, reason string) error {
-	body := []byte(`{"enabled":false`)
-	if enabled {
-		body = []byte(`{"enabled":true`)
-	}
-	if reason != "" {
-		body = append(append(body, `,"reason":`...), quote(reason)...)
-	}
-	var t toolItem
-	body = append(body, '}')
-	raw, err := c.report(ctx, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+func switchTool(ctx context.Context, c *client, server, tool string, enabled bool, reason string) error {
+	body := marshal(callyard.SwitchRequest{Enabled: enabled, Reason: given(reason)})
+	return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 		return c.api.SwitchToolWithBody(ctx, server, tool, mediaJSON, bytes.NewReader(body), edit...)
-	}, &t)
-	if err != nil {
-		return err
-	}
-	if c.json {
-		return c.out.raw(raw)
-	}
-	text := "The tool " + t.Name + " of server " + t.Server + " is on."
-	if !t.Enabled {
-		text = "The tool " + t.Name + " of server " + t.Server + " is off."
-	}
-	return c.out.text(oneLine(text) + "\n")
+	}, func(t *toolItem) error {
+		state := "off"
+		if t.Enabled {
+			state = "on"
+		}
+		return c.out.text(oneLine("The tool "+t.Name+" of server "+t.Server+" is "+state+".") + "\n")
+	})
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -15,7 +16,7 @@ import (
 // completeWait is how long the shell waits for words; a person waits with it.
 const completeWait = 3 * time.Second
 
-// completeMost is how many ids are offered, the newest first.
+// completeMost is the number of ids that are offered, the newest first.
 const completeMost = 100
 
 // words gives what may stand at the place of the next argument, after args. A word
@@ -51,8 +52,8 @@ func offer(cmd *cobra.Command, flag string, fixed ...string) {
 }
 
 func complete(cmd *cobra.Command, give words, args []string, toComplete string) (found []string) {
-	ask := func(cmd *cobra.Command, c *client, args []string) error {
-		ctx, cancel := context.WithTimeout(cmd.Context(), completeWait)
+	ask := func(ctx context.Context, c *client, args []string) error {
+		ctx, cancel := context.WithTimeout(ctx, completeWait)
 		defer cancel()
 		all, err := give(ctx, c, args)
 		for _, word := range all {
@@ -74,12 +75,12 @@ func complete(cmd *cobra.Command, give words, args []string, toComplete string) 
 }
 
 func serverIDs(ctx context.Context, c *client, _ []string) (ids []string, err error) {
-	var list serverList
+	var list callyard.ServerList
 	if _, err := c.report(ctx, c.api.ListServers, &list); err != nil {
 		return nil, err
 	}
 	for i := range list.Servers {
-		ids = append(ids, described(list.Servers[i].ID, list.Servers[i].State))
+		ids = append(ids, described(list.Servers[i].ID, string(list.Servers[i].InitializationState)))
 	}
 	return ids, nil
 }
@@ -89,11 +90,14 @@ func toolNames(ctx context.Context, c *client, args []string) (names []string, e
 	if len(args) == 0 {
 		return nil, nil
 	}
-	items, _, err := c.tools(ctx, args[0])
-	for _, t := range items {
-		names = append(names, described(t.Name, topLine(firstOf(t.def.Description, t.def.Title))))
+	tools, err := readTools(ctx, c, args[0])
+	if err != nil {
+		return nil, err
 	}
-	return names, err
+	for _, t := range tools.items {
+		names = append(names, described(t.Name, topLine(cmp.Or(t.def.Description, t.def.Title))))
+	}
+	return names, nil
 }
 
 // argumentNames are the arguments of the tool that is named before, as name=.
@@ -101,8 +105,11 @@ func argumentNames(ctx context.Context, c *client, args []string) (names []strin
 	if len(args) < 2 {
 		return nil, nil
 	}
-	items, _, err := c.tools(ctx, args[0])
-	for _, t := range items {
+	tools, err := readTools(ctx, c, args[0])
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tools.items {
 		if t.Name != args[1] {
 			continue
 		}
@@ -118,53 +125,52 @@ func argumentNames(ctx context.Context, c *client, args []string) (names []strin
 			names = append(names, described(name+"=", p.Description))
 		}
 	}
-	return names, err
+	return names, nil
 }
 
 func callIDs(ctx context.Context, c *client, _ []string) ([]string, error) {
-	return ids(ctx, c, with(c.api.ListCalls, &callyard.ListCallsParams{Limit: new(completeMost)}), "calls")
+	return ids(ctx, c, with(c.api.ListCalls, &callyard.ListCallsParams{Limit: new(completeMost)}))
 }
 
 // openCallIDs are those of calls that have not ended, or whose outcome is unknown.
 func openCallIDs(ctx context.Context, c *client, _ []string) ([]string, error) {
 	return ids(ctx, c, with(c.api.ListCalls, &callyard.ListCallsParams{Limit: new(completeMost), State: []callyard.ListCallsParamsState{
 		callyard.ListCallsParamsStateHeld, callyard.ListCallsParamsStateQueued, callyard.ListCallsParamsStateRunning, callyard.ListCallsParamsStateUnknown, callyard.ListCallsParamsStateFailed,
-	}}), "calls")
+	}}))
 }
 
 func batchIDs(ctx context.Context, c *client, _ []string) ([]string, error) {
-	return ids(ctx, c, with(c.api.ListBatches, &callyard.ListBatchesParams{Limit: new(completeMost)}), "batches")
+	return ids(ctx, c, with(c.api.ListBatches, &callyard.ListBatchesParams{Limit: new(completeMost)}))
 }
 
 func approvalIDs(ctx context.Context, c *client, _ []string) ([]string, error) {
-	return ids(ctx, c, c.other(http.MethodGet, "/approvals", nil), "approvals")
+	return ids(ctx, c, c.other(http.MethodGet, "/approvals", nil))
 }
 
 func pendingIDs(ctx context.Context, c *client, _ []string) ([]string, error) {
-	return ids(ctx, c, c.other(http.MethodGet, "/approvals?state=pending", nil), "approvals")
+	return ids(ctx, c, c.other(http.MethodGet, "/approvals?state=pending", nil))
 }
 
 func permissionIDs(ctx context.Context, c *client, _ []string) (found []string, err error) {
-	items, _, err := c.permissions(ctx)
-	for i := range items {
-		if items[i].State == "good" {
-			found = append(found, described(items[i].ID, items[i].Server+" "+items[i].Tool+" for "+items[i].Requester.Name))
-		}
-	}
-	return found, err
-}
-
-// ids reads the ids of a list, and describes each by its state and tool.
-func ids(ctx context.Context, c *client, q request, member string) (found []string, err error) {
-	var page map[string]json.RawMessage
-	if _, err := c.report(ctx, q, &page); err != nil {
+	all, err := readPermissions(ctx, c)
+	if err != nil {
 		return nil, err
 	}
-	var items []struct{ ID, State, Server, Tool string }
-	if err := json.Unmarshal(page[member], &items); err != nil {
-		return nil, c.foreign()
+	for _, p := range all.items {
+		if p.State == "good" {
+			found = append(found, described(p.ID, p.Server+" "+p.Tool+" for "+p.Requester.Name))
+		}
 	}
-	for _, item := range items {
+	return found, nil
+}
+
+// ids reads the ids of the first page of a list, and describes each by its state and tool.
+func ids(ctx context.Context, c *client, q request) (found []string, err error) {
+	page, err := readList[struct{ ID, State, Server, Tool string }](ctx, c, 1, func(int, string) request { return q })
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range page.items {
 		found = append(found, described(item.ID, item.State+" "+item.Server+" "+item.Tool))
 	}
 	return found, nil

@@ -50,8 +50,7 @@ func checkConfig(cmd *cobra.Command) error {
 			all = append(all, config.Fault{Where: served[i].Entry.Where, Message: fault.Error()})
 		}
 	}
-	asJSON, _ := cmd.Flags().GetBool("json") // the root command has the flag
-	if asJSON {
+	if wantsJSON(cmd) {
 		return checkedJSON(cmd.OutOrStdout(), p, all, servers.String())
 	}
 	if len(all) > 0 {
@@ -104,7 +103,7 @@ func checkedJSON(out io.Writer, p *setup.Prepared, faults []config.Fault, server
 		return fmt.Errorf("printing what was found: %w", err)
 	}
 	if !report.Good {
-		return statusError(exitUsage)
+		return ended(exitUsage)
 	}
 	return nil
 }

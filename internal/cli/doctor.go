@@ -1,14 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	callyard "github.com/callyard/callyard/clients/go"
 )
 
 // doctorCommand looks at a running system and says what is wrong with it.
@@ -27,30 +29,26 @@ func doctorCommand() *cobra.Command {
 	flags.StringVar(&o.approverKey, "approver-key", "", "API key for the approver (CALLYARD_APPROVER_KEY; default: the key of the front door)")
 	flags.StringVar(&o.nats, "nats", "", "address of NATS (CALLYARD_NATS_URL): whether it lets in anybody; without one it is not looked at unless it answers at "+defaultNATS)
 	flags.DurationVar(&o.held, "held", time.Hour, "an approval that waits longer than this is a fault")
-	cmd.RunE = withClient(func(cmd *cobra.Command, c *client, _ []string) error {
+	cmd.RunE = withClient(func(ctx context.Context, c *client, _ []string) error {
 		if o.held <= 0 {
 			return fail(exitUsage, "--held must be longer than 0s.")
 		}
-		o.named = firstOf(o.approver, os.Getenv("CALLYARD_APPROVER_URL"))
-		o.nats = firstOf(o.nats, os.Getenv("CALLYARD_NATS_URL"))
-		address, err := baseURL(firstOf(o.named, defaultApproverURL))
-		if err != nil {
-			return fail(exitUsage, "--approver-url: %w", err)
-		}
-		key, err := apiKey(firstOf(o.approverKey, os.Getenv("CALLYARD_APPROVER_KEY"), c.key))
-		if err != nil {
-			return err
-		}
-		asJSON := c.json
+		o.named = cmp.Or(o.approver, os.Getenv("CALLYARD_APPROVER_URL"))
+		o.nats = cmp.Or(o.nats, os.Getenv("CALLYARD_NATS_URL"))
+		x := examination{c: c, o: o, json: c.json, now: time.Now}
 		c.json = false // what is refused is a finding, and not printed as it came
-		approver := *c
-		approver.base, approver.key = address, key
-		if err := approver.connect(); err != nil {
+		var err error
+		if x.approver, err = c.approver(o.named); err != nil {
 			return err
 		}
-		x := examination{c: c, approver: &approver, o: o, json: asJSON, now: time.Now}
-		x.all(cmd.Context())
-		if err := context.Cause(cmd.Context()); err != nil {
+		if x.approver.key, err = apiKey(cmp.Or(o.approverKey, os.Getenv("CALLYARD_APPROVER_KEY"), c.key)); err != nil {
+			return err
+		}
+		if err := x.approver.connect(); err != nil {
+			return err
+		}
+		x.all(ctx)
+		if err := context.Cause(ctx); err != nil {
 			return fail(exitInterrupted, "Interrupted.")
 		}
 		return x.tell()
@@ -74,7 +72,7 @@ const (
 	restartsMany = 5
 	// doctorWait bounds one question. A system that is ill answers late or never.
 	doctorWait = 10 * time.Second
-	// shownMost is how many of the same kind are named one by one.
+	// shownMost is the number of the same kind that are named one by one.
 	shownMost = 20
 )
 
@@ -108,14 +106,10 @@ func (x *examination) all(ctx context.Context) {
 // frontDoor says whether there is any sense in asking more.
 func (x *examination) frontDoor(ctx context.Context) bool {
 	const at = "front door"
-	var version struct {
-		Version string    `json:"version"`
-		Started time.Time `json:"started"`
-	}
+	var version callyard.Version
 	date, err := x.look(ctx, x.c, x.c.api.GetVersion, &version)
 	if err != nil {
-		var refused *exitError
-		if errors.As(err, &refused) && refused.code == exitRefused {
+		if exitCode(err) == exitRefused {
 			x.fault(at, oneLine(err.Error()), "see that "+x.c.base+" is its address, and give an API key that is valid there: --key, CALLYARD_KEY or CALLYARD_KEY_FILE")
 		} else {
 			x.fault(at, oneLine(err.Error()), "see that the process runs (the last line of its log says why not) and that "+x.c.base+" is its address")
@@ -141,16 +135,16 @@ func (x *examination) ready(ctx context.Context, c *client, what string) {
 		return
 	}
 	said := oneLine(err.Error())
-	mend := "see its log around now; GET /readyz says when it is over"
+	fix := "see its log around now; GET /readyz says when it has ended"
 	switch lower := strings.ToLower(said); {
 	case strings.Contains(lower, "drain"):
-		mend = "it is about to stop: use another one, or start it again"
+		fix = "it is about to stop: use another one, or start it again"
 	case strings.Contains(lower, "nats"):
-		mend = "start nats-server, or repair the network between them; it reconnects by itself. If NATS runs: see nats.url and whether its user may still sign in"
+		fix = "start nats-server, or repair the network between them; it reconnects by itself. If NATS runs: see nats.url and whether its user may still sign in"
 	case strings.Contains(lower, "redis"):
-		mend = "start Redis, or see redis.url; without it no new approval can be opened"
+		fix = "start Redis, or see redis.url; without it no new approval can be opened"
 	}
-	x.fault(what, said, mend)
+	x.fault(what, said, fix)
 }
 
 // skew compares a clock with the one here. The Date of an answer counts whole seconds.
@@ -161,6 +155,16 @@ func (x *examination) skew(what string, date time.Time) {
 	case d.Abs() > 3*time.Second:
 		x.note(what, "its clock and the one here differ by "+age(d.Abs()))
 	}
+}
+
+// read is look for what the front door has to know. An answer that does not come is a
+// fault.
+func (x *examination) read(ctx context.Context, about string, q request, v any) bool {
+	_, err := x.look(ctx, x.c, q, v)
+	if err != nil {
+		x.fault(about, oneLine(err.Error()), "see the log of the front door")
+	}
+	return err == nil
 }
 
 // look asks for a report and returns the time on the clock of whoever answered.
@@ -176,9 +180,6 @@ func (x *examination) look(ctx context.Context, c *client, q request, v any) (ti
 	if err != nil {
 		date = x.now() // a proxy took it away
 	}
-	body, err := c.readJSON(ctx, resp)
-	if err != nil {
-		return date, err
-	}
-	return date, decodeReport(c, body, v)
+	_, err = c.decode(ctx, resp, v)
+	return date, err
 }

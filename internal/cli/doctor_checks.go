@@ -1,9 +1,8 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -16,18 +15,10 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-func decodeReport(c *client, body []byte, v any) error {
-	if json.Unmarshal(body, v) != nil {
-		return c.foreign()
-	}
-	return nil
-}
-
 func (x *examination) workers(ctx context.Context) {
 	const at = "workers"
-	var list workerList
-	if _, err := x.look(ctx, x.c, x.c.api.ListWorkers, &list); err != nil {
-		x.fault(at, oneLine(err.Error()), "see the log of the front door")
+	var list callyard.WorkerList
+	if !x.read(ctx, at, x.c.api.ListWorkers, &list) {
 		return
 	}
 	versions := make(map[string]int)
@@ -55,22 +46,9 @@ func (x *examination) workers(ctx context.Context) {
 	}
 }
 
-// doctorServer is what an examination reads of a server beside what lists show.
-type doctorServer struct {
-	serverItem
-	Box *struct {
-		Isolation string `json:"isolation"`
-		Ready     bool   `json:"ready"`
-		Error     string `json:"error"`
-	} `json:"box"`
-}
-
 func (x *examination) servers(ctx context.Context) {
-	var list struct {
-		Servers []doctorServer `json:"servers"`
-	}
-	if _, err := x.look(ctx, x.c, x.c.api.ListServers, &list); err != nil {
-		x.fault("servers", oneLine(err.Error()), "see the log of the front door")
+	var list callyard.ServerList
+	if !x.read(ctx, "servers", x.c.api.ListServers, &list) {
 		return
 	}
 	if len(list.Servers) == 0 {
@@ -89,13 +67,10 @@ func (x *examination) servers(ctx context.Context) {
 }
 
 // server says whether nothing is wrong with a server.
-func (x *examination) server(s *doctorServer) bool {
+func (x *examination) server(s *callyard.ServerItem) bool {
 	at, faults := "server "+s.ID, x.faults()
-	why := ""
-	if s.Error != "" {
-		why = ": " + oneLine(s.Error)
-	}
-	switch s.State {
+	why, state := prefixed(": ", oneLine(deref(s.Error))), string(s.InitializationState)
+	switch state {
 	case "initialized":
 	case "starting":
 		x.note(at, "it is starting")
@@ -105,11 +80,11 @@ func (x *examination) server(s *doctorServer) bool {
 	default:
 		x.fault(at, "it does not run"+why, "the end of what it wrote to stderr says why: callyard servers show "+s.ID)
 	}
-	restarts := 0
+	restarts := int64(0)
 	for _, w := range s.Workers {
 		restarts += w.Restarts
-		if s.State == "initialized" && (w.State == "error" || w.State == "timeout") {
-			x.fault(at, "it does not run on worker "+w.ID+prefixed(": ", oneLine(w.Error)), "see what that worker lacks (program, files, variables, network); the others serve its calls")
+		if here := string(w.InitializationState); state == "initialized" && (here == "error" || here == "timeout") {
+			x.fault(at, "it does not run on worker "+w.ID+prefixed(": ", oneLine(deref(w.Error))), "see what that worker lacks (program, files, variables, network); the others serve its calls")
 		}
 	}
 	if restarts >= restartsMany {
@@ -119,7 +94,7 @@ func (x *examination) server(s *doctorServer) bool {
 		x.note(at, fmt.Sprintf("all its %d slots are taken and %d calls wait: more sessions, a larger inFlight, or another worker", s.Slots, s.Waiting))
 	}
 	if s.Box != nil && !s.Box.Ready {
-		x.fault(at, "calls of high risk cannot run: no "+s.Box.Isolation+" is ready"+prefixed(": ", oneLine(s.Box.Error)), "see that the engine of the worker runs and has the image (docs/containers.md)")
+		x.fault(at, "calls of high risk cannot run: no "+string(s.Box.Isolation)+" is ready"+prefixed(": ", oneLine(deref(s.Box.Error))), "see that the engine of the worker runs and has the image (docs/containers.md)")
 	}
 	return x.faults() == faults
 }
@@ -127,7 +102,7 @@ func (x *examination) server(s *doctorServer) bool {
 // nats looks at whom NATS lets in.
 func (x *examination) nats(ctx context.Context) {
 	const at = "NATS"
-	found, err := bus.Exposures(ctx, firstOf(x.o.nats, defaultNATS))
+	found, err := bus.Exposures(ctx, cmp.Or(x.o.nats, defaultNATS))
 	if err != nil {
 		if x.o.nats != "" {
 			x.note(at, "whom it lets in is not known: "+oneLine(err.Error()))
@@ -157,11 +132,7 @@ func prefixed(prefix, text string) string {
 // outcome nobody knows.
 func (x *examination) executions(ctx context.Context) {
 	const at = "execution log"
-	var page struct {
-		Calls []struct {
-			ID string `json:"id"`
-		} `json:"calls"`
-	}
+	var page callyard.CallList
 	since := x.clock.Add(-24 * time.Hour).UTC().Truncate(time.Second)
 	query := callyard.ListCallsParams{State: []callyard.ListCallsParamsState{callyard.ListCallsParamsStateUnknown}, Since: &since, Limit: new(shownMost)}
 	if _, err := x.look(ctx, x.c, with(x.c.api.ListCalls, &query), &page); err != nil {
@@ -241,10 +212,8 @@ func (x *examination) approvals(ctx context.Context) {
 // none.
 func (x *examination) noApprover(err error) {
 	const at = "approver"
-	var e *exitError
-	refused := errors.As(err, &e) && e.code == exitRefused
 	switch {
-	case refused:
+	case exitCode(err) == exitRefused:
 		x.note(at, "it does not show approvals to this key; name one of somebody who decides, or observes, with --approver-key: "+oneLine(err.Error()))
 	case x.o.named == "":
 		x.note(at, "none answers at "+x.approver.base+"; --approver-url names another one")

@@ -1,42 +1,21 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
-)
 
-// configuredPart is a part of the configuration of a process.
-type configuredPart struct {
-	Part    string    `json:"part"`
-	Version string    `json:"version"`
-	Since   time.Time `json:"since"`
-	Tried   time.Time `json:"tried"`
-	Outcome string    `json:"outcome"`
-	Error   string    `json:"error"`
-}
+	callyard "github.com/callyard/callyard/clients/go"
+)
 
 // configuration looks at the files that processes read again, and compares the processes.
 func (x *examination) configuration(ctx context.Context) {
 	const at = "configuration"
-	var report struct {
-		Processes []struct {
-			ID, Role string
-			Parts    []configuredPart
-		}
-		Disagreements []struct {
-			Part, Server string
-			Versions     []struct {
-				Version   string
-				Processes []string
-			}
-		}
-	}
+	var report callyard.ConfigurationStatus
 	if _, err := x.look(ctx, x.c, x.c.api.GetConfiguration, &report); err != nil {
-		var refused *exitError
-		if errors.As(err, &refused) && refused.code == exitRefused {
+		if exitCode(err) == exitRefused {
 			x.note(at, "this front door is of a version that does not tell which configuration it goes by")
 			return
 		}
@@ -49,16 +28,16 @@ func (x *examination) configuration(ctx context.Context) {
 			silent++
 		}
 		for _, part := range p.Parts {
-			x.refusedEdit(p.Role+" "+p.ID, &part)
+			x.refusedEdit(string(p.Role)+" "+p.ID, &part)
 		}
 	}
 	for _, d := range report.Disagreements {
-		what := map[string]string{"policy": "the policy", "keys": "the API keys", "servers": "the entry of server " + d.Server}[d.Part]
+		what := map[string]string{"policy": "the policy", "keys": "the API keys", "servers": "the entry of server " + deref(d.Server)}[string(d.Part)]
 		var sides []string
 		for _, v := range d.Versions {
 			sides = append(sides, brief(v.Version)+" at "+strings.Join(v.Processes, ", "))
 		}
-		x.fault(at, "processes go by different versions of "+firstOf(what, d.Part)+": "+strings.Join(sides, "; "),
+		x.fault(at, "processes go by different versions of "+cmp.Or(what, string(d.Part))+": "+strings.Join(sides, "; "),
 			"give all of them the same file; after an edit, see whether one refused it or has not seen it (a ConfigMap takes up to two minutes; one mounted with subPath is never updated)")
 	}
 	if x.faults() > faults {
@@ -67,7 +46,7 @@ func (x *examination) configuration(ctx context.Context) {
 	said := fmt.Sprintf("%d processes, every last edit of their files is in force", len(report.Processes))
 	for _, part := range report.Processes[:min(1, len(report.Processes))] {
 		for _, p := range part.Parts {
-			said += "; " + p.Part + " " + brief(p.Version) + " since " + p.Since.UTC().Format(time.RFC3339)
+			said += "; " + string(p.Part) + " " + brief(p.Version) + " since " + p.Since.UTC().Format(time.RFC3339)
 		}
 	}
 	x.ok(at, said)
@@ -77,11 +56,11 @@ func (x *examination) configuration(ctx context.Context) {
 }
 
 // refusedEdit is a fault for a part whose last edit is not in force.
-func (x *examination) refusedEdit(process string, p *configuredPart) {
-	if p.Error == "" && p.Outcome != "refused" {
+func (x *examination) refusedEdit(process string, p *callyard.ConfigurationPart) {
+	if deref(p.Error) == "" && p.Outcome != "refused" {
 		return
 	}
-	x.fault(process, fmt.Sprintf("the last edit of its %s (%s) is not in force; version %s of %s is: %s", p.Part, p.Tried.UTC().Format(time.RFC3339), brief(p.Version), p.Since.UTC().Format(time.RFC3339), oneLine(p.Error)),
+	x.fault(process, fmt.Sprintf("the last edit of its %s (%s) is not in force; version %s of %s is: %s", p.Part, p.Tried.UTC().Format(time.RFC3339), brief(p.Version), p.Since.UTC().Format(time.RFC3339), oneLine(deref(p.Error))),
 		"repair the file (callyard config check lists all its faults); it is read again by itself")
 }
 

@@ -5,22 +5,18 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	callyard "github.com/callyard/callyard/clients/go"
 )
 
 // losses tells what was accepted as lost with a damaged data folder. That is no fault:
 // somebody knows of it, and it stays in the folder for good.
 func (x *examination) losses(ctx context.Context) {
-	var health struct {
-		Losses *struct {
-			Files   int       `json:"files"`
-			Latest  time.Time `json:"latest"`
-			Streams []string  `json:"streams"`
-		} `json:"accepted_losses"`
-	}
-	if _, err := x.look(ctx, x.c, x.c.api.GetHealth, &health); err != nil || health.Losses == nil {
+	var health callyard.Health
+	if _, err := x.look(ctx, x.c, x.c.api.GetHealth, &health); err != nil || health.AcceptedLosses == nil {
 		return // what keeps it from answering is told already
 	}
-	l := health.Losses
+	l := health.AcceptedLosses
 	where := ""
 	if len(l.Streams) > 0 {
 		where = ", with messages of " + strings.Join(l.Streams, ", ")

@@ -1,16 +1,13 @@
 package cli
 
-import (
-	"encoding/json"
-	"fmt"
-)
+import "fmt"
 
 // finding is one thing that an examination found.
 type finding struct {
 	Level string `json:"level"` // ok, note, fault
 	About string `json:"about"`
 	Says  string `json:"says"`
-	Mend  string `json:"fix,omitempty"`
+	Fix   string `json:"fix,omitempty"`
 }
 
 const (
@@ -27,8 +24,8 @@ func (x *examination) note(about, says string) {
 	x.findings = append(x.findings, finding{levelNote, about, says, ""})
 }
 
-func (x *examination) fault(about, says, mend string) {
-	x.findings = append(x.findings, finding{levelFault, about, says, mend})
+func (x *examination) fault(about, says, fix string) {
+	x.findings = append(x.findings, finding{levelFault, about, says, fix})
 }
 
 func (x *examination) faults() (n int) {
@@ -44,18 +41,14 @@ func (x *examination) faults() (n int) {
 func (x *examination) tell() error {
 	n := x.faults()
 	if x.json {
-		text, err := json.Marshal(map[string]any{"faults": n, "findings": x.findings})
-		if err != nil {
-			return err
-		}
-		if err := x.c.out.raw(text); err != nil {
+		if err := x.c.out.json(map[string]any{"faults": n, "findings": x.findings}); err != nil {
 			return err
 		}
 	} else if err := x.tellPeople(n); err != nil {
 		return err
 	}
 	if n > 0 {
-		return statusError(exitToolError)
+		return ended(exitToolError)
 	}
 	return nil
 }
@@ -65,8 +58,8 @@ func (x *examination) tellPeople(faults int) error {
 	colours := map[string]colour{levelOK: green, levelNote: yellow, levelFault: red}
 	for _, f := range x.findings {
 		line := out.paint(colours[f.Level], fmt.Sprintf("%-5s", f.Level)) + "  " + visible(f.About+": "+f.Says) + "\n"
-		if f.Mend != "" {
-			line += "       fix: " + visible(f.Mend) + "\n"
+		if f.Fix != "" {
+			line += "       fix: " + visible(f.Fix) + "\n"
 		}
 		if err := out.text(line); err != nil {
 			return err

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	callyard "github.com/callyard/callyard/clients/go"
 	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/internal/kit/sse"
 )
@@ -20,9 +20,9 @@ func eventsCommand() *cobra.Command {
 		Long: "events prints the fleet as it is and then each change of it, one on a line, until it is stopped. " +
 			"With --json each line is the whole fleet after the change. When the connection breaks it is made again.",
 		Args: takes(0, 0),
-		RunE: withClient(func(cmd *cobra.Command, c *client, _ []string) error {
+		RunE: withClient(func(ctx context.Context, c *client, _ []string) error {
 			f := follower{c: c, pauses: backoff.Policy{First: time.Second, Max: 15 * time.Second}}
-			return f.follow(cmd.Context())
+			return f.follow(ctx)
 		}),
 	}
 }
@@ -32,7 +32,7 @@ func eventsCommand() *cobra.Command {
 type follower struct {
 	c      *client
 	pauses backoff.Policy // before the next connection
-	last   fleet
+	last   callyard.Fleet
 }
 
 // follow runs until ctx ends, which is no error, or until the front door refuses
@@ -50,8 +50,7 @@ func (f *follower) follow(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		var coded *exitError
-		if err != nil && (!connected || !errors.As(err, &coded) || coded.code != exitUnreachable) {
+		if err != nil && (!connected || exitCode(err) != exitUnreachable) {
 			return err
 		}
 		if !connected {
@@ -68,14 +67,10 @@ func (f *follower) follow(ctx context.Context) error {
 
 // wait returns false when ctx ended first.
 func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
+	over, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-over.Done()
+	return ctx.Err() == nil
 }
 
 // show prints one event: as it came with --json, else what it changes.
@@ -90,7 +85,7 @@ func (f *follower) show(e sse.Event) error {
 	if e.Name != "fleet" {
 		return f.c.out.text(oneLine(e.Name+" "+string(e.Data)) + "\n")
 	}
-	var next fleet
+	var next callyard.Fleet
 	if err := json.Unmarshal(e.Data, &next); err != nil {
 		return f.c.foreign()
 	}

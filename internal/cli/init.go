@@ -1,9 +1,8 @@
 package cli
 
 import (
-	"encoding/json"
-	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,11 +20,7 @@ func initCommand() *cobra.Command {
 			"  callyard init --config init.yaml\n  callyard init --check",
 		Args: takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := setup.Load(cmd.Flags())
-			if err != nil {
-				return err
-			}
-			log, err := cfg.Logger(cmd.ErrOrStderr())
+			cfg, log, err := loadWithLog(cmd)
 			if err != nil {
 				return err
 			}
@@ -35,12 +30,11 @@ func initCommand() *cobra.Command {
 			if err := provision(cmd.Context(), cfg, log); err != nil {
 				return fail(exitUnreachable, "%w", err)
 			}
-			if asJSON, err := cmd.Flags().GetBool("json"); err != nil || asJSON {
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), `{"ready":true}`)
-				return err
+			out := screenOf(cmd.OutOrStdout())
+			if wantsJSON(cmd) {
+				return out.json(map[string]bool{"ready": true})
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), "NATS has every stream and table of Callyard.")
-			return nil
+			return out.text("NATS has every stream and table of Callyard.\n")
 		},
 	}
 	setup.AddFlags(cmd.Flags(), "nats", "log-level", "log-format")
@@ -59,22 +53,30 @@ func checkRecords(cmd *cobra.Command, cfg *setup.Config, log *slog.Logger) error
 	for _, f := range found.Faults {
 		faults = append(faults, f.String())
 	}
-	if asJSON, err := cmd.Flags().GetBool("json"); err != nil || asJSON {
-		text, err := json.Marshal(map[string]any{"faults": faults})
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(cmd.OutOrStdout(), string(text))
-	} else {
-		for _, f := range faults {
-			fmt.Fprintln(cmd.OutOrStdout(), f)
-		}
-		if len(faults) == 0 {
-			fmt.Fprintln(cmd.OutOrStdout(), "The records of durable calls agree with each other.")
-		}
+	out := screenOf(cmd.OutOrStdout())
+	switch {
+	case wantsJSON(cmd):
+		err = out.json(map[string]any{"faults": faults})
+	case len(faults) == 0:
+		err = out.text("The records of durable calls agree with each other.\n")
+	default:
+		err = out.text(strings.Join(faults, "\n") + "\n")
+	}
+	if err != nil {
+		return err
 	}
 	if len(faults) > 0 {
 		return fail(exitToolError, "Records of durable calls are missing. Restore the streams of NATS from a backup; where there is none, the calls without a record end as unknown and do not run again.")
 	}
 	return nil
+}
+
+// loadWithLog reads the configuration for a command that uses it itself.
+func loadWithLog(cmd *cobra.Command) (*setup.Config, *slog.Logger, error) {
+	cfg, err := setup.Load(cmd.Flags())
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := cfg.Logger(cmd.ErrOrStderr())
+	return cfg, log, err
 }

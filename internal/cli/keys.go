@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -11,12 +10,6 @@ import (
 )
 
 func keysCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "keys",
-		Short: "Make API keys, and keys that sign approvals",
-		Args:  takes(0, 0),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
 	var owner string
 	var groups []string
 	fresh := &cobra.Command{
@@ -27,17 +20,12 @@ func keysCommand() *cobra.Command {
 		Example: "  callyard keys new ci --owner \"build team\" --group dev",
 		Args:    takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			asJSON, err := cmd.Flags().GetBool("json")
-			if err != nil {
-				return fail(exitUsage, "%w", err)
-			}
-			return newKey(screenOf(cmd.OutOrStdout()), keyEntry{Name: args[0], Owner: owner, Groups: groups}, asJSON)
+			return newKey(screenOf(cmd.OutOrStdout()), keyEntry{Name: args[0], Owner: owner, Groups: groups}, wantsJSON(cmd))
 		},
 	}
 	fresh.Flags().StringVar(&owner, "owner", "", "the person or team behind the key")
 	fresh.Flags().StringSliceVar(&groups, "group", nil, "a group that the key is in; may be given several times")
-	cmd.AddCommand(fresh, warrantKeyCommand())
-	return cmd
+	return group("keys", "Make API keys, and keys that sign approvals", fresh, warrantKeyCommand())
 }
 
 // keyEntry is a key as the configuration holds it.
@@ -56,14 +44,10 @@ func newKey(out screen, entry keyEntry, asJSON bool) error {
 		return fail(exitUsage, "%w", err)
 	}
 	if asJSON {
-		body, err := json.Marshal(struct {
+		return out.json(struct {
 			Key   string   `json:"key"`
 			Entry keyEntry `json:"entry"`
 		}{key, entry})
-		if err != nil {
-			return fmt.Errorf("encoding the key: %w", err)
-		}
-		return out.raw(body)
 	}
 	return out.text(out.paint(bold, key) + "\n\n" +
 		"This is the API key; it is shown only now. Add its entry to the configuration of the front door:\n\n" + entry.yaml())
@@ -90,5 +74,5 @@ func (e *keyEntry) yaml() string {
 // yamlText is a text in double quotes, which YAML reads as JSON does. ${ would be
 // taken for an environment variable, so it is doubled.
 func yamlText(text string) string {
-	return string(quote(strings.ReplaceAll(text, "${", "$${")))
+	return string(marshal(strings.ReplaceAll(text, "${", "$${")))
 }

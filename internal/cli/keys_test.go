@@ -44,7 +44,7 @@ func TestTheEntryOfANewKeyLetsItIn(t *testing.T) {
 	var section struct {
 		Keys []authn.Key `yaml:"keys"`
 	}
-	if err := config.Load(config.Source{Path: file}, map[string]any{"front_door": &section}); err != nil {
+	if _, err := config.Load(config.Source{Path: file}, map[string]any{"front_door": &section}); err != nil {
 		t.Fatal(err)
 	}
 	keys, err := authn.NewKeys(section.Keys)

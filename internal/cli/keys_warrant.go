@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -20,11 +19,7 @@ func warrantKeyCommand() *cobra.Command {
 		Example: "  callyard keys warrant approver\n  callyard keys warrant /etc/callyard/frontdoor",
 		Args:    takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			asJSON, err := cmd.Flags().GetBool("json")
-			if err != nil {
-				return fail(exitUsage, "%w", err)
-			}
-			return newWarrantKey(screenOf(cmd.OutOrStdout()), args[0], asJSON)
+			return newWarrantKey(screenOf(cmd.OutOrStdout()), args[0], wantsJSON(cmd))
 		},
 	}
 }
@@ -41,15 +36,11 @@ func newWarrantKey(out screen, name string, asJSON bool) error {
 	}
 	id := warrant.NewSigner(key).KeyID()
 	if asJSON {
-		body, err := json.Marshal(struct {
+		return out.json(struct {
 			KeyID   string `json:"key_id"`
 			Private string `json:"private_key_file"`
 			Public  string `json:"public_key_file"`
 		}{id, private, public})
-		if err != nil {
-			return fmt.Errorf("encoding the answer: %w", err)
-		}
-		return out.raw(body)
 	}
 	return out.text(fmt.Sprintf("Key %s\n\n", out.paint(bold, id)) + fmt.Sprintf(
 		"The private half is in %s, for the approver or for the front doors:\n\nwarrants:\n  key_file: %s\n\n", private, yamlText(private)) + fmt.Sprintf(

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,12 +12,6 @@ import (
 
 // mcpCommand returns the commands for MCP clients.
 func mcpCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "mcp",
-		Short: "Connect MCP clients to a running Callyard",
-		Args:  takes(0, 0),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
 	var server string
 	stdio := &cobra.Command{
 		Use:   "stdio",
@@ -25,8 +20,8 @@ func mcpCommand() *cobra.Command {
 			"It has the tools of all servers, or with --server those of one under their own names.",
 		Example: "  callyard mcp stdio --server files",
 		Args:    takes(0, 0),
-		RunE: withClient(func(cmd *cobra.Command, c *client, _ []string) error {
-			return newBridge(c, server, cmd.OutOrStdout(), cmd.ErrOrStderr()).run(cmd.Context(), cmd.InOrStdin())
+		RunE: withClient(func(ctx context.Context, c *client, _ []string) error {
+			return newBridge(c, server, c.out.w, c.note.w).run(ctx, c.in)
 		}),
 	}
 	stdio.Flags().StringVar(&server, "server", "", "only the tools of this server")
@@ -38,25 +33,20 @@ func mcpCommand() *cobra.Command {
 			"the entry of a client over HTTP names the variable CALLYARD_KEY, and the one over stdio takes it from the environment.",
 		Example: "  callyard mcp config --client cursor",
 		Args:    takes(0, 0),
-		RunE: withClient(func(_ *cobra.Command, c *client, _ []string) error {
+		RunE: withClient(func(_ context.Context, c *client, _ []string) error {
 			text, err := clientConfig(to, c.base+mountPath(server), server, c.base, c.key != "")
 			if err != nil {
 				return err
 			}
 			if c.json {
-				body, err := json.Marshal(map[string]string{"client": to, "url": c.base + mountPath(server), "configuration": text})
-				if err != nil {
-					return fmt.Errorf("encoding the configuration: %w", err)
-				}
-				return c.out.raw(body)
+				return c.out.json(map[string]string{"client": to, "url": c.base + mountPath(server), "configuration": text})
 			}
 			return c.out.text(text)
 		}),
 	}
 	config.Flags().StringVar(&to, "client", "", "the client: "+strings.Join(mcpClients(), ", "))
 	config.Flags().StringVar(&server, "server", "", "only the tools of this server")
-	cmd.AddCommand(stdio, config)
-	return cmd
+	return group("mcp", "Connect MCP clients to a running Callyard", stdio, config)
 }
 
 func mountPath(server string) string {

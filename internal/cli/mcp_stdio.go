@@ -3,29 +3,25 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/kit/sse"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
-const (
-	modernFrom    = "2026-07-28"
-	sessionHeader = "Mcp-Session-Id"
-	metaProtocol  = "io.modelcontextprotocol/protocolVersion"
-	// partTime bounds the goodbye.
-	partTime = 2 * time.Second
-)
+// partTime bounds the goodbye.
+const partTime = 2 * time.Second
 
-// bridge passes the messages of one client on stdin and stdout to the MCP face and
+// bridge passes the messages of one client on stdin and stdout to the MCP endpoint and
 // back. Bodies go through as the bytes that they are; on the way out, line breaks
 // between the tokens become spaces, because a line is a message.
 type bridge struct {
@@ -41,18 +37,12 @@ type bridge struct {
 	session string
 	version string // of the legacy era
 	first   []byte // the client's initialize, to open the session again
-	headers map[string][]toolHeader
+	headers map[string][]mcpwire.ParamHeader
 	work    sync.WaitGroup
 }
 
-// toolHeader is an argument that a tool wants repeated in a header.
-type toolHeader struct {
-	path []string
-	name string
-}
-
 func newBridge(c *client, server string, out, note io.Writer) *bridge {
-	return &bridge{c: c, url: c.base + mountPath(server), out: out, note: note, running: make(map[string]context.CancelFunc), headers: make(map[string][]toolHeader)}
+	return &bridge{c: c, url: c.base + mountPath(server), out: out, note: note, running: make(map[string]context.CancelFunc), headers: make(map[string][]mcpwire.ParamHeader)}
 }
 
 // envelope is what the bridge reads of a message.
@@ -72,7 +62,7 @@ type envelope struct {
 // modern returns the revision of a message of the modern era, "" for others.
 func (m *envelope) modern() string {
 	var version string
-	if json.Unmarshal(m.Params.Meta[metaProtocol], &version) != nil || version < modernFrom {
+	if json.Unmarshal(m.Params.Meta[mcpwire.MetaProtocolVersion], &version) != nil || !mcpwire.IsModern(version) {
 		return ""
 	}
 	return version
@@ -128,19 +118,19 @@ func (b *bridge) run(ctx context.Context, in io.Reader) error {
 func (b *bridge) take(ctx context.Context, line []byte) {
 	var m envelope
 	if err := json.Unmarshal(line, &m); err != nil {
-		b.fault(nil, -32700, "The line is not a JSON-RPC message.")
+		b.fault(nil, mcpwire.CodeParse, "The line is not a JSON-RPC message.")
 		return
 	}
 	version := m.modern()
 	switch {
-	case m.Method == "notifications/cancelled" && b.cancel(m.Params.RequestID):
+	case m.Method == mcpwire.NotifyCancelled && b.cancel(m.Params.RequestID):
 		return
 	case m.ID == nil || m.Method == "": // a notification, or an answer: in order
 		b.exchange(ctx, line, &m, version)
-		if m.Method == "notifications/initialized" {
+		if m.Method == mcpwire.NotifyInitialized {
 			b.work.Go(func() { b.follow(ctx) })
 		}
-	case m.Method == "initialize":
+	case m.Method == mcpwire.MethodInitialize:
 		b.exchange(ctx, line, &m, "")
 	default:
 		ctx, end := context.WithCancel(ctx)
@@ -175,18 +165,18 @@ func (b *bridge) cancel(id json.RawMessage) bool {
 // exchange posts a message and writes what comes back.
 func (b *bridge) exchange(ctx context.Context, body []byte, m *envelope, version string) {
 	resp, err := b.post(ctx, body, m, version)
-	if err == nil && resp.StatusCode == http.StatusNotFound && version == "" && m.Method != "initialize" && b.again(ctx) {
+	if err == nil && resp.StatusCode == http.StatusNotFound && version == "" && m.Method != mcpwire.MethodInitialize && b.again(ctx) {
 		_ = resp.Body.Close()
 		resp, err = b.post(ctx, body, m, version)
 	}
 	if err != nil {
 		if m.ID != nil && m.Method != "" && ctx.Err() == nil {
-			b.fault(m.ID, -31503, b.c.unreachable(ctx, err).Error())
+			b.fault(m.ID, mcpwire.CodeUnavailable, b.c.unreachable(ctx, err).Error())
 		}
 		return
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if id := resp.Header.Get(sessionHeader); m.Method == "initialize" && id != "" {
+	if id := resp.Header.Get(mcpwire.HeaderSessionID); m.Method == mcpwire.MethodInitialize && id != "" {
 		b.opened(id, body)
 	}
 	if m.ID == nil || m.Method == "" {
@@ -194,7 +184,7 @@ func (b *bridge) exchange(ctx context.Context, body []byte, m *envelope, version
 	}
 	answered := b.pass(ctx, resp, m)
 	if !answered && ctx.Err() == nil && resp.StatusCode != http.StatusAccepted {
-		b.fault(m.ID, -31503, fmt.Sprintf("%s did not answer the request (HTTP %d).", b.c.base, resp.StatusCode))
+		b.fault(m.ID, mcpwire.CodeUnavailable, fmt.Sprintf("%s did not answer the request (HTTP %d).", b.c.base, resp.StatusCode))
 	}
 }
 
@@ -203,10 +193,10 @@ func (b *bridge) pass(ctx context.Context, resp *http.Response, m *envelope) boo
 	some := false
 	write := func(text []byte) {
 		some = true
-		if m.Method == "initialize" {
-			b.agreed(text)
+		if m.Method == mcpwire.MethodInitialize {
+			b.setVersion(text)
 		}
-		if m.Method == "tools/list" {
+		if m.Method == mcpwire.MethodListTools {
 			b.learn(text)
 		}
 		b.write(text)
@@ -225,18 +215,31 @@ func (b *bridge) pass(ctx context.Context, resp *http.Response, m *envelope) boo
 }
 
 func (b *bridge) post(ctx context.Context, body []byte, m *envelope, version string) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.url, bytes.NewReader(body))
+	return b.send(ctx, http.MethodPost, body, version, func(r *http.Request) {
+		if version == "" || m.ID == nil {
+			return
+		}
+		r.Header.Set(mcpwire.HeaderMethod, m.Method)
+		if name := cmp.Or(m.Params.Name, m.Params.URI, m.Params.TaskID); name != "" {
+			r.Header.Set(mcpwire.HeaderName, mcpwire.EncodeHeader(name))
+		}
+		b.repeat(r, m)
+	})
+}
+
+// send sends one request to the endpoint. version is that of the modern era, "" in the
+// session; edit, if not nil, adds to the header.
+func (b *bridge) send(ctx context.Context, method string, body []byte, version string, edit func(*http.Request)) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, b.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Content-Type", mediaJSON)
+	if body != nil {
+		r.Header.Set("Content-Type", mediaJSON)
+	}
 	b.head(r, version)
-	if version != "" && m.ID != nil {
-		r.Header.Set("Mcp-Method", m.Method)
-		if name := firstOf(m.Params.Name, m.Params.URI, m.Params.TaskID); name != "" {
-			r.Header.Set("Mcp-Name", headerText(name))
-		}
-		b.repeat(r, m)
+	if edit != nil {
+		edit(r)
 	}
 	return b.c.http.Do(r)
 }
@@ -252,14 +255,14 @@ func (b *bridge) head(r *http.Request, version string) {
 	session, legacy := b.session, b.version
 	b.mu.Unlock()
 	if version != "" {
-		r.Header.Set("Mcp-Protocol-Version", version)
+		r.Header.Set(mcpwire.HeaderProtocolVersion, version)
 		return
 	}
 	if session != "" {
-		r.Header.Set(sessionHeader, session)
+		r.Header.Set(mcpwire.HeaderSessionID, session)
 	}
 	if legacy != "" {
-		r.Header.Set("Mcp-Protocol-Version", legacy)
+		r.Header.Set(mcpwire.HeaderProtocolVersion, legacy)
 	}
 }
 
@@ -270,8 +273,8 @@ func (b *bridge) opened(id string, initialize []byte) {
 	b.session, b.first = id, bytes.Clone(initialize)
 }
 
-// agreed notes the revision of a session.
-func (b *bridge) agreed(answer []byte) {
+// setVersion notes the revision of a session.
+func (b *bridge) setVersion(answer []byte) {
 	var m struct {
 		Result struct {
 			Version string `json:"protocolVersion"`
@@ -284,7 +287,7 @@ func (b *bridge) agreed(answer []byte) {
 	}
 }
 
-// again opens the session anew: sessions live at one front door, and that may have
+// again opens the session a second time: sessions live at one front door, and that may have
 // been replaced. The client does not notice.
 func (b *bridge) again(ctx context.Context) bool {
 	b.mu.Lock()
@@ -294,18 +297,12 @@ func (b *bridge) again(ctx context.Context) bool {
 	if first == nil {
 		return false
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.url, bytes.NewReader(first))
-	if err != nil {
-		return false
-	}
-	r.Header.Set("Content-Type", mediaJSON)
-	b.head(r, "")
-	resp, err := b.c.http.Do(r)
+	resp, err := b.send(ctx, http.MethodPost, first, "", nil)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = resp.Body.Close() }()
-	id := resp.Header.Get(sessionHeader)
+	id := resp.Header.Get(mcpwire.HeaderSessionID)
 	if id == "" {
 		return false
 	}
@@ -322,12 +319,7 @@ func (b *bridge) follow(ctx context.Context) {
 	if session == "" {
 		return
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url, nil)
-	if err != nil {
-		return
-	}
-	b.head(r, "")
-	resp, err := b.c.http.Do(r)
+	resp, err := b.send(ctx, http.MethodGet, nil, "", nil)
 	if err != nil {
 		return // the next request says so
 	}
@@ -347,21 +339,13 @@ func (b *bridge) part() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), partTime)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodDelete, b.url, nil)
-	if err != nil {
-		return
-	}
-	b.head(r, "")
-	if resp, err := b.c.http.Do(r); err == nil {
+	if resp, err := b.send(ctx, http.MethodDelete, nil, "", nil); err == nil {
 		_ = resp.Body.Close()
 	}
 }
 
 // learn notes which arguments tools want repeated in headers.
 func (b *bridge) learn(answer []byte) {
-	if !bytes.Contains(answer, []byte("x-mcp-header")) {
-		return
-	}
 	var m struct {
 		Result struct {
 			Tools []struct {
@@ -376,68 +360,23 @@ func (b *bridge) learn(answer []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, tool := range m.Result.Tools {
-		b.headers[tool.Name] = toolHeaders(tool.Input, nil, 0)
+		b.headers[tool.Name] = mcpwire.ParamHeaders(tool.Input)
 	}
-}
-
-func toolHeaders(schema json.RawMessage, path []string, depth int) (list []toolHeader) {
-	var object struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-		Header     string                     `json:"x-mcp-header"`
-	}
-	if depth > 32 || json.Unmarshal(schema, &object) != nil {
-		return nil
-	}
-	if object.Header != "" {
-		list = append(list, toolHeader{path, object.Header})
-	}
-	for name, sub := range object.Properties {
-		list = append(list, toolHeaders(sub, append(path[:len(path):len(path)], name), depth+1)...)
-	}
-	return list
 }
 
 // repeat sets the headers that repeat arguments.
 func (b *bridge) repeat(r *http.Request, m *envelope) {
-	if m.Method != "tools/call" {
+	if m.Method != schema.MethodCallTool {
 		return
 	}
 	b.mu.Lock()
 	list := b.headers[m.Params.Name]
 	b.mu.Unlock()
 	for _, want := range list {
-		value := m.Params.Arguments
-		for _, name := range want.path {
-			var object map[string]json.RawMessage
-			if json.Unmarshal(value, &object) != nil {
-				value = nil
-				break
-			}
-			value = object[name]
+		if text, ok := mcpwire.HeaderText(want.Argument(m.Params.Arguments)); ok {
+			r.Header.Set(want.Name, mcpwire.EncodeHeader(text))
 		}
-		var text string
-		switch {
-		case len(value) == 0 || value[0] == 'n' || value[0] == '{' || value[0] == '[':
-			continue
-		case value[0] != '"':
-			text = string(value)
-		case json.Unmarshal(value, &text) != nil:
-			continue
-		}
-		r.Header.Set("Mcp-Param-"+want.name, headerText(text))
 	}
-}
-
-// headerText is a value as a header may carry it.
-func headerText(text string) string {
-	plain := text == strings.TrimSpace(text) && !strings.HasPrefix(text, "=?base64?")
-	for i := 0; plain && i < len(text); i++ {
-		plain = text[i] >= ' ' && text[i] <= '~'
-	}
-	if plain {
-		return text
-	}
-	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(text)) + "?="
 }
 
 // write writes one message as one line.
@@ -453,15 +392,11 @@ func (b *bridge) write(text []byte) {
 	_, _ = b.out.Write(append(line, '\n')) // a client that left closes stdin as well
 }
 
-func (b *bridge) fault(id json.RawMessage, code int, message string) {
+func (b *bridge) fault(id json.RawMessage, code int64, message string) {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
-	text, err := json.Marshal(message)
-	if err != nil {
-		return // a string always encodes
-	}
-	b.write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, id, code, text))
+	b.write(append(mcpwire.AppendError(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,`, id), code, message), '}'))
 }
 
 func (b *bridge) say(format string, args ...any) {

@@ -24,7 +24,7 @@ type mcpStub struct {
 func (s *mcpStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	s.mu.Lock()
-	s.requests = append(s.requests, fmt.Sprintf("%s %s session=%s version=%s method=%s name=%s param=%s key=%s %s", r.Method, r.URL.Path, r.Header.Get(sessionHeader), r.Header.Get("Mcp-Protocol-Version"),
+	s.requests = append(s.requests, fmt.Sprintf("%s %s session=%s version=%s method=%s name=%s param=%s key=%s %s", r.Method, r.URL.Path, r.Header.Get("Mcp-Session-Id"), r.Header.Get("Mcp-Protocol-Version"),
 		r.Header.Get("Mcp-Method"), r.Header.Get("Mcp-Name"), r.Header.Get("Mcp-Param-Region"), r.Header.Get("Authorization"), body))
 	lost := s.lost && r.Method == http.MethodPost && !strings.Contains(string(body), "initialize")
 	if lost {
@@ -41,7 +41,7 @@ func (s *mcpStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.Contains(string(body), `"initialize"`):
 		s.mu.Lock()
 		s.sessions++
-		w.Header().Set(sessionHeader, fmt.Sprint("s", s.sessions))
+		w.Header().Set("Mcp-Session-Id", fmt.Sprint("s", s.sessions))
 		s.mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}`)
@@ -108,7 +108,7 @@ func TestTheBridgePassesModernMessagesWithTheirHeaders(t *testing.T) {
 		t.Error(got)
 	}
 	end()
-	if got, want := stub.requests[1], "POST /mcp/two words session= version=2026-07-28 method=tools/call name=h param="+headerText("wärme")+" key=Bearer k "; !strings.HasPrefix(got, want) {
+	if got, want := stub.requests[1], "POST /mcp/two words session= version=2026-07-28 method=tools/call name=h param="+"=?base64?d8Okcm1l?="+" key=Bearer k "; !strings.HasPrefix(got, want) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 )
 
 // permissionsCommand looks after what people allowed to run again without a question.
@@ -26,15 +26,15 @@ func permissionsCommand() *cobra.Command {
 		Args:    takes(0, 0),
 	}
 	all := list.Flags().Bool("all", false, "those that are over, used up or revoked as well")
-	list.RunE = withApprover(func(cmd *cobra.Command, c *client, _ []string) error {
-		return c.listPermissions(cmd.Context(), *all, time.Now())
+	list.RunE = withApprover(func(ctx context.Context, c *client, _ []string) error {
+		return listPermissions(ctx, c, *all, time.Now())
 	})
 	remove := &cobra.Command{
 		Use: "remove ID", Aliases: []string{"revoke"}, Short: "Take a permission back", Args: takes(1, 1), ValidArgsFunction: completing(permissionIDs),
 	}
 	reason := remove.Flags().String("reason", "", "why, for the record")
-	remove.RunE = withApprover(func(cmd *cobra.Command, c *client, args []string) error {
-		return c.removePermission(cmd.Context(), args[0], *reason)
+	remove.RunE = withApprover(func(ctx context.Context, c *client, args []string) error {
+		return removePermission(ctx, c, args[0], *reason)
 	})
 	list.AddCommand(remove)
 	return list
@@ -56,57 +56,35 @@ type permissionItem struct {
 	Pattern ledger.Pattern `json:"pattern"`
 }
 
-// permissions asks for the permissions that concern the caller.
-func (c *client) permissions(ctx context.Context) (items []permissionItem, raws []json.RawMessage, err error) {
-	var page struct {
-		Permissions []json.RawMessage `json:"permissions"`
-	}
-	if _, err := c.report(ctx, c.other(http.MethodGet, "/permissions", nil), &page); err != nil {
-		return nil, nil, err
-	}
-	for _, raw := range page.Permissions {
-		var p permissionItem
-		if err := json.Unmarshal(raw, &p); err != nil {
-			return nil, nil, c.foreign()
-		}
-		items, raws = append(items, p), append(raws, raw)
-	}
-	return items, raws, nil
+// readPermissions asks for the permissions that concern the caller.
+func readPermissions(ctx context.Context, c *client) (*list[permissionItem], error) {
+	return readList[permissionItem](ctx, c, 0, func(int, string) request { return c.other(http.MethodGet, "/permissions", nil) })
 }
 
-func (c *client) listPermissions(ctx context.Context, all bool, now time.Time) error {
-	items, raws, err := c.permissions(ctx)
+func listPermissions(ctx context.Context, c *client, all bool, now time.Time) error {
+	known, err := readPermissions(ctx, c)
 	if err != nil {
 		return err
 	}
-	shown := []json.RawMessage{}
-	var rows [][]cell
-	for i := range items {
-		p := &items[i]
-		if !all && p.State != "good" {
-			continue
+	shown := &list[permissionItem]{raw: []json.RawMessage{}}
+	for i, p := range known.items {
+		if all || p.State == "good" {
+			shown.raw, shown.items = append(shown.raw, known.raw[i]), append(shown.items, p)
 		}
-		shown = append(shown, raws[i])
-		state, left := cell{p.State, green}, ""
+	}
+	return shown.print(c, "permissions", []string{"PERMISSION", "STATE", "FOR", "SERVER", "TOOL", "GIVEN BY", "USES", "LEFT", "WITH"}, func(p *permissionItem) []cell {
+		state, left := cell{p.State, red}, ""
 		if p.State == "good" {
-			left = p.Until.Sub(now).Round(time.Second).String()
-		} else {
-			state.paint = red
+			state.paint, left = green, p.Until.Sub(now).Round(time.Second).String()
 		}
 		uses := strconv.Itoa(p.Uses)
 		if p.MaxUses > 0 {
 			uses += " of " + strconv.Itoa(p.MaxUses)
 		}
-		rows = append(rows, []cell{{text: p.ID}, state, {text: p.Requester.Name}, {text: p.Server}, {text: p.Tool}, {text: p.By}, {text: uses}, {text: left}, {text: p.pattern()}})
-	}
-	if c.json {
-		text, err := json.Marshal(map[string]any{"permissions": shown})
-		if err != nil {
-			return fmt.Errorf("encoding the permissions: %w", err)
-		}
-		return c.out.raw(text)
-	}
-	return c.out.table([]string{"PERMISSION", "STATE", "FOR", "SERVER", "TOOL", "GIVEN BY", "USES", "LEFT", "WITH"}, rows)
+		row := cells(p.ID, "", p.Requester.Name, p.Server, p.Tool, p.By, uses, left, p.pattern())
+		row[1] = state
+		return row
+	}, "")
 }
 
 // pattern is which arguments the permission is for.
@@ -124,20 +102,14 @@ func (p *permissionItem) pattern() string {
 	return "the same " + strings.Join(words, ", ")
 }
 
-func (c *client) removePermission(ctx context.Context, id, reason string) error {
+func removePermission(ctx context.Context, c *client, id, reason string) error {
 	body, err := json.Marshal(struct {
 		Reason string `json:"reason,omitempty"`
 	}{reason})
 	if err != nil {
 		return fmt.Errorf("encoding the reason: %w", err)
 	}
-	var p permissionItem
-	raw, err := c.report(ctx, c.other(http.MethodPost, "/permissions/"+segment(id)+"/revocations", body), &p)
-	if err != nil {
-		return err
-	}
-	if c.json {
-		return c.out.raw(raw)
-	}
-	return c.out.text(oneLine("The permission is "+p.State+": calls of "+p.Tool+" on "+p.Server+" by "+p.Requester.Name+" are held again.") + "\n")
+	return show(ctx, c, c.other(http.MethodPost, "/permissions/"+segment(id)+"/revocations", body), func(p *permissionItem) error {
+		return c.out.text(oneLine("The permission is "+p.State+": calls of "+p.Tool+" on "+p.Server+" by "+p.Requester.Name+" are held again.") + "\n")
+	})
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,22 +16,12 @@ import (
 const exitUnmet = 1
 
 func policyCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "policy",
-		Short: "Check a policy, and try it on example calls",
-		Args:  takes(0, 0),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
 	check := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Say every fault of a policy, and which rules can never win",
 		Args:  takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			asJSON, err := cmd.Flags().GetBool("json")
-			if err != nil {
-				return fail(exitUsage, "%w", err)
-			}
-			return checkPolicy(screenOf(cmd.OutOrStdout()), args[0], asJSON)
+			return checkPolicy(screenOf(cmd.OutOrStdout()), args[0], wantsJSON(cmd))
 		},
 	}
 	var file string
@@ -44,16 +33,11 @@ func policyCommand() *cobra.Command {
 		Example: "  callyard policy test --policy policy.yaml calls.yaml",
 		Args:    takes(1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			asJSON, err := cmd.Flags().GetBool("json")
-			if err != nil {
-				return fail(exitUsage, "%w", err)
-			}
-			return testPolicy(screenOf(cmd.OutOrStdout()), file, args, asJSON)
+			return testPolicy(screenOf(cmd.OutOrStdout()), file, args, wantsJSON(cmd))
 		},
 	}
 	test.Flags().StringVar(&file, "policy", "", "the policy; without one, what is in force where there is none")
-	cmd.AddCommand(check, test)
-	return cmd
+	return group("policy", "Check a policy, and try it on example calls", check, test)
 }
 
 // readPolicy reads a policy with all of its faults; "" is the default one.
@@ -86,10 +70,13 @@ func checkPolicy(out screen, path string, asJSON bool) error {
 			return err
 		}
 	}
-	if len(doubts) > 0 {
-		return fail(exitUsage, "The policy can be read, and %s.", counted(len(doubts), "thing in it is doubtful", "things in it are doubtful"))
+	switch len(doubts) {
+	case 0:
+		return out.text(fmt.Sprintf("The policy is good: %s, version %s.\n", count(len(p.Rules()), "rule"), p.Version()))
+	case 1:
+		return fail(exitUsage, "The policy can be read, and 1 thing in it is doubtful.")
 	}
-	return out.text(fmt.Sprintf("The policy is good: %s, version %s.\n", counted(len(p.Rules()), "rule", "rules"), p.Version()))
+	return fail(exitUsage, "The policy can be read, and %d things in it are doubtful.", len(doubts))
 }
 
 // checkedPolicyJSON prints what `policy check` found as one JSON object; fault says why
@@ -111,21 +98,10 @@ func checkedPolicyJSON(out screen, p *risk.Policy, fault error) error {
 		report.Rules, report.Version = len(p.Rules()), p.Version()
 	}
 	report.Good = len(report.Faults)+len(report.Doubts) == 0
-	body, err := json.Marshal(report)
-	if err != nil {
-		return fmt.Errorf("encoding what was found: %w", err)
-	}
-	if err := out.raw(body); err != nil || report.Good {
+	if err := out.json(report); err != nil || report.Good {
 		return err
 	}
-	return statusError(exitUsage)
-}
-
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
+	return ended(exitUsage)
 }
 
 // tried is one example and how it went, in the shape of --json.
@@ -180,7 +156,10 @@ func testPolicy(out screen, policy string, files []string, asJSON bool) error {
 		}
 	}
 	if asJSON {
-		err = showTriedJSON(out, p, results)
+		err = out.json(struct {
+			Version string  `json:"policy_version"`
+			Calls   []tried `json:"calls"`
+		}{p.Version(), results})
 	} else {
 		err = showTried(out, results)
 	}
@@ -188,7 +167,7 @@ func testPolicy(out screen, policy string, files []string, asJSON bool) error {
 		return err
 	}
 	if unmet > 0 {
-		return fail(exitUnmet, "%d of %s did not go as expected.", unmet, counted(len(results), "call", "calls"))
+		return fail(exitUnmet, "%d of %s did not go as expected.", unmet, count(len(results), "call"))
 	}
 	return nil
 }
@@ -203,17 +182,6 @@ func try(p *risk.Policy, path string, e *risk.Example) tried {
 		t.Approval, t.Groups, t.Needed = a.Approval.By, a.Approval.Groups, a.Approval.Needed
 	}
 	return t
-}
-
-func showTriedJSON(out screen, p *risk.Policy, results []tried) error {
-	body, err := json.Marshal(struct {
-		Version string  `json:"policy_version"`
-		Calls   []tried `json:"calls"`
-	}{p.Version(), results})
-	if err != nil {
-		return fmt.Errorf("encoding the assessments: %w", err)
-	}
-	return out.raw(body)
 }
 
 // showTried prints the table, and below it what differs from the expectations.

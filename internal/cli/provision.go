@@ -3,24 +3,28 @@ package cli
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
-	"github.com/callyard/callyard/internal/ledger"
-	"github.com/callyard/callyard/internal/ledger/journal"
-	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/setup"
+	"github.com/callyard/callyard/internal/store/audit"
+	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/store/noticetable"
+	"github.com/callyard/callyard/internal/store/outbox"
+	"github.com/callyard/callyard/internal/store/servertable"
+	"github.com/callyard/callyard/internal/store/sessiontable"
 	"github.com/callyard/callyard/internal/store/slacktable"
+	"github.com/callyard/callyard/internal/store/switchtable"
 	"github.com/callyard/callyard/internal/webhook"
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// retention is how long the roles keep what they store.
-func retention() bus.Retention {
-	return bus.Retention{
-		Ledger: ledger.Options{}.Stored(), Journals: journal.Options{}.Stored(), Executions: record.Options{}.Stored(), Deliveries: webhook.KeepFor,
-		Tables: append(slacktable.Specs(), noticetable.Specs()...),
-	}
+// stored are the streams and tables of all stores, and how long they keep what is in them.
+func stored() ([]bus.StreamSpec, []bus.TableSpec) {
+	return slices.Concat(ledger.Options{}.Streams(), audit.Streams(0), records.Options{}.Streams(), outbox.Streams(webhook.KeepFor), journal.Options{}.Streams()),
+		slices.Concat(audit.Tables(), ledger.Tables(), switchtable.Specs(), servertable.Specs(), sessiontable.Specs(), slacktable.Specs(), noticetable.Specs())
 }
 
 // provision makes every stream and table of Callyard that is missing in NATS, as the
@@ -34,7 +38,8 @@ func provision(ctx context.Context, cfg *setup.Config, log *slog.Logger) error {
 		return err
 	}
 	defer conn.Close()
-	return conn.Provision(ctx, retention())
+	streams, tables := stored()
+	return bus.Provision(ctx, conn, streams, tables)
 }
 
 // checkFor bounds the reading of all records of durable calls.

@@ -7,15 +7,15 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/callyard/callyard/internal/ledger"
-	"github.com/callyard/callyard/internal/ledger/journal"
-	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/internal/calls/records"
+	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 const (
-	// heldPages bounds how many pages of call records are looked through for held calls,
+	// heldPages bounds the pages of call records that are looked through for held calls,
 	// and heldSince how far back: approvals are kept for longer.
 	heldPages = 50
 	heldSince = 14 * 24 * time.Hour
@@ -34,28 +34,28 @@ func compareRecords(ctx context.Context, conn *bus.Conn, since time.Time, log *s
 		return nil, err
 	}
 	if missing != "" {
-		found.Faults = append(found.Faults, journal.Fault{Stream: bus.ApprovalsStream, What: missing})
+		found.Faults = append(found.Faults, journal.Fault{Stream: bus.StreamLedger, What: missing})
 	}
 	return found, nil
 }
 
 // missingApproval finds a call that is held under an approval that is not there.
 func missingApproval(ctx context.Context, conn *bus.Conn, since time.Time, log *slog.Logger) (string, error) {
-	book, err := bus.OpenLedger(ctx, conn, ledger.Options{}.Stored())
+	book, err := ledger.OpenRecords(ctx, conn, ledger.Options{})
 	if err != nil {
 		return "", err
 	}
-	records, err := record.Open(ctx, conn, record.Options{FrontDoor: "check", Log: log})
+	executions, err := records.Open(ctx, conn, records.Options{FrontDoor: "check", Log: log})
 	if err != nil {
 		return "", err
 	}
-	defer records.Close()
+	defer executions.Close()
 	if least := time.Now().Add(-heldSince); since.Before(least) {
 		since = least
 	}
 	cursor := ""
 	for range heldPages {
-		page, next, err := records.List(ctx, record.Filter{States: []schema.State{schema.StateHeld}, From: since}, cursor, 0)
+		page, next, err := executions.List(ctx, records.Filter{States: []schema.State{schema.StateHeld}, From: since}, cursor, 0)
 		if err != nil {
 			return "", err
 		}
@@ -63,7 +63,7 @@ func missingApproval(ctx context.Context, conn *bus.Conn, since time.Time, log *
 			if page[i].Approval == "" {
 				continue
 			}
-			_, err := book.Get(ctx, page[i].Approval, true)
+			_, err := book.Get(ctx, page[i].Approval, bus.Leader)
 			if errors.Is(err, bus.ErrNotFound) {
 				return fmt.Sprintf("call %s was held under the approval %s, and it is not there", page[i].ID, page[i].Approval), nil
 			}

@@ -45,7 +45,7 @@ func addServerCommand() *cobra.Command {
 	flags.StringArrayVar(&env, "env", nil, "NAME=VALUE for the command; may be given several times")
 	flags.IntVar(&entry.RiskLevel, "risk", 0, "riskLevel of the server, 1 to 3")
 	flags.StringVar(&file, "entry", "", "file with the whole entry as in a servers file, without its name (- is standard input)")
-	cmd.RunE = withClient(func(cmd *cobra.Command, c *client, args []string) error {
+	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
 		entry.ID = args[0]
 		if len(args) > 1 {
 			entry.Command, entry.Args = args[1], args[2:]
@@ -53,11 +53,11 @@ func addServerCommand() *cobra.Command {
 		if given := howMany(entry.Command != "", entry.URL != "", file != ""); given != 1 {
 			return fail(exitUsage, "Give one of: a command after --, --server-url, or --entry.")
 		}
-		body, err := entry.body(env, file, cmd.InOrStdin())
+		body, err := entry.body(env, file, c.in)
 		if err != nil {
 			return err
 		}
-		return c.changeServer(cmd.Context(), func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+		return changeServer(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 			return c.api.AddServerWithBody(ctx, mediaJSON, bytes.NewReader(body), edit...)
 		}, entry.ID)
 	})
@@ -113,17 +113,11 @@ func readEntry(file string, stdin io.Reader) ([]byte, error) {
 }
 
 // changeServer sends a change of a server and says what came of it.
-func (c *client) changeServer(ctx context.Context, q request, id string) error {
-	var s struct{ Status string }
-	raw, err := c.report(ctx, q, &s)
-	if err != nil {
-		return err
-	}
-	if c.json {
-		return c.out.raw(raw)
-	}
-	if s.Status == "" {
-		return c.foreign()
-	}
-	return c.out.text(fmt.Sprintf("%s is %s\n", oneLine(id), oneLine(s.Status)))
+func changeServer(ctx context.Context, c *client, q request, id string) error {
+	return show(ctx, c, q, func(s *struct{ Status string }) error {
+		if s.Status == "" {
+			return c.foreign()
+		}
+		return c.out.text(fmt.Sprintf("%s is %s\n", oneLine(id), oneLine(s.Status)))
+	})
 }

@@ -49,7 +49,7 @@ func TestWorkersAreShownWithWhatTheyDo(t *testing.T) {
 	plainEnvironment(t)
 	var out bytes.Buffer
 	c := clientOf(t, fleetDoor(t), &out, io.Discard)
-	if err := c.listWorkers(t.Context(), time.Date(2026, 11, 21, 15, 20, 8, 0, time.UTC)); err != nil {
+	if err := listWorkers(t.Context(), c, time.Date(2026, 11, 21, 15, 20, 8, 0, time.UTC)); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "workers", out.String())

@@ -7,12 +7,6 @@ import (
 )
 
 func slackCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "slack",
-		Short: "Set up approvals in Slack",
-		Args:  takes(0, 0),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
 	var public string
 	manifest := &cobra.Command{
 		Use:   "manifest",
@@ -22,11 +16,7 @@ func slackCommand() *cobra.Command {
 		Example: "  callyard slack manifest\n  callyard slack manifest --public-url https://approve.example.com",
 		Args:    takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			asJSON, err := cmd.Flags().GetBool("json")
-			if err != nil {
-				return fail(exitUsage, "%w", err)
-			}
-			body, err := approver.SlackManifest(public, asJSON)
+			body, err := approver.SlackManifest(public, wantsJSON(cmd))
 			if err != nil {
 				return fail(exitUsage, "%w", err)
 			}
@@ -35,6 +25,5 @@ func slackCommand() *cobra.Command {
 		},
 	}
 	manifest.Flags().StringVar(&public, "public-url", "", "where Slack reaches the approver over https; without it: Socket mode")
-	cmd.AddCommand(manifest)
-	return cmd
+	return group("slack", "Set up approvals in Slack", manifest)
 }

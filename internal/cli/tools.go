@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -22,95 +22,61 @@ func toolsCommand() *cobra.Command {
 			"  callyard tools --format openai --max-tools 20 --search file\n" +
 			"  callyard tools show demo add",
 		Args: takes(0, 1),
-		RunE: withClient(func(cmd *cobra.Command, c *client, args []string) error {
+		RunE: withClient(func(ctx context.Context, c *client, args []string) error {
 			if provider.format != "" {
 				provider.server, provider.query = strings.Join(args, ""), search
-				return c.listForProvider(cmd.Context(), provider)
+				return listForProvider(ctx, c, provider)
 			}
-			return c.listTools(cmd.Context(), strings.Join(args, ""), search)
+			return listTools(ctx, c, strings.Join(args, ""), search)
 		}),
 	}
 	cmd.Flags().StringVar(&search, "search", "", "only tools with this word in their name or description; with --format, that have to do with these words")
 	provider.flags(cmd)
-	show := &cobra.Command{
-		Use:   "show SERVER TOOL",
+	cmd.ValidArgsFunction = completing(serverIDs)
+	cmd.AddCommand(&cobra.Command{
+		Use: "show SERVER TOOL", ValidArgsFunction: completing(serverIDs, toolNames),
 		Short: "Show one tool with its schema",
 		Args:  takes(2, 2),
-		RunE: withClient(func(cmd *cobra.Command, c *client, args []string) error {
-			return c.showTool(cmd.Context(), args[0], args[1])
-		}),
-	}
-	cmd.ValidArgsFunction, show.ValidArgsFunction = completing(serverIDs), completing(serverIDs, toolNames)
-	cmd.AddCommand(show, switchCommand("enable", true), switchCommand("disable", false))
+		RunE:  withClient(showTool),
+	}, switchCommand("enable", true), switchCommand("disable", false))
 	return cmd
 }
 
-// pageSize is the most that a front door puts on one page.
-const pageSize = 500
-
-// tools returns the tools of a server, or of all when it is "", and the servers
+// readTools returns the tools of a server, or of all when it is "", and the servers
 // whose tools are not known at the moment.
-func (c *client) tools(ctx context.Context, server string) (items []toolItem, unknown []string, err error) {
-	most := int64(pageSize)
-	q := callyard.ListToolsParams{Limit: &most, Server: given(server)}
-	for {
-		var page toolPage
-		if _, err := c.report(ctx, with(c.api.ListTools, &q), &page); err != nil {
-			return nil, nil, err
-		}
-		for _, raw := range page.Tools {
-			t := toolItem{raw: raw}
-			if err := json.Unmarshal(raw, &t); err != nil {
-				return nil, nil, c.foreign()
-			}
-			// A definition that is odd is shown as far as it can be read.
-			_ = json.Unmarshal(t.Definition, &t.def)
-			items = append(items, t)
-		}
-		for _, id := range page.Unknown {
-			if !slices.Contains(unknown, id) {
-				unknown = append(unknown, id)
-			}
-		}
-		if page.Next == "" || q.Cursor != nil && page.Next == *q.Cursor {
-			return items, unknown, nil
-		}
-		q.Cursor = &page.Next
-	}
+func readTools(ctx context.Context, c *client, server string) (*list[toolItem], error) {
+	q := callyard.ListToolsParams{Server: given(server)}
+	return readList[toolItem](ctx, c, 0, func(most int, cursor string) request {
+		q.Limit, q.Cursor = new(int64(most)), given(cursor)
+		return with(c.api.ListTools, &q)
+	})
 }
 
-// serverTools is tools of one server, which has to be ready.
-func (c *client) serverTools(ctx context.Context, server string) ([]toolItem, error) {
-	items, unknown, err := c.tools(ctx, server)
-	if err == nil && len(unknown) > 0 {
+// readServerTools is readTools for one server, which has to be ready.
+func readServerTools(ctx context.Context, c *client, server string) (*list[toolItem], error) {
+	tools, err := readTools(ctx, c, server)
+	if err == nil && len(tools.unknown) > 0 {
 		err = fail(exitUnreachable, "The tools of server %s are not known at the moment: `callyard servers show %s` says why.", oneLine(server), oneLine(server))
 	}
-	return items, err
+	return tools, err
 }
 
-func (c *client) listTools(ctx context.Context, server, search string) error {
-	var items []toolItem
-	var unknown []string
-	var err error
-	if server == "" {
-		items, unknown, err = c.tools(ctx, "")
-	} else {
-		items, err = c.serverTools(ctx, server)
+func listTools(ctx context.Context, c *client, server, search string) error {
+	read := readTools
+	if server != "" {
+		read = readServerTools
 	}
+	tools, err := read(ctx, c, server)
 	if err != nil {
 		return err
 	}
-	items = slices.DeleteFunc(items, func(t toolItem) bool { return !t.has(search) })
+	items := slices.DeleteFunc(tools.items, func(t toolItem) bool { return !t.has(search) })
 	if c.json {
-		page := toolPage{Tools: make([]json.RawMessage, 0, len(items)), Unknown: unknown}
-		for _, t := range items {
-			page.Tools = append(page.Tools, t.raw)
-		}
-		return c.out.raw(page.encode())
+		return c.out.raw(encodeTools(items, tools.unknown))
 	}
 	rows := make([][]cell, 0, len(items))
 	for _, t := range items {
-		row := cells(t.Server, t.Name, "on", topLine(firstOf(t.def.Description, t.def.Title, t.def.Annotations.Title)))
+		row := cells(t.Server, t.Name, "on", topLine(cmp.Or(t.def.Description, t.def.Title, t.def.Annotations.Title)))
 		if !t.Enabled {
 			row[2] = cell{"off", red}
 			if t.Reason != "" {
@@ -122,36 +88,31 @@ func (c *client) listTools(ctx context.Context, server, search string) error {
 	if err := c.out.table([]string{"SERVER", "TOOL", "STATE", "DESCRIPTION"}, rows); err != nil {
 		return err
 	}
-	for _, id := range unknown {
-		if err := c.note.text("The tools of server " + oneLine(id) + " are not known at the moment and are missing here.\n"); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.note.text(missingTools(tools.unknown))
 }
 
-// encode is the page with every tool as the bytes that came.
-func (p *toolPage) encode() []byte {
-	body := []byte(`{"tools":[`)
-	for i, raw := range p.Tools {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = append(body, raw...)
+// missingTools says for each of the servers that its tools are not in the list.
+func missingTools(servers []string) (text string) {
+	for _, id := range servers {
+		text += "The tools of server " + oneLine(id) + " are not known at the moment and are missing here.\n"
 	}
-	body = append(body, ']')
-	for i, id := range p.Unknown {
-		if i == 0 {
-			body = append(body, `,"unknown":[`...)
-		} else {
-			body = append(body, ',')
-		}
-		body = append(body, quote(id)...)
+	return text
+}
+
+// encodeTools is a page of tools, every tool as the bytes that came.
+func encodeTools(items []toolItem, unknown []string) []byte {
+	tools, ids := make([]string, 0, len(items)), make([]string, 0, len(unknown))
+	for _, t := range items {
+		tools = append(tools, string(t.raw))
 	}
-	if len(p.Unknown) > 0 {
-		body = append(body, ']')
+	for _, id := range unknown {
+		ids = append(ids, string(marshal(id)))
 	}
-	return append(body, '}')
+	body := `{"tools":[` + strings.Join(tools, ",") + "]"
+	if len(ids) > 0 {
+		body += `,"unknown":[` + strings.Join(ids, ",") + "]"
+	}
+	return []byte(body + "}")
 }
 
 // has says that the word occurs in what the tool says of itself.

@@ -43,21 +43,13 @@ type providerAnswer struct {
 	Unknown []string `json:"unknown"`
 }
 
-// listForProvider prints the tools as the provider takes them, and beside them on
+// listForProvider prints the tools as the provider takes them, and in addition on
 // stderr what there is to know.
-func (c *client) listForProvider(ctx context.Context, p providerList) error {
+func listForProvider(ctx context.Context, c *client, p providerList) error {
 	format := callyard.ListToolsParamsFormat(p.format)
-	q := callyard.ListToolsParams{Format: &format, Server: given(p.server), Query: given(p.query)}
-	if p.maxTools > 0 {
-		most := int64(p.maxTools)
-		q.MaxTools = &most
-	}
-	if p.budget > 0 {
-		budget := int64(p.budget)
-		q.BudgetTokens = &budget
-	}
-	if p.strict {
-		q.Strict = &p.strict
+	q := callyard.ListToolsParams{
+		Format: &format, Server: given(p.server), Query: given(p.query),
+		MaxTools: given(max(int64(p.maxTools), 0)), BudgetTokens: given(max(int64(p.budget), 0)), Strict: given(p.strict),
 	}
 	var answer providerAnswer
 	raw, err := c.report(ctx, with(c.api.ListTools, &q), &answer)
@@ -81,8 +73,5 @@ func (c *client) listForProvider(ctx context.Context, p providerList) error {
 	for _, note := range answer.Notes {
 		text += oneLine(note) + "\n"
 	}
-	for _, id := range answer.Unknown {
-		text += "The tools of server " + oneLine(id) + " are not known at the moment and are missing here.\n"
-	}
-	return c.note.text(text)
+	return c.note.text(text + missingTools(answer.Unknown))
 }

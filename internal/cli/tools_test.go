@@ -89,7 +89,7 @@ func TestPagesThatNeverEndAreLeft(t *testing.T) {
 	page := jsonAnswer(`{"tools":[],"next_cursor":"same"}`)
 	d := openDoor(t, map[string]answer{"GET /tools?limit=500": page, "GET /tools?cursor=same&limit=500": page})
 	c := clientOf(t, d, io.Discard, io.Discard)
-	if _, _, err := c.tools(t.Context(), ""); err != nil || len(d.requests()) != 2 {
+	if _, err := readTools(t.Context(), c, ""); err != nil || len(d.requests()) != 2 {
 		t.Errorf("%d requests, %v", len(d.requests()), err)
 	}
 }

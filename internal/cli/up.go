@@ -57,7 +57,7 @@ func up(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	asJSON, _ := cmd.Flags().GetBool("json") // the root command has the flag
+	asJSON := wantsJSON(cmd)
 	if asJSON && demo != nil {
 		return fail(exitUsage, "--demo-approvals prints what to try for people: leave --json out")
 	}
@@ -99,7 +99,7 @@ func up(cmd *cobra.Command) error {
 	)
 	if err != nil {
 		setup.Fail(stderr, "callyard", err)
-		return statusError(lifecycle.ExitCode(err))
+		return ended(lifecycle.ExitCode(err))
 	}
 	return nil
 }

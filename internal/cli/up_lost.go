@@ -26,10 +26,10 @@ func (u *fabric) lost() frontdoor.Lost {
 			if d.Stream != "" {
 				streams[d.Stream] = true
 			}
-			if bus.KeepsCalls(d.Stream) {
+			if d.Stream != bus.StreamKeys && slices.Contains(bus.JournalStreams(), d.Stream) {
 				l.Calls = loss.At
 			}
-			if bus.KeepsApprovals(d.Stream) {
+			if d.Stream == bus.StreamLedger || d.Stream == bus.StreamHeld {
 				l.Approvals = loss.At
 			}
 		}

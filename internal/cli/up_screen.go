@@ -116,7 +116,7 @@ func (u *fabric) serverLines(said map[string]bool) string {
 		tools, err := u.door.Catalog().Tools(s.ID)
 		switch {
 		case s.State != schema.StateInitialized:
-			fmt.Fprintf(&b, "  server %-20s FAILED: %s\n", s.ID, firstLine(s.Error))
+			fmt.Fprintf(&b, "  server %-20s FAILED: %s\n", s.ID, topLine(s.Error))
 			for _, line := range lastLines(s.StderrTail, stderrLines) {
 				fmt.Fprintf(&b, "         %-20s stderr: %s\n", "", line)
 			}
@@ -138,11 +138,6 @@ func (u *fabric) startingLines(said map[string]bool) string {
 		}
 	}
 	return b.String()
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
 }
 
 // lastLines returns the last n lines of the text that are not empty.

@@ -3,13 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	callyard "github.com/callyard/callyard/clients/go"
 )
 
 func workersCommand() *cobra.Command {
@@ -17,41 +16,30 @@ func workersCommand() *cobra.Command {
 		Use:   "workers",
 		Short: "List the workers and what they are doing",
 		Args:  takes(0, 0),
-		RunE: withClient(func(cmd *cobra.Command, c *client, _ []string) error {
-			return c.listWorkers(cmd.Context(), time.Now())
-		}),
+		RunE:  withClient(func(ctx context.Context, c *client, _ []string) error { return listWorkers(ctx, c, time.Now()) }),
 	}
 }
 
-func (c *client) listWorkers(ctx context.Context, now time.Time) error {
-	var list workerList
-	raw, err := c.report(ctx, c.api.ListWorkers, &list)
-	if err != nil {
-		return err
-	}
-	if c.json {
-		return c.out.raw(raw)
-	}
-	rows := make([][]cell, 0, len(list.Workers))
-	for i := range list.Workers {
-		w := &list.Workers[i]
-		state := cell{"ready", green}
-		if w.Draining {
-			state = cell{"draining", yellow}
+func listWorkers(ctx context.Context, c *client, now time.Time) error {
+	return show(ctx, c, c.api.ListWorkers, func(list *callyard.WorkerList) error {
+		rows := make([][]cell, 0, len(list.Workers))
+		for i := range list.Workers {
+			w := &list.Workers[i]
+			row := cells(w.ID, "", w.Host, decimal(w.Pid), decimal(w.InFlight), "", age(now.Sub(w.Started)), w.Version, labelText(w.Labels, ","))
+			if row[1], row[5] = (cell{"ready", green}), readyServers(w); w.Draining {
+				row[1] = cell{"draining", yellow}
+			}
+			rows = append(rows, row)
 		}
-		rows = append(rows, []cell{
-			{text: w.ID}, state, {text: w.Host}, {text: strconv.Itoa(w.PID)}, {text: strconv.Itoa(w.InFlight)},
-			w.servers(), {text: age(now.Sub(w.Started))}, {text: w.Version}, {text: w.labels()},
-		})
-	}
-	return c.out.table([]string{"WORKER", "STATE", "HOST", "PID", "CALLS", "SERVERS", "UP", "VERSION", "LABELS"}, rows)
+		return c.out.table([]string{"WORKER", "STATE", "HOST", "PID", "CALLS", "SERVERS", "UP", "VERSION", "LABELS"}, rows)
+	})
 }
 
-// servers is how many of the worker's servers are ready.
-func (w *workerItem) servers() cell {
+// readyServers is the number of the worker's servers that are ready.
+func readyServers(w *callyard.WorkerItem) cell {
 	ready := 0
 	for _, s := range w.Servers {
-		if s.State == "initialized" {
+		if s.InitializationState == callyard.WorkerServerInitializationStateInitialized {
 			ready++
 		}
 	}
@@ -59,14 +47,6 @@ func (w *workerItem) servers() cell {
 		return cell{fmt.Sprintf("%d of %d", ready, len(w.Servers)), yellow}
 	}
 	return cell{text: strconv.Itoa(ready)}
-}
-
-func (w *workerItem) labels() string {
-	parts := make([]string, 0, len(w.Labels))
-	for _, name := range slices.Sorted(maps.Keys(w.Labels)) {
-		parts = append(parts, name+"="+w.Labels[name])
-	}
-	return strings.Join(parts, ",")
 }
 
 // age is a time in its two largest units. Clocks differ, so it may be negative.

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"reflect"
+
+	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
 // maxValues bounds how many values one configuration has, aliases counted where
@@ -31,7 +33,7 @@ func (d *decoder) decode(path string, n *node, v reflect.Value) {
 	if d.places != nil {
 		d.places[path] = n.at
 	}
-	if n.kind == kindBad {
+	if n.kind == yamldoc.Bad {
 		return
 	}
 	t := v.Type()
@@ -46,7 +48,7 @@ func (d *decoder) decode(path string, n *node, v reflect.Value) {
 }
 
 func (d *decoder) pointer(path string, n *node, v reflect.Value) {
-	if n.kind == kindNull {
+	if n.kind == yamldoc.Null {
 		v.SetZero()
 		return
 	}
@@ -79,21 +81,16 @@ func (d *decoder) byKind(path string, n *node, v reflect.Value) {
 
 // structure fills the fields that the map names.
 func (d *decoder) structure(path string, n *node, v reflect.Value) {
-	fields := fieldsOf(v.Type())
-	sections := make([]section, len(fields))
-	for i, f := range fields {
-		sections[i] = section{f.key, v.FieldByIndex(f.index)}
-	}
-	d.members(path, n, sections, nil)
+	d.members(path, n, sectionsIn(v), nil)
 }
 
 // members puts the members of a map where their keys say; others are keys that
 // belong to somebody else.
 func (d *decoder) members(path string, n *node, sections []section, others []string) {
 	switch n.kind {
-	case kindNull: // a section whose keys are all comments
+	case yamldoc.Null: // a section whose keys are all comments
 		return
-	case kindMap:
+	case yamldoc.Map:
 	default:
 		d.faults.add(n.at, path, "must be a map of keys, not %s; indent its keys below it.", n.kind)
 		return
@@ -127,7 +124,7 @@ func (d *decoder) members(path string, n *node, sections []section, others []str
 
 func (d *decoder) unknown(path string, m member, names []string) {
 	mend := ""
-	if nearest(m.key, names) == "" && d.misplaced != nil {
+	if yamldoc.Nearest(m.key, names) == "" && d.misplaced != nil {
 		if elsewhere := d.misplaced(m.key); elsewhere != "" && elsewhere != join(path, m.key) {
 			mend = fmt.Sprintf("it is known as %s; move it there.", elsewhere)
 		}
@@ -138,14 +135,22 @@ func (d *decoder) unknown(path string, m member, names []string) {
 	d.faults.add(m.at, joinName(path, shorten(m.key)), "is no key that is known here; %s", mend)
 }
 
-func (d *decoder) table(path string, n *node, v reflect.Value) {
+// holds reports whether the node is of the kind; another one is a fault, in the words of
+// wrong, but for nothing, which empties v.
+func (d *decoder) holds(path string, n *node, v reflect.Value, kind yamldoc.Kind, wrong string) bool {
 	switch n.kind {
-	case kindNull:
+	case kind:
+		return true
+	case yamldoc.Null:
 		v.SetZero()
-		return
-	case kindMap:
 	default:
-		d.faults.add(n.at, path, "must be a map of names to values, not %s.", n.kind)
+		d.faults.add(n.at, path, wrong, n.kind)
+	}
+	return false
+}
+
+func (d *decoder) table(path string, n *node, v reflect.Value) {
+	if !d.holds(path, n, v, yamldoc.Map, "must be a map of names to values, not %s.") {
 		return
 	}
 	d.faults.duplicates(path, n)
@@ -165,13 +170,7 @@ func (d *decoder) table(path string, n *node, v reflect.Value) {
 }
 
 func (d *decoder) list(path string, n *node, v reflect.Value) {
-	switch n.kind {
-	case kindNull:
-		v.SetZero()
-		return
-	case kindList:
-	default:
-		d.faults.add(n.at, path, "must be a list, not %s; write it as [a, b].", n.kind)
+	if !d.holds(path, n, v, yamldoc.List, "must be a list, not %s; write it as [a, b].") {
 		return
 	}
 	list := reflect.MakeSlice(v.Type(), len(n.items), len(n.items))

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -73,15 +72,13 @@ func shown(v reflect.Value, depth int) any {
 		return shown(v.Elem(), depth+1)
 	case reflect.Struct:
 		m := yaml.MapSlice{}
-		for _, f := range fieldsOf(v.Type()) {
-			m = append(m, yaml.MapItem{Key: f.key, Value: shown(v.FieldByIndex(f.index), depth+1)})
+		for _, s := range sectionsIn(v) {
+			m = append(m, yaml.MapItem{Key: s.key, Value: shown(s.value, depth+1)})
 		}
 		return m
 	case reflect.Map:
 		m := yaml.MapSlice{}
-		keys := v.MapKeys()
-		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-		for _, key := range keys {
+		for _, key := range sortedKeys(v) {
 			m = append(m, yaml.MapItem{Key: key.String(), Value: shown(v.MapIndex(key), depth+1)})
 		}
 		return m

@@ -39,7 +39,7 @@ func TestADumpIsReadBackAsWhatItShows(t *testing.T) {
 	}
 	c.FrontDoor.APIKey = "[secret]"
 	got := &testRoot{}
-	if err := Load(Source{Path: write(t, "c.yaml", out.String())}, got); err != nil {
+	if _, err := Load(Source{Path: write(t, "c.yaml", out.String())}, got); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	if diff := cmp.Diff(c, got); diff != "" {

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
 const (
@@ -60,7 +62,7 @@ func (d *decoder) applyEnv(src Source, settings []setting) {
 		}
 		names := slices.Collect(maps.Keys(byVariable))
 		mend := "unset it; `callyard config check` lists the keys."
-		if near := nearest(strings.TrimSuffix(name, fileSuffix), names); near != "" {
+		if near := yamldoc.Nearest(strings.TrimSuffix(name, fileSuffix), names); near != "" {
 			mend = "did you mean " + near + "?"
 		}
 		d.faults.add(at, "", "no key has this variable; %s", mend)

@@ -11,11 +11,7 @@ type Key struct{ Path, Variable, Default string }
 
 // Keys lists the keys of what Load fills.
 func Keys(into any) ([]Key, error) {
-	sections, err := sectionsOf(into)
-	if err != nil {
-		return nil, err
-	}
-	list, err := settingsOf(sections)
+	_, list, err := keysOf(into)
 	var keys []Key
 	for _, s := range list {
 		keys = append(keys, Key{s.path, s.variable, cell(s.value())})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
 // Fault is one thing wrong in a configuration.
@@ -25,6 +27,30 @@ func Faultf(path, format string, args ...any) Fault {
 	return Fault{Path: path, Message: fmt.Sprintf(format, args...)}
 }
 
+// Collector collects the faults of a Validate method.
+type Collector []Fault
+
+// Addf adds a fault of the key; see [Faultf].
+func (c *Collector) Addf(key, format string, args ...any) {
+	*c = append(*c, Faultf(key, format, args...))
+}
+
+// Positive adds a fault unless the key has a value above zero.
+func (c *Collector) Positive(key string, ok bool) {
+	if !ok {
+		c.Addf(key, "must be more than zero; leave the key out for the default.")
+	}
+}
+
+// Address adds a fault unless the key has an address to listen on.
+func (c *Collector) Address(key, listen string) (ok bool) {
+	wrong := AddressFault(listen)
+	if wrong != "" {
+		c.Addf(key, "%s", wrong)
+	}
+	return wrong == ""
+}
+
 // String returns where, what and how to mend it, on one line.
 func (f Fault) String() string {
 	var b strings.Builder
@@ -35,7 +61,7 @@ func (f Fault) String() string {
 		}
 	}
 	b.WriteString(f.Message)
-	return oneLine(b.String())
+	return yamldoc.OneLine(b.String())
 }
 
 // Faults is the error of a configuration: everything that is wrong with it, in
@@ -145,21 +171,4 @@ func joinName(path, name string) string {
 func within(path, root string) bool {
 	rest, ok := strings.CutPrefix(path, root)
 	return ok && (rest == "" || root == "" || rest[0] == '.' || rest[0] == '[')
-}
-
-// oneLine keeps text of the outside from breaking a report into other lines or
-// steering a terminal.
-func oneLine(s string) string {
-	clean := func(r rune) bool {
-		return r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == 0x2028 || r == 0x2029
-	}
-	if strings.IndexFunc(s, clean) < 0 {
-		return s
-	}
-	return strings.Map(func(r rune) rune {
-		if clean(r) {
-			return ' '
-		}
-		return r
-	}, s)
 }

@@ -96,11 +96,16 @@ func sectionsOf(into any) ([]section, error) {
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
 		return nil, fmt.Errorf("config: %T cannot be filled; give a pointer to a struct or a map[string]any of pointers", into)
 	}
+	return sectionsIn(v.Elem()), nil
+}
+
+// sectionsIn lists the keys of a struct with their values.
+func sectionsIn(v reflect.Value) []section {
 	var list []section
-	for _, f := range fieldsOf(v.Elem().Type()) {
-		list = append(list, section{f.key, v.Elem().FieldByIndex(f.index)})
+	for _, f := range fieldsOf(v.Type()) {
+		list = append(list, section{f.key, v.FieldByIndex(f.index)})
 	}
-	return list, nil
+	return list
 }
 
 // setting is one key that a variable or flag can set.
@@ -128,6 +133,16 @@ func (s *setting) value() reflect.Value {
 		v = v.FieldByIndex(step)
 	}
 	return v
+}
+
+// keysOf lists the sections of what Load fills, and everything below them.
+func keysOf(into any) ([]section, []setting, error) {
+	sections, err := sectionsOf(into)
+	if err != nil {
+		return nil, nil, err
+	}
+	settings, err := settingsOf(sections)
+	return sections, settings, err
 }
 
 // settingsOf lists everything below the sections that has a variable. Two keys

@@ -12,11 +12,7 @@ type FileKey struct{ Path, File string }
 // FileKeys returns the keys of what [Load] filled that end in "_file" and are set, in
 // the order of their paths.
 func FileKeys(into any) ([]FileKey, error) {
-	sections, err := sectionsOf(into)
-	if err != nil {
-		return nil, err
-	}
-	settings, err := settingsOf(sections)
+	_, settings, err := keysOf(into)
 	if err != nil {
 		return nil, err
 	}
@@ -39,11 +35,7 @@ func FileKeys(into any) ([]FileKey, error) {
 func Differing(a, b any) ([]string, error) {
 	var values [2]map[string]reflect.Value
 	for i, into := range []any{a, b} {
-		sections, err := sectionsOf(into)
-		if err != nil {
-			return nil, err
-		}
-		settings, err := settingsOf(sections)
+		_, settings, err := keysOf(into)
 		if err != nil {
 			return nil, err
 		}

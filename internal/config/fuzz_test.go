@@ -36,12 +36,12 @@ func FuzzAConfigFileGivesAValueOrFaults(f *testing.F) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		first := Load(Source{Path: path, Env: testEnv}, defaults())
+		_, first := Load(Source{Path: path, Env: testEnv}, defaults())
 		if first == nil {
 			return
 		}
 		checkFaults(t, first)
-		if second := Load(Source{Path: path, Env: testEnv}, defaults()); second == nil || second.Error() != first.Error() {
+		if _, second := Load(Source{Path: path, Env: testEnv}, defaults()); second == nil || second.Error() != first.Error() {
 			t.Fatalf("the faults differ between two readings:\n%v\n%v", first, second)
 		}
 	})

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
 // parseJSON turns JSON, with comments and trailing commas allowed, into nodes.
@@ -128,14 +130,14 @@ func (j *jsonReader) convert(v *hujson.Value) *node {
 	n := &node{at: j.place(v.StartOffset)}
 	switch value := v.Value.(type) {
 	case *hujson.Object:
-		n.kind = kindMap
+		n.kind = yamldoc.Map
 		for i := range value.Members {
 			m := &value.Members[i]
 			key, _ := m.Name.Value.(hujson.Literal)
 			n.members = append(n.members, member{key: key.String(), at: j.place(m.Name.StartOffset), value: j.convert(&m.Value)})
 		}
 	case *hujson.Array:
-		n.kind = kindList
+		n.kind = yamldoc.List
 		for i := range value.Elements {
 			n.items = append(n.items, j.convert(&value.Elements[i]))
 		}
@@ -143,13 +145,13 @@ func (j *jsonReader) convert(v *hujson.Value) *node {
 		n.text = value.String()
 		switch value.Kind() {
 		case 'n':
-			n.kind = kindNull
+			n.kind = yamldoc.Null
 		case 't', 'f':
-			n.kind = kindBool
+			n.kind = yamldoc.Bool
 		case '0':
-			n.kind = kindNumber
+			n.kind = yamldoc.Number
 		default:
-			n.kind = kindText
+			n.kind = yamldoc.Text
 		}
 	}
 	return n

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
 // Source says where a configuration comes from.
@@ -31,18 +33,6 @@ type Flag struct {
 }
 
 const maxConfigFile = 1 << 20
-
-// Load fills into, which holds the defaults, from the source. It is a pointer to
-// a struct whose fields are the sections, or a map[string]any of section names to
-// such pointers. Lists and maps that are given replace their default as a whole.
-//
-// The error is a *Faults with everything that is wrong; another type means that
-// into itself cannot be filled, a mistake in the program. After an error into
-// holds the parts that could be read and must not be used.
-func Load(src Source, into any) error {
-	_, err := LoadPlaces(src, into)
-	return err
-}
 
 // Places says where keys were set.
 type Places map[string]place
@@ -71,14 +61,17 @@ func (p Places) find(path string) place {
 	}
 }
 
-// LoadPlaces is [Load] that also returns where each key was set, also when there is an
-// error.
-func LoadPlaces(src Source, into any) (Places, error) {
-	sections, err := sectionsOf(into)
-	if err != nil {
-		return nil, err
-	}
-	settings, err := settingsOf(sections)
+// Load fills into, which holds the defaults, from the source. It is a pointer to
+// a struct whose fields are the sections, or a map[string]any of section names to
+// such pointers. Lists and maps that are given replace their default as a whole.
+//
+// The error is a *Faults with everything that is wrong; another type means that
+// into itself cannot be filled, a mistake in the program. After an error into
+// holds the parts that could be read and must not be used.
+//
+// It returns where each key was set, also when there is an error.
+func Load(src Source, into any) (Places, error) {
+	sections, settings, err := keysOf(into)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +138,7 @@ func (d *decoder) applyText(at place, s *setting, text string, hidden bool) {
 	case t.Kind() == reflect.Slice, t.Kind() == reflect.Map,
 		t.Kind() == reflect.Interface && strings.HasPrefix(trimmed, "{"):
 		if trimmed == "" {
-			n = &node{kind: kindNull, at: at}
+			n = &node{kind: yamldoc.Null, at: at}
 			break
 		}
 		if n = parseJSON(at, s.path, []byte(trimmed), d.faults); n == nil {
@@ -157,19 +150,19 @@ func (d *decoder) applyText(at place, s *setting, text string, hidden bool) {
 		return
 	}
 	if n == nil {
-		n = &node{kind: kindText, at: at, text: text, loose: true, literal: true, hidden: hidden}
+		n = &node{kind: yamldoc.Text, at: at, text: text, loose: true, literal: true, hidden: hidden}
 	}
 	d.decode(s.path, n, s.value())
 }
 
 // commaList splits the text of a variable into a list of texts.
 func commaList(at place, text string) *node {
-	list := &node{kind: kindList, at: at}
+	list := &node{kind: yamldoc.List, at: at}
 	if text == "" {
 		return list
 	}
 	for item := range strings.SplitSeq(text, ",") {
-		list.items = append(list.items, &node{kind: kindText, at: at, text: strings.TrimSpace(item), loose: true, literal: true})
+		list.items = append(list.items, &node{kind: yamldoc.Text, at: at, text: strings.TrimSpace(item), loose: true, literal: true})
 	}
 	return list
 }

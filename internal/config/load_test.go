@@ -42,7 +42,7 @@ type testQuota struct {
 
 func (d testDoor) Validate() []Fault {
 	var faults []Fault
-	if d.Timeout > Duration(time.Hour).Std() {
+	if d.Timeout > time.Hour {
 		faults = append(faults, Faultf("timeout", "must be at most 1h; lower it."))
 	}
 	if d.Insecure && d.APIKey != "" {
@@ -96,7 +96,7 @@ var testEnv = []string{"HOME=/home/someone", "ZONE=north", "DOOR_KEY=k-123", "LI
 func TestEveryFaultOfAFileIsReportedAtOnceWithItsPlace(t *testing.T) {
 	for _, path := range files(t, "faults/*.yaml") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			err := Load(Source{Path: path, Env: testEnv, Others: []string{"approver"}}, defaults())
+			_, err := Load(Source{Path: path, Env: testEnv, Others: []string{"approver"}}, defaults())
 			var faults *Faults
 			if !errors.As(err, &faults) {
 				t.Fatalf("got %T %v, want faults", err, err)
@@ -133,7 +133,7 @@ approver:
 `)
 	keyFile := write(t, "key", "from-file\n")
 	got := defaults()
-	err := Load(Source{
+	_, err := Load(Source{
 		Path: path, Others: []string{"approver"}, Ignore: []string{"CALLYARD_URL", "CALLYARD_TEST_*"},
 		Env: append(testEnv,
 			"CALLYARD_FRONT_DOOR_TIMEOUT=7d", "CALLYARD_FRONT_DOOR_ORIGINS= x , y ", "CALLYARD_FRONT_DOOR_API_KEY_FILE="+keyFile,
@@ -162,7 +162,7 @@ approver:
 
 func TestFaultsOfVariablesAndFlagsNameThem(t *testing.T) {
 	secretFile := write(t, "key", "hunter2 hunter2")
-	err := Load(Source{
+	_, err := Load(Source{
 		Path: write(t, "c.yaml", "front_door:\n  timeout: 5s\n"),
 		Env: []string{
 			"CALLYARD_FRONT_DOOR_TIMEOUT=2h", "CALLYARD_FRONT_DOOR_MAX_BODY=5", "CALLYARD_FRONTDOOR_LISTEN=x", "CALLYARD_NONSENSE=x",
@@ -184,7 +184,7 @@ func TestFaultsOfVariablesAndFlagsNameThem(t *testing.T) {
 func TestAMapOfSectionsIsFilledLikeAStruct(t *testing.T) {
 	door, worker := testDoor{}, testWorker{}
 	path := write(t, "c.yaml", "front_door: {listen: a}\nworker:\n")
-	err := Load(Source{Path: path, Env: []string{"CALLYARD_WORKER_NAME=w"}}, map[string]any{"front_door": &door, "worker": &worker})
+	_, err := Load(Source{Path: path, Env: []string{"CALLYARD_WORKER_NAME=w"}}, map[string]any{"front_door": &door, "worker": &worker})
 	if err != nil || door.Listen != "a" || worker.Name != "w" {
 		t.Errorf("got %v, %q, %q", err, door.Listen, worker.Name)
 	}
@@ -193,7 +193,7 @@ func TestAMapOfSectionsIsFilledLikeAStruct(t *testing.T) {
 func TestFilesWithoutSettingsKeepTheDefaults(t *testing.T) {
 	for _, text := range []string{"", "# only a comment\n", "---\n", "front_door:\n  # listen: x\n", "\ufeff# saved by an editor\n"} {
 		got := defaults()
-		if err := Load(Source{Path: write(t, "c.yaml", text)}, got); err != nil {
+		if _, err := Load(Source{Path: write(t, "c.yaml", text)}, got); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 		if diff := cmp.Diff(defaults(), got); diff != "" {
@@ -205,7 +205,7 @@ func TestFilesWithoutSettingsKeepTheDefaults(t *testing.T) {
 func TestLinesEndAsEditorsEndThem(t *testing.T) {
 	got := defaults()
 	path := write(t, "c.yaml", "nats: a\r\nfront_door:\r\n  listen: b\r\n  timeout: 5\r\n")
-	err := Load(Source{Path: path}, got)
+	_, err := Load(Source{Path: path}, got)
 	if got.Nats != "a" || got.FrontDoor.Listen != "b" || err == nil || !strings.HasPrefix(err.Error(), path+":4:12: ") {
 		t.Errorf("got %q, %q, %v", got.Nats, got.FrontDoor.Listen, err)
 	}
@@ -224,7 +224,7 @@ func TestAnUnreadableFileIsAFault(t *testing.T) {
 		write(t, "latin1.yaml", "nats: caf\xe9"): "not UTF-8",
 	} {
 		var faults *Faults
-		err := Load(Source{Path: path}, defaults())
+		_, err := Load(Source{Path: path}, defaults())
 		if !errors.As(err, &faults) || !strings.HasPrefix(err.Error(), path+": ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", path, err, want)
 		}
@@ -238,7 +238,7 @@ func TestAliasesCannotExplode(t *testing.T) {
 		last := "*a" + string(rune('0'+(i-1)%10))
 		b.WriteString("  - &a" + string(rune('0'+i%10)) + " [" + strings.Repeat(last+", ", 9) + last + "]\n")
 	}
-	err := Load(Source{Path: write(t, "c.yaml", b.String())}, defaults())
+	_, err := Load(Source{Path: write(t, "c.yaml", b.String())}, defaults())
 	if err == nil || !strings.Contains(err.Error(), "more than 100000 values") {
 		t.Errorf("got %.300v", err)
 	}
@@ -249,7 +249,7 @@ func TestAReportIsBounded(t *testing.T) {
 	for range 5000 {
 		b.WriteString("- {idel: 1}\n")
 	}
-	err := Load(Source{Path: write(t, "c.yaml", "worker:\n  pools:\n"+indent(b.String()))}, defaults())
+	_, err := Load(Source{Path: write(t, "c.yaml", "worker:\n  pools:\n"+indent(b.String()))}, defaults())
 	var faults *Faults
 	if !errors.As(err, &faults) || len(faults.List) != maxFaults+1 {
 		t.Fatalf("got %d faults", len(faults.List))
@@ -269,11 +269,11 @@ func TestMistakesOfTheProgramAreNoFaults(t *testing.T) {
 		"no pointer": testRoot{}, "nil section": map[string]any{"a": nil}, "recursive": &loop{}, "shared variable": &clash{}, "channel": &channel{},
 	} {
 		var faults *Faults
-		if err := Load(Source{}, into); err == nil || errors.As(err, &faults) {
+		if _, err := Load(Source{}, into); err == nil || errors.As(err, &faults) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if err := Load(Source{Flags: []Flag{{"--x", "no.key", ""}}}, defaults()); err == nil {
+	if _, err := Load(Source{Flags: []Flag{{"--x", "no.key", ""}}}, defaults()); err == nil {
 		t.Error("a flag without a key: no error")
 	}
 }

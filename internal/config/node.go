@@ -8,25 +8,14 @@ import (
 	"os"
 	"strings"
 	"unicode/utf8"
-)
 
-// kind is what a value looks like, before anybody asks what it should be.
-type kind string
-
-const (
-	kindBad    kind = "a fault" // reported already
-	kindNull   kind = "nothing"
-	kindBool   kind = "true or false"
-	kindNumber kind = "a number"
-	kindText   kind = "a text"
-	kindList   kind = "a list"
-	kindMap    kind = "a map"
+	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
 // node is one value of a file or variable. YAML, JSON and variables all become
 // nodes, so that one decoder serves them all and each fault knows its place.
 type node struct {
-	kind    kind
+	kind    yamldoc.Kind
 	at      place
 	text    string // scalars: as it was written; texts without quotes and escapes
 	items   []*node

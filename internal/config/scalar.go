@@ -10,17 +10,19 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
 // free gives a value without a wanted type: text, number, bool, list, map or nil.
 func (d *decoder) free(path string, n *node) any {
 	switch n.kind {
-	case kindText:
+	case yamldoc.Text:
 		text, _, _ := d.textOf(path, n)
 		return text
-	case kindBool:
+	case yamldoc.Bool:
 		return n.text == "true" || n.text == "True" || n.text == "TRUE"
-	case kindNumber:
+	case yamldoc.Number:
 		if i, err := parseInt(n.text, 64); err == nil {
 			return i
 		}
@@ -28,11 +30,11 @@ func (d *decoder) free(path string, n *node) any {
 			return f
 		}
 		d.faults.add(n.at, path, "this number cannot be read; write it in decimal, or as a text in quotes.")
-	case kindList:
+	case yamldoc.List:
 		var list []any
 		d.list(path, n, reflect.ValueOf(&list).Elem())
 		return list
-	case kindMap:
+	case yamldoc.Map:
 		var m map[string]any
 		d.table(path, n, reflect.ValueOf(&m).Elem())
 		return m
@@ -43,7 +45,7 @@ func (d *decoder) free(path string, n *node) any {
 // textOf returns the text of a scalar with its variables put in, and whether
 // there were any; ok is false after a fault.
 func (d *decoder) textOf(path string, n *node) (text string, expanded, ok bool) {
-	if n.kind != kindText || n.literal {
+	if n.kind != yamldoc.Text || n.literal {
 		return n.text, false, true
 	}
 	text, expanded, err := d.expand.expand(n.text)
@@ -57,10 +59,10 @@ func (d *decoder) textOf(path string, n *node) (text string, expanded, ok bool) 
 // byText fills types that read one text: durations, sizes, secrets, others' own.
 func (d *decoder) byText(path string, n *node, v reflect.Value) {
 	switch n.kind {
-	case kindNull:
+	case yamldoc.Null:
 		d.empty(path, n)
 		return
-	case kindList, kindMap:
+	case yamldoc.List, yamldoc.Map:
 		d.faults.add(n.at, path, "must be one value, not %s.", n.kind)
 		return
 	}
@@ -97,7 +99,7 @@ func (d *decoder) empty(path string, n *node) {
 
 // scalar fills texts, bools and numbers.
 func (d *decoder) scalar(path string, n *node, v reflect.Value) {
-	if n.kind == kindNull {
+	if n.kind == yamldoc.Null {
 		d.empty(path, n)
 		return
 	}
@@ -106,26 +108,26 @@ func (d *decoder) scalar(path string, n *node, v reflect.Value) {
 		return
 	}
 	// The value of a variable is a text whatever it means.
-	free := n.kind == kindText && (expanded || n.loose)
+	free := n.kind == yamldoc.Text && (expanded || n.loose)
 	switch v.Kind() {
 	case reflect.String:
 		switch n.kind {
-		case kindText:
+		case yamldoc.Text:
 			v.SetString(text)
-		case kindBool, kindNumber:
+		case yamldoc.Bool, yamldoc.Number:
 			d.faults.add(n.at, path, "must be a text, not %s; put it in quotes.", n.kind)
 		default:
 			d.faults.add(n.at, path, "must be a text, not %s.", n.kind)
 		}
 	case reflect.Bool:
 		lower := strings.ToLower(text)
-		if n.kind != kindBool && !free || lower != "true" && lower != "false" {
+		if n.kind != yamldoc.Bool && !free || lower != "true" && lower != "false" {
 			d.faults.add(n.at, path, "must be true or false, without quotes.")
 			return
 		}
 		v.SetBool(lower == "true")
 	default:
-		if n.kind != kindNumber && !free {
+		if n.kind != yamldoc.Number && !free {
 			d.faults.add(n.at, path, "must be %s, not %s%s.", wanted(v.Type()), n.kind, unquote(n))
 			return
 		}
@@ -136,7 +138,7 @@ func (d *decoder) scalar(path string, n *node, v reflect.Value) {
 }
 
 func unquote(n *node) string {
-	if n.kind == kindText {
+	if n.kind == yamldoc.Text {
 		return "; write it without quotes"
 	}
 	return ""

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/url"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -77,73 +78,54 @@ type ServerEntry struct {
 // LogValue returns what may be shown of the entry.
 func (e ServerEntry) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.String("id", e.ID), slog.String("type", e.Type)}
-	text := func(key, value string) {
-		if value != "" {
-			attrs = append(attrs, slog.String(key, value))
-		}
-	}
-	list := func(key string, values []string) {
-		if len(values) > 0 {
-			attrs = append(attrs, slog.Any(key, values))
-		}
-	}
-	number := func(key string, value int) {
-		if value != 0 {
-			attrs = append(attrs, slog.Int(key, value))
-		}
-	}
-	text("command", e.Command)
-	if n := len(e.Args); n > 0 {
-		attrs = append(attrs, slog.String("args", fmt.Sprintf("[%d not shown]", n)))
-	}
-	list("env", names(e.Env))
-	text("cwd", e.Dir)
-	text("url", shownURL(e.URL))
+	attrs = appendShown(attrs, "command", e.Command, "args", notShown(e.Args), "env", names(e.Env), "cwd", e.Dir, "url", shownURL(e.URL))
 	if o := e.OpenAPI; o != nil {
-		text("openapi", o.Document)
-		if isWebAddress(o.Document) {
-			attrs[len(attrs)-1] = slog.String("openapi", shownURL(o.Document))
+		document := o.Document
+		if isWebAddress(document) {
+			document = shownURL(document)
 		}
-		text("base_url", shownURL(o.BaseURL))
-		list("credentials", slices.Sorted(maps.Keys(o.Credentials)))
+		attrs = appendShown(attrs, "openapi", document, "base_url", shownURL(o.BaseURL), "credentials", slices.Sorted(maps.Keys(o.Credentials)))
 	}
 	if e.Endpoint != nil {
-		text("tool_endpoint", shownURL(e.Endpoint.URL))
+		attrs = appendShown(attrs, "tool_endpoint", shownURL(e.Endpoint.URL))
 	}
-	list("headers", names(e.Headers))
-	number("riskLevel", e.Risk)
+	attrs = appendShown(attrs, "headers", names(e.Headers), "riskLevel", e.Risk)
 	if e.Docker != nil {
 		attrs = append(attrs, slog.Any("docker", *e.Docker))
 	}
-	text("sandbox", e.Sandbox)
+	attrs = appendShown(attrs, "sandbox", e.Sandbox)
 	if e.Bubblewrap != nil {
 		attrs = append(attrs, slog.Any("bubblewrap", *e.Bubblewrap))
 	}
-	number("sessions", e.Sessions)
-	number("inFlight", e.InFlight)
-	if e.Timeout != 0 {
-		text("timeout", formatDuration(e.Timeout))
+	return slog.GroupValue(appendShown(attrs,
+		"sessions", e.Sessions, "inFlight", e.InFlight, "timeout", e.Timeout, "startTimeout", e.StartTimeout, "idleStop", e.IdleStop,
+		"onDemand", e.OnDemand, "asks", e.Asks, "labels", e.Labels, "trustAnnotations", e.TrustAnnotations, "safeTools", e.SafeTools,
+	)...)
+}
+
+// appendShown appends keys with their values, which stand in turns; empty ones are left
+// out.
+func appendShown(attrs []slog.Attr, pairs ...any) []slog.Attr {
+	for pair := range slices.Chunk(pairs, 2) {
+		key, value := pair[0].(string), pair[1]
+		v := reflect.ValueOf(value)
+		if v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 {
+			continue
+		}
+		if d, ok := value.(time.Duration); ok {
+			value = formatDuration(d)
+		}
+		attrs = append(attrs, slog.Any(key, value))
 	}
-	if e.StartTimeout != 0 {
-		text("startTimeout", formatDuration(e.StartTimeout))
+	return attrs
+}
+
+// notShown stands for arguments, which may hold secrets.
+func notShown(args []string) string {
+	if len(args) == 0 {
+		return ""
 	}
-	if e.IdleStop != 0 {
-		text("idleStop", formatDuration(e.IdleStop))
-	}
-	if e.OnDemand {
-		attrs = append(attrs, slog.Bool("onDemand", true))
-	}
-	if e.Asks {
-		attrs = append(attrs, slog.Bool("asks", true))
-	}
-	if len(e.Labels) > 0 {
-		attrs = append(attrs, slog.Any("labels", e.Labels))
-	}
-	if e.TrustAnnotations {
-		attrs = append(attrs, slog.Bool("trustAnnotations", true))
-	}
-	list("safeTools", e.SafeTools)
-	return slog.GroupValue(attrs...)
+	return fmt.Sprintf("[%d not shown]", len(args))
 }
 
 // String returns what may be shown of the entry.

@@ -168,13 +168,7 @@ func (r *serverReader) openAPI(d *draft, e *ServerEntry) {
 func (r *serverReader) credential(d *draft, name string, s credentialShape) (Credential, bool) {
 	key := joinName(join(d.path, "credentials"), name)
 	bad := func(sub, format string, args ...any) (Credential, bool) {
-		full := key
-		if sub != "" {
-			full = join(key, sub)
-		}
-		if !r.read.has(full) {
-			r.faults.add(r.placeOf(d, "credentials", full), full, format, args...)
-		}
+		r.faultBelow(d, "credentials", join(key, sub), format, args...)
 		return Credential{}, false
 	}
 	c := Credential{Value: string(s.Value), Username: string(s.Username), Password: string(s.Password)}
@@ -216,11 +210,7 @@ func (r *serverReader) credential(d *draft, name string, s credentialShape) (Cre
 func (r *serverReader) selectors(d *draft, key string, list []Selector) {
 	for i, s := range list {
 		full := join(d.path, key) + "[" + strconv.Itoa(i) + "]"
-		bad := func(format string, args ...any) {
-			if !r.read.has(full) {
-				r.faults.add(r.placeOf(d, key, full), full, format, args...)
-			}
-		}
+		bad := func(format string, args ...any) { r.faultBelow(d, key, full, format, args...) }
 		if len(s.Tags)+len(s.Methods)+len(s.Paths)+len(s.Operations) == 0 {
 			bad("chooses nothing; give it \"tags\", \"methods\", \"paths\" or \"operations\".")
 		}
@@ -253,10 +243,7 @@ func (r *serverReader) toolEndpoint(d *draft, e *ServerEntry) {
 		return // the reading has said what is wrong
 	}
 	bad := func(sub, format string, args ...any) {
-		full := join(join(d.path, "tool_endpoint"), sub)
-		if !r.read.has(full) {
-			r.faults.add(r.placeOf(d, "tool_endpoint", full), full, format, args...)
-		}
+		r.faultBelow(d, "tool_endpoint", join(join(d.path, "tool_endpoint"), sub), format, args...)
 	}
 	t.URL, t.ToolsURL = s.URL, s.ToolsURL
 	if !isWebAddress(t.URL) {
@@ -299,12 +286,17 @@ func (r *serverReader) beside(file string) string {
 	return filepath.Join(filepath.Dir(r.path), file)
 }
 
-// placeOf returns where a path below a key of the draft was given.
-func (r *serverReader) placeOf(d *draft, key, full string) place {
-	if at, ok := r.decode.places[full]; ok {
-		return at
+// faultBelow reports the path full below a key of the draft, unless the reading found it
+// wrong already.
+func (r *serverReader) faultBelow(d *draft, key, full, format string, args ...any) {
+	if r.read.has(full) {
+		return
 	}
-	return d.place(key)
+	at, ok := r.decode.places[full]
+	if !ok {
+		at = d.place(key)
+	}
+	r.faults.add(at, full, format, args...)
 }
 
 func isWebAddress(s string) bool {

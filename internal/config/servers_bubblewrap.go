@@ -28,14 +28,7 @@ type Bubblewrap struct {
 
 // LogValue returns what may be shown of the sandbox.
 func (b Bubblewrap) LogValue() slog.Value {
-	var attrs []slog.Attr
-	if len(b.Volumes) > 0 {
-		attrs = append(attrs, slog.Any("volumes", b.Volumes))
-	}
-	if len(b.Env) > 0 {
-		attrs = append(attrs, slog.Any("env", names(b.Env)))
-	}
-	return slog.GroupValue(attrs...)
+	return slog.GroupValue(appendShown(nil, "volumes", b.Volumes, "env", names(b.Env))...)
 }
 
 // checkSandbox says which isolation the operator chose. What would be lost in

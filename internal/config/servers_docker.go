@@ -64,26 +64,9 @@ type Docker struct {
 
 // LogValue returns what may be shown of the container.
 func (d Docker) LogValue() slog.Value {
-	attrs := []slog.Attr{slog.String("image", d.Image)}
-	if len(d.Volumes) > 0 {
-		attrs = append(attrs, slog.Any("volumes", d.Volumes))
-	}
-	if d.Network != "" {
-		attrs = append(attrs, slog.String("network", d.Network))
-	}
-	if len(d.Env) > 0 {
-		attrs = append(attrs, slog.Any("env", names(d.Env)))
-	}
-	if d.Command != "" {
-		attrs = append(attrs, slog.String("command", d.Command))
-	}
-	if n := len(d.Args); n > 0 {
-		attrs = append(attrs, slog.String("args", fmt.Sprintf("[%d not shown]", n)))
-	}
-	if len(d.Allow) > 0 {
-		attrs = append(attrs, slog.Any("allow", d.Allow))
-	}
-	return slog.GroupValue(attrs...)
+	return slog.GroupValue(appendShown([]slog.Attr{slog.String("image", d.Image)},
+		"volumes", d.Volumes, "network", d.Network, "env", names(d.Env), "command", d.Command, "args", notShown(d.Args), "allow", d.Allow,
+	)...)
 }
 
 // String returns what may be shown of the container.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
 const (
@@ -152,29 +154,19 @@ func (r *serverReader) variable(d *draft, key, name string) {
 			d.set[key] = at
 			return
 		}
-		if n.kind != kindMap {
+		if n.kind != yamldoc.Map {
 			r.faults.add(at, join(d.path, key), "must be a JSON object, such as {\"NAME\": \"value\"}.")
 			return
 		}
 	default:
-		n = &node{kind: kindText, at: at, text: value, loose: true}
+		n = &node{kind: yamldoc.Text, at: at, text: value, loose: true}
 	}
 	n.freeze()
 	if key == "docker" { // the whole of it, not the keys that are named
 		d.shape.Docker = nil
 	}
 	d.set[key] = at
-	r.decode.members(d.path, &node{kind: kindMap, members: []member{{key: key, at: at, value: n}}}, shapeSections(d), nil)
-}
-
-// shapeSections lists the keys of a draft with their values.
-func shapeSections(d *draft) []section {
-	v := reflect.ValueOf(&d.shape).Elem()
-	var sections []section
-	for _, f := range fieldsOf(v.Type()) {
-		sections = append(sections, section{f.key, v.FieldByIndex(f.index)})
-	}
-	return sections
+	r.decode.members(d.path, &node{kind: yamldoc.Map, members: []member{{key: key, at: at, value: n}}}, sectionsIn(reflect.ValueOf(&d.shape).Elem()), nil)
 }
 
 // misspelt reports variables that begin with the name of a server but end in
@@ -192,7 +184,7 @@ func (r *serverReader) misspelt(rests []string) {
 				continue
 			}
 			mend := "the variables of a server end in " + strings.Join(suffixes, ", ") + "."
-			if near := nearest(suffix, suffixes); near != "" {
+			if near := yamldoc.Nearest(suffix, suffixes); near != "" {
 				mend = "did you mean " + strings.TrimSuffix(serverPrefix+rest, suffix) + near + "?"
 			}
 			r.faults.add(place{layer: layerEnv, source: serverPrefix + rest}, "", "the server %q has no such setting; %s", d.id, mend)

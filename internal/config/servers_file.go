@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
 // maxServersFile is large: some programs keep their history in the same file.
@@ -77,7 +79,7 @@ func (r *serverReader) file(path string, data []byte) {
 	if root == nil {
 		return
 	}
-	if root.kind != kindMap {
+	if root.kind != yamldoc.Map {
 		r.faults.add(root.at, "", "the file must hold a JSON object, not %s; begin it with {\"mcpServers\": {…}}.", root.kind)
 		return
 	}
@@ -103,13 +105,13 @@ func (r *serverReader) file(path string, data []byte) {
 // likelyRoot is the mend for a root without servers.
 func likelyRoot(root *node) string {
 	for _, m := range root.members {
-		if near := nearest(m.key, []string{"mcpServers", "servers"}); near != "" {
+		if near := yamldoc.Nearest(m.key, []string{"mcpServers", "servers"}); near != "" {
 			return "; did you mean \"" + near + "\" where it has " + quote(m.key) + "?"
 		}
-		if m.value.kind == kindMap && (m.value.get("servers") != nil || m.value.get("mcpServers") != nil) {
+		if m.value.kind == yamldoc.Map && (m.value.get("servers") != nil || m.value.get("mcpServers") != nil) {
 			return "; they stand inside " + quote(m.key) + ", move them to the root of a file of their own."
 		}
-		if m.value.kind == kindMap && (m.value.get("command") != nil || m.value.get("url") != nil) {
+		if m.value.kind == yamldoc.Map && (m.value.get("command") != nil || m.value.get("url") != nil) {
 			return "; put the servers into {\"mcpServers\": {…}}."
 		}
 	}
@@ -117,7 +119,7 @@ func likelyRoot(root *node) string {
 }
 
 func (r *serverReader) list(path string, n *node) {
-	if n.kind != kindMap {
+	if n.kind != yamldoc.Map {
 		r.faults.add(n.at, path, "must be a map of server names to their settings, not %s.", n.kind)
 		return
 	}
@@ -139,7 +141,7 @@ func (r *serverReader) entry(root string, m member) {
 	if fault := idFault(m.key); fault != "" {
 		r.faults.add(m.at, "", "the server name %s %s", quote(m.key), fault)
 	}
-	if m.value.kind != kindMap {
+	if m.value.kind != yamldoc.Map {
 		r.faults.add(m.value.at, d.path, "must be a map with \"command\" or \"url\", not %s.", m.value.kind)
 		return
 	}
@@ -160,8 +162,8 @@ func (r *serverReader) entry(root string, m member) {
 // of the entry is read: variables of a disabled server need not be set.
 func (r *serverReader) isDisabled(d *draft, n *node) bool {
 	disabled, enabled := n.get("disabled"), n.get("enabled")
-	return disabled != nil && disabled.value.kind == kindBool && disabled.value.text == "true" ||
-		enabled != nil && enabled.value.kind == kindBool && enabled.value.text == "false"
+	return disabled != nil && disabled.value.kind == yamldoc.Bool && disabled.value.text == "true" ||
+		enabled != nil && enabled.value.kind == yamldoc.Bool && enabled.value.text == "false"
 }
 
 // known returns the entry without keys of other programs, which are noted, and
@@ -169,12 +171,12 @@ func (r *serverReader) isDisabled(d *draft, n *node) bool {
 // the first. Programs write null for what is not set; only where a risk or an
 // off switch would get lost is that a fault, by the reading.
 func (r *serverReader) known(d *draft, n *node) *node {
-	out := &node{kind: kindMap, at: n.at}
+	out := &node{kind: yamldoc.Map, at: n.at}
 	var ignored []string
 	for _, m := range n.members {
 		switch mend := meantKeys[m.key]; {
 		case out.get(m.key) != nil:
-		case m.value.kind == kindNull && !slices.Contains([]string{"riskLevel", "disabled", "enabled", "docker", "sandbox"}, m.key):
+		case m.value.kind == yamldoc.Null && !slices.Contains([]string{"riskLevel", "disabled", "enabled", "docker", "sandbox"}, m.key):
 		case mend != "":
 			r.faults.add(m.at, join(d.path, m.key), "is a key of another program; %s", mend)
 			if mend == meantKeys["serverUrl"] { // not to be missed as well
@@ -184,7 +186,7 @@ func (r *serverReader) known(d *draft, n *node) *node {
 			if !slices.Contains(ignored, m.key) {
 				ignored = append(ignored, m.key)
 			}
-		case m.key == "env" && m.value.kind == kindMap:
+		case m.key == "env" && m.value.kind == yamldoc.Map:
 			out.members = append(out.members, member{key: m.key, at: m.at, value: r.withoutNulls(d, m.value)})
 		default:
 			out.members = append(out.members, m)
@@ -199,9 +201,9 @@ func (r *serverReader) known(d *draft, n *node) *node {
 // withoutNulls leaves out the variables that VS Code unsets with null: a server
 // gets none but those that are listed.
 func (r *serverReader) withoutNulls(d *draft, env *node) *node {
-	out := &node{kind: kindMap, at: env.at}
+	out := &node{kind: yamldoc.Map, at: env.at}
 	for _, m := range env.members {
-		if m.value.kind == kindNull {
+		if m.value.kind == yamldoc.Null {
 			r.note(m.at, "the variable %s of the server %q is null and not passed on", shorten(m.key), d.id)
 			continue
 		}

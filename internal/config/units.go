@@ -12,9 +12,6 @@ import (
 // Fields of type time.Duration are read and written in the same way.
 type Duration time.Duration
 
-// Std returns d as the standard library has it.
-func (d Duration) Std() time.Duration { return time.Duration(d) }
-
 // String returns d in the form that [Duration.UnmarshalText] reads.
 func (d Duration) String() string { return formatDuration(time.Duration(d)) }
 

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
 func TestDurationsAreReadWithTheirUnit(t *testing.T) {
@@ -11,8 +13,8 @@ func TestDurationsAreReadWithTheirUnit(t *testing.T) {
 		"0": 0, "5s": 5 * time.Second, "250ms": 250 * time.Millisecond, "1h30m": 90 * time.Minute, "7d": 7 * day, "1d12h": 36 * time.Hour, "1.5s": 1500 * time.Millisecond,
 	} {
 		var d Duration
-		if err := d.UnmarshalText([]byte(text)); err != nil || d.Std() != want {
-			t.Errorf("%q: got %v, %v", text, d.Std(), err)
+		if err := d.UnmarshalText([]byte(text)); err != nil || time.Duration(d) != want {
+			t.Errorf("%q: got %v, %v", text, time.Duration(d), err)
 		}
 		var again Duration
 		if err := again.UnmarshalText([]byte(d.String())); err != nil || again != d {
@@ -22,7 +24,7 @@ func TestDurationsAreReadWithTheirUnit(t *testing.T) {
 	for _, text := range []string{"", "5", "s", "-5s", "5 s", "d", "1.5d", "-1d", "1d-1h", "999999999d", "106751d24h", "5x", "1h1d"} {
 		var d Duration
 		if err := d.UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q: read as %v", text, d.Std())
+			t.Errorf("%q: read as %v", text, time.Duration(d))
 		}
 	}
 }
@@ -54,7 +56,7 @@ func TestSuggestionsAreNearOrNone(t *testing.T) {
 		"lisen": "listen", "LISTEN": "listen", "lsiten": "listen", "maxBody": "max_body", "max-body": "max_body", "frontdoor": "front_door",
 		"risk_level": "riskLevel", "riskLevl": "riskLevel", "something": "", "x": "", "": "", "ie": "id",
 	} {
-		if got := nearest(name, known); got != want {
+		if got := yamldoc.Nearest(name, known); got != want {
 			t.Errorf("%q: got %q, want %q", name, got, want)
 		}
 	}

@@ -36,20 +36,25 @@ func (d *decoder) walk(path string, v reflect.Value, read, depth int) {
 		if isText(v.Type()) {
 			return
 		}
-		for _, f := range fieldsOf(v.Type()) {
-			d.walk(join(path, f.key), v.FieldByIndex(f.index), read, depth+1)
+		for _, s := range sectionsIn(v) {
+			d.walk(join(path, s.key), s.value, read, depth+1)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
 			d.walk(fmt.Sprintf("%s[%d]", path, i), v.Index(i), read, depth+1)
 		}
 	case reflect.Map:
-		keys := v.MapKeys()
-		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-		for _, key := range keys {
+		for _, key := range sortedKeys(v) {
 			d.walk(joinName(path, key.String()), v.MapIndex(key), read, depth+1)
 		}
 	}
+}
+
+// sortedKeys are the keys of a map, which are texts, in their order.
+func sortedKeys(m reflect.Value) []reflect.Value {
+	keys := m.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	return keys
 }
 
 // ask calls Validate of v, where it has one. read is how many faults the reading

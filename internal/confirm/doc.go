@@ -3,7 +3,7 @@
 //
 // A token carries the id of its approval in front of 256 random bits, so that it
 // is found by any process, however new it is. The approval's record in
-// internal/ledger keeps its SHA-256 from the moment it is held, and the change
+// internal/store/ledger keeps its SHA-256 from the moment it is held, and the change
 // of that record which spends it, first writer wins, is the fence: of many who
 // spend one token at once one succeeds, whatever else remembers or forgets.
 //

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
 

@@ -2,7 +2,7 @@ package dispatch
 
 import "time"
 
-// ahead is the parcels that are to go to one lane and have no slot there yet. Their
+// ahead is the asynchronous calls that are to go to one lane and have no slot there yet. Their
 // intents are written while calls before them run, for many of them at once: each
 // write is synced to disk.
 //
@@ -26,7 +26,7 @@ const (
 	runMost = 64
 )
 
-func (a *ahead) add(p *Parcel) {
+func (a *ahead) add(p *AsyncCall) {
 	if a.by == nil {
 		a.by = make(map[string]int)
 	}
@@ -34,7 +34,7 @@ func (a *ahead) add(p *Parcel) {
 	a.by[p.Call.Principal.Name]++
 }
 
-func (a *ahead) remove(p *Parcel) {
+func (a *ahead) remove(p *AsyncCall) {
 	a.n--
 	who := p.Call.Principal.Name
 	if a.by[who]--; a.by[who] == 0 {
@@ -59,19 +59,19 @@ func (l *lane) places(now time.Time) int {
 		return 0
 	}
 	slots := l.slots - reserved(l.slots)
-	if c := &l.courtesy; c.limit > 0 && !now.After(c.until) {
+	if c := &l.limit; c.limit > 0 && !now.After(c.until) {
 		slots = min(slots, int(c.limit))
 	}
 	return min(aheadMost*slots, int(float64(slots)*float64(aheadFor)/float64(pace)))
 }
 
-// hasPlace says whether one more parcel of the principal may be placed at the lane.
+// hasPlace says whether one more asynchronous call of the principal may be placed at the lane.
 func (l *lane) hasPlace(now time.Time, principal string) bool {
 	if l.closed {
 		return false
 	}
 	bulk := l.bulk + l.ahead.n
-	return l.inFlight+l.ahead.n < l.slots && bulk < l.slots-reserved(l.slots) && l.courtesy.allows(now, bulk) || l.ahead.takes(principal, l.places(now))
+	return l.inFlight+l.ahead.n < l.slots && bulk < l.slots-reserved(l.slots) && l.limit.allows(now, bulk) || l.ahead.takes(principal, l.places(now))
 }
 
 // placeLocked returns the best lane with a place for the principal, or nil.
@@ -85,7 +85,7 @@ func (r *route) placeLocked(now time.Time, principal string) *lane {
 	return best.lane
 }
 
-// readyLocked returns the best lane that has a free slot and a parcel for it, or nil.
+// readyLocked returns the best lane that has a free slot and an asynchronous call for it, or nil.
 func (r *route) readyLocked(now time.Time) *lane {
 	if r.waiting.ready == 0 {
 		return nil

@@ -131,7 +131,7 @@ type attempt struct {
 	final  chan bus.ReplyFrame
 	parts  chan bus.ReplyFrame // made when a large result begins
 	ended  atomic.Bool         // the slot was given back
-	parcel *Parcel             // takes the final frame, where it is set
+	async  *AsyncCall          // takes the final frame, where it is set
 }
 
 // partsWaiting is more than one grant brings.
@@ -173,8 +173,8 @@ func (a *attempt) Reply(f *bus.ReplyFrame) {
 
 // last hands on the final frame.
 func (a *attempt) last(f *bus.ReplyFrame) {
-	if a.parcel != nil {
-		a.parcel.answered(a, f)
+	if a.async != nil {
+		a.async.answered(a, f)
 		return
 	}
 	a.final <- *f
@@ -230,7 +230,7 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 	f := frameOf(call, budget, n)
 	f.Brief = !kept(call) && r.conn.Clustered()
 	a.brief = f.Brief
-	seq, err := r.send(l.worker, f, a)
+	seq, err := a.send(f)
 	if err != nil {
 		a.end(0)
 		return nil, tryNone, err
@@ -242,9 +242,9 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 		select {
 		case f := <-a.final:
 			if grace == nil {
-				r.measure(a, &f)
+				r.rate.measure(a, &f)
 			}
-			return r.finish(ctx, a, &f)
+			return a.finish(ctx, &f)
 		case <-stop: // whoever waits for the call is still there
 			r.client.Cancel(l.worker, seq)
 			late := time.NewTimer(cancelGrace)
@@ -266,16 +266,6 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 			a.end(0)
 		})
 		return nil, tryNone, errCanceledRunning(call)
-	}
-}
-
-// measure tells the pacer of a single call that has ended. Of the fabric's own requests
-// nobody knows how long the worker itself took.
-func (r *Router) measure(a *attempt, f *bus.ReplyFrame) {
-	tool := a.call.Method == "" || a.call.Method == schema.MethodCallTool
-	if tool && f.Kind == bus.ReplyResult && kindOf(a.call) == interactive {
-		now := time.Now()
-		r.pacer.met(now, now.Sub(a.sent)-f.Took)
 	}
 }
 
@@ -306,11 +296,11 @@ func ended(ctx context.Context, stop <-chan struct{}) bool {
 
 // send sends to the worker or, when there is none to name, to any worker that
 // offers the server.
-func (r *Router) send(worker string, f *bus.CallFrame, a *attempt) (uint64, error) {
-	if worker == anyWorker {
-		return r.client.SendAny(f, a)
+func (a *attempt) send(f *bus.CallFrame) (uint64, error) {
+	if a.lane.worker == anyWorker {
+		return a.client.SendAny(f, a)
 	}
-	return r.client.Send(worker, f, a)
+	return a.client.Send(a.lane.worker, f, a)
 }
 
 func frameOf(call *schema.Call, budget time.Duration, n int) *bus.CallFrame {
@@ -327,12 +317,12 @@ func frameOf(call *schema.Call, budget time.Duration, n int) *bus.CallFrame {
 }
 
 // finish turns the final frame into a result or an error.
-func (r *Router) finish(ctx context.Context, a *attempt, f *bus.ReplyFrame) (*schema.Result, next, error) {
+func (a *attempt) finish(ctx context.Context, f *bus.ReplyFrame) (*schema.Result, next, error) {
 	switch f.Kind {
 	case bus.ReplyResult:
 		return &schema.Result{Body: f.Payload, ToolError: f.ToolError, InputRequired: f.Input, Worker: f.Worker, Took: f.Took}, tryNone, nil
 	case bus.ReplyFirst:
-		body, err := r.client.Fetch(ctx, f.Worker, *f, a.parts)
+		body, err := a.client.Fetch(ctx, f.Worker, *f, a.parts)
 		if err != nil {
 			e := unknown(a.call, "the tool ran and answered %d bytes, but they did not arrive whole: %v", f.Total, err)
 			return nil, tryNone, e

@@ -18,4 +18,7 @@
 // without an answer is reported as outcome-unknown. It refuses early, with the
 // time to come back after, when the wait would be too long. It does not try again
 // later: attempts with a pause between them are for whoever keeps the call.
+//
+// It is one package because the queues, the slots and the states of a call on its way
+// change together under one lock for each server.
 package dispatch

@@ -7,8 +7,8 @@ import "sync"
 type flight struct {
 	id   string
 	stop chan struct{} // closed, under the shard's lock, when the call was cancelled by its id
-	// parcel is set for a call that has no goroutine which waits in Do.
-	parcel *Parcel
+	// async is set for a call that has no goroutine which waits in Do.
+	async *AsyncCall
 }
 
 // stopped says whether the call was cancelled by its id.
@@ -43,14 +43,14 @@ func shard(id string) int {
 	return int(id[len(id)-1]) % flightShards
 }
 
-func (fs *flights) add(id string) *flight { return fs.addParcel(id, nil) }
+func (fs *flights) add(id string) *flight { return fs.addAsync(id, nil) }
 
-func (fs *flights) addParcel(id string, p *Parcel) *flight {
+func (fs *flights) addAsync(id string, p *AsyncCall) *flight {
 	f, _ := fs.free.Get().(*flight)
 	if f == nil {
 		f = &flight{stop: make(chan struct{})}
 	}
-	f.id, f.parcel = id, p
+	f.id, f.async = id, p
 	s := &fs.shards[shard(id)]
 	s.mu.Lock()
 	if s.calls == nil {
@@ -70,7 +70,7 @@ func (fs *flights) remove(f *flight) {
 	}
 	s.mu.Unlock()
 	if !f.stopped() {
-		f.parcel = nil
+		f.async = nil
 		fs.free.Put(f)
 	}
 }
@@ -81,7 +81,7 @@ func (fs *flights) cancel(id string) bool {
 	if f == nil {
 		return false
 	}
-	if p := f.parcel; p != nil {
+	if p := f.async; p != nil {
 		p.cancelByID()
 	}
 	return true
@@ -99,18 +99,18 @@ func (fs *flights) takeOut(id string) *flight {
 	return f
 }
 
-// overdue returns the parcels whose answers were due before the time, in Unix
+// overdue returns the asynchronous calls whose answers were due before the time, in Unix
 // nanoseconds.
-func (fs *flights) overdue(at int64) (late []*Parcel) {
+func (fs *flights) overdue(at int64) (late []*AsyncCall) {
 	for i := range fs.shards {
 		s := &fs.shards[i]
 		s.mu.Lock()
 		for _, f := range s.calls {
-			if f.parcel == nil {
+			if f.async == nil {
 				continue
 			}
-			if due := f.parcel.due.Load(); due != 0 && due < at {
-				late = append(late, f.parcel)
+			if due := f.async.due.Load(); due != 0 && due < at {
+				late = append(late, f.async)
 			}
 		}
 		s.mu.Unlock()

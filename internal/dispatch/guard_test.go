@@ -109,13 +109,13 @@ func TestAnotherAttemptPassesTheGuardAgain(t *testing.T) {
 	idle(t, r)
 }
 
-func TestParcelsThatAreReadyDoNotLeaveOnceTheGuardRefuses(t *testing.T) {
+func TestAsyncCallsThatAreReadyDoNotLeaveOnceTheGuardRefuses(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, _ := startScripted(t, srv, r, "w", echo)
 	off := guarded(r)
 	c := loadedCarrier(r)
-	placed := make([]*Parcel, 7)
+	placed := make([]*AsyncCall, 7)
 	for i := range placed {
 		placed[i] = c.nextPlaced(t)
 	}
@@ -127,7 +127,7 @@ func TestParcelsThatAreReadyDoNotLeaveOnceTheGuardRefuses(t *testing.T) {
 		}
 	}
 	if w.calls.Load() != 0 {
-		t.Errorf("%d parcels left", w.calls.Load())
+		t.Errorf("%d asynchronous calls left", w.calls.Load())
 	}
 	idle(t, r)
 }

@@ -20,17 +20,17 @@ const (
 	// roamGrace is how long a worker of a cluster may be deaf, on its way from one
 	// server to the next, before it counts as gone.
 	roamGrace = 2 * time.Second
-	// cutGrace is how long a worker of a cluster that fell silent is awaited: so long
+	// returnGrace is how long a worker of a cluster that fell silent is awaited: so long
 	// it, or this router, takes at most to leave a server that the others do not reach.
 	// Workers remember how calls ended for longer than that and the silence before it.
-	cutGrace = 11 * time.Second
+	returnGrace = 11 * time.Second
 )
 
 // kept says that the worker remembers how the call ends: it stands in a ledger, as a
 // durable call or as one that was approved.
 func kept(call *schema.Call) bool { return call.Durable || call.Approval != "" }
 
-// awaited says whether a call that is under way at a worker which may only be cut off
+// awaited says whether a call that is under way at a worker which may only be disconnected
 // waits for it: the worker remembers its end, and no other worker may run it.
 func awaited(to bus.Receiver) bool {
 	a, ok := to.(*attempt)
@@ -40,11 +40,17 @@ func awaited(to bus.Receiver) bool {
 // everybody stands for all workers.
 const everybody = ""
 
-// askLost asks what became of calls under way each time that this connection, or a
+// inquirer asks workers for the ends of calls whose replies may be lost.
+type inquirer struct {
+	router *Router
+	moved  chan string // workers whose connections were made again
+}
+
+// run asks what became of calls under way each time that this connection, or a
 // worker's, stands again: what NATS held when it died is gone, and nobody sends a
 // message twice. Workers remember the calls of a ledger, and in a cluster for a few
 // seconds the others too; those of a single NATS server end as they did before.
-func (r *Router) askLost(ctx context.Context, again <-chan struct{}) {
+func (q *inquirer) run(ctx context.Context, again <-chan struct{}) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	for {
@@ -53,25 +59,25 @@ func (r *Router) askLost(ctx context.Context, again <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		case <-again:
-		case whom = <-r.moved:
+		case whom = <-q.moved:
 		}
-		for to, calls := range r.unanswered(whom) {
-			asking.Go(func() { r.askWorker(ctx, to, calls) })
+		for to, calls := range q.unanswered(whom) {
+			asking.Go(func() { q.askWorker(ctx, to, calls) })
 		}
 	}
 }
 
-// askLater has a worker asked soon.
-func (r *Router) askLater(worker string) {
+// later has a worker asked soon.
+func (q *inquirer) later(worker string) {
 	select {
-	case r.moved <- worker:
+	case q.moved <- worker:
 	default: // so many move that one question to all is as good
 		select {
-		case <-r.moved:
+		case <-q.moved:
 		default:
 		}
 		select {
-		case r.moved <- everybody:
+		case q.moved <- everybody:
 		default:
 		}
 	}
@@ -90,9 +96,9 @@ type lostCall struct {
 }
 
 // unanswered are the calls that wait for the worker, or for any, and that it remembers.
-func (r *Router) unanswered(whom string) map[addressee]map[string]lostCall {
+func (q *inquirer) unanswered(whom string) map[addressee]map[string]lostCall {
 	found := make(map[addressee]map[string]lostCall)
-	r.client.Waiting(func(seq uint64, worker string, to bus.Receiver) {
+	q.router.client.Waiting(func(seq uint64, worker string, to bus.Receiver) {
 		a, ok := to.(*attempt)
 		if !ok || worker == anyWorker || whom != everybody && whom != worker || !kept(a.call) && !a.brief {
 			return
@@ -108,25 +114,25 @@ func (r *Router) unanswered(whom string) map[addressee]map[string]lostCall {
 
 // askWorker asks one worker until it answers. A call that still runs there is
 // answered over the new connection.
-func (r *Router) askWorker(ctx context.Context, to addressee, calls map[string]lostCall) {
-	q := bus.Question{Brief: to.brief}
+func (q *inquirer) askWorker(ctx context.Context, to addressee, calls map[string]lostCall) {
+	question := bus.Question{Brief: to.brief}
 	for id, c := range calls {
-		q.CallIDs, q.Seqs = append(q.CallIDs, id), append(q.Seqs, c.seq)
-		q.Within = max(q.Within, time.Since(c.to.sent)+lostFor)
+		question.CallIDs, question.Seqs = append(question.CallIDs, id), append(question.Seqs, c.seq)
+		question.Within = max(question.Within, time.Since(c.to.sent)+lostFor)
 	}
 	ctx, cancel := context.WithTimeout(ctx, lostFor)
 	defer cancel()
 	for {
-		fates, err := r.askAll(ctx, to.worker, &q)
+		fates, err := q.router.askAll(ctx, to.worker, &question)
 		if err == nil {
 			n := 0
 			for i := range fates {
-				if r.answer(to.worker, calls[fates[i].CallID], &fates[i]) {
+				if q.answer(to.worker, calls[fates[i].CallID], &fates[i]) {
 					n++
 				}
 			}
 			if n > 0 {
-				r.log.Info("messages that were lost with a connection to NATS were made up for", "worker", to.worker, "calls", n)
+				q.router.log.Info("messages that were lost with a connection to NATS were made up for", "worker", to.worker, "calls", n)
 			}
 			return
 		}
@@ -142,7 +148,7 @@ func (r *Router) askWorker(ctx context.Context, to addressee, calls map[string]l
 
 // answer gives a call the end that its worker remembers, or that of one that did not
 // arrive there, and says whether the call still waited for it.
-func (r *Router) answer(worker string, c lostCall, fate *Fate) bool {
+func (q *inquirer) answer(worker string, c lostCall, fate *Fate) bool {
 	f := &bus.ReplyFrame{Seq: c.seq, Worker: worker, Started: true}
 	switch {
 	case fate.State == FateNever && fate.Refused:
@@ -166,13 +172,14 @@ func (r *Router) answer(worker string, c lostCall, fate *Fate) bool {
 	default:
 		return false
 	}
-	return r.client.Answer(f)
+	return q.router.client.Answer(f)
 }
 
 // look asks whether a worker that owes answers is there. In a cluster one that is
 // not may be on its way to another server, and what it owes is asked for when it is
-// there: see askLost.
-func (r *Router) look(ctx context.Context, id string) {
+// there: see run.
+func (q *inquirer) look(ctx context.Context, id string) {
+	r := q.router
 	w := r.worker(id)
 	if w == nil {
 		return

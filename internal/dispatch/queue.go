@@ -31,21 +31,21 @@ const bulkTurn = 16
 // take turns, so nobody waits for the whole backlog of another.
 type queue struct {
 	kinds [kinds]class
-	ready int // parcels that wait for a slot of their worker, beside those
+	ready int // asynchronous calls that wait for a slot of their worker, beside those
 	owed  int // slots that went to interactive calls while bulk calls waited
 }
 
 // waiter is a call that waits for a slot.
 type waiter struct {
-	got    chan *lane // has room, so that the giver never waits
-	parcel *Parcel    // where nobody waits for got
-	avoid  map[string]bool
-	since  time.Time // of calls that somebody waits for
-	kind   kind
-	line   *line // nil: picky, or no longer waiting
-	in     *chain
-	next   *waiter
-	prev   *waiter
+	got   chan *lane // has room, so that the giver never waits
+	async *AsyncCall // where nobody waits for got
+	avoid map[string]bool
+	since time.Time // of calls that somebody waits for
+	kind  kind
+	line  *line // nil: picky, or no longer waiting
+	in    *chain
+	next  *waiter
+	prev  *waiter
 }
 
 // chain is a list of waiters.
@@ -145,7 +145,7 @@ func (q *queue) settle() {
 
 // served takes the waiter out because it got a slot.
 func (q *queue) served(w *waiter) {
-	if w.parcel != nil {
+	if w.async != nil {
 		// It got a place, and no slot yet.
 	} else if w.kind == bulk {
 		q.owed = 0

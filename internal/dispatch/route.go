@@ -28,9 +28,9 @@ type lane struct {
 	slots    int                    // this router's share
 	inFlight int
 	bulk     int   // those of them that are bulk calls
-	ahead    ahead // parcels that are to go here and have no slot
+	ahead    ahead // asynchronous calls that are to go here and have no slot
 	pace     average
-	courtesy courtesy
+	limit    callLimit
 	lastUsed time.Time
 	closed   bool // draining, failed or gone: nothing new
 	internal bool // of a request of the fabric's own
@@ -89,7 +89,7 @@ func (l *lane) hasRoom(now time.Time, k kind) bool {
 	if l.closed || l.inFlight >= l.slots {
 		return false
 	}
-	return k != bulk || l.bulk < l.slots-reserved(l.slots) && l.courtesy.allows(now, l.bulk)
+	return k != bulk || l.bulk < l.slots-reserved(l.slots) && l.limit.allows(now, l.bulk)
 }
 
 // take takes a slot.
@@ -98,7 +98,7 @@ func (l *lane) take(now time.Time, k kind) {
 	if k == bulk {
 		l.bulk++
 	} else {
-		l.courtesy.met(now, l.slots)
+		l.limit.met(now, l.slots)
 	}
 	l.lastUsed = now
 }
@@ -128,7 +128,7 @@ func (l *lane) release(took time.Duration, k kind) {
 	if k == bulk {
 		l.bulk--
 		if took > 0 {
-			l.courtesy.ended(time.Now(), took, l.bulk, l.slots)
+			l.limit.ended(time.Now(), took, l.bulk, l.slots)
 		}
 	}
 	if took > 0 {

@@ -34,8 +34,8 @@ type Options struct {
 	// Region is where this router runs: workers of the same region go first, others
 	// take what these have no room for. Empty: all are alike.
 	Region string
-	// Headlong lets batches go on as fast as they can while single calls come.
-	Headlong bool
+	// Unpaced lets batches go on as fast as they can while single calls come.
+	Unpaced bool
 	// Traces makes a span of each attempt; nil: there are none.
 	Traces *telemetry.Traces
 }
@@ -85,7 +85,7 @@ type Router struct {
 	log     *slog.Logger
 	limits  Options
 	flights flights
-	pacer   pacer
+	rate    rateController
 	guard   atomic.Pointer[Guard]
 	// listeners hear of canceled calls.
 	listeners listeners
@@ -93,14 +93,14 @@ type Router struct {
 	mu      sync.RWMutex
 	routes  map[string]*route
 	workers map[string]*worker
-	cut     map[string]time.Time // workers that may be cut off: until when they are awaited
+	silent  map[string]time.Time // workers that may be disconnected only: until when they are awaited
 	routers int
 
 	life   context.Context // ends when the router is closed
 	stop   context.CancelFunc
 	unhook func()
-	again  atomicTime  // when the connection stood again last
-	moved  chan string // workers whose connections were made anew
+	again  atomicTime // when the connection stood again last
+	lost   inquirer
 	wait   sync.WaitGroup
 }
 
@@ -110,7 +110,7 @@ type worker struct {
 	heard     atomicTime // last reply or announcement
 	owed      atomicCount
 	stale     atomic.Bool  // a lane was closed here: the next announcement opens it
-	far       atomic.Bool  // it runs in another region
+	remote    atomic.Bool  // it runs in another region
 	missed    atomic.Int64 // since when it does not listen, in Unix nanoseconds; 0: it does
 }
 
@@ -122,7 +122,8 @@ func New(conn *bus.Conn, id string, o Options, log *slog.Logger) (*Router, error
 	}
 	o.fill()
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Router{conn: conn, client: client, log: log, limits: o, routes: make(map[string]*route), workers: make(map[string]*worker), cut: make(map[string]time.Time), routers: 1, moved: make(chan string, movedKept), life: ctx, stop: stop}
+	r := &Router{conn: conn, client: client, log: log, limits: o, routes: make(map[string]*route), workers: make(map[string]*worker), silent: make(map[string]time.Time), routers: 1, life: ctx, stop: stop}
+	r.lost = inquirer{r, make(chan string, movedKept)}
 	if r.cancels, err = conn.WatchCancels(r.canceled); err != nil {
 		stop()
 		return nil, errors.Join(fmt.Errorf("opening the router: %w", err), client.Close())
@@ -136,7 +137,7 @@ func New(conn *bus.Conn, id string, o Options, log *slog.Logger) (*Router, error
 		}
 	})
 	r.wait.Go(func() { r.probe(ctx) })
-	r.wait.Go(func() { r.askLost(ctx, again) })
+	r.wait.Go(func() { r.lost.run(ctx, again) })
 	return r, nil
 }
 
@@ -167,12 +168,12 @@ func (r *Router) SetWorker(w *schema.Worker) {
 		r.workers[w.ID] = old
 	}
 	before := old.announced
-	if _, back := r.cut[w.ID]; back || known != nil && w.Links > before.Links {
-		delete(r.cut, w.ID)
-		r.askLater(w.ID)
+	if _, back := r.silent[w.ID]; back || known != nil && w.Links > before.Links {
+		delete(r.silent, w.ID)
+		r.lost.later(w.ID)
 	}
 	old.announced = *w
-	old.far.Store(r.limits.isFar(w))
+	old.remote.Store(r.limits.isRemote(w))
 	old.heard.set(time.Now())
 	touched := r.applyLocked(&before, w)
 	r.mu.Unlock()
@@ -241,15 +242,15 @@ func (r *Router) SetRouters(n int) {
 }
 
 // RemoveWorker forgets a worker that has fallen silent and ends the calls that are
-// under way there. In a cluster it may only be cut off: calls whose end it remembers,
-// and that no other may run, are then given up later. See cutGrace.
+// under way there. In a cluster it may only be disconnected: calls whose end it remembers,
+// and that no other may run, are then given up later. See returnGrace.
 func (r *Router) RemoveWorker(id string) {
 	held := r.conn.Clustered()
 	r.mu.Lock()
 	w := r.workers[id]
 	delete(r.workers, id)
 	if held {
-		r.cut[id] = time.Now().Add(cutGrace)
+		r.silent[id] = time.Now().Add(returnGrace)
 	}
 	var touched []*route
 	if w != nil {
@@ -272,9 +273,9 @@ func (r *Router) RemoveWorker(id string) {
 func (r *Router) giveUp(now time.Time) {
 	var lost []string
 	r.mu.Lock()
-	for id, until := range r.cut {
+	for id, until := range r.silent {
 		if now.After(until) {
-			delete(r.cut, id)
+			delete(r.silent, id)
 			lost = append(lost, id)
 		}
 	}
@@ -296,7 +297,7 @@ func (r *Router) Load() map[string]Load {
 }
 
 // probe asks workers that owe answers and are silent whether they are there, and
-// ends parcels whose answers are overdue.
+// ends asynchronous calls whose answers are overdue.
 func (r *Router) probe(ctx context.Context) {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
@@ -309,7 +310,9 @@ func (r *Router) probe(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := time.Now()
-		r.expireParcels(now)
+		for _, p := range r.flights.overdue(now.UnixNano()) {
+			p.expire()
+		}
 		r.giveUp(now)
 		if now.Sub(r.again.get()) < probeGrace {
 			continue
@@ -324,7 +327,7 @@ func (r *Router) probe(ctx context.Context) {
 		}
 		r.mu.RUnlock()
 		for _, id := range silent {
-			asking.Go(func() { r.look(ctx, id) })
+			asking.Go(func() { r.lost.look(ctx, id) })
 		}
 	}
 }

@@ -270,19 +270,19 @@ func TestAWorkerThatIsNotKnownYetIsReachedThroughItsServer(t *testing.T) {
 }
 
 func TestSingleCallsThatComeWithoutPauseHaveBatchesGiveWay(t *testing.T) {
-	for _, headlong := range []bool{false, true} {
+	for _, unpaced := range []bool{false, true} {
 		srv := bustest.Start(t)
 		r := startRouter(t, srv)
-		r.limits.Headlong = headlong
+		r.limits.Unpaced = unpaced
 		startScripted(t, srv, r, "w", echo)
-		for range 2 * pacerWindow {
+		for range 2 * rateWindow {
 			r.Pace(t.Context()) // a call of a batch beside each
 			if _, err := r.Do(t.Context(), call(false)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if pace := r.BatchPace(); pace > 0 == headlong {
-			t.Errorf("headlong %t: batches may begin %.0f calls a second", headlong, pace)
+		if pace := r.BatchPace(); pace > 0 == unpaced {
+			t.Errorf("unpaced %t: batches may begin %.0f calls a second", unpaced, pace)
 		}
 	}
 }

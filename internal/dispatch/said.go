@@ -1,9 +1,9 @@
 package dispatch
 
-import "github.com/callyard/callyard/pkg/bus"
-
-// tooLong answers a server whose caller answered with more than a message takes.
-const tooLong = `{"error":{"code":-32603,"message":"The answer of the client is too large to be passed on."}}`
+import (
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/bus"
+)
 
 // said hands on what the MCP server says by itself. The answer goes to the worker
 // that asked, which may be one that was not named.
@@ -18,7 +18,8 @@ func (a *attempt) said(f *bus.ReplyFrame) {
 	worker, seq, number := f.Worker, f.Seq, f.Offset
 	a.call.Hear(f.Payload, func(object []byte) {
 		if a.client.AnswerAsked(worker, seq, number, object) != nil {
-			_ = a.client.AnswerAsked(worker, seq, number, []byte(tooLong)) // it always fits
+			tooLong := append(mcpwire.AppendError([]byte{'{'}, mcpwire.CodeInternal, "The answer of the client is too large to be passed on."), '}')
+			_ = a.client.AnswerAsked(worker, seq, number, tooLong) // it always fits
 		}
 	})
 }

@@ -148,23 +148,23 @@ func (r *route) giveLocked() {
 		switch {
 		case w == nil:
 			return
-		case w.parcel == nil:
+		case w.async == nil:
 			l.take(now, w.kind)
 			r.waiting.served(w)
 			w.got <- l
-		case w.parcel.state == parcelReady:
+		case w.async.state == asyncReady:
 			l.ahead.ready.served(w)
 			r.waiting.ready--
 			r.waiting.owed = 0
-			l.ahead.remove(w.parcel)
+			l.ahead.remove(w.async)
 			l.take(now, bulk)
-			w.parcel.state = parcelLeft
-			r.todo.leaving = append(r.todo.leaving, w.parcel)
+			w.async.state = asyncLeft
+			r.todo.leaving = append(r.todo.leaving, w.async)
 		default:
 			r.waiting.served(w)
-			l.ahead.add(w.parcel)
-			w.parcel.state, w.parcel.lane = parcelPlaced, l
-			r.todo.placed = append(r.todo.placed, w.parcel)
+			l.ahead.add(w.async)
+			w.async.state, w.async.lane = asyncPlaced, l
+			r.todo.placed = append(r.todo.placed, w.async)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func (r *route) nextLocked(now time.Time) (*waiter, *lane) {
 		c := &r.waiting.kinds[k]
 		// Whoever has a place had its turn. A call that needs none, and whose turn it is,
 		// goes before those: they may be many.
-		if k == bulk && (c.current == nil || c.turn().first.parcel != nil) {
+		if k == bulk && (c.current == nil || c.turn().first.async != nil) {
 			if l := r.readyLocked(now); l != nil {
 				return l.ahead.ready.turn().first, l
 			}
@@ -200,13 +200,13 @@ func (r *route) nextLocked(now time.Time) (*waiter, *lane) {
 		}
 		for range min(len(c.lines), linesTried) {
 			w := c.turn().first
-			if w.parcel == nil {
+			if w.async == nil {
 				if l := r.pickLocked(now, nil, k); l != nil {
 					return w, l
 				}
 				break // the next free slot is its
 			}
-			if l := r.placeLocked(now, w.parcel.Call.Principal.Name); l != nil {
+			if l := r.placeLocked(now, w.async.Call.Principal.Name); l != nil {
 				return w, l
 			}
 			c.pass()

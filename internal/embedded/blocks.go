@@ -245,11 +245,8 @@ func hashFor(name string) hash.Hash {
 func crashedMeta(folder, stream string) (path, what string) {
 	path = filepath.Join(folder, "meta.inf")
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return path, "is missing"
-	}
 	if err != nil {
-		return path, fmt.Sprintf("cannot be read (%v)", err)
+		return path, unread(err)
 	}
 	var meta struct {
 		Name string `json:"name"`
@@ -262,10 +259,8 @@ func crashedMeta(folder, stream string) (path, what string) {
 	sumPath := filepath.Join(folder, "meta.sum")
 	want, err := os.ReadFile(sumPath)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return sumPath, "is missing"
 	case err != nil:
-		return sumPath, fmt.Sprintf("cannot be read (%v)", err)
+		return sumPath, unread(err)
 	case string(want) != hex.EncodeToString(sum.Sum(nil)):
 		return path, "does not fit to meta.sum beside it"
 	}

@@ -98,7 +98,7 @@ func (s *Server) accept(found []Damage, keys []string) error {
 		if d.Stream == "" {
 			continue
 		}
-		if d.Stream == bus.KeysStream {
+		if d.Stream == bus.StreamKeys {
 			s.lostKeys = keys
 		}
 		if s.s != nil || !strings.HasSuffix(d.Path, ".blk") {
@@ -145,7 +145,7 @@ func (s *Server) crossCheck(o *Options) error {
 	}
 	for i := s.known; i < len(s.losses); i++ { // those of this start
 		for _, d := range s.losses[i].Damages {
-			if d.Stream == bus.KeysStream {
+			if d.Stream == bus.StreamKeys {
 				s.losses[i].Keys = keys
 			}
 		}
@@ -188,20 +188,20 @@ func (s *Server) keys() ([]string, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), keysTimeout)
 	defer cancel()
-	stream, err := js.Stream(ctx, bus.KeysStream)
+	stream, err := js.Stream(ctx, bus.StreamKeys)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the idempotency keys: %w", err)
 	}
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(bus.KeysSubject+"*"))
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(bus.SubjectKey+"*"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the idempotency keys: %w", err)
 	}
 	all := make([]string, 0, len(info.State.Subjects))
 	for subject := range info.State.Subjects {
-		all = append(all, strings.TrimPrefix(subject, bus.KeysSubject))
+		all = append(all, strings.TrimPrefix(subject, bus.SubjectKey))
 	}
 	slices.Sort(all)
 	return all, nil

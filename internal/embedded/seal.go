@@ -265,10 +265,8 @@ func inspect(dir string, s *seal, told func(text string, args ...any)) ([]Damage
 		got, err := digest(dir, want.Path)
 		what := ""
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			what = "is missing"
 		case err != nil:
-			what = fmt.Sprintf("cannot be read (%v)", err)
+			what = unread(err)
 		case got.Size < want.Size:
 			what = fmt.Sprintf("was cut from %d to %d bytes", want.Size, got.Size)
 		case got.Size > want.Size:
@@ -296,6 +294,14 @@ func inspect(dir string, s *seal, told func(text string, args ...any)) ([]Damage
 	}
 	slices.SortFunc(found, func(a, b Damage) int { return cmp.Compare(a.Path, b.Path) })
 	return found, nil
+}
+
+// unread is the damage of a file that gives the error.
+func unread(err error) string {
+	if errors.Is(err, fs.ErrNotExist) {
+		return "is missing"
+	}
+	return fmt.Sprintf("cannot be read (%v)", err)
 }
 
 // damage describes the damage of a file.

@@ -4,7 +4,8 @@ import (
 	"fmt"
 
 	"github.com/callyard/callyard/internal/config"
-	"github.com/callyard/callyard/internal/frontdoor/origin"
+	"github.com/callyard/callyard/internal/confirm"
+	"github.com/callyard/callyard/internal/kit/httpguard"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/webhook"
 )
@@ -18,12 +19,12 @@ func Check(s *settings.File) []config.Fault {
 			faults = append(faults, config.Faultf("webhooks.secrets_file", "%v.", err))
 		}
 	}
-	return faults
+	return append(faults, confirm.CheckRedis(s.Redis)...)
 }
 
 func checkOrigins(origins []string) (faults []config.Fault) {
 	for i, text := range origins {
-		if _, err := origin.Parse(text); err != nil {
+		if _, err := httpguard.Parse(text); err != nil {
 			faults = append(faults, config.Faultf(fmt.Sprintf("front_door.origins[%d]", i), "%s.", err))
 		}
 	}

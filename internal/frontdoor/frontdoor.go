@@ -19,22 +19,25 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/callyard/callyard/internal/admission"
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/calls/admission"
+	"github.com/callyard/callyard/internal/calls/execution"
+	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/dispatch"
-	"github.com/callyard/callyard/internal/frontdoor/mcpface"
-	"github.com/callyard/callyard/internal/frontdoor/origin"
+	"github.com/callyard/callyard/internal/frontdoor/mcp"
 	"github.com/callyard/callyard/internal/frontdoor/rest"
-	"github.com/callyard/callyard/internal/ledger"
-	"github.com/callyard/callyard/internal/ledger/journal"
+	"github.com/callyard/callyard/internal/frontdoor/rest/admin"
+	"github.com/callyard/callyard/internal/kit/httpguard"
 	"github.com/callyard/callyard/internal/listen"
-	"github.com/callyard/callyard/internal/record"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/internal/store/sessiontable"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/pkg/bus"
@@ -42,12 +45,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-const (
-	readHeaderTimeout = 5 * time.Second
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 32 << 10
-	gaugeEvery        = time.Second
-)
+const gaugeEvery = time.Second
 
 // Options says what a front door runs on.
 type Options struct {
@@ -114,11 +112,11 @@ func (l *Lost) lostApproval() func(callID string) bool {
 }
 
 // health is what /health shows of it.
-func (l *Lost) health() *rest.HealthLosses {
+func (l *Lost) health() *admin.HealthLosses {
 	if l.Files == 0 {
 		return nil
 	}
-	return &rest.HealthLosses{Files: l.Files, Latest: l.Latest, Streams: append([]string{}, l.Streams...)}
+	return &admin.HealthLosses{Files: l.Files, Latest: l.Latest, Streams: append([]string{}, l.Streams...)}
 }
 
 // FrontDoor is a running front door.
@@ -128,17 +126,18 @@ type FrontDoor struct {
 	router   *dispatch.Router
 	catalog  *catalog.Catalog
 	gate     *admission.Gate
+	chain    *execution.Chain
 	sharing  *sharing
-	room     *approval.Room
+	room     *approval.Instance
 	releaser *releaser
 	store    *journal.Store
-	batches  *batch.Runner
+	durable  *batch.Runner
 	teller   *teller
-	records  *record.Recorder
+	records  *records.Recorder
 	api      *rest.API
-	face     *mcpface.Face
+	endpoint *mcp.Endpoint
 	updates  *bus.Watch
-	sessions *bus.Sessions // of MCP clients, nil where the table is not there
+	sessions *sessiontable.Table // of MCP clients, nil where the table is not there
 	server   *http.Server
 	listener net.Listener
 	draining atomic.Bool
@@ -176,7 +175,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	id := schema.NewID("frontdoor")
 	c := o.Config
 	if d.router, err = dispatch.New(o.Conn, id, dispatch.Options{
-		MaxQueue: c.MaxQueue, MaxWait: c.MaxWait, WorkerWait: c.WorkerWait, CallTimeout: c.CallTimeout, Region: o.Region, Headlong: !c.BatchesYield, Traces: o.Traces,
+		MaxQueue: c.MaxQueue, MaxWait: c.MaxWait, WorkerWait: c.WorkerWait, CallTimeout: c.CallTimeout, Region: o.Region, Unpaced: !c.BatchesYield, Traces: o.Traces,
 	}, o.Log); err != nil {
 		return nil, err
 	}
@@ -190,11 +189,11 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	assess := func(ctx context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error) {
 		return d.gate.Reassess(ctx, a, args)
 	}
-	if d.room, err = approval.OpenRoom(ctx, approval.RoomOptions{LostBefore: o.Lost.Approvals, Assess: assess, NoPermission: d.noPermission, Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: id, Sign: approval.Signing(o.Signer), Traces: o.Traces, Log: o.Log}); err != nil {
+	if d.room, err = approval.OpenInstance(ctx, approval.InstanceOptions{LostBefore: o.Lost.Approvals, Assess: assess, NoPermission: d.noPermission, Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: id, Sign: approval.Signing(o.Signer), Traces: o.Traces, Log: o.Log}); err != nil {
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
-	if d.records, err = record.Open(ctx, o.Stored, record.Options{FrontDoor: id, Alive: d.catalog.RouterAlive, Log: o.Log}); err != nil {
+	if d.records, err = records.Open(ctx, o.Stored, records.Options{FrontDoor: id, Alive: d.catalog.RouterAlive, Log: o.Log}); err != nil {
 		d.room.Close()
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
@@ -206,11 +205,13 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 		return nil, errors.Join(err, d.router.Close())
 	}
 	d.gate = admission.NewGate(admission.Options{
-		Catalog: d.catalog, Router: d.router, Metrics: o.Metrics, Policy: o.Policy, Desk: d.room.Desk, Records: d.records, Quota: d.sharing.quota, Cache: d.sharing.cache, Traces: o.Traces,
-		Limits: admission.Limits{ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout},
+		Catalog: d.catalog, Policy: o.Policy, Limits: admission.Limits{ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout},
+	})
+	d.chain = execution.New(execution.Options{
+		Gate: d.gate, Router: d.router, Metrics: o.Metrics, Desk: d.room.Desk, Records: d.records, Quota: d.sharing.quota, Cache: d.sharing.cache, Traces: o.Traces,
 	})
 	d.router.SetGuard(guard(d.catalog, keys))
-	d.releaser = newReleaser(id, d.gate, d.room, d.catalog, o.Traces, o.Log)
+	d.releaser = newReleaser(id, d.gate, d.chain, d.room, d.catalog, o.Traces, o.Log)
 	if err = d.openBatches(ctx, id); err == nil {
 		err = d.serve()
 	}
@@ -221,8 +222,8 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 		if d.updates != nil {
 			d.updates.Stop()
 		}
-		if d.face != nil {
-			d.face.Close()
+		if d.endpoint != nil {
+			d.endpoint.Close()
 		}
 		d.closeBatches(ctx)
 		d.closeRoom()
@@ -243,21 +244,21 @@ func (d *FrontDoor) openBatches(ctx context.Context, id string) (err error) {
 		return err
 	}
 	o := batch.Options{
-		Store: d.store, Gate: d.gate, Catalog: d.catalog, Router: d.router, Ledger: d.room.Ledger, Desk: d.room.Desk, Release: d.releaser.release, Quota: d.sharing.quota, ID: id, LeaseLost: d.o.Metrics.LeaseLost, Traces: d.o.Traces, Log: d.o.Log,
+		Store: d.store, Gate: d.gate, Chain: d.chain, Catalog: d.catalog, Router: d.router, Ledger: d.room.Ledger, Desk: d.room.Desk, Release: d.releaser.release, Quota: d.sharing.quota, ID: id, LeaseLost: d.o.Metrics.LeaseLost, Traces: d.o.Traces, Log: d.o.Log,
 		OpenBatches: d.o.Config.OpenBatches, LostBefore: d.o.Lost.Calls,
 	}
 	if d.teller != nil {
 		o.Ended = d.teller.ended
 	}
-	d.batches, err = batch.Open(ctx, o)
+	d.durable, err = batch.Open(ctx, o)
 	return err
 }
 
 // closeBatches lets durable calls that have left finish until ctx ends; what does
 // not is settled by another front door.
 func (d *FrontDoor) closeBatches(ctx context.Context) {
-	if d.batches != nil {
-		if err := d.batches.Close(ctx); err != nil {
+	if d.durable != nil {
+		if err := d.durable.Close(ctx); err != nil {
 			d.o.Log.Warn("stopping durable calls", "error", err)
 		}
 	}
@@ -361,48 +362,41 @@ func (d *FrontDoor) serve() error {
 			return nil
 		}
 	}
-	pages, err := origin.New(o.Config.Origins, keys.Configured)
+	pages, err := httpguard.New(o.Config.Origins, keys.Configured)
 	if err != nil {
 		return err
 	}
 	entry := calls.New(calls.Options{
-		Gate: d.gate, Desk: d.room.Desk, Ledger: d.room.Ledger, Release: d.releaser.release, Batches: d.batches, Records: d.records,
+		Gate: d.gate, Chain: d.chain, Desk: d.room.Desk, Ledger: d.room.Ledger, Release: d.releaser.release, Durable: d.durable, Records: d.records,
 		CheckCallback: checkCallback, ApprovalLost: o.Lost.lostApproval(), FrontDoor: d.releaser.id,
 	})
 	handler, err := rest.New(rest.Options{
 		Catalog: d.catalog, Calls: entry, Router: d.router, Keys: keys, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: time.Now(),
 		Ready: d.Ready, Draining: d.draining.Load, InForce: o.InForce, Losses: o.Lost.health(), AllowAddServers: o.Config.AddServers,
-		Batches: d.batches, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
+		Batches: d.durable.Batches, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	})
 	if err != nil {
 		return err
 	}
 	d.api = handler
-	if d.face, err = mcpface.New(mcpface.Options{
+	if d.endpoint, err = mcp.New(mcp.Options{
 		Catalog: d.catalog, Calls: entry, Keys: keys, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Baggage: o.Baggage, Log: o.Log, Version: o.Version, Draining: d.draining.Load,
 		FrontDoor: d.releaser.id, Want: o.Conn.WantResources, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	}); err != nil {
 		return err
 	}
-	if d.updates, err = o.Conn.WatchUpdates(d.face.Updated); err != nil {
+	if d.updates, err = o.Conn.WatchUpdates(d.endpoint.Updated); err != nil {
 		return err
 	}
-	d.sessions = openSessions(o, d.face)
+	d.sessions = openSessions(o, d.endpoint)
 	if d.teller != nil {
 		d.teller.start()
 	}
 	if d.listener, err = open(context.Background(), o); err != nil {
 		return err
 	}
-	d.server = &http.Server{
-		Handler: d.leaving(pages.CORS(d.faces(handler))), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
-	}
-	d.wait.Go(func() {
-		if err := d.server.Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {
-			o.Failed <- fmt.Errorf("serving on %s: %w", o.Config.Listen, err)
-		}
-	})
+	d.server = listen.NewServer(withCORS(pages.Origins(), d.endpoints(handler)), &d.draining, o.Log)
+	d.wait.Go(func() { listen.Serve(d.server, d.listener, o.Config.Listen, o.Failed) })
 	return nil
 }
 
@@ -415,26 +409,14 @@ func open(ctx context.Context, o Options) (net.Listener, error) {
 	return l, err
 }
 
-// faces sends each request to the face whose path it names.
-func (d *FrontDoor) faces(api http.Handler) http.Handler {
+// endpoints sends each request to the endpoint whose path it names.
+func (d *FrontDoor) endpoints(api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if mcpface.Serves(r.URL.Path) {
-			d.face.ServeHTTP(w, r)
+		if mcp.Serves(r.URL.Path) {
+			d.endpoint.ServeHTTP(w, r)
 			return
 		}
 		api.ServeHTTP(w, r)
-	})
-}
-
-// leaving asks clients to close their connections while the front door drains,
-// each after its answer: closing idle connections instead would meet requests
-// that are already on their way.
-func (d *FrontDoor) leaving(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if d.draining.Load() {
-			w.Header().Set("Connection", "close")
-		}
-		next.ServeHTTP(w, r)
 	})
 }
 
@@ -470,7 +452,7 @@ func (d *FrontDoor) Stop(ctx context.Context) error {
 	}
 	err := d.server.Shutdown(ctx)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("%d calls were still under way at the end of the grace time", d.gate.InFlight()), d.server.Close())
+		err = errors.Join(fmt.Errorf("%d calls were still under way at the end of the grace time", d.chain.InFlight()), d.server.Close())
 	}
 	close(d.stopped)
 	d.wait.Wait()
@@ -478,7 +460,7 @@ func (d *FrontDoor) Stop(ctx context.Context) error {
 	if d.sessions != nil {
 		d.sessions.Close()
 	}
-	d.face.Close()
+	d.endpoint.Close()
 	d.closeBatches(ctx)
 	d.closeRoom()
 	d.catalog.Close()

@@ -15,8 +15,8 @@ import (
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/frontdoor"
-	"github.com/callyard/callyard/internal/ledger/journal"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"

@@ -98,8 +98,10 @@ func TestWhatWaitsDoesNotLeaveOnceItsToolIsSwitchedOff(t *testing.T) {
 			})
 		}
 	}
-	wait := 0
+	wait, tick := 0, time.NewTicker(100*time.Millisecond) // a look costs much, and it takes a while
+	defer tick.Stop()
 	for wait < 2*(plain+512+256) {
+		<-tick.C
 		wait = doors[0].waiting() + doors[1].waiting()
 	}
 	if status, _, text := doors[0].do("PATCH", "/servers/s/tools/slow", `{"enabled":false,"reason":"found unsafe"}`); status != 200 {

@@ -9,11 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/callyard/callyard/internal/admission"
 	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/calls/admission"
+	"github.com/callyard/callyard/internal/calls/execution"
+	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/catalog"
-	"github.com/callyard/callyard/internal/ledger"
-	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -36,6 +37,7 @@ const (
 type releaser struct {
 	id      string
 	gate    *admission.Gate
+	chain   *execution.Chain
 	desk    *approval.Desk
 	ledger  *ledger.Ledger
 	catalog *catalog.Catalog
@@ -50,8 +52,8 @@ type releaser struct {
 	wake    chan struct{}
 }
 
-func newReleaser(id string, gate *admission.Gate, room *approval.Room, c *catalog.Catalog, traces *telemetry.Traces, log *slog.Logger) *releaser {
-	r := &releaser{id: id, gate: gate, desk: room.Desk, ledger: room.Ledger, catalog: c, traces: traces, log: log, slots: make(chan struct{}, releasing), wake: make(chan struct{}, 1)}
+func newReleaser(id string, gate *admission.Gate, chain *execution.Chain, room *approval.Instance, c *catalog.Catalog, traces *telemetry.Traces, log *slog.Logger) *releaser {
+	r := &releaser{id: id, gate: gate, chain: chain, desk: room.Desk, ledger: room.Ledger, catalog: c, traces: traces, log: log, slots: make(chan struct{}, releasing), wake: make(chan struct{}, 1)}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.unwatch = r.ledger.Watch(func(a *ledger.Approval) {
 		if a.State == ledger.Approved {
@@ -91,7 +93,7 @@ func (r *releaser) tend() {
 					r.log.Warn("assessing held calls under the changed policy; it will be tried again", "error", err)
 				}
 			}
-			if _, err := r.desk.Tend(ctx, r.catalog.RouterAlive); err != nil && r.ctx.Err() == nil {
+			if _, err := r.desk.Reconcile(ctx, r.catalog.RouterAlive); err != nil && r.ctx.Err() == nil {
 				r.log.Warn("looking after approvals", "error", err)
 			}
 			cancel()
@@ -164,7 +166,7 @@ func (r *releaser) run(a *ledger.Approval, parent schema.Trace) (*schema.Result,
 		}
 	}
 	if err == nil {
-		res, err = r.gate.Run(ctx, call, &record.Record{Approval: a.ID})
+		res, err = r.chain.Run(ctx, call, &records.Record{Approval: a.ID})
 	}
 	r.work.Go(func() { r.record(a, res, err) })
 	return res, err

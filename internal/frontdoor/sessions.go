@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/callyard/callyard/internal/frontdoor/mcpface"
-	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/internal/frontdoor/mcp"
+	"github.com/callyard/callyard/internal/store/sessiontable"
 )
 
 // sessionsWithin bounds the opening of the table of MCP sessions.
@@ -14,14 +14,14 @@ const sessionsWithin = 10 * time.Second
 // openSessions has the sessions of MCP clients outlive this front door. Where their table
 // cannot be opened, because it was not made or NATS does not permit it yet, sessions live
 // at one front door, as before there was a table.
-func openSessions(o Options, face *mcpface.Face) *bus.Sessions {
+func openSessions(o Options, endpoint *mcp.Endpoint) *sessiontable.Table {
 	ctx, cancel := context.WithTimeout(context.Background(), sessionsWithin)
 	defer cancel()
-	table, err := bus.OpenSessions(ctx, o.Conn, face.SessionChanged)
+	table, err := sessiontable.Open(ctx, o.Conn, endpoint.SessionChanged)
 	if err != nil {
 		o.Log.Warn("MCP sessions end with this front door and are not known to others: run `callyard init`, and give NATS the permissions of this version", "error", err)
 		return nil
 	}
-	face.ShareSessions(table)
+	endpoint.ShareSessions(table)
 	return table
 }

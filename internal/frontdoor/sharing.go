@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/callyard/callyard/internal/batch"
-	"github.com/callyard/callyard/internal/cache"
-	"github.com/callyard/callyard/internal/quota"
+	"github.com/callyard/callyard/internal/calls/cache"
+	"github.com/callyard/callyard/internal/calls/quota"
 )
 
 // sharing is what front doors share beside NATS: limits, and results that are

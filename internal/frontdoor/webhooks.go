@@ -9,10 +9,10 @@ import (
 
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/calls"
-	"github.com/callyard/callyard/internal/frontdoor/rest"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/frontdoor/rest/batches"
+	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/internal/store/outbox"
 	"github.com/callyard/callyard/internal/webhook"
-	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -24,7 +24,7 @@ const told = 1024
 type teller struct {
 	d      *FrontDoor
 	sender *webhook.Sender
-	store  *bus.Deliveries
+	store  *outbox.Outbox
 	ends   chan batch.End
 	held   chan string // ids of approvals that ended
 	stop   chan struct{}
@@ -42,7 +42,7 @@ func (d *FrontDoor) openTeller(ctx context.Context) error {
 		return fmt.Errorf("webhooks.secrets_file %w", err)
 	}
 	t := &teller{d: d, ends: make(chan batch.End, told), held: make(chan string, told), stop: make(chan struct{})}
-	if t.store, err = bus.OpenDeliveries(ctx, d.o.Stored, webhook.KeepFor); err != nil {
+	if t.store, err = outbox.Open(ctx, d.o.Stored, webhook.KeepFor); err != nil {
 		return err
 	}
 	t.sender, err = webhook.Open(ctx, webhook.Options{
@@ -184,7 +184,7 @@ func (t *teller) tellHeld(id string) {
 // batch, so that whoever tells it twice tells the same.
 func (t *teller) message(ctx context.Context, e batch.End) (webhook.Message, error) {
 	if e.Batch != nil {
-		return webhook.Message{ID: e.Batch.ID, URL: e.Batch.CallbackURL, Event: webhook.Event{Type: webhook.BatchEnded, Time: e.Batch.Ended, Data: rest.BatchView(e.Batch)}}, nil
+		return webhook.Message{ID: e.Batch.ID, URL: e.Batch.CallbackURL, Event: webhook.Event{Type: webhook.BatchEnded, Time: e.Batch.Ended, Data: batches.View(e.Batch)}}, nil
 	}
 	return t.callMessage(ctx, calls.OfEnd(e), e.Call.CallbackURL)
 }

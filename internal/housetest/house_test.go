@@ -48,6 +48,33 @@ func moduleName(t *testing.T, tree fs.FS) string {
 	return ""
 }
 
+// TestEveryRowIsOfSomethingThatExists finds rows that stayed when what they are about went.
+func TestEveryRowIsOfSomethingThatExists(t *testing.T) {
+	units, err := load(os.DirFS(moduleRoot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	imports := func(dir, library string) bool {
+		return slices.ContainsFunc(units, func(u *unit) bool {
+			return within(u.dir, dir) && slices.ContainsFunc(u.files, func(f file) bool {
+				return slices.ContainsFunc(f.imports, func(r reference) bool { return within(r.what, library) })
+			})
+		})
+	}
+	for _, l := range layers {
+		if !slices.ContainsFunc(units, func(u *unit) bool { return within(u.dir, l.root) }) {
+			t.Errorf("the layers place %s, which is not there", l.root)
+		}
+	}
+	for _, row := range libraries {
+		for _, owner := range row.owners {
+			if !imports(owner, row.root) {
+				t.Errorf("%s may use %s, and does not", owner, row.root)
+			}
+		}
+	}
+}
+
 // TestEveryBreakIsFound runs the trees of testdata. Each file holds "want: TEXT"
 // lines, one for each violation and in any order, and then the tree.
 func TestEveryBreakIsFound(t *testing.T) {
@@ -120,6 +147,52 @@ func TestAFileOverTheLimitIsFoundAndOneAtItIsNot(t *testing.T) {
 		if found := check("example.com/m", units); len(found) != want {
 			t.Errorf("%d lines: %v", lines, found)
 		}
+	}
+}
+
+func TestATypeWithTooManyMethodsIsFound(t *testing.T) {
+	for n, want := range map[int]int{maxMethods: 0, maxMethods + 1: 1} {
+		text := "// Package bus has a type.\npackage bus\n\ntype (\n\tT[K any] struct{}\n\tOther struct{}\n)\n\nfunc (Other) M() {}\n"
+		for i := range n {
+			star := []string{"", "*"}[i%2]
+			text += fmt.Sprintf("func (t %sT[K]) M%d() {}\n", star, i)
+		}
+		units, err := load(fstest.MapFS{
+			"pkg/bus/bus.go":      {Data: []byte(text)},
+			"pkg/bus/bus_test.go": {Data: []byte("package bus\n\nfunc (t T[K]) Test() {}\n")},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := check("example.com/m", units); len(found) != want || want > 0 && !strings.Contains(found[0].String(), "the type T has 41 methods") {
+			t.Errorf("%d methods: %v", n, found)
+		}
+	}
+}
+
+func TestALargePackageSaysWhyItIsOne(t *testing.T) {
+	of := func(lines int, comment string) (found []violation) {
+		tree := fstest.MapFS{}
+		text := "// Package bus is large. " + comment + "\npackage bus\n"
+		for n := 0; lines > 0; n++ {
+			part := min(lines, maxLines)
+			tree[fmt.Sprintf("pkg/bus/%d.go", n)] = &fstest.MapFile{Data: []byte(text + strings.Repeat("//\n", part-strings.Count(text, "\n")))}
+			text, lines = "package bus\n", lines-part
+		}
+		units, err := load(tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return check("example.com/m", units)
+	}
+	if found := of(maxPackageLines, ""); len(found) != 0 {
+		t.Errorf("at the limit: %v", found)
+	}
+	if found := of(maxPackageLines+1, onePackage+" it is one transport."); len(found) != 0 {
+		t.Errorf("with a reason: %v", found)
+	}
+	if found := of(maxPackageLines+1, ""); len(found) != 1 || !strings.Contains(found[0].String(), "the package has 2501 lines") {
+		t.Errorf("without one: %v", found)
 	}
 }
 

@@ -29,6 +29,16 @@ func TestMakeBuildSharesTheBuildCacheAndStripsSymbols(t *testing.T) {
 	}
 }
 
+func TestMakeUnitNeedsNoEngineAndNoRaceDetector(t *testing.T) {
+	unit := makes(t, "-n", "unit")
+	if !strings.Contains(unit, "grep -vE '/internal/launch/(box|sandbox|bwrap)$'") {
+		t.Errorf("packages that start containers are among the unit tests: %s", unit)
+	}
+	if strings.Contains(unit, "-race") || strings.Contains(unit, "scripts/test.sh") {
+		t.Errorf("the unit tests take the time of a detector or of a set-up: %s", unit)
+	}
+}
+
 func TestMakeAloneListsTheTargets(t *testing.T) {
 	if text := makes(t); !strings.Contains(text, "build") || !strings.Contains(text, "chaos") || strings.Contains(text, "go build") {
 		t.Errorf("make alone prints:\n%s", text)

@@ -10,8 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/callyard/callyard/pkg/schema"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 func TestBytesGoThroughAChildUnchanged(t *testing.T) {

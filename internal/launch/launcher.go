@@ -115,7 +115,7 @@ func (l *Launcher) Start(spec Spec) (*Child, error) {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
-		return nil, failed("The server %q was not started: the worker is shutting down.", spec.ID)
+		return nil, Failed("The server %q was not started: the worker is shutting down.", spec.ID)
 	}
 	l.count++
 	cookie := l.cookie + "." + strconv.Itoa(l.count)

@@ -99,27 +99,27 @@ func (spec Spec) Check() error {
 // check finds what can be known to be wrong before a process is started.
 func (spec Spec) check() *schema.Error {
 	if spec.Type != "stdio" {
-		return failed("The server %q is of type %q and has no process to start; only stdio servers have one.", spec.ID, spec.Type)
+		return Failed("The server %q is of type %q and has no process to start; only stdio servers have one.", spec.ID, spec.Type)
 	}
 	if spec.Command == "" {
-		return failed("The server %q has no command; name the program to run in its \"command\".", spec.ID)
+		return Failed("The server %q has no command; name the program to run in its \"command\".", spec.ID)
 	}
 	if strings.ContainsRune(spec.Command, 0) || slices.ContainsFunc(spec.Args, func(a string) bool { return strings.ContainsRune(a, 0) }) {
-		return failed("The command or an argument of the server %q holds a NUL byte; remove it.", spec.ID)
+		return Failed("The command or an argument of the server %q holds a NUL byte; remove it.", spec.ID)
 	}
 	for name, value := range spec.Env {
 		switch {
 		case name == "" || strings.ContainsAny(name, "=\x00"):
-			return failed("The environment of the server %q has the name %q; names cannot be empty or hold \"=\" or NUL.", spec.ID, name)
+			return Failed("The environment of the server %q has the name %q; names cannot be empty or hold \"=\" or NUL.", spec.ID, name)
 		case strings.ContainsRune(value, 0):
-			return failed("The environment variable %s of the server %q holds a NUL byte; remove it.", name, spec.ID)
+			return Failed("The environment variable %s of the server %q holds a NUL byte; remove it.", name, spec.ID)
 		case name == guardVariable || name == cookieVariable:
-			return failed("The environment of the server %q sets %s, which Callyard keeps for itself; remove it.", spec.ID, name)
+			return Failed("The environment of the server %q sets %s, which Callyard keeps for itself; remove it.", spec.ID, name)
 		}
 	}
 	if spec.Dir != "" {
 		if info, err := os.Stat(spec.Dir); err != nil || !info.IsDir() {
-			return failed("The server %q is to run in the directory %q, which is not there or cannot be read; create it or correct the path.", spec.ID, spec.Dir)
+			return Failed("The server %q is to run in the directory %q, which is not there or cannot be read; create it or correct the path.", spec.ID, spec.Dir)
 		}
 	}
 	return nil
@@ -148,7 +148,7 @@ func (spec Spec) find() (string, *schema.Error) {
 			return file, nil
 		}
 	}
-	return "", failed("The server %q could not be started: the command %q is not in PATH; install it, give its absolute path as \"command\", or set PATH in its \"env\".", spec.ID, spec.Command)
+	return "", Failed("The server %q could not be started: the command %q is not in PATH; install it, give its absolute path as \"command\", or set PATH in its \"env\".", spec.ID, spec.Command)
 }
 
 // startFault turns what the kernel said about starting the command at path into
@@ -176,9 +176,5 @@ func (spec Spec) startFault(path string, err error) *schema.Error {
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
 		mend = "the machine takes no more processes; raise the limit (ulimit -u, pids of the container) or hold fewer servers"
 	}
-	return failed("The server %q could not be started with the command %q: %s (%w).", spec.ID, spec.Command, mend, err)
-}
-
-func failed(format string, args ...any) *schema.Error {
-	return schema.Errorf(schema.KindServerFailed, format, args...)
+	return Failed("The server %q could not be started with the command %q: %s (%w).", spec.ID, spec.Command, mend, err)
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 )
 
 // callParams is what a tools/call carries, as far as the tools look.
@@ -32,7 +34,7 @@ func (s *server) startCall(ctx context.Context, m message) {
 	}
 	var p callParams
 	if err := json.Unmarshal(m.Params, &p); err != nil {
-		s.out.fault(m.ID, rpcFault{code: -32602, message: "Invalid params: " + err.Error()})
+		s.out.fault(m.ID, rpcFault{code: mcpwire.CodeInvalidParams, message: "Invalid params: " + err.Error()})
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -106,11 +108,11 @@ func (s *server) run(ctx context.Context, m message, p callParams) (body string,
 		if m.modern {
 			return askResult, nil, true
 		}
-		body = errorResult("this tool needs a client of revision " + modernVersion)
+		body = errorResult("this tool needs a client of revision " + mcpwire.Modern)
 	case "odd":
 		body = textResult("odd") // listed in mode UnknownContent only, where the answer is another one anyway
 	default:
-		return "", &rpcFault{code: -32602, message: "Unknown tool: " + p.Name}, true
+		return "", &rpcFault{code: mcpwire.CodeInvalidParams, message: "Unknown tool: " + p.Name}, true
 	}
 	return stamp(body, m.modern), nil, true
 }
@@ -126,7 +128,7 @@ func (s *server) sleep(ctx context.Context, ms int, token json.RawMessage) bool 
 		case <-time.After(time.Duration(ms) * time.Millisecond / parts):
 		}
 		if token != nil {
-			s.out.line(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"total":%d}}`, token, part, parts)
+			s.out.line(`{"jsonrpc":"2.0","method":"`+mcpwire.NotifyProgress+`","params":{"progressToken":%s,"progress":%d,"total":%d}}`, token, part, parts)
 		}
 	}
 	return true

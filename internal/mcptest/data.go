@@ -3,19 +3,22 @@ package mcptest
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // serveData answers the requests for resources and prompts. It reports false
 // for any other method.
 func (s *server) serveData(m message) bool {
 	switch m.Method {
-	case "resources/list":
+	case mcpwire.MethodListResources:
 		s.list(m, "resources", fmt.Sprintf(`{"uri":%q,"name":"greeting","mimeType":"text/plain"}`, ResourceURI))
-	case "resources/read":
+	case schema.MethodReadResource:
 		s.readResource(m)
-	case "prompts/list":
+	case mcpwire.MethodListPrompts:
 		s.list(m, "prompts", `{"name":"greet","description":"Greets somebody","arguments":[{"name":"name","required":true}]}`)
-	case "prompts/get":
+	case schema.MethodGetPrompt:
 		s.getPrompt(m)
 	default:
 		return false
@@ -29,7 +32,7 @@ func (s *server) readResource(m message) {
 	}
 	_ = json.Unmarshal(m.Params, &p) // an unreadable URI is an unknown one
 	if p.URI != ResourceURI {
-		s.out.fault(m.ID, rpcFault{code: -32602, message: "Resource not found"})
+		s.out.fault(m.ID, rpcFault{code: mcpwire.CodeInvalidParams, message: "Resource not found"})
 		return
 	}
 	contents := fmt.Sprintf(`"contents":[{"uri":%q,"mimeType":"text/plain","text":"good morning"}]}`, ResourceURI)
@@ -46,7 +49,7 @@ func (s *server) getPrompt(m message) {
 	}
 	_ = json.Unmarshal(m.Params, &p)
 	if p.Name != "greet" {
-		s.out.fault(m.ID, rpcFault{code: -32602, message: "Unknown prompt"})
+		s.out.fault(m.ID, rpcFault{code: mcpwire.CodeInvalidParams, message: "Unknown prompt"})
 		return
 	}
 	text := quote("Say good morning to " + p.Arguments["name"])

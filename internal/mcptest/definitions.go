@@ -1,13 +1,17 @@
 package mcptest
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+)
 
 const (
 	readOnly = `"annotations":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}`
 
 	changedEcho = `{"name":"echo","description":"Answers the text, for a reason","inputSchema":{"type":"object","properties":{"text":{"type":"string"},"reason":{"type":"string"}},"required":["text","reason"]},` + readOnly + `}`
 
-	askResult = `{"resultType":"input_required","inputRequests":{"name":{"method":"elicitation/create","params":{"mode":"form","message":"Who asks?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}},"requestState":"opaque-state"}`
+	askResult = `{"resultType":"input_required","inputRequests":{"name":{"method":"` + mcpwire.MethodElicit + `","params":{"mode":"form","message":"Who asks?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}},"requestState":"opaque-state"}`
 )
 
 // OddTool is the definition of the tool "odd" in mode [UnknownContent], exactly

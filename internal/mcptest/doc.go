@@ -100,9 +100,6 @@ const (
 )
 
 const (
-	legacyVersion = "2025-11-25"
-	modernVersion = "2026-07-28"
-
 	defaultHuge  = 100 << 20
 	defaultDeep  = 100_000
 	defaultDelay = 3 * time.Second

@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callyard/callyard/internal/mcptest"
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/callyard/callyard/internal/mcptest"
 )
 
 var eras = []struct {

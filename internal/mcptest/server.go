@@ -6,8 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // script is what a mode does differently from a server that behaves.
@@ -77,17 +81,17 @@ func (s *server) take(ctx context.Context, m message) {
 		return
 	}
 	switch m.Method {
-	case "initialize":
+	case mcpwire.MethodInitialize:
 		s.out.result(m.ID, s.initializeResult(m))
-	case "server/discover":
+	case mcpwire.MethodDiscover:
 		s.out.result(m.ID, s.discoverResult())
-	case "ping":
+	case mcpwire.MethodPing:
 		s.out.result(m.ID, "{}")
-	case "tools/list":
+	case mcpwire.MethodListTools:
 		s.list(m, "tools", s.tools())
-	case "tools/call":
+	case schema.MethodCallTool:
 		s.startCall(ctx, m)
-	case "subscriptions/listen":
+	case mcpwire.MethodListen:
 		s.startListen(m)
 	default:
 		if !s.serveData(m) {
@@ -101,19 +105,19 @@ func (s *server) take(ctx context.Context, m message) {
 func (s *server) speaks(m message) bool {
 	inModern := s.opts.Era == modernEra || s.opts.Era == bothEras && m.modern
 	switch m.Method {
-	case "initialize", "ping":
+	case mcpwire.MethodInitialize, mcpwire.MethodPing:
 		if inModern {
 			s.unknown(m)
 			return false
 		}
-	case "server/discover", "subscriptions/listen":
+	case mcpwire.MethodDiscover, mcpwire.MethodListen:
 		if !inModern {
 			s.unknown(m)
 			return false
 		}
 	}
 	if s.opts.Era == modernEra && !m.modern {
-		s.out.fault(m.ID, rpcFault{code: -32602, message: "the request lacks the protocol version " + modernVersion + " in its _meta"})
+		s.out.fault(m.ID, rpcFault{code: mcpwire.CodeInvalidParams, message: "the request lacks the protocol version " + mcpwire.Modern + " in its _meta"})
 		return false
 	}
 	return true
@@ -121,7 +125,7 @@ func (s *server) speaks(m message) bool {
 
 func (s *server) unknown(m message) {
 	if !s.act.ignoreUnknown {
-		s.out.fault(m.ID, rpcFault{code: -32601, message: "Method not found"})
+		s.out.fault(m.ID, rpcFault{code: mcpwire.CodeMethodNotFound, message: "Method not found"})
 	}
 }
 
@@ -148,26 +152,24 @@ func (s *server) initializeResult(m message) string {
 	}
 	_ = json.Unmarshal(m.Params, &p)
 	version := p.ProtocolVersion
-	switch version {
-	case "2024-11-05", "2025-03-26", "2025-06-18":
-	default:
-		version = legacyVersion
+	if !slices.Contains(mcpwire.Legacy(), version) {
+		version = mcpwire.LegacyNewest
 	}
 	return fmt.Sprintf(`{"protocolVersion":%q,"capabilities":%s,"serverInfo":%s}`, version, s.capabilities(), s.info())
 }
 
 func (s *server) discoverResult() string {
-	versions := `"` + modernVersion + `"`
+	versions := `"` + mcpwire.Modern + `"`
 	if s.opts.Era == bothEras {
-		versions += `,"` + legacyVersion + `"`
+		versions += `,"` + mcpwire.LegacyNewest + `"`
 	}
-	return fmt.Sprintf(`{"resultType":"complete","ttlMs":0,"cacheScope":"public","supportedVersions":[%s],"capabilities":%s,"_meta":{"io.modelcontextprotocol/serverInfo":%s}}`,
+	return fmt.Sprintf(`{"resultType":"complete","ttlMs":0,"cacheScope":"public","supportedVersions":[%s],"capabilities":%s,"_meta":{"`+mcpwire.MetaServerInfo+`":%s}}`,
 		versions, s.capabilities(), s.info())
 }
 
 // notified heeds the one notification that matters here.
 func (s *server) notified(m message) {
-	if m.Method != "notifications/cancelled" {
+	if m.Method != mcpwire.NotifyCancelled {
 		return
 	}
 	var p struct {
@@ -190,7 +192,7 @@ func (s *server) startListen(m message) {
 	s.mu.Lock()
 	s.listen = m.ID
 	s.mu.Unlock()
-	s.out.line(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":%t},"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`,
+	s.out.line(`{"jsonrpc":"2.0","method":"`+mcpwire.NotifyAcknowledged+`","params":{"notifications":{"toolsListChanged":%t},"_meta":{"`+mcpwire.MetaSubscriptionID+`":%s}}}`,
 		s.act.changing, m.ID)
 }
 
@@ -204,9 +206,9 @@ func (s *server) change(modern bool) {
 	switch {
 	case !first:
 	case !modern:
-		s.out.line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		s.out.line(`{"jsonrpc":"2.0","method":"` + mcpwire.NotifyToolsChanged + `"}`)
 	case listen != nil:
-		s.out.line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, listen)
+		s.out.line(`{"jsonrpc":"2.0","method":"`+mcpwire.NotifyToolsChanged+`","params":{"_meta":{"`+mcpwire.MetaSubscriptionID+`":%s}}}`, listen)
 	}
 }
 

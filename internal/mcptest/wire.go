@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"sync"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 )
 
 // message is a JSON-RPC request or notification as it came. ID is nil for a
@@ -33,7 +35,7 @@ func parseMessage(line []byte) (message, bool) {
 	if string(m.ID) == "null" {
 		m.ID = nil
 	}
-	m.modern = metaOf(m.Params).ProtocolVersion == modernVersion
+	m.modern = metaOf(m.Params).ProtocolVersion == mcpwire.Modern
 	return m, true
 }
 

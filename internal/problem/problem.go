@@ -10,6 +10,7 @@ package problem
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -20,50 +21,93 @@ import (
 // MediaType is what the documents are sent as.
 const MediaType = "application/problem+json"
 
-// Document is what is sent.
+// Document is what is sent. The tags describe it to OpenAPI documents.
 type Document struct {
-	Type      string `json:"type"`
-	Title     string `json:"title"`
-	Status    int    `json:"status"`
-	Detail    string `json:"detail"`
-	Error     string `json:"error"`
-	CallID    string `json:"call_id,omitempty"`
-	Retryable bool   `json:"retryable"`
-	// CancelRequested is true for a call that was asked to stop while it ran.
-	CancelRequested bool           `json:"cancel_requested,omitempty"`
-	Errors          []schema.Fault `json:"errors,omitempty"`
+	Type            string    `json:"type" format:"uri-reference" doc:"The kind of problem; it is stable, and the path explains it." example:"/problems/not-found"`
+	Title           string    `json:"title" doc:"The kind of problem in words." example:"Not found"`
+	Status          int       `json:"status" doc:"The HTTP status." example:"404"`
+	Detail          string    `json:"detail" doc:"What is wrong, and how to fix it. It never repeats an argument." example:"There is no server \"files\". GET /servers lists the servers."`
+	Error           string    `json:"error" doc:"The same sentence as detail, for clients that look here."`
+	CallID          string    `json:"call_id,omitempty" doc:"The call that failed, once it had an id." example:"call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
+	Retryable       bool      `json:"retryable" doc:"The same request may be sent again without a second side effect."`
+	CancelRequested bool      `json:"cancel_requested,omitempty" doc:"The call was asked to stop while it ran; nobody knows how far it had come."`
+	Errors          []Fault   `json:"errors,omitempty" nullable:"false" doc:"Each single fault."`
+	RPC             *RPCError `json:"rpc,omitempty" doc:"The JSON-RPC error of the MCP server."`
+
+	retryAfter time.Duration
+}
+
+// Fault is one fault of the arguments, the body or a parameter.
+type Fault struct {
+	Pointer   *string `json:"pointer,omitempty" doc:"A JSON pointer (RFC 6901) into the arguments or the body; empty is the whole." example:"/count"`
+	Parameter string  `json:"parameter,omitempty" doc:"The query parameter, path parameter or header." example:"limit"`
+	Message   string  `json:"message" doc:"What was expected there." example:"expected a number"`
+}
+
+// RPCError is a JSON-RPC error as the MCP server sent it.
+type RPCError struct {
+	Code    int64           `json:"code" example:"-32602"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty" doc:"Any JSON value, as the MCP server sent it."`
 }
 
 // Of returns the document of an error.
 func Of(err error) Document {
 	e := schema.AsError(err)
 	r := row(e.Kind)
-	return Document{
+	d := Document{
 		Type: "/problems/" + string(r.Kind), Title: r.Title, Status: r.Status, Detail: e.Detail, Error: e.Detail,
-		CallID: e.CallID, Retryable: e.Retryable, CancelRequested: e.CancelRequested, Errors: e.Faults,
+		CallID: e.CallID, Retryable: e.Retryable, CancelRequested: e.CancelRequested, retryAfter: e.RetryAfter,
 	}
+	for i := range e.Faults {
+		d.Errors = append(d.Errors, Fault{Pointer: &e.Faults[i].Pointer, Message: e.Faults[i].Message})
+	}
+	if e.RPC != nil {
+		d.RPC = &RPCError{Code: e.RPC.Code, Message: e.RPC.Message, Data: e.RPC.Data}
+	}
+	return d
 }
 
 // Status returns the HTTP status of a kind of error; one that is not known is a
 // fault of ours.
-func Status(k schema.Kind) int {
-	return row(k).Status
+func Status(k schema.Kind) int { return row(k).Status }
+
+// Encode returns the document as one line of JSON.
+func (d *Document) Encode() []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(d); err != nil {
+		panic("problem: encoding a document: " + err.Error()) // texts and numbers always encode, and data was checked when it came in
+	}
+	return b.Bytes()
+}
+
+// RetryAfter is the value of the header of that name: whole seconds, at least one, and
+// always there with 429 and 503. It is empty where there is none.
+func (d *Document) RetryAfter() string {
+	if d.retryAfter <= 0 && d.Status != http.StatusTooManyRequests && d.Status != http.StatusServiceUnavailable {
+		return ""
+	}
+	return strconv.FormatInt(max(int64((d.retryAfter+time.Second-1)/time.Second), 1), 10)
 }
 
 // Write answers a request with the document of err. Nothing may have been
 // written before.
 func Write(w http.ResponseWriter, err error) {
 	d := Of(err)
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if encErr := enc.Encode(d); encErr != nil {
-		panic("problem: encoding a document: " + encErr.Error()) // texts and numbers always encode
-	}
 	h := w.Header()
 	h.Set("Content-Type", MediaType)
 	h.Set("Cache-Control", "no-store")
-	if after := retryAfter(d.Status, schema.AsError(err).RetryAfter); after != "" {
+	maps.Copy(h, d.Headers())
+	w.WriteHeader(d.Status)
+	_, _ = w.Write(d.Encode()) // the caller went away; nobody is left to be told
+}
+
+// Headers returns the headers that belong to the document, besides its media type.
+func (d *Document) Headers() http.Header {
+	h := make(http.Header)
+	if after := d.RetryAfter(); after != "" {
 		h.Set("Retry-After", after)
 	}
 	if d.CallID != "" {
@@ -72,14 +116,5 @@ func Write(w http.ResponseWriter, err error) {
 	if d.Status == http.StatusUnauthorized {
 		h.Set("Www-Authenticate", `Bearer realm="callyard"`)
 	}
-	w.WriteHeader(d.Status)
-	_, _ = w.Write(b.Bytes()) // the caller went away; nobody is left to be told
-}
-
-// retryAfter is in whole seconds, at least one, and always there with 429 and 503.
-func retryAfter(status int, after time.Duration) string {
-	if after <= 0 && status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
-		return ""
-	}
-	return strconv.FormatInt(max(int64((after+time.Second-1)/time.Second), 1), 10)
+	return h
 }

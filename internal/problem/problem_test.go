@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestADocumentNamesTheKindAndTheMend(t *testing.T) {
+func TestADocumentNamesTheKindAndTheFix(t *testing.T) {
 	e := schema.Errorf(schema.KindInvalidArguments, "The arguments do not fit.").WithCall("call_1")
 	e.Faults = []schema.Fault{{Pointer: "/a<b", Message: "expected a number"}}
 	w := httptest.NewRecorder()

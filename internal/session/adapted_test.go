@@ -60,7 +60,7 @@ func TestARestServiceIsAServerLikeAnyOther(t *testing.T) {
 	t.Cleanup(srv.Close)
 	t.Cleanup(func() { close(stop) })
 	p := open(t, adapted(t, srv.URL))
-	if s := p.ready(); s.State != schema.StateInitialized || s.Transport != "openapi" || s.Title != "Calm" || s.Version != "7" || s.Protocol != modernFrom {
+	if s := p.ready(); s.State != schema.StateInitialized || s.Transport != "openapi" || s.Title != "Calm" || s.Version != "7" || s.Protocol != "2026-07-28" {
 		t.Errorf("the server is %+v", s)
 	}
 	if defs, sum := p.Definitions(); len(defs.Tools) != 1 || sum == "" {

@@ -16,4 +16,7 @@
 // and to declare client capabilities on a session that callers share: a server
 // cannot ask the worker for sampling, roots or input. Where it may ask its callers,
 // each has a session of its own (see [Own]).
+//
+// It is one package because a session is one state machine: how it starts, reads,
+// cancels, is checked and replaced all work on the same lock and the same table of calls.
 package session

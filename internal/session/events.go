@@ -17,8 +17,8 @@ import (
 )
 
 // newEvents reads the events of a server with a first buffer of size bytes.
-func (p *Pool) newEvents(from io.Reader, size int) *sse.Reader {
-	return sse.NewReader(from, size, p.cfg.MaxResult+frameRoom)
+func newEvents(cfg *Config, from io.Reader, size int) *sse.Reader {
+	return sse.NewReader(from, size, cfg.MaxResult+frameRoom)
 }
 
 // nextEvent returns the next event with content: some servers send empty ones, which
@@ -87,7 +87,7 @@ func (l *eventLink) open(address string) (*sse.Reader, error) {
 		resp.Body.Close()
 		return nil, fmt.Errorf("it answered with HTTP %s", statusLine(resp.StatusCode))
 	}
-	in := l.s.pool.newEvents(resp.Body, lines.Long)
+	in := newEvents(&l.s.pool.cfg, resp.Body, lines.Long)
 	ev, err := nextEvent(in)
 	if err == nil && ev.Name != "endpoint" {
 		err = errors.New("its first event does not name an endpoint")
@@ -121,25 +121,11 @@ func (l *eventLink) read() {
 }
 
 func (l *eventLink) send(r *Running) bool {
-	s := l.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	id, ok := s.register(r)
-	if id == 0 {
-		return ok
-	}
-	ctx, stop := context.WithCancel(l.ctx)
-	r.stop = stop
-	body := appendRequest(nil, s.env.forCall(r), id, r.req)
-	l.work.Go(func() {
-		defer stop()
-		if o, ok := l.push(ctx, body); !ok {
-			if s.take(id) != nil {
-				r.end(o)
-			}
+	return l.s.begin(l.ctx, r, &l.work, func(ctx context.Context, _ context.CancelFunc, id int64) {
+		if o, ok := l.push(ctx, appendRequest(nil, l.s.env.forCall(r), id, r.req)); !ok && l.s.take(id) != nil {
+			r.end(o)
 		}
 	})
-	return true
 }
 
 // push posts one message. Where that fails it returns how a call in it ended.

@@ -14,7 +14,8 @@ import (
 const refusedTries = 40
 
 // startFailed notes a failed start and returns how long to wait.
-func (p *Pool) startFailed(place int, err error) time.Duration {
+func (k *keeper) startFailed(err error) time.Duration {
+	p := k.pool
 	var how *startError
 	state, tail := schema.StateError, ""
 	fault := fmt.Sprintf("The server %q did not start: %v.", p.cfg.Spec.ID, err)
@@ -29,8 +30,8 @@ func (p *Pool) startFailed(place int, err error) time.Duration {
 		}
 	}
 	p.mu.Lock()
-	p.fails[place]++
-	n := p.fails[place]
+	k.fails++
+	n := k.fails
 	if len(p.live) == 0 {
 		p.state, p.fault, p.tail = state, fault, tail
 	}
@@ -39,14 +40,15 @@ func (p *Pool) startFailed(place int, err error) time.Duration {
 		waiting, p.queue = p.queue, nil
 	}
 	p.mu.Unlock()
-	p.warn("server did not start", "error", err.Error(), "failures", n)
-	p.giveUp(waiting)
+	k.warn("server did not start", "error", err.Error(), "failures", n)
+	k.giveUp(waiting)
 	p.changed()
 	return pause(n)
 }
 
 // giveUp ends calls that have nothing to wait for.
-func (p *Pool) giveUp(waiting []*Running) {
+func (k *keeper) giveUp(waiting []*Running) {
+	p := k.pool
 	for _, r := range waiting {
 		p.mu.Lock()
 		err := p.faultLocked()
@@ -57,7 +59,8 @@ func (p *Pool) giveUp(waiting []*Running) {
 
 // sessionLost notes that a session has to be replaced and returns how long to
 // wait. One that did some good is replaced at once.
-func (p *Pool) sessionLost(place int, s *session) time.Duration {
+func (k *keeper) sessionLost(s *session) time.Duration {
+	p := k.pool
 	why := s.cause()
 	tail := ""
 	if s.child != nil {
@@ -70,18 +73,18 @@ func (p *Pool) sessionLost(place int, s *session) time.Duration {
 	var rest time.Duration
 	switch {
 	case s.served.Load() || time.Since(s.born) >= restTime:
-		p.fails[place], p.losses[place] = 0, 0
+		k.fails, k.losses = 0, 0
 		if errors.Is(why, errRefused) {
-			p.fails[place] = -refusedTries
+			k.fails = -refusedTries
 		}
 		p.warnings = warnings{}
 		rest = pause(0)
 	case s.used:
-		p.losses[place]++
-		rest = min(pause(p.losses[place]), lossPause)
+		k.losses++
+		rest = min(pause(k.losses), lossPause)
 	default:
-		p.fails[place]++
-		rest = pause(p.fails[place])
+		k.fails++
+		rest = pause(k.fails)
 	}
 	var waiting []*Running
 	if len(p.live) == 0 {
@@ -92,8 +95,8 @@ func (p *Pool) sessionLost(place int, s *session) time.Duration {
 		}
 	}
 	p.mu.Unlock()
-	p.warn("session lost", "why", why.Error())
-	p.giveUp(waiting)
+	k.warn("session lost", "why", why.Error())
+	k.giveUp(waiting)
 	p.changed()
 	return rest
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -46,8 +47,8 @@ type envelope struct {
 
 // modernEnvelope returns the envelope of a revision of the modern era.
 func modernEnvelope(protocol, name, version string) envelope {
-	b := rawjson.AppendText([]byte(`"io.modelcontextprotocol/protocolVersion":`), protocol)
-	b = append(b, `,"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":`...)
+	b := rawjson.AppendText([]byte(`"`+mcpwire.MetaProtocolVersion+`":`), protocol)
+	b = append(b, `,`+noCapabilities+`,"`+mcpwire.MetaClientInfo+`":{"name":`...)
 	b = rawjson.AppendText(b, name)
 	b = append(b, `,"version":`...)
 	b = rawjson.AppendText(b, version)
@@ -57,7 +58,7 @@ func modernEnvelope(protocol, name, version string) envelope {
 // ownMeta are the members of _meta that a session writes itself.
 func ownMeta(key string, e envelope, req *Request) bool {
 	switch key {
-	case metaProtocol, metaCapabilities, metaInfo, metaLogLevel:
+	case mcpwire.MetaProtocolVersion, mcpwire.MetaClientCapabilities, mcpwire.MetaClientInfo, mcpwire.MetaLogLevel:
 		// They are of another connection; the capabilities of a caller that can be
 		// asked were put into the envelope.
 		return true
@@ -89,7 +90,7 @@ func appendRequest(dst []byte, e envelope, id int64, req *Request) []byte {
 	if len(req.Extra) > 0 {
 		return append(appendCallWith(dst, e, id, req), '}')
 	}
-	dst = append(dst, `,"method":"tools/call","params":{"name":`...)
+	dst = append(dst, `,"method":"`+schema.MethodCallTool+`","params":{"name":`...)
 	dst = rawjson.AppendText(dst, req.Name)
 	dst = append(dst, `,"arguments":`...)
 	if len(req.Params) == 0 {
@@ -184,7 +185,7 @@ func (e envelope) append(dst []byte, id int64, req *Request) []byte {
 // appendCancel appends the notification that tells the server to stop working
 // on a request.
 func appendCancel(dst []byte, id int64, reason string) []byte {
-	dst = append(dst, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`...)
+	dst = append(dst, `{"jsonrpc":"2.0","method":"`+mcpwire.NotifyCancelled+`","params":{"requestId":`...)
 	dst = strconv.AppendInt(dst, id, 10)
 	dst = append(dst, `,"reason":`...)
 	dst = rawjson.AppendText(dst, reason)
@@ -196,10 +197,10 @@ func appendCancel(dst []byte, id int64, reason string) []byte {
 func appendReply(dst []byte, f *frame) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = append(dst, f.id...)
-	if string(f.method) == `"ping"` {
+	if string(f.method) == `"`+mcpwire.MethodPing+`"` {
 		return append(dst, `,"result":{}}`...)
 	}
-	return append(dst, `,"error":{"code":-32601,"message":"nobody answers this: the caller declared no such capability, or cannot be asked in this way"}}`...)
+	return append(mcpwire.AppendError(append(dst, ','), mcpwire.CodeMethodNotFound, "nobody answers this: the caller declared no such capability, or cannot be asked in this way"), '}')
 }
 
 // flatten replaces raw line breaks, legal white space between JSON tokens, by

@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 func TestRequestsOnTheWireAreAsTheGoldenFileShows(t *testing.T) {
 	modern := modernEnvelope("2026-07-28", "callyard", "v1")

@@ -4,20 +4,13 @@ import (
 	"bytes"
 	"strings"
 
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Members of _meta that belong to one connection.
-const (
-	metaProtocol     = "io.modelcontextprotocol/protocolVersion"
-	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
-	metaInfo         = "io.modelcontextprotocol/clientInfo"
-	metaLogLevel     = "io.modelcontextprotocol/logLevel"
-)
-
 // noCapabilities is what an envelope says where nobody can be asked for input.
-const noCapabilities = `"` + metaCapabilities + `":{}`
+const noCapabilities = `"` + mcpwire.MetaClientCapabilities + `":{}`
 
 // of returns the envelope with the capabilities that the caller's _meta names, so
 // that a server asks no more than the caller can answer.
@@ -27,12 +20,12 @@ func (e envelope) of(meta []byte) envelope {
 	}
 	var capabilities []byte
 	rawjson.Members(meta, func(key string, value []byte) {
-		if key == metaCapabilities && value[0] == '{' {
+		if key == mcpwire.MetaClientCapabilities && value[0] == '{' {
 			capabilities = value
 		}
 	})
 	if capabilities != nil {
-		e.fixed = strings.Replace(e.fixed, noCapabilities, `"`+metaCapabilities+`":`+string(capabilities), 1)
+		e.fixed = strings.Replace(e.fixed, noCapabilities, `"`+mcpwire.MetaClientCapabilities+`":`+string(capabilities), 1)
 	}
 	return e
 }
@@ -41,7 +34,7 @@ func (e envelope) of(meta []byte) envelope {
 // than a name and arguments. What only servers of the modern era understand goes
 // to them alone.
 func appendCallWith(dst []byte, e envelope, id int64, req *Request) []byte {
-	dst = append(dst, `,"method":"tools/call","params":{"name":`...)
+	dst = append(dst, `,"method":"`+schema.MethodCallTool+`","params":{"name":`...)
 	dst = rawjson.AppendText(dst, req.Name)
 	arguments := req.Params
 	if len(arguments) == 0 {
@@ -80,7 +73,7 @@ func (r *Request) mayAsk() bool {
 	if r.method() != schema.MethodCallTool {
 		where = r.Params
 	}
-	return bytes.Contains(where, []byte(metaCapabilities))
+	return bytes.Contains(where, []byte(mcpwire.MetaClientCapabilities))
 }
 
 // asked makes an error of a question where nobody can answer it.

@@ -8,45 +8,61 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// keep holds one session of the pool for as long as the pool is open, and
-// replaces it when it is lost.
-func (p *Pool) keep(place int) {
-	// Where sessions are wanted on demand only, the first place starts once to
-	// learn what the server offers.
-	learn := place == 0
-	for p.awaitDemand(learn) {
-		s, err := p.open()
+// keeper holds one session of a pool for as long as the pool is open: it opens it,
+// watches it, and replaces it when it is lost.
+type keeper struct {
+	pool *Pool
+	// learns says that it starts once where sessions are wanted on demand only, to read
+	// what the server offers.
+	learns bool
+	fails  int // to start, in a row; guarded by pool.mu
+	losses int // of sessions in use, in a row; guarded by pool.mu
+}
+
+// demand says whether sessions are wanted before a call comes. Its pool's lock guards it.
+type demand struct {
+	parked bool          // they are not
+	flip   chan struct{} // closed and replaced when parked changes
+}
+
+func (d *demand) set(parked bool) {
+	if d.parked != parked {
+		d.parked = parked
+		close(d.flip)
+		d.flip = make(chan struct{})
+	}
+}
+
+func (k *keeper) run() {
+	p := k.pool
+	for learn := k.learns; k.awaitDemand(learn); {
+		s, err := k.open()
 		if err != nil {
-			if p.ctx.Err() != nil {
-				return
-			}
-			if !p.rest(p.startFailed(place, err)) {
+			if p.ctx.Err() != nil || !sleep(p.ctx, k.startFailed(err)) {
 				return
 			}
 			continue
 		}
-		p.join(s)
+		k.join(s)
 		if learn {
-			p.learned()
+			k.learned()
 			learn = false
 		}
-		lost := p.watch(s)
-		p.leave(s)
-		p.work.Go(func() { p.part(s) })
-		if p.ctx.Err() != nil {
-			return
-		}
-		if lost && !p.rest(p.sessionLost(place, s)) {
+		lost := k.watch(s)
+		k.leave(s)
+		p.work.Go(func() { k.part(s) })
+		if p.ctx.Err() != nil || lost && !sleep(p.ctx, k.sessionLost(s)) {
 			return
 		}
 	}
 }
 
 // awaitDemand waits until a session is wanted; false when the pool is closed.
-func (p *Pool) awaitDemand(learn bool) bool {
+func (k *keeper) awaitDemand(learn bool) bool {
+	p := k.pool
 	for {
 		p.mu.Lock()
-		parked, flip := p.parked, p.flip
+		parked, flip := p.demand.parked, p.demand.flip
 		p.mu.Unlock()
 		if p.ctx.Err() != nil {
 			return false
@@ -62,60 +78,37 @@ func (p *Pool) awaitDemand(learn bool) bool {
 	}
 }
 
-// rest waits out the pause before the next attempt.
-func (p *Pool) rest(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-p.ctx.Done():
-		return false
-	}
-}
-
-// unpark lets sessions start again. The caller holds p.mu.
-func (p *Pool) unpark() {
-	if p.parked {
-		p.parked = false
-		p.flipLocked()
-	}
-}
-
-func (p *Pool) flipLocked() {
-	close(p.flip)
-	p.flip = make(chan struct{})
-}
-
 // park takes all sessions out of use until a call comes, unless one is here.
-func (p *Pool) park() bool {
+func (k *keeper) park() bool {
+	p := k.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.active.Load() > 0 || p.waiting > 0 {
 		return false
 	}
-	p.parked = true
+	p.demand.set(true)
 	p.live = nil
-	p.flipLocked()
 	return true
 }
 
 // learned parks a pool on demand again once its definitions are known.
-func (p *Pool) learned() {
+func (k *keeper) learned() {
+	p := k.pool
 	p.mu.Lock()
-	parked := p.parked
+	parked := p.demand.parked
 	p.mu.Unlock()
-	if parked && p.park() {
+	if parked && k.park() {
 		p.log.Debug("server stopped until it is called")
 	}
 }
 
 // join puts a session into use.
-func (p *Pool) join(s *session) {
+func (k *keeper) join(s *session) {
+	p := k.pool
 	p.mu.Lock()
 	p.live = append(p.live, s)
 	p.greeted(s)
-	p.stirWatches()
+	p.subscriptions.wakeLocked()
 	p.mu.Unlock()
 	if s.reread {
 		s.listChanged() // it may be a newer program than the last one
@@ -139,7 +132,8 @@ func (p *Pool) greeted(s *session) {
 }
 
 // leave takes a session out of use.
-func (p *Pool) leave(s *session) {
+func (k *keeper) leave(s *session) {
+	p := k.pool
 	s.retire(errClosed)
 	p.mu.Lock()
 	p.drop(s)
@@ -159,7 +153,8 @@ func (p *Pool) drop(s *session) {
 }
 
 // part lets the last calls of a session end and closes it.
-func (p *Pool) part(s *session) {
+func (k *keeper) part(s *session) {
+	p := k.pool
 	<-s.empty // each call has a timer, and Close ends those that are left
 	s.close()
 	p.mu.Lock()
@@ -169,7 +164,8 @@ func (p *Pool) part(s *session) {
 
 // watch looks after a session in use. It returns true when the session was lost,
 // false when it is not wanted any more.
-func (p *Pool) watch(s *session) (lost bool) {
+func (k *keeper) watch(s *session) (lost bool) {
+	p := k.pool
 	health := time.NewTicker(p.cfg.HealthEvery)
 	defer health.Stop()
 	var idle <-chan time.Time
@@ -180,7 +176,7 @@ func (p *Pool) watch(s *session) (lost bool) {
 	}
 	for {
 		p.mu.Lock()
-		parked, flip := p.parked, p.flip
+		parked, flip := p.demand.parked, p.demand.flip
 		p.mu.Unlock()
 		if parked {
 			return false
@@ -192,13 +188,13 @@ func (p *Pool) watch(s *session) (lost bool) {
 			return false
 		case <-flip:
 		case <-s.suspect:
-			p.examine(s)
+			k.examine(s)
 		case <-health.C:
 			if time.Since(time.Unix(0, s.heard.Load())) >= p.cfg.HealthEvery {
-				p.examine(s)
+				k.examine(s)
 			}
 		case <-idle:
-			if p.active.Load() == 0 && time.Since(time.Unix(0, p.lastUse.Load())) >= p.cfg.IdleStop && p.park() {
+			if p.active.Load() == 0 && time.Since(time.Unix(0, p.lastUse.Load())) >= p.cfg.IdleStop && k.park() {
 				p.log.Info("server stopped after being idle")
 			}
 		}
@@ -206,7 +202,8 @@ func (p *Pool) watch(s *session) (lost bool) {
 }
 
 // examine replaces a session that gives no sign of life.
-func (p *Pool) examine(s *session) {
+func (k *keeper) examine(s *session) {
+	p := k.pool
 	heard := s.heard.Load()
 	err := s.check(p.ctx)
 	if err == nil {

@@ -52,7 +52,7 @@ func (l *remoteLink) listenOn(opened chan<- struct{}) {
 		case l.ctx.Err() != nil:
 			return
 		case err == nil:
-			next := l.s.pool.newEvents(resp.Body, lines.Short)
+			next := newEvents(&l.s.pool.cfg, resp.Body, lines.Short)
 			next.LastID, next.Retry = in.LastID, in.Retry
 			in = next
 			l.hears.Store(true)

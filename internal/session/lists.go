@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 const (
@@ -21,8 +22,19 @@ const (
 	maxPages   = 1000
 )
 
-// refresh is the goroutine that reads the lists again when they may have changed.
-func (p *Pool) refresh() {
+// offers keeps what the server of a pool offers up to date.
+type offers struct {
+	pool    *Pool
+	wake    chan struct{} // holds a word when a list may have changed
+	headers atomic.Pointer[paramHeaders]
+
+	defs   *schema.Definitions // nil until they were read once; guarded by pool.mu
+	digest string              // of defs; guarded by pool.mu
+}
+
+// run is the goroutine that reads the lists again when they may have changed.
+func (o *offers) run() {
+	p := o.pool
 	var poll <-chan time.Time
 	if p.cfg.Spec.Type != "stdio" {
 		ticker := time.NewTicker(pollEvery)
@@ -34,16 +46,16 @@ func (p *Pool) refresh() {
 		select {
 		case <-p.ctx.Done():
 			return
-		case <-p.refreshC:
-			if !p.rest(settleTime) {
+		case <-o.wake:
+			if !sleep(p.ctx, settleTime) {
 				return
 			}
 		case <-poll:
 			all = true
 		}
-		for _, s := range p.changedSessions(all) {
+		for _, s := range o.changedSessions(all) {
 			ctx, cancel := context.WithTimeout(p.ctx, p.cfg.StartTimeout)
-			err := p.readInto(ctx, s)
+			err := o.read(ctx, s)
 			cancel()
 			if err != nil && p.ctx.Err() == nil {
 				p.log.Warn("reading what the server offers failed; the last known lists stay", "error", err.Error())
@@ -54,7 +66,8 @@ func (p *Pool) refresh() {
 
 // changedSessions returns the sessions that told of a change, also those that
 // are being opened, and one in any case where that is wanted.
-func (p *Pool) changedSessions(one bool) []*session {
+func (o *offers) changedSessions(one bool) []*session {
+	p := o.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []*session
@@ -69,30 +82,31 @@ func (p *Pool) changedSessions(one bool) []*session {
 	return out
 }
 
-// wantRefresh wakes refresh.
-func (p *Pool) wantRefresh() {
+// changed has the lists of the sessions that told of a change read soon.
+func (o *offers) changed() {
 	select {
-	case p.refreshC <- struct{}{}:
+	case o.wake <- struct{}{}:
 	default:
 	}
 }
 
-// readInto reads the definitions over the session and makes them the pool's.
-func (p *Pool) readInto(ctx context.Context, s *session) error {
+// read reads the definitions over the session and makes them the pool's.
+func (o *offers) read(ctx context.Context, s *session) error {
+	p := o.pool
 	s.reading.Lock()
 	defer s.reading.Unlock()
-	defs, err := s.readDefinitions(ctx)
+	defs, err := readDefinitions(ctx, s)
 	if err != nil {
 		return err
 	}
 	if _, ok := s.link.(*remoteLink); ok {
-		p.headers.Store(newParamHeaders(defs))
+		o.headers.Store(newParamHeaders(defs))
 	}
-	sum := digest.OfDefinitions(defs)
+	sum := defs.Digest()
 	p.mu.Lock()
-	same := p.digest == sum
+	same := o.digest == sum
 	if !same {
-		p.defs, p.digest = defs, sum
+		o.defs, o.digest = defs, sum
 	}
 	p.mu.Unlock()
 	if !same {
@@ -111,26 +125,26 @@ type list struct {
 }
 
 // readDefinitions reads the lists that the server says it has, side by side.
-func (s *session) readDefinitions(ctx context.Context) (*schema.Definitions, error) {
-	defs := &schema.Definitions{About: s.introduction()}
+func readDefinitions(ctx context.Context, s *session) (*schema.Definitions, error) {
+	defs := &schema.Definitions{About: introduction(s)}
 	var lists []list
 	if caps := s.about.Capabilities; caps != nil {
 		if caps.Tools != nil {
-			lists = append(lists, list{"tools/list", "tools", "name", &defs.Tools, true})
+			lists = append(lists, list{mcpwire.MethodListTools, "tools", "name", &defs.Tools, true})
 		}
 		if caps.Resources != nil {
 			lists = append(lists,
-				list{"resources/list", "resources", "uri", &defs.Resources, false},
-				list{"resources/templates/list", "resourceTemplates", "uriTemplate", &defs.ResourceTemplates, false})
+				list{mcpwire.MethodListResources, "resources", "uri", &defs.Resources, false},
+				list{mcpwire.MethodListResourceTemplates, "resourceTemplates", "uriTemplate", &defs.ResourceTemplates, false})
 		}
 		if caps.Prompts != nil {
-			lists = append(lists, list{"prompts/list", "prompts", "name", &defs.Prompts, false})
+			lists = append(lists, list{mcpwire.MethodListPrompts, "prompts", "name", &defs.Prompts, false})
 		}
 	}
 	errs := make([]error, len(lists))
 	var work sync.WaitGroup
 	for i, l := range lists {
-		work.Go(func() { errs[i] = s.readList(ctx, l) })
+		work.Go(func() { errs[i] = readList(ctx, s, l) })
 	}
 	work.Wait()
 	for i, l := range lists {
@@ -153,7 +167,7 @@ func (s *session) readDefinitions(ctx context.Context) (*schema.Definitions, err
 const mostIntroduced = 256 << 10
 
 // introduction is what the server says of itself; see [schema.Definitions].
-func (s *session) introduction() json.RawMessage {
+func introduction(s *session) json.RawMessage {
 	about := struct {
 		Info         *mcp.Implementation `json:"serverInfo,omitempty"`
 		Instructions string              `json:"instructions,omitempty"`
@@ -171,7 +185,7 @@ func (s *session) introduction() json.RawMessage {
 }
 
 // readList reads all pages of one list.
-func (s *session) readList(ctx context.Context, l list) error {
+func readList(ctx context.Context, s *session, l list) error {
 	found := []json.RawMessage{}
 	seen := make(map[string]bool)
 	size := 0

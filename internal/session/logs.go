@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -12,10 +13,21 @@ import (
 // logsLate is how long a server may go on to log for a call that was given up.
 const logsLate = time.Minute
 
-// mayLog says that the server is asked for the log messages of a call. On a stream that
+// logRelay hands the log messages of a server to the callers whose calls they are of. The
+// session's lock guards it.
+type logRelay struct {
+	s *session
+	// The caller of the last call that was given up while the server was asked for its log
+	// messages, and when.
+	last   string
+	lastAt time.Time
+}
+
+// wanted says that the server is asked for the log messages of a call. On a stream that
 // calls share a message does not say of which call it is: there one caller at a time is
 // served, so that nobody reads what another's calls log. The caller holds s.mu.
-func (s *session) mayLog(r *Running) bool {
+func (l *logRelay) wanted(r *Running) bool {
+	s := l.s
 	if r.pool == nil || r.req.Said == nil || r.req.LogLevel == "" || s.asks != nil {
 		return false
 	}
@@ -25,7 +37,7 @@ func (s *session) mayLog(r *Running) bool {
 	if !s.modern() {
 		return false // its messages may be of any call, at any time
 	}
-	if s.lastLogged != r.req.Caller && time.Since(s.lastLoggedAt) < logsLate {
+	if l.last != r.req.Caller && time.Since(l.lastAt) < logsLate {
 		return false
 	}
 	for _, other := range s.calls {
@@ -40,16 +52,17 @@ func (s *session) mayLog(r *Running) bool {
 // caller wants, where there is one.
 func (e envelope) forCall(r *Running) envelope {
 	if r.logs && e.fixed != "" {
-		e.fixed += `,"` + metaLogLevel + `":` + strconv.Quote(r.req.LogLevel)
+		e.fixed += `,"` + mcpwire.MetaLogLevel + `":` + strconv.Quote(r.req.LogLevel)
 	}
 	return e
 }
 
-// logged hands a log message to the call that it belongs to: the one with this id, or,
+// pass hands a log message to the call that it belongs to: the one with this id, or,
 // where id is 0 because the stream is not that of one call, the first of those whose
 // caller wants it. It returns false for what is no log message, or nobody's.
-func (s *session) logged(f *frame, id int64) bool {
-	if string(f.method) != `"notifications/message"` || len(f.id) > 0 || !rawjson.IsObject(f.params) || s.asks != nil {
+func (l *logRelay) pass(f *frame, id int64) bool {
+	s := l.s
+	if string(f.method) != `"`+mcpwire.NotifyMessage+`"` || len(f.id) > 0 || !rawjson.IsObject(f.params) || s.asks != nil {
 		return false
 	}
 	var level string
@@ -76,7 +89,7 @@ func (s *session) logged(f *frame, id int64) bool {
 	if !ok {
 		return false
 	}
-	message := append(make([]byte, 0, len(f.params)+64), `{"method":"notifications/message","params":`...)
+	message := append(make([]byte, 0, len(f.params)+64), `{"method":"`+mcpwire.NotifyMessage+`","params":`...)
 	message = append(append(message, f.params...), '}')
 	s.hear()
 	to.req.Said(0, message)

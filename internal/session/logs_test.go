@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/launch"
 )
 
@@ -47,14 +48,14 @@ func (s *session) logsTo(caller, level string) (*Running, chan string) {
 func TestOnASharedStreamLogMessagesAreThoseOfOneCaller(t *testing.T) {
 	s := shared()
 	r, mine := s.logsTo("ada", "info")
-	if env := s.env.forCall(r); !strings.Contains(env.fixed, `"`+metaLogLevel+`":"info"`) {
+	if env := s.env.forCall(r); !strings.Contains(env.fixed, `"`+mcpwire.MetaLogLevel+`":"info"`) {
 		t.Errorf("the server is not asked to log: %s", env.fixed)
 	}
 	other, theirs := s.logsTo("bob", "debug")
-	if env := s.env.forCall(other); strings.Contains(env.fixed, metaLogLevel) {
+	if env := s.env.forCall(other); strings.Contains(env.fixed, mcpwire.MetaLogLevel) {
 		t.Errorf("the server is asked to log for two callers at once: %s", env.fixed)
 	}
-	if !s.logged(logAbout("one", "warning"), 0) || s.logged(logAbout("two", "debug"), 0) || s.logged(logAbout("three", "loud"), 0) {
+	if !s.logs.pass(logAbout("one", "warning"), 0) || s.logs.pass(logAbout("two", "debug"), 0) || s.logs.pass(logAbout("three", "loud"), 0) {
 		t.Error("what is of the level, and nothing else, is the caller's")
 	}
 	if len(theirs) != 0 || len(mine) != 1 || <-mine != `{"method":"notifications/message","params":{"level":"warning","data":"one"}}` {
@@ -73,7 +74,7 @@ func TestOnASharedStreamLogMessagesAreThoseOfOneCaller(t *testing.T) {
 func TestASharedStreamOfAnOlderServerLogsForNobody(t *testing.T) {
 	s := shared()
 	s.env = envelope{}
-	if r, _ := s.logsTo("ada", "info"); r.logs || s.logged(logAbout("one", "warning"), 0) {
+	if r, _ := s.logsTo("ada", "info"); r.logs || s.logs.pass(logAbout("one", "warning"), 0) {
 		t.Error("a log message of an older server on a stream that calls share was passed on")
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/pkg/schema"
@@ -83,13 +84,13 @@ type Owned struct {
 
 // Answer answers a question that the server asked with [Request].Said: object has
 // result or error. A number that is not open is ignored. It does not block.
-func (o *Owned) Answer(number int64, object []byte) { o.s.reply(number, object) }
+func (o *Owned) Answer(number int64, object []byte) { o.s.asks.answer(number, object) }
 
 // begin opens a session.
 func (o *Own) begin(ctx context.Context, c Caller) (*Owned, error) {
 	p := newPool(o.cfg, o.log, func() {})
 	p.cutOff = true // a call that its session cannot take has nowhere to wait
-	p.defs = &schema.Definitions{}
+	p.offers.defs = &schema.Definitions{}
 	p.start, p.client, p.declared = o.start, o.client, declared(c.Capabilities)
 	ended := context.AfterFunc(ctx, p.cancel)
 	s, _, err := p.attempt(eraLegacy, 0)
@@ -138,7 +139,7 @@ func (o *Owned) setLevel(ctx context.Context, level string) {
 		return
 	}
 	params := append(rawjson.AppendText([]byte(`{"level":`), level), '}')
-	if _, err := o.s.ask(ctx, "logging/setLevel", params); err == nil {
+	if _, err := o.s.ask(ctx, mcpwire.MethodSetLevel, params); err == nil {
 		o.level = level
 	}
 }
@@ -149,7 +150,7 @@ func (o *Own) Release(one *Owned, again bool) {
 	if again && o.keep(one) {
 		return
 	}
-	one.s.giveUp()
+	one.s.asks.giveUp()
 	one.Close()
 	o.gone(one.key)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -74,7 +75,7 @@ func asker(heard chan word) *Request {
 }
 
 func canBeAsked(id string) Caller {
-	return CallerOf(id, []byte(`{"_meta":{"`+metaCapabilities+`":{"elicitation":{}},"`+metaLogLevel+`":"info"}}`))
+	return CallerOf(id, []byte(`{"_meta":{"`+mcpwire.MetaClientCapabilities+`":{"elicitation":{}},"`+mcpwire.MetaLogLevel+`":"info"}}`))
 }
 
 func TestAServerAsksTheCallerWhoseCallRunsAndGetsTheAnswer(t *testing.T) {
@@ -263,7 +264,7 @@ func TestAServerShowsWhatItHasForClientsThatCanBeAskedAndSaysWhoItIs(t *testing.
 			seen <- r.Session.InitializeParams().Capabilities
 		},
 		Capabilities:              &mcp.ServerCapabilities{Extensions: map[string]any{"io.modelcontextprotocol/ui": map[string]any{}}},
-		SupportedProtocolVersions: []string{legacyNewest},
+		SupportedProtocolVersions: []string{mcpwire.LegacyNewest},
 	})
 	mcp.AddTool(server, &mcp.Tool{Name: "t"}, func(context.Context, *mcp.CallToolRequest, any) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{}, nil, nil

@@ -98,17 +98,17 @@ type Pool struct {
 	version string
 	changed func()
 
-	watches  watches
-	declared *mcp.ClientCapabilities // of sessions that are one caller's own, else nil
+	keepers       []*keeper // one for each session
+	offers        offers
+	subscriptions subscriptions
+	declared      *mcp.ClientCapabilities // of sessions that are one caller's own, else nil
 
-	ctx      context.Context // ends when the pool is closed
-	cancel   context.CancelFunc
-	work     sync.WaitGroup
-	refreshC chan struct{}
-	headers  atomic.Pointer[paramHeaders]
-	noise    atomic.Int64
-	active   atomic.Int64 // calls whose caller was not told their end
-	lastUse  atomic.Int64 // Unix nanoseconds
+	ctx     context.Context // ends when the pool is closed
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
+	noise   atomic.Int64
+	active  atomic.Int64 // calls whose caller was not told their end
+	lastUse atomic.Int64 // Unix nanoseconds
 
 	mu       sync.Mutex
 	live     []*session
@@ -120,24 +120,18 @@ type Pool struct {
 	drained  chan struct{} // closed when the pool is closing and no call is left
 	drainOne sync.Once
 
-	parked bool          // no session wanted before a call comes
-	flip   chan struct{} // closed and replaced when parked changes
+	demand demand
 
 	state    schema.InitializationState
 	fault    string // why state is not initialized, a sentence
 	tail     string // of stderr, with fault
 	warnings warnings
-	fails    []int // to start, in a row, for each place
-	losses   []int // of sessions in use, in a row, for each place
 	restarts int
 	protocol string
 	title    string
 	server   string // version of the server
 	guess    era
 	probes   int // how often server/discover went unheard in a row
-
-	defs   *schema.Definitions
-	digest string
 }
 
 // Open returns a pool that opens its sessions in the background. changed is
@@ -158,10 +152,10 @@ func Open(cfg Config, l *launch.Launcher, log *slog.Logger, changed func()) *Poo
 	case p.cfg.Spec.Type != "stdio":
 		p.client = launch.HTTPClient(p.cfg.Spec)
 	}
-	for place := range p.cfg.Sessions {
-		p.work.Go(func() { p.keep(place) })
+	for _, k := range p.keepers {
+		p.work.Go(k.run)
 	}
-	p.work.Go(p.refresh)
+	p.work.Go(p.offers.run)
 	return p
 }
 
@@ -170,9 +164,13 @@ func newPool(cfg Config, log *slog.Logger, changed func()) *Pool {
 	cfg.fill()
 	p := &Pool{
 		cfg: cfg, log: log.With("server", cfg.Spec.ID), changed: changed, version: clientVersion(),
-		refreshC: make(chan struct{}, 1), all: make(map[*session]struct{}), drained: make(chan struct{}),
-		flip: make(chan struct{}), parked: cfg.OnDemand, state: schema.StateStarting,
-		fails: make([]int, cfg.Sessions), losses: make([]int, cfg.Sessions),
+		all: make(map[*session]struct{}), drained: make(chan struct{}),
+		demand: demand{parked: cfg.OnDemand, flip: make(chan struct{})}, state: schema.StateStarting,
+	}
+	p.offers.pool, p.offers.wake = p, make(chan struct{}, 1)
+	p.subscriptions.pool = p
+	for i := range cfg.Sessions {
+		p.keepers = append(p.keepers, &keeper{pool: p, learns: i == 0})
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.lastUse.Store(time.Now().UnixNano())
@@ -193,7 +191,7 @@ func (p *Pool) Snapshot() schema.Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := schema.Server{
-		ID: p.cfg.Spec.ID, State: p.state, Transport: p.cfg.Spec.Type, Digest: p.digest,
+		ID: p.cfg.Spec.ID, State: p.state, Transport: p.cfg.Spec.Type, Digest: p.offers.digest,
 		Slots: p.cfg.Sessions * p.cfg.InFlight, Sessions: len(p.live), Restarts: p.restarts,
 		Protocol: p.protocol, Title: p.title, Version: p.server, Timeout: p.cfg.CallTimeout,
 	}
@@ -214,7 +212,7 @@ func (p *Pool) Snapshot() schema.Server {
 func (p *Pool) Definitions() (*schema.Definitions, string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.defs, p.digest
+	return p.offers.defs, p.offers.digest
 }
 
 // InFlight returns how many calls run or wait here.

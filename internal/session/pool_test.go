@@ -274,7 +274,7 @@ func TestAModernServerThatAnswersDiscoverLateIsNotTakenForAnOlderOne(t *testing.
 	}
 }
 
-func TestStrayLinesAreCountedAndAFloodReplacesTheSession(t *testing.T) {
+func TestUnexpectedLinesAreCountedAndAFloodReplacesTheSession(t *testing.T) {
 	p := open(t, Config{Spec: scripted("talks")})
 	p.ready()
 	if n := p.Noise(); n != 902 {

@@ -44,14 +44,14 @@ func (p *Pool) Do(req *Request, done func(*Request, Outcome)) *Running {
 	if s == nil {
 		p.queue = append(p.queue, r)
 		p.waiting++
-		p.unpark()
+		p.demand.set(false)
 		p.mu.Unlock()
 		if behind {
 			p.pump()
 		}
 		return r
 	}
-	p.unpark()
+	p.demand.set(false)
 	p.place(r, s)
 	p.mu.Unlock()
 	p.send(s, r)
@@ -183,8 +183,8 @@ func (p *Pool) broken() bool {
 	if len(p.live) > 0 {
 		return false
 	}
-	for _, n := range p.fails {
-		if n < openBreaker {
+	for _, k := range p.keepers {
+		if k.fails < openBreaker {
 			return false
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -39,7 +40,7 @@ func (s *session) receive(text []byte) {
 			r.end(s.asked(r.req, s.outcome(&f, false)))
 		}
 	}
-	s.stray = 0
+	s.unexpected = 0
 }
 
 // hear notes a sign of life: an answer, or progress on a call.
@@ -76,7 +77,7 @@ func (s *session) broken(f *frame, text []byte) {
 // prints its greeting); a flood is a broken server.
 func (s *session) noise() {
 	s.pool.noise.Add(1)
-	if s.stray++; s.stray == maxStray {
+	if s.unexpected++; s.unexpected == maxUnexpected {
 		s.fail(errors.New("it wrote 1000 lines in a row that are not MCP messages"))
 	}
 }
@@ -93,7 +94,7 @@ func (s *session) incoming(f *frame) {
 		method = rawjson.AppendText(nil, name)
 		f.method = method
 	}
-	if s.asks != nil && s.said(f) || s.logged(f, 0) {
+	if s.asks != nil && s.asks.pass(f) || s.logs.pass(f, 0) {
 		return
 	}
 	if len(f.id) > 0 && string(f.id) != "null" {
@@ -101,12 +102,12 @@ func (s *session) incoming(f *frame) {
 		return
 	}
 	switch string(method) {
-	case `"notifications/progress"`:
+	case `"` + mcpwire.NotifyProgress + `"`:
 		s.progress(f.params)
-	case `"notifications/tools/list_changed"`, `"notifications/resources/list_changed"`, `"notifications/prompts/list_changed"`:
+	case `"` + mcpwire.NotifyToolsChanged + `"`, `"` + mcpwire.NotifyResourcesChanged + `"`, `"` + mcpwire.NotifyPromptsChanged + `"`:
 		s.listChanged()
-	case `"notifications/resources/updated"`:
-		s.pool.resourceUpdated(member(f.params, "uri"))
+	case `"` + mcpwire.NotifyResourceUpdated + `"`:
+		s.pool.subscriptions.updated(member(f.params, "uri"))
 	}
 }
 
@@ -134,7 +135,7 @@ func (s *session) progress(params []byte) {
 // listChanged notes that what the server offers is to be read again.
 func (s *session) listChanged() {
 	s.changes.Store(true)
-	s.pool.wantRefresh()
+	s.pool.offers.changed()
 }
 
 // outcome reads how the call ended from the answer. keep says that the bytes of

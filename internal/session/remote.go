@@ -3,7 +3,6 @@ package session
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -11,13 +10,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/lines"
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/kit/sse"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -53,16 +52,7 @@ func newRemoteLink(s *session, client *http.Client, protocol, id string) *remote
 
 func (l *remoteLink) send(r *Running) bool {
 	s := l.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	id, ok := s.register(r)
-	if id == 0 {
-		return ok
-	}
-	ctx, stop := context.WithCancel(l.ctx)
-	r.stop = stop
-	l.work.Go(func() {
-		defer stop()
+	return s.begin(l.ctx, r, &l.work, func(ctx context.Context, stop context.CancelFunc, id int64) {
 		o, resp := l.exchange(ctx, r, id)
 		o = s.asked(r.req, o)
 		l.settle(ctx, r.req)
@@ -78,7 +68,6 @@ func (l *remoteLink) send(r *Running) bool {
 			drain(resp, stop)
 		}
 	})
-	return true
 }
 
 // drain reads the little that follows an answer, so that the connection can be
@@ -86,7 +75,7 @@ func (l *remoteLink) send(r *Running) bool {
 func drain(resp *http.Response, stop context.CancelFunc) {
 	timer := time.AfterFunc(drainTime, stop)
 	defer timer.Stop()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // only a courtesy to the connection
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // so that the connection can be used again
 	resp.Body.Close()
 }
 
@@ -126,14 +115,14 @@ func (l *remoteLink) exchange(ctx context.Context, r *Running, id int64) (Outcom
 	case "text/event-stream":
 		return l.followAll(ctx, resp, id)
 	}
-	return strange(cfg), resp
+	return protocolViolation(cfg), resp
 }
 
 // followAll reads the event stream of an answer to its end. A server of the
 // legacy era may hang up and let the client come back for the rest.
 func (l *remoteLink) followAll(ctx context.Context, resp *http.Response, id int64) (Outcome, *http.Response) {
 	cfg := &l.s.pool.cfg
-	in := l.s.pool.newEvents(resp.Body, lines.Short)
+	in := newEvents(&l.s.pool.cfg, resp.Body, lines.Short)
 	for resumes := 0; ; {
 		before := in.LastID
 		o, err := l.follow(in, id)
@@ -152,7 +141,7 @@ func (l *remoteLink) followAll(ctx context.Context, resp *http.Response, id int6
 		}
 		resp.Body.Close()
 		resp = again
-		next := l.s.pool.newEvents(resp.Body, lines.Short)
+		next := newEvents(&l.s.pool.cfg, resp.Body, lines.Short)
 		next.LastID, next.Retry = in.LastID, in.Retry
 		in = next
 	}
@@ -170,7 +159,7 @@ func cutShort(cfg *Config, err error) Outcome {
 func (l *remoteLink) follow(in *sse.Reader, id int64) (Outcome, error) {
 	var scan scanner
 	var f frame
-	for stray := 0; ; {
+	for unexpected := 0; ; {
 		ev, err := nextEvent(in)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
@@ -186,8 +175,8 @@ func (l *remoteLink) follow(in *sse.Reader, id int64) (Outcome, error) {
 		}
 		if f.method == nil {
 			l.s.pool.noise.Add(1)
-			if stray++; stray == maxStray {
-				return strange(&l.s.pool.cfg), nil
+			if unexpected++; unexpected == maxUnexpected {
+				return protocolViolation(&l.s.pool.cfg), nil
 			}
 		}
 	}
@@ -200,7 +189,7 @@ func (l *remoteLink) answer(scan *scanner, f *frame, text []byte, id int64) (o O
 		return Outcome{}, false
 	}
 	if f.method != nil {
-		if !l.s.logged(f, id) {
+		if !l.s.logs.pass(f, id) {
 			l.s.incoming(f)
 		}
 		return Outcome{}, false
@@ -260,23 +249,23 @@ func (l *remoteLink) refusal(resp *http.Response) Outcome {
 // header returns the headers for a request, or for none.
 func (l *remoteLink) header(req *Request) http.Header {
 	h := make(http.Header, 8)
-	h["Mcp-Protocol-Version"] = []string{l.protocol}
+	h[mcpwire.HeaderProtocolVersion] = []string{l.protocol}
 	if l.id != "" {
-		h["Mcp-Session-Id"] = []string{l.id}
+		h[mcpwire.HeaderSessionID] = []string{l.id}
 	}
 	if req == nil || !l.s.modern() {
 		return h
 	}
 	method := req.method()
-	h["Mcp-Method"] = []string{method}
+	h[mcpwire.HeaderMethod] = []string{method}
 	switch method {
 	case schema.MethodReadResource: // the header must say what the body says
-		h["Mcp-Name"] = []string{headerValue(member(req.Params, "uri"))}
+		h[mcpwire.HeaderName] = []string{mcpwire.EncodeHeader(member(req.Params, "uri"))}
 	case schema.MethodGetPrompt:
-		h["Mcp-Name"] = []string{headerValue(member(req.Params, "name"))}
+		h[mcpwire.HeaderName] = []string{mcpwire.EncodeHeader(member(req.Params, "name"))}
 	case schema.MethodCallTool:
-		h["Mcp-Name"] = []string{headerValue(req.Name)}
-		l.s.pool.headers.Load().set(h, req)
+		h[mcpwire.HeaderName] = []string{mcpwire.EncodeHeader(req.Name)}
+		l.s.pool.offers.headers.Load().set(h, req)
 	}
 	return h
 }
@@ -307,8 +296,8 @@ func (l *remoteLink) close() {
 	l.work.Wait()
 }
 
-// strange words how a call ended that got an answer outside the protocol.
-func strange(cfg *Config) Outcome {
+// protocolViolation words how a call ended that got an answer outside the protocol.
+func protocolViolation(cfg *Config) Outcome {
 	return Outcome{Started: true, Err: schema.Errorf(schema.KindOutcomeUnknown,
 		"The server %q took the request and answered with something that is not MCP; the call may have run.", cfg.Spec.ID)}
 }
@@ -351,18 +340,4 @@ func readAll(resp *http.Response, max int) ([]byte, error) {
 		return nil, lines.ErrTooLong
 	}
 	return b.Bytes(), nil
-}
-
-// headerValue returns s as a header may carry it: in base64 where it holds
-// anything else than plain ASCII, or looks encoded already.
-func headerValue(s string) string {
-	const prefix, suffix = "=?base64?", "?="
-	plain := s == strings.Trim(s, " \t") && !(strings.HasPrefix(s, prefix) && strings.HasSuffix(s, suffix))
-	for i := 0; plain && i < len(s); i++ {
-		plain = s[i] >= 0x20 && s[i] <= 0x7e
-	}
-	if plain {
-		return s
-	}
-	return prefix + base64.StdEncoding.EncodeToString([]byte(s)) + suffix
 }

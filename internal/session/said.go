@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
@@ -15,6 +16,7 @@ const mostQuestions = 16
 // questions are what a server has asked its caller on a session of the caller's
 // own, and who has not answered yet.
 type questions struct {
+	s    *session
 	mu   sync.Mutex
 	next int64
 	open map[int64][]byte // the server's ids, by our numbers
@@ -59,32 +61,34 @@ func (q *questions) takeAll() (ids [][]byte) {
 
 // giveUp tells the server that nobody answers the questions that are open: some do
 // not let a session end before.
-func (s *session) giveUp() {
-	for _, id := range s.asks.takeAll() {
+func (q *questions) giveUp() {
+	s := q.s
+	for _, id := range q.takeAll() {
 		if s.cause() != nil {
 			return
 		}
-		s.link.post(append(append([]byte(`{"jsonrpc":"2.0","id":`), id...), `,"error":{"code":-32603,"message":"the call is over and nobody answers"}}`...))
+		body := append(append([]byte(`{"jsonrpc":"2.0","id":`), id...), ',')
+		s.link.post(append(mcpwire.AppendError(body, mcpwire.CodeInternal, "the call is over and nobody answers"), '}'))
 	}
 }
 
-// said hands what the server says to the caller of the one call that runs. It
+// pass hands what the server says to the caller of the one call that runs. It
 // returns false for what is not the caller's, or cannot be passed on.
-func (s *session) said(f *frame) bool {
+func (q *questions) pass(f *frame) bool {
 	asked := len(f.id) > 0 && string(f.id) != "null"
 	switch string(f.method) {
-	case `"elicitation/create"`, `"sampling/createMessage"`, `"roots/list"`:
+	case `"` + mcpwire.MethodElicit + `"`, `"` + mcpwire.MethodSample + `"`, `"` + mcpwire.MethodListRoots + `"`:
 		if !asked {
 			return false
 		}
-	case `"notifications/message"`:
+	case `"` + mcpwire.NotifyMessage + `"`:
 		if asked {
 			return false
 		}
 	default:
 		return false
 	}
-	r := s.listening()
+	r := q.listening()
 	if r == nil {
 		return false
 	}
@@ -95,20 +99,21 @@ func (s *session) said(f *frame) bool {
 	message := append(make([]byte, 0, len(params)+64), `{"method":`...)
 	message = append(append(append(append(message, f.method...), `,"params":`...), params...), '}')
 	if !asked {
-		s.hear()
+		q.s.hear()
 		return r.req.Said(0, message)
 	}
-	number := s.asks.add(f.id)
+	number := q.add(f.id)
 	if number == 0 || !r.req.Said(number, message) {
-		s.asks.take(number)
+		q.take(number)
 		return false
 	}
-	s.hear()
+	q.s.hear()
 	return true
 }
 
 // listening returns the call whose caller hears the server, nil for none.
-func (s *session) listening() *Running {
+func (q *questions) listening() *Running {
+	s := q.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.calls {
@@ -119,10 +124,10 @@ func (s *session) listening() *Running {
 	return nil
 }
 
-// reply answers a question of the server: object has result or error. It does not
+// answer answers a question of the server: object has result or error. It does not
 // block.
-func (s *session) reply(number int64, object []byte) {
-	id := s.asks.take(number)
+func (q *questions) answer(number int64, object []byte) {
+	s, id := q.s, q.take(number)
 	if id == nil {
 		return
 	}
@@ -135,7 +140,7 @@ func (s *session) reply(number int64, object []byte) {
 	case ok && rawjson.IsObject(f.fault):
 		body = append(append(body, `"error":`...), f.fault...)
 	default:
-		body = append(body, `"error":{"code":-32603,"message":"the answer of the client cannot be read"}`...)
+		body = mcpwire.AppendError(body, mcpwire.CodeInternal, "the answer of the client cannot be read")
 	}
 	body = append(body, '}')
 	l, remote := s.link.(*remoteLink)
@@ -166,9 +171,9 @@ func CallerOf(id string, extra []byte) Caller {
 		}
 		rawjson.Members(meta, func(key string, value []byte) {
 			switch {
-			case key == metaCapabilities && rawjson.IsObject(value):
+			case key == mcpwire.MetaClientCapabilities && rawjson.IsObject(value):
 				c.Capabilities = value
-			case key == metaLogLevel:
+			case key == mcpwire.MetaLogLevel:
 				_ = json.Unmarshal(value, &c.Level) // what is no string asks for nothing
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
@@ -78,7 +79,7 @@ func runScript(mode string) {
 			fmt.Println("[debug] not a protocol line {")
 		}
 	case "deaf":
-		select {}
+		forever()
 	case "slow":
 		<-time.After(slowStart)
 	case "starter":
@@ -102,7 +103,7 @@ func runScript(mode string) {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
 			if s.mode == "stubborn" {
-				select {}
+				forever()
 			}
 			return
 		}
@@ -265,7 +266,7 @@ func (s *script) call(m *scriptMessage, line []byte) {
 		s.print(`{"jsonrpc":"2.0","method":"notifications\/tools\/list_changed"}`)
 		s.result(m.ID, `{}`)
 	case "stopreading": // and never answer
-		select {}
+		forever()
 	case "grandchild": // that keeps stdout open and outlives us
 		exe, _ := os.Executable()
 		c := exec.Command(exe)
@@ -279,4 +280,12 @@ func (s *script) call(m *scriptMessage, line []byte) {
 	default:
 		s.print(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"unknown tool"}}`, m.ID)
 	}
+}
+
+// forever waits for a signal that nobody sends. With an empty select the runtime would end
+// the program as a deadlock where it has no other goroutine.
+func forever() {
+	never := make(chan os.Signal, 1)
+	signal.Notify(never, syscall.SIGUSR1)
+	<-never
 }

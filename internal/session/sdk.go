@@ -10,6 +10,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 )
 
 // sdkConn is the connection as the go-sdk sees it: its own requests and their
@@ -72,7 +74,7 @@ func (c *sdkConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 		c.mu.Lock()
 		c.waiting[id] = true
 		c.mu.Unlock()
-		if req.Method == "server/discover" && c.patience > 0 && c.probe == nil {
+		if req.Method == mcpwire.MethodDiscover && c.patience > 0 && c.probe == nil {
 			c.probe = time.AfterFunc(c.patience, func() { c.giveUp(id, req.ID) })
 		}
 	}
@@ -158,7 +160,8 @@ func (c *sdkConn) handshaken() {
 
 // clientOptions sets the handlers also where notifications never get as far as
 // the SDK: it asks a server of the modern era for them only where one is set.
-func (s *session) clientOptions() *mcp.ClientOptions {
+func (o opening) clientOptions() *mcp.ClientOptions {
+	s := o.s
 	capabilities := s.pool.declared
 	if capabilities == nil {
 		capabilities = declared(s.pool.cfg.Declares) // never nil: left out, the SDK would declare roots
@@ -170,13 +173,9 @@ func (s *session) clientOptions() *mcp.ClientOptions {
 		PromptListChangedHandler: func(context.Context, *mcp.PromptListChangedRequest) { s.listChanged() },
 		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
 			if r.Params != nil {
-				s.pool.resourceUpdated(r.Params.URI)
+				s.pool.subscriptions.updated(r.Params.URI)
 			}
 		},
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { s.listChanged() },
 	}
 }
-
-// isModern reports whether a revision belongs to the modern era. Revisions are
-// dates and sort as text.
-func isModern(protocol string) bool { return protocol >= modernFrom }

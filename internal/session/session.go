@@ -12,16 +12,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/callyard/callyard/internal/kit/lines"
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 const (
-	maxStray     = 1000             // messages in a row that are no protocol
-	maxLate      = 3                // timeouts in a row before a session is suspected
-	restTime     = 30 * time.Second // a session that lived as long is no failure
-	frameRoom    = 64 << 10         // what a message may have around its result
-	modernFrom   = "2026-07-28"     // the first revision of the modern era
-	legacyNewest = "2025-11-25"     // the last one of the legacy era
+	maxUnexpected = 1000             // messages in a row that are no protocol
+	maxLate       = 3                // timeouts in a row before a session is suspected
+	restTime      = 30 * time.Second // a session that lived as long is no failure
+	frameRoom     = 64 << 10         // what a message may have around its result
 
 	stopGrace   = 500 * time.Millisecond // for a child to end by itself, and again after SIGTERM
 	failedGrace = 50 * time.Millisecond  // the same for one that is broken already
@@ -63,8 +62,7 @@ type session struct {
 	closed bool // takes no calls
 	why    error
 
-	lastLogged   string // whose call was given up while the server was asked for its log messages
-	lastLoggedAt time.Time
+	logs logRelay
 
 	dead     chan struct{} // closed when the connection is of no use any more
 	deadOnce sync.Once
@@ -88,8 +86,8 @@ type session struct {
 	reading sync.Mutex // one reading of the lists at a time
 
 	// Of the one goroutine that reads.
-	scan  scanner
-	stray int
+	scan       scanner
+	unexpected int // messages in a row that are no protocol
 }
 
 func newSession(p *Pool) *session {
@@ -97,8 +95,9 @@ func newSession(p *Pool) *session {
 		pool: p, calls: make(map[int64]*Running), next: firstID, born: time.Now(),
 		dead: make(chan struct{}), empty: make(chan struct{}), suspect: make(chan struct{}, 1),
 	}
+	s.logs.s = s
 	if p.declared != nil {
-		s.asks = &questions{open: make(map[int64][]byte)}
+		s.asks = &questions{s: s, open: make(map[int64][]byte)}
 	}
 	s.heard.Store(s.born.UnixNano())
 	return s
@@ -117,11 +116,30 @@ func (s *session) register(r *Running) (id int64, ok bool) {
 	s.next++
 	r.id, r.sent = id, time.Now()
 	if s.pool.cfg.Traces != nil && r.pool != nil {
-		s.trace(r)
+		r.trace(s)
 	}
-	r.logs = s.mayLog(r)
+	r.logs = s.logs.wanted(r)
 	s.calls[id] = r
 	return id, true
+}
+
+// begin registers a call and runs exchange for it on a goroutine of work, with a context
+// that ends with the given one, when the call is stopped, or when exchange calls stop. It
+// returns what register says.
+func (s *session) begin(ctx context.Context, r *Running, work *sync.WaitGroup, exchange func(ctx context.Context, stop context.CancelFunc, id int64)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, ok := s.register(r)
+	if id == 0 {
+		return ok
+	}
+	ctx, stop := context.WithCancel(ctx)
+	r.stop = stop
+	work.Go(func() {
+		defer stop()
+		exchange(ctx, stop, id)
+	})
+	return true
 }
 
 // take removes a call that was answered; nil where nobody waits for it.
@@ -150,7 +168,7 @@ func (s *session) forget(r *Running, reason string) {
 	if waiting {
 		delete(s.calls, r.id)
 		if r.logs {
-			s.lastLogged, s.lastLoggedAt = r.req.Caller, time.Now()
+			s.logs.last, s.logs.lastAt = r.req.Caller, time.Now()
 		}
 		s.settle()
 	}
@@ -276,9 +294,9 @@ func (s *session) ask(ctx context.Context, method string, params []byte) ([]byte
 func (s *session) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.pool.cfg.checkTime)
 	defer cancel()
-	method := "ping"
+	method := mcpwire.MethodPing
 	if s.modern() {
-		method = "server/discover"
+		method = mcpwire.MethodDiscover
 	}
 	_, err := s.ask(ctx, method, nil)
 	if schema.KindOf(err) == schema.KindProtocol {

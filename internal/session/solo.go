@@ -66,7 +66,7 @@ func (o *Solo) Open(ctx context.Context, on Process) (*Single, error) {
 	return one, nil
 }
 
-// learn notes what an attempt showed of the server's era; see [Pool.open].
+// learn notes what an attempt showed of the server's era; see [keeper.open].
 func (o *Solo) learn(guess era, how hearing, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -32,7 +33,8 @@ func (e *startError) Unwrap() error { return e.err }
 
 // open opens one session: it starts what is to be started, shakes hands and, the
 // first time, reads what the server offers.
-func (p *Pool) open() (*session, error) {
+func (k *keeper) open() (*session, error) {
+	p := k.pool
 	p.mu.Lock()
 	guess, probes := p.guess, p.probes
 	p.mu.Unlock()
@@ -54,21 +56,22 @@ func (p *Pool) open() (*session, error) {
 	}
 	switch {
 	case err == nil && how == unheard:
-		p.believe(eraLegacy)
+		k.believe(eraLegacy)
 	case err == nil:
 	case guess == eraLegacy:
-		p.believe(eraUnknown) // it may have been replaced by a newer one
+		k.believe(eraUnknown) // it may have been replaced by a newer one
 	case how == unheard && p.cfg.Spec.Type == "stdio" && p.ctx.Err() == nil:
 		// Not only did it ignore server/discover, it stopped listening there.
 		p.log.Debug("server/discover went unanswered; starting again with the legacy handshake")
 		if s, _, err = p.attempt(eraLegacy, 0); err == nil {
-			p.believe(eraLegacy)
+			k.believe(eraLegacy)
 		}
 	}
 	return s, err
 }
 
-func (p *Pool) believe(e era) {
+func (k *keeper) believe(e era) {
+	p := k.pool
 	p.mu.Lock()
 	p.guess = e
 	p.mu.Unlock()
@@ -88,22 +91,22 @@ func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, how hearing,
 	s := newSession(p)
 	switch p.cfg.Spec.Type {
 	case "stdio":
-		how, err = s.overPipes(ctx, guess, probe)
+		how, err = opening{s}.overPipes(ctx, guess, probe)
 		if how == late && !p.cutOff { // there it is one program for one call: any session is better than none
 			err = errLate
 		}
 	case "sse":
-		err = s.overEvents(ctx)
+		err = opening{s}.overEvents(ctx)
 	default:
-		how, err = s.overHTTP(ctx, guess, probe)
+		how, err = opening{s}.overHTTP(ctx, guess, probe)
 	}
 	if err == nil {
 		p.mu.Lock()
 		p.all[s] = struct{}{}
-		known := p.defs != nil
+		known := p.offers.defs != nil
 		p.mu.Unlock()
 		if !known {
-			err = p.readInto(ctx, s)
+			err = p.offers.read(ctx, s)
 		} else {
 			s.reread = true
 		}
@@ -144,8 +147,12 @@ func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, how hearing,
 	return nil, how, fault
 }
 
+// opening connects a session that is new, and shakes hands over the connection.
+type opening struct{ s *session }
+
 // overPipes starts the child and shakes hands with it.
-func (s *session) overPipes(ctx context.Context, guess era, probe time.Duration) (how hearing, err error) {
+func (o opening) overPipes(ctx context.Context, guess era, probe time.Duration) (how hearing, err error) {
+	s := o.s
 	if s.child, err = s.pool.start(); err != nil {
 		return heard, err
 	}
@@ -154,30 +161,32 @@ func (s *session) overPipes(ctx context.Context, guess era, probe time.Duration)
 	l.start()
 	// A server that has said nothing yet is not stopped before its time: it may still
 	// be downloading itself, as npx and uvx do.
-	err = s.handshake(ctx, s.sdk, guess)
+	err = o.handshake(ctx, s.sdk, guess)
 	return s.sdk.hearing(), err
 }
 
 // overEvents opens the event stream and shakes hands over it.
-func (s *session) overEvents(ctx context.Context) error {
+func (o opening) overEvents(ctx context.Context) error {
+	s := o.s
 	l, err := newEventLink(ctx, s, s.pool.client)
 	if err != nil {
 		return err
 	}
 	s.sdk = newSDKConn(s, 0, l.sdkWrite)
 	l.start()
-	return s.handshake(ctx, s.sdk, eraLegacy)
+	return o.handshake(ctx, s.sdk, eraLegacy)
 }
 
 // overHTTP shakes hands through the SDK's own transport, whose private hooks
 // would be lost behind a wrapper, and sets ours beside it.
-func (s *session) overHTTP(ctx context.Context, guess era, probe time.Duration) (how hearing, err error) {
+func (o opening) overHTTP(ctx context.Context, guess era, probe time.Duration) (how hearing, err error) {
+	s := o.s
 	shake := func(ctx context.Context, guess era) error {
 		t := &keptTransport{StreamableClientTransport: mcp.StreamableClientTransport{
 			Endpoint: s.pool.cfg.Spec.URL, HTTPClient: s.pool.client, MaxEventSize: s.pool.cfg.MaxResult + frameRoom,
 			DisableStandaloneSSE: true, // the session reads it itself, see remoteLink.listen
 		}}
-		err := s.handshake(ctx, t, guess)
+		err := o.handshake(ctx, t, guess)
 		if err != nil && t.conn != nil {
 			_ = t.conn.Close() // it is given up
 		}
@@ -213,13 +222,14 @@ func (t *keptTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 }
 
 // handshake lets the SDK discover the server or shake hands with it.
-func (s *session) handshake(ctx context.Context, t mcp.Transport, guess era) error {
+func (o opening) handshake(ctx context.Context, t mcp.Transport, guess era) error {
+	s := o.s
 	opts := &mcp.ClientSessionOptions{}
 	if guess == eraLegacy {
-		opts.ProtocolVersion = legacyNewest
+		opts.ProtocolVersion = mcpwire.LegacyNewest
 	}
 	impl := &mcp.Implementation{Name: clientName, Version: s.pool.version}
-	client := mcp.NewClient(impl, s.clientOptions())
+	client := mcp.NewClient(impl, o.clientOptions())
 	cs, err := client.Connect(ctx, t, opts)
 	if err != nil {
 		return err
@@ -228,7 +238,7 @@ func (s *session) handshake(ctx context.Context, t mcp.Transport, guess era) err
 	if s.sdk != nil {
 		s.sdk.handshaken()
 	}
-	if isModern(s.about.ProtocolVersion) {
+	if mcpwire.IsModern(s.about.ProtocolVersion) {
 		s.env = modernEnvelope(s.about.ProtocolVersion, impl.Name, impl.Version)
 	}
 	return nil

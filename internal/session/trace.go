@@ -8,8 +8,8 @@ import (
 )
 
 // trace begins the span of a call that is about to be sent: what goes to the server
-// stands below it. The caller holds s.mu.
-func (s *session) trace(r *Running) {
+// stands below it. The caller holds the lock of s.
+func (r *Running) trace(s *session) {
 	if r.span != nil {
 		return // it goes out a second time: nothing of the first left
 	}

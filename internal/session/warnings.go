@@ -30,7 +30,8 @@ func (w *warnings) due(now time.Time) (unsaid int, ok bool) {
 }
 
 // warn logs a failure of the server, unless there was a line a short while ago.
-func (p *Pool) warn(msg string, args ...any) {
+func (k *keeper) warn(msg string, args ...any) {
+	p := k.pool
 	p.mu.Lock()
 	unsaid, ok := p.warnings.due(time.Now())
 	silence := p.warnings.silence

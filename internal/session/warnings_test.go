@@ -62,7 +62,7 @@ func TestAServerThatDoesNotStartIsOneLineAndNotFive(t *testing.T) {
 	w.until("four failures", func(schema.Server) bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return w.fails[0] >= 4
+		return w.keepers[0].fails >= 4
 	})
 	if n := counter.n.Load() - before; n > 1 {
 		t.Errorf("%d lines for four failures", n)

@@ -16,9 +16,10 @@ const (
 	mostWatched = 1000             // resources of one server
 )
 
-// watches are the resources of a server of whose changes somebody wants to hear.
-type watches struct {
-	wake    chan struct{} // holds a word when there is something to do; nil before the first
+// subscriptions are the resources of a server whose changes somebody wants to hear of.
+type subscriptions struct {
+	pool    *Pool
+	wake    chan struct{} // holds a word when there is something to do; nil before the first, guarded by pool.mu
 	mu      sync.Mutex
 	until   map[string]time.Time
 	changed map[string]bool // not told yet
@@ -37,7 +38,7 @@ func (p *Pool) Watch(uris []string, until time.Time) {
 	if p.closing || p.cfg.Updated == nil {
 		return
 	}
-	w := &p.watches
+	w := &p.subscriptions
 	first := w.wake == nil
 	if first {
 		w.wake, w.changed = make(chan struct{}, 1), make(map[string]bool)
@@ -56,32 +57,31 @@ func (p *Pool) Watch(uris []string, until time.Time) {
 	}
 	w.mu.Unlock()
 	if first {
-		p.work.Go(p.watchResources) // before Close waits: the pool is not closing
+		p.work.Go(w.run) // before Close waits: the pool is not closing
 	}
 	if fresh {
-		w.stir()
+		w.rouse()
 	}
 }
 
-func (w *watches) stir() {
+func (w *subscriptions) rouse() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// stirWatches looks after the subscriptions, if there are any. The caller holds p.mu.
-func (p *Pool) stirWatches() {
-	if p.watches.wake != nil {
-		p.watches.stir()
+// wakeLocked looks after the subscriptions, if there are any. The caller holds pool.mu.
+func (w *subscriptions) wakeLocked() {
+	if w.wake != nil {
+		w.rouse()
 	}
 }
 
-// resourceUpdated notes that the server told of a change.
-func (p *Pool) resourceUpdated(uri string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	w := &p.watches
+// updated notes that the server told of a change.
+func (w *subscriptions) updated(uri string) {
+	w.pool.mu.Lock()
+	defer w.pool.mu.Unlock()
 	if w.wake == nil {
 		return
 	}
@@ -92,14 +92,14 @@ func (p *Pool) resourceUpdated(uri string) {
 	}
 	w.mu.Unlock()
 	if wanted {
-		w.stir()
+		w.rouse()
 	}
 }
 
-// watchResources is the goroutine that subscribes and tells of changes. Many
-// changes of one resource are told as one.
-func (p *Pool) watchResources() {
-	w := &p.watches
+// run is the goroutine that subscribes and tells of changes. Many changes of one resource
+// are told as one.
+func (w *subscriptions) run() {
+	p := w.pool
 	tick := time.NewTicker(watchLook)
 	defer tick.Stop()
 	for {
@@ -109,7 +109,7 @@ func (p *Pool) watchResources() {
 		case <-tick.C:
 		case <-w.wake:
 		}
-		if !p.rest(watchSettle) {
+		if !sleep(p.ctx, watchSettle) {
 			return
 		}
 		w.mu.Lock()
@@ -123,13 +123,13 @@ func (p *Pool) watchResources() {
 			slices.Sort(told)
 			p.cfg.Updated(told)
 		}
-		p.subscribeAll(time.Now())
+		w.subscribeAll(time.Now())
 	}
 }
 
 // subscribeAll brings the subscriptions of one session in line with what is wanted.
-func (p *Pool) subscribeAll(now time.Time) {
-	w := &p.watches
+func (w *subscriptions) subscribeAll(now time.Time) {
+	p := w.pool
 	p.mu.Lock()
 	var s *session
 	if len(p.live) > 0 {
@@ -161,17 +161,18 @@ func (p *Pool) subscribeAll(now time.Time) {
 	}
 	for _, uri := range end {
 		delete(w.done, uri)
-		p.subscribing(s, func(ctx context.Context) error { return s.cs.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri}) })
+		w.subscribing(s, func(ctx context.Context) error { return s.cs.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri}) })
 	}
 	for _, uri := range add {
 		w.done[uri] = true // also where the server refuses: asking again would not help
-		p.subscribing(s, func(ctx context.Context) error { return s.cs.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}) })
+		w.subscribing(s, func(ctx context.Context) error { return s.cs.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}) })
 	}
 }
 
 // subscribing sends what changes a subscription. In the modern era its answer is a
 // stream, which ends with the session.
-func (p *Pool) subscribing(s *session, do func(context.Context) error) {
+func (w *subscriptions) subscribing(s *session, do func(context.Context) error) {
+	p := w.pool
 	ctx, cancel := context.WithTimeout(p.ctx, watchAsk)
 	run := func() {
 		defer cancel()

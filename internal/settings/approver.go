@@ -65,65 +65,52 @@ func ApproverDefaults() Approver {
 
 // Validate returns the settings that cannot be honoured; see package config.
 func (c Approver) Validate() []config.Fault {
-	var faults []config.Fault
-	fault := func(key, format string, args ...any) {
-		faults = append(faults, config.Faultf(key, format, args...))
-	}
+	var faults config.Collector
 	guarded := len(c.Keys) > 0 || c.OIDC.Configured()
-	if wrong := config.AddressFault(c.Listen); wrong != "" {
-		fault("listen", "%s", wrong)
-	} else if !guarded && !config.Loopback(c.Listen) {
-		fault("listen", "is %s, which others can reach, and nobody needs to sign in: add approver.oidc or approver.keys (callyard keys new makes one), or listen on 127.0.0.1.", c.Listen)
+	if faults.Address("listen", c.Listen) && !guarded && !config.Loopback(c.Listen) {
+		faults.Addf("listen", "is %s, which others can reach, and nobody needs to sign in: add approver.oidc or approver.keys (callyard keys new makes one), or listen on 127.0.0.1.", c.Listen)
 	}
 	if guarded && len(c.LocalGroups) > 0 {
-		fault("local_groups", "are for an approver where nobody signs in; give each of the keys, or the people of the provider, their groups and leave this out.")
+		faults.Addf("local_groups", "are for an approver where nobody signs in; give each of the keys, or the people of the provider, their groups and leave this out.")
 	}
 	for i, k := range c.Keys {
 		if strings.HasPrefix(k.Name, NamePrefix) {
-			fault(fmt.Sprintf("keys[%d].name", i), "begins with %s, as the names of people from a provider do; choose another.", NamePrefix)
+			faults.Addf(fmt.Sprintf("keys[%d].name", i), "begins with %s, as the names of people from a provider do; choose another.", NamePrefix)
 		}
 	}
-	for _, f := range authn.CheckKeys(c.Keys) {
-		faults = append(faults, config.Faultf(fmt.Sprintf("keys[%d].%s", f.Index, f.Field), "%s", f.Message))
-	}
+	faults = append(faults, checkKeys(c.Keys)...)
 	faults = append(faults, listen.Validate(c.CertFile, c.KeyFile)...)
 	public, ok := c.Public()
 	if !ok {
-		fault("public_url", "must be an address like https://approve.example.com, without a path.")
+		faults.Addf("public_url", "must be an address like https://approve.example.com, without a path.")
 	} else if public != nil && !guarded && !config.Loopback(net.JoinHostPort(public.Hostname(), "0")) {
-		fault("public_url", "lets others reach an approver where nobody needs to sign in: add approver.oidc or approver.keys, or leave public_url out.")
+		faults.Addf("public_url", "lets others reach an approver where nobody needs to sign in: add approver.oidc or approver.keys, or leave public_url out.")
 	}
 	if c.CertFile != "" && public != nil && public.Scheme != "https" {
-		fault("public_url", "is an http address, and cert_file has the pages served over TLS: write https.")
+		faults.Addf("public_url", "is an http address, and cert_file has the pages served over TLS: write https.")
 	}
 	if c.Slack.Configured() && !guarded {
-		fault("slack", "needs people who sign in, or nobody can be known there: add approver.oidc or approver.keys.")
+		faults.Addf("slack", "needs people who sign in, or nobody can be known there: add approver.oidc or approver.keys.")
 	}
 	if c.OIDC.Configured() {
-		c.checkRedirect(public, fault)
+		c.checkRedirect(public, &faults)
 	}
-	for _, d := range []struct {
-		key string
-		ok  bool
-	}{
-		{"session_lifetime", c.SessionLifetime > 0}, {"session_idle", c.SessionIdle > 0}, {"fresh_sign_in", c.FreshSignIn > 0}, {"argument_bytes", c.ArgumentBytes > 0},
-	} {
-		if !d.ok {
-			fault(d.key, "must be more than zero; leave the key out for the default.")
-		}
-	}
+	faults.Positive("session_lifetime", c.SessionLifetime > 0)
+	faults.Positive("session_idle", c.SessionIdle > 0)
+	faults.Positive("fresh_sign_in", c.FreshSignIn > 0)
+	faults.Positive("argument_bytes", c.ArgumentBytes > 0)
 	return faults
 }
 
 // checkRedirect sees that people come back under the name of the pages: the
 // cookie of their sign-in is of that name.
-func (c Approver) checkRedirect(public *url.URL, fault func(key, format string, args ...any)) {
+func (c Approver) checkRedirect(public *url.URL, faults *config.Collector) {
 	back, err := url.Parse(c.OIDC.RedirectURL)
 	switch {
 	case c.OIDC.RedirectURL == "" && public == nil && !config.Loopback(c.Listen):
-		fault("public_url", "is missing: people come back from the provider to it. Write where browsers reach the approver.")
+		faults.Addf("public_url", "is missing: people come back from the provider to it. Write where browsers reach the approver.")
 	case c.OIDC.RedirectURL != "" && err == nil && public != nil && (back.Scheme != public.Scheme || !strings.EqualFold(back.Host, public.Host)):
-		fault("oidc.redirect_url", "is of another host than public_url; leave it out, it follows from public_url.")
+		faults.Addf("oidc.redirect_url", "is of another host than public_url; leave it out, it follows from public_url.")
 	}
 }
 

@@ -16,12 +16,13 @@ type Cache struct {
 func CacheDefaults() Cache { return Cache{MemoryBytes: 64 << 20, EntryBytes: 256 << 10} }
 
 // Validate returns the settings that cannot be honoured; see package config.
-func (c Cache) Validate() (faults []config.Fault) {
+func (c Cache) Validate() []config.Fault {
+	var faults config.Collector
 	if c.EntryBytes <= 0 || c.EntryBytes > 16<<20 {
-		faults = append(faults, config.Faultf("entry_bytes", "must be from 1B to 16MiB; leave it out for the default."))
+		faults.Addf("entry_bytes", "must be from 1B to 16MiB; leave it out for the default.")
 	}
 	if c.MemoryBytes < c.EntryBytes {
-		faults = append(faults, config.Faultf("memory_bytes", "is less than one result may take (cache.entry_bytes); make it larger."))
+		faults.Addf("memory_bytes", "is less than one result may take (cache.entry_bytes); make it larger.")
 	}
 	return faults
 }

@@ -69,33 +69,32 @@ func FrontDoorDefaults() FrontDoor {
 
 // Validate returns the settings that cannot be honoured; see package config.
 func (c FrontDoor) Validate() []config.Fault {
-	var faults []config.Fault
-	if wrong := config.AddressFault(c.Listen); wrong != "" {
-		faults = append(faults, config.Faultf("listen", "%s", wrong))
-	} else if len(c.Keys) == 0 && !config.Loopback(c.Listen) {
-		faults = append(faults, config.Faultf("listen", "is %s, which others can reach, and there are no API keys: add front_door.keys (callyard keys new makes one), or listen on 127.0.0.1.", c.Listen))
+	var faults config.Collector
+	if faults.Address("listen", c.Listen) && len(c.Keys) == 0 && !config.Loopback(c.Listen) {
+		faults.Addf("listen", "is %s, which others can reach, and there are no API keys: add front_door.keys (callyard keys new makes one), or listen on 127.0.0.1.", c.Listen)
 	}
-	for _, f := range authn.CheckKeys(c.Keys) {
-		faults = append(faults, config.Faultf(fmt.Sprintf("keys[%d].%s", f.Index, f.Field), "%s", f.Message))
-	}
+	faults = append(faults, checkKeys(c.Keys)...)
 	faults = append(faults, listen.Validate(c.CertFile, c.KeyFile)...)
-	positive := func(key string, ok bool) {
-		if !ok {
-			faults = append(faults, config.Faultf(key, "must be more than zero; leave the key out for the default."))
-		}
-	}
-	positive("argument_bytes", c.ArgumentBytes > 0)
-	positive("argument_depth", c.ArgumentDepth > 0)
-	positive("call_timeout", c.CallTimeout > 0)
-	positive("max_timeout", c.MaxTimeout > 0)
-	positive("max_queue", c.MaxQueue > 0)
-	positive("max_wait", c.MaxWait > 0)
-	positive("open_batches", c.OpenBatches > 0)
+	faults.Positive("argument_bytes", c.ArgumentBytes > 0)
+	faults.Positive("argument_depth", c.ArgumentDepth > 0)
+	faults.Positive("call_timeout", c.CallTimeout > 0)
+	faults.Positive("max_timeout", c.MaxTimeout > 0)
+	faults.Positive("max_queue", c.MaxQueue > 0)
+	faults.Positive("max_wait", c.MaxWait > 0)
+	faults.Positive("open_batches", c.OpenBatches > 0)
 	if c.CallTimeout > c.MaxTimeout {
-		faults = append(faults, config.Faultf("call_timeout", "is longer than max_timeout; make it shorter, or max_timeout longer."))
+		faults.Addf("call_timeout", "is longer than max_timeout; make it shorter, or max_timeout longer.")
 	}
 	if c.PrincipalInFlight < 0 {
-		faults = append(faults, config.Faultf("principal_in_flight", "is negative; 0 sets no limit."))
+		faults.Addf("principal_in_flight", "is negative; 0 sets no limit.")
+	}
+	return faults
+}
+
+// checkKeys says what is wrong with the API keys of a section.
+func checkKeys(keys []authn.Key) (faults config.Collector) {
+	for _, f := range authn.CheckKeys(keys) {
+		faults.Addf(fmt.Sprintf("keys[%d].%s", f.Index, f.Field), "%s", f.Message)
 	}
 	return faults
 }

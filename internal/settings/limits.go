@@ -61,28 +61,28 @@ func (r ServerRule) Validate() []config.Fault {
 	return append(patterns("servers", r.Servers), numbers(r.Rate, r.Burst, map[string]int{"in_flight": r.InFlight})...)
 }
 
-func patterns(key string, list []string) (faults []config.Fault) {
+func patterns(key string, list []string) (faults config.Collector) {
 	for i, p := range list {
 		if p == "" || strings.TrimSpace(p) != p || strings.ContainsAny(p, `[]{}\`) {
-			faults = append(faults, config.Faultf(fmt.Sprintf("%s[%d]", key, i), "is no pattern: write a name, with * for any characters and ? for one; for a choice write a list."))
+			faults.Addf(fmt.Sprintf("%s[%d]", key, i), "is no pattern: write a name, with * for any characters and ? for one; for a choice write a list.")
 		}
 	}
 	return faults
 }
 
-func numbers(rate float64, burst int, counts map[string]int) (faults []config.Fault) {
+func numbers(rate float64, burst int, counts map[string]int) (faults config.Collector) {
 	if rate != 0 && (rate < leastRate || rate > mostRate) {
-		faults = append(faults, config.Faultf("rate", "is calls a second, from one a day (0.0000116) to %d; leave it out for no limit.", int(mostRate)))
+		faults.Addf("rate", "is calls a second, from one a day (0.0000116) to %d; leave it out for no limit.", int(mostRate))
 	}
 	if burst < 0 || burst > mostCount {
-		faults = append(faults, config.Faultf("burst", "must be from 1 to %d; leave it out for a second's worth.", mostCount))
+		faults.Addf("burst", "must be from 1 to %d; leave it out for a second's worth.", mostCount)
 	}
 	if burst > 0 && rate == 0 {
-		faults = append(faults, config.Faultf("burst", "says how many calls of a rate may come at once, and there is no rate; add rate, or remove burst."))
+		faults.Addf("burst", "says how many calls of a rate may come at once, and there is no rate; add rate, or remove burst.")
 	}
 	for _, key := range []string{"in_flight", "queued", "batches"} {
 		if n := counts[key]; n < 0 || n > mostCount {
-			faults = append(faults, config.Faultf(key, "must be from 1 to %d; leave it out for no limit.", mostCount))
+			faults.Addf(key, "must be from 1 to %d; leave it out for no limit.", mostCount)
 		}
 	}
 	return faults

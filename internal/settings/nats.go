@@ -29,9 +29,9 @@ type NATS struct {
 
 // Validate returns the settings that cannot be honoured; see package config.
 func (n NATS) Validate() []config.Fault {
-	var faults []config.Fault
+	var faults config.Collector
 	if n.Replicas < 1 || n.Replicas > 5 {
-		faults = append(faults, config.Faultf("replicas", "must be from 1 to 5."))
+		faults.Addf("replicas", "must be from 1 to 5.")
 	}
 	for address := range strings.SplitSeq(n.URL, ",") {
 		address = strings.TrimSpace(address)
@@ -40,14 +40,12 @@ func (n NATS) Validate() []config.Fault {
 		}
 		if u, err := url.Parse(address); err != nil || u.Hostname() == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
 			// It may hold a password, so it is not repeated.
-			faults = append(faults, config.Faultf("url", "has an entry that is no address of a NATS server; write nats://host:4222, or tls://, ws:// and wss://, separated by commas."))
+			faults.Addf("url", "has an entry that is no address of a NATS server; write nats://host:4222, or tls://, ws:// and wss://, separated by commas.")
 			break
 		}
 	}
 	if n.Listen != "" {
-		if wrong := config.AddressFault(n.Listen); wrong != "" {
-			faults = append(faults, config.Faultf("listen", "%s", wrong))
-		}
+		faults.Address("listen", n.Listen)
 	}
 	return faults
 }

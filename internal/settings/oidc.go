@@ -63,29 +63,26 @@ func (c OIDC) Validate() []config.Fault {
 		}
 		return nil
 	}
-	var faults []config.Fault
-	fault := func(key, format string, args ...any) {
-		faults = append(faults, config.Faultf(key, format, args...))
-	}
+	var faults config.Collector
 	if u, ok := SafeAddress(c.Issuer); !ok || u.RawQuery != "" {
-		fault("issuer", "must be an https address, as the provider's discovery document has it; http is for loopback only.")
+		faults.Addf("issuer", "must be an https address, as the provider's discovery document has it; http is for loopback only.")
 	}
 	if c.ClientID == "" {
-		fault("client_id", "is missing: register the approver at the provider, and write its client id here.")
+		faults.Addf("client_id", "is missing: register the approver at the provider, and write its client id here.")
 	}
 	if c.ClientSecret != "" && c.ClientSecretFile != "" {
-		fault("client_secret_file", "and client_secret are both set; keep one.")
+		faults.Addf("client_secret_file", "and client_secret are both set; keep one.")
 	}
 	if u, ok := SafeAddress(c.RedirectURL); c.RedirectURL != "" && (!ok || u.Path != CallbackPath || u.RawQuery != "") {
-		fault("redirect_url", "must be where browsers reach the approver, with the path %s; leave it out where public_url says that.", CallbackPath)
+		faults.Addf("redirect_url", "must be where browsers reach the approver, with the path %s; leave it out where public_url says that.", CallbackPath)
 	}
 	for key, value := range map[string]string{"name_claim": c.NameClaim, "groups_claim": c.GroupsClaim} {
 		if value == "" {
-			fault(key, "must name a claim; leave the key out for the default.")
+			faults.Addf(key, "must name a claim; leave the key out for the default.")
 		}
 	}
 	if i := slices.IndexFunc(c.EmailDomains, func(d string) bool { return d == "" || strings.ContainsAny(d, "@*/ ") }); i >= 0 {
-		fault("email_domains", "holds %q; write domains only, like example.com, each in full.", c.EmailDomains[i])
+		faults.Addf("email_domains", "holds %q; write domains only, like example.com, each in full.", c.EmailDomains[i])
 	}
 	return faults
 }

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -64,13 +65,10 @@ const maxDenyReason = 75
 
 // Validate returns the settings that cannot be honoured; see package config.
 func (c Slack) Validate() []config.Fault {
-	var faults []config.Fault
-	fault := func(key, format string, args ...any) {
-		faults = append(faults, config.Faultf(key, format, args...))
-	}
+	var faults config.Collector
 	if !c.Configured() {
 		if c.socket() || c.SigningSecret != "" || c.SigningSecretFile != "" || c.TeamID != "" || c.AppID != "" || len(c.Channels) > 0 || c.DefaultChannel != "" {
-			fault("bot_token", "is missing: name the file with the app's xoxb- token in bot_token_file, or leave the section out.")
+			faults.Addf("bot_token", "is missing: name the file with the app's xoxb- token in bot_token_file, or leave the section out.")
 		}
 		return faults
 	}
@@ -83,7 +81,7 @@ func (c Slack) Validate() []config.Fault {
 		{"bot_token", c.BotToken, c.BotTokenFile, "xoxb-"}, {"app_token", c.AppToken, c.AppTokenFile, "xapp-"}, {"signing_secret", c.SigningSecret, c.SigningSecretFile, ""},
 	} {
 		if s.secret != "" && s.file != "" {
-			fault(s.key+"_file", "and %s are both set; keep one.", s.key)
+			faults.Addf(s.key+"_file", "and %s are both set; keep one.", s.key)
 			continue
 		}
 		if s.secret == "" && s.file == "" {
@@ -92,60 +90,49 @@ func (c Slack) Validate() []config.Fault {
 		text, err := secret(s.secret, s.file)
 		switch {
 		case err != nil:
-			fault(s.key+"_file", "cannot be read: %v.", err)
+			faults.Addf(s.key+"_file", "cannot be read: %v.", err)
 		case text == "":
-			fault(s.key+"_file", "is empty.")
+			faults.Addf(s.key+"_file", "is empty.")
 		case !strings.HasPrefix(text, s.prefix):
-			fault(s.key, "does not begin with %s: it is another token than the one meant.", s.prefix)
+			faults.Addf(s.key, "does not begin with %s: it is another token than the one meant.", s.prefix)
 		}
 	}
 	if !c.socket() && !c.Endpoint() {
-		fault("app_token", "and signing_secret are both missing: without one of them no click arrives. app_token is for Socket mode, signing_secret for the HTTP endpoint.")
+		faults.Addf("app_token", "and signing_secret are both missing: without one of them no click arrives. app_token is for Socket mode, signing_secret for the HTTP endpoint.")
 	}
 	for _, id := range []struct{ key, value, form, where string }{
 		{"team_id", c.TeamID, `^T[A-Z0-9]{1,32}$`, "the workspace's address in a browser shows it (T…)"},
 		{"app_id", c.AppID, `^A[A-Z0-9]{1,32}$`, "the app's page Basic Information shows it (A…)"},
 	} {
 		if !regexp.MustCompile(id.form).MatchString(id.value) {
-			fault(id.key, "is missing or none: %s.", id.where)
+			faults.Addf(id.key, "is missing or none: %s.", id.where)
 		}
 	}
 	channel := regexp.MustCompile(`^[CG][A-Z0-9]{1,32}$`)
-	for _, group := range sorted(c.Channels) {
+	for _, group := range slices.Sorted(maps.Keys(c.Channels)) {
 		if !channel.MatchString(c.Channels[group]) {
-			fault("channels."+group, "must be the id of a channel (C…), which its details in Slack show, and not its name.")
+			faults.Addf("channels."+group, "must be the id of a channel (C…), which its details in Slack show, and not its name.")
 		}
 	}
 	if c.DefaultChannel != "" && !channel.MatchString(c.DefaultChannel) {
-		fault("default_channel", "must be the id of a channel (C…), which its details in Slack show, and not its name.")
+		faults.Addf("default_channel", "must be the id of a channel (C…), which its details in Slack show, and not its name.")
 	}
 	if len(c.Channels) == 0 && c.DefaultChannel == "" {
-		fault("channels", "is missing: say in which channel each group is asked, or name a default_channel.")
+		faults.Addf("channels", "is missing: say in which channel each group is asked, or name a default_channel.")
 	}
 	if c.MaxLevel < 0 || c.MaxLevel > 3 {
-		fault("max_level", "must be a number from 0 to 3.")
+		faults.Addf("max_level", "must be a number from 0 to 3.")
 	}
-	if c.SignInFor <= 0 {
-		fault("sign_in_for", "must be more than zero; leave the key out for the default.")
-	}
+	faults.Positive("sign_in_for", c.SignInFor > 0)
 	if len(c.DenyReasons) > 50 || slices.ContainsFunc(c.DenyReasons, func(s string) bool {
 		return strings.TrimSpace(s) == "" || utf8.RuneCountInString(s) > maxDenyReason
 	}) {
-		fault("deny_reasons", "must be at most 50 texts of 1 to %d characters.", maxDenyReason)
+		faults.Addf("deny_reasons", "must be at most 50 texts of 1 to %d characters.", maxDenyReason)
 	}
 	if u, err := url.Parse(c.APIURL); err != nil || u.Host == "" || !strings.HasSuffix(u.Path, "/") || u.Scheme != "https" && (u.Scheme != "http" || !config.Loopback(net.JoinHostPort(u.Hostname(), "0"))) {
-		fault("api_url", "must be an https address that ends in a slash; http is for loopback only.")
+		faults.Addf("api_url", "must be an https address that ends in a slash; http is for loopback only.")
 	}
 	return faults
-}
-
-func sorted(m map[string]string) []string {
-	var all []string
-	for k := range m {
-		all = append(all, k)
-	}
-	slices.Sort(all)
-	return all
 }
 
 func secret(given telemetry.Secret, file string) (string, error) {

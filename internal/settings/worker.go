@@ -45,19 +45,17 @@ func WorkerDefaults() Worker {
 
 // Validate returns the settings that cannot be honoured; see package config.
 func (c Worker) Validate() []config.Fault {
-	var faults []config.Fault
+	var faults config.Collector
 	between := func(key string, v, least, most int64) {
 		if v < least || v > most {
-			faults = append(faults, config.Faultf(key, "must be between %d and %d.", least, most))
+			faults.Addf(key, "must be between %d and %d.", least, most)
 		}
 	}
 	if c.Name == "" || strings.ContainsFunc(c.Name, func(r rune) bool { return r < '!' || r > '~' }) || len(c.Name) > 40 {
-		faults = append(faults, config.Faultf("name", "must be 1 to 40 printable ASCII characters without spaces."))
+		faults.Addf("name", "must be 1 to 40 printable ASCII characters without spaces.")
 	}
 	if c.Listen != "" {
-		if wrong := config.AddressFault(c.Listen); wrong != "" {
-			faults = append(faults, config.Faultf("listen", "%s", wrong))
-		}
+		faults.Address("listen", c.Listen)
 	}
 	between("sessions", int64(c.Sessions), 1, 1000)
 	between("in_flight", int64(c.InFlight), 1, 10_000)

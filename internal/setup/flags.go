@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 
 	"github.com/spf13/pflag"
@@ -33,14 +32,10 @@ func (b Build) Write(w io.Writer, asJSON bool) error {
 	return err
 }
 
-// ParseFlags reads the command line of the process into fs, to which it adds
-// --version; fs must be one that continues on error. It returns false when the program has nothing more to do, with its exit
-// code: after --help, --version and the word version, and after a wrong command line,
-// about which it says what is wrong.
-func ParseFlags(fs *pflag.FlagSet) (goOn bool, code int) {
-	return parseFlags(fs, os.Args[1:], os.Stdout, os.Stderr)
-}
-
+// parseFlags reads the command line args into fs, to which it adds --version; fs must be
+// one that continues on error. It returns false when the program has nothing more to do,
+// with its exit code: after --help, --version and the word version, and after a wrong
+// command line, about which it says what is wrong.
 func parseFlags(fs *pflag.FlagSet, args []string, stdout, stderr io.Writer) (goOn bool, code int) {
 	version := fs.Bool("version", false, "print the version and end; so does the word version")
 	asJSON := fs.Bool("json", false, "with --version: as JSON")

@@ -19,15 +19,15 @@ import (
 // healthWithin bounds a health check.
 const healthWithin = 5 * time.Second
 
-// AddHealthCheck declares --health-check.
-func AddHealthCheck(fs *pflag.FlagSet) {
+// addHealthCheck declares --health-check.
+func addHealthCheck(fs *pflag.FlagSet) {
 	fs.Bool("health-check", false, "ask the process with this configuration on this machine whether it is ready, and end with 0 or 1 (for container health checks)")
 }
 
-// HealthCheck does what --health-check asks for. asked is false without the flag. code is
+// healthCheck does what --health-check asks for. asked is false without the flag. code is
 // the exit status: 0 where the process of the role is ready, 1 where it is not or cannot
 // be asked, and 2 for a configuration with faults. Errors go to standard error.
-func HealthCheck(fs *pflag.FlagSet, name string, role Role) (asked bool, code int) {
+func healthCheck(fs *pflag.FlagSet, name string, role Role) (asked bool, code int) {
 	if asked, err := fs.GetBool("health-check"); err != nil || !asked {
 		return false, 0
 	}

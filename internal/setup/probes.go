@@ -8,10 +8,10 @@ import (
 	"github.com/callyard/callyard/internal/telemetry"
 )
 
-// ProbesPart serves /livez, /readyz and /metrics at the address, without asking for a
+// probesPart serves /livez, /readyz and /metrics at the address, without asking for a
 // credential; with an empty address it does nothing. ready is called once the part has
 // started, for each request; it returns what keeps the process from being ready.
-func ProbesPart(listen string, m *telemetry.Metrics, log *slog.Logger, ready func() error) lifecycle.Part {
+func probesPart(listen string, m *telemetry.Metrics, log *slog.Logger, ready func() error) lifecycle.Part {
 	if listen == "" {
 		return lifecycle.Part{Name: "probes"}
 	}

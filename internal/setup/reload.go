@@ -20,7 +20,6 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 // parts are the files that this process reads again. Keys come first and the policy last,
@@ -226,7 +225,7 @@ func versionOf(v any) string {
 	if err != nil {
 		text = fmt.Append(nil, err) // nothing that is given here fails
 	}
-	_, sum, _ := strings.Cut(digest.Of(text), ":")
+	_, sum, _ := strings.Cut(schema.Digest(text), ":")
 	return sum[:min(len(sum), shortVersion)]
 }
 

@@ -32,11 +32,11 @@ type Program struct {
 func Run(o Program) int {
 	fs := pflag.NewFlagSet(o.Name, pflag.ContinueOnError)
 	AddFlags(fs, append(o.Flags, "nats", "policy", "log-level", "log-format")...)
-	AddHealthCheck(fs)
-	if goOn, code := ParseFlags(fs); !goOn {
+	addHealthCheck(fs)
+	if goOn, code := parseFlags(fs, os.Args[1:], os.Stdout, os.Stderr); !goOn {
 		return code
 	}
-	if asked, code := HealthCheck(fs, o.Name, o.Role.Role); asked {
+	if asked, code := healthCheck(fs, o.Name, o.Role.Role); asked {
 		return code
 	}
 	p, err := Prepare(fs, os.Stderr, nil, o.Role)
@@ -52,7 +52,7 @@ func Run(o Program) int {
 	metrics := telemetry.NewMetrics()
 	parts := []lifecycle.Part{p.Config.TracesPart("callyard-"+o.Name, metrics, p.Log), o.Part(p, connect, metrics), p.ReloadPart(metrics)}
 	if o.Probes != nil {
-		parts = append(parts, ProbesPart(o.Probes(&p.Config.File), metrics, p.Log, o.Ready))
+		parts = append(parts, probesPart(o.Probes(&p.Config.File), metrics, p.Log, o.Ready))
 	}
 	if err = lifecycle.Run(context.Background(), p.Log, parts...); err != nil {
 		Fail(os.Stderr, o.Name, err)

@@ -17,11 +17,14 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/kit/tlsfiles"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/warrant"
@@ -97,7 +100,7 @@ func load(fs *pflag.FlagSet) (*Config, config.Places, error) {
 			src.Flags = append(src.Flags, config.Flag{Name: "--" + k.name, Path: k.key, Value: f.Value.String()})
 		}
 	}
-	places, err := config.LoadPlaces(src, &c.File)
+	places, err := config.Load(src, &c.File)
 	c.Worker.Servers = config.FindServersFile(c.Worker.Servers, env)
 	c.labelRegion()
 	return c, places, errors.Join(err, portErr)
@@ -170,9 +173,8 @@ func (c *Config) ConnectAs(ctx context.Context, o bus.Options) (*bus.Conn, error
 	n := c.NATS
 	o.URL, o.Replicas = n.URL, n.Replicas
 	o.CredentialsFile, o.NKeySeedFile, o.User, o.Password, o.Token = n.CredentialsFile, n.NKeySeedFile, n.User, n.Password.Reveal(), n.Token.Reveal()
-	o.CAFile, o.CertFile, o.KeyFile = n.CAFile, n.CertFile, n.KeyFile
 	for {
-		conn, err := bus.Connect(ctx, o)
+		conn, err := c.connectOnce(ctx, o)
 		if err == nil {
 			return conn, nil
 		}
@@ -182,6 +184,36 @@ func (c *Config) ConnectAs(ctx context.Context, o bus.Options) (*bus.Conn, error
 			return nil, err
 		case <-time.After(time.Second):
 		}
+	}
+}
+
+func (c *Config) connectOnce(ctx context.Context, o bus.Options) (_ *bus.Conn, err error) {
+	if n := &c.NATS; n.CAFile != "" || n.CertFile != "" {
+		if o.TLS, err = tlsfiles.Client("NATS", n.CAFile, n.CertFile, n.KeyFile); err != nil {
+			return nil, err
+		}
+	}
+	return bus.Connect(ctx, o)
+}
+
+// WatchConnection puts into the metrics whether the connection of a role is up, and
+// whether what must last is stored. The function that it returns ends that.
+func WatchConnection(m *telemetry.Metrics, role string, up, storing *bus.Conn) (end func()) {
+	connected := m.NATS(role, func() bool { return up.Ready() == nil && storing.Ready() == nil })
+	stored := m.JournalWrites(role, storing.NotStoring)
+	return func() { connected(); stored() }
+}
+
+// ReplaceKeys returns what hands new keys to a role once it runs.
+func ReplaceKeys[T any, R interface {
+	*T
+	ReplaceKeys(keys []authn.Key) error
+}](running *atomic.Pointer[T]) func([]authn.Key) error {
+	return func(keys []authn.Key) error {
+		if r := R(running.Load()); r != nil {
+			return r.ReplaceKeys(keys)
+		}
+		return nil
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/pkg/risk"
-	"github.com/callyard/callyard/pkg/schema/digest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,7 +41,7 @@ func runs(t *testing.T, trust *warrant.Trust, s *warrant.Signer, how warrant.How
 	rule := &risk.Approval{By: by, Groups: []string{"ops"}, Needed: 1}
 	w, err := s.Sign(warrant.Claims{
 		Requirement: rule.Requirement().String(),
-		ApprovalID:  "a", CallID: "c", ToolDefinitionDigest: digest.Of([]byte("d")), ArgumentsDigest: digest.Of([]byte("{}")),
+		ApprovalID:  "a", CallID: "c", ToolDefinitionDigest: schema.Digest([]byte("d")), ArgumentsDigest: schema.Digest([]byte("{}")),
 		Level: 2, How: how, Issued: now.UnixMilli(), Deadline: now.UnixMilli(),
 	})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/internal/warrant/warranttest"
 	"github.com/callyard/callyard/pkg/risk"
-	"github.com/callyard/callyard/pkg/schema/digest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -33,7 +33,7 @@ func public(key ed25519.PrivateKey) ed25519.PublicKey { return key.Public().(ed2
 func claims(how warrant.How) warrant.Claims {
 	return warrant.Claims{
 		ApprovalID: "appr_01jd0000000000000000000000", CallID: "call_01jd0000000000000000000000", Server: "payments", Tool: "send-é",
-		ToolDefinitionDigest: digest.Of([]byte(definition)), ArgumentsDigest: digest.Of([]byte(warranttest.JSON)),
+		ToolDefinitionDigest: schema.Digest([]byte(definition)), ArgumentsDigest: schema.Digest([]byte(warranttest.JSON)),
 		Requester: "agent-key", Owner: "Ana's team", Level: 2, PolicyVersion: "sha256:policy", How: how,
 		Issued: 1_795_000_000_000, Deadline: 1_795_000_600_000, Requirement: ruleOf(how).Requirement().String(),
 	}

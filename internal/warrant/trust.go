@@ -7,7 +7,6 @@ import (
 
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 // Leeway is how far the clock of a worker may be behind or ahead of the one that
@@ -145,9 +144,9 @@ func (c *Claims) differs(u *Use) string {
 		return "requester"
 	case c.Owner != u.Owner:
 		return "owner of the requester"
-	case len(u.Definition) == 0 || c.ToolDefinitionDigest != digest.Of(u.Definition):
+	case len(u.Definition) == 0 || c.ToolDefinitionDigest != schema.Digest(u.Definition):
 		return "definition of the tool"
-	case c.ArgumentsDigest != digest.Of(u.Arguments):
+	case c.ArgumentsDigest != schema.Digest(u.Arguments):
 		return "arguments"
 	case c.Level < u.Level:
 		return "risk level"

@@ -93,7 +93,7 @@ func TestTheManualHasTheFiguresOfTheCode(t *testing.T) {
 		"within " + strconv.Itoa(int(o.Timeout.Seconds())) + " s", "another takes over after " + words[o.Lease],
 		"at most " + strconv.Itoa(o.UnderWayEach) + " requests", "and " + strconv.Itoa(o.UnderWay) + " in all",
 		"At most 1,000 deliveries (" + strconv.Itoa(int(o.WaitingBytesEach>>20)) + " MiB)", "10,000 (" + strconv.Itoa(int(o.WaitingBytes>>20)) + " MiB) in all",
-		"over " + strconv.Itoa(MaxResult>>10) + " KiB", "2,048 bytes",
+		"over " + strconv.Itoa(maxResult>>10) + " KiB", "2,048 bytes",
 	} {
 		says(t, string(manual), want)
 	}

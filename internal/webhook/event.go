@@ -9,28 +9,21 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Types of events, beside those of approvals.
-const (
-	CallSucceeded = "call.succeeded"
-	CallFailed    = "call.failed"
-	CallDenied    = "call.denied"
-	CallExpired   = "call.expired"
-	CallCanceled  = "call.canceled"
-	CallUnknown   = "call.unknown"
-	BatchEnded    = "batch.ended"
-)
+// BatchEnded is the type of the event of a batch's end. That of a call's end is "call."
+// and its last state.
+const BatchEnded = "batch.ended"
 
 const (
-	// MaxResult is the largest result that travels in an event, in bytes; a larger
+	// maxResult is the largest result that travels in an event, in bytes; a larger
 	// one is linked to.
-	MaxResult = 256 << 10
-	// MaxEvent is the largest event as it is sent, in bytes.
-	MaxEvent = 512 << 10
+	maxResult = 256 << 10
+	// maxEvent is the largest event as it is sent, in bytes.
+	maxEvent = 512 << 10
 )
 
 // Event is what a receiver is told.
 type Event struct {
-	// Type is words in lower case with dots between: see [CallSucceeded].
+	// Type is words in lower case with dots between: see [BatchEnded].
 	Type string
 	// Time is when it happened.
 	Time time.Time
@@ -48,7 +41,7 @@ type CallEnd struct {
 	// Result is the result's bytes as the tool sent them; nil where there is none.
 	Result []byte
 	// ResultURL is where the result can be read while it is kept. It stands in for
-	// a result over [MaxResult].
+	// a result over [maxResult].
 	ResultURL string
 }
 
@@ -63,12 +56,12 @@ func CallEvent(c CallEnd) Event {
 	if !ok {
 		return e // no object; encode says so
 	}
-	data := make([]byte, 0, len(c.View)+min(len(c.Result), MaxResult)+128)
+	data := make([]byte, 0, len(c.View)+min(len(c.Result), maxResult)+128)
 	data = append(data, bytes.TrimSpace(open)...)
 	if !bytes.HasSuffix(data, []byte("{")) {
 		data = append(data, ',')
 	}
-	if len(c.Result) <= MaxResult && json.Valid(c.Result) {
+	if len(c.Result) <= maxResult && json.Valid(c.Result) {
 		data = append(append(data, `"result":`...), c.Result...)
 	} else {
 		link, err := json.Marshal(c.ResultURL)
@@ -96,8 +89,8 @@ func (e Event) encode() ([]byte, *schema.Error) {
 	body = append(body, `","timestamp":"`...)
 	body = e.Time.UTC().AppendFormat(body, "2006-01-02T15:04:05.999Z07:00")
 	body = append(append(append(body, `","data":`...), data...), '}')
-	if len(body) > MaxEvent {
-		return nil, schema.Errorf(schema.KindTooLarge, "The event %s has %d bytes and may have %d: send a link to what is large.", e.Type, len(body), MaxEvent)
+	if len(body) > maxEvent {
+		return nil, schema.Errorf(schema.KindTooLarge, "The event %s has %d bytes and may have %d: send a link to what is large.", e.Type, len(body), maxEvent)
 	}
 	return body, nil
 }

@@ -178,7 +178,7 @@ func (c *counter) wait(t *testing.T, want Outcome) {
 }
 
 func event(n int) Event {
-	return Event{Type: CallSucceeded, Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Data: []byte(`{"id":"call_` + strconv.Itoa(n) + `"}`)}
+	return Event{Type: "call.succeeded", Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Data: []byte(`{"id":"call_` + strconv.Itoa(n) + `"}`)}
 }
 
 // local returns options that may send to loopback.

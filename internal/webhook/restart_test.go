@@ -11,13 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/store/outbox"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-func deliveries(t *testing.T, c *bus.Conn) *bus.Deliveries {
+func deliveries(t *testing.T, c *bus.Conn) *outbox.Outbox {
 	t.Helper()
-	d, err := bus.OpenDeliveries(t.Context(), c, KeepFor)
+	d, err := outbox.Open(t.Context(), c, KeepFor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +217,7 @@ func TestTwoProcessesOnJetStreamDeliverEachOnce(t *testing.T) {
 	// Nobody has made an attempt yet, so all come for each at the same time.
 	store := deliveries(t, nats.Connect(t, "before"))
 	for i := range 200 {
-		st := state{V: stateVersion, URL: srv.URL, Receiver: strings.TrimPrefix(srv.URL, "http://"), Type: CallFailed, Next: time.Now()}
+		st := state{V: stateVersion, URL: srv.URL, Receiver: strings.TrimPrefix(srv.URL, "http://"), Type: "call.failed", Next: time.Now()}
 		if _, err := store.Create(t.Context(), fmt.Sprint("m", i), st.encode(), []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +261,7 @@ func TestAnotherProcessSeesWhatWaits(t *testing.T) {
 }
 
 func TestWhatGrowsTooOldIsForgottenByEveryProcess(t *testing.T) {
-	d, err := bus.OpenDeliveries(t.Context(), bustest.Start(t).Connect(t, "test"), time.Second)
+	d, err := outbox.Open(t.Context(), bustest.Start(t).Connect(t, "test"), time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

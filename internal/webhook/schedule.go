@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// DefaultSchedule is how long a delivery waits after each failed attempt: eight
+// defaultSchedule is how long a delivery waits after each failed attempt: eight
 // attempts in 31 hours and some.
-func DefaultSchedule() []time.Duration {
+func defaultSchedule() []time.Duration {
 	return []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour}
 }
 
@@ -30,7 +30,7 @@ func wait(schedule []time.Duration, attempts int, retryAfter time.Duration, chan
 	if attempts < 1 || attempts > len(schedule) {
 		return 0, false
 	}
-	d := schedule[attempts-1] //nolint:gosec // attempts is within the schedule: see above
+	d := schedule[attempts-1]
 	d += time.Duration(float64(d) * jitter * chance)
 	return max(d, min(retryAfter, maxRetryAfter)), true
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func TestTheScheduleIsKeptAndBoundedByChance(t *testing.T) {
-	schedule := DefaultSchedule()
+	schedule := defaultSchedule()
 	for i, d := range schedule {
 		least, more := wait(schedule, i+1, 0, 0)
 		most, _ := wait(schedule, i+1, 0, 0.999999)
@@ -35,19 +35,19 @@ func TestAnAnswerMeansOneThing(t *testing.T) {
 		301: Dead, 304: Dead, 400: Dead, 401: Dead, 403: Dead, 404: Dead, 410: Dead, 422: Dead, 100: Dead,
 		408: Retried, 425: Retried, 429: Retried, 500: Retried, 501: Retried, 502: Retried, 503: Retried, 504: Retried, 599: Retried,
 	} {
-		v := judge(answer{status: code}, DefaultSchedule(), 1, 0)
+		v := judge(answer{status: code}, defaultSchedule(), 1, 0)
 		if v.outcome != want || (v.reason == "") != (want == Delivered) {
 			t.Errorf("%d: %+v, want %s", code, v, want)
 		}
 	}
-	if v := judge(answer{status: 500}, DefaultSchedule(), 8, 0); v.outcome != Dead {
+	if v := judge(answer{status: 500}, defaultSchedule(), 8, 0); v.outcome != Dead {
 		t.Errorf("the last attempt: %+v", v)
 	}
-	if v := judge(answer{status: 429, retryAfter: 20 * time.Hour}, DefaultSchedule(), 1, 0); v.after != 20*time.Hour || v.pause != time.Hour {
+	if v := judge(answer{status: 429, retryAfter: 20 * time.Hour}, defaultSchedule(), 1, 0); v.after != 20*time.Hour || v.pause != time.Hour {
 		t.Errorf("a long Retry-After: %+v", v)
 	}
 	// An answer of 2xx that never came counts for nothing.
-	if v := judge(answer{status: 200, reason: "It broke."}, DefaultSchedule(), 1, 0); v.outcome != Retried {
+	if v := judge(answer{status: 200, reason: "It broke."}, defaultSchedule(), 1, 0); v.outcome != Retried {
 		t.Errorf("%+v", v)
 	}
 }

@@ -28,7 +28,7 @@ type Options struct {
 	// Timeout bounds one attempt, from the name's resolution to the answer's end: 10 s.
 	Timeout time.Duration
 	// Schedule is how long to wait after each failed attempt; there is one attempt
-	// more than waits. Nil means [DefaultSchedule].
+	// more than waits. Nil means [defaultSchedule].
 	Schedule []time.Duration
 	// Lease is after how long without a change the attempt of another process
 	// counts as dead: 20 s more than Timeout. It must be longer than Timeout.
@@ -61,7 +61,7 @@ func (o *Options) fill() *schema.Error {
 	set(&o.WaitingBytes, 256<<20)
 	set(&o.WaitingBytesEach, 32<<20)
 	if o.Schedule == nil {
-		o.Schedule = DefaultSchedule()
+		o.Schedule = defaultSchedule()
 	}
 	if o.Count == nil {
 		o.Count = func(Outcome) {}

@@ -91,7 +91,7 @@ func TestADeliveryIsTriedByTheScheduleAndThenKeptWithTheReason(t *testing.T) {
 		time.Sleep(72 * time.Hour) // the bubble's clock
 		synctest.Wait()
 		want, sum := []time.Duration{0}, time.Duration(0)
-		for _, d := range DefaultSchedule() {
+		for _, d := range defaultSchedule() {
 			sum += d
 			want = append(want, sum)
 		}
@@ -281,7 +281,7 @@ func TestWhenTheOwnerDiesAnotherTakesOverAfterTheLeaseAndNotBefore(t *testing.T)
 func TestADeliveryThatTakesItsProcessDownIsNotTriedForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, c, r := newMemory(), newCounter(), &receiving{}
-		st := state{V: stateVersion, URL: hook, Receiver: "hooks.example.com:443", Type: CallFailed, Attempts: len(DefaultSchedule()) + 1, Owner: "died", By: "died"}
+		st := state{V: stateVersion, URL: hook, Receiver: "hooks.example.com:443", Type: "call.failed", Attempts: len(defaultSchedule()) + 1, Owner: "died", By: "died"}
 		if _, err := m.Create(t.Context(), "m1", st.encode(), []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
@@ -493,7 +493,7 @@ func TestWhatANewerProcessWroteIsLeftToIt(t *testing.T) {
 func TestAnEventThatIsNoLongerKeptIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(), &receiving{}
-		st := state{V: stateVersion, URL: hook, Receiver: "hooks.example.com:443", Type: CallFailed}
+		st := state{V: stateVersion, URL: hook, Receiver: "hooks.example.com:443", Type: "call.failed"}
 		if _, err := m.Create(t.Context(), "m1", st.encode(), nil); err != nil {
 			t.Fatal(err)
 		}

@@ -64,7 +64,7 @@ func TestTheRequestHasItsGoldenForm(t *testing.T) {
 	var dump []byte
 	for _, e := range []Event{
 		CallEvent(CallEnd{State: "succeeded", Time: at, View: view, Result: []byte(`{"content":[{"type":"text","text":"<ä>"}]}`), ResultURL: "https://fabric.example/calls/call_1"}),
-		CallEvent(CallEnd{State: "succeeded", Time: at, View: view, Result: bytes.Repeat([]byte(" "), MaxResult+1), ResultURL: "https://fabric.example/calls/call_1"}),
+		CallEvent(CallEnd{State: "succeeded", Time: at, View: view, Result: bytes.Repeat([]byte(" "), maxResult+1), ResultURL: "https://fabric.example/calls/call_1"}),
 		CallEvent(CallEnd{State: "denied", Time: at, View: view}),
 		CallEvent(CallEnd{State: "failed", Time: at, View: []byte("{ }"), Result: []byte("null")}),
 	} {
@@ -121,7 +121,7 @@ func TestAnEventThatReceiversCannotReadIsRefused(t *testing.T) {
 			t.Errorf("%s", body)
 		}
 	}
-	_, fault := Event{Type: "a.b", Data: []byte(`{"a":"` + strings.Repeat("x", MaxEvent) + `"}`)}.encode()
+	_, fault := Event{Type: "a.b", Data: []byte(`{"a":"` + strings.Repeat("x", maxEvent) + `"}`)}.encode()
 	if fault == nil || fault.Kind != schema.KindTooLarge {
 		t.Errorf("%v", fault)
 	}

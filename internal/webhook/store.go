@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
-
-	"github.com/callyard/callyard/pkg/bus"
 )
 
-// Store keeps deliveries: [bus.Deliveries] does, and the tests' memory. Changes
+// Store keeps deliveries: internal/store/outbox does, and the tests' memory. Changes
 // expect a revision and fail with [bus.ErrConflict] when it is another;
 // [bus.ErrNotFound] is for what is not there. Any other error leaves open whether
 // the change was made. An empty state says that a delivery is over.
@@ -21,8 +19,6 @@ type Store interface {
 	Body(ctx context.Context, id string) ([]byte, error)
 	Watch(ctx context.Context, f func(id string, state []byte, revision uint64)) (stop func(), err error)
 }
-
-var _ Store = (*bus.Deliveries)(nil)
 
 // KeepFor is for how long a store should keep what is written to it. A delivery
 // that was given up can be sent again until its event is so old.

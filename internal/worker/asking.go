@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/session"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -14,7 +15,7 @@ const longestSession = 128
 
 // allAsked is everything that a server may ask of a client, and the extension of tools
 // with pages of their own (MCP Apps): some servers list tools only to clients with it.
-const allAsked = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{},"context":{}},"roots":{"listChanged":true},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}`
+const allAsked = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{},"context":{}},"roots":{"listChanged":true},"extensions":{"` + mcpwire.ExtensionUI + `":{"mimeTypes":["text/html;profile=mcp-app"]}}}`
 
 // asking runs calls of a server that may ask its callers: each on a session of its
 // caller's own, so that what the server asks belongs to that call.
@@ -26,7 +27,7 @@ type asking struct {
 }
 
 // openAsking returns what runs calls on sessions of their callers' own.
-func (w *Worker) openAsking(s *Served) *asking {
+func openAsking(w *Worker, s *Served) *asking {
 	a := &asking{id: s.Session.Spec.ID, own: session.OpenOwn(s.Session, w.launcher, w.log), timeout: s.Session.CallTimeout}
 	a.calls, a.cut = context.WithCancel(context.Background())
 	return a

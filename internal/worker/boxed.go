@@ -13,7 +13,6 @@ import (
 	"github.com/callyard/callyard/internal/session"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 const (
@@ -58,7 +57,7 @@ type boxed struct {
 }
 
 // openBoxed begins to prepare containers for a server.
-func (w *Worker) openBoxed(s *Served, changed func()) *boxed {
+func openBoxed(w *Worker, s *Served, changed func()) *boxed {
 	starts := w.o.Boxes.Starts
 	if starts <= 0 {
 		starts = runtime.NumCPU()
@@ -159,7 +158,7 @@ func (b *boxed) learn() error {
 }
 
 func toolsDigest(defs *schema.Definitions) string {
-	return digest.OfDefinitions(&schema.Definitions{Tools: defs.Tools})
+	return (&schema.Definitions{Tools: defs.Tools}).Digest()
 }
 
 var errOtherTools = errors.New("its tools are not those that it offered when the worker started")

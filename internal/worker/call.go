@@ -2,8 +2,6 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -34,7 +32,7 @@ type job struct {
 // Call takes a call from the bus; see [bus.Handler].
 func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	if strings.HasPrefix(f.Method, ownPrefix) {
-		w.own.Go(func() { w.answerOwn(f, to) })
+		w.own.Go(func() { control{w}.answer(f, to) })
 		return
 	}
 	j := &job{worker: w, seq: f.Seq, to: to, id: f.ID}
@@ -46,7 +44,7 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 		w.log.Warn("a call came twice and runs once", "call", f.ID, "server", f.Server)
 		return
 	}
-	h := w.held[f.Server]
+	h := w.servers.held[f.Server]
 	if h != nil {
 		w.jobs[f.Seq] = j
 		h.taking.Add(1) // under the lock: a server that is replaced waits for it
@@ -176,68 +174,4 @@ func (w *Worker) Cancel(seq uint64) {
 	if abandon := j.abandon.Load(); abandon != nil {
 		(*abandon)()
 	}
-}
-
-// ownPrefix begins the methods that are the fabric's own.
-const ownPrefix = "callyard/"
-
-// answerOwn answers a request of the fabric's own.
-func (w *Worker) answerOwn(f *bus.CallFrame, to bus.ReplyTo) {
-	body, err := w.ownRequest(f, to)
-	if err != nil {
-		w.listener.Error(to, f.Seq, schema.AsError(err).WithCall(f.ID), false, 0)
-		return
-	}
-	w.listener.Result(to, f.Seq, &schema.Result{Body: body})
-}
-
-func (w *Worker) ownRequest(f *bus.CallFrame, to bus.ReplyTo) ([]byte, error) {
-	switch f.Method {
-	case bus.MethodFates:
-		return w.fates(f.Payload, to)
-	case bus.MethodDescribe:
-		return w.describe(f.Server)
-	case bus.MethodStart:
-		return nil, w.add(f.Server, f.Payload)
-	case bus.MethodRestart:
-		return nil, w.Restart(f.Server)
-	case bus.MethodStop:
-		return nil, w.remove(f.Server)
-	}
-	return nil, schema.Errorf(schema.KindInvalidRequest, "Worker %s does not know %q; it may be older than the front door.", w.id, f.Method)
-}
-
-// mostAsked bounds one question about calls.
-const mostAsked = 10_000
-
-// fates answers what became of calls. The answer comes after everything that was
-// sent to this worker before the question was taken: calls are noted on the
-// subscription that questions come by.
-func (w *Worker) fates(payload []byte, from bus.ReplyTo) ([]byte, error) {
-	var q bus.Question
-	if err := json.Unmarshal(payload, &q); err != nil {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "The question about calls cannot be read; worker %s may be older than the front door.", w.id)
-	}
-	if n := len(q.CallIDs); n == 0 || n > mostAsked || q.Within < 0 {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "A question is about 1 to %d calls, not %d.", mostAsked, n)
-	}
-	if q.Brief {
-		return w.brief.asked(&q, from, time.Now()), nil
-	}
-	return w.memory.asked(&q, from, time.Now()), nil
-}
-
-func (w *Worker) describe(server string) ([]byte, error) {
-	w.mu.RLock()
-	h := w.held[server]
-	w.mu.RUnlock()
-	if h == nil {
-		return nil, schema.Errorf(schema.KindNotFound, "Worker %s does not hold server %q.", w.id, server)
-	}
-	defs, digest := h.definitions()
-	return (&bus.Description{Digest: digest, Definitions: defs}).Encode(), nil
-}
-
-func sortServers(s []schema.Server) {
-	slices.SortFunc(s, func(a, b schema.Server) int { return strings.Compare(a.ID, b.ID) })
 }

@@ -3,9 +3,23 @@ package worker
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 
+	"github.com/callyard/callyard/internal/session"
 	"github.com/callyard/callyard/pkg/schema"
 )
+
+// held is one server of this worker.
+type held struct {
+	served Served
+	pool   *session.Pool  // nil for one that runs in containers only
+	boxed  *boxed         // nil for one that has no container
+	asking *asking        // nil for one that may not ask its callers
+	added  bool           // over the API
+	taking sync.WaitGroup // one for each call that is being handed over; added to under the worker's mu
+	tools  atomic.Pointer[definitions]
+}
 
 // snapshot is the server as it stands, less what the operator set.
 func (h *held) snapshot() schema.Server {

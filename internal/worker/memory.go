@@ -47,7 +47,7 @@ type memory struct {
 	owners map[bus.ReplyTo]*owned
 	size   int // bytes of all that are in a chain
 	count  int
-	seen   sightings
+	seen   duplicateFilter
 }
 
 // kept is one call.
@@ -76,7 +76,7 @@ type owned struct {
 }
 
 func newMemory(worker string, now time.Time) *memory {
-	m := &memory{worker: worker, calls: make(map[string]*kept), owners: make(map[bus.ReplyTo]*owned), seen: newSightings(now)}
+	m := &memory{worker: worker, calls: make(map[string]*kept), owners: make(map[bus.ReplyTo]*owned), seen: newDuplicateFilter(now)}
 	m.most.calls, m.most.bytes, m.most.age = keptCalls, keptBytes, keptFor
 	return m
 }

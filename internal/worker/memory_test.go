@@ -53,7 +53,7 @@ func TestAWorkerSaysHowFarACallHasCome(t *testing.T) {
 	run(t, m, "ended", owner, session.Outcome{Body: []byte("{}"), ToolError: true, Started: true, Took: time.Second}, now)
 	run(t, m, "failed", owner, session.Outcome{Err: schema.Errorf(schema.KindProtocol, "no"), Started: true}, now)
 	run(t, m, "refused", owner, session.Outcome{Err: schema.Errorf(schema.KindUnavailable, "busy")}, now)
-	got := ask(t, m, heir, 0, now, "strange", "running", "ended", "failed", "refused")
+	got := ask(t, m, heir, 0, now, "new", "running", "ended", "failed", "refused")
 	for i, want := range []bus.FateState{bus.FateNever, bus.FateRunning, bus.FateEnded, bus.FateEnded, bus.FateNever} {
 		if got[i].State != want {
 			t.Errorf("%s is %s, not %s", got[i].CallID, got[i].State, want)
@@ -168,22 +168,22 @@ func TestTheCallsOfALostRouterAreNotPushedOutByThoseThatLive(t *testing.T) {
 	}
 }
 
-// TestNeverIsSaidOnlyWhereItIsProven: beyond what the sightings hold, a question
+// TestNeverIsSaidOnlyWhereItIsProven: beyond what the duplicate filter holds, a question
 // has to say how far back it reaches.
 func TestNeverIsSaidOnlyWhereItIsProven(t *testing.T) {
 	now := time.Now()
-	s := newSightings(now)
+	s := newDuplicateFilter(now)
 	// Generations are filled without adding half a million ids to each.
 	fill := func() {
-		s.generations[len(s.generations)-1].n = sightingsEach
+		s.generations[len(s.generations)-1].n = generationIDs
 		now = now.Add(time.Minute)
 	}
 	s.add("first", now)
-	for range sightingsKept - 1 {
+	for range generationsKept - 1 {
 		fill()
 		s.add(fmt.Sprint("at ", now), now)
 	}
-	if !s.maybe("first") || s.maybe("strange") || !s.covers(0, now) {
+	if !s.maybe("first") || s.maybe("new") || !s.covers(0, now) {
 		t.Fatal("nothing was given up yet")
 	}
 	fill()
@@ -206,14 +206,14 @@ func TestNeverIsSaidOnlyWhereItIsProven(t *testing.T) {
 	if f := ask(t, m, heir, 0, now, "first")[0]; f.State != bus.FateForgotten {
 		t.Errorf("first is %s", f.State)
 	}
-	if f := ask(t, m, heir, time.Minute, now, "strange")[0]; f.State != bus.FateNever {
-		t.Errorf("strange is %s", f.State)
+	if f := ask(t, m, heir, time.Minute, now, "new")[0]; f.State != bus.FateNever {
+		t.Errorf("new is %s", f.State)
 	}
 }
 
-func TestSightingsMissNothing(t *testing.T) {
+func TestADuplicateFilterMissesNothing(t *testing.T) {
 	now := time.Now()
-	s := newSightings(now)
+	s := newDuplicateFilter(now)
 	const n = 200_000
 	for i := range n {
 		s.add(fmt.Sprint("seen-", i), now)
@@ -223,12 +223,12 @@ func TestSightingsMissNothing(t *testing.T) {
 		if !s.maybe(fmt.Sprint("seen-", i)) {
 			t.Fatalf("seen-%d was not seen", i)
 		}
-		if s.maybe(fmt.Sprint("strange-", i)) {
+		if s.maybe(fmt.Sprint("new-", i)) {
 			wrong++
 		}
 	}
 	if wrong > n/1000 {
-		t.Errorf("%d of %d strange ids are taken for known ones", wrong, n)
+		t.Errorf("%d of %d new ids are taken for known ones", wrong, n)
 	}
 }
 

@@ -12,10 +12,7 @@ const wantFor = 90 * time.Second
 
 // want has changes of resources told that somebody wants to hear of.
 func (w *Worker) want(r bus.Resources) {
-	w.mu.RLock()
-	h := w.held[r.Server]
-	w.mu.RUnlock()
-	if h != nil && h.pool != nil {
+	if h := w.servers.find(r.Server); h != nil && h.pool != nil {
 		h.pool.Watch(r.URIs, time.Now().Add(wantFor))
 	}
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,21 +57,13 @@ func serve(c *settings.Worker, e *config.ServerEntry) (Served, error) {
 			Spec: launch.Spec{
 				ID: e.ID, Type: e.Type, Command: e.Command, Args: e.Args, Env: e.Env, Dir: e.Dir, URL: e.URL, Headers: e.Headers,
 			},
-			Sessions: or(e.Sessions, c.Sessions), InFlight: or(e.InFlight, c.InFlight),
-			CallTimeout: or(e.Timeout, c.CallTimeout), StartTimeout: or(e.StartTimeout, c.StartTimeout),
+			Sessions: cmp.Or(e.Sessions, c.Sessions), InFlight: cmp.Or(e.InFlight, c.InFlight),
+			CallTimeout: cmp.Or(e.Timeout, c.CallTimeout), StartTimeout: cmp.Or(e.StartTimeout, c.StartTimeout),
 			IdleStop: e.IdleStop, OnDemand: e.OnDemand, MaxResult: int(c.ResultBytes),
 		},
 	}
 	adapted(c, e, &s)
 	return s, nil
-}
-
-func or[T comparable](v, fallback T) T {
-	var zero T
-	if v == zero {
-		return fallback
-	}
-	return v
 }
 
 // ParseAdded reads an entry that came over the API, for a worker with the section c;
@@ -85,7 +78,7 @@ func ParseAdded(c *settings.Worker, id string, entry json.RawMessage) (Served, e
 	}
 	s, err := serve(c, &e)
 	if err == nil && s.Box != nil && s.Box.Fault != nil {
-		return Served{}, s.Box.Fault // it is being asked for now, by somebody who can mend it
+		return Served{}, s.Box.Fault // it is being asked for now, by somebody who can correct it
 	}
 	return s, err
 }

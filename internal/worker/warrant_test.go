@@ -29,7 +29,6 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 // fleet is a worker with servers whose calls need an approval, the keys of those
@@ -132,7 +131,7 @@ func claimsOf(frame *bus.CallFrame, how warrant.How) warrant.Claims {
 	}
 	return warrant.Claims{
 		ApprovalID: frame.Approval, CallID: frame.ID, Server: frame.Server, Tool: frame.Tool, ToolDefinitionDigest: frame.ToolDigest,
-		ArgumentsDigest: digest.Of(frame.Payload), Requester: frame.Principal, Owner: frame.Owner, Level: risk.Medium, PolicyVersion: "default", How: how, Requirement: rule.Requirement().String(),
+		ArgumentsDigest: schema.Digest(frame.Payload), Requester: frame.Principal, Owner: frame.Owner, Level: risk.Medium, PolicyVersion: "default", How: how, Requirement: rule.Requirement().String(),
 		Issued: now.UnixMilli(), Deadline: now.Add(10 * time.Minute).UnixMilli(),
 	}
 }
@@ -246,7 +245,7 @@ func TestOfTenThousandChangedCallsNoneReachesTheServerAndTheUnchangedOneDoes(t *
 			})
 		}},
 		{"tool redefined meanwhile", func(c *bus.CallFrame) {
-			c.Warrant = changed(func(c *warrant.Claims) { c.ToolDefinitionDigest = digest.Of([]byte("older")) })
+			c.Warrant = changed(func(c *warrant.Claims) { c.ToolDefinitionDigest = schema.Digest([]byte("older")) })
 		}},
 		{"deadline", func(c *bus.CallFrame) {
 			c.Warrant = changed(func(c *warrant.Claims) {
@@ -254,7 +253,7 @@ func TestOfTenThousandChangedCallsNoneReachesTheServerAndTheUnchangedOneDoes(t *
 			})
 		}},
 		{"the yes to other arguments", func(c *bus.CallFrame) {
-			c.Warrant = changed(func(c *warrant.Claims) { c.ArgumentsDigest = digest.Of(warranttest.Arguments(r, good.Payload)) })
+			c.Warrant = changed(func(c *warrant.Claims) { c.ArgumentsDigest = schema.Digest(warranttest.Arguments(r, good.Payload)) })
 		}},
 	}
 	ran := make(map[string]int)

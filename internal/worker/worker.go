@@ -10,6 +10,9 @@
 // its own, or not at all.
 //
 // A worker faces no caller: it needs core NATS only, and writes nothing durable.
+//
+// It is one package because every kind of request on the bus (calls, cancels, questions
+// about earlier calls, lists, changes of servers) is answered from the same state.
 package worker
 
 import (
@@ -17,12 +20,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/callyard/callyard/internal/config"
@@ -99,35 +100,19 @@ type Worker struct {
 	host     string
 
 	mu       sync.RWMutex
-	held     map[string]*held
-	coming   map[string]*arrival // what is to replace them, once it is ready
+	servers  servers
 	jobs     map[uint64]*job
 	draining bool
 	idle     chan struct{} // a word when the last job ended while draining
 
-	announcing sync.Mutex
-	restarts   map[string]int   // guarded by announcing
-	noise      map[string]int64 // guarded by announcing
-	changed    chan struct{}
-	unhook     func()
-	hello      *bus.Watch
-	wants      *bus.Watch
-	life       context.Context // ends when the worker has finished its calls
-	stop       context.CancelFunc
-	leaving    sync.WaitGroup // one for each server that comes or drains
-	wait       sync.WaitGroup
-	own        sync.WaitGroup // the fabric's own requests
-}
-
-// held is one server of this worker.
-type held struct {
-	served Served
-	pool   *session.Pool  // nil for one that runs in containers only
-	boxed  *boxed         // nil for one that has no container
-	asking *asking        // nil for one that may not ask its callers
-	added  bool           // over the API
-	taking sync.WaitGroup // one for each call that is being handed over; added to under the worker's mu
-	tools  atomic.Pointer[definitions]
+	announcer *announcer
+	unhook    func()
+	hello     *bus.Watch
+	wants     *bus.Watch
+	life      context.Context // ends when the worker has finished its calls
+	stop      context.CancelFunc
+	wait      sync.WaitGroup
+	own       sync.WaitGroup // the fabric's own requests
 }
 
 // Start begins to hold the servers and to take calls. It returns when the bus
@@ -143,150 +128,38 @@ func Start(o Options) (*Worker, error) {
 	}
 	w := &Worker{
 		id: schema.NewID(o.Name), o: o, log: o.Log, launcher: launcher, started: time.Now().UTC(), host: host,
-		held: make(map[string]*held), coming: make(map[string]*arrival), jobs: make(map[uint64]*job),
-		restarts: make(map[string]int), noise: make(map[string]int64), changed: make(chan struct{}, 1), idle: make(chan struct{}, 1),
-		spent: warrant.NewSpent(spentWarrants),
+		jobs: make(map[uint64]*job), idle: make(chan struct{}, 1), spent: warrant.NewSpent(spentWarrants),
 	}
+	w.servers = servers{w: w, held: make(map[string]*held), coming: make(map[string]*arrival)}
+	w.announcer = newAnnouncer(w)
 	w.memory, w.brief = newMemory(w.id, w.started), newBriefMemory(w.id, w.started)
 	w.dock = newDock(w)
 	w.sayTrust()
 	for _, s := range o.Servers {
-		w.holdLocked(s, false)
+		w.servers.holdLocked(s, false)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	w.life, w.stop = ctx, stop
 	if w.listener, err = o.Conn.Listen(w.id, w); err == nil {
-		w.hello, err = o.Conn.WatchHello(w.change)
+		w.hello, err = o.Conn.WatchHello(w.announcer.change)
 	}
 	if err == nil {
 		w.wants, err = o.Conn.WatchWants(w.want)
 	}
 	if err != nil {
 		stop()
-		w.closePools(context.Background())
+		w.servers.close(context.Background())
 		_ = w.dock.close() // the first error counts
 		_ = launcher.Close()
 		return nil, err
 	}
-	w.unhook = o.Conn.OnReconnect(w.change)
-	w.wait.Go(func() { w.announce(ctx) })
+	w.unhook = o.Conn.OnReconnect(w.announcer.change)
+	w.wait.Go(func() { w.announcer.run(ctx) })
 	return w, nil
 }
 
 // ID is the worker's name on the bus.
 func (w *Worker) ID() string { return w.id }
-
-// holdLocked begins to hold a server.
-func (w *Worker) holdLocked(s Served, added bool) *held {
-	h := w.openServer(s, added, w.change)
-	w.held[s.Session.Spec.ID] = h
-	return h
-}
-
-// openServer starts a server, which takes no calls before it is held. changed is called
-// after each change of its state.
-func (w *Worker) openServer(s Served, added bool, changed func()) *held {
-	s.Session.Traces = w.o.Traces
-	h := &held{served: s, added: added}
-	if s.Box != nil {
-		h.boxed = w.openBoxed(&h.served, changed)
-	}
-	if s.Box == nil || !s.Box.Only {
-		if s.Adapt != nil {
-			s.Session.Client = adapt.Client(s.Adapt(w.log))
-		}
-		if s.Asks {
-			s.Session.Declares = []byte(allAsked)
-		}
-		s.Session.Updated = w.updated(s.Session.Spec.ID)
-		h.pool = session.Open(s.Session, w.launcher, w.log, changed)
-		if s.Asks && s.Adapt == nil {
-			h.asking = w.openAsking(&s)
-		}
-	}
-	return h
-}
-
-// change asks for an announcement soon; many changes share one.
-func (w *Worker) change() {
-	select {
-	case w.changed <- struct{}{}:
-	default:
-	}
-}
-
-// settle is how long changes are gathered before they are announced: longer with
-// many servers, whose announcement is large and which change much while they
-// start.
-func (w *Worker) settle() time.Duration {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	return 10*time.Millisecond + min(time.Duration(len(w.held))*200*time.Microsecond, 200*time.Millisecond)
-}
-
-func (w *Worker) announce(ctx context.Context) {
-	tick := time.NewTicker(bus.AnnounceEvery)
-	defer tick.Stop()
-	for {
-		w.announceOnce()
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-tick.C:
-			w.memory.sweep(now)
-			w.brief.sweep(now)
-		case <-w.changed:
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(w.settle()):
-			}
-		}
-	}
-}
-
-func (w *Worker) announceOnce() {
-	w.announcing.Lock()
-	defer w.announcing.Unlock()
-	a := w.Report()
-	for i := range a.Servers {
-		s := &a.Servers[i]
-		w.measure(s)
-		if a.Draining {
-			continue
-		}
-		if s.State != schema.StateInitialized {
-			w.listener.Withdraw(s.ID)
-		} else if err := w.listener.Offer(s.ID); err != nil {
-			w.log.Warn("offering a server", "error", err)
-		}
-	}
-	if err := w.o.Conn.Announce(&a); err != nil {
-		w.log.Debug("not announced", "error", err)
-	}
-}
-
-// measure puts what is new of a server into the metrics; announcing is locked.
-func (w *Worker) measure(s *schema.Server) {
-	w.o.Metrics.SetSessions(s.ID, s.Sessions)
-	w.o.Metrics.SetServerUp(s.ID, s.State == schema.StateInitialized)
-	for ; w.restarts[s.ID] < s.Restarts; w.restarts[s.ID]++ {
-		w.o.Metrics.SessionRestarted(s.ID)
-	}
-	w.mu.RLock()
-	h := w.held[s.ID]
-	w.mu.RUnlock()
-	if h == nil {
-		return // removed at this moment
-	}
-	if h.boxed != nil {
-		h.boxed.measure()
-	}
-	if n := h.noise(); n > w.noise[s.ID] {
-		w.o.Metrics.StdoutNoise(s.ID, n-w.noise[s.ID])
-		w.noise[s.ID] = n
-	}
-}
 
 // Report is what this worker announces.
 func (w *Worker) Report() schema.Worker {
@@ -300,17 +173,29 @@ func (w *Worker) Report() schema.Worker {
 		ID: w.id, Name: w.o.Name, Version: w.o.Version, Host: w.host, PID: os.Getpid(), Labels: w.o.Labels,
 		Draining: w.draining, InFlight: len(w.jobs), Started: w.started, APIServers: w.o.Parse != nil, Links: w.o.Conn.Links(), InForce: inForce,
 		StandingKeys: w.o.Trust.Keys(warrant.Standing),
-		Servers:      make([]schema.Server, 0, len(w.held)),
+		Servers:      make([]schema.Server, 0, len(w.servers.held)),
 	}
-	for _, h := range w.held {
+	for _, h := range w.servers.held {
 		s := h.snapshot()
 		s.Risk, s.TrustAnnotations, s.SafeTools, s.Timeout = h.served.Risk, h.served.TrustAnnotations, h.served.SafeTools, h.served.Session.CallTimeout
 		s.Asks = h.asking != nil
 		a.Servers = append(a.Servers, s)
 	}
-	sortServers(a.Servers)
+	slices.SortFunc(a.Servers, func(x, y schema.Server) int { return strings.Compare(x.ID, y.ID) })
 	return a
 }
+
+// Apply makes servers those of the servers file: added ones start, removed ones finish
+// their calls and end, changed ones are replaced. A changed server takes calls once it is
+// ready, and the old one finishes those that it has; one whose new entry does not start
+// goes on as it was, see [Worker.Pending]. Where the entry raises the risk level, or the
+// old server is not ready, it is replaced at once. Servers that came over the API are left
+// alone. It returns before the servers are ready; two of them must not run at once.
+func (w *Worker) Apply(servers []Served) { w.servers.apply(servers) }
+
+// Pending returns the entries of the servers file that are not in force yet because their
+// servers have not started, one sentence each.
+func (w *Worker) Pending() []string { return w.servers.pending() }
 
 // Ready returns nil when every server has left the state starting, else what is
 // still missing.
@@ -336,7 +221,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 	w.mu.Lock()
 	w.draining = true
 	w.mu.Unlock()
-	w.announceOnce()
+	w.announcer.announce()
 	w.listener.StopCalls()
 	err := w.finish(ctx)
 	w.unhook()
@@ -344,13 +229,13 @@ func (w *Worker) Stop(ctx context.Context) error {
 	w.wants.Stop()
 	w.stop()
 	w.wait.Wait()
-	w.leaving.Wait()
-	w.closePools(ctx)
+	w.servers.leaving.Wait()
+	w.servers.close(ctx)
 	w.own.Wait()
 	w.listener.Close()
 	if down := w.o.Conn.Ready(); down != nil {
 		w.log.Warn("stopped without NATS; routers report what was under way as unknown", "error", down)
-	} else if flushErr := w.o.Conn.Flush(ctx); flushErr != nil && err == nil {
+	} else if flushErr := w.flush(ctx); flushErr != nil && err == nil {
 		err = fmt.Errorf("sending the last answers: %w", flushErr)
 	}
 	if closeErr := w.dock.close(); closeErr != nil && err == nil {
@@ -360,6 +245,17 @@ func (w *Worker) Stop(ctx context.Context) error {
 		err = closeErr
 	}
 	return err
+}
+
+// flushWithin bounds how long the last answers take to reach NATS.
+const flushWithin = 2 * time.Second
+
+// flush sends the last answers. The grace of ctx was for calls and servers, and they may
+// have used all of it.
+func (w *Worker) flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushWithin)
+	defer cancel()
+	return w.o.Conn.Flush(ctx)
 }
 
 // finish waits for the running calls and for large results to be fetched.
@@ -380,19 +276,4 @@ func (w *Worker) finish(ctx context.Context) error {
 			return fmt.Errorf("%d calls were still running at the end of the grace time; their outcome is reported as unknown", n)
 		}
 	}
-}
-
-func (w *Worker) closePools(ctx context.Context) {
-	w.mu.Lock()
-	all := slices.Collect(maps.Values(w.held))
-	w.mu.Unlock()
-	var closing sync.WaitGroup
-	for _, h := range all {
-		closing.Go(func() {
-			if err := h.close(ctx); err != nil {
-				w.log.Warn("closing a server", "error", err)
-			}
-		})
-	}
-	closing.Wait()
 }

@@ -136,6 +136,18 @@ func TestACallRunsOnARealServerAndTheCatalogKnowsIt(t *testing.T) {
 	}
 }
 
+func TestAWorkerWhoseGraceHasEndedStillSendsItsLastAnswers(t *testing.T) {
+	srv := bustest.Start(t)
+	w := start(t, srv, "w", false, entry("s", mcptest.Echo))
+	_, c := front(t, srv)
+	await(t, c, "s is ready", hasTools(c, "s"))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.Stop(ended); err != nil {
+		t.Errorf("stopping with a grace that has ended: %v", err)
+	}
+}
+
 func TestAWorkerThatStopsFinishesWhatItHas(t *testing.T) {
 	srv := bustest.Start(t)
 	one := start(t, srv, "one", false, entry("s", mcptest.Echo))
@@ -194,17 +206,17 @@ func TestServersCanBeAddedAndRemovedWhereTheOperatorAllowsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
-	if _, err := c.AddServer(ctx, "added", "me", def); schema.KindOf(err) != schema.KindUnavailable {
+	if _, err := c.Operator().Add(ctx, "added", "me", def); schema.KindOf(err) != schema.KindUnavailable {
 		t.Fatalf("no worker takes servers, yet: %v", err)
 	}
 	open := start(t, srv, "open", true, entry("s", mcptest.Echo))
 	defer stop(t, open)
 	await(t, c, "open is seen", func() bool { return len(c.Workers()) == 2 })
-	s, err := c.AddServer(ctx, "added", "me", def)
+	s, err := c.Operator().Add(ctx, "added", "me", def)
 	if err != nil || !s.Connected {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if _, err := c.AddServer(ctx, "added", "me", def); schema.KindOf(err) != schema.KindConflict {
+	if _, err := c.Operator().Add(ctx, "added", "me", def); schema.KindOf(err) != schema.KindConflict {
 		t.Errorf("twice: %v", err)
 	}
 	// A worker that comes later gets it too.
@@ -214,23 +226,23 @@ func TestServersCanBeAddedAndRemovedWhereTheOperatorAllowsIt(t *testing.T) {
 		s, _ := c.Server("added")
 		return len(s.Workers) == 2
 	})
-	if err := c.RemoveServer(ctx, "s"); schema.KindOf(err) != schema.KindConflict {
+	if err := c.Operator().Remove(ctx, "s"); schema.KindOf(err) != schema.KindConflict {
 		t.Errorf("a server of the servers file was removed: %v", err)
 	}
-	if err := c.RemoveServer(ctx, "added"); err != nil {
+	if err := c.Operator().Remove(ctx, "added"); err != nil {
 		t.Fatal(err)
 	}
 	await(t, c, "added is gone", func() bool {
 		_, err := c.Server("added")
 		return schema.KindOf(err) == schema.KindNotFound
 	})
-	if _, err := c.AddServer(ctx, "bad", "me", []byte(`{"command":"/does/not/exist"}`)); err == nil {
+	if _, err := c.Operator().Add(ctx, "bad", "me", []byte(`{"command":"/does/not/exist"}`)); err == nil {
 		t.Error("a server that cannot start must be an error")
 	}
-	if _, err := c.AddServer(ctx, "typo", "me", []byte(`{"command":"x","riskLvl":3}`)); schema.KindOf(err) != schema.KindInvalidRequest {
+	if _, err := c.Operator().Add(ctx, "typo", "me", []byte(`{"command":"x","riskLvl":3}`)); schema.KindOf(err) != schema.KindInvalidRequest {
 		t.Errorf("an unknown key: %v", err)
 	}
-	if _, err := c.AddServer(ctx, "risky", "me", []byte(`{"command":"x","riskLevel":3}`)); schema.KindOf(err) != schema.KindInvalidRequest {
+	if _, err := c.Operator().Add(ctx, "risky", "me", []byte(`{"command":"x","riskLevel":3}`)); schema.KindOf(err) != schema.KindInvalidRequest {
 		t.Errorf("a risk that cannot be honoured: %v", err)
 	}
 }

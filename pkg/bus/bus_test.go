@@ -391,25 +391,25 @@ func TestASwitchOutlivesEveryReader(t *testing.T) {
 	s := bustest.Start(t)
 	ctx := context.Background()
 	changed := make(chan struct{}, 16)
-	one, err := bus.OpenSwitches(ctx, s.Connect(t, "a"), nil)
+	one, err := openSwitches(ctx, s.Connect(t, "a"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer one.Close()
-	two, err := bus.OpenSwitches(ctx, s.Connect(t, "b"), func() { changed <- struct{}{} })
+	two, err := openSwitches(ctx, s.Connect(t, "b"), func() { changed <- struct{}{} })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer two.Close()
-	row := bus.Switch{Server: "odd name.*", Tool: "a/b c", Reason: "broken", At: time.Unix(1, 0).UTC()}
+	row := toolSwitch{Server: "odd name.*", Tool: "a/b c", Reason: "broken", At: time.Unix(1, 0).UTC()}
 	if err := one.Put(ctx, row); err != nil {
 		t.Fatal(err)
 	}
 	<-changed
-	if got, ok := two.Get(bus.SwitchKey(row.Server, row.Tool)); !ok || got != row {
+	if got, ok := two.Get(switchKey(row.Server, row.Tool)); !ok || got != row {
 		t.Fatalf("the other reader has %+v", got)
 	}
-	three, err := bus.OpenSwitches(ctx, s.Connect(t, "c"), nil)
+	three, err := openSwitches(ctx, s.Connect(t, "c"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -417,7 +417,7 @@ func TestASwitchOutlivesEveryReader(t *testing.T) {
 	if len(three.All()) != 1 {
 		t.Fatal("a new reader must find the row")
 	}
-	if err := three.Delete(ctx, bus.SwitchKey(row.Server, row.Tool)); err != nil {
+	if err := three.Delete(ctx, switchKey(row.Server, row.Tool)); err != nil {
 		t.Fatal(err)
 	}
 	<-changed

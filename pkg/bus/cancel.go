@@ -24,13 +24,9 @@ func (c *Conn) CancelCall(id string) error {
 // WatchCancels calls f with the id of each call that is to end, one after the
 // other; f must not block.
 func (c *Conn) WatchCancels(f func(id string)) (*Watch, error) {
-	s, err := c.subscribe(subjectCancel, "", func(m *nats.Msg) {
+	return c.listen("for cancelled calls", subjectCancel, func(m *nats.Msg) {
 		if len(m.Data) > 0 && len(m.Data) <= longestID {
 			f(string(m.Data))
 		}
 	})
-	if err != nil {
-		return nil, fmt.Errorf("watching for cancelled calls: %w", err)
-	}
-	return &Watch{subs: []*nats.Subscription{s}}, nil
 }

@@ -81,7 +81,7 @@ func (c *Conn) NewClient(id string) (*Client, error) {
 	}
 	cl := &Client{
 		conn: c, id: id, log: c.log,
-		replies:  subjectReply + token(id) + ".",
+		replies:  subjectReply + Token(id) + ".",
 		credit:   semaphore.NewWeighted(creditBytes),
 		assembly: semaphore.NewWeighted(assemblyBytes),
 		random:   rand.NewChaCha8(seed),
@@ -123,13 +123,13 @@ func (cl *Client) Close() error {
 // nobody, lost) reaches to, unless Forget is called first. A message over the
 // server's limit is refused with KindTooLarge and nothing is sent.
 func (cl *Client) Send(worker string, f *CallFrame, to Receiver) (uint64, error) {
-	return cl.send(subjectCall+token(worker), worker, f, to)
+	return cl.send(subjectCall+Token(worker), worker, f, to)
 }
 
 // SendAny sends f to any worker that offers f.Server: the fallback for callers
 // that see no worker to choose.
 func (cl *Client) SendAny(f *CallFrame, to Receiver) (uint64, error) {
-	return cl.send(subjectServe+token(f.Server), "", f, to)
+	return cl.send(subjectServe+Token(f.Server), "", f, to)
 }
 
 func (cl *Client) send(subject, worker string, f *CallFrame, to Receiver) (uint64, error) {
@@ -174,7 +174,7 @@ func (cl *Client) box(subject string) *outbox {
 }
 
 // forgetBox drops the outbox of a worker that is gone.
-func (cl *Client) forgetBox(worker string) { cl.boxes.Delete(subjectCall + token(worker)) }
+func (cl *Client) forgetBox(worker string) { cl.boxes.Delete(subjectCall + Token(worker)) }
 
 // unsent ends the calls of a message that NATS did not take: they did not start.
 func (cl *Client) unsent(number uint64, err error) {
@@ -248,7 +248,7 @@ func (cl *Client) deliver(f *ReplyFrame) (p *pendingCall, ended bool) {
 // nobody took it, which NATS says or a worker that cannot read it, else that the worker
 // listens.
 func (cl *Client) receiveEmpty(m *nats.Msg) {
-	n, err := strconv.ParseUint(lastToken(m.Subject), 36, 64)
+	n, err := strconv.ParseUint(LastToken(m.Subject), 36, 64)
 	if err != nil || n == 0 {
 		cl.conn.dropped(UnexpectedNumber)
 		return
@@ -314,11 +314,7 @@ func (cl *Client) Pending() int {
 // Forget drops a call: no further frame reaches its receiver, except one that
 // is being delivered at this moment.
 func (cl *Client) Forget(seq uint64) {
-	cl.mu.Lock()
-	p := cl.pending[seq]
-	delete(cl.pending, seq)
-	cl.mu.Unlock()
-	if p != nil {
+	if p := cl.take(seq); p != nil {
 		p.box.endedWithout(p.bulk)
 	}
 }
@@ -345,7 +341,7 @@ func (cl *Client) control(worker string, f *ControlFrame) {
 		l.obey(f)
 		return
 	}
-	if err := cl.conn.nc.Publish(subjectControl+token(worker), AppendControl(nil, f)); err != nil {
+	if err := cl.conn.nc.Publish(subjectControl+Token(worker), AppendControl(nil, f)); err != nil {
 		cl.log.Warn("a control message was not sent", "worker", worker, "error", err)
 	}
 }
@@ -376,7 +372,7 @@ func (cl *Client) Listens(ctx context.Context, worker string) bool {
 		defer cl.mu.Unlock()
 		delete(cl.probes, n)
 	}()
-	if err := cl.conn.nc.PublishRequest(subjectControl+token(worker), cl.replySubject(n), nil); err != nil {
+	if err := cl.conn.nc.PublishRequest(subjectControl+Token(worker), cl.replySubject(n), nil); err != nil {
 		return true // nothing is known of the worker
 	}
 	select {

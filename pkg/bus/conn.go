@@ -3,11 +3,9 @@ package bus
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,8 +30,8 @@ type Options struct {
 	NKeySeedFile    string
 	User, Password  string
 	Token           string
-	// CAFile, CertFile and KeyFile are PEM files for TLS.
-	CAFile, CertFile, KeyFile string
+	// TLS, when set, is how the server and the connection prove themselves.
+	TLS *tls.Config
 	// KeepWhileDown keeps what is published while the connection is down, up to
 	// 32 MiB, and sends it when the connection stands again. Workers want that for
 	// their results; routers do not, because a call that leaves minutes late is
@@ -43,7 +41,7 @@ type Options struct {
 	// means 1. Tables that exist are left as they are.
 	Replicas int
 	// Provision lets the connection make streams and tables that are missing where
-	// NATS asks for a credential; see [Conn.Provision].
+	// NATS asks for a credential; see [Provision].
 	Provision bool
 	// Local, when set, joins the connections of this process; see [Local].
 	Local *Local
@@ -87,7 +85,7 @@ const readQueue = 1 << 10
 // names the address and the mend.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	c := &Conn{log: o.Log, local: o.Local, replicas: max(o.Replicas, 1), provision: o.Provision, closed: make(chan struct{})}
-	c.writes.open()
+	c.writes.open(c)
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.Timeout(connectTimeout),
@@ -177,28 +175,10 @@ func authOptions(o Options) ([]nats.Option, error) {
 	if o.Token != "" {
 		opts = append(opts, nats.Token(o.Token))
 	}
-	if o.CAFile == "" && o.CertFile == "" {
-		return opts, nil
+	if o.TLS != nil {
+		opts = append(opts, nats.Secure(o.TLS))
 	}
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
-	if o.CAFile != "" {
-		pem, err := os.ReadFile(o.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("reading the CA certificates for NATS: %w", err)
-		}
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no PEM certificate", o.CAFile)
-		}
-	}
-	if o.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("reading the client certificate for NATS: %w", err)
-		}
-		cfg.Certificates = []tls.Certificate{pair}
-	}
-	return append(opts, nats.Secure(cfg)), nil
+	return opts, nil
 }
 
 func reconnectBuffer(keep bool) int {

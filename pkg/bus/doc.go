@@ -1,5 +1,7 @@
 // Package bus is Callyard's use of NATS: it owns every subject, bucket and wire
-// form, and offers typed sends, replies, announcements and watches on them.
+// form, and offers typed sends, replies, announcements and watches on them. For what
+// is stored it offers [Stream], [Bucket] and [Table]; the stores that are built on them,
+// and the codecs of their records, are in internal/store.
 //
 // It promises that argument and result bytes travel untouched, that a reply is
 // delivered to the call that asked for it and to no other, that a call whose
@@ -21,4 +23,7 @@
 // bytes); a reader skips tags that it does not know, so that versions can be
 // mixed during an upgrade. The payload is the caller's argument bytes or the
 // server's result bytes. docs/adr/0002 says why the head is not a NATS header.
+//
+// It is one package because the names, the wire form, the roles and the connection must
+// agree with each other: a subject that one of them has and another lacks reaches nobody.
 package bus

@@ -1,10 +1,10 @@
 package bus
 
 // GiveUp ends the subscription of the watch as the client does that gives it up.
-func (r *Records[T]) GiveUp() error {
-	r.watch.mu.Lock()
-	sub := r.watch.sub
-	r.watch.mu.Unlock()
+func (t *Table[T]) GiveUp() error {
+	t.watch.mu.Lock()
+	sub := t.watch.sub
+	t.watch.mu.Unlock()
 	return sub.Unsubscribe()
 }
 

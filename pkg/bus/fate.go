@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/callyard/callyard/pkg/bus/frame"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -78,32 +79,27 @@ type Fate struct {
 // the extended message.
 func AppendFate(dst []byte, f *Fate) []byte {
 	var body []byte
-	var flags uint64
+	flags := frame.Bit(flagRefused, f.Refused)
 	if f.Result != nil {
-		body, flags = f.Result.Body, flagAnswered
-		if f.Result.ToolError {
-			flags |= flagToolError
-		}
+		body = f.Result.Body
+		flags |= flagAnswered | frame.Bit(flagToolError, f.Result.ToolError)
 	}
-	if f.Refused {
-		flags |= flagRefused
-	}
-	dst, start := beginFrame(dst, len(body))
-	dst = appendString(dst, tagID, f.CallID)
-	dst = appendUint(dst, tagFate, uint64(f.State))
-	dst = appendUint(dst, tagFlags, flags)
+	dst, start := beginFrame(dst)
+	dst = frame.AppendString(dst, tagID, f.CallID)
+	dst = frame.AppendUint(dst, tagFate, uint64(f.State))
+	dst = frame.AppendUint(dst, tagFlags, flags)
 	if f.Result != nil {
-		dst = appendString(dst, tagWorker, f.Result.Worker)
-		dst = appendUint(dst, tagTook, durationToWire(f.Result.Took))
+		dst = frame.AppendString(dst, tagWorker, f.Result.Worker)
+		dst = frame.AppendDuration(dst, tagTook, f.Result.Took)
 	}
 	if f.Err != nil {
 		e, err := json.Marshal(f.Err)
 		if err != nil { // only the data of a JSON-RPC error can be no JSON
 			e, _ = json.Marshal(&schema.Error{Kind: f.Err.Kind, CallID: f.Err.CallID, Detail: f.Err.Detail}) // strings only
 		}
-		dst = appendString(dst, tagError, string(e))
+		dst = frame.AppendString(dst, tagError, string(e))
 	}
-	return endFrame(dst, start, body)
+	return frame.End(dst, start, body)
 }
 
 // ReadFates calls each with every fate of msg, in order. Bodies share the memory
@@ -113,18 +109,18 @@ func ReadFates(msg []byte, each func(Fate)) error {
 		var f Fate
 		var r schema.Result
 		answered := false
-		err := fields(head, func(tag byte, value string) error {
+		err := frame.Fields(head, func(tag byte, value string) error {
 			switch tag {
 			case tagID:
 				f.CallID = value
 			case tagFate:
-				f.State = FateState(min(number(value), 255))
+				f.State = FateState(min(frame.Uint(value), 255))
 			case tagWorker:
 				r.Worker = value
 			case tagTook:
-				r.Took = durationFromWire(number(value))
+				r.Took = frame.Duration(value)
 			case tagFlags:
-				flags := number(value)
+				flags := frame.Uint(value)
 				answered, r.ToolError = flags&flagAnswered != 0, flags&flagToolError != 0
 				f.Refused = flags&flagRefused != 0
 			case tagError:

@@ -1,13 +1,12 @@
 package bus
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
-)
 
-const frameOverhead = 8
+	"github.com/callyard/callyard/pkg/bus/frame"
+)
 
 // Field tags of a frame's head. A tag is never given a second meaning.
 const (
@@ -163,213 +162,89 @@ type ControlFrame struct {
 	Payload []byte
 }
 
-func beginFrame(dst []byte, payload int) ([]byte, int) {
+// beginFrame begins a frame, in an empty dst after the version.
+func beginFrame(dst []byte) ([]byte, int) {
 	if len(dst) == 0 {
 		dst = append(dst, wireVersion)
 	}
-	start := len(dst)
-	dst = append(dst, 0, 0, 0, 0, 0, 0, 0, 0)
-	binary.BigEndian.PutUint32(dst[start+4:], uint32(payload))
-	return dst, start
-}
-
-func endFrame(dst []byte, start int, payload []byte) []byte {
-	binary.BigEndian.PutUint32(dst[start:], uint32(len(dst)-start-frameOverhead))
-	return append(dst, payload...)
-}
-
-func appendString(dst []byte, tag byte, s string) []byte {
-	if s == "" {
-		return dst
-	}
-	dst = append(dst, tag)
-	dst = binary.AppendUvarint(dst, uint64(len(s)))
-	return append(dst, s...)
-}
-
-func appendUint(dst []byte, tag byte, v uint64) []byte {
-	if v == 0 {
-		return dst
-	}
-	var tmp [binary.MaxVarintLen64]byte
-	n := binary.PutUvarint(tmp[:], v)
-	dst = append(dst, tag, byte(n))
-	return append(dst, tmp[:n]...)
-}
-
-func appendSeq(dst []byte, seq uint64) []byte {
-	dst = append(dst, tagSeq, 8)
-	return binary.BigEndian.AppendUint64(dst, seq)
+	return frame.Begin(dst)
 }
 
 // AppendCall appends f to dst, which is empty or holds earlier frames, and
 // returns the extended message.
 func AppendCall(dst []byte, f *CallFrame) []byte {
-	dst, start := beginFrame(dst, len(f.Payload))
-	dst = appendSeq(dst, f.Seq)
-	dst = appendString(dst, tagID, f.ID)
-	dst = appendString(dst, tagMethod, f.Method)
-	dst = appendString(dst, tagServer, f.Server)
-	dst = appendString(dst, tagTool, f.Tool)
-	dst = appendUint(dst, tagBudget, durationToWire(f.Budget))
-	dst = appendString(dst, tagPrincipal, f.Principal)
-	dst = appendString(dst, tagOwner, f.Owner)
+	dst, start := beginFrame(dst)
+	dst = frame.AppendFixed(dst, tagSeq, f.Seq)
+	dst = frame.AppendString(dst, tagID, f.ID)
+	dst = frame.AppendString(dst, tagMethod, f.Method)
+	dst = frame.AppendString(dst, tagServer, f.Server)
+	dst = frame.AppendString(dst, tagTool, f.Tool)
+	dst = frame.AppendDuration(dst, tagBudget, f.Budget)
+	dst = frame.AppendString(dst, tagPrincipal, f.Principal)
+	dst = frame.AppendString(dst, tagOwner, f.Owner)
 	for _, g := range f.Groups {
-		dst = appendString(dst, tagGroup, g)
+		dst = frame.AppendString(dst, tagGroup, g)
 	}
-	dst = appendString(dst, tagToolDigest, f.ToolDigest)
-	dst = appendString(dst, tagTraceParent, f.TraceParent)
-	dst = appendString(dst, tagTraceState, f.TraceState)
-	dst = appendString(dst, tagApproval, f.Approval)
-	dst = appendBytes(dst, tagWarrant, f.Warrant)
-	dst = appendBytes(dst, tagExtra, f.Extra)
-	dst = appendString(dst, tagSession, f.Session)
-	dst = appendUint(dst, tagAttempt, uint64(max(f.Attempt, 0)))
-	var flags uint64
-	if f.Progress {
-		flags |= flagProgress
-	}
-	if f.Safe {
-		flags |= flagSafe
-	}
-	if f.Keep {
-		flags |= flagKeep
-	}
-	if f.Hears {
-		flags |= flagHears
-	}
-	if f.Brief {
-		flags |= flagBrief
-	}
-	dst = appendUint(dst, tagFlags, flags)
-	return endFrame(dst, start, f.Payload)
+	dst = frame.AppendString(dst, tagToolDigest, f.ToolDigest)
+	dst = frame.AppendString(dst, tagTraceParent, f.TraceParent)
+	dst = frame.AppendString(dst, tagTraceState, f.TraceState)
+	dst = frame.AppendString(dst, tagApproval, f.Approval)
+	dst = frame.AppendString(dst, tagWarrant, f.Warrant)
+	dst = frame.AppendString(dst, tagExtra, f.Extra)
+	dst = frame.AppendString(dst, tagSession, f.Session)
+	dst = frame.AppendUint(dst, tagAttempt, uint64(max(f.Attempt, 0)))
+	dst = frame.AppendUint(dst, tagFlags, frame.Bit(flagProgress, f.Progress)|frame.Bit(flagSafe, f.Safe)|
+		frame.Bit(flagKeep, f.Keep)|frame.Bit(flagHears, f.Hears)|frame.Bit(flagBrief, f.Brief))
+	return frame.End(dst, start, f.Payload)
 }
 
 // AppendReply appends f to dst as [AppendCall] does.
 func AppendReply(dst []byte, f *ReplyFrame) []byte {
-	dst, start := beginFrame(dst, len(f.Payload))
-	dst = appendSeq(dst, f.Seq)
-	dst = appendUint(dst, tagKind, uint64(f.Kind))
-	dst = appendString(dst, tagWorker, f.Worker)
-	dst = appendUint(dst, tagTook, durationToWire(f.Took))
-	var flags uint64
-	if f.ToolError {
-		flags |= flagToolError
-	}
-	if f.Started {
-		flags |= flagStarted
-	}
-	if f.Input {
-		flags |= flagInput
-	}
-	dst = appendUint(dst, tagFlags, flags)
-	dst = appendUint(dst, tagTotal, uint64(f.Total))
-	dst = appendUint(dst, tagOffset, uint64(f.Offset))
-	return endFrame(dst, start, f.Payload)
+	dst, start := beginFrame(dst)
+	dst = frame.AppendFixed(dst, tagSeq, f.Seq)
+	dst = frame.AppendUint(dst, tagKind, uint64(f.Kind))
+	dst = frame.AppendString(dst, tagWorker, f.Worker)
+	dst = frame.AppendDuration(dst, tagTook, f.Took)
+	dst = frame.AppendUint(dst, tagFlags, frame.Bit(flagToolError, f.ToolError)|frame.Bit(flagStarted, f.Started)|frame.Bit(flagInput, f.Input))
+	dst = frame.AppendUint(dst, tagTotal, uint64(f.Total))
+	dst = frame.AppendUint(dst, tagOffset, uint64(f.Offset))
+	return frame.End(dst, start, f.Payload)
 }
 
 // AppendControl appends f to dst as [AppendCall] does.
 func AppendControl(dst []byte, f *ControlFrame) []byte {
-	dst, start := beginFrame(dst, len(f.Payload))
-	dst = appendSeq(dst, f.Seq)
-	dst = appendUint(dst, tagKind, uint64(f.Kind))
-	dst = appendUint(dst, tagOffset, uint64(f.Offset))
-	dst = appendUint(dst, tagLength, uint64(f.Length))
-	return endFrame(dst, start, f.Payload)
+	dst, start := beginFrame(dst)
+	dst = frame.AppendFixed(dst, tagSeq, f.Seq)
+	dst = frame.AppendUint(dst, tagKind, uint64(f.Kind))
+	dst = frame.AppendUint(dst, tagOffset, uint64(f.Offset))
+	dst = frame.AppendUint(dst, tagLength, uint64(f.Length))
+	return frame.End(dst, start, f.Payload)
 }
 
-// Durations travel in microseconds.
-func durationToWire(d time.Duration) uint64 {
-	if d <= 0 {
-		return 0
-	}
-	return uint64(max(d.Microseconds(), 1))
-}
-
-func durationFromWire(v uint64) time.Duration {
-	const most = uint64(1<<63-1) / uint64(time.Microsecond)
-	return time.Duration(min(v, most)) * time.Microsecond
-}
-
-// Errors of the frame readers. A message that gives one is dropped whole by
-// the receiving side: there is no telling whose frame it was.
-var (
-	errVersion = errors.New("the message has another wire version: upgrade the older side, or let both speak the older one")
-	errShort   = errors.New("the message ends inside a frame")
-)
+// errVersion and [frame.ErrShort] are the errors of the readers. A message that gives
+// one is dropped whole by the receiving side: there is no telling whose frame it was.
+var errVersion = errors.New("the message has another wire version: upgrade the older side, or let both speak the older one")
 
 // frames calls each with the head and the payload of every frame of msg, in
 // order, until each returns an error.
 func frames(msg []byte, each func(head, payload []byte) error) error {
 	if len(msg) == 0 {
-		return errShort
+		return frame.ErrShort
 	}
 	if msg[0] != wireVersion {
 		return fmt.Errorf("version %d: %w", msg[0], errVersion)
 	}
 	for rest := msg[1:]; len(rest) > 0; {
-		if len(rest) < frameOverhead {
-			return errShort
-		}
-		head := uint64(binary.BigEndian.Uint32(rest))
-		payload := uint64(binary.BigEndian.Uint32(rest[4:]))
-		rest = rest[frameOverhead:]
-		if head+payload > uint64(len(rest)) {
-			return errShort
-		}
-		if err := each(rest[:head:head], rest[head:head+payload:head+payload]); err != nil {
+		head, payload, after, err := frame.Next(rest)
+		if err != nil {
 			return err
 		}
-		rest = rest[head+payload:]
-	}
-	return nil
-}
-
-// fields calls each for every field of a head. The strings share one copy of
-// the head.
-func fields(head []byte, each func(tag byte, value string) error) error {
-	s := string(head)
-	for i := 0; i < len(s); {
-		tag := s[i]
-		n, w := uvarint(s[i+1:])
-		if w <= 0 || n > uint64(len(s)-i-1-w) {
-			return errShort
-		}
-		i += 1 + w
-		if err := each(tag, s[i:i+int(n)]); err != nil {
+		if err := each(head, payload); err != nil {
 			return err
 		}
-		i += int(n)
+		rest = after
 	}
 	return nil
-}
-
-func uvarint(s string) (uint64, int) {
-	var v uint64
-	for i := 0; i < len(s) && i < binary.MaxVarintLen64; i++ {
-		b := s[i]
-		v |= uint64(b&0x7f) << (7 * i)
-		if b < 0x80 {
-			return v, i + 1
-		}
-	}
-	return 0, 0
-}
-
-func number(value string) uint64 {
-	v, _ := uvarint(value)
-	return v
-}
-
-func sequence(value string) (uint64, error) {
-	if len(value) != 8 {
-		return 0, fmt.Errorf("sequence number of %d bytes: %w", len(value), errShort)
-	}
-	return binary.BigEndian.Uint64([]byte(value)), nil
-}
-
-func size(value string) int64 {
-	return int64(min(number(value), 1<<62))
 }
 
 // ReadCalls calls each with every call of msg, in order. The frame and its
@@ -378,10 +253,10 @@ func ReadCalls(msg []byte, each func(*CallFrame)) error {
 	var last *CallFrame
 	err := frames(msg, func(head, payload []byte) error {
 		f := &CallFrame{Payload: payload}
-		err := fields(head, func(tag byte, value string) (err error) {
+		err := frame.Fields(head, func(tag byte, value string) (err error) {
 			switch tag {
 			case tagSeq:
-				f.Seq, err = sequence(value)
+				f.Seq, err = frame.Fixed(value)
 			case tagID:
 				f.ID = value
 			case tagMethod:
@@ -391,7 +266,7 @@ func ReadCalls(msg []byte, each func(*CallFrame)) error {
 			case tagTool:
 				f.Tool = value
 			case tagBudget:
-				f.Budget = durationFromWire(number(value))
+				f.Budget = frame.Duration(value)
 			case tagPrincipal:
 				f.Principal = value
 			case tagOwner:
@@ -413,9 +288,9 @@ func ReadCalls(msg []byte, each func(*CallFrame)) error {
 			case tagSession:
 				f.Session = value
 			case tagAttempt:
-				f.Attempt = int(min(number(value), 1<<30))
+				f.Attempt = frame.Int(value)
 			case tagFlags:
-				flags := number(value)
+				flags := frame.Uint(value)
 				f.Progress, f.Safe, f.Keep, f.Hears = flags&flagProgress != 0, flags&flagSafe != 0, flags&flagKeep != 0, flags&flagHears != 0
 				f.Brief = flags&flagBrief != 0
 			}
@@ -443,22 +318,22 @@ func ReadReplies(msg []byte, each func(*ReplyFrame)) error {
 	var f ReplyFrame
 	return frames(msg, func(head, payload []byte) error {
 		f = ReplyFrame{Payload: payload}
-		err := fields(head, func(tag byte, value string) (err error) {
+		err := frame.Fields(head, func(tag byte, value string) (err error) {
 			switch tag {
 			case tagSeq:
-				f.Seq, err = sequence(value)
+				f.Seq, err = frame.Fixed(value)
 			case tagKind:
-				f.Kind = ReplyKind(number(value))
+				f.Kind = ReplyKind(frame.Uint(value))
 			case tagWorker:
 				f.Worker = value
 			case tagTook:
-				f.Took = durationFromWire(number(value))
+				f.Took = frame.Duration(value)
 			case tagTotal:
-				f.Total = size(value)
+				f.Total = frame.Size(value)
 			case tagOffset:
-				f.Offset = size(value)
+				f.Offset = frame.Size(value)
 			case tagFlags:
-				flags := number(value)
+				flags := frame.Uint(value)
 				f.ToolError, f.Started, f.Input = flags&flagToolError != 0, flags&flagStarted != 0, flags&flagInput != 0
 			}
 			return err
@@ -479,16 +354,16 @@ func ReadControls(msg []byte, each func(*ControlFrame)) error {
 		if len(payload) > 0 {
 			f.Payload = payload
 		}
-		err := fields(head, func(tag byte, value string) (err error) {
+		err := frame.Fields(head, func(tag byte, value string) (err error) {
 			switch tag {
 			case tagSeq:
-				f.Seq, err = sequence(value)
+				f.Seq, err = frame.Fixed(value)
 			case tagKind:
-				f.Kind = ControlKind(number(value))
+				f.Kind = ControlKind(frame.Uint(value))
 			case tagOffset:
-				f.Offset = size(value)
+				f.Offset = frame.Size(value)
 			case tagLength:
-				f.Length = size(value)
+				f.Length = frame.Size(value)
 			}
 			return err
 		})

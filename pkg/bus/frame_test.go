@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/callyard/callyard/pkg/bus/frame"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -102,11 +104,11 @@ func TestFramesComeBackAsTheyWere(t *testing.T) {
 }
 
 func TestUnknownFieldsAreSkipped(t *testing.T) {
-	dst, start := beginFrame(nil, 2)
-	dst = appendSeq(dst, 9)
-	dst = appendString(dst, 200, "from a later version")
-	dst = appendString(dst, tagServer, "s")
-	msg := endFrame(dst, start, []byte("{}"))
+	dst, start := beginFrame(nil)
+	dst = frame.AppendFixed(dst, tagSeq, 9)
+	dst = frame.AppendString(dst, 200, "from a later version")
+	dst = frame.AppendString(dst, tagServer, "s")
+	msg := frame.End(dst, start, []byte("{}"))
 	var got *CallFrame
 	if err := ReadCalls(msg, func(f *CallFrame) { got = f }); err != nil {
 		t.Fatal(err)
@@ -160,16 +162,16 @@ func FuzzFrames(f *testing.F) {
 func TestNamesBecomeTokensThatNoOtherNameHas(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{"everything", "a.b", "a b", "a*", ">", "", "A", "a", "ü", strings.Repeat("x", 65), "=aaaaaaaaaaaaaaaaaaaaaaaaaa", "a/b", "a\nb"} {
-		tok := token(name)
+		tok := Token(name)
 		if strings.ContainsAny(tok, ".*> \n\t") || tok == "" {
-			t.Errorf("token(%q) = %q cannot stand in a subject", name, tok)
+			t.Errorf("Token(%q) = %q cannot stand in a subject", name, tok)
 		}
 		if other, ok := seen[tok]; ok {
 			t.Errorf("%q and %q share %q", name, other, tok)
 		}
 		seen[tok] = name
 	}
-	if token("everything") != "everything" {
+	if Token("everything") != "everything" {
 		t.Error("a plain name must stand for itself")
 	}
 }

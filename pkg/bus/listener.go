@@ -84,13 +84,13 @@ func (c *Conn) Listen(worker string, h Handler) (*Listener, error) {
 		done:      make(chan struct{}),
 	}
 	var err error
-	if l.calls, err = c.subscribe(subjectCall+token(worker), "", l.receive); err != nil {
+	if l.calls, err = c.subscribe(subjectCall+Token(worker), "", l.receive); err != nil {
 		return nil, fmt.Errorf("listening for calls: %w", err)
 	}
 	if err = l.calls.SetPendingLimits(-1, pendingBytes); err != nil {
 		return nil, fmt.Errorf("listening for calls: %w", err)
 	}
-	if l.control, err = c.subscribe(subjectControl+token(worker), "", l.receiveControl); err != nil {
+	if l.control, err = c.subscribe(subjectControl+Token(worker), "", l.receiveControl); err != nil {
 		return nil, fmt.Errorf("listening for control messages: %w", err)
 	}
 	if err = c.nc.FlushTimeout(connectTimeout); err != nil {
@@ -110,7 +110,7 @@ func (l *Listener) Offer(server string) error {
 	if l.offers[server] != nil {
 		return nil
 	}
-	sub, err := l.conn.subscribe(subjectServe+token(server), queueWorkers, l.receive)
+	sub, err := l.conn.subscribe(subjectServe+Token(server), queueWorkers, l.receive)
 	if err != nil {
 		return fmt.Errorf("offering server %q: %w", server, err)
 	}
@@ -138,7 +138,7 @@ func (l *Listener) receive(m *nats.Msg) {
 		l.conn.dropped(UnexpectedOrigin)
 		return
 	}
-	to := ReplyTo(m.Reply[:len(m.Reply)-len(lastToken(m.Reply))])
+	to := ReplyTo(m.Reply[:len(m.Reply)-len(LastToken(m.Reply))])
 	err := ReadCalls(m.Data, func(f *CallFrame) {
 		l.underWay.Add(1)
 		l.handler.Call(f, to)
@@ -203,11 +203,11 @@ func (l *Listener) obey(f *ControlFrame) {
 // Result sends the result of a call; body is not changed afterwards. A body over
 // the size of one part is kept until the router has fetched it.
 func (l *Listener) Result(to ReplyTo, seq uint64, r *schema.Result) {
-	if cl := l.conn.local.client(to); cl != nil {
-		resultLocal(cl, l, seq, r)
+	f := &ReplyFrame{Seq: seq, Kind: ReplyResult, Worker: l.worker, Took: r.Took, ToolError: r.ToolError, Input: r.InputRequired, Started: true, Payload: r.Body}
+	if cl := l.conn.local.client(to); cl != nil { // whatever its size
+		cl.deliver(f)
 		return
 	}
-	f := &ReplyFrame{Seq: seq, Kind: ReplyResult, Worker: l.worker, Took: r.Took, ToolError: r.ToolError, Input: r.InputRequired, Started: true, Payload: r.Body}
 	if part := l.partSize(); len(r.Body) > part {
 		l.mu.Lock()
 		l.transfers[seq] = &transfer{to: to, body: r.Body, touched: time.Now()}

@@ -2,8 +2,6 @@ package bus
 
 import (
 	"sync"
-
-	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Local joins the connections of one process: a call to a worker of the same
@@ -23,22 +21,18 @@ func (l *Local) listener(worker string) *Listener {
 	if l == nil {
 		return nil
 	}
-	v, ok := l.listeners.Load(worker)
-	if !ok {
-		return nil
-	}
-	return v.(*Listener)
+	v, _ := l.listeners.Load(worker)
+	found, _ := v.(*Listener)
+	return found
 }
 
 func (l *Local) client(to ReplyTo) *Client {
 	if l == nil {
 		return nil
 	}
-	v, ok := l.clients.Load(to)
-	if !ok {
-		return nil
-	}
-	return v.(*Client)
+	v, _ := l.clients.Load(to)
+	found, _ := v.(*Client)
+	return found
 }
 
 // localGate lets calls in until it is closed, and then waits for those inside.
@@ -75,23 +69,19 @@ func (l *Local) forgetListener(of *Listener) {
 
 // sendLocal hands a registered call to a worker of this process.
 func (cl *Client) sendLocal(l *Listener, f *CallFrame) {
-	if !l.take(f, ReplyTo(cl.replies)) {
-		cl.end(f.Seq, ReplyNobody)
+	if l.take(f, ReplyTo(cl.replies)) {
+		return
+	}
+	if p := cl.take(f.Seq); p != nil {
+		p.to.Reply(&ReplyFrame{Seq: f.Seq, Kind: ReplyNobody, Worker: p.worker})
 	}
 }
 
-// resultLocal hands a result to a router of this process, whatever its size.
-func resultLocal(cl *Client, l *Listener, seq uint64, r *schema.Result) {
-	cl.deliver(&ReplyFrame{Seq: seq, Kind: ReplyResult, Worker: l.worker, Took: r.Took, ToolError: r.ToolError, Input: r.InputRequired, Started: true, Payload: r.Body})
-}
-
-// end ends one call.
-func (cl *Client) end(seq uint64, kind ReplyKind) {
+// take removes a call from those that wait; nil where it does not.
+func (cl *Client) take(seq uint64) *pendingCall {
 	cl.mu.Lock()
+	defer cl.mu.Unlock()
 	p := cl.pending[seq]
 	delete(cl.pending, seq)
-	cl.mu.Unlock()
-	if p != nil {
-		p.to.Reply(&ReplyFrame{Seq: seq, Kind: kind, Worker: p.worker})
-	}
+	return p
 }

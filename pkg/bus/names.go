@@ -71,59 +71,62 @@ const (
 
 	queueWorkers = "w"
 
-	bucketSwitches = "callyard_switches"
-	bucketServers  = "callyard_servers"
-	bucketSessions = "callyard_sessions"
+	BucketSwitches = "callyard_switches"
+	BucketServers  = "callyard_servers"
+	BucketSessions = "callyard_sessions"
 
-	subjectApproval = prefix + "approval."
-	subjectPart     = prefix + "part."
-	subjectHeld     = prefix + "held."
-	subjectAudit    = prefix + "audit."
-	subjectRecord   = prefix + "record."
-	subjectDelivery = prefix + "delivery."
-	subjectNotice   = prefix + "notice."
+	SubjectApproval = prefix + "approval."
+	SubjectPart     = prefix + "part."
+	SubjectHeld     = prefix + "held."
+	SubjectAudit    = prefix + "audit."
+	SubjectRecord   = prefix + "record."
+	SubjectDelivery = prefix + "delivery."
+	SubjectNotice   = prefix + "notice."
 
-	subjectJournal = prefix + "journal."
-	subjectObject  = prefix + "object."
-	subjectKey     = prefix + "key."
-	subjectChanged = prefix + "changed."
+	SubjectJournal = prefix + "journal."
+	SubjectObject  = prefix + "object."
+	SubjectKey     = prefix + "key."
+	SubjectChanged = prefix + "changed."
 
-	tokenManifest = ".manifest"
-	tokenLease    = ".lease"
-	tokenCalls    = ".calls"
-	tokenIntents  = ".intents"
-	tokenResults  = ".results"
+	SuffixManifest = ".manifest"
+	SuffixLease    = ".lease"
+	SuffixCalls    = ".calls"
+	SuffixIntents  = ".intents"
+	SuffixResults  = ".results"
 
-	streamJournals = "callyard_journals"
-	streamCalls    = "callyard_calls"
-	streamIntents  = "callyard_intents"
-	streamResults  = "callyard_results"
-	streamObjects  = "callyard_objects"
-	streamKeys     = "callyard_keys"
+	StreamJournals = "callyard_journals"
+	StreamCalls    = "callyard_calls"
+	StreamIntents  = "callyard_intents"
+	StreamResults  = "callyard_results"
+	StreamObjects  = "callyard_objects"
+	StreamKeys     = "callyard_keys"
 
-	tokenOpen  = ".open"
-	tokenState = ".state"
-	tokenBody  = ".body"
+	SuffixOpen  = ".open"
+	SuffixState = ".state"
+	SuffixBody  = ".body"
 
-	streamLedger = "callyard_ledger"
-	streamHeld   = "callyard_held"
-	streamAudit  = "callyard_audit"
-	bucketHeads  = "callyard_audit_heads"
+	StreamLedger     = "callyard_ledger"
+	StreamHeld       = "callyard_held"
+	StreamAudit      = "callyard_audit"
+	BucketAuditHeads = "callyard_audit_heads"
 
-	streamDeliveries = "callyard_deliveries"
+	StreamDeliveries = "callyard_deliveries"
 
-	streamNoticeDeliveries = "callyard_notice_deliveries"
+	StreamNoticeDeliveries = "callyard_notice_deliveries"
 
-	bucketPermissions = "callyard_permissions"
+	BucketPermissions = "callyard_permissions"
 
-	streamExecutions = "callyard_executions"
+	StreamExecutions = "callyard_executions"
 
-	// headerRecord holds a record in base64, so that nothing in it can be taken
-	// for a header of NATS.
+	// ProbeToken takes the place of an id in a [StreamSpec].Probe. No id is spelled like
+	// it, and nobody reads the message.
+	ProbeToken = "write-probe"
+
+	// headerRecord is for a [Message].Record.
 	headerRecord = "Callyard-Record"
 )
 
-// Tables whose rows only their stores know (internal/store).
+// Tables of the approver.
 const (
 	BucketSlackPeople   = "callyard_slack_people"
 	BucketSlackCodes    = "callyard_slack_codes"
@@ -132,21 +135,27 @@ const (
 	BucketNotices       = "callyard_notices"
 )
 
+// JournalStreams are the streams of durable calls, which are made together.
+func JournalStreams() []string {
+	return []string{StreamCalls, StreamIntents, StreamJournals, StreamKeys, StreamObjects, StreamResults}
+}
+
 var tokenEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// token turns any name into one NATS subject token. Names of 1 to 64 letters,
+// Token turns any name into one NATS subject token. Names of 1 to 64 letters,
 // digits, "_" and "-" stand for themselves; every other name becomes "=" and
 // 26 characters of its SHA-256, which no plain name can spell, so two names
 // never share a token.
-func token(name string) string {
-	if plainToken(name) {
+func Token(name string) string {
+	if PlainToken(name) {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))
 	return "=" + tokenEncoding.EncodeToString(sum[:])[:26]
 }
 
-func plainToken(name string) bool {
+// PlainToken says that a name is a [Token] by itself.
+func PlainToken(name string) bool {
 	if name == "" || len(name) > 64 {
 		return false
 	}
@@ -161,5 +170,5 @@ func plainToken(name string) bool {
 	return true
 }
 
-// lastToken returns what follows the last dot of a subject.
-func lastToken(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
+// LastToken returns what follows the last dot of a subject.
+func LastToken(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }

@@ -48,23 +48,11 @@ func asked[T any](ctx context.Context, ask func(context.Context) (T, error)) (T,
 // openStream opens a stream, making it when it is missing and the connection may. One that is there
 // stays as an operator may have set it, but for what the promises stand on.
 func openStream(ctx context.Context, c *Conn, want jetstream.StreamConfig) (jetstream.Stream, error) {
-	s, err := asked(ctx, func(ctx context.Context) (jetstream.Stream, error) {
-		s, err := c.js.Stream(ctx, want.Name)
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			if !c.provisions() {
-				return nil, errMissing("stream", want.Name, want.Description)
-			}
-			if s, err = c.js.CreateStream(ctx, want); err == nil {
-				c.made("stream", want.Name)
-			}
-			if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was faster, and set it otherwise
-				s, err = c.js.Stream(ctx, want.Name)
-			}
-		}
-		return s, err // wrapped below
-	})
+	s, err := openOrMake(ctx, c, "stream", want.Name, want.Description, jetstream.ErrStreamNotFound, jetstream.ErrStreamNameAlreadyInUse,
+		func(ctx context.Context) (jetstream.Stream, error) { return c.js.Stream(ctx, want.Name) },
+		func(ctx context.Context) (jetstream.Stream, error) { return c.js.CreateStream(ctx, want) })
 	if err != nil {
-		return nil, opening(err, "stream", want.Description)
+		return nil, err
 	}
 	got := s.CachedInfo().Config
 	switch {
@@ -80,25 +68,34 @@ func openStream(ctx context.Context, c *Conn, want jetstream.StreamConfig) (jets
 // of the connection. One that is there stays as it is: an operator may have changed it.
 func openBucket(ctx context.Context, c *Conn, want jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
 	want.Storage, want.Replicas = jetstream.FileStorage, c.replicas
-	kv, err := asked(ctx, func(ctx context.Context) (jetstream.KeyValue, error) {
-		kv, err := c.js.KeyValue(ctx, want.Bucket)
-		if errors.Is(err, jetstream.ErrBucketNotFound) {
-			if !c.provisions() {
-				return nil, errMissing("table", want.Bucket, want.Description)
-			}
-			if kv, err = c.js.CreateKeyValue(ctx, want); err == nil {
-				c.made("table", want.Bucket)
-			}
-			if errors.Is(err, jetstream.ErrBucketExists) { // another process was faster
-				kv, err = c.js.KeyValue(ctx, want.Bucket)
-			}
+	return openOrMake(ctx, c, "table", want.Bucket, want.Description, jetstream.ErrBucketNotFound, jetstream.ErrBucketExists,
+		func(ctx context.Context) (jetstream.KeyValue, error) { return c.js.KeyValue(ctx, want.Bucket) },
+		func(ctx context.Context) (jetstream.KeyValue, error) { return c.js.CreateKeyValue(ctx, want) })
+}
+
+// openOrMake opens a stream or table, which what says, and makes it when it is missing and
+// the connection may. missing and exists are the errors of open and create that say so; of
+// says for people what is kept there.
+func openOrMake[T any](ctx context.Context, c *Conn, what, name, of string, missing, exists error, open, create func(context.Context) (T, error)) (T, error) {
+	v, err := asked(ctx, func(ctx context.Context) (T, error) {
+		v, err := open(ctx)
+		if !errors.Is(err, missing) {
+			return v, err // wrapped below
 		}
-		return kv, err // wrapped below
+		if !c.provisions() {
+			return v, errMissing(what, name, of)
+		}
+		if v, err = create(ctx); err == nil {
+			c.made(what, name)
+		} else if errors.Is(err, exists) { // another process was faster, and may have set it otherwise
+			return open(ctx)
+		}
+		return v, err
 	})
 	if err != nil {
-		return nil, opening(err, "table", want.Description)
+		err = opening(err, what, of)
 	}
-	return kv, nil
+	return v, err
 }
 
 func opening(err error, what, of string) error {
@@ -106,4 +103,16 @@ func opening(err error, what, of string) error {
 		return fmt.Errorf("the NATS server has no JetStream, where %s are kept: start it with -js, or enable it for this account", of)
 	}
 	return fmt.Errorf("opening the %s of %s: %w", what, of, err)
+}
+
+// Codes of JetStream for storage that cannot be set aside.
+const (
+	codeAccountFull jetstream.ErrorCode = 10002
+	codeServerFull  jetstream.ErrorCode = 10023
+	codeStorageFull jetstream.ErrorCode = 10047
+)
+
+func noRoom(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && (api.ErrorCode == codeStorageFull || api.ErrorCode == codeServerFull || api.ErrorCode == codeAccountFull)
 }

@@ -18,7 +18,7 @@ func (c *Conn) Announce(w *schema.Worker) error {
 	if err != nil {
 		return fmt.Errorf("encoding the announcement: %w", err)
 	}
-	if err := c.nc.Publish(subjectWorker+token(w.ID), body); err != nil {
+	if err := c.nc.Publish(subjectWorker+Token(w.ID), body); err != nil {
 		return fmt.Errorf("announcing the worker: %w", err)
 	}
 	return nil
@@ -41,7 +41,7 @@ func (c *Conn) AnnounceApprover(id string, inForce []schema.InForce) error {
 }
 
 func (c *Conn) announce(subject, role, id string, inForce []schema.InForce) error {
-	m := nats.NewMsg(subject + token(id))
+	m := nats.NewMsg(subject + Token(id))
 	m.Data = []byte(id)
 	if len(inForce) > 0 {
 		text, err := json.Marshal(inForce)
@@ -67,6 +67,15 @@ func (c *Conn) Hello() error {
 // Watch is a running subscription; Stop ends it.
 type Watch struct{ subs []*nats.Subscription }
 
+// listen begins a watch of a subject; of says for people what is watched.
+func (c *Conn) listen(of, subject string, f nats.MsgHandler) (*Watch, error) {
+	s, err := c.subscribe(subject, "", f)
+	if err != nil {
+		return nil, fmt.Errorf("watching %s: %w", of, err)
+	}
+	return &Watch{subs: []*nats.Subscription{s}}, nil
+}
+
 // Stop ends the watch. A callback may still be running when it returns.
 func (w *Watch) Stop() {
 	for _, s := range w.subs {
@@ -78,14 +87,13 @@ func (w *Watch) Stop() {
 // each sign of life of a router. Announcements that cannot be read are logged.
 // Calls to worker come one after the other, and so do calls to router.
 func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(id string, inForce []schema.InForce)) (*Watch, error) {
-	w := &Watch{}
-	workers, err := c.subscribe(subjectWorker+"*", "", func(m *nats.Msg) {
+	w, err := c.listen("workers", subjectWorker+"*", func(m *nats.Msg) {
 		var a schema.Worker
 		if err := json.Unmarshal(m.Data, &a); err != nil {
 			c.log.Error("an announcement cannot be read", "subject", m.Subject, "error", err)
 			return
 		}
-		if token(a.ID) != lastToken(m.Subject) {
+		if Token(a.ID) != LastToken(m.Subject) {
 			c.log.Error("a worker announced another worker's name; ignored", "subject", m.Subject)
 			return
 		}
@@ -93,25 +101,20 @@ func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(id string,
 		worker(&a)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("watching workers: %w", err)
+		return nil, err
 	}
-	w.subs = append(w.subs, workers)
-	routers, err := c.subscribe(subjectRouter+"*", "", c.signOfLife(router))
+	routers, err := c.listen("routers", subjectRouter+"*", c.signOfLife(router))
 	if err != nil {
 		w.Stop()
-		return nil, fmt.Errorf("watching routers: %w", err)
+		return nil, err
 	}
-	w.subs = append(w.subs, routers)
+	w.subs = append(w.subs, routers.subs...)
 	return w, nil
 }
 
 // WatchApprovers calls f for each sign of life of an approver, one after the other.
 func (c *Conn) WatchApprovers(f func(id string, inForce []schema.InForce)) (*Watch, error) {
-	s, err := c.subscribe(subjectApprover+"*", "", c.signOfLife(f))
-	if err != nil {
-		return nil, fmt.Errorf("watching approvers: %w", err)
-	}
-	return &Watch{subs: []*nats.Subscription{s}}, nil
+	return c.listen("approvers", subjectApprover+"*", c.signOfLife(f))
 }
 
 func (c *Conn) signOfLife(f func(id string, inForce []schema.InForce)) nats.MsgHandler {
@@ -141,9 +144,5 @@ func understand(w *schema.Worker) {
 
 // WatchHello calls f when a router asks for announcements.
 func (c *Conn) WatchHello(f func()) (*Watch, error) {
-	s, err := c.subscribe(subjectHello, "", func(*nats.Msg) { f() })
-	if err != nil {
-		return nil, fmt.Errorf("watching for routers: %w", err)
-	}
-	return &Watch{subs: []*nats.Subscription{s}}, nil
+	return c.listen("for routers", subjectHello, func(*nats.Msg) { f() })
 }

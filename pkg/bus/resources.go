@@ -36,7 +36,7 @@ func (c *Conn) WatchUpdates(f func(Resources)) (*Watch, error) {
 func (c *Conn) publishResources(subject string, r *Resources) error {
 	body, err := json.Marshal(r)
 	if err == nil {
-		err = c.nc.Publish(subject+token(r.Server), body)
+		err = c.nc.Publish(subject+Token(r.Server), body)
 	}
 	if err != nil {
 		return fmt.Errorf("telling of resources of the server %q: %w", r.Server, err)
@@ -45,16 +45,12 @@ func (c *Conn) publishResources(subject string, r *Resources) error {
 }
 
 func (c *Conn) watchResources(subject string, f func(Resources)) (*Watch, error) {
-	s, err := c.subscribe(subject+"*", "", func(m *nats.Msg) {
+	return c.listen("for words about resources", subject+"*", func(m *nats.Msg) {
 		var r Resources
-		if err := json.Unmarshal(m.Data, &r); err != nil || token(r.Server) != lastToken(m.Subject) {
+		if err := json.Unmarshal(m.Data, &r); err != nil || Token(r.Server) != LastToken(m.Subject) {
 			c.log.Error("a word about resources cannot be read", "subject", m.Subject)
 			return
 		}
 		f(r)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("watching for words about resources: %w", err)
-	}
-	return &Watch{subs: []*nats.Subscription{s}}, nil
 }

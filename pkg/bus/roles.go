@@ -65,21 +65,21 @@ func contested(bucket string) Store {
 
 // shared are the stores that the front door and the approver both write.
 func shared() []Store {
-	heads := table(bucketHeads)
+	heads := table(BucketAuditHeads)
 	heads.Follows = "" // people read it, as the operator
 	return []Store{
 		{
-			Stream: streamLedger, Writes: []string{subjectApproval + "*" + tokenState, subjectPart + "*.*.*.*"},
-			Last: true, Direct: true, Follows: subjectApproval + "*.*",
+			Stream: StreamLedger, Writes: []string{SubjectApproval + "*" + SuffixState, SubjectPart + "*.*.*.*"},
+			Last: true, Direct: true, Follows: SubjectApproval + "*.*",
 		},
-		{Stream: streamHeld, Writes: []string{subjectHeld + "*.*.*.*"}, Last: true, Direct: true, Purge: true},
-		{Stream: streamAudit, Writes: []string{subjectAudit + "*"}, Last: true, Range: true},
-		heads, contested(bucketPermissions),
+		{Stream: StreamHeld, Writes: []string{SubjectHeld + "*.*.*.*"}, Last: true, Direct: true, Purge: true},
+		{Stream: StreamAudit, Writes: []string{SubjectAudit + "*"}, Last: true, Range: true},
+		heads, contested(BucketPermissions),
 	}
 }
 
 func deliveries(stream, subject string) Store {
-	return Store{Stream: stream, Writes: []string{subject + "*" + tokenState, subject + "*" + tokenBody}, Last: true, Direct: true, Follows: subject + "*" + tokenState}
+	return Store{Stream: stream, Writes: []string{subject + "*" + SuffixState, subject + "*" + SuffixBody}, Last: true, Direct: true, Follows: subject + "*" + SuffixState}
 }
 
 // Roles returns what each kind of process needs, and nothing else.
@@ -91,30 +91,30 @@ func frontDoorRole() Role {
 	r := Role{
 		Name: RoleFrontDoor,
 		Sends: []string{
-			subjectCall + "*", subjectServe + "*", subjectControl + "*", subjectHello, subjectRouter + "*", subjectCancel, subjectChanged + "*.*",
+			subjectCall + "*", subjectServe + "*", subjectControl + "*", subjectHello, subjectRouter + "*", subjectCancel, SubjectChanged + "*.*",
 			subjectWant + "*",
 		},
-		Subscribe: []string{subjectReply + "*.*", subjectWorker + "*", subjectRouter + "*", subjectApprover + "*", subjectCancel, subjectChanged + "*.*", subjectUpdated + "*"},
+		Subscribe: []string{subjectReply + "*.*", subjectWorker + "*", subjectRouter + "*", subjectApprover + "*", subjectCancel, SubjectChanged + "*.*", subjectUpdated + "*"},
 	}
 	log := func(stream, token string) Store {
-		return Store{Stream: stream, Writes: []string{subjectJournal + "*" + token}, Last: true, Range: true, Purge: true}
+		return Store{Stream: stream, Writes: []string{SubjectJournal + "*" + token}, Last: true, Range: true, Purge: true}
 	}
-	sessions := table(bucketSessions)
+	sessions := table(BucketSessions)
 	sessions.Last = true
 	stores := append(shared(),
-		table(bucketSwitches), table(bucketServers), sessions,
-		Store{Stream: streamExecutions, Writes: []string{subjectRecord + "*.*"}, Range: true},
-		deliveries(streamDeliveries, subjectDelivery),
+		table(BucketSwitches), table(BucketServers), sessions,
+		Store{Stream: StreamExecutions, Writes: []string{SubjectRecord + "*.*"}, Range: true},
+		deliveries(StreamDeliveries, SubjectDelivery),
 		Store{
-			Stream: streamJournals, Writes: []string{subjectJournal + "*" + tokenManifest, subjectJournal + "*" + tokenLease},
-			Last: true, Direct: true, Follows: subjectJournal + "*" + tokenManifest, Purge: true,
+			Stream: StreamJournals, Writes: []string{SubjectJournal + "*" + SuffixManifest, SubjectJournal + "*" + SuffixLease},
+			Last: true, Direct: true, Follows: SubjectJournal + "*" + SuffixManifest, Purge: true,
 		},
-		log(streamCalls, tokenCalls), log(streamIntents, tokenIntents), log(streamResults, tokenResults),
-		Store{Stream: streamObjects, Writes: []string{subjectObject + "*.*.*"}, Last: true, Direct: true, Purge: true},
-		Store{Stream: streamKeys, Writes: []string{subjectKey + "*"}, Last: true},
+		log(StreamCalls, SuffixCalls), log(StreamIntents, SuffixIntents), log(StreamResults, SuffixResults),
+		Store{Stream: StreamObjects, Writes: []string{SubjectObject + "*.*.*"}, Last: true, Direct: true, Purge: true},
+		Store{Stream: StreamKeys, Writes: []string{SubjectKey + "*"}, Last: true},
 	)
 	ledger := &stores[0]
-	ledger.Writes = append(ledger.Writes, subjectApproval+"*"+tokenOpen)
+	ledger.Writes = append(ledger.Writes, SubjectApproval+"*"+SuffixOpen)
 	return r.with(stores)
 }
 
@@ -123,7 +123,7 @@ func approverRole() Role {
 	once.Follows, once.Last = "", false
 	return Role{Name: RoleApprover, Sends: []string{subjectApprover + "*"}}.with(append(shared(),
 		contested(BucketSlackPeople), contested(BucketSlackCodes), contested(BucketSlackMessages), once, contested(BucketNotices),
-		deliveries(streamNoticeDeliveries, subjectNotice),
+		deliveries(StreamNoticeDeliveries, SubjectNotice),
 	))
 }
 

@@ -3,139 +3,156 @@ package bus
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"time"
+	"sync"
 
-	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go"
 )
 
-// TableSpec says what a table is. Bucket is one of the names of this package, What says
-// what its rows are, and Keep how long a row is kept after it was last written (0: for
-// ever).
-type TableSpec struct {
-	Bucket string
-	What   string
-	Keep   time.Duration
-}
-
-func (s TableSpec) config() jetstream.KeyValueConfig {
-	return jetstream.KeyValueConfig{Bucket: s.Bucket, Description: s.What, History: 1, TTL: s.Keep}
-}
-
-// Table is a durable table whose rows are changed by compare-and-set: of all who
-// write a row at once one wins. It knows keys, rows and revisions; what a row
-// means is decided above. All methods are safe for concurrent use.
+// Table is a [Bucket] whose rows are JSON and kept in memory: each write reaches every
+// process that has it open. It knows keys, rows and revisions; what a row means is decided
+// above. All methods are safe for concurrent use.
 type Table[T any] struct {
-	c      *Conn
-	bucket string
-	what   string
-	key    func(*T) string
-	rows   *Records[T]
+	b     *Bucket
+	key   func(*T) string
+	watch *StreamWatch
+
+	mu   sync.RWMutex
+	rows map[string]row[T]
 }
 
-// OpenTable opens a table. key names a row; it must be made of plain tokens with dots
-// between.
-func OpenTable[T any](ctx context.Context, c *Conn, spec TableSpec, key func(*T) string) (*Table[T], error) {
-	want := spec.config()
-	rows, err := openRecords(ctx, c, want, key, nil)
+// row is a value with the revision that wrote it, so that word of an older write cannot
+// undo a newer one.
+type row[T any] struct {
+	value    T
+	revision uint64
+	removed  bool
+}
+
+// OpenTable opens a table and reads it; ctx bounds that. key names a row. changed, unless
+// it is nil, is called after every change from then on, on one goroutine.
+func OpenTable[T any](ctx context.Context, c *Conn, spec TableSpec, key func(*T) string, changed func()) (*Table[T], error) {
+	b, err := OpenBucket(ctx, c, spec)
 	if err != nil {
 		return nil, err
 	}
-	return &Table[T]{c: c, bucket: want.Bucket, what: want.Description, key: key, rows: rows}, nil
+	t := &Table[T]{b: b, key: key, rows: make(map[string]row[T])}
+	t.watch, err = b.watch(ctx, func(key string, m *nats.Msg, revision uint64, live bool) {
+		t.take(key, m, revision)
+		if live && changed != nil {
+			changed()
+		}
+	}, false)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
-// TableKey makes one part of a key of any name.
-func TableKey(name string) string { return token(name) }
+// take takes in one write.
+func (t *Table[T]) take(key string, m *nats.Msg, revision uint64) {
+	next := row[T]{revision: revision, removed: removal(m)}
+	if !next.removed {
+		if err := json.Unmarshal(m.Data, &next.value); err != nil {
+			t.b.c.log.Error("a row cannot be read; it is left out", "bucket", t.b.spec.Bucket, "key", key, "error", err)
+			next.removed = true
+		}
+	}
+	t.keep(key, next)
+}
 
-// All returns every row as this process knows it, in no order. Rows that ended by
-// age may still be among them.
-func (t *Table[T]) All() []T { return t.rows.All() }
+// keep takes in a write unless a newer one is known.
+func (t *Table[T]) keep(key string, next row[T]) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if next.revision >= t.rows[key].revision {
+		t.rows[key] = next
+	}
+}
 
-// Known returns a row as this process knows it, without asking anybody.
-func (t *Table[T]) Known(key string) (T, bool) { return t.rows.Get(key) }
+// Get returns a row as this process knows it, without asking anybody.
+func (t *Table[T]) Get(key string) (T, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	r, ok := t.rows[key]
+	return r.value, ok && !r.removed
+}
+
+// Some says that there are rows, or were.
+func (t *Table[T]) Some() bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.rows) > 0
+}
+
+// All returns every row as this process knows it, in no order. Rows that ended by age may
+// still be among them.
+func (t *Table[T]) All() []T {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	all := make([]T, 0, len(t.rows))
+	for _, r := range t.rows {
+		if !r.removed {
+			all = append(all, r.value)
+		}
+	}
+	return all
+}
+
+// Put writes a row and waits until it is stored; this process sees it at once.
+func (t *Table[T]) Put(ctx context.Context, v T) error {
+	_, err := t.write(v, func(key string, body []byte) (uint64, error) { return t.b.Put(ctx, key, body) })
+	return err
+}
 
 // Create writes a row where there is none; [ErrConflict] means that there is one.
 func (t *Table[T]) Create(ctx context.Context, v T) (uint64, error) {
-	return t.write(v, func(key string, body []byte) (uint64, error) { return t.rows.kv.Create(ctx, key, body) })
+	return t.write(v, func(key string, body []byte) (uint64, error) { return t.b.Create(ctx, key, body) })
 }
 
-// Replace writes a row when its revision is still the given one; [ErrConflict]
-// means that another writer was first.
+// Replace writes a row when its revision is still the given one; [ErrConflict] means that
+// another writer was first.
 func (t *Table[T]) Replace(ctx context.Context, v T, revision uint64) (uint64, error) {
-	return t.write(v, func(key string, body []byte) (uint64, error) { return t.rows.kv.Update(ctx, key, body, revision) })
+	return t.write(v, func(key string, body []byte) (uint64, error) { return t.b.Replace(ctx, key, body, revision) })
 }
 
 func (t *Table[T]) write(v T, store func(key string, body []byte) (uint64, error)) (uint64, error) {
 	body, err := json.Marshal(v)
 	if err != nil {
-		return 0, fmt.Errorf("encoding a row of %s: %w", t.what, err)
+		return 0, fmt.Errorf("encoding a row of %s: %w", t.b.spec.What, err)
 	}
 	key := t.key(&v)
 	revision, err := store(key, body)
-	if err := conflictOf(err); err != nil {
-		if errors.Is(err, ErrConflict) {
-			return 0, err
-		}
-		return 0, fmt.Errorf("storing a row of %s: %w", t.what, err)
+	if err == nil {
+		t.keep(key, row[T]{value: v, revision: revision})
 	}
-	t.rows.keep(key, row[T]{value: v, revision: revision})
-	return revision, nil
+	return revision, err
 }
 
-// conflictOf turns what JetStream says when another writer was first into [ErrConflict].
-func conflictOf(err error) error {
-	var api *jetstream.APIError
-	if errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) && (api.ErrorCode == codeWrongLast || api.ErrorCode == codeWrongLastPlain) {
-		return ErrConflict
-	}
-	return err
-}
-
-// Fresh reads a row and its revision from the table's leader, which has every
-// write that was acknowledged; [ErrNotFound] means that there is none.
+// Fresh reads a row and its revision from the table's leader, which has every write that
+// was acknowledged; [ErrNotFound] means that there is none.
 func (t *Table[T]) Fresh(ctx context.Context, key string) (v T, revision uint64, err error) {
-	m, err := t.c.leader(ctx, "KV_"+t.bucket, "$KV."+t.bucket+"."+key)
+	body, revision, err := t.b.Fresh(ctx, key)
 	if err != nil {
 		return v, 0, err
 	}
-	if len(m.data) == 0 { // the mark of a row that was removed
-		return v, 0, ErrNotFound
+	if err := json.Unmarshal(body, &v); err != nil {
+		return v, 0, fmt.Errorf("decoding a row of %s: %w", t.b.spec.What, err)
 	}
-	if err := json.Unmarshal(m.data, &v); err != nil {
-		return v, 0, fmt.Errorf("decoding a row of %s: %w", t.what, err)
-	}
-	t.rows.keep(key, row[T]{value: v, revision: m.sequence})
-	return v, m.sequence, nil
+	t.keep(key, row[T]{value: v, revision: revision})
+	return v, revision, nil
 }
 
-// Delete removes a row.
-func (t *Table[T]) Delete(ctx context.Context, key string) error { return t.rows.Delete(ctx, key) }
+// Delete removes a row and waits until that is stored; this process sees it at once.
+func (t *Table[T]) Delete(ctx context.Context, key string) error {
+	if err := t.b.Delete(ctx, key); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rows[key] = row[T]{revision: t.rows[key].revision, removed: true}
+	return nil
+}
 
 // Close ends the watch on the table and waits for it.
-func (t *Table[T]) Close() { t.rows.Close() }
-
-// Once remembers names, for all processes, as long as its table keeps rows.
-type Once struct {
-	what string
-	kv   jetstream.KeyValue
-}
-
-// OpenOnce opens the names that are kept in a table.
-func OpenOnce(ctx context.Context, c *Conn, spec TableSpec) (*Once, error) {
-	kv, err := openBucket(ctx, c, spec.config())
-	if err != nil {
-		return nil, err
-	}
-	return &Once{spec.What, kv}, nil
-}
-
-// Take returns nil to the first who takes a name, and [ErrConflict] to all others.
-// After any other error the name may be taken or not.
-func (o *Once) Take(ctx context.Context, name string) error {
-	_, err := o.kv.Create(ctx, token(name), []byte{'1'})
-	if err = conflictOf(err); err != nil && !errors.Is(err, ErrConflict) {
-		return fmt.Errorf("noting one of the %s: %w", o.what, err)
-	}
-	return err
-}
+func (t *Table[T]) Close() { t.watch.Close() }

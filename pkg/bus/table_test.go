@@ -12,28 +12,28 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-type seat struct {
+type message struct {
 	Name string `json:"name"`
 	Who  string `json:"who"`
 }
 
 func TestOfAllWhoWriteARowOfATableOneWins(t *testing.T) {
 	srv := bustest.Start(t)
-	key := func(s *seat) string { return bus.TableKey(s.Name) }
-	open := func() *bus.Table[seat] {
-		table, err := bus.OpenTable(t.Context(), srv.Connect(t, "approver"), bus.TableSpec{Bucket: bus.BucketSlackMessages, What: "messages"}, key)
+	key := func(s *message) string { return bus.Token(s.Name) }
+	open := func() *bus.Table[message] {
+		table, err := bus.OpenTable(t.Context(), srv.Connect(t, "approver"), bus.TableSpec{Bucket: bus.BucketSlackMessages, What: "messages"}, key, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(table.Close)
 		return table
 	}
-	tables := []*bus.Table[seat]{open(), open()}
-	odd := bus.TableKey("a.b *>") // a name that is no token
+	tables := []*bus.Table[message]{open(), open()}
+	odd := bus.Token("a.b *>") // a name that is no token
 	if _, _, err := tables[0].Fresh(t.Context(), odd); !errors.Is(err, bus.ErrNotFound) {
 		t.Errorf("before it is there: %v", err)
 	}
-	race := func(write func(*bus.Table[seat]) error) {
+	race := func(write func(*bus.Table[message]) error) {
 		t.Helper()
 		var all sync.WaitGroup
 		var won atomic.Int32
@@ -52,19 +52,19 @@ func TestOfAllWhoWriteARowOfATableOneWins(t *testing.T) {
 			t.Errorf("%d won", won.Load())
 		}
 	}
-	race(func(table *bus.Table[seat]) error {
-		_, err := table.Create(t.Context(), seat{"a.b *>", "first"})
+	race(func(table *bus.Table[message]) error {
+		_, err := table.Create(t.Context(), message{"a.b *>", "first"})
 		return err
 	})
 	_, revision, err := tables[1].Fresh(t.Context(), odd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	race(func(table *bus.Table[seat]) error {
-		_, err := table.Replace(t.Context(), seat{"a.b *>", "second"}, revision)
+	race(func(table *bus.Table[message]) error {
+		_, err := table.Replace(t.Context(), message{"a.b *>", "second"}, revision)
 		return err
 	})
-	if row, ok := tables[1].Known(odd); !ok || row.Who != "second" {
+	if row, ok := tables[1].Get(odd); !ok || row.Who != "second" {
 		got, _, err := tables[1].Fresh(t.Context(), odd)
 		if err != nil || got.Who != "second" {
 			t.Errorf("%+v, %v", got, err)
@@ -76,7 +76,7 @@ func TestOfAllWhoWriteARowOfATableOneWins(t *testing.T) {
 	if _, _, err := tables[1].Fresh(t.Context(), odd); !errors.Is(err, bus.ErrNotFound) {
 		t.Errorf("after it was removed: %v", err)
 	}
-	if _, err := tables[1].Create(t.Context(), seat{"a.b *>", "third"}); err != nil {
+	if _, err := tables[1].Create(t.Context(), message{"a.b *>", "third"}); err != nil {
 		t.Errorf("a row that was removed cannot be made again: %v", err)
 	}
 }
@@ -107,35 +107,5 @@ func TestANameIsTakenOnceByWhoever(t *testing.T) {
 	all.Wait()
 	if won.Load() != 1 {
 		t.Errorf("%d took it", won.Load())
-	}
-}
-
-func TestEventsOfTheApproverLieBesideTheWebhooksOfFrontDoors(t *testing.T) {
-	c := bustest.Start(t).Connect(t, "approver")
-	hooks, err := bus.OpenDeliveries(t.Context(), c, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	notices, err := bus.OpenNoticeDeliveries(t.Context(), c, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := notices.Create(t.Context(), "evt_1", []byte("state"), []byte("body")); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := hooks.Get(t.Context(), "evt_1"); !errors.Is(err, bus.ErrNotFound) {
-		t.Errorf("a front door sees it: %v", err)
-	}
-	seen := make(chan string, 1)
-	stop, err := notices.Watch(t.Context(), func(id string, _ []byte, _ uint64) { seen <- id })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
-	if id := <-seen; id != "evt_1" {
-		t.Error(id)
-	}
-	if body, err := notices.Body(t.Context(), "evt_1"); err != nil || string(body) != "body" {
-		t.Errorf("%s, %v", body, err)
 	}
 }

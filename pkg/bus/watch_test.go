@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
@@ -14,12 +13,12 @@ import (
 func TestAWatchThatTheClientGivesUpGoesOnWhereItWas(t *testing.T) {
 	srv := bustest.Start(t)
 	changed := make(chan struct{}, 100)
-	writer, err := bus.OpenSwitches(t.Context(), srv.Connect(t, "writer"), nil)
+	writer, err := openSwitches(t.Context(), srv.Connect(t, "writer"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(writer.Close)
-	reader, err := bus.OpenSwitches(t.Context(), srv.Connect(t, "reader"), func() { changed <- struct{}{} })
+	reader, err := openSwitches(t.Context(), srv.Connect(t, "reader"), func() { changed <- struct{}{} })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,11 +32,11 @@ func TestAWatchThatTheClientGivesUpGoesOnWhereItWas(t *testing.T) {
 		}
 		// The first of these writes come while nobody listens.
 		for tool := range 5 {
-			s := bus.Switch{Server: "s", Tool: fmt.Sprint("t", tool), Reason: fmt.Sprint("round ", round)}
+			s := toolSwitch{Server: "s", Tool: fmt.Sprint("t", tool), Reason: fmt.Sprint("round ", round)}
 			if err := writer.Put(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
-			reasons[bus.SwitchKey(s.Server, s.Tool)] = s.Reason
+			reasons[switchKey(s.Server, s.Tool)] = s.Reason
 		}
 		late := time.NewTimer(30 * time.Second)
 		for key, reason := range reasons {

@@ -1,5 +1,3 @@
-//go:build !nextwire
-
 package bus
 
 // wireVersion is the first byte of every message with frames. A reader refuses

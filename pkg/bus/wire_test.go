@@ -59,7 +59,7 @@ func TestAMessageOfAnotherVersionIsAnsweredAsOneThatNobodyHears(t *testing.T) {
 		if err := conn.nc.PublishRequest(subjectCall+"w", subjectReply+"r.1z", message); err != nil {
 			t.Fatal(err)
 		}
-		if m := next(); len(m.Data) != 0 || m.Header.Get("Status") != "503" || lastToken(m.Subject) != "1z" {
+		if m := next(); len(m.Data) != 0 || m.Header.Get("Status") != "503" || LastToken(m.Subject) != "1z" {
 			t.Errorf("%x is answered with %v %q on %s", message, m.Header, m.Data, m.Subject)
 		}
 	}
@@ -72,7 +72,7 @@ func TestAMessageOfAnotherVersionIsAnsweredAsOneThatNobodyHears(t *testing.T) {
 	if err := conn.nc.PublishRequest(subjectCall+"w", subjectReply+"r.3", whole); err != nil {
 		t.Fatal(err)
 	}
-	if m := next(); lastToken(m.Subject) != "3" {
+	if m := next(); LastToken(m.Subject) != "3" {
 		t.Errorf("the next answer is %+v", m)
 	}
 }

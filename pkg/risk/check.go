@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
 // Known is what a policy can be held against. A nil field is not known, and
@@ -51,7 +53,7 @@ func (p *Policy) Doubts(known Known) []Doubt {
 		if r != nil {
 			where, at = "rule "+quote(r.name), r.at
 		}
-		found = append(found, Doubt{Fault{Line: at.line, Column: at.column, Path: where, Message: fmt.Sprintf(format, args...)}, expires})
+		found = append(found, Doubt{Fault{Line: at.Line, Column: at.Column, Path: where, Message: fmt.Sprintf(format, args...)}, expires})
 	}
 	say := func(r *rule, format string, args ...any) { add(r, false, format, args...) }
 	approvers := func(r *rule, a *Approval) {
@@ -96,7 +98,7 @@ func (p *Policy) neverWins(i int) string {
 		earlier := &p.rules[j]
 		always := earlier.when == nil || earlier.when.constant == yes
 		if always && earlier.concernsAll(r) && covers(earlier.servers, r.servers) && covers(earlier.tools, r.tools) {
-			return fmt.Sprintf("rule %s in line %d matches everything that it matches; move it above that rule or remove it.", quote(earlier.name), earlier.at.line)
+			return fmt.Sprintf("rule %s in line %d matches everything that it matches; move it above that rule or remove it.", quote(earlier.name), earlier.at.Line)
 		}
 	}
 	return ""
@@ -162,7 +164,7 @@ func (r *rule) strangers(known Known) (found []string) {
 		g := &r.tools[i]
 		if !g.any && !slices.ContainsFunc(names, g.matches) {
 			mend := "correct the name."
-			if near := nearest(g.text, names); near != "" {
+			if near := yamldoc.Nearest(g.text, names); near != "" {
 				mend = "did you mean " + quote(near) + "?"
 			}
 			found = append(found, fmt.Sprintf("no tool of its servers is matched by %s; %s", quote(g.text), mend))

@@ -13,6 +13,8 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/ext"
 	"cel.dev/cel-go/interpreter"
+
+	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
 const (
@@ -128,7 +130,7 @@ func compile(env *cel.Env, source string) (c *condition, issues []issue) {
 	}
 	program, err := env.Program(tree, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(costLimit), cel.InterruptCheckFrequency(32))
 	if err != nil {
-		return nil, []issue{{message: "the condition cannot be used: " + oneLine(err.Error()) + "."}}
+		return nil, []issue{{message: "the condition cannot be used: " + yamldoc.OneLine(err.Error()) + "."}}
 	}
 	c = &condition{program: program, timeout: conditionTimeout}
 	free := true

@@ -3,6 +3,8 @@ package risk
 import (
 	"regexp"
 	"strings"
+
+	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
 const syntaxError = "Syntax error: "
@@ -52,7 +54,7 @@ var faultShapes = []struct {
 
 // celSentence makes a fault of CEL read like the others.
 func celSentence(message string) string {
-	message = oneLine(message)
+	message = yamldoc.OneLine(message)
 	for _, f := range faultShapes {
 		if m := f.shape.FindStringSubmatch(message); m != nil {
 			return f.say(m)
@@ -78,7 +80,7 @@ func undeclared(name string) string {
 			return misplaced(name)
 		}
 	}
-	if near := nearest(name, []string{"args", "tool", "server", "principal.name", "principal.owner", "principal.groups"}); near != "" {
+	if near := yamldoc.Nearest(name, []string{"args", "tool", "server", "principal.name", "principal.owner", "principal.groups"}); near != "" {
 		return quote(name) + " is not known; did you mean " + quote(near) + "?"
 	}
 	for _, f := range functions {
@@ -86,7 +88,7 @@ func undeclared(name string) string {
 			return quote(name) + " is not known; did you mean " + quote(f) + "?"
 		}
 	}
-	if near := nearest(name, functions); near != "" {
+	if near := yamldoc.Nearest(name, functions); near != "" {
 		return quote(name) + " is not known; did you mean " + quote(near) + "?"
 	}
 	return quote(name) + " is not known; conditions know args, tool, server, and name, owner and groups of principal."

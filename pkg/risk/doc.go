@@ -23,4 +23,7 @@
 // It does not know how an approval is asked for or a container is made, and keeps
 // no state between calls. It judges calls of tools; other MCP methods have no
 // hints and no arguments that a rule could judge.
+//
+// It is one package because the file, the rules, the conditions and the check of a policy
+// share one form of a rule, which nothing outside can make or change.
 package risk

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callyard/callyard/pkg/risk/yamldoc"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -77,16 +78,16 @@ func ParseExamples(source []byte, name string) ([]Example, error) {
 	r := exampleReader{}
 	if root := parseYAML(source, &r.faults); root != nil {
 		switch {
-		case root.kind == kindMap: // one example
+		case root.Kind == yamldoc.Map: // one example
 			r.example("", root)
-		case root.kind == kindNull:
-			r.faults.add(position{}, "", "the file holds no calls; write a list of them.")
-		case r.is("", root, kindList, "a list of calls"):
-			if len(root.items) > maxExamples {
-				r.faults.add(root.at, "", "has more than %d calls; split the file.", maxExamples)
+		case root.Kind == yamldoc.Null:
+			r.faults.add(yamldoc.Position{}, "", "the file holds no calls; write a list of them.")
+		case r.is("", root, yamldoc.List, "a list of calls"):
+			if len(root.Items) > maxExamples {
+				r.faults.add(root.At, "", "has more than %d calls; split the file.", maxExamples)
 				break
 			}
-			for i, item := range root.items {
+			for i, item := range root.Items {
 				r.example(fmt.Sprintf("[%d]", i), item)
 			}
 		}
@@ -102,22 +103,22 @@ type exampleReader struct {
 	examples []Example
 }
 
-func (r *exampleReader) example(path string, n *node) {
-	e := Example{Line: n.at.line}
+func (r *exampleReader) example(path string, n *yamldoc.Node) {
+	e := Example{Line: n.At.Line}
 	e.Input.Principal.Name = "local"
 	r.members(path, n,
-		key{"name", func(path string, n *node) { e.Name = r.text(path, n, maxReason) }},
-		key{"server", func(path string, n *node) { e.Input.Server = r.text(path, n, maxReason) }},
-		key{"tool", func(path string, n *node) { e.Input.Tool = r.text(path, n, maxReason) }},
-		key{"risk_level", func(path string, n *node) { e.Input.ServerRisk = r.number(path, n, Low, High) }},
-		key{"trust_annotations", func(path string, n *node) { e.Input.TrustAnnotations = r.bool(path, n) }},
-		key{"definition", func(path string, n *node) { e.Input.Definition = r.object(path, n) }},
-		key{"arguments", func(path string, n *node) { e.Input.Arguments = r.object(path, n) }},
-		key{"principal", func(path string, n *node) { e.Input.Principal = r.principal(path, n) }},
-		key{"expect", func(path string, n *node) { r.expect(path, n, &e.Expect) }},
+		key{"name", func(path string, n *yamldoc.Node) { e.Name = r.text(path, n, maxReason) }},
+		key{"server", func(path string, n *yamldoc.Node) { e.Input.Server = r.text(path, n, maxReason) }},
+		key{"tool", func(path string, n *yamldoc.Node) { e.Input.Tool = r.text(path, n, maxReason) }},
+		key{"risk_level", func(path string, n *yamldoc.Node) { e.Input.ServerRisk = r.number(path, n, Low, High) }},
+		key{"trust_annotations", func(path string, n *yamldoc.Node) { e.Input.TrustAnnotations = r.bool(path, n) }},
+		key{"definition", func(path string, n *yamldoc.Node) { e.Input.Definition = r.object(path, n) }},
+		key{"arguments", func(path string, n *yamldoc.Node) { e.Input.Arguments = r.object(path, n) }},
+		key{"principal", func(path string, n *yamldoc.Node) { e.Input.Principal = r.principal(path, n) }},
+		key{"expect", func(path string, n *yamldoc.Node) { r.expect(path, n, &e.Expect) }},
 	)
-	if n.kind == kindMap && (e.Input.Server == "" || e.Input.Tool == "") {
-		r.faults.add(n.at, path, "a call names its server and its tool; add what is missing.")
+	if n.Kind == yamldoc.Map && (e.Input.Server == "" || e.Input.Tool == "") {
+		r.faults.add(n.At, path, "a call names its server and its tool; add what is missing.")
 	}
 	if e.Name == "" {
 		e.Name = e.Input.Server + " " + e.Input.Tool
@@ -125,25 +126,25 @@ func (r *exampleReader) example(path string, n *node) {
 	r.examples = append(r.examples, e)
 }
 
-func (r *exampleReader) principal(path string, n *node) (p schema.Principal) {
-	if n.kind == kindText {
+func (r *exampleReader) principal(path string, n *yamldoc.Node) (p schema.Principal) {
+	if n.Kind == yamldoc.Text {
 		p.Name = r.text(path, n, maxName)
 		return p
 	}
 	r.members(path, n,
-		key{"name", func(path string, n *node) { p.Name = r.text(path, n, maxName) }},
-		key{"owner", func(path string, n *node) { p.Owner = r.text(path, n, maxName) }},
-		key{"groups", func(path string, n *node) { p.Groups = r.texts(path, n) }})
+		key{"name", func(path string, n *yamldoc.Node) { p.Name = r.text(path, n, maxName) }},
+		key{"owner", func(path string, n *yamldoc.Node) { p.Owner = r.text(path, n, maxName) }},
+		key{"groups", func(path string, n *yamldoc.Node) { p.Groups = r.texts(path, n) }})
 	return p
 }
 
-func (r *exampleReader) expect(path string, n *node, e *Expect) {
-	word := func(to **string, words ...string) func(string, *node) {
-		return func(path string, n *node) {
+func (r *exampleReader) expect(path string, n *yamldoc.Node, e *Expect) {
+	word := func(to **string, words ...string) func(string, *yamldoc.Node) {
+		return func(path string, n *yamldoc.Node) {
 			text := "none"
 			switch {
-			case n.kind == kindNull || n.kind == kindText && n.text == "":
-			case n.kind == kindBool && slices.Contains(words, "any"):
+			case n.Kind == yamldoc.Null || n.Kind == yamldoc.Text && n.Text == "":
+			case n.Kind == yamldoc.Bool && slices.Contains(words, "any"):
 				if r.bool(path, n) {
 					text = "any"
 				}
@@ -156,8 +157,8 @@ func (r *exampleReader) expect(path string, n *node, e *Expect) {
 		}
 	}
 	r.members(path, n,
-		key{"level", func(path string, n *node) { e.Level = new(r.number(path, n, Low, High)) }},
-		key{"deny", func(path string, n *node) { e.Deny = new(r.bool(path, n)) }},
+		key{"level", func(path string, n *yamldoc.Node) { e.Level = new(r.number(path, n, Low, High)) }},
+		key{"deny", func(path string, n *yamldoc.Node) { e.Deny = new(r.bool(path, n)) }},
 		key{"rule", word(&e.Rule)},
 		key{"sandbox", word(&e.Sandbox, SandboxContainer, "none")},
 		key{"approval", word(&e.Approval, "none", ByCaller, ByGroups, "any")},
@@ -165,57 +166,57 @@ func (r *exampleReader) expect(path string, n *node, e *Expect) {
 }
 
 // object returns a map as JSON, or the exact bytes where a text holds JSON.
-func (r *exampleReader) object(path string, n *node) []byte {
-	if n.kind == kindText {
-		return []byte(n.text)
+func (r *exampleReader) object(path string, n *yamldoc.Node) []byte {
+	if n.Kind == yamldoc.Text {
+		return []byte(n.Text)
 	}
-	if !r.is(path, n, kindMap, "a map or a text that holds JSON") {
+	if !r.is(path, n, yamldoc.Map, "a map or a text that holds JSON") {
 		return nil
 	}
 	return r.json(nil, path, n)
 }
 
 // json appends the node as JSON. Numbers keep their digits.
-func (r *exampleReader) json(b []byte, path string, n *node) []byte {
-	switch n.kind {
-	case kindMap:
+func (r *exampleReader) json(b []byte, path string, n *yamldoc.Node) []byte {
+	switch n.Kind {
+	case yamldoc.Map:
 		b = append(b, '{')
-		for i, m := range n.members {
+		for i, m := range n.Members {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(appendText(b, m.key), ':')
-			b = r.json(b, join(path, m.key), m.value)
+			b = append(appendText(b, m.Key), ':')
+			b = r.json(b, join(path, m.Key), m.Value)
 		}
 		return append(b, '}')
-	case kindList:
+	case yamldoc.List:
 		b = append(b, '[')
-		for i, item := range n.items {
+		for i, item := range n.Items {
 			if i > 0 {
 				b = append(b, ',')
 			}
 			b = r.json(b, path, item)
 		}
 		return append(b, ']')
-	case kindBool:
-		return append(b, strings.ToLower(n.text)...)
-	case kindNumber:
-		if json.Valid([]byte(n.text)) {
-			return append(b, n.text...)
+	case yamldoc.Bool:
+		return append(b, strings.ToLower(n.Text)...)
+	case yamldoc.Number:
+		if json.Valid([]byte(n.Text)) {
+			return append(b, n.Text...)
 		}
-		if v, err := strconv.ParseInt(n.text, 0, 64); err == nil {
+		if v, err := strconv.ParseInt(n.Text, 0, 64); err == nil {
 			return strconv.AppendInt(b, v, 10)
 		}
-		if f, err := strconv.ParseFloat(n.text, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
+		if f, err := strconv.ParseFloat(n.Text, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
 			return strconv.AppendFloat(b, f, 'g', -1, 64)
 		}
-		r.faults.add(n.at, path, "this number is none of JSON; write it in decimal.")
-	case kindText:
+		r.faults.add(n.At, path, "this number is none of JSON; write it in decimal.")
+	case yamldoc.Text:
 		// YAML takes a number beyond 64 bits for a text.
-		if n.indent == 0 && n.text != "" && (n.text[0] == '-' || n.text[0] >= '0' && n.text[0] <= '9') && json.Valid([]byte(n.text)) {
-			return append(b, n.text...)
+		if n.Indent == 0 && n.Text != "" && (n.Text[0] == '-' || n.Text[0] >= '0' && n.Text[0] <= '9') && json.Valid([]byte(n.Text)) {
+			return append(b, n.Text...)
 		}
-		return appendText(b, n.text)
+		return appendText(b, n.Text)
 	}
 	return append(b, "null"...)
 }

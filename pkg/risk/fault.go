@@ -6,11 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// position is a place in a source; line and column count from 1, columns in
-// characters. Line 0 is the source as a whole.
-type position struct{ line, column int }
+	"github.com/callyard/callyard/pkg/risk/yamldoc"
+)
 
 // Fault is one thing wrong with a policy or a file of examples.
 type Fault struct {
@@ -44,7 +42,7 @@ func (f *Faults) Error() string {
 			b.WriteString(fault.Path + ": ")
 		}
 		b.WriteString(fault.Message)
-		lines[i] = oneLine(b.String())
+		lines[i] = yamldoc.OneLine(b.String())
 	}
 	return strings.Join(lines, "\n")
 }
@@ -55,9 +53,9 @@ const maxFaults = 200
 // report collects faults while a source is read.
 type report struct{ list []Fault }
 
-func (r *report) add(at position, path, format string, args ...any) {
+func (r *report) add(at yamldoc.Position, path, format string, args ...any) {
 	if len(r.list) <= maxFaults {
-		r.list = append(r.list, Fault{Line: at.line, Column: at.column, Path: path, Message: fmt.Sprintf(format, args...)})
+		r.list = append(r.list, Fault{Line: at.Line, Column: at.Column, Path: path, Message: fmt.Sprintf(format, args...)})
 	}
 }
 
@@ -84,65 +82,11 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// oneLine keeps text of the outside from breaking a report into other lines or
-// steering a terminal.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 {
-			return ' '
-		}
-		return r
-	}, s)
-}
-
 // hintAt is the mend for an unknown name: the known one that was likely meant,
 // else what there is.
 func hintAt(name string, known []string) string {
-	if near := nearest(name, known); near != "" {
+	if near := yamldoc.Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return "known here: " + strings.Join(slices.Sorted(slices.Values(known)), ", ") + "."
-}
-
-// nearest returns the known name that is the fewest typing errors away, or "".
-// Case, "-" and "_" do not count.
-func nearest(name string, known []string) string {
-	best, least := "", 0
-	for _, candidate := range known {
-		a, b := folded(name), folded(candidate)
-		d := distance(a, b)
-		if d > max(1, min(len(a), len(b))/3) || best != "" && d >= least {
-			continue
-		}
-		best, least = candidate, d
-	}
-	return best
-}
-
-func folded(name string) string {
-	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(name[:min(len(name), 100)]))
-}
-
-// distance counts the letters to insert, remove, replace or swap with their
-// neighbour to get from a to b.
-func distance(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := 1
-			if a[i-1] == b[j-1] {
-				change = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+change)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)]
 }

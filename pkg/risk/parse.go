@@ -1,19 +1,23 @@
 package risk
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
 
+	"github.com/callyard/callyard/pkg/risk/yamldoc"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 const (
+	maxSource = 1 << 20
+	maxDepth  = 64
 	maxRules  = 1000
 	maxName   = 256
 	maxReason = 1000
@@ -23,17 +27,17 @@ const (
 // path of the file. The error is *[Faults] and holds every fault at once.
 func Parse(source []byte, name string) (*Policy, error) {
 	p := Default()
-	p.version = digest.Of(source)
-	r := policyReader{policy: p, names: map[string]position{}}
-	if root := parseYAML(source, &r.faults); root != nil && root.kind != kindNull {
+	p.version = schema.Digest(source)
+	r := policyReader{policy: p, names: map[string]yamldoc.Position{}}
+	if root := parseYAML(source, &r.faults); root != nil && root.Kind != yamldoc.Null {
 		r.members("", root,
-			key{"annotations", func(path string, n *node) {
+			key{"annotations", func(path string, n *yamldoc.Node) {
 				p.annotations = cmp.Or(annotationMode(r.choice(path, n, string(trustHints), string(raiseHints), string(ignoreHints))), trustHints)
 			}},
-			key{"approval", func(path string, n *node) {
-				r.members(path, n, key{"default", func(path string, n *node) {
+			key{"approval", func(path string, n *yamldoc.Node) {
+				r.members(path, n, key{"default", func(path string, n *yamldoc.Node) {
 					if a := r.approval(path, n); a != nil {
-						p.approval, p.approvalAt = a, n.at
+						p.approval, p.approvalAt = a, n.At
 					}
 				}})
 			}},
@@ -52,6 +56,27 @@ func Parse(source []byte, name string) (*Policy, error) {
 	return p, nil
 }
 
+// parseYAML reads a source. It returns nil after a fault of the whole, and
+// [yamldoc.Null] for an empty source.
+func parseYAML(source []byte, faults *report) *yamldoc.Node {
+	switch {
+	case len(source) > maxSource:
+		faults.add(yamldoc.Position{}, "", "the file is larger than 1 MiB; it is likely not the file that was meant.")
+		return nil
+	case !utf8.Valid(source):
+		faults.add(yamldoc.Position{}, "", "the file is not UTF-8 text; save it as UTF-8.")
+		return nil
+	}
+	root, ok := yamldoc.Parse(bytes.TrimPrefix(source, []byte("\ufeff")), yamldoc.Options{
+		MaxDepth: maxDepth,
+		Report:   func(at yamldoc.Position, format string, args ...any) { faults.add(at, "", format, args...) },
+	})
+	if ok && root == nil {
+		return &yamldoc.Node{Kind: yamldoc.Null, At: yamldoc.Position{Line: 1, Column: 1}}
+	}
+	return root
+}
+
 // useDefault marks `approval: default` until the whole file was read.
 var useDefault = new(Approval{})
 
@@ -59,50 +84,50 @@ type policyReader struct {
 	reader
 	policy *Policy
 	env    *cel.Env
-	names  map[string]position
+	names  map[string]yamldoc.Position
 }
 
-func (r *policyReader) rules(path string, n *node) {
-	if n.kind == kindNull || !r.is(path, n, kindList, "a list of rules") {
+func (r *policyReader) rules(path string, n *yamldoc.Node) {
+	if n.Kind == yamldoc.Null || !r.is(path, n, yamldoc.List, "a list of rules") {
 		return
 	}
-	if len(n.items) > maxRules {
-		r.faults.add(n.at, path, "has more than %d rules; join some with lists and globs.", maxRules)
+	if len(n.Items) > maxRules {
+		r.faults.add(n.At, path, "has more than %d rules; join some with lists and globs.", maxRules)
 		return
 	}
-	for i, item := range n.items {
+	for i, item := range n.Items {
 		r.rule(fmt.Sprintf("%s[%d]", path, i), item)
 	}
 }
 
-func (r *policyReader) rule(path string, n *node) {
+func (r *policyReader) rule(path string, n *yamldoc.Node) {
 	before := len(r.faults.list)
-	p := rule{at: n.at}
+	p := rule{at: n.At}
 	var denial, reason, condition string
 	r.members(path, n,
-		key{"name", func(path string, n *node) { p.name = r.text(path, n, maxName) }},
-		key{"match", func(path string, n *node) {
+		key{"name", func(path string, n *yamldoc.Node) { p.name = r.text(path, n, maxName) }},
+		key{"match", func(path string, n *yamldoc.Node) {
 			r.members(path, n,
-				key{"server", func(path string, n *node) { p.servers = r.globs(path, n) }},
-				key{"tool", func(path string, n *node) { p.tools = r.globs(path, n) }},
-				key{"method", func(path string, n *node) { p.methods = r.methods(path, n) }})
+				key{"server", func(path string, n *yamldoc.Node) { p.servers = r.globs(path, n) }},
+				key{"tool", func(path string, n *yamldoc.Node) { p.tools = r.globs(path, n) }},
+				key{"method", func(path string, n *yamldoc.Node) { p.methods = r.methods(path, n) }})
 		}},
-		key{"when", func(path string, n *node) { p.when, condition = r.condition(path, n), n.text }},
-		key{"deny", func(path string, n *node) { denial, p.deny = r.text(path, n, maxReason), true }},
-		key{"level", func(path string, n *node) { p.level = r.number(path, n, Low, High) }},
-		key{"approval", func(path string, n *node) { p.approval = r.approval(path, n) }},
-		key{"sandbox", func(path string, n *node) { p.sandbox = r.choice(path, n, SandboxContainer) }},
-		key{"durable", func(path string, n *node) { p.durable = r.bool(path, n) }},
-		key{"cache", func(path string, n *node) { p.cache = r.cache(path, n) }},
-		key{"reason", func(path string, n *node) { reason = r.text(path, n, maxReason) }},
+		key{"when", func(path string, n *yamldoc.Node) { p.when, condition = r.condition(path, n), n.Text }},
+		key{"deny", func(path string, n *yamldoc.Node) { denial, p.deny = r.text(path, n, maxReason), true }},
+		key{"level", func(path string, n *yamldoc.Node) { p.level = r.number(path, n, Low, High) }},
+		key{"approval", func(path string, n *yamldoc.Node) { p.approval = r.approval(path, n) }},
+		key{"sandbox", func(path string, n *yamldoc.Node) { p.sandbox = r.choice(path, n, SandboxContainer) }},
+		key{"durable", func(path string, n *yamldoc.Node) { p.durable = r.bool(path, n) }},
+		key{"cache", func(path string, n *yamldoc.Node) { p.cache = r.cache(path, n) }},
+		key{"reason", func(path string, n *yamldoc.Node) { reason = r.text(path, n, maxReason) }},
 	)
 	if p.name == "" {
 		p.name = path
 	}
 	if first, twice := r.names[p.name]; twice {
-		r.faults.add(n.at, path, "the name %s is taken by the rule in line %d; give each rule its own.", quote(p.name), first.line)
+		r.faults.add(n.At, path, "the name %s is taken by the rule in line %d; give each rule its own.", quote(p.name), first.Line)
 	}
-	r.names[p.name] = n.at
+	r.names[p.name] = n.At
 	if len(r.faults.list) == before { // otherwise what looks absent may be a fault above
 		r.outcome(path, n, &p, reason)
 	}
@@ -112,33 +137,33 @@ func (r *policyReader) rule(path string, n *node) {
 }
 
 // outcome reports outcomes that contradict each other.
-func (r *policyReader) outcome(path string, n *node, p *rule, reason string) {
+func (r *policyReader) outcome(path string, n *yamldoc.Node, p *rule, reason string) {
 	others := p.level != 0 || p.approval != nil || p.sandbox != ""
 	switch {
 	case len(p.tools) > 0 && len(p.methods) > 0 && !slices.Contains(p.methods, schema.MethodCallTool):
-		r.faults.add(n.at, path, "only %s has a tool; remove match.tool, or add that method.", schema.MethodCallTool)
+		r.faults.add(n.At, path, "only %s has a tool; remove match.tool, or add that method.", schema.MethodCallTool)
 	case p.deny && (others || p.cache != nil):
-		r.faults.add(n.at, path, "a call that is denied never runs; remove level, approval, sandbox and cache, or remove deny.")
+		r.faults.add(n.At, path, "a call that is denied never runs; remove level, approval, sandbox and cache, or remove deny.")
 	case p.cache != nil && (p.level > Low || p.approval != nil || p.sandbox != ""):
-		r.faults.add(n.at, path, "only a call that runs at once can be answered from the cache; remove cache, or remove approval, sandbox and a level above 1.")
+		r.faults.add(n.At, path, "only a call that runs at once can be answered from the cache; remove cache, or remove approval, sandbox and a level above 1.")
 	case p.cache != nil && p.durable:
-		r.faults.add(n.at, path, "a call that is kept in the ledger runs, and is not answered from the cache; remove cache, or remove durable.")
+		r.faults.add(n.At, path, "a call that is kept in the ledger runs, and is not answered from the cache; remove cache, or remove durable.")
 	case p.deny && reason != "":
-		r.faults.add(n.at, path, "deny holds the reason already; remove the key reason.")
+		r.faults.add(n.At, path, "deny holds the reason already; remove the key reason.")
 	case !p.deny && !others && !p.durable && p.cache == nil:
-		r.faults.add(n.at, path, "the rule has no outcome; add deny, level, approval, sandbox, durable or cache.")
+		r.faults.add(n.At, path, "the rule has no outcome; add deny, level, approval, sandbox, durable or cache.")
 	case p.level == Low && p.approval != nil:
-		r.faults.add(n.at, path, "level 1 runs at once and cannot wait for an approval; write level 2, or remove approval.")
+		r.faults.add(n.At, path, "level 1 runs at once and cannot wait for an approval; write level 2, or remove approval.")
 	case p.level == Low && p.sandbox != "":
-		r.faults.add(n.at, path, "level 1 runs without a container; write level 3, or remove sandbox.")
+		r.faults.add(n.At, path, "level 1 runs without a container; write level 3, or remove sandbox.")
 	}
 }
 
 // methods reads names of MCP methods.
-func (r *policyReader) methods(path string, n *node) (list []string) {
+func (r *policyReader) methods(path string, n *yamldoc.Node) (list []string) {
 	for _, text := range r.texts(path, n) {
 		if !slices.Contains(methods, text) {
-			r.faults.add(n.at, path, "%s is not a method that a policy decides about; %s", quote(text), hintAt(text, methods))
+			r.faults.add(n.At, path, "%s is not a method that a policy decides about; %s", quote(text), hintAt(text, methods))
 			continue
 		}
 		list = append(list, text)
@@ -147,13 +172,13 @@ func (r *policyReader) methods(path string, n *node) (list []string) {
 }
 
 // globs reads patterns of names.
-func (r *policyReader) globs(path string, n *node) (globs []glob) {
+func (r *policyReader) globs(path string, n *yamldoc.Node) (globs []glob) {
 	for _, text := range r.texts(path, n) {
 		switch {
 		case strings.ContainsAny(text, `[]{}\`):
-			r.faults.add(n.at, path, "%s: a pattern knows * for any characters and ? for one; for a choice write a list of patterns.", quote(text))
+			r.faults.add(n.At, path, "%s: a pattern knows * for any characters and ? for one; for a choice write a list of patterns.", quote(text))
 		case strings.TrimSpace(text) != text:
-			r.faults.add(n.at, path, "%s begins or ends with a space; remove it.", quote(text))
+			r.faults.add(n.At, path, "%s begins or ends with a space; remove it.", quote(text))
 		default:
 			globs = append(globs, newGlob(text))
 		}
@@ -161,7 +186,7 @@ func (r *policyReader) globs(path string, n *node) (globs []glob) {
 	return globs
 }
 
-func (r *policyReader) condition(path string, n *node) *condition {
+func (r *policyReader) condition(path string, n *yamldoc.Node) *condition {
 	source := r.text(path, n, maxCondition)
 	if source == "" {
 		return nil
@@ -169,17 +194,17 @@ func (r *policyReader) condition(path string, n *node) *condition {
 	if r.env == nil {
 		env, err := newEnv()
 		if err != nil {
-			r.faults.add(n.at, path, "conditions cannot be compiled by this build: %v.", err)
+			r.faults.add(n.At, path, "conditions cannot be compiled by this build: %v.", err)
 			return nil
 		}
 		r.env = env
 	}
 	c, issues := compile(r.env, source)
 	for _, i := range issues {
-		where, tail := n.at, ""
+		where, tail := n.At, ""
 		switch {
-		case i.line == 1 && n.indent >= 0:
-			where.column += n.indent + i.column - 1
+		case i.line == 1 && n.Indent >= 0:
+			where.Column += n.Indent + i.column - 1
 		case i.line > 0:
 			tail = fmt.Sprintf(" (line %d, column %d of the condition)", i.line, i.column)
 		}
@@ -195,31 +220,31 @@ const (
 )
 
 // approval reads who must agree: a map, or the word default.
-func (r *policyReader) approval(path string, n *node) *Approval {
-	if n.kind == kindText && n.text == "default" && path != "approval.default" {
+func (r *policyReader) approval(path string, n *yamldoc.Node) *Approval {
+	if n.Kind == yamldoc.Text && n.Text == "default" && path != "approval.default" {
 		return useDefault
 	}
-	if n.kind != kindMap {
-		r.is(path, n, kindMap, "a map of keys or the word default")
+	if n.Kind != yamldoc.Map {
+		r.is(path, n, yamldoc.Map, "a map of keys or the word default")
 		return nil
 	}
 	before := len(r.faults.list)
 	a := defaultApproval()
 	a.By = ""
-	given := map[string]position{}
-	note := func(name string, read func(path string, n *node)) key {
-		return key{name, func(path string, n *node) { given[name] = n.at; read(path, n) }}
+	given := map[string]yamldoc.Position{}
+	note := func(name string, read func(path string, n *yamldoc.Node)) key {
+		return key{name, func(path string, n *yamldoc.Node) { given[name] = n.At; read(path, n) }}
 	}
 	r.members(path, n,
-		note("by", func(path string, n *node) { a.By = r.choice(path, n, ByCaller, ByGroups) }),
-		note("groups", func(path string, n *node) { a.Groups = r.texts(path, n) }),
-		note("needed", func(path string, n *node) { a.Needed = r.number(path, n, 1, mostNeeded) }),
-		note("expires", func(path string, n *node) { a.Expires = r.duration(path, n, leastExpires, mostExpires) }),
-		note("escalate_to", func(path string, n *node) { a.EscalateTo = r.texts(path, n) }),
-		note("escalate_after", func(path string, n *node) { a.EscalateAfter = r.duration(path, n, leastExpires, mostExpires) }),
-		note("reason_required", func(path string, n *node) { a.Reasons = r.bool(path, n) }),
-		note("fresh_login", func(path string, n *node) { a.FreshLogin = r.bool(path, n) }),
-		note("slack_level", func(path string, n *node) { a.SlackLevel = r.number(path, n, 0, High) }),
+		note("by", func(path string, n *yamldoc.Node) { a.By = r.choice(path, n, ByCaller, ByGroups) }),
+		note("groups", func(path string, n *yamldoc.Node) { a.Groups = r.texts(path, n) }),
+		note("needed", func(path string, n *yamldoc.Node) { a.Needed = r.number(path, n, 1, mostNeeded) }),
+		note("expires", func(path string, n *yamldoc.Node) { a.Expires = r.duration(path, n, leastExpires, mostExpires) }),
+		note("escalate_to", func(path string, n *yamldoc.Node) { a.EscalateTo = r.texts(path, n) }),
+		note("escalate_after", func(path string, n *yamldoc.Node) { a.EscalateAfter = r.duration(path, n, leastExpires, mostExpires) }),
+		note("reason_required", func(path string, n *yamldoc.Node) { a.Reasons = r.bool(path, n) }),
+		note("fresh_login", func(path string, n *yamldoc.Node) { a.FreshLogin = r.bool(path, n) }),
+		note("slack_level", func(path string, n *yamldoc.Node) { a.SlackLevel = r.number(path, n, 0, High) }),
 	)
 	if len(r.faults.list) > before {
 		return nil
@@ -231,7 +256,7 @@ func (r *policyReader) approval(path string, n *node) *Approval {
 	}
 	if a.By == ByGroups {
 		if len(a.Groups) == 0 {
-			r.faults.add(n.at, path, "names no groups who may approve; add groups, or write by: caller.")
+			r.faults.add(n.At, path, "names no groups who may approve; add groups, or write by: caller.")
 		}
 		if at, ok := given["escalate_after"]; ok && len(a.EscalateTo) == 0 {
 			r.faults.add(at, join(path, "escalate_after"), "says when more groups are asked, and names none; add escalate_to, or remove it.")
@@ -254,13 +279,13 @@ const (
 )
 
 // cache reads how long results count, and for whom.
-func (r *policyReader) cache(path string, n *node) *Cache {
+func (r *policyReader) cache(path string, n *yamldoc.Node) *Cache {
 	c, given := &Cache{}, false
 	r.members(path, n,
-		key{"ttl", func(path string, n *node) { c.TTL, given = r.duration(path, n, leastTTL, mostTTL), true }},
-		key{"scope", func(path string, n *node) { c.Shared = r.choice(path, n, "principal", "shared") == "shared" }})
-	if n.kind == kindMap && !given {
-		r.faults.add(n.at, path, "does not say how long a result counts; add ttl, such as %s.", quote("60s"))
+		key{"ttl", func(path string, n *yamldoc.Node) { c.TTL, given = r.duration(path, n, leastTTL, mostTTL), true }},
+		key{"scope", func(path string, n *yamldoc.Node) { c.Shared = r.choice(path, n, "principal", "shared") == "shared" }})
+	if n.Kind == yamldoc.Map && !given {
+		r.faults.add(n.At, path, "does not say how long a result counts; add ttl, such as %s.", quote("60s"))
 	}
 	return c
 }
@@ -304,7 +329,7 @@ func asks(a *Approval, before string) string {
 }
 
 func sentence(text string) string {
-	text = strings.TrimSpace(oneLine(text))
+	text = strings.TrimSpace(yamldoc.OneLine(text))
 	if text == "" || strings.ContainsAny(text[len(text)-1:], ".!?") {
 		return text
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/callyard/callyard/pkg/schema/digest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // The golden file is written by hand or copied from a failure, after it was read.
@@ -55,7 +55,7 @@ func TestAFileThatIsNoPolicyIsAFault(t *testing.T) {
 func TestAnEmptyPolicyIsTheDefaultUnderItsOwnVersion(t *testing.T) {
 	for _, source := range []string{"", "# nothing yet\n", "\ufeff", "{}", "rules:\n", "rules: []\n"} {
 		p := mustParse(t, source)
-		if p.Version() != digest.Of([]byte(source)) {
+		if p.Version() != schema.Digest([]byte(source)) {
 			t.Errorf("%q: version %s", source, p.Version())
 		}
 		if got := short(p.Assess(&Input{Server: "s", Tool: "t"})); got != "medium caller" {

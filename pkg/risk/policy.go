@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callyard/callyard/pkg/risk/yamldoc"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -25,14 +26,14 @@ type Policy struct {
 	annotations annotationMode
 	// approval is what medium risk asks for where no rule says otherwise.
 	approval   *Approval
-	approvalAt position // where the file says it; line 0 where it does not
+	approvalAt yamldoc.Position // where the file says it; line 0 where it does not
 	rules      []rule
 }
 
 // rule is one rule of a policy; the first that matches wins.
 type rule struct {
 	name    string
-	at      position
+	at      yamldoc.Position
 	servers []glob // empty: every server
 	tools   []glob
 	// methods are those that match.method names; without, the rule is about calls of
@@ -74,22 +75,6 @@ func (p *Policy) Rules() []string {
 		names[i] = p.rules[i].name
 	}
 	return names
-}
-
-// Groups returns every approver group that the policy names, sorted.
-func (p *Policy) Groups() []string {
-	var all []string
-	add := func(a *Approval) {
-		if a != nil {
-			all = append(append(all, a.Groups...), a.EscalateTo...)
-		}
-	}
-	add(p.approval)
-	for i := range p.rules {
-		add(p.rules[i].approval)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // concerns says whether the rule is about requests of the method.

@@ -2,9 +2,12 @@ package risk
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
 // reader takes values out of nodes. It goes on after a fault, so that all of
@@ -14,26 +17,29 @@ type reader struct{ faults report }
 // key is one known key of a map and what is done with its value.
 type key struct {
 	name string
-	read func(path string, n *node)
+	read func(path string, n *yamldoc.Node)
 }
 
 // members reads a map; keys that are not known, and keys given twice, are faults.
-func (r *reader) members(path string, n *node, keys ...key) {
-	if !r.is(path, n, kindMap, "a map of keys") {
+func (r *reader) members(path string, n *yamldoc.Node, keys ...key) {
+	if !r.is(path, n, yamldoc.Map, "a map of keys") {
 		return
 	}
-	first := map[string]position{}
-	for _, m := range n.members {
-		here := join(path, m.key)
-		if before, twice := first[m.key]; twice {
-			r.faults.add(m.at, here, "the key is given twice, first in line %d; remove one of them.", before.line)
+	first := map[string]yamldoc.Position{}
+	for _, m := range n.Members {
+		here := join(path, m.Key)
+		if before, twice := first[m.Key]; twice {
+			r.faults.add(m.At, here, "the key is given twice, first in line %d; remove one of them.", before.Line)
 			continue
 		}
-		first[m.key] = m.at
+		first[m.Key] = m.At
+		if m.Value.Kind == yamldoc.Null { // people look for the key
+			m.Value.At = m.At
+		}
 		known := false
 		for _, k := range keys {
-			if k.name == m.key {
-				k.read(here, m.value)
+			if k.name == m.Key {
+				k.read(here, m.Value)
 				known = true
 			}
 		}
@@ -42,49 +48,49 @@ func (r *reader) members(path string, n *node, keys ...key) {
 			for i, k := range keys {
 				names[i] = k.name
 			}
-			r.faults.add(m.at, here, "is no key that is known here; %s", hintAt(m.key, names))
+			r.faults.add(m.At, here, "is no key that is known here; %s", hintAt(m.Key, names))
 		}
 	}
 }
 
 // is reports a value that is not of the kind, unless it was reported already.
-func (r *reader) is(path string, n *node, want kind, wanted string) bool {
-	if n.kind != want && n.kind != kindBad {
-		r.faults.add(n.at, path, "must be %s, not %s.", wanted, n.kind)
+func (r *reader) is(path string, n *yamldoc.Node, want yamldoc.Kind, wanted string) bool {
+	if n.Kind != want && n.Kind != yamldoc.Bad {
+		r.faults.add(n.At, path, "must be %s, not %s.", wanted, n.Kind)
 	}
-	return n.kind == want
+	return n.Kind == want
 }
 
-func (r *reader) text(path string, n *node, most int) string {
-	if !r.is(path, n, kindText, "a text") {
+func (r *reader) text(path string, n *yamldoc.Node, most int) string {
+	if !r.is(path, n, yamldoc.Text, "a text") {
 		return ""
 	}
 	switch {
-	case strings.TrimSpace(n.text) == "":
-		r.faults.add(n.at, path, "is empty; write it, or remove the key.")
-	case len(n.text) > most:
-		r.faults.add(n.at, path, "is longer than %d bytes; shorten it.", most)
+	case strings.TrimSpace(n.Text) == "":
+		r.faults.add(n.At, path, "is empty; write it, or remove the key.")
+	case len(n.Text) > most:
+		r.faults.add(n.At, path, "is longer than %d bytes; shorten it.", most)
 	default:
-		return n.text
+		return n.Text
 	}
 	return ""
 }
 
 // texts reads one text or a list of them.
-func (r *reader) texts(path string, n *node) (list []string) {
-	if n.kind == kindText {
+func (r *reader) texts(path string, n *yamldoc.Node) (list []string) {
+	if n.Kind == yamldoc.Text {
 		if text := r.text(path, n, maxName); text != "" {
 			return []string{text}
 		}
 		return nil
 	}
-	if !r.is(path, n, kindList, "a text or a list of texts") {
+	if !r.is(path, n, yamldoc.List, "a text or a list of texts") {
 		return nil
 	}
-	if len(n.items) == 0 {
-		r.faults.add(n.at, path, "is an empty list, which nothing matches; name something, or remove the key.")
+	if len(n.Items) == 0 {
+		r.faults.add(n.At, path, "is an empty list, which nothing matches; name something, or remove the key.")
 	}
-	for i, item := range n.items {
+	for i, item := range n.Items {
 		if text := r.text(fmt.Sprintf("%s[%d]", path, i), item, maxName); text != "" {
 			list = append(list, text)
 		}
@@ -92,30 +98,28 @@ func (r *reader) texts(path string, n *node) (list []string) {
 	return list
 }
 
-func (r *reader) choice(path string, n *node, words ...string) string {
+func (r *reader) choice(path string, n *yamldoc.Node, words ...string) string {
 	text := r.text(path, n, maxName)
-	for _, word := range words {
-		if text == word {
-			return word
-		}
+	if slices.Contains(words, text) {
+		return text
 	}
 	if text != "" {
-		r.faults.add(n.at, path, "%s is not known; %s", quote(text), hintAt(text, words))
+		r.faults.add(n.At, path, "%s is not known; %s", quote(text), hintAt(text, words))
 	}
 	return ""
 }
 
-func (r *reader) bool(path string, n *node) bool {
-	return r.is(path, n, kindBool, "true or false") && strings.EqualFold(n.text, "true")
+func (r *reader) bool(path string, n *yamldoc.Node) bool {
+	return r.is(path, n, yamldoc.Bool, "true or false") && strings.EqualFold(n.Text, "true")
 }
 
-func (r *reader) number(path string, n *node, least, most int) int {
-	if !r.is(path, n, kindNumber, fmt.Sprintf("a number from %d to %d", least, most)) {
+func (r *reader) number(path string, n *yamldoc.Node, least, most int) int {
+	if !r.is(path, n, yamldoc.Number, fmt.Sprintf("a number from %d to %d", least, most)) {
 		return 0
 	}
-	v, err := strconv.Atoi(n.text)
+	v, err := strconv.Atoi(n.Text)
 	if err != nil || v < least || v > most {
-		r.faults.add(n.at, path, "must be a whole number from %d to %d.", least, most)
+		r.faults.add(n.At, path, "must be a whole number from %d to %d.", least, most)
 		return 0
 	}
 	return v
@@ -123,9 +127,9 @@ func (r *reader) number(path string, n *node, least, most int) int {
 
 const day = 24 * time.Hour
 
-func (r *reader) duration(path string, n *node, least, most time.Duration) time.Duration {
-	if n.kind == kindNumber {
-		r.faults.add(n.at, path, "has no unit; write it with one, such as %s.", quote("10m"))
+func (r *reader) duration(path string, n *yamldoc.Node, least, most time.Duration) time.Duration {
+	if n.Kind == yamldoc.Number {
+		r.faults.add(n.At, path, "has no unit; write it with one, such as %s.", quote("10m"))
 		return 0
 	}
 	text := r.text(path, n, maxName)
@@ -140,10 +144,10 @@ func (r *reader) duration(path string, n *node, least, most time.Duration) time.
 	}
 	switch {
 	case err != nil:
-		r.faults.add(n.at, path, "%s is not a duration; write a number with its unit, such as \"90s\", \"10m\", \"4h\" or \"2d\".", quote(text))
+		r.faults.add(n.At, path, "%s is not a duration; write a number with its unit, such as \"90s\", \"10m\", \"4h\" or \"2d\".", quote(text))
 		return 0
 	case d < least || d > most:
-		r.faults.add(n.at, path, "must be from %s to %s.", spelled(least), spelled(most))
+		r.faults.add(n.At, path, "must be from %s to %s.", spelled(least), spelled(most))
 		return 0
 	}
 	return d

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/callyard/callyard/pkg/schema/digest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Requirement is the part of an approval rule that says whose approvals count and
@@ -85,7 +85,7 @@ func within(names, of []string) bool {
 }
 
 // Digest returns "sha256:" and the hex SHA-256 of the requirement's JSON form.
-func (r Requirement) Digest() string { return digest.Of(r.encoded()) }
+func (r Requirement) Digest() string { return schema.Digest(r.encoded()) }
 
 func (r Requirement) encoded() []byte {
 	text, err := json.Marshal(r)

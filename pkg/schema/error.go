@@ -8,7 +8,7 @@ import (
 )
 
 // Kind names a failure. It is the stable part of an [Error]: the front door maps
-// each kind to one HTTP status and one problem type, the MCP face to one MCP
+// each kind to one HTTP status and one problem type, the MCP endpoint to one MCP
 // error, and a kind crosses the bus intact.
 type Kind string
 
@@ -35,7 +35,7 @@ const (
 )
 
 // Error is a failure as callers see it. Detail is a full sentence that names the
-// fault and, where there is one, the mend; it never holds argument values.
+// fault and, where there is one, the remedy; it never holds argument values.
 type Error struct {
 	Kind   Kind   `json:"kind"`
 	Detail string `json:"detail"`

@@ -132,7 +132,7 @@ type Worker struct {
 	// StandingKeys are the ids of the keys that it trusts to sign for standing
 	// permissions.
 	StandingKeys []string `json:"standing_keys,omitempty"`
-	// Links is how often its connection to NATS was made anew.
+	// Links is how often its connection to NATS was made again.
 	Links int `json:"links,omitempty"`
 	// InForce is the configuration that the process goes by.
 	InForce []InForce `json:"in_force,omitempty"`

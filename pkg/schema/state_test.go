@@ -73,3 +73,37 @@ func TestEveryStateIsReachedAndEveryCallCanEnd(t *testing.T) {
 		t.Error("a word that is no state counts as one")
 	}
 }
+
+func TestTheTableOfMoves(t *testing.T) {
+	for _, c := range []struct {
+		from, to State
+		may      bool
+	}{
+		{StateHeld, StateQueued, true},
+		{StateHeld, StateSuspended, false}, // it has not run
+		{StateQueued, StateHeld, true},     // by a policy that was changed
+		{StateQueued, StateSuspended, false},
+		{StateRunning, StateSuspended, true},
+		{StateRunning, StateQueued, true}, // another attempt
+		{StateRunning, StateHeld, false},
+		{StateSuspended, StateRunning, true},
+		{StateSuspended, StateSucceeded, false}, // it is answered first
+		{StateSuspended, StateDenied, false},
+		{StateUnknown, StateSucceeded, true}, // a person settles it
+		{StateUnknown, StateDenied, false},
+		{StateFailed, StateQueued, true},
+		{StateFailed, StateCanceled, false},
+		{StateFailed, StateUnknown, false}, // what is known stays known
+		{"", StateQueued, false},
+		{StateHeld, "", false},
+	} {
+		if c.from.MayBecome(c.to) != c.may {
+			t.Errorf("%q to %q: %v, want %v", c.from, c.to, !c.may, c.may)
+		}
+	}
+	for _, s := range States() {
+		if s.MayBecome(s) && s != StateFailed {
+			t.Errorf("%s may become itself", s)
+		}
+	}
+}

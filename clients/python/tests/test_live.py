@@ -20,7 +20,7 @@ from callyard.rest.models import Batch, BatchCall, BatchCallArguments, CallState
 def connect(variable: str = "CALLYARD_URL", **options: Any) -> callyard.Client:
     url = os.environ.get(variable)
     if not url:
-        raise AssertionError(f"{variable} is not set: go test ./e2e -run TheClients starts a front door and these tests")
+        raise AssertionError(f"{variable} is not set: go -C e2e test . -run TheClients starts a front door and these tests")
     return callyard.connect(url, os.environ.get("CALLYARD_KEY", ""), **options)
 
 

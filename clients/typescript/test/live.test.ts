@@ -9,7 +9,7 @@ import { type BatchCall, type BatchResult, CallError, createClient, events, type
 const url = process.env["CALLYARD_URL"];
 const limited = process.env["CALLYARD_LIMITED_URL"]; // lets one call a second through
 if (!url || !limited) {
-  throw new Error("CALLYARD_URL is not set: go test ./e2e -run TheClients starts a front door and these tests");
+  throw new Error("CALLYARD_URL is not set: go -C e2e test . -run TheClients starts a front door and these tests");
 }
 const client = createClient(url, { key: process.env["CALLYARD_KEY"] });
 

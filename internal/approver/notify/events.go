@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/webhook"
 )
 
@@ -85,7 +85,7 @@ func events(a *ledger.Approval, link string) []event {
 	base := data{
 		ID: a.ID, CallID: a.CallID, State: string(a.State), URL: link, Server: a.Binding.Server, Tool: a.Binding.Tool, RiskLevel: a.Bound().Level,
 		Requester: person{a.Binding.Requester.Name, a.Binding.Requester.Owner}, Groups: rule.Groups, EscalateTo: rule.EscalateTo,
-		Needed: max(rule.Needed, 1), Agreed: approval.Agreed(a), Created: a.Created, Expires: a.Expires, Arguments: a.Bound().ArgumentsDigest, EscalatedAt: a.Escalated,
+		Needed: max(rule.Needed, 1), Agreed: approval.ApprovalCount(a), Created: a.Created, Expires: a.Expires, Arguments: a.Bound().ArgumentsDigest, EscalatedAt: a.Escalated,
 	}
 	var all []event
 	add := func(kind string, at time.Time, d data) {

@@ -1,7 +1,7 @@
 // Package notify carries word of approvals to places outside the approver's own
 // pages: to channels of Slack, and to receivers of webhooks.
 //
-// It owns the seam between the ledger and those places ([Face]), and the patience:
+// It owns the seam between the ledger and those places ([Channel]), and the patience:
 // a [Feed] sees every change of every approval and brings each place up to date,
 // one line for each place, tried again until it works. It promises that nobody who
 // decides ever waits for a place, that a slow or broken one holds up itself alone,
@@ -19,14 +19,14 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/backoff"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Face is a way to tell people or programs of approvals. Slack is one, webhooks
-// are the other. Its methods are called from several goroutines, [Face.Show] by
+// Channel is a notification channel: a way to tell people or programs of approvals. Slack is one, webhooks
+// are the other. Its methods are called from several goroutines, [Channel.Show] by
 // one at a time for each place.
-type Face interface {
+type Channel interface {
 	// Places are where the approval, as it stands, is or was to be told of. It must
 	// not block, and looks at what is known here only.
 	Places(a *ledger.Approval) []string
@@ -36,7 +36,7 @@ type Face interface {
 	Show(ctx context.Context, place string, a *ledger.Approval) error
 }
 
-// Wait is the error of a face that says when to try again.
+// Wait is the error of a channel that says when to try again.
 type Wait struct {
 	For time.Duration
 	// Alone says that it is this approval's business; without it nothing else is
@@ -50,7 +50,7 @@ func (w *Wait) Error() string { return w.Err.Error() }
 // Unwrap returns the cause.
 func (w *Wait) Unwrap() error { return w.Err }
 
-// Never is the error of a face for what no further try mends.
+// Never is the error of a channel for what no further try repairs.
 type Never struct{ Err error }
 
 func (n *Never) Error() string { return n.Err.Error() }
@@ -65,16 +65,16 @@ var pauses = backoff.Policy{First: 250 * time.Millisecond, Max: 2 * time.Second,
 // showFor bounds one try.
 const showFor = 15 * time.Second
 
-// Options of a feed. Ledger, Face and Log must be set.
+// Options of a feed. Ledger, Channel and Log must be set.
 type Options struct {
-	Ledger *ledger.Ledger
-	Face   Face
-	// Name is what the log calls the face.
+	Ledger  *ledger.Ledger
+	Channel Channel
+	// Name is what the log calls the channel.
 	Name string
 	Log  *slog.Logger
 }
 
-// Feed keeps one face up to date. It is safe for concurrent use.
+// Feed keeps one channel up to date. It is safe for concurrent use.
 type Feed struct {
 	o      Options
 	stop   func() // of the watch
@@ -87,7 +87,7 @@ type Feed struct {
 	shut  bool
 }
 
-// Start begins to feed a face: with everything that the ledger holds, then with
+// Start begins to feed a channel: with everything that the ledger holds, then with
 // each change. [Feed.Close] ends it.
 func Start(o Options) *Feed {
 	f := &Feed{o: o, lanes: make(map[string]*lane)}
@@ -112,7 +112,7 @@ func (f *Feed) Close() {
 
 // offer puts an approval into the line of each of its places.
 func (f *Feed) offer(a *ledger.Approval) {
-	for _, place := range f.o.Face.Places(a) {
+	for _, place := range f.o.Channel.Places(a) {
 		f.mu.Lock()
 		if f.shut {
 			f.mu.Unlock()
@@ -146,14 +146,14 @@ func (f *Feed) run(place string, l *lane) {
 		switch {
 		case err == nil:
 			if down {
-				f.o.Log.Info("a place takes again what it is told of approvals", "face", f.o.Name, "approval_id", id)
+				f.o.Log.Info("a place takes again what it is told of approvals", "channel", f.o.Name, "approval_id", id)
 			}
 			down = false
 			l.done(id, time.Time{}, false)
 			l.well()
 			continue
 		case errors.As(err, &never):
-			f.o.Log.Error("a place cannot be told of an approval", "face", f.o.Name, "approval_id", id, "error", err)
+			f.o.Log.Error("a place cannot be told of an approval", "channel", f.o.Name, "approval_id", id, "error", err)
 			l.done(id, time.Time{}, false)
 			continue
 		case errors.As(err, &wait):
@@ -162,7 +162,7 @@ func (f *Feed) run(place string, l *lane) {
 			l.done(id, time.Now().Add(l.pause()), true)
 		}
 		if !down && (wait == nil || !wait.Alone) {
-			f.o.Log.Warn("a place cannot be told of approvals at the moment; it is tried again", "face", f.o.Name, "approval_id", id, "error", err)
+			f.o.Log.Warn("a place cannot be told of approvals at the moment; it is tried again", "channel", f.o.Name, "approval_id", id, "error", err)
 			down = true
 		}
 	}
@@ -179,7 +179,7 @@ func (f *Feed) show(place, id string) error {
 	if err != nil {
 		return err
 	}
-	return f.o.Face.Show(ctx, place, a)
+	return f.o.Channel.Show(ctx, place, a)
 }
 
 // lane is the line of approvals before one place; each stands in it once.

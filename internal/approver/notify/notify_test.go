@@ -21,8 +21,8 @@ import (
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver/notify"
-	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/risk"
@@ -82,7 +82,7 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// walls is a face of places that fail as they are told to.
+// walls is a channel of places that fail as they are told to.
 type walls struct {
 	mu     sync.Mutex
 	places []string
@@ -136,8 +136,8 @@ func (w *walls) last(place string, a *ledger.Approval) ledger.State {
 	return ""
 }
 
-func start(h *house, f notify.Face) *notify.Feed {
-	return notify.Start(notify.Options{Ledger: h.ledger, Face: f, Name: "walls", Log: slog.New(slog.DiscardHandler)})
+func start(h *house, f notify.Channel) *notify.Feed {
+	return notify.Start(notify.Options{Ledger: h.ledger, Channel: f, Name: "walls", Log: slog.New(slog.DiscardHandler)})
 }
 
 func TestASlowPlaceHoldsUpItselfAlone(t *testing.T) {
@@ -340,7 +340,7 @@ func TestReceiversAreToldOfEachEventWithASignature(t *testing.T) {
 	// What happens while nobody is there is told after the start, and nothing twice.
 	late := h.hold(func(rule *risk.Approval) { rule.Expires, rule.EscalateTo = time.Millisecond, nil })
 	until(t, "it expires", func() bool {
-		_, err := h.desk.Tend(t.Context(), func(string) bool { return true })
+		_, err := h.desk.Reconcile(t.Context(), func(string) bool { return true })
 		is, getErr := h.ledger.Current(t.Context(), late.ID)
 		return err == nil && getErr == nil && is.State == ledger.Expired
 	})

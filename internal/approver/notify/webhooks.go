@@ -13,9 +13,10 @@ import (
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/config"
-	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/store/noticetable"
+	"github.com/callyard/callyard/internal/store/outbox"
 	"github.com/callyard/callyard/internal/webhook"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -64,24 +65,24 @@ type notice struct {
 	Told     []string `json:"told"` // ids of events
 }
 
-func noticeKey(n *notice) string { return bus.TableKey(n.Place) + "." + bus.TableKey(n.Approval) }
+func noticeKey(n *notice) string { return bus.Token(n.Place) + "." + bus.Token(n.Approval) }
 
 // lately is how old an approval's end may be that a receiver has not heard of: one
 // that is new in the configuration is not told of what is long over.
 const lately = time.Hour
 
-// Webhooks is the face of receivers over HTTP. It is safe for concurrent use.
+// Webhooks is the notification channel of receivers over HTTP. It is safe for concurrent use.
 type Webhooks struct {
 	c      settings.Notify
 	page   func(id string) string
 	now    func() time.Time
 	urls   map[string]string // by place
-	store  *bus.Deliveries
+	store  *outbox.Outbox
 	sender *webhook.Sender
 	marks  *bus.Table[notice]
 }
 
-var _ Face = (*Webhooks)(nil)
+var _ Channel = (*Webhooks)(nil)
 
 // OpenWebhooks opens the outbox of events; ctx bounds that. page is the address of
 // an approval's page. The connection stays the caller's.
@@ -98,7 +99,7 @@ func OpenWebhooks(ctx context.Context, c settings.Notify, conn *bus.Conn, page f
 	if w.marks, err = noticetable.Open(ctx, conn, noticeKey); err != nil {
 		return nil, err
 	}
-	if w.store, err = bus.OpenNoticeDeliveries(ctx, conn, webhook.KeepFor); err == nil {
+	if w.store, err = outbox.OpenNotices(ctx, conn, webhook.KeepFor); err == nil {
 		w.sender, err = webhook.Open(ctx, webhook.Options{Rules: rules(c), Store: w.store, Secrets: signing, Log: log})
 	}
 	if err != nil {
@@ -126,14 +127,14 @@ func (w *Webhooks) missing(place string, a *ledger.Approval, told []string, know
 	})
 }
 
-// Places implements [Face].
+// Places implements [Channel].
 func (w *Webhooks) Places(a *ledger.Approval) []string {
 	if rule, err := approval.Rule(a); err != nil || len(rule.Groups) == 0 || a.Permission != "" {
 		return nil
 	}
 	var places []string
 	for place := range w.urls {
-		n, known := w.marks.Known(noticeKey(&notice{Place: place, Approval: a.ID}))
+		n, known := w.marks.Get(noticeKey(&notice{Place: place, Approval: a.ID}))
 		if len(w.missing(place, a, n.Told, known)) > 0 {
 			places = append(places, place)
 		}
@@ -141,7 +142,7 @@ func (w *Webhooks) Places(a *ledger.Approval) []string {
 	return places
 }
 
-// Show implements [Face]: it puts what is missing into the outbox, which has its
+// Show implements [Channel]: it puts what is missing into the outbox, which has its
 // own patience, and notes that.
 func (w *Webhooks) Show(ctx context.Context, place string, a *ledger.Approval) error {
 	key := noticeKey(&notice{Place: place, Approval: a.ID})

@@ -12,10 +12,10 @@ import (
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver/web"
-	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/risk"
-	"github.com/callyard/callyard/pkg/schema/digest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Names of what can be clicked.
@@ -105,11 +105,16 @@ func clip(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
+	cut := before(text, most)
 	return fmt.Sprintf("%s… (%d more bytes)", text[:cut], len(text)-cut)
+}
+
+// before is where the character begins that stands at a byte of a longer text.
+func before(text string, at int) int {
+	for at > 0 && !utf8.RuneStart(text[at]) {
+		at--
+	}
+	return at
 }
 
 func who(name, owner string) string {
@@ -135,18 +140,6 @@ func visible(args, definition []byte) string {
 		return web.Escaped(shown)
 	}
 	return web.Escaped(b.Bytes())
-}
-
-func levelName(level int) string {
-	switch level {
-	case 1:
-		return "low"
-	case 2:
-		return "medium"
-	case 3:
-		return "high"
-	}
-	return "unknown"
 }
 
 func text(s string) api.RichTextSectionElement { return api.NewRichTextSectionTextElement(s, nil) }
@@ -227,7 +220,7 @@ func (c card) sealed() card {
 	if err != nil {
 		body = nil // blocks are texts of ours
 	}
-	c.sum = digest.Of(append(body, c.text...))
+	c.sum = schema.Digest(append(body, c.text...))
 	return c
 }
 
@@ -238,11 +231,11 @@ func (q *asked) about() []api.RichTextElement {
 	if b.Requester.Owner != "" && b.Requester.Owner != b.Requester.Name {
 		lines = append(lines, text(" for "), bold(clean(b.Requester.Owner)))
 	}
-	lines = append(lines, text(", "), date(q.Created), text(fmt.Sprintf("\nRisk: %s (level %d)", levelName(b.Level), b.Level)))
+	lines = append(lines, text(", "), date(q.Created), text(fmt.Sprintf("\nRisk: %s (level %d)", web.LevelName(b.Level), b.Level)))
 	for _, reason := range q.Reasons {
 		lines = append(lines, text("\n• "+clean(reason)))
 	}
-	lines = append(lines, text(fmt.Sprintf("\nNeeds %d of %s; %d said yes", max(q.rule.Needed, 1), clean(strings.Join(q.rule.Groups, ", ")), approval.Agreed(q.Approval))))
+	lines = append(lines, text(fmt.Sprintf("\nNeeds %d of %s; %d said yes", max(q.rule.Needed, 1), clean(strings.Join(q.rule.Groups, ", ")), approval.ApprovalCount(q.Approval))))
 	if !q.Escalated.IsZero() {
 		lines = append(lines, text("\nNobody answered, so "+clean(strings.Join(q.rule.EscalateTo, ", "))+" is asked too, since "), date(q.Escalated))
 	}
@@ -285,10 +278,7 @@ func (q *asked) fold() (string, int) {
 	if len(q.args) <= folded {
 		return q.args, 0
 	}
-	cut := folded
-	for cut > 0 && !utf8.RuneStart(q.args[cut]) {
-		cut--
-	}
+	cut := before(q.args, folded)
 	return q.args[:cut], len(q.args) - cut
 }
 

@@ -38,14 +38,14 @@ const (
 	headerTimestamp = "X-Slack-Request-Timestamp"
 )
 
-// ServeHTTP takes what Slack sends over HTTP. Nothing of a request counts before
+// serveHTTP takes what Slack sends over HTTP. Nothing of a request counts before
 // its signature over the exact body was checked, and nothing counts twice. It is
 // refused with a status alone: who is refused needs no help.
-func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (i *intake) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	refuse := func(status int, why string) {
-		f.o.Log.Warn("a request to the endpoint of Slack was refused", "why", why, "path", r.URL.Path)
+		i.o.Log.Warn("a request to the endpoint of Slack was refused", "why", why, "path", r.URL.Path)
 		w.WriteHeader(status)
 	}
 	if r.Method != http.MethodPost {
@@ -53,7 +53,7 @@ func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	if !f.o.Config.Endpoint() {
+	if !i.o.Config.Endpoint() {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
@@ -68,7 +68,7 @@ func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusBadRequest, "it did not arrive whole")
 		return
 	}
-	if why := verify(r.Header, body, f.secrets.Signing); why != "" {
+	if why := verify(r.Header, body, i.signing); why != "" {
 		refuse(http.StatusUnauthorized, why)
 		return
 	}
@@ -77,12 +77,12 @@ func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The signature covers the time as it is spelled, so the same request is the
 	// same bytes.
 	sum := sha256.Sum256(append([]byte(r.Header.Get(headerTimestamp)+":"), body...))
-	switch err := f.once.Take(ctx, "http-"+hex.EncodeToString(sum[:])[:48]); {
+	switch err := i.once.Take(ctx, "http-"+hex.EncodeToString(sum[:])[:48]); {
 	case errors.Is(err, bus.ErrConflict):
 		refuse(http.StatusConflict, "it came before")
 		return
 	case err != nil:
-		f.o.Log.Error("a request of Slack cannot be taken", "error", err)
+		i.o.Log.Error("a request of Slack cannot be taken", "error", err)
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
@@ -93,18 +93,18 @@ func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.URL.Path {
 	case CommandsPath:
-		f.serveCommand(ctx, w, form)
+		i.serveCommand(ctx, w, form)
 	case InteractionsPath:
 		var c api.InteractionCallback
 		if len(form["payload"]) != 1 || json.Unmarshal([]byte(form.Get("payload")), &c) != nil {
 			refuse(http.StatusBadRequest, "its payload cannot be read")
 			return
 		}
-		if why := f.foreign(&c); why != "" {
+		if why := i.foreign(&c); why != "" {
 			refuse(http.StatusForbidden, why)
 			return
 		}
-		if !f.begin(func(ctx context.Context) { f.act(ctx, &c) }) {
+		if !i.begin(func(ctx context.Context) { i.decisions.act(ctx, &c) }) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
@@ -135,20 +135,24 @@ func verify(h http.Header, body []byte, secret string) string {
 	return ""
 }
 
-// foreign says why what was clicked is not of our workspace and app; empty when it is.
-func (f *Face) foreign(c *api.InteractionCallback) string {
-	team, app := f.o.Config.TeamID, f.o.Config.AppID
-	switch {
-	case c.APIAppID != app:
-		return "it is of another app"
-	case c.Team.ID != team:
-		return "it is of another workspace"
-	case c.User.TeamID != "" && c.User.TeamID != team:
-		return "who clicked is of another workspace"
-	case c.User.ID == "":
-		return "nobody clicked"
-	case c.View.AppID != "" && c.View.AppID != app:
-		return "its window is of another app"
+func (i *intake) serveCommand(ctx context.Context, w http.ResponseWriter, form url.Values) {
+	for _, name := range []string{"team_id", "api_app_id", "user_id", "command", "text"} {
+		if len(form[name]) > 1 {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
 	}
-	return ""
+	c := api.SlashCommand{TeamID: form.Get("team_id"), APIAppID: form.Get("api_app_id"), UserID: form.Get("user_id"), UserName: form.Get("user_name"), Command: form.Get("command"), Text: form.Get("text")}
+	if !i.ours(&c) {
+		i.o.Log.Warn("a command of Slack was refused: it is of another workspace or app")
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	body, err := json.Marshal(i.commands.answer(ctx, &c))
+	if err != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body) // Slack went away; nobody is left to be told
 }

@@ -9,7 +9,7 @@ import (
 
 	api "github.com/slack-go/slack"
 
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 )
 
 func FuzzNothingCountsWithoutTheSignature(f *testing.F) {
@@ -37,13 +37,12 @@ func FuzzAnInteractionIsAClickOrNothing(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	face := &Face{}
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		var c api.InteractionCallback
 		if json.Unmarshal(payload, &c) != nil {
 			return
 		}
-		k, ok := face.clicked(&c)
+		k, ok := clicked(&c)
 		if !ok {
 			return
 		}

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/risk"
 )
 

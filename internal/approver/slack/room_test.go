@@ -19,13 +19,12 @@ import (
 	"github.com/callyard/callyard/internal/approver/slack/enrol"
 	"github.com/callyard/callyard/internal/approver/slack/slacktest"
 	"github.com/callyard/callyard/internal/authn"
-	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -63,7 +62,7 @@ type room struct {
 	desk   *approval.Desk
 	book   *enrol.Book
 	keys   []authn.Key
-	face   *slack.Face
+	app    *slack.App
 	log    *log
 	http   *httptest.Server
 	client *http.Client
@@ -106,7 +105,7 @@ func open(t *testing.T, change func(*settings.Slack)) *room {
 	r.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.mu.RLock()
 		defer r.mu.RUnlock()
-		r.face.ServeHTTP(w, req)
+		r.app.ServeHTTP(w, req)
 	}))
 	t.Cleanup(r.http.Close)
 	r.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
@@ -149,7 +148,7 @@ func (r *room) connect(k authn.Key) {
 
 func (r *room) start() {
 	r.t.Helper()
-	face, err := slack.Open(r.t.Context(), slack.Options{
+	app, err := slack.Open(r.t.Context(), slack.Options{
 		Config: r.config, Desk: r.desk, Ledger: r.ledger, People: r.book, Conn: r.conn, Page: func(id string) string { return "http://page/a/" + id },
 		Log: slog.New(slog.NewTextHandler(r.log, nil)),
 	})
@@ -158,15 +157,15 @@ func (r *room) start() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.face = face
+	r.app = app
 }
 
 func (r *room) stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.face != nil {
-		r.face.Close()
-		r.face = nil
+	if r.app != nil {
+		r.app.Close()
+		r.app = nil
 	}
 }
 
@@ -177,7 +176,7 @@ func (r *room) hold(level int, args string, change func(*risk.Approval)) *ledger
 	if change != nil {
 		change(rule)
 	}
-	call := &schema.Call{ID: schema.NewCallID(), Server: "prod", Tool: "deploy", Arguments: []byte(args), Principal: schema.Principal{Name: "agent", Owner: "team"}, Timeout: time.Minute, ToolDigest: digest.Of([]byte(definition))}
+	call := &schema.Call{ID: schema.NewCallID(), Server: "prod", Tool: "deploy", Arguments: []byte(args), Principal: schema.Principal{Name: "agent", Owner: "team"}, Timeout: time.Minute, ToolDigest: schema.Digest([]byte(definition))}
 	held, err := r.desk.Open(r.t.Context(), call, []byte(definition), &risk.Assessment{Level: level, Reasons: []string{"it changes production"}, Approval: rule}, "")
 	if err != nil {
 		r.t.Fatal(err)

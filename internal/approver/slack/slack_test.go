@@ -11,8 +11,8 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver/slack"
 	"github.com/callyard/callyard/internal/approver/slack/slacktest"
-	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -158,7 +158,7 @@ func TestACardFollowsExpiryRevocationEscalationAndEdits(t *testing.T) {
 		t.Error("a click on other arguments counts")
 	}
 	tend := func() bool {
-		_, err := r.desk.Tend(t.Context(), func(string) bool { return true })
+		_, err := r.desk.Reconcile(t.Context(), func(string) bool { return true })
 		if err != nil {
 			t.Error(err)
 		}
@@ -293,9 +293,9 @@ func TestACardIsRewrittenAfterARestart(t *testing.T) {
 
 func TestOfSeveralApproversOnePosts(t *testing.T) {
 	r := open(t, nil)
-	var others []*slack.Face
+	var others []*slack.App
 	for range 3 {
-		first := r.face
+		first := r.app
 		r.start()
 		others = append(others, first)
 	}

@@ -8,7 +8,7 @@ import (
 
 	api "github.com/slack-go/slack"
 
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -26,7 +26,7 @@ type errand struct {
 }
 
 // askReason opens the window that asks for a reason.
-func (f *Face) askReason(ctx context.Context, k click, a *ledger.Approval) error {
+func (d *decisions) askReason(ctx context.Context, k click, a *ledger.Approval) error {
 	meta, err := json.Marshal(errand{Ref: k.ref.String(), Kind: k.kind, Channel: k.channel})
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (f *Face) askReason(ctx context.Context, k click, a *ledger.Approval) error
 	input := api.NewPlainTextInputBlockElement(plain("Why?"), windowReason)
 	input.Multiline, input.MaxLength = true, maxReason
 	subject := clean(a.Binding.Tool) + " on " + clean(a.Binding.Server)
-	return f.open(ctx, k, api.ModalViewRequest{
+	return d.open(ctx, k, api.ModalViewRequest{
 		Type: api.VTModal, CallbackID: windowReason, PrivateMetadata: string(meta), Title: plain(title), Submit: plain(submit), Close: plain("Cancel"),
 		Blocks: api.Blocks{BlockSet: []api.Block{
 			api.NewRichTextBlock("about", api.NewRichTextSection(bold(subject), text("\nThe reason is kept with the decision, and shown to who can see the call."))),
@@ -59,8 +59,8 @@ func (k *click) submission(v *api.View) (ok bool) {
 }
 
 // showAll opens a window with all arguments.
-func (f *Face) showAll(ctx context.Context, k click, a *ledger.Approval) error {
-	q, err := f.read(ctx, a)
+func (d *decisions) showAll(ctx context.Context, k click, a *ledger.Approval) error {
+	q, err := d.cards.read(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -76,14 +76,12 @@ func (f *Face) showAll(ctx context.Context, k click, a *ledger.Approval) error {
 		blocks = append(blocks, api.NewRichTextBlock(fmt.Sprintf("part%d", i), preformatted(rest[:cut])))
 		rest = rest[cut:]
 	}
-	return f.open(ctx, k, api.ModalViewRequest{Type: api.VTModal, Title: plain("Arguments"), Close: plain("Close"), Blocks: api.Blocks{BlockSet: blocks}})
+	return d.open(ctx, k, api.ModalViewRequest{Type: api.VTModal, Title: plain("Arguments"), Close: plain("Close"), Blocks: api.Blocks{BlockSet: blocks}})
 }
 
-func (f *Face) open(ctx context.Context, k click, v api.ModalViewRequest) error {
-	ctx, cancel := context.WithTimeout(ctx, updateFor)
-	defer cancel()
-	if _, err := f.client.OpenViewContext(ctx, k.trigger, v); err != nil {
-		return schema.Errorf(schema.KindUnavailable, "Slack did not open the window; click again, or go to the page: %s (%w)", f.o.Page(k.ref.id), err)
+func (d *decisions) open(ctx context.Context, k click, v api.ModalViewRequest) error {
+	if err := d.client.open(ctx, k.trigger, v); err != nil {
+		return schema.Errorf(schema.KindUnavailable, "Slack did not open the window; click again, or go to the page: %s (%w)", d.o.Page(k.ref.id), err)
 	}
 	return nil
 }

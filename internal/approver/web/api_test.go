@@ -15,10 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/callyard/callyard/internal/authn"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 func decode(t *testing.T, a answer, v any) {
@@ -44,7 +43,7 @@ func TestAnApprovalTellsEverythingThatADecisionNeeds(t *testing.T) {
 		Arguments struct{ Digest, Base64, Text string }
 	}
 	decode(t, got, &d)
-	if raw, err := base64.StdEncoding.DecodeString(d.Arguments.Base64); err != nil || string(raw) != args || d.Arguments.Text != args || d.Arguments.Digest != digest.Of(raw) {
+	if raw, err := base64.StdEncoding.DecodeString(d.Arguments.Base64); err != nil || string(raw) != args || d.Arguments.Text != args || d.Arguments.Digest != schema.Digest(raw) {
 		t.Errorf("the arguments are not those that were stored: %+v", d)
 	}
 	// Golden, without what differs from run to run.
@@ -129,7 +128,7 @@ func TestAnApprovalNeedsTheDigestThatWasShown(t *testing.T) {
 	f := open(t, people(), nil)
 	a := f.hold(`{"target":"x"}`, requester(), nil)
 	path := "/approvals/" + a.ID + "/decisions"
-	for _, wrong := range []string{"", digest.Of([]byte("other"))} {
+	for _, wrong := range []string{"", schema.Digest([]byte("other"))} {
 		if got := f.api("ada", "POST", path, decision("approve", wrong, "")); got.status != http.StatusConflict {
 			t.Errorf("digest %q: %d %s", wrong, got.status, got.body)
 		}
@@ -150,7 +149,7 @@ func TestAnEditRunsExactlyTheBytesOfItsMember(t *testing.T) {
 		digest, args string
 		status       int
 	}{
-		"another digest": {digest.Of(nil), `{"target":"y"}`, 409}, "a duplicate key": {a.Binding.ArgumentsDigest, `{"target":"y","target":"z"}`, 400},
+		"another digest": {schema.Digest(nil), `{"target":"y"}`, 409}, "a duplicate key": {a.Binding.ArgumentsDigest, `{"target":"y","target":"z"}`, 400},
 		"no object": {a.Binding.ArgumentsDigest, `[1]`, 400}, "against the schema": {a.Binding.ArgumentsDigest, `{"target":1}`, 422},
 		"nothing": {a.Binding.ArgumentsDigest, `null`, 400},
 	} {

@@ -5,34 +5,34 @@ import (
 	"slices"
 	"time"
 
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// toolChange says how the tool's definition stands to the one with which it was
+// ToolChange says how the tool's definition stands to the one with which it was
 // approved last. Approvals age out of the ledger, so "first" is as far as it
 // remembers.
-type toolChange struct {
+type ToolChange struct {
 	// Is is "first", "unchanged" or "changed".
-	Is string `json:"is"`
+	Is string `json:"is" enum:"first,unchanged,changed" doc:"first: no such call is on record."`
 	// At is when the call was asked for that was approved last.
 	At *time.Time `json:"last_asked_at,omitempty"`
 	// Digest is that of the definition then; Before the definition itself, where it
 	// changed and is kept.
-	Digest string   `json:"last_tool_definition_digest,omitempty"`
-	Before *payload `json:"last_tool_definition,omitempty"`
+	Digest string `json:"last_tool_definition_digest,omitempty"`
+	Before *Bytes `json:"last_tool_definition,omitempty" doc:"The definition then, where it has changed and is kept."`
 
 	raw []byte
 	// Lines show what changed, for pages.
 	Lines []line `json:"-"`
 }
 
-// wasAllowed are the states of a call that somebody said yes to.
+// wasAllowed are the states of a call that somebody approved.
 func wasAllowed() []ledger.State {
 	return []ledger.State{ledger.Approved, ledger.Running, ledger.Succeeded, ledger.Failed, ledger.Unknown}
 }
 
-// seenByPerson says that a person said yes, and not the caller itself, nor a
+// seenByPerson says that a person approved, and not the caller itself, nor a
 // standing permission: of those nobody looked at the tool.
 func seenByPerson(a *ledger.Approval) bool {
 	return slices.ContainsFunc(a.Decisions, func(d ledger.Decision) bool {
@@ -43,11 +43,11 @@ func seenByPerson(a *ledger.Approval) bool {
 // lastAllowed finds the call of the same tool that a person allowed last, among
 // those asked for before this one where this one is decided already. It may be one
 // that this person cannot see: only the tool's own words are shown of it.
-func (h *Handler) lastAllowed(a *ledger.Approval) *ledger.Approval {
+func (v *approvals) lastAllowed(a *ledger.Approval) *ledger.Approval {
 	f := ledger.Filter{States: wasAllowed(), Server: a.Binding.Server, Tool: a.Binding.Tool, Tenant: a.Binding.Tenant, Limit: pageLimit}
 	var found *ledger.Approval
 	for cursor := ""; ; {
-		page, next := h.o.Ledger.List(f, cursor)
+		page, next := v.o.Ledger.List(f, cursor)
 		for _, other := range page {
 			if other.ID == a.ID || !seenByPerson(other) || a.State != ledger.Pending && !other.Created.Before(a.Created) {
 				continue
@@ -64,23 +64,23 @@ func (h *Handler) lastAllowed(a *ledger.Approval) *ledger.Approval {
 }
 
 // change compares the tool's definition with that of the last time.
-func (h *Handler) change(ctx context.Context, q *question) (*toolChange, error) {
-	last := h.lastAllowed(q.Approval)
+func (v *approvals) change(ctx context.Context, q *question) (*ToolChange, error) {
+	last := v.lastAllowed(q.Approval)
 	if last == nil {
-		return &toolChange{Is: "first"}, nil
+		return &ToolChange{Is: "first"}, nil
 	}
-	c := &toolChange{Is: "unchanged", At: &last.Created, Digest: last.Binding.ToolDefinitionDigest}
+	c := &ToolChange{Is: "unchanged", At: &last.Created, Digest: last.Binding.ToolDefinitionDigest}
 	if c.Digest == q.Binding.ToolDefinitionDigest {
 		return c, nil
 	}
 	c.Is = "changed"
-	raw, err := h.o.Ledger.Definition(ctx, last.ID)
+	raw, err := v.o.Ledger.Definition(ctx, last.ID)
 	if kind := schema.KindOf(err); err != nil && kind != schema.KindNotFound {
 		return nil, err
 	}
 	if len(raw) == 0 || len(q.Definition) == 0 {
 		return c, nil // one of them is not kept; the digests say enough
 	}
-	c.raw, c.Before, c.Lines = raw, payloadOf(raw), comparedJSON(raw, q.Definition)
+	c.raw, c.Before, c.Lines = raw, bytesOf(raw), comparedJSON(raw, q.Definition)
 	return c, nil
 }

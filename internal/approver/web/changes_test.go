@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/risk"
-	"github.com/callyard/callyard/pkg/schema/digest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 func TestAPersonSeesWhatChangedInAToolSinceAPersonApprovedIt(t *testing.T) {
@@ -60,7 +60,7 @@ func TestAPersonSeesWhatChangedInAToolSinceAPersonApprovedIt(t *testing.T) {
 			t.Errorf("the page lacks %s", part)
 		}
 	}
-	if raw, err := base64.StdEncoding.DecodeString(d.Tool.Before.Base64); err != nil || string(raw) != before || d.Tool.Digest != digest.Of(raw) {
+	if raw, err := base64.StdEncoding.DecodeString(d.Tool.Before.Base64); err != nil || string(raw) != before || d.Tool.Digest != schema.Digest(raw) {
 		t.Errorf("%+v", d)
 	}
 	if list := f.do(c, "GET", "/", "").body; strings.Count(list, "The tool has changed") != 1 {

@@ -14,4 +14,7 @@
 //
 // It refuses to decide who may decide, and when: that is [approval.Desk]. It
 // never logs arguments, keys or cookies.
+//
+// It is one package because the pages and the API show the same approvals to the same
+// people: what one hides, the other must not show.
 package web

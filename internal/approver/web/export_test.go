@@ -3,19 +3,21 @@ package web
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
 // Routes are those of the API.
-func (h *Handler) Routes() []string { return h.routes }
+func (h *Handler) Routes() []string { return h.api.documented }
 
 // Marked says whether a character is marked.
 func Marked(r rune) bool { return concernOf(r, len(string(r))) != harmless }
 
 // AllRoutes are those of everything that is served.
-func (h *Handler) AllRoutes() []string { return h.all }
+func (h *Handler) AllRoutes() []string { return h.routes.all }
 
 // Sides puts a difference together again: what was before, and what is after.
 func Sides(before, after []byte) (a, b []byte, inOrder bool) {
@@ -54,19 +56,31 @@ func Compared(before, after []byte) (out []string) {
 func (h *Handler) FormToken(cookie, path string) string {
 	_, value, _ := strings.Cut(cookie, "=")
 	value, _, _ = strings.Cut(value, ";")
-	return h.formToken(value, path)
+	return h.access.formToken(value, path)
 }
 
 // PermissionState says how a permission stands.
 var PermissionState = permissionState
 
+// unserved is an API that only reads bodies.
+var unserved = sync.OnceValue(func() *api {
+	a, err := newAPI(&Options{}, nil, nil, &routes{mux: http.NewServeMux()}, nil, nil, nil)
+	if err != nil {
+		panic(err)
+	}
+	return a
+})
+
 // Decisions reads a list of decisions and returns their ids.
 func Decisions(body []byte) (ids []string, err error) {
-	all, err := decisionsOf(body)
-	for _, one := range all {
-		ids = append(ids, one.id)
+	var all Answers
+	if err := unserved().shapes.read("Answers", body, &all); err != nil {
+		return nil, err
 	}
-	return ids, err
+	for _, one := range all.Decisions {
+		ids = append(ids, one.ID)
+	}
+	return ids, all.check()
 }
 
 // Places are the pointers of what a permission can hold fast.

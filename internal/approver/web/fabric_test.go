@@ -21,11 +21,10 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver/web"
 	"github.com/callyard/callyard/internal/authn"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -117,7 +116,7 @@ func (f *fabric) holdTool(definition, args string, who schema.Principal, change 
 	if change != nil {
 		change(rule)
 	}
-	call := &schema.Call{ID: schema.NewCallID(), Server: "files", Tool: "delete", Arguments: []byte(args), Principal: who, Timeout: time.Minute, ToolDigest: digest.Of([]byte(definition))}
+	call := &schema.Call{ID: schema.NewCallID(), Server: "files", Tool: "delete", Arguments: []byte(args), Principal: who, Timeout: time.Minute, ToolDigest: schema.Digest([]byte(definition))}
 	held, err := f.desk.Open(f.t.Context(), call, json.RawMessage(definition), &risk.Assessment{Level: 2, Reasons: []string{"It deletes."}, Approval: rule, Version: "v1"}, "")
 	if err != nil {
 		f.t.Fatal(err)

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/approver/web"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/internal/validate"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/validate"
 )
 
 func FuzzAListOfDecisionsIsReadOrRefused(f *testing.F) {

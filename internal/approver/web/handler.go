@@ -2,12 +2,9 @@ package web
 
 import (
 	"context"
-	"crypto/cipher"
-	"crypto/rand"
 	"errors"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"runtime/debug"
 	"strings"
@@ -18,8 +15,9 @@ import (
 	"github.com/callyard/callyard/internal/approver/slack/enrol"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/bodies"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/kit/httpguard"
 	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -61,22 +59,39 @@ type Options struct {
 	Now func() time.Time
 }
 
+// open reports whether nobody needs to sign in: there are neither keys nor a
+// provider, and everybody on loopback is the principal "local".
+func (o *Options) open() bool { return !o.Keys.Configured() && o.People == nil }
+
+// fault logs the cause of an error that is ours. That somebody left before the answer
+// is none.
+func (o *Options) fault(ctx context.Context, pattern string, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	if e := schema.AsError(err); problem.Status(e.Kind) >= http.StatusInternalServerError {
+		cause := errors.Unwrap(e)
+		if cause == nil {
+			cause = err
+		}
+		o.Log.Error("a request failed", "pattern", pattern, "call", e.CallID, "error", cause)
+	}
+}
+
 // Handler serves the pages and the API. It is safe for concurrent use.
 type Handler struct {
-	o        Options
-	mux      *http.ServeMux
-	routes   []string // "METHOD /path" of the API, for its document's test
-	all      []string // of everything, pages too
-	origin   *http.CrossOriginProtection
-	pages    *pages
-	bodies   *bodies.Room
-	sessions *sessions
-	shapes   shapes
-	live     *live
-	peeks    peeks
-	secret   [32]byte    // of form tokens; another one after each start
-	seal     cipher.AEAD // of sign-ins under way; its key is another one after each start
-	https    bool
+	o      *Options
+	routes *routes
+	origin *http.CrossOriginProtection
+	access *access
+	api    *api
+	live   *live
+}
+
+// routes is the multiplexer with the list of what it serves: nothing else is served.
+type routes struct {
+	mux *http.ServeMux
+	all []string // "METHOD /path"
 }
 
 // New returns the handler. [Handler.Close] ends what it started.
@@ -90,40 +105,50 @@ func New(o Options) (*Handler, error) {
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }
 	}
-	h := &Handler{o: o, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), sessions: newSessions(o.Now, o.Idle)}
-	if _, err := rand.Read(h.secret[:]); err != nil {
-		return nil, err
-	}
-	var err error
-	if h.seal, err = newSeal(); err != nil {
-		return nil, err
-	}
-	if h.shapes, err = readShapes(); err != nil {
-		return nil, err
-	}
-	h.https = o.HTTPS
+	h := &Handler{o: &o, routes: &routes{mux: http.NewServeMux()}, origin: http.NewCrossOriginProtection()}
 	if o.PublicURL != nil {
-		h.https = o.PublicURL.Scheme == "https"
 		if err := h.origin.AddTrustedOrigin(o.PublicURL.Scheme + "://" + o.PublicURL.Host); err != nil {
 			return nil, err
 		}
 	}
-	if h.pages, err = parsePages(); err != nil {
+	var err error
+	if h.access, err = newAccess(h.o); err != nil {
 		return nil, err
 	}
-	h.bodies = bodies.New(smallBodies, largeBodies)
-	h.live = newLive(o.Ledger)
-	h.registerAPI()
-	h.registerPages()
-	h.mux.HandleFunc("/", h.notFound)
+	bodies := newBodyReader()
+	site, err := newSite(h.o, h.access, bodies, h.routes)
+	if err != nil {
+		return nil, err
+	}
+	approvals, permissions := &approvals{o: h.o}, &permissions{o: h.o}
+	permissionPages := &permissionPages{site, permissions}
+	if h.api, err = newAPI(h.o, h.access, bodies, h.routes, approvals, permissions, permissionPages.list); err != nil {
+		return nil, err
+	}
+	signIn, err := newSignInPages(site)
+	if err != nil {
+		return nil, err
+	}
+	h.live = newLive(o.Ledger, h.access)
+	(&approvalPages{site, approvals}).register()
+	(&bulkPages{site, approvals}).register()
+	permissionPages.register()
+	signIn.register()
+	(&slackPages{site}).register()
+	h.routes.HandleFunc("GET /events", h.live.serve)
+	h.routes.HandleFunc("GET /static/{file}", serveStatic)
+	h.routes.mux.HandleFunc("/", h.notFound)
 	return h, nil
 }
 
-// handle registers a route. Nothing is served that is not in the list.
-func (h *Handler) handle(route string, f http.HandlerFunc) {
-	h.all = append(h.all, route)
-	h.mux.HandleFunc(route, f)
+// HandleFunc registers a handler.
+func (r *routes) HandleFunc(route string, f func(http.ResponseWriter, *http.Request)) {
+	r.all = append(r.all, route)
+	r.mux.HandleFunc(route, f)
 }
+
+// ServeHTTP serves a request by its route.
+func (r *routes) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.mux.ServeHTTP(w, req) }
 
 // Close ends every stream of live updates, and takes no new ones. It does not
 // wait for them: whoever serves the handler does.
@@ -149,7 +174,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("Cross-Origin-Opener-Policy", "same-origin")
 	head.Set("Cross-Origin-Resource-Policy", "same-origin")
 	head.Set("Cache-Control", "no-store")
-	if h.https {
+	if h.access.https {
 		head.Set("Strict-Transport-Security", "max-age=31536000")
 	}
 	control := http.NewResponseController(w)
@@ -162,15 +187,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method == http.MethodPost {
-		lot := new(bodies.Lot)
-		defer lot.Release()
-		r = r.WithContext(context.WithValue(r.Context(), lotOf{}, lot))
+		reservation := new(bodies.Reservation)
+		defer reservation.Release()
+		r = r.WithContext(context.WithValue(r.Context(), reservationKey{}, reservation))
 	}
 	if h.o.Traces != nil && r.Method == http.MethodPost {
 		h.traced(w, r)
 		return
 	}
-	h.mux.ServeHTTP(w, r)
+	h.routes.ServeHTTP(w, r)
 }
 
 // checkOrigin refuses what another web page sends, and names under which nobody
@@ -181,8 +206,8 @@ func (h *Handler) checkOrigin(r *http.Request) error {
 	}
 	changing := r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
 	switch {
-	case h.ownHost(r.Host):
-	case h.unguarded():
+	case h.o.ownHost(r.Host):
+	case h.o.open():
 		return schema.Errorf(schema.KindForbidden, "An approver without API keys answers to the names of loopback only. Reach it as 127.0.0.1 or localhost, or configure keys.")
 	case changing && h.o.PublicURL != nil:
 		return schema.Errorf(schema.KindForbidden, "The request names another host than this approver's public_url; send it there.")
@@ -190,19 +215,12 @@ func (h *Handler) checkOrigin(r *http.Request) error {
 	return nil
 }
 
-func (h *Handler) ownHost(host string) bool {
-	if h.o.PublicURL != nil && strings.EqualFold(host, h.o.PublicURL.Host) {
+// ownHost reports whether a request to this host is meant for us.
+func (o *Options) ownHost(host string) bool {
+	if o.PublicURL != nil && strings.EqualFold(host, o.PublicURL.Host) {
 		return true
 	}
-	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') {
-		host = host[:colon]
-	}
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && address.IsLoopback()
+	return httpguard.Loopback(host)
 }
 
 func (h *Handler) afterPanic(w http.ResponseWriter, r *http.Request) {
@@ -217,26 +235,11 @@ func (h *Handler) afterPanic(w http.ResponseWriter, r *http.Request) {
 	problem.Write(w, schema.Errorf(schema.KindInternal, "The approver failed on this request; its log says why."))
 }
 
-// fault logs the cause of an error that is ours. That somebody left before the answer
-// is none.
-func (h *Handler) fault(r *http.Request, err error) {
-	if r.Context().Err() != nil {
-		return
-	}
-	if e := schema.AsError(err); problem.Status(e.Kind) >= http.StatusInternalServerError {
-		cause := errors.Unwrap(e)
-		if cause == nil {
-			cause = err
-		}
-		h.o.Log.Error("a request failed", "pattern", r.Pattern, "call", e.CallID, "error", cause)
-	}
-}
-
 func (h *Handler) notFound(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
 		probe := &http.Request{Method: method, URL: r.URL, Host: r.Host}
-		if _, pattern := h.mux.Handler(probe); pattern != "/" {
+		if _, pattern := h.routes.mux.Handler(probe); pattern != "/" {
 			allowed = append(allowed, method)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/sse"
-	"github.com/callyard/callyard/internal/ledger"
 	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -21,6 +21,7 @@ const (
 
 // live tells open pages that something changed; what, they load for themselves.
 type live struct {
+	access  *access
 	stop    func()
 	mu      sync.Mutex
 	streams map[chan struct{}]struct{}
@@ -28,13 +29,13 @@ type live struct {
 	closed  bool
 }
 
-func newLive(l *ledger.Ledger) *live {
-	v := &live{streams: make(map[chan struct{}]struct{}), done: make(chan struct{})}
-	v.stop = l.Watch(func(*ledger.Approval) { v.tell() })
+func newLive(l *ledger.Ledger, a *access) *live {
+	v := &live{access: a, streams: make(map[chan struct{}]struct{}), done: make(chan struct{})}
+	v.stop = l.Watch(func(*ledger.Approval) { v.notify() })
 	return v
 }
 
-func (v *live) tell() {
+func (v *live) notify() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for c := range v.streams {
@@ -72,19 +73,19 @@ func (v *live) close() {
 	}
 }
 
-// events is the stream: an event named "changed", without content, whenever an
+// serve answers with the stream: an event named "changed", without content, whenever an
 // approval changed.
-func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
-	if who := h.visit(w, r); !who.known {
+func (v *live) serve(w http.ResponseWriter, r *http.Request) {
+	if who := v.access.visit(w, r); !who.known {
 		problem.Write(w, schema.Errorf(schema.KindUnauthenticated, "Sign in to get live updates."))
 		return
 	}
-	changed, ok := h.live.open()
+	changed, ok := v.open()
 	if !ok {
 		problem.Write(w, schema.Errorf(schema.KindUnavailable, "No more live updates are given at the moment; the page can be loaded again by hand."))
 		return
 	}
-	defer h.live.leave(changed)
+	defer v.leave(changed)
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // nothing more is read, and the stream may last
 	out := sse.Writer{W: w, Within: func(int) time.Duration { return writeWithin }}
 	if out.Retry(3*time.Second) != nil || r.Method == http.MethodHead {
@@ -97,7 +98,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
 			return
-		case <-h.live.done:
+		case <-v.done:
 			return
 		case <-beat.C:
 		case <-changed:
@@ -106,12 +107,12 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 			case <-time.After(settleFor):
 			case <-r.Context().Done():
 				return
-			case <-h.live.done:
+			case <-v.done:
 				return
 			}
 		}
 		// A session that has ended gets no more.
-		if _, ok := h.session(h.cookie(r), false); !ok && !h.unguarded() {
+		if _, ok := v.access.session(v.access.cookie(r), false); !ok && !v.access.open() {
 			return
 		}
 		if send() != nil {

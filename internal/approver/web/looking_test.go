@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/callyard/callyard/pkg/bus/bustest"
-	"github.com/callyard/callyard/pkg/schema/digest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // stored is every message of every stream beneath, byte for byte.
@@ -31,7 +31,7 @@ func (f *fabric) stored() map[string]string {
 			if err != nil {
 				f.t.Fatal(err)
 			}
-			all[fmt.Sprintf("%s %d", info.Config.Name, seq)] = fmt.Sprintf("%s %v %v %s", m.Subject, m.Time, m.Header, digest.Of(m.Data))
+			all[fmt.Sprintf("%s %d", info.Config.Name, seq)] = fmt.Sprintf("%s %v %v %s", m.Subject, m.Time, m.Header, schema.Digest(m.Data))
 		}
 	}
 	if err := streams.Err(); err != nil {

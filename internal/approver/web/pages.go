@@ -1,233 +1,35 @@
 package web
 
 import (
-	"bytes"
-	"context"
-	"embed"
-	"encoding/json"
-	"fmt"
-	"html/template"
-	"maps"
 	"net/http"
 	"net/url"
-	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/problem"
-	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-//go:embed templates/*.html
-var templates embed.FS
-
-//go:embed static/style.css static/live.js static/icon.svg
-var static embed.FS
-
-// pages are the parsed templates, each with the frame around it.
-type pages struct{ by map[string]*template.Template }
-
-// difference is what a template shows of two texts.
-type difference struct {
-	Label string
-	Lines []line
+// approvalPages are the lists and the page of one approval, with its forms.
+type approvalPages struct {
+	site      *site
+	approvals *approvals
 }
 
-func parsePages() (*pages, error) {
-	p := &pages{by: make(map[string]*template.Template)}
-	funcs := template.FuncMap{
-		"shown":   func(s any) template.HTML { return Shown([]byte(fmt.Sprint(s))) },
-		"bytes":   Shown,
-		"time":    func(t time.Time) template.HTML { return stamp(t, "2006-01-02 15:04:05 UTC") },
-		"day":     func(t time.Time) template.HTML { return stamp(t, "2006-01-02 15:04 UTC") },
-		"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"nth":     func(i int) int { return i + 1 },
-		"wait":    wait,
-		"number":  number,
-		"level":   levelName,
-		"plain":   func(s any) string { return Escaped([]byte(fmt.Sprint(s))) },
-		"diff":    func(label string, lines []line) difference { return difference{label, lines} },
-		"who":     func(name string) string { return strings.TrimPrefix(name, settings.NamePrefix) },
-	}
-	for _, name := range []string{"pending", "together", "outcomes", "history", "permissions", "detail", "signin", "message", "slack"} {
-		t, err := template.New("frame.html").Funcs(funcs).ParseFS(templates, "templates/frame.html", "templates/parts.html", "templates/"+name+".html")
-		if err != nil {
-			return nil, fmt.Errorf("reading the page %s: %w", name, err)
-		}
-		p.by[name] = t
-	}
-	return p, nil
+func (g *approvalPages) register() {
+	g.site.visited("GET /{$}", g.pending)
+	g.site.visited("GET /history", g.history)
+	g.site.visited("GET /a/{id}", g.detail)
+	g.site.visited("POST /a/{id}/{kind}", g.decide)
 }
 
-// view is what every page gets.
-type view struct {
-	Title   string
-	Here    string // the path in the navigation
-	Who     string
-	Known   bool // signed in, or nobody needs to
-	Local   bool
-	SignOut string // form token; empty where there is nobody to sign out
-	Now     time.Time
-	Slack   bool   // there is a page to connect to it
-	Go      string // where to go on at once; empty: nowhere
-	Live    string // what the script does on a change: "list", "page" or nothing
-	Page    any
-}
-
-func (h *Handler) registerPages() {
-	h.html("GET /{$}", h.showPending)
-	h.html("GET /together", h.showTogether)
-	h.html("POST /together", h.takeTogether)
-	h.html("GET /history", h.showHistory)
-	h.html("GET /a/{id}", h.showDetail)
-	h.html("POST /a/{id}/{kind}", h.takeDecision)
-	h.html("POST /permissions/{id}/revoke", h.takeRevocation)
-	h.html("GET /sign-in", h.showSignIn)
-	h.html("POST /sign-in", h.takeSignIn)
-	h.html("GET /sign-in/provider", h.goToProvider)
-	h.html("GET "+settings.CallbackPath, h.comeBack)
-	h.html("POST /sign-out", h.takeSignOut)
-	h.registerSlack()
-	h.handle("GET /events", h.events)
-	h.handle("GET /static/{file}", h.serveStatic)
-}
-
-// html registers a page; its errors are shown as one.
-func (h *Handler) html(route string, f func(http.ResponseWriter, *http.Request) error) {
-	h.handle(route, func(w http.ResponseWriter, r *http.Request) {
-		if err := f(w, r); err != nil {
-			h.fault(r, err)
-			h.showError(w, r, err)
-		}
-	})
-}
-
-func (h *Handler) render(w http.ResponseWriter, status int, name string, v visitor, page view) error {
-	page.Known, page.Local, page.Who, page.Now = v.known, v.local, v.who.Name, h.o.Now()
-	page.Slack = h.o.Slack != nil && !v.local
-	if v.known && !v.local {
-		page.SignOut = h.formToken(v.cookie, "/sign-out")
-	}
-	var b bytes.Buffer
-	if err := h.pages.by[name].Execute(&b, page); err != nil {
-		return schema.Errorf(schema.KindInternal, "The page cannot be made: %w", err)
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the browser went away; nobody is left to be told
-	return nil
-}
-
-// message is a page that says one thing.
-type message struct {
-	Text   string
-	Faults []schema.Fault
-	To     string // where a link leads; empty: to the list
-	Label  string
-}
-
-func (h *Handler) showError(w http.ResponseWriter, r *http.Request, err error) {
-	d := problem.Of(err)
-	v := visitor{cookie: h.cookie(r)} // no new cookie with an error
-	if v.cookie != "" || h.unguarded() {
-		v = h.visit(w, r)
-	}
-	page := view{Title: d.Title, Page: message{Text: d.Detail, Faults: d.Errors, To: "/", Label: "To the list"}}
-	if renderErr := h.render(w, d.Status, "message", v, page); renderErr != nil {
-		h.fault(r, renderErr)
-		problem.Write(w, err)
-	}
-}
-
-// enter finds out who looks; false when the answer is given already: a request to
-// sign in.
-func (h *Handler) enter(w http.ResponseWriter, r *http.Request) (visitor, bool, error) {
-	if h.arriving(r) {
-		return visitor{}, false, h.showArrival(w, r)
-	}
-	v := h.visit(w, r)
-	if v.known {
-		return v, true, nil
-	}
-	if r.Method == http.MethodPost {
-		return v, false, schema.Errorf(schema.KindUnauthenticated, "Your session has ended; nothing was done. Sign in and repeat it.")
-	}
-	http.Redirect(w, r, "/sign-in?next="+url.QueryEscape(r.URL.Path), http.StatusSeeOther)
-	return v, false, nil
-}
-
-func (h *Handler) arriving(r *http.Request) bool {
-	return !h.unguarded() && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" &&
-		h.cookie(r) == "" && !r.URL.Query().Has("arrived")
-}
-
-// showArrival leads on to the same page. A link of another site led here, so the
-// browser kept the cookie back; from a page of ours it sends it.
-func (h *Handler) showArrival(w http.ResponseWriter, r *http.Request) error {
-	q := r.URL.Query()
-	q.Set("arrived", "1")
-	to := r.URL.Path + "?" + q.Encode()
-	page := view{Title: "One moment", Go: to, Page: message{Text: "You come from another site.", To: to, Label: "Go on"}}
-	return h.render(w, http.StatusOK, "message", visitor{}, page)
-}
-
-// showPending is the list of what waits.
-func (h *Handler) showPending(w http.ResponseWriter, r *http.Request) error {
-	v, ok, err := h.enter(w, r)
-	if !ok {
-		return err
-	}
-	return h.render(w, http.StatusOK, "pending", v, view{Title: "Pending approvals", Here: "/", Live: "list", Page: h.pendingOf(r.Context(), v.who)})
-}
-
-type pendingPage struct {
-	Waiting []*question
-	// Heaps are requesters of whom several calls can be decided together.
-	Heaps []heap
-	// Some says that anything can be decided at all.
-	Some bool
-}
-
-// heap is what waits of one requester, and can be decided by the one who looks.
-type heap struct {
-	By string
-	N  int
-	To string
-}
-
-func (h *Handler) pendingOf(ctx context.Context, who schema.Principal) (p pendingPage) {
-	last := make(map[[2]string]*ledger.Approval)
-	counts := make(map[string]int)
-	for _, a := range h.o.Ledger.Pending() {
-		q, ok := h.see(a, who)
-		if !ok {
-			continue
-		}
-		if len(p.Waiting) < mostPeeks {
-			q.Peek = h.peek(ctx, a)
-		}
-		tool := [2]string{a.Binding.Server, a.Binding.Tool}
-		if _, ok := last[tool]; !ok {
-			last[tool] = h.lastAllowed(a)
-		}
-		if l := last[tool]; l != nil {
-			q.ToolChanged = l.Binding.ToolDefinitionDigest != a.Binding.ToolDefinitionDigest
-		}
-		p.Waiting = append(p.Waiting, q)
-		if q.MayApprove() {
-			counts[a.Binding.Requester.Name]++
-			p.Some = true
-		}
-	}
-	for _, by := range slices.Sorted(maps.Keys(counts)) {
-		if n := counts[by]; n > 1 {
-			p.Heaps = append(p.Heaps, heap{By: by, N: min(n, maxTogether), To: "/together?" + url.Values{"requester": {by}}.Encode()})
-		}
-	}
-	return p
+// pending is the list of what waits.
+func (g *approvalPages) pending(w http.ResponseWriter, r *http.Request, v visitor) error {
+	return g.site.render(w, http.StatusOK, "pending", v, view{Title: "Pending approvals", Here: "/", Live: "list", Page: g.approvals.pending(r.Context(), v.who)})
 }
 
 type historyPage struct {
@@ -240,39 +42,8 @@ type historyPage struct {
 	States []ledger.State
 }
 
-// past is a row of the history.
-type past struct {
-	*question
-	// Lines are what an edit made of the arguments, where that is short.
-	Lines []line
-}
-
-// maxPastDiff is how many bytes of arguments are compared in a list.
-const maxPastDiff = 64 << 10
-
-// pastOf adds what an edit changed. What cannot be read, or is long, is on the
-// page of the approval.
-func (h *Handler) pastOf(ctx context.Context, q *question) past {
-	p := past{question: q}
-	if q.Edited == nil {
-		return p
-	}
-	asked, err := h.o.Ledger.Asked(ctx, q.ID)
-	if err != nil || len(asked) > maxPastDiff {
-		return p
-	}
-	if edited, err := h.o.Ledger.Arguments(ctx, q.ID); err == nil && len(edited) <= maxPastDiff {
-		p.Lines = comparedJSON(asked, edited)
-	}
-	return p
-}
-
-// showHistory is the list of everything, with filters.
-func (h *Handler) showHistory(w http.ResponseWriter, r *http.Request) error {
-	v, ok, err := h.enter(w, r)
-	if !ok {
-		return err
-	}
+// history is the list of everything, with filters.
+func (g *approvalPages) history(w http.ResponseWriter, r *http.Request, v visitor) error {
 	values := r.URL.Query()
 	values.Del("arrived")
 	for name, given := range values {
@@ -289,135 +60,30 @@ func (h *Handler) showHistory(w http.ResponseWriter, r *http.Request) error {
 		page.State = string(f.States[0])
 	}
 	f.Limit = min(f.Limit, pageLimit)
-	found, next := h.list(f, cursor, v.who)
+	found, next := g.approvals.list(f, cursor, v.who)
 	for _, q := range found {
-		page.Found = append(page.Found, h.pastOf(r.Context(), q))
+		page.Found = append(page.Found, g.approvals.past(r.Context(), q))
 	}
 	if next != "" {
 		values.Set("cursor", next)
 		page.Next = "/history?" + values.Encode()
 	}
-	return h.render(w, http.StatusOK, "history", v, view{Title: "History", Here: "/history", Page: page})
+	return g.site.render(w, http.StatusOK, "history", v, view{Title: "History", Here: "/history", Page: page})
 }
 
-// detailPage is one approval with its forms.
-type detailPage struct {
-	*question
-	// Args would run now; Before was asked for, where it was edited since.
-	Args, Before, Offer block
-	EditLines           []line // what the edit changed
-	Words               toolWords
-	Fresh               bool // signed in lately enough for this rule
-	Tokens              map[string]string
-	Presets             []string
-	Done                string
-	Refusal             string // why the answer that was just given does not count
-	Faults              []schema.Fault
-	Reason              string // what was typed already
-	Edit                string
-	EditOpen, AllowOpen bool
-}
-
-// block is bytes on a page, raw and, where they are JSON, with line breaks.
-type block struct {
-	Label  string
-	Raw    []byte
-	Pretty []byte
-	Digest string
-	Open   bool
-}
-
-// openUpTo is how many bytes are shown without unfolding them.
-const openUpTo = 16 << 10
-
-func blockOf(label string, raw []byte, digest string) block {
-	return block{Label: label, Raw: raw, Pretty: indented(raw), Digest: digest, Open: len(raw) <= openUpTo}
-}
-
-// toolWords are what a tool says of itself. Nobody checked it.
-type toolWords struct {
-	Title       string `json:"title"`
-	Description string `json:"description"`
-	Annotations struct {
-		ReadOnly    *bool `json:"readOnlyHint"`
-		Destructive *bool `json:"destructiveHint"`
-		Idempotent  *bool `json:"idempotentHint"`
-		OpenWorld   *bool `json:"openWorldHint"`
-	} `json:"annotations"`
-}
-
-// Claims are the annotations as sentences.
-func (t toolWords) Claims() (claims []string) {
-	for _, c := range []struct {
-		hint    *bool
-		yes, no string
-	}{
-		{t.Annotations.ReadOnly, "only reads", "changes things"}, {t.Annotations.Destructive, "may destroy", "destroys nothing"},
-		{t.Annotations.Idempotent, "may be repeated", "must not be repeated"}, {t.Annotations.OpenWorld, "reaches the outside", "stays inside"},
-	} {
-		if c.hint != nil && *c.hint {
-			claims = append(claims, c.yes)
-		} else if c.hint != nil {
-			claims = append(claims, c.no)
-		}
-	}
-	return claims
-}
-
-// presets are the usual reasons of a no.
-func presets() []string {
-	return []string{"Nobody expects this call", "The target is wrong", "The arguments look wrong", "Not at this time", "Ask for less, then again"}
-}
-
-func (h *Handler) detailOf(q *question, v visitor) detailPage {
-	bound := q.Bound()
-	p := detailPage{
-		question: q, Args: blockOf("Arguments", q.Arguments, bound.ArgumentsDigest), Presets: presets(),
-		Fresh: v.fresh || !q.Rule.FreshLogin, Tokens: make(map[string]string),
-	}
-	if len(q.Asked) > 0 {
-		p.Before = blockOf("Arguments that were asked for", q.Asked, q.Binding.ArgumentsDigest)
-		p.EditLines = comparedJSON(q.Asked, q.Arguments)
-	}
-	if len(q.Definition) > 0 {
-		p.Offer = blockOf("Whole definition", q.Definition, q.Binding.ToolDefinitionDigest)
-		p.Offer.Open = false
-		if json.Unmarshal(q.Definition, &p.Words) != nil {
-			p.Words = toolWords{}
-		}
-	}
-	for _, k := range q.Kinds {
-		if k == ledger.Approve && !q.ApprovedAt.IsZero() {
-			continue // it counts already
-		}
-		p.Tokens[string(k)] = h.formToken(v.cookie, "/a/"+q.ID+"/"+string(k))
-	}
-	if p.MayAllow() && q.ApprovedAt.IsZero() {
-		p.Tokens[string(allowKind)] = h.formToken(v.cookie, "/a/"+q.ID+"/"+string(allowKind))
-	}
-	if p.Edit = Escaped(p.Args.Pretty); p.Edit == "" {
-		p.Edit = Escaped(q.Arguments)
-	}
-	return p
-}
-
-// showDetail is one approval.
-func (h *Handler) showDetail(w http.ResponseWriter, r *http.Request) error {
-	v, ok, err := h.enter(w, r)
-	if !ok {
-		return err
-	}
-	q, err := h.read(r.Context(), r.PathValue("id"), v.who)
+// detail is one approval.
+func (g *approvalPages) detail(w http.ResponseWriter, r *http.Request, v visitor) error {
+	q, err := g.approvals.read(r.Context(), r.PathValue("id"), v.who)
 	if err != nil {
 		return err
 	}
-	p := h.detailOf(q, v)
+	p := newDetail(g.site.access, q, v)
 	p.Done = done(ledger.DecisionKind(r.URL.Query().Get("done")))
-	return h.renderDetail(w, http.StatusOK, v, p)
+	return g.renderDetail(w, http.StatusOK, v, p)
 }
 
-func (h *Handler) renderDetail(w http.ResponseWriter, status int, v visitor, p detailPage) error {
-	return h.render(w, status, "detail", v, view{Title: Escaped([]byte(p.Binding.Tool + " on " + p.Binding.Server)), Live: "page", Page: p})
+func (g *approvalPages) renderDetail(w http.ResponseWriter, status int, v visitor, p detailPage) error {
+	return g.site.render(w, status, "detail", v, view{Title: Escaped([]byte(p.Binding.Tool + " on " + p.Binding.Server)), Live: "page", Page: p})
 }
 
 func done(kind ledger.DecisionKind) string {
@@ -438,60 +104,74 @@ func done(kind ledger.DecisionKind) string {
 	return ""
 }
 
-func (h *Handler) serveStatic(w http.ResponseWriter, r *http.Request) {
-	content, err := static.ReadFile("static/" + r.PathValue("file"))
-	if err != nil {
-		problem.Write(w, schema.Errorf(schema.KindNotFound, "There is no such file."))
-		return
+// decide takes a form of the detail page.
+func (g *approvalPages) decide(w http.ResponseWriter, r *http.Request, v visitor) error {
+	id, kind := r.PathValue("id"), ledger.DecisionKind(r.PathValue("kind"))
+	f := r.PostForm
+	answer := approval.Answer{Kind: kind, Reason: strings.TrimSpace(f.Get("reason")), Digest: f.Get("digest"), Fresh: v.fresh}
+	if answer.Reason == "" {
+		answer.Reason = f.Get("preset")
 	}
-	media := "text/css; charset=utf-8"
-	switch path.Ext(r.PathValue("file")) {
-	case ".js":
-		media = "text/javascript; charset=utf-8"
-	case ".svg":
-		media = "image/svg+xml"
+	if kind == allowKind {
+		answer.Kind = ledger.Approve
+		var err error
+		if answer.Allow, err = wish(f, g.site.o.Now()); err != nil {
+			return g.refuse(w, r, v, id, kind, answer, err)
+		}
 	}
-	w.Header().Set("Content-Type", media)
-	w.Header().Set("Cache-Control", "no-cache")
-	_, _ = w.Write(content) // the browser went away; nobody is left to be told
+	if kind == ledger.Edit {
+		// Forms end their lines with CR LF; a string in JSON holds neither.
+		answer.Arguments = []byte(strings.ReplaceAll(f.Get("arguments"), "\r\n", "\n"))
+	}
+	if _, err := g.approvals.decide(r.Context(), id, answer, v.who, "web"); err != nil {
+		return g.refuse(w, r, v, id, kind, answer, err)
+	}
+	http.Redirect(w, r, "/a/"+url.PathEscape(id)+"?done="+url.QueryEscape(string(kind)), http.StatusSeeOther)
+	return nil
 }
 
-// stamp is a moment as an element: in UTC, which the script changes to the zone and the
-// form of the reader.
-func stamp(t time.Time, form string) template.HTML {
-	t = t.UTC()
-	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `">` + t.Format(form) + `</time>`) //nolint:gosec // digits and the letters of the form
+// refuse gives the person the page as it is now, with what was typed and
+// why it does not count.
+func (g *approvalPages) refuse(w http.ResponseWriter, r *http.Request, v visitor, id string, kind ledger.DecisionKind, answer approval.Answer, err error) error {
+	q, readErr := g.approvals.read(r.Context(), id, v.who)
+	if readErr != nil {
+		return err
+	}
+	g.site.o.fault(r.Context(), r.Pattern, err)
+	d := problem.Of(err)
+	p := newDetail(g.site.access, q, v)
+	p.Refusal, p.Faults, p.Reason = d.Detail, schema.AsError(err).Faults, answer.Reason
+	switch kind {
+	case ledger.Edit:
+		p.Edit, p.EditOpen = string(answer.Arguments), true
+	case allowKind:
+		p.AllowOpen = true
+	}
+	return g.renderDetail(w, d.Status, v, p)
 }
 
-// wait is a time to wait in words, as the script counts it down.
-func wait(until, now time.Time) string {
-	left := until.Sub(now).Round(time.Second)
-	switch {
-	case left <= 0:
-		return "time is over"
-	case left < time.Minute:
-		return fmt.Sprintf("%d s left", int(left.Seconds()))
-	case left < time.Hour:
-		return fmt.Sprintf("%d min %02d s left", int(left.Minutes()), int(left.Seconds())%60)
+// wish reads the form of a permission.
+func wish(f url.Values, now time.Time) (*ledger.Allow, error) {
+	allow := &ledger.Allow{Pattern: ledger.Pattern{Kind: ledger.PatternKind(f.Get("pattern"))}}
+	i := slices.IndexFunc(spans(), func(s span) bool { return s.For.String() == f.Get("for") })
+	if i < 0 {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "Choose how long the same may run again.")
 	}
-	return fmt.Sprintf("%d h %02d min left", int(left.Hours()), int(left.Minutes())%60)
-}
-
-// number writes a count with its thousands apart.
-func number(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
+	allow.Until = now.Add(spans()[i].For)
+	if text := strings.TrimSpace(f.Get("uses")); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 1_000_000 {
+			return nil, schema.Errorf(schema.KindInvalidRequest, "How often the same may run again must be a number from 1; leave it empty for no limit.")
+		}
+		allow.MaxUses = n
 	}
-	return s
-}
-
-func levelName(level int) string {
-	switch level {
-	case 1:
-		return "low"
-	case 2:
-		return "medium"
+	if allow.Pattern.Kind == ledger.SameValues {
+		for name := range f {
+			if pointer, ok := strings.CutPrefix(name, samePlace); ok {
+				allow.Pattern.Values = append(allow.Pattern.Values, ledger.Value{Pointer: pointer})
+			}
+		}
+		slices.SortFunc(allow.Pattern.Values, func(a, b ledger.Value) int { return strings.Compare(a.Pointer, b.Pointer) })
 	}
-	return "high"
+	return allow, nil
 }

@@ -3,9 +3,10 @@ package web
 import (
 	"bytes"
 	"context"
+	"sync"
 	"unicode/utf8"
 
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 )
 
 const (
@@ -26,10 +27,10 @@ type peek struct {
 
 // peek returns the beginning of what would run, nil where it cannot be read: the list is
 // shown all the same. Large arguments are not read for it.
-func (h *Handler) peek(ctx context.Context, a *ledger.Approval) *peek {
+func (v *approvals) peek(ctx context.Context, a *ledger.Approval) *peek {
 	bound := a.Bound()
 	key := [2]string{a.ID, bound.ArgumentsDigest}
-	if p, ok := h.peeks.get(key); ok {
+	if p, ok := v.peeks.get(key); ok {
 		return p
 	}
 	size := a.ArgumentsSize
@@ -38,14 +39,14 @@ func (h *Handler) peek(ctx context.Context, a *ledger.Approval) *peek {
 	}
 	p := &peek{Size: int(size), Rest: -1}
 	if !a.Apart {
-		args, err := h.o.Ledger.ArgumentsOf(ctx, a)
+		args, err := v.o.Ledger.ArgumentsOf(ctx, a)
 		if err != nil {
-			h.o.Log.Debug("the arguments of a waiting call cannot be shown in the list", "approval_id", a.ID, "error", err)
+			v.o.Log.Debug("the arguments of a waiting call cannot be shown in the list", "approval_id", a.ID, "error", err)
 			return nil
 		}
 		p = peekOf(args)
 	}
-	h.peeks.put(key, p)
+	v.peeks.put(key, p)
 	return p
 }
 
@@ -74,4 +75,29 @@ func peekOf(args []byte) *peek {
 		p.Text = append(p.Text, line...)
 	}
 	return p
+}
+
+// peeks keeps what lists show of arguments, by approval and digest. It is safe for
+// concurrent use; the zero value is empty.
+type peeks struct {
+	mu   sync.Mutex
+	kept map[[2]string]*peek
+}
+
+func (p *peeks) get(key [2]string) (*peek, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found, ok := p.kept[key]
+	return found, ok
+}
+
+// put keeps one more. When too many are kept it begins again, without those of calls that
+// were decided long ago.
+func (p *peeks) put(key [2]string, found *peek) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kept == nil || len(p.kept) >= keptPeeks {
+		p.kept = make(map[[2]string]*peek)
+	}
+	p.kept[key] = found
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approver/web"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/risk"
-	"github.com/callyard/callyard/pkg/schema/digest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // acceptHTML is what a browser says it takes.
@@ -44,7 +44,7 @@ func TestWhoApprovesCanAllowTheSameAgainAndTakeItBack(t *testing.T) {
 		"no time":         func(v url.Values) { v.Del("for") },
 		"a year":          func(v url.Values) { v.Set("for", "8760h0m0s") },
 		"no uses at all":  func(v url.Values) { v.Set("uses", "0") },
-		"other arguments": func(v url.Values) { v.Set("digest", digest.Of(nil)) },
+		"other arguments": func(v url.Values) { v.Set("digest", schema.Digest(nil)) },
 	} {
 		v := url.Values{}
 		for name, value := range form {
@@ -121,10 +121,10 @@ func cookieOf(t *testing.T, f *fabric, c *http.Client) string {
 func (f *fabric) permitted(n int) {
 	f.t.Helper()
 	deadline := time.After(10 * time.Second)
-	for len(f.desk.Permissions(f.t.Context())) != n {
+	for len(f.desk.Permissions.List(f.t.Context())) != n {
 		select {
 		case <-deadline:
-			f.t.Fatalf("there are %d permissions, not %d", len(f.desk.Permissions(f.t.Context())), n)
+			f.t.Fatalf("there are %d permissions, not %d", len(f.desk.Permissions.List(f.t.Context())), n)
 		default:
 		}
 	}

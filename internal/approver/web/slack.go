@@ -25,89 +25,71 @@ type offered struct {
 	Token string
 }
 
-func (h *Handler) registerSlack() {
-	if h.o.Slack == nil {
+// slackPages connect the account of a person in Slack.
+type slackPages struct{ site *site }
+
+func (g *slackPages) register() {
+	if g.site.o.Slack == nil {
 		return
 	}
-	h.html("GET /slack", h.showSlack)
-	h.html("POST /slack/code", h.takeSlackCode)
-	h.html("POST /slack/connect", h.takeSlackConnect)
-	h.html("POST /slack/disconnect", h.takeSlackDisconnect)
+	g.site.visited("GET /slack", g.show)
+	g.site.visited("POST /slack/code", g.signedIn(g.code))
+	g.site.visited("POST /slack/connect", g.signedIn(g.connect))
+	g.site.visited("POST /slack/disconnect", g.signedIn(g.disconnect))
 }
 
-func (h *Handler) slackPageOf(v visitor) slackPage {
-	p := slackPage{CodeToken: h.formToken(v.cookie, "/slack/code"), DropToken: h.formToken(v.cookie, "/slack/disconnect")}
-	if l, ok := h.o.Slack.Connected(v.who); ok {
+func (g *slackPages) page(v visitor) slackPage {
+	p := slackPage{CodeToken: g.site.access.formToken(v.cookie, "/slack/code"), DropToken: g.site.access.formToken(v.cookie, "/slack/disconnect")}
+	if l, ok := g.site.o.Slack.Connected(v.who); ok {
 		p.Link = &l
 	}
-	for _, u := range h.o.Slack.Offered(v.who) {
-		p.Offered = append(p.Offered, offered{u, h.formToken(v.cookie, "/slack/connect")})
+	for _, u := range g.site.o.Slack.Offered(v.who) {
+		p.Offered = append(p.Offered, offered{u, g.site.access.formToken(v.cookie, "/slack/connect")})
 	}
 	return p
 }
 
-func (h *Handler) renderSlack(w http.ResponseWriter, v visitor, p slackPage) error {
-	return h.render(w, http.StatusOK, "slack", v, view{Title: "Slack", Here: "/slack", Page: p})
+func (g *slackPages) render(w http.ResponseWriter, v visitor, p slackPage) error {
+	return g.site.render(w, http.StatusOK, "slack", v, view{Title: "Slack", Here: "/slack", Page: p})
 }
 
-func (h *Handler) showSlack(w http.ResponseWriter, r *http.Request) error {
-	v, ok, err := h.enter(w, r)
-	if !ok {
-		return err
-	}
-	p := h.slackPageOf(v)
+func (g *slackPages) show(w http.ResponseWriter, r *http.Request, v visitor) error {
+	p := g.page(v)
 	p.Done = r.URL.Query().Get("done")
-	return h.renderSlack(w, v, p)
+	return g.render(w, v, p)
 }
 
-// slackForm finds out who sends a form of this page.
-func (h *Handler) slackForm(w http.ResponseWriter, r *http.Request) (visitor, bool, error) {
-	v, ok, err := h.enter(w, r)
-	if !ok {
-		return v, false, err
+// signedIn refuses forms where nobody signs in.
+func (g *slackPages) signedIn(f func(w http.ResponseWriter, r *http.Request, v visitor) error) func(http.ResponseWriter, *http.Request, visitor) error {
+	return func(w http.ResponseWriter, r *http.Request, v visitor) error {
+		if v.local {
+			return schema.Errorf(schema.KindForbidden, "Nobody signs in here, so nobody can be connected to Slack.")
+		}
+		return f(w, r, v)
 	}
-	if err := h.form(w, r); err != nil {
-		return v, false, err
-	}
-	if v.local {
-		return v, false, schema.Errorf(schema.KindForbidden, "Nobody signs in here, so nobody can be connected to Slack.")
-	}
-	return v, true, nil
 }
 
-func (h *Handler) takeSlackCode(w http.ResponseWriter, r *http.Request) error {
-	v, ok, err := h.slackForm(w, r)
-	if !ok {
-		return err
-	}
-	code, until, err := h.o.Slack.Code(r.Context(), v.who)
+func (g *slackPages) code(w http.ResponseWriter, r *http.Request, v visitor) error {
+	code, until, err := g.site.o.Slack.Code(r.Context(), v.who)
 	if err != nil {
 		return err
 	}
-	p := h.slackPageOf(v)
+	p := g.page(v)
 	p.Code, p.Until = code, until
-	return h.renderSlack(w, v, p)
+	return g.render(w, v, p)
 }
 
-func (h *Handler) takeSlackConnect(w http.ResponseWriter, r *http.Request) error {
-	v, ok, err := h.slackForm(w, r)
-	if !ok {
+func (g *slackPages) connect(w http.ResponseWriter, r *http.Request, v visitor) error {
+	if err := g.site.o.Slack.Accept(r.Context(), v.who, v.began, r.PostForm.Get("team"), r.PostForm.Get("user")); err != nil {
 		return err
 	}
-	if err := h.o.Slack.Accept(r.Context(), v.who, v.began, r.PostForm.Get("team"), r.PostForm.Get("user")); err != nil {
-		return err
-	}
-	h.o.Log.Info("an account of Slack was connected", "name", v.who.Name, "slack_user", r.PostForm.Get("user"))
+	g.site.o.Log.Info("an account of Slack was connected", "name", v.who.Name, "slack_user", r.PostForm.Get("user"))
 	http.Redirect(w, r, "/slack?done=connect", http.StatusSeeOther)
 	return nil
 }
 
-func (h *Handler) takeSlackDisconnect(w http.ResponseWriter, r *http.Request) error {
-	v, ok, err := h.slackForm(w, r)
-	if !ok {
-		return err
-	}
-	if err := h.o.Slack.Remove(r.Context(), v.who); err != nil {
+func (g *slackPages) disconnect(w http.ResponseWriter, r *http.Request, v visitor) error {
+	if err := g.site.o.Slack.Remove(r.Context(), v.who); err != nil {
 		return err
 	}
 	http.Redirect(w, r, "/slack?done=disconnect", http.StatusSeeOther)

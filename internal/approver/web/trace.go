@@ -15,7 +15,7 @@ func (h *Handler) traced(w http.ResponseWriter, r *http.Request) {
 	span.Text(telemetry.KeyHTTPMethod, r.Method)
 	r = r.WithContext(span.Carry(r.Context()))
 	seen := &status{ResponseWriter: w}
-	h.mux.ServeHTTP(seen, r)
+	h.routes.ServeHTTP(seen, r)
 	// The pattern is of the router: it is one of few, and begins with the method.
 	if _, route, found := strings.Cut(r.Pattern, " "); found {
 		span.Rename(r.Method + " " + route)

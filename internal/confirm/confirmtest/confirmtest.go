@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/confirm"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
 

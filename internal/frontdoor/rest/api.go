@@ -9,15 +9,19 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/batch"
-	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
-	"github.com/callyard/callyard/internal/frontdoor/origin"
+	"github.com/callyard/callyard/internal/frontdoor/rest/admin"
+	"github.com/callyard/callyard/internal/frontdoor/rest/batches"
+	restcalls "github.com/callyard/callyard/internal/frontdoor/rest/calls"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/servers"
+	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/internal/frontdoor/rest/tools"
+	"github.com/callyard/callyard/internal/kit/httpguard"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -46,56 +50,48 @@ type Options struct {
 	// InForce says what configuration this process goes by; nil: nothing is known of it.
 	InForce func() []schema.InForce
 	// Losses is what was accepted as lost with a damaged data folder; nil: nothing.
-	Losses *HealthLosses
+	Losses *admin.HealthLosses
 	// Origin decides which web pages may use the API; nil: no page of another origin.
-	Origin *origin.Policy
+	Origin *httpguard.Policy
 	// AllowAddServers switches POST and DELETE /servers on.
 	AllowAddServers bool
 	// AddServer adds the server that body describes for the principal by and
-	// waits for its start; without it Catalog.AddServer takes the body as the
+	// waits for its start; without it Catalog.Operator takes the body as the
 	// entry. It returns errors of KindInvalidRequest for a bad entry and of
 	// KindConflict for an id that exists.
 	AddServer func(ctx context.Context, by string, body json.RawMessage) (catalog.Server, error)
 	// RemoveServer removes a server that was added; without it
-	// Catalog.RemoveServer does.
+	// Catalog.Operator does.
 	RemoveServer func(ctx context.Context, id string) error
 	// Batches runs batches; without it there are none.
-	Batches *batch.Runner
+	Batches *batch.Batches
 	// ApproverURL is the address of the approver's pages, "" where there are none.
 	ApproverURL string
 	// Heartbeat is how often a quiet event stream sends a comment (15 s).
 	Heartbeat time.Duration
 }
 
-// API serves the REST API. It is safe for concurrent use. What a request starts
-// has ended when its handler returns; event streams end within a second after
-// Draining reports true.
+// heartbeat is how often a quiet stream of events sends a comment, so that proxies do not
+// close it and a client that left is noticed.
+const heartbeat = 15 * time.Second
+
+// API serves the REST API: it puts the resources on one mux and stands before all of
+// them. It is safe for concurrent use. What a request starts has ended when its handler
+// returns; event streams end within a second after Draining reports true.
 type API struct {
 	o      Options
 	log    *slog.Logger
 	mux    *http.ServeMux
-	huma   huma.API
-	limits calls.Limits
+	shared *httpapi.Shared
+	doc    *httpapi.Document
+	runner *submit.Runner
+	shapes *tools.Shapes
 
 	// readUnclean reads a resource whose URI stands in the path as it is.
-	readUnclean func(*exchange, *http.Request) error
+	readUnclean httpapi.Handler
 
-	kinds   map[schema.Kind]*kind
-	spec    []byte // openapi.json
-	yaml    []byte // openapi.yaml
 	idHead  string // of request ids
 	idCount atomic.Uint64
-	fixed   fixedHeaders
-	shapes  *shapes
-	bodies  *bodies.Room
-	// snapshot is the fleet as streams of events show it.
-	snapshot snapshot
-}
-
-// fixedHeaders are header values that every answer shares, so that setting them
-// costs nothing. They are never changed.
-type fixedHeaders struct {
-	json, problem, noStore, nosniff []string
 }
 
 // New returns the API. It serves at once.
@@ -108,7 +104,7 @@ func New(o Options) (*API, error) {
 	}
 	if o.Origin == nil {
 		var err error
-		if o.Origin, err = origin.New(nil, o.Keys.Configured); err != nil {
+		if o.Origin, err = httpguard.New(nil, o.Keys.Configured); err != nil {
 			return nil, err
 		}
 	}
@@ -121,40 +117,36 @@ func New(o Options) (*API, error) {
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = heartbeat
 	}
-	if o.RemoveServer == nil {
-		o.RemoveServer = o.Catalog.RemoveServer
+	a := &API{o: o, log: o.Log, mux: http.NewServeMux(), shared: httpapi.NewShared(o.Log, httpapi.NewBudget(), o.Draining), idHead: schema.NewID("req")[:len("req_")+20]}
+	problems := a.shared.Problems
+	a.doc = httpapi.NewDocument(o.Version, a.mux, problems)
+	a.runner = submit.New(a.doc, submit.Options{Calls: o.Calls, Problems: problems, Log: o.Log, Heartbeat: o.Heartbeat, ApproverURL: o.ApproverURL})
+	admin.Register(a.doc, admin.Options{
+		Catalog: o.Catalog, Metrics: o.Metrics, Version: o.Version, Started: o.Started, Ready: o.Ready, Draining: o.Draining, InForce: o.InForce, Losses: o.Losses,
+	})
+	a.readUnclean = servers.Register(a.doc, servers.Options{
+		Catalog: o.Catalog, Router: o.Router, Runner: a.runner, Limits: o.Calls.Limits(), Log: o.Log, MayChange: o.AllowAddServers, Add: o.AddServer, Remove: o.RemoveServer,
+		Draining: o.Draining, Heartbeat: o.Heartbeat,
+	})
+	a.shapes = tools.Register(a.doc, tools.Options{Catalog: o.Catalog, Calls: o.Calls, Runner: a.runner, Problems: problems, Log: o.Log})
+	restcalls.Register(a.doc, a.runner, o.Calls)
+	if o.Batches != nil {
+		batches.Register(a.doc, batches.Options{
+			Batches: o.Batches, Calls: o.Calls, Runner: a.runner, Problems: problems, Log: o.Log, Draining: o.Draining, Heartbeat: o.Heartbeat,
+		})
 	}
-	a := &API{
-		o: o, log: o.Log, mux: http.NewServeMux(), limits: o.Calls.Limits(),
-		kinds:  kindTable(),
-		idHead: schema.NewID("req")[:len("req_")+20],
-		fixed: fixedHeaders{
-			json: []string{"application/json"}, problem: []string{"application/problem+json"},
-			noStore: []string{"no-store"}, nosniff: []string{"nosniff"},
-		},
-	}
-	a.shapes = newShapes()
-	a.bodies = bodies.New(smallBodies, largeBodies)
-	if a.o.AddServer == nil {
-		a.o.AddServer = a.addEntry
-	}
-	a.openHuma()
-	a.registerProbes()
-	a.registerServers()
-	a.registerTools()
-	a.registerCalls()
-	a.registerToolCalls()
-	a.registerConfirmations()
-	a.registerDurable()
-	a.registerCallList()
-	a.registerBatches()
-	a.registerResources()
-	a.registerFleet()
-	a.registerConfiguration()
-	a.registerPages()
-	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { a.notFound(w.(*exchange), r) })
-	if err := a.finishDocument(); err != nil {
+	if err := a.doc.Finish(); err != nil {
 		return nil, err
 	}
+	registerPages(a.mux, o.Version, a.doc)
+	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { a.notFound(w.(*httpapi.Exchange), r) })
 	return a, nil
+}
+
+// Document returns the OpenAPI 3.1 document as JSON, as /openapi.json serves it.
+func (a *API) Document() []byte { return a.doc.JSON() }
+
+// CallView returns the CallState of a call as JSON without its result, and the result.
+func (a *API) CallView(ctx context.Context, s *calls.Status) (view, result []byte, err error) {
+	return a.runner.View(ctx, s)
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -191,10 +193,9 @@ func TestABodyThatBreaksOffIsAProblemToo(t *testing.T) {
 func TestAPanicIsAProblemWithoutInternals(t *testing.T) {
 	f := openFabric(t, func(o *Options) {
 		o.AllowAddServers = true
-		o.AddServer = nil
+		o.AddServer = func(context.Context, string, json.RawMessage) (catalog.Server, error) { panic("boom " + secret) }
 		o.RemoveServer = nil
 	})
-	f.api.o.AddServer = func(context.Context, string, json.RawMessage) (catalog.Server, error) { panic("boom " + secret) }
 	a := f.do("POST", "/servers", `{"id":"x"}`)
 	p := problemOf(t, a)
 	if p.Type != "/problems/internal" || !strings.Contains(p.Detail, a.header.Get("X-Request-Id")) {
@@ -209,13 +210,16 @@ func TestAPanicIsAProblemWithoutInternals(t *testing.T) {
 }
 
 func TestEveryKindOfErrorHasItsRow(t *testing.T) {
-	table := kindTable()
+	table := make(map[schema.Kind]problem.Row)
+	for _, row := range problem.Rows() {
+		table[row.Kind] = row
+	}
 	for _, k := range []schema.Kind{
 		schema.KindInvalidRequest, schema.KindUnauthenticated, schema.KindForbidden, schema.KindDisabled, schema.KindNotFound, schema.KindConflict,
 		schema.KindTooLarge, schema.KindInvalidArguments, schema.KindQuota, schema.KindUnavailable, schema.KindServerFailed, schema.KindProtocol,
 		schema.KindResultTooLarge, schema.KindInputRequired, schema.KindOutcomeUnknown, schema.KindCanceled, schema.KindInternal,
 	} {
-		if row := table[k]; row == nil || row.Title == "" || row.Meaning == "" || row.Mend == "" || row.Status < 400 {
+		if row := table[k]; row.Title == "" || row.Meaning == "" || row.Fix == "" || row.Status < 400 {
 			t.Errorf("%s: %+v", k, row)
 		}
 	}
@@ -229,7 +233,7 @@ func FuzzNoBodyOfACallIsAFaultOfOurs(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		members, err := object(body, 1<<16, 64, "server", "tool", "arguments", "timeout_ms")
+		members, err := httpapi.ReadObject(body, 1<<16, 64, "server", "tool", "arguments", "timeout_ms")
 		if err != nil {
 			if k := schema.KindOf(err); k != schema.KindInvalidRequest && k != schema.KindTooLarge {
 				t.Fatalf("kind %s: %v", k, err)

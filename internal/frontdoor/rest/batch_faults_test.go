@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/authn"
-	"github.com/callyard/callyard/internal/ledger"
+	"github.com/callyard/callyard/internal/frontdoor/rest/batches"
+	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -33,21 +36,21 @@ func until(t testing.TB, what string, done func() bool) {
 	}
 }
 
-func (f *fabric) batch(body string) Batch {
+func (f *fabric) batch(body string) batches.Batch {
 	f.t.Helper()
 	return f.batchOf(f.do("POST", "/batches", body, "Content-Type", "application/json"), http.StatusCreated)
 }
 
-func (f *fabric) batchOf(a answer, status int) Batch {
+func (f *fabric) batchOf(a answer, status int) batches.Batch {
 	f.t.Helper()
-	var b Batch
+	var b batches.Batch
 	if err := json.Unmarshal(a.body, &b); err != nil || a.status != status {
 		f.t.Fatalf("%d %s", a.status, a.body)
 	}
 	return b
 }
 
-func (f *fabric) showBatch(id string) Batch {
+func (f *fabric) showBatch(id string) batches.Batch {
 	f.t.Helper()
 	return f.batchOf(f.do("GET", "/batches/"+id, ""), http.StatusOK)
 }
@@ -58,11 +61,11 @@ func (f *fabric) callID(batchID string, index uint64) string {
 }
 
 // lines returns the results of a batch by their index.
-func (f *fabric) lines(id string) map[uint64]resultHead {
+func (f *fabric) lines(id string) map[uint64]batches.BatchResult {
 	f.t.Helper()
-	found := make(map[uint64]resultHead)
+	found := make(map[uint64]batches.BatchResult)
 	for line := range bytes.Lines(f.do("GET", "/batches/"+id+"/results", "").body) {
-		var head resultHead
+		var head batches.BatchResult
 		if err := json.Unmarshal(line, &head); err != nil {
 			f.t.Fatalf("%v: %s", err, line)
 		}
@@ -102,10 +105,10 @@ func riskyFabric(t *testing.T) *fabric {
 
 const twoHeld = `{"calls":[{"custom_id":"runs","server":"risky","tool":"hang"},{"custom_id":"waits","server":"risky","tool":"echo"}]}`
 
-// held waits until so many calls of the batch are held, and lists them.
-func (f *fabric) held(id string, n int) []HeldCall {
+// held waits until that number of calls of the batch are held, and lists them.
+func (f *fabric) held(id string, n int) []batches.HeldCall {
 	f.t.Helper()
-	var list HeldCalls
+	var list batches.HeldCalls
 	until(f.t, "the calls being held", func() bool {
 		a := f.do("GET", "/batches/"+id+"/held", "")
 		if err := json.Unmarshal(a.body, &list); err != nil || a.status != http.StatusOK {
@@ -172,14 +175,14 @@ func TestHeldCallsOfABatchAreCountedListedAndConfirmedByTheirCaller(t *testing.T
 	if now := f.showBatch(b.ID); now.Counts.Held != 3 || now.Counts.Waiting != 3 {
 		t.Errorf("the counts are %+v", now.Counts)
 	}
-	confirm := func(yes bool, ids ...string) ConfirmedCalls {
+	confirm := func(yes bool, ids ...string) batches.ConfirmedCalls {
 		t.Helper()
-		body, err := json.Marshal(ConfirmCalls{yes, ids})
+		body, err := json.Marshal(batches.ConfirmCalls{Confirm: yes, Calls: ids})
 		if err != nil {
 			t.Fatal(err)
 		}
 		a := f.do("POST", "/confirmations", string(body), "Content-Type", "application/json")
-		var c ConfirmedCalls
+		var c batches.ConfirmedCalls
 		if err := json.Unmarshal(a.body, &c); err != nil || a.status != http.StatusOK {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
@@ -204,7 +207,7 @@ func TestHeldCallsOfABatchAreCountedListedAndConfirmedByTheirCaller(t *testing.T
 	if now := f.showBatch(b.ID); now.Counts.Held != 1 || now.Counts.Waiting != 1 {
 		t.Errorf("the counts are %+v", now.Counts)
 	}
-	for _, body := range []string{`{"confirm":true,"calls":[]}`, `{"confirm":true}`, `{"calls":["x"]}`, `{"confirm":1,"calls":["x"]}`, `{"confirm":true,"calls":[` + strings.Repeat(`"x",`, heldAtOnce) + `"x"]}`} {
+	for _, body := range []string{`{"confirm":true,"calls":[]}`, `{"confirm":true}`, `{"calls":["x"]}`, `{"confirm":1,"calls":["x"]}`, `{"confirm":true,"calls":[` + strings.Repeat(`"x",`, 1000) + `"x"]}`} {
 		if p := problemOf(t, f.do("POST", "/confirmations", body, "Content-Type", "application/json")); p.Status != 400 {
 			t.Errorf("%.40s: %+v", body, p)
 		}
@@ -232,7 +235,7 @@ func TestOneKeyIsOneBatchHoweverOftenItComesAtOnce(t *testing.T) {
 				if a.status == http.StatusConflict && a.header.Get("Retry-After") != "" {
 					return false // another request is just sending its calls
 				}
-				var b Batch
+				var b batches.Batch
 				if err := json.Unmarshal(a.body, &b); err != nil || a.status != http.StatusCreated {
 					t.Errorf("%d %s", a.status, a.body)
 				}
@@ -253,7 +256,7 @@ func TestOneKeyIsOneBatchHoweverOftenItComesAtOnce(t *testing.T) {
 	}
 	// Those that came second are empty, and end; the one that counts has run.
 	until(t, "all batches having ended", func() bool {
-		var list BatchList
+		var list batches.BatchList
 		if err := json.Unmarshal(f.do("GET", "/batches", "").body, &list); err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +278,7 @@ func TestOneKeyIsOneBatchHoweverOftenItComesAtOnce(t *testing.T) {
 
 func (f *fabric) stateOfCall(id string) string {
 	f.t.Helper()
-	var s CallState
+	var s submit.CallState
 	a := f.do("GET", "/calls/"+id, "")
 	if err := json.Unmarshal(a.body, &s); err != nil || a.status != http.StatusOK {
 		f.t.Fatalf("%d %s", a.status, a.body)
@@ -285,7 +288,7 @@ func (f *fabric) stateOfCall(id string) string {
 
 func (f *fabric) cancelCall(id string) string {
 	f.t.Helper()
-	var s CallState
+	var s submit.CallState
 	a := f.do("POST", "/calls/"+id+"/cancel", "")
 	if err := json.Unmarshal(a.body, &s); err != nil || a.status != http.StatusOK {
 		f.t.Fatalf("%d %s", a.status, a.body)
@@ -303,8 +306,8 @@ func TestACallThatIsCanceledWhileItRunsSaysThatItMayHaveRun(t *testing.T) {
 		got := f.do("POST", "/calls/"+id+"/cancel", "")
 		<-f.worker.canceled
 		for _, a := range []answer{got, f.do("GET", "/calls/"+id, "")} {
-			var s CallState
-			var p Problem
+			var s submit.CallState
+			var p problem.Document
 			if err := json.Unmarshal(a.body, &s); err != nil || json.Unmarshal(s.Problem, &p) != nil || s.State != "unknown" || !s.CancelRequested || !p.CancelRequested || p.Status != http.StatusGatewayTimeout {
 				t.Errorf("%d %s", a.status, a.body)
 			}
@@ -399,7 +402,7 @@ func TestWhoMadeABatchMayBeOvertakenByAnotherRequestWithItsKey(t *testing.T) {
 			var second answer
 			w := &overtaken{ResponseRecorder: httptest.NewRecorder()}
 			w.made = func() bool {
-				var list BatchList
+				var list batches.BatchList
 				return json.Unmarshal(f.do("GET", "/batches", "").body, &list) == nil && len(list.Batches) > 0
 			}
 			w.by = func() { second = f.send(request()) }

@@ -13,6 +13,9 @@ import (
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
 )
 
+// refusedRow is after how many refused lines in a row a batch ends.
+const refusedRow = 1000
+
 // callsOf are calls of the tools, one on each line.
 func callsOf(tools ...string) string {
 	var b strings.Builder
@@ -61,17 +64,17 @@ func TestEachKindOfEndHasItsLineAmongManyOthers(t *testing.T) {
 
 func TestABatchEndsAfterManyRefusedLinesInARow(t *testing.T) {
 	f := openFabric(t, nil)
-	few := strings.Repeat("x\n", refusedInRow-1)
+	few := strings.Repeat("x\n", refusedRow-1)
 	if a := f.do("POST", "/batches", few+callsOf("echo")+few, "Content-Type", "application/x-ndjson"); a.status != http.StatusCreated {
 		t.Fatalf("never so many in a row: %d %s", a.status, a.body)
 	}
-	a := f.do("POST", "/batches", callsOf("echo")+strings.Repeat("x\n", 10*refusedInRow), "Content-Type", "application/x-ndjson")
+	a := f.do("POST", "/batches", callsOf("echo")+strings.Repeat("x\n", 10*refusedRow), "Content-Type", "application/x-ndjson")
 	if a.status != http.StatusBadRequest || !bytes.Contains(a.body, []byte("1000 lines in a row were refused")) || !bytes.Contains(a.body, []byte("Line 1: ")) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	id := strings.TrimPrefix(a.header.Get("Location"), "/batches/")
 	confirmtest.Wait(t, func() bool { return f.showBatch(id).State == "canceled" })
-	if b := f.showBatch(id); b.Calls != 1+refusedInRow || !strings.Contains(b.Reason, "1000 lines in a row were refused") {
+	if b := f.showBatch(id); b.Calls != 1+refusedRow || !strings.Contains(b.Reason, "1000 lines in a row were refused") {
 		t.Errorf("the batch is %+v", b)
 	}
 }
@@ -79,8 +82,8 @@ func TestABatchEndsAfterManyRefusedLinesInARow(t *testing.T) {
 func TestRefusedLinesAreNotStoredByTheManifold(t *testing.T) {
 	f := openFabric(t, nil)
 	var body strings.Builder
-	for range 40 { // never so many in a row that the batch is ended
-		body.WriteString(strings.Repeat("x\n", refusedInRow-1) + `{"server":"demo","tool":"echo"}` + "\n")
+	for range 10 { // never so many in a row that the batch is ended
+		body.WriteString(strings.Repeat("x\n", refusedRow-1) + `{"server":"demo","tool":"echo"}` + "\n")
 	}
 	a := f.do("POST", "/batches", body.String(), "Content-Type", "application/x-ndjson")
 	if a.status != http.StatusCreated {
@@ -88,7 +91,7 @@ func TestRefusedLinesAreNotStoredByTheManifold(t *testing.T) {
 	}
 	id := strings.TrimPrefix(a.header.Get("Location"), "/batches/")
 	confirmtest.Wait(t, func() bool { return f.showBatch(id).State == "completed" })
-	const lines = 40 * refusedInRow
+	const lines = 10 * refusedRow
 	seen := make([]bool, lines)
 	at := ""
 	for n := 0; n < lines; { // page by page, so that a page ends within a run
@@ -106,7 +109,7 @@ func TestRefusedLinesAreNotStoredByTheManifold(t *testing.T) {
 			if err := json.Unmarshal(line, &r); err != nil {
 				t.Fatalf("%v: %.300s", err, line)
 			}
-			good := r.Index%refusedInRow == refusedInRow-1
+			good := r.Index%refusedRow == refusedRow-1
 			if r.Index < 0 || r.Index >= lines || seen[r.Index] || good != (r.State == "succeeded") || r.CallID != f.callID(id, uint64(r.Index)) || !good && (r.Problem == nil || r.Problem.CallID != r.CallID) {
 				t.Fatalf("%.300s", line)
 			}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -83,18 +85,18 @@ func BenchmarkTheDoorAlone(b *testing.B) {
 	f := openFabric(b, quiet)
 	result := &schema.Result{Body: []byte(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 150) + `"}]}`), Worker: workerID}
 	f.api.mux.HandleFunc("POST /servers/demo/tools/echo", func(w http.ResponseWriter, r *http.Request) {
-		x := w.(*exchange)
-		call := &schema.Call{ID: schema.NewCallID(), Server: "demo", Tool: "echo"}
-		f.api.trace(x, r, call)
-		if _, err := f.api.readBody(x, r, 1<<20); err != nil {
+		x := w.(*httpapi.Exchange)
+		id := schema.NewCallID()
+		_ = x.Trace(r)
+		if _, err := x.ReadBody(r, 1<<20); err != nil {
 			b.Error(err)
 		}
-		if _, err := f.api.requestTimeout(x, r); err != nil || wantsEvents(r.Header["Accept"]) {
+		if _, err := x.Timeout(r, time.Minute); err != nil || submit.WantsEvents(r.Header["Accept"]) {
 			b.Error("no")
 		}
-		x.set("Callyard-Call-Id", call.ID)
-		x.set("Callyard-Worker", result.Worker)
-		x.send(http.StatusOK, f.api.fixed.json, result.Body)
+		x.Set("Callyard-Call-Id", id)
+		x.Set("Callyard-Worker", result.Worker)
+		x.SendJSON(http.StatusOK, result.Body)
 	})
 	benchmarkHandler(b, f.api)
 }

@@ -203,7 +203,7 @@ func TestAPrincipalOverItsLimitGets429(t *testing.T) {
 	}
 }
 
-// waitForWaiting asks the router until so many calls wait for a slot of the demo server.
+// waitForWaiting asks the router until that number of calls wait for a slot of the demo server.
 func (f *fabric) waitForWaiting(n int) {
 	f.t.Helper()
 	tick := time.NewTicker(time.Millisecond)

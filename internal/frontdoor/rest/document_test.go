@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callyard/callyard/internal/admission"
+	"github.com/callyard/callyard/internal/calls/admission"
 )
 
 // documentOf returns the OpenAPI document as it is served, indented.

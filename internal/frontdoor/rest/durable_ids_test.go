@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/frontdoor/rest/batches"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -45,7 +46,7 @@ func TestADurableCallOfSomebodyElseIsAnsweredLikeNoneAndReadsNothing(t *testing.
 		return id
 	}
 	hers, his := single(ann), single(bob)
-	var b Batch
+	var b batches.Batch
 	if a := ann("POST", "/batches", `{"calls":[{"server":"demo","tool":"echo"}]}`); json.Unmarshal(a.body, &b) != nil || a.status != http.StatusCreated {
 		t.Fatalf("%d %s", a.status, a.body)
 	}

@@ -21,22 +21,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/callyard/callyard/internal/admission"
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/calls/admission"
+	"github.com/callyard/callyard/internal/calls/execution"
+	"github.com/callyard/callyard/internal/calls/quota"
+	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
-	"github.com/callyard/callyard/internal/ledger"
-	"github.com/callyard/callyard/internal/ledger/journal"
-	"github.com/callyard/callyard/internal/quota"
-	"github.com/callyard/callyard/internal/record"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -115,20 +116,21 @@ func openFabricWith(t testing.TB, limits admission.Limits, change func(*Options)
 	}
 	t.Cleanup(book.Close)
 	desk := approval.New(approval.Options{Ledger: book, Log: logger})
-	records, err := record.Open(opening, conn, record.Options{FrontDoor: "frontdoor-1", Log: logger})
+	records, err := records.Open(opening, conn, records.Options{FrontDoor: "frontdoor-1", Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(records.Close)
 	limit := quota.Open(quota.Options{InFlight: principalInFlight, Log: logger})
 	t.Cleanup(limit.Close)
-	gate := admission.NewGate(admission.Options{Catalog: cat, Router: router, Metrics: metrics, Limits: limits, Desk: desk, Records: records, Quota: limit})
+	gate := admission.NewGate(admission.Options{Catalog: cat, Limits: limits})
+	chain := execution.New(execution.Options{Gate: gate, Router: router, Metrics: metrics, Desk: desk, Records: records, Quota: limit})
 	release := func(ctx context.Context, a *ledger.Approval) (*schema.Result, error) {
 		call, err := desk.Call(ctx, a)
 		if err != nil {
 			return nil, err
 		}
-		res, err := gate.Run(ctx, call, nil)
+		res, err := chain.Run(ctx, call, nil)
 		if _, finishErr := desk.Finish(ctx, a.ID, res, err); finishErr != nil {
 			return nil, finishErr
 		}
@@ -139,7 +141,7 @@ func openFabricWith(t testing.TB, limits admission.Limits, change func(*Options)
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Close)
-	runner, err := batch.Open(opening, batch.Options{Store: store, Gate: gate, Catalog: cat, Router: router, Ledger: book, Desk: desk, Release: release, ID: "frontdoor-1", Log: logger})
+	runner, err := batch.Open(opening, batch.Options{Store: store, Gate: gate, Chain: chain, Catalog: cat, Router: router, Ledger: book, Desk: desk, Release: release, ID: "frontdoor-1", Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,9 +152,9 @@ func openFabricWith(t testing.TB, limits admission.Limits, change func(*Options)
 			t.Error(err)
 		}
 	})
-	parts := calls.Options{Gate: gate, Desk: desk, Ledger: book, Release: release, Batches: runner, Records: records, FrontDoor: "router-test"}
+	parts := calls.Options{Gate: gate, Chain: chain, Desk: desk, Ledger: book, Release: release, Durable: runner, Records: records, FrontDoor: "router-test"}
 	o := Options{
-		Calls: calls.New(parts), Batches: runner, Catalog: cat, Router: router, Keys: keys, Metrics: metrics, Log: logger,
+		Calls: calls.New(parts), Batches: runner.Batches, Catalog: cat, Router: router, Keys: keys, Metrics: metrics, Log: logger,
 		Version: "test", Started: time.Now().Add(-90 * time.Second), Ready: conn.Ready,
 	}
 	if change != nil {
@@ -233,9 +235,9 @@ func (f *fabric) send(r *http.Request) answer {
 }
 
 // problemOf checks everything that is true of every problem document.
-func problemOf(t testing.TB, a answer) Problem {
+func problemOf(t testing.TB, a answer) problem.Document {
 	t.Helper()
-	var p Problem
+	var p problem.Document
 	if err := json.Unmarshal(a.body, &p); err != nil {
 		t.Fatalf("status %d, not a problem document: %s", a.status, a.body)
 	}
@@ -360,7 +362,7 @@ func startWorker(t testing.TB, conn *bus.Conn, id string) *worker {
 		ID: id, Name: "worker", Version: "test", Host: "host", PID: 4700, Started: time.Unix(1_700_000_000, 0).UTC(),
 		Labels: map[string]string{"zone": "a"}, APIServers: true,
 		Servers: []schema.Server{
-			{ID: "demo", State: schema.StateInitialized, Transport: "stdio", Risk: 1, PID: 4711, Digest: digest.Of([]byte("demo")), Slots: 32, Sessions: 1, Protocol: "2025-06-18", Version: "1.2.3", Title: "Demo"},
+			{ID: "demo", State: schema.StateInitialized, Transport: "stdio", Risk: 1, PID: 4711, Digest: schema.Digest([]byte("demo")), Slots: 32, Sessions: 1, Protocol: "2025-06-18", Version: "1.2.3", Title: "Demo"},
 			{ID: "dead", State: schema.StateError, Transport: "stdio", Slots: 4, Restarts: 3, Error: "exited with code 3", StderrTail: "boom\n"},
 			{ID: "two words", State: schema.StateStarting, Transport: "http", Slots: 4},
 		},
@@ -431,7 +433,7 @@ func (w *worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	switch f.Method {
 	case bus.MethodDescribe:
 		// By hand: encoding/json would drop the odd white space.
-		result(`{"digest":"` + digest.Of([]byte("demo")) + `","definitions":{"tools":` + list(definitions.Tools) + `,"resources":` + list(definitions.Resources) +
+		result(`{"digest":"` + schema.Digest([]byte("demo")) + `","definitions":{"tools":` + list(definitions.Tools) + `,"resources":` + list(definitions.Resources) +
 			`,"resource_templates":` + list(definitions.ResourceTemplates) + `,"prompts":` + list(definitions.Prompts) + `}}`)
 		return
 	case bus.MethodStart, bus.MethodStop:
@@ -487,7 +489,7 @@ func (w *worker) serve(f *bus.CallFrame) {
 		}
 	}
 	if f.Method == bus.MethodStart {
-		a.Servers = append(a.Servers, schema.Server{ID: f.Server, State: schema.StateInitialized, Transport: "stdio", PID: 4712, Risk: 2, Slots: 4, Digest: digest.Of([]byte("demo"))})
+		a.Servers = append(a.Servers, schema.Server{ID: f.Server, State: schema.StateInitialized, Transport: "stdio", PID: 4712, Risk: 2, Slots: 4, Digest: schema.Digest([]byte("demo"))})
 	}
 	w.announce = a
 	w.mu.Unlock()

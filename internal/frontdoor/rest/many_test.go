@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/frontdoor/rest/tools"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 // crowd has the worker announce more servers, each with the definitions of demo, and
@@ -21,7 +21,7 @@ func (f *fabric) crowd(servers int) (tools int) {
 	f.worker.change(func(w *schema.Worker) {
 		for n := range servers {
 			w.Servers = append(w.Servers, schema.Server{
-				ID: fmt.Sprintf("crowd-%03d", n), State: schema.StateInitialized, Transport: "stdio", Risk: 1, Digest: digest.Of([]byte("demo")), Slots: 4, Sessions: 1,
+				ID: fmt.Sprintf("crowd-%03d", n), State: schema.StateInitialized, Transport: "stdio", Risk: 1, Digest: schema.Digest([]byte("demo")), Slots: 4, Sessions: 1,
 			})
 		}
 	})
@@ -53,7 +53,7 @@ func TestFiveThousandToolsAreListedInPagesOnceEach(t *testing.T) {
 	want := f.crowd(crowdServers)
 	seen := make(map[[2]string]bool)
 	for cursor := ""; ; {
-		var page ToolList
+		var page tools.ToolList
 		a := f.do("GET", "/tools?limit=500&cursor="+url.QueryEscape(cursor), "")
 		if err := json.Unmarshal(a.body, &page); err != nil || a.status != 200 {
 			t.Fatalf("%d %v", a.status, err)
@@ -82,10 +82,7 @@ func TestASearchAmongFiveThousandToolsShapesOnlyWhatItShows(t *testing.T) {
 		if got.Count != 5 || got.Omitted != all-5 {
 			t.Errorf("%s: %d tools, %d left out", query, got.Count, got.Omitted)
 		}
-		f.api.shapes.mu.Lock()
-		shaped := len(f.api.shapes.tools)
-		f.api.shapes.mu.Unlock()
-		if shaped > 3*5 {
+		if shaped := f.api.shapes.Len(); shaped > 3*5 {
 			t.Errorf("%s: %d tools were put in the provider's shape", query, shaped)
 		}
 	}

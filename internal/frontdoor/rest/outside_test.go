@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/openapitest"
 )
 
@@ -65,7 +66,7 @@ func TestWhatTheDocumentAllowsIsNotRefusedForIt(t *testing.T) {
 	}
 	for i := range all {
 		switch all[i].Name {
-		case "cursor", "principal", "uri", "callback_url", headerCallback, "Prefer", "stream", "follow", "wait":
+		case "cursor", "principal", "uri", "callback_url", httpapi.HeaderCallback, "Prefer", "stream", "follow", "wait":
 			continue // what they may be is not known from a document, or they wait
 		}
 		if about := strings.SplitAfter(all[i].Path, "=")[0]; about == "/servers/demo/resources?timeout_ms=" || about == "/tools?strict=" {

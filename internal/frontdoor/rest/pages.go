@@ -11,11 +11,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 // The page at /docs is Stoplight Elements, whole, so that it works without a
-// network. Its licence stands beside it.
+// network. Its licence is next to it.
 //
 //go:embed docs/index.html docs/page.js docs/page.css docs/elements.js.gz docs/elements.css.gz docs/LICENSE.elements.txt docs/LICENSE.elements-parts.txt
 var docs embed.FS
@@ -66,48 +68,49 @@ type pageRow struct{ Name, Link, Text string }
 
 // pages serves what is for people rather than programs.
 type pages struct {
-	api      *API
+	version  string
+	doc      *httpapi.Document
 	template *template.Template
 	index    []byte
 }
 
-func (a *API) registerPages() {
+func registerPages(mux *http.ServeMux, version string, doc *httpapi.Document) {
 	index, err := docs.ReadFile("docs/index.html")
 	if err != nil {
 		panic("rest: the docs page is not embedded: " + err.Error()) // the build made sure of it
 	}
-	p := &pages{api: a, template: template.Must(template.New("page").Parse(pageTemplate)), index: index}
-	page := func(pattern string, h func(*exchange, *http.Request) error) {
-		a.mux.HandleFunc("GET "+pattern, func(w http.ResponseWriter, r *http.Request) { a.serve(w.(*exchange), r, h) })
+	p := &pages{version: version, doc: doc, template: template.Must(template.New("page").Parse(pageTemplate)), index: index}
+	page := func(pattern string, h httpapi.Handler) {
+		mux.HandleFunc("GET "+pattern, func(w http.ResponseWriter, r *http.Request) { httpapi.Serve(w.(*httpapi.Exchange), r, h) })
 	}
 	page("/{$}", p.root)
 	page("/problems/{kind}", p.problem)
 	page("/docs", p.docs)
 	page("/docs/{file}", p.asset)
-	page("/openapi.json", func(x *exchange, _ *http.Request) error {
-		x.send(http.StatusOK, []string{"application/openapi+json"}, a.spec)
+	page("/openapi.json", func(x *httpapi.Exchange, _ *http.Request) error {
+		x.Send(http.StatusOK, []string{"application/openapi+json"}, doc.JSON())
 		return nil
 	})
-	page("/openapi.yaml", func(x *exchange, _ *http.Request) error {
-		x.send(http.StatusOK, []string{"application/openapi+yaml"}, a.yaml)
+	page("/openapi.yaml", func(x *httpapi.Exchange, _ *http.Request) error {
+		x.Send(http.StatusOK, []string{"application/openapi+yaml"}, doc.YAML())
 		return nil
 	})
 }
 
 func wantsHTML(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
 
-func (p *pages) send(x *exchange, content page) error {
+func (p *pages) send(x *httpapi.Exchange, content page) error {
 	var b bytes.Buffer
 	if err := p.template.Execute(&b, content); err != nil {
 		return fmt.Errorf("making a page: %w", err)
 	}
 	x.Header().Set("Content-Security-Policy", pagePolicy)
-	x.send(http.StatusOK, []string{"text/html; charset=utf-8"}, b.Bytes())
+	x.Send(http.StatusOK, []string{"text/html; charset=utf-8"}, b.Bytes())
 	return nil
 }
 
 // root says where everything is.
-func (p *pages) root(x *exchange, r *http.Request) error {
+func (p *pages) root(x *httpapi.Exchange, r *http.Request) error {
 	rows := []pageRow{
 		{"/docs", "docs", "The API, to read and to try"},
 		{"/openapi.json", "openapi.json", "The API as an OpenAPI 3.1 document; also /openapi.yaml"},
@@ -116,10 +119,10 @@ func (p *pages) root(x *exchange, r *http.Request) error {
 		{"/workers", "workers", "The workers"},
 		{"/health", "health", "Health in short"},
 	}
-	x.set("Vary", "Accept")
+	x.Set("Vary", "Accept")
 	if wantsHTML(r) {
 		return p.send(x, page{
-			Title: "Callyard", Text: "This is a front door of Callyard, version " + p.api.o.Version + ". It runs the tools of MCP servers.",
+			Title: "Callyard", Text: "This is a front door of Callyard, version " + p.version + ". It runs the tools of MCP servers.",
 			Example: "curl --json '{\"message\":\"hello\"}' \\\n  http://" + r.Host + `/servers/everything/tools/echo`, Rows: rows,
 		})
 	}
@@ -127,43 +130,45 @@ func (p *pages) root(x *exchange, r *http.Request) error {
 	for _, row := range rows {
 		links[row.Link] = row.Name
 	}
-	x.send(http.StatusOK, p.api.fixed.json, encode(map[string]any{"name": "Callyard", "version": p.api.o.Version, "links": links}))
+	x.SendJSON(http.StatusOK, httpapi.Encode(map[string]any{"name": "Callyard", "version": p.version, "links": links}))
 	return nil
 }
 
 // problem explains a kind of problem: it is where the type of a document points.
-func (p *pages) problem(x *exchange, r *http.Request) error {
-	k := p.api.kinds[schema.Kind(r.PathValue("kind"))]
-	if k == nil {
-		kinds := make([]string, 0, len(p.api.kinds))
-		for kind := range p.api.kinds {
-			kinds = append(kinds, string(kind))
+func (p *pages) problem(x *httpapi.Exchange, r *http.Request) error {
+	kinds := problem.Rows()
+	at := slices.IndexFunc(kinds, func(k problem.Row) bool { return string(k.Kind) == r.PathValue("kind") })
+	if at < 0 {
+		names := make([]string, len(kinds))
+		for i := range kinds {
+			names[i] = string(kinds[i].Kind)
 		}
-		slices.Sort(kinds)
-		return schema.Errorf(schema.KindNotFound, "There is no such kind of problem. The kinds are %s.", strings.Join(kinds, ", "))
+		slices.Sort(names)
+		return schema.Errorf(schema.KindNotFound, "There is no such kind of problem. The kinds are %s.", strings.Join(names, ", "))
 	}
-	x.set("Vary", "Accept")
+	k := &kinds[at]
+	x.Set("Vary", "Accept")
 	if wantsHTML(r) {
 		return p.send(x, page{
 			Title: k.Title, Text: k.Meaning,
-			Rows: []pageRow{{"What to do", "", k.Mend}, {"Status", "", fmt.Sprintf("%d", k.Status)}, {"Type", "", "/problems/" + string(k.Kind)}},
+			Rows: []pageRow{{"What to do", "", k.Fix}, {"Status", "", fmt.Sprintf("%d", k.Status)}, {"Type", "", "/problems/" + string(k.Kind)}},
 		})
 	}
-	x.send(http.StatusOK, p.api.fixed.json, encode(map[string]any{
-		"type": "/problems/" + string(k.Kind), "title": k.Title, "status": k.Status, "meaning": k.Meaning, "fix": k.Mend,
+	x.SendJSON(http.StatusOK, httpapi.Encode(map[string]any{
+		"type": "/problems/" + string(k.Kind), "title": k.Title, "status": k.Status, "meaning": k.Meaning, "fix": k.Fix,
 	}))
 	return nil
 }
 
-func (p *pages) docs(x *exchange, _ *http.Request) error {
+func (p *pages) docs(x *httpapi.Exchange, _ *http.Request) error {
 	x.Header().Set("Content-Security-Policy", docsPolicy)
-	x.send(http.StatusOK, []string{"text/html; charset=utf-8"}, p.index)
+	x.Send(http.StatusOK, []string{"text/html; charset=utf-8"}, p.index)
 	return nil
 }
 
 // asset serves a file of the docs page: packed, as it is embedded, to browsers
 // that can unpack it.
-func (p *pages) asset(x *exchange, r *http.Request) error {
+func (p *pages) asset(x *httpapi.Exchange, r *http.Request) error {
 	var mediaType string
 	name := r.PathValue("file")
 	switch name {
@@ -177,7 +182,7 @@ func (p *pages) asset(x *exchange, r *http.Request) error {
 			mediaType = "text/css; charset=utf-8"
 		}
 		x.Header().Set("Cache-Control", "public, max-age=3600")
-		x.send(http.StatusOK, []string{mediaType}, body)
+		x.Send(http.StatusOK, []string{mediaType}, body)
 		return nil
 	case "elements.js":
 		mediaType = "text/javascript; charset=utf-8"
@@ -188,7 +193,7 @@ func (p *pages) asset(x *exchange, r *http.Request) error {
 		if err != nil {
 			return fmt.Errorf("reading a licence: %w", err)
 		}
-		x.send(http.StatusOK, []string{"text/plain; charset=utf-8"}, body)
+		x.Send(http.StatusOK, []string{"text/plain; charset=utf-8"}, body)
 		return nil
 	default:
 		return schema.Errorf(schema.KindNotFound, "There is no such file.")
@@ -205,7 +210,7 @@ func (p *pages) asset(x *exchange, r *http.Request) error {
 	} else if body, err = unpack(body); err != nil {
 		return err
 	}
-	x.send(http.StatusOK, []string{mediaType}, body)
+	x.Send(http.StatusOK, []string{mediaType}, body)
 	return nil
 }
 

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -21,14 +24,9 @@ import (
 //
 // Options.Origin refuses requests of web pages that may not use the API.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{ResponseWriter: w}
+	x := a.shared.Begin(w, a.nextID())
 	defer a.afterPanic(x, r)
-	defer x.lot.Release()
-	x.id = a.nextID()
-	x.set("X-Request-Id", x.id)
-	h := w.Header()
-	h["Cache-Control"] = a.fixed.noStore
-	h["X-Content-Type-Options"] = a.fixed.nosniff
+	defer x.Release()
 	began := time.Time{}
 	debugging := a.log.Enabled(r.Context(), slog.LevelDebug)
 	if debugging {
@@ -38,11 +36,11 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.beginSpan(x, r)
 	}
 	a.handle(x, r)
-	if x.span != nil {
-		x.endSpan(r)
+	if x.Span != nil {
+		x.EndSpan(r)
 	}
 	if a.o.Metrics != nil {
-		a.o.Metrics.HTTPRequest(r.Method, x.status)
+		a.o.Metrics.HTTPRequest(r.Method, x.Status)
 	}
 	if debugging {
 		a.logRequest(x, r, time.Since(began))
@@ -53,20 +51,20 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // request that waits, and with it stacks of 16 KiB would not shrink to 8.
 //
 //go:noinline
-func (a *API) logRequest(x *exchange, r *http.Request, took time.Duration) {
-	a.log.Debug("request", "id", x.id, "method", r.Method, "path", r.URL.Path, "status", x.status, "took", took,
-		"principal", x.principal.Name, "client_id", printable(r.Header.Get("X-Request-Id"), 64), "call", x.Header().Get("Callyard-Call-Id"), "trace", traceID(x, r))
+func (a *API) logRequest(x *httpapi.Exchange, r *http.Request, took time.Duration) {
+	a.log.Debug("request", "id", x.ID, "method", r.Method, "path", r.URL.Path, "status", x.Status, "took", took,
+		"principal", x.Principal.Name, "client_id", httpapi.Printable(r.Header.Get("X-Request-Id"), 64), "call", x.Header().Get("Callyard-Call-Id"), "trace", httpapi.TraceID(x, r))
 }
 
-func (a *API) handle(x *exchange, r *http.Request) {
+func (a *API) handle(x *httpapi.Exchange, r *http.Request) {
 	if err := a.o.Origin.Check(r); err != nil {
-		a.fail(x, err)
+		x.Fail(err)
 		return
 	}
 	if !open(r.URL.Path) {
 		var err error
-		if x.principal, err = a.o.Keys.Authenticate(r); err != nil {
-			a.fail(x, err)
+		if x.Principal, err = a.o.Keys.Authenticate(r); err != nil {
+			x.Fail(err)
 			return
 		}
 	}
@@ -95,7 +93,7 @@ func (a *API) nextID() string {
 	return string(strconv.AppendUint(buf, a.idCount.Add(1), 36))
 }
 
-func (a *API) afterPanic(x *exchange, r *http.Request) {
+func (a *API) afterPanic(x *httpapi.Exchange, r *http.Request) {
 	v := recover()
 	if v == nil {
 		return
@@ -103,12 +101,12 @@ func (a *API) afterPanic(x *exchange, r *http.Request) {
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(v)
 	}
-	a.log.Error("a handler panicked", "id", x.id, "method", r.Method, "pattern", r.Pattern, "panic", v, "stack", string(debug.Stack()))
-	defer x.endSpan(r)
-	if x.status != 0 {
+	a.log.Error("a handler panicked", "id", x.ID, "method", r.Method, "pattern", r.Pattern, "panic", v, "stack", string(debug.Stack()))
+	defer x.EndSpan(r)
+	if x.Status != 0 {
 		panic(http.ErrAbortHandler) // the answer has begun; only a broken connection says that it is not whole
 	}
-	a.fail(x, schema.Errorf(schema.KindInternal, "The front door failed on this request; its log says why, under request id %s.", x.id))
+	x.Fail(schema.Errorf(schema.KindInternal, "The front door failed on this request; its log says why, under request id %s.", x.ID))
 }
 
 // clean says that the mux takes the escaped path as it is.
@@ -126,7 +124,7 @@ func clean(escaped string) bool {
 	return cleaned == escaped
 }
 
-func (a *API) unclean(x *exchange, r *http.Request, escaped string) {
+func (a *API) unclean(x *httpapi.Exchange, r *http.Request, escaped string) {
 	rest, ok := strings.CutPrefix(escaped, "/servers/")
 	server, uri, found := strings.Cut(rest, "/resources/")
 	if ok && found && !strings.Contains(server, "/") && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
@@ -135,7 +133,7 @@ func (a *API) unclean(x *exchange, r *http.Request, escaped string) {
 		if err1 == nil && err2 == nil {
 			r.SetPathValue("id", id)
 			r.SetPathValue("uri", name)
-			a.serve(x, r, a.readUnclean)
+			httpapi.Serve(x, r, a.readUnclean)
 			return
 		}
 	}
@@ -144,7 +142,7 @@ func (a *API) unclean(x *exchange, r *http.Request, escaped string) {
 
 // notFound answers what no other handler took: 405 when the path exists with
 // another method, else 404.
-func (a *API) notFound(x *exchange, r *http.Request) {
+func (a *API) notFound(x *httpapi.Exchange, r *http.Request) {
 	var allowed []string
 	if escaped := r.URL.EscapedPath(); clean(escaped) {
 		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPatch, http.MethodDelete} {
@@ -155,27 +153,23 @@ func (a *API) notFound(x *exchange, r *http.Request) {
 		}
 	}
 	if len(allowed) > 0 && !slices.Contains(allowed, r.Method) {
-		x.set("Allow", strings.Join(allowed, ", "))
-		a.fail(x, schema.Errorf(kindMethod, "This path does not take %s; it takes %s.", printable(r.Method, 20), strings.Join(allowed, ", ")))
+		x.Set("Allow", strings.Join(allowed, ", "))
+		x.Fail(schema.Errorf(problem.KindMethod, "This path does not take %s; it takes %s.", httpapi.Printable(r.Method, 20), strings.Join(allowed, ", ")))
 		return
 	}
-	a.fail(x, schema.Errorf(schema.KindNotFound, "There is no such path. GET /docs shows the API, GET /openapi.json describes it."))
+	x.Fail(schema.Errorf(schema.KindNotFound, "There is no such path. GET /docs shows the API, GET /openapi.json describes it."))
 }
 
-// serve runs a handler and answers with its error, if any.
-func (a *API) serve(x *exchange, r *http.Request, h func(*exchange, *http.Request) error) {
-	if err := h(x, r); err != nil {
-		a.fail(x, err)
+// beginSpan begins the span of a request, below that of its caller. Pages, probes and
+// metrics have none: they are asked for all the time and tell nothing. The path is
+// not noted, nor is the query: tokens and arguments stand in them.
+func (a *API) beginSpan(x *httpapi.Exchange, r *http.Request) {
+	if open(r.URL.Path) || r.URL.Path == "/metrics" || r.URL.Path == "/version" {
+		return
 	}
-}
-
-// printable returns at most n characters of text that are safe to repeat.
-func printable(text string, n int) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return -1
-		}
-		return r
-	}, text)
-	return text[:min(len(text), n)]
+	x.Span = a.o.Traces.Begin(httpapi.TraceOf(r), telemetry.Server, httpapi.Method(r))
+	x.Span.Text(telemetry.KeyHTTPMethod, httpapi.Method(r))
+	if t := x.Span.Trace(); t.Parent != "" {
+		x.Set("Traceparent", t.Parent)
+	}
 }

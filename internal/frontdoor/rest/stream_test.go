@@ -128,16 +128,6 @@ func TestAQuietStreamSendsHeartbeats(t *testing.T) {
 	}
 }
 
-func TestAClientThatReadsNothingDoesNotHoldTheWorkerUp(t *testing.T) {
-	progress := make(chan []byte, progressWaiting)
-	for i := range 3 * progressWaiting {
-		pushNewest(progress, []byte{byte(i)})
-	}
-	if first := <-progress; int(first[0]) != 2*progressWaiting {
-		t.Errorf("the oldest that is left is %d", first[0])
-	}
-}
-
 func TestEventsShowTheFleetAndEachChangeOfIt(t *testing.T) {
 	var draining atomic.Bool
 	f := openFabric(t, func(o *Options) { o.Draining = draining.Load })
@@ -163,22 +153,5 @@ func TestEventsShowTheFleetAndEachChangeOfIt(t *testing.T) {
 	}
 	draining.Store(true)
 	for range r.all() { // until it ends
-	}
-}
-
-func TestAcceptSaysWhetherToStream(t *testing.T) {
-	for _, row := range []struct {
-		accept string
-		want   bool
-	}{
-		{"", false}, {"*/*", false}, {"application/json", false}, {"text/event-stream", true}, {"Text/Event-Stream;q=0.9", true},
-		{"application/json, text/event-stream", false}, {"text/event-stream, application/json", true}, {"text/event-stream;q=0, */*", false}, {"text/html", false},
-	} {
-		if got := wantsEvents([]string{row.accept}); got != row.want {
-			t.Errorf("%q: %v", row.accept, got)
-		}
-	}
-	if wantsEvents(nil) || !wantsEvents([]string{"text/html", "text/event-stream"}) {
-		t.Error("several headers, or none")
 	}
 }

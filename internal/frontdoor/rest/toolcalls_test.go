@@ -8,22 +8,24 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callyard/callyard/internal/format"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/tools"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/format"
 )
 
 // toolCallsOf sends tool calls and returns what came of them.
-func toolCallsOf(t *testing.T, f *fabric, path, body string, header ...string) (answer, ToolCallsAnswer) {
+func toolCallsOf(t *testing.T, f *fabric, path, body string, header ...string) (answer, tools.ToolCallsAnswer) {
 	t.Helper()
 	a := f.do("POST", path, body, header...)
-	var out ToolCallsAnswer
+	var out tools.ToolCallsAnswer
 	if err := json.Unmarshal(a.body, &out); err != nil || a.status != http.StatusOK {
 		t.Fatalf("%s: %d %v: %s", body, a.status, err, a.body)
 	}
 	return a, out
 }
 
-func jsonString(s string) string { return strings.TrimSpace(string(encode(s))) }
+func jsonString(s string) string { return strings.TrimSpace(string(httpapi.Encode(s))) }
 
 func TestToolCallsOfEveryProviderRunAndAreAnswered(t *testing.T) {
 	f := openFabric(t, nil)

@@ -6,12 +6,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/tools"
 )
 
-func providerList(t *testing.T, f *fabric, query string) ProviderToolList {
+func providerList(t *testing.T, f *fabric, query string) tools.ProviderToolList {
 	t.Helper()
 	a := f.do("GET", "/tools?"+query, "")
-	var list ProviderToolList
+	var list tools.ProviderToolList
 	if err := json.Unmarshal(a.body, &list); err != nil || a.status != http.StatusOK {
 		t.Fatalf("%s: %d %v: %s", query, a.status, err, a.body)
 	}
@@ -35,7 +38,7 @@ func TestToolsAreListedAsEveryProviderTakesThem(t *testing.T) {
 			if n.Tool == "hang" {
 				t.Errorf("%s lists a tool that is switched off", name)
 			}
-			if tool, err := f.api.toolNamed(n.Name); err != nil || tool.Server != n.Server || tool.Name != n.Tool {
+			if tool, err := tools.Find(f.api.o.Catalog, n.Name); err != nil || tool.Server != n.Server || tool.Name != n.Tool {
 				t.Errorf("%s: %q is found as %v, %v", name, n.Name, tool, err)
 			}
 		}
@@ -52,10 +55,10 @@ func TestToolsAreChosenByRelevanceNumberAndBudget(t *testing.T) {
 	}
 	all := providerList(t, f, "format=anthropic")
 	budget := all.Tokens / 2
-	if got := providerList(t, f, "format=anthropic&budget_tokens="+strings.TrimSpace(string(encode(budget)))); got.Tokens > budget || got.Count == 0 || got.Count >= all.Count {
+	if got := providerList(t, f, "format=anthropic&budget_tokens="+strings.TrimSpace(string(httpapi.Encode(budget)))); got.Tokens > budget || got.Count == 0 || got.Count >= all.Count {
 		t.Errorf("a budget of %d: %d tools of %d tokens", budget, got.Count, got.Tokens)
 	}
-	var page ToolList
+	var page tools.ToolList
 	a := f.do("GET", "/tools?query=says+it+again", "")
 	if err := json.Unmarshal(a.body, &page); err != nil || len(page.Tools) != 1 || string(page.Tools[0].Definition.RawMessage) == "" || page.Tools[0].Name != "echo" {
 		t.Errorf("in the form of MCP: %s", a.body)

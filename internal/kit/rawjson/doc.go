@@ -9,7 +9,7 @@
 // into the text that it was given.
 //
 // It refuses to check that names are unique and that text is UTF-8, which is
-// [github.com/callyard/callyard/pkg/schema/validate]'s business, and to decode values.
+// [github.com/callyard/callyard/internal/validate]'s business, and to decode values.
 //
 // encoding/json/jsontext, as github.com/go-json-experiment/json, has the same purpose.
 // BenchmarkMembers, on two cores that others used too: a decoder that is kept takes as

@@ -75,7 +75,7 @@ func FuzzEventsCarryTheirDataWhole(f *testing.F) {
 	f.Add([]byte("\n\n"))
 	f.Add([]byte(""))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, err := collect(strings.NewReader(string(Append(nil, "e", "1", data))))
+		got, err := collect(strings.NewReader(string(appendEvent(nil, "e", "1", data))))
 		want := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data))
 		if err != nil || !cmp.Equal(got, [][2]string{{"e", want}}) {
 			t.Errorf("%q came out as %q; %v", data, got, err)

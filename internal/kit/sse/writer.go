@@ -11,9 +11,9 @@ import (
 // keep is the size, in bytes, of the largest buffer that is kept between events.
 const keep = 64 << 10
 
-// Append appends one event. id is left out where it is empty. The parts are its data,
+// appendEvent appends one event. id is left out where it is empty. The parts are its data,
 // joined; line breaks in them (LF, CR LF or CR) become those of the event's data.
-func Append(dst []byte, name, id string, parts ...[]byte) []byte {
+func appendEvent(dst []byte, name, id string, parts ...[]byte) []byte {
 	dst = append(append(append(dst, "event: "...), name...), '\n')
 	if id != "" {
 		dst = append(append(append(dst, "id: "...), id...), '\n')
@@ -65,9 +65,9 @@ func (w *Writer) Begin() {
 // Begun says that the head was sent.
 func (w *Writer) Begun() bool { return w.begun }
 
-// Event sends one event; see [Append].
+// Event sends one event; the data is its parts, joined.
 func (w *Writer) Event(name, id string, parts ...[]byte) error {
-	w.buf = Append(w.buf[:0], name, id, parts...)
+	w.buf = appendEvent(w.buf[:0], name, id, parts...)
 	return w.flush()
 }
 

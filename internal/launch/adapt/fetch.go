@@ -4,57 +4,81 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Fetched is a document as it was read last, with what asks whether there is a
-// newer one.
-type Fetched struct {
-	Body         []byte
+// Document is a text that a source fetches again and again. It is used by one goroutine
+// at a time.
+type Document struct {
+	// Client sends the requests to Address. Server and Name name the text in errors, Max
+	// bounds its size in bytes.
+	Client                *http.Client
+	Server, Name, Address string
+	Max                   int
+
+	body         []byte
 	etag, edited string
 }
 
-// Fetch reads a document of at most limit bytes. Where it is the one that last
-// holds, the same pointer comes back. The error is a *schema.Error; what names the
-// document in it.
-func Fetch(ctx context.Context, client *http.Client, id, what, address string, last *Fetched, limit int) (*Fetched, error) {
+// Fetch returns the text as it is now. The error is a *schema.Error.
+func (d *Document) Fetch(ctx context.Context) ([]byte, error) {
 	failed := func(format string, args ...any) error {
-		return schema.Errorf(schema.KindServerFailed, "%s of the server %q "+format, append([]any{what, id}, args...)...)
+		return schema.Errorf(schema.KindServerFailed, "%s of the server %q "+format, append([]any{d.Name, d.Server}, args...)...)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.Address, nil)
 	if err != nil {
 		return nil, failed("has no usable address; correct it.")
 	}
-	if last != nil && last.etag != "" {
-		req.Header.Set("If-None-Match", last.etag)
+	if d.etag != "" {
+		req.Header.Set("If-None-Match", d.etag)
 	}
-	if last != nil && last.edited != "" {
-		req.Header.Set("If-Modified-Since", last.edited)
+	if d.edited != "" {
+		req.Header.Set("If-Modified-Since", d.edited)
 	}
-	resp, body, err := Do(client, req, limit) //nolint:bodyclose // Do has closed it
+	resp, body, err := Do(d.Client, req, d.Max) //nolint:bodyclose // Do has closed it
 	var large *TooLarge
 	var ours *schema.Error
 	switch {
 	case errors.As(err, &ours):
 		return nil, ours
 	case errors.As(err, &large):
-		return nil, failed("is larger than %d bytes; name a smaller one.", limit)
+		return nil, failed("is larger than %d bytes; name a smaller one.", d.Max)
 	case err != nil:
 		return nil, failed("could not be fetched: %w; see that its address is right and can be reached.", err)
-	case resp.StatusCode == http.StatusNotModified && last != nil:
-		return last, nil
+	case resp.StatusCode == http.StatusNotModified && d.body != nil:
+		return d.body, nil
 	case resp.StatusCode != http.StatusOK:
 		return nil, failed("could not be fetched: it was answered with HTTP %d %s; see that its address is right.", resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
-	return &Fetched{Body: body, etag: resp.Header.Get("Etag"), edited: resp.Header.Get("Last-Modified")}, nil
+	d.body, d.etag, d.edited = body, resp.Header.Get("Etag"), resp.Header.Get("Last-Modified")
+	return body, nil
 }
 
-// Plain drops the address from an error of an HTTP client: a query in it may hold
+// SameOrigin says whether two addresses have the scheme, host and port in common, so
+// that one may get the credentials of the other.
+func SameOrigin(a, b string) bool {
+	u, errU := url.Parse(a)
+	v, errV := url.Parse(b)
+	return errU == nil && errV == nil && OriginOf(u) == OriginOf(v)
+}
+
+// OriginOf returns the scheme, host and port of an address.
+func OriginOf(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
+	}
+	return strings.ToLower(u.Scheme) + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// plain drops the address from an error of an HTTP client: a query in it may hold
 // a secret.
-func Plain(err error) error {
+func plain(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		return u.Err

@@ -20,11 +20,14 @@ const maxDepth = 256
 var told = [...]string{"Content-Location", "Etag", "Last-Modified", "Link", "Location", "Retry-After"}
 
 // Do sends the request once and returns its answer with at most limit bytes of
-// body, else [*TooLarge]. Errors lack the address, which may hold a secret.
+// body (0: 64 MiB), else [*TooLarge]. Errors lack the address, which may hold a secret.
 func Do(client *http.Client, req *http.Request, limit int) (*http.Response, []byte, error) {
+	if limit <= 0 {
+		limit = 64 << 20
+	}
 	resp, err := client.Do(req) //nolint:gosec // the host is the configured one; a caller fills in no more than its path and query
 	if err != nil {
-		return nil, nil, Plain(err)
+		return nil, nil, plain(err)
 	}
 	defer resp.Body.Close()
 	if resp.ContentLength > int64(limit) && req.Method != http.MethodHead {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+
+	"github.com/callyard/callyard/internal/launch"
 )
 
 // dial is how an engine is reached. Whoever reaches an engine is root on its
@@ -38,7 +40,7 @@ func newDial(host, certs string) (*dial, error) {
 	}
 	url, err := client.ParseHostURL(host)
 	if err != nil {
-		return nil, failed("The container engine's address cannot be read: %w; write unix:///run/docker.sock or tcp://HOST:2376.", err)
+		return nil, launch.Failed("The container engine's address cannot be read: %w; write unix:///run/docker.sock or tcp://HOST:2376.", err)
 	}
 	d := &dial{Host: host, proto: url.Scheme, addr: url.Host, shown: url.Scheme + "://" + url.Host}
 	switch url.Scheme {
@@ -46,21 +48,21 @@ func newDial(host, certs string) (*dial, error) {
 		return d, nil
 	case "tcp":
 	default:
-		return nil, failed("The container engine's address begins with %q, which is not understood; write unix:// or tcp://.", url.Scheme)
+		return nil, launch.Failed("The container engine's address begins with %q, which is not understood; write unix:// or tcp://.", url.Scheme)
 	}
 	name, _, err := net.SplitHostPort(d.addr)
 	if err != nil {
-		return nil, failed("The container engine's address %q has no port; write tcp://HOST:2376.", d.shown)
+		return nil, launch.Failed("The container engine's address %q has no port; write tcp://HOST:2376.", d.shown)
 	}
 	if certs == "" {
 		if ip := net.ParseIP(name); name != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return nil, failed("The container engine at %s would be reached without certificates, and whoever can do that is root there; set its certificates (a directory with ca.pem, cert.pem and key.pem).", d.shown)
+			return nil, launch.Failed("The container engine at %s would be reached without certificates, and whoever can do that is root there; set its certificates (a directory with ca.pem, cert.pem and key.pem).", d.shown)
 		}
 		return d, nil
 	}
 	d.Certs = certs
 	if d.tls, err = loadTLS(certs, name); err != nil {
-		return nil, failed("The certificates for the container engine at %s cannot be used: %w.", d.shown, err)
+		return nil, launch.Failed("The certificates for the container engine at %s cannot be used: %w.", d.shown, err)
 	}
 	return d, nil
 }

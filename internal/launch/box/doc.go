@@ -29,4 +29,7 @@
 //
 // It is no promise against a fault of the kernel. Where that matters the runtime
 // runsc (gVisor) puts a second kernel between.
+//
+// It is one package because the description, the start, the pool and the end of a
+// container have to agree on one [Spec]: nothing outside can make or change one.
 package box

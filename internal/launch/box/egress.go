@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/egress"
 )
 
@@ -59,11 +60,11 @@ func (r *resolver) egress() egress.List {
 func (e *Engine) pinRelay(ctx context.Context, s *Spec) error {
 	relay, err := Resolve(s.Server, Config{Image: cmp.Or(e.o.Relay, DefaultRelay), Memory: relayMemory, PIDs: relayPIDs, Runtime: s.host.Runtime})
 	if err != nil {
-		return failed("The image of the relay, %q, cannot be used (%w).", e.o.Relay, err)
+		return launch.Failed("The image of the relay, %q, cannot be used (%w).", e.o.Relay, err)
 	}
 	relay.Time = s.Time + time.Minute // the box ends first
 	if relay, err = e.Pin(ctx, relay); err != nil {
-		return failed("The server %q may reach some places, and for that the engine needs the relay's image, which deploy/images/build.sh relay makes (%w).", s.Server, err)
+		return launch.Failed("The server %q may reach some places, and for that the engine needs the relay's image, which deploy/images/build.sh relay makes (%w).", s.Server, err)
 	}
 	s.relay = &relay
 	return nil
@@ -91,7 +92,7 @@ func (e *Engine) openExit(ctx context.Context, s *Spec) (*exit, error) {
 	tunnel, err := egress.OpenTunnel(waiting, c.Stdin, c.Stdout)
 	if err != nil {
 		c.Stop(0)
-		return nil, failed("The relay of the server %q did not become ready: %w; the container %v, the end of its stderr: %q.", s.Server, err, c.Err(), c.StderrTail())
+		return nil, launch.Failed("The relay of the server %q did not become ready: %w; the container %v, the end of its stderr: %q.", s.Server, err, c.Err(), c.StderrTail())
 	}
 	var decided func(bool)
 	if e.o.Egress != nil {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+
+	"github.com/callyard/callyard/internal/launch"
 )
 
 // Labels of every container of ours.
@@ -116,7 +118,7 @@ var ownerPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,100}$`)
 // nothing. The error is a *schema.Error.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	if !ownerPattern.MatchString(o.Owner) {
-		return nil, failed("The owner %q of containers is no name that an engine takes; use letters, digits, \".\", \"_\" and \"-\".", o.Owner)
+		return nil, launch.Failed("The owner %q of containers is no name that an engine takes; use letters, digits, \".\", \"_\" and \"-\".", o.Owner)
 	}
 	if o.Scope == "" {
 		o.Scope = "callyard"
@@ -135,7 +137,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	}
 	c, err := d.client()
 	if err != nil {
-		return nil, failed("The container engine at %s cannot be used: %w.", d.shown, err)
+		return nil, launch.Failed("The container engine at %s cannot be used: %w.", d.shown, err)
 	}
 	e := &Engine{
 		o: o, log: o.Log, client: c,
@@ -211,9 +213,9 @@ func look(ctx context.Context, c *client.Client, host string) (About, error) {
 	slices.Sort(missing)
 	switch {
 	case ping.OSType != "" && ping.OSType != "linux":
-		return a, failed("The container engine at %s runs %s containers; a box needs Linux.", host, ping.OSType)
+		return a, launch.Failed("The container engine at %s runs %s containers; a box needs Linux.", host, ping.OSType)
 	case len(missing) > 0:
-		return a, failed("The container engine at %s cannot %s, so a box there would hold nothing back; enable that in its kernel, or delegate those cgroup controllers to it.", host, strings.Join(missing, " and cannot "))
+		return a, launch.Failed("The container engine at %s cannot %s, so a box there would hold nothing back; enable that in its kernel, or delegate those cgroup controllers to it.", host, strings.Join(missing, " and cannot "))
 	}
 	return a, nil
 }
@@ -256,5 +258,5 @@ func (e *Engine) Close() error {
 }
 
 func unreachable(host string, err error) error {
-	return unavailable("The container engine at %s does not answer, so nothing can run in a container, and it is not run outside one; start the engine, or let this process reach it (%w).", host, err)
+	return launch.Unavailable("The container engine at %s does not answer, so nothing can run in a container, and it is not run outside one; start the engine, or let this process reach it (%w).", host, err)
 }

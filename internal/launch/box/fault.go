@@ -37,15 +37,3 @@ func (f *Faults) Unwrap() error {
 func (f *Faults) add(key, format string, args ...any) {
 	f.List = append(f.List, Fault{Key: key, Text: fmt.Sprintf(format, args...)})
 }
-
-// unavailable is an error of the engine: nothing has started and it may go
-// better later.
-func unavailable(format string, args ...any) *schema.Error {
-	err := schema.Errorf(schema.KindUnavailable, format, args...)
-	err.Retryable = true
-	return err
-}
-
-func failed(format string, args ...any) *schema.Error {
-	return schema.Errorf(schema.KindServerFailed, format, args...)
-}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/moby/moby/api/types/mount"
 
+	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/hostpath"
 )
 
@@ -85,7 +86,7 @@ func (s *Spec) mountsNow() ([]mount.Mount, error) {
 		}
 		real, err := place.Now()
 		if err != nil {
-			return nil, failed("No container of the server %q was made, because of its volume: %w.", s.Server, err)
+			return nil, launch.Failed("No container of the server %q was made, because of its volume: %w.", s.Server, err)
 		}
 		mounts[i].Source = real
 	}
@@ -101,7 +102,7 @@ func (s *Spec) stillThere(mounts []mount.Mount) error {
 	}
 	for i := range now {
 		if now[i].Source != mounts[i].Source {
-			return failed("The container of the server %q was removed before its use: its volume %s led to %s when it was made, and to %s now.", s.Server, mounts[i].Target, mounts[i].Source, now[i].Source)
+			return launch.Failed("The container of the server %q was removed before its use: its volume %s led to %s when it was made, and to %s now.", s.Server, mounts[i].Target, mounts[i].Source, now[i].Source)
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/backoff"
+	"github.com/callyard/callyard/internal/launch"
 )
 
 const maxIdle = 10 * time.Minute // a container that waited longer is replaced
@@ -150,7 +151,7 @@ func (p *Pool[S]) Take(ctx context.Context, principal string, deadline time.Time
 		}
 	default:
 	}
-	return nil, unavailable("No container of the server %q was ready in time.", p.o.Spec.Server)
+	return nil, launch.Unavailable("No container of the server %q was ready in time.", p.o.Spec.Server)
 }
 
 func (p *Pool[S]) use(r *ready[S], principal string, deadline time.Time, warm bool) (*Use[S], error) {
@@ -158,7 +159,7 @@ func (p *Pool[S]) use(r *ready[S], principal string, deadline time.Time, warm bo
 	if err := r.c.claim(principal); err != nil {
 		p.log.Error("a container was about to be handed out twice", "error", err)
 		u.Release()
-		return nil, failed("The container of the server %q was used before; it is not used again.", p.o.Spec.Server)
+		return nil, launch.Failed("The container of the server %q was used before; it is not used again.", p.o.Spec.Server)
 	}
 	r.c.Limit(deadline)
 	return u, nil
@@ -269,9 +270,9 @@ func (p *Pool[S]) start() (*ready[S], error) {
 			return nil, p.closing()
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
-			return nil, failed("The server %q did not become ready in its container within %v; the end of its stderr: %q.", p.o.Spec.Server, p.o.StartTimeout, c.StderrTail())
+			return nil, launch.Failed("The server %q did not become ready in its container within %v; the end of its stderr: %q.", p.o.Spec.Server, p.o.StartTimeout, c.StderrTail())
 		}
-		return nil, failed("The server %q did not become ready in its container, which %v: %w.", p.o.Spec.Server, c.Err(), err)
+		return nil, launch.Failed("The server %q did not become ready in its container, which %v: %w.", p.o.Spec.Server, c.Err(), err)
 	}
 	return &ready[S]{c: c, session: session, taken: make(chan struct{})}, nil
 }
@@ -367,7 +368,7 @@ func (p *Pool[S]) backOffLocked() {
 }
 
 func (p *Pool[S]) closing() error {
-	return unavailable("The containers of the server %q are being closed; the call was not started.", p.o.Spec.Server)
+	return launch.Unavailable("The containers of the server %q are being closed; the call was not started.", p.o.Spec.Server)
 }
 
 // Close hands out nothing more, destroys what waits, and returns when everything

@@ -27,12 +27,12 @@ import (
 // error is a *schema.Error; then nothing runs.
 func (e *Engine) Start(ctx context.Context, s Spec) (*Container, error) {
 	if s.imageID == "" {
-		return nil, failed("The container of the server %q was not prepared: its image was never looked up.", s.Server)
+		return nil, launch.Failed("The container of the server %q was not prepared: its image was never looked up.", s.Server)
 	}
 	e.mu.Lock()
 	if e.closed {
 		e.mu.Unlock()
-		return nil, unavailable("The container of the server %q was not started: the worker is shutting down.", s.Server)
+		return nil, launch.Unavailable("The container of the server %q was not started: the worker is shutting down.", s.Server)
 	}
 	e.starting.Add(1)
 	e.mu.Unlock()
@@ -56,9 +56,9 @@ func (e *Engine) place(ctx context.Context, places chan struct{}, s *Spec) error
 	case places <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return unavailable("No container was free for the server %q in time; this worker runs at most %d at once.", s.Server, e.o.Limits.Containers)
+		return launch.Unavailable("No container was free for the server %q in time; this worker runs at most %d at once.", s.Server, e.o.Limits.Containers)
 	case <-e.ctx.Done():
-		return unavailable("The container of the server %q was not started: the worker is shutting down.", s.Server)
+		return launch.Unavailable("The container of the server %q was not started: the worker is shutting down.", s.Server)
 	}
 }
 
@@ -202,9 +202,9 @@ func (e *Engine) startFault(s *Spec, what string, err error) error {
 		return unreachable(e.about.Host, err)
 	}
 	if cerrdefs.IsNotFound(err) {
-		return failed("The container of the server %q could not be %s: the engine at %s does not have its image %q any more; load it there and start the worker again (%w).", s.Server, what, e.about.Host, s.Image, err)
+		return launch.Failed("The container of the server %q could not be %s: the engine at %s does not have its image %q any more; load it there and start the worker again (%w).", s.Server, what, e.about.Host, s.Image, err)
 	}
-	return failed("The container of the server %q could not be %s: %w; the engine's log says more.", s.Server, what, err)
+	return launch.Failed("The container of the server %q could not be %s: %w; the engine's log says more.", s.Server, what, err)
 }
 
 // attach connects to the streams of a container that was not started yet.

@@ -187,11 +187,12 @@ func TestWithoutBubblewrapNothingIsStarted(t *testing.T) {
 
 func TestAVolumeThatWasReplacedByALinkIsNotShown(t *testing.T) {
 	m := maker(t)
-	dir := filepath.Join(t.TempDir(), "shared")
+	open := program(t)
+	dir := filepath.Join(open, "shared") // bwrap's user has to get there
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s := probing(t, program(t), func(c *Config, _ *Program) { c.Volumes = append(c.Volumes, dir+":/data:ro") })
+	s := probing(t, open, func(c *Config, _ *Program) { c.Volumes = append(c.Volumes, dir+":/data:ro") })
 	start(t, m, s)
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/launch"
-	"github.com/callyard/callyard/pkg/schema"
 )
 
 // lookTime bounds asking bwrap what it is.
@@ -38,14 +37,14 @@ type Maker struct {
 // *schema.Error that may be mended without a new configuration.
 func Open(ctx context.Context, o Options) (*Maker, error) {
 	if !supported {
-		return nil, unavailable("Sandboxes of bubblewrap are for Linux on amd64 and arm64 alone; nothing is run outside. Give the server a docker section instead.")
+		return nil, launch.Unavailable("Sandboxes of bubblewrap are for Linux on amd64 and arm64 alone; nothing is run outside. Give the server a docker section instead.")
 	}
 	if o.Program == "" {
 		o.Program = "bwrap"
 	}
 	path, err := exec.LookPath(o.Program)
 	if err != nil {
-		return nil, unavailable("The program %q, which makes sandboxes, is not here, and nothing is run outside one; install it (Debian: apt-get install bubblewrap).", o.Program)
+		return nil, launch.Unavailable("The program %q, which makes sandboxes, is not here, and nothing is run outside one; install it (Debian: apt-get install bubblewrap).", o.Program)
 	}
 	m := &Maker{o: o, path: path}
 	if err := m.look(ctx); err != nil {
@@ -62,10 +61,10 @@ func (m *Maker) look(ctx context.Context) error {
 	out, err := exec.CommandContext(ctx, m.path, "--version").Output()
 	version := strings.TrimSpace(strings.TrimPrefix(string(bytes.TrimSpace(out)), "bubblewrap"))
 	if err != nil || version == "" {
-		return unavailable("The program %s does not say which version of bubblewrap it is (%v), and nothing is run outside a sandbox; install bubblewrap 0.8.0 or newer.", m.path, err)
+		return launch.Unavailable("The program %s does not say which version of bubblewrap it is (%v), and nothing is run outside a sandbox; install bubblewrap 0.8.0 or newer.", m.path, err)
 	}
 	if !newEnough(version) {
-		return unavailable("The program %s is bubblewrap %.40q, and nothing is run outside a sandbox; 0.8.0 or newer is needed.", m.path, version)
+		return launch.Unavailable("The program %s is bubblewrap %.40q, and nothing is run outside a sandbox; 0.8.0 or newer is needed.", m.path, version)
 	}
 	m.about = version
 	return nil
@@ -91,16 +90,6 @@ func (m *Maker) Version() string { return m.about }
 
 // Check says why no sandbox could be made now. The error is a *schema.Error.
 func (m *Maker) Check(ctx context.Context) error { return m.look(ctx) }
-
-func unavailable(format string, args ...any) *schema.Error {
-	err := schema.Errorf(schema.KindUnavailable, format, args...)
-	err.Retryable = true
-	return err
-}
-
-func failed(format string, args ...any) *schema.Error {
-	return schema.Errorf(schema.KindServerFailed, format, args...)
-}
 
 // Cause is a word for why a sandbox did not end by itself, as package box has it;
 // empty where it did, or was stopped.

@@ -68,7 +68,7 @@ func (m *Maker) Start(ctx context.Context, s Spec) (*Process, error) {
 
 	binds, err := s.bindsNow()
 	if err != nil {
-		return nil, failed("No sandbox of the server %q was made, because of its volume: %w.", s.Server, err)
+		return nil, launch.Failed("No sandbox of the server %q was made, because of its volume: %w.", s.Server, err)
 	}
 	spec := launch.Spec{ID: s.Server, Type: "stdio", Command: m.path, Args: s.args(binds), Env: s.env(), Dir: "/", Files: theirs}
 	if os.Geteuid() == 0 {
@@ -84,14 +84,14 @@ func (m *Maker) Start(ctx context.Context, s Spec) (*Process, error) {
 	if err := m.release(ctx, &s, p, spec.User, binds, info, block); err != nil {
 		// What waits for the word is killed with bwrap, which it does not outlive.
 		child.Stop(0)
-		return nil, failed("The sandbox of the server %q could not be made, and the server is not run outside one: %w; the end of what bwrap said: %q.", s.Server, err, child.StderrTail())
+		return nil, launch.Failed("The sandbox of the server %q could not be made, and the server is not run outside one: %w; the end of what bwrap said: %q.", s.Server, err, child.StderrTail())
 	}
 	p.Limit(p.begun.Add(s.Time))
 	return p, nil
 }
 
 func (s *Spec) fault(what string, err error) error {
-	return failed("The sandbox of the server %q could not be made: %s: %w.", s.Server, what, err)
+	return launch.Failed("The sandbox of the server %q could not be made: %s: %w.", s.Server, what, err)
 }
 
 // release waits until the sandbox stands, puts the limits on its first process, from

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/callyard/callyard/internal/launch/adapt"
 )
 
 // message is a tool message. Endpoints differ in what they name its members.
@@ -130,7 +132,7 @@ func (m *message) result() []byte {
 	// json.Marshal would write the structured part anew; the rest is ours.
 	structured := out.Structured
 	out.Structured = nil
-	b, err := encode(out)
+	b, err := adapt.Encode(out)
 	if err != nil {
 		return []byte(`{"content":[],"isError":true}`)
 	}

@@ -21,7 +21,6 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/callyard/callyard/internal/config"
@@ -47,44 +46,33 @@ type Config struct {
 // Server is a tool endpoint. It is an [adapt.Source].
 type Server struct {
 	cfg    Config
-	log    *slog.Logger
 	client *http.Client
 	lists  *http.Client // for the list of tools; nil where it is configured
-	offers adapt.Kept[offer]
-
-	fetched *adapt.Fetched // by load
+	offers adapt.Offers[names]
 }
 
-type offer struct {
-	adapt.Offer
-	text  []byte
-	names map[string]string // what the endpoint calls the tool of a name
-}
+// names is what the endpoint calls the tool of a name.
+type names map[string]string
 
 // New returns the server. Nothing is read yet.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, log: cfg.Log}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
-	if s.cfg.MaxResult <= 0 {
-		s.cfg.MaxResult = 64 << 20
-	}
-	s.log = s.log.With("server", cfg.ID)
-	s.offers.Fresh = math.MaxInt64 // what is configured stays
+	s := &Server{cfg: cfg}
+	s.offers.Text, s.offers.Server, s.offers.Log, s.offers.Make = "list of tools", cfg.ID, cfg.Log, s.read
 	s.client = launch.HTTPClient(launch.Spec{ID: cfg.ID, URL: cfg.Endpoint.URL, Headers: cfg.Headers})
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	if address := cfg.Endpoint.ToolsURL; address != "" {
-		spec := launch.Spec{ID: cfg.ID, URL: address}
-		if sameOrigin(cfg.Endpoint.URL, address) {
-			spec.Headers = cfg.Headers
-		}
-		s.lists = launch.HTTPClient(spec)
-		s.offers.Fresh = freshFor
+	address := cfg.Endpoint.ToolsURL
+	if address == "" {
+		s.offers.Fresh = math.MaxInt64 // what is configured stays
+		s.offers.Read = func(context.Context) ([]byte, error) { return cfg.Endpoint.Tools, nil }
+		return s
 	}
-	s.offers.Failed = func(err error) {
-		s.log.Warn("the list of tools cannot be read again; those that are known stay", "error", err)
+	spec := launch.Spec{ID: cfg.ID, URL: address}
+	if adapt.SameOrigin(cfg.Endpoint.URL, address) {
+		spec.Headers = cfg.Headers
 	}
+	s.lists = launch.HTTPClient(spec)
+	s.offers.Fresh = freshFor
+	s.offers.Read = (&adapt.Document{Client: s.lists, Server: cfg.ID, Name: "The list of tools", Address: address, Max: maxList}).Fetch
 	return s
 }
 
@@ -96,55 +84,30 @@ func (s *Server) CloseIdle() {
 	}
 }
 
-// Offer returns the tools as they are now. Where the list cannot be read any more,
-// what was there last stays.
-func (s *Server) Offer(ctx context.Context) (*adapt.Offer, error) {
-	o, err := s.offers.Get(ctx, s.load)
-	if err != nil {
-		return nil, err
-	}
-	return &o.Offer, nil
-}
+// Offer returns the tools as they are now.
+func (s *Server) Offer(ctx context.Context) (*adapt.Offer, error) { return s.offers.Offer(ctx) }
 
-func (s *Server) load(ctx context.Context, last *offer) (*offer, error) {
-	text := []byte(s.cfg.Endpoint.Tools)
-	if s.lists != nil {
-		f, err := adapt.Fetch(ctx, s.lists, s.cfg.ID, "The list of tools", s.cfg.Endpoint.ToolsURL, s.fetched, maxList)
-		if err != nil {
-			return nil, err
-		}
-		s.fetched, text = f, f.Body
-	}
-	if last != nil && bytes.Equal(text, last.text) {
-		return last, nil
-	}
-	next, err := tools(text)
+func (s *Server) read(_ context.Context, text []byte) (*adapt.Reading[names], error) {
+	r, err := tools(text)
 	if err != nil {
 		return nil, schema.Errorf(schema.KindServerFailed, "The list of tools of the server %q cannot be used: %w", s.cfg.ID, err)
 	}
-	next.text = text
-	next.Title = "Tool endpoint of " + s.cfg.ID
-	for _, note := range next.Notes {
-		s.log.Warn("list of tools", "note", note)
-	}
-	return next, nil
+	r.Title = "Tool endpoint of " + s.cfg.ID
+	return r, nil
 }
 
 // Call sends one tool call and returns what was answered.
 func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessage) ([]byte, error) {
-	o := s.offers.Last()
-	if o == nil {
-		var err error
-		if o, err = s.offers.Get(ctx, s.load); err != nil {
-			return nil, err
-		}
+	r, err := s.offers.Last(ctx)
+	if err != nil {
+		return nil, err
 	}
-	name, ok := o.names[tool]
+	name, ok := r.Own[tool]
 	if !ok {
 		return nil, adapt.ErrUnknownTool
 	}
 	id := newCallID()
-	body, err := encode(map[string]any{"tool_calls": []any{map[string]any{
+	body, err := adapt.Encode(map[string]any{"tool_calls": []any{map[string]any{
 		"id": id, "type": "function", "function": map[string]any{"name": name, "arguments": string(arguments)},
 	}}})
 	if err != nil {
@@ -179,18 +142,4 @@ func newCallID() string {
 	var b [12]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return "call_" + hex.EncodeToString(b[:])
-}
-
-func sameOrigin(a, b string) bool {
-	u, errU := url.Parse(a)
-	v, errV := url.Parse(b)
-	return errU == nil && errV == nil && u.Scheme == v.Scheme && u.Host == v.Host
-}
-
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimRight(b.Bytes(), "\n"), err
 }

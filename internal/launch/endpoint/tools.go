@@ -34,7 +34,7 @@ type definition struct {
 
 // tools reads a list: an array, or an object that holds one as tools or data. The
 // error is a sentence that ends with a full stop.
-func tools(text []byte) (*offer, error) {
+func tools(text []byte) (*adapt.Reading[names], error) {
 	text = bytes.TrimSpace(text)
 	var list []json.RawMessage
 	if len(text) > 0 && text[0] == '{' {
@@ -52,7 +52,7 @@ func tools(text []byte) (*offer, error) {
 		return nil, errors.New("it is no JSON array of tools, and no object with one as \"tools\".")
 	}
 	named := regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
-	o := &offer{names: make(map[string]string)}
+	o := &adapt.Reading[names]{Own: names{}}
 	for i, raw := range list {
 		var t listed
 		if err := json.Unmarshal(raw, &t); err != nil {
@@ -63,7 +63,7 @@ func tools(text []byte) (*offer, error) {
 		if t.Function != nil {
 			f = *t.Function
 		}
-		_, twice := o.names[f.Name]
+		_, twice := o.Own[f.Name]
 		input := bytes.TrimSpace(f.Input)
 		switch {
 		case t.Type != "" && t.Type != "function":
@@ -81,12 +81,12 @@ func tools(text []byte) (*offer, error) {
 			o.Notes = append(o.Notes, fmt.Sprintf("Entry %d of the list has parameters that are no schema, and is left out.", i+1))
 			continue
 		}
-		text, err := encode(definition{f.Name, f.About, input})
+		text, err := adapt.Encode(definition{f.Name, f.About, input})
 		if err != nil {
 			o.Notes = append(o.Notes, fmt.Sprintf("Entry %d of the list cannot be written as a tool and is left out.", i+1))
 			continue
 		}
-		o.names[f.Name] = f.Name
+		o.Own[f.Name] = f.Name
 		o.Tools = append(o.Tools, adapt.Tool{Name: f.Name, From: "tool call", Raw: text})
 	}
 	if len(o.Tools) == 0 {

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/callyard/callyard/internal/launch/adapt"
 )
 
 // operation is one operation of the service, ready to be called.
@@ -186,12 +188,12 @@ func (b *builder) where(c candidate) string {
 		return ""
 	}
 	for _, s := range servers {
-		if u, ok := serverAddress(s, b.base); ok && originOf(u) == originOf(b.base) {
+		if u, ok := serverAddress(s, b.base); ok && adapt.OriginOf(u) == adapt.OriginOf(b.base) {
 			c.base = u
 			return ""
 		}
 	}
-	return "it names a server of its own that is not at " + originOf(b.base)
+	return "it names a server of its own that is not at " + adapt.OriginOf(b.base)
 }
 
 // parameters collects those of the path and the operation; the latter win.

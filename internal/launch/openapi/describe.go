@@ -1,10 +1,10 @@
 package openapi
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
 	"strings"
+
+	"github.com/callyard/callyard/internal/launch/adapt"
 )
 
 const (
@@ -72,7 +72,7 @@ func (b *builder) describe(c candidate) string {
 		Meta: map[string]any{"callyard/http": map[string]any{"method": c.method, "origin": c.base.Scheme + "://" + c.base.Host, "path": strings.TrimRight(c.base.Path, "/") + c.template}},
 	}
 	for {
-		text, err := encode(d)
+		text, err := adapt.Encode(d)
 		switch {
 		case err != nil:
 			return "its definition cannot be written"
@@ -169,12 +169,4 @@ func shorten(s string, most int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most], "") + "…"
-}
-
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimRight(b.Bytes(), "\n"), err
 }

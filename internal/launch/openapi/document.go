@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/callyard/callyard/internal/launch/adapt"
 )
 
 // document is an OpenAPI document, as it is understood and as it is written.
@@ -164,8 +165,8 @@ func ownBase(d *document, fetchedFrom string) (*url.URL, error) {
 	if !ok {
 		return nil, errors.New("its first server cannot be understood; add \"base_url\".")
 	}
-	if originOf(to) != originOf(from) {
-		return nil, fmt.Errorf("its first server is %s, which is not where the document comes from; add \"base_url\" if that is right.", originOf(to))
+	if adapt.OriginOf(to) != adapt.OriginOf(from) {
+		return nil, fmt.Errorf("its first server is %s, which is not where the document comes from; add \"base_url\" if that is right.", adapt.OriginOf(to))
 	}
 	return to, nil
 }
@@ -190,17 +191,4 @@ func serverAddress(s *openapi3.Server, relativeTo *url.URL) (*url.URL, bool) {
 		return nil, false
 	}
 	return u, true
-}
-
-func originOf(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
-	}
-	return strings.ToLower(u.Scheme) + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
-}
-
-func sameOrigin(base *url.URL, address string) bool {
-	u, err := url.Parse(address)
-	return err == nil && originOf(u) == originOf(base)
 }

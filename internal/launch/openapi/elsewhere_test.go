@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/launch/adapt"
 )
 
 // trap is a service that nobody must reach.
@@ -73,7 +74,7 @@ func FuzzADocumentBecomesToolsOrAFault(f *testing.F) {
 			return
 		}
 		for _, op := range b.operations {
-			if !json.Valid(op.tool) || originOf(op.base) != originOf(base) {
+			if !json.Valid(op.tool) || adapt.OriginOf(op.base) != adapt.OriginOf(base) {
 				t.Fatalf("%s %s: %s", op.method, op.template, op.tool)
 			}
 		}
@@ -132,7 +133,7 @@ func TestNoRequestLeavesTheNamedHost(t *testing.T) {
 	if got := srv.last(t); got.Target != "/v2/next" {
 		t.Errorf("it went to %s", got.Target)
 	}
-	if op := s.offers.Last().byName["slashes"]; op != nil {
+	if op := current(t, s).byName["slashes"]; op != nil {
 		works(t, s, "slashes", `{}`)
 		if got := srv.last(t); got.Target != "/v1//evil.invalid/x" {
 			t.Errorf("it went to %s", got.Target)

@@ -203,3 +203,13 @@ func toolNames(o *adapt.Offer) []string {
 	}
 	return out
 }
+
+// current returns what the server read last.
+func current(t *testing.T, s *Server) offered {
+	t.Helper()
+	r, err := s.offers.Last(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Own
+}

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/callyard/callyard/internal/launch/adapt"
 )
 
 // request writes the request for a call. Its errors are sentences for the caller
@@ -52,7 +54,7 @@ func (op *operation) request(ctx context.Context, arguments json.RawMessage) (*h
 		address += "?" + query
 	}
 	u, err := url.Parse(address)
-	if err != nil || originOf(u) != originOf(op.base) {
+	if err != nil || adapt.OriginOf(u) != adapt.OriginOf(op.base) {
 		return nil, errors.New("the arguments do not make an address of the service; correct them.")
 	}
 	req, err := http.NewRequestWithContext(ctx, op.method, u.String(), bytes.NewReader(content))

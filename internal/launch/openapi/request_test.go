@@ -289,9 +289,12 @@ func FuzzARequestStaysWhereItShouldGo(f *testing.F) {
 	if _, err := s.Offer(f.Context()); err != nil {
 		f.Fatal(err)
 	}
-	o := s.offers.Last()
+	r, err := s.offers.Last(f.Context())
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, arguments string) {
-		for name, op := range o.byName {
+		for name, op := range r.Own.byName {
 			req, err := op.request(t.Context(), json.RawMessage(arguments))
 			if err != nil {
 				if !strings.HasSuffix(err.Error(), ".") {

@@ -1,7 +1,6 @@
 package openapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,51 +35,38 @@ type Config struct {
 // Server is a REST service with its operations as tools. It is an [adapt.Source].
 type Server struct {
 	cfg    Config
-	log    *slog.Logger
 	docs   *http.Client // for the document; nil where it is a file
-	offers adapt.Kept[offer]
+	offers adapt.Offers[offered]
 
-	mu      sync.Mutex // load holds it
-	client  *http.Client
-	base    *url.URL
-	fetched *adapt.Fetched
+	mu     sync.Mutex
+	client *http.Client
+	base   *url.URL
 }
 
-// offer is what came of one document.
-type offer struct {
-	adapt.Offer
-	text   []byte
-	base   *url.URL
+// offered is what came of one document.
+type offered struct {
 	client *http.Client
 	byName map[string]*operation
 }
 
 // New returns the server. Nothing is read yet.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, log: cfg.Log}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
-	if s.cfg.MaxResult <= 0 {
-		s.cfg.MaxResult = 64 << 20
-	}
-	s.log = s.log.With("server", cfg.ID)
-	s.offers.Fresh = freshFor
-	s.offers.Failed = func(err error) {
-		s.log.Warn("the OpenAPI document cannot be read again; the tools that are known stay", "error", err)
-	}
+	s := &Server{cfg: cfg}
+	s.offers.Text, s.offers.Server, s.offers.Log = "OpenAPI document", cfg.ID, cfg.Log
+	s.offers.Fresh, s.offers.Read, s.offers.Make = freshFor, s.readFile, s.read
 	if o := &cfg.OpenAPI; o.BaseURL != "" {
 		if u, err := url.Parse(strings.TrimRight(o.BaseURL, "/")); err == nil {
 			s.setBase(u)
 		}
 	}
-	if isWebAddress(cfg.OpenAPI.Document) {
-		spec := launch.Spec{ID: cfg.ID, URL: cfg.OpenAPI.Document}
+	if address := cfg.OpenAPI.Document; isWebAddress(address) {
+		spec := launch.Spec{ID: cfg.ID, URL: address}
 		// The service's own document may need its credentials; nobody else gets them.
-		if s.base == nil || sameOrigin(s.base, cfg.OpenAPI.Document) {
+		if s.base == nil || adapt.SameOrigin(s.base.String(), address) {
 			spec.Headers = cfg.Headers
 		}
 		s.docs = launch.HTTPClient(spec)
+		s.offers.Read = (&adapt.Document{Client: s.docs, Server: cfg.ID, Name: "The OpenAPI document", Address: address, Max: maxDocument}).Fetch
 	}
 	return s
 }
@@ -116,99 +102,66 @@ func (s *Server) CloseIdle() {
 	}
 }
 
-// Offer returns the tools of the document as it is now. Where it cannot be read
-// any more, what was there last stays.
-func (s *Server) Offer(ctx context.Context) (*adapt.Offer, error) {
-	o, err := s.offers.Get(ctx, s.load)
-	if err != nil {
-		return nil, err
-	}
-	return &o.Offer, nil
-}
+// Offer returns the tools of the document as it is now.
+func (s *Server) Offer(ctx context.Context) (*adapt.Offer, error) { return s.offers.Offer(ctx) }
 
-// load reads the document and returns what it offers: last itself where nothing
-// has changed.
-func (s *Server) load(ctx context.Context, last *offer) (*offer, error) {
+// read returns what a document offers.
+func (s *Server) read(ctx context.Context, text []byte) (*adapt.Reading[offered], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text, err := s.document(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if last != nil && bytes.Equal(text, last.text) {
-		return last, nil
-	}
 	doc, err := parse(ctx, text)
 	if err != nil {
-		return nil, s.failed("The OpenAPI document of the server %q cannot be used: %w", s.cfg.ID, err)
+		return nil, launch.Failed("The OpenAPI document of the server %q cannot be used: %w", s.cfg.ID, err)
 	}
 	if s.cfg.OpenAPI.BaseURL == "" {
 		base, err := ownBase(doc, s.cfg.OpenAPI.Document)
 		if err != nil {
-			return nil, s.failed("The OpenAPI document of the server %q does not say where the service is: %w", s.cfg.ID, err)
+			return nil, launch.Failed("The OpenAPI document of the server %q does not say where the service is: %w", s.cfg.ID, err)
 		}
 		s.setBase(base)
 	}
 	b := &builder{cfg: &s.cfg, doc: doc, base: s.base}
 	if err := b.build(); err != nil {
-		return nil, s.failed("The OpenAPI document of the server %q does not fit its entry: %w", s.cfg.ID, err)
+		return nil, launch.Failed("The OpenAPI document of the server %q does not fit its entry: %w", s.cfg.ID, err)
 	}
-	next := &offer{text: text, base: s.base, client: s.client, byName: make(map[string]*operation, len(b.operations))}
+	next := &adapt.Reading[offered]{Own: offered{client: s.client, byName: make(map[string]*operation, len(b.operations))}}
 	next.Notes = b.notes
-	for _, note := range next.Notes {
-		s.log.Warn("OpenAPI document", "note", note)
-	}
 	if doc.model.Info != nil {
 		next.Title, next.Version = doc.model.Info.Title, doc.model.Info.Version
 	}
 	for _, op := range b.operations {
-		next.byName[op.name] = op
+		next.Own.byName[op.name] = op
 		next.Tools = append(next.Tools, adapt.Tool{Name: op.name, From: op.method + " " + op.template, Raw: op.tool})
 	}
 	return next, nil
 }
 
-// document reads the text of the document.
-func (s *Server) document(ctx context.Context) ([]byte, error) {
+// readFile reads the document where it is a file.
+func (s *Server) readFile(context.Context) ([]byte, error) {
 	name := s.cfg.OpenAPI.Document
-	if s.docs != nil {
-		f, err := adapt.Fetch(ctx, s.docs, s.cfg.ID, "The OpenAPI document", name, s.fetched, maxDocument)
-		if err != nil {
-			return nil, err
-		}
-		s.fetched = f
-		return f.Body, nil
-	}
 	info, err := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, s.failed("There is no OpenAPI document %q for the server %q; correct the path or create it.", name, s.cfg.ID)
+		return nil, launch.Failed("There is no OpenAPI document %q for the server %q; correct the path or create it.", name, s.cfg.ID)
 	case err == nil && !info.Mode().IsRegular():
-		return nil, s.failed("The OpenAPI document %q of the server %q is no file; correct the path.", name, s.cfg.ID)
+		return nil, launch.Failed("The OpenAPI document %q of the server %q is no file; correct the path.", name, s.cfg.ID)
 	case err == nil && info.Size() > maxDocument:
-		return nil, s.failed("The OpenAPI document %q of the server %q is larger than %d bytes; name a smaller one.", name, s.cfg.ID, maxDocument)
+		return nil, launch.Failed("The OpenAPI document %q of the server %q is larger than %d bytes; name a smaller one.", name, s.cfg.ID, maxDocument)
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, s.failed("The OpenAPI document %q of the server %q cannot be read: %w.", name, s.cfg.ID, err)
+		return nil, launch.Failed("The OpenAPI document %q of the server %q cannot be read: %w.", name, s.cfg.ID, err)
 	}
 	return text, nil
 }
 
-func (s *Server) failed(format string, args ...any) error {
-	return schema.Errorf(schema.KindServerFailed, format, args...)
-}
-
 // Call sends the request of an operation and returns what was answered.
 func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessage) ([]byte, error) {
-	o := s.offers.Last()
-	if o == nil {
-		var err error
-		if o, err = s.offers.Get(ctx, s.load); err != nil {
-			return nil, err
-		}
+	r, err := s.offers.Last(ctx)
+	if err != nil {
+		return nil, err
 	}
-	op := o.byName[tool]
+	op := r.Own.byName[tool]
 	if op == nil {
 		return nil, adapt.ErrUnknownTool
 	}
@@ -216,7 +169,7 @@ func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessag
 	if err != nil {
 		return adapt.Failure(fmt.Sprintf("Nothing was sent: %v", err)), nil
 	}
-	resp, body, err := adapt.Do(o.client, req, s.cfg.MaxResult) //nolint:bodyclose // Do has closed it
+	resp, body, err := adapt.Do(r.Own.client, req, s.cfg.MaxResult) //nolint:bodyclose // Do has closed it
 	var ours *schema.Error
 	if errors.As(err, &ours) {
 		return adapt.Failure(ours.Detail), nil // a redirect that leads elsewhere

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/callyard/callyard/internal/config"
-	"github.com/callyard/callyard/pkg/schema/validate"
+	"github.com/callyard/callyard/internal/validate"
 )
 
 // shown is an offer as the golden files have it.
@@ -88,7 +88,7 @@ func TestTheSchemasOfToolsJudgeArgumentsAsTheDocumentMeansIt(t *testing.T) {
 		var tool struct {
 			Input json.RawMessage `json:"inputSchema"`
 		}
-		op := c.s.offers.Last().byName[c.tool]
+		op := current(t, c.s).byName[c.tool]
 		if op == nil {
 			t.Fatalf("there is no tool %q", c.tool)
 		}

@@ -11,11 +11,8 @@ import (
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver"
-	"github.com/callyard/callyard/internal/authn"
-	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/lifecycle"
-	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/setup"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/warrant"
@@ -37,16 +34,9 @@ type Setup struct {
 // Role is what an approver adds to [setup.Prepare].
 func (s *Setup) Role() setup.RoleSetup {
 	return setup.RoleSetup{
-		Role: setup.Approver,
-		Check: func(f *settings.File) []config.Fault {
-			return append(approver.Check(f), confirm.CheckRedis(f.Redis)...)
-		},
-		ReplaceKeys: func(keys []authn.Key) error {
-			if a := s.running.Load(); a != nil {
-				return a.ReplaceKeys(keys)
-			}
-			return nil
-		},
+		Role:        setup.Approver,
+		Check:       approver.Check,
+		ReplaceKeys: setup.ReplaceKeys(&s.running),
 	}
 }
 
@@ -61,7 +51,7 @@ func (s *Setup) lostBefore() time.Time {
 // assesses edited calls at once; where it is nil the front door that claims them does.
 func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Holder, m *telemetry.Metrics, log *slog.Logger, started func(*approver.Approver)) lifecycle.Part {
 	var conn *bus.Conn
-	var room *approval.Room
+	var room *approval.Instance
 	var a *approver.Approver
 	var unwatch func()
 	failed := make(chan error, 1)
@@ -81,7 +71,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 			}
 			opening, cancel := context.WithTimeout(ctx, setup.OpenFor)
 			defer cancel()
-			if room, err = approval.OpenRoom(opening, approval.RoomOptions{Conn: conn, LostBefore: s.lostBefore(), Redis: confirm.OptionsOf(c.Redis), Name: "approver", Sign: approval.Signing(signer), Policy: policy, Traces: c.Spans(), Log: log}); err != nil {
+			if room, err = approval.OpenInstance(opening, approval.InstanceOptions{Conn: conn, LostBefore: s.lostBefore(), Redis: confirm.OptionsOf(c.Redis), Name: "approver", Sign: approval.Signing(signer), Policy: policy, Traces: c.Spans(), Log: log}); err != nil {
 				conn.Close()
 				return err
 			}
@@ -92,9 +82,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				conn.Close()
 				return err
 			}
-			unconnected := m.NATS("approver", func() bool { return conn.Ready() == nil })
-			unstored := m.JournalWrites("approver", conn.NotStoring)
-			unwatch = func() { unconnected(); unstored() }
+			unwatch = setup.WatchConnection(m, "approver", conn, conn)
 			s.running.Store(a)
 			started(a)
 			return nil

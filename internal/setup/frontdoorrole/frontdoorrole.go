@@ -6,12 +6,9 @@ import (
 	"log/slog"
 	"sync/atomic"
 
-	"github.com/callyard/callyard/internal/authn"
-	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/internal/lifecycle"
-	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/setup"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/warrant"
@@ -30,16 +27,9 @@ type Setup struct {
 // Role is what a front door adds to [setup.Prepare].
 func (s *Setup) Role() setup.RoleSetup {
 	return setup.RoleSetup{
-		Role: setup.FrontDoor,
-		Check: func(f *settings.File) []config.Fault {
-			return append(frontdoor.Check(f), confirm.CheckRedis(f.Redis)...)
-		},
-		ReplaceKeys: func(keys []authn.Key) error {
-			if door := s.running.Load(); door != nil {
-				return door.ReplaceKeys(keys)
-			}
-			return nil
-		},
+		Role:        setup.FrontDoor,
+		Check:       frontdoor.Check,
+		ReplaceKeys: setup.ReplaceKeys(&s.running),
 	}
 }
 
@@ -81,9 +71,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				conn.Close()
 				return err
 			}
-			unconnected := m.NATS("frontdoor", func() bool { return conn.Ready() == nil && stored.Ready() == nil })
-			unstored := m.JournalWrites("frontdoor", stored.NotStoring)
-			unwatch = func() { unconnected(); unstored() }
+			unwatch = setup.WatchConnection(m, "frontdoor", conn, stored)
 			s.running.Store(door)
 			started(door)
 			return nil

@@ -14,10 +14,10 @@ const kept = 31 * 24 * time.Hour
 
 var spec = bus.TableSpec{Bucket: bus.BucketNotices, What: "events that were told", Keep: kept}
 
-// Specs are all tables, for [bus.Retention].
+// Specs are all tables, for [bus.Provision].
 func Specs() []bus.TableSpec { return []bus.TableSpec{spec} }
 
 // Open opens the table. key names a row; see [bus.OpenTable].
 func Open[T any](ctx context.Context, c *bus.Conn, key func(*T) string) (*bus.Table[T], error) {
-	return bus.OpenTable(ctx, c, spec, key)
+	return bus.OpenTable(ctx, c, spec, key, nil)
 }

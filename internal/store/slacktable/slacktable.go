@@ -26,24 +26,24 @@ var (
 	once     = bus.TableSpec{Bucket: bus.BucketSlackOnce, What: "requests of Slack that were taken", Keep: onceKept}
 )
 
-// Specs are all tables, for [bus.Retention].
+// Specs are all tables, for [bus.Provision].
 func Specs() []bus.TableSpec { return []bus.TableSpec{people, codes, messages, once} }
 
 // OpenPeople opens the table of who of Slack is which principal. It is kept for ever. key
 // names a row; see [bus.OpenTable].
 func OpenPeople[T any](ctx context.Context, c *bus.Conn, key func(*T) string) (*bus.Table[T], error) {
-	return bus.OpenTable(ctx, c, people, key)
+	return bus.OpenTable(ctx, c, people, key, nil)
 }
 
 // OpenCodes opens the table of codes with which somebody in Slack says who they are; rows
 // end by themselves after a quarter of an hour.
 func OpenCodes[T any](ctx context.Context, c *bus.Conn, key func(*T) string) (*bus.Table[T], error) {
-	return bus.OpenTable(ctx, c, codes, key)
+	return bus.OpenTable(ctx, c, codes, key, nil)
 }
 
 // OpenMessages opens the table of messages in Slack that show approvals.
 func OpenMessages[T any](ctx context.Context, c *bus.Conn, key func(*T) string) (*bus.Table[T], error) {
-	return bus.OpenTable(ctx, c, messages, key)
+	return bus.OpenTable(ctx, c, messages, key, nil)
 }
 
 // OpenOnce opens the requests of Slack that were taken; each is remembered for a quarter

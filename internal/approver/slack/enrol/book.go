@@ -29,7 +29,6 @@ import (
 	"github.com/callyard/callyard/internal/store/slacktable"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
-	"github.com/callyard/callyard/pkg/schema/digest"
 )
 
 // codeFor is how long a code is good.
@@ -87,7 +86,7 @@ type Book struct {
 	codes *bus.Table[code]
 }
 
-func linkKey(team, user string) string { return bus.TableKey(team) + "." + bus.TableKey(user) }
+func linkKey(team, user string) string { return bus.Token(team) + "." + bus.Token(user) }
 
 // Open opens the tables; ctx bounds that.
 func Open(ctx context.Context, o Options) (*Book, error) {
@@ -224,7 +223,7 @@ func (b *Book) Accept(ctx context.Context, who schema.Principal, began time.Time
 		if !ok {
 			return schema.Errorf(schema.KindForbidden, "Only people who sign in here can be connected to Slack.")
 		}
-		link.Key = digest.Of([]byte(key.Hash))
+		link.Key = schema.Digest([]byte(key.Hash))
 	}
 	return b.put(ctx, link)
 }
@@ -323,7 +322,7 @@ func (b *Book) Of(ctx context.Context, team, user string) (schema.Principal, err
 		return schema.Principal{Name: l.Principal, Owner: l.Owner, Groups: l.Groups}, nil
 	}
 	key, ok := b.o.Keys.Find(l.Principal)
-	if !ok || l.Key != digest.Of([]byte(key.Hash)) || !key.Expires.IsZero() && !b.now().Before(key.Expires) {
+	if !ok || l.Key != schema.Digest([]byte(key.Hash)) || !key.Expires.IsZero() && !b.now().Before(key.Expires) {
 		return schema.Principal{}, schema.Errorf(schema.KindForbidden, "The key with which you connected your Slack account is not valid any more. Sign in at %s and connect it again.", b.o.Page())
 	}
 	return key.Principal, nil

@@ -1,0 +1,87 @@
+package approver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/callyard/callyard/internal/approver/notify"
+	"github.com/callyard/callyard/internal/approver/slack"
+	"github.com/callyard/callyard/internal/approver/slack/enrol"
+)
+
+// channels are the ways to tell of approvals besides the pages; each is nil where it is
+// not configured.
+type channels struct {
+	book  *enrol.Book
+	slack *slack.App
+	hooks *notify.Webhooks
+	feed  *notify.Feed // of the hooks
+}
+
+// openPeople opens the table of who of Slack is whom, which the pages need.
+func (a *Approver) openPeople(ctx context.Context) (err error) {
+	c := a.o.Config
+	if (c.Slack.Configured() || c.Notify.Configured()) && a.o.Conn == nil {
+		return errors.New("approver: Slack and webhooks need a connection to NATS")
+	}
+	if c.Slack.Configured() {
+		a.channels.book, err = enrol.Open(ctx, enrol.Options{Conn: a.o.Conn, Keys: a.keys, SignInFor: c.Slack.SignInFor, Page: func() string { return a.URL("") + "slack" }})
+	}
+	return err
+}
+
+// openChannels begins to tell.
+func (a *Approver) openChannels(ctx context.Context) (err error) {
+	c := a.o.Config
+	if c.Slack.Configured() {
+		if a.channels.slack, err = slack.Open(ctx, slack.Options{
+			Config: c.Slack, Desk: a.o.Desk, Ledger: a.o.Ledger, People: a.channels.book, Conn: a.o.Conn, Page: a.URL, Log: a.o.Log,
+		}); err != nil {
+			return err
+		}
+	}
+	if c.Notify.Configured() {
+		if a.channels.hooks, err = notify.OpenWebhooks(ctx, c.Notify, a.o.Conn, a.URL, a.o.Log); err != nil {
+			return err
+		}
+		a.channels.feed = notify.Start(notify.Options{Ledger: a.o.Ledger, Channel: a.channels.hooks, Name: "webhooks", Log: a.o.Log})
+	}
+	return nil
+}
+
+// closeChannels ends what openPeople and openChannels began, as far as they came.
+func (a *Approver) closeChannels(ctx context.Context) (err error) {
+	if a.channels.slack != nil {
+		a.channels.slack.Close()
+	}
+	if a.channels.feed != nil {
+		a.channels.feed.Close()
+	}
+	if a.channels.hooks != nil {
+		err = a.channels.hooks.Close(ctx)
+	}
+	if a.channels.book != nil {
+		a.channels.book.Close()
+	}
+	return err
+}
+
+// routed leads what Slack sends to its app, and everything else to the pages. What
+// Slack sends is signed, and comes from no page.
+func (a *Approver) routed() http.Handler {
+	if a.channels.slack == nil || !a.o.Config.Slack.Endpoint() {
+		return a.pages
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == slack.InteractionsPath || r.URL.Path == slack.CommandsPath {
+			a.channels.slack.ServeHTTP(w, r)
+			return
+		}
+		a.pages.ServeHTTP(w, r)
+	})
+}
+
+// SlackManifest is the manifest of the app in Slack, in YAML or JSON: for Slack
+// reaching the approver at public, or where that is empty for Socket mode.
+func SlackManifest(public string, asJSON bool) ([]byte, error) { return slack.Manifest(public, asJSON) }

@@ -1,0 +1,317 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	api "github.com/slack-go/slack"
+
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/approver/notify"
+	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/internal/store/slacktable"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// message says which message of Slack shows an approval in a channel.
+type message struct {
+	Approval string `json:"approval"`
+	Channel  string `json:"channel"`
+	TS       string `json:"ts,omitempty"` // Slack's name of the message; empty until it is posted
+	// Shown is a mark of what it shows.
+	Shown string `json:"shown,omitempty"`
+	// Told says that the thread told of the end of the call; Final that nothing more
+	// comes.
+	Told  bool `json:"told,omitempty"`
+	Final bool `json:"final,omitempty"`
+	// Holder is the approver that posts now, until Until.
+	Holder string    `json:"holder,omitempty"`
+	Until  time.Time `json:"until,omitzero"`
+}
+
+func messageKey(m *message) string { return bus.Token(m.Approval) + "." + bus.Token(m.Channel) }
+
+// cards keep one message for each approval and channel up to date. It is a
+// [notify.Channel], and safe for concurrent use.
+type cards struct {
+	o        *Options
+	id       string // of this process
+	client   *client
+	messages *bus.Table[message]
+
+	mu     sync.Mutex
+	before map[string][]string // channels that had a card at the start, by approval
+	again  map[string]bool     // messages to be rewritten whatever they are thought to show
+}
+
+var _ notify.Channel = (*cards)(nil)
+
+func openCards(ctx context.Context, o *Options, cl *client) (*cards, error) {
+	c := &cards{o: o, id: schema.NewID("slack"), client: cl, before: make(map[string][]string), again: make(map[string]bool)}
+	var err error
+	if c.messages, err = slacktable.OpenMessages(ctx, o.Conn, messageKey); err != nil {
+		return nil, err
+	}
+	for _, m := range c.messages.All() {
+		if !m.Final {
+			c.before[m.Approval] = append(c.before[m.Approval], m.Channel)
+		}
+	}
+	return c, nil
+}
+
+// asks returns the channels of the groups that are asked.
+func (c *cards) asks(a *ledger.Approval) (all []string) {
+	rule, err := approval.Rule(a)
+	if err != nil || rule.By != risk.ByGroups {
+		return nil
+	}
+	groups := slices.Clone(rule.Groups)
+	if !a.Escalated.IsZero() {
+		groups = append(groups, rule.EscalateTo...)
+	}
+	return c.channels(groups)
+}
+
+func (c *cards) channels(groups []string) (all []string) {
+	for _, g := range groups {
+		if channel := c.o.Config.Channel(g); channel != "" {
+			all = append(all, channel)
+		}
+	}
+	return all
+}
+
+// moved says that the channel was asked before the approval started again, and is not
+// any more.
+func (c *cards) moved(a *ledger.Approval, channel string) bool {
+	return len(a.Restarts) > 0 && !slices.Contains(c.asks(a), channel)
+}
+
+// Places implements [notify.Channel]. Channels of groups that were asked under an
+// earlier rule are among them: their cards say so.
+func (c *cards) Places(a *ledger.Approval) []string {
+	if a.Permission != "" {
+		return nil
+	}
+	all := c.asks(a)
+	for _, r := range a.Restarts {
+		was := &risk.Approval{}
+		if json.Unmarshal(r.Rule, was) == nil {
+			all = append(all, c.channels(append(was.Groups, was.EscalateTo...))...)
+		}
+	}
+	c.mu.Lock()
+	all = append(all, c.before[a.ID]...)
+	c.mu.Unlock()
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(channel string) bool {
+		m, known := c.messages.Get(messageKey(&message{Approval: a.ID, Channel: channel}))
+		// Where nothing was posted, an end needs no message.
+		return known && m.Final || !known && a.State != ledger.Pending
+	})
+}
+
+// allowed says that calls of this level may be decided in Slack.
+func (c *cards) allowed(a *ledger.Approval, rule *risk.Approval) bool {
+	return a.Bound().Level <= min(rule.SlackLevel, c.o.Config.MaxLevel)
+}
+
+// read loads what a card shows.
+func (c *cards) read(ctx context.Context, a *ledger.Approval) (*asked, error) {
+	rule, err := approval.Rule(a)
+	if err != nil {
+		return nil, err
+	}
+	args, err := c.o.Ledger.ArgumentsOf(ctx, a)
+	if schema.KindOf(err) == schema.KindNotFound && a.State.Ended() {
+		return &asked{Approval: a, rule: rule, args: schema.AsError(err).Detail, page: c.o.Page(a.ID)}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	bound := a.Bound()
+	if schema.Digest(args) != bound.ArgumentsDigest {
+		return nil, schema.Errorf(schema.KindConflict, "The approval is being changed at this moment.")
+	}
+	definition, err := c.o.Ledger.Definition(ctx, a.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &asked{Approval: a, rule: rule, args: visible(args, definition), page: c.o.Page(a.ID), decidable: c.allowed(a, rule)}, nil
+}
+
+// Show implements [notify.Channel]: it posts the card of an approval in a channel, or
+// rewrites it, and tells the thread how the call ended.
+func (c *cards) Show(ctx context.Context, channel string, a *ledger.Approval) error {
+	key := messageKey(&message{Approval: a.ID, Channel: channel})
+	m, revision, err := c.messages.Fresh(ctx, key)
+	switch {
+	case errors.Is(err, bus.ErrNotFound) && a.State != ledger.Pending:
+		return nil
+	case errors.Is(err, bus.ErrNotFound):
+		m = message{Approval: a.ID, Channel: channel}
+	case err != nil:
+		return err
+	case m.Final:
+		return nil
+	}
+	q, err := c.read(ctx, a)
+	if err != nil {
+		return &notify.Wait{For: time.Second, Alone: true, Err: err}
+	}
+	q.moves = c.moved(a, channel)
+	if m.TS == "" {
+		if a.State != ledger.Pending || q.moves {
+			return nil
+		}
+		if m, revision, err = c.post(ctx, q, m, revision); err != nil {
+			return err
+		}
+	}
+	return c.rewrite(ctx, q, m, revision)
+}
+
+// errOther is for what another approver does at the moment.
+func errOther(after time.Duration) error {
+	return &notify.Wait{For: max(after, 100*time.Millisecond), Alone: true, Err: errors.New("another approver posts it")}
+}
+
+// hold makes the message ours to post. Of several approvers one gets it.
+func (c *cards) hold(ctx context.Context, m message, revision uint64) (message, uint64, error) {
+	now := time.Now().UTC()
+	if m.Holder != "" && m.Holder != c.id && now.Before(m.Until) {
+		return m, revision, errOther(m.Until.Sub(now))
+	}
+	m.Holder, m.Until = c.id, now.Add(holdFor)
+	return c.store(ctx, m, revision)
+}
+
+func (c *cards) store(ctx context.Context, m message, revision uint64) (message, uint64, error) {
+	var err error
+	if revision == 0 {
+		revision, err = c.messages.Create(ctx, m)
+	} else {
+		revision, err = c.messages.Replace(ctx, m, revision)
+	}
+	if errors.Is(err, bus.ErrConflict) {
+		return m, revision, errOther(0)
+	}
+	return m, revision, err
+}
+
+// note stores what Slack already shows, also when ctx has ended: else it would be posted again.
+func (c *cards) note(ctx context.Context, m message, revision uint64) (message, uint64, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeFor)
+	defer cancel()
+	return c.store(ctx, m, revision)
+}
+
+func (c *cards) post(ctx context.Context, q *asked, m message, revision uint64) (message, uint64, error) {
+	m, revision, err := c.hold(ctx, m, revision)
+	if err != nil {
+		return m, revision, err
+	}
+	shown := q.card(c.o.Config.DenyReasons)
+	m.TS, err = c.client.send(ctx, m.Channel, shown)
+	if unfit(err) {
+		shown = q.bare()
+		m.TS, err = c.client.send(ctx, m.Channel, shown)
+	}
+	if err != nil {
+		return m, revision, retry(err)
+	}
+	m.Shown, m.Holder, m.Until = shown.sum, "", time.Time{}
+	return c.note(ctx, m, revision)
+}
+
+// rewrite makes a posted message show what is.
+func (c *cards) rewrite(ctx context.Context, q *asked, m message, revision uint64) error {
+	key, shown := messageKey(&m), q.card(c.o.Config.DenyReasons)
+	over := q.State.Ended() && q.State != ledger.Unknown // of that one more may be heard
+	ending := q.ending()
+	told := ending == "" || m.Told || q.moves
+	if shown.sum != m.Shown || c.isStale(key) {
+		err := c.client.update(ctx, m.Channel, m.TS, shown)
+		if unfit(err) {
+			err = c.client.update(ctx, m.Channel, m.TS, q.bare())
+		}
+		switch {
+		case gone(err):
+			over, told = true, true // somebody removed it
+		case err != nil:
+			return retry(err)
+		}
+		m.Shown, m.Final = shown.sum, over && told
+		if m, revision, err = c.note(ctx, m, revision); err != nil {
+			// Another approver wrote at the same time, and nobody knows whose card stands.
+			c.setStale(key, true)
+			return err
+		}
+		c.setStale(key, false)
+	}
+	if !told {
+		var err error
+		if m, revision, err = c.hold(ctx, m, revision); err != nil {
+			return err
+		}
+		if _, err := c.client.send(ctx, m.Channel, card{text: ending + " " + q.page}, api.MsgOptionTS(m.TS)); err != nil && !gone(err) {
+			return retry(err)
+		}
+		m.Told, m.Holder, m.Until, m.Final = true, "", time.Time{}, over
+		_, _, err = c.note(ctx, m, revision)
+		return err
+	}
+	if over && !m.Final {
+		m.Final = true
+		_, _, err := c.note(ctx, m, revision)
+		return err
+	}
+	return nil
+}
+
+func (c *cards) isStale(key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.again[key]
+}
+
+func (c *cards) setStale(key string, is bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if is {
+		c.again[key] = true
+	} else {
+		delete(c.again, key)
+	}
+}
+
+// heal rewrites the card that was clicked where it is not the one that is kept up to
+// date: a post whose answer was lost leaves such a card behind.
+func (c *cards) heal(ctx context.Context, k click) {
+	if k.channel == "" || k.ts == "" {
+		return
+	}
+	m, known := c.messages.Get(messageKey(&message{Approval: k.ref.id, Channel: k.channel}))
+	if known && m.TS == k.ts {
+		return
+	}
+	a, err := c.o.Ledger.Current(ctx, k.ref.id)
+	if err != nil {
+		return
+	}
+	q, err := c.read(ctx, a)
+	if err != nil {
+		return
+	}
+	q.moves = c.moved(a, k.channel)
+	if err := c.client.update(ctx, k.channel, k.ts, q.card(c.o.Config.DenyReasons)); err != nil {
+		c.o.Log.Warn("a card that was left behind in Slack cannot be rewritten", "approval_id", a.ID, "error", err)
+	}
+}

@@ -1,0 +1,95 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	api "github.com/slack-go/slack"
+
+	"github.com/callyard/callyard/internal/approver/notify"
+)
+
+// client sends to Slack, each request within its time. It is safe for concurrent use.
+type client struct{ api *api.Client }
+
+// send posts a new message, and returns its name. more are options beside the card.
+func (c *client) send(ctx context.Context, channel string, shown card, more ...api.MsgOption) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, postFor)
+	defer cancel()
+	_, ts, err := c.api.PostMessageContext(ctx, channel, append(options(shown), more...)...)
+	return ts, err
+}
+
+func options(c card) []api.MsgOption {
+	all := []api.MsgOption{api.MsgOptionText(c.text, true), api.MsgOptionDisableLinkUnfurl(), api.MsgOptionDisableMediaUnfurl()}
+	if c.blocks != nil {
+		all = append(all, api.MsgOptionBlocks(c.blocks...))
+	}
+	return all
+}
+
+func (c *client) update(ctx context.Context, channel, ts string, shown card) error {
+	ctx, cancel := context.WithTimeout(ctx, updateFor)
+	defer cancel()
+	_, _, _, err := c.api.UpdateMessageContext(ctx, channel, ts, options(shown)...)
+	return err
+}
+
+// open opens a window for the person of a trigger.
+func (c *client) open(ctx context.Context, trigger string, v api.ModalViewRequest) error {
+	ctx, cancel := context.WithTimeout(ctx, updateFor)
+	defer cancel()
+	_, err := c.api.OpenViewContext(ctx, trigger, v)
+	return err
+}
+
+// whisper tells one person in a channel something that nobody else sees.
+func (c *client) whisper(ctx context.Context, channel, user, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, updateFor)
+	defer cancel()
+	_, err := c.api.PostEphemeralContext(ctx, channel, user, api.MsgOptionText(text, true), api.MsgOptionDisableLinkUnfurl())
+	return err
+}
+
+// codeOf is the error that Slack named; empty for others.
+func codeOf(err error) string {
+	var answer api.SlackErrorResponse
+	if errors.As(err, &answer) {
+		return answer.Err
+	}
+	return ""
+}
+
+// unfit says that Slack does not take a message as it is.
+func unfit(err error) bool {
+	return slices.Contains([]string{"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long", "invalid_arguments"}, codeOf(err))
+}
+
+// gone says that there is no such message, or that it cannot be changed any more.
+func gone(err error) bool {
+	return slices.Contains([]string{"message_not_found", "cant_update_message", "edit_window_closed", "thread_not_found"}, codeOf(err))
+}
+
+// retry says what an error of Slack means for the next try.
+func retry(err error) error {
+	var limited *api.RateLimitedError
+	if errors.As(err, &limited) {
+		return &notify.Wait{For: max(limited.RetryAfter, time.Second), Err: err}
+	}
+	switch code := codeOf(err); code {
+	case "":
+		return fmt.Errorf("reaching Slack: %w", err)
+	case "internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org":
+		return fmt.Errorf("Slack is not well: %w", err)
+	case "ratelimited", "rate_limited", "message_limit_exceeded":
+		return &notify.Wait{For: 5 * time.Second, Err: err}
+	case "channel_not_found", "not_in_channel":
+		return &notify.Wait{For: brokenFor, Err: fmt.Errorf("invite the app to its channel (/invite @Callyard), and see that approver.slack.channels has the right id: %w", err)}
+	case "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "missing_scope", "no_permission", "is_archived", "restricted_action", "access_denied", "org_login_required", "ekm_access_denied":
+		return &notify.Wait{For: brokenFor, Err: fmt.Errorf("an operator has to fix the app or its channel: %w", err)}
+	}
+	return &notify.Never{Err: err}
+}

@@ -1,0 +1,158 @@
+package slack
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	api "github.com/slack-go/slack"
+
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// decisions are what people click on cards. It is safe for concurrent use.
+type decisions struct {
+	o      *Options
+	client *client
+	cards  *cards
+}
+
+// click is one action of one person on one call.
+type click struct {
+	team, user  string
+	channel, ts string // of the card; ts is empty for windows
+	trigger     string // opens a window, for 3 s
+	ref         reference
+	kind        ledger.DecisionKind
+	reason      string
+	window      bool // a window is to be opened first
+	show        bool
+}
+
+// act works on what was clicked. It comes after the answer to Slack; what it has to
+// say goes to who clicked, and to nobody else.
+func (d *decisions) act(ctx context.Context, c *api.InteractionCallback) {
+	k, ok := clicked(c)
+	if !ok {
+		return
+	}
+	if err := d.take(ctx, k); err != nil {
+		d.refuse(ctx, k, err)
+	}
+}
+
+// clicked reads a click; false for what means nothing here.
+func clicked(c *api.InteractionCallback) (click, bool) {
+	k := click{team: c.Team.ID, user: c.User.ID, channel: c.Container.ChannelID, ts: c.Container.MessageTs, trigger: c.TriggerID}
+	if k.channel == "" {
+		k.channel = c.Channel.ID
+	}
+	switch c.Type {
+	case api.InteractionTypeBlockActions:
+		if len(c.ActionCallback.BlockActions) != 1 {
+			return k, false
+		}
+		return k, k.button(c.ActionCallback.BlockActions[0])
+	case api.InteractionTypeViewSubmission:
+		return k, k.submission(&c.View)
+	}
+	return k, false
+}
+
+// button reads a button or the menu of a card.
+func (k *click) button(a *api.BlockAction) (ok bool) {
+	switch a.ActionID {
+	case actApprove:
+		k.kind = ledger.Approve
+		k.ref, ok = parseReference(a.Value)
+	case actShow:
+		k.show = true
+		k.ref, ok = parseReference(a.Value)
+	case actDeny:
+		k.kind = ledger.Deny
+		value := a.SelectedOption.Value
+		last := strings.LastIndexByte(value, '.')
+		if last < 0 {
+			return false
+		}
+		k.ref, ok = parseReference(value[:last])
+		if value[last+1:] == "other" {
+			k.window = true
+		} else if a.SelectedOption.Text != nil {
+			k.reason = a.SelectedOption.Text.Text // as the card had it, whatever the configuration says by now
+		}
+	}
+	return ok
+}
+
+// take does what was clicked, or says why not.
+func (d *decisions) take(ctx context.Context, k click) error {
+	who, err := d.o.People.Of(ctx, k.team, k.user)
+	if err != nil {
+		return err
+	}
+	none := schema.Errorf(schema.KindNotFound, "There is no such call, or it is not yours to see.")
+	a, err := d.o.Ledger.Current(ctx, k.ref.id)
+	if schema.KindOf(err) == schema.KindNotFound {
+		return none
+	}
+	if err != nil {
+		return err
+	}
+	rule, err := approval.Rule(a)
+	if err != nil {
+		return err
+	}
+	if !concerned(rule, who) {
+		return none
+	}
+	defer d.cards.heal(ctx, k)
+	switch {
+	case referenceTo(a) != k.ref:
+		return schema.Errorf(schema.KindConflict, "The arguments were changed since that card was made; look at the call again.")
+	case k.show:
+		return d.showAll(ctx, k, a)
+	case !d.cards.allowed(a, rule):
+		return schema.Errorf(schema.KindForbidden, "Calls of level %d are not decided in Slack. Decide it on the page: %s", a.Bound().Level, d.o.Page(a.ID))
+	}
+	if k.kind == ledger.Approve {
+		q, err := d.cards.read(ctx, a)
+		if err != nil {
+			return err
+		}
+		if !q.mayApprove() {
+			return schema.Errorf(schema.KindForbidden, "A yes to this call is given on the page: %s", q.page)
+		}
+	}
+	if k.window || rule.Reasons && k.reason == "" {
+		return d.askReason(ctx, k, a)
+	}
+	bound := a.Bound()
+	answer := approval.Answer{Kind: k.kind, Reason: k.reason, Digest: bound.ArgumentsDigest}
+	_, err = d.o.Desk.Decide(ctx, a.ID, answer, who, Channel)
+	return err
+}
+
+// concerned says that somebody may see the call: who is asked, or will be.
+func concerned(rule *risk.Approval, who schema.Principal) bool {
+	return slices.ContainsFunc(who.Groups, func(g string) bool { return slices.Contains(rule.Groups, g) || slices.Contains(rule.EscalateTo, g) })
+}
+
+// refuse tells who clicked why it does not count. The sentence is one for callers:
+// it holds no arguments.
+func (d *decisions) refuse(ctx context.Context, k click, err error) {
+	e := schema.AsError(err)
+	if problem.Status(e.Kind) >= 500 {
+		d.o.Log.Error("a click in Slack failed", "approval_id", k.ref.id, "error", err)
+	}
+	if k.channel == "" {
+		return
+	}
+	if err := d.client.whisper(ctx, k.channel, k.user, e.Detail); err != nil {
+		d.o.Log.Warn("who clicked in Slack cannot be told why it does not count", "approval_id", k.ref.id, "error", err)
+	}
+}

@@ -1,0 +1,90 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	api "github.com/slack-go/slack"
+
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// intake takes what Slack sends, over HTTP or by the socket: of our workspace and app
+// only, and once. It is safe for concurrent use.
+type intake struct {
+	o         *Options
+	signing   string // the secret that requests over HTTP are signed with
+	client    *client
+	once      *bus.Once
+	decisions *decisions
+	commands  *commands
+	slots     chan struct{}
+	ctx       context.Context
+	cancel    context.CancelFunc
+	work      sync.WaitGroup
+
+	mu   sync.Mutex
+	shut bool
+}
+
+// stop ends what is under way, and takes nothing new. It does not wait.
+func (i *intake) stop() {
+	i.mu.Lock()
+	i.shut = true
+	i.mu.Unlock()
+	i.cancel()
+}
+
+// begin does the work of a click beside its answer; false where too much is under way.
+func (i *intake) begin(work func(ctx context.Context)) bool {
+	select {
+	case i.slots <- struct{}{}:
+	default:
+		return false
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.shut {
+		<-i.slots
+		return false
+	}
+	i.work.Go(func() {
+		defer func() { <-i.slots }()
+		ctx, cancel := context.WithTimeout(i.ctx, workFor)
+		defer cancel()
+		work(ctx)
+	})
+	return true
+}
+
+// first says that an envelope was not taken before, here or by another approver.
+func (i *intake) first(ctx context.Context, id string) bool {
+	err := i.once.Take(ctx, "socket-"+id)
+	if err != nil && !errors.Is(err, bus.ErrConflict) {
+		i.o.Log.Error("a request of Slack cannot be taken", "error", err)
+	}
+	return err == nil
+}
+
+// foreign says why what was clicked is not of our workspace and app; empty when it is.
+func (i *intake) foreign(c *api.InteractionCallback) string {
+	team, app := i.o.Config.TeamID, i.o.Config.AppID
+	switch {
+	case c.APIAppID != app:
+		return "it is of another app"
+	case c.Team.ID != team:
+		return "it is of another workspace"
+	case c.User.TeamID != "" && c.User.TeamID != team:
+		return "who clicked is of another workspace"
+	case c.User.ID == "":
+		return "nobody clicked"
+	case c.View.AppID != "" && c.View.AppID != app:
+		return "its window is of another app"
+	}
+	return ""
+}
+
+func (i *intake) ours(c *api.SlashCommand) bool {
+	return c.TeamID == i.o.Config.TeamID && c.APIAppID == i.o.Config.AppID && c.UserID != ""
+}

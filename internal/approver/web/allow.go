@@ -1,0 +1,108 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/store/ledger"
+)
+
+// allowKind is the form that approves a call and allows calls like it. What is
+// recorded is an approval.
+const allowKind ledger.DecisionKind = "allow"
+
+// span is how long a permission may be good for.
+type span struct {
+	Words string
+	For   time.Duration
+}
+
+func spans() []span {
+	return []span{{"1 hour", time.Hour}, {"8 hours", 8 * time.Hour}, {"1 day", 24 * time.Hour}, {"3 days", 72 * time.Hour}, {"7 days", 7 * 24 * time.Hour}}
+}
+
+// leaf is a value in the arguments that a permission can hold fast.
+type leaf struct {
+	Pointer string
+	Text    []byte
+	Long    int // how many bytes it has, where that is too many to repeat
+}
+
+const (
+	maxLeaves = 32
+	longLeaf  = 300
+	samePlace = "same." // begins the name of a field that chooses a place
+)
+
+// leaves are the values in the arguments that are no objects and no lists, in
+// their order; nil where there are none, or too many to choose from.
+func leaves(args []byte) (found []leaf) {
+	d := json.NewDecoder(bytes.NewReader(args))
+	ok := walk(d, "", 0, func(pointer string, raw []byte) bool {
+		l := leaf{Pointer: pointer, Text: raw}
+		if len(raw) > longLeaf {
+			l.Text, l.Long = nil, len(raw)
+		}
+		found = append(found, l)
+		return len(found) <= maxLeaves
+	})
+	if !ok {
+		return nil
+	}
+	return found
+}
+
+// maxWalk is how deep places are looked for; arguments are not deeper.
+const maxWalk = 64
+
+func walk(d *json.Decoder, at string, depth int, each func(string, []byte) bool) bool {
+	var raw json.RawMessage
+	if depth > maxWalk || d.Decode(&raw) != nil {
+		return false
+	}
+	raw = bytes.TrimLeft(raw, " \t\r\n")
+	inner := json.NewDecoder(bytes.NewReader(raw))
+	switch raw[0] {
+	case '{':
+		_, _ = inner.Token() // it was read whole above
+		for inner.More() {
+			key, err := inner.Token()
+			name, isName := key.(string)
+			if err != nil || !isName || !walk(inner, at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), depth+1, each) {
+				return false
+			}
+		}
+		return true
+	case '[':
+		_, _ = inner.Token()
+		for i := 0; inner.More(); i++ {
+			if !walk(inner, at+"/"+strconv.Itoa(i), depth+1, each) {
+				return false
+			}
+		}
+		return true
+	}
+	return each(at, raw)
+}
+
+// MayAllow says that a permission can be given with this approval at all. The
+// desk says the same, and decides.
+func (p detailPage) MayAllow() bool {
+	return p.Blocked == "" && p.State == ledger.Pending && p.NotAgain() == ""
+}
+
+// NotAgain says why no permission can be given with this approval; "" where one can.
+func (q *question) NotAgain() string {
+	_, why := approval.NoPermission(q.Approval, q.Rule)
+	return why
+}
+
+// Leaves are the places that can be held fast.
+func (p detailPage) Leaves() []leaf { return leaves(p.Arguments) }
+
+// Spans are the times to choose from.
+func (detailPage) Spans() []span { return spans() }

@@ -1,0 +1,232 @@
+package web
+
+import (
+	"encoding/base64"
+	"time"
+	"unicode/utf8"
+
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Status is the answer of the probes.
+type Status struct {
+	Status string `json:"status"`
+}
+
+// Summary is an approval in a list.
+type Summary struct {
+	ID              string           `json:"id"`
+	CallID          string           `json:"call_id"`
+	State           ledger.State     `json:"state"`
+	Requester       ledger.Requester `json:"requester"`
+	Server          string           `json:"server"`
+	Tool            string           `json:"tool"`
+	RiskLevel       int              `json:"risk_level" minimum:"1" maximum:"3"`
+	Reasons         []string         `json:"reasons"`
+	ArgumentsDigest string           `json:"arguments_digest" doc:"Digest of the arguments that would run now; send it back with the decision."`
+	Edited          bool             `json:"edited"`
+	Needed          int              `json:"needed"`
+	Agreed          int              `json:"agreed"`
+	Created         time.Time        `json:"created_at"`
+	Expires         time.Time        `json:"expires_at"`
+	ExpiresIn       int64            `json:"expires_in_ms" doc:"Time left by the approver's clock; 0 when it has ended."`
+	// Kinds are the answers that count from the one who asks, Blocked is why none does.
+	Kinds   []ledger.DecisionKind `json:"may"`
+	Blocked string                `json:"may_not_because,omitempty"`
+}
+
+// ApprovalList is a page of approvals.
+type ApprovalList struct {
+	Approvals []Summary `json:"approvals"`
+	Next      string    `json:"next_cursor,omitempty"`
+}
+
+// Bytes is bytes with their name.
+type Bytes struct {
+	Digest    string  `json:"digest"`
+	Size      int     `json:"size"`
+	Base64    string  `json:"base64" doc:"The exact bytes."`
+	Text      *string `json:"text,omitempty" doc:"The same as text, where the bytes are UTF-8."`
+	Forgotten string  `json:"forgotten,omitempty" doc:"Why base64 is empty: arguments over 4096 bytes are not kept when their call has ended."`
+}
+
+func bytesOf(b []byte) *Bytes {
+	p := &Bytes{Digest: schema.Digest(b), Size: len(b), Base64: base64.StdEncoding.EncodeToString(b)}
+	if utf8.Valid(b) {
+		text := string(b)
+		p.Text = &text
+	}
+	return p
+}
+
+// forgotten stands for arguments that are not kept any more.
+func forgotten(q *question) *Bytes {
+	bound, size := q.Bound(), q.ArgumentsSize
+	if q.Edited != nil {
+		size = q.Edited.Size
+	}
+	return &Bytes{Digest: bound.ArgumentsDigest, Size: int(size), Forgotten: q.Forgotten}
+}
+
+// Rule is who may decide, and how.
+type Rule struct {
+	By              string   `json:"by" enum:"caller,groups"`
+	Groups          []string `json:"groups"`
+	Needed          int      `json:"needed"`
+	EscalateTo      []string `json:"escalate_to"`
+	ReasonRequired  bool     `json:"reason_required"`
+	FreshSignInOnly bool     `json:"fresh_sign_in_required"`
+}
+
+// Restart says when and why the approval started again under another rule.
+type Restart struct {
+	At            time.Time `json:"at"`
+	Reason        string    `json:"reason"`
+	By            string    `json:"by,omitempty" doc:"Who edited the arguments; absent where the policy changed."`
+	PolicyVersion string    `json:"policy_version"`
+}
+
+// Approval is everything that a person needs to decide.
+type Approval struct {
+	Summary
+	Arguments     *Bytes            `json:"arguments"`
+	Asked         *Bytes            `json:"asked_arguments,omitempty" doc:"What was asked for, where it was edited since."`
+	EditedBy      *ledger.Edited    `json:"edit,omitempty"`
+	Definition    *Bytes            `json:"tool_definition,omitempty" doc:"What the server says of its tool. Nobody checked it."`
+	ToolDigest    string            `json:"tool_definition_digest"`
+	ToolChange    *ToolChange       `json:"tool_change"`
+	PolicyVersion string            `json:"policy_version"`
+	BindingDigest string            `json:"binding_digest"`
+	Rule          Rule              `json:"rule"`
+	Escalated     *time.Time        `json:"escalated_at,omitempty"`
+	Decisions     []ledger.Decision `json:"decisions"`
+	Restarts      []Restart         `json:"restarts,omitempty" doc:"When and why the approval started again under another rule: after an edit or a change of the policy that requires more. Approvals given before the last restart are void."`
+	NoPermission  string            `json:"may_not_allow_because,omitempty" doc:"Why a decision on this approval cannot have the member allow; absent where it can."`
+	Safe          bool              `json:"safe_to_repeat"`
+	ToolError     bool              `json:"tool_error"`
+	Error         *schema.Error     `json:"error,omitempty"`
+}
+
+func (a *api) summaryOf(q *question) Summary {
+	b := q.Bound()
+	s := Summary{
+		ID: q.ID, CallID: q.CallID, State: q.State, Requester: b.Requester, Server: b.Server, Tool: b.Tool, RiskLevel: b.Level,
+		Reasons: some(q.Reasons), ArgumentsDigest: b.ArgumentsDigest, Edited: q.Edited != nil, Needed: max(q.Rule.Needed, 1), Agreed: q.Approvals,
+		Created: q.Created, Expires: q.Expires, Kinds: []ledger.DecisionKind{}, Blocked: q.Blocked,
+	}
+	if !q.State.Ended() {
+		s.ExpiresIn = left(q.Approval, a.o.Now()).Milliseconds()
+	}
+	if q.Blocked == "" {
+		s.Kinds = some(q.Kinds)
+	}
+	return s
+}
+
+func (a *api) approvalOf(q *question) Approval {
+	d := Approval{
+		Summary: a.summaryOf(q), Arguments: bytesOf(q.Arguments), EditedBy: q.Edited,
+		ToolDigest: q.Binding.ToolDefinitionDigest, ToolChange: q.Change, PolicyVersion: q.Bound().PolicyVersion, BindingDigest: q.BindingDigest,
+		Rule: Rule{
+			By: q.Rule.By, Groups: some(q.Rule.Groups), Needed: max(q.Rule.Needed, 1), EscalateTo: some(q.Rule.EscalateTo),
+			ReasonRequired: q.Rule.Reasons, FreshSignInOnly: q.Rule.FreshLogin,
+		},
+		Decisions: some(q.Decisions), NoPermission: q.NotAgain(), Safe: q.Safe, ToolError: q.ToolError, Error: q.Approval.Error,
+	}
+	for _, r := range q.Restarts {
+		d.Restarts = append(d.Restarts, Restart{r.At, r.Reason, r.By, r.PolicyVersion})
+	}
+	if q.Forgotten != "" {
+		d.Arguments = forgotten(q)
+	}
+	if len(q.Asked) > 0 {
+		d.Asked = bytesOf(q.Asked)
+	}
+	if len(q.Definition) > 0 {
+		d.Definition = bytesOf(q.Definition)
+	}
+	if !q.Escalated.IsZero() {
+		d.Escalated = &q.Escalated
+	}
+	return d
+}
+
+// some makes of no list an empty one, which is [] and not null.
+func some[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// Answer is the body of a decision.
+type Answer struct {
+	Kind      ledger.DecisionKind `json:"kind"`
+	Reason    string              `json:"reason,omitempty" maxLength:"4096"`
+	Digest    string              `json:"digest,omitempty" doc:"arguments_digest as it was shown; needed to approve and to edit."`
+	Arguments object              `json:"arguments,omitempty" doc:"With edit, and with nothing else: what shall run instead, the bytes of this member."`
+	Allow     *ledger.Allow       `json:"allow,omitempty" doc:"With approve: calls like this one run without a question until then, at most 7 days."`
+}
+
+// ListedAnswer is a decision in a list.
+type ListedAnswer struct {
+	ID string `json:"id" pattern:"^[A-Za-z0-9_]{1,64}$" doc:"The id of the approval."`
+	Answer
+}
+
+// Answers is the body of several decisions.
+type Answers struct {
+	Decisions []ListedAnswer `json:"decisions" minItems:"1" maxItems:"50"`
+}
+
+// Outcome is what came of one of several decisions.
+type Outcome struct {
+	ID       string            `json:"id"`
+	Status   int               `json:"status" doc:"The status that the decision alone would have been answered with."`
+	Approval *Summary          `json:"approval,omitempty"`
+	Problem  *problem.Document `json:"problem,omitempty"`
+}
+
+// Outcomes is the answer to several decisions.
+type Outcomes struct {
+	Results []Outcome `json:"results"`
+}
+
+// Revocation is the body of a revocation.
+type Revocation struct {
+	Reason string `json:"reason,omitempty" maxLength:"4096"`
+}
+
+// Permission is a standing permission.
+type Permission struct {
+	ID         string             `json:"id"`
+	State      string             `json:"state" enum:"good,over,used up,revoked"`
+	ApprovalID string             `json:"approval_id" doc:"The approval that it was given with."`
+	Requester  ledger.Requester   `json:"requester"`
+	Server     string             `json:"server"`
+	Tool       string             `json:"tool"`
+	ToolDigest string             `json:"tool_definition_digest"`
+	Pattern    ledger.Pattern     `json:"pattern"`
+	By         string             `json:"given_by"`
+	Reason     string             `json:"reason,omitempty"`
+	Given      time.Time          `json:"given_at"`
+	Until      time.Time          `json:"until"`
+	MaxUses    int                `json:"max_uses"`
+	Uses       int                `json:"uses" doc:"Counted only where max_uses is set."`
+	Revoked    *ledger.Revocation `json:"revoked,omitempty"`
+	May        bool               `json:"may_revoke"`
+}
+
+// PermissionList is the list of permissions.
+type PermissionList struct {
+	Permissions []Permission `json:"permissions"`
+}
+
+func permissionOf(p *ledger.Permission, state string, may bool) Permission {
+	return Permission{
+		ID: p.ID, State: state, ApprovalID: p.ApprovalID, Requester: p.Requester, Server: p.Server, Tool: p.Tool, ToolDigest: p.ToolDefinitionDigest,
+		Pattern: p.Pattern, By: p.By, Reason: p.Reason, Given: p.Given, Until: p.Until, MaxUses: p.MaxUses, Uses: p.Uses, Revoked: p.Revoked, May: may,
+	}
+}

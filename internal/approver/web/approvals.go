@@ -1,0 +1,297 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/internal/validate"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// approvals are the approvals as each person may see and decide them. It is safe for
+// concurrent use.
+type approvals struct {
+	o     *Options
+	peeks peeks
+}
+
+// question is an approval as one person sees it.
+type question struct {
+	*ledger.Approval
+	Rule *risk.Approval
+	// Approvals is how many people approved what would run now.
+	Approvals int
+	// Blocked says why this person's answer would not count; empty when it would.
+	Blocked string
+	// ApprovedAt is when this person approved what would run now; zero: they have not.
+	ApprovedAt time.Time
+	// EscalatesAt is when more groups will be asked; zero where none are, or were already.
+	EscalatesAt time.Time
+	// Kinds are the answers that can be given in this state.
+	Kinds []ledger.DecisionKind
+
+	// What follows is there for a single approval only.
+	Arguments  []byte // what would run now
+	Asked      []byte // what was asked for, where it was edited since
+	Forgotten  string // why there are no Arguments any more; empty where there are
+	Definition []byte
+	// Change is how the tool's definition stands to the last time.
+	Change *ToolChange
+	// Peek is the beginning of the arguments, in lists of what waits.
+	Peek *peek
+	// ToolChanged is the gist of that, in lists of what waits.
+	ToolChanged bool
+}
+
+// errNotThere is the answer for what does not exist and for what is not yours.
+func errNotThere(id string) error {
+	return schema.Errorf(schema.KindNotFound, "There is no approval %s, or it is not yours to see.", id)
+}
+
+// see returns the approval as the person sees it; false where it is not theirs.
+func (v *approvals) see(a *ledger.Approval, who schema.Principal) (*question, bool) {
+	rule, err := approval.Rule(a)
+	if err != nil {
+		v.o.Log.Error("an approval has no readable rule", "approval_id", a.ID, "error", err)
+		return nil, false
+	}
+	concerned := overlap(rule.Groups, who.Groups) || overlap(rule.EscalateTo, who.Groups)
+	if !concerned && !approval.Requested(a, who) && !approval.Took(a, who) && !overlap(v.o.Observers, who.Groups) && !v.o.open() {
+		return nil, false
+	}
+	q := &question{Approval: a, Rule: rule, Approvals: approval.ApprovalCount(a), Kinds: kinds(a)}
+	q.Blocked = blocked(q, who)
+	q.ApprovedAt = approval.ApprovedAt(a, who)
+	if a.State == ledger.Pending && a.Escalated.IsZero() {
+		q.EscalatesAt = rule.EscalatesAt(a.Since(), a.Expires)
+	}
+	return q, true
+}
+
+// Missing is how many approvals are still needed.
+func (q *question) Missing() int { return max(max(q.Rule.Needed, 1)-q.Approvals, 0) }
+
+// MayApprove reports whether an approval of this person would count: they may decide, and
+// have not approved yet.
+func (q *question) MayApprove() bool { return q.Blocked == "" && q.ApprovedAt.IsZero() }
+
+// find loads one approval, without its bytes, if the person may see it.
+func (v *approvals) find(ctx context.Context, id string, who schema.Principal) (*question, error) {
+	if !plainID(id) {
+		return nil, errNotThere("of that name")
+	}
+	a, _, err := v.o.Ledger.Get(ctx, id)
+	if schema.KindOf(err) == schema.KindNotFound {
+		return nil, errNotThere(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	q, ok := v.see(a, who)
+	if !ok {
+		return nil, errNotThere(id)
+	}
+	return q, nil
+}
+
+// read loads one approval with its bytes.
+func (v *approvals) read(ctx context.Context, id string, who schema.Principal) (*question, error) {
+	q, err := v.find(ctx, id, who)
+	if err != nil {
+		return nil, err
+	}
+	if q.Arguments, err = v.o.Ledger.Arguments(ctx, id); schema.KindOf(err) == schema.KindNotFound && q.State.Ended() {
+		q.Forgotten = schema.AsError(err).Detail
+	} else if err == nil {
+		err = v.addAsked(ctx, q)
+	}
+	if err != nil && q.Forgotten == "" {
+		return nil, err
+	}
+	if q.Definition, err = v.o.Ledger.Definition(ctx, id); err != nil {
+		return nil, err
+	}
+	q.Change, err = v.change(ctx, q)
+	return q, err
+}
+
+// addAsked holds the arguments against the record, and adds those that were asked for
+// where they were edited since.
+func (v *approvals) addAsked(ctx context.Context, q *question) error {
+	// The bytes and the record are read one after the other; an edit in between
+	// must not show new bytes under the old digest.
+	bound := q.Bound()
+	if schema.Digest(q.Arguments) != bound.ArgumentsDigest {
+		e := schema.Errorf(schema.KindConflict, "The approval is being changed at this moment; load it again.")
+		e.Retryable = true
+		return e.WithCall(q.CallID)
+	}
+	if q.Edited == nil {
+		return nil
+	}
+	var err error
+	// Small edited arguments are kept when large ones that were asked for are not.
+	if q.Asked, err = v.o.Ledger.Asked(ctx, q.ID); schema.KindOf(err) == schema.KindNotFound && q.State.Ended() {
+		return nil
+	}
+	return err
+}
+
+func plainID(id string) bool {
+	if len(id) == 0 || len(id) > 64 {
+		return false
+	}
+	for i := 0; i < len(id); i++ {
+		if c := id[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+func overlap(a, b []string) bool {
+	return slices.ContainsFunc(a, func(x string) bool { return slices.Contains(b, x) })
+}
+
+func kinds(a *ledger.Approval) []ledger.DecisionKind {
+	switch a.State {
+	case ledger.Pending:
+		return []ledger.DecisionKind{ledger.Approve, ledger.Deny, ledger.Edit, ledger.Extend, ledger.Revoke}
+	case ledger.Approved:
+		return []ledger.DecisionKind{ledger.Deny, ledger.Revoke}
+	}
+	return nil
+}
+
+// blocked explains before anybody tries; the desk says the same, and decides.
+func blocked(q *question, who schema.Principal) string {
+	if len(q.Kinds) == 0 {
+		return "Nothing is left to decide: the call is " + string(q.State) + "."
+	}
+	return approval.WhyNot(q.Approval, q.Rule, who)
+}
+
+// decide takes an answer from a page or from the API.
+func (v *approvals) decide(ctx context.Context, id string, answer approval.Answer, who schema.Principal, channel string) (*question, error) {
+	q, err := v.find(ctx, id, who)
+	if err != nil {
+		return nil, err
+	}
+	switch answer.Kind {
+	case ledger.Approve, ledger.Deny, ledger.Extend, ledger.Revoke:
+	case ledger.Edit:
+		if err := v.mayEdit(ctx, q, &answer); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, schema.Errorf(schema.KindInvalidRequest, "A decision is one of approve, deny, edit, extend and revoke.")
+	}
+	if len(answer.Reason) > maxReason {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The reason is longer than %d bytes; say it shorter.", maxReason)
+	}
+	after, err := v.o.Desk.Decide(ctx, id, answer, who, channel)
+	if err != nil {
+		return nil, err
+	}
+	q, ok := v.see(after, who)
+	if !ok {
+		return nil, errNotThere(id)
+	}
+	return q, nil
+}
+
+const maxReason = 4 << 10
+
+// mayEdit refuses before anything is stored: an edit's bytes go into the ledger
+// ahead of the decision.
+func (v *approvals) mayEdit(ctx context.Context, q *question, answer *approval.Answer) error {
+	if q.Blocked != "" {
+		return schema.Errorf(schema.KindForbidden, "%s", q.Blocked).WithCall(q.CallID)
+	}
+	if bound := q.Bound(); q.State != ledger.Pending || answer.Digest != bound.ArgumentsDigest {
+		return schema.Errorf(schema.KindConflict, "The call was decided, or its arguments changed, since it was shown to you; look at it again.").WithCall(q.CallID)
+	}
+	if len(answer.Arguments) == 0 {
+		return schema.Errorf(schema.KindInvalidRequest, "An edit needs the arguments that shall run instead.")
+	}
+	if err := validate.Arguments(answer.Arguments, v.o.ArgumentBytes, 0); err != nil {
+		return err
+	}
+	definition, err := v.o.Ledger.Definition(ctx, q.ID)
+	if err != nil {
+		return err
+	}
+	return fits(definition, answer.Arguments)
+}
+
+// fits checks edited arguments against the tool's own schema. A schema that
+// cannot be used checks nothing, as at the front door.
+func fits(definition, args []byte) error {
+	var tool struct {
+		Input json.RawMessage `json:"inputSchema"`
+	}
+	if json.Unmarshal(definition, &tool) != nil {
+		return nil
+	}
+	s, err := validate.Compile(tool.Input)
+	if err != nil {
+		return nil
+	}
+	if faults := s.Validate(args); len(faults) > 0 {
+		e := schema.Errorf(schema.KindInvalidArguments, "The edited arguments do not fit what the tool takes; each fault is listed.")
+		e.Faults = faults
+		return e
+	}
+	return nil
+}
+
+// left is how much time there is, never below zero.
+func left(a *ledger.Approval, now time.Time) time.Duration { return max(a.Expires.Sub(now), 0) }
+
+// indented is the JSON with line breaks and its values untouched; nil where it is
+// none, or where it would grow beyond all measure.
+func indented(raw []byte) []byte {
+	var b bytes.Buffer
+	if len(raw) == 0 || json.Indent(&b, raw, "", "  ") != nil || b.Len() > 4*len(raw)+1<<20 {
+		return nil
+	}
+	return b.Bytes()
+}
+
+// outcome is what came of one of several decisions.
+type outcome struct {
+	ID     string
+	Server string
+	Tool   string
+	After  *question // nil where it was refused
+	Err    error
+}
+
+// Refusal is the sentence of a refusal; empty where there was none.
+func (o outcome) Refusal() string {
+	if o.Err == nil {
+		return ""
+	}
+	return problem.Of(o.Err).Detail
+}
+
+// decideOne takes one of several decisions.
+func (v *approvals) decideOne(ctx context.Context, id string, answer approval.Answer, who schema.Principal, channel string) outcome {
+	o := outcome{ID: id}
+	if o.After, o.Err = v.decide(ctx, id, answer, who, channel); o.Err != nil {
+		v.o.fault(ctx, "decision", o.Err)
+		if q, err := v.find(ctx, id, who); err == nil { // what a refused one was about, where the person may know
+			o.Server, o.Tool = q.Binding.Server, q.Binding.Tool
+		}
+		return o
+	}
+	o.Server, o.Tool = o.After.Binding.Server, o.After.Binding.Tool
+	return o
+}

@@ -1,0 +1,62 @@
+package web
+
+import (
+	"errors"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/callyard/callyard/internal/bodies"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// maxEnvelope is how many bytes a body may have around the arguments.
+const maxEnvelope = 64 << 10
+
+// What all bodies that are being read or worked on may take of memory at once: those
+// of up to 64 KiB, and what larger ones take beyond that.
+const (
+	smallBodies = 16 << 20
+	largeBodies = 32 << 20
+)
+
+// reservationKey is the context key under which a request has the memory that its body takes.
+type reservationKey struct{}
+
+// bodyReader reads bodies within one memory budget for all requests. It is safe for
+// concurrent use.
+type bodyReader struct{ budget *bodies.Budget }
+
+func newBodyReader() *bodyReader { return &bodyReader{bodies.New(smallBodies, largeBodies)} }
+
+// json reads a JSON body of at most limit bytes.
+func (b *bodyReader) json(w http.ResponseWriter, r *http.Request, limit int) ([]byte, error) {
+	if got, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || got != "application/json" {
+		return nil, schema.Errorf(problem.KindMediaType, "The body must be sent as application/json.")
+	}
+	return b.read(w, r, limit, "The body is over the limit of %d bytes; send less, or ask the operator to raise argument_bytes.", limit)
+}
+
+// read reads a body of at most limit bytes. tooLarge is the error for a longer one; it
+// names the number named.
+func (b *bodyReader) read(w http.ResponseWriter, r *http.Request, limit int, tooLarge string, named int) ([]byte, error) {
+	reservation, ok := r.Context().Value(reservationKey{}).(*bodies.Reservation)
+	if !ok {
+		return nil, schema.Errorf(schema.KindInternal, "The body has no memory budget.")
+	}
+	body, err := b.budget.Read(reservation, r.Body, r.ContentLength, limit)
+	switch {
+	case err == nil:
+		return body, nil
+	case errors.Is(err, bodies.ErrTooLong):
+		w.Header().Set("Connection", "close")
+		return nil, schema.Errorf(schema.KindTooLarge, tooLarge, named)
+	case errors.Is(err, bodies.ErrFull):
+		w.Header().Set("Connection", "close")
+		e := schema.Errorf(schema.KindUnavailable, "The approver holds as many large bodies as it may; nothing was done. Send it again in a moment.")
+		e.Retryable, e.RetryAfter = true, time.Second
+		return nil, e
+	}
+	return nil, schema.Errorf(schema.KindInvalidRequest, "The body did not arrive whole; send it again.")
+}

@@ -1,0 +1,157 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// maxBulk is how many calls are decided with one request.
+	maxBulk = 50
+	// maxBulkBytes is how many bytes of arguments one page shows; the first
+	// call is always on it, whole.
+	maxBulkBytes = 4 << 20
+	// pickPrefix begins the name of a field that chooses a call; its value is the
+	// digest of the arguments that were shown.
+	pickPrefix = "pick."
+)
+
+// bulkPages show several calls for one review, and take one decision on them.
+type bulkPages struct {
+	site      *site
+	approvals *approvals
+}
+
+func (g *bulkPages) register() {
+	g.site.visited("GET /together", g.show)
+	g.site.visited("POST /together", g.decide)
+}
+
+// bulkPage lists several calls with everything that a decision needs.
+type bulkPage struct {
+	Calls []detailPage
+	// Left is how many more there are that this page has no room for.
+	Left    int
+	Can     int // how many of them the one who looks may decide
+	Stale   bool
+	Reasons bool // one of them wants a reason
+	Token   string
+	Presets []string
+}
+
+// chosen are the approvals that the address of the page names: those with the ids,
+// or all that wait of a requester.
+func (g *bulkPages) chosen(q url.Values, who schema.Principal) ([]string, error) {
+	var ids []string
+	for name, given := range q {
+		switch name {
+		case "id":
+			ids = append(ids, given...)
+		case "requester":
+			for _, a := range g.site.o.Ledger.Pending() {
+				if a.Binding.Requester.Name != given[0] {
+					continue
+				}
+				if one, ok := g.approvals.see(a, who); ok && one.Blocked == "" {
+					ids = append(ids, a.ID)
+				}
+			}
+		case "arrived":
+		default:
+			return nil, schema.Errorf(schema.KindInvalidRequest, "There is no parameter of that name here.")
+		}
+	}
+	slices.Sort(ids)
+	if ids = slices.Compact(ids); len(ids) == 0 {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "No call was chosen. Go back to the list and choose some.")
+	}
+	return ids, nil
+}
+
+// show shows several calls on one page.
+func (g *bulkPages) show(w http.ResponseWriter, r *http.Request, v visitor) error {
+	ids, err := g.chosen(r.URL.Query(), v.who)
+	if err != nil {
+		return err
+	}
+	p := bulkPage{Token: g.site.access.formToken(v.cookie, "/together"), Presets: presets()}
+	left := maxBulkBytes
+	for i, id := range ids {
+		q, err := g.approvals.read(r.Context(), id, v.who)
+		if err != nil {
+			return err
+		}
+		if left -= len(q.Arguments) + len(q.Asked); len(p.Calls) == maxBulk || left < 0 && len(p.Calls) > 0 {
+			p.Left = len(ids) - i
+			break
+		}
+		d := newDetail(g.site.access, q, v)
+		d.Args.Label = fmt.Sprintf("Arguments of call %d", i+1)
+		d.Before.Label = fmt.Sprintf("Arguments that were asked for in call %d", i+1)
+		p.Calls = append(p.Calls, d)
+		if d.Choosable() {
+			p.Can++
+			p.Stale = p.Stale || !d.Fresh
+			p.Reasons = p.Reasons || q.Rule.Reasons
+		}
+	}
+	title := fmt.Sprintf("%d calls together", len(p.Calls))
+	return g.site.render(w, http.StatusOK, "bulk", v, view{Title: title, Live: "page", Page: p})
+}
+
+// Choosable says that the one who looks may decide the call at all.
+func (p detailPage) Choosable() bool { return p.MayApprove() && p.State == ledger.Pending }
+
+// decide takes a decision on several calls. Each is decided by itself, as if
+// it were the only one; the answer says what came of each.
+func (g *bulkPages) decide(w http.ResponseWriter, r *http.Request, v visitor) error {
+	f := r.PostForm
+	answer := approval.Answer{Kind: ledger.DecisionKind(f.Get("kind")), Reason: strings.TrimSpace(f.Get("reason")), Fresh: v.fresh}
+	if answer.Kind != ledger.Approve && answer.Kind != ledger.Deny {
+		return schema.Errorf(schema.KindInvalidRequest, "Say whether the calls shall run or not; nothing was done. Go back and choose one.")
+	}
+	if answer.Reason == "" && answer.Kind == ledger.Deny {
+		answer.Reason = f.Get("preset")
+	}
+	var ids []string
+	for name := range f {
+		if id, ok := strings.CutPrefix(name, pickPrefix); ok {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	switch {
+	case len(ids) == 0:
+		return schema.Errorf(schema.KindInvalidRequest, "No call was chosen; nothing was done. Go back and choose some.")
+	case len(ids) > maxBulk:
+		return schema.Errorf(schema.KindInvalidRequest, "More than %d calls were chosen; nothing was done. Choose fewer.", maxBulk)
+	}
+	var outcomes []outcome
+	for _, id := range ids {
+		answer.Digest = f.Get(pickPrefix + id)
+		outcomes = append(outcomes, g.approvals.decideOne(r.Context(), id, answer, v.who, "web"))
+	}
+	return g.site.render(w, http.StatusOK, "outcomes", v, view{Title: "What came of it", Page: outcomesPage{Kind: answer.Kind, All: outcomes}})
+}
+
+type outcomesPage struct {
+	Kind ledger.DecisionKind
+	All  []outcome
+}
+
+// Done counts the decisions that are recorded.
+func (p outcomesPage) Done() (n int) {
+	for _, o := range p.All {
+		if o.Err == nil {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,183 @@
+package web_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// picks are the calls that can be chosen on a page, with the digest shown.
+func picks(page string) url.Values {
+	form := url.Values{}
+	for _, m := range regexp.MustCompile(`name="(pick\.[^"]+)" value="([^"]+)"`).FindAllStringSubmatch(page, -1) {
+		form.Set(m[1], m[2])
+	}
+	return form
+}
+
+func TestSeveralCallsOfOneRequesterAreDecidedTogether(t *testing.T) {
+	f := open(t, people(), nil)
+	var ids []string
+	for i := range 4 {
+		ids = append(ids, f.hold(fmt.Sprintf(`{"target":"place-%d"}`, i), requester(), nil).ID)
+	}
+	other := f.hold(`{"target":"elsewhere"}`, schema.Principal{Name: "bob"}, nil)
+	c := f.signedIn("ada")
+	if list := f.do(c, "GET", "/", ""); !strings.Contains(list.body, `href="/together?requester=agent">Look at these 4 calls of agent together`) {
+		t.Errorf("the list does not offer them: %s", list.body)
+	}
+	page := f.do(c, "GET", "/together?requester=agent", "")
+	form := picks(page.body)
+	for i := range ids {
+		if !strings.Contains(page.body, fmt.Sprintf("place-%d", i)) {
+			t.Errorf("the arguments of call %d are not on the page", i)
+		}
+	}
+	if len(form) != 4 || strings.Contains(page.body, "elsewhere") {
+		t.Fatalf("the page offers %v", form)
+	}
+	// Meanwhile one was decided by somebody else, one edited.
+	if got := f.api("bob", "POST", "/approvals/"+ids[1]+"/decisions", decision("deny", "", "")); got.status != http.StatusOK {
+		t.Fatal(got.body)
+	}
+	form.Set("pick."+ids[2], schema.Digest([]byte(`{"target":"shown otherwise"}`)))
+	form.Set("token", formToken(t, page.body, "/together"))
+	form.Set("kind", "approve")
+	form.Set("reason", "all of them")
+	got := f.post(c, "/together", form, "Origin", f.url)
+	if got.status != http.StatusOK || !strings.Contains(got.body, "2 of 4 approved") || strings.Count(got.body, "Refused.") != 2 || strings.Count(got.body, "Recorded:") != 2 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	for i, want := range []ledger.State{ledger.Approved, ledger.Denied, ledger.Pending, ledger.Approved} {
+		is := f.state(ids[i])
+		if is.State != want || want == ledger.Approved && (is.Decisions[0].Reason != "all of them" || is.Decisions[0].By != "ada" || is.Decisions[0].Channel != "web") {
+			t.Errorf("call %d: %+v", i, is)
+		}
+	}
+	if is := f.state(other.ID); is.State != ledger.Pending {
+		t.Errorf("one that nobody chose: %+v", is)
+	}
+}
+
+func TestAFormForSeveralCallsSaysWhichAndWhatOrNothingHappens(t *testing.T) {
+	f := open(t, people(), nil)
+	a := f.hold(`{"target":"x"}`, requester(), nil)
+	mine := f.hold(`{"target":"mine"}`, schema.Principal{Name: "ada"}, nil)
+	c := f.signedIn("ada")
+	page := f.do(c, "GET", "/together?id="+a.ID+"&id="+mine.ID+"&id="+a.ID, "")
+	if form := picks(page.body); len(form) != 1 || form.Get("pick."+a.ID) == "" || !strings.Contains(page.body, "You asked for this call") {
+		t.Errorf("%v", form)
+	}
+	token := formToken(t, page.body, "/together")
+	for what, form := range map[string]url.Values{
+		"no kind":      {"token": {token}, "pick." + a.ID: {a.Binding.ArgumentsDigest}},
+		"another kind": {"token": {token}, "kind": {"revoke"}, "pick." + a.ID: {a.Binding.ArgumentsDigest}},
+		"no call":      {"token": {token}, "kind": {"approve"}},
+		"one twice":    {"token": {token}, "kind": {"approve"}, "pick." + a.ID: {a.Binding.ArgumentsDigest, a.Binding.ArgumentsDigest}},
+		"no token":     {"kind": {"approve"}, "pick." + a.ID: {a.Binding.ArgumentsDigest}},
+		"of another":   {"token": {formToken(t, f.do(c, "GET", "/a/"+a.ID, "").body, "/a/"+a.ID+"/approve")}, "kind": {"approve"}, "pick." + a.ID: {a.Binding.ArgumentsDigest}},
+	} {
+		if got := f.post(c, "/together", form); got.status != http.StatusBadRequest && got.status != http.StatusForbidden {
+			t.Errorf("%s: %d %s", what, got.status, got.body)
+		}
+	}
+	many := url.Values{"token": {token}, "kind": {"deny"}, "pick." + a.ID: {""}}
+	for i := range 50 {
+		many.Set(fmt.Sprintf("pick.appr_%d", i), "")
+	}
+	if got := f.post(c, "/together", many); got.status != http.StatusBadRequest {
+		t.Errorf("51 at once: %d", got.status)
+	}
+	for _, to := range []string{"/together", "/together?requester=nobody", "/together?color=red"} {
+		if got := f.do(c, "GET", to, ""); got.status != http.StatusBadRequest {
+			t.Errorf("%s: %d", to, got.status)
+		}
+	}
+	for _, a := range []*ledger.Approval{a, mine} {
+		if is := f.state(a.ID); is.State != ledger.Pending || len(is.Decisions) > 0 {
+			t.Errorf("%+v", is)
+		}
+	}
+	// One's own among those of others is refused, and the others are not.
+	form := url.Values{"token": {token}, "kind": {"deny"}, "preset": {"Not at this time"}, "pick." + a.ID: {""}, "pick." + mine.ID: {""}}
+	if got := f.post(c, "/together", form); got.status != http.StatusOK || !strings.Contains(got.body, "1 of 2 denied") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if is := f.state(a.ID); is.State != ledger.Denied || is.Decisions[0].Reason != "Not at this time" {
+		t.Errorf("%+v", is)
+	}
+	if is := f.state(mine.ID); is.State != ledger.Pending {
+		t.Errorf("one's own: %+v", is)
+	}
+}
+
+func TestAPageOfSeveralCallsHasNoMoreThanItShowsWhole(t *testing.T) {
+	f := open(t, people(), nil)
+	for range 6 {
+		f.hold(`{"target":"`+strings.Repeat("x", 1_000_000)+`"}`, requester(), nil)
+	}
+	page := f.do(f.signedIn("ada"), "GET", "/together?requester=agent", "")
+	if n := len(picks(page.body)); n != 4 || !strings.Contains(page.body, "2 more were chosen") {
+		t.Errorf("%d calls are on the page", n)
+	}
+}
+
+func TestAListOfDecisionsIsAnsweredOneByOne(t *testing.T) {
+	f := open(t, people(), nil)
+	a, b, c, d := f.hold(`{"target":"a"}`, requester(), nil), f.hold(`{"target":"b"}`, requester(), nil), f.hold(`{"target":"c"}`, requester(), nil),
+		f.hold(`{"target":"d"}`, requester(), func(r *risk.Approval) { r.Groups = []string{"others"} })
+	one := func(id, kind, digest, more string) string {
+		return fmt.Sprintf(`{"id":%q,"kind":%q,"digest":%q%s}`, id, kind, digest, more)
+	}
+	good := one(a.ID, "approve", a.Binding.ArgumentsDigest, "")
+	for what, body := range map[string]string{
+		"no list": `{}`, "no object": `[` + good + `]`, "nothing": `{"decisions":[]}`, "something else": `{"decisions":[` + good + `],"x":1}`,
+		"one twice": `{"decisions":[` + good + `,` + good + `]}`, "no id": `{"decisions":[` + good + `,{"kind":"deny"}]}`, "null": `{"decisions":[` + good + `,null]}`,
+		"an unknown member": `{"decisions":[` + good + `,` + one(b.ID, "deny", "", `,"x":1`) + `]}`, "a key twice": `{"decisions":[` + good + `],"decisions":[]}`,
+		"too many": `{"decisions":[` + strings.Repeat(good+",", 50) + good + `]}`,
+	} {
+		if got := f.api("ada", "POST", "/decisions", body); got.status != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", what, got.status, got.body)
+		}
+	}
+	if is := f.state(a.ID); is.State != ledger.Pending {
+		t.Fatalf("a list that cannot be read decided: %+v", is)
+	}
+	body := `{"decisions":[` + strings.Join([]string{
+		good, one(b.ID, "approve", "sha256:other", ""), one(c.ID, "edit", c.Binding.ArgumentsDigest, `,"arguments":{"target":"less"}`),
+		one(d.ID, "deny", "", ""), one("appr_nope", "deny", "", ""),
+	}, ",") + `]}`
+	var got struct {
+		Results []struct {
+			ID       string
+			Status   int
+			Approval *struct{ State string }
+			Problem  *struct{ Status int }
+		}
+	}
+	raw := f.api("ada", "POST", "/decisions", body)
+	if err := json.Unmarshal([]byte(raw.body), &got); err != nil || raw.status != http.StatusOK || len(got.Results) != 5 {
+		t.Fatalf("%d %s", raw.status, raw.body)
+	}
+	for i, want := range []struct {
+		id, state string
+		status    int
+	}{{a.ID, "approved", 200}, {b.ID, "", 409}, {c.ID, "approved", 200}, {d.ID, "", 404}, {"appr_nope", "", 404}} {
+		r := got.Results[i]
+		if r.ID != want.id || r.Status != want.status || (r.Approval != nil) != (want.status == 200) || (r.Problem != nil) == (want.status == 200) ||
+			r.Approval != nil && r.Approval.State != want.state || r.Problem != nil && r.Problem.Status != want.status {
+			t.Errorf("%d: %s", i, raw.body)
+		}
+	}
+	if got := f.do(f.signedIn("ada"), "POST", "/decisions", `{"decisions":[`+one(b.ID, "deny", "", "")+`]}`, "Content-Type", "application/json"); got.status != http.StatusUnauthorized {
+		t.Errorf("with a cookie: %d", got.status)
+	}
+}

@@ -1,0 +1,194 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/internal/validate"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	schemaPrefix = "#/components/schemas/"
+	// pageKey is the key, in the metadata of an operation, of what browsers get instead.
+	pageKey = "page"
+)
+
+// documentConfig is what all operations have in common.
+func documentConfig() huma.Config {
+	config := huma.DefaultConfig("Callyard approver", "1")
+	config.Info.Description = "Held calls, and people's answers to them. GET changes nothing."
+	config.Servers = []*huma.Server{{URL: "/", Description: "This approver"}}
+	config.Security = []map[string][]string{{"bearer": {}}, {"apiKey": {}}}
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"bearer": {Type: "http", Scheme: "bearer"}, "apiKey": {Type: "apiKey", In: "header", Name: "X-API-Key"},
+	}
+	// The document is an operation of ours. Huma's hook would put a $schema member into
+	// every body.
+	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
+	config.CreateHooks = nil
+	// Answers may gain members; bodies refuse unknown ones.
+	config.AllowAdditionalPropertiesByDefault = true
+	names := map[reflect.Type]string{
+		reflect.TypeFor[problem.Document](): "Problem", reflect.TypeFor[problem.Fault](): "ProblemFault", reflect.TypeFor[problem.RPCError](): "ProblemRPCError",
+		reflect.TypeFor[schema.Error](): "CallError", reflect.TypeFor[ledger.Edited](): "ArgumentsEdit",
+		reflect.TypeFor[ledger.Value](): "PatternValue", reflect.TypeFor[ledger.Revocation](): "PermissionRevocation",
+	}
+	config.Components.Schemas = huma.NewMapRegistry(schemaPrefix, func(t reflect.Type, hint string) string {
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		if name := names[t]; name != "" {
+			return name
+		}
+		return huma.DefaultSchemaNamer(t, hint)
+	})
+	return config
+}
+
+// operation describes an operation. answer describes its answer; page, if it is not
+// nil, is what browsers get.
+func operation(id, route, summary, answer string, page http.HandlerFunc) huma.Operation {
+	method, path, _ := strings.Cut(route, " ")
+	return huma.Operation{
+		OperationID: id, Method: method, Path: path, Summary: summary, Metadata: map[string]any{pageKey: page},
+		SkipValidateParams: true, // they are checked before, with sentences of ours
+		Responses: map[string]*huma.Response{
+			"200":     {Description: answer},
+			"default": {Description: "A refusal (RFC 9457).", Content: map[string]*huma.MediaType{problem.MediaType: {Schema: ref("Problem")}}},
+		},
+	}
+}
+
+// public lets everybody use an operation.
+func public(op huma.Operation) huma.Operation {
+	op.Security = []map[string][]string{}
+	return op
+}
+
+func ref(name string) *huma.Schema { return &huma.Schema{Ref: schemaPrefix + name} }
+
+func words[T ~string](all ...T) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString}
+	for _, one := range all {
+		s.Enum = append(s.Enum, string(one))
+	}
+	return s
+}
+
+// finishDocument says what Go types cannot, and fixes the document as it is served.
+func (a *api) finishDocument() error {
+	registry := a.huma.OpenAPI().Components.Schemas
+	registry.Schema(reflect.TypeFor[problem.Document](), true, "")
+	all := registry.Map()
+	for _, unused := range []string{"ErrorModel", "ErrorDetail"} {
+		delete(all, unused) // Huma's own, which never leave
+	}
+	for _, s := range all {
+		plain(s)
+	}
+	all["State"], all["Kind"] = words(ledger.States()...), words(ledger.Approve, ledger.Deny, ledger.Edit, ledger.Extend, ledger.Revoke)
+	for _, name := range []string{"Summary", "Approval"} {
+		all[name].Properties["state"], all[name].Properties["may"].Items = ref("State"), ref("Kind")
+	}
+	for _, name := range []string{"Decision", "Answer", "ListedAnswer"} {
+		all[name].Properties["kind"] = ref("Kind")
+	}
+	for _, name := range []string{"Answer", "ListedAnswer", "Answers", "Revocation", "Allow", "Pattern", "PatternValue"} {
+		all[name].AdditionalProperties = false
+	}
+	// Arguments come with an edit, and with nothing else.
+	for _, name := range []string{"Answer", "ListedAnswer"} {
+		all[name].Extensions = map[string]any{
+			"if":   map[string]any{"properties": map[string]any{"kind": map[string]any{"const": ledger.Edit}}},
+			"then": map[string]any{"required": []string{"arguments", "digest"}},
+			"else": map[string]any{"properties": map[string]any{"arguments": map[string]any{"not": map[string]any{}}}},
+		}
+	}
+	pattern, value, allow := all["Pattern"], all["PatternValue"], all["Allow"]
+	pattern.Description = "Which arguments: exactly the same, the same values at some places, or any."
+	pattern.Properties["kind"] = words(ledger.ExactArguments, ledger.SameValues, ledger.AnyArguments)
+	pattern.Properties["arguments_digest"].Description = "Of the arguments, for exact; the approver fills it in."
+	maxValues, none := maxLeaves, 0.0
+	pattern.Properties["values"].MaxItems = &maxValues
+	value.Properties["pointer"].Description = "A JSON pointer into the arguments."
+	value.Properties["digest"].Description = "Of the value there; the approver fills it in."
+	allow.Properties["max_uses"].Minimum, allow.Properties["max_uses"].Description = &none, "How many calls may run by it; 0: no limit."
+	all["ArgumentsEdit"].Properties["size"].Description = "How many bytes the edited arguments have."
+	decision := all["Decision"].Properties
+	decision["channel"] = words("web", "api", "slack", ledger.ChannelToken, ledger.ChannelStanding)
+	decision["allow"].Description = "What the person allowed to run again."
+	all["Outcome"].Description = "What came of one decision: the approval after it, or why it was refused."
+	all["ToolChange"].Description = "How the tool's definition stands to the one with which a person last approved a call of it."
+	var err error
+	if a.document.RawMessage, err = json.Marshal(a.huma.OpenAPI()); err != nil {
+		return fmt.Errorf("web: encoding the OpenAPI document: %w", err)
+	}
+	return a.shapes.compile(all)
+}
+
+// plain makes the schema of a Go type say what is sent and no more: a list that is not
+// there is left out and never null, and integers have no width.
+func plain(s *huma.Schema) {
+	if s == nil {
+		return
+	}
+	s.Nullable = false
+	if s.Type == huma.TypeInteger {
+		s.Format = ""
+	}
+	if open, is := s.AdditionalProperties.(bool); is && open {
+		s.AdditionalProperties = nil
+	}
+	plain(s.Items)
+	for _, member := range s.Properties {
+		plain(member)
+	}
+}
+
+// shapes are the bodies of the API as its document describes them, so that the two
+// cannot differ.
+type shapes map[string]*validate.Schema
+
+// compile reads the schemas that shapes has names of.
+func (s shapes) compile(all map[string]*huma.Schema) error {
+	for name := range s {
+		raw, err := json.Marshal(map[string]any{"$ref": schemaPrefix + name, "components": map[string]any{"schemas": all}})
+		if err == nil {
+			s[name], err = validate.Compile(raw)
+		}
+		if err != nil {
+			return fmt.Errorf("web: the schema %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// read reads a body, or says every place where it is not what the document says.
+func (s shapes) read(name string, body []byte, to any) error {
+	if err := validate.Value(body, len(body)+1, 0); err != nil {
+		return err
+	}
+	faults := s[name].Validate(body)
+	if len(faults) == 0 {
+		// A schema tells no time from another text, and 1.0 is an integer to it.
+		if json.Unmarshal(body, to) != nil {
+			return schema.Errorf(schema.KindInvalidRequest, "The member allow must be an object with until (a time of RFC 3339), pattern and max_uses (digits), as GET /openapi.json says; nothing was done.")
+		}
+		return nil
+	}
+	at := faults[0].Pointer
+	if at == "" {
+		at = "the whole"
+	}
+	e := schema.Errorf(schema.KindInvalidRequest, "The body is not as GET /openapi.json says; nothing was done. At %s: %s", at, faults[0].Message)
+	e.Faults = faults
+	return e
+}

@@ -1,0 +1,97 @@
+package web
+
+import (
+	"crypto/cipher"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/internal/settings"
+)
+
+// signInPages sign people in and out, with an API key or at a provider.
+type signInPages struct {
+	site *site
+	seal cipher.AEAD // of sign-ins under way; its key is another one after each start
+}
+
+func newSignInPages(s *site) (*signInPages, error) {
+	seal, err := newSeal()
+	return &signInPages{s, seal}, err
+}
+
+func (s *signInPages) register() {
+	s.site.html("GET /sign-in", s.show)
+	s.site.html("POST /sign-in", s.signIn)
+	s.site.html("GET /sign-in/provider", s.goToProvider)
+	s.site.html("GET "+settings.CallbackPath, s.comeBack)
+	s.site.html("POST /sign-out", s.signOut)
+}
+
+type signInPage struct {
+	Token, Next, Refusal string
+	Again                bool   // somebody is signed in, and must show that it is still them
+	Keys                 bool   // an API key signs in
+	Provider             string // the name of the provider; empty where there is none
+	ToProvider           string // the address of the way there
+}
+
+// next is where to go after a sign-in: a page of ours, whatever was asked for.
+func next(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || strings.ContainsAny(text, "\\\r\n\t") {
+		return "/"
+	}
+	if p := u.EscapedPath(); p == "/history" || p == "/permissions" || p == "/slack" || strings.HasPrefix(p, "/a/") && plainID(p[len("/a/"):]) {
+		return p
+	}
+	return "/"
+}
+
+func (s *signInPages) show(w http.ResponseWriter, r *http.Request) error {
+	if s.site.arriving(r) {
+		return s.site.showArrival(w, r)
+	}
+	return s.renderForm(w, r, http.StatusOK, next(r.URL.Query().Get("next")), "")
+}
+
+func (s *signInPages) renderForm(w http.ResponseWriter, r *http.Request, status int, to, refusal string) error {
+	v := s.site.access.visit(w, r)
+	if v.local {
+		http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // next lets pages of ours through only
+		return nil
+	}
+	page := signInPage{Token: s.site.access.formToken(v.cookie, "/sign-in"), Next: to, Refusal: refusal, Again: v.known, Keys: s.site.o.Keys.Configured()}
+	if s.site.o.People != nil {
+		q := url.Values{"next": {to}}
+		if v.known {
+			q.Set("fresh", "1")
+		}
+		page.Provider, page.ToProvider = s.site.o.People.Name(), "/sign-in/provider?"+q.Encode()
+	}
+	return s.site.render(w, status, "signin", v, view{Title: "Sign in", Page: page})
+}
+
+func (s *signInPages) signIn(w http.ResponseWriter, r *http.Request) error {
+	if err := s.site.form(w, r); err != nil {
+		return err
+	}
+	to := next(r.PostForm.Get("next"))
+	if err := s.site.access.signIn(w, r, strings.TrimSpace(r.PostForm.Get("key"))); err != nil {
+		d := problem.Of(err)
+		return s.renderForm(w, r, d.Status, to, d.Detail)
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // next lets pages of ours through only
+	return nil
+}
+
+func (s *signInPages) signOut(w http.ResponseWriter, r *http.Request) error {
+	if err := s.site.form(w, r); err != nil {
+		return err
+	}
+	s.site.access.end(r)
+	s.site.access.setCookie(w, "", -1)
+	http.Redirect(w, r, "/sign-in", http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,170 @@
+package web
+
+import (
+	"bytes"
+	"html/template"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"time"
+	"unicode/utf8"
+
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// site is what all pages share: templates, navigation, forms and errors. It is safe for
+// concurrent use.
+type site struct {
+	o         *Options
+	access    *access
+	bodies    *bodyReader
+	routes    *routes
+	templates map[string]*template.Template // each with the frame around it
+}
+
+func newSite(o *Options, a *access, b *bodyReader, r *routes) (*site, error) {
+	s := &site{o: o, access: a, bodies: b, routes: r}
+	var err error
+	s.templates, err = parseTemplates()
+	return s, err
+}
+
+// view is what every page gets.
+type view struct {
+	Title   string
+	Here    string // the path in the navigation
+	Who     string
+	Known   bool // signed in, or nobody needs to
+	Local   bool
+	SignOut string // form token; empty where there is nobody to sign out
+	Now     time.Time
+	Slack   bool   // there is a page to connect to it
+	Go      string // where to go on at once; empty: nowhere
+	Live    string // what the script does on a change: "list", "page" or nothing
+	Page    any
+}
+
+// html registers a page; its errors are shown as one.
+func (s *site) html(route string, f func(http.ResponseWriter, *http.Request) error) {
+	s.routes.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) { s.page(w, r, f) })
+}
+
+// visited registers a page for visitors who are known; others are asked to sign in. Of a
+// form that is sent to it, f finds the fields in r.PostForm.
+func (s *site) visited(route string, f func(w http.ResponseWriter, r *http.Request, v visitor) error) {
+	s.html(route, s.known(f))
+}
+
+func (s *site) known(f func(w http.ResponseWriter, r *http.Request, v visitor) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		v, ok, err := s.enter(w, r)
+		if ok && r.Method == http.MethodPost {
+			err = s.form(w, r)
+		}
+		if !ok || err != nil {
+			return err
+		}
+		return f(w, r, v)
+	}
+}
+
+// page answers with a page, or with its error as one.
+func (s *site) page(w http.ResponseWriter, r *http.Request, f func(http.ResponseWriter, *http.Request) error) {
+	if err := f(w, r); err != nil {
+		s.o.fault(r.Context(), r.Pattern, err)
+		s.showError(w, r, err)
+	}
+}
+
+func (s *site) render(w http.ResponseWriter, status int, name string, v visitor, page view) error {
+	page.Known, page.Local, page.Who, page.Now = v.known, v.local, v.who.Name, s.o.Now()
+	page.Slack = s.o.Slack != nil && !v.local
+	if v.known && !v.local {
+		page.SignOut = s.access.formToken(v.cookie, "/sign-out")
+	}
+	var b bytes.Buffer
+	if err := s.templates[name].Execute(&b, page); err != nil {
+		return schema.Errorf(schema.KindInternal, "The page cannot be made: %w", err)
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // the browser went away; nobody is left to be told
+	return nil
+}
+
+// message is a page that says one thing.
+type message struct {
+	Text   string
+	Faults []schema.Fault
+	To     string // where a link leads; empty: to the list
+	Label  string
+}
+
+func (s *site) showError(w http.ResponseWriter, r *http.Request, err error) {
+	d := problem.Of(err)
+	v := visitor{cookie: s.access.cookie(r)} // no new cookie with an error
+	if v.cookie != "" || s.access.open() {
+		v = s.access.visit(w, r)
+	}
+	page := view{Title: d.Title, Page: message{Text: d.Detail, Faults: schema.AsError(err).Faults, To: "/", Label: "To the list"}}
+	if renderErr := s.render(w, d.Status, "message", v, page); renderErr != nil {
+		s.o.fault(r.Context(), r.Pattern, renderErr)
+		problem.Write(w, err)
+	}
+}
+
+// enter finds out who looks; false when the answer is given already: a request to
+// sign in.
+func (s *site) enter(w http.ResponseWriter, r *http.Request) (visitor, bool, error) {
+	if s.arriving(r) {
+		return visitor{}, false, s.showArrival(w, r)
+	}
+	v := s.access.visit(w, r)
+	if v.known {
+		return v, true, nil
+	}
+	if r.Method == http.MethodPost {
+		return v, false, schema.Errorf(schema.KindUnauthenticated, "Your session has ended; nothing was done. Sign in and repeat it.")
+	}
+	http.Redirect(w, r, "/sign-in?next="+url.QueryEscape(r.URL.Path), http.StatusSeeOther)
+	return v, false, nil
+}
+
+func (s *site) arriving(r *http.Request) bool {
+	return !s.access.open() && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" &&
+		s.access.cookie(r) == "" && !r.URL.Query().Has("arrived")
+}
+
+// showArrival leads on to the same page. A link of another site led here, so the
+// browser kept the cookie back; from a page of ours it sends it.
+func (s *site) showArrival(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	q.Set("arrived", "1")
+	to := r.URL.Path + "?" + q.Encode()
+	page := view{Title: "One moment", Go: to, Page: message{Text: "You come from another site.", To: to, Label: "Go on"}}
+	return s.render(w, http.StatusOK, "message", visitor{}, page)
+}
+
+// form reads the fields of a form and checks that it is ours.
+func (s *site) form(w http.ResponseWriter, r *http.Request) error {
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/x-www-form-urlencoded" {
+		return schema.Errorf(problem.KindMediaType, "Only a form of these pages can be sent here.")
+	}
+	// A browser may write each byte as three.
+	body, err := s.bodies.read(w, r, 3*s.o.ArgumentBytes+maxEnvelope, "What you sent is over the limit for arguments of %d bytes; send less, or ask the operator to raise argument_bytes.", s.o.ArgumentBytes)
+	if err != nil {
+		return err
+	}
+	r.Body = http.MaxBytesReader(w, io.NopCloser(bytes.NewReader(body)), int64(len(body))) // or 10 MB were the most
+	if r.ParseForm() != nil {
+		return schema.Errorf(schema.KindInvalidRequest, "The form did not arrive whole; send it again.")
+	}
+	for name, values := range r.PostForm {
+		if len(values) != 1 || !utf8.ValidString(values[0]) {
+			return schema.Errorf(schema.KindInvalidRequest, "The field %.20q of the form is there twice, or is no text.", name)
+		}
+	}
+	return s.access.checkForm(r)
+}

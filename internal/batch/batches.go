@@ -1,0 +1,198 @@
+package batch
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Order is a batch to be made.
+type Order struct {
+	Principal schema.Principal
+	// Key is the caller's Idempotency-Key, "" for none; Fingerprint the digest of
+	// the request that carries it.
+	Key, Fingerprint string
+	Priority         int
+	Life             time.Duration // 0: 24 h
+	CallbackURL      string
+	Labels           map[string]string
+	// Calls is how many calls the batch is made with, where that is known.
+	Calls int
+	// Trace is the trace context of the request; its calls link to it.
+	Trace string
+}
+
+// Batches are the batches of the principals. It is safe for concurrent use.
+type Batches struct {
+	o       *Options
+	ids     *IDs
+	jobs    *jobs
+	backlog *backlog
+	intakes *intakes
+}
+
+// CallID returns the id of a call of a journal, which is the named principal's.
+func (b *Batches) CallID(journalID string, index uint64, principal string) string {
+	return b.ids.CallID(journalID, index, principal)
+}
+
+// MaxLife is the longest time that a batch may take.
+func (b *Batches) MaxLife() time.Duration { return b.o.Store.MaxLife() }
+
+// Create makes a batch, or returns the one that the key stands for.
+func (b *Batches) Create(ctx context.Context, o Order) (m *journal.Manifest, replayed bool, err error) {
+	ctx, cancel := bound(ctx)
+	defer cancel()
+	if o.Life == 0 {
+		o.Life = min(defaultLife, b.o.Store.MaxLife())
+	}
+	if o.Life < minLife || o.Life > b.o.Store.MaxLife() {
+		return nil, false, schema.Errorf(schema.KindInvalidRequest, "The time of a batch (expires_in) is between %s and %s.", minLife, b.o.Store.MaxLife())
+	}
+	if o.Priority < -10 || o.Priority > 10 {
+		return nil, false, schema.Errorf(schema.KindInvalidRequest, "The priority of a batch is between -10 and 10; 0 is normal.")
+	}
+	hash := ""
+	if o.Key != "" {
+		hash = journal.KeyHash(o.Principal.Name, o.Key)
+		kept, err := b.o.Store.Recall(ctx, hash)
+		if err == nil {
+			return b.sameBatch(ctx, kept, o.Fingerprint)
+		}
+		if schema.KindOf(err) != schema.KindNotFound {
+			return nil, false, err
+		}
+	}
+	id := newJournalID(journal.Batch)
+	done, err := b.backlog.reserve(&o, id)
+	if err != nil {
+		return nil, false, err
+	}
+	now := time.Now().UTC()
+	m = &journal.Manifest{
+		ID: id, Kind: journal.Batch, Principal: o.Principal, Priority: o.Priority, Expires: now.Add(o.Life), CallbackURL: o.CallbackURL,
+		Fingerprint: o.Fingerprint, Key: hash, Labels: o.Labels, Trace: o.Trace,
+	}
+	err = b.o.Store.Create(ctx, m)
+	done()
+	if err != nil {
+		return nil, false, err
+	}
+	kept, mine, err := remember(ctx, b.o.Store, hash, o.Fingerprint, "", m.ID, 0)
+	if err == nil && mine {
+		if owned, claimErr := b.o.Store.Claim(ctx, m.ID, b.o.ID); claimErr == nil {
+			b.jobs.start(owned, false)
+		}
+		return m, false, nil
+	}
+	// An empty batch that nobody knows of: whoever adopts it ends it.
+	if _, cancelErr := b.o.Store.Change(ctx, m.ID, func(m *journal.Manifest) error {
+		m.State, m.Reason = journal.Canceling, "the same key came twice at once"
+		return nil
+	}); cancelErr != nil {
+		b.o.Log.Warn("ending a batch whose key belongs to another", "journal", m.ID, "error", cancelErr)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return b.sameBatch(ctx, kept, o.Fingerprint)
+}
+
+func (b *Batches) sameBatch(ctx context.Context, kept journal.Entry, fingerprint string) (*journal.Manifest, bool, error) {
+	if kept.Fingerprint != fingerprint || kept.CallID != "" {
+		return nil, false, schema.Errorf(schema.KindKeyReused, "This Idempotency-Key was used for another request; no batch was made. Use a new key for a new request.")
+	}
+	m, err := b.o.Store.Get(ctx, kept.Journal)
+	if schema.KindOf(err) == schema.KindNotFound && time.Since(kept.At) > clocksDiffer {
+		err = journal.LostKey()
+	}
+	return m, true, err
+}
+
+// Get returns the manifest of a batch of the principal's.
+func (b *Batches) Get(ctx context.Context, id string, who schema.Principal) (*journal.Manifest, error) {
+	none := schema.Errorf(schema.KindNotFound, "There is no batch %q.", id)
+	if !strings.HasPrefix(id, batchPrefix) || len(id) != len(batchPrefix)+26 || !plain(id[len(batchPrefix):]) {
+		return nil, none
+	}
+	m, err := b.o.Store.Get(ctx, id)
+	if schema.KindOf(err) == schema.KindNotFound && b.o.lostBefore(id) {
+		return nil, journal.LostBatch()
+	}
+	if schema.KindOf(err) == schema.KindNotFound || err == nil && (m.Kind != journal.Batch || m.Principal.Name != who.Name) {
+		return nil, none
+	}
+	if err != nil {
+		return nil, err
+	}
+	if m.State == journal.Receiving {
+		m = m.Clone()
+		if m.Calls, err = b.o.Store.Accepted(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	if j := b.jobs.find(id); j != nil && m.State != journal.Ended {
+		m = m.Clone()
+		m.Counts = j.l.owned.Progress().Counts() // newer than what was written
+	}
+	return m, nil
+}
+
+// List returns a page of the principal's batches, the newest first.
+func (b *Batches) List(who schema.Principal, states []journal.State, limit int, cursor string) ([]*journal.Manifest, string) {
+	return b.o.Store.List(journal.Filter{Kind: journal.Batch, States: states, Principal: who.Name, Limit: limit}, cursor)
+}
+
+// Cancel lets nothing more of a batch start; what runs may finish. A batch that has
+// ended stays as it is.
+func (b *Batches) Cancel(ctx context.Context, id string, who schema.Principal) (*journal.Manifest, error) {
+	return b.End(ctx, id, who, canceledByCaller)
+}
+
+// canceledByCaller is why a batch ends that was canceled.
+const canceledByCaller = "its caller canceled it"
+
+// End is Cancel with another reason, which the batch shows from then on.
+func (b *Batches) End(ctx context.Context, id string, who schema.Principal, reason string) (*journal.Manifest, error) {
+	if _, err := b.Get(ctx, id, who); err != nil {
+		return nil, err
+	}
+	m, err := b.o.Store.Change(ctx, id, func(m *journal.Manifest) error {
+		if m.State != journal.Ended && m.State != journal.Canceling {
+			m.State, m.Reason = journal.Canceling, reason
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.jobs.changed(m)
+	return m, nil
+}
+
+// ResultBody returns the bytes that the tool of a call of the batch answered, wherever
+// they lie.
+func (b *Batches) ResultBody(ctx context.Context, id string, rec *journal.ResultRecord) ([]byte, error) {
+	return resultBody(ctx, b.o.Store, id, rec)
+}
+
+// Results returns a page of the results of a batch; see [journal.Store.Results].
+func (b *Batches) Results(ctx context.Context, id string, after journal.Cursor, most int) ([]journal.ResultRecord, journal.Cursor, error) {
+	return b.o.Store.Results(ctx, id, after, most)
+}
+
+// Follow passes on the results of a batch as they come; see
+// [journal.Store.Follow].
+func (b *Batches) Follow(ctx context.Context, id string, after journal.Cursor, f func([]journal.ResultRecord, journal.Cursor) error) error {
+	return b.o.Store.Follow(ctx, id, after, f)
+}
+
+// Changes returns a channel that gets a word after each change of a batch; words
+// that nobody reads are dropped. stop ends it.
+func (b *Batches) Changes(id string) (changed <-chan struct{}, stop func()) {
+	words := make(chan struct{}, 1)
+	return words, b.o.Store.WatchOne(id, func(*journal.Manifest) { notify(words) })
+}

@@ -1,0 +1,295 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/kit/backoff"
+	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// executor runs single calls of a journal: it checks each, holds it where it needs an
+// approval, sends it, and tries again what may be tried again.
+type executor struct {
+	l       *lease
+	results *results
+	held    *heldCalls
+	// settled asks the worker what became of a call whose answer did not come.
+	settled func(it *item, unknown error) (*schema.Result, error)
+}
+
+// execute runs one call to its end and stores the result. It returns when that is
+// stored, or the call is held, or it is for another owner to settle.
+func (x *executor) execute(it *item) {
+	span := it.span
+	if span == nil {
+		span = x.l.span(it)
+	}
+	res, err := x.attempts(it)
+	if span != nil {
+		endSpan(span, res, err)
+	}
+	x.results.conclude(it, res, err)
+}
+
+// deadError is the last error of a call that is not tried any more.
+type deadError struct{ last *schema.Error }
+
+func (e *deadError) Error() string { return e.last.Detail }
+
+func (e *deadError) Unwrap() error { return e.last }
+
+// attempts tries the call until it has ended. Both results are nil when it is not
+// over and not to be tried here any more: it is held, or the job stops.
+func (x *executor) attempts(it *item) (*schema.Result, error) {
+	if it.rec.Method == methodRefused {
+		return nil, refusedLine(it.rec.Arguments)
+	}
+	if x.l.lost() && !it.isNote() {
+		return nil, notKnown()
+	}
+	if it.refused.Load() == refusedInTime {
+		return nil, errRefused
+	}
+	if proceed, err := x.claimKey(it); err != nil || !proceed {
+		return nil, err
+	}
+	if err := x.arguments(it); err != nil {
+		return nil, err
+	}
+	if it.isNote() {
+		return it.note()
+	}
+	return x.try(it, &tries{began: time.Now()})
+}
+
+// tries is how far the attempts at a call have come.
+type tries struct {
+	began    time.Time
+	failures int
+	wait     time.Duration // before the next one
+	doubt    error         // of an attempt that may have run, or nil
+}
+
+// pauses are between the attempts of one call.
+var pauses = backoff.Policy{First: 100 * time.Millisecond, Max: 15 * time.Second, Jitter: 0.5}
+
+// try is attempts for a call of which all is known.
+func (x *executor) try(it *item, t *tries) (*schema.Result, error) {
+	for {
+		if !x.pause(it, t.wait) {
+			if it.taken.Err() != nil {
+				return nil, t.end(it, x.l.takenEnd(it), true)
+			}
+			if it.late() {
+				return nil, t.end(it, schema.Errorf(schema.KindExpired, "The time of the call was over before it could leave; it did not run."), false)
+			}
+			return nil, nil
+		}
+		if !it.checked {
+			verdict, err := x.l.o.Gate.Check(it.call)
+			if err == nil && verdict.Assessment.Approval != nil {
+				res, err := x.held.hold(it, verdict)
+				if err == nil || errors.Is(err, errHeld) || !schema.AsError(err).Retryable {
+					return res, err
+				}
+				t.wait = pauses.Delay(t.failures) // until others were decided
+				t.failures++
+				continue
+			}
+			if err != nil {
+				if !x.missing(it, err) || time.Since(t.began) > x.l.o.Patience {
+					return nil, t.end(it, err, false)
+				}
+				t.wait = pauses.Delay(t.failures)
+				t.failures++
+				continue
+			}
+		}
+		it.checked = false
+		res, left, err := x.send(it)
+		if err == nil {
+			again, err := it.bare(res)
+			if !again {
+				return res, err
+			}
+			t.wait = pauses.Delay(t.failures)
+			t.failures++
+			continue
+		}
+		if res, err, over := x.failed(it, t, left, err); over {
+			return res, err
+		}
+	}
+}
+
+// failed says what follows an attempt that failed: over that there is none, and the
+// results are those of attempts.
+func (x *executor) failed(it *item, t *tries, left bool, err error) (res *schema.Result, end error, over bool) {
+	e := schema.AsError(err)
+	if doubt := dispatch.DoubtOf(err); doubt != nil {
+		t.doubt = doubt
+	}
+	switch {
+	case it.taken.Err() != nil && !left:
+		return nil, t.end(it, x.l.takenEnd(it), true), true
+	case e.CancelRequested && x.l.life.gone.Err() != nil:
+		return nil, nil, true // it was given up here, by nobody's wish: the next owner asks
+	case x.l.life.stopping.Err() != nil && (e.Kind == schema.KindCanceled || !left):
+		return nil, nil, true // it did not leave, or nobody is told what became of it: the next owner asks
+	case !left && e.Kind == schema.KindCanceled:
+		t.wait = pauses.Delay(t.failures) // its intent could not be written
+	case e.CancelRequested && (it.call.Safe || errors.Is(err, dispatch.ErrStopped)):
+		return nil, err, true // nobody knows more
+	case e.Kind == schema.KindOutcomeUnknown && !it.call.Safe:
+		res, end = x.settled(it, err)
+		return res, end, true
+	case e.Kind == schema.KindUnavailable || e.Kind == schema.KindServerFailed || e.Kind == schema.KindQuota || !left && x.missing(it, err):
+		// It is proven that nothing started.
+		if time.Since(t.began) > x.l.o.Patience {
+			return nil, &deadError{t.end(it, err, false)}, true
+		}
+		t.wait = max(e.RetryAfter, pauses.Delay(t.failures))
+	case e.Kind == schema.KindOutcomeUnknown:
+		if it.attempt >= x.maxAttempts(it) {
+			return nil, &deadError{e}, true
+		}
+		t.wait = pauses.Delay(t.failures)
+	default:
+		return nil, t.end(it, err, false), true
+	}
+	t.failures++
+	return nil, nil, false
+}
+
+// end is how a call ends after its last attempt failed with err, or could not be made.
+func (t *tries) end(it *item, err error, canceled bool) *schema.Error {
+	return dispatch.EndOf(it.call, t.doubt, err, canceled)
+}
+
+// claimKey finds out whether the call is the one that its key stands for. Both
+// results are nothing when that cannot be found out before the job stops.
+func (x *executor) claimKey(it *item) (proceed bool, err error) {
+	for n := 0; it.rec.Key != "" && !it.keyed; n++ {
+		ctx, cancel := bound(x.l.life.stopping)
+		kept, mine, err := remember(ctx, x.l.o.Store, it.rec.Key, "", it.call.ID, x.l.owned.ID(), it.rec.Index)
+		cancel()
+		if it.keyed = err == nil; it.keyed {
+			if it.twin = kept.CallID; mine {
+				it.twin = ""
+			}
+		} else if !x.pause(it, pauses.Delay(n)) {
+			if it.taken.Err() != nil {
+				return false, x.l.takenEnd(it)
+			}
+			return false, nil
+		}
+	}
+	if it.twin != "" && it.twin != it.call.ID {
+		return false, schema.Errorf(schema.KindCanceled, "The same Idempotency-Key came twice at once; call %s runs for both.", it.twin)
+	}
+	return true, nil
+}
+
+func (x *executor) maxAttempts(it *item) int {
+	if n := it.rec.MaxAttempts; n > 0 {
+		return n
+	}
+	return x.l.o.Attempts
+}
+
+// missing says that the server of a call is not there, which may pass: its workers
+// are restarting.
+func (x *executor) missing(it *item, err error) bool {
+	switch schema.KindOf(err) {
+	case schema.KindUnavailable:
+		return true
+	case schema.KindNotFound:
+		_, err := x.l.o.Catalog.Server(it.call.Server)
+		return err != nil
+	}
+	return false
+}
+
+// pause waits; false means that the call must not be tried any more.
+func (x *executor) pause(it *item, d time.Duration) bool {
+	if x.l.life.stopping.Err() != nil || it.taken.Err() != nil || it.late() {
+		return false
+	}
+	if d <= 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return !it.late()
+	case <-it.taken.Done():
+		return false
+	case <-x.l.life.stopping.Done():
+		return false
+	}
+}
+
+// arguments brings in argument bytes that lie beside the log.
+func (x *executor) arguments(it *item) error {
+	if it.call.Arguments != nil || it.rec.ArgumentsObject.Size == 0 {
+		return nil
+	}
+	ctx, cancel := bound(x.l.life.gone)
+	defer cancel()
+	var err error
+	it.call.Arguments, err = x.l.o.Store.Arguments(ctx, x.l.owned.ID(), it.rec)
+	return err
+}
+
+// send makes one attempt. left says that the intent was written, so that the call
+// may have started. A job that stops, or a caller, takes the call back as long as it
+// has not left.
+func (x *executor) send(it *item) (res *schema.Result, left bool, err error) {
+	ctx, cancel := context.WithCancel(x.l.life.gone)
+	defer cancel()
+	var mu sync.Mutex
+	recall := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !left {
+			cancel()
+		}
+	}
+	defer context.AfterFunc(x.l.life.stopping, recall)()
+	defer context.AfterFunc(it.taken, recall)()
+	it.call.Bulk = !it.waited
+	it.call.Chosen = func(worker string) {
+		mu.Lock()
+		defer mu.Unlock()
+		left = false // an attempt before this one did not start, or may be repeated
+		if ctx.Err() != nil {
+			return
+		}
+		it.attempt++
+		it.worker = worker
+		it.begun.Store(true)
+		if !needsIntent(it.call) {
+			left = true // it may be repeated: nobody needs to know that it left
+			return
+		}
+		writing, stop := bound(ctx)
+		err := x.l.owned.Intend(writing, journal.Intent(it.rec.Index, it.attempt, worker))
+		stop()
+		if err != nil || !x.l.owned.Held() {
+			cancel() // without its intent it must not leave
+			x.l.noIntent(1, err)
+			return
+		}
+		left = true
+	}
+	res, err = x.l.o.Chain.Run(ctx, it.call, x.l.place(it))
+	mu.Lock()
+	defer mu.Unlock()
+	return res, left, err
+}

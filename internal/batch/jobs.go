@@ -1,0 +1,249 @@
+package batch
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// adoptEvery is how often a front door looks for journals that nobody owns.
+	adoptEvery = time.Second
+	// tryAgain is how long a journal is left alone that could not be claimed, or had
+	// to be given back.
+	tryAgain = time.Second
+	// headStart is how long a new journal is left to the front door that made it.
+	headStart = 3 * time.Second
+)
+
+// jobs are the journals that run at this front door, and how it comes by them: it claims
+// those that nobody owns. It is safe for concurrent use.
+type jobs struct {
+	o   *Options
+	ids *IDs
+
+	ctx   context.Context // ends when no more work is taken
+	work  *sync.WaitGroup // everything that the runner started
+	wake  chan struct{}
+	takes chan string // ids of calls that were canceled elsewhere
+
+	mu    sync.Mutex
+	owned map[string]*job // by the id of the journal
+}
+
+func newJobs(ctx context.Context, o *Options, ids *IDs, work *sync.WaitGroup) *jobs {
+	return &jobs{o: o, ids: ids, ctx: ctx, work: work, wake: make(chan struct{}, 1), takes: make(chan string, 1024), owned: make(map[string]*job)}
+}
+
+// find returns the job that runs the journal with the id here, or nil.
+func (js *jobs) find(id string) *job {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	return js.owned[id]
+}
+
+// stop has each journal stop where it can go on elsewhere.
+func (js *jobs) stop() {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	for _, j := range js.owned {
+		j.l.life.halt(errStopped)
+	}
+}
+
+// abandon gives up what has not finished, and says how many calls that were.
+func (js *jobs) abandon() int {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	n := 0
+	for _, j := range js.owned {
+		n += j.abandon()
+	}
+	return n
+}
+
+// changed is told of each manifest that is written.
+func (js *jobs) changed(m *journal.Manifest) {
+	if j := js.find(m.ID); j != nil {
+		if m.State == journal.Canceling {
+			j.l.life.halt(errCanceled)
+		}
+		return
+	}
+	if m.State != journal.Ended && js.orphan(m) {
+		js.nudge()
+	}
+}
+
+// decided is told of each change of an approval.
+func (js *jobs) decided(a *ledger.Approval) {
+	if !a.State.Ended() {
+		return
+	}
+	id, index, ok := ParseCallID(a.CallID)
+	if !ok {
+		return
+	}
+	if j := js.find(id); j != nil {
+		j.held.released(index)
+	}
+}
+
+func (js *jobs) nudge() { notify(js.wake) }
+
+// adopt claims journals that nobody owns.
+func (js *jobs) adopt() {
+	tick := time.NewTicker(adoptEvery)
+	defer tick.Stop()
+	began, tried := time.Now(), make(map[string]time.Time)
+	for reminded := false; ; {
+		select {
+		case <-js.ctx.Done():
+			return
+		case <-tick.C:
+		case <-js.wake:
+		}
+		if !reminded && time.Since(began) > headStart {
+			reminded = true
+			js.remind(began)
+		}
+		for _, m := range js.o.Store.Unended(js.orphan) {
+			if js.ctx.Err() != nil {
+				return
+			}
+			if time.Since(tried[m.ID]) > tryAgain {
+				tried[m.ID] = time.Now()
+				js.take(m)
+			}
+		}
+		for id, at := range tried {
+			if time.Since(at) > time.Minute {
+				delete(tried, id)
+			}
+		}
+	}
+}
+
+// remind tells once more of batches that ended shortly before the start, under an
+// owner that is gone: it may have been lost before it could tell.
+func (js *jobs) remind(began time.Time) {
+	page, _ := js.o.Store.List(journal.Filter{Kind: journal.Batch, States: []journal.State{journal.Ended}, Limit: 1000}, "")
+	for _, m := range page {
+		if m.CallbackURL != "" && m.Ended.After(began.Add(-remindOf)) && m.Ended.Before(began) && !js.o.Catalog.RouterAlive(m.Owner) {
+			js.o.Ended(End{Batch: m, Journal: m.ID, Principal: m.Principal})
+		}
+	}
+}
+
+// remindOf is how long before the start a batch may have ended to be told again.
+const remindOf = 15 * time.Minute
+
+// orphan says that a journal may be without an owner. It does not block.
+func (js *jobs) orphan(m *journal.Manifest) bool {
+	switch {
+	case js.find(m.ID) != nil:
+		return false
+	case m.Owner == "":
+		return time.Since(m.Created) > headStart
+	case m.Owner == js.o.ID:
+		return true
+	}
+	return !js.o.Catalog.RouterAlive(m.Owner)
+}
+
+// take claims a journal and runs it.
+func (js *jobs) take(m *journal.Manifest) {
+	ctx, cancel := context.WithTimeout(js.ctx, time.Minute) // a rebuild of a million takes seconds
+	defer cancel()
+	owned, err := js.o.Store.Claim(ctx, m.ID, js.o.ID)
+	if err != nil {
+		if schema.KindOf(err) != schema.KindConflict && js.ctx.Err() == nil {
+			js.o.Log.Warn("taking over a journal", "journal", m.ID, "error", err)
+		}
+		return
+	}
+	if owned.Epoch() > 1 {
+		js.o.Log.Info("a journal was taken over", "journal", m.ID, "epoch", owned.Epoch(), "open", len(owned.Progress().Open()))
+	}
+	if m.Kind == journal.Lane {
+		js.sealLane(ctx, m.ID)
+	}
+	js.start(owned, false)
+}
+
+// sealLane ends the intake of a lane whose front door is gone.
+func (js *jobs) sealLane(ctx context.Context, id string) {
+	w, err := js.o.Store.Write(ctx, id)
+	if err == nil {
+		_, err = w.Seal(ctx)
+		w.Close()
+	}
+	if err != nil && schema.KindOf(err) != schema.KindConflict {
+		js.o.Log.Warn("sealing the lane of a front door that is gone", "journal", id, "error", err)
+	}
+}
+
+// start runs a journal. direct says that its calls are handed over by a lane.
+func (js *jobs) start(owned *journal.Owned, direct bool) *job {
+	j := newJob(js.o, js.ids, owned)
+	j.direct = direct
+	js.mu.Lock()
+	js.owned[owned.ID()] = j
+	js.mu.Unlock()
+	if js.ctx.Err() != nil {
+		j.l.life.halt(errStopped) // the runner stopped meanwhile
+	}
+	js.work.Go(func() {
+		if direct {
+			j.attend()
+		} else {
+			j.run()
+		}
+		js.mu.Lock()
+		delete(js.owned, owned.ID())
+		js.mu.Unlock()
+		if owned.Manifest().State != journal.Ended {
+			js.nudge() // given back: somebody may have to go on
+		}
+	})
+	return j
+}
+
+// takeBacks does what other front doors ask for: calls are canceled by their id,
+// wherever they run.
+func (js *jobs) takeBacks() {
+	for {
+		select {
+		case <-js.ctx.Done():
+			return
+		case id := <-js.takes:
+			js.takeBack(id)
+		}
+	}
+}
+
+// canceled is told of the id of each call that is canceled, here or elsewhere.
+func (js *jobs) canceled(id string) {
+	journalID, _, ok := ParseCallID(id)
+	if !ok || js.find(journalID) == nil {
+		return
+	}
+	select {
+	case js.takes <- id:
+	default: // so many at once are not from people; who asked sees that the call goes on
+	}
+}
+
+func (js *jobs) takeBack(id string) {
+	journalID, index, ok := ParseCallID(id)
+	if !ok {
+		return
+	}
+	if j := js.find(journalID); j != nil {
+		j.takeBack(index)
+	}
+}

@@ -1,0 +1,74 @@
+package batch
+
+import (
+	"context"
+
+	"github.com/callyard/callyard/internal/calls/records"
+	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// lease is a journal that this front door owns for the time being, with what the parts
+// of its job share.
+type lease struct {
+	o      *Options
+	ids    *IDs
+	owned  *journal.Owned
+	m      *journal.Manifest // as it was claimed
+	life   *lifetime
+	window *window
+	calls  *callTable
+}
+
+// lost reports whether the journal is from before a loss of records.
+func (l *lease) lost() bool { return l.o.lost(l.m) }
+
+func (l *lease) id(c *journal.CallRecord) string { return l.ids.of(l.m, c) }
+
+func (l *lease) item(c *journal.CallRecord, attempt int) *item {
+	taken, takeBack := context.WithCancel(context.Background())
+	return &item{rec: c, attempt: attempt, over: make(chan struct{}), taken: taken, takeBack: takeBack, call: &schema.Call{
+		ID: l.id(c), Method: c.Method, Server: c.Server, Tool: c.Tool, Arguments: c.Arguments, Timeout: c.Timeout,
+		Extra: c.Extra, Principal: asker(l.m, c), Trace: c.Trace, Durable: true, Priority: l.m.Priority,
+	}}
+}
+
+// takenEnd is the end of a call that its caller took back before it left here. A tool that
+// is safe to repeat leaves no intent, so of an earlier owner of the journal nobody knows
+// whether it had sent the call.
+func (l *lease) takenEnd(it *item) error {
+	if !l.owned.Resumed() || !l.repeatable(it) {
+		return errTaken
+	}
+	e := schema.Errorf(schema.KindOutcomeUnknown, "The call was canceled, and another front door had it before, which may have run it; its tool is safe to repeat.")
+	e.Retryable, e.CancelRequested = true, true
+	return e
+}
+
+// place is what the execution log says of a call beside the call itself. Its own id
+// there is new: what stands in the log is found by the time of an id, and durable
+// calls are found in their journal.
+func (l *lease) place(it *item) *records.Record {
+	if it.noted == "" {
+		it.noted = schema.NewCallID()
+	}
+	rec := &records.Record{ID: it.noted, Attempt: it.attempt + 1, Known: it.call.ID, CustomID: it.rec.CustomID}
+	if l.m.Kind == journal.Batch {
+		rec.Batch, rec.Index = l.m.ID, int64(it.rec.Index)
+	}
+	return rec
+}
+
+// noIntent tells the operator why calls wait: their intents cannot be written. They are
+// tried again, unless another front door has the journal, which err does not say.
+func (l *lease) noIntent(calls int, err error) {
+	if err != nil && l.life.gone.Err() == nil {
+		l.o.Log.Warn("intents cannot be written, so their calls do not leave yet", "journal", l.owned.ID(), "calls", calls, "error", err)
+	}
+}
+
+// repeatable says that the tool is safe to repeat, as the catalog has it now.
+func (l *lease) repeatable(it *item) bool {
+	tool, err := l.o.Catalog.Tool(it.call.Server, it.call.Tool)
+	return err == nil && tool.Safe
+}

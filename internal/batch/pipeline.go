@@ -1,0 +1,223 @@
+package batch
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/store/journal"
+)
+
+// pipeline sends the plain calls of one journal: those that nothing holds up and nobody
+// waits for. Instead of a goroutine for each call there are two for all, one that
+// writes intents and one that stores results, each for as many calls at once as have
+// come. A call that does not succeed at once goes on with a goroutine of its own
+// (execute.go).
+type pipeline struct {
+	l       *lease
+	results *results
+	exec    *executor
+	placed  collector[*dispatch.AsyncCall]
+	ended   collector[ending]
+	// toPlaced and toEnded put into these what becomes of a call.
+	toPlaced func(*dispatch.AsyncCall)
+	toEnded  func(*dispatch.AsyncCall, dispatch.End)
+}
+
+// ending is a call that was sent here, and how that ended.
+type ending struct {
+	it  *item
+	end dispatch.End
+}
+
+const (
+	// gatherMany and gatherFor are for how many results, and how long, the writer waits
+	// when it is busy: each write is synced to disk, whatever is in it. So do intents,
+	// but only where many came at once: those calls stand behind others that left
+	// already, and none waits for them yet.
+	gatherMany = 128
+	gatherFor  = 3 * time.Millisecond
+	// largeResult is stored by a goroutine of its own: it may have to be put beside
+	// the log.
+	largeResult = 64 << 10
+)
+
+// sampled says that the spans of a traceparent are kept: its last digit has the flag.
+func sampled(parent string) bool {
+	return parent != "" && strings.IndexByte("13579bdf", parent[len(parent)-1]) >= 0
+}
+
+func newPipeline(l *lease, results *results, exec *executor) *pipeline {
+	p := &pipeline{l: l, results: results, exec: exec, placed: newCollector[*dispatch.AsyncCall](), ended: newCollector[ending]()}
+	p.toPlaced = p.placed.put
+	p.toEnded = func(sent *dispatch.AsyncCall, e dispatch.End) { p.ended.put(ending{sent.Of.(*item), e}) }
+	return p
+}
+
+// take sends the call, which has a place in the window. False means that it needs
+// more than that.
+func (p *pipeline) take(it *item) bool {
+	c := it.rec
+	if c.Method != "" || c.Key != "" || len(c.Extra) > 0 || c.CallbackURL != "" || c.ArgumentsObject.Size > 0 || it.waited || it.late() || p.l.lost() {
+		return false
+	}
+	verdict, err := p.l.o.Gate.Check(it.call)
+	if err != nil || verdict.Assessment.Approval != nil {
+		return false
+	}
+	if it.span = p.l.span(it); sampled(it.call.Trace.Parent) {
+		it.checked = true
+		return false // what is traced has each step of its way as a span
+	}
+	it.call.Bulk = true
+	sent := &dispatch.AsyncCall{Call: it.call, Of: it, Placed: p.toPlaced, Ended: p.toEnded}
+	if !p.l.o.Chain.Start(sent, p.l.place(it)) {
+		it.checked = true
+		return false
+	}
+	p.l.calls.send(it, sent)
+	// It may have come after the others were recalled, or taken back.
+	if p.l.life.gone.Err() != nil {
+		p.l.o.Router.Abandon(sent)
+	} else if p.l.life.stopping.Err() != nil || it.taken.Err() != nil {
+		p.l.o.Router.Recall(sent)
+	}
+	return true
+}
+
+// recall takes back what has not left.
+func (p *pipeline) recall() { p.each(p.l.o.Router.Recall) }
+
+// abandon gives up what has left too.
+func (p *pipeline) abandon() { p.each(p.l.o.Router.Abandon) }
+
+func (p *pipeline) each(f func(*dispatch.AsyncCall)) {
+	for _, sent := range p.l.calls.sent() {
+		f(sent)
+	}
+}
+
+// intend writes the intents of what was placed, and lets it leave, until over is
+// closed.
+func (p *pipeline) intend(over <-chan struct{}) {
+	for busy := false; ; {
+		placed := p.placed.take(over, busy)
+		if placed == nil {
+			return
+		}
+		busy = len(placed) >= gatherMany/4
+		p.leave(placed)
+	}
+}
+
+// leave lets calls leave once their intents are written. Those whose intents cannot
+// be written are taken back.
+func (p *pipeline) leave(placed []*dispatch.AsyncCall) {
+	router := p.l.o.Router
+	if p.l.life.stopping.Err() != nil {
+		for _, sent := range placed {
+			router.Recall(sent)
+		}
+		return
+	}
+	var free, intended []*dispatch.AsyncCall
+	indexes := map[departure][]uint64{}
+	for _, sent := range placed {
+		it := sent.Of.(*item)
+		it.attempt++
+		it.worker = sent.Worker()
+		it.begun.Store(true)
+		if !needsIntent(it.call) {
+			free = append(free, sent) // it may be repeated: nobody needs to know that it left
+			continue
+		}
+		intended = append(intended, sent)
+		to := departure{it.worker, it.attempt}
+		indexes[to] = append(indexes[to], it.rec.Index)
+	}
+	if router.Leave(free); len(intended) == 0 {
+		return
+	}
+	var records []journal.IntentRecord
+	for to, list := range indexes {
+		slices.Sort(list)
+		records = append(records, journal.Intents(list, to.attempt, to.worker))
+	}
+	writing, stop := bound(p.l.life.gone)
+	err := p.l.owned.Intend(writing, records...)
+	stop()
+	if err == nil && p.l.owned.Held() {
+		router.Leave(intended)
+		return
+	}
+	p.l.noIntent(len(intended), err)
+	for _, sent := range intended {
+		router.Recall(sent) // without its intent it must not leave
+	}
+}
+
+// departure is attempt number attempt of a call, at the worker.
+type departure struct {
+	worker  string
+	attempt int
+}
+
+// store stores the results of what ended, until over is closed. While many calls are
+// under way more results come soon.
+func (p *pipeline) store(over <-chan struct{}) {
+	for busy := false; ; {
+		ended := p.ended.take(over, busy)
+		if ended == nil {
+			return
+		}
+		busy = p.l.window.count.Load() >= gatherMany || p.l.o.Router.BatchPace() > 0
+		p.storeAll(ended)
+	}
+}
+
+func (p *pipeline) storeAll(ended []ending) {
+	items := make([]*item, 0, len(ended))
+	records := make([]journal.ResultRecord, 0, len(ended))
+	for _, e := range ended {
+		switch {
+		case e.end.Err != nil:
+			go p.retry(e)
+		case len(e.end.Result.Body) > largeResult:
+			go p.finish(e.it, func() { p.results.conclude(e.it, e.end.Result, nil) })
+		default:
+			items = append(items, e.it)
+			records = append(records, p.results.record(e.it, e.end.Result, nil))
+		}
+	}
+	if len(records) == 0 {
+		return
+	}
+	p.l.owned.ResultsThen(p.l.life.gone, func(err error) {
+		for i, it := range items {
+			p.finish(it, func() { p.results.stored(it, &records[i], err) })
+		}
+	}, records...)
+}
+
+// retry goes on with a call whose attempt failed.
+func (p *pipeline) retry(e ending) {
+	p.finish(e.it, func() {
+		t := &tries{began: time.Now()}
+		res, err, over := p.exec.failed(e.it, t, e.end.Left, e.end.Err)
+		if !over {
+			if e.end.Again {
+				t.wait = 0
+			}
+			res, err = p.exec.try(e.it, t)
+		}
+		p.results.conclude(e.it, res, err)
+	})
+}
+
+// finish ends what read began.
+func (p *pipeline) finish(it *item, f func()) {
+	defer p.l.window.leave(p.l.window.weight(it.rec))
+	defer p.l.calls.delist(it)
+	f()
+}

@@ -1,0 +1,72 @@
+package batch
+
+import "github.com/callyard/callyard/internal/store/journal"
+
+const (
+	// aheadCalls and aheadBytes (of arguments) are how much of a journal is read ahead.
+	aheadCalls = 16_384
+	aheadBytes = 8 << 20
+)
+
+// readAhead keeps calls that were read and have not begun, in a queue for each server. Calls to
+// one server leave in runs: it is woken once for all of them, which with hundreds of
+// servers is most of what a call costs. The servers take turns; those of one server
+// stay in their order. It is not safe for concurrent use.
+type readAhead struct {
+	queues map[string]*serverQueue
+	turn   []*serverQueue // those with calls; the first one's turn it is
+	calls  int
+	bytes  int
+}
+
+type serverQueue struct {
+	server string
+	calls  []*journal.CallRecord
+}
+
+func newReadAhead() *readAhead { return &readAhead{queues: make(map[string]*serverQueue)} }
+
+// put adds a call.
+func (b *readAhead) put(c *journal.CallRecord) {
+	q := b.queues[c.Server]
+	if q == nil {
+		q = &serverQueue{server: c.Server}
+		b.queues[c.Server] = q
+	}
+	if len(q.calls) == 0 {
+		b.turn = append(b.turn, q)
+	}
+	q.calls = append(q.calls, c)
+	b.calls++
+	b.bytes += len(c.Arguments)
+}
+
+// short says that reading on may make the next run longer. run is how many calls in a
+// row a server is given.
+func (b *readAhead) short(run func(server string) int) bool {
+	if b.calls >= aheadCalls || b.bytes >= aheadBytes {
+		return false
+	}
+	return b.calls == 0 || len(b.turn[0].calls) < run(b.turn[0].server)
+}
+
+// take takes out the calls whose turn it is; nil means that there are none.
+func (b *readAhead) take(run func(server string) int) []*journal.CallRecord {
+	if b.calls == 0 {
+		return nil
+	}
+	q := b.turn[0]
+	b.turn = b.turn[1:]
+	n := min(len(q.calls), max(1, run(q.server)))
+	calls := q.calls[:n:n]
+	if q.calls = q.calls[n:]; len(q.calls) > 0 {
+		b.turn = append(b.turn, q)
+	} else {
+		delete(b.queues, q.server)
+	}
+	b.calls -= n
+	for _, c := range calls {
+		b.bytes -= len(c.Arguments)
+	}
+	return calls
+}

@@ -1,0 +1,92 @@
+package batch
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// results stores how the calls of a journal ended, and tells who waits for them.
+type results struct{ l *lease }
+
+// conclude stores how a call ended, if it ended here.
+func (s *results) conclude(it *item, res *schema.Result, err error) {
+	switch {
+	case errors.Is(err, errHeld):
+		return
+	case res == nil && err == nil: // left to the next owner
+		it.done(nil)
+		return
+	}
+	s.store(it, s.record(it, res, err))
+}
+
+// store appends a result and tells who waits for it.
+func (s *results) store(it *item, rec journal.ResultRecord) {
+	stored := make(chan error, 1)
+	s.l.owned.ResultsThen(s.l.life.gone, func(err error) { stored <- err }, rec)
+	s.stored(it, &rec, <-stored)
+}
+
+// stored tells who waits for a call what became of the storing of its result.
+func (s *results) stored(it *item, rec *journal.ResultRecord, err error) {
+	if err != nil {
+		if s.l.life.gone.Err() == nil && schema.KindOf(err) != schema.KindConflict {
+			s.l.o.Log.Warn("storing a result; the next owner settles the call", "call", it.call.ID, "error", err)
+			s.l.life.halt(errLost) // what cannot be stored must not run on
+		}
+		it.done(nil)
+		return
+	}
+	it.done(rec)
+	if it.rec.CallbackURL != "" {
+		s.l.o.Ended(End{Call: it.rec, Result: rec, CallID: it.call.ID, Journal: s.l.owned.ID(), Principal: it.call.Principal})
+	}
+}
+
+// record says how a call ended.
+func (s *results) record(it *item, res *schema.Result, err error) journal.ResultRecord {
+	now := time.Now()
+	rec := journal.ResultRecord{Index: it.rec.Index, CallID: it.call.ID, CustomID: it.rec.CustomID, Attempt: it.attempt, Ended: now}
+	if err == nil {
+		rec.Outcome, rec.Body, rec.ToolError, rec.Worker = journal.Succeeded, res.Body, res.ToolError, res.Worker
+		rec.Started, rec.Digest, rec.Input = now.Add(-res.Took), schema.Digest(res.Body), asks(it, res)
+		return rec
+	}
+	if it.rec.Method == methodRefused {
+		return refusal(it.rec.Index, it.rec.CustomID, schema.AsError(err), now)
+	}
+	e := schema.AsError(err).WithCall(it.call.ID)
+	rec.Outcome, rec.Error = journal.Failed, encodeError(e)
+	var gave *deadError
+	switch {
+	case errors.As(err, &gave):
+		rec.Outcome = journal.Dead
+	case e.Kind == schema.KindOutcomeUnknown:
+		rec.Outcome = journal.Unknown
+	case e.Kind == schema.KindForbidden || e.Kind == schema.KindDisabled:
+		rec.Outcome = journal.Denied
+	case e.Kind == schema.KindExpired:
+		rec.Outcome = journal.Expired
+	case e.Kind == schema.KindCanceled:
+		rec.Outcome = journal.Canceled
+	}
+	return rec
+}
+
+// refusal is the end of a line that was no call. Those of one reason are the same but
+// for their index, so that a run of them takes little more room than one.
+func refusal(index uint64, customID string, why *schema.Error, at time.Time) journal.ResultRecord {
+	return journal.ResultRecord{Index: index, CustomID: customID, Outcome: journal.Failed, Ended: at.Truncate(time.Minute), Error: encodeError(why)}
+}
+
+func encodeError(e *schema.Error) []byte {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return []byte(`{"kind":"internal","detail":"The error cannot be written down."}`)
+	}
+	return text
+}

@@ -1,0 +1,253 @@
+package batch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Status is what is known of a durable call.
+type Status struct {
+	CallID string
+	Batch  string // "" for a single call
+	Index  uint64
+	State  schema.State
+	Call   *journal.CallRecord
+	// Result is set once the call has ended.
+	Result *journal.ResultRecord
+	// Question is what the server asks while the call is suspended, since Asked,
+	// in its how many-th round. Head is the call that stands for this one now; see
+	// [Runner.Answer].
+	Question []byte
+	Asked    time.Time
+	Round    int
+	Head     string
+	head     *journal.CallRecord
+	lost     bool // its record is
+	// Principal is who asked.
+	Principal schema.Principal
+}
+
+// Ended says that there is a result.
+func (s *Status) Ended() bool { return s.Result != nil }
+
+// finder reads how a durable call stands: from the journal that runs here, else from the
+// store. It is safe for concurrent use.
+type finder struct {
+	o    *Options
+	ids  *IDs
+	jobs *jobs
+}
+
+// standing is how one call of a conversation stands by itself.
+func (f *finder) standing(ctx context.Context, id string, who schema.Principal, wait time.Duration) (*Status, error) {
+	s, err := f.find(ctx, id, who)
+	if err != nil {
+		return nil, err
+	}
+	if s.Call != nil && s.Call.Method == methodAnswers {
+		// The record is its own result: what is left of the question is asked from the
+		// moment the answer is stored, not from when the job comes to the record.
+		s.Result = &journal.ResultRecord{
+			Index: s.Index, CallID: id, Outcome: journal.Succeeded, Input: true,
+			Ended: s.Call.Accepted, Body: s.Call.Arguments, BodyObject: s.Call.ArgumentsObject,
+		}
+		return s.say(), nil
+	}
+	if it := f.local(s); it != nil {
+		if s.State = schema.StateQueued; it.begun.Load() {
+			s.State = schema.StateRunning
+		}
+		if it.waits.Load() {
+			s.State = schema.StateHeld
+		}
+		s.Result = over(ctx, it, wait)
+		return s.say(), nil
+	}
+	if s.Result, err = f.o.Store.FindResult(ctx, journalOf(s), s.Index, journal.Cursor{}); err == nil || schema.KindOf(err) != schema.KindNotFound {
+		return s.say(), err
+	}
+	if s.lost {
+		s.Result = new(lostResult(id, s.Index))
+		return s.say(), nil
+	}
+	if s.State = schema.StateQueued; f.isHeld(ctx, id) {
+		s.State = schema.StateHeld
+	}
+	if wait <= 0 {
+		return s, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	s.Result, err = f.awaitResult(ctx, id)
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	return s.say(), err
+}
+
+func (s *Status) say() *Status {
+	if s.Result != nil {
+		s.State = StateOf(s.Result.Outcome)
+	}
+	return s
+}
+
+// StateOf returns the state of a call with the outcome.
+func StateOf(o journal.Outcome) schema.State {
+	if o == journal.Dead {
+		return schema.StateFailed
+	}
+	return schema.State(o.String())
+}
+
+// ErrorOf returns why the durable call with the id did not succeed.
+func ErrorOf(id string, r *journal.ResultRecord) *schema.Error {
+	e := &schema.Error{}
+	if json.Unmarshal(r.Error, e) != nil || e.Kind == "" {
+		e = schema.Errorf(schema.KindInternal, "The call ended as %s, and its error cannot be read.", r.Outcome)
+	}
+	return e.WithCall(id)
+}
+
+func journalOf(s *Status) string {
+	id, _, _ := ParseCallID(s.CallID)
+	return id
+}
+
+// over waits for the end of a call that runs here.
+func over(ctx context.Context, it *item, wait time.Duration) *journal.ResultRecord {
+	if wait > 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		select {
+		case <-it.over:
+		case <-t.C:
+		case <-ctx.Done():
+		}
+	}
+	select {
+	case <-it.over:
+		return it.result
+	default:
+		return nil
+	}
+}
+
+// find reads the call and checks that it is the principal's.
+func (f *finder) find(ctx context.Context, id string, who schema.Principal) (*Status, error) {
+	none := schema.Errorf(schema.KindNotFound, "There is no call %q, or it is not kept any more.", id)
+	journalID, index, ok := f.ids.Find(id, who.Name)
+	if !ok && f.lostID(id) {
+		return nil, journal.LostCall(id)
+	}
+	if !ok {
+		return nil, none // nor is it said that there is one
+	}
+	m, err := f.o.Store.Get(ctx, journalID)
+	if schema.KindOf(err) == schema.KindNotFound {
+		if f.o.lostBefore(journalID) {
+			return nil, journal.LostCall(id)
+		}
+		return nil, none
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Status{CallID: id, Head: id, Index: index, Principal: m.Principal}
+	if m.Kind == journal.Batch {
+		s.Batch = m.ID
+	}
+	s.Call, err = f.findCall(ctx, m, index)
+	_, lost := gapOf(err)
+	switch {
+	case lost && m.Kind == journal.Lane: // of whom it was is lost too
+		return nil, journal.LostCall(id)
+	case lost:
+		s.lost = true
+	case schema.KindOf(err) == schema.KindNotFound:
+		if m.Kind == journal.Lane || !m.Purged {
+			return nil, none
+		}
+	case err != nil:
+		return nil, err
+	case s.Call.Principal.Name != "":
+		s.Principal = s.Call.Principal
+	}
+	if s.Principal.Name != who.Name {
+		return nil, none
+	}
+	return s, nil
+}
+
+// findCall reads a call, which is lost where the journal knows of it and the log does not
+// have it. Of a journal that was not sealed before a loss nobody knows how many there were.
+func (f *finder) findCall(ctx context.Context, m *journal.Manifest, index uint64) (*journal.CallRecord, error) {
+	c, err := f.o.Store.FindCall(ctx, m.ID, index)
+	counted := !f.o.lost(m) || !m.Sealed.IsZero() && m.Sealed.Before(f.o.LostBefore)
+	if schema.KindOf(err) != schema.KindNotFound || m.Purged || counted && index >= m.Calls {
+		return c, err
+	}
+	stored, again := f.o.Store.Accepted(ctx, m.ID)
+	if again != nil {
+		return nil, again
+	}
+	if stored > index {
+		return nil, err // only a replica does not have it yet
+	}
+	return nil, &journal.GapError{Journal: m.ID, First: index, Next: index + 1}
+}
+
+// local returns the call where it is under way or held here.
+func (f *finder) local(s *Status) *item {
+	j := f.jobs.find(journalOf(s))
+	if j == nil {
+		return nil
+	}
+	return j.l.calls.find(s.Index)
+}
+
+func (f *finder) isHeld(ctx context.Context, id string) bool {
+	a, _, err := f.o.Ledger.ByCall(ctx, id)
+	return err == nil && !a.State.Ended()
+}
+
+// awaitResult follows the journal of a call until its result is there.
+func (f *finder) awaitResult(ctx context.Context, id string) (*journal.ResultRecord, error) {
+	journalID, index, ok := ParseCallID(id)
+	if !ok {
+		return nil, schema.Errorf(schema.KindNotFound, "There is no call %q.", id)
+	}
+	errFound := errors.New("found")
+	var found *journal.ResultRecord
+	err := f.o.Store.Follow(ctx, journalID, journal.Cursor{}, func(page []journal.ResultRecord, _ journal.Cursor) error {
+		for i := range page {
+			if page[i].Index == index {
+				found = &page[i]
+				return errFound
+			}
+		}
+		return nil
+	})
+	if found != nil {
+		return found, nil
+	}
+	if err == nil {
+		err = schema.Errorf(schema.KindNotFound, "The result of call %q is not kept any more.", id)
+	}
+	return nil, err
+}
+
+// lostID says that an id may have been told before a loss, with a secret that was lost too.
+func (f *finder) lostID(id string) bool {
+	journalID, _, ok := ParseCallID(id)
+	if !ok || !f.o.lostBefore(journalID) {
+		return false
+	}
+	made, _ := schema.IDTime(journalID)
+	return made.Before(f.o.Store.SecretMade())
+}

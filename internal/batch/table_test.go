@@ -1,0 +1,92 @@
+package batch
+
+import (
+	"testing"
+
+	"github.com/callyard/callyard/internal/store/journal"
+)
+
+func callAt(index uint64) *item { return &item{rec: &journal.CallRecord{Index: index}} }
+
+// noneEnded is for tables of calls that all are without a result.
+func noneEnded(uint64) bool { return false }
+
+func always() bool { return true }
+
+func TestACallThatHasEndedIsHeldOrIsBeingCanceledDoesNotBegin(t *testing.T) {
+	table := newCallTable(func(index uint64) bool { return index == 1 })
+	table.park(callAt(2))
+	if _, unread := table.cancel(3, always); !unread {
+		t.Fatal("a call of which nothing is known is not to be canceled unread")
+	}
+	for index, begins := range map[uint64]bool{1: false, 2: false, 3: false, 4: true} {
+		if got := table.enlist(callAt(index)); got != begins {
+			t.Errorf("call %d begins: %t", index, got)
+		}
+	}
+	table.canceled(3) // its end could not be stored
+	if !table.enlist(callAt(3)) {
+		t.Error("a call whose cancellation failed does not begin")
+	}
+}
+
+func TestOnlyACallOfWhichNothingIsKnownIsCanceledUnread(t *testing.T) {
+	table := newCallTable(func(index uint64) bool { return index == 1 })
+	running := callAt(2)
+	table.enlist(running)
+	table.park(callAt(3))
+	table.cancel(4, always)
+	for index := range uint64(5) {
+		it, unread := table.cancel(index, always)
+		if unread != (index == 0) || (it == running) != (index == 2) {
+			t.Errorf("call %d: unread %t, under way %t", index, unread, it != nil)
+		}
+	}
+	if _, unread := table.cancel(5, func() bool { return false }); unread {
+		t.Error("a call that left under an earlier owner is canceled unread")
+	}
+}
+
+func TestACallThatIsHeldNoMoreIsDroppedOnce(t *testing.T) {
+	table, it := newCallTable(noneEnded), callAt(1)
+	table.park(it)
+	if !it.waits.Load() || table.unsettled() != 1 || table.find(1) != it {
+		t.Error("a held call is not found")
+	}
+	if !table.drop(it) || table.drop(it) {
+		t.Error("a held call is not dropped, or twice")
+	}
+	select {
+	case <-table.changed:
+	default:
+		t.Error("nobody is told")
+	}
+	if it.waits.Load() || table.unsettled() != 0 || table.find(1) != nil {
+		t.Error("a dropped call is still held")
+	}
+}
+
+func TestTheEndOfAHeldCallIsCopiedWhileItIsHeldAndTheTableIsOpen(t *testing.T) {
+	table, it := newCallTable(noneEnded), callAt(1)
+	begun := 0
+	begin := func() { begun++ }
+	table.whileHeld(it, begin)
+	table.park(it)
+	table.whileHeld(it, begin)
+	table.whileHeld(callAt(1), begin) // an earlier one with its index
+	table.close()
+	table.whileHeld(it, begin)
+	if begun != 1 {
+		t.Errorf("it was begun %d times", begun)
+	}
+}
+
+func TestACallThatEndedLeavesItsSuccessorInTheTable(t *testing.T) {
+	table, first, second := newCallTable(noneEnded), callAt(1), callAt(1)
+	table.enlist(first)
+	table.enlist(second) // another run of the same call was ordered
+	table.delist(first)
+	if table.find(1) != second {
+		t.Error("the second run is not found")
+	}
+}

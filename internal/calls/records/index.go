@@ -1,0 +1,213 @@
+package records
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// mostParts bounds the memory of the indexes: 64 bytes each.
+	mostParts = 64 << 10
+	// indexFrom is from how many messages on a slot gets an index. One with fewer
+	// is read whole each time, with one question.
+	indexFrom = 16
+)
+
+// indexes remembers of full slots that were read lately which calls each message
+// can hold. A message is never changed, so such a slot is read to its end once,
+// then only what is new in it and what is wanted of it.
+type indexes struct {
+	mu    sync.Mutex
+	slots map[int64]*index
+	clock uint64
+}
+
+// index is what is known of the messages of one slot.
+type index struct {
+	slot int64
+	used uint64 // by the clock of the indexes, under their lock
+	size int    // parts, when it was last put, under their lock
+
+	mu    sync.Mutex
+	last  uint64 // the sequence of the last message that was looked at
+	parts []part // in the order of their sequences
+}
+
+// part is one message.
+type part struct {
+	sequence    uint64
+	first, last key // of its records
+	count       int
+}
+
+// get returns the index of a slot, nil where there is none.
+func (s *indexes) get(slot int64) *index {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.slots[slot]
+	if x != nil {
+		s.clock++
+		x.used = s.clock
+	}
+	return x
+}
+
+// put keeps an index of that many parts, and forgets those that were not used for
+// long when there are too many.
+func (s *indexes) put(x *index, size int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.slots == nil {
+		s.slots = map[int64]*index{}
+	}
+	s.clock++
+	x.used, x.size = s.clock, size
+	s.slots[x.slot] = x
+	total := 0
+	for _, one := range s.slots {
+		total += one.size
+	}
+	if total <= mostParts {
+		return
+	}
+	all := make([]*index, 0, len(s.slots))
+	for _, one := range s.slots {
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b *index) int { return cmp.Compare(a.used, b.used) })
+	for _, one := range all[:len(all)-1] { // the last is x
+		if total <= mostParts/2 {
+			return
+		}
+		delete(s.slots, one.slot)
+		total -= one.size
+	}
+}
+
+// scan calls f with the wanted records of a slot: those with a key from one to
+// before another, and of these maybe only the newest, but at least a number of
+// them. Floor is the key from which on nothing is missing. It returns how many
+// messages it read as well.
+func (r *Recorder) scan(ctx context.Context, slot int64, from, before key, atLeast int, want func(key) bool, f func(key, *Record)) (floor key, read int, err error) {
+	x := r.indexes.get(slot)
+	if x == nil {
+		x = &index{slot: slot}
+		read, err = r.follow(ctx, x, want, f)
+		if read >= indexFrom {
+			r.indexes.put(x, read)
+		}
+		return key{}, read, err
+	}
+	never := func(key) bool { return false }
+	if read, err = r.follow(ctx, x, never, nil); err != nil {
+		return key{}, read, err
+	}
+	parts, floor, all := x.newest(from, before, atLeast)
+	if read > 0 {
+		r.indexes.put(x, all)
+	}
+	n, err := r.read(ctx, x, parts, func(k key) bool { return !k.less(floor) && want(k) }, f)
+	return floor, read + n, err
+}
+
+// follow looks at the messages that came into a slot since it was last looked at,
+// and calls f with their wanted records. It returns how many messages these were.
+func (r *Recorder) follow(ctx context.Context, x *index, want func(key) bool, f func(key, *Record)) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	broken := error(nil)
+	n, err := r.store.read(ctx, x.slot, x.last+1, 0, func(sequence uint64, data []byte) {
+		p := part{sequence: sequence, first: lastKey()}
+		err := unpack(data, func(k key) bool {
+			if k.less(p.first) {
+				p.first = k
+			}
+			if p.last.less(k) {
+				p.last = k
+			}
+			p.count++
+			return want(k)
+		}, f)
+		if x.last = sequence; err != nil {
+			broken = err
+		}
+		x.parts = append(x.parts, p) // also without records: runs are counted
+	})
+	if broken != nil {
+		r.log.Warn("a message of call records cannot be read to its end; what follows in it is left out", "slot", x.slot, "error", broken)
+	}
+	return n, readError(err)
+}
+
+func readError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return schema.Errorf(schema.KindUnavailable, "The call records cannot be read at the moment; see that NATS runs. (%w)", err)
+}
+
+// newest returns the messages that hold the highest keys from a key to before
+// another, so many that these are at least a number, the key from which on
+// nothing is missing, and how many messages there are at all.
+func (x *index) newest(from, before key, atLeast int) (parts []part, floor key, all int) {
+	last := before
+	last.decrement() // from is less
+	x.mu.Lock()
+	for _, p := range x.parts {
+		if !p.last.less(from) && !last.less(p.first) {
+			if last.less(p.last) {
+				p.last = last
+			}
+			parts = append(parts, p)
+		}
+	}
+	all = len(x.parts)
+	x.mu.Unlock()
+	slices.SortFunc(parts, func(a, b part) int { return compareKeys(b.last, a.last) })
+	count := 0
+	for i, p := range parts {
+		if count >= atLeast && p.last != parts[i-1].last {
+			// Nothing that follows holds a higher key than this one.
+			floor = p.last
+			floor.increment()
+			parts = parts[:i]
+			break
+		}
+		count += p.count
+	}
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.sequence, b.sequence) })
+	return parts, floor, all
+}
+
+// read calls f with the wanted records of some messages of a slot. It returns how
+// many messages it read.
+func (r *Recorder) read(ctx context.Context, x *index, parts []part, want func(key) bool, f func(key, *Record)) (int, error) {
+	total := 0
+	for len(parts) > 0 {
+		run := x.run(parts)
+		n, err := r.store.read(ctx, x.slot, parts[0].sequence, run, func(_ uint64, data []byte) {
+			_ = unpack(data, want, f) // what is wrong with it was said when it was first looked at
+		})
+		if total += n; err != nil {
+			return total, readError(err)
+		}
+		parts = parts[run:]
+	}
+	return total, nil
+}
+
+// run is how many of the messages, from the first, follow each other in the slot.
+func (x *index) run(parts []part) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	at, _ := slices.BinarySearchFunc(x.parts, parts[0].sequence, func(p part, s uint64) int { return cmp.Compare(p.sequence, s) })
+	n := 1
+	for n < len(parts) && at+n < len(x.parts) && x.parts[at+n].sequence == parts[n].sequence {
+		n++
+	}
+	return n
+}

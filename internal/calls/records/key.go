@@ -1,0 +1,117 @@
+package records
+
+import (
+	"bytes"
+	"encoding/base32"
+	"encoding/binary"
+	"math"
+	"strings"
+	"time"
+)
+
+// key is what follows the prefix of a call's id: 48 bits of milliseconds and 80
+// random bits. Keys sort by time.
+type key [16]byte
+
+const (
+	keyText  = 26 // characters of a key in an id
+	idPrefix = "call_"
+)
+
+// idEncoding is that of schema.NewCallID.
+var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+
+// keyOf returns the key of an id of the form that schema.NewID gives.
+func keyOf(id string) (k key, ok bool) {
+	i := len(id) - keyText
+	if i < 2 || i > 64 || id[i-1] != '_' {
+		return k, false
+	}
+	return bareKey(id[i:])
+}
+
+// bareKey reads a key without a prefix. It refuses a second spelling of the same
+// key, so that one call cannot have two ids.
+func bareKey(text string) (k key, ok bool) {
+	var src, again [keyText]byte
+	if copy(src[:], text) != len(text) || len(text) != keyText {
+		return k, false
+	}
+	if n, err := idEncoding.Decode(k[:], src[:]); err != nil || n != len(k) {
+		return k, false
+	}
+	idEncoding.Encode(again[:], k[:])
+	return k, again == src
+}
+
+func (k key) String() string { return idEncoding.EncodeToString(k[:]) }
+
+// id is the id of a call with the usual prefix.
+func (k key) id() string {
+	var b [len(idPrefix) + keyText]byte
+	copy(b[:], idPrefix)
+	idEncoding.Encode(b[len(idPrefix):], k[:])
+	return string(b[:])
+}
+
+func usualPrefix(id string) bool {
+	return len(id) == len(idPrefix)+keyText && strings.HasPrefix(id, idPrefix)
+}
+
+func compareKeys(a, b key) int { return bytes.Compare(a[:], b[:]) }
+
+func (k key) less(other key) bool { return compareKeys(k, other) < 0 }
+
+// increment makes k the key after it; there must be one.
+func (k *key) increment() {
+	for i := len(k) - 1; i >= 0; i-- {
+		if k[i]++; k[i] != 0 {
+			return
+		}
+	}
+}
+
+// decrement makes k the key before it; there must be one.
+func (k *key) decrement() {
+	for i := len(k) - 1; i >= 0; i-- {
+		if k[i]--; k[i] != math.MaxUint8 {
+			return
+		}
+	}
+}
+
+func (k key) milli() int64 { return int64(binary.BigEndian.Uint64(k[:8]) >> 16) }
+
+func (k key) slot() int64 { return slotOf(time.UnixMilli(k.milli())) }
+
+// keyAt is the least key of a time, to the millisecond, rounded up.
+func keyAt(t time.Time) (k key) {
+	milli := t.Add(time.Millisecond - 1).UnixMilli()
+	switch {
+	case milli < 0:
+	case milli >= 1<<48:
+		return lastKey()
+	default:
+		binary.BigEndian.PutUint64(k[:8], uint64(milli)<<16)
+	}
+	return k
+}
+
+// slotStart is the least key of a slot.
+func slotStart(slot int64) key {
+	return keyAt(time.Unix(slot*int64(slotTime/time.Second), 0))
+}
+
+func lastKey() (k key) {
+	for i := range k {
+		k[i] = math.MaxUint8
+	}
+	return k
+}
+
+func later(a, b key) key {
+	if a.less(b) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,219 @@
+package records
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	defaultPage = 100
+	mostPage    = 1000
+	// pageMessages is after how many messages a page ends, however little it
+	// found.
+	pageMessages = 2000
+	// atOnce is about how many calls of a slot a reader holds in memory; the others
+	// are looked at after them.
+	atOnce = 4 * mostPage
+)
+
+// Get returns what is known of a call, [schema.KindNotFound] if nothing is. It
+// reads the records of the 10 s in which the call was admitted. What another
+// front door was told less than 100 ms ago may be missing.
+func (r *Recorder) Get(ctx context.Context, id string) (*Record, error) {
+	want, ok := keyOf(id)
+	if !ok {
+		return nil, schema.Errorf(schema.KindNotFound, "%q is not the id of a call.", id)
+	}
+	if err := r.Sync(ctx); err != nil {
+		return nil, err
+	}
+	after := want
+	after.increment()
+	var found *Record
+	_, _, err := r.scan(ctx, want.slot(), want, after, math.MaxInt, func(k key) bool { return k == want }, func(_ key, next *Record) {
+		switch {
+		case next.ID != id: // it has the key and another prefix
+		case found == nil:
+			found = next
+		default:
+			found = merge(found, next)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if found == nil {
+		return nil, schema.Errorf(schema.KindNotFound, "There is no record of the call %q: it was never admitted, or its record is no longer kept.", id)
+	}
+	r.see(found)
+	return found, nil
+}
+
+// see turns what a front door that is gone left unfinished into what it is now.
+// Durable calls are taken over by another front door, which writes of them.
+func (r *Recorder) see(rec *Record) {
+	if rec.Durable || rec.State != schema.StateRunning && rec.State != schema.StateQueued || r.alive == nil || r.alive(rec.FrontDoor) {
+		return
+	}
+	rec.State, rec.Error = schema.StateUnknown, schema.KindOutcomeUnknown
+	rec.Detail = "The front door that had this call is gone; nobody can know what became of it."
+}
+
+// List returns a page of the calls that fit, newest first, and the cursor of the
+// next page, "" where there is none. A page can be short of its limit (100 when
+// 0, never over 1,000), or empty, and still have a next. What another front door
+// was told less than 100 ms ago may be missing, or be shown as it was before.
+func (r *Recorder) List(ctx context.Context, f Filter, cursor string, limit int) ([]Record, string, error) {
+	if limit <= 0 {
+		limit = defaultPage
+	}
+	limit = min(limit, mostPage)
+	from, before := f.span()
+	if cursor != "" {
+		at, ok := bareKey(cursor)
+		if !ok {
+			return nil, "", schema.Errorf(schema.KindInvalidRequest, "This cursor was not given by the call records; begin without one.")
+		}
+		if at.less(before) {
+			before = at
+		}
+	}
+	for _, s := range f.States {
+		if !s.Known() {
+			return nil, "", schema.Errorf(schema.KindInvalidRequest, "%q is no state of a call: use held, queued, running, succeeded, failed, denied, expired, canceled or unknown.", s)
+		}
+	}
+	if err := r.Sync(ctx); err != nil {
+		return nil, "", err
+	}
+	l := listing{Recorder: r, filter: &f, from: from, before: before, limit: limit, reach: 2 * limit}
+	for l.budget = pageMessages; l.budget > 0 && len(l.found) < limit; {
+		more, err := l.step(ctx)
+		if err != nil {
+			return nil, "", err
+		}
+		if !more {
+			return l.found, "", nil
+		}
+	}
+	return l.found, l.before.String(), nil
+}
+
+// listing is a page on its way back through time.
+type listing struct {
+	*Recorder
+	filter *Filter
+	from   key
+	before key // what is to be looked at comes before it
+	limit  int
+	budget int     // messages that may still be read
+	reach  int     // how many calls of a full slot are looked at next
+	slots  []int64 // in use, newest first
+	found  []Record
+}
+
+// step looks through one slot, or the newest part of a full one. It returns false when
+// there is nothing before.
+func (l *listing) step(ctx context.Context) (bool, error) {
+	if !l.from.less(l.before) {
+		return false, nil
+	}
+	last := l.before
+	last.decrement()
+	for len(l.slots) > 0 && l.slots[0] > last.slot() {
+		l.slots = l.slots[1:]
+	}
+	if len(l.slots) == 0 {
+		var err error
+		if l.slots, err = l.store.slots(ctx, last.slot()+1); err != nil {
+			return false, schema.Errorf(schema.KindUnavailable, "The call records cannot be read at the moment; see that NATS runs. (%w)", err)
+		}
+		if len(l.slots) == 0 {
+			return false, nil
+		}
+	}
+	slot := l.slots[0]
+	if slot < l.from.slot() {
+		return false, nil
+	}
+	calls, err := l.slot(ctx, slot)
+	if err != nil {
+		return false, err
+	}
+	l.before = later(calls.floor, slotStart(slot))
+	for _, k := range calls.newest() {
+		rec := calls.rows[k]
+		l.see(rec)
+		if !l.filter.fits(rec) {
+			continue
+		}
+		l.found = append(l.found, *rec)
+		if len(l.found) == l.limit {
+			l.before = k
+			break
+		}
+	}
+	return true, nil
+}
+
+// slot reads the newest calls of a slot that may fit.
+func (l *listing) slot(ctx context.Context, slot int64) (*newest, error) {
+	calls := &newest{rows: map[key]*Record{}}
+	floor, n, err := l.scan(ctx, slot, l.from, l.before, l.reach, func(k key) bool {
+		return !k.less(l.from) && k.less(l.before) && !k.less(calls.floor)
+	}, func(k key, r *Record) {
+		if l.filter.may(r) {
+			calls.add(k, r)
+		}
+	})
+	l.budget -= max(n, 1)
+	l.reach = min(2*l.reach, atOnce) // those that fit are rare
+	if err != nil {
+		return nil, err
+	}
+	calls.floor = later(calls.floor, floor)
+	calls.shrink()
+	return calls, nil
+}
+
+// newest keeps the calls with the highest keys, at least atOnce of them if there
+// are so many. What is below floor was left out.
+type newest struct {
+	rows  map[key]*Record
+	floor key
+}
+
+func (n *newest) add(k key, r *Record) {
+	if was := n.rows[k]; was != nil {
+		r = merge(was, r)
+	}
+	n.rows[k] = r
+	if len(n.rows) >= 2*atOnce {
+		n.shrink()
+	}
+}
+
+// shrink forgets all but the newest calls.
+func (n *newest) shrink() {
+	if len(n.rows) <= atOnce {
+		return
+	}
+	keys := n.newest()
+	for _, k := range keys[atOnce:] {
+		delete(n.rows, k)
+	}
+	n.floor = keys[atOnce-1]
+}
+
+// newest returns the keys, highest first.
+func (n *newest) newest() []key {
+	keys := make([]key, 0, len(n.rows))
+	for k := range n.rows {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b key) int { return compareKeys(b, a) })
+	return keys
+}

@@ -1,0 +1,89 @@
+package records
+
+import (
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// View is a record as callers see it: an item of GET /calls, and GET /calls/{id}
+// of a call of which nothing else is kept.
+type View struct {
+	ID              string       `json:"id"`
+	State           schema.State `json:"state" enum:"held,queued,running,succeeded,failed,denied,expired,canceled,unknown"`
+	Server          string       `json:"server"`
+	Tool            string       `json:"tool,omitempty"`
+	Method          string       `json:"method"`
+	Principal       string       `json:"principal"`
+	Owner           string       `json:"owner,omitempty"`
+	ToolError       bool         `json:"tool_error,omitempty" doc:"The tool itself answered with an error."`
+	Error           *ViewError   `json:"error,omitempty" doc:"Why there is no result."`
+	ArgumentsDigest string       `json:"arguments_digest,omitempty"`
+	ArgumentBytes   int64        `json:"arguments_bytes"`
+	ResultDigest    string       `json:"result_digest,omitempty"`
+	ResultBytes     int64        `json:"result_bytes"`
+	Created         time.Time    `json:"created" doc:"When the call was admitted."`
+	Started         *time.Time   `json:"started,omitempty" doc:"When its last attempt left for the MCP server, as far as that is known."`
+	Ended           *time.Time   `json:"ended,omitempty"`
+	TookMs          float64      `json:"took_ms,omitempty" doc:"Time at the MCP server, as the worker saw it."`
+	Worker          string       `json:"worker,omitempty"`
+	FrontDoor       string       `json:"front_door,omitempty"`
+	Attempt         int          `json:"attempt"`
+	Durable         bool         `json:"durable,omitempty"`
+	CancelRequested bool         `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call that is canceled never ran."`
+	Replayed        bool         `json:"replayed,omitempty" doc:"An idempotency key brought the result of an earlier request."`
+	BatchID         string       `json:"batch_id,omitempty"`
+	Index           *int64       `json:"index,omitempty" doc:"Its place in the batch, from 0."`
+	CustomID        string       `json:"custom_id,omitempty"`
+	ApprovalID      string       `json:"approval_id,omitempty"`
+}
+
+// ViewError is why a call has no result.
+type ViewError struct {
+	Kind   schema.Kind `json:"kind"`
+	Detail string      `json:"detail"`
+}
+
+// Page is the answer of GET /calls, newest call first. A page may be short of
+// what was asked for, or empty, and still have a next.
+type Page struct {
+	Calls []View `json:"calls"`
+	// Next is the cursor of the next page, "" where there is none.
+	Next string `json:"next,omitempty"`
+}
+
+// View returns the record as callers see it.
+func (r *Record) View() View {
+	v := View{
+		ID: r.ID, State: r.State, Server: r.Server, Tool: r.Tool, Method: r.Method, Principal: r.Principal, Owner: r.Owner,
+		ToolError: r.ToolError, ArgumentsDigest: r.Arguments.String(), ArgumentBytes: r.ArgumentBytes,
+		ResultDigest: r.Result.String(), ResultBytes: r.ResultBytes, Started: moment(r.Started), Ended: moment(r.Ended),
+		TookMs: float64(r.Took/time.Microsecond) / 1000, Worker: r.Worker, FrontDoor: r.FrontDoor, Attempt: r.Attempt,
+		Durable: r.Durable, Replayed: r.Replayed, CancelRequested: r.CancelRequested, BatchID: r.Batch, CustomID: r.CustomID, ApprovalID: r.Approval,
+	}
+	if r.Known != "" {
+		v.ID = r.Known
+	}
+	if v.Method == "" {
+		v.Method = schema.MethodCallTool
+	}
+	if at := moment(r.Admitted); at != nil {
+		v.Created = *at
+	}
+	if r.Error != "" {
+		v.Error = &ViewError{r.Error, r.Detail}
+	}
+	if r.Batch != "" {
+		index := r.Index
+		v.Index = &index
+	}
+	return v
+}
+
+func moment(ns int64) *time.Time {
+	if ns == 0 {
+		return nil
+	}
+	t := time.Unix(0, ns).UTC()
+	return &t
+}

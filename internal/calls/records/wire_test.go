@@ -1,0 +1,164 @@
+package records
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// samples are records with every field in some of them.
+func samples() []Record {
+	at := time.Date(2026, 3, 4, 5, 6, 7, 8000000, time.UTC)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	ns := at.UnixNano()
+	return []Record{
+		{ID: idAt(at, rnd), Principal: "agent", Owner: "team-a", Server: "files", Tool: "read", State: schema.StateSucceeded, Arguments: DigestOf([]byte("a")), ArgumentBytes: 12,
+			ResultBytes: 345, Admitted: ns, Started: ns + 1000, Ended: ns + 90_000, Changed: ns + 90_000, Took: 80 * time.Microsecond, Worker: "worker_1", Attempt: 1, FrontDoor: "frontdoor_x"},
+		{ID: idAt(at, rnd), Principal: "agent", Server: "files", Tool: "rm", Method: schema.MethodCallTool, State: schema.StateFailed, ToolError: true, Durable: true, Replayed: true,
+			Arguments: DigestOf([]byte("b")), Result: DigestOf([]byte("c")), Error: schema.KindServerFailed, Detail: "The server is not there.",
+			Admitted: ns - 5_000_000, Ended: ns + 10, Changed: ns + 11, Attempt: 3, Batch: "batch_1", Index: 999_999, CustomID: "row é", Approval: "appr_1", FrontDoor: "frontdoor_x"},
+		{ID: idAt(at, rnd), State: schema.StateUnknown, CancelRequested: true, Error: schema.KindOutcomeUnknown, Admitted: ns, Ended: ns + 1, Changed: ns + 1, FrontDoor: "frontdoor_x"},
+		{ID: "lane" + idAt(at, rnd)[4:], State: schema.StateHeld, Admitted: ns, Changed: ns, FrontDoor: "frontdoor_x"},
+	}
+}
+
+func packOf(t testing.TB, writer string, records []Record) []byte {
+	t.Helper()
+	p := newPacker(writer)
+	for i := range records {
+		k, ok := keyOf(records[i].ID)
+		if !ok {
+			t.Fatalf("%q has no key", records[i].ID)
+		}
+		p.add(k, &records[i])
+	}
+	b := p.message()
+	if len(b) > p.size() {
+		t.Errorf("a message of %d bytes was said to have at most %d", len(b), p.size())
+	}
+	return b
+}
+
+func unpackAll(data []byte) (all []Record, err error) {
+	err = unpack(data, func(key) bool { return true }, func(_ key, r *Record) { all = append(all, *r) })
+	return all, err
+}
+
+func TestAMessageBringsBackWhatWasPacked(t *testing.T) {
+	got, err := unpackAll(packOf(t, "frontdoor_x", samples()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(samples(), got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheWireFormStaysAsItIs(t *testing.T) {
+	b := packOf(t, "frontdoor_x", samples())
+	var text strings.Builder
+	for len(b) > 0 {
+		n := min(len(b), 32)
+		fmt.Fprintln(&text, hex.EncodeToString(b[:n]))
+		b = b[n:]
+	}
+	path := filepath.Join("testdata", "message.golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (go test -update writes it)", err)
+	}
+	if diff := cmp.Diff(string(want), text.String()); diff != "" {
+		t.Errorf("messages that are stored already would not be read (-want +got):\n%s", diff)
+	}
+	raw, err := hex.DecodeString(strings.ReplaceAll(string(want), "\n", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := unpackAll(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(samples(), got); diff != "" {
+		t.Errorf("a stored message reads otherwise (-want +got):\n%s", diff)
+	}
+}
+
+func TestFieldsOfALaterVersionArePassedOver(t *testing.T) {
+	p := newPacker("w")
+	one := samples()[3]
+	k, _ := keyOf(one.ID)
+	p.add(k, &one)
+	longer := append(append([]byte{}, p.one...), "and something new"...)
+	p.records = append([]byte{byte(len(longer))}, longer...)
+	got, err := unpackAll(p.message())
+	if err != nil || len(got) != 1 || got[0].ID != one.ID || got[0].State != schema.StateHeld {
+		t.Errorf("%v %v", got, err)
+	}
+}
+
+func TestATornMessageIsAnError(t *testing.T) {
+	whole := packOf(t, "frontdoor_x", samples())
+	none, err := unpackAll(packOf(t, "frontdoor_x", nil))
+	if err != nil || len(none) != 0 {
+		t.Fatalf("a message without records: %v %v", none, err)
+	}
+	complete := 0
+	for n := range whole {
+		if _, err := unpackAll(whole[:n]); err == nil {
+			complete++ // it is cut between two records
+		}
+	}
+	if complete != len(samples()) {
+		t.Errorf("%d of the cut messages are taken for whole", complete)
+	}
+	if _, err := unpackAll([]byte{2, 0, 0, 0}); err == nil || !strings.Contains(err.Error(), "version 2") {
+		t.Errorf("another version: %v", err)
+	}
+}
+
+func FuzzUnpack(f *testing.F) {
+	f.Add(packOf(f, "frontdoor_x", samples()))
+	f.Add(packOf(f, "", samples()[:1]))
+	f.Add([]byte{wireVersion, 0, 0xff, 0xff, 0x03})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		records, err := unpackAll(data)
+		if err != nil {
+			return
+		}
+		// What was read can be written, and reads the same.
+		writer := ""
+		for i := range records {
+			writer = records[i].FrontDoor
+			if records[i].Error == "" {
+				records[i].Detail = "" // an empty kind means that there is no error
+			}
+			if _, ok := keyOf(records[i].ID); !ok {
+				return // its prefix is no prefix; only ours are written
+			}
+			if records[i].Batch == "" {
+				records[i].Index, records[i].CustomID = 0, ""
+			}
+		}
+		again, err := unpackAll(packOf(t, writer, records))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(records, again); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

@@ -1,0 +1,163 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"time"
+
+	"github.com/callyard/callyard/internal/store/servertable"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// addTimeout bounds how long the addition of a server waits for it: a little more
+	// than a server may take to start by default.
+	addTimeout = 2*time.Minute + 5*time.Second
+	askTimeout = 12 * time.Second
+)
+
+// Operator changes the servers of the fleet. It is safe for concurrent use.
+type Operator struct{ c *Catalog }
+
+// Operator returns the part of the catalog that changes the fleet.
+func (c *Catalog) Operator() Operator { return Operator{c} }
+
+// Add has every worker that takes servers over the API hold the server,
+// now and after a restart, and waits until one of them has it initialized or
+// says that it failed. entry is its entry in the shape of the servers file,
+// without the id. Errors: KindConflict for an id that exists, KindUnavailable
+// when no worker takes servers, and what the worker says of the entry.
+func (o Operator) Add(ctx context.Context, id, by string, entry json.RawMessage) (Server, error) {
+	c := o.c
+	if _, err := c.Server(id); err == nil {
+		return Server{}, schema.Errorf(schema.KindConflict, "Server %q exists already. DELETE /servers/%s removes one that was added over the API.", id, url.PathEscape(id))
+	}
+	changes, cancel := c.Changes()
+	defer cancel()
+	ctx, stop := context.WithTimeout(ctx, addTimeout)
+	defer stop()
+	if err := o.startOn(ctx, id, entry); err != nil {
+		return Server{}, err
+	}
+	row := servertable.Server{ID: id, Definition: entry, By: by, At: time.Now().UTC()}
+	if err := c.added.Put(ctx, row); err != nil {
+		return Server{}, schema.Errorf(schema.KindUnavailable, "The server was started but could not be recorded; remove it or try again: %w", err)
+	}
+	c.addedChanged()
+	for {
+		s, err := c.Server(id)
+		_, unread := c.Definitions(id) // it can be called once its tools are known
+		if err == nil && s.State != schema.StateStarting && (s.State != schema.StateInitialized || unread == nil) {
+			if s.State == schema.StateInitialized {
+				return s, nil
+			}
+			err := schema.Errorf(schema.KindServerFailed, "Server %q does not start: %s", id, s.Error)
+			return s, errors.Join(err, o.Remove(context.WithoutCancel(ctx), id))
+		}
+		select {
+		case <-changes:
+		case <-ctx.Done():
+			err := schema.Errorf(schema.KindServerFailed, "Server %q was not ready within %s.", id, addTimeout)
+			return Server{}, errors.Join(err, o.Remove(context.WithoutCancel(ctx), id))
+		}
+	}
+}
+
+// startOn starts the server on every worker that takes servers over the API.
+func (o Operator) startOn(ctx context.Context, id string, entry json.RawMessage) error {
+	c := o.c
+	err := error(schema.Errorf(schema.KindUnavailable, "No worker takes servers over the API: set worker.api_servers on at least one."))
+	started := false
+	for _, w := range c.Workers() {
+		if !w.APIServers || w.Draining {
+			continue
+		}
+		if _, askErr := c.router.Request(ctx, w.ID, bus.MethodStart, id, entry, askTimeout); askErr != nil {
+			err = askErr
+			continue
+		}
+		started = true
+	}
+	if started {
+		return nil
+	}
+	return err
+}
+
+// Remove ends a server that was added over the API, everywhere and for
+// good. The error is of KindNotFound, or KindConflict for one from a servers file.
+func (o Operator) Remove(ctx context.Context, id string) error {
+	c := o.c
+	if _, ok := c.added.Get(servertable.Key(id)); !ok {
+		if _, err := c.Server(id); err != nil {
+			return err
+		}
+		return schema.Errorf(schema.KindConflict, "Server %q is in a worker's servers file; take it out there.", id)
+	}
+	if err := c.added.Delete(ctx, servertable.Key(id)); err != nil {
+		return schema.Errorf(schema.KindUnavailable, "The removal could not be recorded, so nothing changed: %w", err)
+	}
+	c.addedChanged()
+	var first error
+	for _, w := range c.Workers() {
+		if !w.APIServers {
+			continue
+		}
+		if _, err := c.router.Request(ctx, w.ID, bus.MethodStop, id, nil, askTimeout); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// Restart has every worker that holds the server replace it by a new start of
+// itself, without failing calls. It returns when they have begun. The error is of
+// KindNotFound for a server that no worker holds, else the first that a worker gave.
+func (o Operator) Restart(ctx context.Context, id string) error {
+	c := o.c
+	if _, err := c.Server(id); err != nil {
+		return err
+	}
+	var first error
+	held := false
+	for _, w := range c.Workers() {
+		if !holds(&w, id) || w.Draining {
+			continue
+		}
+		held = true
+		if _, err := c.router.Request(ctx, w.ID, bus.MethodRestart, id, nil, askTimeout); err != nil && first == nil {
+			first = err
+		}
+	}
+	if !held {
+		return schema.Errorf(schema.KindUnavailable, "No live worker holds server %q now, so there is nothing to restart.", id)
+	}
+	return first
+}
+
+// spread gives added servers to workers that came later.
+func (o Operator) spread(ctx context.Context) {
+	c := o.c
+	for _, row := range c.added.All() {
+		for _, w := range c.Workers() {
+			if !w.APIServers || w.Draining || holds(&w, row.ID) {
+				continue
+			}
+			if _, err := c.router.Request(ctx, w.ID, bus.MethodStart, row.ID, row.Definition, askTimeout); err != nil && ctx.Err() == nil {
+				c.log.Warn("a worker did not take a server that was added over the API", "server", row.ID, "worker", w.ID, "error", err)
+			}
+		}
+	}
+}
+
+func holds(w *schema.Worker, id string) bool {
+	for i := range w.Servers {
+		if w.Servers[i].ID == id {
+			return true
+		}
+	}
+	return false
+}

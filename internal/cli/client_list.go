@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+)
+
+// show asks for a report and prints it: with --json as it came, else as people does.
+func show[T any](ctx context.Context, c *client, q request, people func(*T) error) error {
+	var v T
+	raw, err := c.report(ctx, q, &v)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.out.raw(raw)
+	}
+	return people(&v)
+}
+
+// pageMost is the most items that are asked for at once.
+const pageMost = 500
+
+// page is one answer to a request for a list. It has one of the lists.
+type page struct {
+	Calls       []json.RawMessage `json:"calls"`
+	Batches     []json.RawMessage `json:"batches"`
+	Approvals   []json.RawMessage `json:"approvals"`
+	Permissions []json.RawMessage `json:"permissions"`
+	Tools       []json.RawMessage `json:"tools"`
+	Next        string            `json:"next"`
+	NextCursor  string            `json:"next_cursor"`
+	Unknown     []string          `json:"unknown"` // servers whose tools are not known
+}
+
+// list is what the pages of a list hold.
+type list[T any] struct {
+	raw     []json.RawMessage // each item as it came
+	items   []T
+	next    string // the cursor of the page after the last one that was read
+	unknown []string
+}
+
+// readList follows the pages until there are no more, or limit items if that is not 0.
+// ask makes the request for at most that number of items from a cursor on.
+func readList[T any](ctx context.Context, c *client, limit int, ask func(most int, cursor string) request) (*list[T], error) {
+	l := &list[T]{raw: []json.RawMessage{}}
+	for {
+		most := pageMost
+		if limit > 0 {
+			most = min(limit-len(l.raw), pageMost)
+		}
+		var p page
+		if _, err := c.report(ctx, ask(most, l.next), &p); err != nil {
+			return nil, err
+		}
+		for _, raw := range slices.Concat(p.Calls, p.Batches, p.Approvals, p.Permissions, p.Tools) {
+			var item T
+			if err := json.Unmarshal(raw, &item); err != nil {
+				return nil, c.foreign()
+			}
+			l.raw, l.items = append(l.raw, raw), append(l.items, item)
+		}
+		for _, id := range p.Unknown {
+			if !slices.Contains(l.unknown, id) {
+				l.unknown = append(l.unknown, id)
+			}
+		}
+		before := l.next
+		if l.next = cmp.Or(p.Next, p.NextCursor); l.next == "" || l.next == before || limit > 0 && len(l.raw) >= limit {
+			return l, nil
+		}
+	}
+}
+
+// print writes the list: with --json under the name of its member, else as a table, and
+// below it that there is more.
+func (l *list[T]) print(c *client, member string, header []string, row func(*T) []cell, more string) error {
+	if c.json {
+		answer := map[string]any{member: l.raw}
+		if l.next != "" {
+			answer["next"] = l.next
+		}
+		return c.out.json(answer)
+	}
+	rows := make([][]cell, 0, len(l.items))
+	for i := range l.items {
+		rows = append(rows, row(&l.items[i]))
+	}
+	if err := c.out.table(header, rows); err != nil || l.next == "" {
+		return err
+	}
+	return c.note.text(more)
+}

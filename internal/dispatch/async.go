@@ -1,0 +1,287 @@
+package dispatch
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// AsyncCall is one attempt at a bulk call, for a runner that has many of them under way
+// and no goroutine for each. It goes this way:
+//
+//	Router.Place → Placed(worker) → Router.Leave → Ended
+//
+// Placed says to which worker it will go, so that the runner can write its intent.
+// A worker whose slots are taken has some calls placed ahead: their intents are
+// written while the calls before them run. Nothing leaves before Leave, and then in
+// its turn, when the worker has a slot. Ended is called once, always.
+//
+// Placed and Ended are called on goroutines of the router and the bus and must not
+// block. An asynchronous call is used once.
+type AsyncCall struct {
+	Call   *schema.Call
+	Placed func(*AsyncCall)
+	Ended  func(*AsyncCall, End)
+	// Of is the caller's own.
+	Of any
+
+	router *Router
+	route  *route
+	flight *flight
+
+	// Guarded by the lock of the route. lane does not change once it is placed.
+	state  asyncState
+	lane   *lane
+	waiter waiter // while it waits for a place, and then for a slot
+
+	attempt *attempt      // once it has left
+	seq     atomic.Uint64 // of the message, once it was sent
+	due     atomic.Int64  // when its answer is overdue, Unix nanoseconds
+	stopped atomic.Bool   // cancelled while it ran
+	over    atomic.Bool
+}
+
+type asyncState int
+
+const (
+	asyncWaits  asyncState = iota // for a place
+	asyncPlaced                   // until Leave
+	asyncReady                    // for a slot
+	asyncLeft
+	asyncOver
+)
+
+// End is how an asynchronous call ended.
+type End struct {
+	Result *schema.Result
+	Err    error // a *schema.Error
+	// Left says that it was sent: if there is an error, the call may have started.
+	Left bool
+	// Again says that another attempt may follow at once.
+	Again bool
+}
+
+// Worker is where the call goes; it is known once it is placed.
+func (p *AsyncCall) Worker() string { return p.lane.worker }
+
+// Place has the call wait for a place at a worker, as bulk calls do: until there is
+// one, or it is recalled or cancelled by its id.
+func (r *Router) Place(p *AsyncCall) {
+	p.router, p.route = r, r.lookup(p.Call.Server)
+	p.waiter.async = p
+	p.route.mu.Lock()
+	p.flight = r.flights.addAsync(p.Call.ID, p) // who cancels it waits for the lock
+	p.route.waiting.push(p.Call, &p.waiter, r.limits.Weight)
+	p.route.giveLocked()
+	p.route.unlock()
+}
+
+// Leave lets asynchronous calls leave that were placed. Those that ended meanwhile are passed
+// over.
+func (r *Router) Leave(calls []*AsyncCall) {
+	for len(calls) > 0 {
+		rt, n := calls[0].route, 0
+		rt.mu.Lock()
+		for ; n < len(calls) && calls[n].route == rt; n++ {
+			p := calls[n]
+			switch {
+			case p.state != asyncPlaced:
+			case p.lane.closed:
+				rt.displaceLocked(p)
+			default:
+				p.state = asyncReady
+				p.lane.ahead.ready.push(&p.waiter, keyOf(p.Call), r.limits.Weight)
+				rt.waiting.ready++
+			}
+		}
+		rt.giveLocked()
+		rt.unlock()
+		calls = calls[n:]
+	}
+}
+
+// Recall takes back an asynchronous call that has not left, whether it was told to or not; it ends
+// as cancelled. For others it does nothing.
+func (r *Router) Recall(p *AsyncCall) { p.recall() }
+
+// Abandon ends an asynchronous call wherever it is, at once; a worker that runs it is told to stop.
+func (r *Router) Abandon(p *AsyncCall) {
+	if p.cancel() {
+		p.finish(End{Err: errCanceledRunning(p.Call), Left: true})
+	}
+}
+
+// cancel takes back an asynchronous call that has not left, and has a worker that runs it told to
+// stop. It returns true for the latter.
+func (p *AsyncCall) cancel() bool {
+	if p.recall() != asyncLeft || p.over.Load() {
+		return false
+	}
+	p.stopped.Store(true)
+	if seq := p.seq.Load(); seq != 0 {
+		p.cancelSent(seq)
+	}
+	return true
+}
+
+// cancelByID is cancel for an asynchronous call whose caller wants to know what came of it: it ends
+// as its worker says, if that answers within cancelGrace.
+func (p *AsyncCall) cancelByID() {
+	if p.cancel() {
+		time.AfterFunc(cancelGrace, func() { p.finish(End{Err: errCanceledRunning(p.Call), Left: true}) })
+	}
+}
+
+// recall is Recall, and says where the call was.
+func (p *AsyncCall) recall() (was asyncState) {
+	p.route.mu.Lock()
+	if was = p.state; was < asyncLeft {
+		p.route.takeOutLocked(p)
+	}
+	p.route.unlock()
+	if was < asyncLeft {
+		p.finish(End{Err: errWaitEnded()})
+	}
+	return was
+}
+
+// cancelSent tells the worker. The slot stays taken until it says that the call has
+// ended.
+func (p *AsyncCall) cancelSent(seq uint64) {
+	p.router.client.Cancel(p.lane.worker, seq)
+	time.AfterFunc(p.attempt.budget+replyGrace, func() {
+		p.router.client.Forget(seq)
+		p.attempt.end(0)
+	})
+}
+
+// takeOutLocked takes an asynchronous call that has not left out of where it waits.
+func (r *route) takeOutLocked(p *AsyncCall) {
+	if p.state == asyncWaits {
+		r.waiting.remove(&p.waiter)
+	} else if p.state < asyncLeft {
+		r.loseLocked(p)
+	}
+	p.state = asyncOver
+	r.giveLocked()
+}
+
+// loseLocked takes the place of an asynchronous call.
+func (r *route) loseLocked(p *AsyncCall) {
+	if p.state == asyncReady {
+		p.lane.ahead.ready.remove(&p.waiter)
+		r.waiting.ready--
+	}
+	p.lane.ahead.remove(p)
+}
+
+// displaceLocked ends an asynchronous call whose worker takes nothing new: it may try another.
+func (r *route) displaceLocked(p *AsyncCall) {
+	r.loseLocked(p)
+	p.state = asyncOver
+	r.todo.displaced = append(r.todo.displaced, p)
+}
+
+// evictLocked is displaceLocked for all that wait for a slot of the lane.
+func (r *route) evictLocked(l *lane) {
+	for l.ahead.ready.current != nil {
+		r.displaceLocked(l.ahead.ready.current.first.async)
+	}
+}
+
+// todo is what was decided under the lock of a route and is done without it.
+type todo struct {
+	placed, leaving, displaced []*AsyncCall
+}
+
+// unlock gives the lock back and does what was decided under it.
+func (r *route) unlock() {
+	do := r.todo
+	r.todo = todo{}
+	r.mu.Unlock()
+	for _, p := range do.placed {
+		p.Placed(p)
+	}
+	for i, p := range do.leaving {
+		p.send(i+1 < len(do.leaving))
+	}
+	for _, p := range do.displaced {
+		e := schema.Errorf(schema.KindUnavailable, "Worker %s takes no more calls; the call did not start.", p.lane.worker)
+		e.Retryable, e.RetryAfter = true, time.Second
+		p.finish(End{Err: e, Again: true})
+	}
+}
+
+// send sends the call, which has a slot. more says that another follows at once.
+func (p *AsyncCall) send(more bool) {
+	r, l := p.router, p.lane
+	if p.stopped.Load() {
+		l.release(0, bulk)
+		p.finish(End{Err: errWaitEnded().WithCall(p.Call.ID)})
+		return
+	}
+	if err := r.mayLeave(p.Call, l); err != nil {
+		l.release(0, bulk)
+		p.finish(End{Err: schema.AsError(err).WithCall(p.Call.ID)})
+		return
+	}
+	budget := p.Call.Timeout
+	if budget <= 0 {
+		budget = r.limits.CallTimeout
+	}
+	a := &attempt{call: p.Call, lane: l, worker: l.host.Load(), sent: time.Now(), budget: budget, client: r.client, async: p}
+	p.attempt = a
+	if a.worker != nil && a.worker.owed.add(1) == 1 {
+		a.worker.heard.set(a.sent)
+	}
+	f := frameOf(p.Call, budget, 1)
+	f.More = more
+	seq, err := a.send(f)
+	if err != nil {
+		a.end(0)
+		p.finish(End{Err: schema.AsError(err).WithCall(p.Call.ID)})
+		return
+	}
+	p.due.Store(a.sent.Add(budget + replyGrace).UnixNano())
+	p.seq.Store(seq)
+	if p.stopped.Load() {
+		p.cancelSent(seq) // perhaps for the second time
+	}
+}
+
+// answered takes the last frame of the call's attempt.
+func (p *AsyncCall) answered(a *attempt, f *bus.ReplyFrame) {
+	if f.Kind != bus.ReplyFirst {
+		p.conclude(a.finish(p.router.life, f))
+		return
+	}
+	first := *f
+	p.router.wait.Go(func() { p.conclude(a.finish(p.router.life, &first)) })
+}
+
+func (p *AsyncCall) conclude(res *schema.Result, n next, err error) {
+	stopped := p.stopped.Load()
+	if err != nil {
+		err = EndOf(p.Call, nil, err, stopped)
+	}
+	p.finish(End{Result: res, Err: err, Left: true, Again: n != tryNone && !stopped})
+}
+
+// expire ends an asynchronous call whose answer is overdue.
+func (p *AsyncCall) expire() {
+	seq := p.seq.Load()
+	p.router.client.Cancel(p.lane.worker, seq)
+	p.router.client.Forget(seq)
+	p.attempt.end(p.attempt.budget)
+	p.conclude(nil, tryNone, errNoAnswer(p.Call, p.lane.worker, p.attempt.budget))
+}
+
+func (p *AsyncCall) finish(e End) {
+	if p.over.Swap(true) {
+		return
+	}
+	p.router.flights.remove(p.flight)
+	p.Ended(p, e)
+}

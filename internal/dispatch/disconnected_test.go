@@ -1,0 +1,75 @@
+package dispatch
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// cutOff is a router of a cluster whose worker fell silent with a call under way, and
+// how the call ends.
+func cutOff(t *testing.T, c *schema.Call) (r *Router, ended <-chan string) {
+	srv := bustest.Start(t)
+	srv.URL += "," + strings.Replace(srv.URL, "127.0.0.1", "localhost", 1)
+	r = startRouter(t, srv)
+	got := make(chan struct{}, 1)
+	startScripted(t, srv, r, "w", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
+		if f.Method != bus.MethodFates {
+			got <- struct{}{} // its reply goes nowhere
+			return
+		}
+		w.fates(t, f, to, func(*bus.Question, string) bus.Fate {
+			return bus.Fate{State: bus.FateEnded, Result: &schema.Result{Body: []byte(`"ran once"`)}}
+		})
+	})
+	c.Timeout = 10 * time.Minute
+	end := make(chan string, 1)
+	go func() {
+		res, err := r.Do(context.Background(), c)
+		if err != nil {
+			end <- string(schema.KindOf(err))
+			return
+		}
+		end <- string(res.Body)
+	}()
+	<-got
+	r.RemoveWorker("w")
+	return r, end
+}
+
+func TestACallWaitsForAWorkerThatMayOnlyBeCutOff(t *testing.T) {
+	r, ended := cutOff(t, call(false))
+	r.giveUp(time.Now())
+	select {
+	case how := <-ended:
+		t.Fatalf("it ended as %s before its worker could come back", how)
+	default:
+	}
+	r.SetWorker(&schema.Worker{ID: "w", Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 8}}})
+	if how := <-ended; how != `"ran once"` {
+		t.Errorf("it ended as %s", how)
+	}
+	idle(t, r)
+}
+
+func TestAWorkerThatDoesNotComeBackIsGivenUp(t *testing.T) {
+	r, ended := cutOff(t, call(false))
+	r.giveUp(time.Now().Add(returnGrace + time.Second))
+	if how := <-ended; how != string(schema.KindOutcomeUnknown) {
+		t.Errorf("it ended as %s", how)
+	}
+	idle(t, r)
+}
+
+func TestACallThatAnotherWorkerMayRunDoesNotWaitForOneThatIsCutOff(t *testing.T) {
+	r, ended := cutOff(t, call(true))
+	if how := <-ended; how != string(schema.KindUnavailable) { // there is no other one
+		t.Errorf("it ended as %s", how)
+	}
+	idle(t, r)
+}

@@ -1,0 +1,464 @@
+package format
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// maxText is how much of a text is looked through, stepsPerByte how much work each
+// byte of it may cause.
+const (
+	maxText      = 1 << 20
+	stepsPerByte = 8
+)
+
+// Found is a tool call that was found in a text.
+type Found struct {
+	Call
+	// Start and End are its place in the text, in bytes.
+	Start, End int
+	// Repaired says that the call was not JSON as it stood.
+	Repaired bool
+}
+
+// Lookup says whether a name is that of a tool, and gives the tool's input schema.
+type Lookup func(name string) (input []byte, known bool)
+
+// Extract finds tool calls in the plain text of a model: in <tool_call> and like
+// tags, <function=…> and <invoke …> with parameters, behind [TOOL_CALLS], in the forms of
+// GLM, Kimi, gpt-oss and FunctionGemma, in fenced blocks, and as bare JSON objects with a
+// name and arguments. Of the last two, which
+// may be anything, only those with the name of a tool count; a call in a tag is
+// found with any name. What is nearly JSON is repaired; a call that the end of the text
+// cut off has an Err. It stops behind the first call over [MaxCalls]. It takes time in proportion to the text, of which it reads the
+// first MiB.
+func Extract(text string, lookup Lookup) []Found {
+	if len(text) > maxText {
+		text = text[:maxText]
+	}
+	steps := stepsPerByte*len(text) + 10_000
+	x := &extractor{text: []byte(text), lookup: lookup, steps: &steps, unclosed: make(map[string]bool)}
+	for x.at < len(x.text) && len(x.found) <= MaxCalls && steps > 0 {
+		x.next()
+	}
+	return x.found
+}
+
+type extractor struct {
+	text     []byte
+	at       int
+	lookup   Lookup
+	steps    *int
+	unclosed map[string]bool // closing tags that do not come any more
+	found    []Found
+}
+
+// tags in which models put calls, with what ends them.
+var tags = [][2]string{
+	{"<tool_call>", "</tool_call>"}, {"<tool_calls>", "</tool_calls>"}, {"<function_call>", "</function_call>"}, {"<functioncall>", "</functioncall>"},
+	{"<|tool_call|>", "<|/tool_call|>"}, {"<function_calls>", "</function_calls>"}, {"[TOOL_CALLS]", "[/TOOL_CALLS]"}, {"<|python_tag|>", "<|eom_id|>"},
+	{"<tool_use>", "</tool_use>"}, {"<action>", "</action>"}, {"<|python_start|>", "<|python_end|>"},
+}
+
+// next looks at one place of the text and goes on.
+func (x *extractor) next() {
+	skip := bytes.IndexAny(x.text[x.at:], "<[{`")
+	if skip < 0 {
+		x.at = len(x.text)
+		return
+	}
+	x.at += skip
+	rest := x.text[x.at:]
+	switch rest[0] {
+	case '<', '[':
+		if x.model() {
+			return
+		}
+		for _, tag := range tags {
+			if bytes.HasPrefix(rest, []byte(tag[0])) {
+				x.tagged(tag[0], tag[1])
+				return
+			}
+		}
+		if rest[0] == '<' && x.named() {
+			return
+		}
+	case '`':
+		if bytes.HasPrefix(rest, []byte("```")) {
+			x.fenced()
+			return
+		}
+	}
+	if rest[0] == '{' || rest[0] == '[' {
+		x.bare()
+		return
+	}
+	x.at++
+}
+
+// until returns where the mark begins behind from, or false.
+func (x *extractor) until(mark string, from int) (int, bool) {
+	if x.unclosed[mark] {
+		return len(x.text), false
+	}
+	at := bytes.Index(x.text[from:], []byte(mark))
+	if at < 0 {
+		x.unclosed[mark] = true
+		return len(x.text), false
+	}
+	*x.steps -= at / 8
+	return from + at, true
+}
+
+// tagged reads what a tag holds.
+func (x *extractor) tagged(begin, end string) {
+	from := x.at + len(begin)
+	to, closed := x.until(end, from)
+	inside := bytes.TrimLeft(x.text[from:to], " \t\r\n")
+	if bytes.HasPrefix(inside, []byte("<")) {
+		x.at = from // tags of its own, which are found next
+		return
+	}
+	if fence, ok := bytes.CutPrefix(inside, []byte("```")); ok && closed {
+		if _, body, ok := bytes.Cut(fence, []byte("\n")); ok {
+			inside = bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(body), []byte("```")))
+		}
+	}
+	start := x.at
+	n := &nearly{text: inside, steps: x.steps}
+	if len(inside) == 0 {
+		x.at = from
+		return
+	}
+	before := len(x.found)
+	for n.at < len(inside) && len(x.found) <= MaxCalls {
+		v, repaired, ok := x.anyValue(n)
+		if !ok {
+			break
+		}
+		for _, c := range x.callsOf(v, false) {
+			x.add(c, start, to, end, closed, n.open, repaired)
+		}
+		for n.at < len(inside) && bytes.IndexByte([]byte(" \t\r\n,;"), inside[n.at]) >= 0 {
+			n.at++
+		}
+		if !closed {
+			break // what follows is not known to belong to it
+		}
+	}
+	if !closed {
+		x.at = to - len(inside) + n.at
+		if len(x.found) == before {
+			x.found = append(x.found, Found{Call: Call{Arguments: []byte("{}"), Err: cutOff()}, Start: start, End: len(x.text)})
+			x.at = len(x.text)
+		}
+		return
+	}
+	x.at = to + len(end)
+	if len(x.found) == before {
+		x.found = append(x.found, Found{
+			Call:  Call{Arguments: []byte("{}"), Err: unreadable("A tool call cannot be read. Write one JSON object with name and arguments.")},
+			Start: start, End: x.at,
+		})
+	}
+}
+
+func badArguments() *schema.Error {
+	return unreadable("The arguments of the tool call cannot be read. Write one JSON object.")
+}
+
+func cutOff() *schema.Error {
+	return unreadable("The tool call is cut off at the end of the text. Write it again, whole.")
+}
+
+func (x *extractor) add(c Call, start, to int, end string, closed, open, repaired bool) {
+	f := Found{Call: c, Start: start, End: to + len(end), Repaired: repaired}
+	if !closed {
+		f.End = to
+		if open {
+			f.Err = cutOff()
+		}
+	}
+	if f.End > len(x.text) {
+		f.End = len(x.text)
+	}
+	x.found = append(x.found, f)
+}
+
+// anyValue reads a value as JSON or, where it is none, as Python writes it.
+func (x *extractor) anyValue(n *nearly) (v *value, repaired, ok bool) {
+	at := n.at
+	if v, repaired, ok = x.value(n); !ok {
+		n.at = at
+		v, ok = x.python(n)
+		repaired = true
+	}
+	return v, repaired, ok
+}
+
+// value reads one value of nearly JSON. repaired says that it was not JSON.
+func (x *extractor) value(n *nearly) (v *value, repaired, ok bool) {
+	n.space()
+	if n.at >= len(n.text) || n.text[n.at] != '{' && n.text[n.at] != '[' {
+		return nil, false, false
+	}
+	from, begin := n.at, len(n.out)
+	if !n.value(0) {
+		n.out = n.out[:begin]
+		return nil, false, false
+	}
+	if v, err := read(n.text[from:n.at]); err == nil {
+		return v, false, true
+	}
+	v, err := read(bytes.Clone(n.out[begin:]))
+	return v, true, err == nil
+}
+
+// bare tries a value that stands in the text by itself.
+func (x *extractor) bare() {
+	n := &nearly{text: x.text, at: x.at, steps: x.steps}
+	v, repaired, ok := x.value(n)
+	if !ok && x.text[x.at] == '[' { // Llama writes a list of calls in Python
+		n = &nearly{text: x.text, at: x.at, steps: x.steps}
+		v, ok = x.python(n)
+		repaired = true
+	}
+	if !ok {
+		x.at++
+		return
+	}
+	calls := x.callsOf(v, true)
+	if len(calls) == 0 { // nor is what is inside: it is part of something else
+		x.at = n.at
+		return
+	}
+	for _, c := range calls {
+		if n.open {
+			c.Err = cutOff()
+		}
+		x.found = append(x.found, Found{Call: c, Start: x.at, End: n.at, Repaired: repaired})
+	}
+	x.at = n.at
+}
+
+// fenced tries the body of a fenced block.
+func (x *extractor) fenced() {
+	start := x.at
+	line, ok := x.until("\n", x.at)
+	if !ok {
+		x.at += len("```")
+		return
+	}
+	from := line + 1
+	to, closed := x.until("```", from)
+	if !closed {
+		x.at = from // as if it was no block
+		return
+	}
+	body := bytes.TrimSpace(x.text[from:to])
+	n := &nearly{text: body, steps: x.steps}
+	var found []Found
+	for n.at < len(body) {
+		v, repaired, ok := x.anyValue(n)
+		if !ok {
+			break
+		}
+		for _, c := range x.callsOf(v, true) {
+			found = append(found, Found{Call: c, Start: start, End: to + len("```"), Repaired: repaired})
+		}
+	}
+	if len(found) == 0 && bytes.Contains(body, []byte("<")) {
+		x.at = from // it may hold tags
+		return
+	}
+	x.found = append(x.found, found[:min(len(found), MaxCalls+1-len(x.found))]...)
+	x.at = to + len("```")
+}
+
+// named reads <function=NAME>…</function> and <invoke name="NAME">…</invoke>.
+func (x *extractor) named() bool {
+	rest := x.text[x.at:]
+	var name, end string
+	head := bytes.IndexByte(rest[:min(len(rest), writtenMost)], '>')
+	if head < 0 {
+		return false
+	}
+	tag := string(rest[1:head])
+	if after, ok := strings.CutPrefix(tag, "function="); ok {
+		name, end = strings.Trim(after, `"' `), "</function>"
+	} else if after, ok := strings.CutPrefix(tag, "invoke name="); ok {
+		name, end = strings.Trim(after, `"' `), "</invoke>"
+	}
+	if name == "" || !utf8.ValidString(name) {
+		return false
+	}
+	start, from := x.at, x.at+head+1
+	to, closed := x.until(end, from)
+	f := Found{Call: Call{Name: name, Arguments: []byte("{}")}, Start: start, End: min(to+len(end), len(x.text)), Repaired: true}
+	x.at = f.End
+	switch inside := bytes.TrimSpace(x.text[from:to]); {
+	case !closed:
+		f.Err = cutOff()
+	case bytes.HasPrefix(inside, []byte("{")):
+		n := &nearly{text: inside, steps: x.steps}
+		v, repaired, ok := x.value(n)
+		if f.Repaired = repaired; ok && v.isObject() {
+			f.Arguments = bytes.Clone(v.source())
+		} else {
+			f.Err = badArguments()
+		}
+	default:
+		f.Arguments = x.parameters(name, inside)
+	}
+	x.found = append(x.found, f)
+	return true
+}
+
+// maxArguments is how many arguments are taken that are not written as JSON.
+const maxArguments = 256
+
+// parameters makes an object of <parameter=a>1</parameter> and
+// <parameter name="a">1</parameter>.
+func (x *extractor) parameters(tool string, inside []byte) []byte {
+	return x.assembled(tool, inside, func(parts []string) (name, said string) {
+		name = strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(parts[1]), "name"), "=")
+		name = strings.Trim(strings.TrimSpace(strings.TrimPrefix(name, "=")), `"'`)
+		return name, strings.TrimSuffix(strings.TrimPrefix(parts[2], "\n"), "\n")
+	}, "<parameter", ">", "</parameter>")
+}
+
+// assembled makes an object of arguments that are not written as JSON. The marks cut one
+// of them into the parts before each mark, of which read takes the name and the value.
+func (x *extractor) assembled(tool string, inside []byte, read func(parts []string) (name, said string), marks ...string) []byte {
+	properties := x.properties(tool)
+	out := object()
+	for len(out.members) < maxArguments {
+		parts := make([]string, len(marks))
+		for i, mark := range marks {
+			part, rest, ok := bytes.Cut(inside, []byte(mark))
+			if !ok {
+				return out.encode(nil)
+			}
+			parts[i], inside = string(part), rest
+		}
+		name, said := read(parts)
+		name = strings.ToValidUTF8(name, "\uFFFD")
+		out.set(name, x.typed(properties, name, strings.ToValidUTF8(said, "\uFFFD")))
+	}
+	return out.encode(nil)
+}
+
+// properties are those of a tool's input schema, nil where it has none.
+func (x *extractor) properties(tool string) *value {
+	input, _ := x.lookup(tool)
+	if root, err := read(input); err == nil {
+		return root.get("properties")
+	}
+	return nil
+}
+
+// typed is a value that was written without quotes: text where the tool takes text, and
+// JSON where it is that.
+func (x *extractor) typed(properties *value, name, said string) *value {
+	t := types(orEmpty(properties.get(name)))
+	if slices.Contains(t, "string") {
+		return str(said)
+	}
+	n := &nearly{text: []byte(strings.TrimSpace(said)), steps: x.steps}
+	if n.value(0) && n.at == len(n.text) && !n.open {
+		if parsed, err := read(n.out); err == nil && (len(t) > 0 || !parsed.isString()) {
+			return parsed
+		}
+	}
+	return str(said)
+}
+
+func orEmpty(v *value) *value {
+	if v.isObject() {
+		return v
+	}
+	return object()
+}
+
+// Names under which models write the name of a tool and its arguments.
+var (
+	nameKeys     = []string{"name", "tool", "tool_name", "function_name", "function", "action", "recipient_name"}
+	argumentKeys = []string{"arguments", "parameters", "args", "input", "tool_input", "action_input", "params", "tool_args", "kwargs"}
+)
+
+// callsOf returns the calls that a value holds. strict asks for the name of a tool
+// and for arguments, because the value may be anything.
+func (x *extractor) callsOf(v *value, strict bool) (all []Call) {
+	if v.isList() {
+		for _, item := range v.items {
+			all = append(all, x.callsOf(item, strict)...)
+		}
+		return all
+	}
+	if !v.isObject() {
+		return nil
+	}
+	for _, inside := range []string{"tool_calls", "function_call", "functionCall", "tool_call", "tool_uses", "action"} {
+		if inner := v.get(inside); inner.isObject() || inner.isList() {
+			return x.callsOf(inner, strict)
+		}
+	}
+	if inner := v.get("function"); inner.isObject() {
+		v = inner
+	}
+	var name string
+	for _, key := range nameKeys {
+		if s := v.get(key).text(); s != "" {
+			name = s
+			break
+		}
+	}
+	var arguments *value
+	for _, key := range argumentKeys {
+		if a := v.get(key); a != nil {
+			arguments = a
+			break
+		}
+	}
+	if name == "" && len(v.members) == 1 && v.members[0].value.isObject() { // {"tool": {…}}
+		if _, known := x.lookup(v.members[0].name); known {
+			name, arguments = v.members[0].name, v.members[0].value
+		}
+	}
+	if name == "" {
+		return nil
+	}
+	if _, known := x.lookup(name); strict && (!known || arguments == nil) {
+		return nil
+	}
+	c := Call{ID: v.get("id").text(), Name: name, Arguments: []byte("{}")}
+	switch {
+	case arguments == nil || arguments.kind == 'n':
+	case arguments.isObject():
+		c.Arguments = bytes.Clone(arguments.source())
+	case arguments.isString():
+		c.Err = x.written(&c, arguments.text())
+	default:
+		c.Err = unreadable("The arguments of the tool call are no object. Write one JSON object.")
+	}
+	return []Call{c}
+}
+
+// written reads arguments that are JSON in a string.
+func (x *extractor) written(c *Call, said string) *schema.Error {
+	if strings.TrimSpace(said) == "" {
+		return nil
+	}
+	n := &nearly{text: []byte(said), steps: x.steps}
+	v, _, ok := x.value(n)
+	n.space()
+	if !ok || !v.isObject() || n.at < len(n.text) {
+		return badArguments()
+	}
+	c.Arguments = bytes.Clone(v.source())
+	return nil
+}

@@ -1,0 +1,218 @@
+package format
+
+import "slices"
+
+// Restore returns the arguments as the tool takes them. What [Format.Schema] called
+// by another name gets its own back, and null is taken out where it can only mean
+// that an optional property was left out: where the tool's schema does not take
+// null there. Every other byte stays as it is; where nothing has to change, the
+// result is arguments itself. Text that is not JSON comes back as it is.
+func (f Format) Restore(schema, arguments []byte) []byte {
+	if f == MCP {
+		return arguments
+	}
+	root, err := read(schema)
+	if err != nil || !root.isObject() {
+		return arguments
+	}
+	v, err := read(arguments)
+	if err != nil {
+		return arguments
+	}
+	r := restorer{format: f, root: root, steps: restoreSteps}
+	r.walk(v, []*value{root})
+	if len(r.edits) == 0 {
+		return arguments
+	}
+	slices.SortFunc(r.edits, func(a, b edit) int { return a.from - b.from })
+	out := make([]byte, 0, len(arguments))
+	at := 0
+	for _, e := range r.edits {
+		if e.from < at {
+			continue
+		}
+		out = append(append(out, arguments[at:e.from]...), e.with...)
+		at = e.to
+	}
+	return append(out, arguments[at:]...)
+}
+
+// restoreSteps bounds the walk over arguments and the schemas that fit them.
+const restoreSteps = 200_000
+
+type edit struct {
+	from, to int
+	with     []byte
+}
+
+type restorer struct {
+	format Format
+	root   *value
+	steps  int
+	edits  []edit
+}
+
+// sure adds the schemas that surely speak of one value: itself, what it refers to,
+// and all that allOf joins.
+func (r *restorer) sure(s *value, into []*value, depth int) []*value {
+	if r.steps--; r.steps < 0 || depth > 32 || !s.isObject() || slices.Contains(into, s) {
+		return into
+	}
+	into = append(into, s)
+	if ref := s.get("$ref"); ref.isString() {
+		into = r.sure(lookup(r.root, ref.text()), into, depth+1)
+	}
+	if all := s.get("allOf"); all.isList() {
+		for _, b := range all.items {
+			into = r.sure(b, into, depth+1)
+		}
+	}
+	return into
+}
+
+// open returns the schemas that may speak of a value: first those that surely do,
+// which are certain many, then those of the branches.
+func (r *restorer) open(schemas []*value) (all []*value, certain int) {
+	for _, s := range schemas {
+		all = r.sure(s, all, 0)
+	}
+	certain = len(all)
+	for i := 0; i < len(all); i++ {
+		for _, name := range []string{"anyOf", "oneOf"} {
+			if branches := all[i].get(name); branches.isList() {
+				for _, b := range branches.items {
+					all = r.sure(b, all, 0)
+				}
+			}
+		}
+		for _, name := range []string{"then", "else"} {
+			all = r.sure(all[i].get(name), all, 0)
+		}
+	}
+	return all, certain
+}
+
+func (r *restorer) walk(v *value, schemas []*value) {
+	all, certain := r.open(schemas)
+	if r.steps < 0 {
+		return
+	}
+	switch v.kind {
+	case '{':
+		r.object(v, all, certain)
+	case '[':
+		for i, item := range v.items {
+			var of []*value
+			for _, s := range all {
+				first := s.get("prefixItems")
+				if items := s.get("items"); items.isList() {
+					first = items
+				} else if items != nil {
+					of = append(of, items)
+				}
+				if first.isList() && i < len(first.items) {
+					of = append(of, first.items[i])
+				}
+			}
+			r.walk(item, of)
+		}
+	}
+}
+
+func (r *restorer) object(v *value, schemas []*value, certain int) {
+	own := make(map[string]string) // the provider's name to the tool's
+	for _, s := range schemas {
+		for name, shown := range r.format.renamed(s.get("properties")) {
+			own[shown] = name
+		}
+	}
+	gone := make([]bool, len(v.members))
+	for i, m := range v.members {
+		if r.steps--; r.steps < 0 {
+			return
+		}
+		name := m.name
+		if was, ok := own[name]; ok && !named(schemas, name) && v.get(was) == nil {
+			name = was
+			r.edits = append(r.edits, edit{m.nameAt, m.nameTo, quote(name)})
+		}
+		var of []*value
+		for _, s := range schemas {
+			if p := s.get("properties").get(name); p != nil {
+				of = append(of, p)
+			} else if more := s.get("additionalProperties"); more.isObject() {
+				of = append(of, more)
+			}
+		}
+		if m.value.kind == 'n' && named(schemas, name) && !required(schemas[:certain], name) && !slices.ContainsFunc(of, func(p *value) bool { return !r.refusesNull(p, 0) }) {
+			gone[i] = true
+			continue
+		}
+		r.walk(m.value, of)
+	}
+	r.take(v, gone)
+}
+
+// take cuts members out, each with one comma.
+func (r *restorer) take(v *value, gone []bool) {
+	kept := 0
+	for i, m := range v.members {
+		if !gone[i] {
+			kept++
+			continue
+		}
+		e := edit{from: m.nameAt, to: m.value.end}
+		switch {
+		case kept > 0: // with the comma before it
+			e.from = v.members[i-1].value.end
+		case i+1 < len(v.members): // nothing was kept so far: with the comma behind it
+			e.to = v.members[i+1].nameAt
+		}
+		// What was noted of the name goes with it.
+		r.edits = slices.DeleteFunc(r.edits, func(other edit) bool { return other.from >= e.from && other.to <= e.to })
+		r.edits = append(r.edits, e)
+	}
+}
+
+func named(schemas []*value, name string) bool {
+	return slices.ContainsFunc(schemas, func(s *value) bool { return s.get("properties").get(name) != nil })
+}
+
+func required(schemas []*value, name string) bool {
+	return slices.ContainsFunc(schemas, func(s *value) bool { return slices.Contains(s.get("required").texts(), name) })
+}
+
+// refusesNull says that null cannot be meant for the schema.
+func (r *restorer) refusesNull(s *value, depth int) bool {
+	if r.steps--; r.steps < 0 || depth > 16 || s == nil {
+		return false
+	}
+	if !s.isObject() {
+		return s.kind == 'f'
+	}
+	if s.get("nullable").isTrue() {
+		return false
+	}
+	if t := types(s); len(t) > 0 && !slices.Contains(t, "null") {
+		return true
+	}
+	if e := s.get("enum"); e.isList() && !slices.ContainsFunc(e.items, (*value).isNull) {
+		return true
+	}
+	if c := s.get("const"); c != nil && c.kind != 'n' {
+		return true
+	}
+	if ref := s.get("$ref"); ref.isString() && r.refusesNull(lookup(r.root, ref.text()), depth+1) {
+		return true
+	}
+	refuses := func(b *value) bool { return r.refusesNull(b, depth+1) }
+	if all := s.get("allOf"); all.isList() && slices.ContainsFunc(all.items, refuses) {
+		return true
+	}
+	for _, name := range []string{"anyOf", "oneOf"} {
+		if some := s.get(name); some.isList() && len(some.items) > 0 && !slices.ContainsFunc(some.items, func(b *value) bool { return !refuses(b) }) {
+			return true
+		}
+	}
+	return false
+}

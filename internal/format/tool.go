@@ -1,0 +1,145 @@
+package format
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Tool is a tool in the shape of a provider.
+type Tool struct {
+	// Name is what the provider calls it; see [Name].
+	Name string
+	// JSON is the tool as the provider takes it: an item of its list of tools, for
+	// Gemini of functionDeclarations.
+	JSON json.RawMessage
+	// Strict says that it is in strict mode.
+	Strict bool
+	// Loosened lists what the provider's form does not express.
+	Loosened []Loosening
+	// Tokens is what it costs, estimated; see [Tokens].
+	Tokens int
+}
+
+// Tool returns the tool as the provider takes it, under the given name. strict asks
+// for strict mode; see [Format.Schema]. For MCP it is the definition with another
+// name.
+func (f Format) Tool(name string, t *schema.Tool, strict bool) Tool {
+	if f == MCP {
+		raw := withName(t.Raw, name)
+		return Tool{Name: name, JSON: raw, Tokens: Tokens(raw)}
+	}
+	shape := f.Schema(t.Input, strict)
+	out := Tool{Name: name, Strict: shape.Strict, Loosened: shape.Loosened}
+	description := f.description(t.Raw, &out)
+	if shape.NotStrict != "" { // nothing that a model has to know
+		out.Loosened = append(slices.Clip(out.Loosened), Loosening{"", "strict mode is off for this tool: " + shape.NotStrict})
+	}
+	b := []byte{'{'}
+	switch f {
+	case OpenAI:
+		b = append(b, `"type":"function","function":{`...)
+	case Responses:
+		b = append(b, `"type":"function",`...)
+	}
+	b = append(append(b, `"name":`...), quote(name)...)
+	if description != "" {
+		b = append(append(b, `,"description":`...), quote(description)...)
+	}
+	if len(shape.Schema) > 0 {
+		key := map[Format]string{OpenAI: "parameters", Responses: "parameters", Anthropic: "input_schema", Gemini: "parameters"}[f]
+		b = append(append(append(b, `,"`...), key...), `":`...)
+		b = append(b, shape.Schema...)
+	}
+	switch {
+	case f == OpenAI && shape.Strict:
+		b = append(b, `,"strict":true`...)
+	case f == Responses && shape.Strict:
+		b = append(b, `,"strict":true`...)
+	case f == Responses: // there it is the default
+		b = append(b, `,"strict":false`...)
+	}
+	if f == OpenAI {
+		b = append(b, '}')
+	}
+	out.JSON = append(b, '}')
+	out.Tokens = Tokens(out.JSON)
+	return out
+}
+
+// description is what the provider is told of the tool, with what its schema does
+// not express.
+func (f Format) description(raw []byte, t *Tool) string {
+	var def struct {
+		Title, Description string
+		Annotations        struct{ Title string }
+	}
+	_ = json.Unmarshal(raw, &def) // an odd definition is shown as far as it can be read
+	description := def.Description
+	for _, other := range []string{def.Title, def.Annotations.Title} {
+		if description == "" {
+			description = other
+		}
+	}
+	most := f.descriptionMost()
+	also := told(t.Loosened)
+	whole := join(description, also)
+	if most == 0 || utf8.RuneCountInString(whole) <= most {
+		return whole
+	}
+	// What is cut off is not a schema's, so it is listed and not told: there is no
+	// room for that.
+	t.Loosened = append(slices.Clip(t.Loosened), Loosening{"", "the description is cut at the " + strconv.Itoa(most) + " characters that the provider takes"})
+	room := most - utf8.RuneCountInString(also) - len("…\n\n")
+	return join(string([]rune(description)[:max(room, 0)])+"…", also)
+}
+
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "\n\n" + b
+}
+
+// withName is the definition with another name, every other byte as it was.
+func withName(raw []byte, name string) json.RawMessage {
+	v, err := read(raw)
+	if err != nil || !v.isObject() {
+		return raw
+	}
+	for i := len(v.members) - 1; i >= 0; i-- {
+		if m := v.members[i]; m.name == "name" {
+			out := append(slices.Clone(raw[:m.value.start]), quote(name)...)
+			return append(out, raw[m.value.end:]...)
+		}
+	}
+	return raw
+}
+
+// Wrap joins tools to what the provider takes as the member tools of a request.
+func (f Format) Wrap(tools []Tool) json.RawMessage {
+	size := 32
+	for i := range tools {
+		size += len(tools[i].JSON) + 1
+	}
+	b := append(make([]byte, 0, size), '[')
+	if f == Gemini {
+		if len(tools) == 0 {
+			return append(b, ']')
+		}
+		b = append(b, `{"functionDeclarations":[`...)
+	}
+	for i := range tools {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, tools[i].JSON...)
+	}
+	if f == Gemini {
+		b = append(b, "]}"...)
+	}
+	return append(b, ']')
+}

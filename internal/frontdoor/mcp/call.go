@@ -1,0 +1,230 @@
+package mcp
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// progressWaiting is how many notifications may wait for a client that reads
+// slowly; the oldest goes first.
+const progressWaiting = 64
+
+// requests serves the requests that go to an MCP server: tool calls, reads of resources,
+// prompts and completions. Each is submitted to [calls.Calls], and what becomes of it is
+// answered here.
+type requests struct {
+	calls     *calls.Calls
+	catalog   *catalog.Catalog
+	log       *slog.Logger
+	lists     *lists
+	held      *heldCalls
+	tasks     *tasks
+	suspended *suspendedCalls
+}
+
+// callTool is tools/call. Both eras, and both kinds of mount, come through here.
+func (r *requests) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
+	var name string
+	var arguments, responses, state []byte
+	named := false
+	each(x.msg.params, func(key string, value []byte) {
+		switch key {
+		case "name":
+			name, named = str(value)
+		case "arguments":
+			arguments = value
+		case "inputResponses":
+			responses = value
+		case "requestState":
+			state = value
+		}
+	})
+	if !named {
+		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "The params lack the name of the tool."}
+	}
+	if arguments == nil || string(arguments) == "null" {
+		arguments = []byte(`{}`)
+	}
+	to, ok := r.lists.tool(x.mount, name)
+	if !ok {
+		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown tool: " + printable(name)}
+	}
+	if x.modern {
+		if e := r.checkParamHeaders(x, to, arguments); e != nil {
+			return nil, e
+		}
+	}
+	call := &schema.Call{ID: schema.NewCallID(), Server: to.server, Tool: to.name, Principal: x.principal, Arguments: arguments, Trace: x.meta.trace}
+	if ours, ok := readState(state); ok {
+		return r.resume(ctx, x, call, ours, responses)
+	}
+	call.Extra = x.extra(responses, state)
+	if x.acceptsMessages() {
+		call.Session = r.conversation(x, to)
+	}
+	if responses != nil || state != nil {
+		call.Fresh, call.NoStore = true, true // it is one step of a conversation
+	}
+	if x.modern && r.tasks.enabled() && r.lists.view(x.mount).taskOnly[to] {
+		return r.tasks.run(ctx, x, call)
+	}
+	if r.mayBeSuspended(x, to) {
+		return r.suspended.run(ctx, x, call)
+	}
+	return r.run(ctx, x, call)
+}
+
+// capabilities are those of the client: of its session, or without one of this request.
+func (x *exchange) capabilities() []byte {
+	if x.session != nil {
+		return x.session.capabilities
+	}
+	return x.meta.capabilities
+}
+
+// extra is what goes to the server in addition to the arguments.
+func (x *exchange) extra(responses, state []byte) []byte {
+	about := x.meta.forwarded(x.capabilities(), x.logLevel())
+	if about == nil && responses == nil && state == nil {
+		return nil
+	}
+	b := []byte{'{'}
+	if about != nil {
+		b = appendMember(b, "_meta", about)
+	}
+	if responses != nil {
+		b = appendMember(b, "inputResponses", responses)
+	}
+	if state != nil {
+		b = appendMember(b, "requestState", state)
+	}
+	return append(b, '}')
+}
+
+// run has the call run and returns its result as it came.
+func (r *requests) run(ctx context.Context, x *exchange, call *schema.Call) ([]byte, *fault) {
+	x.setCall(call.ID)
+	if x.span != nil {
+		x.note(call)
+	}
+	for rounds := 0; ; rounds++ {
+		end := r.submit(ctx, x, call)
+		if end.err != nil || end.out.Result == nil || !end.out.Result.InputRequired || x.modern {
+			return r.finish(ctx, x, call, end)
+		}
+		if x.span != nil {
+			x.outcome(&end.out, nil)
+		}
+		again, e := r.answered(ctx, x, call, end.out.Result.Body, rounds)
+		if e != nil {
+			return nil, e
+		}
+		call = again
+	}
+}
+
+// finish answers with what came of a submitted call.
+func (r *requests) finish(ctx context.Context, x *exchange, call *schema.Call, end ended) ([]byte, *fault) {
+	if x.span != nil {
+		x.outcome(&end.out, end.err)
+	}
+	switch {
+	case end.err != nil && call.Method == "":
+		return x.toolFault(end.err)
+	case end.err != nil:
+		return nil, x.faultOf(end.err)
+	case end.out.Held != nil:
+		return r.held.answer(ctx, x, call, end.out.Held)
+	case end.out.Accepted != nil:
+		return r.tasks.answer(ctx, x, end.out.Accepted)
+	}
+	return x.fitted(end.out.Result.Body), nil
+}
+
+// setCall names the call in the answer, for people who look for it.
+func (x *exchange) setCall(id string) { x.res.w.Header()["Callyard-Call-Id"] = []string{id} }
+
+type ended struct {
+	out calls.Outcome
+	err error
+}
+
+// submit runs the call, and passes its progress on while it runs.
+func (r *requests) submit(ctx context.Context, x *exchange, call *schema.Call) (end ended) {
+	progress, hears := x.meta.token != nil && x.res.streams, call.Method == "" && x.acceptsMessages()
+	if !progress && !hears {
+		end.out, end.err = r.calls.Submit(ctx, calls.Request{Call: call})
+		return end
+	}
+	words := make(chan notification, progressWaiting)
+	if progress {
+		call.Progress = func(params []byte) { pushNewest(words, notification{params: params}) }
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	if hears {
+		var questions openQuestions
+		defer questions.end()
+		call.Hear = x.onMessage(ctx, words, &questions)
+	}
+	done := make(chan ended, 1)
+	var wait sync.WaitGroup
+	wait.Go(func() { done <- r.submitGuarded(ctx, call) })
+	defer wait.Wait()
+	defer cancel()
+	for {
+		select {
+		case w := <-words:
+			if x.say(w) != nil && x.modern {
+				cancel() // the client left
+			}
+		case end := <-done:
+			// What came before the result goes out before it.
+			for len(words) > 0 {
+				_ = x.say(<-words)
+			}
+			return end
+		}
+	}
+}
+
+func (x *exchange) say(w notification) error {
+	if w.method == "" {
+		return x.progress(w.params)
+	}
+	return x.notify(w.method, w.params)
+}
+
+// pushNewest never blocks: where the channel is full, the oldest goes.
+func pushNewest(to chan notification, w notification) {
+	for {
+		select {
+		case to <- w:
+			return
+		default:
+		}
+		select {
+		case <-to:
+		default:
+		}
+	}
+}
+
+// submitGuarded submits the call in a goroutine of its own, where a panic would end the
+// process.
+func (r *requests) submitGuarded(ctx context.Context, call *schema.Call) (end ended) {
+	defer func() {
+		if v := recover(); v != nil {
+			r.log.Error("a call panicked", "call", call.ID, "panic", v, "stack", string(debug.Stack()))
+			end.err = schema.Errorf(schema.KindInternal, "The front door failed on this call; its log says why.").WithCall(call.ID)
+		}
+	}()
+	end.out, end.err = r.calls.Submit(ctx, calls.Request{Call: call})
+	return end
+}

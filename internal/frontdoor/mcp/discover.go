@@ -1,0 +1,99 @@
+package mcp
+
+import (
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+)
+
+// discovery describes a mount: its capabilities, and who answers.
+type discovery struct {
+	catalog *catalog.Catalog
+	calls   *calls.Calls
+	lists   *lists
+	version string // of the build
+}
+
+// capabilities is what a mount offers, as the era words it.
+func (d *discovery) capabilities(x *exchange) []byte {
+	const changed = `{"listChanged":true}`
+	resources := changed
+	if !x.modern {
+		resources = `{"subscribe":true,"listChanged":true}`
+	}
+	b := []byte(`{"tools":` + changed + `,"resources":` + resources + `,"logging":{},"prompts":` + changed + `,"completions":{}`)
+	extensions := []byte{'{'}
+	if x.modern && d.calls.CanHold() {
+		extensions = append(extensions, `"`+mcpwire.ExtensionTasks+`":{}`...)
+	}
+	each(get(d.server(x), "extensions"), func(id string, settings []byte) {
+		if id != mcpwire.ExtensionTasks { // tasks are our own
+			extensions = appendMember(extensions, id, settings)
+		}
+	})
+	if len(extensions) > 1 {
+		b = append(append(append(b, `,"extensions":`...), extensions...), '}')
+	}
+	return append(b, '}')
+}
+
+// server is what the one server of a mount says of itself, nil where there is none; see
+// [schema.Definitions].
+func (d *discovery) server(x *exchange) []byte {
+	if x.mount == "" {
+		return nil
+	}
+	defs, err := d.catalog.Definitions(x.mount)
+	if err != nil {
+		return nil // its workers are away, or have not read it yet
+	}
+	return defs.About
+}
+
+// instructions returns the member of that name as the server of a mount has it, with a
+// comma in front; empty where there is none.
+func (d *discovery) instructions(x *exchange) []byte {
+	text := get(d.server(x), "instructions")
+	if len(text) == 0 {
+		return nil
+	}
+	return append([]byte(`,"instructions":`), text...)
+}
+
+// info is who answers.
+func (d *discovery) info(x *exchange) []byte {
+	name := "callyard"
+	if x.mount != "" {
+		name += "/" + x.mount
+	}
+	version := d.version
+	theirs := get(d.server(x), "serverInfo")
+	if own := getString(theirs, "version"); own != "" {
+		version = own
+	}
+	b := append(appendQuoted([]byte(`{"name":`), name), `,"version":`...)
+	b = appendQuoted(b, version)
+	title := getString(theirs, "title")
+	if title == "" {
+		title = getString(theirs, "name")
+	}
+	if title != "" {
+		b = appendMember(b, "title", quote(title))
+	}
+	for _, member := range []string{"description", "websiteUrl", "icons"} {
+		if value := get(theirs, member); value != nil {
+			b = appendMember(b, member, value)
+		}
+	}
+	return append(b, '}')
+}
+
+// result is server/discover.
+func (d *discovery) result(x *exchange) []byte {
+	b := []byte(`{"resultType":"complete","ttlMs":` + ttl + `,"cacheScope":"` + d.lists.scope() + `","supportedVersions":["` + mcpwire.Modern + `"],"capabilities":`)
+	b = append(b, d.capabilities(x)...)
+	b = append(b, d.instructions(x)...)
+	b = append(b, `,"_meta":{"`+mcpwire.MetaServerInfo+`":`...)
+	b = append(b, d.info(x)...)
+	return append(b, "}}"...)
+}

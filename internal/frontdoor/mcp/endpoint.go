@@ -1,0 +1,290 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/bodies"
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/kit/httpguard"
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/store/sessiontable"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Options says what the endpoint is built on. Catalog, Calls, Keys and Log are required.
+type Options struct {
+	Catalog *catalog.Catalog
+	Calls   *calls.Calls
+	Keys    *authn.Keys
+	Metrics *telemetry.Metrics
+	// Traces makes a span of each request; nil: there are none.
+	Traces *telemetry.Traces
+	// Baggage lets the baggage of callers through to servers.
+	Baggage bool
+	Log     *slog.Logger
+	// Version is the build.
+	Version string
+	// Draining says that the front door is about to stop: long streams end.
+	Draining func() bool
+	// Origin decides which web pages may use the endpoint; nil: no page of another origin.
+	Origin *httpguard.Policy
+	// FrontDoor is the id of this front door.
+	FrontDoor string
+	// Want tells workers which resources somebody has subscribed to; their updates are
+	// handed to [Endpoint.Updated]. If nil, nobody is notified of any.
+	Want func(bus.Resources) error
+	// ApproverURL is the address of the approver's pages, "" where there are none.
+	ApproverURL string
+	// Heartbeat is how often a quiet stream sends a comment (15 s).
+	Heartbeat time.Duration
+	// SessionIdle is after how long an unused session of the legacy era ends (30 min).
+	SessionIdle time.Duration
+}
+
+const (
+	heartbeat   = 15 * time.Second
+	sessionIdle = 30 * time.Minute
+	lookEvery   = 500 * time.Millisecond
+	path        = "/mcp"
+	serverPath  = "/servers"
+	wellKnown   = "/.well-known/oauth-protected-resource"
+)
+
+// Endpoint serves MCP over HTTP. It is safe for concurrent use. Close ends what it started.
+type Endpoint struct {
+	o      Options
+	log    *slog.Logger
+	limits calls.Limits
+	fixed  fixedHeaders
+	bodies *bodies.Budget
+
+	lists         *lists
+	discovery     *discovery
+	sessions      *sessions
+	subscriptions *subscriptions
+	requests      *requests
+	tasks         *tasks
+	suspended     *suspendedCalls
+
+	leaving  context.Context // ends when the front door is about to stop
+	endWaits context.CancelFunc
+	stop     context.CancelFunc
+	wait     sync.WaitGroup
+}
+
+// New returns the endpoint. It serves at once.
+func New(o Options) (*Endpoint, error) {
+	if o.Catalog == nil || o.Calls == nil || o.Keys == nil || o.Log == nil {
+		return nil, errors.New("mcp: Catalog, Calls, Keys and Log are required")
+	}
+	if o.Origin == nil {
+		var err error
+		if o.Origin, err = httpguard.New(nil, o.Keys.Configured); err != nil {
+			return nil, err
+		}
+	}
+	if o.Draining == nil {
+		o.Draining = func() bool { return false }
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = heartbeat
+	}
+	if o.SessionIdle <= 0 {
+		o.SessionIdle = sessionIdle
+	}
+	ep := &Endpoint{o: o, log: o.Log, limits: o.Calls.Limits(), fixed: newFixedHeaders(), bodies: bodies.New(smallBodies, largeBodies)}
+	ep.leaving, ep.endWaits = context.WithCancel(context.Background())
+	ep.lists = newLists(o)
+	ep.discovery = &discovery{catalog: o.Catalog, calls: o.Calls, lists: ep.lists, version: cmp.Or(o.Version, "dev")}
+	ep.sessions = newSessions(o.Log)
+	held := &heldCalls{calls: o.Calls, approverURL: o.ApproverURL, leaving: ep.leaving}
+	ep.tasks = &tasks{calls: o.Calls, held: held}
+	ep.suspended = newSuspendedCalls(o.FrontDoor, &ep.wait)
+	ep.requests = &requests{calls: o.Calls, catalog: o.Catalog, log: o.Log, lists: ep.lists, held: held, tasks: ep.tasks, suspended: ep.suspended}
+	held.tasks, ep.tasks.requests, ep.suspended.requests = ep.tasks, ep.requests, ep.requests
+	ep.subscriptions = newSubscriptions(ep.leaving, o, ep.lists, ep.sessions, ep.tasks)
+	ctx, stop := context.WithCancel(context.Background())
+	ep.stop = stop
+	// The channel stands before the first list is made, so that no change is missed.
+	changed, cancel := o.Catalog.Changes()
+	ep.wait.Go(func() {
+		defer cancel()
+		ep.follow(ctx, changed)
+	})
+	return ep, nil
+}
+
+// Close ends all streams and sessions and waits for what the endpoint started. The
+// HTTP server is stopped before, so no request is under way any more.
+func (ep *Endpoint) Close() {
+	ep.drain()
+	ep.suspended.end()
+	ep.stop()
+	ep.wait.Wait()
+	ep.sessions.endAll()
+}
+
+// drain ends waits for people, because the front door is about to stop. It may be called
+// more than once.
+func (ep *Endpoint) drain() {
+	ep.endWaits()
+	ep.suspended.leave()
+}
+
+// follow tells listeners of changes, ends sessions that nobody uses, and notices
+// that the front door drains.
+func (ep *Endpoint) follow(ctx context.Context, changed <-chan struct{}) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	again := time.NewTicker(wantEvery)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			ep.lists.changes.Add(1)
+			ep.subscriptions.listsChanged()
+		case <-again.C:
+			ep.subscriptions.announceAll()
+		case now := <-tick.C:
+			if ep.o.Draining() {
+				ep.drain()
+			}
+			ep.sessions.sweep(now, ep.o.SessionIdle)
+		}
+	}
+}
+
+// ShareSessions has sessions outlive this front door: they are kept in a table, from which
+// any front door takes them over. It is called before the first request, if at all; changes
+// of the table are handed to [Endpoint.SessionChanged].
+func (ep *Endpoint) ShareSessions(table *sessiontable.Table) { ep.sessions.table = table }
+
+// SessionChanged takes in that a session was written or ended at a front door, this one
+// included.
+func (ep *Endpoint) SessionChanged(key string, revision uint64, ended bool) {
+	ep.sessions.changed(key, revision, ended)
+}
+
+// Updated notifies those who subscribed to resources that these have changed.
+func (ep *Endpoint) Updated(r bus.Resources) { ep.subscriptions.updated(r) }
+
+// Serves says that a path is the endpoint's.
+func Serves(p string) bool {
+	return isServerPath(p) || p == path || strings.HasPrefix(p, path+"/") || p == wellKnown || strings.HasPrefix(p, wellKnown+"/")
+}
+
+// isServerPath says that a path is /servers/{server}/mcp, where one who knows the REST API
+// looks for the MCP endpoint of a server.
+func isServerPath(p string) bool {
+	server, ok := strings.CutPrefix(p, serverPath+"/")
+	server, ok2 := strings.CutSuffix(server, path)
+	return ok && ok2 && server != "" && !strings.Contains(server, "/")
+}
+
+// ServeHTTP answers one request: see the package comment for what is served.
+func (ep *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := newExchange(ep, w, r)
+	defer ep.afterPanic(x, r)
+	defer x.reservation.Release()
+	h := w.Header()
+	h["Cache-Control"] = ep.fixed.noStore
+	h["X-Content-Type-Options"] = ep.fixed.nosniff
+	began := time.Time{}
+	debugging := ep.log.Enabled(r.Context(), slog.LevelDebug)
+	if debugging {
+		began = time.Now()
+	}
+	ep.serve(x, r)
+	x.res.close()
+	if debugging {
+		t := x.span.Trace()
+		if t.Parent == "" {
+			t = x.meta.trace
+		}
+		ep.log.Debug("request", "method", r.Method, "path", r.URL.Path, "rpc", string(x.msg.method), "status", x.res.statusSent(), "took", time.Since(began),
+			"principal", x.principal.Name, "call", h.Get("Callyard-Call-Id"), "trace", t.ID())
+	}
+	if x.span != nil {
+		x.endSpan()
+	}
+	if ep.o.Metrics != nil {
+		ep.o.Metrics.HTTPRequest(r.Method, x.res.statusSent())
+	}
+}
+
+func (ep *Endpoint) serve(x *exchange, r *http.Request) {
+	if e := ep.o.Origin.Check(r); e != nil {
+		x.refuse(http.StatusForbidden, e)
+		return
+	}
+	if p := r.URL.Path; p == wellKnown || strings.HasPrefix(p, wellKnown+"/") {
+		ep.serveMetadata(x, r)
+		return
+	}
+	if !ep.authenticate(x, r) {
+		return
+	}
+	if x.mount, x.known = mountOf(r); !x.known {
+		x.refuse(http.StatusNotFound, schema.Errorf(schema.KindNotFound, "There is no such path. /mcp has the tools of all servers, /mcp/{server} those of one."))
+		return
+	}
+	switch r.Method {
+	case http.MethodPost:
+		ep.post(x, r)
+	case http.MethodGet:
+		ep.getStream(x, r)
+	case http.MethodDelete:
+		ep.endSession(x, r)
+	default:
+		x.res.w.Header().Set("Allow", "POST, GET, DELETE")
+		x.refuse(http.StatusMethodNotAllowed, schema.Errorf(schema.KindInvalidRequest, "This path takes POST, and in the legacy era GET and DELETE of a session."))
+	}
+}
+
+// mountOf returns the server that a path names, "" for all.
+func mountOf(r *http.Request) (mount string, ok bool) {
+	escaped := r.URL.EscapedPath()
+	if isServerPath(escaped) { // the same as /mcp/{server}
+		escaped = path + strings.TrimSuffix(strings.TrimPrefix(escaped, serverPath), path)
+	}
+	escaped = strings.TrimSuffix(strings.TrimPrefix(escaped, path), "/")
+	if escaped == "" {
+		return "", true
+	}
+	mount, err := url.PathUnescape(strings.TrimPrefix(escaped, "/"))
+	return mount, err == nil && mount != "" && !strings.Contains(escaped[1:], "/")
+}
+
+func (ep *Endpoint) afterPanic(x *exchange, r *http.Request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		x.res.close()
+		panic(v)
+	}
+	defer x.endSpan()
+	ep.log.Error("a handler panicked", "method", r.Method, "path", r.URL.Path, "panic", v, "stack", string(debug.Stack()))
+	if x.res.begun() {
+		x.res.close()
+		panic(http.ErrAbortHandler) // the answer has begun; only a broken connection says that it is not whole
+	}
+	x.fail(&fault{Code: mcpwire.CodeInternal, Message: "The front door failed on this request; its log says why.", status: http.StatusInternalServerError})
+	x.res.close()
+}

@@ -1,0 +1,150 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// fault is a JSON-RPC error on its way out.
+type fault struct {
+	Code    int64           `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+
+	status int  // of HTTP; 0 goes by the code
+	silent bool // nobody waits for it
+}
+
+func invalid(message string) *fault {
+	return &fault{Code: mcpwire.CodeInvalidRequest, Message: message}
+}
+
+// httpStatus is the status of an answer that is this error alone.
+func (f *fault) httpStatus(modern bool) int {
+	if f.status != 0 {
+		return f.status
+	}
+	switch f.Code {
+	case mcpwire.CodeParse, mcpwire.CodeInvalidRequest:
+		return http.StatusBadRequest
+	case mcpwire.CodeMethodNotFound:
+		if modern {
+			return http.StatusNotFound
+		}
+	case mcpwire.CodeInvalidParams, mcpwire.CodeHeaderMismatch, mcpwire.CodeMissingCapability, mcpwire.CodeUnsupportedVersion:
+		if modern {
+			return http.StatusBadRequest
+		}
+	}
+	return http.StatusOK
+}
+
+// kindCodes is the one place where a kind of error meets a code. The codes of our
+// own lie outside of what JSON-RPC and MCP keep for themselves.
+func kindCode(k schema.Kind) int64 {
+	switch k {
+	case schema.KindInvalidRequest, schema.KindInvalidArguments, schema.KindNotFound, schema.KindTooLarge:
+		return mcpwire.CodeInvalidParams
+	case schema.KindUnauthenticated:
+		return -31401
+	case schema.KindForbidden, schema.KindDisabled:
+		return -31403
+	case schema.KindConflict, schema.KindKeyReused, schema.KindInputRequired:
+		return -31409
+	case schema.KindExpired:
+		return -31410
+	case schema.KindQuota:
+		return -31429
+	case schema.KindCanceled:
+		return -31499
+	case schema.KindServerFailed, schema.KindResultTooLarge, schema.KindProtocol:
+		return -31502
+	case schema.KindUnavailable:
+		return mcpwire.CodeUnavailable
+	case schema.KindOutcomeUnknown:
+		return -31504
+	}
+	return mcpwire.CodeInternal
+}
+
+// errorData is what programs may read of an error of ours.
+type errorData struct {
+	Kind         schema.Kind    `json:"kind"`
+	CallID       string         `json:"call_id,omitempty"`
+	Retryable    bool           `json:"retryable"`
+	Cancel       bool           `json:"cancel_requested,omitempty"`
+	RetryAfterMS int64          `json:"retry_after_ms,omitempty"`
+	Faults       []schema.Fault `json:"errors,omitempty"`
+}
+
+func dataOf(e *schema.Error) json.RawMessage {
+	raw, err := json.Marshal(errorData{Kind: e.Kind, CallID: e.CallID, Retryable: e.Retryable, Cancel: e.CancelRequested, RetryAfterMS: e.RetryAfter.Milliseconds(), Faults: e.Faults})
+	if err != nil {
+		return nil // strings and numbers always marshal
+	}
+	return raw
+}
+
+// faultOf turns an error into a JSON-RPC error. One of the MCP server itself goes
+// on as it came.
+func (x *exchange) faultOf(err error) *fault {
+	e := schema.AsError(err)
+	switch {
+	case e.Kind == schema.KindProtocol && e.RPC != nil:
+		return &fault{Code: e.RPC.Code, Message: e.RPC.Message, Data: e.RPC.Data}
+	case (e.Kind == schema.KindCanceled || e.CancelRequested) && x.isCanceled():
+		return &fault{Code: kindCode(e.Kind), Message: e.Detail, silent: true}
+	case e.Kind == schema.KindInternal:
+		cause := errors.Unwrap(e)
+		if cause == nil {
+			cause = err
+		}
+		x.ep.log.Error("a request failed", "call", e.CallID, "error", cause)
+	}
+	f := &fault{Code: kindCode(e.Kind), Message: e.Detail, Data: dataOf(e)}
+	if e.Kind == schema.KindNotFound && !x.modern && x.msg.method == schema.MethodReadResource {
+		f.Code = mcpwire.CodeNoResource
+	}
+	return f
+}
+
+// toolFault answers a call of a tool that did not succeed: what a model can act on
+// is a result with isError (SEP-1303), the rest an error of the protocol.
+func (x *exchange) toolFault(err error) ([]byte, *fault) {
+	e := schema.AsError(err)
+	if e.CancelRequested { // whoever asked for that is told that it is no end by the tool
+		return nil, x.faultOf(err)
+	}
+	switch e.Kind {
+	case schema.KindInternal, schema.KindProtocol, schema.KindNotFound, schema.KindInvalidRequest, schema.KindTooLarge, schema.KindCanceled, schema.KindUnauthenticated:
+		return nil, x.faultOf(err)
+	}
+	text := e.Detail
+	if len(e.Faults) > 1 {
+		var all strings.Builder
+		all.WriteString(text)
+		for _, f := range e.Faults {
+			all.WriteString("\n" + f.Pointer + ": " + f.Message)
+		}
+		text = all.String()
+	}
+	if e.Retryable {
+		text += " The same call may be sent again."
+	}
+	return errorResult(text, "callyard/error", dataOf(e)), nil
+}
+
+// errorResult is a result with isError and one text.
+func errorResult(text, metaKey string, about []byte) []byte {
+	b := appendQuoted([]byte(`{"content":[{"type":"text","text":`), text)
+	b = append(b, `}],"isError":true`...)
+	if about != nil {
+		b = append(appendMember(append(b, `,"_meta":{`...), metaKey, about), '}')
+	}
+	return append(b, '}')
+}

@@ -1,0 +1,59 @@
+package mcp
+
+import (
+	"bytes"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/kit/rawjson"
+)
+
+// mayHold says that the text could hold a quoted name.
+func mayHold(text []byte, quoted string) bool { return bytes.Contains(text, []byte(quoted)) }
+
+// fitted returns a server's result as the client of the exchange may see it; what need
+// not change stays the bytes that it is. What the server says of itself
+// (serverInfo in _meta) stays at the server's own mount and becomes what this endpoint says
+// at /mcp. Clients of the legacy era get neither that nor the other members that only
+// the modern era has.
+func (x *exchange) fitted(body []byte) []byte {
+	if mayHold(body, mcpwire.MetaServerInfo) && (x.mount == "" || !x.modern) {
+		var info []byte
+		if x.modern {
+			info = x.ep.discovery.info(x)
+		}
+		body = withInfo(body, info)
+	}
+	if !x.modern && mayHold(body, `"resultType"`) && get(body, "resultType") != nil {
+		body = rawjson.Without(body, "resultType", "ttlMs", "cacheScope")
+	}
+	return body
+}
+
+// withInfo replaces serverInfo in the _meta of a result, or drops it where info is nil.
+func withInfo(body, info []byte) []byte {
+	from, to := -1, -1
+	members(body, func(key string, a, b int) {
+		if key == "_meta" {
+			from, to = a, b
+		}
+	})
+	if from < 0 || !isObject(body[from:to]) {
+		return body
+	}
+	inner, found := []byte{'{'}, false
+	each(body[from:to], func(key string, value []byte) {
+		if key == mcpwire.MetaServerInfo {
+			if found = true; info == nil {
+				return
+			}
+			value = info
+		}
+		inner = appendMember(inner, key, value)
+	})
+	if !found {
+		return body
+	}
+	out := append(make([]byte, 0, len(body)+len(info)), body[:from]...)
+	out = append(append(out, inner...), '}')
+	return append(out, body[to:]...)
+}

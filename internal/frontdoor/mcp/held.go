@@ -1,0 +1,317 @@
+package mcp
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// questionID names our question among those of a result.
+	questionID = "approval"
+	// statePrefix marks a requestState of ours; all others are a server's.
+	statePrefix = "callyard:"
+	// holdFor is how long a request waits for a person before the client is asked
+	// again.
+	holdFor = 10 * time.Minute
+	// shownMost is how much of the arguments a question shows.
+	shownMost = 2000
+)
+
+// requestState is what a client brings back to a call that waits: nothing that counts by
+// itself. The call is looked up, and must be the same and the caller's own.
+type requestState struct {
+	Call  string `json:"call"`
+	Token string `json:"token,omitempty"`
+	// Round is that of a stored call whose server asked.
+	Round int `json:"round,omitempty"`
+	// Suspended is a call that waits at the front door Door for the input its server asked for.
+	Suspended string `json:"talk,omitempty"`
+	Door      string `json:"door,omitempty"`
+}
+
+func (s requestState) String() string {
+	raw, _ := json.Marshal(s) // strings only
+	return statePrefix + base64.RawURLEncoding.EncodeToString(raw)
+}
+
+// readState returns a requestState of ours; ok is false for one of a server.
+func readState(value []byte) (s requestState, ok bool) {
+	text, isText := str(value)
+	inner, ours := strings.CutPrefix(text, statePrefix)
+	if !isText || !ours {
+		return s, false
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(inner)
+	if err != nil || json.Unmarshal(raw, &s) != nil {
+		return requestState{}, true // no call has this id
+	}
+	return s, true
+}
+
+// heldCalls answers for calls that wait for an approval.
+type heldCalls struct {
+	calls       *calls.Calls
+	approverURL string
+	leaving     context.Context
+	tasks       *tasks
+}
+
+// answer answers a call that waits for an approval, in the best way that the client knows.
+func (hc *heldCalls) answer(ctx context.Context, x *exchange, call *schema.Call, h *calls.Held) ([]byte, *fault) {
+	x.setCall(h.CallID)
+	if x.tasks() {
+		return hc.tasks.create(ctx, x, taskID(h.CallID, h.Token))
+	}
+	question := hc.question(x, h, h.Token, call.Arguments)
+	switch {
+	case question == nil:
+		return hc.result(h, h.Token), nil
+	case x.modern:
+		return inputRequired(question, requestState{Call: h.CallID, Token: h.Token}), nil
+	}
+	m, err := x.session.ask(ctx, x, mcpwire.MethodElicit, question)
+	if err != nil {
+		return x.toolFault(schema.AsError(err).WithCall(h.CallID))
+	}
+	result, done, e := hc.decide(ctx, x, h, h.Token, m.result)
+	if e != nil || done {
+		return result, e
+	}
+	return hc.result(h, h.Token), nil
+}
+
+// question returns the params of the elicitation by which the client's user says
+// yes, nil where the client cannot be asked that. token says that the caller may
+// confirm by itself; else people decide on a page.
+func (hc *heldCalls) question(x *exchange, h *calls.Held, token string, arguments []byte) []byte {
+	asks := get(x.capabilities(), "elicitation")
+	if !isObject(asks) {
+		return nil
+	}
+	byURL := capable(asks, "url")
+	// Before there were two ways, an empty object meant forms.
+	byForm := capable(asks, "form") || !byURL
+	b := []byte{'{'}
+	switch {
+	case token != "" && byForm:
+		if x.modern || x.session.version >= mcpwire.LegacyNewest {
+			b = appendMember(b, "mode", []byte(`"form"`))
+		}
+		b = appendMember(b, "message", quote(words(h, arguments, true)))
+		b = appendMember(b, "requestedSchema", []byte(`{"type":"object","properties":{"confirm":{"type":"boolean","title":"Run this call","description":"true runs it once, false refuses it"}},"required":["confirm"]}`))
+	case token == "" && byURL && hc.approverURL != "":
+		b = appendMember(b, "mode", []byte(`"url"`))
+		if !x.modern {
+			b = appendMember(b, "elicitationId", quote(h.ApprovalID))
+		}
+		b = appendMember(b, "url", quote(hc.page(h)))
+		b = appendMember(b, "message", quote(words(h, arguments, false)))
+	default:
+		return nil
+	}
+	return append(b, '}')
+}
+
+// page is where people decide.
+func (hc *heldCalls) page(h *calls.Held) string {
+	if hc.approverURL == "" {
+		return ""
+	}
+	return hc.approverURL + "/a/" + url.PathEscape(h.ApprovalID)
+}
+
+func words(h *calls.Held, arguments []byte, own bool) string {
+	text := fmt.Sprintf("The tool %q of server %q needs a yes before it runs", h.Tool, h.Server)
+	if len(h.Reasons) > 0 {
+		text += " (" + strings.Join(h.Reasons, "; ") + ")"
+	}
+	if !own {
+		text += ". Somebody else must approve it on this page; the call goes on when they did."
+	}
+	if n := len(arguments); n > 0 && n <= shownMost {
+		text += " Arguments: " + string(arguments)
+	} else if n > 0 {
+		text += fmt.Sprintf(" Its arguments have %d bytes.", n)
+	}
+	return text
+}
+
+// inputRequired is a result that asks.
+func inputRequired(question []byte, state requestState) []byte {
+	b := []byte(`{"resultType":"input_required","inputRequests":{"` + questionID + `":{"method":"` + mcpwire.MethodElicit + `","params":`)
+	b = append(append(b, question...), `}},"requestState":`...)
+	return append(appendQuoted(b, state.String()), '}')
+}
+
+// resume goes on with a call that the client comes back to.
+func (r *requests) resume(ctx context.Context, x *exchange, call *schema.Call, state requestState, responses []byte) ([]byte, *fault) {
+	switch {
+	case state.Suspended != "":
+		return r.suspended.resume(ctx, x, call, state, responses)
+	case state.Round > 0 && r.tasks.enabled():
+		return r.tasks.resume(ctx, x, call, state, responses)
+	}
+	return r.held.resume(ctx, x, call, state, responses)
+}
+
+// stored returns the call that a state names. It must be the caller's own, and the same.
+func stored(ctx context.Context, c *calls.Calls, x *exchange, call *schema.Call, state requestState) (*calls.Status, *fault) {
+	s, err := c.Get(ctx, state.Call, x.principal)
+	switch {
+	case err != nil && !isGone(err):
+		return nil, x.faultOf(err)
+	case err != nil, !s.Same(call):
+		return nil, foreignState()
+	}
+	return s, nil
+}
+
+func foreignState() *fault {
+	return &fault{Code: mcpwire.CodeInvalidParams, Message: "The requestState does not belong to this request."}
+}
+
+// resume goes on with a held call.
+func (hc *heldCalls) resume(ctx context.Context, x *exchange, call *schema.Call, state requestState, responses []byte) ([]byte, *fault) {
+	s, e := stored(ctx, hc.calls, x, call, state)
+	if e == nil && s.Held == nil {
+		e = foreignState()
+	}
+	if e != nil {
+		return nil, e
+	}
+	x.setCall(s.ID)
+	result, done, e := hc.decide(ctx, x, s.Held, state.Token, get(responses, questionID))
+	if e != nil || done {
+		return result, e
+	}
+	if question := hc.question(x, s.Held, state.Token, call.Arguments); question != nil {
+		return inputRequired(question, state), nil
+	}
+	return hc.result(s.Held, state.Token), nil
+}
+
+// decide acts on what the client's user answered. done is false when that was
+// neither a yes nor a no.
+func (hc *heldCalls) decide(ctx context.Context, x *exchange, h *calls.Held, token string, answer []byte) (result []byte, done bool, e *fault) {
+	action := getString(answer, "action")
+	confirmed := string(get(get(answer, "content"), "confirm"))
+	switch {
+	case token == "" && action == "accept":
+		return hc.await(ctx, x, h)
+	case token == "" && action == "decline":
+		if _, err := hc.calls.Cancel(ctx, h.CallID, x.principal); err != nil {
+			result, e = x.toolFault(err)
+			return result, true, e
+		}
+		return errorResult("The call was taken back and will not run.", "callyard/error", nil), true, nil
+	case token == "":
+		return nil, false, nil
+	case action == "accept" && confirmed == "true", action == "accept" && confirmed == "false", action == "decline":
+		yes := action == "accept" && confirmed == "true"
+		c, err := hc.calls.Confirm(ctx, calls.Confirmation{Token: token, Confirm: yes, Principal: x.principal, Attempt: schema.NewID("mcp")})
+		switch {
+		case err != nil && c.CallID != "": // it was confirmed, and this is its end
+			result, e = x.toolFault(err)
+		case err != nil:
+			result, e = hc.spent(ctx, x, h, err)
+		case c.Denied:
+			result = errorResult("The call was rejected and will not run.", "callyard/error", nil)
+		default:
+			result = x.fitted(c.Result.Body)
+		}
+		return result, true, e
+	}
+	return nil, false, nil
+}
+
+// spent answers a token that does not count any more: with the end of its call
+// where that is known.
+func (hc *heldCalls) spent(ctx context.Context, x *exchange, h *calls.Held, err error) ([]byte, *fault) {
+	if schema.KindOf(err) == schema.KindNotFound {
+		if s, findErr := hc.calls.Get(ctx, h.CallID, x.principal); findErr == nil && s.State.Ended() {
+			return hc.tasks.end(ctx, x, s)
+		}
+		return errorResult(schema.AsError(err).Detail, "callyard/error", dataOf(schema.AsError(err))), nil
+	}
+	return x.toolFault(err)
+}
+
+// await waits until a held call has ended, and answers with its end; done is
+// false when it has not ended in time.
+func (hc *heldCalls) await(ctx context.Context, x *exchange, h *calls.Held) (result []byte, done bool, e *fault) {
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(hc.leaving, cancel)()
+	s, err := hc.calls.Wait(waiting, h.CallID, x.principal, holdFor)
+	switch {
+	case ctx.Err() != nil:
+		return nil, true, x.faultOf(schema.Errorf(schema.KindCanceled, "The caller left; the call stays held."))
+	case hc.leaving.Err() != nil:
+		return nil, false, nil // the client comes back, to another front door
+	case err != nil:
+		return nil, true, x.faultOf(err)
+	case !s.State.Ended():
+		return nil, false, nil
+	}
+	result, e = hc.tasks.end(ctx, x, s)
+	return result, true, e
+}
+
+// confirmation is what programs read of a held call; the shape is that of REST.
+type confirmation struct {
+	RequiresConfirmation bool      `json:"requires_confirmation"`
+	ConfirmationID       string    `json:"confirmation_id,omitempty"`
+	CallID               string    `json:"call_id"`
+	ApprovalID           string    `json:"approval_id"`
+	ApprovalURL          string    `json:"approval_url,omitempty"`
+	RiskLevel            int       `json:"risk_level"`
+	Reasons              []string  `json:"reasons,omitempty"`
+	ServerID             string    `json:"server_id"`
+	ToolName             string    `json:"tool_name"`
+	ExpiresAt            time.Time `json:"expires_at"`
+}
+
+// result says what to do, to a client that cannot be asked.
+func (hc *heldCalls) result(h *calls.Held, token string) []byte {
+	c := confirmation{
+		RequiresConfirmation: true, ConfirmationID: token, CallID: h.CallID, ApprovalID: h.ApprovalID, RiskLevel: h.Level, Reasons: h.Reasons,
+		ServerID: h.Server, ToolName: h.Tool, ExpiresAt: h.Expires,
+	}
+	text := fmt.Sprintf("This call is held and has not run: the tool %q of server %q needs a yes first", h.Tool, h.Server)
+	if len(h.Reasons) > 0 {
+		text += " (" + strings.Join(h.Reasons, "; ") + ")"
+	}
+	until := h.Expires.UTC().Format(time.RFC3339)
+	if token != "" {
+		text += fmt.Sprintf(". Ask the user. To run it once, before %s: POST /confirmations/%s with {\"confirm\":true} at the REST API of Callyard; {\"confirm\":false} refuses it.", until, token)
+	} else {
+		c.ApprovalURL = hc.page(h)
+		text += ". Somebody else must approve it before " + until
+		if c.ApprovalURL != "" {
+			text += ": " + c.ApprovalURL
+		}
+		text += ". Do not send it again."
+	}
+	text += " GET /calls/" + h.CallID + "?wait=60 tells what came of it."
+	about, err := json.Marshal(c)
+	if err != nil {
+		about = nil // strings and numbers always marshal
+	}
+	return errorResult(text, "callyard/confirmation", about)
+}
+
+// isGone says that nothing is known of a call.
+func isGone(err error) bool {
+	var e *schema.Error
+	return errors.As(err, &e) && e.Kind == schema.KindNotFound
+}

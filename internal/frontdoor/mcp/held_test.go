@@ -1,0 +1,210 @@
+package mcp
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+)
+
+const (
+	canForms = `{"elicitation":{}}`
+	canTasks = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+	canBoth  = `{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+	yes      = `{"approval":{"action":"accept","content":{"confirm":true}}}`
+)
+
+func TestAHeldCallAsksAModernClientAndRunsOnceWhenItSaysYes(t *testing.T) {
+	f := openFabric(t, nil)
+	before := f.worker.count()
+	got := f.callAs(canForms, "/mcp/risky", "echo", `{"a":1.0}`, "").result(t)
+	state := getString([]byte(got), "requestState")
+	if !strings.HasPrefix(got, `{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form"`) || state == "" {
+		t.Fatal(got)
+	}
+	if f.worker.count() != before {
+		t.Fatal("it ran before the yes")
+	}
+	again := fmt.Sprintf(`,"inputResponses":%s,"requestState":%q`, yes, state)
+	// A missing answer is asked for again; other arguments are another call.
+	if got := f.callAs(canForms, "/mcp/risky", "echo", `{"a":1.0}`, fmt.Sprintf(`,"inputResponses":{},"requestState":%q`, state)).result(t); !strings.Contains(got, "input_required") {
+		t.Error(got)
+	}
+	for name, a := range map[string]answer{
+		"other arguments": f.callAs(canForms, "/mcp/risky", "echo", `{"a":2}`, again),
+		"other tool":      f.callAs(canForms, "/mcp/risky", "fail", `{"a":1.0}`, again),
+		"a made-up state": f.callAs(canForms, "/mcp/risky", "echo", `{"a":1.0}`, `,"inputResponses":`+yes+`,"requestState":"callyard:eyJjYWxsIjoiY2FsbF94In0"`),
+		"a broken state":  f.callAs(canForms, "/mcp/risky", "echo", `{"a":1.0}`, `,"inputResponses":`+yes+`,"requestState":"callyard:***"`),
+	} {
+		if e := a.fault(t); e.Code != mcpwire.CodeInvalidParams {
+			t.Errorf("%s: %s", name, a.body)
+		}
+	}
+	if f.worker.count() != before {
+		t.Fatal("something ran without a yes")
+	}
+	var wait sync.WaitGroup
+	answers := make([]answer, 5)
+	requests := make([]func() answer, len(answers))
+	for i := range answers {
+		requests[i] = func() answer { return f.callAs(canForms, "/mcp/risky", "echo", `{"a":1.0}`, again) }
+		wait.Go(func() { answers[i] = requests[i]() })
+	}
+	wait.Wait()
+	ran := 0
+	for _, a := range answers {
+		if strings.Contains(a.result(t), `"got":{"a":1.0}`) {
+			ran++
+		}
+	}
+	if ran == 0 || f.worker.count() != before+1 {
+		t.Errorf("%d answers, %d runs", ran, f.worker.count()-before)
+	}
+}
+
+func TestAHeldCallThatIsRefusedNeverRuns(t *testing.T) {
+	f := openFabric(t, nil)
+	before := f.worker.count()
+	for _, no := range []string{`{"action":"decline"}`, `{"action":"accept","content":{"confirm":false}}`} {
+		state := getString([]byte(f.callAs(canForms, "/mcp/risky", "echo", `{}`, "").result(t)), "requestState")
+		more := `,"inputResponses":{"approval":` + no + fmt.Sprintf(`},"requestState":%q`, state)
+		if got := f.callAs(canForms, "/mcp/risky", "echo", `{}`, more).result(t); !strings.Contains(got, `"isError":true`) || !strings.Contains(got, "rejected") {
+			t.Error(got)
+		}
+		more = fmt.Sprintf(`,"inputResponses":%s,"requestState":%q`, yes, state)
+		if got := f.callAs(canForms, "/mcp/risky", "echo", `{}`, more).result(t); strings.Contains(got, `"got"`) {
+			t.Errorf("a yes after a no: %s", got)
+		}
+	}
+	if f.worker.count() != before {
+		t.Error("it ran")
+	}
+}
+
+func TestAHeldCallAsksALegacyClientWhileItWaits(t *testing.T) {
+	f := openFabric(t, nil)
+	s := f.enter("/mcp/risky", canForms)
+	res, err := f.client.Do(s.request(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo","arguments":{"a":1.0}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	next := events(t, res)
+	question := []byte(next())
+	if getString(question, "method") != "elicitation/create" {
+		t.Fatalf("%s", question)
+	}
+	s.send(`{"jsonrpc":"2.0","id":` + string(get(question, "id")) + `,"result":{"action":"accept","content":{"confirm":true}}}`)
+	if got := next(); !strings.Contains(got, `"got":{"a":1.0}`) {
+		t.Error(got)
+	}
+}
+
+func TestAHeldCallTellsAClientThatCannotBeAskedWhatToDo(t *testing.T) {
+	f := openFabric(t, nil)
+	s := f.enter("/mcp/risky", `{}`)
+	for era, got := range map[string]string{
+		"modern": f.call("/mcp/risky", "echo", `{}`).result(t),
+		"legacy": s.send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo"}}`).result(t),
+	} {
+		about := get(get([]byte(got), "_meta"), "callyard/confirmation")
+		token := getString(about, "confirmation_id")
+		if token == "" || !strings.Contains(got, `"isError":true`) || !strings.Contains(got, "POST /confirmations/"+token) || getString(about, "call_id") == "" {
+			t.Errorf("%s: %s", era, got)
+		}
+	}
+}
+
+// task asks for a task, as a client that knows the extension.
+func (f *fabric) task(method, id, more string) answer {
+	return f.send(f.request("POST", "/mcp/risky", modernBody(method, fmt.Sprintf(`"taskId":%q%s`, id, more), canBoth, ""), modernHeaders(method, id)...))
+}
+
+func TestAHeldCallIsATaskForClientsThatKnowTasks(t *testing.T) {
+	f := openFabric(t, nil)
+	before := f.worker.count()
+	got := []byte(f.callAs(canBoth, "/mcp/risky", "echo", `{"a":1.0}`, "").result(t))
+	id := getString(got, "taskId")
+	if getString(got, "resultType") != "task" || getString(got, "status") != "input_required" || id == "" || get(got, "createdAt") == nil || string(get(got, "ttlMs")) != "null" {
+		t.Fatalf("%s", got)
+	}
+	state := []byte(f.task("tasks/get", id, "").result(t))
+	if getString(state, "resultType") != "complete" || getString(state, "status") != "input_required" || get(get(state, "inputRequests"), questionID) == nil {
+		t.Errorf("%s", state)
+	}
+	if got := f.task("tasks/update", id, `,"inputResponses":`+yes).result(t); got != `{"resultType":"complete"}` {
+		t.Errorf("%s", got)
+	}
+	f.waitFor("the end of the task", func() bool {
+		state = []byte(f.task("tasks/get", id, "").result(t))
+		return getString(state, "status") != "working"
+	})
+	if getString(state, "status") != "completed" || !strings.Contains(string(get(state, "result")), `"got":{"a":1.0}`) {
+		t.Errorf("%s", state)
+	}
+	f.task("tasks/update", id, `,"inputResponses":`+yes).result(t)
+	if n := f.worker.count() - before; n != 1 {
+		t.Errorf("it ran %d times", n)
+	}
+	f.task("tasks/cancel", id, "").result(t) // cooperative: an ended task stays as it is
+}
+
+func TestATaskIsItsCallersOwnAndNeedsTheExtension(t *testing.T) {
+	f := openFabric(t, nil)
+	id := getString([]byte(f.callAs(canTasks, "/mcp/risky", "echo", `{}`, "").result(t)), "taskId")
+	if e := f.task("tasks/get", "call_00000000000000000000000000", "").fault(t); e.Code != mcpwire.CodeInvalidParams {
+		t.Errorf("%+v", e)
+	}
+	a := f.send(f.request("POST", "/mcp/risky", modernBody("tasks/get", fmt.Sprintf(`"taskId":%q`, id), `{}`, ""), modernHeaders("tasks/get", id)...))
+	if e := a.fault(t); e.Code != mcpwire.CodeMissingCapability || a.status != 400 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	a = f.send(f.request("POST", "/mcp/risky", modernBody("tasks/get", fmt.Sprintf(`"taskId":%q`, id), canTasks, ""), modernHeaders("tasks/get", "other")...))
+	if e := a.fault(t); e.Code != mcpwire.CodeHeaderMismatch {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if got := f.task("tasks/cancel", id, "").result(t); got != `{"resultType":"complete"}` {
+		t.Error(got)
+	}
+	if state := f.task("tasks/get", id, "").result(t); getString([]byte(state), "status") != "cancelled" {
+		t.Error(state)
+	}
+}
+
+func TestAListenerHearsOfItsTasks(t *testing.T) {
+	f := openFabric(t, nil)
+	id := getString([]byte(f.callAs(canBoth, "/mcp/risky", "echo", `{}`, "").result(t)), "taskId")
+	body := modernBody("subscriptions/listen", fmt.Sprintf(`"notifications":{"taskIds":[%q]}`, id), canBoth, "")
+	res, err := f.client.Do(f.request("POST", "/mcp/risky", body, modernHeaders("subscriptions/listen", "")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	next := events(t, res)
+	if got := next(); !strings.Contains(got, id) {
+		t.Error(got)
+	}
+	f.task("tasks/update", id, `,"inputResponses":`+yes).result(t)
+	for {
+		word := []byte(next())
+		if getString(word, "method") != "notifications/tasks" {
+			t.Fatalf("%s", word)
+		}
+		if params := get(word, "params"); getString(params, "status") == "completed" {
+			if getString(params, "taskId") != id || get(params, "result") == nil || get(get(params, "_meta"), mcpwire.MetaSubscriptionID) == nil {
+				t.Errorf("%s", params)
+			}
+			return
+		}
+	}
+}
+
+func TestWordsOfAHeldCallHoldNoMoreOfItsArgumentsThanPeopleCanRead(t *testing.T) {
+	p := &calls.Held{Reasons: []string{"why"}}
+	if got := words(p, []byte(strings.Repeat("x", shownMost+1)), true); strings.Contains(got, "xxx") || !strings.Contains(got, "2001 bytes") {
+		t.Error(got)
+	}
+}

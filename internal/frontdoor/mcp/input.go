@@ -1,0 +1,89 @@
+package mcp
+
+import (
+	"context"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// maxRounds is how often a server of the modern era may ask a client of the legacy
+// era within one call.
+const maxRounds = 10
+
+// answered asks a client of the legacy era what a server of the modern era wants to
+// know, and returns the call that carries the answers.
+func (r *requests) answered(ctx context.Context, x *exchange, call *schema.Call, question []byte, rounds int) (*schema.Call, *fault) {
+	var requests, state []byte
+	each(question, func(key string, value []byte) {
+		switch key {
+		case "inputRequests":
+			requests = value
+		case "requestState":
+			state = value
+		}
+	})
+	answers, e := r.askAll(ctx, x, call.ID, requests, rounds)
+	if e != nil {
+		return nil, e
+	}
+	again := *call
+	again.ID, again.Progress, again.Fresh, again.NoStore = schema.NewCallID(), nil, true, true
+	if call.Method == "" {
+		again.Extra = x.extra(answers, state)
+		return &again, nil
+	}
+	again.Arguments = withMembers(call.Arguments, answers, state)
+	return &again, nil
+}
+
+// askAll asks a client of the legacy era each of the questions, and returns the
+// answers as an object.
+func (r *requests) askAll(ctx context.Context, x *exchange, callID string, requests []byte, rounds int) ([]byte, *fault) {
+	if x.session == nil || rounds >= maxRounds {
+		return nil, x.faultOf(schema.Errorf(schema.KindInputRequired, "The tool asked for input %d times; the call was given up.", rounds).WithCall(callID))
+	}
+	answers := []byte{'{'}
+	var failed *fault
+	each(requests, func(id string, request []byte) {
+		if failed != nil {
+			return
+		}
+		method, params := getString(request, "method"), get(request, "params")
+		if !mcpwire.AsksClient(method) {
+			failed = &fault{Code: mcpwire.CodeInternal, Message: "The server asks something that no client answers: " + printable(method)}
+			return
+		}
+		if !isObject(params) {
+			params = []byte(`{}`)
+		}
+		m, err := x.session.ask(ctx, x, method, params)
+		switch {
+		case err != nil:
+			failed = x.faultOf(schema.AsError(err).WithCall(callID))
+		case m.fault != nil:
+			failed = &fault{Code: mcpwire.CodeInternal, Message: "The client refused to answer the server: " + printable(getString(m.fault, "message"))}
+		default:
+			answers = appendMember(answers, id, m.result)
+		}
+	})
+	if failed != nil {
+		return nil, failed
+	}
+	return append(answers, '}'), nil
+}
+
+// withMembers returns params with the answers in place of those it may have.
+func withMembers(params, answers, state []byte) []byte {
+	out := []byte{'{'}
+	each(params, func(key string, value []byte) {
+		if key != "inputResponses" && key != "requestState" {
+			out = appendMember(out, key, value)
+		}
+	})
+	out = appendMember(out, "inputResponses", answers)
+	if state != nil {
+		out = appendMember(out, "requestState", state)
+	}
+	return append(out, '}')
+}

@@ -1,0 +1,162 @@
+package mcp
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// serveLegacy serves one message of the legacy era, in a session.
+func (ep *Endpoint) serveLegacy(x *exchange, r *http.Request) {
+	if x.msg.method == mcpwire.MethodInitialize && x.msg.request() {
+		ep.initialize(x)
+		return
+	}
+	if version := r.Header.Get(mcpwire.HeaderProtocolVersion); version != "" && !slices.Contains(mcpwire.Legacy(), version) {
+		x.fail(&fault{Code: mcpwire.CodeInvalidRequest, Message: "The revision in the header MCP-Protocol-Version is not spoken here.", status: http.StatusBadRequest})
+		return
+	}
+	if !ep.enter(x, r) {
+		return
+	}
+	defer x.session.enter()()
+	switch {
+	case x.msg.method == "": // the client answers
+		x.session.answered(x.msg)
+		x.res.noContent(http.StatusAccepted)
+	case !x.msg.request():
+		if x.msg.method == mcpwire.NotifyCancelled {
+			x.session.cancel(get(x.msg.params, "requestId"))
+		}
+		x.res.noContent(http.StatusAccepted)
+	default:
+		ep.serveInSession(x, r)
+	}
+}
+
+// enter finds the session of a request, or answers that there is none.
+func (ep *Endpoint) enter(x *exchange, r *http.Request) bool {
+	id := r.Header.Get(mcpwire.HeaderSessionID)
+	if id == "" {
+		x.fail(&fault{Code: mcpwire.CodeInvalidRequest, Message: "The header Mcp-Session-Id is missing: begin with initialize, or speak revision " + mcpwire.Modern + ", which has no sessions.", status: http.StatusBadRequest})
+		return false
+	}
+	sess, e := ep.sessions.lookup(r.Context(), x, id)
+	if e != nil {
+		x.fail(e)
+		return false
+	}
+	x.session = sess
+	return true
+}
+
+// serveInSession serves one request of a session. A client that hangs up does not cancel
+// it; one that says so does.
+func (ep *Endpoint) serveInSession(x *exchange, r *http.Request) {
+	ctx, finish, ok := x.session.begin(context.WithoutCancel(r.Context()), x.msg.id)
+	if !ok {
+		x.fail(invalid("The id of the request is in use."))
+		return
+	}
+	defer finish()
+	switch x.msg.method {
+	case mcpwire.MethodPing:
+		x.reply([]byte(`{}`))
+	case mcpwire.MethodSetLevel:
+		ep.setLevel(x)
+	case mcpwire.MethodSubscribe, mcpwire.MethodUnsubscribe:
+		ep.subscriptions.subscribe(x)
+	default:
+		ep.answer(ctx, x)
+		if ctx.Err() != nil && !x.res.begun() {
+			x.res.noContent(http.StatusAccepted) // a cancelled request has no answer
+		}
+	}
+}
+
+// initialize opens a session.
+func (ep *Endpoint) initialize(x *exchange) {
+	if x.mount != "" {
+		if _, err := ep.o.Catalog.Server(x.mount); err != nil {
+			e := x.faultOf(err)
+			e.status = http.StatusNotFound
+			x.fail(e)
+			return
+		}
+	}
+	version := getString(x.msg.params, "protocolVersion")
+	if !slices.Contains(mcpwire.Legacy(), version) {
+		version = mcpwire.LegacyNewest
+	}
+	capabilities := get(x.msg.params, "capabilities")
+	if !isObject(capabilities) {
+		capabilities = nil
+	}
+	sess := ep.sessions.add(x, version, slices.Clone(capabilities))
+	if sess == nil {
+		x.fail(tooManySessions())
+		return
+	}
+	ep.sessions.share(x.r.Context(), sess)
+	x.res.w.Header()[mcpwire.HeaderSessionID] = []string{sess.id}
+	b := appendQuoted([]byte(`{"protocolVersion":`), version)
+	b = append(append(b, `,"capabilities":`...), ep.discovery.capabilities(x)...)
+	b = append(append(b, `,"serverInfo":`...), ep.discovery.info(x)...)
+	b = append(b, ep.discovery.instructions(x)...)
+	x.reply(append(b, '}'))
+}
+
+// endSession is DELETE: the client has done.
+func (ep *Endpoint) endSession(x *exchange, r *http.Request) {
+	if r.Header.Get(mcpwire.HeaderSessionID) == "" || mcpwire.IsModern(r.Header.Get(mcpwire.HeaderProtocolVersion)) {
+		ep.notAllowed(x)
+		return
+	}
+	if ep.enter(x, r) {
+		if e := ep.sessions.endEverywhere(r.Context(), x.session); e != nil {
+			x.fail(e)
+			return
+		}
+		x.res.noContent(http.StatusNoContent)
+	}
+}
+
+func (ep *Endpoint) notAllowed(x *exchange) {
+	x.res.w.Header().Set("Allow", "POST")
+	x.refuse(http.StatusMethodNotAllowed, schema.Errorf(schema.KindInvalidRequest, "This method belongs to a session of the legacy era; send requests with POST."))
+}
+
+// getStream is GET: the stream of what happens outside of requests.
+func (ep *Endpoint) getStream(x *exchange, r *http.Request) {
+	if r.Header.Get(mcpwire.HeaderSessionID) == "" || mcpwire.IsModern(r.Header.Get(mcpwire.HeaderProtocolVersion)) || !x.res.streams {
+		ep.notAllowed(x)
+		return
+	}
+	if !ep.enter(x, r) {
+		return
+	}
+	sess := x.session
+	defer sess.enter()()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	sess.mu.Lock()
+	if sess.stream != nil {
+		sess.stream() // the newer one counts: the client may not have noticed the end of the other
+	}
+	sess.stream = cancel
+	sess.mu.Unlock()
+	l := ep.subscriptions.add(x.mount, filter{tools: true, prompts: true, resources: true, session: sess})
+	defer ep.subscriptions.remove(l)
+	if x.res.comment() != nil {
+		return
+	}
+	ep.subscriptions.follow(ctx, x, l, sess.done, func(method string, params []byte) error {
+		if params == nil {
+			params = []byte(`{}`)
+		}
+		return x.notify(method, params)
+	})
+}

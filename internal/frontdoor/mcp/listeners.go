@@ -1,0 +1,102 @@
+package mcp
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+)
+
+// filter is what a listener asked for.
+type filter struct {
+	tools, prompts, resources bool
+	tasks                     []string
+	session                   *session // whose subscriptions to resources count; nil for none
+}
+
+// listener is one listener. wake has space for one signal: many changes are one.
+type listener struct {
+	mount  string
+	filter filter
+	wake   chan struct{}
+
+	mu      sync.Mutex
+	seen    marks
+	waiting []notification
+}
+
+// maxWaiting bounds what waits for a listener that reads slowly.
+const maxWaiting = 256
+
+func (s *subscriptions) add(mount string, w filter) *listener {
+	l := &listener{mount: mount, filter: w, wake: make(chan struct{}, 1), seen: s.lists.view(mount).marks}
+	s.mu.Lock()
+	s.listeners[l] = struct{}{}
+	s.mu.Unlock()
+	return l
+}
+
+func (s *subscriptions) remove(e *listener) {
+	s.mu.Lock()
+	delete(s.listeners, e)
+	s.mu.Unlock()
+}
+
+func (s *subscriptions) all() []*listener {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*listener, 0, len(s.listeners))
+	for e := range s.listeners {
+		all = append(all, e)
+	}
+	return all
+}
+
+// listsChanged has every listener look whether its lists changed.
+func (s *subscriptions) listsChanged() {
+	for _, e := range s.all() {
+		now := s.lists.view(e.mount).marks
+		e.mu.Lock()
+		was := e.seen
+		e.seen = now
+		e.mu.Unlock()
+		if e.filter.tools && was.tools != now.tools {
+			e.notify(mcpwire.NotifyToolsChanged, nil)
+		}
+		if e.filter.resources && was.resources != now.resources {
+			e.notify(mcpwire.NotifyResourcesChanged, nil)
+		}
+		if e.filter.prompts && was.prompts != now.prompts {
+			e.notify(mcpwire.NotifyPromptsChanged, nil)
+		}
+	}
+}
+
+// notify has a notification sent; one without params that waits already is enough.
+func (e *listener) notify(method string, params []byte) {
+	e.mu.Lock()
+	if params == nil && slices.ContainsFunc(e.waiting, func(w notification) bool { return w.method == method }) || len(e.waiting) >= maxWaiting {
+		e.mu.Unlock()
+		return
+	}
+	e.waiting = append(e.waiting, notification{method, params})
+	e.mu.Unlock()
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// each hands out what waits.
+func (e *listener) each(send func(method string, params []byte) error) error {
+	e.mu.Lock()
+	waiting := e.waiting
+	e.waiting = nil
+	e.mu.Unlock()
+	for _, w := range waiting {
+		if err := send(w.method, w.params); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,410 @@
+package mcp
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"hash/fnv"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/validate"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// pageSize is how many entries one page of a list has.
+	pageSize = 1000
+	// ttl is for how long a client may keep a list, in milliseconds. It hears of
+	// changes sooner where it listens.
+	ttl = "5000"
+)
+
+// lists keeps the lists of all mounts encoded, and knows what their names stand for.
+type lists struct {
+	catalog *catalog.Catalog
+	log     *slog.Logger
+	private func() bool   // callers need keys
+	changes atomic.Uint64 // of the catalog, since the start
+
+	mu      sync.RWMutex
+	views   map[string]*view
+	servers map[string]*serverLists
+}
+
+func newLists(o Options) *lists {
+	return &lists{catalog: o.Catalog, log: o.Log, private: o.Keys.Configured, views: make(map[string]*view), servers: make(map[string]*serverLists)}
+}
+
+// view is what one mount offers, encoded. It never changes.
+type view struct {
+	at          uint64 // of lists.changes
+	tools       list
+	resources   list
+	templates   list
+	prompts     list
+	marks       marks
+	toolOf      map[string]target
+	promptOf    map[string]target
+	serversOf   map[string][]string // by the URI of a resource
+	templatesOf map[string][]string // by the template
+	patterns    []pattern
+	headers     map[target][]mcpwire.ParamHeader
+	taskOnly    map[target]bool
+	servers     []*serverLists
+}
+
+// marks tell whether lists differ.
+type marks struct{ tools, resources, prompts uint64 }
+
+// target is what a name at a mount stands for.
+type target struct{ server, name string }
+
+// pattern is a template of URIs.
+type pattern struct {
+	match  *regexp.Regexp
+	server string
+}
+
+// list is one list in pages, each as the members of its result.
+type list struct {
+	pages [][]byte
+	page  map[string]int // by cursor
+}
+
+// serverLists is what one server adds to the lists of its mounts.
+type serverLists struct {
+	server   string
+	defs     *schema.Definitions
+	off      string // the tools that are switched off
+	offline  bool   // nothing is offered
+	tools    []entry
+	prompts  []entry
+	patterns []pattern
+	headers  map[string][]mcpwire.ParamHeader // by tool
+	taskOnly []string
+	marks    marks
+}
+
+// entry is one definition: its name, and the bytes around it.
+type entry struct {
+	name string
+	raw  json.RawMessage
+	from int // bounds of the value of its name
+	to   int
+}
+
+// view returns what a mount offers now.
+func (ls *lists) view(mount string) *view {
+	now := ls.changes.Load()
+	ls.mu.RLock()
+	v := ls.views[mount]
+	ls.mu.RUnlock()
+	if v != nil && v.at == now {
+		return v
+	}
+	return ls.build(mount, now)
+}
+
+func (ls *lists) build(mount string, now uint64) *view {
+	var ids []string
+	if mount != "" {
+		ids = []string{mount}
+	} else {
+		for _, s := range ls.catalog.Servers() {
+			ids = append(ids, s.ID)
+		}
+	}
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	var servers []*serverLists
+	for _, id := range ids {
+		if p := ls.serverLocked(id); p != nil {
+			servers = append(servers, p)
+		}
+	}
+	old := ls.views[mount]
+	if old != nil && slices.Equal(old.servers, servers) {
+		same := *old
+		same.at = now
+		ls.views[mount] = &same
+		return &same
+	}
+	v := assemble(mount, servers)
+	v.at = now
+	if mount == "" || len(servers) > 0 {
+		ls.views[mount] = v // callers make up names of servers; those are not kept
+	} else {
+		delete(ls.views, mount)
+		delete(ls.servers, mount)
+	}
+	return v
+}
+
+// serverLocked returns what the server adds, nil where that is not known.
+func (ls *lists) serverLocked(id string) *serverLists {
+	defs, err := ls.catalog.Definitions(id)
+	if err != nil {
+		return nil
+	}
+	tools, err := ls.catalog.Tools(id)
+	if err != nil {
+		return nil
+	}
+	s, err := ls.catalog.Server(id)
+	if err != nil {
+		return nil
+	}
+	if s.Offline != "" {
+		if p := ls.servers[id]; p == nil || !p.offline {
+			ls.servers[id] = &serverLists{server: id, defs: &schema.Definitions{}, offline: true}
+		}
+		return ls.servers[id]
+	}
+	var off strings.Builder
+	for _, t := range tools {
+		if !t.Switch.Enabled {
+			off.WriteString(t.Name + "\x00")
+		}
+	}
+	if p := ls.servers[id]; p != nil && p.defs == defs && p.off == off.String() {
+		return p
+	}
+	p := ls.encode(id, defs, tools)
+	p.off = off.String()
+	ls.servers[id] = p
+	return p
+}
+
+// encode encodes what a server offers. A tool that clients would choke on is
+// left out by itself, so that it does not take the others with it.
+func (ls *lists) encode(id string, defs *schema.Definitions, tools []catalog.Tool) *serverLists {
+	p := &serverLists{server: id, defs: defs, headers: make(map[string][]mcpwire.ParamHeader)}
+	sums := [3]uint64{}
+	for _, t := range tools {
+		if !t.Switch.Enabled {
+			continue
+		}
+		if why := unsound(t.Raw); why != "" {
+			ls.log.Warn("a tool is not offered over MCP", "server", id, "tool", t.Name, "reason", why)
+			continue
+		}
+		p.tools = append(p.tools, entryOf(t.Raw, t.Name))
+		if headers := mcpwire.ParamHeaders(get(t.Raw, "inputSchema")); headers != nil {
+			p.headers[t.Name] = headers
+		}
+		if taskOnly(t.Raw) {
+			p.taskOnly = append(p.taskOnly, t.Name)
+		}
+		sums[0] = mix(sums[0], t.Raw)
+	}
+	for _, raw := range defs.Prompts {
+		if name := getString(raw, "name"); name != "" {
+			p.prompts = append(p.prompts, entryOf(raw, name))
+		}
+		sums[2] = mix(sums[2], raw)
+	}
+	for _, raw := range defs.Resources {
+		sums[1] = mix(sums[1], raw)
+	}
+	for _, raw := range defs.ResourceTemplates {
+		if match := patternOf(getString(raw, "uriTemplate")); match != nil {
+			p.patterns = append(p.patterns, pattern{match, id})
+		}
+		sums[1] = mix(sums[1], raw)
+	}
+	p.marks = marks{sums[0], sums[1], sums[2]}
+	return p
+}
+
+func mix(sum uint64, text []byte) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write(strconv.AppendUint(nil, sum, 16)) // a hash takes everything
+	_, _ = h.Write(text)
+	return h.Sum64()
+}
+
+// unsound says why clients cannot read a definition: both eras want the schema of
+// the arguments to be that of an object.
+func unsound(raw []byte) string {
+	input := get(raw, "inputSchema")
+	if !isObject(input) {
+		return "its inputSchema is no object"
+	}
+	if getString(input, "type") != "object" {
+		return `its inputSchema is not of "type":"object"`
+	}
+	return ""
+}
+
+func entryOf(raw json.RawMessage, name string) entry {
+	e := entry{name: name, raw: raw}
+	members(raw, func(key string, from, to int) {
+		if key == "name" {
+			e.from, e.to = from, to
+		}
+	})
+	return e
+}
+
+// renamed returns the definition under another name.
+func (e *entry) renamed(name string) []byte {
+	out := make([]byte, 0, len(e.raw)+len(name)+8)
+	out = append(out, e.raw[:e.from]...)
+	out = appendQuoted(out, name)
+	return append(out, e.raw[e.to:]...)
+}
+
+// assemble makes a view of its servers.
+func assemble(mount string, servers []*serverLists) *view {
+	v := &view{servers: servers, toolOf: make(map[string]target), promptOf: make(map[string]target), headers: make(map[target][]mcpwire.ParamHeader), taskOnly: make(map[target]bool)}
+	var tools, prompts []item
+	for _, p := range servers {
+		tools = gather(tools, v.toolOf, p.tools, p.server, mount != "")
+		prompts = gather(prompts, v.promptOf, p.prompts, p.server, mount != "")
+		v.patterns = append(v.patterns, p.patterns...)
+		for tool, headers := range p.headers {
+			v.headers[target{p.server, tool}] = headers
+		}
+		for _, tool := range p.taskOnly {
+			v.taskOnly[target{p.server, tool}] = true
+		}
+		for i, sum := range []*uint64{&v.marks.tools, &v.marks.resources, &v.marks.prompts} {
+			of := [...]uint64{p.marks.tools, p.marks.resources, p.marks.prompts}[i]
+			if of != 0 {
+				*sum = mix(*sum, strconv.AppendUint([]byte(p.server), of, 16))
+			}
+		}
+	}
+	resources, serversOf := gatherURIs(servers, "uri", func(p *serverLists) []json.RawMessage { return p.defs.Resources }, mount != "")
+	templates, templatesOf := gatherURIs(servers, "uriTemplate", func(p *serverLists) []json.RawMessage { return p.defs.ResourceTemplates }, mount != "")
+	v.serversOf, v.templatesOf = serversOf, templatesOf
+	if mount == "" {
+		byName := func(a, b item) int { return cmp.Compare(a.name, b.name) }
+		slices.SortFunc(tools, byName)
+		slices.SortFunc(prompts, byName)
+	}
+	v.tools, v.resources = paged("tools", tools), paged("resources", resources)
+	v.templates, v.prompts = paged("resourceTemplates", templates), paged("prompts", prompts)
+	return v
+}
+
+// item is one entry of a list as it is sent.
+type item struct {
+	name string
+	raw  []byte
+}
+
+// gather adds the entries of a server under their names here.
+func gather(to []item, names map[string]target, entries []entry, server string, bare bool) []item {
+	for i := range entries {
+		e := &entries[i]
+		name, raw := e.name, []byte(e.raw)
+		if !bare {
+			if name = exposed(server, e.name); names[name].server != "" {
+				name = marked(server, e.name)
+			}
+			raw = e.renamed(name)
+		}
+		names[name] = target{server, e.name}
+		to = append(to, item{name, raw})
+	}
+	return to
+}
+
+// paged encodes a list in pages. A cursor names the last entry of the page before,
+// so any front door with the same list can go on.
+func paged(member string, items []item) list {
+	l := list{page: make(map[string]int)}
+	for from := 0; from == 0 || from < len(items); from += pageSize {
+		page := items[from:min(from+pageSize, len(items))]
+		size := len(member) + 64
+		for _, it := range page {
+			size += len(it.raw) + 1
+		}
+		b := append(append(append(make([]byte, 0, size), '"'), member...), `":[`...)
+		for i, it := range page {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(b, it.raw...)
+		}
+		b = append(b, ']')
+		if from+pageSize < len(items) {
+			cursor := base64.RawURLEncoding.EncodeToString([]byte(page[len(page)-1].name))
+			b = appendQuoted(append(b, `,"nextCursor":`...), cursor)
+			l.page[cursor] = len(l.pages) + 1
+		}
+		l.pages = append(l.pages, append(b, '}'))
+	}
+	return l
+}
+
+// send answers one of the lists from what is encoded already.
+func (ls *lists) send(x *exchange) {
+	v := ls.view(x.mount)
+	l := &v.tools
+	switch x.msg.method {
+	case mcpwire.MethodListResources:
+		l = &v.resources
+	case mcpwire.MethodListResourceTemplates:
+		l = &v.templates
+	case mcpwire.MethodListPrompts:
+		l = &v.prompts
+	}
+	n := 0
+	if cursor := getString(x.msg.params, "cursor"); cursor != "" {
+		var ok bool
+		if n, ok = l.page[cursor]; !ok {
+			x.fail(&fault{Code: mcpwire.CodeInvalidParams, Message: "The cursor is not known: the list changed, begin again without one."})
+			return
+		}
+	}
+	if !x.modern {
+		x.reply([]byte{'{'}, l.pages[n])
+		return
+	}
+	x.reply([]byte(`{"resultType":"complete","ttlMs":`+ttl+`,"cacheScope":"`+ls.scope()+`",`), l.pages[n])
+}
+
+// scope says who may share a list: with keys, only those who may ask.
+func (ls *lists) scope() string {
+	if ls.private() {
+		return "private"
+	}
+	return "public"
+}
+
+// patternOf makes a matcher of a URI template; nil for one that cannot be matched.
+func patternOf(template string) *regexp.Regexp {
+	if template == "" || len(template) > validate.MostURI {
+		return nil
+	}
+	var b strings.Builder
+	b.WriteString(`^`)
+	for rest := template; rest != ""; {
+		literal, tail, found := strings.Cut(rest, "{")
+		b.WriteString(regexp.QuoteMeta(literal))
+		if !found {
+			break
+		}
+		_, after, closed := strings.Cut(tail, "}")
+		if !closed {
+			return nil
+		}
+		b.WriteString(`.*`)
+		rest = after
+	}
+	re, err := regexp.Compile(b.String() + `$`)
+	if err != nil {
+		return nil
+	}
+	return re
+}

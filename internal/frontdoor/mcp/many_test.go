@@ -1,0 +1,152 @@
+package mcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	manyServers = 200
+	manyEach    = 25
+)
+
+// crowd gives the worker servers with many tools, in one announcement.
+func (f *fabric) crowd() {
+	f.t.Helper()
+	w := f.worker
+	w.mu.Lock()
+	servers := slices.Clone(w.announce.Servers)
+	for n := range manyServers {
+		id, defs := crowdID(n), crowdTools(n, "")
+		d := &bus.Description{Digest: defs.Digest(), Definitions: &defs}
+		w.defs[id] = d
+		servers = append(servers, schema.Server{ID: id, State: schema.StateInitialized, Transport: "stdio", Risk: 1, Digest: d.Digest, Slots: 32, Sessions: 1})
+	}
+	w.announce.Servers = servers
+	w.mu.Unlock()
+	w.say()
+	f.waitFor("the tools of the crowd", func() bool { return f.crowded() == manyServers*manyEach })
+}
+
+func crowdID(n int) string { return fmt.Sprintf("crowd-%03d", n) }
+
+func crowdTools(n int, more string) (defs schema.Definitions) {
+	for i := range manyEach {
+		defs.Tools = append(defs.Tools, raw(fmt.Sprintf(`{"name":"echo_%02d","description":"number %d of %d%s","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}`, i, i, n, more)))
+	}
+	return defs
+}
+
+// crowded is how many tools of the crowd are offered.
+func (f *fabric) crowded() (n int) {
+	for name := range f.endpoint.lists.view("").toolOf {
+		if strings.HasPrefix(name, "crowd-") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestFiveThousandToolsAreListedOnceEachAndCalled(t *testing.T) {
+	f := openFabric(t, quiet)
+	f.crowd()
+	seen := make(map[string]bool)
+	pages, cursor := 0, ""
+	for {
+		members := ""
+		if cursor != "" {
+			members = fmt.Sprintf(`"cursor":%q`, cursor)
+		}
+		page := []byte(f.ask("/mcp", "tools/list", "", members).result(t))
+		pages++
+		var tools []json.RawMessage
+		if err := json.Unmarshal(get(page, "tools"), &tools); err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range tools {
+			name := getString(tool, "name")
+			if seen[name] {
+				t.Errorf("%s is listed twice", name)
+			}
+			seen[name] = true
+		}
+		if cursor = getString(page, "nextCursor"); cursor == "" {
+			break
+		}
+		if len(tools) != pageSize {
+			t.Errorf("page %d has %d tools", pages, len(tools))
+		}
+	}
+	if pages < manyServers*manyEach/pageSize {
+		t.Errorf("%d pages", pages)
+	}
+	for n := range manyServers {
+		for i := range manyEach {
+			if name := fmt.Sprintf("%s__echo_%02d", crowdID(n), i); !seen[name] {
+				t.Fatalf("%s is not listed", name)
+			}
+		}
+	}
+	for _, n := range []int{0, 99, manyServers - 1} {
+		if got := f.call("/mcp", crowdID(n)+"__echo_24", `{"text":"a"}`).result(t); !strings.Contains(got, `"got":{"text":"a"}`) || f.worker.last().Server != crowdID(n) {
+			t.Errorf("%s went to %s", got, f.worker.last().Server)
+		}
+	}
+}
+
+func TestAListOfFiveThousandToolsIsEncodedOnceAndOneServersChangeIsNotEverybodys(t *testing.T) {
+	f := openFabric(t, quiet)
+	f.crowd()
+	before := f.endpoint.lists.view("")
+	f.ask("/mcp", "tools/list", "", "").result(t)
+	if again := f.endpoint.lists.view(""); &again.tools.pages[0][0] != &before.tools.pages[0][0] {
+		t.Error("the list was encoded again, and nothing had changed")
+	}
+	f.worker.define(crowdID(7), crowdTools(7, ", changed"))
+	f.waitFor("the changed tools", func() bool {
+		return strings.Contains(string(slices.Concat(f.endpoint.lists.view("").tools.pages...)), "number 0 of 7, changed")
+	})
+	pieceOf := func(v *view) map[string]*serverLists {
+		all := make(map[string]*serverLists)
+		for _, p := range v.servers {
+			all[p.server] = p
+		}
+		return all
+	}
+	was, is := pieceOf(before), pieceOf(f.endpoint.lists.view(""))
+	for n := range manyServers {
+		if id := crowdID(n); (was[id] != is[id]) != (n == 7) {
+			t.Errorf("%s was read again: %v", id, was[id] != is[id])
+		}
+	}
+}
+
+func TestACallTakesNoLongerAmongFiveThousandTools(t *testing.T) {
+	few, many := openFabric(t, quiet), openFabric(t, quiet)
+	many.crowd()
+	// They take turns, so that what else the machine does slows both.
+	const turns = 150
+	took := make(map[*fabric][]time.Duration)
+	for range turns {
+		for _, f := range []*fabric{few, many} {
+			began := time.Now()
+			f.call("/mcp", "demo__echo", `{"text":"a"}`).result(t)
+			took[f] = append(took[f], time.Since(began))
+		}
+	}
+	median := func(f *fabric) time.Duration {
+		slices.Sort(took[f])
+		return took[f][turns/2]
+	}
+	// A way to a tool that looked at every one would be hundreds of times as long.
+	if a, b := median(few), median(many); b > 20*a+20*time.Millisecond {
+		t.Errorf("a call takes %v among a few tools and %v among thousands", a, b)
+	}
+}

@@ -1,0 +1,204 @@
+package mcp
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/validate"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// envelopeDepth is how much deeper a message may nest than the arguments in it.
+const envelopeDepth = 3
+
+// message is one JSON-RPC message as it came. The slices point into its text and
+// are nil where the member is absent.
+type message struct {
+	id, params, result, fault []byte
+	method                    string
+}
+
+// request says that the message wants an answer.
+func (m *message) request() bool { return m.method != "" && m.id != nil }
+
+// readMessage reads one message of at most limit bytes. The text is checked here
+// once, to its end.
+func readMessage(text []byte, limit, depth int) (m message, f *fault) {
+	if err := validate.Value(text, limit, depth+envelopeDepth); err != nil {
+		if schema.KindOf(err) == schema.KindTooLarge {
+			return m, &fault{Code: mcpwire.CodeInvalidRequest, Message: schema.AsError(err).Detail, status: 413}
+		}
+		return m, &fault{Code: mcpwire.CodeParse, Message: schema.AsError(err).Detail}
+	}
+	if trimmed := bytes.TrimLeft(text, " \t\r\n"); trimmed[0] == '[' {
+		return m, invalid("Batches of messages are not taken; send each by itself.")
+	}
+	version := ""
+	ok := each(text, func(key string, value []byte) {
+		switch key {
+		case "jsonrpc":
+			version, _ = str(value)
+		case "id":
+			m.id = value
+		case "method":
+			m.method, _ = str(value)
+		case "params":
+			m.params = value
+		case "result":
+			m.result = value
+		case "error":
+			m.fault = value
+		}
+	})
+	switch {
+	case !ok || version != "2.0":
+		return m, invalid("The body is not a JSON-RPC 2.0 message.")
+	case m.id != nil && !soundID(m.id):
+		m.id = nil
+		return m, invalid("The id of a request is a string or a whole number.")
+	case m.params != nil && !isObject(m.params):
+		return m, &fault{Code: mcpwire.CodeInvalidParams, Message: "The params of a request are an object.", status: 400}
+	case m.method == "" && (m.id == nil || m.result == nil && m.fault == nil):
+		return m, invalid("The message is neither a request nor a notification nor an answer.")
+	}
+	return m, nil
+}
+
+// idMost bounds an id: it is sent back.
+const idMost = 1 << 10
+
+func soundID(id []byte) bool {
+	if len(id) > idMost {
+		return false
+	}
+	switch {
+	case id[0] == '"':
+		return true
+	case id[0] == '-' || id[0] >= '0' && id[0] <= '9':
+		return !bytes.ContainsAny(id, ".eE")
+	}
+	return false
+}
+
+// meta is what a request says in its _meta.
+type meta struct {
+	raw          []byte
+	version      string // of the modern era; "" where it says none
+	capabilities []byte // an object, or nil
+	token        []byte // of progress, as it stands; nil for none
+	level        string // of the log messages that the client wants, "" for none
+	trace        schema.Trace
+	baggage      bool // of the caller's, may go on
+}
+
+// unknownLevel stands for a log level that the protocol does not have.
+const unknownLevel = "?"
+
+// Bounds of the trace context that travels with a call.
+const (
+	traceParentLength = 55
+	traceStateMost    = 512
+	tokenMost         = 1 << 10
+)
+
+func readMeta(params []byte) (m meta) {
+	if m.raw = get(params, "_meta"); !isObject(m.raw) {
+		m.raw = nil
+		return m
+	}
+	each(m.raw, func(key string, value []byte) {
+		switch key {
+		case mcpwire.MetaProtocolVersion:
+			m.version, _ = str(value)
+		case mcpwire.MetaClientCapabilities:
+			if isObject(value) {
+				m.capabilities = value
+			}
+		case mcpwire.MetaLogLevel:
+			if m.level, _ = str(value); !schema.IsLogLevel(m.level) {
+				m.level = unknownLevel
+			}
+		case "progressToken":
+			if len(value) <= tokenMost && soundID(value) {
+				m.token = value
+			}
+		case "traceparent":
+			if s, ok := str(value); ok && len(s) == traceParentLength {
+				m.trace.Parent = s
+			}
+		case "tracestate":
+			if s, ok := str(value); ok && len(s) <= traceStateMost {
+				m.trace.State = s
+			}
+		}
+	})
+	if m.trace.Parent == "" {
+		m.trace.State = ""
+	}
+	return m
+}
+
+// capable reports whether an object of capabilities has the members, one in the
+// other.
+func capable(capabilities []byte, path ...string) bool {
+	for _, name := range path {
+		if capabilities = get(capabilities, name); len(capabilities) == 0 || string(capabilities) == "null" {
+			return false
+		}
+	}
+	return len(capabilities) > 0
+}
+
+// forwarded returns the members of a caller's _meta that go to the server: those
+// that are of no connection, its capabilities where it can be asked for input, and
+// the level of the log messages that it wants, "" for none.
+func (m *meta) forwarded(capabilities []byte, level string) []byte {
+	inner := []byte{'{'}
+	if len(m.raw) > 0 {
+		each(m.raw, func(key string, value []byte) {
+			switch key {
+			case "progressToken", "traceparent", "tracestate":
+				return
+			case "baggage":
+				if !m.baggage {
+					return
+				}
+			}
+			if !strings.HasPrefix(key, mcpwire.MetaPrefix) {
+				inner = appendMember(inner, key, value)
+			}
+		})
+	}
+	if asks := askable(capabilities); asks != nil {
+		inner = appendMember(inner, mcpwire.MetaClientCapabilities, asks)
+	}
+	if level != "" {
+		inner = appendMember(inner, mcpwire.MetaLogLevel, quote(level))
+	}
+	if len(inner) == 1 {
+		return nil
+	}
+	return append(inner, '}')
+}
+
+// askable returns the capabilities by which a server may ask its caller for input,
+// nil where there are none. What else a caller can do, Callyard cannot relay.
+func askable(capabilities []byte) []byte {
+	if len(capabilities) == 0 {
+		return nil
+	}
+	inner := []byte{'{'}
+	each(capabilities, func(key string, value []byte) {
+		switch key {
+		case "elicitation", "sampling", "roots":
+			if isObject(value) {
+				inner = appendMember(inner, key, value)
+			}
+		}
+	})
+	if len(inner) == 1 {
+		return nil
+	}
+	return append(inner, '}')
+}

@@ -1,0 +1,169 @@
+package mcp
+
+import (
+	"context"
+	"sync"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// mostAsked bounds what a client of the legacy era is asked at once within a call.
+const mostAsked = 16
+
+// notification is a notification for the client, within a call; without a method it is
+// progress.
+type notification struct {
+	method string
+	params []byte
+}
+
+// openQuestions are the questions to the client that are open within a call.
+type openQuestions struct {
+	mu   sync.Mutex
+	open int
+	over bool
+	wait sync.WaitGroup
+}
+
+// begin has a question asked; false where no more may be.
+func (a *openQuestions) begin(ask func()) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over || a.open >= mostAsked {
+		return false
+	}
+	a.open++
+	a.wait.Go(func() {
+		ask()
+		a.mu.Lock()
+		a.open--
+		a.mu.Unlock()
+	})
+	return true
+}
+
+// end waits for the questions, whose context has ended, and lets no more begin.
+func (a *openQuestions) end() {
+	a.mu.Lock()
+	a.over = true
+	a.mu.Unlock()
+	a.wait.Wait()
+}
+
+// The sentences for a server whose question is not passed on.
+const (
+	notDeclared = "The client did not declare that it answers this."
+	notAnswered = "The client did not answer: it left, it reads no events, or the call is over."
+	tooMany     = "The client is asked too much at once."
+)
+
+// refusal is the answer to a question of a server that is not passed on.
+func refusal(code int64, why string) []byte {
+	return append(mcpwire.AppendError([]byte{'{'}, code, why), '}')
+}
+
+// acceptsMessages reports that the client can hear a server in the middle of a call: it reads
+// events, and it wants log messages or, in a session, declared what it can be asked. A
+// client without a session is asked in another way; see [suspendedCalls.run].
+func (x *exchange) acceptsMessages() bool {
+	return x.res.streams && (x.logLevel() != "" || x.session != nil && x.session.asks)
+}
+
+// logLevel is that of the log messages that the client wants, "" for none: of its session,
+// or without one of this request.
+func (x *exchange) logLevel() string {
+	switch {
+	case x.session != nil:
+		return x.session.logLevel()
+	case x.modern && x.res.streams:
+		return x.meta.level
+	}
+	return ""
+}
+
+// wantsLog says that a log message is for the client. A client of the modern era gets none
+// that it has not asked for; for one with a session that has not set a level the server
+// decides.
+func (x *exchange) wantsLog(params []byte) bool {
+	level := x.logLevel()
+	if level == "" {
+		return x.session != nil
+	}
+	return schema.LogLevelCovers(level, getString(params, "level"))
+}
+
+// onMessage returns what takes a server's words in a call; see [schema.Call].Hear.
+// Notifications go to words, in order; questions are asked beside them until ctx
+// ends.
+func (x *exchange) onMessage(ctx context.Context, words chan notification, a *openQuestions) func(message []byte, answer func([]byte)) {
+	return func(message []byte, answer func([]byte)) {
+		method, params := getString(message, "method"), get(message, "params")
+		if !isObject(params) {
+			params = []byte(`{}`)
+		}
+		switch {
+		case answer == nil:
+			if method == mcpwire.NotifyMessage && x.wantsLog(params) {
+				pushNewest(words, notification{method, params})
+			}
+		case x.session == nil || !x.session.answers(method):
+			answer(refusal(mcpwire.CodeMethodNotFound, notDeclared))
+		case !a.begin(func() { answer(x.askClient(ctx, method, params)) }):
+			answer(refusal(mcpwire.CodeInternal, tooMany))
+		}
+	}
+}
+
+// askClient asks the client and returns what it says, with result or error.
+func (x *exchange) askClient(ctx context.Context, method string, params []byte) []byte {
+	m, err := x.session.ask(ctx, x, method, params)
+	switch {
+	case err != nil:
+		return refusal(mcpwire.CodeInternal, notAnswered)
+	case m.fault != nil:
+		return append(appendMember([]byte{'{'}, "error", m.fault), '}')
+	}
+	return append(appendMember([]byte{'{'}, "result", m.result), '}')
+}
+
+// answers says that the client declared that it answers such requests.
+func (s *session) answers(method string) bool { return answersTo(s.capabilities, method) }
+
+// answersTo says that capabilities name such requests.
+func answersTo(capabilities []byte, method string) bool {
+	switch method {
+	case mcpwire.MethodElicit:
+		return capable(capabilities, "elicitation")
+	case mcpwire.MethodSample:
+		return capable(capabilities, "sampling")
+	case mcpwire.MethodListRoots:
+		return capable(capabilities, "roots")
+	}
+	return false
+}
+
+func noLevel() *fault {
+	return &fault{Code: mcpwire.CodeInvalidParams, Message: "The log level is one of debug, info, notice, warning, error, critical, alert and emergency."}
+}
+
+// setLevel is logging/setLevel: it counts for the session.
+func (ep *Endpoint) setLevel(x *exchange) {
+	level := getString(x.msg.params, "level")
+	if !schema.IsLogLevel(level) {
+		x.fail(noLevel())
+		return
+	}
+	x.session.mu.Lock()
+	x.session.level = level
+	x.session.mu.Unlock()
+	ep.sessions.share(x.r.Context(), x.session)
+	x.reply([]byte(`{}`))
+}
+
+// logLevel is that of the log messages that the client wants, "" for none.
+func (s *session) logLevel() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.level
+}

@@ -1,0 +1,240 @@
+package mcp
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// How servers are told that a question of theirs is not passed on.
+const (
+	refusedUndeclared = `{"error":{"code":-32601,"message":"The client did not declare that it answers this."}}`
+	refusedUnanswered = `{"error":{"code":-32603,"message":"The client did not answer: it left, it reads no events, or the call is over."}}`
+	refusedTooMany    = `{"error":{"code":-32603,"message":"The client is asked too much at once."}}`
+)
+
+// told is an answer that came back to the worker.
+type told struct {
+	seq    uint64
+	number int64
+	object string
+}
+
+// Answer takes what the client said; see [bus.Answerer].
+func (w *worker) Answer(seq uint64, number int64, object []byte) {
+	w.told <- told{seq, number, string(object)}
+}
+
+// hangingCall begins a call that hangs, and returns what its client hears and where its
+// replies go.
+func (r *legacyClient) hangingCall() (next func() string, to bus.ReplyTo, seq uint64) {
+	r.f.t.Helper()
+	res := make(chan func() string, 1)
+	go func() {
+		got, err := r.f.client.Do(r.request(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"hang"}}`))
+		if err != nil {
+			r.f.t.Errorf("%v", err)
+			close(res)
+			return
+		}
+		r.f.t.Cleanup(func() { _ = got.Body.Close() })
+		res <- events(r.f.t.(*testing.T), got)
+	}()
+	<-r.f.worker.asked
+	seq = r.f.worker.last().Seq
+	r.f.worker.mu.Lock()
+	to = r.f.worker.held[seq]
+	r.f.worker.mu.Unlock()
+	var read func() string
+	return func() string {
+		if read == nil {
+			if read = <-res; read == nil {
+				r.f.t.FailNow()
+			}
+		}
+		return read()
+	}, to, seq
+}
+
+func (w *worker) ends(to bus.ReplyTo, seq uint64) {
+	w.listener.Result(to, seq, &schema.Result{Body: []byte(`{"content":[],"over":1.0}`)})
+}
+
+func TestAServersQuestionInACallReachesItsClientAndTheAnswerTheServer(t *testing.T) {
+	f := openFabric(t, nil)
+	s := f.enter("/mcp/demo", `{"elicitation":{}}`)
+	next, to, seq := s.hangingCall()
+	if c := f.worker.last(); !c.Hears || c.Session == "" || c.Session == s.id {
+		t.Errorf("the call says hears %v, session %q", c.Hears, c.Session)
+	}
+	question := `{"method":"elicitation/create","params":{"message":"Who?",  "big":9007199254740993}}`
+	if !f.worker.listener.Said(to, seq, 7, []byte(question)) {
+		t.Fatal("the question was not sent")
+	}
+	heard := []byte(next())
+	if getString(heard, "method") != "elicitation/create" || string(get(heard, "params")) != `{"message":"Who?",  "big":9007199254740993}` {
+		t.Fatalf("%s", heard)
+	}
+	if a := s.send(`{"jsonrpc":"2.0","id":` + string(get(heard, "id")) + `,"result":{"action":"accept","n":1.0}}`); a.status != 202 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if got, want := <-f.worker.told, (told{seq, 7, `{"result":{"action":"accept","n":1.0}}`}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	// What the client did not declare never reaches it; log messages do, also where it
+	// never set a level.
+	f.worker.listener.Said(to, seq, 8, []byte(`{"method":"sampling/createMessage","params":{}}`))
+	if got := <-f.worker.told; got.number != 8 || got.object != refusedUndeclared {
+		t.Errorf("%+v", got)
+	}
+	f.worker.listener.Said(to, seq, 0, []byte(`{"method":"notifications/message","params":{"level":"info","data":1}}`))
+	if got := next(); !strings.Contains(got, `"params":{"level":"info","data":1}`) {
+		t.Error(got)
+	}
+	f.worker.ends(to, seq)
+	if got := next(); !strings.Contains(got, `"over":1.0`) {
+		t.Error(got)
+	}
+}
+
+func TestAQuestionThatIsOpenWhenTheCallEndsHoldsNothing(t *testing.T) {
+	f := openFabric(t, nil)
+	s := f.enter("/mcp/demo", `{"roots":{}}`)
+	next, to, seq := s.hangingCall()
+	f.worker.listener.Said(to, seq, 1, []byte(`{"method":"roots/list"}`))
+	if got := next(); !strings.Contains(got, `"roots/list","params":{}`) {
+		t.Fatal(got)
+	}
+	f.worker.ends(to, seq)
+	if got := next(); !strings.Contains(got, `"over":1.0`) {
+		t.Error(got)
+	}
+	if got := <-f.worker.told; got.object != refusedUnanswered {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestLogMessagesReachASessionThatSetALevelBeforeTheResult(t *testing.T) {
+	f := openFabric(t, nil)
+	s := f.enter("/mcp/demo", `{}`)
+	if a := s.send(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"loud"}}`); a.fault(t).Code != mcpwire.CodeInvalidParams {
+		t.Errorf("%s", a.body)
+	}
+	if got := s.send(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"notice"}}`).result(t); got != `{}` {
+		t.Error(got)
+	}
+	next, to, seq := s.hangingCall()
+	if got := string(f.worker.last().Extra); got != `{"_meta":{"`+mcpwire.MetaLogLevel+`":"notice"}}` {
+		t.Error(got)
+	}
+	f.worker.listener.Said(to, seq, 0, []byte(`{"method":"notifications/message","params":{"level":"error", "data":1.0}}`))
+	f.worker.ends(to, seq)
+	if got, want := next(), `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error", "data":1.0}}`; got != want {
+		t.Error(got)
+	}
+	if got := next(); !strings.Contains(got, `"over":1.0`) {
+		t.Error(got)
+	}
+}
+
+func TestALogLevelInTheMetaOfARequestIsForThatRequestAlone(t *testing.T) {
+	f := openFabric(t, nil)
+	meta := `"` + mcpwire.MetaLogLevel + `":"warning"`
+	req := f.request("POST", "/mcp/demo", modernBody("tools/call", `"name":"hang"`, `{}`, meta), modernHeaders("tools/call", "hang")...)
+	got := make(chan func() string, 1)
+	go func() {
+		res, err := f.client.Do(req)
+		if err != nil {
+			t.Error(err)
+			close(got)
+			return
+		}
+		t.Cleanup(func() { _ = res.Body.Close() })
+		got <- events(t, res)
+	}()
+	<-f.worker.asked
+	c := f.worker.last()
+	if !c.Hears || c.Session != "" || string(c.Extra) != `{"_meta":{"`+mcpwire.MetaLogLevel+`":"warning"}}` {
+		t.Errorf("hears %v, session %q, %s", c.Hears, c.Session, c.Extra)
+	}
+	f.worker.mu.Lock()
+	to := f.worker.held[c.Seq]
+	f.worker.mu.Unlock()
+	f.worker.listener.Said(to, c.Seq, 1, []byte(`{"method":"roots/list"}`))
+	if got := <-f.worker.told; got.object != refusedUndeclared {
+		t.Errorf("%+v", got)
+	}
+	for _, level := range []string{"info", "loud", "error"} {
+		f.worker.listener.Said(to, c.Seq, 0, []byte(`{"method":"notifications/message","params":{"level":"`+level+`"}}`))
+	}
+	f.worker.ends(to, c.Seq)
+	next := <-got
+	if next == nil {
+		t.FailNow()
+	}
+	if got, want := next(), `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error"}}`; got != want {
+		t.Error(got)
+	}
+	if got := next(); !strings.Contains(got, `"over":1.0`) {
+		t.Error(got)
+	}
+}
+
+func TestACallOfAClientThatCannotHearSaysNothingOfASession(t *testing.T) {
+	f := openFabric(t, nil)
+	f.enter("/mcp/demo", `{}`).send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo"}}`)
+	if c := f.worker.last(); c.Hears || c.Session != "" || len(c.Extra) != 0 {
+		t.Errorf("legacy: %v %q %s", c.Hears, c.Session, c.Extra)
+	}
+	f.callAs(`{"elicitation":{}}`, "/mcp/demo", "echo", `{}`, "")
+	if c := f.worker.last(); c.Hears || c.Session != "" {
+		t.Errorf("modern: %v %q", c.Hears, c.Session)
+	}
+}
+
+func TestASubscriberHearsOfItsResourcesUntilItHasEnough(t *testing.T) {
+	wanted := make(chan bus.Resources, 10)
+	f := openFabric(t, func(o *Options) {
+		o.Want = func(r bus.Resources) error {
+			wanted <- r
+			return errors.New("nobody is there") // which the client need not know
+		}
+	})
+	s := f.enter("/mcp", `{}`)
+	res, err := f.client.Do(f.request("GET", "/mcp", "", mcpwire.HeaderSessionID, s.id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	next := events(t, res)
+	if a := s.send(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"other://one"}}`); a.fault(t).Code != mcpwire.CodeNoResource {
+		t.Errorf("%s", a.body)
+	}
+	if got := s.send(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"callyard:demo:demo://any/2"}}`).result(t); got != `{}` {
+		t.Error(got)
+	}
+	want := <-wanted
+	if len(want.URIs) != 1 || want.URIs[0] != "demo://any/2" || want.Server == "" {
+		t.Errorf("%+v", want)
+	}
+	f.endpoint.subscriptions.announceAll() // as it is said every now and then
+	if again := <-wanted; again.Server != want.Server || len(again.URIs) != 1 {
+		t.Errorf("%+v", again)
+	}
+	f.endpoint.Updated(bus.Resources{Server: "another", URIs: []string{"demo://any/2"}})
+	f.endpoint.Updated(bus.Resources{Server: want.Server, URIs: []string{"demo://any/1", "demo://any/2"}})
+	if got, want := next(), `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"callyard:demo:demo://any/2"}}`; got != want {
+		t.Error(got)
+	}
+	s.send(`{"jsonrpc":"2.0","id":2,"method":"resources/unsubscribe","params":{"uri":"callyard:demo:demo://any/2"}}`).result(t)
+	f.endpoint.Updated(want)
+	s.send(`{"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"callyard:demo:demo://any/3"}}`).result(t)
+	f.endpoint.Updated(bus.Resources{Server: want.Server, URIs: []string{"demo://any/3"}})
+	if got := next(); !strings.Contains(got, `"callyard:demo:demo://any/3"`) {
+		t.Error(got)
+	}
+}

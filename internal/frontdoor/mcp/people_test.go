@@ -1,0 +1,186 @@
+package mcp
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// askPeople is a policy that has people decide about the server risky.
+const askPeople = "rules:\n  - name: ask\n    match: {server: risky}\n    approval: {by: groups, groups: [ops]}\n"
+
+const (
+	canURLs      = `{"elicitation":{"form":{},"url":{}}}`
+	canFormsOnly = `{"elicitation":{"form":{}}}`
+	looked       = `{"approval":{"action":"accept"}}`
+)
+
+// decide says yes or no to an approval, as a person of the right group who was
+// shown what would run.
+func (f *fabric) decide(id string, kind ledger.DecisionKind) error {
+	f.t.Helper()
+	shown, _, err := f.parts.Ledger.Get(f.t.Context(), id)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	who := schema.Principal{Name: "olga", Groups: []string{"ops"}}
+	_, err = f.parts.Desk.Decide(f.t.Context(), id, approval.Answer{Kind: kind, Digest: shown.Binding.ArgumentsDigest}, who, "web")
+	return err
+}
+
+// agree approves a call, and does what the runner does then: it claims the call and
+// runs it.
+func (f *fabric) agree(id string) {
+	f.t.Helper()
+	if err := f.decide(id, ledger.Approve); err != nil {
+		f.t.Fatal(err)
+	}
+	running, err := f.parts.Desk.Claim(f.t.Context(), id, f.parts.FrontDoor)
+	if err == nil {
+		_, err = f.parts.Release(f.t.Context(), running)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// heldByPeople calls a tool that people must agree to, and returns the approval and
+// what the client brings back.
+func (f *fabric) heldByPeople(arguments string) (id, state string) {
+	f.t.Helper()
+	got := []byte(f.callAs(canURLs, "/mcp/risky", "echo", arguments, "").result(f.t))
+	params := get(get(get(got, "inputRequests"), questionID), "params")
+	page, state := getString(params, "url"), getString(got, "requestState")
+	id, ok := strings.CutPrefix(page, "http://approver.test/a/")
+	if getString(params, "mode") != "url" || !ok || state == "" || get(params, "requestedSchema") != nil {
+		f.t.Fatalf("%s", got)
+	}
+	return id, state
+}
+
+// comeBack sends the call again, with what its user answered; the answer comes
+// when the call has ended.
+func (f *fabric) comeBack(arguments, state, responses string) <-chan answer {
+	f.t.Helper()
+	members := fmt.Sprintf(`"name":"echo","arguments":%s,"inputResponses":%s,"requestState":%q`, arguments, responses, state)
+	r := f.request("POST", "/mcp/risky", modernBody("tools/call", members, canURLs, ""), modernHeaders("tools/call", "echo")...)
+	done := make(chan answer, 1)
+	go func() { done <- f.send(r) }()
+	return done
+}
+
+func TestACallThatPeopleApproveOnThePageGoesOn(t *testing.T) {
+	f := openJudged(t, judge(t, askPeople), nil)
+	before := f.worker.count()
+	id, state := f.heldByPeople(`{"a":1.0}`)
+	waiting := f.comeBack(`{"a":1.0}`, state, looked)
+	if f.worker.count() != before {
+		t.Fatal("it ran before anybody agreed")
+	}
+	f.agree(id)
+	if got := (<-waiting).result(t); !strings.Contains(got, `"got":{"a":1.0}`) {
+		t.Error(got)
+	}
+	if n := f.worker.count() - before; n != 1 {
+		t.Errorf("it ran %d times", n)
+	}
+	// Who comes back later gets the same end, and nothing runs again.
+	if got := (<-f.comeBack(`{"a":1.0}`, state, looked)).result(t); !strings.Contains(got, `"got":{"a":1.0}`) || f.worker.count() != before+1 {
+		t.Errorf("%s, %d runs", got, f.worker.count()-before)
+	}
+}
+
+func TestACallThatPeopleDenyTellsSoAndNeverRuns(t *testing.T) {
+	f := openJudged(t, judge(t, askPeople), nil)
+	before := f.worker.count()
+	id, state := f.heldByPeople(`{}`)
+	waiting := f.comeBack(`{}`, state, looked)
+	if err := f.decide(id, ledger.Deny); err != nil {
+		t.Fatal(err)
+	}
+	if got := (<-waiting).result(t); !strings.Contains(got, `"isError":true`) || strings.Contains(got, `"got"`) || f.worker.count() != before {
+		t.Errorf("%s, %d runs", got, f.worker.count()-before)
+	}
+}
+
+func TestACallThatItsUserTakesBackIsNotForPeopleToApprove(t *testing.T) {
+	f := openJudged(t, judge(t, askPeople), nil)
+	before := f.worker.count()
+	id, state := f.heldByPeople(`{}`)
+	if got := (<-f.comeBack(`{}`, state, `{"approval":{"action":"decline"}}`)).result(t); !strings.Contains(got, "taken back") {
+		t.Error(got)
+	}
+	if err := f.decide(id, ledger.Approve); schema.KindOf(err) != schema.KindConflict || f.worker.count() != before {
+		t.Errorf("%v, %d runs", err, f.worker.count()-before)
+	}
+}
+
+func TestTheCallersOwnYesIsNoneWherePeopleDecide(t *testing.T) {
+	f := openJudged(t, judge(t, askPeople), nil)
+	before := f.worker.count()
+	id, state := f.heldByPeople(`{}`)
+	// Neither a cancelled question nor no answer is a decision.
+	for _, responses := range []string{`{}`, `{"approval":{"action":"cancel"}}`} {
+		if got := (<-f.comeBack(`{}`, state, responses)).result(t); !strings.Contains(got, `"resultType":"input_required"`) {
+			t.Errorf("%s: %s", responses, got)
+		}
+	}
+	for name, capabilities := range map[string]string{"forms only": canFormsOnly, "nothing": `{}`} {
+		got := []byte(f.callAs(capabilities, "/mcp/risky", "echo", `{}`, "").result(t))
+		about := get(get(got, "_meta"), "callyard/confirmation")
+		if string(get(got, "isError")) != "true" || get(about, "confirmation_id") != nil || !strings.HasPrefix(getString(about, "approval_url"), "http://approver.test/a/") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	// A form that says yes, which nobody showed, is no more than that its user looked.
+	waiting := f.comeBack(`{}`, state, yes)
+	if err := f.decide(id, ledger.Deny); err != nil {
+		t.Fatal(err)
+	}
+	if got := (<-waiting).result(t); !strings.Contains(got, `"isError":true`) || f.worker.count() != before {
+		t.Errorf("%s, %d runs", got, f.worker.count()-before)
+	}
+}
+
+func TestALegacyClientIsShownThePageAndWaits(t *testing.T) {
+	f := openJudged(t, judge(t, askPeople), nil)
+	s := f.enter("/mcp/risky", canURLs)
+	res, err := f.client.Do(s.request(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo","arguments":{"a":1.0}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	next := events(t, res)
+	question := []byte(next())
+	params := get(question, "params")
+	id, _ := strings.CutPrefix(getString(params, "url"), "http://approver.test/a/")
+	if getString(question, "method") != "elicitation/create" || getString(params, "mode") != "url" || getString(params, "elicitationId") != id || id == "" {
+		t.Fatalf("%s", question)
+	}
+	if a := s.send(`{"jsonrpc":"2.0","id":` + string(get(question, "id")) + `,"result":{"action":"accept"}}`); a.status != http.StatusAccepted {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	f.agree(id)
+	if got := next(); !strings.Contains(got, `"got":{"a":1.0}`) {
+		t.Error(got)
+	}
+}
+
+func TestATaskThatPeopleApproveEndsWithItsResult(t *testing.T) {
+	f := openJudged(t, judge(t, askPeople), nil)
+	task := []byte(f.callAs(canTasks, "/mcp/risky", "echo", `{"a":1.0}`, "").result(t))
+	id := getString(task, "taskId")
+	if getString(task, "status") != "working" || !strings.Contains(getString(task, "statusMessage"), "http://approver.test/a/") || strings.Contains(id, taskGlue) {
+		t.Fatalf("%s", task)
+	}
+	_, page, _ := strings.Cut(getString(task, "statusMessage"), "http://approver.test/a/")
+	f.agree(page)
+	if state := f.endOf("/mcp/risky", id); getString(state, "status") != "completed" || !strings.Contains(string(get(state, "result")), `"got":{"a":1.0}`) {
+		t.Errorf("%s", state)
+	}
+}

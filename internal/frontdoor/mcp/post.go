@@ -1,0 +1,267 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/bodies"
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// envelopeBytes is what a message may take in addition to its arguments.
+const envelopeBytes = 256 << 10
+
+// post takes one message.
+func (ep *Endpoint) post(x *exchange, r *http.Request) {
+	if mediaType(r.Header.Get("Content-Type")) != "application/json" {
+		x.refuse(http.StatusUnsupportedMediaType, schema.Errorf(schema.KindInvalidRequest, "The body must be JSON: send Content-Type: application/json."))
+		return
+	}
+	limit := ep.limits.ArgumentBytes + envelopeBytes
+	body, e := x.readBody(r, limit)
+	if e != nil {
+		x.fail(e)
+		return
+	}
+	var bad *fault
+	if x.msg, bad = readMessage(body, limit, ep.limits.ArgumentDepth); bad != nil {
+		x.modern = mcpwire.IsModern(r.Header.Get(mcpwire.HeaderProtocolVersion))
+		x.fail(bad)
+		return
+	}
+	x.meta = readMeta(x.msg.params)
+	x.meta.baggage = ep.o.Baggage
+	header := r.Header.Get(mcpwire.HeaderProtocolVersion)
+	x.modern = mcpwire.IsModern(header) || x.meta.version != "" && x.msg.method != mcpwire.MethodInitialize
+	if ep.o.Traces != nil {
+		ep.beginSpan(x, r)
+	}
+	if x.modern {
+		ep.serveModern(x, r)
+		return
+	}
+	ep.serveLegacy(x, r)
+}
+
+// What all messages that are being read or worked on may take of memory at once:
+// those of up to 64 KiB, and what larger ones take beyond that.
+const (
+	smallBodies = 16 << 20
+	largeBodies = 32 << 20
+)
+
+// readBody returns the whole body.
+func (x *exchange) readBody(r *http.Request, limit int) ([]byte, *fault) {
+	w := x.res.w
+	// Mostly the body is here already, so the deadline is set only once it is due.
+	rc := http.NewResponseController(w)
+	due := time.AfterFunc(timeFor(limit), func() { _ = rc.SetReadDeadline(time.Unix(1, 0)) })
+	body, err := x.ep.bodies.Read(&x.reservation, r.Body, r.ContentLength, limit)
+	if !due.Stop() && err == nil {
+		err = os.ErrDeadlineExceeded
+	}
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		w.Header().Set("Connection", "close")
+		return nil, &fault{Code: mcpwire.CodeInvalidRequest, Message: "The body did not arrive in time.", status: http.StatusRequestTimeout}
+	case errors.Is(err, bodies.ErrTooLong):
+		return nil, &fault{Code: mcpwire.CodeInvalidRequest, Message: schema.Errorf(schema.KindTooLarge, "The body is over the limit of %d bytes; send less, or ask the operator to raise the limit.", limit).Detail, status: http.StatusRequestEntityTooLarge}
+	case errors.Is(err, bodies.ErrFull):
+		w.Header().Set("Connection", "close")
+		w.Header().Set("Retry-After", "1")
+		return nil, &fault{Code: mcpwire.CodeInternal, Message: "The front door holds as many large messages as it may; nothing was done. Send it again in a moment.", status: http.StatusServiceUnavailable}
+	case err != nil:
+		w.Header().Set("Connection", "close")
+		return nil, invalid("The body could not be read to its end.")
+	}
+	return body, nil
+}
+
+// serveModern serves one message of the modern era: it stands alone.
+func (ep *Endpoint) serveModern(x *exchange, r *http.Request) {
+	if e := checkModern(&x.msg, &x.meta, r.Header); e != nil {
+		x.fail(e)
+		return
+	}
+	if !x.msg.request() {
+		x.res.noContent(http.StatusAccepted) // there is no notification that matters
+		return
+	}
+	switch x.msg.method {
+	case mcpwire.MethodInitialize, mcpwire.MethodPing, mcpwire.MethodSetLevel, mcpwire.MethodSubscribe, mcpwire.MethodUnsubscribe:
+		x.fail(noMethod(x.msg.method)) // of the other era
+		return
+	}
+	ep.answer(r.Context(), x)
+}
+
+func noMethod(name string) *fault {
+	if len(name) > 128 {
+		name = name[:128]
+	}
+	return &fault{Code: mcpwire.CodeMethodNotFound, Message: "Method not found: " + name}
+}
+
+// checkModern holds the headers against the body, as the era wants it.
+func checkModern(msg *message, meta *meta, h http.Header) *fault {
+	version := meta.version
+	header := h.Get(mcpwire.HeaderProtocolVersion)
+	mismatch := func(text string) *fault { return &fault{Code: mcpwire.CodeHeaderMismatch, Message: text} }
+	if msg.request() {
+		switch {
+		case meta.raw == nil || version == "":
+			return &fault{Code: mcpwire.CodeInvalidParams, Message: "The _meta of the request lacks " + mcpwire.MetaProtocolVersion + "."}
+		case header == "":
+			return mismatch("The header MCP-Protocol-Version is missing.")
+		case header != version:
+			return mismatch("The header MCP-Protocol-Version differs from the version in _meta.")
+		}
+	} else if version == "" {
+		version = header
+	}
+	if version != mcpwire.Modern {
+		data, _ := json.Marshal(map[string]any{"supported": []string{mcpwire.Modern}, "requested": printable(version)}) // strings only
+		return &fault{Code: mcpwire.CodeUnsupportedVersion, Message: "This revision of the protocol is not spoken here.", Data: data}
+	}
+	if !msg.request() {
+		return nil
+	}
+	if meta.capabilities == nil {
+		return &fault{Code: mcpwire.CodeInvalidParams, Message: "The _meta of the request lacks " + mcpwire.MetaClientCapabilities + ", an object."}
+	}
+	if meta.level == unknownLevel {
+		return noLevel()
+	}
+	switch method := h.Get(mcpwire.HeaderMethod); {
+	case method == "":
+		return mismatch("The header Mcp-Method is missing.")
+	case method != msg.method:
+		return mismatch("The header Mcp-Method differs from the method of the request.")
+	}
+	member := ""
+	switch msg.method {
+	case schema.MethodCallTool, schema.MethodGetPrompt:
+		member = "name"
+	case schema.MethodReadResource:
+		member = "uri"
+	case mcpwire.MethodGetTask, mcpwire.MethodUpdateTask, mcpwire.MethodCancelTask:
+		member = "taskId"
+	default:
+		return nil
+	}
+	name, ok := mcpwire.DecodeHeader(h.Get(mcpwire.HeaderName))
+	switch {
+	case !ok:
+		return mismatch("The header Mcp-Name cannot be decoded.")
+	case name == "":
+		return mismatch("The header Mcp-Name is missing.")
+	case name != getString(msg.params, member):
+		return mismatch("The header Mcp-Name differs from the " + member + " of the request.")
+	}
+	return nil
+}
+
+// printable returns a short text that is safe to repeat.
+func printable(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return -1
+		}
+		return r
+	}, text)
+	return text[:min(len(text), 64)]
+}
+
+// answer runs the request and answers it. It is shared by the two eras.
+func (ep *Endpoint) answer(ctx context.Context, x *exchange) {
+	if x.mount != "" {
+		if _, err := ep.o.Catalog.Server(x.mount); err != nil {
+			e := x.faultOf(err)
+			if e.status = http.StatusNotFound; schema.KindOf(err) == schema.KindUnavailable {
+				e.status = http.StatusServiceUnavailable
+			}
+			x.fail(e)
+			return
+		}
+	}
+	ctx = x.span.Carry(ctx)
+	x.ctx = ctx
+	x.res.keepAlive()
+	var result []byte
+	var e *fault
+	switch x.msg.method {
+	case schema.MethodCallTool:
+		result, e = ep.requests.callTool(ctx, x)
+	case mcpwire.MethodListTools, mcpwire.MethodListResources, mcpwire.MethodListResourceTemplates, mcpwire.MethodListPrompts:
+		ep.lists.send(x)
+		return
+	case schema.MethodReadResource:
+		result, e = ep.requests.readResource(ctx, x)
+	case schema.MethodGetPrompt:
+		result, e = ep.requests.getPrompt(ctx, x)
+	case schema.MethodComplete:
+		result, e = ep.requests.complete(ctx, x)
+	case mcpwire.MethodDiscover:
+		if !x.modern {
+			e = noMethod(x.msg.method)
+			break
+		}
+		result = ep.discovery.result(x)
+	case mcpwire.MethodListen:
+		if !x.modern {
+			e = noMethod(x.msg.method)
+			break
+		}
+		e = ep.subscriptions.listen(ctx, x)
+	case mcpwire.MethodGetTask, mcpwire.MethodUpdateTask, mcpwire.MethodCancelTask:
+		result, e = ep.tasks.serve(ctx, x)
+	default:
+		e = noMethod(x.msg.method)
+	}
+	switch {
+	case e != nil:
+		x.fail(e)
+	case result != nil:
+		x.reply(stamped(result, &x.msg, x.modern)...)
+	}
+}
+
+// stamped returns the parts of a result with what its era wants in front: the bytes
+// of the server's own stay as they are.
+func stamped(result []byte, msg *message, modern bool) [][]byte {
+	if !modern || !isObject(result) {
+		return [][]byte{result}
+	}
+	head := []byte{'{'}
+	typed, cached := false, msg.method != schema.MethodReadResource
+	if mayHold(result, `"resultType"`) || !cached && mayHold(result, `"ttlMs"`) {
+		each(result, func(key string, _ []byte) {
+			typed = typed || key == "resultType"
+			cached = cached || key == "ttlMs"
+		})
+	}
+	if !typed {
+		head = append(head, `"resultType":"complete"`...)
+	}
+	if !cached {
+		if len(head) > 1 {
+			head = append(head, ',')
+		}
+		head = append(head, `"ttlMs":0,"cacheScope":"private"`...)
+	}
+	if len(head) == 1 {
+		return [][]byte{result}
+	}
+	rest := result[1:]
+	if next := bytes.TrimLeft(rest, " \t\r\n"); len(next) > 0 && next[0] != '}' {
+		head = append(head, ',')
+	}
+	return [][]byte{head, rest}
+}

@@ -1,0 +1,120 @@
+package mcp
+
+import (
+	"context"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/validate"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// readResource is resources/read. At /mcp the server is the one that lists the
+// URI, or has a template for it; see [ownURI] where several do.
+func (r *requests) readResource(ctx context.Context, x *exchange) ([]byte, *fault) {
+	uri, bad := resourceURI(x.msg.params)
+	if bad != nil {
+		return nil, bad
+	}
+	to, bad := r.lists.resource(x.mount, uri)
+	if bad != nil {
+		return nil, bad
+	}
+	if to.server == "" {
+		f := &fault{Code: mcpwire.CodeInvalidParams, Message: "Resource not found", Data: append(append([]byte(`{"uri":`), quote(uri)...), '}')}
+		if !x.modern {
+			f.Code = mcpwire.CodeNoResource
+		}
+		return nil, f
+	}
+	result, bad := r.forward(ctx, x, schema.MethodReadResource, to.server, func(key string, value []byte) []byte {
+		if key == "uri" {
+			return quote(to.name)
+		}
+		return value
+	})
+	return readAs(result, to.name, uri), bad
+}
+
+// resourceURI returns the uri of the params.
+func resourceURI(params []byte) (string, *fault) {
+	uri, ok := str(get(params, "uri"))
+	if !ok {
+		return "", &fault{Code: mcpwire.CodeInvalidParams, Message: "The params lack the uri of the resource."}
+	}
+	if err := validate.URI(uri); err != nil {
+		return "", &fault{Code: mcpwire.CodeInvalidParams, Message: err.Error()}
+	}
+	return uri, nil
+}
+
+// getPrompt is prompts/get.
+func (r *requests) getPrompt(ctx context.Context, x *exchange) ([]byte, *fault) {
+	name, ok := str(get(x.msg.params, "name"))
+	if !ok {
+		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "The params lack the name of the prompt."}
+	}
+	to, ok := r.lists.prompt(x.mount, name)
+	if !ok {
+		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown prompt: " + printable(name)}
+	}
+	return r.forward(ctx, x, schema.MethodGetPrompt, to.server, func(key string, value []byte) []byte {
+		if key == "name" {
+			return quote(to.name)
+		}
+		return value
+	})
+}
+
+// complete is completion/complete: of an argument of a prompt or of a template.
+func (r *requests) complete(ctx context.Context, x *exchange) ([]byte, *fault) {
+	ref := get(x.msg.params, "ref")
+	switch getString(ref, "type") {
+	case "ref/prompt":
+		to, ok := r.lists.prompt(x.mount, getString(ref, "name"))
+		if !ok {
+			return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown prompt: " + printable(getString(ref, "name"))}
+		}
+		return r.forward(ctx, x, schema.MethodComplete, to.server, func(key string, value []byte) []byte {
+			if key != "ref" {
+				return value
+			}
+			return withMember(ref, "name", quote(to.name))
+		})
+	case "ref/resource":
+		to, bad := r.lists.template(x.mount, getString(ref, "uri"))
+		if bad != nil {
+			return nil, bad
+		}
+		if to.server == "" {
+			return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "No server has that template."}
+		}
+		return r.forward(ctx, x, schema.MethodComplete, to.server, func(key string, value []byte) []byte {
+			if key != "ref" {
+				return value
+			}
+			return withMember(ref, "uri", quote(to.name))
+		})
+	}
+	return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "The ref must be of type ref/prompt or ref/resource."}
+}
+
+// forward sends a request other than a tool call to a server. It changes nothing, so it
+// may be sent again. change, where set, replaces values of the params.
+func (r *requests) forward(ctx context.Context, x *exchange, method, server string, change func(key string, value []byte) []byte) ([]byte, *fault) {
+	params := []byte{'{'}
+	each(x.msg.params, func(key string, value []byte) {
+		if key == "_meta" {
+			return
+		}
+		if change != nil {
+			value = change(key, value)
+		}
+		params = appendMember(params, key, value)
+	})
+	if about := x.meta.forwarded(x.capabilities(), ""); about != nil {
+		params = appendMember(params, "_meta", about)
+	}
+	return r.run(ctx, x, &schema.Call{
+		ID: schema.NewCallID(), Method: method, Server: server, Principal: x.principal, Safe: true, Arguments: append(params, '}'), Trace: x.meta.trace,
+	})
+}

@@ -1,0 +1,41 @@
+package mcp
+
+import (
+	"strconv"
+
+	"github.com/callyard/callyard/internal/kit/rawjson"
+)
+
+// These are [rawjson]'s, under the names that this package has for them.
+
+func each(object []byte, visit func(key string, value []byte)) bool {
+	return rawjson.Members(object, visit)
+}
+
+func members(text []byte, visit func(key string, from, to int)) bool {
+	return rawjson.Bounds(text, visit)
+}
+
+func get(object []byte, name string) []byte { return rawjson.Get(object, name) }
+
+func str(value []byte) (s string, ok bool) { return rawjson.Text(value) }
+
+// getString is get for strings; "" for what is none.
+func getString(object []byte, name string) string {
+	s, _ := str(get(object, name))
+	return s
+}
+
+// isObject reports whether a value is an object. Its grammar was checked.
+func isObject(value []byte) bool { return len(value) > 0 && value[0] == '{' }
+
+// quote returns s as a JSON string.
+func quote(s string) []byte { return appendQuoted(nil, s) }
+
+func appendQuoted(dst []byte, s string) []byte { return rawjson.AppendText(dst, s) }
+
+func appendMember(dst []byte, name string, value []byte) []byte {
+	return rawjson.AppendMember(dst, name, value)
+}
+
+func jsonInt(n int64) []byte { return strconv.AppendInt(nil, n, 10) }

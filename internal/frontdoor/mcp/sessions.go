@@ -1,0 +1,242 @@
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/store/sessiontable"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// mostSessions bounds the sessions of the legacy era at one front door.
+const mostSessions = 10_000
+
+// sessions are those of the legacy era that are in use at this front door; see
+// [Endpoint.ShareSessions]. A client whose session is not known opens a new one.
+type sessions struct {
+	log   *slog.Logger
+	table *sessiontable.Table // of all front doors; nil: sessions live at this one alone
+
+	mu    sync.Mutex
+	by    map[string]*session
+	ended map[string]time.Time // keys of those that ended a short while ago, at any front door
+}
+
+func newSessions(log *slog.Logger) *sessions {
+	return &sessions{log: log, by: make(map[string]*session), ended: make(map[string]time.Time)}
+}
+
+// session is one client of the legacy era.
+type session struct {
+	id           string
+	mount        string
+	principal    string
+	version      string
+	capabilities []byte
+	asks         bool   // they name something that the client can be asked
+	name         string // by which workers know it; unlike the id it opens nothing
+	key          string // in the table of all front doors
+
+	mu      sync.Mutex
+	used    time.Time
+	active  int // requests under way, streams among them
+	calls   map[string]context.CancelFunc
+	asked   map[string]chan message // what the client was asked, by id
+	next    int
+	watched map[string]target // resources of whose changes the client wants to hear, by the URI that it knows
+	// subscriber is who subscribed to them.
+	subscriber schema.Principal
+	level      string // of the log messages that the client wants, "" for none
+	stream     func() // ends the stream of its GET, nil where there is none
+	over       bool
+	known      uint64        // revision in the table that this front door goes by
+	written    uint64        // the last one that the table told of
+	done       chan struct{} // closed at the end
+}
+
+func newSession(id string, r sessiontable.Session) *session {
+	return &session{
+		id: id, mount: r.Mount, principal: r.Principal, version: r.Version, capabilities: r.Capabilities, level: r.Level,
+		asks: askable(r.Capabilities) != nil, name: r.Name, key: sessiontable.Key(id), used: time.Now(),
+		calls: make(map[string]context.CancelFunc), asked: make(map[string]chan message), done: make(chan struct{}),
+	}
+}
+
+// add opens a session; nil when there are too many.
+func (s *sessions) add(x *exchange, version string, capabilities []byte) *session {
+	sess := newSession(rand.Text(), sessiontable.Session{Principal: x.principal.Name, Mount: x.mount, Version: version, Capabilities: capabilities, Name: rand.Text()})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.by) >= mostSessions {
+		return nil
+	}
+	s.by[sess.id] = sess
+	return sess
+}
+
+// find returns the session of an exchange, nil where there is none that is the
+// caller's.
+func (s *sessions) find(x *exchange, id string) *session {
+	s.mu.Lock()
+	sess := s.by[id]
+	s.mu.Unlock()
+	if sess == nil || sess.principal != x.principal.Name || sess.mount != x.mount {
+		return nil
+	}
+	return sess
+}
+
+func (s *sessions) end(sess *session) {
+	s.mu.Lock()
+	delete(s.by, sess.id)
+	s.mu.Unlock()
+	sess.end()
+}
+
+// sweep ends sessions that nobody used for a while.
+func (s *sessions) sweep(now time.Time, idle time.Duration) {
+	s.mu.Lock()
+	var old []*session
+	for _, sess := range s.by {
+		if sess.idleSince(now) > idle {
+			old = append(old, sess)
+		}
+	}
+	s.mu.Unlock()
+	for _, sess := range old {
+		s.end(sess)
+	}
+}
+
+func (s *sessions) all() []*session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.by))
+}
+
+func (s *sessions) endAll() {
+	s.mu.Lock()
+	all := s.by
+	s.by = make(map[string]*session)
+	s.mu.Unlock()
+	for _, sess := range all {
+		sess.end()
+	}
+}
+
+func (s *sessions) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.by)
+}
+
+// enter notes that a request is under way; leave ends that.
+func (s *session) enter() (leave func()) {
+	s.mu.Lock()
+	s.active++
+	s.mu.Unlock()
+	return func() {
+		s.mu.Lock()
+		s.active--
+		s.used = time.Now()
+		s.mu.Unlock()
+	}
+}
+
+func (s *session) idleSince(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.active > 0 {
+		return 0
+	}
+	return now.Sub(s.used)
+}
+
+// end ends the session and everything that runs in it.
+func (s *session) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return
+	}
+	s.over = true
+	close(s.done)
+	for _, cancel := range s.calls {
+		cancel()
+	}
+}
+
+// begin makes the context of a request, which a cancellation by its id ends; ok is
+// false for an id that is in use.
+func (s *session) begin(ctx context.Context, id []byte) (_ context.Context, finish func(), ok bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	key := string(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls[key] != nil || s.over {
+		cancel()
+		return ctx, func() {}, false
+	}
+	s.calls[key] = cancel
+	return ctx, func() {
+		cancel()
+		s.mu.Lock()
+		delete(s.calls, key)
+		s.mu.Unlock()
+	}, true
+}
+
+// cancel ends the request of that id, if it runs.
+func (s *session) cancel(id []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cancel := s.calls[string(id)]; cancel != nil {
+		cancel()
+	}
+}
+
+// ask sends a request to the client, on the stream of the request x, and waits for
+// the answer.
+func (s *session) ask(ctx context.Context, x *exchange, method string, params []byte) (message, error) {
+	answer := make(chan message, 1)
+	s.mu.Lock()
+	s.next++
+	id := strconv.Quote("callyard-" + strconv.Itoa(s.next))
+	s.asked[id] = answer
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.asked, id)
+		s.mu.Unlock()
+	}()
+	b := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
+	b = append(appendQuoted(append(b, `,"method":`...), method), `,"params":`...)
+	if err := x.res.event(b, params, []byte{'}'}); err != nil {
+		return message{}, schema.Errorf(schema.KindInputRequired, "The client cannot be asked: it reads no events, or it left.")
+	}
+	select {
+	case m := <-answer:
+		return m, nil
+	case <-ctx.Done():
+		return message{}, schema.Errorf(schema.KindCanceled, "The call was cancelled while its caller was asked.")
+	case <-s.done:
+		return message{}, schema.Errorf(schema.KindCanceled, "The session ended while its caller was asked.")
+	}
+}
+
+// answered takes the client's answer to a request of ours.
+func (s *session) answered(m message) {
+	s.mu.Lock()
+	answer := s.asked[string(m.id)]
+	delete(s.asked, string(m.id))
+	s.mu.Unlock()
+	if answer != nil {
+		answer <- m
+	}
+}

@@ -1,0 +1,185 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/store/sessiontable"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// sharedWithin bounds one look at the table of sessions, and one write to it.
+	sharedWithin = 3 * time.Second
+	// sharedMost bounds the capabilities of a session that other front doors can take over.
+	sharedMost = 8 << 10
+	// endedKept is longer than a session takes to be revived.
+	endedKept = 10 * sharedWithin
+	// idLength is that of the id of a session, and idAlphabet what it is written in; see
+	// [rand.Text].
+	idLength   = 26
+	idAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+)
+
+// share stores a session for other front doors. Where that fails it lives at this one alone.
+func (s *sessions) share(ctx context.Context, sess *session) {
+	if s.table == nil {
+		return
+	}
+	if len(sess.capabilities) > sharedMost {
+		s.log.Warn("a session of an MCP client is known to this front door alone: its capabilities are too large to share", "principal", sess.principal, "bytes", len(sess.capabilities), "most", sharedMost)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedWithin)
+	defer cancel()
+	sess.mu.Lock()
+	record := sessiontable.Session{Principal: sess.principal, Mount: sess.mount, Version: sess.version, Capabilities: sess.capabilities, Name: sess.name, Level: sess.level}
+	sess.mu.Unlock()
+	revision, err := s.table.Put(ctx, sess.key, record)
+	if err != nil {
+		s.log.Warn("a session of an MCP client is known to this front door alone", "principal", sess.principal, "error", err)
+		return
+	}
+	sess.mu.Lock()
+	defer sess.mu.Unlock()
+	sess.known = max(sess.known, revision)
+}
+
+// changed takes in that a session was written or ended at some front door.
+func (s *sessions) changed(key string, revision uint64, ended bool) {
+	sess := s.byKey(key, ended)
+	switch {
+	case sess == nil:
+	case ended:
+		s.end(sess)
+	default:
+		sess.mu.Lock()
+		sess.written = max(sess.written, revision)
+		sess.mu.Unlock()
+	}
+}
+
+// byKey returns the session with the key, nil where it is not here, and remembers that it
+// has ended.
+func (s *sessions) byKey(key string, ended bool) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ended {
+		now := time.Now()
+		for k, at := range s.ended {
+			if now.Sub(at) > endedKept {
+				delete(s.ended, k)
+			}
+		}
+		s.ended[key] = now
+	}
+	for _, sess := range s.by {
+		if sess.key == key {
+			return sess
+		}
+	}
+	return nil
+}
+
+// lookup returns the one of a request: from here, or taken over from another front door
+// or from before a restart. A fault says that there is none that is the caller's, or that
+// it cannot be told now.
+func (s *sessions) lookup(ctx context.Context, x *exchange, id string) (*session, *fault) {
+	sess := s.find(x, id)
+	if s.table == nil || sess != nil && !sess.isStale() || len(id) != idLength || strings.Trim(id, idAlphabet) != "" {
+		return sess, sessionFault(sess)
+	}
+	ctx, cancel := context.WithTimeout(ctx, sharedWithin)
+	defer cancel()
+	record, revision, err := s.table.Get(ctx, sessiontable.Key(id))
+	switch {
+	case errors.Is(err, bus.ErrNotFound):
+		if sess != nil {
+			s.end(sess)
+		}
+		return nil, sessionFault(nil)
+	case err != nil && sess != nil:
+		return sess, nil // the next request looks again
+	case err != nil:
+		x.res.w.Header().Set("Retry-After", "1")
+		return nil, &fault{Code: kindCode(schema.KindUnavailable), Message: "Whether the session is open cannot be told at the moment; nothing was done. Send it again in a moment.", status: http.StatusServiceUnavailable}
+	case record.Principal != x.principal.Name || record.Mount != x.mount:
+		return nil, sessionFault(nil)
+	case sess != nil:
+		sess.mu.Lock()
+		sess.level, sess.known = record.Level, max(sess.known, revision)
+		sess.mu.Unlock()
+		return sess, nil
+	}
+	sess = s.revive(id, record, revision)
+	if sess == nil {
+		return nil, tooManySessions()
+	}
+	return sess, sessionFault(sess)
+}
+
+// sessionFault is the answer to a request without a session; nil where there is one.
+func sessionFault(sess *session) *fault {
+	if sess != nil && !sess.isOver() {
+		return nil
+	}
+	return &fault{Code: mcpwire.CodeNoSession, Message: "Session not found: begin again with initialize.", status: http.StatusNotFound}
+}
+
+func tooManySessions() *fault {
+	return &fault{Code: kindCode(schema.KindUnavailable), Message: "Too many sessions are open here; try again later, or speak revision " + mcpwire.Modern + ", which has none.", status: http.StatusServiceUnavailable}
+}
+
+// revive takes a session over; nil when there are too many. One that has ended in the
+// meantime is over.
+func (s *sessions) revive(id string, record sessiontable.Session, revision uint64) *session {
+	sess := newSession(id, record)
+	sess.known = revision
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.by[id]; known != nil {
+		return known // another request was faster
+	}
+	if _, ended := s.ended[sess.key]; ended {
+		sess.end()
+		return sess
+	}
+	if len(s.by) >= mostSessions {
+		return nil
+	}
+	s.by[id] = sess
+	return sess
+}
+
+// isStale says that another front door has written the session.
+func (s *session) isStale() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.written > s.known
+}
+
+func (s *session) isOver() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over
+}
+
+// endEverywhere ends a session at every front door.
+func (s *sessions) endEverywhere(ctx context.Context, sess *session) *fault {
+	s.end(sess)
+	if s.table == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedWithin)
+	defer cancel()
+	if err := s.table.End(ctx, sess.key); err != nil {
+		s.log.Warn("a session of an MCP client could not be ended at other front doors", "principal", sess.principal, "error", err)
+		return &fault{Code: kindCode(schema.KindUnavailable), Message: "The session has ended at this front door, and other front doors could not be told. Send it again in a moment.", status: http.StatusServiceUnavailable}
+	}
+	return nil
+}

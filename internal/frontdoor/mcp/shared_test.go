@@ -1,0 +1,116 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/store/sessiontable"
+)
+
+// share has a face share its sessions, as a front door does, over a connection of its own.
+func (f *fabric) share(face *Endpoint, name string) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
+	defer cancel()
+	table, err := sessiontable.Open(ctx, f.server.Connect(f.t, name), face.SessionChanged)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(table.Close)
+	face.ShareSessions(table)
+}
+
+// another is a second front door over the same fabric.
+func (f *fabric) another() *fabric {
+	f.t.Helper()
+	g := f.serving(f.endpoint.o)
+	g.share(g.endpoint, "another")
+	return g
+}
+
+const pinging = `{"jsonrpc":"2.0","id":5,"method":"ping"}`
+
+func TestASessionGoesOnAtAnotherFrontDoorUntilItIsEnded(t *testing.T) {
+	f := openFabric(t, nil)
+	f.share(f.endpoint, "first")
+	g := f.another()
+	s := f.enter("/mcp/demo", `{"elicitation":{"form":{}}}`)
+	name := f.endpoint.sessions.all()[0].name
+	if a := s.send(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"notice"}}`); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	moved := &legacyClient{g, s.path, s.id}
+	if got := moved.send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo"}}`).result(t); !strings.Contains(got, "content") {
+		t.Errorf("%s", got)
+	}
+	c := f.worker.last()
+	if !c.Hears || c.Session != name || string(c.Extra) != `{"_meta":{"`+mcpwire.MetaClientCapabilities+`":{"elicitation":{"form":{}}},"`+mcpwire.MetaLogLevel+`":"notice"}}` {
+		t.Errorf("the revived session is another one: hears %v, %q, want %q; %s", c.Hears, c.Session, name, c.Extra)
+	}
+	// What one sets the other goes by.
+	if a := moved.send(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}`); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	f.waitFor("the level that was set elsewhere", func() bool {
+		s.send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo"}}`)
+		return strings.Contains(string(f.worker.last().Extra), `"error"`)
+	})
+	// Another path, and an id that nobody has.
+	for _, other := range []*legacyClient{{g, "/mcp", s.id}, {g, s.path, strings.Repeat("A", idLength)}, {g, s.path, "x/y"}} {
+		if a := other.send(pinging); a.status != 404 {
+			t.Errorf("%s at %s: %d %s", other.id, other.path, a.status, a.body)
+		}
+	}
+	if a := f.send(f.request("DELETE", s.path, "", mcpwire.HeaderSessionID, s.id)); a.status != 204 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	if a := s.send(pinging); a.status != 404 {
+		t.Errorf("it goes on where it was ended: %d", a.status)
+	}
+	f.waitFor("the end at the other front door", func() bool { return g.endpoint.sessions.count() == 0 })
+	if a := moved.send(pinging); a.status != 404 {
+		t.Errorf("it goes on at the other front door: %d", a.status)
+	}
+}
+
+func TestASessionIsRevivedForItsPrincipalAlone(t *testing.T) {
+	f := openFabric(t, nil)
+	f.share(f.endpoint, "first")
+	id := "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	if _, err := f.endpoint.sessions.table.Put(t.Context(), sessiontable.Key(id), sessiontable.Session{Principal: "somebody else", Version: mcpwire.LegacyNewest, Name: "n"}); err != nil {
+		t.Fatal(err)
+	}
+	if a := (&legacyClient{f, "/mcp", id}).send(pinging); a.status != 404 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+func TestASessionThatEndsWhileItIsRevivedStaysEnded(t *testing.T) {
+	f := openFabric(t, nil)
+	id := "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	f.endpoint.SessionChanged(sessiontable.Key(id), 1, true)
+	sess := f.endpoint.sessions.revive(id, sessiontable.Session{Principal: "local"}, 1)
+	if sess == nil || sessionFault(sess) == nil || f.endpoint.sessions.count() != 0 {
+		t.Errorf("%+v", sess)
+	}
+}
+
+func TestASessionWithManyCapabilitiesLivesAtItsFrontDoor(t *testing.T) {
+	f := openFabric(t, nil)
+	f.share(f.endpoint, "first")
+	g := f.another()
+	s := f.enter("/mcp/demo", fmt.Sprintf(`{"experimental":{"x":%q}}`, strings.Repeat("x", sharedMost)))
+	if a := s.send(pinging); a.status != 200 {
+		t.Errorf("%d", a.status)
+	}
+	if a := (&legacyClient{g, s.path, s.id}).send(pinging); a.status != 404 {
+		t.Errorf("%d", a.status)
+	}
+	if said := f.log.String(); !strings.Contains(said, "too large to share") {
+		t.Errorf("the log does not say so: %s", said)
+	}
+}

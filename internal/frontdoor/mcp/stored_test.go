@@ -1,0 +1,137 @@
+package mcp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/risk"
+)
+
+// judge reads a policy.
+func judge(t *testing.T, text string) *risk.Holder {
+	t.Helper()
+	p, err := risk.Parse([]byte(text), "policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return risk.NewHolder(p)
+}
+
+// storeDemo is a policy that has every call of the server demo stored.
+const storeDemo = "rules:\n  - name: stored\n    match: {server: demo}\n    level: 1\n    durable: true\n"
+
+// taskAt asks for a task of a mount, as a client that knows tasks.
+func (f *fabric) taskAt(mount, method, id string) answer {
+	f.t.Helper()
+	return f.send(f.request("POST", mount, modernBody(method, fmt.Sprintf(`"taskId":%q`, id), canTasks, ""), modernHeaders(method, id)...))
+}
+
+// endOf waits for the end of a task and returns its state.
+func (f *fabric) endOf(mount, id string) []byte {
+	f.t.Helper()
+	var state []byte
+	f.waitFor("the end of the task", func() bool {
+		state = []byte(f.taskAt(mount, "tasks/get", id).result(f.t))
+		return getString(state, "status") != "working"
+	})
+	return state
+}
+
+func TestAStoredCallIsATaskWhoseIdIsTheCalls(t *testing.T) {
+	f := openJudged(t, judge(t, storeDemo), nil)
+	before := f.worker.count()
+	a := f.callAs(canTasks, "/mcp/demo", "echo", `{"big": 9007199254740993}`, "")
+	task := []byte(a.result(t))
+	id := getString(task, "taskId")
+	if _, _, ok := batch.ParseCallID(id); !ok || getString(task, "resultType") != "task" || a.header.Get("Callyard-Call-Id") != id {
+		t.Fatalf("%s %s", a.header, task)
+	}
+	// It is stored before its id is told, so it can be asked for at once.
+	if state := []byte(f.taskAt("/mcp/demo", "tasks/get", id).result(t)); getString(state, "taskId") != id || get(state, "requestState") != nil {
+		t.Errorf("%s", state)
+	}
+	state := f.endOf("/mcp/demo", id)
+	if getString(state, "status") != "completed" || !strings.Contains(string(get(state, "result")), `"got":{"big": 9007199254740993}`) {
+		t.Errorf("%s", state)
+	}
+	if n := f.worker.count() - before; n != 1 {
+		t.Errorf("it ran %d times", n)
+	}
+	// An end stays what it was.
+	if got := f.taskAt("/mcp/demo", "tasks/cancel", id).result(t); got != `{"resultType":"complete"}` {
+		t.Error(got)
+	}
+	if again := f.endOf("/mcp/demo", id); string(again) != string(state) {
+		t.Errorf("%s, and then %s", state, again)
+	}
+}
+
+func TestAToolsOwnErrorCompletesATaskAndAServersErrorFailsIt(t *testing.T) {
+	f := openJudged(t, judge(t, storeDemo), nil)
+	start := func(tool string) string {
+		return getString([]byte(f.callAs(canTasks, "/mcp/demo", tool, `{}`, "").result(t)), "taskId")
+	}
+	state := f.endOf("/mcp/demo", start("fail"))
+	if getString(state, "status") != "completed" || string(get(get(state, "result"), "isError")) != "true" {
+		t.Errorf("%s", state)
+	}
+	state = f.endOf("/mcp/demo", start("rpc"))
+	if e := get(state, "error"); getString(state, "status") != "failed" || string(get(e, "code")) != "4242" || get(state, "result") != nil {
+		t.Errorf("%s", state)
+	}
+}
+
+func TestAStoredCallThatIsCancelledWhileItRunsSaysThatItMayHaveRun(t *testing.T) {
+	f := openJudged(t, judge(t, storeDemo), nil)
+	id := getString([]byte(f.callAs(canTasks, "/mcp/demo", "hang", `{}`, "").result(t)), "taskId")
+	<-f.worker.asked
+	if state := []byte(f.taskAt("/mcp/demo", "tasks/get", id).result(t)); getString(state, "status") != "working" {
+		t.Errorf("%s", state)
+	}
+	for range 2 { // it may be said twice
+		if got := f.taskAt("/mcp/demo", "tasks/cancel", id).result(t); got != `{"resultType":"complete"}` {
+			t.Error(got)
+		}
+	}
+	<-f.worker.canceled
+	if state := f.endOf("/mcp/demo", id); getString(state, "status") != "failed" || get(state, "result") != nil ||
+		!strings.Contains(string(get(state, "error")), `"kind":"outcome-unknown"`) || !strings.Contains(string(get(state, "error")), `"cancel_requested":true`) {
+		t.Errorf("%s", state)
+	}
+}
+
+func TestAStoredCallOfAClientWithoutTasksIsAnsweredInPlace(t *testing.T) {
+	f := openJudged(t, judge(t, storeDemo), nil)
+	before := f.worker.count()
+	s := f.enter("/mcp/demo", `{}`)
+	for era, a := range map[string]answer{
+		"modern": f.call("/mcp/demo", "echo", `{"a":1.0}`),
+		"legacy": s.send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo","arguments":{"a":1.0}}}`),
+	} {
+		if got := a.result(t); !strings.Contains(got, `"got":{"a":1.0}`) || strings.Contains(got, "taskId") {
+			t.Errorf("%s: %s", era, got)
+		}
+		if _, _, ok := batch.ParseCallID(a.header.Get("Callyard-Call-Id")); !ok {
+			t.Errorf("%s: it was not stored: %s", era, a.header)
+		}
+	}
+	if n := f.worker.count() - before; n != 2 {
+		t.Errorf("%d runs", n)
+	}
+}
+
+func TestATaskThatIsMadeUpIsUnknown(t *testing.T) {
+	f := openJudged(t, judge(t, storeDemo), nil)
+	id := getString([]byte(f.callAs(canTasks, "/mcp/demo", "echo", `{}`, "").result(t)), "taskId")
+	f.endOf("/mcp/demo", id)
+	for _, wrong := range []string{id[:len(id)-1], id + "0", "call_1", "~", strings.Repeat("x", 300)} {
+		for _, method := range []string{"tasks/get", "tasks/cancel"} {
+			if e := f.taskAt("/mcp/demo", method, wrong).fault(t); e.Code != mcpwire.CodeInvalidParams {
+				t.Errorf("%s %q: %+v", method, wrong, e)
+			}
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// mostSubscribed bounds the resources that one client hears of.
+	mostSubscribed = 200
+	// wantEvery is how often workers are told what is wanted still.
+	wantEvery = 20 * time.Second
+	// wantBytes is about how much goes into one word to the workers.
+	wantBytes = 128 << 10
+)
+
+// maxListenTasks bounds the tasks that one subscription names.
+const maxListenTasks = 1000
+
+// subscriptions knows who listens to changes, and notifies them.
+type subscriptions struct {
+	log       *slog.Logger
+	calls     *calls.Calls
+	want      func(bus.Resources) error // nil: nobody is notified of resources
+	heartbeat time.Duration
+	leaving   context.Context
+	lists     *lists
+	sessions  *sessions
+	tasks     *tasks
+
+	mu        sync.Mutex
+	listeners map[*listener]struct{}
+}
+
+func newSubscriptions(leaving context.Context, o Options, lists *lists, sessions *sessions, tasks *tasks) *subscriptions {
+	return &subscriptions{
+		log: o.Log, calls: o.Calls, want: o.Want, heartbeat: o.Heartbeat, leaving: leaving, lists: lists, sessions: sessions, tasks: tasks,
+		listeners: make(map[*listener]struct{}),
+	}
+}
+
+// listen is subscriptions/listen: the stream of changes of the modern era.
+func (s *subscriptions) listen(ctx context.Context, x *exchange) *fault {
+	if !x.res.streams {
+		return invalid("A subscription needs a client that reads events: send Accept: text/event-stream.")
+	}
+	given := get(x.msg.params, "notifications")
+	if !isObject(given) {
+		return &fault{Code: mcpwire.CodeInvalidParams, Message: "The params lack notifications, an object."}
+	}
+	yes := func(name string) bool { return string(get(given, name)) == "true" }
+	w := filter{tools: yes("toolsListChanged"), prompts: yes("promptsListChanged"), resources: yes("resourcesListChanged")}
+	if raw := get(given, "taskIds"); raw != nil {
+		if json.Unmarshal(raw, &w.tasks) != nil || len(w.tasks) > maxListenTasks {
+			return &fault{Code: mcpwire.CodeInvalidParams, Message: "taskIds is a list of task ids."}
+		}
+	}
+	about := append(append([]byte(`"_meta":{"`+mcpwire.MetaSubscriptionID+`":`), x.msg.id...), '}')
+	l := s.add(x.mount, w)
+	defer s.remove(l)
+	if len(w.tasks) > 0 {
+		defer s.tasks.watch(ctx, x, l)()
+	}
+	if x.notify(mcpwire.NotifyAcknowledged, acknowledged(&w, about)) != nil {
+		return &fault{silent: true}
+	}
+	if s.follow(ctx, x, l, nil, func(method string, params []byte) error {
+		if params == nil {
+			return x.notify(method, append(append([]byte{'{'}, about...), '}'))
+		}
+		// The params are an object of ours that has no _meta.
+		return x.notify(method, append(append(append(slices.Clone(params[:len(params)-1]), ','), about...), '}'))
+	}) {
+		x.reply(append(append([]byte(`{"resultType":"complete",`), about...), '}'))
+	}
+	return &fault{silent: true}
+}
+
+// follow sends what a listener is notified of, until the client leaves, ctx or over ends, or
+// the front door is about to stop: then it returns true.
+func (s *subscriptions) follow(ctx context.Context, x *exchange, l *listener, over <-chan struct{}, send func(method string, params []byte) error) (leaving bool) {
+	beat := time.NewTicker(s.heartbeat)
+	defer beat.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return false
+		case <-over:
+			return false
+		case <-s.leaving.Done():
+			return true
+		case <-beat.C:
+			err = x.res.comment()
+		case <-l.wake:
+			err = l.each(send)
+		}
+		if err != nil {
+			return false // the client left
+		}
+	}
+}
+
+// acknowledged says what of a filter is heeded.
+func acknowledged(w *filter, about []byte) []byte {
+	inner := []byte{'{'}
+	for _, kind := range []struct {
+		name string
+		on   bool
+	}{{"toolsListChanged", w.tools}, {"promptsListChanged", w.prompts}, {"resourcesListChanged", w.resources}} {
+		if kind.on {
+			inner = appendMember(inner, kind.name, []byte("true"))
+		}
+	}
+	if len(w.tasks) > 0 {
+		ids, _ := json.Marshal(w.tasks) // strings only
+		inner = appendMember(inner, "taskIds", ids)
+	}
+	b := append([]byte(`{"notifications":`), append(inner, "},"...)...)
+	return append(append(b, about...), '}')
+}
+
+// subscribe is resources/subscribe and resources/unsubscribe of a session: they
+// count for the session, at this front door. The workers are told what is wanted.
+func (s *subscriptions) subscribe(x *exchange) {
+	uri, bad := resourceURI(x.msg.params)
+	if bad != nil {
+		x.fail(bad)
+		return
+	}
+	if x.msg.method == mcpwire.MethodUnsubscribe {
+		x.session.mu.Lock()
+		delete(x.session.watched, uri)
+		x.session.mu.Unlock()
+		x.reply([]byte(`{}`))
+		return
+	}
+	to, bad := s.lists.resource(x.mount, uri)
+	if bad != nil {
+		x.fail(bad)
+		return
+	}
+	if to.server == "" {
+		x.fail(&fault{Code: mcpwire.CodeNoResource, Message: "Resource not found", Data: append(append([]byte(`{"uri":`), quote(uri)...), '}')})
+		return
+	}
+	if err := s.mayRead(to, x.principal); err != nil {
+		x.fail(x.faultOf(err))
+		return
+	}
+	x.session.mu.Lock()
+	x.session.subscriber = x.principal
+	_, known := x.session.watched[uri]
+	full := !known && len(x.session.watched) >= mostSubscribed
+	if !full {
+		if x.session.watched == nil {
+			x.session.watched = make(map[string]target)
+		}
+		x.session.watched[uri] = to
+	}
+	x.session.mu.Unlock()
+	if full {
+		x.fail(x.faultOf(schema.Errorf(schema.KindInvalidRequest, "A session hears of at most %d resources; unsubscribe from some.", mostSubscribed)))
+		return
+	}
+	s.announce(map[string][]string{to.server: {to.name}})
+	x.reply([]byte(`{}`))
+}
+
+// mayRead returns why the principal may not read a resource: whoever may not hears
+// nothing of its changes either.
+func (s *subscriptions) mayRead(to target, who schema.Principal) error {
+	return s.calls.CheckMethod(&schema.Call{Method: schema.MethodReadResource, Server: to.server, Principal: who, Arguments: append(append([]byte(`{"uri":`), quote(to.name)...), '}')})
+}
+
+// announce tells the workers which resources somebody wants to hear of, by server.
+func (s *subscriptions) announce(wanted map[string][]string) {
+	if s.want == nil {
+		return
+	}
+	for server, uris := range wanted {
+		for len(uris) > 0 {
+			n, size := 0, 0
+			for n < len(uris) && size < wantBytes {
+				size += len(uris[n])
+				n++
+			}
+			if err := s.want(bus.Resources{Server: server, URIs: uris[:n]}); err != nil {
+				s.log.Debug("workers were not told of a subscription", "error", err)
+			}
+			uris = uris[n:]
+		}
+	}
+}
+
+// announceAll says again what is wanted.
+func (s *subscriptions) announceAll() {
+	found := make(map[string]map[string]bool)
+	for _, sess := range s.sessions.all() {
+		sess.mu.Lock()
+		for _, to := range sess.watched {
+			if found[to.server] == nil {
+				found[to.server] = make(map[string]bool)
+			}
+			found[to.server][to.name] = true
+		}
+		sess.mu.Unlock()
+	}
+	wanted := make(map[string][]string, len(found))
+	for server, uris := range found {
+		wanted[server] = slices.Sorted(maps.Keys(uris))
+	}
+	s.announce(wanted)
+}
+
+// updated tells those who subscribed that resources have changed, and may read them still:
+// the policy may be another one by now.
+func (s *subscriptions) updated(r bus.Resources) {
+	for _, e := range s.all() {
+		if e.filter.session == nil {
+			continue
+		}
+		for _, uri := range r.URIs {
+			for _, known := range [...]string{uri, ownURI(r.Server, uri)} {
+				to := target{r.Server, uri}
+				if who, ok := e.filter.session.watches(known, to); ok && s.mayRead(to, who) == nil {
+					e.notifyOnce(mcpwire.NotifyResourceUpdated, append(append([]byte(`{"uri":`), quote(known)...), '}'))
+				}
+			}
+		}
+	}
+}
+
+// watches reports whether the client subscribed to the resource by the URI known, and who
+// it is.
+func (s *session) watches(known string, to target) (who schema.Principal, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.subscriber, s.watched[known] == to
+}
+
+// notifyOnce has a notification sent, unless the same one waits already.
+func (e *listener) notifyOnce(method string, params []byte) {
+	e.mu.Lock()
+	waits := slices.ContainsFunc(e.waiting, func(w notification) bool { return w.method == method && bytes.Equal(w.params, params) })
+	e.mu.Unlock()
+	if !waits {
+		e.notify(method, params)
+	}
+}

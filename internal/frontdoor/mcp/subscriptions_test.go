@@ -1,0 +1,64 @@
+package mcp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/risk"
+)
+
+func TestASubscriberHearsNothingThatItMayNotReadAnyMore(t *testing.T) {
+	calm := func() *risk.Policy {
+		return judge(t, "rules:\n  - name: calm\n    match: {server: demo}\n    level: 1\n").Current()
+	}
+	for name, decides := range map[string]string{
+		"denied":                  "deny: closed",
+		"held at medium risk":     "level: 2",
+		"held for people":         "level: 2\n    approval: {groups: [ops]}",
+		"denied, of this one URI": "deny: closed\n    when: args.uri == 'demo://any/2'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			method := ""
+			if strings.Contains(decides, "args") {
+				method = ", method: resources/read"
+			}
+			holder := risk.NewHolder(calm())
+			closed := judge(t, fmt.Sprintf("rules:\n  - name: closed\n    match: {server: demo%s}\n    %s\n", method, decides)).Current()
+			f := openJudged(t, holder, nil)
+			s := f.enter("/mcp", `{}`)
+			res, err := f.client.Do(f.request("GET", "/mcp", "", mcpwire.HeaderSessionID, s.id))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = res.Body.Close() }()
+			next := events(t, res)
+			subscribe := `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"callyard:demo:demo://any/2"}}`
+			changed := bus.Resources{Server: "demo", URIs: []string{"demo://any/2"}}
+			said := func(method string) {
+				t.Helper()
+				if got := next(); !strings.Contains(got, method) {
+					t.Errorf("%s, not %s", got, method)
+				}
+			}
+			holder.Replace(closed)
+			if a := s.send(subscribe); !strings.Contains(string(a.body), `"error"`) || !strings.Contains(string(a.body), "closed") && !strings.Contains(string(a.body), "forbidden") {
+				t.Errorf("subscribed to what may not be read: %s", a.body)
+			}
+			f.endpoint.Updated(changed)
+			holder.Replace(calm())
+			s.send(subscribe).result(t)
+			f.endpoint.Updated(changed)
+			said("resources/updated")
+			holder.Replace(closed)
+			f.endpoint.Updated(changed)
+			f.endpoint.Updated(bus.Resources{Server: "demo", URIs: []string{"demo://any/3"}}) // nobody subscribed to it
+			holder.Replace(calm())
+			s.send(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"callyard:demo:demo://any/4"}}`).result(t)
+			f.endpoint.Updated(bus.Resources{Server: "demo", URIs: []string{"demo://any/4"}})
+			said("demo://any/4") // and nothing before it
+		})
+	}
+}

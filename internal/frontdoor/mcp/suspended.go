@@ -1,0 +1,403 @@
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// A server of the legacy era asks in the middle of a call and holds its session until
+// it is answered; a client of the modern era is asked by the answer to its request,
+// and comes back with another one. A suspended call is such a call between two requests: it
+// goes on at the worker, and this front door keeps it until the client is back.
+
+const (
+	// awayTime is how long a client may take to come back with its answers. The time of
+	// the call goes on meanwhile, and is mostly shorter.
+	awayTime = 10 * time.Minute
+	// maxAway bounds the calls of one principal whose clients are away, maxSuspended all of
+	// this front door.
+	maxAway      = 32
+	maxSuspended = 1000
+)
+
+// suspendedCalls are the calls of clients of the modern era that their servers may ask about.
+type suspendedCalls struct {
+	frontDoor string
+	wait      *sync.WaitGroup // for the goroutines of the calls
+	seed      string
+	requests  *requests
+
+	mu   sync.Mutex
+	by   map[string]*suspendedCall
+	away map[string]int // by principal: those whose clients are away
+	over bool
+}
+
+func newSuspendedCalls(frontDoor string, wait *sync.WaitGroup) *suspendedCalls {
+	return &suspendedCalls{frontDoor: frontDoor, wait: wait, seed: rand.Text(), by: make(map[string]*suspendedCall), away: make(map[string]int)}
+}
+
+// suspendedCall is one such call.
+type suspendedCall struct {
+	id            string
+	principal     string
+	mount         string
+	call          *schema.Call
+	arguments     string // digest
+	cancel        context.CancelFunc
+	notifications chan notification
+	asked         chan struct{} // has a signal while questions are open that were not told
+	done          chan struct{} // closed when end is there
+	end           ended
+	isAway        bool // counted in suspendedCalls.away; guarded by suspendedCalls.mu
+
+	mu       sync.Mutex
+	next     int
+	open     []*openQuestion
+	attended bool        // a request waits for it
+	away     *time.Timer // while none does
+	closed   bool        // nobody answers any more
+}
+
+// openQuestion is one that the server waits for.
+type openQuestion struct {
+	id      string
+	request []byte
+	answer  func([]byte)
+	told    bool // to the client
+}
+
+// mayBeSuspended says that the server of a call asks by itself, and the client can be asked
+// in the modern way.
+func (r *requests) mayBeSuspended(x *exchange, to target) bool {
+	return x.modern && askable(x.meta.capabilities) != nil && r.speaksUnasked(to)
+}
+
+// conversation names the conversation of a client of the modern era with a server. Calls of
+// one principal that can be asked the same share one, so that workers need not open a session
+// for each.
+func (s *suspendedCalls) conversation(x *exchange, server string) string {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%q %q %s", x.principal.Name, server, askable(x.meta.capabilities)) // a hash takes everything
+	return s.seed + "-" + strconv.FormatUint(h.Sum64(), 36)
+}
+
+// conversation names the one in which the client of a tool call hears its server, "" where
+// a server of the modern era, or one that may not ask, needs none.
+func (r *requests) conversation(x *exchange, to target) string {
+	switch {
+	case x.session != nil:
+		return x.session.name
+	case r.speaksUnasked(to):
+		return r.suspended.conversation(x, to.server)
+	}
+	return ""
+}
+
+// speaksUnasked says that the server of a tool speaks to its callers by itself, as those of
+// the legacy era do, and the operator lets it.
+func (r *requests) speaksUnasked(to target) bool {
+	s, err := r.catalog.Server(to.server)
+	return err == nil && s.Asks && s.Protocol != "" && !mcpwire.IsModern(s.Protocol)
+}
+
+// add begins a call; nil when there are too many.
+func (s *suspendedCalls) add(x *exchange, call *schema.Call) *suspendedCall {
+	t := &suspendedCall{
+		id: rand.Text(), principal: x.principal.Name, mount: x.mount, call: call, arguments: schema.Digest(call.Arguments), notifications: make(chan notification, progressWaiting),
+		asked: make(chan struct{}, 1), done: make(chan struct{}), attended: true,
+	}
+	call.Session = s.conversation(x, call.Server)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over || len(s.by) >= maxSuspended {
+		return nil
+	}
+	s.by[t.id] = t
+	return t
+}
+
+// leaves notes that the client of a call goes away with a question; false where as many
+// of its principal are away as may be.
+func (s *suspendedCalls) leaves(t *suspendedCall) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away[t.principal] >= maxAway {
+		return false
+	}
+	s.away[t.principal]++
+	t.isAway = true
+	return true
+}
+
+// returns notes that a client that was away is back, or is not waited for any more.
+func (s *suspendedCalls) returns(t *suspendedCall) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !t.isAway {
+		return
+	}
+	t.isAway = false
+	if s.away[t.principal]--; s.away[t.principal] <= 0 {
+		delete(s.away, t.principal)
+	}
+}
+
+// find returns the call that a request goes on with, nil for none that is the
+// caller's and of this call.
+func (s *suspendedCalls) find(x *exchange, id string, call *schema.Call) *suspendedCall {
+	s.mu.Lock()
+	t := s.by[id]
+	s.mu.Unlock()
+	if t == nil || t.principal != x.principal.Name || t.mount != x.mount || t.call.Server != call.Server || t.call.Tool != call.Tool || t.arguments != schema.Digest(call.Arguments) {
+		return nil
+	}
+	return t
+}
+
+// forget ends the call's place here.
+func (s *suspendedCalls) forget(t *suspendedCall) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.by, t.id)
+}
+
+// leave gives up the calls whose clients are away: this front door will not be there
+// when they come back. No more begin.
+func (s *suspendedCalls) leave() {
+	s.mu.Lock()
+	s.over = true
+	all := make([]*suspendedCall, 0, len(s.by))
+	for _, t := range s.by {
+		all = append(all, t)
+	}
+	s.mu.Unlock()
+	for _, t := range all {
+		t.shut()
+	}
+}
+
+// end cancels what is left.
+func (s *suspendedCalls) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.by {
+		t.cancel()
+	}
+}
+
+// run runs a call whose server may ask in the middle of it.
+func (s *suspendedCalls) run(ctx context.Context, x *exchange, call *schema.Call) ([]byte, *fault) {
+	t := s.add(x, call)
+	if t == nil {
+		e := schema.Errorf(schema.KindUnavailable, "This front door has as many calls under way as it may whose servers can ask their clients (%d); the call did not start. Send it again a little later.", maxSuspended)
+		e.Retryable, e.RetryAfter = true, time.Second
+		return x.toolFault(e)
+	}
+	x.setCall(call.ID)
+	if x.span != nil {
+		x.note(call)
+	}
+	if x.meta.token != nil && x.res.streams {
+		call.Progress = func(params []byte) { pushNewest(t.notifications, notification{params: params}) }
+	}
+	call.Hear = t.onMessage(x.meta.capabilities, x.logLevel() != "")
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	t.cancel = cancel
+	s.wait.Go(func() {
+		defer cancel()
+		end := s.requests.submitGuarded(running, call)
+		s.returns(t)
+		t.shut()
+		t.end = end
+		close(t.done)
+	})
+	return s.attend(ctx, x, t)
+}
+
+// onMessage takes the server's words in the call. logs says that the client wants log
+// messages.
+func (t *suspendedCall) onMessage(capabilities []byte, logs bool) func(message []byte, answer func([]byte)) {
+	capabilities = slices.Clone(capabilities)
+	return func(message []byte, answer func([]byte)) {
+		method, params := getString(message, "method"), get(message, "params")
+		if !isObject(params) {
+			params = []byte(`{}`)
+		}
+		if answer == nil {
+			if logs && method == mcpwire.NotifyMessage {
+				pushNewest(t.notifications, notification{method, params})
+			}
+			return
+		}
+		if !answersTo(capabilities, method) {
+			answer(refusal(mcpwire.CodeMethodNotFound, notDeclared))
+			return
+		}
+		request := appendMember([]byte{'{'}, "method", quote(method))
+		request = append(appendMember(request, "params", params), '}')
+		t.mu.Lock()
+		why := ""
+		switch {
+		case t.closed:
+			why = notAnswered
+		case len(t.open) >= mostAsked:
+			why = tooMany
+		default:
+			t.next++
+			t.open = append(t.open, &openQuestion{id: strconv.Itoa(t.next), request: request, answer: answer})
+		}
+		t.mu.Unlock()
+		if why != "" {
+			answer(refusal(mcpwire.CodeInternal, why))
+			return
+		}
+		select {
+		case t.asked <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// shut lets nobody answer any more, and says so to the server.
+func (t *suspendedCall) shut() {
+	t.mu.Lock()
+	t.closed = true
+	open := t.open
+	t.open = nil
+	t.mu.Unlock()
+	for _, q := range open {
+		q.answer(refusal(mcpwire.CodeInternal, notAnswered))
+	}
+}
+
+// attend waits for the end of a call, or for what its server asks.
+func (s *suspendedCalls) attend(ctx context.Context, x *exchange, t *suspendedCall) ([]byte, *fault) {
+	for {
+		select {
+		case w := <-t.notifications:
+			if x.wants(w) && x.say(w) != nil {
+				t.cancel() // the client left
+			}
+		case <-t.asked:
+			if question := s.park(t); question != nil {
+				return question, nil
+			}
+		case <-t.done:
+			s.forget(t)
+			for len(t.notifications) > 0 {
+				if w := <-t.notifications; x.wants(w) {
+					_ = x.say(w) // what came before the result goes out before it
+				}
+			}
+			return s.requests.finish(ctx, x, t.call, t.end)
+		case <-ctx.Done():
+			t.cancel()
+			<-t.done
+			s.forget(t)
+			return nil, x.faultOf(schema.Errorf(schema.KindCanceled, "The caller left, and the call was cancelled.").WithCall(t.call.ID))
+		}
+	}
+}
+
+// wants says that the request which attends to a call asked for a notification.
+func (x *exchange) wants(w notification) bool {
+	if w.method == mcpwire.NotifyMessage {
+		return x.wantsLog(w.params)
+	}
+	return x.meta.token != nil
+}
+
+// park leaves a call until its client is back, and returns what it is asked; nil where
+// nothing is open (any more).
+func (s *suspendedCalls) park(t *suspendedCall) []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.open) == 0 {
+		return nil
+	}
+	if !s.leaves(t) {
+		for _, q := range t.open {
+			q.answer(refusal(mcpwire.CodeInternal, tooMany))
+		}
+		t.open = nil
+		return nil
+	}
+	b := []byte(`{"resultType":"input_required","inputRequests":`)
+	requests := []byte{'{'}
+	for _, q := range t.open {
+		q.told = true
+		requests = appendMember(requests, q.id, q.request)
+	}
+	b = append(append(b, requests...), `},"requestState":`...)
+	t.attended = false
+	t.away = time.AfterFunc(awayTime, func() {
+		t.mu.Lock()
+		attended := t.attended
+		t.mu.Unlock()
+		if !attended {
+			s.returns(t)
+			t.cancel()
+			t.shut()
+			s.forget(t)
+		}
+	})
+	return append(appendQuoted(b, requestState{Call: t.call.ID, Suspended: t.id, Door: s.frontDoor}.String()), '}')
+}
+
+// resume goes on with a suspended call whose client is back.
+func (s *suspendedCalls) resume(ctx context.Context, x *exchange, call *schema.Call, state requestState, responses []byte) ([]byte, *fault) {
+	t := s.find(x, state.Suspended, call)
+	if t == nil {
+		text := "The session in which the server asked is not there any more: the answer came too late, or the front door was restarted. Call the tool again from the beginning; it may have done a part of its work."
+		if state.Door != s.frontDoor {
+			text = "The server asked in a session of another front door, which alone can pass the answer on, and this request came to a different one or after a restart. Call the tool again from the beginning; it may have done a part of its work."
+		}
+		return x.toolFault(schema.Errorf(schema.KindExpired, "%s", text).WithCall(state.Call))
+	}
+	x.setCall(t.call.ID)
+	answers := membersOf(responses, "")
+	t.mu.Lock()
+	if t.attended {
+		t.mu.Unlock()
+		return x.toolFault(schema.Errorf(schema.KindConflict, "Another request with this requestState is being answered.").WithCall(t.call.ID))
+	}
+	t.attended = true
+	t.away.Stop()
+	s.returns(t)
+	var left, given []*openQuestion
+	for _, q := range t.open {
+		if answers[q.id] != nil && q.told {
+			given = append(given, q)
+		} else {
+			left = append(left, q)
+		}
+	}
+	t.open = left
+	t.mu.Unlock()
+	for _, q := range given {
+		q.answer(answered(answers[q.id]))
+	}
+	if len(left) > 0 {
+		select {
+		case t.asked <- struct{}{}:
+		default:
+		}
+	}
+	return s.attend(ctx, x, t)
+}
+
+// answered is an answer as the server wants it.
+func answered(response json.RawMessage) []byte {
+	return append(appendMember([]byte{'{'}, "result", response), '}')
+}

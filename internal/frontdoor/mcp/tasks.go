@@ -1,0 +1,276 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// A call that is held, or that the policy wants stored, is a task for clients that
+// know the Tasks extension. The task is the durable call: it is stored before its
+// id is told, and every front door answers for it. The id of a call that its caller
+// may confirm holds the token as well, so that any front door can spend it.
+const taskGlue = "~"
+
+func taskID(callID, token string) string {
+	if token == "" {
+		return callID
+	}
+	return callID + taskGlue + token
+}
+
+// tasks answers for stored calls, as tasks or with their ends.
+type tasks struct {
+	calls    *calls.Calls
+	held     *heldCalls
+	requests *requests
+}
+
+// tasks says that the client knows the extension, and that it is served here.
+func (x *exchange) tasks() bool {
+	return x.modern && x.ep.o.Calls.CanHold() && capable(x.meta.capabilities, "extensions", mcpwire.ExtensionTasks)
+}
+
+// pollEvery is how often a client should ask, in milliseconds.
+const pollEvery = "1000"
+
+// create answers a call with its task.
+func (ts *tasks) create(ctx context.Context, x *exchange, id string) ([]byte, *fault) {
+	about, e := ts.state(ctx, x, id, false)
+	if e != nil {
+		return nil, e
+	}
+	return append(append([]byte(`{"resultType":"task",`), about...), '}'), nil
+}
+
+// serve serves tasks/get, tasks/update and tasks/cancel.
+func (ts *tasks) serve(ctx context.Context, x *exchange) ([]byte, *fault) {
+	if !x.modern || !ts.calls.CanHold() {
+		return nil, noMethod(x.msg.method)
+	}
+	if !x.tasks() {
+		return nil, tasksMissing("The request does not declare the Tasks extension among its client capabilities.")
+	}
+	id := getString(x.msg.params, "taskId")
+	switch x.msg.method {
+	case mcpwire.MethodGetTask:
+		about, e := ts.state(ctx, x, id, true)
+		if e != nil {
+			return nil, e
+		}
+		return append(append([]byte(`{"resultType":"complete",`), about...), '}'), nil
+	case mcpwire.MethodUpdateTask:
+		return ts.update(ctx, x, id)
+	}
+	return ts.cancel(ctx, x, id)
+}
+
+func noTask() *fault { return &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown task."} }
+
+// state returns the members that describe a task, without braces; whole also
+// those of its end.
+func (ts *tasks) state(ctx context.Context, x *exchange, id string, whole bool) ([]byte, *fault) {
+	callID, token, _ := strings.Cut(id, taskGlue)
+	s, err := ts.calls.Get(ctx, callID, x.principal)
+	switch {
+	case isGone(err), err == nil && s.RecordOnly:
+		return nil, noTask()
+	case err != nil:
+		return nil, x.faultOf(err)
+	}
+	t := taskView{id: id, status: "working", created: s.Created, updated: s.Created}
+	if s.Held == nil {
+		whole, t.ttl = true, storedFor
+	}
+	for _, d := range s.Decisions {
+		t.updated = d.At
+	}
+	switch {
+	case s.State == schema.StateSuspended:
+		t.status, t.updated = "input_required", s.Asked
+		t.end = append([]byte(`"inputRequests":`), storedQuestions(s)...)
+	case s.State == schema.StateHeld && s.Held != nil:
+		t.message = "It waits until somebody approves it."
+		if page := ts.held.page(s.Held); page != "" && token == "" {
+			t.message += " " + page
+		}
+		if question := ts.held.question(x, s.Held, token, nil); question != nil {
+			t.status = "input_required"
+			t.end = append(append([]byte(`"inputRequests":{"`+questionID+`":{"method":"`+mcpwire.MethodElicit+`","params":`), question...), `}}`...)
+		}
+	case !s.State.Ended():
+	case s.State == schema.StateCanceled:
+		t.status = "cancelled"
+	default:
+		t.finish(ts.end(ctx, x, s))
+	}
+	if !s.Ended.IsZero() {
+		if t.updated = s.Ended; t.created.IsZero() {
+			t.created = s.Ended
+		}
+	}
+	return t.encode(whole), nil
+}
+
+// taskView is a task on its way out.
+type taskView struct {
+	id, status, message string
+	ttl                 string // in milliseconds, "" for none
+	created, updated    time.Time
+	end                 []byte // a member
+}
+
+// finish notes how the call of a task ended: a result of the tool's own is a
+// completed task even with isError.
+func (t *taskView) finish(result []byte, e *fault) {
+	if e == nil {
+		t.status, t.end = "completed", append([]byte(`"result":`), result...)
+		return
+	}
+	t.status, t.message = "failed", e.Message
+	inner := append([]byte{'{'}, `"code":`...)
+	inner = append(inner, jsonInt(e.Code)...)
+	inner = appendMember(inner, "message", quote(e.Message))
+	if len(e.Data) > 0 {
+		inner = appendMember(inner, "data", e.Data)
+	}
+	t.end = append([]byte(`"error":`), append(inner, '}')...)
+}
+
+func (t *taskView) encode(whole bool) []byte {
+	when := func(at time.Time) []byte { return quote(at.UTC().Format(time.RFC3339Nano)) }
+	b := append([]byte(`"taskId":`), quote(t.id)...)
+	b = append(append(b, `,"status":`...), quote(t.status)...)
+	if t.message != "" {
+		b = append(append(b, `,"statusMessage":`...), quote(t.message)...)
+	}
+	b = append(append(b, `,"createdAt":`...), when(t.created)...)
+	b = append(append(b, `,"lastUpdatedAt":`...), when(t.updated)...)
+	b = append(b, `,"ttlMs":`+cmp.Or(t.ttl, "null")+`,"pollIntervalMs":`+pollEvery...)
+	if whole && t.end != nil {
+		b = append(append(b, ','), t.end...)
+	}
+	return b
+}
+
+// update takes the answers to the questions of a task. The call goes on by itself;
+// the client asks for its end.
+func (ts *tasks) update(ctx context.Context, x *exchange, id string) ([]byte, *fault) {
+	callID, token, _ := strings.Cut(id, taskGlue)
+	s, err := ts.calls.Get(ctx, callID, x.principal)
+	responses := get(x.msg.params, "inputResponses")
+	answer := get(responses, questionID)
+	action := getString(answer, "action")
+	switch {
+	case isGone(err), err == nil && s.RecordOnly:
+		return nil, noTask()
+	case err != nil:
+		return nil, x.faultOf(err)
+	case s.State == schema.StateSuspended:
+		if err := ts.calls.Answer(ctx, callID, x.principal, s.Round, membersOf(responses, roundPrefix(s))); err != nil {
+			return nil, x.faultOf(err)
+		}
+	case s.Held == nil, answer == nil, token == "" && action == "accept", s.State.Ended():
+		// Answers to anything else, or after the decision, change nothing.
+	case action == "accept" && string(get(get(answer, "content"), "confirm")) == "true":
+		_, err := ts.calls.Confirm(ctx, calls.Confirmation{Token: token, Confirm: true, Principal: x.principal, Attempt: schema.NewID("mcp"), Async: true})
+		if err != nil && !isGone(err) { // one that was spent before changes nothing
+			return nil, x.faultOf(err)
+		}
+	default:
+		if _, _, e := ts.held.decide(ctx, x, s.Held, token, answer); e != nil {
+			return nil, e
+		}
+	}
+	return []byte(`{}`), nil
+}
+
+// cancel takes a task back, where that is still possible.
+func (ts *tasks) cancel(ctx context.Context, x *exchange, id string) ([]byte, *fault) {
+	callID, _, _ := strings.Cut(id, taskGlue)
+	_, err := ts.calls.Cancel(ctx, callID, x.principal)
+	switch {
+	case isGone(err):
+		return nil, noTask()
+	case err != nil && schema.KindOf(err) != schema.KindConflict && schema.KindOf(err) != schema.KindExpired:
+		return nil, x.faultOf(err)
+	}
+	return []byte(`{}`), nil
+}
+
+// storedEvery is how often a stored task is looked at for a client that listens.
+const storedEvery = time.Second
+
+// watch has an listener hear of tasks; the returned function ends that.
+func (ts *tasks) watch(ctx context.Context, x *exchange, e *listener) (stop func()) {
+	if !x.tasks() {
+		return func() {}
+	}
+	stored := make(map[string]string) // how a call whose changes are not announced was seen last
+	moved := make(chan string, len(e.filter.tasks)*4)
+	unwatch := make([]func(), 0, len(e.filter.tasks))
+	for _, id := range e.filter.tasks {
+		callID, _, _ := strings.Cut(id, taskGlue)
+		announced, stop := ts.calls.Watch(callID, func() {
+			select {
+			case moved <- id:
+			default: // the client reads slowly, and asks now and then
+			}
+		})
+		if unwatch = append(unwatch, stop); !announced {
+			stored[id] = ""
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		// Nothing tells of a stored call that goes on elsewhere, so these are looked at.
+		look := time.NewTicker(storedEvery)
+		defer look.Stop()
+		if len(stored) == 0 {
+			look.Stop()
+		}
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case id := <-moved:
+				if about, fault := ts.state(ctx, x, id, true); fault == nil {
+					e.notify(mcpwire.NotifyTask, append(append([]byte{'{'}, about...), '}'))
+				}
+			case <-look.C:
+				for id, seen := range stored {
+					about, fault := ts.state(ctx, x, id, true)
+					if ctx.Err() != nil {
+						return
+					}
+					if fault != nil {
+						delete(stored, id) // it is not there, or not the caller's
+						continue
+					}
+					state := append(append([]byte{'{'}, about...), '}')
+					status := getString(state, "status")
+					if string(state) != seen && (seen != "" || status != "working") {
+						e.notify(mcpwire.NotifyTask, state)
+					}
+					if stored[id] = string(state); status != "working" && status != "input_required" {
+						delete(stored, id)
+					}
+				}
+			}
+		}
+	})
+	return func() {
+		for _, stop := range unwatch {
+			stop()
+		}
+		cancel()
+		wait.Wait()
+	}
+}

@@ -1,0 +1,114 @@
+package admin
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Outcomes of the last reload of a part.
+const (
+	reloadInForce = "in force"
+	reloadRefused = "refused"
+)
+
+// HealthPart is a part of the configuration in GET /health.
+type HealthPart struct {
+	Part    string    `json:"part" enum:"policy,servers,keys" example:"policy"`
+	Version string    `json:"version" doc:"Identifies the content that is in force." example:"sha256:71accd489c13"`
+	Since   time.Time `json:"since" doc:"When that version came into force."`
+	Tried   time.Time `json:"tried" doc:"When the file was last read."`
+	Outcome string    `json:"outcome" enum:"in force,refused" doc:"Whether what the file held then is in force, as a whole."`
+	Error   string    `json:"error,omitempty" doc:"Where to read why not."`
+}
+
+// ConfigurationPart is a part of the configuration of a process.
+type ConfigurationPart struct {
+	Part    string            `json:"part" enum:"policy,servers,keys" example:"policy"`
+	Version string            `json:"version" doc:"Identifies the content that is in force." example:"sha256:71accd489c13"`
+	Since   time.Time         `json:"since" doc:"When that version came into force."`
+	Tried   time.Time         `json:"tried" doc:"When the file was last read."`
+	Outcome string            `json:"outcome" enum:"in force,refused" doc:"Whether what the file held then is in force, as a whole."`
+	Error   string            `json:"error,omitempty" doc:"Why it is not." example:"policy.yaml:3:12: rules[0].level: must be a whole number from 1 to 3."`
+	Servers map[string]string `json:"servers,omitempty" doc:"The version of each server of a servers file."`
+}
+
+// ConfiguredProcess is a live front door, approver or worker.
+type ConfiguredProcess struct {
+	ID    string              `json:"id" example:"worker-1-7f3k2a"`
+	Role  string              `json:"role" enum:"frontdoor,approver,worker" example:"worker"`
+	Parts []ConfigurationPart `json:"parts" nullable:"false" doc:"The files that the process reads again while it runs."`
+}
+
+// ConfigurationDisagreement is a part of which processes have different versions in force.
+type ConfigurationDisagreement struct {
+	Part     string                 `json:"part" enum:"policy,servers,keys" example:"policy"`
+	Server   string                 `json:"server,omitempty" doc:"The server, where the part is servers." example:"files"`
+	Versions []ConfigurationVersion `json:"versions" nullable:"false"`
+}
+
+// ConfigurationVersion is a version and who goes by it.
+type ConfigurationVersion struct {
+	Version   string   `json:"version" example:"sha256:71accd489c13"`
+	Processes []string `json:"processes" nullable:"false" doc:"The ids of the processes that have it in force."`
+}
+
+// ConfigurationStatus is the answer to GET /configuration.
+type ConfigurationStatus struct {
+	Processes     []ConfiguredProcess         `json:"processes" nullable:"false" doc:"The live front doors, approvers and workers; the one that answers is the first."`
+	Disagreements []ConfigurationDisagreement `json:"disagreements" nullable:"false" doc:"Parts that processes have in different versions: the policy of all, the keys of front doors, those of approvers, each server of the workers that hold it. After an edit that lasts until all have seen it."`
+}
+
+func opConfiguration() huma.Operation {
+	return openapi.Operation(http.MethodGet, "/configuration", "get-configuration", openapi.TagFleet, "Show the configuration in force",
+		"Which version of the policy, of the servers file and of the API keys each live front door, approver and worker goes by, how its last reload went, and where they differ.", http.StatusBadRequest)
+}
+
+func (a *handlers) configuration() ConfigurationStatus {
+	processes := a.o.Catalog.Processes()
+	c := ConfigurationStatus{Processes: make([]ConfiguredProcess, 0, len(processes)), Disagreements: []ConfigurationDisagreement{}}
+	for _, p := range processes {
+		parts := make([]ConfigurationPart, 0, len(p.InForce))
+		for _, in := range p.InForce {
+			parts = append(parts, ConfigurationPart{
+				Part: in.Part, Version: in.Version, Since: in.Since, Tried: in.Tried, Outcome: outcomeOf(&in), Error: in.Error, Servers: in.Entries,
+			})
+		}
+		c.Processes = append(c.Processes, ConfiguredProcess{p.ID, p.Role, parts})
+	}
+	for _, d := range catalog.Disagreements(processes) {
+		versions := make([]ConfigurationVersion, 0, len(d.Versions))
+		for _, version := range slices.Sorted(maps.Keys(d.Versions)) {
+			versions = append(versions, ConfigurationVersion{version, d.Versions[version]})
+		}
+		c.Disagreements = append(c.Disagreements, ConfigurationDisagreement{d.Part, d.Server, versions})
+	}
+	return c
+}
+
+func (a *handlers) healthParts() []HealthPart {
+	state := a.o.InForce()
+	parts := make([]HealthPart, 0, len(state))
+	for _, in := range state {
+		p := HealthPart{Part: in.Part, Version: in.Version, Since: in.Since, Tried: in.Tried, Outcome: outcomeOf(&in)}
+		if in.Error != "" {
+			p.Error = "GET /configuration, callyard doctor and the log of the process say why."
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+func outcomeOf(in *schema.InForce) string {
+	if in.Error != "" {
+		return reloadRefused
+	}
+	return reloadInForce
+}

@@ -1,0 +1,119 @@
+package admin
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Health is the answer to GET /health, in the shape of MCP Bridge.
+type Health struct {
+	Status      string         `json:"status" enum:"ok" example:"ok"`
+	Uptime      float64        `json:"uptime" doc:"Seconds since the front door started." example:"86400.5"`
+	ServerCount int            `json:"serverCount" example:"4"`
+	Servers     []HealthServer `json:"servers" nullable:"false"`
+	// Everybody may read it, so it does not repeat what a fault says.
+	Configuration []HealthPart `json:"configuration" nullable:"false" doc:"The files that this process reads again while it runs."`
+	// Only callyard up has one.
+	AcceptedLosses *HealthLosses `json:"accepted_losses,omitempty" doc:"Damage to the data folder of callyard up that was accepted with --accept-loss; losses.json in the folder lists it."`
+}
+
+// HealthLosses is what was accepted as lost with a damaged data folder.
+type HealthLosses struct {
+	Files   int       `json:"files" doc:"Damaged files, all losses together." example:"1"`
+	Latest  time.Time `json:"latest" doc:"When a loss was last accepted. Calls from before it that had no result ended as unknown."`
+	Streams []string  `json:"streams" nullable:"false" doc:"The streams whose messages may be lost." example:"[\"callyard_calls\"]"`
+}
+
+// HealthServer is one server of GET /health.
+type HealthServer struct {
+	ID                  string `json:"id" example:"everything"`
+	Connected           bool   `json:"connected"`
+	InitializationState string `json:"initialization_state" enum:"starting,initialized,timeout,error" example:"initialized"`
+	PID                 int    `json:"pid" example:"4711"`
+	RiskLevel           int    `json:"risk_level,omitempty" example:"1"`
+	RiskDescription     string `json:"risk_description,omitempty" example:"Low risk - Standard execution"`
+	RunningInDocker     *bool  `json:"running_in_docker,omitempty"`
+}
+
+// Status is the answer of the probes.
+type Status struct {
+	Status string `json:"status" enum:"ok,ready" example:"ok"`
+}
+
+// Version is the answer to GET /version.
+type Version struct {
+	Version string    `json:"version" example:"0.1.0"`
+	Go      string    `json:"go" doc:"The Go release it was built with." example:"go1.26.0"`
+	Started time.Time `json:"started"`
+}
+
+// Options say what the probes and reports stand on. Catalog is required.
+type Options struct {
+	Catalog *catalog.Catalog
+	// Metrics is served at /metrics; nil: the path is not there.
+	Metrics *telemetry.Metrics
+	// Version is the build, Started when the process began.
+	Version string
+	Started time.Time
+	// Ready returns nil while calls can be taken, else what is missing.
+	Ready func() error
+	// Draining reports whether the front door is about to stop.
+	Draining func() bool
+	// InForce returns the configuration by which this process goes.
+	InForce func() []schema.InForce
+	// Losses is what was accepted as lost with a damaged data folder; nil: nothing.
+	Losses *HealthLosses
+}
+
+// handlers are the probes and the reports for operators.
+type handlers struct{ o Options }
+
+// Register registers the probes and the reports.
+func Register(d *httpapi.Document, o Options) {
+	a := &handlers{o}
+	httpapi.Get(d, opHealth(), func(context.Context, *httpapi.NoInput) (Health, error) { return a.health(), nil })
+	httpapi.Get(d, opLive(), func(context.Context, *httpapi.NoInput) (Status, error) { return Status{Status: "ok"}, nil })
+	httpapi.Get(d, opReady(), func(context.Context, *httpapi.NoInput) (Status, error) { return Status{Status: "ready"}, a.ready() })
+	httpapi.Get(d, opVersion(), func(context.Context, *httpapi.NoInput) (Version, error) {
+		return Version{Version: a.o.Version, Go: runtime.Version(), Started: a.o.Started.UTC()}, nil
+	})
+	if a.o.Metrics != nil {
+		d.HandleHTTP(opMetrics(), a.o.Metrics.Handler()) // scrapers add parameters of their own
+	}
+	httpapi.Get(d, opConfiguration(), func(context.Context, *httpapi.NoInput) (ConfigurationStatus, error) { return a.configuration(), nil })
+}
+
+func (a *handlers) health() Health {
+	servers := a.o.Catalog.Servers()
+	h := Health{
+		Status: "ok", Uptime: float64(time.Since(a.o.Started).Milliseconds()) / 1000,
+		ServerCount: len(servers), Servers: make([]HealthServer, 0, len(servers)), Configuration: a.healthParts(),
+		AcceptedLosses: a.o.Losses,
+	}
+	for i := range servers {
+		s := HealthServer{ID: servers[i].ID, Connected: servers[i].Connected, InitializationState: string(servers[i].State), PID: servers[i].PID}
+		s.RiskLevel, s.RiskDescription, s.RunningInDocker = httpapi.Risk(servers[i].Risk, servers[i].BestBox)
+		h.Servers = append(h.Servers, s)
+	}
+	return h
+}
+
+// ready says what keeps this front door from taking calls.
+func (a *handlers) ready() error {
+	var e *schema.Error
+	if a.o.Draining() {
+		e = schema.Errorf(schema.KindUnavailable, "Not ready: the front door is draining and about to stop.")
+	} else if err := a.o.Ready(); err != nil {
+		e = schema.Errorf(schema.KindUnavailable, "Not ready: %w.", err)
+	} else {
+		return nil
+	}
+	e.Retryable, e.RetryAfter = true, time.Second
+	return e
+}

@@ -1,0 +1,377 @@
+package batches
+
+import (
+	"bytes"
+	"log/slog"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// jsonBatch is the most that a batch in one JSON document may take; NDJSON has
+	// no end.
+	jsonBatch = 32 << 20
+	// maxCustomID bounds the caller's own name of a call.
+	maxCustomID = 256
+	// resultsPage is how many results are read at once, and the default of limit.
+	resultsPage = 1000
+	// maxResults is the most results that limit can ask for.
+	maxResults = 1_000_000_000
+	// minPriority and maxPriority bound what a batch may say of its share.
+	minPriority, maxPriority = -10, 10
+	// Bounds of the labels of a batch.
+	maxLabels, maxLabelName, maxLabelValue = 32, 64, 256
+	// shownRefusals is how many refused lines an answer lists; each has its place
+	// among the results as well.
+	shownRefusals = 100
+)
+
+// Batch is a batch as callers see it.
+type Batch struct {
+	ID        string            `json:"id" example:"batch_06b2t8m3c0w3v2q5n7k9a1d4fz"`
+	State     string            `json:"state" enum:"receiving,running,canceling,completed,canceled,expired,failed"`
+	Reason    string            `json:"reason,omitempty"`
+	Calls     uint64            `json:"calls" doc:"How many lines were taken so far, refused ones included."`
+	Counts    BatchCounts       `json:"counts"`
+	Priority  int               `json:"priority,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Created   time.Time         `json:"created"`
+	ExpiresAt time.Time         `json:"expires_at"`
+	Started   time.Time         `json:"started,omitzero"`
+	Ended     time.Time         `json:"ended,omitzero"`
+	// Refused and Refusals are in answers to those who send calls.
+	Refused  uint64        `json:"refused,omitempty" doc:"How many lines of this request were no calls."`
+	Refusals []LineRefusal `json:"refusals,omitempty" doc:"The first of them; every one has its place among the results."`
+}
+
+// BatchCounts says how many calls are in which state.
+type BatchCounts struct {
+	Waiting    uint64 `json:"waiting" doc:"Queued, held or running."`
+	Held       uint64 `json:"held" doc:"Of those that wait: somebody must say yes first. GET /batches/{id}/held lists them."`
+	Succeeded  uint64 `json:"succeeded"`
+	ToolErrors uint64 `json:"tool_errors" doc:"Of those that succeeded: the tool answered with its own error."`
+	Failed     uint64 `json:"failed"`
+	Denied     uint64 `json:"denied"`
+	Expired    uint64 `json:"expired"`
+	Canceled   uint64 `json:"canceled"`
+	Unknown    uint64 `json:"unknown"`
+}
+
+// LineRefusal is a line that was no call.
+type LineRefusal struct {
+	Index    uint64 `json:"index"`
+	CustomID string `json:"custom_id,omitempty"`
+	Detail   string `json:"detail"`
+}
+
+// BatchList is a page of batches.
+type BatchList struct {
+	Batches []Batch `json:"batches" nullable:"false"`
+	Next    string  `json:"next,omitempty" doc:"The cursor of the next page."`
+}
+
+// items returns the batches as callers see them.
+func (b *handlers) items(page ...*batch.Manifest) []Batch {
+	ids := make([]string, 0, len(page))
+	for _, m := range page {
+		if m.State != batch.Ended {
+			ids = append(ids, m.ID)
+		}
+	}
+	held := b.batches.Held(ids...)
+	items := make([]Batch, 0, len(page))
+	for _, m := range page {
+		item := batchItem(m)
+		item.Counts.Held = min(uint64(held[m.ID]), item.Counts.Waiting)
+		items = append(items, item)
+	}
+	return items
+}
+
+func (b *handlers) item(m *batch.Manifest) *Batch { return &b.items(m)[0] }
+
+// View returns what GET /batches/{id} shows.
+func View(m *batch.Manifest) []byte { return bytes.TrimSpace(httpapi.Encode(batchItem(m))) }
+
+// batchItem is for a batch of which nothing is held.
+func batchItem(m *batch.Manifest) Batch {
+	c := m.Counts
+	b := Batch{
+		ID: m.ID, State: string(m.State), Reason: m.Reason, Calls: m.Calls, Priority: m.Priority, Labels: m.Labels, Created: m.Created, ExpiresAt: m.Expires,
+		Started: m.Started, Ended: m.Ended,
+		Counts: BatchCounts{
+			Succeeded: c.Succeeded, ToolErrors: c.ToolErrors, Failed: c.Failed + c.Dead, Denied: c.Denied, Expired: c.Expired, Canceled: c.Canceled, Unknown: c.Unknown,
+		},
+	}
+	if m.State == batch.Sealed {
+		b.State = string(batch.Running)
+	}
+	if m.State == batch.Ended {
+		b.State = string(m.Ending)
+	}
+	if done := c.Total(); m.Calls > done {
+		b.Counts.Waiting = m.Calls - done
+	}
+	return b
+}
+
+// Options say what the operations on batches stand on. All are required.
+type Options struct {
+	Batches  *batch.Batches
+	Calls    *calls.Calls
+	Runner   *submit.Runner
+	Problems *httpapi.Problems
+	Log      *slog.Logger
+	// Draining reports whether the front door is about to stop: streams end.
+	Draining func() bool
+	// Heartbeat is how often a quiet stream of events sends a comment.
+	Heartbeat time.Duration
+}
+
+// Register registers the operations on batches.
+func Register(d *httpapi.Document, o Options) {
+	(&handlers{
+		batches: o.Batches, calls: o.Calls, runner: o.Runner, lines: lineReader{o.Calls.Limits()}, problems: o.Problems, log: o.Log, draining: o.Draining, heartbeat: o.Heartbeat,
+	}).register(d)
+}
+
+// handlers are the operations on batches.
+type handlers struct {
+	batches   *batch.Batches
+	calls     *calls.Calls
+	runner    *submit.Runner
+	lines     lineReader
+	problems  *httpapi.Problems
+	log       *slog.Logger
+	draining  func() bool
+	heartbeat time.Duration
+}
+
+func (b *handlers) register(d *httpapi.Document) {
+	b.describe(d)
+	d.Handle(b.opCreateBatch(d), b.create)
+	httpapi.HandleValue(d, opListBatches(), "A page of batches.", nil, b.list)
+	httpapi.HandleValue(d, opBatch(), "The batch.", nil, b.show)
+	httpapi.HandleValue(d, opAddCalls(), "The calls are stored.", nil, b.addCalls)
+	httpapi.HandleValue(d, opSealBatch(), "The batch.", nil, b.seal)
+	d.Handle(opBatchResults(d), b.results)
+	d.Handle(opBatchEvents(d), b.events)
+	httpapi.HandleValue(d, opCancelBatch(), "The batch.", nil, b.cancel)
+	if b.calls.CanHold() {
+		httpapi.HandleValue(d, opHeldCalls(), "The calls.", nil, b.heldCalls)
+		httpapi.HandleValue(d, opConfirmCalls(d), "What became of the answer.", nil, b.confirmCalls)
+	}
+}
+
+// lines says that the body is one call on each line.
+func lines(h http.Header) bool {
+	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil {
+		return false
+	}
+	switch media {
+	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/json-lines":
+		return true
+	}
+	return false
+}
+
+// create is POST /batches.
+func (b *handlers) create(x *httpapi.Exchange, r *http.Request) error {
+	order := batch.Order{Principal: x.Principal}
+	var err error
+	if order.Key, err = httpapi.IdempotencyKey(r); err != nil {
+		return err
+	}
+	stream, open := x.Query.Get("stream") == "true", x.Query.Get("open") == "true"
+	order.CallbackURL = x.Query.Get("callback_url")
+	order.Priority = httpapi.Number(x.Query, "priority", 0)
+	order.Life = time.Duration(httpapi.Number(x.Query, "expires_in", 0)) * time.Second
+	var source callSource
+	if lines(r.Header) {
+		source = b.newLineSource(x, r)
+		order.Fingerprint = httpapi.Fingerprint(r, nil) // the lines are not known yet
+	} else {
+		body, err := x.ReadBody(r, jsonBatch)
+		if err != nil {
+			return err
+		}
+		order.Fingerprint = httpapi.Fingerprint(r, body)
+		if source, err = b.lines.readBatch(body, &order, &open, &stream); err != nil {
+			return err
+		}
+	}
+	if err := b.calls.CheckCallback(order.CallbackURL); err != nil {
+		return err
+	}
+	order.Trace = x.Span.Trace().Parent
+	m, replayed, err := b.batches.Create(r.Context(), order)
+	if err != nil {
+		return err
+	}
+	x.Span.Text(telemetry.KeyBatch, m.ID)
+	x.Set("Location", "/batches/"+m.ID)
+	if replayed {
+		x.Set("Idempotency-Replayed", "true")
+		if m.State != batch.Receiving || open {
+			return b.created(x, m, nil, stream, r)
+		}
+	}
+	// Another request with the key may send the calls, even where this one made the batch.
+	again := order.Key != ""
+	if stream {
+		return b.takeAndStream(x, r, m, source, again)
+	}
+	taken, err := b.take(r.Context(), m.ID, x.Principal, source, takeOptions{seal: !open, again: again, from: -1})
+	if err != nil {
+		return err
+	}
+	return b.created(x, taken.m, taken, false, r)
+}
+
+func (b *handlers) created(x *httpapi.Exchange, m *batch.Manifest, t *taken, stream bool, r *http.Request) error {
+	if stream {
+		return b.streamResults(r.Context(), x, m.ID, batch.Cursor{}, true, 0)
+	}
+	item := b.item(m)
+	if t != nil {
+		item.Calls, item.Refused, item.Refusals = t.stored, t.refused, t.refusals
+		if done := m.Counts.Total(); item.Calls > done {
+			item.Counts.Waiting = item.Calls - done
+		}
+	}
+	x.SendJSON(http.StatusCreated, httpapi.Encode(item))
+	return nil
+}
+
+// addCalls is POST /batches/{id}/calls: more lines for a batch that is open.
+func (b *handlers) addCalls(x *httpapi.Exchange, r *http.Request) (*Batch, error) {
+	if !lines(r.Header) {
+		return nil, schema.Errorf(problem.KindMediaType, "The calls must come one on each line: send Content-Type: application/x-ndjson.")
+	}
+	id := r.PathValue("id")
+	from := int64(httpapi.Number(x.Query, "from", -1))
+	t, err := b.take(r.Context(), id, x.Principal, b.newLineSource(x, r), takeOptions{from: from})
+	if err != nil {
+		return nil, err
+	}
+	item := b.item(t.m)
+	item.Calls, item.Refused, item.Refusals = t.stored, t.refused, t.refusals
+	return item, nil
+}
+
+// seal is POST /batches/{id}/seal: there will be no more calls.
+func (b *handlers) seal(x *httpapi.Exchange, r *http.Request) (*Batch, error) {
+	m, err := b.batches.Get(r.Context(), r.PathValue("id"), x.Principal)
+	if err != nil {
+		return nil, err
+	}
+	if m.State == batch.Receiving {
+		in, err := b.batches.Intake(r.Context(), m.ID, x.Principal)
+		if err != nil {
+			return nil, err
+		}
+		defer in.Close()
+		if m, err = in.Seal(r.Context()); err != nil {
+			return nil, err
+		}
+	}
+	return b.item(m), nil
+}
+
+func (b *handlers) show(x *httpapi.Exchange, r *http.Request) (*Batch, error) {
+	m, err := b.batches.Get(r.Context(), r.PathValue("id"), x.Principal)
+	if err != nil {
+		return nil, err
+	}
+	return b.item(m), nil
+}
+
+func (b *handlers) cancel(x *httpapi.Exchange, r *http.Request) (*Batch, error) {
+	m, err := b.batches.Cancel(r.Context(), r.PathValue("id"), x.Principal)
+	if err != nil {
+		return nil, err
+	}
+	return b.item(m), nil
+}
+
+// batchStates maps the words of callers to the states of journals.
+var batchStates = map[string]batch.Progress{
+	"receiving": batch.Receiving, "running": batch.Running, "canceling": batch.Canceling, "ended": batch.Ended,
+}
+
+// list is GET /batches.
+func (b *handlers) list(x *httpapi.Exchange, _ *http.Request) (*BatchList, error) {
+	var states []batch.Progress
+	if x.Query.Has("state") {
+		state := batchStates[x.Query.Get("state")]
+		if states = []batch.Progress{state}; state == batch.Running {
+			states = append(states, batch.Sealed)
+		}
+	}
+	page, next := b.batches.List(x.Principal, states, httpapi.Number(x.Query, "limit", httpapi.PageLimit), x.Query.Get("cursor"))
+	return &BatchList{Batches: b.items(page...), Next: next}, nil
+}
+
+// events is GET /batches/{id}/events: the batch as it is, then after each
+// change, until it has ended.
+func (b *handlers) events(x *httpapi.Exchange, r *http.Request) error {
+	id := r.PathValue("id")
+	m, err := b.batches.Get(r.Context(), id, x.Principal)
+	if err != nil {
+		return err
+	}
+	out := httpapi.NewEvents(x)
+	defer out.End()
+	if r.Method == http.MethodHead {
+		out.Begin() // there is no body to wait for
+		return nil
+	}
+	changed, stop := b.batches.Changes(id)
+	defer stop()
+	beat := time.NewTicker(b.heartbeat)
+	defer beat.Stop()
+	look := time.NewTicker(httpapi.DrainLook)
+	defer look.Stop()
+	n, last := 0, ""
+	say := func() error {
+		text := strings.TrimSuffix(string(httpapi.Encode(b.item(m))), "\n")
+		if text == last {
+			return nil
+		}
+		n++
+		last = text
+		return out.Event("batch", strconv.Itoa(n), []byte(text))
+	}
+	for err = say(); err == nil && m.State != batch.Ended; {
+		select {
+		case <-r.Context().Done():
+			return nil
+		case <-changed:
+			if m, err = b.batches.Get(r.Context(), id, x.Principal); err == nil {
+				err = say()
+			}
+		case <-beat.C:
+			err = out.Beat()
+		case <-look.C:
+			if b.draining() {
+				return nil
+			}
+			if m, err = b.batches.Get(r.Context(), id, x.Principal); err == nil {
+				err = say()
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package batches
+
+import (
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// heldAtOnce is how many held calls are listed, and confirmed, at once; more of one
+// batch are never held.
+const heldAtOnce = 1000
+
+// HeldCalls are the calls of a batch that wait for an approval.
+type HeldCalls struct {
+	Calls []HeldCall `json:"calls" nullable:"false"`
+}
+
+// HeldCall is a call of a batch that waits for an approval.
+type HeldCall struct {
+	Index           uint64    `json:"index" doc:"Its place in the batch."`
+	CustomID        string    `json:"custom_id,omitempty"`
+	CallID          string    `json:"call_id"`
+	ApprovalID      string    `json:"approval_id"`
+	Server          string    `json:"server"`
+	Tool            string    `json:"tool"`
+	ArgumentsDigest string    `json:"arguments_digest" doc:"SHA-256 of the bytes that would run."`
+	RiskLevel       int       `json:"risk_level"`
+	Reasons         []string  `json:"reasons,omitempty"`
+	By              string    `json:"by" enum:"caller,people" doc:"Who must say yes: caller is you, with POST /confirmations."`
+	ExpiresAt       time.Time `json:"expires_at"`
+}
+
+// ConfirmCalls is the body of POST /confirmations.
+type ConfirmCalls struct {
+	Confirm bool     `json:"confirm"`
+	Calls   []string `json:"calls" minItems:"1" maxItems:"1000" doc:"The ids of the calls that the answer is for; it is for no others."`
+}
+
+// ConfirmedCalls is the answer to it.
+type ConfirmedCalls struct {
+	Accepted int           `json:"accepted" doc:"For how many calls the answer counts."`
+	Refused  []RefusedCall `json:"refused" nullable:"false"`
+}
+
+// RefusedCall is a call for which an answer does not count.
+type RefusedCall struct {
+	CallID  string            `json:"call_id"`
+	Problem *problem.Document `json:"problem"`
+}
+
+// heldCalls is GET /batches/{id}/held.
+func (b *handlers) heldCalls(x *httpapi.Exchange, r *http.Request) (list HeldCalls, err error) {
+	held, err := b.calls.ListHeld(r.Context(), r.PathValue("id"), x.Principal, heldAtOnce)
+	if err != nil {
+		return list, err
+	}
+	list = HeldCalls{Calls: make([]HeldCall, 0, len(held))}
+	for i := range held {
+		h := &held[i]
+		by := "people"
+		if h.ByCaller {
+			by = "caller"
+		}
+		list.Calls = append(list.Calls, HeldCall{
+			Index: h.Index, CustomID: h.CustomID, CallID: h.CallID, ApprovalID: h.ApprovalID, Server: h.Server, Tool: h.Tool, ArgumentsDigest: h.ArgumentsDigest,
+			RiskLevel: h.Level, Reasons: h.Reasons, By: by, ExpiresAt: h.Expires,
+		})
+	}
+	return list, nil
+}
+
+// confirmCalls is POST /confirmations: the caller's own approval or denial to calls of its
+// batches.
+func (b *handlers) confirmCalls(x *httpapi.Exchange, r *http.Request) (done ConfirmedCalls, err error) {
+	const most = 256 << 10
+	body, err := x.ReadBody(r, most)
+	if err != nil {
+		return done, err
+	}
+	members, err := httpapi.ReadObject(body, most, 4, "confirm", "calls")
+	if err != nil {
+		return done, err
+	}
+	var yes bool
+	if err := httpapi.ReadMember(members, "confirm", true, "true or false", &yes); err != nil {
+		return done, err
+	}
+	var ids []string
+	if err := httpapi.ReadMember(members, "calls", true, "an array of call ids", &ids); err != nil {
+		return done, err
+	}
+	if len(ids) == 0 || len(ids) > heldAtOnce {
+		return done, schema.Errorf(schema.KindInvalidRequest, "The member calls names 1 to %d calls.", heldAtOnce)
+	}
+	done = ConfirmedCalls{Refused: []RefusedCall{}}
+	for _, id := range ids {
+		switch err := b.calls.ConfirmHeld(r.Context(), id, yes, x.Principal); {
+		case err == nil:
+			done.Accepted++
+		case r.Context().Err() != nil:
+			return done, err // nobody is left to be told
+		default:
+			done.Refused = append(done.Refused, RefusedCall{CallID: id, Problem: b.problems.Of(err)})
+		}
+	}
+	return done, nil
+}
+
+func opHeldCalls() huma.Operation {
+	return openapi.With(openapi.Operation(http.MethodGet, "/batches/{id}/held", "get-batch-held", openapi.TagBatches, "The calls of a batch that wait for a yes",
+		"In their order. Those that say by: caller wait for you: look at them, then POST /confirmations.", http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable), batchParam())
+}
+
+func opConfirmCalls(d *httpapi.Document) huma.Operation {
+	op := openapi.Operation(http.MethodPost, "/confirmations", "confirm-calls", openapi.TagBatches, "Confirm or reject held calls of batches",
+		"Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed run; their results are among those of their batch. Calls that people must approve are refused.",
+		http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[ConfirmCalls]()), true, "The answer.", map[string]any{"confirm": true, "calls": []any{"call_06b2t8m3c0w3v2q5n7k9a1d4fz-b0-3t9kq0vx7w2e"}})
+	return op
+}

@@ -1,0 +1,375 @@
+package batches
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/internal/kit/rawjson"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// callSource gives the calls of a request, one after the other; io.EOF ends them. A
+// *schema.Error is a refusal of that line only.
+type callSource interface {
+	next() (rec batch.Line, customID string, err error)
+}
+
+// taken is what became of the calls of a request.
+type taken struct {
+	m        *batch.Manifest
+	stored   uint64
+	refused  uint64
+	refusals []LineRefusal // the first of them
+	last     LineRefusal
+}
+
+// takeOptions say how the calls of a request are stored.
+type takeOptions struct {
+	// seal: there will be no more. again: another request may have begun to send them,
+	// and those that are stored already are skipped.
+	seal, again bool
+	// from is how many the caller says are stored, -1 where it says nothing.
+	from int64
+}
+
+// take stores the calls of the source. Where another request began to send them, that
+// one may have sent the last of them meanwhile: then there is nothing to store.
+func (b *handlers) take(ctx context.Context, id string, who schema.Principal, source callSource, o takeOptions) (*taken, error) {
+	t, err := b.takeAll(ctx, id, who, source, o)
+	if !o.again || schema.KindOf(err) != schema.KindConflict {
+		return t, err
+	}
+	m, again := b.batches.Get(ctx, id, who)
+	if again != nil || m.State == batch.Receiving {
+		return nil, err
+	}
+	return &taken{m: m, stored: m.Calls}, nil
+}
+
+func (b *handlers) takeAll(ctx context.Context, id string, who schema.Principal, source callSource, o takeOptions) (*taken, error) {
+	in, err := b.batches.Intake(ctx, id, who)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	if have := in.Next(); o.from >= 0 && have != uint64(o.from) {
+		return nil, schema.Errorf(schema.KindConflict, "%d lines of batch %s are stored, and from says %d: go on from line %d.", have, id, o.from, have)
+	}
+	skip := uint64(0)
+	if o.again {
+		skip = in.Next()
+	}
+	t := &taken{}
+	inRow, refused := 0, in.Refused() // inRow: lines refused since the last one that was taken
+	var first LineRefusal             // of them
+	for {
+		rec, customID, err := source.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if skip > 0 && (err == nil || isRefusal(err)) {
+			skip--
+			continue
+		}
+		index := in.Next()
+		switch {
+		case err == nil:
+			before := in.Refused()
+			if err = in.Add(ctx, rec); err == nil && in.Refused() > before {
+				t.note(index, rec.CustomID, "Its custom_id stands in the batch already.")
+			}
+		case isRefusal(err):
+			why := schema.AsError(err)
+			t.note(index, customID, why.Detail)
+			err = in.Refuse(ctx, customID, why)
+		}
+		switch inRow++; {
+		case in.Refused() == refused:
+			inRow = 0
+		case inRow == 1:
+			first = t.last
+		case inRow >= refusedInRow && err == nil:
+			if err = in.Flush(ctx); err == nil { // the refusals have their places before the end
+				err = b.giveUp(ctx, id, who, first)
+			}
+		}
+		refused = in.Refused()
+		if err != nil {
+			// What is stored stays; the caller goes on from there.
+			flushing, stop := context.WithTimeout(context.WithoutCancel(ctx), lastFlush)
+			defer stop()
+			if flushErr := in.Flush(flushing); flushErr != nil {
+				err = errors.Join(err, flushErr)
+			}
+			return nil, err
+		}
+	}
+	if o.seal {
+		t.m, err = in.Seal(ctx)
+	} else if err = in.Flush(ctx); err == nil {
+		t.m, err = b.batches.Get(ctx, id, who)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.stored, t.refused = in.Stored(), in.Refused()
+	return t, nil
+}
+
+// refusedInRow is how many lines in a row may be refused before the batch is ended:
+// what is sent is no batch then, and each refusal takes more disk than its line.
+const refusedInRow = 1000
+
+// giveUp ends a batch of which too many lines in a row were refused. It returns what
+// its caller is told.
+func (b *handlers) giveUp(ctx context.Context, id string, who schema.Principal, first LineRefusal) error {
+	why := fmt.Sprintf("%d lines in a row were refused, so the batch was ended. Line %d: %s", refusedInRow, first.Index, first.Detail)
+	if _, err := b.batches.End(ctx, id, who, why); err != nil {
+		return err
+	}
+	return schema.Errorf(schema.KindInvalidRequest, "%s Check that the body has one call in JSON on each line, and send it as a new batch. GET /batches/%s shows what came of the lines before.", why, id)
+}
+
+func (t *taken) note(index uint64, customID, detail string) {
+	t.last = LineRefusal{Index: index, CustomID: customID, Detail: detail}
+	if len(t.refusals) < shownRefusals {
+		t.refusals = append(t.refusals, t.last)
+	}
+}
+
+// isRefusal says that an error is about one line; others end the request.
+func isRefusal(err error) bool {
+	var broken *brokenError
+	return err != nil && !errors.As(err, &broken)
+}
+
+// brokenError is a body that cannot be read on.
+type brokenError struct{ error }
+
+func (e *brokenError) Unwrap() error { return e.error }
+
+// lineSource reads one call from each line of a body of any length. The socket is
+// read as fast as the calls are stored.
+type lineSource struct {
+	lines lineReader
+	x     *httpapi.Exchange
+	rc    *http.ResponseController
+	from  *bufio.Reader
+	limit int
+	line  []byte
+	set   time.Time // when the deadline of the socket was set
+	// answering says that another goroutine writes the answer meanwhile, whose headers
+	// are its own.
+	answering bool
+}
+
+// giveUp has the connection closed after the answer, where that is still to come.
+func (s *lineSource) giveUp(err error) error {
+	if !s.answering {
+		s.x.Set("Connection", "close")
+	}
+	return &brokenError{err}
+}
+
+// lastFlush bounds the storing of what came before a stream broke.
+const lastFlush = 5 * time.Second
+
+// lineTimeout is how long a client may leave a stream of lines without a byte.
+const lineTimeout = 10 * time.Minute
+
+func (b *handlers) newLineSource(x *httpapi.Exchange, r *http.Request) *lineSource {
+	return &lineSource{
+		lines: b.lines, x: x, rc: http.NewResponseController(x.ResponseWriter), from: bufio.NewReaderSize(r.Body, 64<<10), limit: b.lines.limits.ArgumentBytes + submit.EnvelopeBytes,
+	}
+}
+
+func (s *lineSource) next() (rec batch.Line, customID string, err error) {
+	for {
+		// The storing of a line may have taken long, while more of them were here.
+		if s.from.Buffered() == 0 || time.Since(s.set) > lineTimeout/10 {
+			s.set = time.Now()
+			_ = s.rc.SetReadDeadline(s.set.Add(lineTimeout)) // a writer without deadlines does without
+		}
+		line, tooLong, err := s.read()
+		if err != nil {
+			return rec, "", err
+		}
+		if tooLong {
+			return rec, "", httpapi.ErrBodyTooLarge(s.limit)
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			return s.lines.readItem(line)
+		}
+	}
+}
+
+// endlessLines is how many times the limit a line may have before it is not read on.
+// One below that is refused by itself, and the lines after it are taken.
+const endlessLines = 8
+
+// read returns the next line. The last one needs no line feed.
+func (s *lineSource) read() (line []byte, tooLong bool, err error) {
+	s.line = s.line[:0]
+	length := 0
+	for {
+		part, err := s.from.ReadSlice('\n')
+		if !s.x.Reserve(s.from.Size() + cap(s.line) + len(part)) {
+			return nil, false, s.giveUp(httpapi.ErrBodiesFull())
+		}
+		if length += len(part); length > endlessLines*s.limit {
+			return nil, false, s.giveUp(schema.Errorf(schema.KindTooLarge, "A line of the body has no end within %d bytes; a line may have %d. GET the batch says how many lines are stored.", endlessLines*s.limit, s.limit))
+		}
+		if len(s.line)+len(part) > s.limit {
+			tooLong = true
+			s.line = s.line[:0]
+		} else {
+			s.line = append(s.line, part...)
+		}
+		switch {
+		case err == nil:
+			return s.line, tooLong, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF) && (len(s.line) > 0 || tooLong):
+			return s.line, tooLong, nil
+		case errors.Is(err, io.EOF):
+			_ = s.rc.SetReadDeadline(time.Time{})
+			return nil, false, io.EOF
+		default:
+			return nil, false, s.giveUp(schema.Errorf(schema.KindInvalidRequest, "The body could not be read to its end; GET the batch says how many lines are stored, and POST …/calls?from= goes on from there."))
+		}
+	}
+}
+
+// lineReader reads the calls of a batch, within the limits of all calls.
+type lineReader struct{ limits calls.Limits }
+
+// readItem reads one call of a batch.
+func (l lineReader) readItem(raw []byte) (rec batch.Line, customID string, err error) {
+	if rec, ok := l.readPlainItem(raw); ok {
+		return rec, rec.CustomID, nil
+	}
+	return l.readAnyItem(raw)
+}
+
+// readAnyItem is readItem for any line.
+func (l lineReader) readAnyItem(raw []byte) (rec batch.Line, customID string, err error) {
+	members, err := httpapi.ReadObject(raw, l.limits.ArgumentBytes+submit.EnvelopeBytes, l.limits.ArgumentDepth+1, "custom_id", "server", "tool", "arguments", "timeout_ms")
+	if err != nil {
+		return rec, "", err
+	}
+	if err := httpapi.ReadMember(members, "custom_id", false, "a string", &customID); err != nil || len(customID) > maxCustomID {
+		if err == nil {
+			err = schema.Errorf(schema.KindInvalidRequest, "The custom_id is over %d bytes long.", maxCustomID)
+		}
+		return rec, "", err
+	}
+	call := &schema.Call{}
+	if err := submit.ReadMembers(members, call, l.limits.MaxTimeout); err != nil {
+		return rec, customID, err
+	}
+	return batch.Line{
+		CustomID: customID, Server: call.Server, Tool: call.Tool, Timeout: call.Timeout, Accepted: time.Now().UTC(), Arguments: bytes.Clone(call.Arguments),
+	}, customID, nil
+}
+
+// listSource gives the calls of a JSON document. The list stays the bytes that came:
+// taken apart at once, one of 32 MiB could become ten times as much.
+type listSource struct {
+	lines lineReader
+	list  []byte // from the next call on; valid JSON
+	begun bool   // its bracket was seen
+}
+
+func (s *listSource) next() (rec batch.Line, customID string, err error) {
+	item := s.item()
+	if item == nil {
+		return rec, "", io.EOF
+	}
+	return s.lines.readItem(item)
+}
+
+// item returns the next call as it stands, nil behind the last one.
+func (s *listSource) item() []byte {
+	i := 0
+	for i < len(s.list) && (s.list[i] <= ' ' || s.list[i] == '[' && !s.begun || s.list[i] == ',') {
+		s.begun = s.begun || s.list[i] == '['
+		i++
+	}
+	if i >= len(s.list) || s.list[i] == ']' {
+		return nil
+	}
+	var scan rawjson.Scanner
+	scan.Reset(s.list[i:])
+	if !scan.Value() {
+		return nil // it was checked
+	}
+	end := i + scan.At()
+	item := s.list[i:end]
+	s.list = s.list[end:]
+	return item
+}
+
+// count returns how many calls there are left.
+func (s *listSource) count() (n int) {
+	for left := *s; left.item() != nil; {
+		n++
+	}
+	return n
+}
+
+// readBatch reads a batch that came as one JSON document.
+func (l lineReader) readBatch(body []byte, o *batch.Order, open, stream *bool) (callSource, error) {
+	members, err := httpapi.ReadObject(body, jsonBatch, l.limits.ArgumentDepth+4, "calls", "priority", "expires_in", "callback_url", "labels", "open", "stream")
+	if err != nil {
+		return nil, err
+	}
+	s := &listSource{lines: l, list: members["calls"]}
+	if len(s.list) > 0 && s.list[0] != '[' {
+		return nil, httpapi.ReadMember(members, "calls", false, "an array of calls", new([]json.RawMessage))
+	}
+	var seconds uint32
+	for _, m := range []struct {
+		name, want string
+		required   bool
+		into       any
+	}{
+		{"priority", "a whole number from -10 to 10", false, &o.Priority}, {"expires_in", "a number of seconds", false, &seconds},
+		{"callback_url", "an address", false, &o.CallbackURL}, {"labels", "an object of strings", false, &o.Labels}, {"open", "true or false", false, open}, {"stream", "true or false", false, stream},
+	} {
+		if err := httpapi.ReadMember(members, m.name, m.required, m.want, m.into); err != nil {
+			return nil, err
+		}
+	}
+	if _, given := members["expires_in"]; given {
+		o.Life = time.Duration(seconds) * time.Second
+	}
+	if o.Calls = s.count(); o.Calls == 0 && !*open {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The batch has no calls. Send calls, or \"open\": true to send them later with POST /batches/{id}/calls.")
+	}
+	if o.Priority < minPriority || o.Priority > maxPriority {
+		return nil, httpapi.BadMember("priority", "a whole number from %d to %d", minPriority, maxPriority)
+	}
+	if _, given := members["expires_in"]; given && seconds < 1 {
+		return nil, httpapi.BadMember("expires_in", "a number of seconds of at least 1")
+	}
+	if len(o.Labels) > maxLabels {
+		return nil, httpapi.BadMember("labels", "at most %d labels", maxLabels)
+	}
+	for k, v := range o.Labels {
+		if len(k) > maxLabelName || len(v) > maxLabelValue {
+			return nil, httpapi.BadMember("labels", "labels of at most %d bytes, with values of at most %d", maxLabelName, maxLabelValue)
+		}
+	}
+	return s, nil
+}

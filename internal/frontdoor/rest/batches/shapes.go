@@ -1,0 +1,54 @@
+package batches
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+)
+
+// describe puts the shapes of batches into the document, which are read member by
+// member.
+func (b *handlers) describe(d *httpapi.Document) {
+	all := d.Schemas()
+	d.SchemaOf(reflect.TypeFor[BatchResult]())
+	all[schemaLine].Description = "One call of a batch that has ended."
+	all[schemaLine].Properties["result"] = &huma.Schema{Description: "The result of the tool; absent where there is none."}
+	all[schemaBatchItem] = &huma.Schema{
+		Type: huma.TypeObject, AdditionalProperties: false, Required: []string{"server", "tool"}, Description: "One call of a batch.",
+		Properties: map[string]*huma.Schema{
+			"custom_id": {Type: huma.TypeString, MaxLength: openapi.Ptr(maxCustomID), Description: "The caller's own name of the call, unique in the batch."}, "server": openapi.Text("The id of the server."), "tool": openapi.Text("The name of the tool."),
+			"arguments":  openapi.Object("The arguments; without them the tool gets an empty object."),
+			"timeout_ms": b.runner.TimeoutSchema("How long the call may take."),
+		},
+	}
+	all[schemaBatchBody] = &huma.Schema{
+		Type: huma.TypeObject, AdditionalProperties: false, Description: "A batch in one document.",
+		Properties: map[string]*huma.Schema{
+			"calls":        {Type: huma.TypeArray, Items: openapi.Ref(schemaBatchItem), Description: "The calls; may be left out where open is true."},
+			"priority":     {Type: huma.TypeInteger, Minimum: openapi.Ptr(float64(minPriority)), Maximum: openapi.Ptr(float64(maxPriority)), Description: "Each 5 doubles or halves the share of the batch."},
+			"expires_in":   openapi.Described(b.expiresSchema(), "Seconds in which calls may leave; 24 h without it."),
+			"callback_url": openapi.Text("An address that is told of the end."),
+			"labels": {
+				Type: huma.TypeObject, MaxProperties: openapi.Ptr(maxLabels), AdditionalProperties: &huma.Schema{Type: huma.TypeString, MaxLength: openapi.Ptr(maxLabelValue)},
+				Description: fmt.Sprintf("Words of the caller's own; a name takes at most %d bytes.", maxLabelName),
+			},
+			"open":   {Type: huma.TypeBoolean, Description: "More calls follow with POST /batches/{id}/calls."},
+			"stream": {Type: huma.TypeBoolean, Description: "Answer with the results while they come."},
+		},
+	}
+	d.AtLast(func(all map[string]*huma.Schema) {
+		openapi.RefuseMore(all, "ConfirmCalls")
+		submit.DescribeCall(all, schemaLine)
+	})
+}
+
+// expiresSchema is how many seconds a batch may take.
+func (b *handlers) expiresSchema() *huma.Schema {
+	return openapi.Integers(1, float64(b.batches.MaxLife()/time.Second))
+}

@@ -1,0 +1,111 @@
+package calls
+
+import (
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/internal/telemetry"
+)
+
+// ConfirmRequest is the body of POST /confirmations/{id}.
+type ConfirmRequest struct {
+	Confirm bool `json:"confirm"`
+}
+
+// Rejected is the answer to a confirmation that was refused by the caller.
+type Rejected struct {
+	Status  string `json:"status" enum:"rejected"`
+	Message string `json:"message"`
+	CallID  string `json:"call_id"`
+}
+
+// maxLongPoll bounds GET /calls/{id}?wait=.
+const maxLongPoll = 60 * time.Second
+
+// confirm is POST /confirmations/{id}: the caller's own approval or denial.
+func (c *handlers) confirm(x *httpapi.Exchange, r *http.Request) error {
+	const most = 1 << 10
+	body, err := x.ReadBody(r, most)
+	if err != nil {
+		return err
+	}
+	members, err := httpapi.ReadObject(body, most, 4, "confirm")
+	if err != nil {
+		return err
+	}
+	var yes bool
+	if err := httpapi.ReadMember(members, "confirm", true, "true or false", &yes); err != nil {
+		return err
+	}
+	// A retry that carries the same key is the same attempt and gets the same
+	// answer; without one every request is an attempt of its own.
+	attempt := x.ID
+	key, err := httpapi.IdempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	if key != "" {
+		attempt = x.Principal.Name + "\x00" + key
+	}
+	ctx := r.Context()
+	if x.Span != nil {
+		ctx = x.Span.Carry(ctx)
+	}
+	done, err := c.calls.Confirm(ctx, calls.Confirmation{Token: r.PathValue("id"), Confirm: yes, Principal: x.Principal, Attempt: attempt, Replay: key != ""})
+	if done.CallID != "" {
+		x.Set("Callyard-Call-Id", done.CallID)
+		confirmed(x, &done, err)
+	}
+	if done.Replayed {
+		x.Set("Idempotency-Replayed", "true")
+	}
+	switch {
+	case err != nil:
+		return err
+	case done.Denied:
+		x.SendValue(http.StatusOK, Rejected{Status: "rejected", Message: "The call was rejected and will not run.", CallID: done.CallID})
+	default:
+		submit.SendResult(x, done.Result, false)
+	}
+	return nil
+}
+
+func opConfirm(d *httpapi.Document) huma.Operation {
+	op := openapi.Operation(http.MethodPost, "/confirmations/{id}", "confirm-call", openapi.TagCalls, "Confirm or reject a held call",
+		"Spends the single-use token of a confirmation request. With confirm true the call runs once and its result is the answer.",
+		append([]int{http.StatusForbidden, http.StatusGone}, submit.CallStatuses()...)...)
+	op.Parameters = append(op.Parameters, openapi.PathParam("id", "The confirmation_id of the confirmation request.", "cyt_2Jb0Z5nJk3m8q1r7s9t0u2v4w6x8y0z1a3b5c7d9e1f"))
+	op.Parameters = append(op.Parameters, &huma.Param{Name: "Idempotency-Key", In: "header", Description: "A retry with the same key is the same attempt and gets the same answer.", Schema: httpapi.IdempotencySchema(), Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"})
+	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[ConfirmRequest]()), true, "The answer.", map[string]any{"confirm": true})
+	op.Responses["200"] = submit.Answered(submit.SchemaResult, "The result of the tool; or, for confirm false, that the call was rejected.", exampleResult())
+	delete(op.Responses["200"].Content, "text/event-stream")
+	op.Responses["200"].Content["application/json"].Schema = &huma.Schema{AnyOf: []*huma.Schema{d.SchemaOf(reflect.TypeFor[Rejected]()), openapi.Ref(submit.SchemaResult)}}
+	return op
+}
+
+func opCallState(d *httpapi.Document) huma.Operation {
+	op := openapi.Operation(http.MethodGet, "/calls/{id}", "get-call", openapi.TagCalls, "What came of a call",
+		"State and, once it has run, result, of a call that was held or stored, or is part of a batch. wait makes the answer come when the call has ended, or when that many seconds are over.",
+		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
+	op.Parameters = append(op.Parameters, openapi.PathParam("id", "The call_id of the confirmation request.", "call_06b2t8m3c0w3v2q5n7k9a1d4fz"),
+		openapi.QueryParam("wait", "Seconds to wait for the end, at most 60.", openapi.Integers(0, maxLongPoll.Seconds())))
+	op.Responses["200"] = &huma.Response{Description: "The call.", Content: map[string]*huma.MediaType{"application/json": {Schema: d.SchemaOf(reflect.TypeFor[submit.CallState]())}}}
+	return op
+}
+
+// confirmed says which call a confirmation ran, and how it ended.
+func confirmed(x *httpapi.Exchange, c *calls.Confirmed, err error) {
+	if x.Span == nil || c.Denied || c.Replayed {
+		return
+	}
+	x.Span.Text(telemetry.KeyCall, c.CallID)
+	x.Span.Text(telemetry.KeyApproval, c.ApprovalID)
+	x.Span.Outcome(c.Result, err)
+}

@@ -1,0 +1,50 @@
+package calls
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// listCalls is GET /calls: the caller's own calls, as the execution log has them.
+func (c *handlers) listCalls(x *httpapi.Exchange, r *http.Request) (page calls.Page, err error) {
+	values := x.Query
+	if who := values.Get("principal"); who != "" && who != x.Principal.Name {
+		return page, schema.Errorf(schema.KindForbidden, "You see the calls that you asked for; leave principal out.")
+	}
+	f := calls.Filter{Server: values.Get("server"), Tool: values.Get("tool"), Batch: values.Get("batch")}
+	for _, text := range []struct {
+		name string
+		into *time.Time
+	}{{"since", &f.From}, {"until", &f.To}} {
+		if at, err := time.Parse(time.RFC3339, values.Get(text.name)); err == nil {
+			*text.into = at
+		}
+	}
+	for _, state := range values["state"] {
+		f.States = append(f.States, schema.State(state))
+	}
+	return c.calls.List(r.Context(), x.Principal, f, values.Get("cursor"), httpapi.Number(values, "limit", httpapi.PageLimit))
+}
+
+func opListCalls() huma.Operation {
+	op := openapi.Operation(http.MethodGet, "/calls", "list-calls", openapi.TagCalls, "Your calls",
+		"What became of your calls, the newest first, as the execution log has them for some days: who, what, when and how, with digests of arguments and results. A page can be short, or empty, and still have a next.",
+		http.StatusBadRequest, http.StatusServiceUnavailable)
+	op.Parameters = []*huma.Param{
+		openapi.QueryParam("server", "Only calls of this server.", openapi.String()), openapi.QueryParam("tool", "Only calls of this tool.", openapi.String()),
+		openapi.QueryParam("state", "Only calls in these states.", &huma.Schema{Type: huma.TypeArray, Items: submit.CallStateWords()}),
+		openapi.QueryParam("principal", "Yourself; others' calls are not shown.", openapi.String()),
+		openapi.QueryParam("batch", "Only those of this batch.", openapi.String()), openapi.QueryParam("since", "Only those from this time on.", openapi.Time()),
+		openapi.QueryParam("until", "Only those before this time.", openapi.Time()), openapi.QueryParam("limit", "The most calls on one page; 100 without it.", openapi.Integers(1, httpapi.MaxPageLimit)),
+		openapi.QueryParam("cursor", "The next of the page before.", openapi.String()),
+	}
+	return op
+}

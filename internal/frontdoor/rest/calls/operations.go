@@ -1,0 +1,78 @@
+package calls
+
+import (
+	"net/http"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+)
+
+func exampleResult() any {
+	return map[string]any{"content": []any{map[string]any{"type": "text", "text": "Echo: hello"}}}
+}
+
+func exampleCompleted() any {
+	return map[string]any{"content": []any{map[string]any{"type": "text", "text": "Echo: hello"}}, submit.MemberOutcome: submit.OutcomeCompleted}
+}
+
+func (c *handlers) opCallTool(d *httpapi.Document) huma.Operation {
+	op := openapi.Operation(http.MethodPost, "/servers/{id}/tools/{tool}", "call-tool", openapi.TagCalls, "Call a tool",
+		"Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as the bytes that were sent; without a body the tool gets an empty object. "+
+			"A tool that fails says so in its result, with status 200 and isError true. Arguments may take "+openapi.ByteSize(c.limits.ArgumentBytes)+".", submit.CallStatuses()...)
+	op.Parameters = append([]*huma.Param{openapi.ServerParam(), openapi.ToolParam()}, c.runner.StoredCallParams()...)
+	op.RequestBody = openapi.JSONBody(openapi.Object("The arguments of the tool."), false, "The arguments of the tool.", map[string]any{"message": "hello"})
+	op.Responses["200"] = submit.Answered(submit.SchemaResult, "The result of the tool.", exampleResult())
+	c.runner.MayHold(d, &op, submit.OneOfAnswers("", submit.OutcomeHeld, submit.OutcomeAccepted))
+	return op
+}
+
+func (c *handlers) opCall(d *httpapi.Document) huma.Operation {
+	op := openapi.Operation(http.MethodPost, "/calls", "create-call", openapi.TagCalls, "Call a tool that the body names",
+		"The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.", submit.CallStatuses()...)
+	op.Parameters = c.runner.StoredCallParams()
+	op.RequestBody = openapi.JSONBody(openapi.Ref(schemaRequest), true, "The call.", map[string]any{
+		"server": "everything", "tool": "echo", "arguments": map[string]any{"message": "hello"}, "timeout_ms": 5000,
+	})
+	op.Responses["200"] = submit.Answered(submit.SchemaResult, "The result of the tool.", exampleResult())
+	if c.calls.CanHold() {
+		// Many generators take the shape of the first answer for that of all.
+		op.Responses["200"] = submit.Answered(submit.SchemaAnswer, "The result of the tool: a CompletedCall, outcome completed.", exampleCompleted())
+	}
+	c.runner.MayHold(d, &op, openapi.Ref(submit.SchemaAnswer))
+	return op
+}
+
+// schemaRequest is the name of the schema of the body of POST /calls.
+const schemaRequest = "CallRequest"
+
+// describe puts into the document what no Go type describes.
+func (c *handlers) describe(d *httpapi.Document) {
+	d.NameSchema(reflect.TypeFor[calls.Page](), "CallList")
+	d.NameSchema(reflect.TypeFor[calls.View](), schemaRecord)
+	d.NameSchema(reflect.TypeFor[calls.ViewError](), "CallRecordError")
+	d.NameSchema(reflect.TypeFor[calls.Allow](), "Allowance")
+	d.NameSchema(reflect.TypeFor[calls.Pattern](), "AllowancePattern")
+	d.NameSchema(reflect.TypeFor[calls.Value](), "AllowanceValue")
+	d.Schemas()[schemaRequest] = &huma.Schema{
+		Type: huma.TypeObject, AdditionalProperties: false, Required: []string{"server", "tool"},
+		Properties: map[string]*huma.Schema{
+			"server":       openapi.Text("The id of the server."),
+			"tool":         openapi.Text("The name of the tool."),
+			"arguments":    openapi.Object("The arguments; they reach the tool as they are. Without them the tool gets an empty object."),
+			"timeout_ms":   c.runner.TimeoutSchema("How long the call may take. Without it the server's own time counts."),
+			"callback_url": openapi.Text("An address that is told of the end of the call, which is stored for it; only where the operator has switched callbacks on."),
+		},
+	}
+	d.AtLast(func(all map[string]*huma.Schema) {
+		openapi.RefuseMore(all, "ConfirmRequest", "SettleRequest")
+		submit.DescribeCall(all, schemaRecord)
+	})
+}
+
+// schemaRecord is the name of the schema of a call in the execution log.
+const schemaRecord = "CallRecord"

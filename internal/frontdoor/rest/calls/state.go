@@ -1,0 +1,113 @@
+package calls
+
+import (
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// callState is GET /calls/{id}.
+func (c *handlers) callState(x *httpapi.Exchange, r *http.Request) error {
+	wait := time.Duration(httpapi.Number(x.Query, "wait", 0)) * time.Second
+	s, err := c.calls.Wait(r.Context(), r.PathValue("id"), x.Principal, wait)
+	if err != nil {
+		return err
+	}
+	return c.sendCall(x, r, s)
+}
+
+// sendCall answers with the status of a call.
+func (c *handlers) sendCall(x *httpapi.Exchange, r *http.Request, s *calls.Status) error {
+	body, err := c.runner.Body(r.Context(), s)
+	if err == nil {
+		x.SendJSON(http.StatusOK, body)
+	}
+	return err
+}
+
+// cancelCall is POST /calls/{id}/cancel.
+func (c *handlers) cancelCall(x *httpapi.Exchange, r *http.Request) error {
+	s, err := c.calls.Cancel(r.Context(), r.PathValue("id"), x.Principal)
+	if err != nil {
+		return err
+	}
+	return c.sendCall(x, r, s)
+}
+
+// SettleRequest is the body of POST /calls/{id}/settle.
+type SettleRequest struct {
+	As     string `json:"as" enum:"done,failed,run-again" doc:"done: it has run. failed: it has not, and shall not. run-again: it shall run once more."`
+	Reason string `json:"reason" doc:"Why; it is kept."`
+}
+
+// settleCall is POST /calls/{id}/settle: a person's word about a call whose outcome
+// is unknown, or that was given up.
+func (c *handlers) settleCall(x *httpapi.Exchange, r *http.Request) error {
+	const most = 4 << 10
+	body, err := x.ReadBody(r, most)
+	if err != nil {
+		return err
+	}
+	members, err := httpapi.ReadObject(body, most, 4, "as", "reason")
+	if err != nil {
+		return err
+	}
+	var as, reason string
+	if err := httpapi.ReadMember(members, "as", true, "done, failed or run-again", &as); err != nil {
+		return err
+	}
+	if err := httpapi.ReadMember(members, "reason", true, "a sentence that says why", &reason); err != nil {
+		return err
+	}
+	v := calls.Settlement{Reason: httpapi.Printable(reason, 1000)}
+	switch as {
+	case "done":
+		v.As = schema.StateSucceeded
+	case "failed":
+		v.As = schema.StateFailed
+	case "run-again":
+		v.As = schema.StateQueued
+	default:
+		return schema.Errorf(schema.KindInvalidRequest, "The member as must be done, failed or run-again.")
+	}
+	s, err := c.calls.Settle(r.Context(), r.PathValue("id"), x.Principal, v)
+	if err != nil {
+		return err
+	}
+	return c.sendCall(x, r, s)
+}
+
+func callStateAnswer(d *httpapi.Document, description string) *huma.Response {
+	return &huma.Response{Description: description, Content: map[string]*huma.MediaType{"application/json": {Schema: d.SchemaOf(reflect.TypeFor[submit.CallState]())}}}
+}
+
+func callIDParam() *huma.Param {
+	return openapi.PathParam("id", "The id of a call.", "call_06b2t8m3c0w3v2q5n7k9a1d4fz")
+}
+
+func opCancelCall(d *httpapi.Document) huma.Operation {
+	op := openapi.Operation(http.MethodPost, "/calls/{id}/cancel", "cancel-call", openapi.TagCalls, "Cancel a call",
+		"Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One that has ended stays as it is.",
+		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)
+	op.Parameters = []*huma.Param{callIDParam()}
+	op.Responses["200"] = callStateAnswer(d, "The call.")
+	return op
+}
+
+func opSettle(d *httpapi.Document) huma.Operation {
+	op := openapi.Operation(http.MethodPost, "/calls/{id}/settle", "settle-call", openapi.TagCalls, "Settle a call whose outcome is unknown",
+		"For a call that left and of which nobody can tell what became, or that was given up: say that it is done, that it failed, or that it shall run again.",
+		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)
+	op.Parameters = []*huma.Param{callIDParam()}
+	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[SettleRequest]()), true, "The word.", map[string]any{"as": "done", "reason": "the invoice is in the books"})
+	op.Responses["200"] = callStateAnswer(d, "The call.")
+	return op
+}

@@ -1,0 +1,87 @@
+package httpapi
+
+import (
+	"errors"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/bodies"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// ReadBody returns the whole body, at most limit bytes of it. No body is not an
+// error; a body that is declared as something other than JSON is.
+func (x *Exchange) ReadBody(r *http.Request, limit int) ([]byte, error) {
+	if r.ContentLength == 0 {
+		return nil, nil
+	}
+	if err := checkMediaType(r.Header); err != nil {
+		return nil, err
+	}
+	// Mostly the body is here already, so the deadline is set only once it is due:
+	// a timer that never fires costs less than two changes of the connection.
+	rc := http.NewResponseController(x.ResponseWriter)
+	due := time.AfterFunc(TimeFor(limit), func() {
+		_ = rc.SetReadDeadline(time.Unix(1, 0)) // a writer without deadlines does without
+	})
+	body, err := x.shared.bodies.Read(&x.reservation, r.Body, r.ContentLength, limit)
+	if !due.Stop() && err == nil {
+		err = os.ErrDeadlineExceeded // it fired as the body ended, and the connection is of no use now
+	}
+	if err == nil {
+		return body, nil
+	}
+	switch {
+	case errors.Is(err, bodies.ErrTooLong):
+		return nil, ErrBodyTooLarge(limit)
+	case errors.Is(err, bodies.ErrFull):
+		x.Set("Connection", "close")
+		return nil, ErrBodiesFull()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		x.Set("Connection", "close")
+		return nil, schema.Errorf(problem.KindBodyTimeout, "The body did not arrive within %s.", TimeFor(limit))
+	}
+	x.Set("Connection", "close")
+	return nil, schema.Errorf(schema.KindInvalidRequest, "The body could not be read to its end: it is shorter than announced, or the connection broke.")
+}
+
+// What all bodies that are being read or worked on may take of memory at once: those
+// of up to 64 KiB, and what larger ones take beyond that.
+const (
+	smallBodies = 32 << 20
+	largeBodies = 96 << 20
+)
+
+// NewBudget returns the memory budget for the bodies of all requests.
+func NewBudget() *bodies.Budget { return bodies.New(smallBodies, largeBodies) }
+
+// ErrBodiesFull refuses a body while others hold the whole memory budget.
+func ErrBodiesFull() error {
+	e := schema.Errorf(schema.KindUnavailable, "The front door holds as many large bodies as it may; nothing was done. Send it again in a moment.")
+	e.Retryable, e.RetryAfter = true, time.Second
+	return e
+}
+
+// ErrBodyTooLarge refuses a body, or a line of one, over its limit.
+func ErrBodyTooLarge(limit int) error {
+	return schema.Errorf(schema.KindTooLarge, "The body is over the limit of %d bytes; send less, or ask the operator to raise the limit.", limit)
+}
+
+// checkMediaType takes JSON and what is not declared at all.
+func checkMediaType(h http.Header) error {
+	values := h["Content-Type"]
+	if len(values) == 0 || len(values) == 1 && (values[0] == "application/json" || values[0] == "") {
+		return nil
+	}
+	if len(values) == 1 {
+		media, _, err := mime.ParseMediaType(values[0])
+		if err == nil && (media == "application/json" || strings.HasSuffix(media, "+json")) {
+			return nil
+		}
+	}
+	return schema.Errorf(problem.KindMediaType, "The body must be JSON: send Content-Type: application/json. curl --json 'BODY' does, curl -d does not.")
+}

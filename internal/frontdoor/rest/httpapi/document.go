@@ -1,0 +1,256 @@
+package httpapi
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"sort"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/internal/problem"
+)
+
+// Document is the OpenAPI document and the mux: an operation is registered in both at
+// once. It is used by one goroutine until it is finished, and then never changed.
+type Document struct {
+	huma       huma.API
+	mux        *http.ServeMux
+	problems   *Problems
+	names      map[reflect.Type]string // of schemas, where they are not those of the types
+	last       []func(schemas map[string]*huma.Schema)
+	spec, yaml []byte
+}
+
+// NewDocument returns a document with nothing in it but what is common to all operations.
+func NewDocument(version string, mux *http.ServeMux, p *Problems) *Document {
+	d := &Document{mux: mux, problems: p, names: map[reflect.Type]string{
+		reflect.TypeFor[problem.Document](): openapi.SchemaProblem,
+		reflect.TypeFor[problem.Fault]():    "ProblemFault",
+		reflect.TypeFor[problem.RPCError](): "ProblemRPCError",
+	}}
+	config := huma.DefaultConfig("Callyard", version)
+	config.Info.Description = documentText
+	config.Info.License = &huma.License{Name: "Apache 2.0", URL: "https://www.apache.org/licenses/LICENSE-2.0"}
+	config.Servers = []*huma.Server{{URL: "/", Description: "This front door"}}
+	config.Tags = []*huma.Tag{
+		{Name: openapi.TagCalls, Description: "Run tools and wait for their results."},
+		{Name: openapi.TagServers, Description: "The MCP servers of the fleet and what they offer."},
+		{Name: openapi.TagFleet, Description: "Workers, events, health and metrics."},
+	}
+	config.Security = []map[string][]string{{"bearer": {}}, {"apiKey": {}}}
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"bearer": {Type: "http", Scheme: "bearer", Description: "An API key. A front door without configured keys needs none and serves loopback only."},
+		"apiKey": {Type: "apiKey", In: "header", Name: "X-API-Key", Description: "The same API key, in a header of its own."},
+	}
+	// The document, the page and the links to schemas are ours: Huma's load from
+	// a public host, and its hook puts a $schema member into every body.
+	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
+	config.CreateHooks = nil
+	config.RejectUnknownQueryParameters = true
+	// Answers may gain members; what takes members refuses unknown ones itself.
+	config.AllowAdditionalPropertiesByDefault = true
+	config.Transformers = []huma.Transformer{p.fromHuma}
+	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", d.schemaName)
+	d.huma = humago.New(mux, config)
+	d.huma.UseMiddleware(func(ctx huma.Context, next func(huma.Context)) { next(withOurStatus{ctx}) }, d.checkParameters)
+	d.addProblems()
+	return d
+}
+
+// output is the answer of an operation of Huma's that is its body and nothing else.
+type output[T any] struct{ Body T }
+
+// NoInput is the input of an operation that takes none.
+type NoInput struct{}
+
+// Get registers an operation of Huma's: its input has no body, its answer is a Go value.
+func Get[I, T any](d *Document, op huma.Operation, h func(context.Context, *I) (T, error)) {
+	Register(d, op, func(ctx context.Context, in *I) (*output[T], error) {
+		v, err := h(ctx, in)
+		return &output[T]{v}, err
+	})
+}
+
+// Register registers an operation of Huma's whose answer may have headers as well: I and O are
+// inputs and outputs as Huma knows them.
+func Register[I, O any](d *Document, op huma.Operation, h func(context.Context, *I) (*O, error)) {
+	huma.Register(d.huma, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := h(ctx, in)
+		if err != nil {
+			return nil, failure{d.problems.Of(err)}
+		}
+		return out, nil
+	})
+}
+
+// Handle registers an operation that reads and writes bytes itself.
+func (d *Document) Handle(op huma.Operation, h Handler) {
+	d.HandleAt(op, op.Path, h)
+}
+
+// HandleValue registers an operation that answers with a Go value, whose schema Huma derives.
+// The status is op.DefaultStatus, or 200; example may be nil.
+func HandleValue[T any](d *Document, op huma.Operation, description string, example any, h func(*Exchange, *http.Request) (T, error)) {
+	status := cmp.Or(op.DefaultStatus, http.StatusOK)
+	res := op.Responses[strconv.Itoa(status)]
+	if res == nil {
+		res = &huma.Response{}
+		op.Responses[strconv.Itoa(status)] = res
+	}
+	res.Description = description
+	res.Content = map[string]*huma.MediaType{"application/json": {Schema: d.SchemaOf(reflect.TypeFor[T]()), Example: example}}
+	d.Handle(op, func(x *Exchange, r *http.Request) error {
+		v, err := h(x, r)
+		if err == nil {
+			x.SendJSON(status, Encode(v))
+		}
+		return err
+	})
+}
+
+// HandleAt registers an operation whose path the mux writes in another way than the document. It
+// returns the handler with the check of the parameters before it.
+func (d *Document) HandleAt(op huma.Operation, pattern string, h Handler) Handler {
+	d.huma.OpenAPI().AddOperation(&op)
+	h = checked(&op, h)
+	d.mux.HandleFunc(op.Method+" "+pattern, func(w http.ResponseWriter, r *http.Request) { Serve(w.(*Exchange), r, h) })
+	return h
+}
+
+// HandleHTTP registers a handler that looks at the whole request itself, its parameters
+// included.
+func (d *Document) HandleHTTP(op huma.Operation, h http.Handler) {
+	d.huma.OpenAPI().AddOperation(&op)
+	d.mux.Handle(op.Method+" "+op.Path, h)
+}
+
+// addProblems puts one response for each status of the table into the
+// document; operations refer to them.
+func (d *Document) addProblems() {
+	registry := d.huma.OpenAPI().Components.Schemas
+	shape := registry.Schema(reflect.TypeFor[problem.Document](), true, "")
+	responses := map[string]*huma.Response{
+		"Problem": {Description: "Any other problem.", Content: map[string]*huma.MediaType{"application/problem+json": {Schema: shape}}},
+	}
+	byStatus := make(map[int][]problem.Row)
+	for _, k := range problem.Rows() {
+		byStatus[k.Status] = append(byStatus[k.Status], k)
+	}
+	for status, kinds := range byStatus {
+		sort.Slice(kinds, func(i, j int) bool { return kinds[i].Kind < kinds[j].Kind })
+		r := &huma.Response{Content: map[string]*huma.MediaType{"application/problem+json": {Schema: shape, Examples: make(map[string]*huma.Example)}}}
+		for i, k := range kinds {
+			if i > 0 {
+				r.Description += " Or: "
+			}
+			r.Description += k.Meaning
+			r.Content["application/problem+json"].Examples[string(k.Kind)] = &huma.Example{
+				Summary: k.Title,
+				Value: map[string]any{
+					"type": "/problems/" + string(k.Kind), "title": k.Title, "status": k.Status, "detail": k.Meaning, "error": k.Meaning, "retryable": false,
+				},
+			}
+		}
+		switch status {
+		case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+			r.Headers = map[string]*huma.Param{"Retry-After": openapi.Header("Seconds to wait, at least 1.", huma.TypeInteger, 1)}
+		case http.StatusUnauthorized:
+			r.Headers = map[string]*huma.Param{"WWW-Authenticate": openapi.Header("How to send a credential.", huma.TypeString, `Bearer realm="callyard"`)}
+		}
+		responses["Problem"+strconv.Itoa(status)] = r
+	}
+	d.huma.OpenAPI().Components.Responses = responses
+}
+
+// SchemaOf registers the type and returns the reference to it.
+func (d *Document) SchemaOf(t reflect.Type) *huma.Schema {
+	return d.huma.OpenAPI().Components.Schemas.Schema(t, true, "")
+}
+
+// Schemas returns the schemas of the document by their names, to be added to.
+func (d *Document) Schemas() map[string]*huma.Schema {
+	return d.huma.OpenAPI().Components.Schemas.Map()
+}
+
+// NameSchema gives the schema of a type another name than that of the type, which says too
+// little outside its package. It is the name of the type in generated clients. It must be
+// called before the type is registered.
+func (d *Document) NameSchema(t reflect.Type, name string) { d.names[t] = name }
+
+func (d *Document) schemaName(t reflect.Type, hint string) string {
+	of := t
+	for of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if name, ok := d.names[of]; ok {
+		return name
+	}
+	return huma.DefaultSchemaNamer(t, hint)
+}
+
+// AtLast has change say in the schemas what Go types cannot, once all operations are
+// registered. Such functions run in the order in which they were given.
+func (d *Document) AtLast(change func(schemas map[string]*huma.Schema)) {
+	d.last = append(d.last, change)
+}
+
+func (d *Document) finishSchemas() {
+	registry := d.huma.OpenAPI().Components.Schemas
+	for name, s := range registry.Map() {
+		if registry.TypeFromRef("#/components/schemas/"+name) != nil {
+			openapi.Plain(s)
+		}
+	}
+	for _, change := range d.last {
+		change(registry.Map())
+	}
+}
+
+// Finish fixes the document as it will be served.
+func (d *Document) Finish() error {
+	document := d.huma.OpenAPI()
+	for _, unused := range []string{"ErrorModel", "ErrorDetail"} {
+		delete(document.Components.Schemas.Map(), unused) // Huma's own, which never leave
+	}
+	d.finishSchemas()
+	spec, err := json.Marshal(document)
+	if err != nil {
+		return fmt.Errorf("encoding the OpenAPI document: %w", err)
+	}
+	maps.DeleteFunc(document.Components.Responses, func(name string, _ *huma.Response) bool {
+		return !bytes.Contains(spec, []byte(`"#/components/responses/`+name+`"`))
+	})
+	if d.spec, err = json.Marshal(document); err != nil {
+		return fmt.Errorf("encoding the OpenAPI document: %w", err)
+	}
+	if d.yaml, err = document.YAML(); err != nil {
+		return fmt.Errorf("encoding the OpenAPI document as YAML: %w", err)
+	}
+	return nil
+}
+
+// JSON returns the finished document as JSON. Nobody may change it.
+func (d *Document) JSON() []byte { return d.spec }
+
+// YAML returns the finished document as YAML. Nobody may change it.
+func (d *Document) YAML() []byte { return d.yaml }
+
+const documentText = `Callyard runs the tools of MCP servers for you: a call goes to one of the workers that hold the server, and comes back with what the tool answered.
+
+The first call:
+
+` + "```" + `sh
+curl --json '{"message":"hello"}' http://127.0.0.1:8080/servers/everything/tools/echo
+` + "```" + `
+
+Arguments reach the tool, and results reach you, as the bytes that were sent. A tool that fails says so in its result (` + "`isError: true`" + `, status 200);
+every other failure is an RFC 9457 problem document with a stable ` + "`type`" + `, and ` + "`retryable`" + ` says whether the same request may be sent again without a second side effect.`

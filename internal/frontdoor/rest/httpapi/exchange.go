@@ -1,0 +1,167 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/callyard/callyard/internal/bodies"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Exchange is one request and its answer on their way through the handlers. It
+// is the ResponseWriter that handlers get, so that what the middleware knows
+// (who asks, the request id) travels without copying the request.
+type Exchange struct {
+	http.ResponseWriter
+	ID        string           // of the request
+	Principal schema.Principal // who asks
+	Query     url.Values       // the parameters, as the operation describes them
+	Span      *telemetry.Span  // nil where there are no traces
+	Status    int              // of the answer; 0 until it began; handlers only read it
+
+	shared      *Shared
+	reservation bodies.Reservation // of memory for the body
+
+	// values backs the header values of this answer, so that setting one costs
+	// no allocation of its own.
+	values [6]string
+	used   int
+}
+
+// Shared is what all exchanges have in common. It is safe for concurrent use.
+type Shared struct {
+	Problems *Problems
+	bodies   *bodies.Budget
+	draining func() bool // reports whether the front door is about to stop
+	fixed    fixedHeaders
+}
+
+// fixedHeaders are header values that every answer shares, so that setting them
+// costs nothing. They are never changed.
+type fixedHeaders struct {
+	json, problem, noStore, nosniff []string
+}
+
+// NewShared returns what exchanges share: where faults of ours are logged, the memory for
+// bodies, and whether the front door is about to stop.
+func NewShared(log *slog.Logger, budget *bodies.Budget, draining func() bool) *Shared {
+	return &Shared{
+		Problems: &Problems{log}, bodies: budget, draining: draining,
+		fixed: fixedHeaders{
+			json: []string{"application/json"}, problem: []string{problem.MediaType},
+			noStore: []string{"no-store"}, nosniff: []string{"nosniff"},
+		},
+	}
+}
+
+// Begin returns the exchange of a request with this id, and sets the headers that every
+// answer has. The caller releases it once the handler has returned.
+func (s *Shared) Begin(w http.ResponseWriter, id string) *Exchange {
+	x := &Exchange{ResponseWriter: w, shared: s, ID: id}
+	x.Set("X-Request-Id", id)
+	h := w.Header()
+	h["Cache-Control"] = s.fixed.noStore
+	h["X-Content-Type-Options"] = s.fixed.nosniff
+	return x
+}
+
+// Release gives back the memory that the body took.
+func (x *Exchange) Release() { x.reservation.Release() }
+
+// WriteHeader notes the status and passes it on. While the front door drains, it asks the
+// client to close the connection, also when the request arrived before the drain began.
+func (x *Exchange) WriteHeader(status int) {
+	if x.Status == 0 && status >= http.StatusOK {
+		x.Status = status
+		if x.shared.draining() {
+			x.Header().Set("Connection", "close")
+		}
+	}
+	x.ResponseWriter.WriteHeader(status)
+}
+
+// Write notes that the answer began and passes the bytes on.
+func (x *Exchange) Write(p []byte) (int, error) {
+	if x.Status == 0 {
+		x.WriteHeader(http.StatusOK)
+	}
+	return x.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (x *Exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+
+// Set sets a header; key is in canonical form.
+func (x *Exchange) Set(key, value string) {
+	if x.used == len(x.values) {
+		x.Header()[key] = []string{value}
+		return
+	}
+	x.values[x.used] = value
+	x.Header()[key] = x.values[x.used : x.used+1 : x.used+1]
+	x.used++
+}
+
+const (
+	// deadlineFrom is the size from which an answer may block on a reader that
+	// is slow; smaller ones fit in the socket's buffer.
+	deadlineFrom = 64 << 10
+	// slowest is the least number of bytes a second that a client must take or
+	// send, patience the time it has in addition to that.
+	slowest  = 64 << 10
+	patience = 15 * time.Second
+)
+
+// TimeFor returns how long a client may take to send or to read that number of bytes.
+func TimeFor(bytes int) time.Duration {
+	return patience + time.Duration(bytes/slowest)*time.Second
+}
+
+// SendJSON answers with JSON as it is.
+func (x *Exchange) SendJSON(status int, body []byte) { x.Send(status, x.shared.fixed.json, body) }
+
+// SendValue answers with v as encoding/json writes it, HTML escaped.
+func (x *Exchange) SendValue(status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		x.Fail(schema.Errorf(schema.KindInternal, "The answer cannot be written: %w", err))
+		return
+	}
+	x.SendJSON(status, body)
+}
+
+// Send answers with the bytes as they are. contentType is one of the fixed header
+// values.
+func (x *Exchange) Send(status int, contentType []string, body []byte) {
+	h := x.Header()
+	h["Content-Type"] = contentType
+	x.Set("Content-Length", strconv.Itoa(len(body)))
+	if len(body) > deadlineFrom {
+		rc := http.NewResponseController(x.ResponseWriter)
+		// A writer without deadlines (a test's recorder) does without.
+		_ = rc.SetWriteDeadline(time.Now().Add(TimeFor(len(body))))
+		defer func() { _ = rc.SetWriteDeadline(time.Time{}) }()
+	}
+	x.WriteHeader(status)
+	_, _ = x.Write(body) // a client that went away is noticed by the server
+}
+
+// Reserve makes the memory budget of the body hold size bytes; false says that they are not
+// left.
+func (x *Exchange) Reserve(size int) bool { return x.reservation.Grow(x.shared.bodies, size) }
+
+// Handler answers a request, or returns the error to answer with.
+type Handler func(*Exchange, *http.Request) error
+
+// Serve runs a handler and answers with its error, if any.
+func Serve(x *Exchange, r *http.Request, h Handler) {
+	if err := h(x, r); err != nil {
+		x.Fail(err)
+	}
+}

@@ -1,0 +1,180 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// parameters are the query parameters of an operation. What the document says of
+// them is what the server holds them to, so the two cannot differ.
+type parameters struct {
+	names  []string
+	schema map[string]*huma.Schema
+}
+
+func queryParameters(op *huma.Operation) parameters {
+	p := parameters{schema: make(map[string]*huma.Schema)}
+	for _, one := range op.Parameters {
+		if one.In == "query" {
+			p.names = append(p.names, one.Name)
+			p.schema[one.Name] = one.Schema
+		}
+	}
+	return p
+}
+
+// read returns the query parameters of a request, each of them as the document
+// describes it and no others.
+func (p parameters) read(u *url.URL) (url.Values, error) {
+	if u.RawQuery == "" {
+		return nil, nil
+	}
+	values, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The query cannot be read: percent-encode what is special in it.")
+	}
+	for name, given := range values {
+		s, known := p.schema[name]
+		switch {
+		case !known && len(p.names) == 0:
+			return nil, BadParameter(Printable(name, 64), "is not known here; this path takes none")
+		case !known:
+			return nil, BadParameter(Printable(name, 64), "is not known here; this path takes "+strings.Join(p.names, ", "))
+		case s.Type == huma.TypeArray:
+			// A list comes as several parameters, or as one with commas.
+			values[name] = strings.Split(strings.Join(given, ","), ",")
+			s = s.Items
+		case len(given) > 1:
+			return nil, BadParameter(name, fmt.Sprintf("appears %d times; send it once", len(given)))
+		}
+		for _, text := range values[name] {
+			if want := mismatch(s, text); want != "" {
+				return nil, BadParameter(name, "must be "+want)
+			}
+		}
+	}
+	return values, nil
+}
+
+// mismatch says what a text must be to fit the schema of a parameter, "" where it
+// fits.
+func mismatch(s *huma.Schema, text string) string {
+	switch {
+	case len(s.Enum) > 0:
+		if !slices.Contains(s.Enum, any(text)) {
+			return "one of " + joinAny(s.Enum)
+		}
+	case s.Type == huma.TypeBoolean:
+		if text != "true" && text != "false" {
+			return "true or false"
+		}
+	case s.Type == huma.TypeInteger:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || s.Minimum != nil && float64(n) < *s.Minimum || s.Maximum != nil && float64(n) > *s.Maximum {
+			return "a whole number" + bounds(s)
+		}
+	case s.Format == "date-time":
+		if _, err := time.Parse(time.RFC3339, text); err != nil {
+			return "a time like 2026-01-02T15:04:05Z"
+		}
+	case s.MaxLength != nil:
+		if utf8.RuneCountInString(text) > *s.MaxLength {
+			return fmt.Sprintf("at most %d characters", *s.MaxLength)
+		}
+	}
+	return ""
+}
+
+func bounds(s *huma.Schema) string {
+	switch {
+	case s.Minimum != nil && s.Maximum != nil:
+		return fmt.Sprintf(" between %.0f and %.0f", *s.Minimum, *s.Maximum)
+	case s.Minimum != nil:
+		return fmt.Sprintf(" of at least %.0f", *s.Minimum)
+	}
+	return ""
+}
+
+func joinAny(list []any) string {
+	words := make([]string, len(list))
+	for i, one := range list {
+		words[i] = fmt.Sprint(one)
+	}
+	return strings.Join(words, ", ")
+}
+
+// parameterError refuses a parameter of a request and names it.
+type parameterError struct {
+	refusal       *schema.Error
+	name, message string
+}
+
+// Error is the sentence of the refusal.
+func (e *parameterError) Error() string { return e.refusal.Error() }
+
+// Unwrap returns the refusal, for those who need no more than that.
+func (e *parameterError) Unwrap() error { return e.refusal }
+
+// BadParameter refuses a query parameter. message says what is wrong with it, after its name.
+func BadParameter(name, message string) error {
+	return &parameterError{schema.Errorf(schema.KindInvalidRequest, "Query parameter %s %s.", name, message), name, message}
+}
+
+// parameterFaults is the list of faults of a problem that is about a parameter.
+func parameterFaults(err error) []problem.Fault {
+	var p *parameterError
+	if !errors.As(err, &p) {
+		return nil
+	}
+	return []problem.Fault{{Parameter: p.name, Message: p.message}}
+}
+
+// What a page of calls or batches holds where the caller says nothing, and at most.
+const PageLimit, MaxPageLimit = 100, 1000
+
+// Number returns a parameter that is a whole number, otherwise if it is not there.
+func Number(values url.Values, name string, otherwise int) int {
+	if n, err := strconv.ParseInt(values.Get(name), 10, 64); err == nil {
+		return int(min(n, math.MaxInt))
+	}
+	return otherwise
+}
+
+// checked returns a handler whose request has the parameters that the operation
+// describes; they are in the exchange.
+func checked(op *huma.Operation, h Handler) Handler {
+	takes := queryParameters(op)
+	return func(x *Exchange, r *http.Request) (err error) {
+		if x.Query, err = takes.read(r.URL); err != nil {
+			return err
+		}
+		return h(x, r)
+	}
+}
+
+// checkParameters holds an operation of Huma's to its document as well: Huma reads
+// empty parameters as absent, and more words than true and false.
+func (d *Document) checkParameters(ctx huma.Context, next func(huma.Context)) {
+	u := ctx.URL()
+	if _, err := queryParameters(ctx.Operation()).read(&u); err != nil {
+		p := d.problems.Of(err)
+		ctx.SetHeader("Content-Type", problem.MediaType)
+		ctx.SetStatus(p.Status)
+		_, _ = ctx.BodyWriter().Write(p.Encode()) // a client that went away is noticed by the server
+		return
+	}
+	next(ctx)
+}

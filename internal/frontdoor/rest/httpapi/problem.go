@@ -1,0 +1,142 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// failure is a problem on its way out of a handler of Huma's.
+type failure struct{ *problem.Document }
+
+// Error returns the detail.
+func (f failure) Error() string { return f.Detail }
+
+// GetStatus is the HTTP status; see [huma.StatusError].
+func (f failure) GetStatus() int { return f.Status }
+
+// ContentType makes Huma answer with the media type of problems.
+func (f failure) ContentType(string) string { return problem.MediaType }
+
+// GetHeaders are the headers that belong to the problem.
+func (f failure) GetHeaders() http.Header {
+	h := make(http.Header)
+	if after := f.RetryAfter(); after != "" {
+		h.Set("Retry-After", after)
+	}
+	return h
+}
+
+// Problems makes the documents of errors. It is safe for concurrent use.
+type Problems struct{ log *slog.Logger }
+
+// Of turns an error into its document, and logs the cause of one that is a fault of ours.
+func (p *Problems) Of(err error) *problem.Document {
+	d := problem.Of(err)
+	if d.Status == http.StatusInternalServerError {
+		e := schema.AsError(err)
+		cause := errors.Unwrap(e)
+		if cause == nil {
+			cause = err
+		}
+		p.log.Error("a request failed", "call", e.CallID, "error", cause)
+	}
+	d.Errors = append(d.Errors, parameterFaults(err)...)
+	return &d
+}
+
+// Fail answers with the problem of err.
+func (x *Exchange) Fail(err error) {
+	p := x.shared.Problems.Of(err)
+	if after := p.RetryAfter(); after != "" {
+		x.Set("Retry-After", after)
+	}
+	if p.CallID != "" {
+		x.Set("Callyard-Call-Id", p.CallID)
+	}
+	if p.Status == http.StatusUnauthorized {
+		x.Set("Www-Authenticate", `Bearer realm="callyard"`)
+	}
+	x.Send(p.Status, x.shared.fixed.problem, p.Encode())
+}
+
+// Printable returns at most n characters of text that are safe to repeat.
+func Printable(text string, n int) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return -1
+		}
+		return r
+	}, text)
+	return text[:min(len(text), n)]
+}
+
+// Encode returns v as one line of JSON. The types of this package always encode;
+// raw JSON inside them was checked when it came in.
+func Encode(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic("rest: encoding an answer: " + err.Error())
+	}
+	return b.Bytes()
+}
+
+// fromHuma turns Huma's own refusals into ours. Huma repeats what the caller
+// sent; only the places and the expectations are kept.
+func (p *Problems) fromHuma(_ huma.Context, _ string, v any) (any, error) {
+	m, ok := v.(*huma.ErrorModel)
+	if !ok {
+		return v, nil
+	}
+	if m.Status >= http.StatusInternalServerError {
+		return p.Of(schema.Errorf(schema.KindInternal, "The front door failed on this request; its log says why.")), nil
+	}
+	d := p.Of(schema.Errorf(schema.KindInvalidRequest, "The request is not what this path takes."))
+	for i, e := range m.Errors {
+		name := e.Location[strings.LastIndexByte(e.Location, '.')+1:]
+		d.Errors = append(d.Errors, problem.Fault{Parameter: name, Message: e.Message})
+		if i == 0 {
+			d.Detail = "Parameter " + name + ": " + e.Message + "."
+			d.Error = d.Detail
+		}
+	}
+	return d, nil
+}
+
+// withOurStatus has Huma answer 400 to what it would answer 422: that status is
+// for arguments that do not fit a tool's schema.
+type withOurStatus struct{ humaContext }
+
+// humaContext has another name than huma.Context because one of its methods is
+// called Context.
+type humaContext = huma.Context
+
+// Unwrap lets the adapter reach its own context.
+func (c withOurStatus) Unwrap() huma.Context { return c.humaContext }
+
+// Header is a header of the request. Huma answers in JSON here whatever is accepted,
+// and its reading of that header panics where it holds ";,".
+func (c withOurStatus) Header(name string) string {
+	if name == "Accept" {
+		return ""
+	}
+	return c.humaContext.Header(name)
+}
+
+// SetStatus begins the answer.
+func (c withOurStatus) SetStatus(status int) {
+	if status == http.StatusUnprocessableEntity {
+		status = http.StatusBadRequest
+	}
+	c.humaContext.SetStatus(status)
+}

@@ -1,0 +1,97 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Method is the method of a request, of those that there are.
+func Method(r *http.Request) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPatch, http.MethodDelete, http.MethodPut, http.MethodOptions:
+		return r.Method
+	}
+	return "_OTHER"
+}
+
+// EndSpan ends the span once the request is answered.
+func (x *Exchange) EndSpan(r *http.Request) {
+	if x.Span == nil {
+		return
+	}
+	// The pattern is of the router: it is one of few, and begins with the method.
+	if _, route, found := strings.Cut(r.Pattern, " "); found {
+		x.Span.Rename(Method(r) + " " + route)
+		x.Span.Text(telemetry.KeyHTTPRoute, route)
+	}
+	x.Span.Answered(x.Status)
+	x.Span.End()
+}
+
+// TraceID is the id of the trace that the request is part of, "" for none.
+func TraceID(x *Exchange, r *http.Request) string {
+	t := x.Span.Trace()
+	if t.Parent == "" {
+		t = TraceOf(r)
+	}
+	return t.ID()
+}
+
+// Trace returns the trace context for a call of the request: below the span of the
+// request or, where there are no traces, the W3C trace context that came with the request,
+// if it is sound, which is echoed.
+func (x *Exchange) Trace(r *http.Request) schema.Trace {
+	if x.Span != nil {
+		return x.Span.Trace()
+	}
+	t := TraceOf(r)
+	if t.Parent != "" {
+		x.Set("Traceparent", t.Parent)
+	}
+	return t
+}
+
+// Bounds of the trace context that travels with a call.
+const (
+	traceParentLength = 55
+	traceStateMost    = 512
+)
+
+// TraceOf is the W3C trace context of a request, empty for one that is not sound.
+func TraceOf(r *http.Request) (t schema.Trace) {
+	parent := r.Header["Traceparent"]
+	if len(parent) != 1 || !soundTraceParent(parent[0]) {
+		return t
+	}
+	t.Parent = parent[0]
+	if state := r.Header["Tracestate"]; len(state) > 0 {
+		if joined := strings.Join(state, ","); len(joined) <= traceStateMost {
+			t.State = joined
+		}
+	}
+	return t
+}
+
+// soundTraceParent says that the text is version-traceid-parentid-flags in lower
+// hex, with neither id all zero.
+func soundTraceParent(text string) bool {
+	if len(text) != traceParentLength || text[2] != '-' || text[35] != '-' || text[52] != '-' || text[:2] == "ff" {
+		return false
+	}
+	trace, span := false, false
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if i == 2 || i == 35 || i == 52 {
+			continue
+		}
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+		trace = trace || i > 2 && i < 35 && c != '0'
+		span = span || i > 35 && i < 52 && c != '0'
+	}
+	return trace && span
+}

@@ -1,0 +1,91 @@
+package openapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// The sections of the document.
+const (
+	TagCalls   = "Calls"
+	TagServers = "Servers"
+	TagFleet   = "Fleet"
+	TagBatches = "Batches"
+)
+
+// Operation begins the description of one; statuses are those it refuses with,
+// in addition to 403 for a foreign web page and 401.
+func Operation(method, path, id, tag, summary, description string, statuses ...int) huma.Operation {
+	return huma.Operation{
+		Method: method, Path: path, OperationID: id, Tags: []string{tag}, Summary: summary, Description: description,
+		Responses: Refusals(append(statuses, http.StatusUnauthorized, http.StatusForbidden)...),
+	}
+}
+
+// With returns an operation that takes these parameters.
+func With(op huma.Operation, params ...*huma.Param) huma.Operation {
+	op.Parameters = params
+	return op
+}
+
+// Public takes the credential away from an operation.
+func Public(op huma.Operation) huma.Operation {
+	delete(op.Responses, strconv.Itoa(http.StatusUnauthorized))
+	op.Security = []map[string][]string{}
+	return op
+}
+
+// PathParam is a part of the path.
+func PathParam(name, description, example string) *huma.Param {
+	return &huma.Param{Name: name, In: "path", Required: true, Description: description, Schema: &huma.Schema{Type: huma.TypeString}, Example: example}
+}
+
+// QueryParam describes a query parameter.
+func QueryParam(name, description string, s *huma.Schema) *huma.Param {
+	return &huma.Param{Name: name, In: "query", Description: description, Schema: s}
+}
+
+// ServerParam is the server in a path.
+func ServerParam() *huma.Param { return PathParam("id", "The id of a server.", "everything") }
+
+// ToolParam is the tool in a path.
+func ToolParam() *huma.Param {
+	return PathParam("tool", "The name of a tool, percent-encoded; a/b is a%2Fb.", "echo")
+}
+
+// Refusals are the responses of an operation that refuses with these statuses.
+func Refusals(statuses ...int) map[string]*huma.Response {
+	responses := map[string]*huma.Response{"default": {Ref: "#/components/responses/Problem"}}
+	for _, status := range statuses {
+		responses[strconv.Itoa(status)] = &huma.Response{Ref: "#/components/responses/Problem" + strconv.Itoa(status)}
+	}
+	return responses
+}
+
+// Header is a header of a response.
+func Header(text, kind string, example any) *huma.Param {
+	return &huma.Param{Description: text, Schema: &huma.Schema{Type: kind}, Example: example}
+}
+
+// JSONAnswer is a response in JSON whose schema has this name; example may be nil.
+func JSONAnswer(name, description string, example any) *huma.Response {
+	return &huma.Response{Description: description, Content: map[string]*huma.MediaType{"application/json": {Schema: Ref(name), Example: example}}}
+}
+
+// JSONBody is a body in JSON; example may be nil.
+func JSONBody(s *huma.Schema, required bool, description string, example any) *huma.RequestBody {
+	return &huma.RequestBody{Description: description, Required: required, Content: map[string]*huma.MediaType{"application/json": {Schema: s, Example: example}}}
+}
+
+// ByteSize writes a number of bytes for descriptions.
+func ByteSize(n int) string {
+	if n >= 1<<20 && n%(1<<20) == 0 {
+		return strconv.Itoa(n>>20) + " MiB"
+	}
+	if n >= 1<<10 && n%(1<<10) == 0 {
+		return strconv.Itoa(n>>10) + " KiB"
+	}
+	return strconv.Itoa(n) + " bytes"
+}

@@ -1,0 +1,138 @@
+package servers
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// WorkerItem is a worker as GET /workers shows it.
+type WorkerItem struct {
+	ID         string            `json:"id" example:"worker-1-7f3k2a"`
+	Name       string            `json:"name" example:"worker-1"`
+	Version    string            `json:"version" example:"0.1.0"`
+	Host       string            `json:"host" example:"node-a"`
+	PID        int               `json:"pid" example:"4700"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	Draining   bool              `json:"draining" doc:"The worker finishes what it has and takes nothing new."`
+	InFlight   int               `json:"in_flight" doc:"How many calls it runs, from all front doors."`
+	Started    time.Time         `json:"started"`
+	APIServers bool              `json:"api_servers" doc:"The worker takes servers that are added over the API."`
+	Servers    []WorkerServer    `json:"servers" nullable:"false"`
+}
+
+// WorkerServer is one server of a worker.
+type WorkerServer struct {
+	ID                  string `json:"id" example:"everything"`
+	InitializationState string `json:"initialization_state" enum:"starting,initialized,timeout,error" example:"initialized"`
+	Transport           string `json:"transport" enum:"stdio,http,sse,openapi,tool_endpoint" example:"stdio"`
+	PID                 int    `json:"pid" example:"4711"`
+	Slots               int    `json:"slots" example:"64"`
+	Sessions            int    `json:"sessions" example:"1"`
+	Restarts            int    `json:"restarts"`
+	Error               string `json:"error,omitempty"`
+}
+
+// Fleet is the data of a fleet event.
+type Fleet struct {
+	At      time.Time    `json:"at"`
+	Servers []ServerItem `json:"servers" nullable:"false"`
+	Workers []WorkerItem `json:"workers" nullable:"false"`
+}
+
+// ServerList is the answer to GET /servers.
+type ServerList struct {
+	Servers []ServerItem `json:"servers" nullable:"false"`
+}
+
+// WorkerList is the answer to GET /workers.
+type WorkerList struct {
+	Workers []WorkerItem `json:"workers" nullable:"false"`
+}
+
+// fleetHandlers are the operations on the fleet as a whole: workers and events.
+type fleetHandlers struct {
+	catalog   *catalog.Catalog
+	servers   *serverHandlers
+	draining  func() bool
+	heartbeat time.Duration
+	// snapshot is the fleet as streams of events show it.
+	snapshot snapshot
+}
+
+func (f *fleetHandlers) register(d *httpapi.Document) {
+	httpapi.Get(d, opListWorkers(), func(context.Context, *httpapi.NoInput) (WorkerList, error) { return WorkerList{f.workerItems()}, nil })
+	d.Handle(f.opEvents(d), f.follow)
+}
+
+func (f *fleetHandlers) fleet() Fleet {
+	return Fleet{At: time.Now().UTC(), Servers: f.servers.items(), Workers: f.workerItems()}
+}
+
+func (f *fleetHandlers) workerItems() []WorkerItem {
+	workers := f.catalog.Workers()
+	items := make([]WorkerItem, 0, len(workers))
+	for i := range workers {
+		items = append(items, workerItem(&workers[i]))
+	}
+	return items
+}
+
+func workerItem(w *schema.Worker) WorkerItem {
+	item := WorkerItem{
+		ID: w.ID, Name: w.Name, Version: w.Version, Host: w.Host, PID: w.PID, Labels: w.Labels, Draining: w.Draining,
+		InFlight: w.InFlight, Started: w.Started, APIServers: w.APIServers, Servers: make([]WorkerServer, 0, len(w.Servers)),
+	}
+	for _, s := range w.Servers {
+		item.Servers = append(item.Servers, WorkerServer{
+			ID: s.ID, InitializationState: string(s.State), Transport: s.Transport, PID: s.PID, Slots: s.Slots,
+			Sessions: s.Sessions, Restarts: s.Restarts, Error: s.Error,
+		})
+	}
+	return item
+}
+
+// follow is GET /events: the fleet as it is, then again after each change.
+func (f *fleetHandlers) follow(x *httpapi.Exchange, r *http.Request) error {
+	out := httpapi.NewEvents(x)
+	defer out.End()
+	if r.Method == http.MethodHead {
+		out.Begin() // there is no body to wait for
+		return nil
+	}
+	changes, cancel := f.catalog.Changes()
+	defer cancel()
+	beat := time.NewTicker(f.heartbeat)
+	defer beat.Stop()
+	look := time.NewTicker(httpapi.DrainLook)
+	defer look.Stop()
+	fleet := func(n int, since time.Time) error {
+		return out.Event("fleet", strconv.Itoa(n), f.snapshot.get(since, f.fleet))
+	}
+	n := 1
+	err := fleet(n, time.Now())
+	for err == nil {
+		select {
+		case <-r.Context().Done():
+			return nil
+		case <-changes:
+			woken := time.Now()
+			if err = settle(r.Context()); err == nil {
+				n++
+				err = fleet(n, woken)
+			}
+		case <-beat.C:
+			err = out.Beat()
+		case <-look.C:
+			if f.draining() {
+				return nil
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package servers
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/validate"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// nameMost is the most that the name of a prompt may take.
+const nameMost = 8 << 10
+
+// resourceHandlers are the operations on the resources and prompts of servers.
+type resourceHandlers struct {
+	runner  *submit.Runner
+	catalog *catalog.Catalog
+	limits  calls.Limits
+}
+
+// register returns the handler that reads a resource whose URI stands in the path as it is.
+func (h *resourceHandlers) register(d *httpapi.Document) (readUnclean httpapi.Handler) {
+	h.describe(d)
+	d.Handle(opServerTools(), func(x *httpapi.Exchange, r *http.Request) error {
+		return sendDefinitions(x, h.catalog, r, "tools", func(d *schema.Definitions) []json.RawMessage { return d.Tools })
+	})
+	d.Handle(h.opListResources(), h.listResources)
+	d.Handle(opListTemplates(), func(x *httpapi.Exchange, r *http.Request) error {
+		return sendDefinitions(x, h.catalog, r, "resourceTemplates", func(d *schema.Definitions) []json.RawMessage { return d.ResourceTemplates })
+	})
+	readUnclean = d.HandleAt(h.opReadResource(), "/servers/{id}/resources/{uri...}", h.readResource)
+	d.Handle(opListPrompts(), func(x *httpapi.Exchange, r *http.Request) error {
+		return sendDefinitions(x, h.catalog, r, "prompts", func(d *schema.Definitions) []json.RawMessage { return d.Prompts })
+	})
+	d.Handle(h.opGetPrompt(), h.getPrompt)
+	return readUnclean
+}
+
+// listResources is GET /servers/{id}/resources; with ?uri= it reads that one.
+func (h *resourceHandlers) listResources(x *httpapi.Exchange, r *http.Request) error {
+	if x.Query.Has("uri") {
+		within, err := httpapi.ParseTimeout(x.Query.Get("timeout_ms"), "timeout_ms", h.limits.MaxTimeout)
+		if err != nil {
+			return err
+		}
+		return h.read(x, r, &schema.Call{Timeout: within}, x.Query.Get("uri"))
+	}
+	if x.Query.Has("timeout_ms") {
+		return httpapi.BadParameter("timeout_ms", "goes with uri only; the list is answered at once")
+	}
+	d, err := h.catalog.Definitions(r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	sendList(x, "resources", d.Resources)
+	return nil
+}
+
+// readResource is GET /servers/{id}/resources/{uri}, the URI percent-encoded. One
+// that is not is understood as well, as far as a path can carry it.
+func (h *resourceHandlers) readResource(x *httpapi.Exchange, r *http.Request) error {
+	timeout, err := x.Timeout(r, h.limits.MaxTimeout)
+	if err != nil {
+		return err
+	}
+	return h.read(x, r, &schema.Call{Timeout: timeout}, r.PathValue("uri"))
+}
+
+func (h *resourceHandlers) read(x *httpapi.Exchange, r *http.Request, call *schema.Call, uri string) error {
+	if err := validate.URI(uri); err != nil {
+		return err
+	}
+	params, err := json.Marshal(struct {
+		URI string `json:"uri"`
+	}{uri})
+	if err != nil {
+		return schema.Errorf(schema.KindInvalidRequest, "The URI of the resource cannot be sent.")
+	}
+	call.Method, call.Arguments = schema.MethodReadResource, params
+	return h.ask(x, r, call)
+}
+
+// getPrompt is POST /servers/{id}/prompts/{name}: the body is the object of
+// arguments, strings all of them.
+func (h *resourceHandlers) getPrompt(x *httpapi.Exchange, r *http.Request) error {
+	body, err := x.ReadBody(r, h.limits.ArgumentBytes)
+	if err != nil {
+		return err
+	}
+	if len(body) == 0 {
+		body = []byte("{}")
+	}
+	if err := validate.Arguments(body, h.limits.ArgumentBytes, h.limits.ArgumentDepth); err != nil {
+		return err
+	}
+	if err := onlyStrings(body); err != nil {
+		return err
+	}
+	timeout, err := x.Timeout(r, h.limits.MaxTimeout)
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("name")
+	if name == "" || len(name) > nameMost {
+		return schema.Errorf(schema.KindInvalidRequest, "The name of the prompt must have 1 to %d characters; GET /servers/{id}/prompts lists them.", nameMost)
+	}
+	quoted, err := json.Marshal(name)
+	if err != nil {
+		return schema.Errorf(schema.KindInvalidRequest, "The name of the prompt cannot be sent.")
+	}
+	params := make([]byte, 0, len(quoted)+len(body)+32)
+	params = append(append(params, `{"name":`...), quoted...)
+	params = append(append(params, `,"arguments":`...), body...)
+	return h.ask(x, r, &schema.Call{Method: schema.MethodGetPrompt, Arguments: append(params, '}'), Timeout: timeout})
+}
+
+// onlyStrings says which arguments of a prompt are something else.
+func onlyStrings(body []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		return schema.Errorf(schema.KindInvalidRequest, "The arguments of the prompt cannot be read.")
+	}
+	e := schema.Errorf(schema.KindInvalidArguments, "The arguments of a prompt are strings; some of these are not.")
+	for name, raw := range members {
+		if raw[0] != '"' {
+			e.Faults = append(e.Faults, schema.Fault{Pointer: httpapi.Pointer(name), Message: "must be a string"})
+		}
+	}
+	if len(e.Faults) == 0 {
+		return nil
+	}
+	httpapi.SortFaults(e.Faults)
+	return e
+}
+
+// ask sends a request other than a tool call to the server of the path. Reading
+// changes nothing, so it may be sent again.
+func (h *resourceHandlers) ask(x *httpapi.Exchange, r *http.Request, call *schema.Call) error {
+	call.ID, call.Server, call.Principal, call.Safe = schema.NewCallID(), r.PathValue("id"), x.Principal, true
+	call.Trace = x.Trace(r)
+	return unknownName(call, h.runner.Run(x, r, call, submit.Wish{}))
+}
+
+// unknownName makes the refusal of a server that does not know a resource, or does not
+// take the name or the arguments of a prompt, an error of the request: nothing is wrong
+// with the server. The JSON-RPC error stays in it. Servers refuse a resource with one code
+// in the older revisions, and in the newest with the one for params of all kinds.
+func unknownName(call *schema.Call, err error) error {
+	var e *schema.Error
+	if !errors.As(err, &e) || e.Kind != schema.KindProtocol || e.RPC == nil {
+		return err
+	}
+	said := *e
+	switch code := e.RPC.Code; {
+	case call.Method == schema.MethodReadResource && (code == mcpwire.CodeNoResource || code == mcpwire.CodeInvalidParams):
+		said.Kind = schema.KindNotFound
+		said.Detail = fmt.Sprintf("The server %q has no such resource; GET /servers/%s/resources lists those that it names.", call.Server, url.PathEscape(call.Server))
+	case call.Method == schema.MethodGetPrompt && code == mcpwire.CodeInvalidParams:
+		said.Kind = schema.KindInvalidArguments
+		said.Detail = fmt.Sprintf("The server %q does not know the prompt, or does not take these arguments; GET /servers/%s/prompts lists its prompts with theirs.", call.Server, url.PathEscape(call.Server))
+	default:
+		return err
+	}
+	return &said
+}

@@ -1,0 +1,219 @@
+package servers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// entryMost is the most that the definition of a server may take.
+const entryMost = 256 << 10
+
+// AddedServer is the answer to POST /servers.
+type AddedServer struct {
+	ID              string `json:"id" example:"files"`
+	Status          string `json:"status" enum:"connected" example:"connected"`
+	PID             int    `json:"pid" example:"4711"`
+	RiskLevel       int    `json:"risk_level,omitempty" example:"1"`
+	RiskDescription string `json:"risk_description,omitempty" example:"Low risk - Standard execution"`
+	RunningInDocker *bool  `json:"running_in_docker,omitempty"`
+}
+
+// RemovedServer is the answer to DELETE /servers/{id}.
+type RemovedServer struct {
+	Status string `json:"status" enum:"disconnected" example:"disconnected"`
+}
+
+// RestartedServer is the answer to POST /servers/{id}/restart.
+type RestartedServer struct {
+	ID     string `json:"id" example:"files"`
+	Status string `json:"status" enum:"restarting" example:"restarting"`
+}
+
+// Options say what the operations on servers stand on. Catalog, Router, Runner and Log
+// are required.
+type Options struct {
+	Catalog *catalog.Catalog
+	Router  *dispatch.Router
+	Runner  *submit.Runner
+	Limits  calls.Limits
+	Log     *slog.Logger
+	// MayChange switches POST and DELETE /servers on.
+	MayChange bool
+	// Add adds the server that body describes for the principal by and waits for its start;
+	// nil: Catalog.Operator takes the body as the entry.
+	Add func(ctx context.Context, by string, body json.RawMessage) (catalog.Server, error)
+	// Remove removes a server that was added; nil: Catalog.Operator does.
+	Remove func(ctx context.Context, id string) error
+	// Draining reports whether the front door is about to stop: streams of events end.
+	Draining func() bool
+	// Heartbeat is how often a quiet stream of events sends a comment.
+	Heartbeat time.Duration
+}
+
+// Register registers the operations on servers, workers and events. It returns the
+// handler that reads a resource whose URI stands in the path as it is.
+func Register(d *httpapi.Document, o Options) (readUnclean httpapi.Handler) {
+	servers := newServerHandlers(&o)
+	servers.register(d)
+	readUnclean = (&resourceHandlers{runner: o.Runner, catalog: o.Catalog, limits: o.Limits}).register(d)
+	(&fleetHandlers{catalog: o.Catalog, servers: servers, draining: o.Draining, heartbeat: o.Heartbeat}).register(d)
+	return readUnclean
+}
+
+// serverInput is the path of an operation on one server.
+type serverInput struct {
+	ID string `path:"id" doc:"The id of a server." example:"everything"`
+}
+
+// serverHandlers are the operations on servers.
+type serverHandlers struct {
+	catalog      *catalog.Catalog
+	router       *dispatch.Router
+	log          *slog.Logger
+	mayChange    bool // the set of servers
+	depth        int  // of a server's entry
+	addServer    func(ctx context.Context, by string, body json.RawMessage) (catalog.Server, error)
+	removeServer func(ctx context.Context, id string) error
+}
+
+func newServerHandlers(o *Options) *serverHandlers {
+	s := &serverHandlers{
+		catalog: o.Catalog, router: o.Router, log: o.Log, mayChange: o.MayChange, depth: o.Limits.ArgumentDepth, addServer: o.Add, removeServer: o.Remove,
+	}
+	if s.addServer == nil {
+		s.addServer = s.addEntry
+	}
+	if s.removeServer == nil {
+		s.removeServer = o.Catalog.Operator().Remove
+	}
+	return s
+}
+
+func (s *serverHandlers) register(d *httpapi.Document) {
+	s.describe(d)
+	httpapi.Get(d, opListServers(), func(context.Context, *httpapi.NoInput) (ServerList, error) { return ServerList{s.items()}, nil })
+	httpapi.Get(d, opGetServer(), func(_ context.Context, in *serverInput) (*ServerItem, error) {
+		of, err := s.catalog.Server(in.ID)
+		if err != nil {
+			return nil, err
+		}
+		item, load := s.item(&of), s.router.Load()[in.ID]
+		item.Slots, item.InFlight, item.Waiting = load.Slots, load.InFlight, load.Waiting
+		return &item, nil
+	})
+	httpapi.HandleValue(d, opAddServer(), "The server is connected.", map[string]any{
+		"id": "files", "status": "connected", "pid": 4711, "risk_level": 1, "risk_description": "Low risk - Standard execution", "running_in_docker": false,
+	}, s.add)
+	httpapi.HandleValue(d, opRestartServer(), "The new starts have begun.", map[string]any{"id": "files", "status": "restarting"}, s.restart)
+	httpapi.HandleValue(d, opRemoveServer(), "The server is gone.", map[string]any{"status": "disconnected"}, s.remove)
+}
+
+// mayAdd refuses changes to the set of servers unless the operator wants them.
+func (s *serverHandlers) mayAdd() error {
+	if s.mayChange {
+		return nil
+	}
+	return schema.Errorf(schema.KindForbidden, "Adding and removing servers over the API is switched off, because whoever can add a server can start any command on a worker. The operator switches it on with front_door.add_servers: true.")
+}
+
+func (s *serverHandlers) add(x *httpapi.Exchange, r *http.Request) (answer AddedServer, err error) {
+	if err := s.mayAdd(); err != nil {
+		return answer, err
+	}
+	body, err := x.ReadBody(r, entryMost)
+	if err != nil {
+		return answer, err
+	}
+	added, err := s.addServer(r.Context(), x.Principal.Name, body)
+	if err != nil {
+		return answer, err
+	}
+	answer = AddedServer{ID: added.ID, Status: "connected", PID: added.PID}
+	answer.RiskLevel, answer.RiskDescription, answer.RunningInDocker = httpapi.Risk(added.Risk, nil)
+	s.log.Info("a server was added over the API", "server", added.ID, "by", x.Principal.Name, "id", x.ID)
+	x.Set("Location", "/servers/"+url.PathEscape(added.ID))
+	return answer, nil
+}
+
+// addEntry reads the body as an entry of a servers file, strictly, so that a
+// misspelt risk is refused here, and hands it to the catalog without its id.
+func (s *serverHandlers) addEntry(ctx context.Context, by string, body json.RawMessage) (catalog.Server, error) {
+	none := catalog.Server{}
+	members, err := httpapi.ReadObject(body, entryMost, s.depth)
+	if err != nil {
+		return none, err
+	}
+	var id string
+	if err := httpapi.ReadMember(members, "id", true, "a string, the id of the new server", &id); err != nil {
+		return none, err
+	}
+	delete(members, "id")
+	entry, err := json.Marshal(members)
+	if err != nil {
+		return none, schema.Errorf(schema.KindInvalidRequest, "The body cannot be read as a server.")
+	}
+	parsed, err := config.ParseServer(id, entry)
+	if err != nil {
+		return none, entryError(id, err)
+	}
+	if parsed.Risk == 3 && (parsed.Docker == nil || parsed.Docker.Image == "") {
+		return none, schema.Errorf(schema.KindInvalidRequest, "High risk (riskLevel 3) runs in a container only: name its image in docker.image.")
+	}
+	return s.catalog.Operator().Add(ctx, id, by, entry)
+}
+
+// entryError turns the faults of an entry into those of a request.
+func entryError(id string, err error) error {
+	var faults *config.Faults
+	if !errors.As(err, &faults) || len(faults.List) == 0 {
+		return schema.Errorf(schema.KindInvalidRequest, "The body cannot be read as the entry of a server in a servers file.")
+	}
+	first := faults.List[0]
+	e := schema.Errorf(schema.KindInvalidRequest, "The server cannot be added: %s %s", strings.TrimPrefix(first.Path, "mcpServers."+id+"."), first.Message)
+	brackets := strings.NewReplacer("[", "/", "]", "", ".", "/")
+	for _, f := range faults.List {
+		inside, ok := strings.CutPrefix(f.Path, "mcpServers."+id+".")
+		if !ok {
+			inside = ""
+		} else {
+			inside = "/" + brackets.Replace(inside)
+		}
+		e.Faults = append(e.Faults, schema.Fault{Pointer: inside, Message: f.Message})
+	}
+	return e
+}
+
+func (s *serverHandlers) remove(x *httpapi.Exchange, r *http.Request) (none RemovedServer, err error) {
+	if err := s.mayAdd(); err != nil {
+		return none, err
+	}
+	id := r.PathValue("id")
+	if err := s.removeServer(r.Context(), id); err != nil {
+		return none, err
+	}
+	s.log.Info("a server was removed over the API", "server", id, "by", x.Principal.Name, "id", x.ID)
+	return RemovedServer{Status: "disconnected"}, nil
+}
+
+func (s *serverHandlers) restart(x *httpapi.Exchange, r *http.Request) (none RestartedServer, err error) {
+	id := r.PathValue("id")
+	if err := s.catalog.Operator().Restart(r.Context(), id); err != nil {
+		return none, err
+	}
+	s.log.Info("a server is started again, as a caller asks", "server", id, "by", x.Principal.Name, "id", x.ID)
+	return RestartedServer{id, "restarting"}, nil
+}

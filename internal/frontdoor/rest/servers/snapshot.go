@@ -1,0 +1,64 @@
+package servers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+)
+
+// snapshot makes one picture of the fleet for all streams that a change has woken: a
+// picture for each would take as long as there are streams.
+type snapshot struct {
+	mu   sync.Mutex
+	last *picture
+}
+
+type picture struct {
+	began time.Time
+	done  chan struct{}
+	data  []byte
+}
+
+// get returns the fleet as it was at some time after since, encoded. Nobody may change
+// it.
+func (s *snapshot) get(since time.Time, fleet func() Fleet) []byte {
+	s.mu.Lock()
+	p := s.last
+	if p != nil && !p.began.Before(since) {
+		s.mu.Unlock()
+		<-p.done
+		return p.data
+	}
+	p = &picture{began: time.Now(), done: make(chan struct{})}
+	s.last = p
+	s.mu.Unlock()
+	defer close(p.done)
+	p.data = bytes.TrimSuffix(httpapi.Encode(fleet()), []byte("\n"))
+	return p.data
+}
+
+// A change is sent after settleLeast, with those that follow it, and before settleMost:
+// many streams are spread over that time, and other requests get their turn.
+const (
+	settleLeast = 50 * time.Millisecond
+	settleMost  = 500 * time.Millisecond
+)
+
+var errLeft = errors.New("the client left")
+
+// settle waits for more changes that may follow the first one.
+func settle(ctx context.Context) error {
+	t := time.NewTimer(settleLeast + rand.N(settleMost-settleLeast))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+		return errLeft
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package submit
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/kit/rawjson"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Every answer to POST /calls, and every answer with 202, has the member outcome, so
+// that a program which does not look at the status cannot take a call that is held for
+// one that has run. Results by other paths are those of the tool and nothing else.
+const (
+	MemberOutcome    = "outcome"
+	OutcomeCompleted = "completed" // the tool has answered
+	OutcomeHeld      = "held"      // the call waits for an approval and has not run
+	OutcomeAccepted  = "accepted"  // the call is stored and goes on without its caller
+)
+
+// SendResult answers with the result of a call, as the bytes that came; with tellOutcome the
+// member outcome stands behind them.
+func SendResult(x *httpapi.Exchange, res *schema.Result, tellOutcome bool) {
+	if res.Worker != "" {
+		x.Set("Callyard-Worker", res.Worker)
+	}
+	cached(x, &res.Cache)
+	body := res.Body
+	if tellOutcome {
+		body = withOutcome(body, OutcomeCompleted)
+	}
+	x.SendJSON(http.StatusOK, body)
+}
+
+// withOutcome returns a copy of a JSON object with the member outcome at its end; what
+// is no object is returned as it is.
+func withOutcome(object []byte, outcome string) []byte {
+	return rawjson.With(bytes.TrimSpace(object), MemberOutcome, []byte(`"`+outcome+`"`))
+}
+
+// cached tells how the cache met the call (RFC 9211).
+func cached(x *httpapi.Exchange, c *schema.Caching) {
+	status := ""
+	switch {
+	case c.Hit:
+		x.Set("Age", strconv.FormatInt(int64(c.Age/time.Second), 10))
+		status = "callyard; hit; ttl=" + strconv.FormatInt(int64(c.TTL/time.Second), 10)
+	case c.Collapsed:
+		status = "callyard; fwd=miss; collapsed"
+	case c.Miss:
+		status = "callyard; fwd=miss"
+	case c.Fresh:
+		status = "callyard; fwd=request"
+	default:
+		return
+	}
+	if c.Stored && !c.Collapsed {
+		status += "; stored"
+	}
+	x.Set("Cache-Status", status)
+}
+
+// note says which call the request is about.
+func note(x *httpapi.Exchange, call *schema.Call) {
+	x.Span.Text(telemetry.KeyCall, call.ID)
+	x.Span.Text(telemetry.KeyServer, call.Server)
+	x.Span.Text(telemetry.KeyTool, call.Tool)
+}
+
+// noteOutcome says how the call of the request ended, where it did; a call that is held or
+// accepted has not ended.
+func noteOutcome(x *httpapi.Exchange, out *calls.Outcome, err error) {
+	if err != nil || out.Result != nil {
+		x.Span.Outcome(out.Result, err)
+	}
+}

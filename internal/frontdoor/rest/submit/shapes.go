@@ -1,0 +1,123 @@
+package submit
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+)
+
+// Names of the schemas of answers to a call.
+const (
+	schemaCompleted = "CompletedCall"
+	schemaHeld      = "ConfirmationRequest"
+	schemaAccepted  = "AcceptedCall"
+	SchemaAnswer    = "CallAnswer"
+)
+
+// ConfirmationRequest is the answer to a call that is held; the shape is that of
+// MCP Bridge with ours added.
+type ConfirmationRequest struct {
+	Outcome              string    `json:"outcome" enum:"held" doc:"Always held: the call has not run."`
+	RequiresConfirmation bool      `json:"requires_confirmation" doc:"Always true."`
+	ConfirmationID       string    `json:"confirmation_id,omitempty" doc:"The single-use token; absent where somebody else must approve."`
+	CallID               string    `json:"call_id"`
+	ApprovalID           string    `json:"approval_id"`
+	ApprovalURL          string    `json:"approval_url,omitempty" doc:"The page on which people decide."`
+	RiskLevel            int       `json:"risk_level"`
+	RiskDescription      string    `json:"risk_description"`
+	Reasons              []string  `json:"reasons,omitempty"`
+	ServerID             string    `json:"server_id"`
+	Method               string    `json:"method"`
+	ToolName             string    `json:"tool_name"`
+	ExpiresAt            time.Time `json:"expires_at"`
+}
+
+// CallState is what is known of a call that was held or stored.
+type CallState struct {
+	ID              string           `json:"id"`
+	State           string           `json:"state" enum:"held,queued,running,succeeded,failed,denied,expired,canceled,unknown"`
+	Server          string           `json:"server"`
+	Tool            string           `json:"tool"`
+	BatchID         string           `json:"batch_id,omitempty"`
+	Index           *uint64          `json:"index,omitempty" doc:"Its place in the batch."`
+	CustomID        string           `json:"custom_id,omitempty"`
+	ApprovalID      string           `json:"approval_id,omitempty"`
+	Reasons         []string         `json:"reasons,omitempty" doc:"Why it was held."`
+	Edited          bool             `json:"edited,omitempty" doc:"An approver changed the arguments."`
+	Created         time.Time        `json:"created"`
+	ExpiresAt       time.Time        `json:"expires_at,omitzero" doc:"Until when it may be approved, or leave."`
+	Ended           time.Time        `json:"ended,omitzero"`
+	Worker          string           `json:"worker,omitempty"`
+	Attempt         int              `json:"attempt,omitempty" doc:"How often it was tried."`
+	ToolError       bool             `json:"tool_error,omitempty" doc:"The tool answered with its own error."`
+	GivenUp         bool             `json:"given_up,omitempty" doc:"Every attempt failed; POST /calls/{id}/settle orders another."`
+	CancelRequested bool             `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call that is canceled never ran."`
+	Settled         string           `json:"settled,omitempty" doc:"Who settled a call whose outcome was unknown, and why."`
+	Decisions       []calls.Decision `json:"decisions,omitempty"`
+	Result          json.RawMessage  `json:"result,omitempty" doc:"The result of the tool, once it has answered."`
+	Problem         json.RawMessage  `json:"problem,omitempty" doc:"Why it did not succeed."`
+}
+
+// finishAnswers puts the shapes of answers to a call into the document. Their
+// discriminator tells generated clients which of them an answer is.
+func finishAnswers(all map[string]*huma.Schema) {
+	if all[schemaHeld] == nil {
+		return
+	}
+	add := func(name, of, outcome, description string) {
+		s := *all[of]
+		s.Properties = maps.Clone(s.Properties)
+		s.Properties[MemberOutcome] = openapi.Described(openapi.Words(outcome), "Always "+outcome+"; other answers to a call have another word here.")
+		s.Required = append(slices.Clone(s.Required), MemberOutcome)
+		s.Description = description
+		all[name] = &s
+	}
+	add(schemaCompleted, SchemaResult, OutcomeCompleted, "The result of the tool, as the MCP server sent it, with outcome behind it. A tool that failed has isError true.")
+	add(schemaAccepted, schemaCall, OutcomeAccepted, "A call that is stored and goes on without its caller; GET /calls/{id} tells its state.")
+	all[SchemaAnswer] = OneOfAnswers("The answer to a call: look at outcome before anything else. With held and accepted the tool has not answered, and with held it has not run.",
+		OutcomeCompleted, OutcomeHeld, OutcomeAccepted)
+}
+
+// OneOfAnswers describes an answer that has one of these outcomes, which tell them apart.
+func OneOfAnswers(description string, outcomes ...string) *huma.Schema {
+	names := map[string]string{OutcomeCompleted: schemaCompleted, OutcomeHeld: schemaHeld, OutcomeAccepted: schemaAccepted}
+	s := &huma.Schema{Description: description, Discriminator: &huma.Discriminator{PropertyName: MemberOutcome, Mapping: make(map[string]string)}}
+	for _, outcome := range outcomes {
+		s.OneOf = append(s.OneOf, openapi.Ref(names[outcome]))
+		s.Discriminator.Mapping[outcome] = openapi.Ref(names[outcome]).Ref
+	}
+	return s
+}
+
+// CallStateWords are the states of a call.
+func CallStateWords() *huma.Schema {
+	return openapi.Words("held", "queued", "running", "succeeded", "failed", "denied", "expired", "canceled", "unknown")
+}
+
+// describe names the shapes of calls in the document, and says of them what their Go types
+// cannot.
+func describe(d *httpapi.Document) {
+	d.NameSchema(reflect.TypeFor[CallState](), schemaCall)
+	addResult(d)
+	d.AtLast(func(all map[string]*huma.Schema) {
+		all[schemaCallState] = openapi.Described(CallStateWords(), "Where a call is. It goes forward only, and the last six are ends. unknown: the call left, and nobody can tell what became of it.")
+		DescribeCall(all, schemaCall)
+		finishAnswers(all)
+	})
+}
+
+// DescribeCall describes the state, the result and the problem of a call in the schema of
+// this name.
+func DescribeCall(all map[string]*huma.Schema, name string) {
+	openapi.DescribeMember(all, name, "state", openapi.Ref(schemaCallState))
+	openapi.DescribeMember(all, name, "result", openapi.Ref(SchemaResult))
+	openapi.DescribeMember(all, name, "problem", openapi.Ref(openapi.SchemaProblem))
+}

@@ -1,0 +1,200 @@
+package submit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Runner submits calls for every operation that makes one, and answers with what came of
+// them: the result, a stream of events, a confirmation request, or the state of the call.
+// It is safe for concurrent use.
+type Runner struct {
+	calls       *calls.Calls
+	limits      calls.Limits
+	problems    *httpapi.Problems
+	log         *slog.Logger
+	heartbeat   time.Duration
+	approverURL string
+}
+
+// Options say what a runner stands on. Calls, Problems and Log are required.
+type Options struct {
+	Calls    *calls.Calls
+	Problems *httpapi.Problems
+	Log      *slog.Logger
+	// Heartbeat is how often a quiet stream of events sends a comment.
+	Heartbeat time.Duration
+	// ApproverURL is the address of the approver's pages, "" where there are none.
+	ApproverURL string
+}
+
+// New returns a runner, and puts the shapes of its answers into the document.
+func New(d *httpapi.Document, o Options) *Runner {
+	describe(d)
+	return &Runner{calls: o.Calls, limits: o.Calls.Limits(), problems: o.Problems, log: o.Log, heartbeat: o.Heartbeat, approverURL: o.ApproverURL}
+}
+
+// Run submits the call and answers with what came of it, as a stream of events where the
+// caller asked for one and does not want the call stored.
+func (u *Runner) Run(x *httpapi.Exchange, r *http.Request, call *schema.Call, w Wish) error {
+	req := calls.Request{Call: call, Durable: w.preference.durable(), Key: w.key, Fingerprint: w.fingerprint, CallbackURL: w.Callback, Async: w.atOnce()}
+	ctx := r.Context()
+	if x.Span != nil {
+		note(x, call)
+		ctx = x.Span.Carry(ctx)
+	}
+	if !w.durable() && WantsEvents(r.Header["Accept"]) {
+		return u.stream(ctx, x, req)
+	}
+	out, err := u.calls.Submit(ctx, req)
+	if x.Span != nil {
+		noteOutcome(x, &out, err)
+	}
+	switch {
+	case err != nil:
+		return err
+	case out.Held != nil:
+		u.held(x, out.Held)
+		return nil
+	case out.Accepted != nil:
+		return u.acceptedOr(ctx, x, r, out.Accepted, w)
+	}
+	x.Set("Callyard-Call-Id", call.ID)
+	SendResult(x, out.Result, w.TellOutcome)
+	return nil
+}
+
+// acceptedOr answers for a call that was stored: with its end, or with its status where
+// the caller does not wait so long.
+func (u *Runner) acceptedOr(ctx context.Context, x *httpapi.Exchange, r *http.Request, c *calls.Accepted, w Wish) error {
+	x.Set("Callyard-Call-Id", c.CallID)
+	if c.Replayed {
+		x.Set("Idempotency-Replayed", "true")
+	}
+	if w.preference.durable() {
+		applied := "respond-async"
+		if w.waits {
+			applied = "wait=" + strconv.Itoa(int(w.wait/time.Second))
+		}
+		x.Set("Preference-Applied", applied)
+	}
+	if w.atOnce() {
+		return u.accepted(x, r, c.CallID)
+	}
+	var s *calls.Status
+	var err error
+	if c.Replayed {
+		s, err = u.calls.Wait(ctx, c.CallID, x.Principal, min(w.wait, MaxWait))
+	} else {
+		if w.waits {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, min(w.wait, MaxWait))
+			defer cancel()
+		}
+		s, err = u.calls.Await(ctx, c, x.Principal)
+	}
+	switch {
+	case r.Context().Err() != nil && (err != nil || !s.State.Ended()):
+		return schema.Errorf(schema.KindCanceled, "The caller left; the call goes on, and GET /calls/%s tells what came of it.", c.CallID).WithCall(c.CallID)
+	case errors.Is(err, context.DeadlineExceeded):
+		return u.accepted(x, r, c.CallID)
+	case err != nil:
+		return schema.AsError(err).WithCall(c.CallID)
+	case !s.State.Ended() && w.preference.durable():
+		return u.accepted(x, r, c.CallID)
+	}
+	res, err := u.calls.Result(r.Context(), s)
+	if err != nil {
+		return err
+	}
+	SendResult(x, res, w.TellOutcome)
+	return nil
+}
+
+// MaxWait bounds Prefer: wait; longer, connections are cut on the way.
+const MaxWait = 10 * time.Minute
+
+// accepted answers that the call is stored and goes on without the caller.
+func (u *Runner) accepted(x *httpapi.Exchange, r *http.Request, id string) error {
+	s, err := u.calls.Get(r.Context(), id, x.Principal)
+	if err != nil {
+		return err
+	}
+	body, err := u.Body(r.Context(), s)
+	if err != nil {
+		return err
+	}
+	x.Set("Location", "/calls/"+id)
+	x.SendJSON(http.StatusAccepted, withOutcome(body, OutcomeAccepted))
+	return nil
+}
+
+// Confirmation is what a caller is told of a call that waits for an approval.
+func (u *Runner) Confirmation(h *calls.Held) ConfirmationRequest {
+	_, riskWords, _ := httpapi.Risk(h.Level, nil)
+	body := ConfirmationRequest{
+		Outcome: OutcomeHeld, RequiresConfirmation: true, ConfirmationID: h.Token, CallID: h.CallID, ApprovalID: h.ApprovalID,
+		RiskLevel: h.Level, RiskDescription: riskWords, Reasons: h.Reasons,
+		ServerID: h.Server, Method: schema.MethodCallTool, ToolName: h.Tool, ExpiresAt: h.Expires,
+	}
+	if u.approverURL != "" && h.Token == "" {
+		body.ApprovalURL = u.approverURL + "/a/" + url.PathEscape(h.ApprovalID)
+	}
+	return body
+}
+
+// held answers a call that waits for an approval.
+func (u *Runner) held(x *httpapi.Exchange, h *calls.Held) {
+	x.Set("Location", "/calls/"+h.CallID)
+	x.Set("Callyard-Call-Id", h.CallID)
+	x.SendValue(http.StatusAccepted, u.Confirmation(h))
+}
+
+// Body returns the CallState of a call as JSON. The result stands in it byte for byte
+// as the server sent it, so it is not encoded again.
+func (u *Runner) Body(ctx context.Context, s *calls.Status) ([]byte, error) {
+	body, result, err := u.View(ctx, s)
+	if err != nil || len(result) == 0 {
+		return body, err
+	}
+	body = append(body[:len(body)-1], `,"result":`...)
+	return append(append(body, result...), '}'), nil
+}
+
+// View returns the CallState of a call as JSON without its result, and the result.
+func (u *Runner) View(ctx context.Context, s *calls.Status) (view, result []byte, err error) {
+	c := &CallState{
+		ID: s.ID, State: string(s.State), Server: s.Server, Tool: s.Tool, BatchID: s.Batch, CustomID: s.CustomID, ApprovalID: s.ApprovalID, Edited: s.Edited,
+		Created: s.Created, ExpiresAt: s.Expires, Ended: s.Ended, Worker: s.Worker, Attempt: s.Attempt, ToolError: s.ToolError, GivenUp: s.GivenUp,
+		Settled: s.Settled, Decisions: s.Decisions,
+	}
+	if s.State == schema.StateSuspended {
+		c.State = string(schema.StateRunning) // over REST nobody can answer
+	}
+	if s.Batch != "" {
+		c.Index = &s.Index
+	}
+	if s.Held != nil {
+		c.Reasons = s.Held.Reasons
+	}
+	if s.Error != nil {
+		p := u.problems.Of(s.Error)
+		c.Problem, c.CancelRequested = p.Encode(), s.Error.CancelRequested
+	}
+	if view, err = json.Marshal(c); err != nil {
+		return nil, nil, fmt.Errorf("encoding the state of a call: %w", err)
+	}
+	result, err = u.calls.Body(ctx, s)
+	return view, result, err
+}

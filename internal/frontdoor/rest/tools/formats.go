@@ -1,0 +1,213 @@
+package tools
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/format"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// ProviderToolList is the answer to GET /tools in the format of a provider.
+type ProviderToolList struct {
+	Format   string              `json:"format" enum:"openai,openai-responses,anthropic,gemini"`
+	Tools    []openapi.AnyObject `json:"tools" nullable:"false" doc:"What the provider takes as tools of a request, as it is."`
+	Count    int                 `json:"count" doc:"How many tools these are."`
+	Tokens   int                 `json:"tokens" doc:"What they cost in tokens, estimated."`
+	Omitted  int                 `json:"omitted" doc:"How many tools max_tools, budget_tokens or query left out."`
+	Names    []ProviderToolName  `json:"names" nullable:"false" doc:"Which tool each name stands for."`
+	Loosened []ProviderLoosening `json:"loosened" nullable:"false" doc:"What the provider's schemas do not express of those of the tools; the descriptions tell the model."`
+	Notes    []string            `json:"notes,omitempty" nullable:"false"`
+	Unknown  []string            `json:"unknown,omitempty" nullable:"false" doc:"Servers whose tools are not known at the moment, so that they are missing here."`
+}
+
+// ProviderToolName says what a name stands for.
+type ProviderToolName struct {
+	Name   string `json:"name" example:"everything__echo"`
+	Server string `json:"server" example:"everything"`
+	Tool   string `json:"tool" example:"echo"`
+	Tokens int    `json:"tokens" doc:"What the tool costs, estimated."`
+	Strict bool   `json:"strict,omitempty" doc:"The tool is in the provider's strict mode."`
+}
+
+// ProviderLoosening is one thing that a provider's schema does not express.
+type ProviderLoosening struct {
+	Name    string `json:"name" doc:"The tool, as the provider knows it." example:"everything__echo"`
+	Pointer string `json:"pointer" doc:"A JSON pointer (RFC 6901) into the tool's own input schema; empty is the whole." example:"/properties/count/multipleOf"`
+	Message string `json:"message" example:"multipleOf 5"`
+}
+
+// toolListBody is one of the two shapes of GET /tools.
+type toolListBody struct {
+	pages    *ToolList
+	provider *ProviderToolList
+}
+
+// MarshalJSON writes the one that is there.
+func (b toolListBody) MarshalJSON() ([]byte, error) {
+	if b.provider != nil {
+		return httpapi.Encode(b.provider), nil
+	}
+	return httpapi.Encode(b.pages), nil
+}
+
+// Schema describes both; see [huma.SchemaProvider].
+func (toolListBody) Schema(r huma.Registry) *huma.Schema {
+	return &huma.Schema{AnyOf: []*huma.Schema{r.Schema(reflect.TypeFor[ToolList](), true, ""), r.Schema(reflect.TypeFor[ProviderToolList](), true, "")}}
+}
+
+// chosen says that the caller wants some of the tools, picked by what they are.
+func (in *toolListInput) chosen() bool {
+	return in.Query != "" || in.MaxTools > 0 || in.BudgetTokens > 0
+}
+
+// callable returns the tools of the servers that can be called, by server and name,
+// and the servers whose tools are not known.
+func (h *toolHandlers) callable(server string) (tools []catalog.Tool, unknown []string, err error) {
+	servers := h.catalog.Servers()
+	if server != "" {
+		s, err := h.catalog.Server(server)
+		if err != nil {
+			return nil, nil, err
+		}
+		servers = []catalog.Server{s}
+	}
+	for _, s := range servers {
+		of, err := h.catalog.Tools(s.ID)
+		if err != nil {
+			unknown = append(unknown, s.ID)
+			continue
+		}
+		of = slices.DeleteFunc(of, func(t catalog.Tool) bool { return !t.Offered() })
+		slices.SortFunc(of, func(a, b catalog.Tool) int { return cmp.Compare(a.Name, b.Name) })
+		tools = append(tools, of...)
+	}
+	return tools, unknown, nil
+}
+
+// candidates returns the tools to choose from in the order in which they are taken,
+// how many can be called at all, and the servers whose tools are not known.
+func (h *toolHandlers) candidates(in *toolListInput) (tools []catalog.Tool, all int, unknown []string, err error) {
+	if in.Query == "" {
+		tools, unknown, err = h.callable(in.Server)
+		return tools, len(tools), unknown, err
+	}
+	most := in.MaxTools
+	if in.BudgetTokens > 0 {
+		most = 0 // one that costs too much leaves tokens for the next
+	}
+	return h.catalog.Search(in.Query, in.Server, most)
+}
+
+// choose is GET /tools in a provider's format, or with a choice.
+func (h *toolHandlers) choose(in *toolListInput) (*toolListOutput, error) {
+	f, err := format.Parse(in.Format)
+	if err != nil {
+		return nil, err
+	}
+	if in.Cursor != "" {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "A list in the format of a provider, or with a choice, has no pages: leave cursor out.")
+	}
+	if in.Strict && f != format.OpenAI && f != format.Responses {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "strict is a mode of openai and openai-responses; leave it out for %s.", in.Format)
+	}
+	tools, all, unknown, err := h.candidates(in)
+	if err != nil {
+		return nil, err
+	}
+	list := &ProviderToolList{
+		Format: in.Format, Tools: make([]openapi.AnyObject, 0, 1), Names: make([]ProviderToolName, 0, len(tools)), Loosened: make([]ProviderLoosening, 0), Unknown: unknown,
+	}
+	page := &ToolList{Tools: make([]ToolItem, 0), Unknown: unknown}
+	var shown []format.Tool
+	for i := range tools {
+		if in.MaxTools > 0 && len(shown) == in.MaxTools {
+			break
+		}
+		t := &tools[i]
+		shape := h.shapes.of(f, t.Tool, in.Strict)
+		if in.BudgetTokens > 0 && list.Tokens+shape.Tokens > in.BudgetTokens {
+			continue // a smaller one may still fit
+		}
+		list.Tokens += shape.Tokens
+		shown = append(shown, shape)
+		if f == format.MCP {
+			page.Tools = append(page.Tools, ToolItem{Server: t.Server, Name: t.Name, Enabled: true, Definition: openapi.AnyObject{RawMessage: t.Raw}})
+			continue
+		}
+		list.Names = append(list.Names, ProviderToolName{Name: shape.Name, Server: t.Server, Tool: t.Name, Tokens: shape.Tokens, Strict: shape.Strict})
+		for _, l := range shape.Loosened {
+			list.Loosened = append(list.Loosened, ProviderLoosening{shape.Name, l.Pointer, l.Message})
+		}
+	}
+	if f == format.MCP {
+		return &toolListOutput{Body: toolListBody{pages: page}}, nil
+	}
+	list.Count, list.Omitted = len(shown), all-len(shown)
+	if most := f.MaxTools(); most > 0 && len(shown) > most {
+		list.Notes = append(list.Notes, fmt.Sprintf("The provider takes at most %d tools in one request, and these are %d: choose with max_tools, budget_tokens, query or server.", most, len(shown)))
+	}
+	var wrapped []json.RawMessage
+	if err := json.Unmarshal(f.Wrap(shown), &wrapped); err != nil {
+		return nil, schema.Errorf(schema.KindInternal, "The tools cannot be written: %w", err)
+	}
+	for _, raw := range wrapped {
+		list.Tools = append(list.Tools, openapi.AnyObject{RawMessage: raw})
+	}
+	return &toolListOutput{Body: toolListBody{provider: list}}, nil
+}
+
+// maxShapes bounds what is kept of shapes; beyond it everything is made again.
+const maxShapes = 50_000
+
+// Shapes keeps tools in the formats of providers, since making them takes longer than
+// all else in a list of thousands. It is safe for concurrent use.
+type Shapes struct {
+	mu    sync.Mutex
+	tools map[shapeKey]format.Tool
+}
+
+type shapeKey struct {
+	server, digest string
+	format         format.Format
+	strict         bool
+}
+
+func newShapes() *Shapes {
+	return &Shapes{tools: make(map[shapeKey]format.Tool)}
+}
+
+// Len returns how many tools are kept, for tests.
+func (s *Shapes) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.tools)
+}
+
+// of returns the tool in the format.
+func (s *Shapes) of(f format.Format, t *schema.Tool, strict bool) format.Tool {
+	key := shapeKey{t.Server, t.Digest, f, strict}
+	s.mu.Lock()
+	tool, ok := s.tools[key]
+	s.mu.Unlock()
+	if ok {
+		return tool
+	}
+	tool = f.Tool(format.Name(t.Server, t.Name), t, strict)
+	s.mu.Lock()
+	if len(s.tools) >= maxShapes {
+		clear(s.tools)
+	}
+	s.tools[key] = tool
+	s.mu.Unlock()
+	return tool
+}

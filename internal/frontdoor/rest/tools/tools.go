@@ -1,0 +1,231 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/format"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// switchMost is the most that the body of a switch may take, reasonMost the most
+// that its reason may, in bytes.
+const (
+	switchMost = 16 << 10
+	reasonMost = 1000
+)
+
+// ToolItem is one tool of GET /tools.
+type ToolItem struct {
+	Server     string            `json:"server" example:"everything"`
+	Name       string            `json:"name" example:"echo"`
+	Enabled    bool              `json:"enabled" doc:"False when an operator switched the tool off; calls answer 403 then."`
+	Reason     string            `json:"reason,omitempty" doc:"Why the tool is switched off."`
+	Offline    string            `json:"offline,omitempty" doc:"Why no worker can run the tool now: its server is in the state error everywhere. Calls answer 503 with this reason, and lists for models leave the tool out."`
+	Definition openapi.AnyObject `json:"definition" doc:"The tool as the server gave it."`
+}
+
+// ToolList is the answer to GET /tools.
+type ToolList struct {
+	Tools      []ToolItem `json:"tools" nullable:"false"`
+	NextCursor string     `json:"next_cursor,omitempty" doc:"Where the next page begins; absent on the last one."`
+	Unknown    []string   `json:"unknown,omitempty" nullable:"false" doc:"Servers whose tools are not known at the moment, so that they are missing here."`
+}
+
+// ToolSwitch is the answer to PATCH /servers/{id}/tools/{tool}.
+type ToolSwitch struct {
+	Server  string    `json:"server" example:"everything"`
+	Name    string    `json:"name" example:"echo"`
+	Enabled bool      `json:"enabled" example:"false"`
+	Reason  string    `json:"reason,omitempty" example:"Deletes files; use archive instead."`
+	By      string    `json:"by,omitempty" example:"ops"`
+	At      time.Time `json:"at"`
+}
+
+// SwitchRequest is the body of PATCH /servers/{id}/tools/{tool}.
+type SwitchRequest struct {
+	Enabled bool   `json:"enabled" doc:"Whether the tool may be called." example:"false"`
+	Reason  string `json:"reason,omitempty" maxLength:"1000" doc:"Why not; callers are shown it." example:"Deletes files; use archive instead."`
+}
+
+type toolListInput struct {
+	Format       string `query:"format" enum:"mcp,openai,openai-responses,anthropic,gemini" default:"mcp" doc:"The shape of the tools. mcp is the server's own, in pages; the others are what a model provider takes, all tools that can be called in one answer."`
+	Server       string `query:"server" doc:"Only the tools of this server." example:"everything"`
+	Limit        int    `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"The most tools on one page, where there are pages."`
+	Cursor       string `query:"cursor" maxLength:"2048" doc:"Where to begin: next_cursor of the page before."`
+	Query        string `query:"query" maxLength:"2048" doc:"Only tools that have to do with these words, the best first." example:"read a file"`
+	MaxTools     int    `query:"max_tools" minimum:"0" maximum:"100000" doc:"The most tools in the answer; 0 is no bound."`
+	BudgetTokens int    `query:"budget_tokens" minimum:"0" maximum:"100000000" doc:"What the tools may cost together, in tokens as they are estimated; 0 is no bound."`
+	Strict       bool   `query:"strict" doc:"OpenAI's strict mode for each tool whose schema can be put that way."`
+}
+
+type toolListOutput struct {
+	Link string `header:"Link" doc:"The next page, as rel=\"next\"; absent on the last one."`
+	Body toolListBody
+}
+
+// Options say what the operations on tools stand on. All are required.
+type Options struct {
+	Catalog  *catalog.Catalog
+	Calls    *calls.Calls
+	Runner   *submit.Runner
+	Problems *httpapi.Problems
+	Log      *slog.Logger
+}
+
+// Register registers the operations on tools and on tool calls of models. It returns
+// what keeps tools in the formats of providers.
+func Register(d *httpapi.Document, o Options) *Shapes {
+	limits, kept := o.Calls.Limits(), newShapes()
+	(&toolHandlers{catalog: o.Catalog, log: o.Log, shapes: kept, depth: limits.ArgumentDepth}).register(d)
+	(&toolCallHandlers{runner: o.Runner, calls: o.Calls, catalog: o.Catalog, problems: o.Problems, limits: limits}).register(d)
+	return kept
+}
+
+// toolHandlers are the operations on tools.
+type toolHandlers struct {
+	catalog *catalog.Catalog
+	log     *slog.Logger
+	shapes  *Shapes
+	depth   int // of bodies
+}
+
+func (h *toolHandlers) register(d *httpapi.Document) {
+	d.AtLast(func(all map[string]*huma.Schema) { openapi.RefuseMore(all, "SwitchRequest") })
+	httpapi.Register(d, opListTools(), func(_ context.Context, in *toolListInput) (*toolListOutput, error) { return h.list(in) })
+	httpapi.HandleValue(d, opSwitchTool(d), "The switch as it stands.", map[string]any{
+		"server": "everything", "name": "echo", "enabled": false, "reason": "Deletes files; use archive instead.", "by": "ops", "at": "2026-01-02T03:04:05Z",
+	}, h.switchTool)
+}
+
+// list is GET /tools: all tools, by server and name, in pages. A page begins
+// behind a name, not at a number, so tools that come and go shift nothing.
+func (h *toolHandlers) list(in *toolListInput) (*toolListOutput, error) {
+	if in.Format != string(format.MCP) || in.chosen() || in.Strict {
+		return h.choose(in)
+	}
+	from, err := readCursor(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	page := &ToolList{Tools: make([]ToolItem, 0, in.Limit)}
+	out := &toolListOutput{Body: toolListBody{pages: page}}
+	servers := h.catalog.Servers()
+	if in.Server != "" {
+		s, err := h.catalog.Server(in.Server)
+		if err != nil {
+			return nil, err
+		}
+		servers = []catalog.Server{s}
+	}
+	for _, s := range servers {
+		if page.NextCursor != "" || s.ID < from.server {
+			// It is not on this page; only whether its tools are known is of interest.
+			if _, err := h.catalog.Definitions(s.ID); err != nil {
+				page.Unknown = append(page.Unknown, s.ID)
+			}
+			continue
+		}
+		tools, err := h.catalog.Tools(s.ID)
+		if err != nil {
+			page.Unknown = append(page.Unknown, s.ID)
+			continue
+		}
+		slices.SortFunc(tools, func(a, b catalog.Tool) int { return cmp.Compare(a.Name, b.Name) })
+		for _, of := range tools {
+			if !from.before(of.Server, of.Name) {
+				continue
+			}
+			if len(page.Tools) == in.Limit {
+				last := page.Tools[in.Limit-1]
+				page.NextCursor = cursor{last.Server, last.Name}.String()
+				out.Link = nextLink(in, page.NextCursor)
+				break
+			}
+			item := ToolItem{Server: of.Server, Name: of.Name, Enabled: of.Switch.Enabled, Offline: of.Offline, Definition: openapi.AnyObject{RawMessage: of.Raw}}
+			if !item.Enabled {
+				item.Reason = of.Switch.Reason
+			}
+			page.Tools = append(page.Tools, item)
+		}
+	}
+	return out, nil
+}
+
+func nextLink(in *toolListInput, next string) string {
+	q := url.Values{"cursor": {next}, "limit": {strconv.Itoa(in.Limit)}}
+	if in.Server != "" {
+		q.Set("server", in.Server)
+	}
+	return fmt.Sprintf("</tools?%s>; rel=%q", q.Encode(), "next")
+}
+
+// cursor is the last tool of a page.
+type cursor struct{ server, tool string }
+
+func (c cursor) before(server, tool string) bool {
+	return c == cursor{} || cmp.Or(strings.Compare(c.server, server), strings.Compare(c.tool, tool)) < 0
+}
+
+// String is the opaque form of the cursor.
+func (c cursor) String() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(c.server + "\x00" + c.tool))
+}
+
+func readCursor(text string) (cursor, error) {
+	if text == "" {
+		return cursor{}, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	server, tool, ok := strings.Cut(string(raw), "\x00")
+	if err != nil || !ok {
+		return cursor{}, schema.Errorf(schema.KindInvalidRequest, "The cursor is not one of ours; take next_cursor of the page before, or leave it out.")
+	}
+	return cursor{server, tool}, nil
+}
+
+// switchTool is PATCH /servers/{id}/tools/{tool}.
+func (h *toolHandlers) switchTool(x *httpapi.Exchange, r *http.Request) (now ToolSwitch, err error) {
+	body, err := x.ReadBody(r, switchMost)
+	if err != nil {
+		return now, err
+	}
+	members, err := httpapi.ReadObject(body, switchMost, h.depth, "enabled", "reason")
+	if err != nil {
+		return now, err
+	}
+	var in SwitchRequest
+	if err := httpapi.ReadMember(members, "enabled", true, "true or false", &in.Enabled); err != nil {
+		return now, err
+	}
+	if err := httpapi.ReadMember(members, "reason", false, "a string", &in.Reason); err != nil {
+		return now, err
+	}
+	if len(in.Reason) > reasonMost {
+		return now, schema.Errorf(schema.KindInvalidRequest, "The member reason has %d bytes; at most %d are kept.", len(in.Reason), reasonMost)
+	}
+	of, err := h.catalog.Switch(r.Context(), r.PathValue("id"), r.PathValue("tool"), in.Enabled, in.Reason, x.Principal.Name)
+	if err != nil {
+		return now, err
+	}
+	h.log.Info("a tool was switched", "server", of.Server, "tool", of.Name, "enabled", in.Enabled, "by", x.Principal.Name, "id", x.ID)
+	return ToolSwitch{
+		Server: of.Server, Name: of.Name, Enabled: of.Switch.Enabled, Reason: of.Switch.Reason, By: of.Switch.By, At: of.Switch.At,
+	}, nil
+}

@@ -1,0 +1,111 @@
+package housetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// program says what a program must not contain.
+type program struct {
+	root   string // its package, from the root of the module
+	barred []barred
+}
+
+// barred is what some program must not link: packages of the module from its root, or
+// outside ones by import path, each with everything below it.
+type barred struct {
+	reason string
+	roots  []string
+}
+
+// What more than one program must not contain.
+var (
+	worksNot = barred{"only a worker starts processes and holds sessions of servers", []string{
+		"internal/launch", "internal/session", "internal/worker", "internal/setup/workerrole",
+		"github.com/moby", "github.com/docker", "github.com/getkin/kin-openapi",
+	}}
+	decidesNot = barred{"only an approver can let people decide", []string{
+		"internal/approver", "internal/setup/approverrole", "internal/store/slacktable", "internal/store/noticetable", "github.com/slack-go/slack", "github.com/coreos/go-oidc",
+	}}
+	facesNoCaller = barred{"only a front door faces callers, admits and routes", []string{
+		"internal/frontdoor", "internal/setup/frontdoorrole", "internal/calls", "internal/calls/admission", "internal/batch", "internal/catalog", "internal/dispatch",
+		"internal/calls/quota", "internal/calls/cache", "internal/calls/records", "internal/store/journal", "github.com/rs/cors",
+	}}
+	isNoCommand = barred{"the command line and the embedded NATS are parts of callyard", []string{
+		"internal/cli", "internal/demo", "internal/embedded", "github.com/nats-io/nats-server", "github.com/spf13/cobra", "charm.land", "gonum.org",
+	}}
+	drawsNothing = barred{"what draws plots is in the module bench, whose program `callyard bench` starts", []string{
+		"gonum.org", "codeberg.org/go-fonts", "codeberg.org/go-pdf", "codeberg.org/go-latex", "git.sr.ht/~sbinet", "github.com/ajstarks/svgo",
+		"github.com/golang/freetype", "golang.org/x/image", "image/jpeg", "image/png",
+	}}
+	testsNothing = barred{"tests are no part of a program", []string{
+		"testing", "net/http/httptest", "pkg/bus/bustest", "pkg/bus/porttest", "internal/mcptest", "internal/openapitest", "internal/housetest",
+	}}
+)
+
+// programs are all that is shipped. `callyard` is every role in one.
+var programs = []program{
+	{"cmd/callyard", []barred{drawsNothing, testsNothing}},
+	{"cmd/frontdoor", []barred{worksNot, decidesNot, isNoCommand, testsNothing}},
+	{"cmd/approver", []barred{worksNot, facesNoCaller, isNoCommand, testsNothing}},
+	{"cmd/worker", []barred{decidesNot, facesNoCaller, isNoCommand, testsNothing, {"a worker needs core NATS only: nothing that lasts is its", []string{
+		"internal/store/ledger", "internal/store/audit", "internal/approval", "internal/confirm", "internal/webhook", "github.com/redis/go-redis", "github.com/danielgtaylor/huma",
+	}}}},
+}
+
+// linked is what a program links: the imports of each package in it.
+type linked map[string][]string
+
+// readLinked reads the output of go list -deps with the format "{{.ImportPath}} {{join .Imports " "}}".
+func readLinked(out string) linked {
+	l := make(linked)
+	for line := range strings.Lines(out) {
+		if f := strings.Fields(line); len(f) > 0 {
+			l[f[0]] = f[1:]
+		}
+	}
+	return l
+}
+
+// unsealed says what the program links and must not, and through which imports.
+func (p program) unsealed(module string, l linked) (found []string) {
+	for _, b := range p.barred {
+		for _, root := range b.roots {
+			if first, _, _ := strings.Cut(root, "/"); first == "internal" || first == "pkg" {
+				root = module + "/" + root
+			}
+			if way := l.way(module+"/"+p.root, root); way != nil {
+				for i := range way {
+					way[i] = strings.TrimPrefix(way[i], module+"/")
+				}
+				found = append(found, fmt.Sprintf("%s links %s, and must not: %s. The imports are %s.", p.root, way[len(way)-1], b.reason, strings.Join(way, " > ")))
+			}
+		}
+	}
+	return found
+}
+
+// way is a shortest way by imports from one package to root or what is below it, nil
+// where there is none.
+func (l linked) way(from, root string) []string {
+	before := map[string]string{from: ""}
+	for next := []string{from}; len(next) > 0; next = next[1:] {
+		at := next[0]
+		if at == root || strings.HasPrefix(at, root+"/") {
+			var way []string
+			for ; at != ""; at = before[at] {
+				way = append(way, at)
+			}
+			slices.Reverse(way)
+			return way
+		}
+		for _, to := range l[at] {
+			if _, seen := before[to]; !seen {
+				before[to] = at
+				next = append(next, to)
+			}
+		}
+	}
+	return nil
+}

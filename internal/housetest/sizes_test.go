@@ -1,0 +1,58 @@
+package housetest
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// shipped says that a unit is a part of the product.
+func (u *unit) shipped() bool {
+	return !u.testOnly() && (within(u.dir, "cmd") || within(u.dir, "pkg") || within(u.dir, "internal"))
+}
+
+// sizes finds the types with too many methods, and the packages that are large without a
+// reason.
+func (h *house) sizes(u *unit) {
+	if !u.shipped() {
+		return
+	}
+	lines, reason := 0, false
+	methods := map[string]int{}
+	for _, f := range u.files {
+		if f.test {
+			continue
+		}
+		lines += f.lines
+		reason = reason || strings.Contains(f.comment, onePackage)
+		for _, m := range f.methods {
+			methods[m.what]++
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(methods)) {
+		if n := methods[name]; n > maxMethods {
+			h.report(u.dir, whyMethods, "the type %s has %d methods", name, n)
+		}
+	}
+	if lines > maxPackageLines && !reason {
+		h.report(u.dir, whyPackage, "the package has %d lines", lines)
+	}
+}
+
+// machines are the tags that tell machines apart, as far as they are used.
+var machines = []string{"linux", "unix", "darwin", "amd64", "arm64"}
+
+// variants finds the build constraints of product files that depend on anything but the
+// machine.
+func (h *house) variants(u *unit) {
+	if !u.shipped() {
+		return
+	}
+	for _, f := range u.files {
+		for _, tag := range f.tags {
+			if !f.test && !slices.Contains(machines, tag.what) {
+				h.report(at(f, tag), whyVariants, "the file depends on the tag %q", tag.what)
+			}
+		}
+	}
+}

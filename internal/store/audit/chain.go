@@ -1,0 +1,208 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// chain is what the goroutine of a log knows.
+type chain struct {
+	log  *Log
+	seq  uint64
+	prev string
+	last uint64 // sequence of the last message in the stream
+
+	at       time.Time // when the last was stored
+	headSeq  uint64
+	deadline time.Time // set once the log is closed
+}
+
+// run takes what is queued, stores it in groups and keeps the head.
+func (c *chain) run() {
+	defer close(c.log.done)
+	tick := time.NewTicker(c.log.every)
+	defer tick.Stop()
+	for {
+		select {
+		case i, ok := <-c.log.queue:
+			if !ok || !c.group(i) {
+				c.finish()
+				return
+			}
+		case <-tick.C:
+			c.tendHead()
+		}
+	}
+}
+
+// group stores i and what is queued behind it; false means that the queue has
+// ended, or that storing was given up.
+func (c *chain) group(i item) bool {
+	var lines []byte
+	var waiting []chan error
+	seq, prev, count, open := c.seq, c.prev, 0, true
+	take := func(i item) {
+		if i.stored != nil {
+			waiting = append(waiting, i.stored)
+			return
+		}
+		cut(&i.entry)
+		r := Record{Version: version, Writer: c.log.writer, Seq: seq + 1, Prev: prev, Entry: i.entry}
+		longer, err := appendLine(lines, &r)
+		if err != nil { // an entry holds nothing that JSON cannot
+			c.log.log.Error("an audit entry cannot be encoded; it is left out", "kind", i.entry.Kind, "error", err)
+			return
+		}
+		lines, seq, prev = longer, seq+1, r.Hash
+		count++
+	}
+	take(i)
+	// Others that come soon share the write, and the sync to the disk that it
+	// costs; but nobody waits for that who asked whether all is stored.
+	wait := time.NewTimer(c.log.linger)
+	defer wait.Stop()
+	for late := false; count < groupLines && len(lines) < groupBytes && open; {
+		var next item
+		select {
+		case next, open = <-c.log.queue:
+			if open {
+				take(next)
+			}
+			continue
+		default:
+		}
+		if late || len(waiting) > 0 {
+			break
+		}
+		select {
+		case next, open = <-c.log.queue:
+			if open {
+				take(next)
+			}
+		case <-wait.C:
+			late = true
+		case <-c.log.stop:
+			late = true
+		}
+	}
+	err := c.store(lines)
+	if err == nil {
+		c.seq, c.prev, c.at = seq, prev, time.Now().UTC()
+	}
+	for _, w := range waiting {
+		w <- err
+	}
+	return open && err == nil
+}
+
+// cut bounds the free texts of an entry.
+func cut(e *Entry) {
+	for _, s := range []*string{&e.Reason, &e.Rule, &e.Error, &e.Outcome, &e.Tool, &e.Server, &e.By, &e.Owner, &e.Attempt, &e.Channel, &e.Worker} {
+		if len(*s) > maxText {
+			*s = (*s)[:maxText] + " …"
+		}
+	}
+}
+
+// store appends lines to the stream, again and again until they are there; it
+// gives up only after the log was closed, or when the chain is not ours alone.
+func (c *chain) store(lines []byte) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	for warned := false; ; {
+		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+		seq, err := c.log.store.append(ctx, c.log.writer, lines, c.last)
+		if errors.Is(err, bus.ErrConflict) {
+			// A try whose reply was lost may have stored them.
+			var m message
+			if m, err = c.log.store.last(ctx, c.log.writer); err == nil {
+				if seq = m.Sequence; !bytes.Equal(m.Data, lines) {
+					cancel()
+					c.log.log.Error("somebody else writes this process's audit chain; it stores nothing more", "writer", c.log.writer, "sequence", m.Sequence)
+					return schema.Errorf(schema.KindInternal, "Somebody else writes the audit chain %s.", c.log.writer)
+				}
+			}
+		}
+		cancel()
+		if err == nil {
+			c.last = seq
+			return nil
+		}
+		if !warned {
+			warned = true
+			c.log.log.Error("audit records cannot be stored; trying on", "error", err)
+		}
+		if !c.pause() {
+			return schema.Errorf(schema.KindUnavailable, "The audit record cannot be stored; see that NATS runs and has space. (%w)", err)
+		}
+	}
+}
+
+// pause waits before another try; false means that it is time to give up.
+func (c *chain) pause() bool {
+	stop := c.log.stop
+	if !c.deadline.IsZero() {
+		stop = nil
+	}
+	wait := time.NewTimer(retryWait)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-stop:
+		c.deadline = time.Now().Add(closeTimeout)
+	}
+	return c.deadline.IsZero() || time.Now().Before(c.deadline)
+}
+
+func (c *chain) tendHead() {
+	if c.seq == c.headSeq {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	if err := c.keepHead(ctx, false); err != nil {
+		c.log.log.Warn("the head of the audit chain cannot be kept; trying on", "error", err)
+	}
+}
+
+func (c *chain) keepHead(ctx context.Context, closed bool) error {
+	body, err := json.Marshal(Head{Version: version, Writer: c.log.writer, Seq: c.seq, Hash: c.prev, At: c.at, Closed: closed})
+	if err != nil {
+		return fmt.Errorf("encoding the head of the audit chain: %w", err)
+	}
+	if err := c.log.store.putHead(ctx, c.log.writer, body); err != nil {
+		return err
+	}
+	c.headSeq = c.seq
+	return nil
+}
+
+// finish keeps the last head and tells those who still wait that nothing more
+// is stored.
+func (c *chain) finish() {
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	c.log.ended.Store(true)
+	if err := c.keepHead(ctx, true); err != nil {
+		c.log.log.Error("the audit chain could not be closed; its end cannot be checked", "error", err)
+	}
+	lost := 0
+	for i := range c.log.queue { // until Close closes it
+		if i.stored == nil {
+			lost++
+			continue
+		}
+		i.stored <- schema.Errorf(schema.KindUnavailable, "The audit record stores nothing more.")
+	}
+	if lost > 0 {
+		c.log.log.Error("audit entries could not be stored and are lost", "count", lost)
+	}
+}

@@ -1,0 +1,142 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Reader reads the audit record. All methods are safe for concurrent use.
+type Reader struct{ store *store }
+
+// OpenReader opens the audit record to read it: nothing is made and nothing is
+// written. The connection stays the caller's; ctx bounds the opening. The error is
+// of KindNotFound where there is no audit record.
+func OpenReader(ctx context.Context, conn *bus.Conn) (*Reader, error) {
+	store, err := openStore(ctx, conn, 0, bus.FindStream, bus.FindBucket)
+	if errors.Is(err, bus.ErrNotFound) {
+		return nil, schema.Errorf(schema.KindNotFound, "There is no audit record on this NATS server; a front door or an approver makes it when it starts.")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{store}, nil
+}
+
+// Filter chooses records; what is empty chooses all.
+type Filter struct {
+	Kinds      []Kind
+	CallID     string
+	ApprovalID string
+	Tenant     string
+	By         string
+	Server     string
+	Tool       string
+	// Since and Until bound when it happened; Until is not in it.
+	Since, Until time.Time
+	// Limit is the most that one page holds: 100 when 0, never over 1,000.
+	Limit int
+}
+
+func (f *Filter) fits(r *Record) bool {
+	is := func(want, got string) bool { return want == "" || want == got }
+	return (len(f.Kinds) == 0 || slices.Contains(f.Kinds, r.Kind)) && is(f.CallID, r.CallID) && is(f.ApprovalID, r.ApprovalID) &&
+		is(f.Tenant, r.Tenant) && is(f.By, r.By) && is(f.Server, r.Server) && is(f.Tool, r.Tool) &&
+		(f.Since.IsZero() || !r.At.Before(f.Since)) && (f.Until.IsZero() || r.At.Before(f.Until))
+}
+
+// readMessages is how many messages one page looks through at most.
+const readMessages = 5000
+
+// Read returns a page of the records that fit, in the order in which they were
+// stored, and the cursor of the next page, "" where there is none. A page can be
+// short of its limit, or empty, and still have a next. Records that cannot be
+// read are left out; [Reader.Verify] names them.
+func (l *Reader) Read(ctx context.Context, f Filter, cursor string) ([]Record, string, error) {
+	limit := f.Limit
+	if limit <= 0 {
+		limit = 100
+	}
+	limit = min(limit, 1000)
+	next, skip, err := parseCursor(cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	var found []Record
+	for range readMessages {
+		m, err := l.store.next(ctx, next)
+		if errors.Is(err, bus.ErrNotFound) {
+			return found, "", nil
+		}
+		if err != nil {
+			return nil, "", schema.Errorf(schema.KindUnavailable, "The audit record cannot be read; see that NATS runs. (%w)", err)
+		}
+		if m.Sequence != next {
+			skip = 0
+		}
+		n := 0
+		for line := range bytes.Lines(m.Data) {
+			if n++; n <= skip {
+				continue
+			}
+			r, err := parseLine(bytes.TrimSuffix(line, []byte{'\n'}))
+			if err != nil || !f.fits(r) {
+				continue
+			}
+			if len(found) == limit {
+				return found, fmt.Sprintf("%d-%d", m.Sequence, n-1), nil
+			}
+			found = append(found, *r)
+		}
+		next, skip = m.Sequence+1, 0
+	}
+	return found, fmt.Sprintf("%d-0", next), nil
+}
+
+// Since calls f with each record that was stored since then, in the order in which
+// they were stored, until it returns false. Records that cannot be read are left
+// out.
+func (l *Reader) Since(ctx context.Context, since time.Time, f func(*Record) bool) error {
+	next, err := l.store.since(ctx, since)
+	for err == nil {
+		var m message
+		if m, err = l.store.next(ctx, next); err != nil {
+			break
+		}
+		for line := range bytes.Lines(m.Data) {
+			if r, err := parseLine(bytes.TrimSuffix(line, []byte{'\n'})); err == nil && !f(r) {
+				return nil
+			}
+		}
+		next = m.Sequence + 1
+	}
+	if errors.Is(err, bus.ErrNotFound) {
+		return nil
+	}
+	return schema.Errorf(schema.KindUnavailable, "The audit record cannot be read; see that NATS runs. (%w)", err)
+}
+
+// parseCursor reads the sequence of a message and how many of its records were
+// read.
+func parseCursor(cursor string) (sequence uint64, skip int, err error) {
+	if cursor == "" {
+		return 1, 0, nil
+	}
+	left, right, _ := strings.Cut(cursor, "-")
+	sequence, err = strconv.ParseUint(left, 10, 64)
+	if err == nil {
+		skip, err = strconv.Atoi(right)
+	}
+	if err != nil || skip < 0 {
+		return 0, 0, schema.Errorf(schema.KindInvalidRequest, "This cursor was not given by the audit record; begin without one.")
+	}
+	return sequence, skip, nil
+}

@@ -1,0 +1,230 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// Report is what [Reader.Verify] found.
+type Report struct {
+	Writers  int `json:"writers"`
+	Messages int `json:"messages"`
+	Records  int `json:"records"`
+	// Trimmed are writers whose first records are gone by age, as they may be.
+	Trimmed []string `json:"trimmed,omitempty"`
+	// Faults are listed up to a number; Count counts all.
+	Faults []Fault `json:"faults,omitempty"`
+	Count  int     `json:"fault_count"`
+}
+
+// OK says that nothing was found.
+func (r *Report) OK() bool { return r.Count == 0 }
+
+// Fault is one place where the record is not what was written.
+type Fault struct {
+	Writer string `json:"writer"`
+	// Sequence is of the message in the stream, 0 where the fault is in none.
+	Sequence uint64 `json:"sequence,omitempty"`
+	// Seq is of the record in its chain, 0 where it cannot be read.
+	Seq uint64 `json:"seq,omitempty"`
+	// Kind is what was done to the record, as far as it can be told.
+	Kind FaultKind `json:"kind"`
+	What string    `json:"what"`
+}
+
+// FaultKind says what was done to the record.
+type FaultKind string
+
+const (
+	Changed FaultKind = "changed" // what stands there is not what was written
+	Gap     FaultKind = "gap"     // records are missing in the middle, or at the beginning
+	CutTail FaultKind = "cut"     // records are missing at the end
+	Added   FaultKind = "added"   // records stand there that the writer did not write there
+)
+
+const (
+	maxFaults = 1000
+	// slack is what clocks may differ by when age is judged.
+	slack = time.Minute
+)
+
+// Verify reads every record that is kept and says what is wrong with them. It
+// may run while records are written.
+func (l *Reader) Verify(ctx context.Context) (*Report, error) {
+	// Heads first: what a head names is in the stream by then.
+	heads, err := l.store.heads.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := newChecker(heads, l.store.s.MaxAge(), time.Now())
+	for next := uint64(1); ; {
+		m, err := l.store.next(ctx, next)
+		if errors.Is(err, bus.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.message(m)
+		next = m.Sequence + 1
+	}
+	// A chain that began after the heads were read has its head now.
+	later, err := l.store.heads.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.finish(later), nil
+}
+
+// checker walks over messages in the order of the stream.
+type checker struct {
+	heads  map[string]*Head // by token
+	chains map[string]*checked
+	last   uint64
+	maxAge time.Duration
+	now    time.Time
+	report Report
+}
+
+// checked is how far a chain was followed.
+type checked struct {
+	seq  uint64
+	hash string
+}
+
+func newChecker(heads map[string][]byte, maxAge time.Duration, now time.Time) *checker {
+	c := &checker{heads: map[string]*Head{}, chains: map[string]*checked{}, maxAge: maxAge, now: now}
+	for _, writer := range sorted(heads) {
+		h := new(Head)
+		if err := json.Unmarshal(heads[writer], h); err != nil || h.Version != version || bus.Token(h.Writer) != writer || h.Seq == 0 && h.Hash != start() {
+			c.fault(Changed, writer, 0, 0, "the head of the chain cannot be read, or is of another chain")
+			continue
+		}
+		c.heads[writer] = h
+	}
+	return c
+}
+
+func sorted[T any](m map[string]T) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+func (c *checker) fault(kind FaultKind, writer string, sequence, seq uint64, format string, args ...any) {
+	if c.report.Count++; len(c.report.Faults) < maxFaults {
+		c.report.Faults = append(c.report.Faults, Fault{writer, sequence, seq, kind, fmt.Sprintf(format, args...)})
+	}
+}
+
+func (c *checker) message(m message) {
+	c.report.Messages++
+	if m.Sequence <= c.last {
+		c.fault(Added, m.Writer, m.Sequence, 0, "the message stands behind one with sequence %d", c.last)
+	}
+	c.last = max(c.last, m.Sequence)
+	if len(m.Data) == 0 || m.Data[len(m.Data)-1] != '\n' {
+		c.fault(Changed, m.Writer, m.Sequence, 0, "the message does not end where a record ends")
+	}
+	for line := range bytes.Lines(m.Data) {
+		c.report.Records++
+		r, err := parseLine(bytes.TrimSuffix(line, []byte{'\n'}))
+		if err != nil {
+			c.fault(Changed, m.Writer, m.Sequence, 0, "a record was changed: %v", err)
+			continue
+		}
+		c.record(m, r)
+	}
+}
+
+func (c *checker) record(m message, r *Record) {
+	if bus.Token(r.Writer) != m.Writer {
+		c.fault(Added, m.Writer, m.Sequence, r.Seq, "the record is of the chain %s", r.Writer)
+		return
+	}
+	at := c.chains[m.Writer]
+	switch {
+	case at == nil && r.Seq != 1 && !c.old(r.Writer):
+		c.fault(Gap, m.Writer, m.Sequence, r.Seq, "the chain begins with record %d; the ones before are missing", r.Seq)
+	case at == nil && r.Seq != 1:
+		c.report.Trimmed = append(c.report.Trimmed, r.Writer)
+	case at == nil && r.Prev != start():
+		c.fault(Gap, m.Writer, m.Sequence, r.Seq, "the first record follows another")
+	case at != nil && r.Seq != at.seq+1:
+		c.fault(Gap, m.Writer, m.Sequence, r.Seq, "record %d follows record %d", r.Seq, at.seq)
+	case at != nil && r.Prev != at.hash:
+		c.fault(Changed, m.Writer, m.Sequence, r.Seq, "the record follows one that is not there")
+	}
+	if at == nil {
+		at = new(checked)
+		c.chains[m.Writer] = at
+	}
+	at.seq, at.hash = r.Seq, r.Hash
+	if h := c.heads[m.Writer]; h != nil && h.Seq == r.Seq && h.Hash != r.Hash {
+		c.fault(Changed, m.Writer, m.Sequence, r.Seq, "the head of the chain names another record here")
+	}
+}
+
+// finish compares the ends of the chains with their heads. later are the heads
+// as they stand now.
+func (c *checker) finish(later map[string][]byte) *Report {
+	for _, writer := range sorted(c.chains) {
+		at, h := c.chains[writer], c.heads[writer]
+		switch {
+		case h == nil && later[writer] == nil:
+			c.fault(Added, writer, 0, at.seq, "the chain has no head: it was put in, or its head was removed")
+		case h == nil:
+		case at.seq < h.Seq:
+			c.fault(CutTail, writer, 0, at.seq, "the chain ends with record %d and its head is record %d: the end was cut off", at.seq, h.Seq)
+		case h.Closed && at.seq > h.Seq:
+			c.fault(Added, writer, 0, at.seq, "the chain was closed with record %d and goes on to %d", h.Seq, at.seq)
+		}
+	}
+	for _, writer := range sorted(c.heads) {
+		h := c.heads[writer]
+		if c.chains[writer] != nil || h.Seq == 0 {
+			continue
+		}
+		if c.maxAge > 0 && c.now.Sub(h.At) > c.maxAge-slack {
+			c.report.Trimmed = append(c.report.Trimmed, h.Writer)
+			continue
+		}
+		c.fault(CutTail, writer, 0, 0, "the whole chain of %d records is missing", h.Seq)
+	}
+	c.report.Writers = len(c.chains)
+	return &c.report
+}
+
+// old says that a writer began so long ago that its first records may be gone.
+func (c *checker) old(writer string) bool {
+	born, ok := birth(writer)
+	return ok && c.maxAge > 0 && c.now.Sub(born) > c.maxAge-slack
+}
+
+// birth reads the time in a writer's name; see schema.NewID.
+func birth(writer string) (time.Time, bool) {
+	tail := writer[strings.LastIndexByte(writer, '_')+1:]
+	if len(tail) != 26 {
+		return time.Time{}, false
+	}
+	var v int64
+	for i := range 10 { // 50 bits, of which the first 48 are milliseconds
+		d := strings.IndexByte("0123456789abcdefghjkmnpqrstvwxyz", tail[i])
+		if d < 0 {
+			return time.Time{}, false
+		}
+		v = v<<5 | int64(d)
+	}
+	return time.UnixMilli(v >> 2), true
+}

@@ -1,0 +1,331 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Fault is something that the records of durable calls say against each other: messages
+// are missing that were acknowledged.
+type Fault struct {
+	// Stream is where they are missing.
+	Stream string
+	// After and Before are the sequences of the messages around those that are missing,
+	// 0 where none is.
+	After, Before uint64
+	// What says how that is known, as the end of a sentence.
+	What string
+
+	journal string
+}
+
+// String is one sentence.
+func (f Fault) String() string {
+	where := ""
+	switch {
+	case f.After > 0 && f.Before > 0:
+		where = fmt.Sprintf(" between the sequences %d and %d", f.After, f.Before)
+	case f.Before > 0:
+		where = fmt.Sprintf(" before the sequence %d", f.Before)
+	case f.After > 0:
+		where = fmt.Sprintf(" after the sequence %d", f.After)
+	}
+	return "Messages of the stream " + f.Stream + where + " are missing: " + f.What + "."
+}
+
+// Findings are what [Check] found.
+type Findings struct {
+	Faults []Fault
+	// Keys are the hashes of idempotency keys that calls and batches name and that have
+	// no entry: that is a fault only of those that ran.
+	Keys []string
+}
+
+const (
+	// keysKept is how long an entry is kept at least, with room for clocks that differ.
+	keysKept = 23 * time.Hour
+	// faultsMost is how many faults are told of.
+	faultsMost = 20
+)
+
+// Check compares what is stored of durable calls: the chain of each log, manifests with
+// calls and results, keys with what they stand for. It changes nothing and may run beside
+// front doors. What it cannot find is the loss of records that nothing else names, such
+// as the last ones before a crash. Streams and keys from before since are left out: a
+// loss was accepted then. ctx bounds it; it reads everything.
+func Check(ctx context.Context, conn *bus.Conn, since time.Time, log *slog.Logger) (*Findings, error) {
+	s, err := openStreams(ctx, conn, Options{})
+	if err != nil {
+		return nil, err
+	}
+	found, err := check(ctx, s, since)
+	if err != nil || len(found.Faults) == 0 {
+		return found, err
+	}
+	log.Warn("the records of durable calls do not agree; they are read once more", "faults", len(found.Faults))
+	again, err := check(ctx, s, since) // what was being written or purged agrees by now
+	if err != nil {
+		return nil, err
+	}
+	again.Faults = slices.DeleteFunc(again.Faults, func(f Fault) bool {
+		return !slices.ContainsFunc(found.Faults, func(o Fault) bool { return o.Stream == f.Stream && o.journal == f.journal })
+	})
+	return again, nil
+}
+
+// checked is what is read of a journal.
+type checked struct {
+	m        *Manifest
+	chains   [4]chain // by log
+	progress *Progress
+	intents  map[uint64]bool
+	keyed    map[uint64]keyedCall
+	ran      map[uint64]bool // calls with a result that says where they ran
+}
+
+type keyedCall struct {
+	hash     string
+	accepted time.Time
+	plain    bool // it leaves an intent
+}
+
+// chain is a log of which each message says how many records are before it.
+type chain struct {
+	next     uint64 // records so far
+	last     uint64 // sequence
+	gaps     []gapAt
+	unread   []uint64 // sequences of messages that cannot be read
+	frontAt  uint64   // the sequence of the first message, where records are missing before it
+	messages int
+}
+
+type gapAt struct{ first, next, after, before uint64 }
+
+func (c *chain) take(h *Head, sequence uint64) {
+	switch {
+	case c.messages == 0 && h.First > 0:
+		c.frontAt = sequence
+	case h.First > c.next:
+		c.gaps = append(c.gaps, gapAt{c.next, h.First, c.last, sequence})
+	}
+	c.messages++
+	c.next, c.last = max(c.next, h.First+uint64(h.Count)), sequence
+}
+
+// checker reads in an order in which nothing that is whole looks damaged: what names
+// something is read before that.
+type checker struct {
+	s     *streams
+	since time.Time
+	all   map[string]*checked
+	keys  map[string]Entry
+	then  map[string]bool // keys, as they are after the calls were read
+	out   Findings
+}
+
+func check(ctx context.Context, s *streams, since time.Time) (*Findings, error) {
+	c := &checker{s: s, since: since, all: make(map[string]*checked), keys: make(map[string]Entry), then: make(map[string]bool)}
+	if err := c.read(ctx); err != nil {
+		return nil, err
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.all)) {
+		if err := c.compare(ctx, id, c.all[id]); err != nil {
+			return nil, err
+		}
+	}
+	c.compareKeys()
+	if len(c.out.Faults) > faultsMost {
+		more := len(c.out.Faults) - faultsMost
+		c.out.Faults = c.out.Faults[:faultsMost]
+		c.out.Faults[faultsMost-1].What += fmt.Sprintf("; there are %d more such faults", more)
+	}
+	return &c.out, nil
+}
+
+func (c *checker) of(id string) *checked {
+	d := c.all[id]
+	if d == nil {
+		d = &checked{progress: newProgress(0), intents: make(map[uint64]bool), keyed: make(map[uint64]keyedCall), ran: make(map[uint64]bool)}
+		c.all[id] = d
+	}
+	return d
+}
+
+func (c *checker) read(ctx context.Context) error {
+	err := c.s.keys.scan(ctx, func(hash string, data []byte) {
+		var e Entry
+		if len(data) > 0 && json.Unmarshal(data, &e) == nil {
+			c.keys[hash] = e
+		}
+	})
+	if err != nil {
+		return err
+	}
+	watch, err := c.s.manifests.watch(ctx, func(id string, data []byte, _ uint64) {
+		if m, err := decode(data); err == nil && m.ID == id {
+			c.of(id).m = m
+		}
+	})
+	if err != nil {
+		return err
+	}
+	watch.Close()
+	for _, log := range []Log{LogResults, LogIntents, LogCalls} {
+		if err := c.s.logs.scan(ctx, log, func(id string, m bus.Message) { c.message(log, c.of(id), m) }); err != nil {
+			return err
+		}
+	}
+	return c.s.keys.scan(ctx, func(hash string, data []byte) { c.then[hash] = len(data) > 0 })
+}
+
+// message takes in a message of a log.
+func (c *checker) message(log Log, d *checked, m bus.Message) {
+	var h Head
+	var err error
+	switch log {
+	case LogResults:
+		h, err = ReadResults(m.Data, func(r *ResultRecord) {
+			d.progress.stored(r.Mark())
+			if r.Worker != "" && r.Attempt > 0 {
+				d.ran[r.Index] = true
+			}
+		})
+	case LogIntents:
+		h, err = readIntents(m.Data, func(r *IntentRecord) {
+			for _, g := range r.Ranges {
+				for i := g.First; i < min(g.First+g.Count, maxIndex); i++ {
+					d.intents[i] = true
+				}
+			}
+		})
+	default:
+		h, err = ReadCalls(m.Data, func(r *CallRecord) {
+			if r.Key != "" {
+				d.keyed[r.Index] = keyedCall{r.Key, r.Accepted, !r.Safe && (r.Method == "" || r.Method == schema.MethodCallTool)}
+			}
+		})
+	}
+	if err != nil {
+		d.chains[log].unread = append(d.chains[log].unread, m.Sequence)
+		return
+	}
+	d.chains[log].take(&h, m.Sequence)
+}
+
+func (c *checker) fault(id, stream string, after, before uint64, format string, args ...any) {
+	c.out.Faults = append(c.out.Faults, Fault{stream, after, before, fmt.Sprintf(format, args...), id})
+}
+
+// compare looks at one journal.
+func (c *checker) compare(ctx context.Context, id string, d *checked) error {
+	calls, results := &d.chains[LogCalls], &d.chains[LogResults]
+	if d.m == nil {
+		if data, _, err := c.s.manifests.get(ctx, id, bus.Leader); err == nil {
+			if d.m, err = decode(data); err != nil {
+				c.fault(id, bus.StreamJournals, 0, 0, "the manifest of journal %s cannot be read", id)
+				return nil
+			}
+		} else if !isNotFound(err) {
+			return unavailable(err)
+		}
+	}
+	if made, ok := schema.IDTime(id); d.m == nil && ok && made.Before(c.since) {
+		return nil
+	}
+	if d.m == nil {
+		c.fault(id, bus.StreamJournals, 0, 0, "there are calls, intents or results of journal %s, and not the journal", id)
+		return nil
+	}
+	m, keep := d.m, c.s.logs.keepResults()
+	if m.Deleted || m.Created.Before(c.since) {
+		return nil
+	}
+	aged := keep > 0 && time.Since(m.Created) > keep-time.Hour
+	for log, name := range map[Log]string{LogCalls: "calls", LogIntents: "intents", LogResults: "results"} {
+		if log != LogResults && m.Purged || log == LogResults && aged {
+			continue
+		}
+		ch := &d.chains[log]
+		for _, seq := range ch.unread {
+			c.fault(id, streamOf(log), seq-1, seq+1, "the message of journal %s there cannot be read", id)
+		}
+		if len(ch.unread) > 0 {
+			continue
+		}
+		if ch.frontAt > 0 {
+			c.fault(id, streamOf(log), 0, ch.frontAt, "the log of %s of journal %s does not begin at its beginning", name, id)
+		}
+		for _, g := range ch.gaps {
+			c.fault(id, streamOf(log), g.after, g.before, "%d %s of journal %s are not there", g.next-g.first, name, id)
+		}
+	}
+	if !m.Purged && len(calls.unread) == 0 {
+		if known := max(m.Calls, d.progress.Accepted()); known > calls.next {
+			c.fault(id, streamOf(LogCalls), calls.last, 0, "journal %s knows of %d calls, and %d are stored", id, known, calls.next)
+		}
+	}
+	if missing := d.progress.Next(0); m.State == Ended && !aged && len(results.unread) == 0 && missing < m.Calls {
+		c.fault(id, streamOf(LogResults), results.last, 0, "journal %s has ended, and its call %d has no result", id, missing)
+	}
+	if m.Purged || m.Epoch != 1 || m.Kind != Lane {
+		return nil
+	}
+	for i, k := range d.keyed {
+		if k.plain && d.ran[i] && !d.intents[i] {
+			c.fault(id, streamOf(LogIntents), d.chains[LogIntents].last, 0, "call %d of journal %s has a result, and not the intent that was stored before it left", i, id)
+			break
+		}
+	}
+	return nil
+}
+
+// compareKeys compares keys with what they stand for.
+func (c *checker) compareKeys() {
+	for _, hash := range slices.Sorted(maps.Keys(c.keys)) {
+		e := c.keys[hash]
+		if e.Journal == "" || e.At.Before(c.since) {
+			continue // a call that was held: the ledger has it
+		}
+		d := c.all[e.Journal]
+		switch {
+		case d == nil:
+			c.fault(e.Journal, bus.StreamJournals, 0, 0, "an idempotency key stands for journal %s, and it is not there", e.Journal)
+		case d.m != nil && e.CallID != "" && !d.m.Purged && !d.m.Deleted && e.Index >= d.chains[LogCalls].next:
+			c.fault(e.Journal, streamOf(LogCalls), d.chains[LogCalls].last, 0, "an idempotency key stands for call %d of journal %s, and it is not there", e.Index, e.Journal)
+		}
+	}
+	must := 0
+	for id, d := range c.all {
+		if d.m != nil && d.m.Created.Before(c.since) {
+			continue
+		}
+		if d.m != nil && d.m.Key != "" && !c.then[d.m.Key] && time.Since(d.m.Created) < keysKept {
+			c.out.Keys = append(c.out.Keys, d.m.Key)
+			if d.m.Calls > 0 && d.m.State != Canceling {
+				if must++; must == 1 {
+					c.fault(id, bus.StreamKeys, 0, 0, "batch %s was made under an idempotency key that is not there", id)
+				}
+			}
+		}
+		for i, k := range d.keyed {
+			if c.then[k.hash] || time.Since(k.accepted) > keysKept {
+				continue
+			}
+			c.out.Keys = append(c.out.Keys, k.hash)
+			if d.ran[i] {
+				if must++; must == 1 {
+					c.fault(id, bus.StreamKeys, 0, 0, "call %d of journal %s ran under an idempotency key that is not there", i, id)
+				}
+			}
+		}
+	}
+	slices.Sort(c.out.Keys)
+}

@@ -1,0 +1,330 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// lease is the record of who should run a journal. It is forgotten by the stream when
+// it is not renewed, so that the clock of one machine alone counts.
+type lease struct {
+	Owner string `json:"owner"`
+	Write string `json:"write"` // names the claim
+}
+
+// Claim makes owner the owner of a journal when nobody is, and rebuilds what
+// became of its calls. [schema.KindConflict] means that another one is the owner; try again
+// when the lease may have run out. Streams that ended can be claimed, for
+// settling, until their calls are purged.
+func (s *Store) Claim(ctx context.Context, id, owner string) (*Owned, error) {
+	return s.claim(ctx, id, owner, &Owned{})
+}
+
+// ClaimEnded is Claim for a journal that has ended, also where its calls are purged: to
+// store results in place of those that were lost.
+func (s *Store) ClaimEnded(ctx context.Context, id, owner string) (*Owned, error) {
+	return s.claim(ctx, id, owner, &Owned{purged: true})
+}
+
+// of reads the lease; the zero one when there is none.
+func (s leases) of(ctx context.Context, id string) (lease, uint64, error) {
+	data, revision, err := s.get(ctx, id)
+	if errors.Is(err, bus.ErrNotFound) {
+		return lease{}, 0, nil
+	}
+	var l lease
+	if err == nil {
+		err = json.Unmarshal(data, &l)
+	}
+	return l, revision, err
+}
+
+func (s *Store) claim(ctx context.Context, id, owner string, o *Owned) (*Owned, error) {
+	held, revision, err := s.leases.of(ctx, id)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	if revision != 0 && !o.force {
+		return nil, taken(id, held.Owner)
+	}
+	o.s, o.id, o.lease, o.lost, o.renewed = s, id, lease{owner, rand.Text()}, make(chan struct{}), make(chan struct{})
+	if o.record, err = json.Marshal(o.lease); err != nil {
+		return nil, fmt.Errorf("encoding the lease: %w", err)
+	}
+	begun := time.Now()
+	o.revision, err = s.leases.put(ctx, id, o.record, revision, s.lease)
+	if err != nil && !errors.Is(err, bus.ErrRefused) { // was it ours?
+		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
+		l, at, again := s.leases.of(look, id)
+		cancel()
+		switch {
+		case again != nil:
+			err = errors.Join(err, again)
+		case l == o.lease:
+			o.revision, err = at, nil
+		case errors.Is(err, bus.ErrConflict):
+			return nil, taken(id, l.Owner)
+		}
+	}
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	o.until.Store(int64(begun.Sub(s.born) + s.lease))
+	o.ctx, o.stop = context.WithCancel(context.Background())
+	go o.renew()
+	if err := o.begin(ctx); err != nil {
+		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
+		defer cancel()
+		return nil, errors.Join(err, o.Release(release))
+	}
+	return o, nil
+}
+
+func taken(id, owner string) error {
+	e := schema.Errorf(schema.KindConflict, "Journal %s is run by %s.", id, cmp.Or(owner, "somebody else"))
+	e.Retryable, e.RetryAfter = true, time.Second
+	return e
+}
+
+// begin takes the epoch, fences the logs and reads them. The order makes it safe: when
+// the logs are read, nobody else can write to them any more.
+func (o *Owned) begin(ctx context.Context) error {
+	m, err := o.s.Change(ctx, o.id, func(m *Manifest) error {
+		if m.Purged && !o.purged {
+			return schema.Errorf(schema.KindConflict, "Journal %s has ended and its calls are not kept any more.", o.id)
+		}
+		m.Epoch++
+		m.Owner = o.lease.Owner
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	o.manifest.Store(m)
+	o.epoch.Store(m.Epoch)
+	for _, log := range []Log{LogIntents, LogResults} {
+		// Nobody has the first epoch but its first owner, and there was none before.
+		t, err := o.s.attach(ctx, o.id, log, m.Epoch, m.Epoch == 1)
+		if err != nil {
+			return appendFault(o.id, err)
+		}
+		t.lost = o.lose
+		if log == LogIntents {
+			o.intents = t
+		} else {
+			o.results = t
+		}
+	}
+	if err := o.rebuild(ctx); err != nil {
+		return err
+	}
+	o.intents.run()
+	o.results.run()
+	o.running.Store(true)
+	select {
+	case <-o.lost: // before there was anything to fail
+		return appendFault(o.id, errLost)
+	default:
+		return nil
+	}
+}
+
+// Owned is a journal in the hands of its owner. The claim is renewed until
+// [Owned.Release] or [Owned.Close], one of which must be called.
+type Owned struct {
+	s        *Store
+	id       string
+	epoch    atomic.Uint64
+	lease    lease
+	record   []byte
+	manifest atomic.Pointer[Manifest]
+	progress *Progress
+	intents  *tail
+	results  *tail
+	running  atomic.Bool // the tails are
+	force    bool        // the lease of another owner does not count
+	purged   bool        // it is claimed also where its calls are purged
+	reader   reader
+
+	until atomic.Int64 // when the lease ends, since the store was born: on the monotonic clock
+	// Of the goroutine that renews, and then of Release:
+	revision uint64 // of the lease
+	doubtful bool   // the lease had run out, and somebody else may have had it
+	gone     bool   // the lease is somebody else's
+
+	ctx     context.Context
+	stop    context.CancelFunc
+	renewed chan struct{} // closed when the goroutine has ended
+	lose1   sync.Once
+	lost    chan struct{}
+
+	bellMu   sync.Mutex
+	seat     *seat
+	unlisten func()
+}
+
+// ID is the id of the journal.
+func (o *Owned) ID() string { return o.id }
+
+// Resumed says that the journal had an owner before this claim.
+func (o *Owned) Resumed() bool { return o.Epoch() > 1 }
+
+// Epoch is the number of this claim; every later one has a greater number.
+func (o *Owned) Epoch() uint64 { return o.epoch.Load() }
+
+// Manifest is the manifest as of the claim or of the last change by this owner.
+func (o *Owned) Manifest() *Manifest { return o.manifest.Load().Clone() }
+
+// Sealed says that no more calls come, as of the claim or of the last change by this
+// owner.
+func (o *Owned) Sealed() bool { return !o.manifest.Load().Sealed.IsZero() }
+
+// Progress is what became of the calls, kept up to date with each result that is
+// appended here.
+func (o *Owned) Progress() *Progress { return o.progress }
+
+// Lost is closed when another owner took over: nothing must be sent any more, and
+// every append is refused with [schema.KindConflict].
+func (o *Owned) Lost() <-chan struct{} { return o.lost }
+
+// Held says that the lease has not run out by the clock of this machine. Ask
+// right before a call leaves. It is false too while NATS cannot be reached for longer
+// than a lease; that can pass.
+func (o *Owned) Held() bool {
+	select {
+	case <-o.lost:
+		return false
+	default:
+		return int64(time.Since(o.s.born)) < o.until.Load()
+	}
+}
+
+// lose ends the claim.
+func (o *Owned) lose(err error) {
+	o.lose1.Do(func() {
+		close(o.lost)
+		o.s.log.Warn("a journal was taken over by another owner", "journal_id", o.id, "epoch", o.Epoch(), "error", err)
+		if o.running.Load() {
+			o.intents.fail(err)
+			o.results.fail(err)
+		}
+	})
+}
+
+// renew keeps the lease alive.
+func (o *Owned) renew() {
+	defer close(o.renewed)
+	tick := time.NewTicker(o.s.lease / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-o.lost:
+			return
+		case <-o.ctx.Done():
+			return
+		}
+		if err := o.renewOnce(); err != nil {
+			o.gone = true
+			o.lose(err)
+			return
+		}
+	}
+}
+
+// renewOnce returns an error when the lease is somebody else's.
+func (o *Owned) renewOnce() error {
+	ctx, cancel := context.WithTimeout(o.ctx, max(o.s.lease/3, appendTimeout))
+	defer cancel()
+	for range 3 {
+		begun := time.Now()
+		revision, err := o.s.leases.put(ctx, o.id, o.record, o.revision, o.s.lease)
+		if err == nil {
+			o.doubtful = o.doubtful || o.revision == 0
+			o.revision = revision
+			if o.doubtful {
+				m, _, err := o.s.read(ctx, o.id, bus.Leader)
+				if err != nil {
+					return nil // the next time tells
+				}
+				if mine := o.Epoch(); mine != 0 && m.Epoch != mine {
+					_ = o.s.leases.drop(ctx, o.id, revision) // else it runs out
+					return fmt.Errorf("%w: its epoch is %d, ours %d", errLost, m.Epoch, mine)
+				}
+				o.doubtful = false
+			}
+			o.until.Store(int64(begun.Sub(o.s.born) + o.s.lease))
+			return nil
+		}
+		if !errors.Is(err, bus.ErrConflict) {
+			return nil // nobody knows; the next time tells
+		}
+		l, at, err := o.s.leases.of(ctx, o.id)
+		switch {
+		case err != nil:
+			return nil
+		case at != 0 && l != o.lease:
+			return fmt.Errorf("%w: %s", errLost, l.Owner)
+		}
+		o.doubtful = o.doubtful || at == 0
+		o.revision = at // an earlier renewal whose reply was lost, or it ran out
+	}
+	return nil
+}
+
+// Release waits for what is under way, as long as ctx allows, and gives the journal
+// back, so that another may claim it at once.
+func (o *Owned) Release(ctx context.Context) error {
+	o.end(ctx)
+	select {
+	case <-o.lost:
+		return nil
+	default:
+	}
+	if o.gone || o.revision == 0 {
+		return nil
+	}
+	if err := o.s.leases.drop(ctx, o.id, o.revision); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+// Close ends the owner without giving the lease back, as a crash would. What is under
+// way is given up.
+func (o *Owned) Close() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	o.end(ctx)
+}
+
+func (o *Owned) end(ctx context.Context) {
+	for _, t := range []*tail{o.intents, o.results} {
+		switch {
+		case t == nil:
+		case o.running.Load():
+			t.close(ctx)
+		default:
+			t.stop()
+		}
+	}
+	o.stop()
+	<-o.renewed
+	o.sit().leave() // whoever reads still has none from now on
+	o.bellMu.Lock()
+	defer o.bellMu.Unlock()
+	if o.unlisten != nil {
+		o.unlisten()
+		o.unlisten = nil
+	}
+}

@@ -1,0 +1,99 @@
+package journal
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Entry is what an idempotency key stands for.
+type Entry struct {
+	// Fingerprint is the digest of the request; another one under the same key is
+	// a fault of the caller's, to be told by whoever asked.
+	Fingerprint string `json:"fingerprint"`
+	// CallID, and Journal with Index, name what the key made.
+	CallID  string    `json:"call_id,omitempty"`
+	Journal string    `json:"journal,omitempty"`
+	Index   uint64    `json:"index"`
+	At      time.Time `json:"at"`
+	// Write names the write, so that a writer can tell that it was its own.
+	Write string `json:"write,omitempty"`
+}
+
+// Same says that two entries are of one call.
+func (e *Entry) Same(other *Entry) bool {
+	return e.CallID == other.CallID && e.Journal == other.Journal && e.Index == other.Index
+}
+
+// KeyHash is the form in which a principal's idempotency key is stored: the key itself
+// may be a secret of the caller's.
+func KeyHash(principal, key string) string {
+	b := binary.AppendUvarint(nil, uint64(len(principal)))
+	sum := sha256.Sum256(append(append(b, principal...), key...))
+	return hex.EncodeToString(sum[:])
+}
+
+// Remember stores the entry of a key for keep, unless there is one. It returns the
+// entry that counts and whether this call stored it. hash is a [KeyHash].
+func (s *Store) Remember(ctx context.Context, hash string, e Entry, keep time.Duration) (kept Entry, first bool, err error) {
+	e.Write = rand.Text()
+	if e.At.IsZero() {
+		e.At = time.Now().UTC()
+	}
+	data, err := json.Marshal(&e)
+	if err != nil {
+		return kept, false, fmt.Errorf("encoding the entry: %w", err)
+	}
+	for range 3 {
+		err = s.keys.put(ctx, hash, data, keep)
+		if err == nil {
+			return e, true, nil
+		}
+		if errors.Is(err, bus.ErrRefused) {
+			return kept, false, unavailable(err)
+		}
+		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
+		kept, again := s.Recall(look, hash)
+		cancel()
+		switch {
+		case again == nil:
+			return kept, kept.Write == e.Write, nil
+		case schema.KindOf(again) != schema.KindNotFound:
+			return kept, false, unavailable(errors.Join(err, again))
+		case !errors.Is(err, bus.ErrConflict):
+			// It may still come: whoever wanted to run the call must not.
+			return kept, false, unavailable(err)
+		}
+		// The entry that was in the way has just run out.
+	}
+	return kept, false, unavailable(err)
+}
+
+// Recall returns the entry of a key, or [schema.KindNotFound];
+// [schema.KindOutcomeUnknown] for one whose entry was lost.
+func (s *Store) Recall(ctx context.Context, hash string) (Entry, error) {
+	var e Entry
+	data, err := s.keys.get(ctx, hash)
+	if isNotFound(err) && s.lostKey != nil && s.lostKey(hash) {
+		return e, LostKey()
+	}
+	if isNotFound(err) {
+		return e, schema.Errorf(schema.KindNotFound, "Nothing was made under this idempotency key, or it is forgotten.")
+	}
+	if err != nil {
+		return e, unavailable(err)
+	}
+	if err := json.Unmarshal(data, &e); err != nil {
+		return e, schema.Errorf(schema.KindInternal, "What was made under this idempotency key cannot be read. (%w)", err)
+	}
+	return e, nil
+}

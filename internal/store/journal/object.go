@@ -1,0 +1,88 @@
+package journal
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// maxObjectPart is the most that one message of an object carries; maxObject what
+// all of them may.
+const (
+	maxObjectPart = 4 << 20
+	maxObject     = 64 << 20
+)
+
+// errObjectTooLarge means that there are more bytes than can be kept.
+var errObjectTooLarge = errors.New("there are too many bytes to keep")
+
+// errDamaged means that the bytes are not those that were stored.
+var errDamaged = errors.New("the stored bytes do not have the digest that was recorded")
+
+// objects are bytes that are too large for a record, by the id of their journal and a
+// name, which is a plain token and used once. They lie in parts, each of which begins with
+// uint32 number of parts in big endian; a subject for each part keeps them as readable as
+// a record, where an object store would need a consumer for each read.
+type objects struct{ s *bus.Stream }
+
+// put stores bytes and returns what points at them.
+func (s objects) put(ctx context.Context, id, name string, data []byte) (Object, error) {
+	if len(data) > maxObject {
+		return Object{}, fmt.Errorf("%w: %d of at most %d", errObjectTooLarge, len(data), maxObject)
+	}
+	if err := s.s.Writable(); err != nil {
+		return Object{}, err
+	}
+	sum := sha256.Sum256(data)
+	most := min(maxObjectPart, maxMessage(s.s))
+	n := max((len(data)+most-1)/most, 1)
+	// The first comes last: where it is, all are.
+	for i := n - 1; i >= 0; i-- {
+		chunk := data[i*most : min((i+1)*most, len(data))]
+		part := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(chunk)), uint32(n))
+		if _, err := s.s.Put(ctx, bus.Message{Subject: objectSubject(id, name, i), Data: append(part, chunk...)}); err != nil {
+			return Object{}, fmt.Errorf("storing part %d of %d: %w", i+1, n, err)
+		}
+	}
+	return Object{Name: name, SHA256: hex.EncodeToString(sum[:]), Size: int64(len(data))}, nil
+}
+
+// get reads what put stored; [bus.ErrNotFound] means that it is not kept any more.
+func (s objects) get(ctx context.Context, id string, o Object) ([]byte, error) {
+	if o.Size < 0 || o.Size > maxObject {
+		return nil, errDamaged
+	}
+	whole := make([]byte, 0, o.Size)
+	for i, n := 0, 1; i < n; i++ {
+		m, err := s.s.Last(ctx, objectSubject(id, o.Name, i), bus.Either)
+		if err != nil {
+			return nil, err
+		}
+		if len(m.Data) < 4 || int64(len(whole)+len(m.Data)-4) > o.Size {
+			return nil, errDamaged
+		}
+		if i == 0 {
+			n = int(binary.BigEndian.Uint32(m.Data))
+		}
+		whole = append(whole, m.Data[4:]...)
+	}
+	if sum := sha256.Sum256(whole); hex.EncodeToString(sum[:]) != o.SHA256 {
+		return nil, errDamaged
+	}
+	return whole, nil
+}
+
+// purge forgets all objects of a journal.
+func (s objects) purge(ctx context.Context, id string) error {
+	return s.s.Purge(ctx, bus.SubjectObject+bus.Token(id)+".*.*", 0)
+}
+
+func objectSubject(id, name string, n int) string {
+	return bus.SubjectObject + bus.Token(id) + "." + bus.Token(name) + "." + strconv.Itoa(n)
+}

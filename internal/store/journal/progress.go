@@ -1,0 +1,220 @@
+package journal
+
+import (
+	"maps"
+	"math/bits"
+	"sync"
+	"time"
+)
+
+// maxIndex bounds what a damaged record can make of memory.
+const maxIndex = 1 << 28
+
+// OpenIntent is a call that was about to leave and has no result.
+type OpenIntent struct {
+	Attempt int
+	// Worker is where it was to go, "" if that was not known.
+	Worker string
+	// Epoch and At are of the message that said so.
+	Epoch uint64
+	At    time.Time
+}
+
+// Progress is what became of each call of a journal. It holds a bit for each call
+// and an entry for each that is open, unknown or dead, or ordered to run again.
+type Progress struct {
+	mu         sync.Mutex
+	accepted   uint64
+	ended      []uint64 // a bit for each index
+	odd        map[uint64]Standing
+	open       map[uint64]OpenIntent
+	counts     [outcomeCount]uint64
+	toolErrors uint64
+}
+
+func newProgress(accepted uint64) *Progress {
+	return &Progress{accepted: accepted, odd: map[uint64]Standing{}, open: map[uint64]OpenIntent{}, ended: make([]uint64, 0, (min(accepted, maxIndex)+63)/64)}
+}
+
+// know notes that the call with the index was accepted, which a record proves that is
+// stored after the call. The record of the call itself may be lost.
+func (p *Progress) know(index uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if index < maxIndex {
+		p.accepted = max(p.accepted, index+1)
+	}
+}
+
+// stored takes in a result that the log has.
+func (p *Progress) stored(m Mark) {
+	p.know(m.Index)
+	p.apply(m)
+}
+
+// undo is what a record changed.
+type undo struct {
+	index     uint64
+	was       Standing
+	open      OpenIntent
+	hadOpen   bool
+	toolError bool
+}
+
+// apply takes in a record and says whether it counts.
+func (p *Progress) apply(m Mark) (undo, bool) {
+	u := undo{index: m.Index}
+	if m.Index >= maxIndex {
+		return u, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.odd[m.Index]
+	if now.Outcome == 0 && p.bit(m.Index) {
+		return u, false // most calls end once, and nothing more is kept of them
+	}
+	next, counts := Judge(now, m)
+	if !counts {
+		return u, false
+	}
+	u.was, u.toolError = now, next.Outcome == Succeeded && m.ToolError
+	u.open, u.hadOpen = p.open[m.Index]
+	p.stand(m.Index, now, next)
+	if u.toolError {
+		p.toolErrors++
+	}
+	delete(p.open, m.Index)
+	return u, true
+}
+
+// stand changes how a call stands.
+func (p *Progress) stand(i uint64, now, next Standing) {
+	if now.Outcome != 0 {
+		p.counts[now.Outcome]--
+	}
+	if next.Outcome != 0 {
+		p.counts[next.Outcome]++
+		p.set(i)
+	} else {
+		p.ended[i/64] &^= 1 << (i % 64)
+	}
+	if next.Open() || next.Outcome == 0 && next.Attempt > 0 {
+		p.odd[i] = next
+	} else {
+		delete(p.odd, i)
+	}
+}
+
+// takeBack undoes what a record changed that was not stored after all.
+func (p *Progress) takeBack(u undo, m Mark) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	next, _ := Judge(u.was, m)
+	p.stand(u.index, next, u.was)
+	if u.toolError {
+		p.toolErrors--
+	}
+	if u.hadOpen {
+		p.open[u.index] = u.open
+	}
+}
+
+func (p *Progress) bit(i uint64) bool {
+	return i/64 < uint64(len(p.ended)) && p.ended[i/64]&(1<<(i%64)) != 0
+}
+
+func (p *Progress) set(i uint64) {
+	for uint64(len(p.ended)) <= i/64 {
+		p.ended = append(p.ended, 0)
+	}
+	p.ended[i/64] |= 1 << (i % 64)
+}
+
+// intent takes in an intent of the log.
+func (p *Progress) intent(h *Head, r *IntentRecord) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, g := range r.Ranges {
+		for i := g.First; i < g.First+g.Count && i < p.accepted; i++ {
+			switch {
+			case p.bit(i), p.odd[i].Attempt > 0 && r.Attempt <= p.odd[i].Attempt:
+			case r.Void:
+				delete(p.open, i)
+			default:
+				p.open[i] = OpenIntent{Attempt: r.Attempt, Worker: r.Worker, Epoch: h.Epoch, At: h.At}
+			}
+		}
+	}
+}
+
+// Accepted is how many calls there were at the claim, those included whose records are
+// lost but which the manifest, an intent or a result knows.
+func (p *Progress) Accepted() uint64 { return p.accepted }
+
+// Ended says that a call has a result that counts and is not to run again.
+func (p *Progress) Ended(index uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.bit(index)
+}
+
+// Next returns the first index from the given one on that has not ended.
+func (p *Progress) Next(index uint64) uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for w := index / 64; w < uint64(len(p.ended)); w++ {
+		free := ^p.ended[w]
+		if w == index/64 {
+			free &^= 1<<(index%64) - 1
+		}
+		if free != 0 {
+			return w*64 + uint64(bits.TrailingZeros64(free))
+		}
+	}
+	return max(index, uint64(len(p.ended))*64)
+}
+
+// Counts returns how many calls ended in which way.
+func (p *Progress) Counts() Counts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := &p.counts
+	return Counts{
+		Succeeded: c[Succeeded], Failed: c[Failed], Denied: c[Denied], Expired: c[Expired],
+		Canceled: c[Canceled], Unknown: c[Unknown], Dead: c[Dead], ToolErrors: p.toolErrors,
+	}
+}
+
+// Open returns the calls that had an intent and no result when the journal was
+// claimed, and have none since.
+func (p *Progress) Open() map[uint64]OpenIntent {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.open)
+}
+
+// Standing returns how a call stands, as far as that is kept: calls that are
+// unknown, dead, or ordered to run again. It is zero for all others, ended or not.
+func (p *Progress) Standing(index uint64) Standing {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.odd[index]
+}
+
+// Again returns the calls that a person ordered to run again and that have no
+// result since; Attempt is the last one before.
+func (p *Progress) Again() map[uint64]Standing {
+	return p.choose(func(s Standing) bool { return s.Outcome == 0 })
+}
+
+func (p *Progress) choose(fits func(Standing) bool) map[uint64]Standing {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found := map[uint64]Standing{}
+	for i, s := range p.odd {
+		if fits(s) {
+			found[i] = s
+		}
+	}
+	return found
+}

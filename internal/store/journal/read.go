@@ -1,0 +1,147 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+func isNotFound(err error) bool { return errors.Is(err, bus.ErrNotFound) }
+
+// reader reads the calls of one journal in order.
+type reader struct {
+	logs *Logs
+	id   string
+	sit  func() *seat // nil: NATS is asked for everything
+
+	mu       sync.Mutex
+	sequence uint64 // of the next message
+	messages []bus.Message
+	records  []CallRecord // of the message before, from the next index on
+	next     uint64       // the index that follows what was returned
+}
+
+const (
+	aheadBytes    = 1 << 20
+	aheadMessages = 64
+)
+
+func (r *reader) read(ctx context.Context, index uint64, most int) ([]CallRecord, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if index != r.next || r.sequence == 0 {
+		r.messages, r.records, r.next = nil, nil, index
+		m, err := r.logs.findCalls(ctx, r.id, index)
+		if err != nil {
+			return nil, err
+		}
+		if m.Sequence == 0 {
+			r.sequence = 0 // not there yet: search again
+			return nil, nil
+		}
+		r.sequence, r.messages = m.Sequence+1, []bus.Message{m}
+	}
+	var found []CallRecord
+	for len(found) < most {
+		if len(r.records) > 0 {
+			if found == nil && len(r.records) <= most {
+				found, r.records = r.records, nil
+				r.next += uint64(len(found))
+				continue
+			}
+			n := min(most-len(found), len(r.records))
+			found = append(found, r.records[:n]...)
+			clear(r.records[:n])
+			r.records = r.records[n:]
+			r.next += uint64(n)
+			continue
+		}
+		if len(r.messages) == 0 {
+			if len(found) > 0 {
+				return found, nil
+			}
+			page, err := r.page(ctx)
+			if err != nil || len(page) == 0 {
+				return nil, unavailable(err)
+			}
+			r.messages, r.sequence = page, page[len(page)-1].Sequence+1
+		}
+		data := r.messages[0].Data
+		r.messages[0] = bus.Message{}
+		r.messages = r.messages[1:]
+		h, _, err := ReadHead(data, LogCalls)
+		if err == nil {
+			r.records = make([]CallRecord, 0, min(h.Count, maxRecords))
+			_, err = ReadCalls(data, func(c *CallRecord) {
+				if c.Index >= r.next {
+					r.records = append(r.records, *c)
+				}
+			})
+		}
+		if err != nil {
+			r.sequence = 0
+			return nil, damaged(r.id, err)
+		}
+		if len(r.records) > 0 && r.records[0].Index != r.next {
+			r.sequence, r.messages, r.records = 0, nil, nil
+			if len(found) > 0 {
+				return found, nil // the next read tells
+			}
+			m, err := r.logs.confirm(ctx, r.id, r.next)
+			if err != nil || m.Sequence == 0 {
+				return nil, err
+			}
+			r.sequence, r.messages = m.Sequence+1, []bus.Message{m} // only a replica lacks it
+		}
+	}
+	return found, nil
+}
+
+// page reads the next messages.
+func (r *reader) page(ctx context.Context) ([]bus.Message, error) {
+	if r.sit != nil {
+		if found, _ := r.sit().page(r.sequence); len(found) > 0 {
+			return found, nil
+		}
+	}
+	return r.logs.Read(ctx, r.id, LogCalls, r.sequence, aheadMessages, aheadBytes)
+}
+
+// Calls returns up to max calls from index on; see [Owned.Read]. Each call of it
+// searches.
+func (s *Store) Calls(ctx context.Context, id string, index uint64, max int) ([]CallRecord, error) {
+	r := reader{logs: s.logs, id: id}
+	return r.read(ctx, index, max)
+}
+
+// FindCall reads one call by its index, or [schema.KindNotFound]; a [*GapError] where it
+// was lost.
+func (s *Store) FindCall(ctx context.Context, id string, index uint64) (*CallRecord, error) {
+	found, err := s.Calls(ctx, id, index, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, schema.Errorf(schema.KindNotFound, "Journal %s has no call %d, or it is too old to be kept.", id, index)
+	}
+	return &found[0], nil
+}
+
+// Accepted returns how many calls the log holds, as of now.
+func (s *Store) Accepted(ctx context.Context, id string) (uint64, error) {
+	m, err := s.logs.Last(ctx, id, LogCalls)
+	if isNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, unavailable(err)
+	}
+	h, _, err := ReadHead(m.Data, LogCalls)
+	if err != nil {
+		return 0, damaged(id, err)
+	}
+	return h.First + uint64(h.Count), nil
+}

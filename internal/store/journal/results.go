@@ -1,0 +1,192 @@
+package journal
+
+import (
+	"context"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Results returns up to max results after the cursor, in the order in which they were
+// stored, and the cursor to go on from: exactly the results after it are not yet
+// seen. An empty page means that there are none now. A call that was unknown, or that
+// a person settled, has more than one record: the last one counts. Bodies that lie in
+// objects are left there; see [Store.ResultBody].
+func (s *Store) Results(ctx context.Context, id string, after Cursor, max int) ([]ResultRecord, Cursor, error) {
+	page, err := s.logs.Read(ctx, id, LogResults, after.Sequence, aheadMessages, aheadBytes)
+	if err != nil {
+		return nil, after, unavailable(err)
+	}
+	return resultsOf(id, page, after, max)
+}
+
+// resultsOf is Results of the messages that begin with the one of the cursor.
+func resultsOf(id string, page []bus.Message, after Cursor, max int) ([]ResultRecord, Cursor, error) {
+	var found []ResultRecord
+	if len(page) > 0 {
+		h, _, err := ReadHead(page[0].Data, LogResults)
+		if err != nil {
+			return nil, after, damaged(id, err)
+		}
+		found = make([]ResultRecord, 0, min(max, h.Count*len(page)))
+	}
+	for _, m := range page {
+		if len(found) >= max {
+			break
+		}
+		position := uint32(0)
+		skip := uint32(0)
+		if m.Sequence == after.Sequence {
+			skip = after.Position
+		}
+		h, err := ReadResults(m.Data, func(r *ResultRecord) {
+			if position >= skip && len(found) < max {
+				r.Sequence, r.Position = m.Sequence, position
+				found = append(found, *r)
+				position++
+			} else if position < skip {
+				position++
+			}
+		})
+		if err != nil {
+			return nil, after, damaged(id, err)
+		}
+		after = Cursor{m.Sequence, position}
+		if int(position) >= h.Count {
+			after = Cursor{Sequence: m.Sequence + 1}
+		}
+	}
+	return found, after, nil
+}
+
+// pageSize is how many results Follow hands over at once.
+const pageSize = 1000
+
+// Follow calls f with the results after the cursor and then with those that come,
+// until f returns an error, which it returns, or ctx ends, or the journal has ended and
+// everything was seen: then it returns nil. f runs on the caller's goroutine and may
+// take its time.
+func (s *Store) Follow(ctx context.Context, id string, after Cursor, f func([]ResultRecord, Cursor) error) error {
+	seat := s.recent.join(id, LogResults)
+	defer seat.leave()
+	unlisten, err := s.logs.listen(id, LogResults, seat.hear)
+	if err != nil {
+		return unavailable(err)
+	}
+	defer unlisten()
+	defer s.WatchOne(id, func(m *Manifest) {
+		if m.State == Ended {
+			seat.ring()
+		}
+	})()
+	timer := time.NewTimer(lookAgain)
+	defer timer.Stop()
+	for warm := false; ; {
+		page, missed := seat.page(after.Sequence)
+		if len(page) > 0 {
+			warm = true
+		} else if elsewhere := seat.elsewhere.Swap(false); warm && !missed && !elsewhere && !s.view.hasEnded(id) {
+			warm = false // its writer is here, and rings for more
+		} else if page, err = s.logs.Read(ctx, id, LogResults, after.Sequence, aheadMessages, aheadBytes); err != nil {
+			return unavailable(err)
+		}
+		found, next, err := resultsOf(id, page, after, pageSize)
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			after = next
+			if err := f(found, after); err != nil {
+				return err
+			}
+			continue
+		}
+		after = next // past messages without results
+		over, err := s.seenAll(ctx, id, after)
+		if err != nil || over {
+			return err
+		}
+		timer.Reset(lookAgain)
+		select {
+		case <-seat.bell:
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// hasEnded says that the journal has ended, as far as it is known here.
+func (v *view) hasEnded(id string) bool {
+	m, _, ok := v.get(id)
+	return !ok || m.State == Ended
+}
+
+// seenAll says that a journal has ended and that no result follows the cursor.
+func (s *Store) seenAll(ctx context.Context, id string, after Cursor) (bool, error) {
+	if !s.view.hasEnded(id) {
+		return false, nil
+	}
+	m, _, err := s.read(ctx, id, bus.Leader)
+	if err != nil {
+		return false, err
+	}
+	if m.State != Ended {
+		return false, nil
+	}
+	last, err := s.logs.Last(ctx, id, LogResults)
+	if isNotFound(err) {
+		return true, nil
+	}
+	return err == nil && after.Sequence > last.Sequence, unavailable(err)
+}
+
+// FindResult reads the result of one call that counts, or [schema.KindNotFound]. It
+// reads the log from the cursor on until it is sure: a million results take a
+// second or more.
+func (s *Store) FindResult(ctx context.Context, id string, index uint64, after Cursor) (*ResultRecord, error) {
+	var found *ResultRecord
+	var now Standing
+	for from := after.Sequence; ; {
+		page, err := s.logs.Read(ctx, id, LogResults, from, readMessages, readBytes)
+		if err != nil {
+			return nil, unavailable(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, m := range page {
+			here := false
+			if _, err := scanResults(m.Data, func(r Mark) { here = here || r.Index == index }); err != nil {
+				return nil, damaged(id, err)
+			}
+			if !here {
+				continue
+			}
+			_, err := ReadResults(m.Data, func(r *ResultRecord) {
+				if r.Index != index {
+					return
+				}
+				if next, counts := Judge(now, r.Mark()); counts {
+					now, found = next, nil
+					if next.Outcome != 0 {
+						kept := *r
+						found = &kept
+					}
+				}
+			})
+			if err != nil {
+				return nil, damaged(id, err)
+			}
+			if now.Outcome != 0 && !now.Open() {
+				return found, nil
+			}
+		}
+		from = page[len(page)-1].Sequence + 1
+	}
+	if found == nil {
+		return nil, schema.Errorf(schema.KindNotFound, "Call %d of journal %s has no result, or it is too old to be kept.", index, id)
+	}
+	return found, nil
+}

@@ -1,0 +1,328 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Options of a store. The zero value of each means its default.
+type Options struct {
+	// KeepResults is how long a result is kept: 72 hours. It counts when the
+	// stream is made.
+	KeepResults time.Duration
+	// KeepManifests is how long a journal is listed after its end: 30 days.
+	KeepManifests time.Duration
+	// MaxBytes bounds each of the streams on disk; 0 sets no bound. A full one
+	// refuses, it never drops.
+	MaxBytes int64
+	// MaxEnded is how many ended journals are kept in memory for lists: 10,000.
+	MaxEnded int
+	// Lease is how long a claim lasts without being renewed: 10 s, in whole
+	// seconds. It is renewed three times in that time.
+	Lease time.Duration
+	// LostKey says that the entry of a key, by its [KeyHash], was lost with a damaged
+	// data folder; nil: none was.
+	LostKey func(hash string) bool
+	// Log receives what cannot be told to a caller. It must be set.
+	Log *slog.Logger
+}
+
+const (
+	defaultKeepResults   = 72 * time.Hour
+	defaultKeepManifests = 30 * 24 * time.Hour
+	defaultMaxEnded      = 10_000
+	defaultLease         = 10 * time.Second
+
+	// maxInline is the most that arguments or a result may take inside a record.
+	maxInline = 256 << 10
+	// maxTries is how often a change is tried against other writers.
+	maxTries = 64
+	// lookFor is how long a writer that lost the reply looks for its own write.
+	lookFor = 2 * time.Second
+	// keepDeleted is how long watchers can hear of a deletion.
+	keepDeleted = time.Minute
+)
+
+// Store is the journals of one installation, as one process sees them.
+type Store struct {
+	logs          *Logs
+	manifests     manifests
+	leases        leases
+	keys          keys
+	objects       objects
+	view          *view
+	watch         *bus.StreamWatch
+	keepManifests time.Duration
+	lease         time.Duration
+	most, inline  int // bytes of a message and of a body within a record
+	log           *slog.Logger
+	born          time.Time
+	space         space
+	recent        recent
+	lostKey       func(hash string) bool
+	secret        []byte
+}
+
+// Open opens the journals on a connection, makes their streams where there are
+// none, and reads the manifests; ctx bounds that. The connection stays the
+// caller's. It should not be the one that calls travel on.
+func Open(ctx context.Context, conn *bus.Conn, o Options) (*Store, error) {
+	st, err := openStreams(ctx, conn, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		logs: st.logs, manifests: st.manifests, leases: st.leases, keys: st.keys, objects: st.objects, view: newView(cmp.Or(o.MaxEnded, defaultMaxEnded)), keepManifests: cmp.Or(o.KeepManifests, defaultKeepManifests),
+		lease: max(cmp.Or(o.Lease, defaultLease).Truncate(time.Second), time.Second), most: min(maxPacket, maxMessage(st.logs.calls)), log: o.Log, born: time.Now(), lostKey: o.LostKey,
+	}
+	s.inline = min(maxInline, s.most/2)
+	if s.watch, err = s.manifests.watch(ctx, s.seen); err != nil {
+		return nil, err
+	}
+	if s.secret, err = s.findSecret(ctx); err != nil {
+		s.watch.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close ends the watch and waits for it. Writers and owners must have been closed
+// before.
+func (s *Store) Close() { s.watch.Close() }
+
+// MaxLife is how far in the future a new journal may expire: half of the time that
+// results are kept, so that a rebuild finds each of them. 0 means any.
+func (s *Store) MaxLife() time.Duration { return s.logs.keepResults() / 2 }
+
+// Create stores the manifest of a new journal, in state receiving. It fills in ID,
+// Created and State. [schema.KindConflict] means that the id is taken.
+func (s *Store) Create(ctx context.Context, m *Manifest) error {
+	if m.ID == "" {
+		m.ID = schema.NewID(string(m.Kind))
+	}
+	if m.Created.IsZero() {
+		m.Created = time.Now().UTC()
+	}
+	m.State = cmp.Or(m.State, Receiving)
+	wrong := ""
+	switch {
+	case !bus.PlainToken(m.ID):
+		wrong = "has an id that is no plain token"
+	case m.Kind != Batch && m.Kind != Lane:
+		wrong = "is of no kind"
+	case m.State != Receiving, m.Epoch != 0, !m.Sealed.IsZero():
+		wrong = "does not begin at its beginning"
+	case m.Expires.IsZero():
+		wrong = "never expires"
+	}
+	if wrong != "" {
+		return schema.Errorf(schema.KindInternal, "The journal %s; it was not made.", wrong)
+	}
+	if life := s.MaxLife(); life > 0 && m.Expires.Sub(m.Created) > life {
+		return schema.Errorf(schema.KindInvalidRequest, "Durable calls may take at most %s here, because results are kept for twice that time; ask for an earlier end.", life)
+	}
+	m.Secret, m.Write = s.secret, rand.Text()
+	data, err := json.Marshal(m) //nolint:gosec // the secret of ids is kept with the records that they name
+	if err != nil {
+		return fmt.Errorf("encoding the manifest: %w", err)
+	}
+	revision, err := s.manifests.put(ctx, m.ID, data, 0, 0)
+	if err != nil {
+		mine, at, again := s.manifests.landed(ctx, m.ID, []string{m.Write})
+		switch {
+		case mine != nil:
+			revision = at
+		case errors.Is(err, bus.ErrConflict):
+			return schema.Errorf(schema.KindConflict, "There is a journal %s already.", m.ID)
+		default:
+			return unavailable(errors.Join(err, again))
+		}
+	}
+	s.view.put(m.Clone(), revision)
+	return nil
+}
+
+// Begin is Create and then Write, at a lower price, because nobody else can have
+// written to the journal yet.
+func (s *Store) Begin(ctx context.Context, m *Manifest) (*Writer, error) {
+	if err := s.Create(ctx, m); err != nil {
+		return nil, err
+	}
+	t, err := s.attach(ctx, m.ID, LogCalls, 0, true)
+	if err != nil {
+		return nil, appendFault(m.ID, err)
+	}
+	t.run()
+	return &Writer{s: s, id: m.ID, t: t}, nil
+}
+
+// Get reads a manifest as it stands, or [schema.KindNotFound]. It is a hint.
+func (s *Store) Get(ctx context.Context, id string) (*Manifest, error) {
+	m, _, err := s.read(ctx, id, bus.Either)
+	return m, err
+}
+
+func (s *Store) read(ctx context.Context, id string, from bus.Source) (*Manifest, uint64, error) {
+	data, revision, err := s.manifests.get(ctx, id, from)
+	if errors.Is(err, bus.ErrNotFound) {
+		return nil, 0, notFound(id)
+	}
+	if err != nil {
+		return nil, 0, unavailable(err)
+	}
+	m, err := decode(data)
+	if err != nil {
+		return nil, 0, damaged(id, err)
+	}
+	if m.Deleted {
+		return nil, 0, notFound(id)
+	}
+	return m, revision, nil
+}
+
+func decode(data []byte) (*Manifest, error) {
+	m := new(Manifest)
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("decoding the manifest: %w", err)
+	}
+	switch m.State {
+	case Receiving, Sealed, Running, Canceling, Ended:
+		return m, nil
+	}
+	return nil, fmt.Errorf("the journal is in a state that this version does not know")
+}
+
+// Change reads a manifest, lets f change it and stores it when nobody was faster,
+// else it starts over with what the other wrote. f may be called several times.
+// An error of f is returned as it is, once f has seen the manifest fresh. It returns
+// what was stored. When the error has [schema.KindUnavailable] the change may have
+// happened or may yet happen.
+func (s *Store) Change(ctx context.Context, id string, f func(*Manifest) error) (*Manifest, error) {
+	// The view saves the read: when it is behind, the write does not succeed.
+	now, revision, hint := s.view.get(id)
+	var err error
+	if !hint {
+		if now, revision, err = s.read(ctx, id, bus.Leader); err != nil {
+			return nil, err
+		}
+	}
+	var mine []string
+	for range maxTries {
+		next := now.Clone()
+		if err = f(next); err == nil {
+			err = allowed(now, next)
+		}
+		if err != nil {
+			if !hint {
+				return nil, err
+			}
+			hint = false // what was refused may be out of date
+			if now, revision, err = s.read(ctx, id, bus.Leader); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		next.Write = rand.Text()
+		mine = append(mine, next.Write)
+		data, err := json.Marshal(next) //nolint:gosec // as in Create
+		if err != nil {
+			return nil, fmt.Errorf("encoding the manifest: %w", err)
+		}
+		written, err := s.manifests.put(ctx, id, data, revision, next.keep(s.keepManifests))
+		if err == nil {
+			s.view.put(next, written)
+			return next.Clone(), nil
+		}
+		if errors.Is(err, bus.ErrRefused) {
+			return nil, unavailable(err)
+		}
+		hint = false
+		found, at, again := s.manifests.landed(ctx, id, mine)
+		if found != nil {
+			s.view.put(found, at)
+			return found.Clone(), nil
+		}
+		if !errors.Is(err, bus.ErrConflict) || again != nil {
+			return nil, unavailable(errors.Join(err, again))
+		}
+		if now, revision, err = s.read(ctx, id, bus.Leader); err != nil {
+			return nil, err
+		}
+	}
+	e := schema.Errorf(schema.KindConflict, "Journal %s is being changed by many at once; try again.", id)
+	e.Retryable = true
+	return nil, e
+}
+
+// keep is how long the manifest is kept as it is, 0 for ever; ended is for one that has ended.
+func (m *Manifest) keep(ended time.Duration) time.Duration {
+	switch {
+	case m.Deleted:
+		return keepDeleted
+	case m.State == Ended:
+		return ended
+	}
+	return 0
+}
+
+// landed reads the manifest and returns it when one of the marked writes made it. It
+// outlives ctx for a moment: a caller that gave up must still be told when its write
+// is there.
+func (s manifests) landed(ctx context.Context, id string, marks []string) (*Manifest, uint64, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
+	defer cancel()
+	data, revision, err := s.get(ctx, id, bus.Leader)
+	if err != nil {
+		return nil, 0, err
+	}
+	m, err := decode(data)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, mark := range marks {
+		if m.Write == mark {
+			return m, revision, nil
+		}
+	}
+	return nil, revision, nil
+}
+
+// PurgeCalls forgets the calls and intents of a journal that has ended. It cannot be
+// claimed any more.
+func (s *Store) PurgeCalls(ctx context.Context, id string) error {
+	_, err := s.Change(ctx, id, func(m *Manifest) error {
+		if m.State != Ended {
+			return schema.Errorf(schema.KindConflict, "Journal %s is %s; its calls can be forgotten when it has ended.", id, m.State)
+		}
+		m.Purged = true
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return unavailable(errors.Join(s.logs.purge(ctx, id, LogCalls), s.logs.purge(ctx, id, LogIntents)))
+}
+
+// Delete forgets everything about a journal that has ended.
+func (s *Store) Delete(ctx context.Context, id string) error {
+	if err := s.PurgeCalls(ctx, id); err != nil {
+		return err
+	}
+	if err := errors.Join(s.logs.purge(ctx, id, LogResults), s.objects.purge(ctx, id)); err != nil {
+		return unavailable(err)
+	}
+	_, err := s.Change(ctx, id, func(m *Manifest) error {
+		m.Deleted = true
+		return nil
+	})
+	return err
+}

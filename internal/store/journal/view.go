@@ -1,0 +1,176 @@
+package journal
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/callyard/callyard/internal/kit/watchers"
+)
+
+// view is what this process knows of manifests: all of journals that have not ended,
+// and the latest of those that have.
+type view struct {
+	maxEnded int
+
+	mu       sync.RWMutex
+	rows     map[string]row
+	unended  map[string]row // those of rows that have not ended
+	ended    []string       // ids in the order in which they were seen to end
+	watchers watchers.Set[*Manifest]
+}
+
+type row struct {
+	m        *Manifest // never changed once it is here
+	revision uint64
+}
+
+func newView(maxEnded int) *view {
+	return &view{maxEnded: maxEnded, rows: map[string]row{}, unended: map[string]row{}}
+}
+
+// put takes in a write unless a newer one is known.
+func (v *view) put(m *Manifest, revision uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	was, known := v.rows[m.ID]
+	if known && was.revision >= revision {
+		return
+	}
+	if m.Deleted {
+		delete(v.rows, m.ID)
+		delete(v.unended, m.ID)
+		return
+	}
+	v.rows[m.ID] = row{m, revision}
+	if m.State == Ended {
+		delete(v.unended, m.ID)
+	} else {
+		v.unended[m.ID] = v.rows[m.ID]
+	}
+	if m.State != Ended || known && was.m.State == Ended {
+		return
+	}
+	v.ended = append(v.ended, m.ID)
+	if over := len(v.ended) - v.maxEnded; over > 0 {
+		for _, id := range v.ended[:over] {
+			if v.rows[id].m != nil && v.rows[id].m.State == Ended {
+				delete(v.rows, id)
+			}
+		}
+		v.ended = slices.Delete(v.ended, 0, over)
+	}
+}
+
+func (v *view) get(id string) (*Manifest, uint64, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	r, ok := v.rows[id]
+	return r.m, r.revision, ok
+}
+
+// fitting returns the journals that fit; open, of those only that have not ended.
+func (v *view) fitting(open bool, fits func(*Manifest) bool) []*Manifest {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	rows := v.rows
+	if open {
+		rows = v.unended
+	}
+	var found []*Manifest
+	for _, r := range rows {
+		if fits(r.m) {
+			found = append(found, r.m)
+		}
+	}
+	return found
+}
+
+// seen takes in what the watch brings.
+func (s *Store) seen(id string, data []byte, revision uint64) {
+	m, err := decode(data)
+	if err != nil || m.ID != id {
+		s.log.Error("a journal's manifest cannot be read; it is left out", "journal_id", id, "revision", revision, "error", err)
+		return
+	}
+	s.view.put(m, revision)
+	for _, f := range s.view.watchers.Of(m.ID) {
+		f(m)
+	}
+}
+
+// Watch calls f with each manifest that is written from now on, by any process; of
+// writes in quick succession it may see the last only. Calls come one after the
+// other on one goroutine and must not block; f must not change what it is given. stop
+// ends it; f may still be running then.
+func (s *Store) Watch(f func(*Manifest)) (stop func()) { return s.view.watchers.Add("", f) }
+
+// WatchOne is [Store.Watch] for one journal. A write of another one costs nothing,
+// however many wait.
+func (s *Store) WatchOne(id string, f func(*Manifest)) (stop func()) {
+	return s.view.watchers.Add(id, f)
+}
+
+// Each calls f with every journal in this process's view. f must not block, change what
+// it sees, or keep it.
+func (s *Store) Each(f func(*Manifest)) {
+	s.view.mu.RLock()
+	defer s.view.mu.RUnlock()
+	for _, r := range s.view.rows {
+		f(r.m)
+	}
+}
+
+// List returns a page of the journals that fit, the newest first, and the cursor
+// of the next page, "" where there is none. It reads this process's view: all
+// that have not ended, and the latest that have.
+func (s *Store) List(f Filter, cursor string) ([]*Manifest, string) {
+	open := len(f.States) > 0 && !slices.Contains(f.States, Ended)
+	found := s.view.fitting(open, func(m *Manifest) bool {
+		return (cursor == "" || place(m) < cursor) && (f.Kind == "" || f.Kind == m.Kind) &&
+			(len(f.States) == 0 || slices.Contains(f.States, m.State)) && (f.Principal == "" || f.Principal == m.Principal.Name)
+	})
+	slices.SortFunc(found, func(a, b *Manifest) int { return byAge(b, a) })
+	next := ""
+	if limit := min(cmp.Or(max(f.Limit, 0), 100), 1000); len(found) > limit {
+		found = found[:limit]
+		next = place(found[limit-1])
+	}
+	return cloned(found), next
+}
+
+// byAge has the older journal first.
+func byAge(a, b *Manifest) int {
+	return cmp.Or(cmp.Compare(a.Created.UnixNano(), b.Created.UnixNano()), strings.Compare(a.ID, b.ID))
+}
+
+// place is where a journal stands in that order, whatever its id is.
+func place(m *Manifest) string { return m.Created.UTC().Format("20060102150405.000000000") + m.ID }
+
+// EachOpen calls f with every journal that has not ended, in this process's view. f
+// must not block, change what it sees, or keep it.
+func (s *Store) EachOpen(f func(*Manifest)) {
+	s.view.mu.RLock()
+	defer s.view.mu.RUnlock()
+	for _, r := range s.view.unended {
+		f(r.m)
+	}
+}
+
+// Unended returns the journals that fit and have not ended, the oldest first: what
+// an owner may be missing for. It reads this process's view. fits is called with
+// every journal that has not ended; it must not block, and must not change what it
+// sees.
+func (s *Store) Unended(fits func(*Manifest) bool) []*Manifest {
+	found := s.view.fitting(true, fits)
+	slices.SortFunc(found, byAge)
+	return cloned(found)
+}
+
+func cloned(ms []*Manifest) []*Manifest {
+	for i, m := range ms {
+		ms[i] = m.Clone()
+	}
+	return ms
+}

@@ -1,0 +1,212 @@
+package journal
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Writer appends the calls of one journal. Many goroutines may append to it at
+// once: what waits while a message is stored goes out in the next, so a lane pays
+// one sync for all callers of a moment.
+//
+// An error of kind conflict means that another writer took over, or that the
+// journal takes no more calls: this writer is done. After an error of kind
+// unavailable nobody knows what of that append is stored, and it may still come. To
+// find out, take the journal over again ([Store.Write]) and look at Next.
+type Writer struct {
+	s  *Store
+	id string
+	t  *tail
+}
+
+// Write takes the writing of a journal over from whoever had it: nothing that an
+// earlier writer sent and that is not stored by now ever will be. It is refused
+// with [schema.KindConflict] for a journal that is sealed, canceled or ended.
+func (s *Store) Write(ctx context.Context, id string) (*Writer, error) {
+	if err := s.logs.writable(LogCalls); err != nil {
+		return nil, unavailable(err)
+	}
+	m, _, err := s.read(ctx, id, bus.Leader)
+	if err != nil {
+		return nil, err
+	}
+	if m.State != Receiving {
+		return nil, noMore(m)
+	}
+	t, err := s.attach(ctx, id, LogCalls, 0, false)
+	if errors.Is(err, errSealed) { // whoever sealed it did not come to the manifest
+		if m, err = s.sealed(ctx, id, t.count); err != nil {
+			return nil, err
+		}
+		return nil, noMore(m)
+	}
+	if err != nil {
+		return nil, appendFault(id, err)
+	}
+	t.run()
+	return &Writer{s: s, id: id, t: t}, nil
+}
+
+func noMore(m *Manifest) error {
+	return schema.Errorf(schema.KindConflict, "Journal %s is %s; it takes no more calls.", m.ID, m.State)
+}
+
+// Next is the index that the next call gets; when nothing is under way, how many
+// are stored.
+func (w *Writer) Next() uint64 { return w.t.upcoming() }
+
+// Append stores calls in order and returns the index of the first; the others follow
+// it without a gap. Arguments above 256 KiB are put beside the log, and the record is
+// changed to say so. Calls that need several messages are stored one message after
+// the other.
+func (w *Writer) Append(ctx context.Context, calls []CallRecord) (first uint64, err error) {
+	if len(calls) == 0 {
+		return w.Next(), nil
+	}
+	pieces, err := w.pack(ctx, calls)
+	if err != nil {
+		return 0, err
+	}
+	first, err = w.t.append(ctx, pieces)
+	return first, appendFault(w.id, err)
+}
+
+// AppendThen is Append of at least one call without waiting for the disk: done is
+// called once with what became of it, on a goroutine that must not be blocked. It
+// waits while too much is under way; ctx bounds that only. After an error nothing is
+// stored and done is not called.
+func (w *Writer) AppendThen(ctx context.Context, done func(first uint64, err error), calls ...CallRecord) error {
+	pieces, err := w.pack(ctx, calls)
+	if err != nil {
+		return err
+	}
+	return appendFault(w.id, w.t.submit(ctx, pieces, func(first uint64, err error) { done(first, appendFault(w.id, err)) }))
+}
+
+// pack makes messages of calls.
+func (w *Writer) pack(ctx context.Context, calls []CallRecord) (_ []piece, err error) {
+	if m, _, ok := w.s.view.get(w.id); ok && m.State != Receiving {
+		return nil, noMore(m)
+	}
+	if err := w.s.logs.writable(LogCalls); err != nil {
+		return nil, unavailable(err)
+	}
+	p := packer{most: w.s.most, many: len(calls) >= manyRecords}
+	for i := range calls {
+		r := &calls[i]
+		if len(r.Arguments) > w.s.inline {
+			if r.ArgumentsObject, err = w.s.objects.store(ctx, w.id, r.Arguments); err != nil {
+				return nil, err
+			}
+			r.Arguments = nil
+		}
+		if err := p.add(func(dst []byte) []byte { return appendCall(dst, r) }); err != nil {
+			return nil, schema.Errorf(schema.KindTooLarge, "The description of the call is too large. (%w)", err).WithCall(r.ID)
+		}
+	}
+	for _, piece := range p.pieces {
+		if err := w.s.space.take(ctx, w.s.logs, len(piece.frames)); err != nil {
+			return nil, unavailable(err)
+		}
+	}
+	return p.pieces, nil
+}
+
+// Seal says that there will be no more calls and ends the writer. It may be
+// repeated, by another writer too. A journal that is being canceled stays so.
+func (w *Writer) Seal(ctx context.Context) (*Manifest, error) {
+	_, err := w.t.append(ctx, []piece{{seal: true}})
+	if err != nil && !errors.Is(err, errSealed) {
+		return nil, appendFault(w.id, err)
+	}
+	ctx2, cancel := context.WithTimeout(ctx, closeTimeout)
+	defer cancel()
+	w.t.close(ctx2)
+	return w.s.sealed(ctx, w.id, w.t.count)
+}
+
+// Close ends the writer. It waits for what it has under way, some seconds at
+// most, and not at all after an append that was not stored in its time. The journal stays as it is: another writer can go on.
+func (w *Writer) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	w.t.close(ctx)
+}
+
+// Seal takes the writing of a journal over and seals it, whatever its state: for an
+// owner whose writer died, or who cancels. What is stored by then are all its calls.
+func (s *Store) Seal(ctx context.Context, id string) (*Manifest, error) {
+	m, _, err := s.read(ctx, id, bus.Leader)
+	if err != nil {
+		return nil, err
+	}
+	if !m.Sealed.IsZero() {
+		return m, nil
+	}
+	t, err := s.attach(ctx, id, LogCalls, 0, false)
+	if errors.Is(err, errSealed) { // whoever sealed it did not come to the manifest
+		return s.sealed(ctx, id, t.count)
+	}
+	if err != nil {
+		return nil, appendFault(id, err)
+	}
+	t.run()
+	return (&Writer{s: s, id: id, t: t}).Seal(ctx)
+}
+
+// sealed tells the manifest that the log is sealed.
+func (s *Store) sealed(ctx context.Context, id string, calls uint64) (*Manifest, error) {
+	return s.Change(ctx, id, func(m *Manifest) error {
+		if !m.Sealed.IsZero() {
+			return nil
+		}
+		m.Sealed, m.Calls = time.Now().UTC(), max(m.Calls, calls) // fewer are stored where records were lost
+		if m.State == Receiving {
+			m.State = Sealed
+		}
+		return nil
+	})
+}
+
+// store stores bytes beside the log.
+func (s objects) store(ctx context.Context, id string, b []byte) (Object, error) {
+	o, err := s.put(ctx, id, rand.Text(), b)
+	if errors.Is(err, errObjectTooLarge) {
+		return o, schema.Errorf(schema.KindTooLarge, "A durable call cannot carry that much. (%w)", err)
+	}
+	return o, unavailable(err)
+}
+
+// Arguments returns the argument bytes of a call, wherever they lie.
+func (s *Store) Arguments(ctx context.Context, id string, r *CallRecord) ([]byte, error) {
+	return s.objects.bytes(ctx, id, "arguments", r.Arguments, r.ArgumentsObject)
+}
+
+// ResultBody returns the body of a result, wherever it lies; of a call that did not
+// succeed it is the error, as JSON.
+func (s *Store) ResultBody(ctx context.Context, id string, r *ResultRecord) ([]byte, error) {
+	inline := r.Body
+	if len(r.Error) > 0 {
+		inline = r.Error
+	}
+	return s.objects.bytes(ctx, id, "result", inline, r.BodyObject)
+}
+
+func (s objects) bytes(ctx context.Context, id, what string, inline []byte, o Object) ([]byte, error) {
+	if o.Name == "" {
+		return inline, nil
+	}
+	b, err := s.get(ctx, id, o)
+	switch {
+	case errors.Is(err, bus.ErrNotFound):
+		return nil, schema.Errorf(schema.KindNotFound, "The %s of a call of journal %s are not kept any more.", what, id)
+	case errors.Is(err, errDamaged):
+		return nil, schema.Errorf(schema.KindInternal, "The stored %s of a call of journal %s are damaged; nothing runs with them. (%w)", what, id, err)
+	}
+	return b, unavailable(err)
+}

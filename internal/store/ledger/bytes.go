@@ -1,0 +1,260 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Bytes lie in one of four places. The opening of a record carries, after its
+// head, uint32 length of the definition | definition | arguments. The last
+// change carries the result, as it is. What does not fit there, and what is
+// edited, is stored in parts named by kind and digest; each part begins with
+// uint32 number of parts. All in big endian. Arguments that are not small, edited or
+// not, are stored in parts in the stream of held calls, and purged from there when
+// the call has ended: people who look at many held calls, and processes that start,
+// pass them by.
+const (
+	kindDefinition = "definition"
+	kindArguments  = "arguments"
+	kindEdited     = "edited"
+	kindResult     = "result"
+
+	maxPart = 4 << 20
+	// smallArguments are kept with the record, for as long as that.
+	smallArguments = 4 << 10
+	// inlineResult is the largest result that is written in one with the record.
+	// Above it, whoever reads the record would read too much beside it.
+	inlineResult = 256 << 10
+	// MaxBytes is the most that arguments or a result may take.
+	MaxBytes = 64 << 20
+)
+
+// opening returns the body of the first write; it is empty, with the bytes
+// stored in parts, where they do not fit.
+func (l *Ledger) opening(ctx context.Context, a *Approval, args []byte, head int) ([]byte, error) {
+	if a.Apart {
+		if err := l.store.putParts(ctx, inHeld, a.ID, kindArguments, a.Binding.ArgumentsDigest, args); err != nil {
+			return nil, err
+		}
+		args = nil
+	}
+	size := 4 + len(a.Definition) + len(args)
+	if bus.RecordSize(head)+size > l.store.maxBody() {
+		if len(a.Definition) > 0 {
+			if err := l.store.putParts(ctx, inLedger, a.ID, kindDefinition, a.Binding.ToolDefinitionDigest, a.Definition); err != nil {
+				return nil, err
+			}
+		}
+		if a.Apart {
+			return nil, nil
+		}
+		return nil, l.store.putParts(ctx, inLedger, a.ID, kindArguments, a.Binding.ArgumentsDigest, args)
+	}
+	body := make([]byte, 0, size)
+	body = binary.BigEndian.AppendUint32(body, uint32(len(a.Definition)))
+	body = append(body, a.Definition...)
+	return append(body, args...), nil
+}
+
+// Arguments returns the exact bytes that would run now: the edited ones where
+// they were edited, else those that were asked for.
+func (l *Ledger) Arguments(ctx context.Context, id string) ([]byte, error) {
+	a, _, err := l.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return l.ArgumentsOf(ctx, a)
+}
+
+// ArgumentsOf returns the exact bytes that would run for the approval as it was
+// read. Where this process opened it, that takes no read.
+func (l *Ledger) ArgumentsOf(ctx context.Context, a *Approval) ([]byte, error) {
+	if a.Edited != nil {
+		return l.store.parts(ctx, placeOf(int(a.Edited.Size)), a, kindEdited, a.Edited.ArgumentsDigest)
+	}
+	if args := l.view.arguments(a.ID); args != nil {
+		return matching(a, kindArguments, args, a.Binding.ArgumentsDigest)
+	}
+	return l.opened(ctx, a, kindArguments)
+}
+
+// Asked returns the exact bytes that were asked for, edited since or not.
+func (l *Ledger) Asked(ctx context.Context, id string) ([]byte, error) {
+	a, _, err := l.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return l.opened(ctx, a, kindArguments)
+}
+
+// Definition returns the definition of the tool as the server sent it when the
+// call was held; empty where none was stored.
+func (l *Ledger) Definition(ctx context.Context, id string) ([]byte, error) {
+	a, _, err := l.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	b, err := l.opened(ctx, a, kindDefinition)
+	if schema.KindOf(err) == schema.KindNotFound {
+		return nil, nil // the arguments lie in parts, and no definition was stored beside them
+	}
+	return b, err
+}
+
+// opened reads bytes that were stored when the approval was.
+func (l *Ledger) opened(ctx context.Context, a *Approval, kind string) ([]byte, error) {
+	if a.Apart && kind == kindArguments {
+		return l.store.parts(ctx, inHeld, a, kind, a.Binding.ArgumentsDigest)
+	}
+	r, err := l.store.opening(ctx, a.ID)
+	if err != nil {
+		return nil, readError(err, a.ID)
+	}
+	want := a.Binding.ArgumentsDigest
+	if kind == kindDefinition {
+		want = a.Binding.ToolDefinitionDigest
+	}
+	if len(r.Body) == 0 {
+		return l.store.parts(ctx, inLedger, a, kind, want)
+	}
+	definition, args, err := split(r.Body)
+	if err != nil {
+		return nil, damaged(a, kind)
+	}
+	if kind == kindArguments {
+		return matching(a, kind, args, want)
+	}
+	if len(definition) == 0 {
+		return nil, nil
+	}
+	return matching(a, kind, definition, want)
+}
+
+func split(body []byte) (definition, args []byte, err error) {
+	if len(body) < 4 {
+		return nil, nil, errors.New("the body has no length")
+	}
+	n := binary.BigEndian.Uint32(body)
+	if uint64(n) > uint64(len(body)-4) {
+		return nil, nil, errors.New("the definition is longer than the body")
+	}
+	return body[4 : 4+n : 4+n], body[4+n:], nil
+}
+
+// PutEdited stores other arguments for an approval and returns their digest.
+// They count from the change that sets [Approval.Edited] to it.
+func (l *Ledger) PutEdited(ctx context.Context, id string, args []byte) (string, error) {
+	return l.put(ctx, placeOf(len(args)), id, kindEdited, args)
+}
+
+// placeOf says where arguments of that size lie.
+func placeOf(size int) place {
+	if size > smallArguments {
+		return inHeld
+	}
+	return inLedger
+}
+
+func (l *Ledger) put(ctx context.Context, at place, id, kind string, b []byte) (string, error) {
+	if len(b) > MaxBytes {
+		return "", schema.Errorf(schema.KindTooLarge, "The %s of approval %s takes %d bytes; the ledger keeps at most %d.", kind, id, len(b), MaxBytes)
+	}
+	d := schema.Digest(b)
+	if err := l.store.putParts(ctx, at, id, kind, d, b); err != nil {
+		return "", unavailable(err, "")
+	}
+	return d, nil
+}
+
+// Result returns the exact bytes of the result, once ResultDigest is set.
+func (l *Ledger) Result(ctx context.Context, id string) ([]byte, error) {
+	a, r, err := l.read(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if a.ResultDigest == "" {
+		// A replica that is behind may have answered, where the caller has seen the end.
+		if r, err = l.store.Get(ctx, id, bus.Leader); err != nil {
+			return nil, readError(err, id)
+		}
+		if a, err = decode(r.Head); err != nil {
+			return nil, err
+		}
+	}
+	if a.ResultDigest == "" {
+		return nil, schema.Errorf(schema.KindNotFound, "Approval %s has no result: it is %s.", id, a.State).WithCall(a.CallID)
+	}
+	if r.Revision != 0 && len(r.Body) > 0 {
+		return matching(a, kindResult, r.Body, a.ResultDigest)
+	}
+	return l.store.parts(ctx, inLedger, a, kindResult, a.ResultDigest)
+}
+
+// putParts stores bytes in parts. The first comes last: where it is, all are.
+func (r *Records) putParts(ctx context.Context, at place, id, kind, sum string, b []byte) error {
+	size := min(r.maxBody(), maxPart)
+	n := max((len(b)+size-1)/size, 1)
+	for i := n - 1; i >= 0; i-- {
+		chunk := b[i*size : min((i+1)*size, len(b))]
+		part := make([]byte, 4, 4+len(chunk))
+		binary.BigEndian.PutUint32(part, uint32(n))
+		if err := r.putPart(ctx, at, id, kind, partName(sum), i, append(part, chunk...)); err != nil {
+			return fmt.Errorf("storing part %d of the %s: %w", i, kind, err)
+		}
+	}
+	return nil
+}
+
+func (r *Records) parts(ctx context.Context, at place, a *Approval, kind, want string) ([]byte, error) {
+	var whole bytes.Buffer
+	for i, n := 0, 1; i < n; i++ {
+		part, err := r.part(ctx, at, a.ID, kind, partName(want), i)
+		if errors.Is(err, bus.ErrNotFound) && at == inHeld {
+			return nil, schema.Errorf(schema.KindNotFound, "The arguments of approval %s are not kept any more: those over %d bytes are forgotten when their call has ended. Their digest is %s.", a.ID, smallArguments, want).WithCall(a.CallID)
+		}
+		if errors.Is(err, bus.ErrNotFound) {
+			return nil, schema.Errorf(schema.KindNotFound, "The %s of approval %s is not kept any more.", kind, a.ID).WithCall(a.CallID)
+		}
+		if err != nil {
+			return nil, unavailable(err, a.CallID)
+		}
+		if len(part) < 4 || whole.Len()+len(part) > MaxBytes+maxPart {
+			return nil, damaged(a, kind)
+		}
+		count := int(binary.BigEndian.Uint32(part))
+		if i == 0 {
+			n = count
+			whole.Grow(min(n*(len(part)-4), MaxBytes))
+		}
+		if count != n {
+			return nil, damaged(a, kind)
+		}
+		whole.Write(part[4:])
+	}
+	return matching(a, kind, whole.Bytes(), want)
+}
+
+// partName is a token of 32 characters of a digest.
+func partName(sum string) string {
+	hex := strings.TrimPrefix(sum, "sha256:")
+	return hex[:min(32, len(hex))]
+}
+
+// matching lets bytes pass only when they are those that were bound.
+func matching(a *Approval, kind string, b []byte, want string) ([]byte, error) {
+	if schema.Digest(b) != want {
+		return nil, damaged(a, kind)
+	}
+	return b, nil
+}
+
+func damaged(a *Approval, kind string) error {
+	return schema.Errorf(schema.KindInternal, "The stored %s of approval %s do not have the digest that was recorded; nothing runs with them.", kind, a.ID).WithCall(a.CallID)
+}

@@ -1,0 +1,110 @@
+package ledger
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// forgetter drops the large arguments of calls that have ended. The process that
+// writes the end does it at once; what it could not do is found by a sweep, of any
+// process.
+type forgetter struct {
+	l     *Ledger
+	queue chan string
+	stop  context.CancelFunc
+	work  sync.WaitGroup
+	// missing are the ids that had no record at the last sweep: arguments are stored
+	// ahead of their record.
+	missing map[string]bool
+}
+
+const (
+	// forgetQueue is how many ends may wait; more are left to the sweep.
+	forgetQueue   = 1024
+	forgetTimeout = 10 * time.Second
+	// sweepEvery is how often leftovers are looked for; processes that started together
+	// need not all look at once.
+	sweepEvery = 5 * time.Minute
+)
+
+func startForgetter(l *Ledger) *forgetter {
+	ctx, stop := context.WithCancel(context.Background())
+	f := &forgetter{l: l, queue: make(chan string, forgetQueue), stop: stop, missing: map[string]bool{}}
+	f.work.Go(func() { f.run(ctx) })
+	return f
+}
+
+// close ends it and waits; what waits still is left to the sweep.
+func (f *forgetter) close() {
+	f.stop()
+	f.work.Wait()
+}
+
+// ended is told of each end that was written here.
+func (f *forgetter) ended(a *Approval) {
+	if !a.Apart && (a.Edited == nil || a.Edited.Size <= smallArguments) {
+		return
+	}
+	select {
+	case f.queue <- a.ID:
+	default: // the sweep finds it
+	}
+}
+
+func (f *forgetter) run(ctx context.Context) {
+	next := time.NewTimer(rand.N(sweepEvery))
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case id := <-f.queue:
+			f.purge(ctx, id)
+		case <-next.C:
+			if err := f.sweep(ctx); err != nil && ctx.Err() == nil {
+				f.l.log.Warn("looking for arguments of calls that have ended; it is tried again", "error", err)
+			}
+			next.Reset(sweepEvery + rand.N(sweepEvery/2))
+		}
+	}
+}
+
+func (f *forgetter) purge(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
+	defer cancel()
+	if err := f.l.store.purgeHeld(ctx, id); err != nil {
+		f.l.log.Log(ctx, slog.LevelDebug, "the arguments of a call that has ended could not be forgotten yet", "approval_id", id, "error", err)
+	}
+}
+
+// sweep forgets what belongs to calls that have ended, or to none.
+func (f *forgetter) sweep(ctx context.Context) error {
+	listing, cancel := context.WithTimeout(ctx, forgetTimeout)
+	defer cancel()
+	ids, err := f.l.store.heldIDs(listing)
+	if err != nil {
+		return err
+	}
+	missing := map[string]bool{}
+	for _, id := range ids {
+		if a, _, known := f.l.view.get(id); known && !a.State.Ended() {
+			continue
+		}
+		a, err := f.l.Current(ctx, id)
+		switch {
+		case err == nil && a.State.Ended(), schema.KindOf(err) == schema.KindNotFound && f.missing[id]:
+			f.purge(ctx, id)
+		case schema.KindOf(err) == schema.KindNotFound:
+			missing[id] = true
+		case err != nil:
+			return err
+		}
+	}
+	f.missing = missing
+	return nil
+}

@@ -1,0 +1,75 @@
+package ledger
+
+import (
+	"context"
+	"sync"
+
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// reads shares reads at the leader: of many who ask for one record at once, all
+// who asked before a read began get its answer. A thousand who lost a race cost
+// two reads.
+type reads struct {
+	store *Records
+	mu    sync.Mutex
+	byID  map[string]*asked
+	work  sync.WaitGroup
+}
+
+// asked is the read that is under way for a record, and the one after it, which
+// begins when that has ended.
+type asked struct{ now, next *read }
+
+type read struct {
+	done   chan struct{}
+	record Stored
+	err    error
+}
+
+func newReads(store *Records) *reads { return &reads{store: store, byID: map[string]*asked{}} }
+
+// read reads a record from the leader, beginning after it was called.
+func (r *reads) read(ctx context.Context, id string) (Stored, error) {
+	r.mu.Lock()
+	a := r.byID[id]
+	var mine *read
+	switch {
+	case a == nil:
+		mine = &read{done: make(chan struct{})}
+		a = &asked{now: mine}
+		r.byID[id] = a
+		r.work.Go(func() { r.run(id, a) })
+	case a.next == nil:
+		a.next = &read{done: make(chan struct{})}
+		fallthrough
+	default:
+		mine = a.next
+	}
+	r.mu.Unlock()
+	select {
+	case <-mine.done:
+		return mine.record, mine.err
+	case <-ctx.Done():
+		return Stored{}, ctx.Err()
+	}
+}
+
+func (r *reads) run(id string, a *asked) {
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+		a.now.record, a.now.err = r.store.Get(ctx, id, bus.Leader)
+		cancel()
+		close(a.now.done)
+		r.mu.Lock()
+		if a.now, a.next = a.next, nil; a.now == nil {
+			delete(r.byID, id)
+			r.mu.Unlock()
+			return
+		}
+		r.mu.Unlock()
+	}
+}
+
+// close waits for what is under way.
+func (r *reads) close() { r.work.Wait() }

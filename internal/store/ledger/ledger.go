@@ -1,0 +1,411 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Options of a ledger. The zero value of each means its default.
+type Options struct {
+	// MaxAge is how long an approval is kept after its last change: 30 days. It
+	// counts when the ledger is made.
+	MaxAge time.Duration
+	// MaxBytes bounds the ledger on disk; 0 sets no bound. A full one refuses.
+	MaxBytes int64
+	// MaxOpen is how many approvals may wait or run at once: 10,000. MaxOpenBytes
+	// is how many bytes of arguments they may have: 512 MiB. Above either, new ones
+	// are refused; one requester may have a quarter of each.
+	MaxOpen      int
+	MaxOpenBytes int64
+	// MaxEnded is how many ended approvals are kept in memory for lists: 10,000.
+	// Older ones are found by id only.
+	MaxEnded int
+	// LostBefore is when a loss of records was accepted: an older approval is not
+	// approved and does not run any more. Zero: nothing was lost.
+	LostBefore time.Time
+	// Log receives what cannot be told to a caller. It must be set.
+	Log *slog.Logger
+}
+
+const (
+	defaultMaxAge   = 30 * 24 * time.Hour
+	defaultMaxEnded = 10_000
+
+	// maxTries is how often a change is tried against other writers. Each round
+	// one of them wins, so it is also how many may write one record at once.
+	maxTries = 64
+	// settle is how long a writer that lost the reply looks for its own write, and
+	// readTimeout bounds one read for that.
+	settle      = 5 * time.Second
+	readTimeout = 4 * time.Second
+)
+
+// Revision names a version of a record: of two, the greater is the newer.
+type Revision uint64
+
+// Ledger is the durable state of approvals. All methods are safe for concurrent
+// use.
+type Ledger struct {
+	store   *Records
+	allowed *bus.Table[Permission]
+	reads   *reads
+	turns   turns
+	view    *view
+	watch   *bus.StreamWatch
+	limits  limits
+	forget  *forgetter
+	lost    time.Time
+	log     *slog.Logger
+}
+
+// Open opens the ledger on a connection, makes it where there is none, and reads
+// what is in it; ctx bounds that. The connection stays the caller's.
+func Open(ctx context.Context, conn *bus.Conn, o Options) (*Ledger, error) {
+	store, err := OpenRecords(ctx, conn, o)
+	if err != nil {
+		return nil, err
+	}
+	l := &Ledger{store: store, reads: newReads(store), turns: turns{byID: map[string]*turn{}}, view: newView(cmp.Or(o.MaxEnded, defaultMaxEnded)), limits: newLimits(o), lost: o.LostBefore, log: o.Log}
+	if l.allowed, err = bus.OpenTable(ctx, conn, permissionsTable, func(p *Permission) string { return bus.Token(p.ID) }, nil); err != nil {
+		return nil, err
+	}
+	if l.watch, err = store.watch(ctx, l.seen); err != nil {
+		l.allowed.Close()
+		return nil, err
+	}
+	l.forget = startForgetter(l)
+	return l, nil
+}
+
+// Close ends the watches and waits for them.
+func (l *Ledger) Close() {
+	l.forget.close()
+	l.watch.Close()
+	l.allowed.Close()
+	l.reads.close()
+}
+
+// Create stores a new approval with its arguments, in one write where they fit
+// into a message. It fills in ID, Binding.CallID, Binding.ApprovalID, the
+// digests of arguments and definition, BindingDigest, ArgumentsSize, State and
+// Created where they are empty, and refuses what contradicts them. It returns a
+// conflict when the call has an approval already, [schema.KindQuota] when the
+// requester has as many held as it may, and [schema.KindUnavailable] when all have.
+// Arguments over 4 KiB are stored apart, and not kept when the call has ended. One that
+// runs under a standing permission begins running.
+func (l *Ledger) Create(ctx context.Context, a *Approval, args []byte) (Revision, error) {
+	if err := l.complete(a, args); err != nil {
+		return 0, err
+	}
+	if err := l.view.reserve(a, l.limits); err != nil {
+		return 0, err
+	}
+	defer l.view.release(a.ID)
+	a.Write = rand.Text()
+	head, err := json.Marshal(a)
+	if err != nil {
+		return 0, fmt.Errorf("encoding the approval: %w", err)
+	}
+	body, err := l.opening(ctx, a, args, len(head))
+	if err != nil {
+		return 0, unavailable(err, a.CallID)
+	}
+	seq, err := l.store.create(ctx, a.ID, head, body)
+	if err != nil {
+		mine, at, again := l.reads.landed(ctx, a.ID, []string{a.Write})
+		switch {
+		case mine != nil:
+			seq = at.Sequence
+		case errors.Is(err, bus.ErrConflict):
+			return 0, schema.Errorf(schema.KindConflict, "Call %s is held already, as approval %s.", a.CallID, a.ID).WithCall(a.CallID)
+		default:
+			return 0, unavailable(errors.Join(err, again), a.CallID)
+		}
+	}
+	kept := a.Clone()
+	kept.Definition = nil
+	l.view.put(kept, 0, seq)
+	if len(body) > 0 {
+		l.view.keepArguments(a.ID, args)
+	}
+	return Revision(seq), nil
+}
+
+func (l *Ledger) complete(a *Approval, args []byte) error {
+	a.ID, a.State = cmp.Or(a.ID, IDFor(a.CallID)), cmp.Or(a.State, Pending)
+	b := &a.Binding
+	b.CallID, b.ApprovalID = cmp.Or(b.CallID, a.CallID), cmp.Or(b.ApprovalID, a.ID)
+	sum := schema.Digest(args)
+	b.ArgumentsDigest = cmp.Or(b.ArgumentsDigest, sum)
+	a.ArgumentsSize, a.Apart = int64(len(args)), placeOf(len(args)) == inHeld
+	if len(a.Definition) > 0 {
+		b.ToolDefinitionDigest = cmp.Or(b.ToolDefinitionDigest, schema.Digest(a.Definition))
+	}
+	a.BindingDigest = cmp.Or(a.BindingDigest, b.Digest())
+	if a.Created.IsZero() {
+		a.Created = time.Now().UTC()
+	}
+	wrong := ""
+	switch {
+	case a.CallID == "":
+		wrong = "names no call"
+	case a.ID != IDFor(a.CallID), b.CallID != a.CallID, b.ApprovalID != a.ID:
+		wrong = "is of another call"
+	case a.State != Pending && !a.permitted():
+		wrong = "does not begin pending"
+	case a.State == Pending && (len(a.Warrant) > 0 || a.Permission != "" || len(a.Decisions) > 0):
+		wrong = "was decided before it was asked"
+	case a.Expires.IsZero():
+		wrong = "never expires"
+	case b.ArgumentsDigest != sum:
+		wrong = "binds other arguments"
+	case len(a.Definition) > 0 && b.ToolDefinitionDigest != schema.Digest(a.Definition):
+		wrong = "binds another tool definition"
+	case a.BindingDigest != b.Digest():
+		wrong = "has a digest of another binding"
+	default:
+		return nil
+	}
+	return schema.Errorf(schema.KindInternal, "The approval %s; it was not stored.", wrong).WithCall(a.CallID)
+}
+
+// Get reads an approval as it stands. It is a hint: [Ledger.Change] decides.
+func (l *Ledger) Get(ctx context.Context, id string) (*Approval, Revision, error) {
+	a, r, err := l.read(ctx, id)
+	return a, Revision(r.Sequence), err
+}
+
+// ByCall reads the approval of a call.
+func (l *Ledger) ByCall(ctx context.Context, callID string) (*Approval, Revision, error) {
+	return l.Get(ctx, IDFor(callID))
+}
+
+func (l *Ledger) read(ctx context.Context, id string) (*Approval, Stored, error) {
+	r, err := l.store.Get(ctx, id, bus.Either)
+	if err != nil {
+		return nil, r, readError(err, id)
+	}
+	a, err := decode(r.Head)
+	return a, r, err
+}
+
+func readError(err error, id string) error {
+	if errors.Is(err, bus.ErrNotFound) {
+		return schema.Errorf(schema.KindNotFound, "There is no approval %s, or it is too old to be kept.", id)
+	}
+	return unavailable(err, "")
+}
+
+func decode(head []byte) (*Approval, error) {
+	a := new(Approval)
+	if err := json.Unmarshal(head, a); err != nil {
+		return nil, fmt.Errorf("decoding the approval: %w", err)
+	}
+	if !a.State.known() {
+		return nil, fmt.Errorf("the approval is in a state that this version does not know")
+	}
+	return a, nil
+}
+
+// Check says what f would say to the approval, without storing what f does to
+// it; a refusal is of the record as it stands. It returns the approval as f saw
+// it last.
+func (l *Ledger) Check(ctx context.Context, id string, f func(*Approval) error) (*Approval, error) {
+	now, _, hint := l.view.get(id)
+	if hint {
+		seen := now.Clone()
+		if f(seen.Clone()) == nil {
+			return seen, nil
+		}
+	}
+	now, _, err := l.reads.fresh(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return now, f(now.Clone())
+}
+
+// Change reads an approval, lets f change it and stores it when nobody was
+// faster; else it starts over with what the other wrote, a bounded number of
+// times. f may be called several times and must do nothing but change its
+// argument. An error of f is returned as it is, once f has seen the record fresh.
+//
+// When the error has [schema.KindUnavailable], the change may have happened or
+// may yet happen: whoever wanted to run the call must not.
+func (l *Ledger) Change(ctx context.Context, id string, f func(*Approval) error) (*Approval, error) {
+	return l.change(ctx, id, nil, f)
+}
+
+// End is [Ledger.Change] for how a call ended, with the bytes of its result: in
+// the same write where they are small. It sets ResultDigest. A nil result is
+// none.
+func (l *Ledger) End(ctx context.Context, id string, result []byte, f func(*Approval) error) (*Approval, error) {
+	if result == nil {
+		return l.change(ctx, id, nil, f)
+	}
+	sum, beside := "", result
+	if len(result) == 0 || len(result) > min(inlineResult, l.store.maxBody()/2) {
+		var err error
+		if sum, err = l.put(ctx, inLedger, id, kindResult, result); err != nil {
+			return nil, err
+		}
+		beside = nil
+	} else {
+		sum = schema.Digest(result)
+	}
+	return l.change(ctx, id, beside, func(a *Approval) error {
+		if err := f(a); err != nil {
+			return err
+		}
+		a.ResultDigest = sum
+		return nil
+	})
+}
+
+func (l *Ledger) change(ctx context.Context, id string, beside []byte, f func(*Approval) error) (*Approval, error) {
+	f = l.guard(f)
+	// The view saves the read: when it is behind, the write does not succeed.
+	now, revision, hint := l.view.get(id)
+	var err error
+	if !hint {
+		if now, revision, err = l.reads.fresh(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	var mine []string
+	for range maxTries {
+		next, err := l.try(ctx, id, beside, f, now, revision, hint)
+		if err == nil {
+			return next.Clone(), nil
+		}
+		if next != nil {
+			mine = append(mine, next.Write)
+		}
+		switch {
+		case errors.Is(err, bus.ErrRefused):
+			return nil, unavailable(err, now.CallID)
+		case next == nil && !hint:
+			return nil, err // f's own, or that of a change which is not allowed
+		case next == nil:
+			hint = false // what was refused may be out of date
+			if now, revision, err = l.reads.fresh(ctx, id); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		hint = false
+		found, r, again := l.reads.landed(ctx, id, mine)
+		if found != nil {
+			l.view.put(found, r.Revision, r.Sequence)
+			if found.State.Ended() {
+				l.forget.ended(found)
+			}
+			return found.Clone(), nil
+		}
+		if !errors.Is(err, bus.ErrConflict) || again != nil {
+			return nil, unavailable(errors.Join(err, again), now.CallID)
+		}
+		if now, err = decode(r.Head); err != nil {
+			return nil, err
+		}
+		revision = r.Revision
+	}
+	e := schema.Errorf(schema.KindConflict, "Approval %s is being changed by many at once; try again.", id)
+	e.Retryable = true
+	return nil, e.WithCall(now.CallID)
+}
+
+// try lets f change the record and stores that. next is nil where nothing was
+// sent. When the turn has come, what the view has by then is taken if it is newer.
+func (l *Ledger) try(ctx context.Context, id string, beside []byte, f func(*Approval) error, now *Approval, revision uint64, hint bool) (next *Approval, err error) {
+	defer l.turns.take(ctx, id)()
+	if latest, at, ok := l.view.get(id); ok && (hint || at > revision) {
+		now, revision = latest, at
+	}
+	if now.ResultDigest != "" && beside == nil {
+		// The result may lie beside the record that is replaced: it comes along.
+		r, err := l.reads.read(ctx, id)
+		if err != nil {
+			return nil, readError(err, id)
+		}
+		if now, err = decode(r.Head); err != nil {
+			return nil, err
+		}
+		if revision = r.Revision; revision != 0 {
+			beside = r.Body
+		}
+	}
+	next = now.Clone()
+	if err = f(next); err == nil {
+		err = allowed(now, next)
+	}
+	if err != nil {
+		return nil, err
+	}
+	next.Write = rand.Text()
+	head, err := json.Marshal(next)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the approval: %w", err)
+	}
+	written, err := l.store.replace(ctx, id, head, beside, revision)
+	if err == nil {
+		l.view.put(next, written, written)
+		if next.State.Ended() {
+			l.forget.ended(next)
+		}
+	}
+	return next, err
+}
+
+// Current reads an approval with every change that was acknowledged before.
+func (l *Ledger) Current(ctx context.Context, id string) (*Approval, error) {
+	a, _, err := l.reads.fresh(ctx, id)
+	return a, err
+}
+
+func (r *reads) fresh(ctx context.Context, id string) (*Approval, uint64, error) {
+	found, err := r.read(ctx, id)
+	if err != nil {
+		return nil, 0, readError(err, id)
+	}
+	a, err := decode(found.Head)
+	return a, found.Revision, err
+}
+
+// landed reads the record and returns it decoded when one of the marked writes
+// made it. It outlives ctx for a moment: a caller that gave up must still be
+// told when its write is there.
+func (r *reads) landed(ctx context.Context, id string, marks []string) (*Approval, Stored, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settle)
+	defer cancel()
+	found, err := r.read(ctx, id)
+	if err != nil {
+		return nil, found, err
+	}
+	a, err := decode(found.Head)
+	if err != nil {
+		return nil, found, err
+	}
+	for _, mark := range marks {
+		if a.Write == mark {
+			return a, found, nil
+		}
+	}
+	return nil, found, nil
+}
+
+func unavailable(err error, callID string) error {
+	e := schema.Errorf(schema.KindUnavailable, "The ledger of approvals cannot be reached or takes no writes; see that NATS runs and has space. (%w)", err)
+	e.RetryAfter = 5 * time.Second
+	e.Retryable = errors.Is(err, bus.ErrNotStoring) // nothing was written
+	return e.WithCall(callID)
+}

@@ -1,0 +1,465 @@
+package ledger_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+func TestAnApprovalComesBackAsItWasStored(t *testing.T) {
+	l := start(t)
+	a := question()
+	a.Definition = []byte("{ \"name\" : \"pay\", \"x\": \"<&>\" }")
+	args := []byte(`{ "amount": 9007199254740993, "to":"<ann>" }`)
+	if _, err := l.Create(t.Context(), a, args); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := l.Get(t.Context(), a.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := a.Clone()
+	want.Definition = nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if b, err := l.Arguments(t.Context(), a.ID); err != nil || !bytes.Equal(b, args) {
+		t.Errorf("arguments %s, %v", b, err)
+	}
+	if b, err := l.Definition(t.Context(), a.ID); err != nil || !bytes.Equal(b, a.Definition) {
+		t.Errorf("definition %s, %v", b, err)
+	}
+	byCall, _, err := l.ByCall(t.Context(), a.CallID)
+	if err != nil || byCall.ID != a.ID {
+		t.Errorf("by call: %v, %v", byCall, err)
+	}
+	if a.Binding.ArgumentsDigest != schema.Digest(args) || a.BindingDigest != a.Binding.Digest() {
+		t.Error("the digests were not filled in")
+	}
+}
+
+func TestBytesOfAnySizeComeBackExactly(t *testing.T) {
+	if _, err := start(t).Arguments(t.Context(), "appr_none"); schema.KindOf(err) != schema.KindNotFound {
+		t.Errorf("an approval that is not there: %v", err)
+	}
+	for name, l := range map[string]*ledger.Ledger{
+		"8 MiB messages": start(t), "1 MiB messages": open(t, bustest.StartProcess(t).Connect(t, "test"), ledger.Options{}),
+	} {
+		for _, n := range []int{0, 1, 1 << 10, 256 << 10, 256<<10 + 1, 1<<20 - 3000, 1 << 20, 9 << 20} {
+			a, args, edited, result := question(), noise(n), noise(n), noise(n)
+			a.Definition = noise(700)
+			if _, err := l.Create(t.Context(), a, args); err != nil {
+				t.Fatalf("%s, %d: %v", name, n, err)
+			}
+			d, err := l.PutEdited(t.Context(), a.ID, edited)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same := func(what string, want []byte, read func(context.Context, string) ([]byte, error)) {
+				t.Helper()
+				if got, err := read(t.Context(), a.ID); err != nil || !bytes.Equal(got, want) {
+					t.Errorf("%s, %d: %s differ: %d bytes, %v", name, n, what, len(got), err)
+				}
+			}
+			same("arguments before the edit counts", args, l.Arguments)
+			if _, err := l.Change(t.Context(), a.ID, func(a *ledger.Approval) error {
+				a.Edited = &ledger.Edited{By: "bob", ArgumentsDigest: d, Size: int64(len(edited)), At: time.Now()}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			same("edited arguments", edited, l.Arguments)
+			same("arguments that were asked for", args, l.Asked)
+			same("definition", a.Definition, l.Definition)
+			if _, err := l.Result(t.Context(), a.ID); schema.KindOf(err) != schema.KindNotFound {
+				t.Errorf("a result before there is one: %v", err)
+			}
+			run(t, l, a.ID)
+			ended, err := l.End(t.Context(), a.ID, result, to(ledger.Succeeded))
+			if err != nil || ended.ResultDigest != schema.Digest(result) {
+				t.Fatal(err)
+			}
+			same("result", result, l.Result)
+		}
+	}
+}
+
+func run(t *testing.T, l *ledger.Ledger, id string) {
+	t.Helper()
+	if _, err := l.Change(t.Context(), id, to(ledger.Running)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatContradictsItsBindingIsNotStored(t *testing.T) {
+	l := start(t)
+	for name, spoil := range map[string]func(*ledger.Approval){
+		"arguments":     func(a *ledger.Approval) { a.Binding.ArgumentsDigest = schema.Digest([]byte("other")) },
+		"definition":    func(a *ledger.Approval) { a.Definition, a.Binding.ToolDefinitionDigest = []byte("{}"), "sha256:00" },
+		"call":          func(a *ledger.Approval) { a.Binding.CallID = schema.NewCallID() },
+		"approval":      func(a *ledger.Approval) { a.Binding.ApprovalID = "appr_other" },
+		"id":            func(a *ledger.Approval) { a.ID = "appr_other" },
+		"digest":        func(a *ledger.Approval) { a.BindingDigest = "sha256:00" },
+		"state":         func(a *ledger.Approval) { a.State = ledger.Approved },
+		"no call":       func(a *ledger.Approval) { a.CallID = "" },
+		"never expires": func(a *ledger.Approval) { a.Expires = time.Time{} },
+	} {
+		a := question()
+		spoil(a)
+		if _, err := l.Create(t.Context(), a, []byte("{}")); schema.KindOf(err) != schema.KindInternal {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := len(l.Pending()); n != 0 {
+		t.Errorf("%d were stored", n)
+	}
+}
+
+func TestACallIsAskedAboutOnce(t *testing.T) {
+	l := start(t)
+	a := create(t, l, "{}")
+	again := question()
+	again.CallID = a.CallID
+	if _, err := l.Create(t.Context(), again, []byte(`{"x":1}`)); schema.KindOf(err) != schema.KindConflict {
+		t.Error(err)
+	}
+	if args, err := l.Arguments(t.Context(), a.ID); err != nil || string(args) != "{}" {
+		t.Errorf("%s, %v", args, err)
+	}
+}
+
+func TestOfManyRunnersOneRunsIt(t *testing.T) {
+	s := bustest.Start(t)
+	ledgers := []*ledger.Ledger{open(t, s.Connect(t, "a"), ledger.Options{}), open(t, s.Connect(t, "b"), ledger.Options{})}
+	for range 20 {
+		a := create(t, ledgers[0], "{}")
+		var won, refused atomic.Int32
+		var all sync.WaitGroup
+		for i := range 50 {
+			all.Go(func() {
+				_, err := ledgers[i%2].Change(t.Context(), a.ID, func(a *ledger.Approval) error {
+					if a.State != ledger.Pending {
+						return schema.Errorf(schema.KindConflict, "It is %s.", a.State)
+					}
+					return to(ledger.Running)(a)
+				})
+				switch schema.KindOf(err) {
+				case "":
+					won.Add(1)
+				case schema.KindConflict:
+					refused.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if won.Load() != 1 || refused.Load() != 49 {
+			t.Fatalf("%d ran it, %d were refused", won.Load(), refused.Load())
+		}
+	}
+}
+
+func TestDecisionsMadeAtOnceAreAllKept(t *testing.T) {
+	s := bustest.Start(t)
+	ledgers := []*ledger.Ledger{open(t, s.Connect(t, "a"), ledger.Options{}), open(t, s.Connect(t, "b"), ledger.Options{})}
+	a := create(t, ledgers[0], "{}")
+	var all sync.WaitGroup
+	for i := range 30 {
+		all.Go(func() {
+			if _, err := ledgers[i%2].Change(t.Context(), a.ID, func(a *ledger.Approval) error {
+				a.Decisions = append(a.Decisions, ledger.Decision{By: fmt.Sprint(i), Kind: ledger.Approve, At: time.Now(), Groups: []string{"ops"}})
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	got, _, err := ledgers[1].Get(t.Context(), a.ID)
+	if err != nil || len(got.Decisions) != 30 {
+		t.Errorf("%d decisions, %v", len(got.Decisions), err)
+	}
+}
+
+func TestAStaleViewRefusesNothingThatIsAllowedByNow(t *testing.T) {
+	s := bustest.Start(t)
+	one, other := open(t, s.Connect(t, "a"), ledger.Options{}), open(t, s.Connect(t, "b"), ledger.Options{})
+	for range 50 { // often enough that the view is behind in some of them
+		a := create(t, one, "{}")
+		if _, err := one.Change(t.Context(), a.ID, to(ledger.Approved)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Change(t.Context(), a.ID, func(a *ledger.Approval) error {
+			if a.State != ledger.Approved {
+				return errors.New("not approved")
+			}
+			return to(ledger.Running)(a)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestStatesMoveForwardOnly(t *testing.T) {
+	// Every pair; what is not listed is refused.
+	want := map[ledger.State][]ledger.State{
+		ledger.Pending:  {ledger.Pending, ledger.Approved, ledger.Denied, ledger.Expired, ledger.Revoked, ledger.Canceled, ledger.Running},
+		ledger.Approved: {ledger.Approved, ledger.Denied, ledger.Expired, ledger.Revoked, ledger.Canceled, ledger.Running},
+		ledger.Running:  {ledger.Running, ledger.Succeeded, ledger.Failed, ledger.Unknown, ledger.Canceled},
+		ledger.Unknown:  {ledger.Succeeded, ledger.Failed},
+	}
+	way := map[ledger.State][]ledger.State{
+		ledger.Pending: nil, ledger.Approved: {ledger.Approved}, ledger.Denied: {ledger.Denied}, ledger.Expired: {ledger.Expired},
+		ledger.Revoked: {ledger.Revoked}, ledger.Canceled: {ledger.Canceled}, ledger.Running: {ledger.Running},
+		ledger.Succeeded: {ledger.Running, ledger.Succeeded}, ledger.Failed: {ledger.Running, ledger.Failed}, ledger.Unknown: {ledger.Running, ledger.Unknown},
+	}
+	l := start(t)
+	for _, from := range ledger.States() {
+		for _, next := range append(ledger.States(), "lost") {
+			a := create(t, l, "{}")
+			for _, s := range way[from] {
+				if _, err := l.Change(t.Context(), a.ID, to(s)); err != nil {
+					t.Fatalf("to %s: %v", s, err)
+				}
+			}
+			_, err := l.Change(t.Context(), a.ID, func(a *ledger.Approval) error {
+				if next == from {
+					a.State = next
+					return nil
+				}
+				return to(next)(a)
+			})
+			if allowed := slices.Contains(want[from], next); allowed != (err == nil) {
+				t.Errorf("%s → %s: %v", from, next, err)
+			}
+		}
+	}
+}
+
+func TestWhatWasSettledCannotBeChanged(t *testing.T) {
+	l := start(t)
+	a := create(t, l, "{}")
+	if _, err := l.Change(t.Context(), a.ID, func(a *ledger.Approval) error {
+		a.TokenHash, a.Spent = "ab", &ledger.Spent{Attempt: "1", At: time.Now()}
+		a.Decisions = []ledger.Decision{{By: "bob", Kind: ledger.Approve, At: time.Now()}}
+		a.State, a.Warrant = ledger.Approved, []byte("signed")
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range map[string]func(*ledger.Approval){
+		"binding":        func(a *ledger.Approval) { a.Binding.Tool = "other" },
+		"binding digest": func(a *ledger.Approval) { a.Binding.Tool = "other"; a.BindingDigest = a.Binding.Digest() },
+		"rule":           func(a *ledger.Approval) { a.Rule = []byte(`{"quorum":1}`) },
+		"safe":           func(a *ledger.Approval) { a.Safe = true },
+		"spent":          func(a *ledger.Approval) { a.Spent.Attempt = "2" },
+		"not spent":      func(a *ledger.Approval) { a.Spent = nil },
+		"token":          func(a *ledger.Approval) { a.TokenHash = "cd" },
+		"edit":           func(a *ledger.Approval) { a.Edited = &ledger.Edited{} },
+		"a decision":     func(a *ledger.Approval) { a.Decisions[0].Kind = ledger.Deny },
+		"no decision":    func(a *ledger.Approval) { a.Decisions = nil },
+		"warrant":        func(a *ledger.Approval) { a.Warrant = []byte("other") },
+		"no warrant":     func(a *ledger.Approval) { a.Warrant = nil },
+		"permission":     func(a *ledger.Approval) { a.Permission = "perm_1" },
+		"ended":          func(a *ledger.Approval) { a.Ended = time.Now() },
+		"no runner":      func(a *ledger.Approval) { a.State = ledger.Running },
+	} {
+		if _, err := l.Change(t.Context(), a.ID, func(a *ledger.Approval) error { f(a); return nil }); err == nil {
+			t.Errorf("%s was changed", name)
+		}
+	}
+}
+
+func TestALedgerFindsEverythingAgain(t *testing.T) {
+	s := bustest.Start(t)
+	first := open(t, s.Connect(t, "a"), ledger.Options{})
+	waiting, ran := create(t, first, "{}"), create(t, first, `{"n":1}`)
+	run(t, first, ran.ID)
+	second := open(t, s.Connect(t, "b"), ledger.Options{})
+	if p := second.Pending(); len(p) != 1 || p[0].ID != waiting.ID {
+		t.Errorf("pending: %v", p)
+	}
+	all, next := second.List(ledger.Filter{}, "")
+	if len(all) != 2 || next != "" || all[0].ID < all[1].ID {
+		t.Errorf("%d listed, next %q", len(all), next)
+	}
+	one, next := second.List(ledger.Filter{Limit: 1}, "")
+	two, end := second.List(ledger.Filter{Limit: 1}, next)
+	if len(one) != 1 || len(two) != 1 || one[0].ID == two[0].ID || end != "" {
+		t.Errorf("pages: %v %v %q", one, two, end)
+	}
+	if got, _ := second.List(ledger.Filter{States: []ledger.State{ledger.Running}, Server: "bank", Requester: "ann", Tool: "pay"}, ""); len(got) != 1 || got[0].ID != ran.ID {
+		t.Errorf("running: %v", got)
+	}
+	if got, _ := second.List(ledger.Filter{Requester: "eve"}, ""); len(got) != 0 {
+		t.Errorf("eve's: %v", got)
+	}
+}
+
+func TestAWatchSeesTheWritesOfOthers(t *testing.T) {
+	s := bustest.Start(t)
+	one, other := open(t, s.Connect(t, "a"), ledger.Options{}), open(t, s.Connect(t, "b"), ledger.Options{})
+	seen := make(chan ledger.State, 10)
+	stop := other.Watch(func(a *ledger.Approval) { seen <- a.State })
+	a := create(t, one, "{}")
+	if s := within(t, "word of the approval", seen); s != ledger.Pending {
+		t.Errorf("first %s", s)
+	}
+	if _, err := one.Change(t.Context(), a.ID, to(ledger.Denied)); err != nil {
+		t.Fatal(err)
+	}
+	if s := within(t, "word of the decision", seen); s != ledger.Denied {
+		t.Errorf("then %s", s)
+	}
+	stop()
+}
+
+func TestTheViewIsBounded(t *testing.T) {
+	l := open(t, bustest.Start(t).Connect(t, "test"), ledger.Options{MaxEnded: 5, MaxOpen: 3})
+	denied := make(chan struct{}, 100)
+	l.Watch(func(a *ledger.Approval) {
+		if a.State == ledger.Denied {
+			denied <- struct{}{}
+		}
+	})
+	var first string
+	for i := range 12 {
+		a := create(t, l, "{}")
+		if _, err := l.Change(t.Context(), a.ID, to(ledger.Denied)); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = a.ID
+		}
+	}
+	for range 12 {
+		within(t, "word of a denial", denied)
+	}
+	if got, _ := l.List(ledger.Filter{}, ""); len(got) != 5 {
+		t.Errorf("%d in the view", len(got))
+	}
+	if a, _, err := l.Get(t.Context(), first); err != nil || a.State != ledger.Denied {
+		t.Errorf("what left the view is gone: %v, %v", a, err)
+	}
+	for range 3 {
+		create(t, l, "{}")
+	}
+	_, err := l.Create(t.Context(), question(), []byte("{}"))
+	if e := schema.AsError(err); e == nil || e.Kind != schema.KindUnavailable || !e.Retryable {
+		t.Errorf("one more than may wait: %v", err)
+	}
+}
+
+func TestAWriterThatGaveUpIsToldWhatBecameOfIt(t *testing.T) {
+	l := start(t)
+	for range 30 {
+		a := create(t, l, "{}")
+		ctx, giveUp := context.WithCancel(t.Context())
+		_, err := l.Change(ctx, a.ID, func(a *ledger.Approval) error {
+			giveUp()
+			return to(ledger.Running)(a)
+		})
+		got, _, readErr := l.Get(t.Context(), a.ID)
+		if readErr != nil {
+			t.Fatal(readErr)
+		}
+		switch {
+		case err == nil && got.State == ledger.Running:
+		case schema.KindOf(err) == schema.KindUnavailable && got.State == ledger.Pending:
+		default:
+			t.Errorf("the approval is %s, and its writer was told %v", got.State, err)
+		}
+		giveUp()
+	}
+}
+
+func TestOnlyAPermissionLetsAnApprovalBeginRunning(t *testing.T) {
+	l := start(t)
+	running := func() *ledger.Approval {
+		a := question()
+		a.State, a.Permission, a.Runner = ledger.Running, "perm_1", &ledger.Runner{FrontDoor: "fd-1", Started: time.Now()}
+		a.Decisions = []ledger.Decision{{By: "bob", Kind: ledger.Approve, Channel: ledger.ChannelStanding, At: time.Now()}}
+		return a
+	}
+	for name, change := range map[string]func(*ledger.Approval){
+		"no permission":       func(a *ledger.Approval) { a.Permission = "" },
+		"no runner":           func(a *ledger.Approval) { a.Runner = nil },
+		"nobody's yes":        func(a *ledger.Approval) { a.Decisions = nil },
+		"a no":                func(a *ledger.Approval) { a.Decisions[0].Kind = ledger.Deny },
+		"another channel":     func(a *ledger.Approval) { a.Decisions[0].Channel = "web" },
+		"a token beside it":   func(a *ledger.Approval) { a.TokenHash = "ab" },
+		"approved only":       func(a *ledger.Approval) { a.State = ledger.Approved },
+		"over already":        func(a *ledger.Approval) { a.State = ledger.Succeeded },
+		"a pending one of it": func(a *ledger.Approval) { a.State = ledger.Pending },
+	} {
+		a := running()
+		change(a)
+		if _, err := l.Create(t.Context(), a, []byte("{}")); schema.KindOf(err) != schema.KindInternal {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	a := running()
+	if _, err := l.Create(t.Context(), a, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if ended, err := l.End(t.Context(), a.ID, []byte(`{}`), to(ledger.Succeeded)); err != nil || ended.State != ledger.Succeeded {
+		t.Errorf("%+v, %v", ended, err)
+	}
+}
+
+func TestManyWhoAskAtOnceShareAReadThatBeganAfterThem(t *testing.T) {
+	s := bustest.Start(t)
+	one, other := open(t, s.Connect(t, "a"), ledger.Options{}), open(t, s.Connect(t, "b"), ledger.Options{})
+	a := create(t, one, "{}")
+	for i := range 30 {
+		want := fmt.Sprint(i)
+		if _, err := one.Change(t.Context(), a.ID, func(a *ledger.Approval) error {
+			a.Decisions = append(a.Decisions, ledger.Decision{By: want, Kind: ledger.Extend, At: time.Now()})
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				if got, err := other.Current(t.Context(), a.ID); err != nil || got.Decisions[len(got.Decisions)-1].By != want {
+					t.Errorf("it was read as it stood before: %v, %v", got, err)
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
+func TestAResultOutlivesALaterChange(t *testing.T) {
+	s := bustest.Start(t)
+	one, other := open(t, s.Connect(t, "a"), ledger.Options{}), open(t, s.Connect(t, "b"), ledger.Options{})
+	for _, n := range []int{0, 10, 300 << 10} {
+		a, result := create(t, one, "{}"), noise(n)
+		run(t, one, a.ID)
+		if _, err := one.End(t.Context(), a.ID, result, to(ledger.Succeeded)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Change(t.Context(), a.ID, func(a *ledger.Approval) error { a.Told = time.Now(); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range []*ledger.Ledger{one, other} {
+			if got, err := l.Result(t.Context(), a.ID); err != nil || !bytes.Equal(got, result) {
+				t.Errorf("%d bytes: %d came back, %v", n, len(got), err)
+			}
+		}
+	}
+}

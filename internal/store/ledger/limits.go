@@ -1,0 +1,97 @@
+package ledger
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	defaultMaxOpen      = 10_000
+	defaultMaxOpenBytes = 512 << 20
+
+	// heldAgain is when to look again whether fewer calls are held.
+	heldAgain = 30 * time.Second
+)
+
+// usage is how many calls are held or run after they were, and the bytes of their
+// arguments.
+type usage struct {
+	calls int
+	bytes int64
+}
+
+func (u usage) plus(a *Approval, sign int) usage {
+	return usage{u.calls + sign, u.bytes + int64(sign)*a.ArgumentsSize}
+}
+
+func (u usage) within(most usage) bool { return u.calls <= most.calls && u.bytes <= most.bytes }
+
+// limits are what all principals together, and each of them, may have held. Each has
+// a quarter, so that one caller cannot lock out the others.
+type limits struct{ all, each usage }
+
+func newLimits(o Options) limits {
+	all := usage{cmp.Or(o.MaxOpen, defaultMaxOpen), cmp.Or(o.MaxOpenBytes, int64(defaultMaxOpenBytes))}
+	return limits{all, usage{min(all.calls, max(all.calls/4, 16)), all.bytes / 4}}
+}
+
+// Held returns how many calls are held or run after they were, over all principals, and
+// the bytes of their arguments: what the limits count. It is safe for concurrent use.
+func (l *Ledger) Held() (calls int, bytes int64) {
+	l.view.mu.RLock()
+	defer l.view.mu.RUnlock()
+	return l.view.open.calls, l.view.open.bytes
+}
+
+// countLocked adds the approval to what is open, or takes it away. v.mu is held.
+func (v *view) countLocked(a *Approval, sign int) {
+	v.open = v.open.plus(a, sign)
+	name := a.Binding.Requester.Name
+	if u := v.openOf[name].plus(a, sign); u.calls == 0 {
+		delete(v.openOf, name)
+	} else {
+		v.openOf[name] = u
+	}
+}
+
+// reserve takes a place for an approval that is about to be stored. From then on it
+// counts once: as reserved, and as open when it is seen. release gives back a place
+// that was not used, and does nothing to one that was.
+func (v *view) reserve(a *Approval, most limits) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if _, known := v.rows[a.ID]; known || v.reserved[a.ID] != nil {
+		return nil // the store refuses it
+	}
+	own := v.openOf[a.Binding.Requester.Name].plus(a, 1)
+	var e *schema.Error
+	switch {
+	case !v.open.plus(a, 1).within(most.all):
+		e = schema.Errorf(schema.KindUnavailable, "%d calls with %d bytes of arguments are held, and the fleet holds at most %d with %d; this call was not taken. Try again when some were decided.",
+			v.open.calls, v.open.bytes, most.all.calls, most.all.bytes)
+	case !own.within(most.each):
+		e = schema.Errorf(schema.KindQuota, "You have %d held calls with %d bytes of arguments, and may have %d with %d; this call was not taken. Confirm or cancel some, or wait until they are decided.",
+			own.calls-1, own.bytes-a.ArgumentsSize, most.each.calls, most.each.bytes)
+	default:
+		v.reserved[a.ID] = a
+		v.countLocked(a, 1)
+		return nil
+	}
+	e.Retryable, e.RetryAfter = true, heldAgain
+	return e.WithCall(a.CallID)
+}
+
+func (v *view) release(id string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.releaseLocked(id)
+}
+
+func (v *view) releaseLocked(id string) {
+	if a := v.reserved[id]; a != nil {
+		delete(v.reserved, id)
+		v.countLocked(a, -1)
+	}
+}

@@ -1,0 +1,209 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// Streams are the streams of the ledger, by what [Options] says of them.
+//
+// That of held calls has the large arguments of calls that wait, apart from the ledger:
+// the ledger is never thinned out, and these are forgotten when their call has ended.
+func (o Options) Streams() []bus.StreamSpec {
+	kept := bus.StreamSpec{MaxAge: cmp.Or(o.MaxAge, defaultMaxAge), MaxBytes: o.MaxBytes, DenyDelete: true}
+	records, held := kept, kept
+	records.Name, records.What = bus.StreamLedger, "approvals and what they hold"
+	records.Subjects, records.Probe = []string{bus.SubjectApproval + "*.*", bus.SubjectPart + "*.*.*.*"}, inLedger.subject(bus.ProbeToken, "probe", "probe", 0)
+	held.Name, held.What = bus.StreamHeld, "large arguments of calls that wait for approval"
+	held.Subjects, held.Probe = []string{bus.SubjectHeld + "*.*.*.*"}, inHeld.subject(bus.ProbeToken, "probe", "probe", 0)
+	return []bus.StreamSpec{records, held}
+}
+
+// Tables are the tables of the ledger.
+func Tables() []bus.TableSpec { return []bus.TableSpec{permissionsTable} }
+
+// History is for people: a table needs the last write alone.
+var permissionsTable = bus.TableSpec{Bucket: bus.BucketPermissions, What: "standing permissions", History: 5}
+
+// Records are the stored records of approvals, as bytes by id: a record is opened once,
+// with bytes beside it, and then replaced by compare-and-set. All methods are safe for
+// concurrent use.
+type Records struct{ records, held *bus.Stream }
+
+// Stored is a record as it was stored.
+type Stored struct {
+	// ID is empty in a record whose id is no plain token.
+	ID string
+	// Head is the record, Body the bytes that were stored with this write of it.
+	Head, Body []byte
+	// Revision is what the next replace must name: 0 for a record that was opened and
+	// never replaced.
+	Revision uint64
+	// Sequence orders the writes of all records.
+	Sequence uint64
+}
+
+// OpenRecords opens the stored records alone, to look at them; [Open] opens the ledger.
+func OpenRecords(ctx context.Context, conn *bus.Conn, o Options) (*Records, error) {
+	specs := o.Streams()
+	records, err := bus.OpenStream(ctx, conn, specs[0])
+	if err != nil {
+		return nil, err
+	}
+	held, err := bus.OpenStream(ctx, conn, specs[1])
+	if err != nil {
+		return nil, err
+	}
+	return &Records{records, held}, nil
+}
+
+func openingOf(id string) string { return bus.SubjectApproval + bus.Token(id) + bus.SuffixOpen }
+func stateOf(id string) string   { return bus.SubjectApproval + bus.Token(id) + bus.SuffixState }
+
+// maxBody is how many bytes of head, as [bus.RecordSize] counts them, and body fit in one
+// record.
+func (r *Records) maxBody() int { return r.records.MaxMessage() - 2<<10 }
+
+// create opens a record: the first writer wins, [bus.ErrConflict] is for all others. It
+// returns the sequence of the write.
+func (r *Records) create(ctx context.Context, id string, head, body []byte) (uint64, error) {
+	if err := r.records.Writable(); err != nil {
+		return 0, err
+	}
+	return r.records.PutAfter(ctx, bus.Message{Subject: openingOf(id), Record: head, Data: body}, 0)
+}
+
+// replace writes a record, with bytes beside it, when its revision is still the given one.
+// It returns the new revision, which is the sequence of the write too. The bytes of an
+// earlier replacement are lost with it; those of the opening stay.
+func (r *Records) replace(ctx context.Context, id string, head, body []byte, revision uint64) (uint64, error) {
+	if err := r.records.Writable(); err != nil {
+		return 0, err
+	}
+	return r.records.PutAfter(ctx, bus.Message{Subject: stateOf(id), Record: head, Data: body}, revision)
+}
+
+// Get reads a record as it stands. Where a replica answers, it can be behind; what none
+// has is asked of the leader.
+func (r *Records) Get(ctx context.Context, id string, from bus.Source) (Stored, error) {
+	if from == bus.Either {
+		s, err := r.Get(ctx, id, bus.Replica)
+		if errors.Is(err, bus.ErrNotFound) {
+			return r.Get(ctx, id, bus.Leader)
+		}
+		return s, err
+	}
+	m, err := r.records.Last(ctx, stateOf(id), from)
+	if errors.Is(err, bus.ErrNotFound) {
+		m, err = r.records.Last(ctx, openingOf(id), from)
+	}
+	return stored(m, id, err)
+}
+
+// opening reads a record as it was opened, with its bytes.
+func (r *Records) opening(ctx context.Context, id string) (Stored, error) {
+	m, err := r.records.Last(ctx, openingOf(id), bus.Either)
+	return stored(m, id, err)
+}
+
+// stored is the record of a message, or the error that reading it gave.
+func stored(m bus.Message, id string, err error) (Stored, error) {
+	switch {
+	case err != nil:
+		return Stored{}, err
+	case len(m.Record) == 0:
+		return Stored{}, fmt.Errorf("the record at sequence %d of %s cannot be read", m.Sequence, bus.StreamLedger)
+	}
+	s := Stored{ID: id, Head: m.Record, Body: m.Data, Sequence: m.Sequence}
+	if strings.HasSuffix(m.Subject, bus.SuffixState) {
+		s.Revision = m.Sequence
+	}
+	return s, nil
+}
+
+// watch calls f for every record that is kept, in the order of the last write, and then
+// for each write, without its Body; see [bus.Stream.Watch]. One that cannot be read has no
+// Head.
+func (r *Records) watch(ctx context.Context, f func(Stored)) (*bus.StreamWatch, error) {
+	return r.records.WatchRecords(ctx, bus.SubjectApproval+"*.*", func(m bus.Message) {
+		id := strings.TrimPrefix(m.Subject, bus.SubjectApproval)
+		id = strings.TrimSuffix(strings.TrimSuffix(id, bus.SuffixState), bus.SuffixOpen)
+		s, err := stored(m, id, nil)
+		if err != nil || !bus.PlainToken(id) {
+			s = Stored{ID: id, Sequence: m.Sequence}
+		}
+		f(s)
+	})
+}
+
+// place says where parts of a record lie.
+type place int
+
+const (
+	// inLedger is the ledger itself: as long as the record.
+	inLedger place = iota
+	// inHeld is beside it: until purgeHeld.
+	inHeld
+)
+
+func (p place) subject(id, kind, name string, n int) string {
+	subject := bus.SubjectPart
+	if p == inHeld {
+		subject = bus.SubjectHeld
+	}
+	return subject + bus.Token(id) + "." + bus.Token(kind) + "." + bus.Token(name) + "." + strconv.Itoa(n)
+}
+
+func (r *Records) at(p place) *bus.Stream {
+	if p == inHeld {
+		return r.held
+	}
+	return r.records
+}
+
+// putPart stores part n of some bytes of a record. kind and name are plain tokens. Storing
+// the same part again changes nothing.
+func (r *Records) putPart(ctx context.Context, at place, id, kind, name string, n int, data []byte) error {
+	s := r.at(at)
+	if err := s.Writable(); err != nil {
+		return err
+	}
+	_, err := s.Put(ctx, bus.Message{Subject: at.subject(id, kind, name, n), Data: data})
+	return err
+}
+
+// part reads what putPart stored.
+func (r *Records) part(ctx context.Context, at place, id, kind, name string, n int) ([]byte, error) {
+	m, err := r.at(at).Last(ctx, at.subject(id, kind, name, n), bus.Either)
+	return m.Data, err
+}
+
+// purgeHeld forgets the parts of a record that were stored inHeld.
+func (r *Records) purgeHeld(ctx context.Context, id string) error {
+	return r.held.Purge(ctx, bus.SubjectHeld+bus.Token(id)+".*.*.*", 0)
+}
+
+// heldIDs returns the ids of the records with parts that were stored inHeld, in no order;
+// ids that are no plain tokens are left out.
+func (r *Records) heldIDs(ctx context.Context) ([]string, error) {
+	subjects, err := r.held.Subjects(ctx, bus.SubjectHeld+">")
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[string]bool, len(subjects))
+	var ids []string
+	for _, subject := range subjects {
+		id, _, _ := strings.Cut(strings.TrimPrefix(subject, bus.SubjectHeld), ".")
+		if !seen[id] && bus.PlainToken(id) {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}

@@ -1,0 +1,218 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/callyard/callyard/internal/kit/watchers"
+)
+
+// view is what this process knows of the ledger: every approval that waits or
+// runs, and the latest that ended. Of those that were opened here it has the
+// arguments too while they are open, as far as there is room.
+type view struct {
+	maxEnded int
+
+	mu       sync.RWMutex
+	rows     map[string]row
+	open     usage                // of rows and reserved
+	openOf   map[string]usage     // the same, by requester
+	reserved map[string]*Approval // those that are being stored, by id
+	argBytes int
+	ended    []string // ids in the order in which they were seen to end
+	watchers watchers.Set[*Approval]
+}
+
+type row struct {
+	a        *Approval // never changed once it is here
+	revision uint64    // what the next change must name
+	sequence uint64
+	args     []byte
+}
+
+// maxArguments bounds the arguments in the view, maxArgument those of one call.
+const (
+	maxArguments = 32 << 20
+	maxArgument  = 64 << 10
+)
+
+func newView(maxEnded int) *view {
+	return &view{maxEnded: maxEnded, rows: map[string]row{}, openOf: map[string]usage{}, reserved: map[string]*Approval{}}
+}
+
+// put takes in a write unless a newer one is known, and says whether it is the
+// newest now.
+func (v *view) put(a *Approval, revision, sequence uint64) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	was, known := v.rows[a.ID]
+	if known && was.sequence > sequence {
+		return false
+	}
+	v.releaseLocked(a.ID)
+	if known && !was.a.State.Ended() {
+		v.countLocked(was.a, -1)
+	}
+	switch {
+	case !a.State.Ended():
+		v.countLocked(a, 1)
+	case !known || !was.a.State.Ended():
+		v.ended = append(v.ended, a.ID)
+	}
+	args := was.args
+	if a.State.Ended() && args != nil {
+		v.argBytes -= len(args)
+		args = nil
+	}
+	v.rows[a.ID] = row{a, revision, sequence, args}
+	if over := len(v.ended) - v.maxEnded; over > 0 {
+		for _, id := range v.ended[:over] {
+			delete(v.rows, id)
+		}
+		v.ended = slices.Delete(v.ended, 0, over)
+	}
+	return true
+}
+
+func (v *view) get(id string) (*Approval, uint64, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	r, ok := v.rows[id]
+	return r.a, r.revision, ok
+}
+
+// keepArguments keeps a copy: what the caller has may be used again.
+func (v *view) keepArguments(id string, args []byte) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	r, ok := v.rows[id]
+	if !ok || r.a.State.Ended() || r.args != nil || len(args) > maxArgument || v.argBytes+len(args) > maxArguments {
+		return
+	}
+	r.args = append(make([]byte, 0, len(args)), args...)
+	v.argBytes += len(args)
+	v.rows[id] = r
+}
+
+// arguments returns what was kept, or nil.
+func (v *view) arguments(id string) []byte {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.rows[id].args
+}
+
+// at returns what was written with that sequence, where it is known.
+func (v *view) at(id string, sequence uint64) (*Approval, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	r, ok := v.rows[id]
+	return r.a, ok && r.sequence == sequence
+}
+
+// seen takes in what the watch brings.
+func (l *Ledger) seen(r Stored) {
+	a, known := l.view.at(r.ID, r.Sequence)
+	if !known { // else it was written here, and needs no reading
+		var err error
+		if a, err = decode(r.Head); err != nil || a.ID != r.ID {
+			l.log.Error("an approval in the ledger cannot be read; it is left out", "approval_id", r.ID, "sequence", r.Sequence, "error", err)
+			return
+		}
+		if !l.view.put(a, r.Revision, r.Sequence) {
+			return
+		}
+	}
+	for _, f := range l.view.watchers.Of(a.ID) {
+		f(a.Clone())
+	}
+}
+
+// Watch calls f with each approval that is written from now on, here or in
+// another process, as it then stands; of writes in quick succession it may see
+// the last only. Calls come one after the other on one goroutine and must not
+// block. The returned function ends it; f may still be running then. After
+// [Ledger.Close] no call is made.
+func (l *Ledger) Watch(f func(*Approval)) (stop func()) { return l.view.watchers.Add("", f) }
+
+// WatchOne is [Ledger.Watch] for one approval. A write of another one costs nothing,
+// however many wait.
+func (l *Ledger) WatchOne(id string, f func(*Approval)) (stop func()) {
+	return l.view.watchers.Add(id, f)
+}
+
+// Filter chooses approvals; what is empty chooses all.
+type Filter struct {
+	States    []State
+	Tenant    string
+	Requester string
+	Server    string
+	Tool      string
+	// Limit is the most that one page holds: 100 when 0, never over 1,000.
+	Limit int
+}
+
+func (f *Filter) fits(a *Approval) bool {
+	b := &a.Binding
+	return (len(f.States) == 0 || slices.Contains(f.States, a.State)) && (f.Tenant == "" || f.Tenant == b.Tenant) &&
+		(f.Requester == "" || f.Requester == b.Requester.Name) && (f.Server == "" || f.Server == b.Server) && (f.Tool == "" || f.Tool == b.Tool)
+}
+
+// List returns a page of the approvals that fit, the newest call first, and the
+// cursor of the next page, "" where there is none. It reads this process's view:
+// all that wait or run, and the latest that ended.
+func (l *Ledger) List(f Filter, cursor string) ([]*Approval, string) {
+	limit := min(cmp.Or(max(f.Limit, 0), 100), 1000)
+	found := l.view.fitting(func(a *Approval) bool { return (cursor == "" || a.ID < cursor) && f.fits(a) })
+	slices.SortFunc(found, func(a, b *Approval) int { return strings.Compare(b.ID, a.ID) })
+	next := ""
+	if len(found) > limit {
+		found = found[:limit]
+		next = found[limit-1].ID
+	}
+	return cloned(found), next
+}
+
+// Where returns every approval in this process's view that fits, in no order. fit
+// must not change what it sees, nor keep it.
+func (l *Ledger) Where(fit func(*Approval) bool) []*Approval { return cloned(l.view.fitting(fit)) }
+
+// Count is how many approvals in this process's view fit. fit must not change what it
+// sees, nor keep it.
+func (l *Ledger) Count(fit func(*Approval) bool) (n int) {
+	l.view.mu.RLock()
+	defer l.view.mu.RUnlock()
+	for _, r := range l.view.rows {
+		if fit(r.a) {
+			n++
+		}
+	}
+	return n
+}
+
+// Pending returns every approval that waits for an answer, the oldest first.
+func (l *Ledger) Pending() []*Approval {
+	found := l.view.fitting(func(a *Approval) bool { return a.State == Pending })
+	slices.SortFunc(found, func(a, b *Approval) int { return strings.Compare(a.ID, b.ID) })
+	return cloned(found)
+}
+
+func cloned(all []*Approval) []*Approval {
+	for i, a := range all {
+		all[i] = a.Clone()
+	}
+	return all
+}
+
+func (v *view) fitting(fit func(*Approval) bool) []*Approval {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var found []*Approval
+	for _, r := range v.rows {
+		if fit(r.a) {
+			found = append(found, r.a)
+		}
+	}
+	return found
+}

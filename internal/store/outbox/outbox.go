@@ -1,0 +1,151 @@
+// Package outbox keeps the webhook deliveries that wait or were given up: for each its
+// state, which is changed by compare-and-set, and its body. It knows ids, bytes and
+// revisions; what a delivery means is decided in internal/webhook.
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// endedFor is how long the empty message stays that says a delivery has ended. A watch
+// that was away for longer learns it from the conflict of its next write.
+const endedFor = time.Minute
+
+// Outbox is the deliveries of one kind of process. Ids are plain tokens: 1 to 64 letters,
+// digits, "_" and "-". All methods are safe for concurrent use.
+type Outbox struct {
+	s       *bus.Stream
+	subject string // before the id
+}
+
+// Streams are the streams of all outboxes. keep is how long a delivery is kept after it
+// was last written.
+func Streams(keep time.Duration) []bus.StreamSpec {
+	return []bus.StreamSpec{
+		spec(bus.StreamDeliveries, "webhook deliveries", bus.SubjectDelivery, keep),
+		spec(bus.StreamNoticeDeliveries, "deliveries of approval events", bus.SubjectNotice, keep),
+	}
+}
+
+func spec(name, what, subject string, keep time.Duration) bus.StreamSpec {
+	return bus.StreamSpec{
+		Name: name, What: what, Subjects: []string{subject + "*.*"}, MaxAge: keep,
+		// What grew too old leaves a mark, so that watches forget it too.
+		Expires: true, MarkerTTL: endedFor, Probe: subject + bus.ProbeToken + bus.SuffixBody,
+	}
+}
+
+// Open opens the outbox of front doors; see [Streams] for keep.
+func Open(ctx context.Context, c *bus.Conn, keep time.Duration) (*Outbox, error) {
+	return open(ctx, c, Streams(keep)[0], bus.SubjectDelivery)
+}
+
+// OpenNotices is [Open] for the events of the approver: it has receivers and secrets of
+// its own, and front doors must not sign for it.
+func OpenNotices(ctx context.Context, c *bus.Conn, keep time.Duration) (*Outbox, error) {
+	return open(ctx, c, Streams(keep)[1], bus.SubjectNotice)
+}
+
+func open(ctx context.Context, c *bus.Conn, spec bus.StreamSpec, subject string) (*Outbox, error) {
+	s, err := bus.OpenStream(ctx, c, spec)
+	if err != nil {
+		return nil, err
+	}
+	return &Outbox{s, subject}, nil
+}
+
+func (o *Outbox) stateOf(id string) string { return o.subject + bus.Token(id) + bus.SuffixState }
+func (o *Outbox) bodyOf(id string) string  { return o.subject + bus.Token(id) + bus.SuffixBody }
+
+// MaxBody is how many bytes of body fit.
+func (o *Outbox) MaxBody() int { return o.s.MaxMessage() - 1<<10 }
+
+// Create stores a delivery and returns its revision; [bus.ErrConflict] means that there is
+// one of this id. The body is stored first, so that every state that can be seen has one.
+func (o *Outbox) Create(ctx context.Context, id string, state, body []byte) (uint64, error) {
+	if !bus.PlainToken(id) || len(state) == 0 || len(body) == 0 {
+		return 0, fmt.Errorf("storing a delivery: its id must be a plain token, its state and body not empty")
+	}
+	after, err := o.free(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	// A body without a state is what a process left that died here.
+	if _, err := o.s.Put(ctx, bus.Message{Subject: o.bodyOf(id), Data: body}); err != nil {
+		return 0, err
+	}
+	return o.s.PutAfter(ctx, bus.Message{Subject: o.stateOf(id), Data: state}, after)
+}
+
+// free returns the revision that the first state of an id follows: 0, or that of the
+// message that says the last one has ended.
+func (o *Outbox) free(ctx context.Context, id string) (uint64, error) {
+	m, err := o.s.Last(ctx, o.stateOf(id), bus.Leader)
+	switch {
+	case errors.Is(err, bus.ErrNotFound):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case len(m.Data) > 0:
+		return 0, bus.ErrConflict
+	}
+	return m.Sequence, nil
+}
+
+// Replace stores the state of a delivery when its revision is still the given one, and
+// returns the new revision.
+func (o *Outbox) Replace(ctx context.Context, id string, state []byte, revision uint64) (uint64, error) {
+	return o.s.PutAfter(ctx, bus.Message{Subject: o.stateOf(id), Data: state}, revision)
+}
+
+// Remove ends a delivery when its revision is still the given one, and returns the
+// revision of the end.
+func (o *Outbox) Remove(ctx context.Context, id string, revision uint64) (uint64, error) {
+	end, err := o.s.PutAfter(ctx, bus.Message{Subject: o.stateOf(id), TTL: endedFor}, revision)
+	if err != nil {
+		return 0, err
+	}
+	// The delivery has ended; a body that stays behind grows old by itself.
+	_, _ = o.s.Put(ctx, bus.Message{Subject: o.bodyOf(id), TTL: time.Second})
+	return end, nil
+}
+
+// Get reads the state of a delivery and its revision from the stream's leader;
+// [bus.ErrNotFound] means that there is none.
+func (o *Outbox) Get(ctx context.Context, id string) (state []byte, revision uint64, err error) {
+	m, err := o.s.Last(ctx, o.stateOf(id), bus.Leader)
+	return m.Data, m.Sequence, there(m, err)
+}
+
+// Body reads the body of a delivery; [bus.ErrNotFound] means that it is no longer kept.
+func (o *Outbox) Body(ctx context.Context, id string) ([]byte, error) {
+	m, err := o.s.Last(ctx, o.bodyOf(id), bus.Either)
+	return m.Data, there(m, err)
+}
+
+// there takes an empty message, which says that a delivery has ended, for none.
+func there(m bus.Message, err error) error {
+	if err == nil && len(m.Data) == 0 {
+		return bus.ErrNotFound
+	}
+	return err
+}
+
+// Watch calls f for each delivery that is kept and then for each write, in the order of
+// the writes, on one goroutine; an empty state says that the delivery has ended. It returns
+// once everything that was there has been seen. stop ends the watch and waits for it.
+func (o *Outbox) Watch(ctx context.Context, f func(id string, state []byte, revision uint64)) (stop func(), err error) {
+	w, err := o.s.Watch(ctx, o.subject+"*"+bus.SuffixState, func(m bus.Message) {
+		f(strings.TrimSuffix(strings.TrimPrefix(m.Subject, o.subject), bus.SuffixState), m.Data, m.Sequence)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return w.Close, nil
+}

@@ -1,0 +1,36 @@
+// Package switchtable keeps which tools are switched off. Every front door sees each
+// write; the last one counts.
+package switchtable
+
+import (
+	"context"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// Switch says whether a tool may be called, and why not.
+type Switch struct {
+	Server  string    `json:"server"`
+	Tool    string    `json:"tool"`
+	Enabled bool      `json:"enabled"`
+	Reason  string    `json:"reason,omitempty"`
+	By      string    `json:"by,omitempty"`
+	At      time.Time `json:"at"`
+}
+
+// history is for people: the table needs the last write alone.
+const history = 5
+
+var spec = bus.TableSpec{Bucket: bus.BucketSwitches, What: "tools switched off", History: history}
+
+// Specs are all tables, for [bus.Provision].
+func Specs() []bus.TableSpec { return []bus.TableSpec{spec} }
+
+// Open opens the table. changed is called after every change, on one goroutine.
+func Open(ctx context.Context, c *bus.Conn, changed func()) (*bus.Table[Switch], error) {
+	return bus.OpenTable(ctx, c, spec, func(s *Switch) string { return Key(s.Server, s.Tool) }, changed)
+}
+
+// Key is the key of a tool.
+func Key(server, tool string) string { return bus.Token(server) + "." + bus.Token(tool) }

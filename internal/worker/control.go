@@ -1,0 +1,71 @@
+package worker
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// control answers the fabric's own requests to a worker.
+type control struct{ w *Worker }
+
+// ownPrefix begins the methods that are the fabric's own.
+const ownPrefix = "callyard/"
+
+// answer answers a request of the fabric's own.
+func (c control) answer(f *bus.CallFrame, to bus.ReplyTo) {
+	body, err := c.do(f, to)
+	if err != nil {
+		c.w.listener.Error(to, f.Seq, schema.AsError(err).WithCall(f.ID), false, 0)
+		return
+	}
+	c.w.listener.Result(to, f.Seq, &schema.Result{Body: body})
+}
+
+func (c control) do(f *bus.CallFrame, to bus.ReplyTo) ([]byte, error) {
+	switch f.Method {
+	case bus.MethodFates:
+		return c.outcomes(f.Payload, to)
+	case bus.MethodDescribe:
+		return c.describe(f.Server)
+	case bus.MethodStart:
+		return nil, c.w.servers.add(f.Server, f.Payload)
+	case bus.MethodRestart:
+		return nil, c.w.servers.restart(f.Server)
+	case bus.MethodStop:
+		return nil, c.w.servers.remove(f.Server)
+	}
+	return nil, schema.Errorf(schema.KindInvalidRequest, "Worker %s does not know %q; it may be older than the front door.", c.w.id, f.Method)
+}
+
+// mostAsked bounds one question about calls.
+const mostAsked = 10_000
+
+// outcomes answers what became of calls. The answer comes after everything that was
+// sent to this worker before the question was taken: calls are noted on the
+// subscription that questions come by.
+func (c control) outcomes(payload []byte, from bus.ReplyTo) ([]byte, error) {
+	w := c.w
+	var q bus.Question
+	if err := json.Unmarshal(payload, &q); err != nil {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The question about calls cannot be read; worker %s may be older than the front door.", w.id)
+	}
+	if n := len(q.CallIDs); n == 0 || n > mostAsked || q.Within < 0 {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "A question is about 1 to %d calls, not %d.", mostAsked, n)
+	}
+	if q.Brief {
+		return w.brief.asked(&q, from, time.Now()), nil
+	}
+	return w.memory.asked(&q, from, time.Now()), nil
+}
+
+func (c control) describe(server string) ([]byte, error) {
+	h := c.w.servers.find(server)
+	if h == nil {
+		return nil, schema.Errorf(schema.KindNotFound, "Worker %s does not hold server %q.", c.w.id, server)
+	}
+	defs, digest := h.definitions()
+	return (&bus.Description{Digest: digest, Definitions: defs}).Encode(), nil
+}

@@ -1,0 +1,324 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/launch/adapt"
+	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// stopTimeout bounds the end of a server that was removed over the API.
+const stopTimeout = 10 * time.Second
+
+// servers are the servers of a worker. Its maps are guarded by the worker's lock.
+type servers struct {
+	w       *Worker
+	held    map[string]*held
+	coming  map[string]*arrival // what is to replace them, once it is ready
+	leaving sync.WaitGroup      // one for each server that comes or drains
+}
+
+// open starts a server, which takes no calls before it is held. changed is called
+// after each change of its state.
+func (v *servers) open(s Served, added bool, changed func()) *held {
+	w := v.w
+	s.Session.Traces = w.o.Traces
+	h := &held{served: s, added: added}
+	if s.Box != nil {
+		h.boxed = openBoxed(w, &h.served, changed)
+	}
+	if s.Box == nil || !s.Box.Only {
+		if s.Adapt != nil {
+			s.Session.Client = adapt.Client(s.Adapt(w.log))
+		}
+		if s.Asks {
+			s.Session.Declares = []byte(allAsked)
+		}
+		s.Session.Updated = w.updated(s.Session.Spec.ID)
+		h.pool = session.Open(s.Session, w.launcher, w.log, changed)
+		if s.Asks && s.Adapt == nil {
+			h.asking = openAsking(w, &s)
+		}
+	}
+	return h
+}
+
+// holdLocked begins to hold a server.
+func (v *servers) holdLocked(s Served, added bool) *held {
+	h := v.open(s, added, v.w.announcer.change)
+	v.held[s.Session.Spec.ID] = h
+	return h
+}
+
+// find returns a server that is held, nil for any other.
+func (v *servers) find(id string) *held {
+	v.w.mu.RLock()
+	defer v.w.mu.RUnlock()
+	return v.held[id]
+}
+
+// arrival is a server that starts in order to replace one that is held.
+type arrival struct {
+	next    *held
+	changed chan struct{}
+	cancel  context.CancelFunc
+}
+
+// apply is [Worker.Apply].
+func (v *servers) apply(servers []Served) {
+	w := v.w
+	w.mu.Lock()
+	if w.draining {
+		w.mu.Unlock()
+		return
+	}
+	wanted := make(map[string]bool, len(servers))
+	var gone []string
+	for _, s := range servers {
+		id := s.Session.Spec.ID
+		wanted[id] = true
+		old := v.held[id]
+		switch {
+		case old == nil:
+			w.log.Info("a server was added", "server", id)
+			v.holdLocked(s, false)
+		case old.added:
+			w.log.Warn("a server of the servers file has the name of one that was added over the API, which goes on", "server", id)
+		default:
+			v.changeLocked(old, s)
+		}
+	}
+	for id, h := range v.held {
+		if !wanted[id] && !h.added {
+			w.log.Info("a server was removed; it finishes its calls", "server", id)
+			v.dropArrivalLocked(id)
+			delete(v.held, id)
+			v.retireLocked(id, h)
+			gone = append(gone, id)
+		}
+	}
+	w.mu.Unlock()
+	for _, id := range gone {
+		w.listener.Withdraw(id)
+	}
+	w.announcer.change()
+}
+
+// changeLocked replaces a server by what its entry says now, where that differs.
+func (v *servers) changeLocked(old *held, s Served) {
+	w := v.w
+	id := s.Session.Spec.ID
+	if a := v.coming[id]; a != nil {
+		if same(&a.next.served, &s) {
+			return
+		}
+		v.dropArrivalLocked(id)
+	}
+	if same(&old.served, &s) {
+		return
+	}
+	w.log.Info("a server was changed", "server", id)
+	v.replaceLocked(old, s)
+}
+
+// same reports whether two entries make the same server.
+func same(a, b *Served) bool {
+	x, y := a.Entry, b.Entry
+	x.Where, y.Where = "", ""
+	return reflect.DeepEqual(x, y)
+}
+
+// restart replaces a server by a new start of itself, without failing calls. The error
+// is of KindNotFound where the worker does not hold it.
+func (v *servers) restart(id string) error {
+	w := v.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	old := v.held[id]
+	switch {
+	case old == nil:
+		return schema.Errorf(schema.KindNotFound, "Worker %s does not hold server %q.", w.id, id)
+	case w.draining:
+		return schema.Errorf(schema.KindUnavailable, "Worker %s is about to stop.", w.id)
+	case v.coming[id] == nil: // else it is being replaced already
+		w.log.Info("a server is started again", "server", id)
+		v.replaceLocked(old, old.served)
+	}
+	return nil
+}
+
+// pending is [Worker.Pending].
+func (v *servers) pending() []string {
+	w := v.w
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	var found []string
+	for _, id := range slices.Sorted(maps.Keys(v.coming)) {
+		if s := v.coming[id].next.snapshot(); s.State != schema.StateStarting {
+			found = append(found, fmt.Sprintf("server %q goes on as it was, because its changed entry does not start: %s", id, s.Error))
+		}
+	}
+	return found
+}
+
+func (v *servers) replaceLocked(old *held, s Served) {
+	w := v.w
+	id := s.Session.Spec.ID
+	a := &arrival{changed: make(chan struct{}, 1)}
+	a.next = v.open(s, old.added, func() {
+		select {
+		case a.changed <- struct{}{}:
+		default:
+		}
+		w.announcer.change()
+	})
+	if s.Risk > old.served.Risk || old.snapshot().State != schema.StateInitialized {
+		v.held[id] = a.next
+		v.retireLocked(id, old)
+		return
+	}
+	ctx, cancel := context.WithCancel(w.life)
+	a.cancel = cancel
+	v.coming[id] = a
+	v.leaving.Go(func() { v.arrive(ctx, id, old, a) })
+}
+
+// arrive puts a server in the place of the old one as soon as it is ready.
+func (v *servers) arrive(ctx context.Context, id string, old *held, a *arrival) {
+	w := v.w
+	for {
+		w.mu.Lock()
+		switch {
+		case ctx.Err() != nil: // nobody wants it any more
+			w.mu.Unlock()
+			v.end(id, a.next)
+			return
+		case a.next.ready() || old.snapshot().State != schema.StateInitialized:
+			delete(v.coming, id)
+			a.cancel()
+			v.held[id] = a.next
+			v.retireLocked(id, old)
+			w.mu.Unlock()
+			w.announcer.change()
+			return
+		}
+		w.mu.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-a.changed:
+		}
+	}
+}
+
+// ready reports whether the server takes calls and has said what it offers.
+func (h *held) ready() bool {
+	if h.snapshot().State != schema.StateInitialized {
+		return false
+	}
+	_, digest := h.definitions()
+	return digest != ""
+}
+
+// dropArrivalLocked gives up what was to replace a server.
+func (v *servers) dropArrivalLocked(id string) {
+	if a := v.coming[id]; a != nil {
+		delete(v.coming, id)
+		a.cancel()
+	}
+}
+
+// retireLocked lets a server that is held no longer finish its calls, and ends it.
+func (v *servers) retireLocked(id string, h *held) {
+	v.leaving.Go(func() {
+		v.w.announcer.forget(id)
+		h.taking.Wait() // who has found it is still handing its call over
+		v.end(id, h)
+	})
+}
+
+// end closes a server once its calls are over, at the latest when the worker ends.
+func (v *servers) end(id string, h *held) {
+	w := v.w
+	if err := h.close(w.life); err != nil {
+		w.log.Warn("closing a server", "server", id, "error", err)
+	}
+}
+
+// add begins to hold a server that came over the API. Asking again for the same
+// server is not an error, so that a front door may repeat itself.
+func (v *servers) add(id string, entry json.RawMessage) error {
+	w := v.w
+	if w.o.Parse == nil {
+		return schema.Errorf(schema.KindForbidden, "Worker %s takes no servers over the API.", w.id)
+	}
+	s, err := w.o.Parse(id, entry)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.draining {
+		return schema.Errorf(schema.KindUnavailable, "Worker %s is about to stop.", w.id)
+	}
+	if h := v.held[id]; h != nil {
+		if h.added {
+			return nil
+		}
+		return schema.Errorf(schema.KindConflict, "Server %q is in the servers file of worker %s.", id, w.id)
+	}
+	v.holdLocked(s, true)
+	w.announcer.change()
+	return nil
+}
+
+// remove ends a server that came over the API.
+func (v *servers) remove(id string) error {
+	w := v.w
+	w.mu.Lock()
+	h := v.held[id]
+	if h == nil {
+		w.mu.Unlock()
+		return nil
+	}
+	if !h.added {
+		w.mu.Unlock()
+		return schema.Errorf(schema.KindConflict, "Server %q is in the servers file of worker %s; take it out there.", id, w.id)
+	}
+	v.dropArrivalLocked(id)
+	delete(v.held, id)
+	w.mu.Unlock()
+	w.listener.Withdraw(id)
+	v.w.announcer.forget(id)
+	w.announcer.change()
+	h.taking.Wait() // who has found it is still handing its call over
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	if err := h.close(ctx); err != nil {
+		return fmt.Errorf("stopping server %q: %w", id, err)
+	}
+	return nil
+}
+
+func (v *servers) close(ctx context.Context) {
+	w := v.w
+	w.mu.Lock()
+	all := slices.Collect(maps.Values(v.held))
+	w.mu.Unlock()
+	var closing sync.WaitGroup
+	for _, h := range all {
+		closing.Go(func() {
+			if err := h.close(ctx); err != nil {
+				w.log.Warn("closing a server", "error", err)
+			}
+		})
+	}
+	closing.Wait()
+}

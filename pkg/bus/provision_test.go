@@ -1,0 +1,47 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+func TestProvisioningWaitsForAClusterThatComesUp(t *testing.T) {
+	for _, transient := range []error{
+		fmt.Errorf("opening a stream: %w", &jetstream.APIError{Code: 503, ErrorCode: 10005, Description: "no suitable peers for placement"}),
+		&jetstream.APIError{Code: 503, ErrorCode: 10008, Description: "JetStream system temporarily unavailable"},
+		fmt.Errorf("opening a stream: %w", nats.ErrDisconnected), nats.ErrNoResponders, nats.ErrTimeout,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tries := 0
+			err := patiently(t.Context(), &Conn{log: slog.New(slog.DiscardHandler)}, func() error {
+				if tries++; tries < 3 {
+					return transient
+				}
+				return nil
+			})
+			if err != nil || tries != 3 {
+				t.Errorf("%v: ended with %v after %d tries", transient, err, tries)
+			}
+		})
+	}
+}
+
+func TestProvisioningEndsAtAnErrorThatStaysAndWithItsTime(t *testing.T) {
+	refused := &jetstream.APIError{Code: 400, ErrorCode: 10052}
+	tries := 0
+	if err := patiently(t.Context(), &Conn{log: slog.New(slog.DiscardHandler)}, func() error { tries++; return refused }); !errors.Is(err, refused) || tries != 1 {
+		t.Errorf("ended with %v after %d tries", err, tries)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := patiently(ended, &Conn{log: slog.New(slog.DiscardHandler)}, func() error { return nats.ErrDisconnected }); !errors.Is(err, nats.ErrDisconnected) {
+		t.Errorf("ended with %v", err)
+	}
+}
