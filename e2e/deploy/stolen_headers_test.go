@@ -37,18 +37,21 @@ var commands = []nats.Header{
 // others, makes no message on a subject that is not its own, and removes nothing but
 // rows of tables that it writes anyway.
 func TestAStolenRoleWritesNoStreamByHeaders(t *testing.T) {
-	address, roles := provisioned(t), listed(t)
-	js := operator(t, address)
-	all := streams(t, js)
-	kept := map[string]string{} // the subject of a message of the operator, by stream
-	for name, config := range all {
-		subject := strings.NewReplacer("*", "kept", ">", "kept.kept").Replace(config.Subjects[0])
-		if _, err := js.Publish(t.Context(), subject, []byte("kept")); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		kept[name] = subject
-	}
+	roles := listed(t)
 	for _, role := range stolenRoles {
+		// Each role has a server of its own: a stream may still be storing what one role sent
+		// when the next one begins.
+		address := provisioned(t)
+		js := operator(t, address)
+		all := streams(t, js)
+		kept := map[string]string{} // the subject of a message of the operator, by stream
+		for name, config := range all {
+			subject := strings.NewReplacer("*", "kept", ">", "kept.kept").Replace(config.Subjects[0])
+			if _, err := js.Publish(t.Context(), subject, []byte("kept")); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			kept[name] = subject
+		}
 		s, before, sent := steal(t, address, role), states(t, js), 0
 		may := func(subject string) bool {
 			return slices.ContainsFunc(roles[role].publish, func(p string) bool { return covers(p, subject) })
@@ -78,9 +81,6 @@ func TestAStolenRoleWritesNoStreamByHeaders(t *testing.T) {
 			}
 		}
 		if err := s.nc.FlushTimeout(within); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := js.AccountInfo(t.Context()); err != nil { // it is answered after what was sent before
 			t.Fatal(err)
 		}
 		after := states(t, js)
