@@ -31,11 +31,11 @@ type boundsSize struct {
 	polls, streams  int
 	calls           int // honest ones, before and during; enough for several collections of garbage
 	settle          time.Duration
-	timed           bool // figures are held against the limits of docs/limits.md
+	timed           bool // figures are held against the limits of docs/reference/limits.md
 }
 
 // bounds are those of the machine that runs the tests: CALLYARD_BOUNDS=full asks for
-// what docs/limits.md promises, with figures that need a quiet machine.
+// what docs/reference/limits.md promises, with figures that need a quiet machine.
 func bounds() boundsSize {
 	if os.Getenv("CALLYARD_BOUNDS") == "full" {
 		return boundsSize{held: 10_000, heldBytes: 1_000_000, badBytes: 12 << 20, polls: 10_000, streams: 1500, calls: 40000, settle: 20 * time.Second, timed: true}

@@ -35,7 +35,7 @@ var clientSuites = []struct {
 	{"python types", "clients/python", []string{"../../.cache/python/bin/python", "-m", "mypy", "--cache-dir=/dev/null"}},
 }
 
-// clientExamples are the programs that docs/clients.md shows.
+// clientExamples are the programs that docs/how-to/clients.md shows.
 var clientExamples = []struct {
 	name, dir, file string
 	command         []string
@@ -87,7 +87,7 @@ func TestTheClientsWorkAgainstALiveFrontDoor(t *testing.T) {
 	for _, s := range clientSuites {
 		t.Run(s.name, func(t *testing.T) { runClient(t, up.url, s.dir, s.command, "CALLYARD_LIMITED_URL="+limited.url) })
 	}
-	document, err := os.ReadFile(filepath.Join(programs.root, "docs", "clients.md"))
+	document, err := os.ReadFile(filepath.Join(programs.root, "docs", "how-to", "clients.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestTheClientsWorkAgainstALiveFrontDoor(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Contains(document, append([]byte("\n"), source...)) {
-				t.Errorf("docs/clients.md does not show %s/%s as it is", e.dir, e.file)
+				t.Errorf("docs/how-to/clients.md does not show %s/%s as it is", e.dir, e.file)
 			}
 		})
 	}

@@ -215,11 +215,11 @@ func versionOf(t *testing.T, folder string) string {
 
 func TestTheDocumentsNameTheSuiteThatIsRun(t *testing.T) {
 	version := versionOf(t, brought(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "conformance"))
-	document, err := os.ReadFile(filepath.Join(programs.root, "docs", "mcp.md"))
+	document, err := os.ReadFile(filepath.Join(programs.root, "docs", "reference", "mcp.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := "`@modelcontextprotocol/conformance` " + version; !strings.Contains(string(document), want) {
-		t.Errorf("docs/mcp.md does not say %s", want)
+		t.Errorf("docs/reference/mcp.md does not say %s", want)
 	}
 }

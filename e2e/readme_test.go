@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,7 +55,13 @@ func blocks(name string, document []byte) ([]block, error) {
 }
 
 func TestWhatTheDocumentsTellReadersToRunWorks(t *testing.T) {
-	names, err := filepath.Glob(filepath.Join(programs.root, "docs", "*.md"))
+	var names []string
+	err := filepath.WalkDir(filepath.Join(programs.root, "docs"), func(name string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(name) == ".md" {
+			names = append(names, name)
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -191,7 +191,7 @@ func TestThePanelsOfTheDashboardShowWhatHappened(t *testing.T) {
 
 // notShown are metrics without a panel, and why.
 var notShown = map[string]string{
-	"callyard_batches_pace":              "a setting of the moment; docs/batches.md says when to look at it",
+	"callyard_batches_pace":              "a setting of the moment; docs/how-to/batches.md says when to look at it",
 	"callyard_boxes_started_total":       "the panel of containers shows how many there are",
 	"callyard_unexpected_messages_total": "an alert tells of it",
 }

@@ -26,7 +26,7 @@ import (
 // approvalsPage is the page whose stories are played, and approvalsValues what an operator
 // adds to a shipped set-up for them: values of the chart.
 const (
-	approvalsPage   = "../docs/approvals.md"
+	approvalsPage   = "../docs/how-to/approvals.md"
 	approvalsValues = "checks/testdata/approvals.yaml"
 )
 
@@ -95,7 +95,7 @@ func composeConfigs(t testing.TB, around surroundings) string {
 type office struct {
 	*fabric
 	t        testing.TB
-	page     string // docs/approvals.md
+	page     string // docs/how-to/approvals.md
 	provider *oidctest.Provider
 	slack    *slacktest.Server
 	mu       sync.Mutex

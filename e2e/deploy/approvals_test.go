@@ -16,7 +16,7 @@ import (
 	"github.com/callyard/callyard/internal/approver/slack/slacktest"
 )
 
-// stories are those of docs/approvals.md, from its top to its bottom. Each holds calls of
+// stories are those of docs/how-to/approvals.md, from its top to its bottom. Each holds calls of
 // its own.
 var stories = []struct {
 	heading string // of the page, below which the story is told
@@ -39,7 +39,7 @@ var stories = []struct {
 	{"## When something is killed", storyOfTheKilled},
 }
 
-// The stories of docs/approvals.md, with the fabric of compose and with that of the chart.
+// The stories of docs/how-to/approvals.md, with the fabric of compose and with that of the chart.
 func TestTheStoriesOfApprovalsWorkInTheShippedSetUps(t *testing.T) {
 	for name, configs := range map[string]func(testing.TB, surroundings) string{
 		"compose": composeConfigs,

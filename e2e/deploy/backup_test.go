@@ -29,10 +29,10 @@ func healthy(t *testing.T, p *engine.Project) {
 	}
 }
 
-// composeRun finds the commands of docs/deployment.md that run a service once.
+// composeRun finds the commands of docs/how-to/deployment.md that run a service once.
 var composeRun = regexp.MustCompile(`(?m)^docker compose -f deploy/compose\.yaml run --rm (nats-cli|init) (.+?)(?: *#.*)?$`)
 
-// restores makes a held call, runs the commands of docs/deployment.md that back up, lose
+// restores makes a held call, runs the commands of docs/how-to/deployment.md that back up, lose
 // the volume of NATS and restore it, and finds the call still held. What stops, removes
 // and starts services is done here the way those commands of compose do it.
 func restores(t *testing.T, p *engine.Project, dir string, env map[string]string) {
@@ -41,7 +41,7 @@ func restores(t *testing.T, p *engine.Project, dir string, env map[string]string
 		t.Fatal(err)
 	}
 	var backup, restore, verify []string
-	for _, m := range composeRun.FindAllStringSubmatch(read(t, "../docs/deployment.md"), -1) {
+	for _, m := range composeRun.FindAllStringSubmatch(read(t, "../docs/how-to/deployment.md"), -1) {
 		args := strings.Fields(m[2])
 		switch {
 		case strings.HasPrefix(m[2], "backup account "):
@@ -53,7 +53,7 @@ func restores(t *testing.T, p *engine.Project, dir string, env map[string]string
 		}
 	}
 	if backup == nil || restore == nil || verify == nil {
-		t.Fatalf("docs/deployment.md has no command for each of backup %q, restore %q and verify %q", backup, restore, verify)
+		t.Fatalf("docs/how-to/deployment.md has no command for each of backup %q, restore %q and verify %q", backup, restore, verify)
 	}
 	agent := "X-API-Key: " + env["AGENT_KEY"]
 	at, err := p.Container("frontdoor-1").Locate(t.Context())

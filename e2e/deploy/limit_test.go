@@ -6,7 +6,7 @@ import (
 )
 
 // NATS checks who publishes, not where a consumer delivers: who may follow a stream
-// may have its messages delivered to any subject. docs/deployment.md says so, and
+// may have its messages delivered to any subject. docs/how-to/deployment.md says so, and
 // workers drop what comes without a router's reply subject. Should this fail one day,
 // NATS has closed that door and the document can say less.
 func TestWhatPermissionsOfNATSDoNotKeepApart(t *testing.T) {

@@ -49,7 +49,7 @@ func expressions(t testing.TB) map[string]string {
 			found["variable "+v.Name] = v.Query
 		}
 	}
-	runbook := read(t, "../docs/alerts.md")
+	runbook := read(t, "../docs/reference/alerts.md")
 	var rules struct {
 		Groups []struct {
 			Rules []struct {
@@ -67,8 +67,8 @@ func expressions(t testing.TB) map[string]string {
 				t.Errorf("%s has the severity %q", r.Alert, r.Labels["severity"])
 			}
 			page, section, _ := strings.Cut(r.Annotations["runbook_url"], "#")
-			if page != "https://github.com/callyard/callyard/blob/main/docs/alerts.md" || !strings.EqualFold(section, r.Alert) || !strings.Contains(runbook, "\n## "+r.Alert+"\n") {
-				t.Errorf("%s: no section of docs/alerts.md is at %q", r.Alert, r.Annotations["runbook_url"])
+			if page != "https://github.com/callyard/callyard/blob/main/docs/reference/alerts.md" || !strings.EqualFold(section, r.Alert) || !strings.Contains(runbook, "\n## "+r.Alert+"\n") {
+				t.Errorf("%s: no section of docs/reference/alerts.md is at %q", r.Alert, r.Annotations["runbook_url"])
 			}
 			if r.Alert == "" || r.Expr == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
 				t.Errorf("an alert has a name, an expression, a severity, a summary and a description: %+v", r)

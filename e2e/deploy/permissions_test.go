@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-const permissionsPage = "../docs/nats-permissions.md"
+const permissionsPage = "../docs/reference/nats-permissions.md"
 
 func TestThePermissionsAreThoseOfTheBus(t *testing.T) {
 	generated(t, "nats/permissions.conf", permissions(bus.Roles()...))
@@ -50,7 +50,7 @@ This page and ` + "`deploy/nats/permissions.conf`" + ` are generated from ` + "`
 A test signs in as each user and tries every request of JetStream and every subject of every role: only what is listed here succeeds.
 
 No role may create, change or delete a stream: ` + "`callyard init`" + ` creates them, as the user ` + "`operator`" + `. No role may publish on the reply subject
-of a message because it was sent that message (` + "`allow_responses`" + `). What these permissions cannot prevent: [deployment](deployment.md#nats-a-user-for-each-role).
+of a message because it was sent that message (` + "`allow_responses`" + `). What these permissions cannot prevent: [deployment](../how-to/deployment.md#nats-a-user-for-each-role).
 
 In the tables, *reads* is ` + "`last`" + ` (the last message of a subject, from the leader), ` + "`direct`" + ` (the same, from any replica) or ` + "`range`" + ` (all messages in order).
 *Follows* is the only filter that a consumer may have. *Removes* allows a stream to be purged of records that are no longer needed.

@@ -11,11 +11,11 @@ func TestTheDocsShowTheExampleAsItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	docs, err := os.ReadFile("../../docs/testing.md")
+	docs, err := os.ReadFile("../../docs/how-to/testing.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Contains(docs, append(append([]byte("```go\n"), example...), "```\n"...)) {
-		t.Error("docs/testing.md does not show e2e/fabric/example_test.go as it is")
+		t.Error("docs/how-to/testing.md does not show e2e/fabric/example_test.go as it is")
 	}
 }

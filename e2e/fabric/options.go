@@ -37,7 +37,7 @@ type Options struct {
 
 // Part says what a front door or an approver is like, beside what the compose file says.
 type Part struct {
-	// Env is added to its variables; docs/configuration.md names them.
+	// Env is added to its variables; docs/reference/configuration.md names them.
 	Env map[string]string
 
 	// Mounts are as those of a Worker.

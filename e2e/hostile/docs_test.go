@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The table of docs/hostile-input.md and the tree: what is in one is in the other.
+// The table of docs/reference/hostile-input.md and the tree: what is in one is in the other.
 func TestEveryFuzzTestIsInTheTable(t *testing.T) {
 	const root = "../.."
 	declared := regexp.MustCompile(`(?m)^func (Fuzz\w*)\(`)
@@ -46,7 +46,7 @@ func TestEveryFuzzTestIsInTheTable(t *testing.T) {
 	if len(want) < 50 {
 		t.Fatalf("only %d fuzz tests were found", len(want))
 	}
-	page, err := os.ReadFile(filepath.Join(root, "docs", "hostile-input.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "reference", "hostile-input.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,13 +66,13 @@ func TestEveryFuzzTestIsInTheTable(t *testing.T) {
 	for name, folders := range want {
 		for _, folder := range folders {
 			if !contains(rows[name], folder) {
-				t.Errorf("%s of %s is not in the table of docs/hostile-input.md", name, folder)
+				t.Errorf("%s of %s is not in the table of docs/reference/hostile-input.md", name, folder)
 			}
 		}
 		delete(rows, name)
 	}
 	if diff := cmp.Diff(map[string][]string{}, rows); diff != "" {
-		t.Errorf("the table of docs/hostile-input.md has fuzz tests that do not exist:\n%s", diff)
+		t.Errorf("the table of docs/reference/hostile-input.md has fuzz tests that do not exist:\n%s", diff)
 	}
 }
 

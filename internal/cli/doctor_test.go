@@ -165,7 +165,7 @@ func TestTheDoctorNamesWhatIsWrongAndTheMend(t *testing.T) {
 		}, "does not run on worker w2: no such program", "that worker lacks"},
 		"no box": {func(d, _ *patient) {
 			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","box":{"isolation":"container","ready":false,"error":"no engine"}}]}`)
-		}, "no container is ready: no engine", "docs/containers.md"},
+		}, "no container is ready: no engine", "docs/how-to/containers.md"},
 		"the execution log is lost": {func(d, _ *patient) { d.answers["/calls"] = problem503("The execution log cannot be read.") }, "execution log: it cannot be read", "JetStream"},
 		"a clock":                   {func(d, _ *patient) { d.clock = -time.Hour }, "front door: its clock and the one here differ", "NTP"},
 		"the approver's clock":      {func(_, a *patient) { a.clock = time.Hour }, "approver: its clock", "NTP"},

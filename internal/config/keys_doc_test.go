@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 )
 
-const page = "../../docs/configuration.md"
+const page = "../../docs/reference/configuration.md"
 
 // A marker says which keys the table below it has: those below these prefixes that no
 // longer prefix of another marker takes.

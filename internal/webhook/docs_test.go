@@ -37,9 +37,9 @@ func verify(secret string, h http.Header, body []byte, now time.Time) error {
 	return errors.New("no signature fits")
 }
 
-// The function above is the one in docs/webhooks.md, and it works.
+// The function above is the one in docs/how-to/webhooks.md, and it works.
 func TestTheReceiverOfTheManualVerifies(t *testing.T) {
-	manual, err := os.ReadFile("../../docs/webhooks.md")
+	manual, err := os.ReadFile("../../docs/how-to/webhooks.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestTheReceiverOfTheManualVerifies(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !found || !strings.Contains(string(source), code) {
-		t.Error("the Go code of docs/webhooks.md is not what is tested here")
+		t.Error("the Go code of docs/how-to/webhooks.md is not what is tested here")
 	}
 
 	srv, requests := serve(t, status(204))
@@ -74,7 +74,7 @@ func TestTheReceiverOfTheManualVerifies(t *testing.T) {
 
 // What the manual says of limits and waits is what the code does.
 func TestTheManualHasTheFiguresOfTheCode(t *testing.T) {
-	manual, err := os.ReadFile("../../docs/webhooks.md")
+	manual, err := os.ReadFile("../../docs/how-to/webhooks.md")
 	if err != nil {
 		t.Fatal(err)
 	}

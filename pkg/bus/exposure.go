@@ -17,7 +17,7 @@ import (
 // warning at a start and for reports.
 const (
 	ExposedDanger = "whoever reaches it can run every tool, without a key and without an approval"
-	ExposedFix    = "start it with -a 127.0.0.1, or with users and permissions as deploy/nats has them (docs/deployment.md)"
+	ExposedFix    = "start it with -a 127.0.0.1, or with users and permissions as deploy/nats has them (docs/how-to/deployment.md)"
 )
 
 // Exposure is who can reach a NATS server, and what it asks of them.

@@ -84,5 +84,5 @@ func (c *Conn) made(what, name string) {
 
 // errMissing says that something must be made that no role may make.
 func errMissing(what, name, of string) error {
-	return fmt.Errorf("the %s %s (%s) does not exist in NATS: make what is missing with `callyard init`, as the user operator of NATS; docs/deployment.md shows it", what, name, of)
+	return fmt.Errorf("the %s %s (%s) does not exist in NATS: make what is missing with `callyard init`, as the user operator of NATS; docs/how-to/deployment.md shows it", what, name, of)
 }

@@ -3,7 +3,7 @@ package bus
 import "slices"
 
 // Role is what one kind of process may do at NATS. deploy/nats and
-// docs/nats-permissions.md are written from it, so that a stolen process cannot speak
+// docs/reference/nats-permissions.md are written from it, so that a stolen process cannot speak
 // for one of another kind.
 type Role struct {
 	// Name is "frontdoor", "approver" or "worker".

@@ -9,7 +9,7 @@ import (
 // TestTheExamplesOfTheManualAreGood reads every YAML block of the manual, and
 // tries its calls on its first policy.
 func TestTheExamplesOfTheManualAreGood(t *testing.T) {
-	text, err := os.ReadFile("../../docs/policy.md")
+	text, err := os.ReadFile("../../docs/reference/policy.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Levels of risk; see the contract of the levels in docs/policy.md.
+// Levels of risk; see the contract of the levels in docs/reference/policy.md.
 const (
 	Low    = 1 // runs at once
 	Medium = 2 // is held until somebody says yes

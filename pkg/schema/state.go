@@ -30,7 +30,7 @@ func States() []State {
 }
 
 // moves is the table of moves: the states that may follow each state. Every state that
-// goes on may end in any way that does not contradict it. docs/call-lifecycle.md draws it.
+// goes on may end in any way that does not contradict it. docs/explanation/call-lifecycle.md draws it.
 func moves(from State) []State {
 	switch from {
 	case StateHeld:

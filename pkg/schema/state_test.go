@@ -9,7 +9,7 @@ import (
 )
 
 func TestTheDocumentedMovesAreThoseOfTheTable(t *testing.T) {
-	page, err := os.ReadFile("../../docs/call-lifecycle.md")
+	page, err := os.ReadFile("../../docs/explanation/call-lifecycle.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The example images of deploy/images, built as docs/containers.md says.
+// The example images of deploy/images, built as docs/how-to/containers.md says.
 func TestTheExampleImagesServeMCPInABox(t *testing.T) {
 	e := engine(t)
 	for _, name := range []string{"demo", "node"} {
