@@ -23,6 +23,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callyard/callyard/internal/buildinfo"
 	"github.com/callyard/callyard/internal/demo"
 	"github.com/callyard/callyard/internal/setup"
 )
@@ -53,7 +54,8 @@ func rootCommand() *cobra.Command {
 	root.AddCommand(clientCommands()...)
 	root.AddCommand(approvalCommands()...)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{code: exitUsage, err: err} })
-	root.Version = setup.Version()
+	root.Version = buildinfo.Read().String()
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n") // the line of the command version
 	return root
 }
 

@@ -29,6 +29,7 @@ type layer struct {
 var layers = []layer{
 	{"pkg/schema", nouns},
 	{"internal/kit", kit},
+	{"internal/buildinfo", kit},
 
 	{"internal/validate", onNouns},
 	{"internal/format", onNouns},

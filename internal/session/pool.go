@@ -6,13 +6,13 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/callyard/callyard/internal/buildinfo"
 	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -163,7 +163,7 @@ func Open(cfg Config, l *launch.Launcher, log *slog.Logger, changed func()) *Poo
 func newPool(cfg Config, log *slog.Logger, changed func()) *Pool {
 	cfg.fill()
 	p := &Pool{
-		cfg: cfg, log: log.With("server", cfg.Spec.ID), changed: changed, version: clientVersion(),
+		cfg: cfg, log: log.With("server", cfg.Spec.ID), changed: changed, version: buildinfo.Read().Version,
 		all: make(map[*session]struct{}), drained: make(chan struct{}),
 		demand: demand{parked: cfg.OnDemand, flip: make(chan struct{})}, state: schema.StateStarting,
 	}
@@ -175,14 +175,6 @@ func newPool(cfg Config, log *slog.Logger, changed func()) *Pool {
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.lastUse.Store(time.Now().UnixNano())
 	return p
-}
-
-// clientVersion is the version that servers are told of us.
-func clientVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "dev"
 }
 
 // Snapshot returns the server as it stands. Risk and trust are for the caller to

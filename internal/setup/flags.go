@@ -8,27 +8,29 @@ import (
 	"runtime"
 
 	"github.com/spf13/pflag"
+
+	"github.com/callyard/callyard/internal/buildinfo"
 )
 
-// Build says what a program is.
+// Build says which build of a program runs.
 type Build struct {
-	Program   string `json:"program"`
-	Version   string `json:"version"`
+	Program string `json:"program"`
+	buildinfo.Info
 	GoVersion string `json:"go_version"`
 	Platform  string `json:"platform"`
 }
 
-// BuildOf returns what the running program is; name is that of the program.
+// BuildOf returns the build that runs; name is that of the program.
 func BuildOf(name string) Build {
-	return Build{Program: name, Version: Version(), GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	return Build{Program: name, Info: buildinfo.Read(), GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 }
 
-// Write prints the build on one line, as JSON where that is asked for.
+// Write prints the build on one line, as JSON if asked.
 func (b Build) Write(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(b)
 	}
-	_, err := fmt.Fprintf(w, "%s %s (%s, %s)\n", b.Program, b.Version, b.GoVersion, b.Platform)
+	_, err := fmt.Fprintf(w, "%s %s\n", b.Program, b.Info)
 	return err
 }
 

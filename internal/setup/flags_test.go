@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/callyard/callyard/internal/buildinfo"
 )
 
 func TestACommandLineOfAProgramIsReadOrRefused(t *testing.T) {
@@ -16,9 +18,9 @@ func TestACommandLineOfAProgramIsReadOrRefused(t *testing.T) {
 	}{
 		"nothing":         {goOn: true},
 		"a flag":          {args: "--listen :1", goOn: true},
-		"the version":     {args: "--version", stdout: "frontdoor " + Version() + " (go1."},
-		"the word":        {args: "version", stdout: "frontdoor " + Version() + " (go1."},
-		"as JSON":         {args: "version --json", stdout: `{"program":"frontdoor","version":"` + Version() + `","go_version":"go1.`},
+		"the version":     {args: "--version", stdout: "frontdoor " + buildinfo.Read().String() + "\n"},
+		"the word":        {args: "version", stdout: "frontdoor " + buildinfo.Read().String() + "\n"},
+		"as JSON":         {args: "version --json", stdout: `{"program":"frontdoor","version":"` + Version() + `","commit":"`},
 		"help":            {args: "--help", stderr: "Usage: frontdoor [flags]\n"},
 		"another word":    {args: "start", code: 2, stderr: `frontdoor: "start" is no flag`},
 		"an unknown flag": {args: "--port 1", code: 2, stderr: "frontdoor: unknown flag: --port\nTry --help."},

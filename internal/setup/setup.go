@@ -23,6 +23,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/buildinfo"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/kit/tlsfiles"
 	"github.com/callyard/callyard/internal/settings"
@@ -224,7 +225,7 @@ func roleOf(name string) string {
 }
 
 // Version is the version of the build.
-func Version() string { return telemetry.Version() }
+func Version() string { return buildinfo.Read().Version }
 
 // Fail prints why a command cannot go on.
 func Fail(w io.Writer, name string, err error) {

@@ -2,34 +2,17 @@ package telemetry
 
 import (
 	"runtime"
-	"runtime/debug"
 
 	"github.com/prometheus/client_golang/prometheus"
-)
 
-// Version is the version of the build: that of the module, else "dev" with the
-// commit, else "dev".
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "dev"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return "dev-" + s.Value[:12]
-		}
-	}
-	return "dev"
-}
+	"github.com/callyard/callyard/internal/buildinfo"
+)
 
 // buildInfo is a series that is always 1; its labels say what runs.
 func buildInfo() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "callyard_build_info", Help: "Always 1; the labels are the version of Callyard and of Go.",
-		ConstLabels: prometheus.Labels{"version": Version(), "go_version": runtime.Version()},
+		ConstLabels: prometheus.Labels{"version": buildinfo.Read().Version, "go_version": runtime.Version()},
 	}, func() float64 { return 1 })
 }
 

@@ -1,0 +1,91 @@
+// Package buildinfo tells which build of Callyard runs: version, commit and date. A release sets
+// them with the linker; any other build has what Go recorded of the repository. It is the only
+// reader of both, so that every program, metric and protocol names the same build.
+package buildinfo
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// Set by the linker in a release, which reaches variables only; nothing else writes them:
+//
+//	-ldflags "-X github.com/callyard/callyard/internal/buildinfo.version=v1.2.3 …"
+var version, commit, date string
+
+// Info describes a build. A field that nobody recorded is empty, except Version.
+type Info struct {
+	Version string `json:"version"` // v1.2.3, a pseudo-version of Go, or dev
+	Commit  string `json:"commit"`  // in full; with "-dirty" when the tree had changes that were not committed
+	Date    string `json:"date"`    // of the commit, RFC 3339: two builds of one commit are the same build
+}
+
+// Read returns the build that runs.
+func Read() Info {
+	build, _ := debug.ReadBuildInfo()
+	return merge(Info{version, commit, date}, build)
+}
+
+// merge fills what the linker did not set from what Go recorded; build may be nil.
+func merge(linked Info, build *debug.BuildInfo) Info {
+	recorded := Info{Version: "dev"}
+	if build != nil {
+		var modified bool
+		for _, s := range build.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				recorded.Commit = s.Value
+			case "vcs.time":
+				recorded.Date = s.Value
+			case "vcs.modified":
+				modified = s.Value == "true"
+			}
+		}
+		switch v := build.Main.Version; {
+		case v != "" && v != "(devel)":
+			recorded.Version = v
+		case recorded.Commit != "":
+			recorded.Version = "dev-" + short(recorded.Commit)
+		}
+		if modified && recorded.Commit != "" {
+			recorded.Commit += dirty
+		}
+	}
+	return Info{first(linked.Version, recorded.Version), first(linked.Commit, recorded.Commit), first(linked.Date, recorded.Date)}
+}
+
+const dirty = "-dirty"
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// short cuts a commit to the length that people read, and keeps the mark of a changed tree.
+func short(commit string) string {
+	const digits = 12
+	hash, found := strings.CutSuffix(commit, dirty)
+	if len(hash) > digits {
+		hash = hash[:digits]
+	}
+	if found {
+		return hash + dirty
+	}
+	return hash
+}
+
+// String is one line for people: the version, then commit, date, Go and platform.
+func (i Info) String() string {
+	about := ""
+	if i.Commit != "" {
+		about += "commit " + short(i.Commit) + ", "
+	}
+	if i.Date != "" {
+		about += i.Date + ", "
+	}
+	return fmt.Sprintf("%s (%s%s, %s/%s)", i.Version, about, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
