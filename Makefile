@@ -7,7 +7,7 @@ export GOWORK := off
 TESTED := CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_SERVERS=$(CURDIR)/e2e/servers/node_modules
 
 .DEFAULT_GOAL := help
-.PHONY: all help workspace build unit test race e2e bench boxes rolling scale mixed chaos fuzz schemathesis hostile images generate lint fmt clean
+.PHONY: all help workspace build unit test race e2e bench sandboxes rolling scale mixed chaos fuzz schemathesis hostile images generate lint fmt clean
 
 all: lint test ## lint, then every test
 
@@ -23,7 +23,7 @@ build: ## the commands, into bin/
 	$(GO) -C bench build -ldflags='-s -w' -o ../$(BIN)/ ./cmd/...
 
 # Packages whose tests start containers or sandboxes, and the test that needs npm packages.
-CONTAINED := /internal/launch/(box|sandbox|bwrap)$$
+CONTAINED := /internal/launch/(sandbox|sandbox|bwrap)$$
 NEEDS_NPM := ^TestTheDocumentPassesTheLinter$$
 
 # Compiled as scripts/test.sh compiles, whose cache it shares. Most packages wait for a disk, a
@@ -47,9 +47,9 @@ e2e: ## the tests that see Callyard from outside
 bench: ## measure Callyard beside direct clients; ARGS="--quick" and other flags
 	scripts/bench.sh $(ARGS)
 
-boxes: ## measure containers: warm hand-over, cold start, calls at ten at once (N=1000 of them)
-	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench 'Cold|Warm' -benchtime 50x ./internal/launch/box
-	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench TenAtOnce -benchtime $(or $(N),1000)x -timeout 30m ./internal/launch/box
+sandboxes: ## measure containers: warm hand-over, cold start, calls at ten at once (N=1000 of them)
+	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench 'Cold|Warm' -benchtime 50x ./internal/launch/sandbox
+	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench TenAtOnce -benchtime $(or $(N),1000)x -timeout 30m ./internal/launch/sandbox
 
 dead: ## functions that neither a command nor a test reaches, by the static call graph; what e2e reaches is not seen
 	$(GO) tool -modfile=tools/lint/go.mod deadcode -test ./...

@@ -188,9 +188,9 @@ func tryOnce(ctx context.Context, t Target) error {
 }
 
 // await asks until the answer is yes, a child ends or the time is over.
-func (f *fabric) await(ctx context.Context, what string, yes func() bool) error {
+func (f *fabric) await(ctx context.Context, what string, condition func() bool) error {
 	deadline := time.Now().Add(readyTimeout)
-	for !yes() {
+	for !condition() {
 		for _, c := range f.children {
 			if err := c.ended(); err != nil {
 				return err

@@ -23,8 +23,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if launch.IsGuard() {
-		os.Exit(launch.RunGuard())
+	if launch.IsReaper() {
+		os.Exit(launch.RunReaper())
 	}
 	if len(os.Args) == 2 && os.Args[1] == "serve-stdio" {
 		os.Exit(serveStdio())

@@ -68,7 +68,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-func TestTheTableLooksAsAgreed(t *testing.T) {
+func TestTheTableMatchesItsGoldenFile(t *testing.T) {
 	var b bytes.Buffer
 	if err := sampleReport().WriteTable(&b); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestTheTableLooksAsAgreed(t *testing.T) {
 	golden(t, "table.txt", b.Bytes())
 }
 
-func TestTheJSONLooksAsAgreed(t *testing.T) {
+func TestTheJSONMatchesItsGoldenFile(t *testing.T) {
 	r := sampleReport()
 	r.Sizes, r.Concurrency, r.Cells = r.Sizes[:1], r.Concurrency[:1], r.Cells[:2]
 	var b bytes.Buffer

@@ -28,7 +28,7 @@ func TestADamagedDataFolderIsNoticedAfterAKill(t *testing.T) {
 		t.Fatal("the folder of a killed process is refused")
 	}
 	all := os.Getenv("CALLYARD_DAMAGE") == "all"
-	files, refused, mended := 0, 0, 0
+	files, refused, unharmed := 0, 0, 0
 	for _, file := range k.files(t) {
 		if strings.HasPrefix(file, "room-") {
 			continue
@@ -50,12 +50,12 @@ func TestADamagedDataFolderIsNoticedAfterAKill(t *testing.T) {
 					}
 					return
 				}
-				mended++
+				unharmed++
 				k.whole(t, dir)
 			})
 		}
 	}
-	t.Logf("%d files; the start was refused %d times, and %d times nothing was lost", files, refused, mended)
+	t.Logf("%d files; the start was refused %d times, and %d times nothing was lost", files, refused, unharmed)
 	k.once(t)
 }
 

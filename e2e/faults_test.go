@@ -116,7 +116,7 @@ func TestAKilledWorkerTakesItsFamilyAlongAndTheOtherCarriesOn(t *testing.T) {
 	}
 	family := append(descendants(t, victim.pid()), grandchildren.Child, grandchildren.Session)
 	if len(family) < 5 {
-		t.Fatalf("expected servers and a guard below the worker, found %v", family)
+		t.Fatalf("expected servers and a reaper below the worker, found %v", family)
 	}
 
 	const lanes = 5

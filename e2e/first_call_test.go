@@ -38,9 +38,9 @@ func TestTheReferenceIsServedByCallyardItself(t *testing.T) {
 	if !strings.Contains(strings.ToLower(page), "<!doctype html>") {
 		t.Errorf("/docs is no page: %.300s", page)
 	}
-	for _, far := range []string{"src=\"http", "src='http", "href=\"http", "//unpkg.com", "//cdn."} {
-		if strings.Contains(page, far) {
-			t.Errorf("/docs loads from elsewhere: %s", far)
+	for _, external := range []string{"src=\"http", "src='http", "href=\"http", "//unpkg.com", "//cdn."} {
+		if strings.Contains(page, external) {
+			t.Errorf("/docs loads from elsewhere: %s", external)
 		}
 	}
 	var document struct {
@@ -71,7 +71,7 @@ func TestCtrlCEndsItInSecondsAndLeavesNoProcess(t *testing.T) {
 	up.call(t, "demo", "echo", `{"message":"hi"}`)
 	family := descendants(t, up.pid())
 	if len(family) < 2 {
-		t.Fatalf("expected the demo server and the guard below process %d, found %v", up.pid(), family)
+		t.Fatalf("expected the demo server and the reaper below process %d, found %v", up.pid(), family)
 	}
 	up.signal(t, syscall.SIGINT)
 	if code := up.wait(t, ctrlCWithin); code != 0 {

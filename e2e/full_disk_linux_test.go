@@ -178,7 +178,7 @@ func (f *shortOfDisk) survives(t *testing.T, disk string, heal func()) {
 	}
 
 	empty()
-	room := time.Now()
+	freed := time.Now()
 	if heal != nil {
 		heal()
 	}
@@ -189,18 +189,18 @@ func (f *shortOfDisk) survives(t *testing.T, disk string, heal func()) {
 		}
 		return err
 	})
-	f.eventually(t, fullHealed-time.Since(room), "storing calls with room on the disk", func() error {
+	f.eventually(t, fullHealed-time.Since(freed), "storing calls with room on the disk", func() error {
 		if !f.store(t, "after", "key-after") {
 			return fmt.Errorf("a call is refused")
 		}
 		return nil
 	})
-	t.Logf("healed %s after there was room; the slowest answer took %s; %d accepted, %d refused, %d batches", time.Since(room).Round(time.Millisecond), f.slowest.Round(time.Millisecond), len(f.taken), len(f.refused), len(f.batches))
+	t.Logf("healed %s after there was room; the slowest answer took %s; %d accepted, %d refused, %d batches", time.Since(freed).Round(time.Millisecond), f.slowest.Round(time.Millisecond), len(f.taken), len(f.refused), len(f.batches))
 	if n := f.writesFailing(t); n != "0" {
 		t.Errorf("the gauge still counts %s", n)
 	}
 	f.settle(t)
-	t.Logf("settled after %s", time.Since(room).Round(time.Millisecond))
+	t.Logf("settled after %s", time.Since(freed).Round(time.Millisecond))
 }
 
 // settle sends again what was refused with a key, and looks that every accepted call ran
@@ -250,7 +250,7 @@ func diskServers(t *testing.T) string {
 	return serversFile(t, map[string]entry{"books": scripted(mcptest.Echo), "pay": risky(2, scripted(mcptest.Echo))})
 }
 
-func TestAFullDiskRefusesInTimeAndIsUsedAgainWhenItHasRoom(t *testing.T) {
+func TestAFullDiskRefusesInTimeAndIsUsedAgainWhenItHasSpace(t *testing.T) {
 	t.Parallel()
 	disk := disktest.Small(t, "64m")
 	d := startUp(t, setup{data: filepath.Join(disk, "data"), servers: diskServers(t), env: []string{quickStop}})

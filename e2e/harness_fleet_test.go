@@ -193,10 +193,10 @@ type serverItem struct {
 	Error       string `json:"error"`
 	StderrTail  string `json:"stderr_tail"`
 	InDocker    bool   `json:"running_in_docker"`
-	Box         *struct {
+	Sandbox     *struct {
 		Ready bool   `json:"ready"`
 		Error string `json:"error"`
-	} `json:"box"`
+	} `json:"sandbox"`
 	Workers []struct {
 		ID       string `json:"id"`
 		State    string `json:"initialization_state"`

@@ -82,8 +82,8 @@ type direct struct {
 	count int
 }
 
-// talk starts the server of the entry, in the revision, and shakes hands with it.
-func talk(t testing.TB, e entry, revision string) *direct {
+// connect starts the server of the entry, in the revision, and shakes hands with it.
+func connect(t testing.TB, e entry, revision string) *direct {
 	t.Helper()
 	cmd := exec.Command(e.Command, e.Args...)
 	cmd.Env = cleanEnviron()

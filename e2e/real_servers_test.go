@@ -70,7 +70,7 @@ func TestRealServersAreShownExactlyAsTheyAreAndAnswer(t *testing.T) {
 	}
 
 	for id, e := range servers {
-		d := talk(t, e, revision[id])
+		d := connect(t, e, revision[id])
 		sameItems(t, "the tools of "+id, d.list("tools/list", "tools"), up.list(t, id, "tools"))
 		if id == "everything" || id == "conformance" {
 			sameItems(t, "the resources of "+id, d.list("resources/list", "resources"), up.list(t, id, "resources"))

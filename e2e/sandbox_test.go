@@ -16,9 +16,9 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// inSandbox is a servers file with one scripted server of high risk, which runs in
+// sandboxedServer is a servers file with one scripted server of high risk, which runs in
 // sandboxes of bubblewrap. The program lies where everybody may go.
-func inSandbox(t *testing.T, id, mode string) string {
+func sandboxedServer(t *testing.T, id, mode string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sandbox") //nolint:usetesting // the parent of that one is closed to others
 	if err != nil {
@@ -55,9 +55,9 @@ func TestACallOfHighRiskRunsInASandboxWhereTheOperatorChoseThat(t *testing.T) {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		t.Fatalf("this test needs bubblewrap, which scripts/test.sh --setup brings: %v", err)
 	}
-	d := startUp(t, setup{servers: inSandbox(t, "boxed", mcptest.Echo), env: []string{quickStop}})
-	d.waitServers(t, 1, "boxed")
-	result := d.call(t, "boxed", "echo", `{"text":"from the sandbox"}`)
+	d := startUp(t, setup{servers: sandboxedServer(t, "sandboxed", mcptest.Echo), env: []string{quickStop}})
+	d.waitServers(t, 1, "sandboxed")
+	result := d.call(t, "sandboxed", "echo", `{"text":"from the sandbox"}`)
 	if got := text(t, result); got != "from the sandbox" {
 		t.Errorf("it answers %q", got)
 	}
@@ -69,42 +69,42 @@ func TestACallOfHighRiskRunsInASandboxWhereTheOperatorChoseThat(t *testing.T) {
 	}
 	// The path is there on the host and in the sandbox, which has its own.
 	path := filepath.Join("/tmp", serverID("sandboxed"))
-	d.call(t, "boxed", "effect", fmt.Sprintf(`{"path":%q,"id":"x"}`, path))
+	d.call(t, "sandboxed", "effect", fmt.Sprintf(`{"path":%q,"id":"x"}`, path))
 	if _, err := os.Stat(path); err == nil {
 		t.Errorf("the effect of a call in a sandbox is on the host: %v", os.Remove(path))
 	}
 	for _, item := range object(t, d.get(t, "/servers"))["servers"].([]any) {
-		if s := item.(map[string]any); s["running_in_docker"] != false || s["box"].(map[string]any)["isolation"] != "bubblewrap" {
+		if s := item.(map[string]any); s["running_in_docker"] != false || s["sandbox"].(map[string]any)["isolation"] != "bubblewrap" {
 			t.Errorf("GET /servers: %v", s)
 		}
 	}
 	const timeout = 2 * time.Second
-	p := d.ask(t, "POST", "/calls", fmt.Sprintf(`{"server":"boxed","tool":"sleep","arguments":{"ms":60000},"timeout_ms":%d}`, timeout.Milliseconds())).problem(t, http.StatusGatewayTimeout, "outcome-unknown")
+	p := d.ask(t, "POST", "/calls", fmt.Sprintf(`{"server":"sandboxed","tool":"sleep","arguments":{"ms":60000},"timeout_ms":%d}`, timeout.Milliseconds())).problem(t, http.StatusGatewayTimeout, "outcome-unknown")
 	if !strings.Contains(p.Detail, "sandbox, which was destroyed") {
 		t.Errorf("the caller is told %q", p.Detail)
 	}
 }
 
 func TestWithoutBubblewrapAServerOfASandboxIsRefusedAndNothingRunsOutside(t *testing.T) {
-	d := startUp(t, setup{servers: inSandbox(t, "boxed", mcptest.Echo), env: []string{quickStop, "PATH=" + t.TempDir()}})
+	d := startUp(t, setup{servers: sandboxedServer(t, "sandboxed", mcptest.Echo), env: []string{quickStop, "PATH=" + t.TempDir()}})
 	d.eventually(t, startWithin, "saying why", func() error {
-		if s := d.server(t, "boxed"); s.State != "error" || s.Connected || !strings.Contains(s.Error, "install it") {
+		if s := d.server(t, "sandboxed"); s.State != "error" || s.Connected || !strings.Contains(s.Error, "install it") {
 			return fmt.Errorf("it is %+v", s)
 		}
 		return nil
 	})
-	if p := d.ask(t, "POST", toolPath("boxed", "echo"), `{"text":"x"}`).problem(t, http.StatusServiceUnavailable, "unavailable"); !strings.Contains(p.Detail, "install it") {
+	if p := d.ask(t, "POST", toolPath("sandboxed", "echo"), `{"text":"x"}`).problem(t, http.StatusServiceUnavailable, "unavailable"); !strings.Contains(p.Detail, "install it") {
 		t.Errorf("it refuses with %q", p.Detail)
 	}
 }
 
 func TestAContainerThatThePolicyAsksForByNameIsNotReplacedByASandbox(t *testing.T) {
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	write(t, policy, "rules:\n  - {name: boxes, match: {tool: effect}, sandbox: container}\n")
-	d := startUp(t, setup{servers: inSandbox(t, "boxed", mcptest.Echo), env: []string{quickStop}, flags: []string{"--policy", policy}})
-	d.waitServers(t, 1, "boxed")
-	if p := d.ask(t, "POST", toolPath("boxed", "effect"), `{"path":"/tmp/x","id":"x"}`).problem(t, http.StatusForbidden, "forbidden"); !strings.Contains(p.Detail, "weaker (bubblewrap)") {
+	write(t, policy, "rules:\n  - {name: sandboxes, match: {tool: effect}, sandbox: container}\n")
+	d := startUp(t, setup{servers: sandboxedServer(t, "sandboxed", mcptest.Echo), env: []string{quickStop}, flags: []string{"--policy", policy}})
+	d.waitServers(t, 1, "sandboxed")
+	if p := d.ask(t, "POST", toolPath("sandboxed", "effect"), `{"path":"/tmp/x","id":"x"}`).problem(t, http.StatusForbidden, "forbidden"); !strings.Contains(p.Detail, "weaker (bubblewrap)") {
 		t.Errorf("it refuses with %q", p.Detail)
 	}
-	d.call(t, "boxed", "echo", `{"text":"by its level alone"}`)
+	d.call(t, "sandboxed", "echo", `{"text":"by its level alone"}`)
 }

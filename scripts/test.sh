@@ -92,7 +92,7 @@ install_packages() {
   rm -f "$log"
 }
 
-# start_engine brings a container engine: boxes are tested in real containers.
+# start_engine brings a container engine: sandboxes are tested in real containers.
 start_engine() {
   local tries
   if command -v docker >/dev/null && command -v dockerd >/dev/null && timeout 10 docker info >/dev/null 2>&1; then
@@ -211,8 +211,8 @@ setup() {
   build everything-server github.com/modelcontextprotocol/go-sdk/conformance/everything-server
   build nats-server github.com/nats-io/nats-server/v2
   build scripted-server ./servers/scripted e2e
-  build box-prober ./servers/prober e2e
-  build box-relay ./deploy/images/relay
+  build sandbox-prober ./servers/prober e2e
+  build sandbox-forwarder ./deploy/images/egress-forwarder
   export CALLYARD_TEST_BIN=$root/.cache/bin
   export CALLYARD_TEST_SERVERS=$root/e2e/servers/node_modules
   # The reaper of testcontainers is an image to pull; the tests clean up

@@ -396,24 +396,6 @@ func (e RestartedServerStatus) Valid() bool {
 	}
 }
 
-// Defines values for ServerBoxIsolation.
-const (
-	ServerBoxIsolationBubblewrap ServerBoxIsolation = "bubblewrap"
-	ServerBoxIsolationContainer  ServerBoxIsolation = "container"
-)
-
-// Valid indicates whether the value is a known member of the ServerBoxIsolation enum.
-func (e ServerBoxIsolation) Valid() bool {
-	switch e {
-	case ServerBoxIsolationBubblewrap:
-		return true
-	case ServerBoxIsolationContainer:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for ServerEntryType.
 const (
 	ServerEntryTypeHTTP  ServerEntryType = "http"
@@ -480,6 +462,24 @@ func (e ServerItemTransport) Valid() bool {
 	case ServerItemTransportStdio:
 		return true
 	case ServerItemTransportToolEndpoint:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ServerSandboxIsolation.
+const (
+	ServerSandboxIsolationBubblewrap ServerSandboxIsolation = "bubblewrap"
+	ServerSandboxIsolationContainer  ServerSandboxIsolation = "container"
+)
+
+// Valid indicates whether the value is a known member of the ServerSandboxIsolation enum.
+func (e ServerSandboxIsolation) Valid() bool {
+	switch e {
+	case ServerSandboxIsolationBubblewrap:
+		return true
+	case ServerSandboxIsolationContainer:
 		return true
 	default:
 		return false
@@ -1678,29 +1678,6 @@ type RestartedServer struct {
 // RestartedServerStatus Examples: restarting
 type RestartedServerStatus string
 
-// ServerBox defines model for ServerBox.
-type ServerBox struct {
-	// DockerImage The image as the operator named it.
-	//
-	// Examples: callyard/demo:local
-	DockerImage string `json:"docker_image"`
-
-	// Error Why not.
-	Error *string `json:"error,omitempty"`
-
-	// Isolation Examples: container
-	Isolation ServerBoxIsolation `json:"isolation"`
-
-	// Only The server never runs outside a container.
-	Only bool `json:"only"`
-
-	// Ready A worker can run calls in one now.
-	Ready bool `json:"ready"`
-}
-
-// ServerBoxIsolation Examples: container
-type ServerBoxIsolation string
-
 // ServerEntry A server, as an entry of a servers file with its id.
 type ServerEntry struct {
 	Args []string `json:"args,omitempty"`
@@ -1741,8 +1718,6 @@ type ServerEntryType string
 
 // ServerItem defines model for ServerItem.
 type ServerItem struct {
-	Box *ServerBox `json:"box,omitempty"`
-
 	// Connected At least one live worker has the server initialized.
 	Connected bool `json:"connected"`
 
@@ -1777,7 +1752,8 @@ type ServerItem struct {
 	RiskLevel *int64 `json:"risk_level,omitempty"`
 
 	// RunningInDocker Present where a risk is set.
-	RunningInDocker *bool `json:"running_in_docker,omitempty"`
+	RunningInDocker *bool          `json:"running_in_docker,omitempty"`
+	Sandbox         *ServerSandbox `json:"sandbox,omitempty"`
 
 	// Slots How many calls this front door may have under way there at once.
 	//
@@ -1837,6 +1813,29 @@ type ServerResources struct {
 	Resources            []map[string]interface{} `json:"resources"`
 	AdditionalProperties map[string]interface{}   `json:"-"`
 }
+
+// ServerSandbox defines model for ServerSandbox.
+type ServerSandbox struct {
+	// DockerImage The image as the operator named it.
+	//
+	// Examples: callyard/demo:local
+	DockerImage string `json:"docker_image"`
+
+	// Error Why not.
+	Error *string `json:"error,omitempty"`
+
+	// Isolation Examples: container
+	Isolation ServerSandboxIsolation `json:"isolation"`
+
+	// Only The server never runs outside a container.
+	Only bool `json:"only"`
+
+	// Ready A worker can run calls in one now.
+	Ready bool `json:"ready"`
+}
+
+// ServerSandboxIsolation Examples: container
+type ServerSandboxIsolation string
 
 // ServerTools The tools of one server, each exactly as the server gave it.
 type ServerTools struct {
@@ -1925,9 +1924,6 @@ type ToolCallItem struct {
 	ID    *string `json:"id,omitempty"`
 	Index int64   `json:"index"`
 
-	// Mended The text of the call was not JSON and was repaired.
-	Mended *bool `json:"mended,omitempty"`
-
 	// Name The tool as the model named it.
 	//
 	// Examples: everything__echo
@@ -1936,6 +1932,9 @@ type ToolCallItem struct {
 	// Notes What of the result the provider does not take.
 	Notes   []string `json:"notes,omitempty"`
 	Problem *Problem `json:"problem,omitempty"`
+
+	// Repaired The text of the call was not JSON and was repaired.
+	Repaired *bool `json:"repaired,omitempty"`
 
 	// Server Examples: everything
 	Server *string `json:"server,omitempty"`

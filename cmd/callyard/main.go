@@ -8,12 +8,12 @@ import (
 
 	"github.com/callyard/callyard/internal/cli"
 	"github.com/callyard/callyard/internal/launch"
-	"github.com/callyard/callyard/internal/launch/box"
+	"github.com/callyard/callyard/internal/launch/sandbox"
 )
 
 func main() {
-	if launch.IsGuard() {
-		os.Exit(launch.RunGuard(box.Sweep))
+	if launch.IsReaper() {
+		os.Exit(launch.RunReaper(sandbox.Sweep))
 	}
 	os.Exit(cli.Run(os.Args[1:]))
 }

@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/callyard/callyard/internal/launch"
-	"github.com/callyard/callyard/internal/launch/box"
+	"github.com/callyard/callyard/internal/launch/sandbox"
 	"github.com/callyard/callyard/internal/lifecycle"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/setup"
@@ -16,8 +16,8 @@ import (
 )
 
 func main() {
-	if launch.IsGuard() {
-		os.Exit(launch.RunGuard(box.Sweep))
+	if launch.IsReaper() {
+		os.Exit(launch.RunReaper(sandbox.Sweep))
 	}
 	var s workerrole.Setup
 	var running *worker.Worker

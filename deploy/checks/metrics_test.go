@@ -78,9 +78,9 @@ func (f *fleet) mix() {
 	d.Webhook("delivered")
 	f.worker.SetSessions("files", 2)
 	f.worker.SetServerUp("files", true)
-	f.worker.BoxStarted("files")
-	f.worker.SetBoxes("files", 1, 2)
-	f.worker.BoxEgress("files", true)
+	f.worker.SandboxStarted("files")
+	f.worker.SetSandboxes("files", 1, 2)
+	f.worker.SandboxEgress("files", true)
 }
 
 type panel struct {
@@ -120,8 +120,8 @@ func TestThePanelsOfTheDashboardShowWhatHappened(t *testing.T) {
 		f.mix()
 		f.door.end(1, "read", "server-failed", time.Second)
 		f.door.end(1, "read", "outcome-unknown", time.Second)
-		f.worker.StdoutNoise("files", 3)
-		f.worker.BoxKilled("files", "memory")
+		f.worker.ProtocolNoise("files", 3)
+		f.worker.SandboxKilled("files", "memory")
 		f.door.LeaseLost()
 		f.door.RecordsLost(1)
 		f.door.SetDisagreements(1)
@@ -192,7 +192,7 @@ func TestThePanelsOfTheDashboardShowWhatHappened(t *testing.T) {
 // notShown are metrics without a panel, and why.
 var notShown = map[string]string{
 	"callyard_batches_pace":              "a setting of the moment; docs/how-to/batches.md says when to look at it",
-	"callyard_boxes_started_total":       "the panel of containers shows how many there are",
+	"callyard_sandboxes_started_total":   "the panel of containers shows how many there are",
 	"callyard_unexpected_messages_total": "an alert tells of it",
 }
 
@@ -204,8 +204,8 @@ func TestEveryMetricHasAPanel(t *testing.T) {
 		f.door.AcceptedLosses(1)
 		f.door.SpansDropped("full", 1)
 		f.door.Unexpected("origin")
-		f.worker.StdoutNoise("files", 1)
-		f.worker.BoxKilled("files", "memory")
+		f.worker.ProtocolNoise("files", 1)
+		f.worker.SandboxKilled("files", "memory")
 		f.worker.SessionRestarted("files")
 	})
 	var queries strings.Builder
@@ -261,29 +261,29 @@ func TestNoAlertFiresWhileCallsAreHeldDeniedAndFine(t *testing.T) {
 
 // trouble is what makes each alert fire: it happens before each scrape.
 var trouble = map[string]func(f *fleet){
-	"CallyardFrontDoorDown":      func(f *fleet) { f.other.down = true },
-	"CallyardNoFrontDoor":        func(f *fleet) { f.door.down, f.other.down = true, true },
-	"CallyardApproverDown":       func(f *fleet) { f.approver.down = true },
-	"CallyardNoWorkers":          func(f *fleet) { f.door.SetWorkers(0); f.other.SetWorkers(0) },
-	"CallyardFrontDoorsDisagree": func(f *fleet) { f.other.SetWorkers(0) },
-	"CallyardCallsFail":          func(f *fleet) { f.door.end(3, "read", "server-failed", time.Second) },
-	"CallyardEditRefused":        func(f *fleet) { f.worker.inForce[0].Error = "policy.yaml:3:1: …" },
-	"CallyardProcessesDisagree":  func(f *fleet) { f.approver.inForce[0].Version = "two" },
-	"CallyardOutcomeUnknown":     func(f *fleet) { f.door.end(1, "read", "outcome-unknown", time.Second) },
-	"CallyardCallsWait":          func(f *fleet) { f.door.SetWaiting("files", 101, time.Second) },
-	"CallyardCallWaitsLong":      func(f *fleet) { f.door.SetWaiting("files", 1, 21*time.Second) },
-	"CallyardCallsAreSlow":       func(f *fleet) { f.door.end(5, "read", "ok", 50*time.Second) },
-	"CallyardServerDown":         func(f *fleet) { f.worker.SetServerUp("files", false) },
-	"CallyardServerRestarts":     func(f *fleet) { f.worker.SessionRestarted("files") },
-	"CallyardBoxesLost":          func(f *fleet) { f.worker.BoxKilled("files", "lost") },
-	"CallyardBoxesRefusedPlaces": func(f *fleet) { f.worker.BoxEgress("files", false) },
-	"CallyardServerErrors":       func(f *fleet) { f.door.HTTPRequest("POST", 500); f.door.HTTPRequest("POST", 502) },
-	"CallyardApprovalsWait":      func(f *fleet) { f.door.SetApprovals(1, 61*time.Minute) },
-	"CallyardBatchIsOld":         func(f *fleet) { f.door.SetBatches(1, 13*time.Hour) },
-	"CallyardLeasesLost":         func(f *fleet) { f.door.LeaseLost() },
-	"CallyardRecordsLost":        func(f *fleet) { f.door.RecordsLost(1) },
-	"CallyardForgedMessages":     func(f *fleet) { f.worker.Unexpected("origin") },
-	"CallyardTracesDropped":      func(f *fleet) { f.door.SpansDropped("full", 1) },
+	"CallyardFrontDoorDown":          func(f *fleet) { f.other.down = true },
+	"CallyardNoFrontDoor":            func(f *fleet) { f.door.down, f.other.down = true, true },
+	"CallyardApproverDown":           func(f *fleet) { f.approver.down = true },
+	"CallyardNoWorkers":              func(f *fleet) { f.door.SetWorkers(0); f.other.SetWorkers(0) },
+	"CallyardFrontDoorsDisagree":     func(f *fleet) { f.other.SetWorkers(0) },
+	"CallyardCallsFail":              func(f *fleet) { f.door.end(3, "read", "server-failed", time.Second) },
+	"CallyardEditRefused":            func(f *fleet) { f.worker.inForce[0].Error = "policy.yaml:3:1: …" },
+	"CallyardProcessesDisagree":      func(f *fleet) { f.approver.inForce[0].Version = "two" },
+	"CallyardOutcomeUnknown":         func(f *fleet) { f.door.end(1, "read", "outcome-unknown", time.Second) },
+	"CallyardCallsWait":              func(f *fleet) { f.door.SetWaiting("files", 101, time.Second) },
+	"CallyardCallWaitsLong":          func(f *fleet) { f.door.SetWaiting("files", 1, 21*time.Second) },
+	"CallyardCallsAreSlow":           func(f *fleet) { f.door.end(5, "read", "ok", 50*time.Second) },
+	"CallyardServerDown":             func(f *fleet) { f.worker.SetServerUp("files", false) },
+	"CallyardServerRestarts":         func(f *fleet) { f.worker.SessionRestarted("files") },
+	"CallyardSandboxesLost":          func(f *fleet) { f.worker.SandboxKilled("files", "lost") },
+	"CallyardSandboxesRefusedPlaces": func(f *fleet) { f.worker.SandboxEgress("files", false) },
+	"CallyardServerErrors":           func(f *fleet) { f.door.HTTPRequest("POST", 500); f.door.HTTPRequest("POST", 502) },
+	"CallyardApprovalsWait":          func(f *fleet) { f.door.SetApprovals(1, 61*time.Minute) },
+	"CallyardBatchIsOld":             func(f *fleet) { f.door.SetBatches(1, 13*time.Hour) },
+	"CallyardLeasesLost":             func(f *fleet) { f.door.LeaseLost() },
+	"CallyardRecordsLost":            func(f *fleet) { f.door.RecordsLost(1) },
+	"CallyardForgedMessages":         func(f *fleet) { f.worker.Unexpected("origin") },
+	"CallyardTracesDropped":          func(f *fleet) { f.door.SpansDropped("full", 1) },
 	"CallyardJournalWritesFail": func(f *fleet) {
 		if f.full == nil {
 			f.full = f.add("callyard-frontdoor", "frontdoor-3")

@@ -12,7 +12,7 @@
 #   deploy/images/build.sh demo    callyard/demo:local: the demo server, one static Go binary
 #   deploy/images/build.sh node    callyard/everything:local: a real MCP server for Node.js, with
 #                                  the node of this machine and the packages of e2e/servers
-#   deploy/images/build.sh relay   callyard/relay:local: what boxes with "egress" reach the worker's
+#   deploy/images/build.sh egress-forwarder  callyard/egress-forwarder:local: what sandboxes with "egress" reach the worker's
 #                                  proxy through, one static Go binary
 #
 # Prints the id of the image, by which a servers file can name it for good.
@@ -21,7 +21,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 die() { printf 'build.sh: %s\n' "$*" >&2; exit 2; }
-names="frontdoor, approver, worker, callyard, nats, nats-cli, redis, demo, node or relay"
+names="frontdoor, approver, worker, callyard, nats, nats-cli, redis, demo, node or egress-forwarder"
 [ $# = 1 ] || die "say which image: $names"
 command -v docker >/dev/null || die "the docker command is missing. Install it (Debian: apt-get install docker.io)."
 
@@ -85,9 +85,9 @@ demo)
   name=callyard/demo:local
   program ./deploy/images/demo "$context/server"
   ;;
-relay)
-  name=callyard/relay:local
-  program ./deploy/images/relay "$context/relay"
+egress-forwarder)
+  name=callyard/egress-forwarder:local
+  program ./deploy/images/egress-forwarder "$context/forwarder"
   ;;
 node)
   name=callyard/everything:local

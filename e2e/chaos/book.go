@@ -87,8 +87,8 @@ func (b *book) find(format string, a ...any) {
 	}
 }
 
-// strange counts an answer that no client should get.
-func (b *book) strange(what string) {
+// unexpected counts an answer that no client should get.
+func (b *book) unexpected(what string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.odd[what]++

@@ -9,7 +9,7 @@ const (
 	atCluster  = "NATS cluster"
 	atWorker   = "worker"
 	atServer   = "MCP server"
-	atBox      = "container"
+	atSandbox  = "container"
 	atApprover = "approver"
 	atRedis    = "Redis"
 	atSlack    = "Slack"
@@ -23,7 +23,7 @@ const (
 	inApproval = "./internal/approval"
 	inConfirm  = "./internal/confirm"
 	inSession  = "./internal/session"
-	inBox      = "./internal/launch/box"
+	inSandbox  = "./internal/launch/sandbox"
 )
 
 // longer than a lease, and than NATS and its clients take to miss each other.
@@ -61,7 +61,7 @@ func Cells() []Cell {
 		{"kill -9", atCluster, whole + "the others go on", cluster(small(Share{KillNode, 4})), nil},
 		{"kill -9", atWorker, same, small(Share{KillWorker, 8}), nil},
 		{"kill -9", atServer, "its session is lost: unknown, or repeated where that is safe", small(Share{KillServer, 6}), nil},
-		{"kill -9", atBox, "the container of a killed worker is gone within ten seconds", nil,
+		{"kill -9", atSandbox, "the container of a killed worker is gone within ten seconds", nil,
 			test(inE2E, "TestWhatAKilledWorkerLeavesIsGoneWithinSeconds", "TestAnotherWorkerRemovesWhatAWorkerAndItsGuardLeft")},
 		{"kill -9", atApprover, "what waits still waits, and can be decided", nil, append(test(inE2E, killed+"approver", "TestACardIsRewrittenByTheApproverThatComesAfterAKilledOne"),
 			test(inApproval, "TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth")...)},
@@ -73,7 +73,7 @@ func Cells() []Cell {
 		{"stop for 30 s", atWorker, "others take its calls; what wakes late changes nothing", lasting(long, Share{StopWorker, 2}), nil},
 		{"stop for 30 s", atServer, "the call ends at its deadline as unknown, and the session is replaced", lasting(long, Share{StopServer, 2}), nil},
 		{"stop for 30 s", atRedis, "503 for what needs a token, and nothing is spent", nil, test(inConfirm, "TestARedisThatIsGoneIsDownAndSpendsNothing")},
-		{"stop for 30 s", atBox, "a hung container is gone soon after its deadline", nil, test(inE2E, "TestAHungBoxIsGoneSoonAfterItsDeadline")},
+		{"stop for 30 s", atSandbox, "a hung container is gone soon after its deadline", nil, test(inE2E, "TestAHungSandboxIsGoneSoonAfterItsDeadline")},
 
 		{"cut off NATS", atDoor, "it says that it is not ready; others go on; unknown at worst", lasting(longer, Share{CutDoor, 2}), nil},
 		{"cut off NATS", atWorker, "others take new calls; what it ran is asked for when it is back; unknown at worst", lasting(longer, Share{CutWorker, 2}), nil},
@@ -87,7 +87,7 @@ func Cells() []Cell {
 		{"power cut", atNATS, "0 acknowledged calls lost", small(Share{CutPower, 3}), nil},
 
 		{"disk full", atNATS, "new calls get 503; what was acknowledged is kept; it serves again when there is room and NATS was started again", lasting(8*time.Second, Share{FillDisk, 2}), nil},
-		{"disk full", atBox, "a container fills its own memory disk only", nil, test(inBox, "TestBombsAreStoppedWhileAnotherBoxAnswers")},
+		{"disk full", atSandbox, "a container fills its own memory disk only", nil, test(inSandbox, "TestBombsAreStoppedWhileAnotherSandboxAnswers")},
 		{"disk full", atRedis, "limits and results are as without Redis", nil, append(test("./internal/calls/quota", "TestARedisThatIsFullIsLikeNoneAndItIsSaidOnce"),
 			test("./internal/calls/cache", "TestARedisThatIsFullKeepsNothingAndItIsSaidOnce")...)},
 		{"stream full", atNATS, "it refuses and drops nothing", nil, append(test("./internal/store/journal", "TestAFullStreamRefusesAndGoesOnWhenThereIsSpace"),
@@ -101,7 +101,7 @@ func Cells() []Cell {
 		{"15 bad behaviours", atServer, "each call of theirs has an honest answer; no call of the good servers is hurt", &Campaign{
 			Doors: 2, Workers: 3, Clients: 16, Calls: 1500, BatchCalls: 500, BatchSize: 250, ToolMS: 60, Bad: true}, nil},
 		{"never answers its handshake", atServer, "503 with the reason, after the time for starting", nil, test(inSession, "TestASilentServerTimesOut", "TestAServerThatExitsAtOnceIsAnErrorWithItsLastWords")},
-		{"never answers its handshake", atBox, "the container is given up", nil, test(inBox, "TestAServerThatHangsInItsHandshakeIsGivenUp")},
+		{"never answers its handshake", atSandbox, "the container is given up", nil, test(inSandbox, "TestAServerThatHangsInItsHandshakeIsGivenUp")},
 
 		{"clock ± 1 h", atDoor, "early expiry is allowed, a late run is not", lasting(longer, Share{JumpDoor, 3}), nil},
 		{"clock ± 1 h", atWorker, "early expiry is allowed, a late run is not", lasting(longer, Share{JumpWorker, 3}), nil},
@@ -114,7 +114,7 @@ func Cells() []Cell {
 		{"silence", atApprover, "nobody answers: expired at the end, and not run", nil, test(inApproval, "TestSilenceIsANo")},
 		{"down", atProvider, "no new sign-ins, no way around, keys still work", nil, append(test("./internal/approver/oidc", "TestAProviderThatIsDownKeepsNobodyForLong"),
 			test("./internal/approver/web", "TestAProviderThatIsDownIsSaidAndKeysStillWork")...)},
-		{"engine restart", atBox, "the call is unknown; 503 until the engine is back; nothing runs outside", nil, test(inE2E, "TestAnEngineThatStopsLosesTheCallAndNothingRunsWithoutIt")},
+		{"engine restart", atSandbox, "the call is unknown; 503 until the engine is back; nothing runs outside", nil, test(inE2E, "TestAnEngineThatStopsLosesTheCallAndNothingRunsWithoutIt")},
 		{"unknown frame or record", atNATS, "refused, never misread", nil, append(test("./pkg/bus", "TestBrokenMessagesAreRefused", "TestUnknownFieldsAreSkipped"),
 			test("./internal/store/journal", "TestDamagedRecordsAreRefused")...)},
 		{"poison", atServer, "a call that always crashes its server ends with a reason, and the server goes on", nil, test(inSession, "TestAToolThatAlwaysCrashesDoesNotOpenTheBreaker")},

@@ -70,14 +70,14 @@ func (b *lines) persist(ctx context.Context, status int, known func(answer) bool
 		pause := errorPause
 		if err == nil && !told && time.Since(began) > stuckAfter {
 			told = true
-			b.r.book.strange(fmt.Sprintf("%s %s: refused for %s: %d %s", method, strings.Replace(path, b.id, "{id}", 1), stuckAfter, a.status, a.problem().Detail))
+			b.r.book.unexpected(fmt.Sprintf("%s %s: refused for %s: %d %s", method, strings.Replace(path, b.id, "{id}", 1), stuckAfter, a.status, a.problem().Detail))
 		}
 		if err == nil {
 			if a.status == status || known != nil && known(a) {
 				return a, true
 			}
 			if a.status != http.StatusServiceUnavailable && a.status != http.StatusTooManyRequests && a.status != http.StatusConflict {
-				b.r.book.strange(method + " " + strings.Replace(path, b.id, "{id}", 1) + ": " + a.String())
+				b.r.book.unexpected(method + " " + strings.Replace(path, b.id, "{id}", 1) + ": " + a.String())
 			}
 			pause = a.retryAfter()
 		}
@@ -134,7 +134,7 @@ func (b *lines) send(ctx context.Context, size int, arrived chan<- *told) bool {
 			continue
 		}
 		if err == nil && a.status != http.StatusConflict && a.status != http.StatusServiceUnavailable {
-			b.r.book.strange("POST /batches/{id}/calls: " + a.String())
+			b.r.book.unexpected("POST /batches/{id}/calls: " + a.String())
 		}
 		stored, ok := b.stored(ctx)
 		if !ok {

@@ -109,7 +109,7 @@ func (r *run) read(ctx context.Context, c *client, t *told, a answer) (state str
 		return "", a.retryAfter()
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		if a.header.Get("Retry-After") == "" {
-			r.book.strange(a.String() + " without Retry-After")
+			r.book.unexpected(a.String() + " without Retry-After")
 		}
 	}
 	if stored {
@@ -117,7 +117,7 @@ func (r *run) read(ctx context.Context, c *client, t *told, a answer) (state str
 			return state, 0
 		}
 	} else if a.status != http.StatusServiceUnavailable && a.status != http.StatusTooManyRequests {
-		r.book.strange(a.String())
+		r.book.unexpected(a.String())
 	}
 	return "", a.retryAfter()
 }
@@ -130,7 +130,7 @@ func (r *run) cancel(ctx context.Context, c *client, t *told) {
 	switch {
 	case err != nil, a.status == http.StatusOK, a.status == http.StatusNotFound, a.status == http.StatusConflict, a.status == http.StatusServiceUnavailable:
 	default:
-		r.book.strange("POST /calls/{id}/cancel: " + a.String())
+		r.book.unexpected("POST /calls/{id}/cancel: " + a.String())
 	}
 }
 
@@ -164,7 +164,7 @@ func (r *run) follow(ctx context.Context, c *client, t *told) string {
 			case a.status == http.StatusServiceUnavailable:
 				pause = a.retryAfter()
 			default:
-				r.book.strange("GET /calls: " + a.String())
+				r.book.unexpected("GET /calls: " + a.String())
 			}
 		}
 		if !rest(ctx, pause) {

@@ -40,7 +40,7 @@ var acceptable = map[string][]string{
 		"{listen: 'DOOR'}",
 		"{listen: 'DOOR', cert_file: FOLDER/cert.pem, key_file: FOLDER/key.pem, keys: [{name: ci, owner: team, groups: [dev], hash: 'HASH', expires: 2030-01-01T00:00:00Z}]}",
 		"{listen: 'DOOR', add_servers: true, argument_bytes: 8MiB, argument_depth: 8, call_timeout: 20s, max_timeout: 7d, max_queue: 1, max_wait: 1s, worker_wait: 0s, batches_yield: false, open_batches: 1, principal_in_flight: 1}",
-		"{listen: 'DOOR', origins: ['https://app.example.com', 'http://localhost:3000'], approver_url: 'https://approve.example.com', drain_delay: 0s, drain_grace: 1s, keys: [{name: old, hash: 'HASH', expires: 2020-01-01T00:00:00Z}]}",
+		"{listen: 'DOOR', origins: ['https://app.example.com', 'http://localhost:3000'], approver_url: 'https://approve.example.com', drain_delay: 0s, drain_grace: 20s, keys: [{name: old, hash: 'HASH', expires: 2020-01-01T00:00:00Z}]}",
 	},
 	"approver": {
 		"{listen: 'DESK', local_groups: [ops]}",
@@ -51,8 +51,8 @@ var acceptable = map[string][]string{
 	},
 	"worker": {
 		"{listen: 'WORK'}",
-		"{name: w-1, listen: 'WORK', labels: {zone: a}, api_servers: true, sessions: 3, in_flight: 1, call_timeout: 1ms, start_timeout: 1m, result_bytes: 1KiB, drain_grace: 1s}",
-		"{listen: 'WORK', boxes: {engine: 'unix:///no/such/engine.sock', containers: 2, warm: 1, starts: 1}}",
+		"{name: w-1, listen: 'WORK', labels: {zone: a}, api_servers: true, sessions: 3, in_flight: 1, call_timeout: 1ms, start_timeout: 1m, result_bytes: 1KiB, drain_grace: 20s}",
+		"{listen: 'WORK', sandboxes: {engine: 'unix:///no/such/engine.sock', containers: 2, warm: 1, starts: 1}}",
 	},
 	"servers": {
 		`{"mcpServers": {"demo": {"command": "DEMO"}}}`,
@@ -65,7 +65,7 @@ var acceptable = map[string][]string{
 		"",
 		"annotations: ignore\nrules:\n  - {name: a, match: {server: 'de*', tool: [echo, add]}, when: 'has(args.x) && args.x > 5', level: 1, cache: {ttl: 1m, scope: shared}}\n",
 		"rules:\n  - {name: people, match: {tool: big}, approval: {groups: [ops], reason_required: true, expires: 30d, escalate_to: [ops], escalate_after: 1h, slack_level: 2}}\n  - {name: own, match: {tool: fail}, approval: {by: caller}}\n",
-		"approval: {default: {groups: [ops], fresh_login: true}}\nrules:\n  - {name: boxed, match: {server: demo}, sandbox: container, durable: true, reason: it is strange}\n  - {name: never, match: {method: resources/read}, deny: no}\n",
+		"approval: {default: {groups: [ops], fresh_login: true}}\nrules:\n  - {name: sandboxed, match: {server: demo}, sandbox: container, durable: true, reason: it is strange}\n  - {name: never, match: {method: resources/read}, deny: no}\n",
 	},
 }
 

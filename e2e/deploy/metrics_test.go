@@ -15,7 +15,7 @@ import (
 
 // Metrics that show themselves only once something happened that this test does not
 // let happen; they must be known to the package that keeps metrics.
-var rare = []string{"callyard_session_restarts_total", "callyard_stdout_noise_total", "callyard_webhooks_total", "callyard_boxes", "callyard_boxes_killed_total", "callyard_box_egress_total", "callyard_trace_spans_dropped_total", "callyard_unexpected_messages_total", "callyard_accepted_losses"}
+var rare = []string{"callyard_session_restarts_total", "callyard_protocol_noise_total", "callyard_webhooks_total", "callyard_sandboxes", "callyard_sandboxes_killed_total", "callyard_sandbox_egress_total", "callyard_trace_spans_dropped_total", "callyard_unexpected_messages_total", "callyard_accepted_losses"}
 
 var (
 	metricName = regexp.MustCompile(`\b(?:callyard|process|go)_[a-z0-9_]+\b`)
@@ -113,11 +113,11 @@ func TestEveryMetricOfTheDashboardAndTheAlertsIsThere(t *testing.T) {
 
 	m := telemetry.NewMetrics()
 	m.SessionRestarted("s")
-	m.StdoutNoise("s", 1)
+	m.ProtocolNoise("s", 1)
 	m.Webhook("delivered")
-	m.BoxKilled("s", "lost")
-	m.BoxEgress("s", false)
-	m.SetBoxes("s", 1, 1)
+	m.SandboxKilled("s", "lost")
+	m.SandboxEgress("s", false)
+	m.SetSandboxes("s", 1, 1)
 	m.SpansDropped("full", 1)
 	m.Unexpected("origin")
 	m.AcceptedLosses(1)

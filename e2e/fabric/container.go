@@ -27,16 +27,16 @@ type Container struct {
 	engine *engine
 	inner  *testcontainers.DockerContainer
 	port   string // the first of its ports; "" where it has none
-	// seats are its places on networks, by their names in the file.
-	seats map[string]seat
+	// endpoints are its places on networks, by their names in the file.
+	endpoints map[string]endpoint
 
 	mu  sync.Mutex
 	url string
 }
 
-// seat is a place on a network: what that is called at the engine, and the address of a
+// endpoint is a place on a network: what that is called at the engine, and the address of a
 // part that keeps its own.
-type seat struct {
+type endpoint struct {
 	network string
 	address netip.Addr
 }
@@ -144,7 +144,7 @@ func (c *Container) Resume(ctx context.Context) error {
 // as they are until somebody gives them up. Ports that are published on that network are
 // cut off too.
 func (c *Container) Cut(ctx context.Context, network string) error {
-	s, err := c.seat(network)
+	s, err := c.endpoint(network)
 	if err == nil {
 		_, err = c.engine.docker.NetworkDisconnect(ctx, s.network, client.NetworkDisconnectOptions{Container: c.ID()})
 	}
@@ -154,10 +154,10 @@ func (c *Container) Cut(ctx context.Context, network string) error {
 	return nil
 }
 
-// Mend puts the part back on a network that it was cut off. Its name is the same; its
+// Reconnect puts the part back on a network that it was cut off. Its name is the same; its
 // address may be another one where the file gives it none.
-func (c *Container) Mend(ctx context.Context, network string) error {
-	s, err := c.seat(network)
+func (c *Container) Reconnect(ctx context.Context, network string) error {
+	s, err := c.endpoint(network)
 	if err == nil {
 		_, err = c.engine.docker.NetworkConnect(ctx, s.network, client.NetworkConnectOptions{Container: c.ID(), EndpointConfig: s.settings(c.Name)})
 	}
@@ -167,15 +167,15 @@ func (c *Container) Mend(ctx context.Context, network string) error {
 	return nil
 }
 
-func (c *Container) seat(network string) (seat, error) {
-	s, ok := c.seats[network]
+func (c *Container) endpoint(network string) (endpoint, error) {
+	s, ok := c.endpoints[network]
 	if !ok {
-		return s, fmt.Errorf("it is on %s alone", strings.Join(slices.Sorted(maps.Keys(c.seats)), ", "))
+		return s, fmt.Errorf("it is on %s alone", strings.Join(slices.Sorted(maps.Keys(c.endpoints)), ", "))
 	}
 	return s, nil
 }
 
-func (s seat) settings(name string) *network.EndpointSettings {
+func (s endpoint) settings(name string) *network.EndpointSettings {
 	e := &network.EndpointSettings{Aliases: []string{name}}
 	if s.address.IsValid() {
 		e.IPAMConfig = &network.EndpointIPAMConfig{IPv4Address: s.address}

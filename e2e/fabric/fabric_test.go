@@ -133,7 +133,7 @@ func TestAPartIsCutOffAndComesBack(t *testing.T) {
 	if running, _, err := main.Running(t.Context()); err != nil || !running {
 		t.Errorf("who is cut off runs: %v, %v", running, err)
 	}
-	if err := main.Mend(t.Context(), "store"); err != nil {
+	if err := main.Reconnect(t.Context(), "store"); err != nil {
 		t.Fatal(err)
 	}
 	says("Successful partial resynchronization with master")

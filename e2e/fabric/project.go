@@ -171,7 +171,7 @@ func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, 
 		errs, r.Env[k] = append(errs, err), text
 	}
 	// Ports are published on the network that the container begins with.
-	seats := map[string]seat{}
+	endpoints := map[string]endpoint{}
 	for _, n := range slices.Backward(s.Networks) {
 		at := p.networks[n.Name]
 		if at == "" {
@@ -179,12 +179,12 @@ func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, 
 		}
 		r.Networks = append(r.Networks, at)
 		r.NetworkAliases[at] = []string{name}
-		s := seat{network: at}
+		s := endpoint{network: at}
 		if n.Address != "" {
 			a, err := p.address(n.Address)
 			errs, s.address = append(errs, err), a
 		}
-		seats[n.Name] = s
+		endpoints[n.Name] = s
 	}
 	hosts, err := p.hosts(s.ExtraHosts)
 	errs = append(errs, err)
@@ -228,7 +228,7 @@ func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, 
 		h.RestartPolicy = container.RestartPolicy{Name: container.RestartPolicyMode(s.Restart)}
 	}
 	r.EndpointSettingsModifier = func(all map[string]*network.EndpointSettings) {
-		for _, s := range seats {
+		for _, s := range endpoints {
 			if s.address.IsValid() && all[s.network] != nil {
 				all[s.network].IPAMConfig = s.settings(name).IPAMConfig
 			}
@@ -241,7 +241,7 @@ func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, 
 		r.WaitingFor = wait.ForExit().WithExitTimeout(startWithin)
 	}
 	inner, err := testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{ContainerRequest: r, Started: true, Logger: log.NewNoopLogger()})
-	c := &Container{Name: name, engine: p.engine, seats: seats}
+	c := &Container{Name: name, engine: p.engine, endpoints: endpoints}
 	if d, ok := inner.(*testcontainers.DockerContainer); ok && d != nil {
 		c.inner = d
 		p.mu.Lock()

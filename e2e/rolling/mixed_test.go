@@ -12,7 +12,7 @@ import (
 
 // What "make mixed" runs: processes of an earlier commit, which CALLYARD_TEST_OLD is
 // the folder of, beside those of this one, and both ways of changing over under load.
-func TestTheReleaseBeforeWorksBesideThisOne(t *testing.T) {
+func TestThePreviousReleaseWorksWithThisOne(t *testing.T) {
 	old := os.Getenv("CALLYARD_TEST_OLD")
 	if old == "" {
 		t.Fatal("CALLYARD_TEST_OLD names no folder of programs: run make mixed OLD=commit")

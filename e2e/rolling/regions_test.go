@@ -84,7 +84,7 @@ func (r *region) ranAt(t testing.TB, what, where string) {
 	}
 }
 
-func TestCallsStayInTheirRegionFallOverFarAndComeBack(t *testing.T) {
+func TestCallsStayInTheirRegionFailOverAndReturn(t *testing.T) {
 	ports := porttest.Ports(t, 2*portsOfRegion)
 	east := startRegion(t, "east", ports[:portsOfRegion], "[]")
 	way := openWire(t, fmt.Sprintf("127.0.0.1:%d", ports[1]))
@@ -94,24 +94,24 @@ func TestCallsStayInTheirRegionFallOverFarAndComeBack(t *testing.T) {
 		r.worker.up(t)
 		r.door.up(t)
 	}
-	together := func(workers int) {
+	joined := func(workers int) {
 		t.Helper()
 		for _, r := range both {
 			sees(t, r.door, workers)
 		}
 	}
-	together(2)
+	joined(2)
 	for _, r := range both {
 		r.ranAt(t, "near", r.name)
 	}
 
 	// Without a worker of its own a region has its calls run in the other.
 	east.worker.Stop(t)
-	together(1)
+	joined(1)
 	east.ranAt(t, "far", "west")
 	west.ranAt(t, "near beside it", "west")
 	east.worker.up(t)
-	together(2)
+	joined(2)
 	east.ranAt(t, "back", "east")
 
 	// What one region has stored the other does not have: streams do not cross.
@@ -136,12 +136,12 @@ func TestCallsStayInTheirRegionFallOverFarAndComeBack(t *testing.T) {
 
 	// Cut off from each other, each goes on by itself.
 	way.set(true)
-	together(1)
+	joined(1)
 	for _, r := range both {
 		r.ranAt(t, "alone", r.name)
 	}
 	way.set(false)
-	together(2)
+	joined(2)
 	for _, r := range both {
 		r.ranAt(t, "together again", r.name)
 	}

@@ -6,5 +6,5 @@ func TestANodeOfNATSIsCutOffAndNothingIsLostNorRunTwice(t *testing.T) {
 	f := sharedCluster(t)
 	node := f.Part("nats-2")
 	throughAFault(t, f, func() { must(t, node.Cut(t.Context(), "bus")) })
-	throughAFault(t, f, func() { must(t, node.Mend(t.Context(), "bus")) })
+	throughAFault(t, f, func() { must(t, node.Reconnect(t.Context(), "bus")) })
 }

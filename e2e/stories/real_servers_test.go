@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/e2e/fabric"
 )
 
-func TestFourServersOfOthersRunBesideTheWorkerInAnImageOfOnesOwn(t *testing.T) {
+func TestFourPublicServersRunInACustomWorkerImage(t *testing.T) {
 	f := sharedFabric(t)
 	c := caller(t, f, f.URL())
 	made, err := fabric.Build(t.Context(), all.source, "node")

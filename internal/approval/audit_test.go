@@ -18,7 +18,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func tokensOf(r *room) *confirm.Tokens { return confirm.New(r.ledger, nil) }
+func tokensOf(r *fixture) *confirm.Tokens { return confirm.New(r.ledger, nil) }
 
 func openAudit(t *testing.T, srv *bustest.Server) *audit.Log {
 	t.Helper()
@@ -30,7 +30,7 @@ func openAudit(t *testing.T, srv *bustest.Server) *audit.Log {
 	return lines
 }
 
-func audited(t *testing.T) (*room, *audit.Log) {
+func audited(t *testing.T) (*fixture, *audit.Log) {
 	t.Helper()
 	srv := bustest.Start(t)
 	lines := openAudit(t, srv)
@@ -170,7 +170,7 @@ func TestLinesThatACrashLeftOutArePutBackAsTheyWere(t *testing.T) {
 	doomed := open(t, srv, whole.clock) // writes no lines
 	ctx := context.Background()
 	var ids []string
-	for i, r := range []*room{whole, doomed, whole} {
+	for i, r := range []*fixture{whole, doomed, whole} {
 		h := r.hold(byCaller())
 		next := doomed
 		if i == 2 {

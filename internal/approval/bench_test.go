@@ -31,11 +31,11 @@ func BenchmarkTwoSteps(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer c.Close()
-	room, err := approval.OpenInstance(b.Context(), approval.InstanceOptions{Conn: c, Name: "bench", Runner: "door", Log: log})
+	fixture, err := approval.OpenInstance(b.Context(), approval.InstanceOptions{Conn: c, Name: "bench", Runner: "door", Log: log})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer room.Close()
+	defer fixture.Close()
 	b.Run("a round trip to NATS, to compare", func(b *testing.B) {
 		var took []time.Duration
 		for b.Loop() {
@@ -58,19 +58,19 @@ func BenchmarkTwoSteps(b *testing.B) {
 			for b.Loop() {
 				call := &schema.Call{ID: schema.NewCallID(), Server: "bank", Tool: "pay", Arguments: []byte(arguments), ToolDigest: schema.Digest([]byte(`{"name":"pay"}`)), Principal: agent}
 				began := time.Now()
-				h, err := room.Desk.Open(b.Context(), call, json.RawMessage(`{"name":"pay"}`), &risk.Assessment{Level: risk.Medium, Approval: byCaller(), Version: "test"}, "")
+				h, err := fixture.Desk.Open(b.Context(), call, json.RawMessage(`{"name":"pay"}`), &risk.Assessment{Level: risk.Medium, Approval: byCaller(), Version: "test"}, "")
 				if err != nil {
 					b.Fatal(err)
 				}
-				a, err := room.Desk.Confirm(b.Context(), h.Token, true, agent, call.ID, "door")
+				a, err := fixture.Desk.Confirm(b.Context(), h.Token, true, agent, call.ID, "door")
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, err := room.Desk.Call(b.Context(), a); err != nil {
+				if _, err := fixture.Desk.Call(b.Context(), a); err != nil {
 					b.Fatal(err)
 				}
 				took = append(took, time.Since(began))
-				if last = sequence(b, room.Ledger, a.ID); first == 0 {
+				if last = sequence(b, fixture.Ledger, a.ID); first == 0 {
 					first = last
 				}
 				if <-ended; !finish {
@@ -78,7 +78,7 @@ func BenchmarkTwoSteps(b *testing.B) {
 					continue
 				}
 				go func() {
-					if _, err := room.Desk.Finish(b.Context(), a.ID, &schema.Result{Body: []byte(`{}`)}, nil); err != nil {
+					if _, err := fixture.Desk.Finish(b.Context(), a.ID, &schema.Result{Body: []byte(`{}`)}, nil); err != nil {
 						b.Error(err)
 					}
 					ended <- struct{}{}

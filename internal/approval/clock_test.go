@@ -37,28 +37,28 @@ func TestAClockThatJumpsRunsNothingLate(t *testing.T) {
 			}
 			// Another process has seen the questions too, as Tend does each second.
 			other := open(t, srv, r.clock)
-			tend := func() {
+			reconcile := func() {
 				for _, d := range []*approval.Desk{r.desk, other.desk} {
 					if _, err := d.Reconcile(ctx, func(string) bool { return true }); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
-			tend()
+			reconcile()
 			for i, s := range c.steps {
 				r.clock.advance(s.jump)
 				if i < len(c.steps)-1 || s.pass > 0 { // at the end nobody has looked yet
-					tend()
+					reconcile()
 				}
 				r.clock.advance(s.pass)
 				if i < len(c.steps)-1 {
-					tend()
+					reconcile()
 				}
 			}
 			for _, d := range []*approval.Desk{other.desk, r.desk} {
 				_, errToken := d.Confirm(ctx, token.Token, true, agent, "x", "door")
 				_, errClaim := d.Claim(ctx, approved.Approval.ID, "door")
-				_, errSay := (&room{t: t, desk: d}).say(people.Approval.ID, ledger.Approve, cleo)
+				_, errSay := (&fixture{t: t, desk: d}).say(people.Approval.ID, ledger.Approve, cleo)
 				for what, err := range map[string]error{"the token": errToken, "the claim": errClaim, "the yes": errSay} {
 					kind := schema.KindOf(err) // a conflict: it was expired before
 					if c.late != (kind == schema.KindExpired || kind == schema.KindConflict) {
@@ -69,7 +69,7 @@ func TestAClockThatJumpsRunsNothingLate(t *testing.T) {
 					return
 				}
 			}
-			tend()
+			reconcile()
 			for _, h := range []*approval.Held{token, people, approved} {
 				if s := r.state(h.Approval.ID); s != ledger.Expired {
 					t.Errorf("it is %s", s)

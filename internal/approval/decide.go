@@ -271,20 +271,20 @@ func ApprovedAt(a *ledger.Approval, who schema.Principal) time.Time {
 // approvers returns the persons whose approval counts for what would run now, and when each
 // approved: an edit counts as its author's approval, and voids those before it.
 func approvers(a *ledger.Approval) map[string]time.Time {
-	yes := make(map[string]time.Time)
+	approve := make(map[string]time.Time)
 	for _, dec := range a.Counting() {
 		switch dec.Kind {
 		case ledger.Edit:
-			clear(yes)
-			yes[person(dec.By, dec.Owner)] = dec.At
+			clear(approve)
+			approve[person(dec.By, dec.Owner)] = dec.At
 		case ledger.Approve:
-			yes[person(dec.By, dec.Owner)] = dec.At
+			approve[person(dec.By, dec.Owner)] = dec.At
 		}
 	}
-	return yes
+	return approve
 }
 
 func counts(a *ledger.Approval, who schema.Principal) bool {
-	_, yes := approvers(a)[person(who.Name, who.Owner)]
-	return yes
+	_, approve := approvers(a)[person(who.Name, who.Owner)]
+	return approve
 }

@@ -162,8 +162,8 @@ func Rule(a *ledger.Approval) (*risk.Approval, error) {
 // KindNotFound for a token that is unknown, not who's, or spent, with the call
 // that it belonged to where that may be known; KindExpired when its time is over;
 // KindForbidden when a person must decide; KindUnavailable.
-func (d *Desk) Confirm(ctx context.Context, token string, yes bool, who schema.Principal, attempt, runner string) (*ledger.Approval, error) {
-	if yes {
+func (d *Desk) Confirm(ctx context.Context, token string, approve bool, who schema.Principal, attempt, runner string) (*ledger.Approval, error) {
+	if approve {
 		if err := d.reassessor.renewForCaller(ctx, confirm.ApprovalOf(token), who); err != nil {
 			return nil, err
 		}
@@ -179,13 +179,13 @@ func (d *Desk) Confirm(ctx context.Context, token string, yes bool, who schema.P
 		}
 		answer := ledger.Decision{By: who.Name, Owner: who.Owner, Groups: who.Groups, Kind: ledger.Approve, At: mark.At, Channel: ledger.ChannelToken}
 		a.State = ledger.Running
-		if !yes {
+		if !approve {
 			answer.Kind, a.State = ledger.Deny, ledger.Denied
 		} else {
 			a.Runner = &ledger.Runner{FrontDoor: runner, Started: mark.At}
 		}
 		a.Decisions = append(a.Decisions, answer)
-		if yes {
+		if approve {
 			return d.records.sign(a)
 		}
 		return nil
@@ -200,7 +200,7 @@ func (d *Desk) Confirm(ctx context.Context, token string, yes bool, who schema.P
 // Confirmed returns the approval that the same attempt of the same principal spent
 // this token on before, and whether that was an approval; nil where there is none. It reads
 // the ledger as it stands, and changes nothing.
-func (d *Desk) Confirmed(ctx context.Context, token string, who schema.Principal, attempt string) (a *ledger.Approval, yes bool, err error) {
+func (d *Desk) Confirmed(ctx context.Context, token string, who schema.Principal, attempt string) (a *ledger.Approval, approve bool, err error) {
 	id := confirm.ApprovalOf(token)
 	if id == "" {
 		return nil, false, nil
@@ -221,9 +221,9 @@ func (d *Desk) Confirmed(ctx context.Context, token string, who schema.Principal
 // the call is approved, and whichever front door claims it runs it. Errors:
 // KindNotFound for a call that is not who's; KindForbidden when a person must
 // decide; KindConflict when it is decided; KindExpired; KindUnavailable.
-func (d *Desk) ConfirmOwn(ctx context.Context, callID string, yes bool, who schema.Principal) (*ledger.Approval, error) {
+func (d *Desk) ConfirmOwn(ctx context.Context, callID string, approve bool, who schema.Principal) (*ledger.Approval, error) {
 	none := schema.Errorf(schema.KindNotFound, "There is no call %q that is held and is yours.", callID)
-	if yes {
+	if approve {
 		if err := d.reassessor.renewForCaller(ctx, ledger.IDFor(callID), who); err != nil {
 			return nil, err
 		}
@@ -242,11 +242,11 @@ func (d *Desk) ConfirmOwn(ctx context.Context, callID string, yes bool, who sche
 			return schema.Errorf(schema.KindConflict, "This call is decided already: it is %s.", a.State).WithCall(a.CallID)
 		}
 		answer := ledger.Decision{By: who.Name, Owner: who.Owner, Groups: who.Groups, Kind: ledger.Approve, At: d.records.wall(), Channel: ledger.ChannelCaller}
-		if a.State = ledger.Approved; !yes {
+		if a.State = ledger.Approved; !approve {
 			answer.Kind, a.State = ledger.Deny, ledger.Denied
 		}
 		a.Decisions = append(a.Decisions, answer)
-		if yes {
+		if approve {
 			return d.records.sign(a)
 		}
 		return nil

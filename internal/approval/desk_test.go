@@ -31,7 +31,7 @@ type clock struct{ ns atomic.Int64 }
 func (c *clock) now() time.Time          { return time.Unix(0, c.ns.Load()) }
 func (c *clock) advance(d time.Duration) { c.ns.Add(int64(d)) }
 
-type room struct {
+type fixture struct {
 	t      *testing.T
 	conn   *bus.Conn
 	desk   *approval.Desk
@@ -41,7 +41,7 @@ type room struct {
 
 // open returns a desk with a connection and a ledger of its own. c nil: a clock of
 // its own too.
-func open(t *testing.T, srv *bustest.Server, c *clock, change ...func(*approval.Options)) *room {
+func open(t *testing.T, srv *bustest.Server, c *clock, change ...func(*approval.Options)) *fixture {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -59,7 +59,7 @@ func open(t *testing.T, srv *bustest.Server, c *clock, change ...func(*approval.
 	for _, f := range change {
 		f(&o)
 	}
-	return &room{t: t, conn: conn, ledger: l, clock: c, desk: approval.New(o)}
+	return &fixture{t: t, conn: conn, ledger: l, clock: c, desk: approval.New(o)}
 }
 
 var (
@@ -79,12 +79,12 @@ func byOps(needed int) *risk.Approval {
 	return &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: needed, Expires: 10 * time.Minute}
 }
 
-func (r *room) hold(rule *risk.Approval) *approval.Held {
+func (r *fixture) hold(rule *risk.Approval) *approval.Held {
 	r.t.Helper()
 	return r.ask(agent, arguments, rule)
 }
 
-func (r *room) ask(who schema.Principal, args string, rule *risk.Approval) *approval.Held {
+func (r *fixture) ask(who schema.Principal, args string, rule *risk.Approval) *approval.Held {
 	r.t.Helper()
 	h, err := r.desk.Open(context.Background(), asked(who, args), json.RawMessage(definition), &risk.Assessment{Level: risk.Medium, Reasons: []string{"it pays"}, Approval: rule, Version: "test"}, "")
 	if err != nil {
@@ -99,11 +99,11 @@ func asked(who schema.Principal, args string) *schema.Call {
 	return &schema.Call{ID: schema.NewCallID(), Server: "bank", Tool: "pay", Arguments: []byte(args), ToolDigest: schema.Digest([]byte(definition)), Principal: who, Timeout: time.Minute}
 }
 
-func (r *room) say(id string, kind ledger.DecisionKind, who schema.Principal) (*ledger.Approval, error) {
+func (r *fixture) say(id string, kind ledger.DecisionKind, who schema.Principal) (*ledger.Approval, error) {
 	return r.desk.Decide(context.Background(), id, approval.Answer{Kind: kind, Digest: schema.Digest([]byte(arguments))}, who, "test")
 }
 
-func (r *room) state(id string) ledger.State {
+func (r *fixture) state(id string) ledger.State {
 	r.t.Helper()
 	a, _, err := r.ledger.Get(context.Background(), id)
 	if err != nil {
@@ -254,19 +254,19 @@ func TestAnotherGroupIsAskedAtHalfTime(t *testing.T) {
 	rule := byOps(1)
 	rule.EscalateTo = []string{"bosses"}
 	id := r.hold(rule).Approval.ID
-	tend := func() {
+	reconcile := func() {
 		t.Helper()
 		if _, err := r.desk.Reconcile(context.Background(), func(string) bool { return true }); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r.clock.advance(4 * time.Minute)
-	tend()
+	reconcile()
 	if _, err := r.say(id, ledger.Approve, dora); schema.KindOf(err) != schema.KindForbidden {
 		t.Errorf("before half time: %v", err)
 	}
 	r.clock.advance(61 * time.Second)
-	tend()
+	reconcile()
 	if a, err := r.say(id, ledger.Approve, dora); err != nil || a.State != ledger.Approved {
 		t.Errorf("after half time: %+v, %v", a, err)
 	}

@@ -18,10 +18,10 @@ import (
 
 // four are two front doors and two approvers on one ledger, each with a connection
 // of its own. gate, where it is not nil, gives each a gate before the ledger.
-func four(t *testing.T, gate func() *confirm.Redis) [4]*room {
+func four(t *testing.T, gate func() *confirm.Redis) [4]*fixture {
 	t.Helper()
 	srv := bustest.Start(t)
-	var desks [4]*room
+	var desks [4]*fixture
 	var c *clock
 	for i := range desks {
 		desks[i] = open(t, srv, c, func(o *approval.Options) {
@@ -37,7 +37,7 @@ func four(t *testing.T, gate func() *confirm.Redis) [4]*room {
 
 // race has so many confirm a token at once, spread over the desks, while the
 // approvers look after what is due. It returns how many ran it.
-func race(t *testing.T, desks [4]*room, h *approval.Held, racers int, lost func(error) bool) (ran int64) {
+func race(t *testing.T, desks [4]*fixture, h *approval.Held, racers int, lost func(error) bool) (ran int64) {
 	t.Helper()
 	var runs atomic.Int64
 	var all sync.WaitGroup
@@ -157,7 +157,7 @@ func TestNoFaultOfRedisRunsACallTwice(t *testing.T) {
 }
 
 // with returns the desk on its ledger with another gate.
-func with(t *testing.T, r *room, gate *confirm.Redis) *room {
+func with(t *testing.T, r *fixture, gate *confirm.Redis) *fixture {
 	t.Helper()
 	tokens := confirm.New(r.ledger, gate)
 	t.Cleanup(tokens.Close)

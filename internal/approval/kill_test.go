@@ -18,19 +18,19 @@ import (
 func TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth(t *testing.T) {
 	ctx := context.Background()
 	dead, alive := func(string) bool { return false }, func(string) bool { return true }
-	confirm := func(t *testing.T, r *room, h *approval.Held) {
+	confirm := func(t *testing.T, r *fixture, h *approval.Held) {
 		t.Helper()
 		if a, err := r.desk.Confirm(ctx, h.Token, true, agent, "x", "doomed"); err != nil || a.State != ledger.Running {
 			t.Fatalf("%+v, %v", a, err)
 		}
 	}
-	say := func(t *testing.T, r *room, h *approval.Held, who schema.Principal, want ledger.State) {
+	say := func(t *testing.T, r *fixture, h *approval.Held, who schema.Principal, want ledger.State) {
 		t.Helper()
 		if a, err := r.say(h.Approval.ID, ledger.Approve, who); err != nil || a.State != want {
 			t.Fatalf("%+v, %v", a, err)
 		}
 	}
-	claim := func(t *testing.T, r *room, h *approval.Held) {
+	claim := func(t *testing.T, r *fixture, h *approval.Held) {
 		t.Helper()
 		if _, err := r.desk.Claim(ctx, h.Approval.ID, "doomed"); err != nil {
 			t.Fatal(err)
@@ -38,52 +38,52 @@ func TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth(t *testing.T) {
 	}
 	for _, c := range []struct {
 		killed string
-		before func(t *testing.T, r *room) *approval.Held
+		before func(t *testing.T, r *fixture) *approval.Held
 		then   ledger.State // what another process sees
-		after  func(t *testing.T, r *room, h *approval.Held)
+		after  func(t *testing.T, r *fixture, h *approval.Held)
 		end    ledger.State // what it is when the time is over and the runner dead
 	}{
-		{"held for the caller", func(t *testing.T, r *room) *approval.Held { return r.hold(byCaller()) }, ledger.Pending, nil, ledger.Expired},
-		{"held for the caller, who comes back", func(t *testing.T, r *room) *approval.Held { return r.hold(byCaller()) }, ledger.Pending, confirm, ledger.Unknown},
-		{"held for people", func(t *testing.T, r *room) *approval.Held { return r.hold(byOps(2)) }, ledger.Pending, nil, ledger.Expired},
-		{"decided by one of two", func(t *testing.T, r *room) *approval.Held {
+		{"held for the caller", func(t *testing.T, r *fixture) *approval.Held { return r.hold(byCaller()) }, ledger.Pending, nil, ledger.Expired},
+		{"held for the caller, who comes back", func(t *testing.T, r *fixture) *approval.Held { return r.hold(byCaller()) }, ledger.Pending, confirm, ledger.Unknown},
+		{"held for people", func(t *testing.T, r *fixture) *approval.Held { return r.hold(byOps(2)) }, ledger.Pending, nil, ledger.Expired},
+		{"decided by one of two", func(t *testing.T, r *fixture) *approval.Held {
 			h := r.hold(byOps(2))
 			say(t, r, h, ben, ledger.Pending)
 			return h
-		}, ledger.Pending, func(t *testing.T, r *room, h *approval.Held) { say(t, r, h, cleo, ledger.Approved) }, ledger.Expired},
-		{"approved", func(t *testing.T, r *room) *approval.Held {
+		}, ledger.Pending, func(t *testing.T, r *fixture, h *approval.Held) { say(t, r, h, cleo, ledger.Approved) }, ledger.Expired},
+		{"approved", func(t *testing.T, r *fixture) *approval.Held {
 			h := r.hold(byOps(1))
 			say(t, r, h, ben, ledger.Approved)
 			return h
 		}, ledger.Approved, claim, ledger.Unknown},
-		{"approved, and nobody runs it", func(t *testing.T, r *room) *approval.Held {
+		{"approved, and nobody runs it", func(t *testing.T, r *fixture) *approval.Held {
 			h := r.hold(byOps(1))
 			say(t, r, h, ben, ledger.Approved)
 			return h
 		}, ledger.Approved, nil, ledger.Expired},
-		{"claimed", func(t *testing.T, r *room) *approval.Held {
+		{"claimed", func(t *testing.T, r *fixture) *approval.Held {
 			h := r.hold(byOps(1))
 			say(t, r, h, ben, ledger.Approved)
 			claim(t, r, h)
 			return h
 		}, ledger.Running, nil, ledger.Unknown},
-		{"running by its token", func(t *testing.T, r *room) *approval.Held {
+		{"running by its token", func(t *testing.T, r *fixture) *approval.Held {
 			h := r.hold(byCaller())
 			confirm(t, r, h)
 			return h
-		}, ledger.Running, func(t *testing.T, r *room, h *approval.Held) {
+		}, ledger.Running, func(t *testing.T, r *fixture, h *approval.Held) {
 			if _, err := r.desk.Confirm(ctx, h.Token, true, agent, "x", "door"); schema.KindOf(err) != schema.KindNotFound || schema.AsError(err).CallID != h.Approval.CallID {
 				t.Errorf("the same attempt at another front door: %v", err)
 			}
 		}, ledger.Unknown},
-		{"finished", func(t *testing.T, r *room) *approval.Held {
+		{"finished", func(t *testing.T, r *fixture) *approval.Held {
 			h := r.hold(byCaller())
 			confirm(t, r, h)
 			if _, err := r.desk.Finish(ctx, h.Approval.ID, &schema.Result{Body: []byte(`{"n":1.0}`)}, nil); err != nil {
 				t.Fatal(err)
 			}
 			return h
-		}, ledger.Succeeded, func(t *testing.T, r *room, h *approval.Held) {
+		}, ledger.Succeeded, func(t *testing.T, r *fixture, h *approval.Held) {
 			if b, err := r.ledger.Result(ctx, h.Approval.ID); err != nil || string(b) != `{"n":1.0}` {
 				t.Errorf("%s, %v", b, err)
 			}

@@ -44,8 +44,8 @@ func TestACallerConfirmsItsOwnCallByItsIDOnce(t *testing.T) {
 	ctx := context.Background()
 	held := r.hold(byCaller())
 	id := held.Approval.CallID
-	confirm := func(id string, yes bool, who schema.Principal) schema.Kind {
-		_, err := r.desk.ConfirmOwn(ctx, id, yes, who)
+	confirm := func(id string, approve bool, who schema.Principal) schema.Kind {
+		_, err := r.desk.ConfirmOwn(ctx, id, approve, who)
 		return schema.KindOf(err)
 	}
 	if kind := confirm(id, true, ben); kind != schema.KindNotFound {
@@ -61,9 +61,9 @@ func TestACallerConfirmsItsOwnCallByItsIDOnce(t *testing.T) {
 	if err != nil || a.State != ledger.Approved || len(a.Decisions) != 1 || a.Decisions[0].By != agent.Name || a.Decisions[0].Channel != ledger.ChannelCaller {
 		t.Errorf("it is %+v, %v", a, err)
 	}
-	for _, yes := range []bool{true, false} {
-		if kind := confirm(id, yes, agent); kind != schema.KindConflict {
-			t.Errorf("a second word (%t): %q", yes, kind)
+	for _, approve := range []bool{true, false} {
+		if kind := confirm(id, approve, agent); kind != schema.KindConflict {
+			t.Errorf("a second word (%t): %q", approve, kind)
 		}
 	}
 	if _, err := r.desk.Confirm(ctx, held.Token, true, agent, "attempt", "router-1"); schema.KindOf(err) != schema.KindNotFound {

@@ -19,7 +19,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func (r *room) allow(id string, who schema.Principal, pattern ledger.Pattern, uses int, lasts time.Duration) (*ledger.Approval, error) {
+func (r *fixture) allow(id string, who schema.Principal, pattern ledger.Pattern, uses int, lasts time.Duration) (*ledger.Approval, error) {
 	return r.desk.Decide(context.Background(), id, approval.Answer{
 		Kind: ledger.Approve, Digest: schema.Digest([]byte(arguments)), Reason: "it is the weekly payment",
 		Allow: &ledger.Allow{Until: r.clock.now().Add(lasts), Pattern: pattern, MaxUses: uses},
@@ -27,7 +27,7 @@ func (r *room) allow(id string, who schema.Principal, pattern ledger.Pattern, us
 }
 
 // permitted returns a room in which ben allowed calls like the first one.
-func permitted(t *testing.T, pattern ledger.Pattern, uses int, change ...func(*approval.Options)) (*room, *ledger.Approval) {
+func permitted(t *testing.T, pattern ledger.Pattern, uses int, change ...func(*approval.Options)) (*fixture, *ledger.Approval) {
 	t.Helper()
 	change = append([]func(*approval.Options){func(o *approval.Options) { o.Runner, o.Sign = "door", signed }}, change...)
 	r := open(t, bustest.Start(t), nil, change...)
@@ -181,22 +181,22 @@ func TestOnlyWhoMayDecideAloneAllowsTheSameAgain(t *testing.T) {
 
 func TestAPermissionEnds(t *testing.T) {
 	ctx := context.Background()
-	for name, end := range map[string]func(t *testing.T, r *room, first *ledger.Approval){
-		"when its time is over": func(_ *testing.T, r *room, _ *ledger.Approval) { r.clock.advance(time.Hour) },
-		"when the clock jumps back after half of it": func(t *testing.T, r *room, _ *ledger.Approval) {
-			tend := func() {
+	for name, end := range map[string]func(t *testing.T, r *fixture, first *ledger.Approval){
+		"when its time is over": func(_ *testing.T, r *fixture, _ *ledger.Approval) { r.clock.advance(time.Hour) },
+		"when the clock jumps back after half of it": func(t *testing.T, r *fixture, _ *ledger.Approval) {
+			reconcile := func() {
 				if _, err := r.desk.Reconcile(ctx, func(string) bool { return true }); err != nil {
 					t.Fatal(err)
 				}
 			}
-			tend()
+			reconcile()
 			r.clock.advance(31 * time.Minute)
-			tend()
+			reconcile()
 			r.clock.advance(-50 * time.Second)
-			tend()
+			reconcile()
 			r.clock.advance(30 * time.Minute)
 		},
-		"when somebody takes it back": func(t *testing.T, r *room, first *ledger.Approval) {
+		"when somebody takes it back": func(t *testing.T, r *fixture, first *ledger.Approval) {
 			id := ledger.PermissionID(first.ID)
 			for _, who := range []schema.Principal{dora, agent} {
 				if _, err := r.desk.Permissions.Revoke(ctx, id, who, ""); schema.KindOf(err) != schema.KindForbidden {
@@ -213,7 +213,7 @@ func TestAPermissionEnds(t *testing.T) {
 				t.Errorf("one that is not there: %v", err)
 			}
 		},
-		"when the call that it was given with is vetoed": func(t *testing.T, r *room, first *ledger.Approval) {
+		"when the call that it was given with is vetoed": func(t *testing.T, r *fixture, first *ledger.Approval) {
 			if _, err := r.say(first.ID, ledger.Deny, cleo); err != nil {
 				t.Error(err)
 			}
@@ -248,7 +248,7 @@ func TestUsesAreCountedOverAllFrontDoors(t *testing.T) {
 	var ran atomic.Int32
 	var all sync.WaitGroup
 	for i := range calls {
-		r := []*room{one, two}[i%2]
+		r := []*fixture{one, two}[i%2]
 		all.Go(func() {
 			if r.hold(byOps(1)).Run {
 				ran.Add(1)

@@ -22,7 +22,7 @@ import (
 // bank is a ledger with an approver, a front door and a worker, each of which has the
 // policy in force, except where the test says so.
 type bank struct {
-	*room
+	*fixture
 	approver, door *approval.Desk
 	policy         *risk.Policy
 	trust          *warrant.Trust
@@ -32,7 +32,7 @@ type bank struct {
 // openBank returns a bank; blind says that the approver has no policy.
 func openBank(t *testing.T, blind bool) *bank {
 	t.Helper()
-	b := &bank{room: open(t, bustest.Start(t), nil), trust: &warrant.Trust{}, fresh: map[string][]bool{}}
+	b := &bank{fixture: open(t, bustest.Start(t), nil), trust: &warrant.Trust{}, fresh: map[string][]bool{}}
 	_, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)

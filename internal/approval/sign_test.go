@@ -23,7 +23,7 @@ func signature(state ledger.State, a *ledger.Approval, args string) string {
 	return fmt.Sprintf("%s %s %s", state, a.CallID, schema.Digest([]byte(args)))
 }
 
-func TestAWarrantIsMadeWithTheYesAndTravelsWithTheCall(t *testing.T) {
+func TestAWarrantIsMadeWithTheApprovalAndTravelsWithTheCall(t *testing.T) {
 	r := open(t, bustest.Start(t), nil, func(o *approval.Options) { o.Sign = signed })
 	ctx := context.Background()
 

@@ -91,14 +91,14 @@ const cancelWait = 2 * time.Second
 // Confirm takes the caller's yes or no to a call of its own that is held, where no
 // token for it was given to anybody; see [approval.Desk.ConfirmOwn]. A call that was
 // held before its caller's eyes is confirmed with its token: KindForbidden.
-func (c *Calls) Confirm(ctx context.Context, callID string, yes bool, who schema.Principal) error {
+func (c *Calls) Confirm(ctx context.Context, callID string, approve bool, who schema.Principal) error {
 	if _, _, ok := ParseCallID(callID); !ok {
 		return schema.Errorf(schema.KindForbidden, "This call is no part of a batch; it is confirmed with the confirmation_id of its answer: POST /confirmations/{id}.").WithCall(callID)
 	}
 	if _, _, ok := c.ids.Find(callID, who.Name); !ok {
 		return schema.Errorf(schema.KindNotFound, "There is no call %q that is held and is yours.", callID)
 	}
-	_, err := c.o.Desk.ConfirmOwn(ctx, callID, yes, who)
+	_, err := c.o.Desk.ConfirmOwn(ctx, callID, approve, who)
 	return err
 }
 

@@ -55,8 +55,8 @@ func (i *IDs) CallID(journalID string, index uint64, principal string) string {
 	if after, ok := strings.CutPrefix(journalID, batchPrefix); ok {
 		letter, tail = letters[journal.Batch], after
 	}
-	var room [80]byte // more than an id takes
-	buf := append(room[:0], callPrefix...)
+	var space [80]byte // more than an id takes
+	buf := append(space[:0], callPrefix...)
 	buf = append(buf, tail...)
 	buf = append(buf, '-', letter)
 	buf = strconv.AppendUint(buf, index, 36)
@@ -71,8 +71,8 @@ func (i *IDs) Find(id, principal string) (journalID string, index uint64, ok boo
 	if !ok {
 		return "", 0, false
 	}
-	var room [checkLen]byte
-	want := i.check(room[:0], journalID, index, principal)
+	var space [checkLen]byte
+	want := i.check(space[:0], journalID, index, principal)
 	if !hmac.Equal(want, []byte(id[len(id)-checkLen:])) {
 		return "", 0, false
 	}
@@ -84,8 +84,8 @@ func (i *IDs) check(dst []byte, journalID string, index uint64, principal string
 	mac := i.macs.Get().(hash.Hash) // nothing else is put there
 	defer i.macs.Put(mac)
 	mac.Reset()
-	var room [128]byte
-	text := binary.BigEndian.AppendUint64(room[:0], index)
+	var space [128]byte
+	text := binary.BigEndian.AppendUint64(space[:0], index)
 	text = binary.AppendUvarint(text, uint64(len(journalID)))
 	mac.Write(append(append(text, journalID...), principal...))
 	var sum [sha256.Size]byte

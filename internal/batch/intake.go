@@ -276,7 +276,7 @@ func (in *Intake) flushLocked(ctx context.Context) error {
 		return err
 	}
 	for len(in.pending) > 0 {
-		n, err := in.backlog.room(ctx, in, len(in.pending))
+		n, err := in.backlog.space(ctx, in, len(in.pending))
 		if err != nil {
 			in.dropLocked()
 			return err
@@ -297,11 +297,11 @@ func (in *Intake) storeWaiting(ctx context.Context) {
 	if in.closed || ctx.Err() != nil || len(in.pending) == 0 {
 		return
 	}
-	if n := in.backlog.roomNow(in, len(in.pending)); n > 0 {
+	if n := in.backlog.spaceNow(in, len(in.pending)); n > 0 {
 		in.failed = in.storeLocked(ctx, n)
 	}
 	if len(in.pending) > 0 {
-		in.storeSoon.Reset(roomEvery)
+		in.storeSoon.Reset(spaceEvery)
 	}
 }
 

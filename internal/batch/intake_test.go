@@ -153,7 +153,7 @@ func TestAnIntakeStoresNoMoreThanMayWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	add(t, in, "c", "d", "e")
-	left, leave := context.WithTimeout(t.Context(), 10*roomEvery)
+	left, leave := context.WithTimeout(t.Context(), 10*spaceEvery)
 	defer leave()
 	if err := in.Flush(left); schema.KindOf(err) != schema.KindQuota {
 		t.Errorf("two lines too many: %v", err)

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// roomEvery is how often an intake looks whether there is room again.
-	roomEvery = 50 * time.Millisecond
+	// spaceEvery is how often an intake looks whether there is room again.
+	spaceEvery = 50 * time.Millisecond
 	// linesFor is how long single calls go by one count of the waiting lines.
 	linesFor = 100 * time.Millisecond
 	// countedMost is how many principals' counts are kept.
@@ -159,8 +159,8 @@ func (b *backlog) linesLately(principal string) int {
 	return lines
 }
 
-// roomNow says how many of n more lines of an intake may be stored at the moment.
-func (b *backlog) roomNow(in *Intake, n int) int {
+// spaceNow says how many of n more lines of an intake may be stored at the moment.
+func (b *backlog) spaceNow(in *Intake, n int) int {
 	if !b.o.Quota.Queues(&in.who) {
 		return n
 	}
@@ -168,17 +168,17 @@ func (b *backlog) roomNow(in *Intake, n int) int {
 	if !receiving {
 		return n // the journal takes no more, and says so
 	}
-	return min(n, b.o.Quota.Room(&in.who, lines))
+	return min(n, b.o.Quota.Space(&in.who, lines))
 }
 
-// room waits until some of n more lines of an intake may be stored and says how many. While it
+// space waits until some of n more lines of an intake may be stored and says how many. While it
 // waits nothing is read from who sends them.
-func (b *backlog) room(ctx context.Context, in *Intake, n int) (int, error) {
+func (b *backlog) space(ctx context.Context, in *Intake, n int) (int, error) {
 	for {
-		if room := b.roomNow(in, n); room > 0 {
-			return room, nil
+		if space := b.spaceNow(in, n); space > 0 {
+			return space, nil
 		}
-		timer := time.NewTimer(roomEvery)
+		timer := time.NewTimer(spaceEvery)
 		select {
 		case <-timer.C:
 		case <-b.ctx.Done():

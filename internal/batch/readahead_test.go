@@ -53,7 +53,7 @@ func TestAServerThatIsGivenNothingInARowIsGivenOne(t *testing.T) {
 	}
 }
 
-func TestAShelfIsShortUntilARunIsThereOrItIsFull(t *testing.T) {
+func TestTheReadAheadBufferIsShortUntilItHoldsARunOrIsFull(t *testing.T) {
 	run := func(string) int { return 3 }
 	s := newReadAhead()
 	if !s.short(run) {

@@ -104,14 +104,14 @@ func (r *recovery) ask(worker string, items []*item, within time.Duration) error
 	for i, it := range items {
 		ids[i] = it.call.ID
 	}
-	fates, err := r.fates(worker, ids, within)
+	outcomes, err := r.outcomes(worker, ids, within)
 	if err != nil && r.l.life.leaving.Err() != nil {
 		return nil
 	}
 	for i, it := range items {
-		fate := dispatch.Fate{CallID: ids[i], State: dispatch.FateForgotten}
+		outcome := dispatch.Outcome{CallID: ids[i], State: dispatch.OutcomeForgotten}
 		if err == nil {
-			fate = fates[i]
+			outcome = outcomes[i]
 		}
 		if !r.l.calls.enlist(it) {
 			continue
@@ -123,20 +123,20 @@ func (r *recovery) ask(worker string, items []*item, within time.Duration) error
 		go func() {
 			defer r.l.window.leave(r.l.window.weight(it.rec))
 			defer r.l.calls.delist(it)
-			r.resume(it, fate, within)
+			r.resume(it, outcome, within)
 		}()
 	}
 	return nil
 }
 
-// fates asks until the worker answers or is known to be gone.
-func (r *recovery) fates(worker string, ids []string, within time.Duration) ([]dispatch.Fate, error) {
+// outcomes asks until the worker answers or is known to be gone.
+func (r *recovery) outcomes(worker string, ids []string, within time.Duration) ([]dispatch.Outcome, error) {
 	for began := time.Now(); ; {
 		ctx, cancel := bound(r.l.life.gone)
-		fates, err := r.l.o.Router.AskWithin(ctx, worker, ids, within)
+		outcomes, err := r.l.o.Router.AskWithin(ctx, worker, ids, within)
 		cancel()
 		if err == nil || worker == "" || time.Since(began) > askFor {
-			return fates, err
+			return outcomes, err
 		}
 		if !r.alive(worker) && time.Since(began) > 2*time.Second {
 			return nil, err
@@ -159,18 +159,18 @@ func (r *recovery) alive(worker string) bool {
 }
 
 // resume goes on with a call of which its worker has told the fate.
-func (r *recovery) resume(it *item, fate dispatch.Fate, within time.Duration) {
-	fate, err := r.lastFate(it, fate, within, askAgain)
+func (r *recovery) resume(it *item, outcome dispatch.Outcome, within time.Duration) {
+	outcome, err := r.lastOutcome(it, outcome, within, askAgain)
 	if err != nil && r.l.life.leaving.Err() != nil {
 		it.done(nil)
 		return
 	}
 	if err != nil {
-		fate.State = dispatch.FateForgotten
+		outcome.State = dispatch.OutcomeForgotten
 	}
-	switch fate.State {
-	case dispatch.FateEnded:
-		res, err := ended(fate)
+	switch outcome.State {
+	case dispatch.OutcomeEnded:
+		res, err := ended(outcome)
 		if e := schema.AsError(err); e != nil && (e.Kind == schema.KindCanceled || e.CancelRequested) {
 			// An earlier owner had it ended, because its answer did not come in time or
 			// that owner stopped: it may have run.
@@ -182,7 +182,7 @@ func (r *recovery) resume(it *item, fate dispatch.Fate, within time.Duration) {
 			r.results.store(it, r.results.record(it, res, err))
 			return
 		}
-	case dispatch.FateNever:
+	case dispatch.OutcomeNever:
 	default:
 		if !r.l.repeatable(it) {
 			r.results.store(it, r.results.record(it, nil, schema.Errorf(schema.KindOutcomeUnknown, "The call left for worker %s, which cannot say any more what became of it. It may have run. Look at its effects, then settle it.", it.worker)))
@@ -193,7 +193,7 @@ func (r *recovery) resume(it *item, fate dispatch.Fate, within time.Duration) {
 }
 
 // ended is what the worker remembers of the end of a call.
-func ended(f dispatch.Fate) (*schema.Result, error) {
+func ended(f dispatch.Outcome) (*schema.Result, error) {
 	if f.Err != nil {
 		return nil, f.Err
 	}
@@ -227,34 +227,34 @@ func (r *recovery) settled(it *item, unknown error) (*schema.Result, error) {
 	if it.worker == "" {
 		return nil, unknown
 	}
-	fate, err := r.lastFate(it, dispatch.Fate{CallID: it.call.ID, State: dispatch.FateRunning}, r.patience(it)+clocksDiffer, 0)
+	outcome, err := r.lastOutcome(it, dispatch.Outcome{CallID: it.call.ID, State: dispatch.OutcomeRunning}, r.patience(it)+clocksDiffer, 0)
 	if err != nil && r.l.life.leaving.Err() != nil {
 		return nil, nil
 	}
-	if err != nil || fate.State != dispatch.FateEnded {
+	if err != nil || outcome.State != dispatch.OutcomeEnded {
 		return nil, unknown
 	}
-	res, err := ended(fate)
+	res, err := ended(outcome)
 	if err != nil {
 		return nil, unknown
 	}
 	return res, nil
 }
 
-// lastFate asks the worker, after the first pause, until the call does not run there
+// lastOutcome asks the worker, after the first pause, until the call does not run there
 // any more. An error says that the worker does not answer, or that the job stops.
-func (r *recovery) lastFate(it *item, fate dispatch.Fate, within, pause time.Duration) (dispatch.Fate, error) {
-	for deadline := time.Now().Add(r.patience(it)); fate.State == dispatch.FateRunning && time.Now().Before(deadline); pause = askAgain {
+func (r *recovery) lastOutcome(it *item, outcome dispatch.Outcome, within, pause time.Duration) (dispatch.Outcome, error) {
+	for deadline := time.Now().Add(r.patience(it)); outcome.State == dispatch.OutcomeRunning && time.Now().Before(deadline); pause = askAgain {
 		select {
 		case <-time.After(pause):
 		case <-r.l.life.leaving.Done():
-			return fate, errStopped
+			return outcome, errStopped
 		}
-		fates, err := r.fates(it.worker, []string{it.call.ID}, within)
+		outcomes, err := r.outcomes(it.worker, []string{it.call.ID}, within)
 		if err != nil {
-			return fate, err
+			return outcome, err
 		}
-		fate = fates[0]
+		outcome = outcomes[0]
 	}
-	return fate, nil
+	return outcome, nil
 }

@@ -32,7 +32,7 @@ func TestAWindowBoundsCallsAndBytesAndGivesPlacesBack(t *testing.T) {
 	}
 }
 
-func TestACallThatGetsNoRoomForItsBytesGivesItsPlaceBack(t *testing.T) {
+func TestACallWithoutMemoryReleasesItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, entered := newWindow(2, 100), make(chan bool, 1)
 		w.enter(t.Context(), sized(100))

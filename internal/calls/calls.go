@@ -188,7 +188,7 @@ func (c *Calls) runWithout(ctx context.Context, a *ledger.Approval) {
 // ctx ends first, its error is returned, and the call goes on.
 func (c *Calls) Await(ctx context.Context, a *Accepted, who schema.Principal) (*Status, error) {
 	if a.ticket == nil || a.Replayed {
-		s, err := c.wait(ctx, a.CallID, who, farAway, true)
+		s, err := c.wait(ctx, a.CallID, who, noDeadline, true)
 		if err == nil && !s.State.Ended() && s.State != schema.StateSuspended {
 			err = ctx.Err()
 		}
@@ -199,13 +199,13 @@ func (c *Calls) Await(ctx context.Context, a *Accepted, who schema.Principal) (*
 		return nil, err
 	}
 	if rec.Input {
-		return c.wait(ctx, a.CallID, who, farAway, true)
+		return c.wait(ctx, a.CallID, who, noDeadline, true)
 	}
 	return c.ofResult(a, rec), nil
 }
 
-// farAway is a wait that its context ends.
-const farAway = 24 * 365 * time.Hour
+// noDeadline is a wait that its context ends.
+const noDeadline = 24 * 365 * time.Hour
 
 // UnderWay is the error for a request that came again with its idempotency key while its
 // call has not ended.

@@ -165,14 +165,14 @@ func sameServers(a, b []schema.Server) bool {
 	}
 	for i := range a {
 		x, y := a[i], b[i]
-		if x.ID != y.ID || x.State != y.State || x.Digest != y.Digest || x.Error != y.Error || x.PID != y.PID || x.Sessions != y.Sessions || x.Restarts != y.Restarts || x.Slots != y.Slots || x.Asks != y.Asks || x.Protocol != y.Protocol || !sameBox(x.Box, y.Box) {
+		if x.ID != y.ID || x.State != y.State || x.Digest != y.Digest || x.Error != y.Error || x.PID != y.PID || x.Sessions != y.Sessions || x.Restarts != y.Restarts || x.Slots != y.Slots || x.Asks != y.Asks || x.Protocol != y.Protocol || !sameSandbox(x.Sandbox, y.Sandbox) {
 			return false
 		}
 	}
 	return true
 }
 
-func sameBox(a, b *schema.Box) bool {
+func sameSandbox(a, b *schema.Sandbox) bool {
 	if a == nil || b == nil {
 		return a == b
 	}

@@ -22,9 +22,9 @@ type Server struct {
 	Connected bool
 	// Workers has the report of every worker, by worker id.
 	Workers []WorkerServer
-	// BestBox is how a worker can run its calls in isolation, a ready one where
+	// BestSandbox is how a worker can run its calls in isolation, a ready one where
 	// there is any; nil where no worker has one.
-	BestBox *schema.Box
+	BestSandbox *schema.Sandbox
 	// HighestRisk is the highest riskLevel that a worker was told, 0 for none.
 	HighestRisk int
 	// Offline says why no worker can run a call: the server is in the state error at all
@@ -37,7 +37,7 @@ type Server struct {
 // that starts, or that is waited for after its worker has gone, is not offline.
 func (s *server) offline() string {
 	v := &s.view
-	if v.Connected || v.State != schema.StateError || !s.lost.IsZero() || v.BestBox != nil && v.BestBox.Ready {
+	if v.Connected || v.State != schema.StateError || !s.lost.IsZero() || v.BestSandbox != nil && v.BestSandbox.Ready {
 		return ""
 	}
 	if slices.ContainsFunc(v.Workers, func(w WorkerServer) bool { return w.Report.OtherVersion }) {
@@ -88,9 +88,9 @@ type Tool struct {
 	Risk int
 	// TrustAnnotations says that the operator lets the server's hints count.
 	TrustAnnotations bool
-	// Box is how a worker can run the call in isolation, a ready one where there
+	// Sandbox is how a worker can run the call in isolation, a ready one where there
 	// is any; nil where no worker has one.
-	Box *schema.Box
+	Sandbox *schema.Sandbox
 	// Offline says why no worker can run a call now, "" where one may; see [Server].
 	Offline string
 }
@@ -129,8 +129,8 @@ func (c *Catalog) rebuildLocked() {
 				s.want, s.from = report.Digest, w.ID
 			}
 			s.view.HighestRisk = max(s.view.HighestRisk, report.Risk) // workers that differ: the highest counts
-			if b := report.Box; b != nil && !w.Draining && (s.view.BestBox == nil || b.Ready && !s.view.BestBox.Ready) {
-				s.view.BestBox = b
+			if b := report.Sandbox; b != nil && !w.Draining && (s.view.BestSandbox == nil || b.Ready && !s.view.BestSandbox.Ready) {
+				s.view.BestSandbox = b
 			}
 			s.view.Connected = s.view.Connected || report.State == schema.StateInitialized
 			s.view.Workers = append(s.view.Workers, WorkerServer{Worker: w.ID, Draining: w.Draining, Report: report})
@@ -293,7 +293,7 @@ func (c *Catalog) Tool(id, name string) (Tool, error) {
 }
 
 func (c *Catalog) toolLocked(s *server, t *schema.Tool) Tool {
-	tool := Tool{Tool: t, Timeout: s.view.Timeout, Risk: s.view.HighestRisk, Box: s.view.BestBox, Offline: s.view.Offline, TrustAnnotations: s.view.TrustAnnotations, Switch: switchtable.Switch{Server: t.Server, Tool: t.Name, Enabled: true}}
+	tool := Tool{Tool: t, Timeout: s.view.Timeout, Risk: s.view.HighestRisk, Sandbox: s.view.BestSandbox, Offline: s.view.Offline, TrustAnnotations: s.view.TrustAnnotations, Switch: switchtable.Switch{Server: t.Server, Tool: t.Name, Enabled: true}}
 	if c.switches.Some() { // most have none, and each call comes by here
 		if sw, ok := c.switches.Get(switchtable.Key(t.Server, t.Name)); ok {
 			tool.Switch = sw

@@ -111,7 +111,7 @@ func checkedJSON(out io.Writer, p *setup.Prepared, faults []config.Fault, server
 // sayServer prints how a server is held. The error says why it cannot be.
 func sayServer(ctx context.Context, out io.Writer, s *worker.Served) error {
 	spec := s.Session.Spec
-	if s.Box == nil || !s.Box.Only {
+	if s.Sandbox == nil || !s.Sandbox.Only {
 		fmt.Fprintf(out, "# server %s: %s, %d sessions of %d calls\n", spec.ID, spec.Type, s.Session.Sessions, s.Session.InFlight)
 	}
 	if s.Adapt != nil {
@@ -119,8 +119,8 @@ func sayServer(ctx context.Context, out io.Writer, s *worker.Served) error {
 			return err
 		}
 	}
-	if s.Box != nil && s.Box.Fault == nil { // a fault is told with the others
-		sayBox(out, spec.ID, s.Box)
+	if s.Sandbox != nil && s.Sandbox.Fault == nil { // a fault is told with the others
+		saySandbox(out, spec.ID, s.Sandbox)
 	}
 	return nil
 }
@@ -144,8 +144,8 @@ func sayTools(ctx context.Context, out io.Writer, server string, src adapt.Sourc
 	return nil
 }
 
-// sayBox prints everything that holds for the container of a server.
-func sayBox(out io.Writer, server string, b *worker.Box) {
+// saySandbox prints everything that holds for the container of a server.
+func saySandbox(out io.Writer, server string, b *worker.Sandbox) {
 	place := "container"
 	if b.Isolation == schema.IsolationBubblewrap {
 		place = "sandbox of bubblewrap, which is weaker than a container,"

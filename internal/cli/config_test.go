@@ -116,7 +116,7 @@ var serverMistakes = []mistake{
 	{"{\"mcpServers\": {\n\"x\": {\"command\": \"true\", \"startTimeout\": \"3h\"}}}", "startTimeout", 2},
 	{"{\"mcpServers\": {\n\"x\": {\"command\": \"true\", \"sessions\": 0}}}", "from 1 to 1000", 2},
 	{"{\"mcpServers\": {\n\"x\": {\"command\": \"true\", \"env\": {\"A\": \"${NOT_SET_ANYWHERE}\"}}}}", "NOT_SET_ANYWHERE", 2},
-	{"{\"mcpServers\": {\n\"x\": {\"command\": \"true\", \"env\": {\"CALLYARD_GUARD\": \"1\"}}}}", "keeps for itself", 2},
+	{"{\"mcpServers\": {\n\"x\": {\"command\": \"true\", \"env\": {\"CALLYARD_REAPER\": \"1\"}}}}", "keeps for itself", 2},
 	{"{\"mcpServers\": {\n\"x\": {\"command\": \"true\"},\n\"x\": {\"command\": \"true\"}}}", "given twice", 3},
 	{"{\"mcpServers\": {\n\"x\": {\"command\": \"true\"}\n\"y\": {}}}", "", 3},
 	{"{\n\"mcpServer\": {}}", `did you mean "mcpServers"`, 1},

@@ -93,8 +93,8 @@ func (x *examination) server(s *callyard.ServerItem) bool {
 	if s.Waiting > 0 && s.InFlight >= s.Slots {
 		x.note(at, fmt.Sprintf("all its %d slots are taken and %d calls wait: more sessions, a larger inFlight, or another worker", s.Slots, s.Waiting))
 	}
-	if s.Box != nil && !s.Box.Ready {
-		x.fault(at, "calls of high risk cannot run: no "+string(s.Box.Isolation)+" is ready"+prefixed(": ", oneLine(deref(s.Box.Error))), "see that the engine of the worker runs and has the image (docs/how-to/containers.md)")
+	if s.Sandbox != nil && !s.Sandbox.Ready {
+		x.fault(at, "calls of high risk cannot run: no "+string(s.Sandbox.Isolation)+" is ready"+prefixed(": ", oneLine(deref(s.Sandbox.Error))), "see that the engine of the worker runs and has the image (docs/how-to/containers.md)")
 	}
 	return x.faults() == faults
 }

@@ -152,8 +152,8 @@ func TestTheDoctorNamesWhatIsWrongAndTheMend(t *testing.T) {
 		"no workers":   {func(d, _ *patient) { d.answers["/workers"] = jsonAnswer(`{"workers":[]}`) }, "workers: there is none", "start one"},
 		"all drain":    {func(d, _ *patient) { d.answers["/workers"] = jsonAnswer(`{"workers":[{"id":"w","draining":true}]}`) }, "all 1 are draining", "start another one"},
 		"a worker's clock": {func(d, _ *patient) {
-			d.answers["/workers"] = jsonAnswer(`{"workers":[{"id":"w","host":"box7","started":"` + hence(time.Hour) + `"}]}`)
-		}, "worker w: it says that it was started", "clock of box7"},
+			d.answers["/workers"] = jsonAnswer(`{"workers":[{"id":"w","host":"sandbox7","started":"` + hence(time.Hour) + `"}]}`)
+		}, "worker w: it says that it was started", "clock of sandbox7"},
 		"a failed server": {func(d, _ *patient) {
 			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"sad","initialization_state":"error","error":"exec: no such file"}]}`)
 		}, "server sad: it does not run: exec: no such file", "callyard servers show sad"},
@@ -163,8 +163,8 @@ func TestTheDoctorNamesWhatIsWrongAndTheMend(t *testing.T) {
 		"a server that one worker lacks": {func(d, _ *patient) {
 			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","workers":[{"id":"w1","initialization_state":"initialized"},{"id":"w2","initialization_state":"error","error":"no such program"}]}]}`)
 		}, "does not run on worker w2: no such program", "that worker lacks"},
-		"no box": {func(d, _ *patient) {
-			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","box":{"isolation":"container","ready":false,"error":"no engine"}}]}`)
+		"no sandbox": {func(d, _ *patient) {
+			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","sandbox":{"isolation":"container","ready":false,"error":"no engine"}}]}`)
 		}, "no container is ready: no engine", "docs/how-to/containers.md"},
 		"the execution log is lost": {func(d, _ *patient) { d.answers["/calls"] = problem503("The execution log cannot be read.") }, "execution log: it cannot be read", "JetStream"},
 		"a clock":                   {func(d, _ *patient) { d.clock = -time.Hour }, "front door: its clock and the one here differ", "NTP"},

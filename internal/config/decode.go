@@ -123,16 +123,16 @@ func (d *decoder) members(path string, n *node, sections []section, others []str
 }
 
 func (d *decoder) unknown(path string, m member, names []string) {
-	mend := ""
+	fix := ""
 	if yamldoc.Nearest(m.key, names) == "" && d.misplaced != nil {
 		if elsewhere := d.misplaced(m.key); elsewhere != "" && elsewhere != join(path, m.key) {
-			mend = fmt.Sprintf("it is known as %s; move it there.", elsewhere)
+			fix = fmt.Sprintf("it is known as %s; move it there.", elsewhere)
 		}
 	}
-	if mend == "" {
-		mend = hint(m.key, names)
+	if fix == "" {
+		fix = hint(m.key, names)
 	}
-	d.faults.add(m.at, joinName(path, shorten(m.key)), "is no key that is known here; %s", mend)
+	d.faults.add(m.at, joinName(path, shorten(m.key)), "is no key that is known here; %s", fix)
 }
 
 // holds reports whether the node is of the kind; another one is a fault, in the words of

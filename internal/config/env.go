@@ -15,7 +15,7 @@ const (
 )
 
 // ownVariables mark the processes that a worker starts; they are no keys.
-var ownVariables = [...]string{"CALLYARD_GUARD", "CALLYARD_COOKIE"}
+var ownVariables = [...]string{"CALLYARD_REAPER", "CALLYARD_COOKIE"}
 
 // applyEnv sets what CALLYARD_… variables name, in the order of their names.
 func (d *decoder) applyEnv(src Source, settings []setting) {
@@ -61,11 +61,11 @@ func (d *decoder) applyEnv(src Source, settings []setting) {
 			continue
 		}
 		names := slices.Collect(maps.Keys(byVariable))
-		mend := "unset it; `callyard config check` lists the keys."
+		fix := "unset it; `callyard config check` lists the keys."
 		if near := yamldoc.Nearest(strings.TrimSuffix(name, fileSuffix), names); near != "" {
-			mend = "did you mean " + near + "?"
+			fix = "did you mean " + near + "?"
 		}
-		d.faults.add(at, "", "no key has this variable; %s", mend)
+		d.faults.add(at, "", "no key has this variable; %s", fix)
 	}
 }
 

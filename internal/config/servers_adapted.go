@@ -142,7 +142,7 @@ func (r *serverReader) openAPI(d *draft, e *ServerEntry) {
 	case r.path == "":
 		r.fault(d, "openapi", "a server that is added by a request cannot read files here; give the address of the document.")
 	default:
-		o.Document = r.beside(o.Document)
+		o.Document = r.relativeTo(o.Document)
 	}
 	switch {
 	case d.has("base_url"):
@@ -185,7 +185,7 @@ func (r *serverReader) credential(d *draft, name string, s credentialShape) (Cre
 		if r.path == "" {
 			return bad(f.key+"_file", "a server that is added by a request cannot read files here; give the %s itself.", f.key)
 		}
-		text, err := readText(r.beside(f.file), maxSecretFile)
+		text, err := readText(r.relativeTo(f.file), maxSecretFile)
 		if err != nil {
 			return bad(f.key+"_file", "%v", err)
 		}
@@ -278,8 +278,8 @@ func (r *serverReader) toolEndpoint(d *draft, e *ServerEntry) {
 	}
 }
 
-// beside returns a path that counts from the folder of the servers file.
-func (r *serverReader) beside(file string) string {
+// relativeTo returns a path that counts from the folder of the servers file.
+func (r *serverReader) relativeTo(file string) string {
 	if filepath.IsAbs(file) {
 		return file
 	}

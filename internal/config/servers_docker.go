@@ -7,7 +7,7 @@ import (
 )
 
 // Docker says in which container a server runs. The first four keys are those of
-// MCP Bridge. What they mean, and which are refused, is package box's to say.
+// MCP Bridge. What they mean, and which are refused, is package sandbox's to say.
 type Docker struct {
 	Image   string            `yaml:"image"`   // name:tag, name@sha256:… or the id of an image that the engine has
 	Volumes []string          `yaml:"volumes"` // HOST:CONTAINER:ro
@@ -29,7 +29,7 @@ type Docker struct {
 	Time    time.Duration `yaml:"time"`      // from hand-over to the kill, at most
 	Pool    int           `yaml:"pool"`      // containers started ahead
 
-	// Allow names what may be wider than the box is, such as
+	// Allow names what may be wider than the sandbox is, such as
 	// "network:bridge" or "writable-volume:/srv/out".
 	Allow []string `yaml:"allow"`
 

@@ -183,11 +183,11 @@ func (r *serverReader) misspelt(rests []string) {
 			if !ok || !strings.HasPrefix(suffix, "_") {
 				continue
 			}
-			mend := "the variables of a server end in " + strings.Join(suffixes, ", ") + "."
+			fix := "the variables of a server end in " + strings.Join(suffixes, ", ") + "."
 			if near := yamldoc.Nearest(suffix, suffixes); near != "" {
-				mend = "did you mean " + strings.TrimSuffix(serverPrefix+rest, suffix) + near + "?"
+				fix = "did you mean " + strings.TrimSuffix(serverPrefix+rest, suffix) + near + "?"
 			}
-			r.faults.add(place{layer: layerEnv, source: serverPrefix + rest}, "", "the server %q has no such setting; %s", d.id, mend)
+			r.faults.add(place{layer: layerEnv, source: serverPrefix + rest}, "", "the server %q has no such setting; %s", d.id, fix)
 			break
 		}
 	}

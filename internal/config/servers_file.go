@@ -174,12 +174,12 @@ func (r *serverReader) known(d *draft, n *node) *node {
 	out := &node{kind: yamldoc.Map, at: n.at}
 	var ignored []string
 	for _, m := range n.members {
-		switch mend := meantKeys[m.key]; {
+		switch fix := meantKeys[m.key]; {
 		case out.get(m.key) != nil:
 		case m.value.kind == yamldoc.Null && !slices.Contains([]string{"riskLevel", "disabled", "enabled", "docker", "sandbox"}, m.key):
-		case mend != "":
-			r.faults.add(m.at, join(d.path, m.key), "is a key of another program; %s", mend)
-			if mend == meantKeys["serverUrl"] { // not to be missed as well
+		case fix != "":
+			r.faults.add(m.at, join(d.path, m.key), "is a key of another program; %s", fix)
+			if fix == meantKeys["serverUrl"] { // not to be missed as well
 				out.members = append(out.members, member{key: "url", at: m.at, value: m.value})
 			}
 		case slices.Contains(foreignKeys[:], m.key) || strings.HasPrefix(m.key, "//") || strings.HasPrefix(m.key, "_"):

@@ -15,8 +15,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestEveryDemoToolDoesWhatItSays(t *testing.T) {
 	ctx := context.Background()
-	near, far := mcp.NewInMemoryTransports()
-	server, err := demo.New("test").Connect(ctx, far, nil)
+	near, clientEnd := mcp.NewInMemoryTransports()
+	server, err := demo.New("test").Connect(ctx, clientEnd, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func (r *route) readyLocked(now time.Time) *lane {
 	var best *lane
 	var bestCost float64
 	for _, l := range r.lanes {
-		if l.ahead.ready.n == 0 || !l.hasRoom(now, bulk) {
+		if l.ahead.ready.n == 0 || !l.hasSpace(now, bulk) {
 			continue
 		}
 		if c := l.cost(now); best == nil || c < bestCost {

@@ -19,12 +19,12 @@ func cutOff(t *testing.T, c *schema.Call) (r *Router, ended <-chan string) {
 	r = startRouter(t, srv)
 	got := make(chan struct{}, 1)
 	startScripted(t, srv, r, "w", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
-		if f.Method != bus.MethodFates {
+		if f.Method != bus.MethodOutcomes {
 			got <- struct{}{} // its reply goes nowhere
 			return
 		}
-		w.fates(t, f, to, func(*bus.Question, string) bus.Fate {
-			return bus.Fate{State: bus.FateEnded, Result: &schema.Result{Body: []byte(`"ran once"`)}}
+		w.outcomes(t, f, to, func(*bus.Question, string) bus.Outcome {
+			return bus.Outcome{State: bus.OutcomeEnded, Result: &schema.Result{Body: []byte(`"ran once"`)}}
 		})
 	})
 	c.Timeout = 10 * time.Minute

@@ -172,27 +172,27 @@ func TestAWorkerIsAskedWhatBecameOfCalls(t *testing.T) {
 	big := make([]byte, 3<<20) // travels in parts
 	w, _ := startScripted(t, srv, r, "w", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
 		var q bus.Question
-		if err := json.Unmarshal(f.Payload, &q); err != nil || f.Method != bus.MethodFates || q.Within != time.Minute {
+		if err := json.Unmarshal(f.Payload, &q); err != nil || f.Method != bus.MethodOutcomes || q.Within != time.Minute {
 			t.Errorf("asked %q %s: %v", f.Method, f.Payload, err)
 		}
 		var answer []byte
 		for i, id := range q.CallIDs {
-			fate := bus.Fate{CallID: id, State: bus.FateNever}
+			outcome := bus.Outcome{CallID: id, State: bus.OutcomeNever}
 			if i == 7 {
-				fate.State, fate.Result = bus.FateEnded, &schema.Result{Body: big, Worker: "w"}
+				outcome.State, outcome.Result = bus.OutcomeEnded, &schema.Result{Body: big, Worker: "w"}
 			}
-			answer = bus.AppendFate(answer, &fate)
+			answer = bus.AppendOutcome(answer, &outcome)
 		}
 		w.l.Result(to, f.Seq, &schema.Result{Body: answer})
 	})
-	fates, err := r.AskWithin(context.Background(), "w", ids, time.Minute)
-	if err != nil || len(fates) != len(ids) {
-		t.Fatalf("%d fates, %v", len(fates), err)
+	outcomes, err := r.AskWithin(context.Background(), "w", ids, time.Minute)
+	if err != nil || len(outcomes) != len(ids) {
+		t.Fatalf("%d fates, %v", len(outcomes), err)
 	}
-	for i, f := range fates {
-		want := FateNever
+	for i, f := range outcomes {
+		want := OutcomeNever
 		if i%askedAtOnce == 7 {
-			want = FateEnded
+			want = OutcomeEnded
 			if len(f.Result.Body) != len(big) {
 				t.Errorf("a result of %d bytes", len(f.Result.Body))
 			}
@@ -205,16 +205,16 @@ func TestAWorkerIsAskedWhatBecameOfCalls(t *testing.T) {
 		t.Errorf("it took %d questions", n)
 	}
 	w.answer = func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) { // of fewer calls than asked
-		w.l.Result(to, f.Seq, &schema.Result{Body: bus.AppendFate(nil, &bus.Fate{CallID: "call_0", State: bus.FateNever})})
+		w.l.Result(to, f.Seq, &schema.Result{Body: bus.AppendOutcome(nil, &bus.Outcome{CallID: "call_0", State: bus.OutcomeNever})})
 	}
-	if fates, err := r.Ask(context.Background(), "w", ids[:2]); err == nil {
-		t.Errorf("half an answer was taken: %v", fates)
+	if outcomes, err := r.Ask(context.Background(), "w", ids[:2]); err == nil {
+		t.Errorf("half an answer was taken: %v", outcomes)
 	}
-	if fates, err := r.Ask(context.Background(), "gone", ids[:2]); schema.KindOf(err) != schema.KindUnavailable {
-		t.Errorf("a worker that is not there: %v, %v", fates, err)
+	if outcomes, err := r.Ask(context.Background(), "gone", ids[:2]); schema.KindOf(err) != schema.KindUnavailable {
+		t.Errorf("a worker that is not there: %v, %v", outcomes, err)
 	}
-	if fates, err := r.Ask(context.Background(), "w", nil); err != nil || len(fates) != 0 {
-		t.Errorf("about nothing: %v, %v", fates, err)
+	if outcomes, err := r.Ask(context.Background(), "w", nil); err != nil || len(outcomes) != 0 {
+		t.Errorf("about nothing: %v, %v", outcomes, err)
 	}
 	idle(t, r)
 }

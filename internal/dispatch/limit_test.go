@@ -10,10 +10,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// besideAFlood has one caller at c=1 beside a flood of bulk calls for a while, and
+// withAFlood has one caller at c=1 beside a flood of bulk calls for a while, and
 // returns the 99th percentile of its calls, first alone and then beside the
 // flood, and the rate of the flood, first alone and then beside the caller.
-func besideAFlood(t *testing.T, work func(), each time.Duration) (idle, flooded time.Duration, alone, beside float64) {
+func withAFlood(t *testing.T, work func(), each time.Duration) (idle, flooded time.Duration, alone, withFlood float64) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(Options{})
@@ -71,7 +71,7 @@ func besideAFlood(t *testing.T, work func(), each time.Duration) (idle, flooded 
 			return float64(n-before) / time.Since(began).Seconds()
 		}
 		alone = rate(func() { time.Sleep(each) })
-		beside = rate(func() { flooded = calls() })
+		withFlood = rate(func() { flooded = calls() })
 		time.Sleep(2 * limitFor)
 		if again := rate(func() { time.Sleep(each) }); again < 0.95*alone {
 			t.Errorf("when the caller is gone the flood does %.0f calls/s of %.0f", again, alone)
@@ -79,7 +79,7 @@ func besideAFlood(t *testing.T, work func(), each time.Duration) (idle, flooded 
 		close(stop)
 		flood.Wait()
 	})
-	return idle, flooded, alone, beside
+	return idle, flooded, alone, withFlood
 }
 
 func TestACallerDoesNotWaitForAFloodInsideTheServer(t *testing.T) {
@@ -99,12 +99,12 @@ func TestACallerDoesNotWaitForAFloodInsideTheServer(t *testing.T) {
 		one.Unlock()
 		time.Sleep(time.Until(mine))
 	}
-	idle, flooded, alone, beside := besideAFlood(t, work, 4*time.Second)
+	idle, flooded, alone, withFlood := withAFlood(t, work, 4*time.Second)
 	if flooded > 2*idle {
 		t.Errorf("p99 of the caller is %s beside the flood, %s without", flooded, idle)
 	}
-	if beside < alone/4 {
-		t.Errorf("the flood does %.0f calls/s beside the caller, %.0f without", beside, alone)
+	if withFlood < alone/4 {
+		t.Errorf("the flood does %.0f calls/s beside the caller, %.0f without", withFlood, alone)
 	}
 }
 
@@ -121,9 +121,9 @@ func TestAServerThatWorksOnManyAtOnceIsNotHeldBackByACaller(t *testing.T) {
 		if seed == 0 {
 			work = func() { time.Sleep(100 * time.Millisecond) }
 		}
-		_, _, alone, beside := besideAFlood(t, work, 30*time.Second)
-		if beside < 0.75*alone {
-			t.Errorf("seed %d: the flood does %.0f calls/s beside a caller, %.0f without", seed, beside, alone)
+		_, _, alone, withFlood := withAFlood(t, work, 30*time.Second)
+		if withFlood < 0.75*alone {
+			t.Errorf("seed %d: the flood does %.0f calls/s beside a caller, %.0f without", seed, withFlood, alone)
 		}
 	}
 }

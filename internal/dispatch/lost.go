@@ -123,11 +123,11 @@ func (q *inquirer) askWorker(ctx context.Context, to addressee, calls map[string
 	ctx, cancel := context.WithTimeout(ctx, lostFor)
 	defer cancel()
 	for {
-		fates, err := q.router.askAll(ctx, to.worker, &question)
+		outcomes, err := q.router.askAll(ctx, to.worker, &question)
 		if err == nil {
 			n := 0
-			for i := range fates {
-				if q.answer(to.worker, calls[fates[i].CallID], &fates[i]) {
+			for i := range outcomes {
+				if q.answer(to.worker, calls[outcomes[i].CallID], &outcomes[i]) {
 					n++
 				}
 			}
@@ -148,10 +148,10 @@ func (q *inquirer) askWorker(ctx context.Context, to addressee, calls map[string
 
 // answer gives a call the end that its worker remembers, or that of one that did not
 // arrive there, and says whether the call still waited for it.
-func (q *inquirer) answer(worker string, c lostCall, fate *Fate) bool {
+func (q *inquirer) answer(worker string, c lostCall, outcome *Outcome) bool {
 	f := &bus.ReplyFrame{Seq: c.seq, Worker: worker, Started: true}
 	switch {
-	case fate.State == FateNever && fate.Refused:
+	case outcome.State == OutcomeNever && outcome.Refused:
 		e := schema.Errorf(schema.KindUnavailable, "The call was lost on its way to worker %s; it did not start.", worker)
 		e.Retryable, e.RetryAfter = true, time.Second
 		text, err := json.Marshal(e)
@@ -159,16 +159,16 @@ func (q *inquirer) answer(worker string, c lostCall, fate *Fate) bool {
 			return false
 		}
 		f.Kind, f.Payload, f.Started = bus.ReplyError, text, false
-	case fate.State != FateEnded, fate.Result != nil && fate.Err != nil:
+	case outcome.State != OutcomeEnded, outcome.Result != nil && outcome.Err != nil:
 		return false // it runs; or its result was too large to be kept
-	case fate.Err != nil:
-		text, err := json.Marshal(fate.Err)
+	case outcome.Err != nil:
+		text, err := json.Marshal(outcome.Err)
 		if err != nil {
 			return false
 		}
 		f.Kind, f.Payload = bus.ReplyError, text
-	case fate.Result != nil:
-		f.Kind, f.Payload, f.ToolError, f.Input, f.Took = bus.ReplyResult, fate.Result.Body, fate.Result.ToolError, fate.Result.InputRequired, fate.Result.Took
+	case outcome.Result != nil:
+		f.Kind, f.Payload, f.ToolError, f.Input, f.Took = bus.ReplyResult, outcome.Result.Body, outcome.Result.ToolError, outcome.Result.InputRequired, outcome.Result.Took
 	default:
 		return false
 	}

@@ -18,16 +18,16 @@ func TestAReplyThatNATSTookWithItIsAskedForAtOnce(t *testing.T) {
 	got := make(chan struct{}, 3)
 	var asked atomic.Int64
 	startScripted(t, srv, r, "w", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
-		if f.Method != bus.MethodFates {
+		if f.Method != bus.MethodOutcomes {
 			got <- struct{}{} // its reply is lost with NATS
 			return
 		}
 		asked.Add(1)
-		w.fates(t, f, to, func(_ *bus.Question, id string) bus.Fate {
+		w.outcomes(t, f, to, func(_ *bus.Question, id string) bus.Outcome {
 			if id == "call_failed" {
-				return bus.Fate{State: bus.FateEnded, Err: schema.Errorf(schema.KindProtocol, "It has ended badly.")}
+				return bus.Outcome{State: bus.OutcomeEnded, Err: schema.Errorf(schema.KindProtocol, "It has ended badly.")}
 			}
-			return bus.Fate{State: bus.FateEnded, Result: &schema.Result{Body: []byte(`{"of":"` + id + `"}`), ToolError: true}}
+			return bus.Outcome{State: bus.OutcomeEnded, Result: &schema.Result{Body: []byte(`{"of":"` + id + `"}`), ToolError: true}}
 		})
 	})
 	type end struct {
@@ -90,30 +90,30 @@ func TestWhoListensHearsOfCanceledCallsOfOtherRouters(t *testing.T) {
 // asked, as one that never got the message.
 func forgetful(t *testing.T, seqs chan<- uint64, refuses bool) func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
 	return func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
-		if f.Method != bus.MethodFates {
+		if f.Method != bus.MethodOutcomes {
 			seqs <- f.Seq
 			if w.calls.Load() > 1 {
 				w.l.Result(to, f.Seq, &schema.Result{Body: []byte(`{"once":"more"}`)})
 			}
 			return
 		}
-		w.fates(t, f, to, func(q *bus.Question, _ string) bus.Fate {
-			return bus.Fate{State: bus.FateNever, Refused: refuses && len(q.Seqs) == len(q.CallIDs)}
+		w.outcomes(t, f, to, func(q *bus.Question, _ string) bus.Outcome {
+			return bus.Outcome{State: bus.OutcomeNever, Refused: refuses && len(q.Seqs) == len(q.CallIDs)}
 		})
 	}
 }
 
-// fates answers a question about calls.
-func (s *scripted) fates(t *testing.T, f *bus.CallFrame, to bus.ReplyTo, of func(q *bus.Question, id string) bus.Fate) {
+// outcomes answers a question about calls.
+func (s *scripted) outcomes(t *testing.T, f *bus.CallFrame, to bus.ReplyTo, of func(q *bus.Question, id string) bus.Outcome) {
 	var q bus.Question
 	if err := json.Unmarshal(f.Payload, &q); err != nil {
 		t.Error(err)
 	}
 	var answer []byte
 	for _, id := range q.CallIDs {
-		fate := of(&q, id)
-		fate.CallID = id
-		answer = bus.AppendFate(answer, &fate)
+		outcome := of(&q, id)
+		outcome.CallID = id
+		answer = bus.AppendOutcome(answer, &outcome)
 	}
 	s.l.Result(to, f.Seq, &schema.Result{Body: answer})
 }

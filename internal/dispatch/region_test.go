@@ -21,7 +21,7 @@ func regions(near, remote *worker, slots int) *route {
 	return r
 }
 
-func TestCallsStayNearFallOverFarAndComeBack(t *testing.T) {
+func TestCallsStayInTheirRegionFailOverAndReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near := &worker{}
 		r := regions(near, &worker{}, 4)

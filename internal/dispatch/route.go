@@ -84,8 +84,8 @@ func reserved(slots int) int {
 	return max(1, slots/16)
 }
 
-// hasRoom says whether the lane takes one more call of the kind.
-func (l *lane) hasRoom(now time.Time, k kind) bool {
+// hasSpace says whether the lane takes one more call of the kind.
+func (l *lane) hasSpace(now time.Time, k kind) bool {
 	if l.closed || l.inFlight >= l.slots {
 		return false
 	}
@@ -107,7 +107,7 @@ func (l *lane) take(now time.Time, k kind) {
 func (r *route) pickLocked(now time.Time, avoid map[string]bool, k kind) *lane {
 	var best choice
 	for _, l := range r.lanes {
-		if l.hasRoom(now, k) && !avoid[l.worker] {
+		if l.hasSpace(now, k) && !avoid[l.worker] {
 			best.show(l, now)
 		}
 	}

@@ -68,13 +68,13 @@ func crashedStreams(folders []string) (found []Damage) {
 	for _, folder := range folders {
 		there[filepath.Base(folder)] = filepath.Dir(folder)
 	}
-	for _, beside := range bus.JournalStreams() {
-		if there[beside] == "" {
+	for _, partner := range bus.JournalStreams() {
+		if there[partner] == "" {
 			continue
 		}
 		for _, stream := range bus.JournalStreams() {
 			if there[stream] == "" {
-				found = append(found, Damage{Path: "nats/jetstream/" + filepath.Base(filepath.Dir(there[beside])) + "/streams/" + stream, What: "is missing", Stream: stream})
+				found = append(found, Damage{Path: "nats/jetstream/" + filepath.Base(filepath.Dir(there[partner])) + "/streams/" + stream, What: "is missing", Stream: stream})
 			}
 		}
 		break

@@ -14,8 +14,8 @@ import (
 const (
 	// healEvery is how often it is looked whether JetStream can write.
 	healEvery = time.Second
-	// healRoom must fit on the disk before JetStream is started again.
-	healRoom = 1 << 20
+	// healSpace must fit on the disk before JetStream is started again.
+	healSpace = 1 << 20
 )
 
 // heal starts JetStream again where a stream could not be written and there is room on
@@ -37,7 +37,7 @@ func (s *Server) heal() {
 			said = ""
 			continue
 		}
-		if err := s.room(); err != nil {
+		if err := s.space(); err != nil {
 			if said != why {
 				s.log.Error("durable calls and approvals cannot be stored: make room on the disk; they go on by themselves then", "data", s.dir, "reason", why, "error", err)
 				said = why
@@ -66,13 +66,13 @@ func (s *Server) broken() string {
 	return ""
 }
 
-// room returns an error while healRoom bytes do not fit on the disk.
-func (s *Server) room() error {
+// space returns an error while healSpace bytes do not fit on the disk.
+func (s *Server) space() error {
 	f, err := os.CreateTemp(s.dir, "room-*")
 	if err != nil {
 		return fmt.Errorf("looking whether there is room: %w", err)
 	}
-	_, err = f.Write(make([]byte, healRoom))
+	_, err = f.Write(make([]byte, healSpace))
 	err = errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
 	if err != nil {
 		return fmt.Errorf("looking whether there is room: %w", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/internal/embedded/disktest"
 )
 
-func TestAFullDiskIsWrittenAgainWhenItHasRoom(t *testing.T) {
+func TestAFullDiskIsWrittenAgainWhenItHasSpace(t *testing.T) {
 	dir := disktest.Small(t, "8m")
 	var logged bytes.Buffer
 	s, err := embedded.Start(embedded.Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&logged, nil))})
@@ -51,14 +51,14 @@ func TestAFullDiskIsWrittenAgainWhenItHasRoom(t *testing.T) {
 		t.Fatal("a full disk was written")
 	}
 	empty()
-	room := time.Now()
+	space := time.Now()
 	for publish() != nil {
-		if time.Since(room) > 10*time.Second {
-			t.Fatalf("the disk has had room for %s, and nothing is stored; the log says:\n%s", time.Since(room), logged.String())
+		if time.Since(space) > 10*time.Second {
+			t.Fatalf("the disk has had room for %s, and nothing is stored; the log says:\n%s", time.Since(space), logged.String())
 		}
 	}
 	stored++
-	t.Logf("stored again %s after there was room", time.Since(room).Round(time.Millisecond))
+	t.Logf("stored again %s after there was room", time.Since(space).Round(time.Millisecond))
 	stream, err := js.Stream(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)

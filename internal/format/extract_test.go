@@ -98,7 +98,7 @@ func TestACallThatIsCutOffIsNotRun(t *testing.T) {
 	}
 }
 
-func TestWhatWasMendedIsSaid(t *testing.T) {
+func TestARepairIsReported(t *testing.T) {
 	found := Extract(`<tool_call>{"name":"web__get","arguments":{}}</tool_call><tool_call>{'name':'web__get','arguments':{}}</tool_call>`, known)
 	if len(found) != 2 || found[0].Repaired || !found[1].Repaired {
 		t.Errorf("%+v", found)

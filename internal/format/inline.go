@@ -7,13 +7,13 @@ import "slices"
 type inliner struct {
 	root  *value
 	notes *notes
-	room  int      // values that may still be made
+	space int      // values that may still be made
 	stack []string // references that are being put in
 	deep  bool     // a reference led back to itself, or there was no room
 }
 
-// inlineRoom bounds what references can blow a schema up to.
-const inlineRoom = 5_000
+// inlineBudget bounds what references can blow a schema up to.
+const inlineBudget = 5_000
 
 // open returns the schema without a reference at its top, and what is to be called
 // when its insides are done.
@@ -29,7 +29,7 @@ func (in *inliner) open(s *value, at string) (*value, func()) {
 			in.notes.add(at, "what a schema elsewhere says")
 			break
 		}
-		if slices.Contains(in.stack, ref) || in.room <= 0 {
+		if slices.Contains(in.stack, ref) || in.space <= 0 {
 			in.deep = true
 			in.notes.add(at, "more of the same below, which is not shown again")
 			if t := types(target); len(t) == 1 && s.get("type") == nil {
@@ -48,7 +48,7 @@ func (in *inliner) open(s *value, at string) (*value, func()) {
 		}
 	}
 	if s.isObject() {
-		in.room -= len(s.members) + 1
+		in.space -= len(s.members) + 1
 	}
 	return s, done
 }

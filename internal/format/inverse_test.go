@@ -87,7 +87,7 @@ func (f Format) Replies(raw []byte) ([]Reply, error) {
 			result.set("structuredContent", structured)
 		}
 		if failed {
-			result.set("isError", yes())
+			result.set("isError", ok())
 		}
 		all = append(all, Reply{id, name, result.encode(nil)})
 	}

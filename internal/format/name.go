@@ -27,11 +27,11 @@ func Name(server, tool string) string {
 		return plain
 	}
 	tail := digestTail(server + "\x00" + tool)
-	room := nameMost - len(tail) - len(separator)
+	space := nameMost - len(tail) - len(separator)
 	s, t := legal(server), legalRest(tool)
-	if len(s)+len(t) > room {
-		s = s[:min(len(s), max(serverMost, room-len(t)))]
-		t = t[:min(len(t), room-len(s))]
+	if len(s)+len(t) > space {
+		s = s[:min(len(s), max(serverMost, space-len(t)))]
+		t = t[:min(len(t), space-len(s))]
 	}
 	return s + separator + t + tail
 }

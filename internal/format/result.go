@@ -306,7 +306,7 @@ func anthropicBlock(a *Answer, c *content, note func(part) string) *value {
 	}
 	block.set("content", blocks)
 	if c.failed {
-		block.set("is_error", yes())
+		block.set("is_error", ok())
 	}
 	return block
 }
@@ -356,7 +356,7 @@ func mcpResult(a *Answer) *value {
 	if a.Result == nil || err != nil {
 		result = object().set("content", list(typed("text", "text", contentOf(*a).parts[0].text)))
 		if a.Failed {
-			result.set("isError", yes())
+			result.set("isError", ok())
 		}
 	}
 	result = asWritten(result.source())

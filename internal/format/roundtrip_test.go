@@ -94,7 +94,7 @@ func sample(root, s *value, full bool, depth int) *value {
 		}
 		return number("5")
 	case "boolean":
-		return yes()
+		return ok()
 	}
 	return null()
 }
@@ -143,7 +143,7 @@ func spoiled(v *value) (all []*value) {
 		without := v.clone()
 		without.members = slices.Delete(without.members, i, i+1)
 		all = append(all, without)
-		for _, other := range []*value{str("\u0000other"), number("-7.5"), yes(), null(), list(), object()} {
+		for _, other := range []*value{str("\u0000other"), number("-7.5"), ok(), null(), list(), object()} {
 			changed := v.clone()
 			changed.set(m.name, other)
 			all = append(all, changed)

@@ -20,7 +20,7 @@ func geminiSchema(root *value, n *notes) Shape {
 	p := plain{format: OpenAI, root: root.clone(), notes: n} // the same root: one object without a choice
 	p.top()
 	everySchema(p.root, 0, p.drafts)
-	g := &gemini{inliner{root: p.root, notes: n, room: inlineRoom}}
+	g := &gemini{inliner{root: p.root, notes: n, space: inlineBudget}}
 	out := g.convert(p.root, "", 0)
 	if out.get("properties") == nil {
 		return Shape{Loosened: n.all()}
@@ -77,7 +77,7 @@ func (g *gemini) convert(s *value, at string, depth int) *value {
 	}
 	out := g.typed(s, t[0], at, depth, nil)
 	if may {
-		out.set("nullable", yes())
+		out.set("nullable", ok())
 	}
 	return out
 }
@@ -317,7 +317,7 @@ func (g *gemini) choice(s *value, name, at string, depth int) *value {
 func either(branches *value, null bool) *value {
 	if null {
 		for _, b := range branches.items {
-			b.set("nullable", yes())
+			b.set("nullable", ok())
 		}
 	}
 	return object().set("anyOf", branches)
@@ -328,10 +328,10 @@ func either(branches *value, null bool) *value {
 func anyValue(levels int) *value {
 	branches := list()
 	for _, t := range []string{"string", "number", "boolean", "object"} {
-		branches.items = append(branches.items, typed(t).set("nullable", yes()))
+		branches.items = append(branches.items, typed(t).set("nullable", ok()))
 	}
 	if levels > 0 {
-		branches.items = append(branches.items, typed("array").set("items", anyValue(levels-1)).set("nullable", yes()))
+		branches.items = append(branches.items, typed("array").set("items", anyValue(levels-1)).set("nullable", ok()))
 	}
 	return object().set("anyOf", branches)
 }

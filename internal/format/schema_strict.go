@@ -30,7 +30,7 @@ type strictly struct {
 
 // strictSchema returns the schema in strict mode, or why it has none.
 func strictSchema(root *value, n *notes) (fitting *value, why string) {
-	c := &strictly{inliner: inliner{root: root, notes: n, room: inlineRoom}}
+	c := &strictly{inliner: inliner{root: root, notes: n, space: inlineBudget}}
 	out := c.convert(root, "", 1)
 	switch {
 	case c.why != "":

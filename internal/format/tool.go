@@ -91,10 +91,10 @@ func (f Format) description(raw []byte, t *Tool) string {
 		return whole
 	}
 	// What is cut off is not a schema's, so it is listed and not told: there is no
-	// room for that.
+	// space for that.
 	t.Loosened = append(slices.Clip(t.Loosened), Loosening{"", "the description is cut at the " + strconv.Itoa(most) + " characters that the provider takes"})
-	room := most - utf8.RuneCountInString(also) - len("…\n\n")
-	return join(string([]rune(description)[:max(room, 0)])+"…", also)
+	space := most - utf8.RuneCountInString(also) - len("…\n\n")
+	return join(string([]rune(description)[:max(space, 0)])+"…", also)
 }
 
 func join(a, b string) string {

@@ -142,7 +142,7 @@ func quote(s string) []byte {
 
 func str(s string) *value    { return &value{kind: '"', raw: quote(s)} }
 func null() *value           { return &value{kind: 'n', raw: []byte("null")} }
-func yes() *value            { return &value{kind: 't', raw: []byte("true")} }
+func ok() *value             { return &value{kind: 't', raw: []byte("true")} }
 func no() *value             { return &value{kind: 'f', raw: []byte("false")} }
 func number(s string) *value { return &value{kind: '0', raw: []byte(s)} }
 func list(items ...*value) *value {

@@ -128,11 +128,11 @@ type FrontDoor struct {
 	gate     *admission.Gate
 	chain    *execution.Chain
 	sharing  *sharing
-	room     *approval.Instance
+	space    *approval.Instance
 	releaser *releaser
 	store    *journal.Store
 	durable  *batch.Runner
-	teller   *teller
+	notifier *notifier
 	records  *records.Recorder
 	api      *rest.API
 	endpoint *mcp.Endpoint
@@ -189,18 +189,18 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	assess := func(ctx context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error) {
 		return d.gate.Reassess(ctx, a, args)
 	}
-	if d.room, err = approval.OpenInstance(ctx, approval.InstanceOptions{LostBefore: o.Lost.Approvals, Assess: assess, NoPermission: d.noPermission, Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: id, Sign: approval.Signing(o.Signer), Traces: o.Traces, Log: o.Log}); err != nil {
+	if d.space, err = approval.OpenInstance(ctx, approval.InstanceOptions{LostBefore: o.Lost.Approvals, Assess: assess, NoPermission: d.noPermission, Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: id, Sign: approval.Signing(o.Signer), Traces: o.Traces, Log: o.Log}); err != nil {
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
 	if d.records, err = records.Open(ctx, o.Stored, records.Options{FrontDoor: id, Alive: d.catalog.RouterAlive, Log: o.Log}); err != nil {
-		d.room.Close()
+		d.space.Close()
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
 	if d.sharing, err = d.openSharing(id); err != nil {
 		d.records.Close()
-		d.room.Close()
+		d.space.Close()
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
@@ -208,10 +208,10 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 		Catalog: d.catalog, Policy: o.Policy, Limits: admission.Limits{ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout},
 	})
 	d.chain = execution.New(execution.Options{
-		Gate: d.gate, Router: d.router, Metrics: o.Metrics, Desk: d.room.Desk, Records: d.records, Quota: d.sharing.quota, Cache: d.sharing.cache, Traces: o.Traces,
+		Gate: d.gate, Router: d.router, Metrics: o.Metrics, Desk: d.space.Desk, Records: d.records, Quota: d.sharing.quota, Cache: d.sharing.cache, Traces: o.Traces,
 	})
 	d.router.SetGuard(guard(d.catalog, keys))
-	d.releaser = newReleaser(id, d.gate, d.chain, d.room, d.catalog, o.Traces, o.Log)
+	d.releaser = newReleaser(id, d.gate, d.chain, d.space, d.catalog, o.Traces, o.Log)
 	if err = d.openBatches(ctx, id); err == nil {
 		err = d.serve()
 	}
@@ -226,7 +226,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 			d.endpoint.Close()
 		}
 		d.closeBatches(ctx)
-		d.closeRoom()
+		d.closeReserve()
 		d.catalog.Close()
 		return nil, errors.Join(err, d.router.Close())
 	}
@@ -240,15 +240,15 @@ func (d *FrontDoor) openBatches(ctx context.Context, id string) (err error) {
 	if d.store, err = journal.Open(ctx, d.o.Stored, journal.Options{LostKey: d.o.Lost.Key, Log: d.o.Log}); err != nil {
 		return err
 	}
-	if err = d.openTeller(ctx); err != nil {
+	if err = d.openNotifier(ctx); err != nil {
 		return err
 	}
 	o := batch.Options{
-		Store: d.store, Gate: d.gate, Chain: d.chain, Catalog: d.catalog, Router: d.router, Ledger: d.room.Ledger, Desk: d.room.Desk, Release: d.releaser.release, Quota: d.sharing.quota, ID: id, LeaseLost: d.o.Metrics.LeaseLost, Traces: d.o.Traces, Log: d.o.Log,
+		Store: d.store, Gate: d.gate, Chain: d.chain, Catalog: d.catalog, Router: d.router, Ledger: d.space.Ledger, Desk: d.space.Desk, Release: d.releaser.release, Quota: d.sharing.quota, ID: id, LeaseLost: d.o.Metrics.LeaseLost, Traces: d.o.Traces, Log: d.o.Log,
 		OpenBatches: d.o.Config.OpenBatches, LostBefore: d.o.Lost.Calls,
 	}
-	if d.teller != nil {
-		o.Ended = d.teller.ended
+	if d.notifier != nil {
+		o.Ended = d.notifier.ended
 	}
 	d.durable, err = batch.Open(ctx, o)
 	return err
@@ -262,20 +262,20 @@ func (d *FrontDoor) closeBatches(ctx context.Context) {
 			d.o.Log.Warn("stopping durable calls", "error", err)
 		}
 	}
-	if d.teller != nil {
-		d.teller.close(ctx)
+	if d.notifier != nil {
+		d.notifier.close(ctx)
 	}
 	if d.store != nil {
 		d.store.Close()
 	}
 }
 
-// closeRoom ends the releaser and what it works on.
-func (d *FrontDoor) closeRoom() {
+// closeReserve ends the releaser and what it works on.
+func (d *FrontDoor) closeReserve() {
 	d.releaser.close()
 	d.sharing.close()
 	d.records.Close()
-	d.room.Close()
+	d.space.Close()
 }
 
 // gauge keeps the metrics that are states rather than events.
@@ -315,14 +315,14 @@ func (d *FrontDoor) gaugeStored(lost uint64) uint64 {
 		}
 		return age
 	}
-	d.room.Ledger.Where(func(a *ledger.Approval) bool {
+	d.space.Ledger.Where(func(a *ledger.Approval) bool {
 		if a.State == ledger.Pending {
 			count(a.Created)
 		}
 		return false
 	})
 	d.o.Metrics.SetApprovals(n, oldest())
-	d.o.Metrics.SetHeld(d.room.Ledger.Held())
+	d.o.Metrics.SetHeld(d.space.Ledger.Held())
 	n, first = 0, time.Time{}
 	d.store.Each(func(m *journal.Manifest) {
 		if m.Kind == journal.Batch && m.State != journal.Ended {
@@ -339,7 +339,7 @@ func (d *FrontDoor) gaugeStored(lost uint64) uint64 {
 
 // argumentBytes is the configured limit, or what fits in a message if that is less.
 func (d *FrontDoor) argumentBytes() int {
-	most := d.o.Conn.MaxPayload() - bus.HeadRoom
+	most := d.o.Conn.MaxPayload() - bus.Headroom
 	if want := int(d.o.Config.ArgumentBytes); want <= most {
 		return want
 	}
@@ -354,9 +354,9 @@ func (d *FrontDoor) argumentBytes() int {
 func (d *FrontDoor) serve() error {
 	o, keys := d.o, d.keys
 	var checkCallback func(string) error
-	if d.teller != nil {
+	if d.notifier != nil {
 		checkCallback = func(url string) error {
-			if e := d.teller.sender.Check(url); e != nil {
+			if e := d.notifier.sender.Check(url); e != nil {
 				return e // never a nil pointer in an interface
 			}
 			return nil
@@ -367,7 +367,7 @@ func (d *FrontDoor) serve() error {
 		return err
 	}
 	entry := calls.New(calls.Options{
-		Gate: d.gate, Chain: d.chain, Desk: d.room.Desk, Ledger: d.room.Ledger, Release: d.releaser.release, Durable: d.durable, Records: d.records,
+		Gate: d.gate, Chain: d.chain, Desk: d.space.Desk, Ledger: d.space.Ledger, Release: d.releaser.release, Durable: d.durable, Records: d.records,
 		CheckCallback: checkCallback, ApprovalLost: o.Lost.lostApproval(), FrontDoor: d.releaser.id,
 	})
 	handler, err := rest.New(rest.Options{
@@ -389,8 +389,8 @@ func (d *FrontDoor) serve() error {
 		return err
 	}
 	d.sessions = openSessions(o, d.endpoint)
-	if d.teller != nil {
-		d.teller.start()
+	if d.notifier != nil {
+		d.notifier.start()
 	}
 	if d.listener, err = open(context.Background(), o); err != nil {
 		return err
@@ -462,7 +462,7 @@ func (d *FrontDoor) Stop(ctx context.Context) error {
 	}
 	d.endpoint.Close()
 	d.closeBatches(ctx)
-	d.closeRoom()
+	d.closeReserve()
 	d.catalog.Close()
 	return errors.Join(err, d.router.Close())
 }

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	tendEvery = time.Second
+	reconcileEvery = time.Second
 	// recordTimeout bounds the write of how a call ended. When it fails the
 	// approval will count as unknown.
 	recordTimeout = 20 * time.Second
@@ -52,8 +52,8 @@ type releaser struct {
 	wake    chan struct{}
 }
 
-func newReleaser(id string, gate *admission.Gate, chain *execution.Chain, room *approval.Instance, c *catalog.Catalog, traces *telemetry.Traces, log *slog.Logger) *releaser {
-	r := &releaser{id: id, gate: gate, chain: chain, desk: room.Desk, ledger: room.Ledger, catalog: c, traces: traces, log: log, slots: make(chan struct{}, releasing), wake: make(chan struct{}, 1)}
+func newReleaser(id string, gate *admission.Gate, chain *execution.Chain, space *approval.Instance, c *catalog.Catalog, traces *telemetry.Traces, log *slog.Logger) *releaser {
+	r := &releaser{id: id, gate: gate, chain: chain, desk: space.Desk, ledger: space.Ledger, catalog: c, traces: traces, log: log, slots: make(chan struct{}, releasing), wake: make(chan struct{}, 1)}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.unwatch = r.ledger.Watch(func(a *ledger.Approval) {
 		if a.State == ledger.Approved {
@@ -63,7 +63,7 @@ func newReleaser(id string, gate *admission.Gate, chain *execution.Chain, room *
 			}
 		}
 	})
-	r.work.Go(r.tend)
+	r.work.Go(r.reconcile)
 	return r
 }
 
@@ -74,9 +74,9 @@ func (r *releaser) close() {
 	r.work.Wait()
 }
 
-// tend claims what was approved, and expires and gives up what is due.
-func (r *releaser) tend() {
-	tick := time.NewTicker(tendEvery)
+// reconcile claims what was approved, and expires and gives up what is due.
+func (r *releaser) reconcile() {
+	tick := time.NewTicker(reconcileEvery)
 	defer tick.Stop()
 	version := r.gate.PolicyVersion()
 	for {

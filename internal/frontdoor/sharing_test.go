@@ -336,7 +336,7 @@ func TestABatchKeepsToTheLimitsOfItsPrincipalAndNoLineOfItIsRefused(t *testing.T
 	}
 }
 
-func TestWhatMayWaitIsLimitedBeforeAnythingIsAcceptedAndAStreamWaitsForRoom(t *testing.T) {
+func TestQueuedCallsAreLimitedAndAStreamWaits(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()
@@ -508,7 +508,7 @@ func TestTheCallsOfASlowStreamRunWhileItComes(t *testing.T) {
 	end()
 }
 
-func TestALineThatWaitsForRoomIsStoredWhenThereIsSomeThoughNoneFollows(t *testing.T) {
+func TestAWaitingLineIsStoredWhenSpaceIsFreed(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()

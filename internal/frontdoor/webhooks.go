@@ -20,8 +20,8 @@ import (
 // source.
 const told = 1024
 
-// teller puts the ends of calls and batches into the outbox of webhooks.
-type teller struct {
+// notifier puts the ends of calls and batches into the outbox of webhooks.
+type notifier struct {
 	d      *FrontDoor
 	sender *webhook.Sender
 	store  *outbox.Outbox
@@ -31,8 +31,8 @@ type teller struct {
 	done   sync.WaitGroup
 }
 
-// openTeller opens the outbox, where webhooks are configured.
-func (d *FrontDoor) openTeller(ctx context.Context) error {
+// openNotifier opens the outbox, where webhooks are configured.
+func (d *FrontDoor) openNotifier(ctx context.Context) error {
 	w := d.o.Webhooks
 	if w.SecretsFile == "" {
 		return nil
@@ -41,7 +41,7 @@ func (d *FrontDoor) openTeller(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("webhooks.secrets_file %w", err)
 	}
-	t := &teller{d: d, ends: make(chan batch.End, told), held: make(chan string, told), stop: make(chan struct{})}
+	t := &notifier{d: d, ends: make(chan batch.End, told), held: make(chan string, told), stop: make(chan struct{})}
 	if t.store, err = outbox.Open(ctx, d.o.Stored, webhook.KeepFor); err != nil {
 		return err
 	}
@@ -52,19 +52,19 @@ func (d *FrontDoor) openTeller(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.teller = t
+	d.notifier = t
 	return nil
 }
 
 // start begins to tell; it needs the API, which says what a call looks like.
-func (t *teller) start() {
+func (t *notifier) start() {
 	t.done.Go(t.run)
 	t.done.Go(t.runHeld)
 }
 
 // close tells what is known and ends the outbox; what is not delivered by then is
 // delivered by others, or after a restart.
-func (t *teller) close(ctx context.Context) {
+func (t *notifier) close(ctx context.Context) {
 	close(t.stop)
 	close(t.ends)
 	t.done.Wait()
@@ -74,14 +74,14 @@ func (t *teller) close(ctx context.Context) {
 }
 
 // ended is told of an end; it waits while the outbox takes no more.
-func (t *teller) ended(e batch.End) {
+func (t *notifier) ended(e batch.End) {
 	if e.Batch != nil && e.Batch.CallbackURL == "" {
 		return
 	}
 	t.ends <- e
 }
 
-func (t *teller) run() {
+func (t *notifier) run() {
 	for e := range t.ends {
 		ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 		m, err := t.message(ctx, e)
@@ -107,9 +107,9 @@ const (
 
 // runHeld tells of the ends of calls that were held. Every front door sees them;
 // the first one that has its turn tells, and notes it in the ledger.
-func (t *teller) runHeld() {
+func (t *notifier) runHeld() {
 	untold := func(a *ledger.Approval) bool { return a.CallbackURL != "" && a.State.Ended() && a.Told.IsZero() }
-	defer t.d.room.Ledger.Watch(func(a *ledger.Approval) {
+	defer t.d.space.Ledger.Watch(func(a *ledger.Approval) {
 		if untold(a) {
 			select {
 			case t.held <- a.ID:
@@ -133,7 +133,7 @@ func (t *teller) runHeld() {
 			case <-tick.C:
 			}
 		}
-		for _, a := range t.d.room.Ledger.Where(func(a *ledger.Approval) bool {
+		for _, a := range t.d.space.Ledger.Where(func(a *ledger.Approval) bool {
 			return untold(a) && time.Since(a.Ended) > tellEvery && time.Since(a.Ended) < tellOf
 		}) {
 			t.tellHeld(a.ID)
@@ -141,7 +141,7 @@ func (t *teller) runHeld() {
 	}
 }
 
-func (t *teller) pause(d time.Duration) bool {
+func (t *notifier) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -152,10 +152,10 @@ func (t *teller) pause(d time.Duration) bool {
 	}
 }
 
-func (t *teller) tellHeld(id string) {
+func (t *notifier) tellHeld(id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 	defer cancel()
-	a, _, err := t.d.room.Ledger.Get(ctx, id)
+	a, _, err := t.d.space.Ledger.Get(ctx, id)
 	if err == nil && !a.Told.IsZero() {
 		return
 	}
@@ -167,7 +167,7 @@ func (t *teller) tellHeld(id string) {
 		err = t.sender.Send(ctx, m)
 	}
 	if err == nil {
-		_, err = t.d.room.Ledger.Change(ctx, id, func(a *ledger.Approval) error {
+		_, err = t.d.space.Ledger.Change(ctx, id, func(a *ledger.Approval) error {
 			if !a.Told.IsZero() {
 				return schema.Errorf(schema.KindConflict, "It was told meanwhile.")
 			}
@@ -182,7 +182,7 @@ func (t *teller) tellHeld(id string) {
 
 // message says what a receiver is told of an end. Its id is that of the call or
 // batch, so that whoever tells it twice tells the same.
-func (t *teller) message(ctx context.Context, e batch.End) (webhook.Message, error) {
+func (t *notifier) message(ctx context.Context, e batch.End) (webhook.Message, error) {
 	if e.Batch != nil {
 		return webhook.Message{ID: e.Batch.ID, URL: e.Batch.CallbackURL, Event: webhook.Event{Type: webhook.BatchEnded, Time: e.Batch.Ended, Data: batches.View(e.Batch)}}, nil
 	}
@@ -190,7 +190,7 @@ func (t *teller) message(ctx context.Context, e batch.End) (webhook.Message, err
 }
 
 // callMessage says what a receiver is told of a call that ended.
-func (t *teller) callMessage(ctx context.Context, s *calls.Status, url string) (webhook.Message, error) {
+func (t *notifier) callMessage(ctx context.Context, s *calls.Status, url string) (webhook.Message, error) {
 	view, result, err := t.d.api.CallView(ctx, s)
 	if err != nil {
 		return webhook.Message{}, err

@@ -28,7 +28,7 @@ var (
 	decidesNot = barred{"only an approver can let people decide", []string{
 		"internal/approver", "internal/setup/approverrole", "internal/store/slacktable", "internal/store/noticetable", "github.com/slack-go/slack", "github.com/coreos/go-oidc",
 	}}
-	facesNoCaller = barred{"only a front door faces callers, admits and routes", []string{
+	servesNoCaller = barred{"only a front door faces callers, admits and routes", []string{
 		"internal/frontdoor", "internal/setup/frontdoorrole", "internal/calls", "internal/calls/admission", "internal/batch", "internal/catalog", "internal/dispatch",
 		"internal/calls/quota", "internal/calls/cache", "internal/calls/records", "internal/store/journal", "github.com/rs/cors",
 	}}
@@ -48,8 +48,8 @@ var (
 var programs = []program{
 	{"cmd/callyard", []barred{drawsNothing, testsNothing}},
 	{"cmd/frontdoor", []barred{worksNot, decidesNot, isNoCommand, testsNothing}},
-	{"cmd/approver", []barred{worksNot, facesNoCaller, isNoCommand, testsNothing}},
-	{"cmd/worker", []barred{decidesNot, facesNoCaller, isNoCommand, testsNothing, {"a worker needs core NATS only: nothing that lasts is its", []string{
+	{"cmd/approver", []barred{worksNot, servesNoCaller, isNoCommand, testsNothing}},
+	{"cmd/worker", []barred{decidesNot, servesNoCaller, isNoCommand, testsNothing, {"a worker needs core NATS only: nothing that lasts is its", []string{
 		"internal/store/ledger", "internal/store/audit", "internal/approval", "internal/confirm", "internal/webhook", "github.com/redis/go-redis", "github.com/danielgtaylor/huma",
 	}}}},
 }

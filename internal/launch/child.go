@@ -34,7 +34,7 @@ type Child struct {
 
 	mu     sync.Mutex
 	reaped bool       // the pid means nothing any more
-	kin    []identity // descendants seen while the process lived
+	tree   []identity // descendants seen while the process lived
 }
 
 // PID returns the process id.
@@ -66,13 +66,13 @@ func (c *Child) StderrTail() string { return c.tail.String() }
 // a short time for a reader to take what is left in it. Stop may be called more
 // than once and from several goroutines; the shortest grace wins.
 func (c *Child) Stop(grace time.Duration) {
-	c.rememberKin()
+	c.rememberTree()
 	c.stdin.Close()
 	if !c.endsWithin(grace) {
-		c.rememberKin()
+		c.rememberTree()
 		c.signalGroup(syscall.SIGTERM)
 		if !c.endsWithin(grace) {
-			c.rememberKin()
+			c.rememberTree()
 			c.signalGroup(syscall.SIGKILL)
 			<-c.done
 		}
@@ -111,12 +111,12 @@ func (c *Child) own(stderr *os.File) {
 	c.proc.awaitExit()
 	c.signalGroup(syscall.SIGKILL)
 	c.mu.Lock()
-	kin := c.kin
+	tree := c.tree
 	c.mu.Unlock()
-	killKin(kin)
+	killTree(tree)
 	c.launcher.sweeper.sweep(c.cookie)
-	if c.launcher.guard != nil {
-		c.launcher.guard.remove(c.proc.Pid)
+	if c.launcher.reaper != nil {
+		c.launcher.reaper.remove(c.proc.Pid)
 	}
 	c.err = c.reap()
 
@@ -152,14 +152,14 @@ func (c *Child) signalGroup(sig syscall.Signal) {
 	}
 }
 
-// rememberKin notes the descendants. A process that left the group and cleared
+// rememberTree notes the descendants. A process that left the group and cleared
 // its environment can be found by its parents only, and only as long as these
 // live, so it is done before anything is asked to end.
-func (c *Child) rememberKin() {
+func (c *Child) rememberTree() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.reaped {
-		c.kin = append(c.kin[:len(c.kin):len(c.kin)], kinOf(c.proc.Pid)...)
+		c.tree = append(c.tree[:len(c.tree):len(c.tree)], treeOf(c.proc.Pid)...)
 	}
 }
 

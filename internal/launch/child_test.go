@@ -189,7 +189,7 @@ func TestAServerThatCannotStartSaysWhyAndWhatToDo(t *testing.T) {
 		"NUL value":            {func(s *Spec) { s.Env = map[string]string{"A": "\x00"} }, []string{"A ", "NUL"}},
 		"bad name":             {func(s *Spec) { s.Env = map[string]string{"A=B": "c"} }, []string{`"A=B"`}},
 		"our cookie":           {func(s *Spec) { s.Env = map[string]string{cookieVariable: "x"} }, []string{cookieVariable}},
-		"our guard":            {func(s *Spec) { s.Env = map[string]string{guardVariable: "1"} }, []string{guardVariable}},
+		"our reaper":           {func(s *Spec) { s.Env = map[string]string{reaperVariable: "1"} }, []string{reaperVariable}},
 		"endless argument":     {func(s *Spec) { s.Args = []string{strings.Repeat("x", 8<<20)} }, []string{"too long"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -253,9 +253,9 @@ func TestCloseStopsWhatIsLeftAndRefusesMore(t *testing.T) {
 	}
 }
 
-func TestAMainThatForgotTheGuardIsToldSo(t *testing.T) {
-	t.Setenv(guardVariable, "1")
-	if _, err := New(quiet()); err == nil || !strings.Contains(err.Error(), "launch.RunGuard") {
+func TestAMainThatForgotTheReaperIsToldSo(t *testing.T) {
+	t.Setenv(reaperVariable, "1")
+	if _, err := New(quiet()); err == nil || !strings.Contains(err.Error(), "launch.RunReaper") {
 		t.Errorf("got %v", err)
 	}
 }

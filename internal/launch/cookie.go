@@ -20,10 +20,10 @@ func carries(environ []byte, match func(cookie []byte) bool) bool {
 	return false
 }
 
-// isGuardEnviron says whether a process with this environment is a guard.
-func isGuardEnviron(environ []byte) bool {
+// isReaperEnviron says whether a process with this environment is a reaper.
+func isReaperEnviron(environ []byte) bool {
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {
-		if string(entry) == guardVariable+"=1" {
+		if string(entry) == reaperVariable+"=1" {
 			return true
 		}
 	}

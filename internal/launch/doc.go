@@ -25,10 +25,10 @@
 //
 // # What a program that uses it must do
 //
-// The guard is the same program, started again. Every main, and the TestMain of
+// The reaper is the same program, started again. Every main, and the TestMain of
 // every package that makes a [Launcher], begins with
 //
-//	if launch.IsGuard() {
-//		os.Exit(launch.RunGuard())
+//	if launch.IsReaper() {
+//		os.Exit(launch.RunReaper())
 //	}
 package launch

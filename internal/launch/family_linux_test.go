@@ -60,7 +60,7 @@ func (w watched) gone(t *testing.T, within time.Duration) bool {
 }
 
 // startWorker starts a worker with a child that plays the part, and returns it,
-// its guard's pid and the pids that the child told.
+// its reaper's pid and the pids that the child told.
 func startWorker(t *testing.T, how, part string) (*exec.Cmd, string, string) {
 	t.Helper()
 	spec := testSpec("worker", how, part)
@@ -76,11 +76,11 @@ func startWorker(t *testing.T, how, part string) (*exec.Cmd, string, string) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	guard, pids, _ := strings.Cut(readLine(t, out), " ")
+	reaper, pids, _ := strings.Cut(readLine(t, out), " ")
 	if len(strings.Fields(pids)) != len(familyNames) {
 		t.Fatalf("pids %q", pids)
 	}
-	return cmd, guard, pids
+	return cmd, reaper, pids
 }
 
 var familyNames = [...]string{
@@ -88,9 +88,9 @@ var familyNames = [...]string{
 	"its child in another session", "its child in another session without the cookie",
 }
 
-// kinLine removes the first and the last pid of a family: those of the orphans
+// treeLine removes the first and the last pid of a family: those of the orphans
 // that can be found without their parent. The last is killed when the test ends.
-func kinLine(t *testing.T, line string) string {
+func treeLine(t *testing.T, line string) string {
 	t.Helper()
 	fields := strings.Fields(line)
 	watch(t, atoi(t, fields[4]))
@@ -111,9 +111,9 @@ func TestAKilledWorkerLeavesNoProcess(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			cmd, pid, line := startWorker(t, how, "family")
 			family := watchAll(t, line)
-			guard := watchAll(t, pid)[0]
+			reaper := watchAll(t, pid)[0]
 			for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-				if err := syscall.Kill(guard.pid, sig); err != nil {
+				if err := syscall.Kill(reaper.pid, sig); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -125,8 +125,8 @@ func TestAKilledWorkerLeavesNoProcess(t *testing.T) {
 					t.Errorf("%s lives on", familyNames[i])
 				}
 			}
-			if !guard.gone(t, 5*time.Second) {
-				t.Error("the guard lives on")
+			if !reaper.gone(t, 5*time.Second) {
+				t.Error("the reaper lives on")
 			}
 		})
 	}
@@ -134,7 +134,7 @@ func TestAKilledWorkerLeavesNoProcess(t *testing.T) {
 
 func TestAKilledWorkerLeavesNoOrphanOfItsChildren(t *testing.T) {
 	cmd, _, line := startWorker(t, "guarded", "clan")
-	orphans := watchAll(t, kinLine(t, line))
+	orphans := watchAll(t, treeLine(t, line))
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	deadline := time.Now().Add(2 * time.Second)
@@ -145,17 +145,17 @@ func TestAKilledWorkerLeavesNoOrphanOfItsChildren(t *testing.T) {
 	}
 }
 
-func TestWithoutItsGuardAKilledWorkerWouldLeaveThemAll(t *testing.T) {
+func TestWithoutItsReaperAKilledWorkerWouldLeaveThemAll(t *testing.T) {
 	cmd, _, line := startWorker(t, "unguarded", "family")
 	family := watchAll(t, line)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	if family[0].gone(t, 500*time.Millisecond) {
-		t.Errorf("%s is gone without a guard: the test of the guard shows nothing", familyNames[0])
+		t.Errorf("%s is gone without a reaper: the test of the reaper shows nothing", familyNames[0])
 	}
 	for i, w := range family[1:] {
 		if w.gone(t, 0) {
-			t.Errorf("%s is gone without a guard: the test of the guard shows nothing", familyNames[i+1])
+			t.Errorf("%s is gone without a reaper: the test of the reaper shows nothing", familyNames[i+1])
 		}
 	}
 }
@@ -177,7 +177,7 @@ func TestDescendantsDoNotOutliveAChildThatEndsByItself(t *testing.T) {
 	<-c.Done()
 	// All but the one that hides, which is beyond reach by then, as the package
 	// comment says.
-	for i, field := range strings.Fields(kinLine(t, line)) {
+	for i, field := range strings.Fields(treeLine(t, line)) {
 		fd, err := unix.PidfdOpen(atoi(t, field), 0)
 		if err != nil {
 			continue // gone and reaped
@@ -202,21 +202,21 @@ func TestAWorkerThatIsAChildItselfLeavesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, testLauncher(t), testSpec("worker", "guarded", "clan"))
-			guard, line, _ := strings.Cut(readLine(t, c.Stdout), " ")
-			inner := watchAll(t, guard+" "+kinLine(t, line))
+			reaper, line, _ := strings.Cut(readLine(t, c.Stdout), " ")
+			inner := watchAll(t, reaper+" "+treeLine(t, line))
 			end(c)
 			for i, w := range inner {
 				if !w.gone(t, 5*time.Second) {
-					t.Errorf("%s lives on", append([]string{"the inner guard"}, familyNames[1:]...)[i])
+					t.Errorf("%s lives on", append([]string{"the inner reaper"}, familyNames[1:]...)[i])
 				}
 			}
 		})
 	}
 }
 
-func TestADeadGuardIsReplaced(t *testing.T) {
+func TestADeadReaperIsReplaced(t *testing.T) {
 	guards := make(chan int, 8)
-	l, err := newLauncher(quiet(), options{guardStarted: func(pid int) { guards <- pid }})
+	l, err := newLauncher(quiet(), options{reaperStarted: func(pid int) { guards <- pid }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestADeadGuardIsReplaced(t *testing.T) {
 	<-guards
 	select {
 	case <-c.Done():
-		t.Error("the child died with a guard")
+		t.Error("the child died with a reaper")
 	default:
 	}
 	if err := l.Close(); err != nil {
@@ -237,9 +237,9 @@ func TestADeadGuardIsReplaced(t *testing.T) {
 	}
 }
 
-func TestCloseDoesNotWaitForAGuardThatIsBeingReplaced(t *testing.T) {
+func TestCloseDoesNotWaitForAReaperThatIsBeingReplaced(t *testing.T) {
 	guards := make(chan int, 8)
-	l, err := newLauncher(quiet(), options{guardStarted: func(pid int) { guards <- pid }})
+	l, err := newLauncher(quiet(), options{reaperStarted: func(pid int) { guards <- pid }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,13 +253,13 @@ func TestCloseDoesNotWaitForAGuardThatIsBeingReplaced(t *testing.T) {
 
 func TestNothingIsInherited(t *testing.T) {
 	// As a supervisor or a shell may leave one open for the worker.
-	stray, err := unix.Open(os.DevNull, unix.O_RDONLY, 0)
+	unexpected, err := unix.Open(os.DevNull, unix.O_RDONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(stray)
+	defer unix.Close(unexpected)
 	guards := make(chan int, 1)
-	l, err := newLauncher(quiet(), options{guardStarted: func(pid int) { guards <- pid }})
+	l, err := newLauncher(quiet(), options{reaperStarted: func(pid int) { guards <- pid }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func TestNothingIsInherited(t *testing.T) {
 		case strings.HasPrefix(target, "anon_inode:"), strings.HasPrefix(target, "/sys/fs/cgroup/"): // opened by the runtime
 		case name == "1" && strings.HasPrefix(target, "pipe:"): // being closed
 		default:
-			t.Errorf("the guard has descriptor %s: %s", name, target)
+			t.Errorf("the reaper has descriptor %s: %s", name, target)
 		}
 	}
 }

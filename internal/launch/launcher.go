@@ -25,14 +25,14 @@ const closeGrace = time.Second
 //   - Each child leads a process group of its own, which is killed as a whole.
 //   - Each child's environment carries a cookie that its descendants inherit;
 //     what carries the cookie of an ended child is killed (Linux).
-//   - A guard, a small process that knows the groups and the cookie, kills them
+//   - A reaper, a small process that knows the groups and the cookie, kills them
 //     all when the worker is gone, however it went.
 //
 // A Launcher is safe for concurrent use.
 type Launcher struct {
 	log     *slog.Logger
 	cookie  string
-	guard   *guard // nil only in tests that show what it is for
+	reaper  *reaper // nil only in tests that show what it is for
 	sweeper sweeper
 	budget  pipeBudget
 	owners  sync.WaitGroup // one for each child
@@ -46,20 +46,20 @@ type Launcher struct {
 
 // options are for tests.
 type options struct {
-	noGuard      bool
-	guardStarted func(pid int) // called for each guard, from any goroutine
+	noReaper      bool
+	reaperStarted func(pid int) // called for each reaper, from any goroutine
 }
 
-// New returns a Launcher, its guard started. It fails where the guard does not
+// New returns a Launcher, its reaper started. It fails where the reaper does not
 // come up, which mostly means that main does not begin as the package comment
 // asks. Descriptors that the worker inherited are marked close-on-exec, so that
 // no child gets them.
 func New(log *slog.Logger) (*Launcher, error) { return newLauncher(log, options{}) }
 
 func newLauncher(log *slog.Logger, opt options) (*Launcher, error) {
-	if IsGuard() {
-		// Without this a main that forgot the guard would start itself for ever.
-		return nil, errors.New("this process was started as a guard but main does not call launch.RunGuard first; add the call")
+	if IsReaper() {
+		// Without this a main that forgot the reaper would start itself for ever.
+		return nil, errors.New("this process was started as a reaper but main does not call launch.RunReaper first; add the call")
 	}
 	var random [8]byte
 	if _, err := rand.Read(random[:]); err != nil {
@@ -67,12 +67,12 @@ func newLauncher(log *slog.Logger, opt options) (*Launcher, error) {
 	}
 	keepDescriptors()
 	l := &Launcher{log: log, cookie: hex.EncodeToString(random[:]), children: make(map[*Child]struct{})}
-	if !opt.noGuard {
-		g, err := startGuard(log, l.cookie, opt.guardStarted)
+	if !opt.noReaper {
+		g, err := startReaper(log, l.cookie, opt.reaperStarted)
 		if err != nil {
-			return nil, fmt.Errorf("starting the guard of child processes: %w", err)
+			return nil, fmt.Errorf("starting the reaper of child processes: %w", err)
 		}
-		l.guard = g
+		l.reaper = g
 	}
 	return l, nil
 }
@@ -158,8 +158,8 @@ func (l *Launcher) start(spec Spec, path, cookie string) (*Child, error) {
 		done:     make(chan struct{}),
 	}
 	c.borrowed = l.budget.enlarge(ends.stdin) + l.budget.enlarge(ends.stdout)
-	if l.guard != nil {
-		l.guard.add(proc.Pid)
+	if l.reaper != nil {
+		l.reaper.add(proc.Pid)
 	}
 	l.mu.Lock()
 	l.children[c] = struct{}{}
@@ -169,19 +169,19 @@ func (l *Launcher) start(spec Spec, path, cookie string) (*Child, error) {
 	return c, nil
 }
 
-// Remember gives the guard a note: one line of less than 4000 bytes, without
-// secrets, that is to outlive this process however it ends. [RunGuard] says what
+// Remember gives the reaper a note: one line of less than 4000 bytes, without
+// secrets, that is to outlive this process however it ends. [RunReaper] says what
 // becomes of it.
 func (l *Launcher) Remember(note string) {
-	if l.guard != nil && len(note) < 4000 && !strings.ContainsRune(note, '\n') {
-		l.guard.note(note)
+	if l.reaper != nil && len(note) < 4000 && !strings.ContainsRune(note, '\n') {
+		l.reaper.note(note)
 	}
 }
 
 // Forget takes a note back that was given to [Launcher.Remember].
 func (l *Launcher) Forget(note string) {
-	if l.guard != nil {
-		l.guard.forget(note)
+	if l.reaper != nil {
+		l.reaper.forget(note)
 	}
 }
 
@@ -194,7 +194,7 @@ func (l *Launcher) forget(c *Child) {
 }
 
 // Close refuses further starts, stops the children that are left, side by side
-// with a short grace, and ends the guard after the last of them is gone. It may
+// with a short grace, and ends the reaper after the last of them is gone. It may
 // be called more than once, then from one goroutine at a time.
 func (l *Launcher) Close() error {
 	l.mu.Lock()
@@ -210,11 +210,11 @@ func (l *Launcher) Close() error {
 	l.mu.Unlock()
 	stops.Wait()
 	l.owners.Wait()
-	if l.guard == nil {
+	if l.reaper == nil {
 		return nil
 	}
-	if err := l.guard.close(); err != nil {
-		return fmt.Errorf("ending the guard of child processes: %w", err)
+	if err := l.reaper.close(); err != nil {
+		return fmt.Errorf("ending the reaper of child processes: %w", err)
 	}
 	return nil
 }

@@ -17,13 +17,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test program plays all parts: the guard, the servers, their descendants
+// The test program plays all parts: the reaper, the servers, their descendants
 // and, to be killed, a worker. The part is its first argument.
 const partPrefix = "launch-test-"
 
 func TestMain(m *testing.M) {
-	if IsGuard() {
-		os.Exit(RunGuard(touchNote))
+	if IsReaper() {
+		os.Exit(RunReaper(touchNote))
 	}
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], partPrefix) {
 		os.Exit(play(strings.TrimPrefix(os.Args[1], partPrefix), os.Args[2:]))
@@ -114,30 +114,30 @@ func begin(c *exec.Cmd) int {
 	return c.Process.Pid
 }
 
-// worker starts a child that plays the part and tells the pid of its guard, 0
+// worker starts a child that plays the part and tells the pid of its reaper, 0
 // where it has none, and what the child tells.
 func worker(how, part string) int {
 	guards := make(chan int, 4)
-	l, err := newLauncher(quiet(), options{noGuard: how == "unguarded", guardStarted: func(pid int) { guards <- pid }})
+	l, err := newLauncher(quiet(), options{noReaper: how == "unguarded", reaperStarted: func(pid int) { guards <- pid }})
 	if err != nil {
 		fmt.Println(err)
 		return 1
 	}
-	guard := 0
+	reaper := 0
 	if how != "unguarded" {
-		guard = <-guards
+		reaper = <-guards
 	}
 	c, err := l.Start(testSpec(part))
 	if err != nil {
 		fmt.Println(err)
 		return 1
 	}
-	if how == "robbed" { // of its guard, once
-		_ = syscall.Kill(guard, syscall.SIGKILL)
-		guard = <-guards
+	if how == "robbed" { // of its reaper, once
+		_ = syscall.Kill(reaper, syscall.SIGKILL)
+		reaper = <-guards
 	}
 	line, _ := bufio.NewReader(c.Stdout).ReadString('\n')
-	fmt.Print(guard, " ", line)
+	fmt.Print(reaper, " ", line)
 	return sleep()
 }
 

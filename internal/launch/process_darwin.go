@@ -60,9 +60,9 @@ func ownProgram() (string, error) { return os.Executable() }
 // identity names a process for good; there is no way to here.
 type identity struct{}
 
-func kinOf(int) []identity { return nil }
+func treeOf(int) []identity { return nil }
 
-func killKin([]identity) {}
+func killTree([]identity) {}
 
 // eradicate finds nothing here.
 func eradicate(match func(cookie []byte) bool, limit time.Duration) {}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTheGuardHandsOverTheNotesOfAWorkerThatIsGone(t *testing.T) {
+func TestTheReaperHandsOverTheNotesOfAWorkerThatIsGone(t *testing.T) {
 	list := watchlist{groups: make(map[int]struct{})}
 	if err := list.read(strings.NewReader(cookieLine("c") + noteLine(`{"a":1}`) + addLine(70) + noteLine("gone") + unnoteLine("gone") + unnoteLine("never") + noteLine("b") + "!half a note")); err != nil {
 		t.Fatal(err)
@@ -34,14 +34,14 @@ func TestNotesOutliveTheirLauncher(t *testing.T) {
 	}
 	got, err := os.ReadFile(file)
 	if err != nil || string(got) != "touch "+file {
-		t.Errorf("the guard left %q, %v", got, err)
+		t.Errorf("the reaper left %q, %v", got, err)
 	}
 	if _, err := os.Stat(taken); err == nil {
 		t.Error("a note that was taken back was handed over")
 	}
 }
 
-// touchNote is what the guard of these tests does with notes.
+// touchNote is what the reaper of these tests does with notes.
 func touchNote(note string) {
 	if file, ok := strings.CutPrefix(note, "touch "); ok {
 		_ = os.WriteFile(file, []byte(note), 0o600)

@@ -39,7 +39,7 @@ type Spec struct {
 
 // Environment variables with a meaning of their own here.
 const (
-	guardVariable  = "CALLYARD_GUARD"  // "1" makes a process a guard, see IsGuard
+	reaperVariable = "CALLYARD_REAPER" // "1" makes a process a reaper, see IsReaper
 	cookieVariable = "CALLYARD_COOKIE" // marks a child and what it starts
 )
 
@@ -113,7 +113,7 @@ func (spec Spec) check() *schema.Error {
 			return Failed("The environment of the server %q has the name %q; names cannot be empty or hold \"=\" or NUL.", spec.ID, name)
 		case strings.ContainsRune(value, 0):
 			return Failed("The environment variable %s of the server %q holds a NUL byte; remove it.", name, spec.ID)
-		case name == guardVariable || name == cookieVariable:
+		case name == reaperVariable || name == cookieVariable:
 			return Failed("The environment of the server %q sets %s, which Callyard keeps for itself; remove it.", spec.ID, name)
 		}
 	}
@@ -158,23 +158,23 @@ func (spec Spec) startFault(path string, err error) *schema.Error {
 	if !filepath.IsAbs(file) && spec.Dir != "" {
 		file = filepath.Join(spec.Dir, file)
 	}
-	mend := "see the error"
+	fix := "see the error"
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		mend = "there is no such file; correct the path or install it"
+		fix = "there is no such file; correct the path or install it"
 		if _, statErr := os.Stat(file); statErr == nil {
-			mend = "the file is there, but the interpreter that it names is not; install that"
+			fix = "the file is there, but the interpreter that it names is not; install that"
 		}
 	case errors.Is(err, fs.ErrPermission):
-		mend = "the file may not be executed; set its execute permission, or start it through its interpreter"
+		fix = "the file may not be executed; set its execute permission, or start it through its interpreter"
 	case errors.Is(err, syscall.ENOEXEC):
-		mend = "the file is no program for this machine; a script needs a first line such as #!/bin/sh"
+		fix = "the file is no program for this machine; a script needs a first line such as #!/bin/sh"
 	case errors.Is(err, syscall.E2BIG):
-		mend = "its arguments and environment are too long; shorten them"
+		fix = "its arguments and environment are too long; shorten them"
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		mend = "no file descriptor is left; raise the limit on open files (ulimit -n)"
+		fix = "no file descriptor is left; raise the limit on open files (ulimit -n)"
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
-		mend = "the machine takes no more processes; raise the limit (ulimit -u, pids of the container) or hold fewer servers"
+		fix = "the machine takes no more processes; raise the limit (ulimit -u, pids of the container) or hold fewer servers"
 	}
-	return Failed("The server %q could not be started with the command %q: %s (%w).", spec.ID, spec.Command, mend, err)
+	return Failed("The server %q could not be started with the command %q: %s (%w).", spec.ID, spec.Command, fix, err)
 }

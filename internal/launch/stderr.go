@@ -97,9 +97,9 @@ type lineLog struct {
 func (l *lineLog) add(p []byte) {
 	for len(p) > 0 {
 		part, rest, complete := bytes.Cut(p, []byte{'\n'})
-		room := longestLine + l.redactor.longest - len(l.line)
-		if len(part) > room {
-			part, l.cut = part[:room], true
+		budget := longestLine + l.redactor.longest - len(l.line)
+		if len(part) > budget {
+			part, l.cut = part[:budget], true
 		}
 		l.line = append(l.line, part...)
 		if complete {

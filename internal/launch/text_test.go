@@ -160,7 +160,7 @@ func TestATalkativeServerIsLoggedInMeasure(t *testing.T) {
 	})
 }
 
-func TestTheGuardIsToldInTheseWords(t *testing.T) {
+func TestTheReaperIsToldInTheseWords(t *testing.T) {
 	if got, want := cookieLine("ab")+addLine(17)+removeLine(17), "=ab\n+17\n-17\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -174,7 +174,7 @@ func TestTheGuardIsToldInTheseWords(t *testing.T) {
 	}
 }
 
-func FuzzGuardInput(f *testing.F) {
+func FuzzReaperInput(f *testing.F) {
 	f.Add([]byte("=c\n+17\n-17\n+1\n+-1\n"))
 	f.Fuzz(func(t *testing.T, input []byte) {
 		list := watchlist{groups: make(map[int]struct{})}
@@ -189,7 +189,7 @@ func FuzzGuardInput(f *testing.F) {
 	})
 }
 
-func TestAProgramThatDoesNotBecomeAGuardIsNoticed(t *testing.T) {
+func TestAProgramThatDoesNotBecomeAReaperIsNoticed(t *testing.T) {
 	for word, want := range map[string]string{"": "does main call", "PASS\nok": "before anything else"} {
 		ready, output, err := os.Pipe()
 		if err != nil {

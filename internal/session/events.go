@@ -18,7 +18,7 @@ import (
 
 // newEvents reads the events of a server with a first buffer of size bytes.
 func newEvents(cfg *Config, from io.Reader, size int) *sse.Reader {
-	return sse.NewReader(from, size, cfg.MaxResult+frameRoom)
+	return sse.NewReader(from, size, cfg.MaxResult+frameHeadroom)
 }
 
 // nextEvent returns the next event with content: some servers send empty ones, which

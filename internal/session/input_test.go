@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestWhatComesBesideTheArgumentsGoesAlongInTheRightEra(t *testing.T) {
+func TestMetadataIsSentInTheFormOfTheRevision(t *testing.T) {
 	extra := `{"_meta":{"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/logLevel":"debug","progressToken":"theirs","own":1.0},"inputResponses":{"q":{"big":9007199254740993}},"requestState":"s"}`
 	req := &Request{Name: "ask", Params: []byte(`{"z": 1.0}`), Extra: []byte(extra), Progress: func([]byte) {}}
 	modern := string(appendRequest(nil, modernEnvelope("2026-07-28", "n", "v"), firstID, req))

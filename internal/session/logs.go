@@ -13,9 +13,9 @@ import (
 // logsLate is how long a server may go on to log for a call that was given up.
 const logsLate = time.Minute
 
-// logRelay hands the log messages of a server to the callers whose calls they are of. The
+// logForwarder hands the log messages of a server to the callers whose calls they are of. The
 // session's lock guards it.
-type logRelay struct {
+type logForwarder struct {
 	s *session
 	// The caller of the last call that was given up while the server was asked for its log
 	// messages, and when.
@@ -26,7 +26,7 @@ type logRelay struct {
 // wanted says that the server is asked for the log messages of a call. On a stream that
 // calls share a message does not say of which call it is: there one caller at a time is
 // served, so that nobody reads what another's calls log. The caller holds s.mu.
-func (l *logRelay) wanted(r *Running) bool {
+func (l *logForwarder) wanted(r *Running) bool {
 	s := l.s
 	if r.pool == nil || r.req.Said == nil || r.req.LogLevel == "" || s.asks != nil {
 		return false
@@ -60,7 +60,7 @@ func (e envelope) forCall(r *Running) envelope {
 // pass hands a log message to the call that it belongs to: the one with this id, or,
 // where id is 0 because the stream is not that of one call, the first of those whose
 // caller wants it. It returns false for what is no log message, or nobody's.
-func (l *logRelay) pass(f *frame, id int64) bool {
+func (l *logForwarder) pass(f *frame, id int64) bool {
 	s := l.s
 	if string(f.method) != `"`+mcpwire.NotifyMessage+`"` || len(f.id) > 0 || !rawjson.IsObject(f.params) || s.asks != nil {
 		return false

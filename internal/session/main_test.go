@@ -18,8 +18,8 @@ import (
 const scriptVariable = "SESSION_TEST_SCRIPT"
 
 func TestMain(m *testing.M) {
-	if launch.IsGuard() {
-		os.Exit(launch.RunGuard())
+	if launch.IsReaper() {
+		os.Exit(launch.RunReaper())
 	}
 	if script := os.Getenv(scriptVariable); script != "" {
 		runScript(script)

@@ -265,7 +265,7 @@ func (l *pipeLink) handedOver() int64 {
 
 // read is the goroutine that reads what the child writes.
 func (l *pipeLink) read() {
-	in := lines.NewReader(l.child.Stdout, lines.Long, l.s.pool.cfg.MaxResult+frameRoom)
+	in := lines.NewReader(l.child.Stdout, lines.Long, l.s.pool.cfg.MaxResult+frameHeadroom)
 	in.Idle = l.answersRead
 	for {
 		line, err := in.Next()

@@ -103,7 +103,7 @@ func (l *remoteLink) exchange(ctx context.Context, r *Running, id int64) (Outcom
 	}
 	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind {
 	case "application/json":
-		text, err := readAll(resp, cfg.MaxResult+frameRoom)
+		text, err := readAll(resp, cfg.MaxResult+frameHeadroom)
 		if err != nil {
 			return cutShort(cfg, err), resp
 		}
@@ -232,7 +232,7 @@ func (l *remoteLink) lost(code int, text []byte) bool {
 // refusal reads an HTTP error: a JSON-RPC error in it is the answer.
 func (l *remoteLink) refusal(resp *http.Response) Outcome {
 	cfg := &l.s.pool.cfg
-	text, _ := readAll(resp, frameRoom) // what cannot be read says as little as nothing
+	text, _ := readAll(resp, frameHeadroom) // what cannot be read says as little as nothing
 	if l.lost(resp.StatusCode, text) {
 		l.s.retire(errForgotten)
 		return Outcome{lost: true, Err: &schema.Error{Kind: schema.KindServerFailed, Retryable: true,

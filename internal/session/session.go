@@ -20,7 +20,7 @@ const (
 	maxUnexpected = 1000             // messages in a row that are no protocol
 	maxLate       = 3                // timeouts in a row before a session is suspected
 	restTime      = 30 * time.Second // a session that lived as long is no failure
-	frameRoom     = 64 << 10         // what a message may have around its result
+	frameHeadroom = 64 << 10         // what a message may have around its result
 
 	stopGrace   = 500 * time.Millisecond // for a child to end by itself, and again after SIGTERM
 	failedGrace = 50 * time.Millisecond  // the same for one that is broken already
@@ -62,7 +62,7 @@ type session struct {
 	closed bool // takes no calls
 	why    error
 
-	logs logRelay
+	logs logForwarder
 
 	dead     chan struct{} // closed when the connection is of no use any more
 	deadOnce sync.Once

@@ -183,7 +183,7 @@ func (o opening) overHTTP(ctx context.Context, guess era, probe time.Duration) (
 	s := o.s
 	shake := func(ctx context.Context, guess era) error {
 		t := &keptTransport{StreamableClientTransport: mcp.StreamableClientTransport{
-			Endpoint: s.pool.cfg.Spec.URL, HTTPClient: s.pool.client, MaxEventSize: s.pool.cfg.MaxResult + frameRoom,
+			Endpoint: s.pool.cfg.Spec.URL, HTTPClient: s.pool.client, MaxEventSize: s.pool.cfg.MaxResult + frameHeadroom,
 			DisableStandaloneSSE: true, // the session reads it itself, see remoteLink.listen
 		}}
 		err := o.handshake(ctx, t, guess)

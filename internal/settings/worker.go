@@ -29,8 +29,8 @@ type Worker struct {
 	CallTimeout  time.Duration `yaml:"call_timeout"`
 	StartTimeout time.Duration `yaml:"start_timeout"`
 	ResultBytes  config.Size   `yaml:"result_bytes"`
-	// Boxes is the container engine for calls of high risk.
-	Boxes Boxes `yaml:"boxes"`
+	// Sandboxes is the container engine for calls of high risk.
+	Sandboxes Sandboxes `yaml:"sandboxes"`
 	// DrainGrace is how long running calls may take when the worker stops.
 	DrainGrace time.Duration `yaml:"drain_grace"`
 }
@@ -61,16 +61,16 @@ func (c Worker) Validate() []config.Fault {
 	between("in_flight", int64(c.InFlight), 1, 10_000)
 	between("result_bytes", int64(c.ResultBytes), 1<<10, 1<<30)
 	between("call_timeout", int64(c.CallTimeout/time.Millisecond), 1, int64(24*time.Hour/time.Millisecond))
-	between("boxes.containers", int64(c.Boxes.Containers), 0, 10_000)
-	between("boxes.warm", int64(c.Boxes.Warm), 0, 10_000)
-	between("boxes.starts", int64(c.Boxes.Starts), 0, 1000)
+	between("sandboxes.containers", int64(c.Sandboxes.Containers), 0, 10_000)
+	between("sandboxes.warm", int64(c.Sandboxes.Warm), 0, 10_000)
+	between("sandboxes.starts", int64(c.Sandboxes.Starts), 0, 1000)
 	between("start_timeout", int64(c.StartTimeout/time.Millisecond), 1, int64(time.Hour/time.Millisecond))
 	return faults
 }
 
-// Boxes is the section boxes of a worker: the container engine, and what it may
-// be asked for. Zero values mean the defaults of package box.
-type Boxes struct {
+// Sandboxes is the section sandboxes of a worker: the container engine, and what it may
+// be asked for. Zero values mean the defaults of package sandbox.
+type Sandboxes struct {
 	// Engine is where it listens, as DOCKER_HOST has it; empty means what
 	// DOCKER_HOST says, else the usual socket.
 	Engine string `yaml:"engine"`
@@ -81,7 +81,7 @@ type Boxes struct {
 	Containers int `yaml:"containers"`
 	Warm       int `yaml:"warm"`
 	Starts     int `yaml:"starts"`
-	// Relay is the image of the relay, for containers that may reach some places;
-	// empty means callyard/relay:local.
-	Relay string `yaml:"relay"`
+	// Forwarder is the image of the forwarder, for containers that may reach some places;
+	// empty means callyard/egress-forwarder:local.
+	Forwarder string `yaml:"forwarder"`
 }

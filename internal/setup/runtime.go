@@ -9,15 +9,15 @@ import (
 
 const (
 	// heapGrows is how much a small heap grows before it is collected, in percent of
-	// what lives, and heapRoom the most that it grows by: with a batch of a million
+	// what lives, and heapBudget the most that it grows by: with a batch of a million
 	// calls more lives, and five times that would be memory for nothing.
 	heapGrows      = 400
 	heapGrowsLeast = 50
-	heapRoom       = 48 << 20
-	// serverRoom is the room that each server brings: what its sessions keep is looked
+	heapBudget     = 48 << 20
+	// serverBudget is the room that each server brings: what its sessions keep is looked
 	// through at each collection, so with hundreds of them there had better be few. Their
 	// processes take many times that.
-	serverRoom = 512 << 10
+	serverBudget = 512 << 10
 
 	// memoryFreely is the memory below which only the percentage decides when the heap is
 	// collected. A process that needs more collects when a tenth and memorySpare are added
@@ -35,7 +35,7 @@ const (
 // parts gives it more room: share is how many times that of one. So does one that holds
 // many servers. A large heap grows by less. GOGC and GOMEMLIMIT in the environment win.
 func TuneRuntime(share, servers int) {
-	w := &heapWatch{room: uint64(share)*heapRoom + uint64(servers)*serverRoom}
+	w := &heapWatch{budget: uint64(share)*heapBudget + uint64(servers)*serverBudget}
 	if os.Getenv("GOGC") == "" {
 		w.percent = heapGrows
 		debug.SetGCPercent(heapGrows)
@@ -69,16 +69,16 @@ func LeaveProcessors() {
 type heapWatch struct {
 	percent int
 	limit   int64
-	room    uint64
+	budget  uint64
 	_       *int // the runtime may forget about the finalizers of small things without pointers
 }
 
 func (w *heapWatch) again() {
-	runtime.SetFinalizer(&heapWatch{percent: w.percent, limit: w.limit, room: w.room}, func(w *heapWatch) {
+	runtime.SetFinalizer(&heapWatch{percent: w.percent, limit: w.limit, budget: w.budget}, func(w *heapWatch) {
 		sample := []metrics.Sample{{Name: liveBytes}, {Name: stackBytes}}
 		metrics.Read(sample)
 		live, stacks := sample[0].Value.Uint64(), sample[1].Value.Uint64()
-		if percent := percentFor(live, w.room); w.percent > 0 && live > 0 && differ(int64(percent), int64(w.percent), 10) {
+		if percent := percentFor(live, w.budget); w.percent > 0 && live > 0 && differ(int64(percent), int64(w.percent), 10) {
 			w.percent = percent
 			debug.SetGCPercent(percent)
 		}
@@ -91,11 +91,11 @@ func (w *heapWatch) again() {
 }
 
 // percentFor is by how much a heap grows of which so many bytes live.
-func percentFor(live, room uint64) int {
+func percentFor(live, budget uint64) int {
 	if live == 0 {
 		return heapGrows
 	}
-	return int(min(max(room*100/live, heapGrowsLeast), heapGrows))
+	return int(min(max(budget*100/live, heapGrowsLeast), heapGrows))
 }
 
 // limitFor is the memory limit of a process of which so many bytes are in use.

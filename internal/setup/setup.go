@@ -55,7 +55,7 @@ var flagKeys = [...]struct{ name, key, usage string }{
 	{"data", "data", "folder for what must last"},
 	{"nats", "nats.url", "address of the NATS server or cluster"},
 	{"redis", "redis.url", "address of Redis, for confirmation tokens (default: they are kept in JetStream)"},
-	{"policy", "policy", "the policy file, which says what is held, refused or boxed"},
+	{"policy", "policy", "the policy file, which says what is held, refused or sandboxed"},
 	{"log-level", "log.level", "debug, info, warn or error"},
 	{"log-format", "log.format", "auto, text or json"},
 }
@@ -73,7 +73,7 @@ func AddFlags(fs *pflag.FlagSet, names ...string) {
 }
 
 // clientVariables are CALLYARD_ variables that are no keys of the file.
-var clientVariables = []string{"CALLYARD_URL", "CALLYARD_APPROVER_URL", "CALLYARD_KEY", "CALLYARD_KEY_FILE", "CALLYARD_TEST_*", "CALLYARD_MCPTEST*", "CALLYARD_COOKIE", "CALLYARD_GUARD", "CALLYARD_BENCH_*", "CALLYARD_CONFIG"}
+var clientVariables = []string{"CALLYARD_URL", "CALLYARD_APPROVER_URL", "CALLYARD_KEY", "CALLYARD_KEY_FILE", "CALLYARD_TEST_*", "CALLYARD_MCPTEST*", "CALLYARD_COOKIE", "CALLYARD_REAPER", "CALLYARD_BENCH_*", "CALLYARD_CONFIG"}
 
 // Load reads the configuration: defaults, file, environment, flags, in that
 // order. The error lists every fault.

@@ -18,23 +18,23 @@ import (
 type Metrics struct {
 	registry *prometheus.Registry
 
-	calls    *prometheus.CounterVec
-	deferred *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-	inFlight prometheus.Gauge
-	waiting  *prometheus.GaugeVec
-	workers  prometheus.Gauge
-	disagree prometheus.Gauge
-	requests *prometheus.CounterVec
-	sessions *prometheus.GaugeVec
-	serving  *prometheus.GaugeVec
-	restarts *prometheus.CounterVec
-	noise    *prometheus.CounterVec
-	webhooks *prometheus.CounterVec
-	boxes    *prometheus.CounterVec
-	boxKills *prometheus.CounterVec
-	boxState *prometheus.GaugeVec
-	boxWays  *prometheus.CounterVec
+	calls         *prometheus.CounterVec
+	deferred      *prometheus.CounterVec
+	seconds       *prometheus.HistogramVec
+	inFlight      prometheus.Gauge
+	waiting       *prometheus.GaugeVec
+	workers       prometheus.Gauge
+	disagree      prometheus.Gauge
+	requests      *prometheus.CounterVec
+	sessions      *prometheus.GaugeVec
+	serving       *prometheus.GaugeVec
+	restarts      *prometheus.CounterVec
+	noise         *prometheus.CounterVec
+	webhooks      *prometheus.CounterVec
+	sandboxes     *prometheus.CounterVec
+	sandboxKills  *prometheus.CounterVec
+	sandboxState  *prometheus.GaugeVec
+	sandboxEgress *prometheus.CounterVec
 
 	spansDropped *prometheus.CounterVec
 	unexpected   *prometheus.CounterVec
@@ -91,12 +91,12 @@ func NewMetrics() *Metrics {
 		sessions: gauges("callyard_sessions", "Live MCP sessions, by server."),
 		serving:  gauges("callyard_server_up", "1 while the server can take calls, 0 while it starts or where it does not come up, by server."),
 		restarts: counter("callyard_session_restarts_total", "MCP sessions that were replaced, by server.", "server"),
-		noise:    counter("callyard_stdout_noise_total", "Lines on a server's standard output that were not MCP, by server.", "server"),
+		noise:    counter("callyard_protocol_noise_total", "Lines on a server's standard output that were not MCP, by server.", "server"),
 	}
 	m.webhooks = counter("callyard_webhooks_total", "Attempts to deliver a webhook, and what was not taken, by outcome.", "outcome")
-	m.boxes = counter("callyard_boxes_started_total", "Containers that became ready for a call, by server.", "server")
-	m.boxKills = counter("callyard_boxes_killed_total", "Containers that were killed while they ran a call, by server and reason: deadline, memory or lost.", "server", "reason")
-	m.boxWays = counter("callyard_box_egress_total", "Places that containers asked to reach, by server and decision: allowed or refused.", "server", "decision")
+	m.sandboxes = counter("callyard_sandboxes_started_total", "Containers that became ready for a call, by server.", "server")
+	m.sandboxKills = counter("callyard_sandboxes_killed_total", "Containers that were killed while they ran a call, by server and reason: deadline, memory or lost.", "server", "reason")
+	m.sandboxEgress = counter("callyard_sandbox_egress_total", "Places that containers asked to reach, by server and decision: allowed or refused.", "server", "decision")
 	m.toolSeconds = counter("callyard_tool_seconds_total", "Time that the calls of a tool took in all, by server and tool.", "server", "tool")
 	m.waitingAge = gauges("callyard_waiting_oldest_seconds", "How long the oldest call that somebody waits for has waited for a free slot, by server.")
 	m.approvals = gauge("callyard_approvals_waiting", "Approvals that wait for an answer.")
@@ -110,7 +110,7 @@ func NewMetrics() *Metrics {
 	m.recordsLost = prometheus.NewCounter(prometheus.CounterOpts{Name: "callyard_records_lost_total", Help: "Records of the execution log that could not be stored and were dropped."})
 	m.spansDropped = counter("callyard_trace_spans_dropped_total", "Spans of traces that were dropped, by reason: full (the queue) or failed (their sending).", "reason")
 	m.unexpected = counter("callyard_unexpected_messages_total", "Messages of NATS that were dropped, by reason: origin (nobody who may send it has), number (nothing waits for it) or bytes (it cannot be read).", "reason")
-	m.boxState = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "callyard_boxes", Help: "Containers of a server, by state: warm (waiting for a call) or in_use."}, []string{"server", "state"})
+	m.sandboxState = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "callyard_sandboxes", Help: "Containers of a server, by state: warm (waiting for a call) or in_use."}, []string{"server", "state"})
 	m.tools.Store(&map[toolKey]*toolMetrics{})
 	m.servers.Store(&map[string]string{})
 	m.codes.Store(&map[requestKey]prometheus.Counter{})
@@ -122,7 +122,7 @@ func NewMetrics() *Metrics {
 		m.requests,
 		m.sessions, m.serving, m.restarts, m.noise,
 		m.webhooks,
-		m.boxes, m.boxKills, m.boxState, m.boxWays,
+		m.sandboxes, m.sandboxKills, m.sandboxState, m.sandboxEgress,
 		m.spansDropped,
 		m.unexpected,
 		m.approvals, m.approvalAge,
@@ -223,35 +223,35 @@ func (m *Metrics) SessionRestarted(server string) {
 	m.restarts.WithLabelValues(m.server(server)).Inc()
 }
 
-// StdoutNoise counts n lines on the server's standard output that were not MCP.
-func (m *Metrics) StdoutNoise(server string, n int64) {
+// ProtocolNoise counts n lines on the server's standard output that were not MCP.
+func (m *Metrics) ProtocolNoise(server string, n int64) {
 	m.noise.WithLabelValues(m.server(server)).Add(float64(n))
 }
 
-// BoxStarted counts a container of the server that became ready for a call.
-func (m *Metrics) BoxStarted(server string) { m.boxes.WithLabelValues(m.server(server)).Inc() }
+// SandboxStarted counts a container of the server that became ready for a call.
+func (m *Metrics) SandboxStarted(server string) { m.sandboxes.WithLabelValues(m.server(server)).Inc() }
 
-// BoxKilled counts a container that was killed while it ran a call of the server:
+// SandboxKilled counts a container that was killed while it ran a call of the server:
 // by its "deadline", for its "memory", or because its engine was "lost".
-func (m *Metrics) BoxKilled(server, reason string) {
-	m.boxKills.WithLabelValues(m.server(server), reason).Inc()
+func (m *Metrics) SandboxKilled(server, reason string) {
+	m.sandboxKills.WithLabelValues(m.server(server), reason).Inc()
 }
 
-// BoxEgress counts a decision on a place that a container asked to reach.
-func (m *Metrics) BoxEgress(server string, allowed bool) {
+// SandboxEgress counts a decision on a place that a container asked to reach.
+func (m *Metrics) SandboxEgress(server string, allowed bool) {
 	decision := "refused"
 	if allowed {
 		decision = "allowed"
 	}
-	m.boxWays.WithLabelValues(m.server(server), decision).Inc()
+	m.sandboxEgress.WithLabelValues(m.server(server), decision).Inc()
 }
 
-// SetBoxes says how many containers of the server wait for a call, and how many
+// SetSandboxes says how many containers of the server wait for a call, and how many
 // run one.
-func (m *Metrics) SetBoxes(server string, warm, inUse int) {
+func (m *Metrics) SetSandboxes(server string, warm, inUse int) {
 	server = m.server(server)
-	m.boxState.WithLabelValues(server, "warm").Set(float64(warm))
-	m.boxState.WithLabelValues(server, "in_use").Set(float64(inUse))
+	m.sandboxState.WithLabelValues(server, "warm").Set(float64(warm))
+	m.sandboxState.WithLabelValues(server, "in_use").Set(float64(inUse))
 }
 
 // SpansDropped counts spans that were dropped, because the queue was "full" or their
@@ -270,7 +270,7 @@ func (m *Metrics) ForgetServer(server string) {
 	m.waitingAge.DeleteLabelValues(m.server(server))
 	m.sessions.DeleteLabelValues(m.server(server))
 	m.serving.DeleteLabelValues(m.server(server))
-	m.boxState.DeletePartialMatch(prometheus.Labels{"server": m.server(server)})
+	m.sandboxState.DeletePartialMatch(prometheus.Labels{"server": m.server(server)})
 }
 
 // HTTPRequest counts an answered request. Methods and codes that HTTP does not

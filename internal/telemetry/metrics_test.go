@@ -52,7 +52,7 @@ func TestEveryMetricIsServed(t *testing.T) {
 	stop := m.NATS("worker", func() bool { return true })
 	m.NATS("approver", func() bool { return false })
 	m.SessionRestarted("files")
-	m.StdoutNoise("files", 1)
+	m.ProtocolNoise("files", 1)
 	m.HTTPRequest("POST", 200)
 	m.HTTPRequest("POST", 200)
 	m.HTTPRequest("BREW", 418)
@@ -86,7 +86,7 @@ func TestEveryMetricIsServed(t *testing.T) {
 		`callyard_nats_connected{role="worker"} 1`,
 		`callyard_nats_connected{role="approver"} 0`,
 		`callyard_session_restarts_total{server="files"} 1`,
-		`callyard_stdout_noise_total{server="files"} 1`,
+		`callyard_protocol_noise_total{server="files"} 1`,
 		`callyard_http_requests_total{code="200",method="POST"} 2`,
 		`callyard_http_requests_total{code="418",method="other"} 1`,
 		`callyard_http_requests_total{code="other",method="GET"} 1`,
@@ -138,7 +138,7 @@ func TestTheNumberOfSeriesIsBoundedWhateverNamesComeIn(t *testing.T) {
 		m.CallStarted()
 		m.CallEnded(name, "t", "ok", time.Millisecond)
 		m.SetSessions(name, 1)
-		m.StdoutNoise(name, 1)
+		m.ProtocolNoise(name, 1)
 	}
 	for i := range 3 * maxOutcomes {
 		m.CallStarted()
@@ -146,10 +146,10 @@ func TestTheNumberOfSeriesIsBoundedWhateverNamesComeIn(t *testing.T) {
 	}
 	page = scrape(t, m)
 	for metric, most := range map[string]int{
-		"callyard_calls_total{":        maxTools + maxServers + 1 + maxOutcomes + 1,
-		"callyard_call_seconds_count{": maxServers + 1,
-		"callyard_sessions{":           maxServers + 1,
-		"callyard_stdout_noise_total{": maxServers + 1,
+		"callyard_calls_total{":          maxTools + maxServers + 1 + maxOutcomes + 1,
+		"callyard_call_seconds_count{":   maxServers + 1,
+		"callyard_sessions{":             maxServers + 1,
+		"callyard_protocol_noise_total{": maxServers + 1,
 	} {
 		if n := strings.Count(page, "\n"+metric); n > most || n < maxServers {
 			t.Errorf("%s has %d series, at most %d are meant", metric, n, most)

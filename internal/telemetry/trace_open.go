@@ -228,12 +228,12 @@ type sampler struct{ sdktrace.Sampler }
 
 // ShouldSample decides on one span.
 func (s sampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
-	yes, decided := p.ParentContext.Value(wanted{}).(bool)
+	ok, decided := p.ParentContext.Value(wanted{}).(bool)
 	if !decided {
 		return s.Sampler.ShouldSample(p)
 	}
 	result := sdktrace.SamplingResult{Decision: sdktrace.Drop, Tracestate: trace.SpanContextFromContext(p.ParentContext).TraceState()}
-	if yes {
+	if ok {
 		result.Decision = sdktrace.RecordAndSample
 	}
 	return result

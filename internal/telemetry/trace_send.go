@@ -29,11 +29,11 @@ const (
 type sender struct {
 	sdktrace.SpanProcessor
 	exporter *exporter
-	room     int64
+	space    int64
 }
 
 func newSender(e sdktrace.SpanExporter, timeout, every time.Duration, queue int, m *Metrics, log *slog.Logger) *sender {
-	s := &sender{exporter: &exporter{SpanExporter: e, metrics: m, log: log}, room: int64(queue + sendSpans)}
+	s := &sender{exporter: &exporter{SpanExporter: e, metrics: m, log: log}, space: int64(queue + sendSpans)}
 	s.exporter.ctx, s.exporter.cancel = context.WithCancel(context.Background())
 	s.SpanProcessor = sdktrace.NewBatchSpanProcessor(s.exporter, sdktrace.WithMaxQueueSize(queue+sendSpans),
 		sdktrace.WithMaxExportBatchSize(sendSpans), sdktrace.WithBatchTimeout(every), sdktrace.WithExportTimeout(timeout))
@@ -45,7 +45,7 @@ func (s *sender) OnEnd(span sdktrace.ReadOnlySpan) {
 	if !span.SpanContext().IsSampled() {
 		return
 	}
-	if s.exporter.unsent.Add(1) > s.room {
+	if s.exporter.unsent.Add(1) > s.space {
 		s.exporter.unsent.Add(-1)
 		s.exporter.metrics.SpansDropped(droppedFull, 1)
 		return

@@ -68,13 +68,13 @@ func tooLarge(what string, size, limit int) error {
 }
 
 // err says what was wrong, in a sentence for the caller.
-func (s *scanner) err(what, mend string) error {
+func (s *scanner) err(what, fix string) error {
 	if s.wrong == tooDeep {
 		return schema.Errorf(schema.KindInvalidRequest,
 			"The %s: %s of %d, at byte %d%s. Send a flatter value.", what, s.wrong, s.maxDepth, s.at, s.place())
 	}
 	return schema.Errorf(schema.KindInvalidRequest,
-		"The %s: %s, at byte %d%s. %s, strict and in UTF-8.", what, s.wrong, s.at, s.place(), mend)
+		"The %s: %s, at byte %d%s. %s, strict and in UTF-8.", what, s.wrong, s.at, s.place(), fix)
 }
 
 func (s *scanner) place() string {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestPatternsMeanWhatTheyMeanInECMAScript(t *testing.T) {
-	for _, c := range []struct{ source, yes, no string }{
+	for _, c := range []struct{ source, ok, no string }{
 		{`^\d{3}-\d{4}$`, "555-1234", "555-123"},
 		{`^[\w.\-]+@[\w\-]+\.[a-z]{2,}$`, "a.b-c@d-e.org", "a b@c.d"},
 		{`^[a\-z]$`, "-", "b"},
@@ -40,8 +40,8 @@ func TestPatternsMeanWhatTheyMeanInECMAScript(t *testing.T) {
 			t.Errorf("%s: %v", c.source, err)
 			continue
 		}
-		if !p.MatchString(c.yes) || p.MatchString(c.no) {
-			t.Errorf("%s: %q %v, %q %v", c.source, c.yes, p.MatchString(c.yes), c.no, p.MatchString(c.no))
+		if !p.MatchString(c.ok) || p.MatchString(c.no) {
+			t.Errorf("%s: %q %v, %q %v", c.source, c.ok, p.MatchString(c.ok), c.no, p.MatchString(c.no))
 		}
 		if p.String() != c.source {
 			t.Errorf("%s prints as %s", c.source, p)

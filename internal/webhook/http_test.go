@@ -117,9 +117,9 @@ func TestWhatFailsIsSaidWithoutAddresses(t *testing.T) {
 	}
 	closed := l.Addr().String()
 	_ = l.Close()
-	strange := httptest.NewTLSServer(http.NotFoundHandler())
-	t.Cleanup(strange.Close)
-	strange.Config.ErrorLog = nil
+	unexpected := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(unexpected.Close)
+	unexpected.Config.ErrorLog = nil
 	plain, _ := serve(t, status(200))
 	cut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
@@ -131,7 +131,7 @@ func TestWhatFailsIsSaidWithoutAddresses(t *testing.T) {
 	p.timeout = 10 * time.Second
 	for url, want := range map[string]string{
 		"http://" + closed:         "refused the connection",
-		strange.URL:                "certificate cannot be trusted",
+		unexpected.URL:             "certificate cannot be trusted",
 		"https" + plain.URL[4:]:    "",
 		cut.URL:                    "failed before it answered",
 		"http://nowhere.example/":  "has no address",

@@ -60,8 +60,8 @@ func newQueue(l limits) *queue {
 	return &queue{limits: l, rows: map[string]*row{}, receivers: map[string]*receiver{}}
 }
 
-// room says whether a delivery of the size may be added for a receiver.
-func (q *queue) room(name string, size int) *schema.Error {
+// space says whether a delivery of the size may be added for a receiver.
+func (q *queue) space(name string, size int) *schema.Error {
 	var each total
 	if r := q.receivers[name]; r != nil {
 		each = r.waiting

@@ -95,21 +95,21 @@ func TestTheOutboxIsBoundedInEveryWay(t *testing.T) {
 	} {
 		q := newQueue(c.limits)
 		for i := range 2 {
-			if fault := q.room("a:443", 10); fault != nil {
+			if fault := q.space("a:443", 10); fault != nil {
 				t.Fatalf("%s: %v", name, fault)
 			}
 			q.put(fmt.Sprint(i), state{Receiver: "a:443", Size: 10}, uint64(i+1), time.Now())
 		}
-		fault := q.room("a:443", 10)
+		fault := q.space("a:443", 10)
 		if fault == nil || fault.Kind != c.kind || fault.RetryAfter == 0 {
 			t.Errorf("%s: %v", name, fault)
 		}
-		if fault := q.room("b:443", 10); (fault != nil) != (c.kind == schema.KindUnavailable) {
+		if fault := q.space("b:443", 10); (fault != nil) != (c.kind == schema.KindUnavailable) {
 			t.Errorf("%s: another receiver: %v", name, fault)
 		}
 		// What was given up makes room.
 		q.put("0", state{Receiver: "a:443", Size: 10, Dead: "x"}, 9, time.Now())
-		if fault := q.room("a:443", 10); fault != nil {
+		if fault := q.space("a:443", 10); fault != nil {
 			t.Errorf("%s: %v", name, fault)
 		}
 	}

@@ -209,7 +209,7 @@ func (s *Sender) fits(receiver string, size int) *schema.Error {
 	if s.shut {
 		return &schema.Error{Kind: schema.KindUnavailable, Retryable: true, RetryAfter: time.Second, Detail: "This process is stopping and takes no more webhooks: try again."}
 	}
-	return s.queue.room(receiver, size)
+	return s.queue.space(receiver, size)
 }
 
 func plain(id string) bool {

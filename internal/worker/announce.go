@@ -97,11 +97,11 @@ func (a *announcer) measure(s *schema.Server) {
 	if h == nil {
 		return // removed at this moment
 	}
-	if h.boxed != nil {
-		h.boxed.measure()
+	if h.sandboxed != nil {
+		h.sandboxed.measure()
 	}
 	if n := h.noise(); n > a.noise[s.ID] {
-		w.o.Metrics.StdoutNoise(s.ID, n-a.noise[s.ID])
+		w.o.Metrics.ProtocolNoise(s.ID, n-a.noise[s.ID])
 		a.noise[s.ID] = n
 	}
 }

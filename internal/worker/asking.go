@@ -51,7 +51,7 @@ func (a *asking) do(j *job, caller session.Caller) {
 		timeout = time.Minute
 	}
 	if !a.begin(j, timeout, func(ctx context.Context, deadline time.Time) { a.run(ctx, j, caller, deadline, true) }) {
-		j.done(&j.request, session.Outcome{Err: unboxed("The sessions of the server %q are being closed; the call was not started.", a.id)})
+		j.done(&j.request, session.Outcome{Err: noSandbox("The sessions of the server %q are being closed; the call was not started.", a.id)})
 	}
 }
 

@@ -102,8 +102,8 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 			j.request.Said, j.request.LogLevel, j.request.Caller = j.said, caller.Level, f.Principal
 		}
 	}
-	if v.boxed {
-		h.boxed.do(j, f.Principal, v)
+	if v.sandboxed {
+		h.sandboxed.do(j, f.Principal, v)
 		return
 	}
 	if h.asking.takes(f) {

@@ -26,7 +26,7 @@ func (c control) answer(f *bus.CallFrame, to bus.ReplyTo) {
 
 func (c control) do(f *bus.CallFrame, to bus.ReplyTo) ([]byte, error) {
 	switch f.Method {
-	case bus.MethodFates:
+	case bus.MethodOutcomes:
 		return c.outcomes(f.Payload, to)
 	case bus.MethodDescribe:
 		return c.describe(f.Server)

@@ -6,32 +6,32 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/callyard/callyard/internal/launch/box"
+	"github.com/callyard/callyard/internal/launch/sandbox"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 // dock is the container engine of a worker. It is opened when the first server
 // needs it, and tried again until it is there.
 type dock struct {
-	options box.Options
+	options sandbox.Options
 	peers   *peers
 	log     *slog.Logger
 	work    sync.WaitGroup // the janitor
 
 	mu     sync.Mutex
-	engine *box.Engine
+	engine *sandbox.Engine
 	closed bool
 }
 
 func newDock(w *Worker) *dock {
-	o := w.o.Boxes
+	o := w.o.Sandboxes
 	return &dock{
 		peers: newPeers(w.id, w.o.Conn), log: w.log,
-		options: box.Options{
+		options: sandbox.Options{
 			Host: o.Engine, Certs: o.Certs, Owner: ownerName(w.id), Scope: w.o.Scope,
-			Limits:   box.Limits{Containers: o.Containers, Warm: o.Warm, Starts: o.Starts},
+			Limits:   sandbox.Limits{Containers: o.Containers, Warm: o.Warm, Starts: o.Starts},
 			Remember: w.launcher.Remember, Forget: w.launcher.Forget, Log: w.log,
-			Relay: o.Relay, Egress: w.o.Metrics.BoxEgress,
+			Forwarder: o.Forwarder, Egress: w.o.Metrics.SandboxEgress,
 		},
 	}
 }
@@ -48,7 +48,7 @@ func ownerName(id string) string {
 
 // open returns the engine. The error is a *schema.Error that says why there is
 // none now.
-func (d *dock) open(ctx context.Context) (*box.Engine, error) {
+func (d *dock) open(ctx context.Context) (*sandbox.Engine, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -57,7 +57,7 @@ func (d *dock) open(ctx context.Context) (*box.Engine, error) {
 	if d.engine != nil {
 		return d.engine, nil
 	}
-	e, err := box.Open(ctx, d.options)
+	e, err := sandbox.Open(ctx, d.options)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func TestAnApprovedCallRunsWithTheApprovedArgumentsAndNothingElse(t *testing.T) 
 	}
 }
 
-func TestACallThatItsCallerConfirmedCarriesNothingBesideItsArgumentsEither(t *testing.T) {
+func TestAConfirmedCallCarriesOnlyItsArguments(t *testing.T) {
 	f := startFleet(t, "", held(entry("pay", mcptest.Echo)))
 	frame := f.effect("pay", "one")
 	frame.Warrant = f.sign(f.door, claimsOf(frame, warrant.Caller))
@@ -45,7 +45,7 @@ func TestACallThatItsCallerConfirmedCarriesNothingBesideItsArgumentsEither(t *te
 	}
 }
 
-func TestWhatComesBesideTheArgumentsOfAPlainCallIsBounded(t *testing.T) {
+func TestMetadataOfAPlainCallIsBounded(t *testing.T) {
 	f := startFleet(t, "", entry("calm", mcptest.Echo))
 	frame := f.effect("calm", "one")
 	frame.Approval = ""

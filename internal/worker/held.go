@@ -12,25 +12,25 @@ import (
 
 // held is one server of this worker.
 type held struct {
-	served Served
-	pool   *session.Pool  // nil for one that runs in containers only
-	boxed  *boxed         // nil for one that has no container
-	asking *asking        // nil for one that may not ask its callers
-	added  bool           // over the API
-	taking sync.WaitGroup // one for each call that is being handed over; added to under the worker's mu
-	tools  atomic.Pointer[definitions]
+	served    Served
+	pool      *session.Pool  // nil for one that runs in containers only
+	sandboxed *sandboxed     // nil for one that has no container
+	asking    *asking        // nil for one that may not ask its callers
+	added     bool           // over the API
+	taking    sync.WaitGroup // one for each call that is being handed over; added to under the worker's mu
+	tools     atomic.Pointer[definitions]
 }
 
 // snapshot is the server as it stands, less what the operator set.
 func (h *held) snapshot() schema.Server {
 	if h.pool == nil {
-		s := h.boxed.snapshot()
-		s.Box = h.boxed.report()
+		s := h.sandboxed.snapshot()
+		s.Sandbox = h.sandboxed.report()
 		return s
 	}
 	s := h.pool.Snapshot()
-	if h.boxed != nil {
-		s.Box = h.boxed.report()
+	if h.sandboxed != nil {
+		s.Sandbox = h.sandboxed.report()
 	}
 	return s
 }
@@ -39,7 +39,7 @@ func (h *held) snapshot() schema.Server {
 // that was asked where it runs in containers only.
 func (h *held) definitions() (*schema.Definitions, string) {
 	if h.pool == nil {
-		return h.boxed.definitions()
+		return h.sandboxed.definitions()
 	}
 	return h.pool.Definitions()
 }
@@ -57,8 +57,8 @@ func (h *held) close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if h.boxed != nil {
-			closed = h.boxed.close(ctx)
+		if h.sandboxed != nil {
+			closed = h.sandboxed.close(ctx)
 		}
 	}()
 	if h.asking != nil {

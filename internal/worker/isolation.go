@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/launch"
-	"github.com/callyard/callyard/internal/launch/box"
 	"github.com/callyard/callyard/internal/launch/bwrap"
+	"github.com/callyard/callyard/internal/launch/sandbox"
 	"github.com/callyard/callyard/internal/session"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -47,15 +47,15 @@ type handshake func(ctx context.Context, on session.Process) (*session.Single, e
 
 // containers is the isolation of a docker section.
 type containers struct {
-	box   *Box
-	dock  *dock
-	greet handshake
-	start time.Duration
-	log   *slog.Logger
+	sandbox *Sandbox
+	dock    *dock
+	greet   handshake
+	start   time.Duration
+	log     *slog.Logger
 
 	mu     sync.Mutex
-	pool   *box.Pool[*session.Single]
-	pinned box.Spec
+	pool   *sandbox.Pool[*session.Single]
+	pinned sandbox.Spec
 	named  string
 }
 
@@ -70,17 +70,17 @@ func (c *containers) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	spec, err := e.Pin(ctx, c.box.Spec)
+	spec, err := e.Pin(ctx, c.sandbox.Spec)
 	if err != nil {
 		return err
 	}
-	pool := box.OpenPool(e, box.PoolOptions[*session.Single]{
+	pool := sandbox.OpenPool(e, sandbox.PoolOptions[*session.Single]{
 		Spec: spec, StartTimeout: c.start, Log: c.log,
-		Handshake: func(ctx context.Context, on *box.Container) (*session.Single, error) {
+		Handshake: func(ctx context.Context, on *sandbox.Container) (*session.Single, error) {
 			return c.greet(ctx, session.Process{Program: on, Stdin: on.Stdin, Stdout: on.Stdout})
 		},
 	})
-	named := c.box.Runtime
+	named := c.sandbox.Runtime
 	if named == "" {
 		named = e.About().Default
 	}
@@ -141,7 +141,7 @@ func (c *containers) close() {
 
 // sandboxes is the isolation of bubblewrap. Each is started when it is needed.
 type sandboxes struct {
-	box      *Box
+	sandbox  *Sandbox
 	launcher *launch.Launcher
 	greet    handshake
 	start    time.Duration
@@ -172,10 +172,10 @@ func (s *sandboxes) open() *bwrap.Maker {
 func (s *sandboxes) check(ctx context.Context) error { return s.open().Check(ctx) }
 
 func (s *sandboxes) take(ctx context.Context, _ string, deadline time.Time) (*use, error) {
-	server := s.box.Sandbox.Server
+	server := s.sandbox.Sandbox.Server
 	starting, cancel := context.WithTimeout(ctx, s.start)
 	defer cancel()
-	p, err := s.open().Start(starting, s.box.Sandbox)
+	p, err := s.open().Start(starting, s.sandbox.Sandbox)
 	if err != nil {
 		return nil, err
 	}

@@ -18,10 +18,10 @@ const spentWarrants = 1 << 17
 // verdict is what a worker thinks of a call that may run.
 type verdict struct {
 	warrant *warrant.Claims // nil for a call that needed no approval
-	// boxed says that it runs in a container or sandbox of its own, container that
+	// sandboxed says that it runs in a container or sandbox of its own, container that
 	// nothing weaker than the former will do, level why, and definition is the tool
 	// as it was judged.
-	boxed      bool
+	sandboxed  bool
 	container  bool
 	level      int
 	definition json.RawMessage
@@ -37,7 +37,7 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 	if h == nil {
 		return verdict{}, schema.Errorf(schema.KindUnavailable, "Worker %s does not hold server %q.", w.id, f.Server)
 	}
-	only := h.boxed != nil && h.boxed.box.Only
+	only := h.sandboxed != nil && h.sandboxed.sandbox.Only
 	switch f.Method {
 	case "", schema.MethodCallTool:
 	case schema.MethodReadResource, schema.MethodGetPrompt, schema.MethodComplete:
@@ -49,7 +49,7 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 			return verdict{}, e
 		}
 		if only {
-			return verdict{boxed: true}, h.boxed.ready()
+			return verdict{sandboxed: true}, h.sandboxed.ready()
 		}
 		return verdict{}, nil
 	default:
@@ -65,14 +65,14 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 		definition = h.definition(f.Tool)
 	}
 	a := risk.Assess(w.o.Policy, h.served.Risk, h.served.TrustAnnotations, definition, call)
-	v := verdict{boxed: only || a.Level >= risk.High || a.Sandbox != "", container: a.Container, level: a.Level}
+	v := verdict{sandboxed: only || a.Level >= risk.High || a.Sandbox != "", container: a.Container, level: a.Level}
 	if only {
 		v.level = risk.High // whatever a rule says of this tool
 	}
 	if a.Deny {
 		return v, schema.Errorf(schema.KindForbidden, "The policy of worker %s forbids this call: %s", w.id, strings.Join(a.Reasons, "; "))
 	}
-	if v.boxed {
+	if v.sandboxed {
 		if refusal := w.boxable(h, f, &v); refusal != nil {
 			return v, refusal
 		}
@@ -88,17 +88,17 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 // boxable says why the call cannot run in a container here; another worker may
 // have one. It is asked before a warrant is used up.
 func (w *Worker) boxable(h *held, f *bus.CallFrame, v *verdict) *schema.Error {
-	if h.boxed != nil && v.container && h.boxed.box.Isolation != schema.IsolationContainer {
-		return unboxed("The policy asks for a container by name, and worker %s runs calls of server %q in what is weaker (%s); it is not run with less.", w.id, f.Server, h.boxed.box.Isolation)
+	if h.sandboxed != nil && v.container && h.sandboxed.sandbox.Isolation != schema.IsolationContainer {
+		return noSandbox("The policy asks for a container by name, and worker %s runs calls of server %q in what is weaker (%s); it is not run with less.", w.id, f.Server, h.sandboxed.sandbox.Isolation)
 	}
-	if h.boxed == nil {
-		return unboxed("The call must run in a container, and worker %s has none for server %q; it is not run with less. Add a docker section with an image to the entry of the server.", w.id, f.Server)
+	if h.sandboxed == nil {
+		return noSandbox("The call must run in a container, and worker %s has none for server %q; it is not run with less. Add a docker section with an image to the entry of the server.", w.id, f.Server)
 	}
-	if refusal := h.boxed.ready(); refusal != nil {
+	if refusal := h.sandboxed.ready(); refusal != nil {
 		return refusal
 	}
 	if v.definition = h.definition(f.Tool); v.definition == nil {
-		return unboxed("Worker %s does not know the tool %q of server %q, so it cannot tell whether the one that is kept apart is the same.", w.id, f.Tool, f.Server)
+		return noSandbox("Worker %s does not know the tool %q of server %q, so it cannot tell whether the one that is kept apart is the same.", w.id, f.Tool, f.Server)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ type memory struct {
 // kept is one call.
 type kept struct {
 	id    string
-	state bus.FateState
+	state bus.OutcomeState
 	// only, when set, is the router that asked about the call last: from others it
 	// is refused, as they have lost it.
 	only bus.ReplyTo
@@ -96,7 +96,7 @@ func (m *memory) begin(id string, seq uint64, from bus.ReplyTo, now time.Time) *
 	k := m.calls[id]
 	if k == nil {
 		m.seen.add(id, now)
-		m.calls[id] = &kept{id: id, state: bus.FateRunning}
+		m.calls[id] = &kept{id: id, state: bus.OutcomeRunning}
 		return nil
 	}
 	if k.only != "" && k.only != from {
@@ -107,21 +107,21 @@ func (m *memory) begin(id string, seq uint64, from bus.ReplyTo, now time.Time) *
 	}
 	m.seen.add(id, now)
 	m.unchain(k)
-	k.state, k.out = bus.FateRunning, session.Outcome{}
+	k.state, k.out = bus.OutcomeRunning, session.Outcome{}
 	return nil
 }
 
 // end notes how the call ended. One that did not start counts as never seen.
 func (m *memory) end(id string, from bus.ReplyTo, out session.Outcome, now time.Time) {
-	state := bus.FateEnded
+	state := bus.OutcomeEnded
 	if !out.Started {
-		state, out = bus.FateNever, session.Outcome{}
+		state, out = bus.OutcomeNever, session.Outcome{}
 	}
 	out, size := m.keepable(id, out)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := m.calls[id]
-	if k == nil || k.state != bus.FateRunning {
+	if k == nil || k.state != bus.OutcomeRunning {
 		return
 	}
 	k.state, k.out, k.since, k.size = state, out, now, size
@@ -158,12 +158,12 @@ func (m *memory) asked(q *bus.Question, from bus.ReplyTo, now time.Time) []byte 
 	m.trim(now)
 	var answer []byte
 	for i, id := range q.CallIDs {
-		f := bus.Fate{CallID: id}
+		f := bus.Outcome{CallID: id}
 		k := m.calls[id]
 		if k == nil {
-			f.State = bus.FateForgotten
+			f.State = bus.OutcomeForgotten
 			if !m.seen.maybe(id) && m.seen.covers(q.Within, now) {
-				f.State = bus.FateNever
+				f.State = bus.OutcomeNever
 			}
 			k = &kept{id: id, state: f.State, since: now, size: keptOverhead}
 			m.calls[id] = k
@@ -171,15 +171,15 @@ func (m *memory) asked(q *bus.Question, from bus.ReplyTo, now time.Time) []byte 
 		}
 		k.only = from
 		f.State = k.state
-		if k.state == bus.FateNever && len(q.Seqs) == len(q.CallIDs) {
+		if k.state == bus.OutcomeNever && len(q.Seqs) == len(q.CallIDs) {
 			k.lost, f.Refused = q.Seqs[i], true
 		}
-		if k.state == bus.FateEnded {
+		if k.state == bus.OutcomeEnded {
 			if f.Err = k.out.Err; f.Err == nil || f.Err.Kind == schema.KindResultTooLarge && k.out.Body == nil {
 				f.Result = &schema.Result{Body: k.out.Body, ToolError: k.out.ToolError, Worker: m.worker, Took: k.out.Took}
 			}
 		}
-		answer = bus.AppendFate(answer, &f)
+		answer = bus.AppendOutcome(answer, &f)
 	}
 	m.trim(now)
 	return answer

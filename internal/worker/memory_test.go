@@ -21,16 +21,16 @@ func ok(body string) session.Outcome {
 }
 
 // ask returns the fates of the calls.
-func ask(t *testing.T, m *memory, from bus.ReplyTo, within time.Duration, now time.Time, ids ...string) []bus.Fate {
+func ask(t *testing.T, m *memory, from bus.ReplyTo, within time.Duration, now time.Time, ids ...string) []bus.Outcome {
 	t.Helper()
-	var fates []bus.Fate
-	if err := bus.ReadFates(m.asked(&bus.Question{CallIDs: ids, Within: within}, from, now), func(f bus.Fate) { fates = append(fates, f) }); err != nil {
+	var outcomes []bus.Outcome
+	if err := bus.ReadOutcomes(m.asked(&bus.Question{CallIDs: ids, Within: within}, from, now), func(f bus.Outcome) { outcomes = append(outcomes, f) }); err != nil {
 		t.Fatal(err)
 	}
-	if len(fates) != len(ids) {
-		t.Fatalf("asked about %d calls, told of %d", len(ids), len(fates))
+	if len(outcomes) != len(ids) {
+		t.Fatalf("asked about %d calls, told of %d", len(ids), len(outcomes))
 	}
-	return fates
+	return outcomes
 }
 
 func begin(t *testing.T, m *memory, id string, from bus.ReplyTo, now time.Time) {
@@ -46,7 +46,7 @@ func run(t *testing.T, m *memory, id string, from bus.ReplyTo, out session.Outco
 	m.end(id, from, out, now)
 }
 
-func TestAWorkerSaysHowFarACallHasCome(t *testing.T) {
+func TestAWorkerReportsTheOutcomeOfAnAttempt(t *testing.T) {
 	now := time.Now()
 	m := newMemory("w", now)
 	begin(t, m, "running", owner, now)
@@ -54,7 +54,7 @@ func TestAWorkerSaysHowFarACallHasCome(t *testing.T) {
 	run(t, m, "failed", owner, session.Outcome{Err: schema.Errorf(schema.KindProtocol, "no"), Started: true}, now)
 	run(t, m, "refused", owner, session.Outcome{Err: schema.Errorf(schema.KindUnavailable, "busy")}, now)
 	got := ask(t, m, heir, 0, now, "new", "running", "ended", "failed", "refused")
-	for i, want := range []bus.FateState{bus.FateNever, bus.FateRunning, bus.FateEnded, bus.FateEnded, bus.FateNever} {
+	for i, want := range []bus.OutcomeState{bus.OutcomeNever, bus.OutcomeRunning, bus.OutcomeEnded, bus.OutcomeEnded, bus.OutcomeNever} {
 		if got[i].State != want {
 			t.Errorf("%s is %s, not %s", got[i].CallID, got[i].State, want)
 		}
@@ -66,7 +66,7 @@ func TestAWorkerSaysHowFarACallHasCome(t *testing.T) {
 		t.Errorf("failed: %+v", got[3])
 	}
 	m.end("running", owner, ok("late"), now)
-	if f := ask(t, m, heir, 0, now, "running")[0]; f.State != bus.FateEnded || string(f.Result.Body) != "late" {
+	if f := ask(t, m, heir, 0, now, "running")[0]; f.State != bus.OutcomeEnded || string(f.Result.Body) != "late" {
 		t.Errorf("when it has ended: %+v", f)
 	}
 }
@@ -84,7 +84,7 @@ func TestACallThatWasAskedAboutIsRefusedToItsOldOwner(t *testing.T) {
 			t.Errorf("%s: the new owner got %v", id, err)
 		}
 	}
-	if f := ask(t, m, "third.", 0, now, "on its way")[0]; f.State != bus.FateRunning {
+	if f := ask(t, m, "third.", 0, now, "on its way")[0]; f.State != bus.OutcomeRunning {
 		t.Errorf("the new owner runs it: %+v", f)
 	}
 	if err := m.begin("on its way", 0, heir, now); err == nil {
@@ -99,7 +99,7 @@ func TestAResultThatIsTooLargeIsKnownByItsDigest(t *testing.T) {
 	out.Body, out.ToolError = make([]byte, keptOne+1), true
 	run(t, m, "large", owner, out, now)
 	f := ask(t, m, heir, 0, now, "large")[0]
-	if f.State != bus.FateEnded || f.Result == nil || f.Result.Body != nil || !f.Result.ToolError || f.Err == nil || f.Err.Kind != schema.KindResultTooLarge {
+	if f.State != bus.OutcomeEnded || f.Result == nil || f.Result.Body != nil || !f.Result.ToolError || f.Err == nil || f.Err.Kind != schema.KindResultTooLarge {
 		t.Errorf("got %+v", f)
 	}
 	if m.size > keptOverhead {
@@ -139,14 +139,14 @@ func TestMemoryIsBoundedAndForgettingIsNoProof(t *testing.T) {
 		t.Errorf("%d calls are kept", m.count)
 	}
 	got := ask(t, m, heir, 0, now, "small-0", fmt.Sprint("small-", keptCalls+999))
-	if got[0].State != bus.FateForgotten || got[1].State != bus.FateEnded {
+	if got[0].State != bus.OutcomeForgotten || got[1].State != bus.OutcomeEnded {
 		t.Errorf("the oldest is %s, the newest %s", got[0].State, got[1].State)
 	}
 	m.sweep(now.Add(keptFor + time.Second))
 	if m.count != 0 || m.size != 0 || len(m.calls) != 0 || len(m.owners) != 0 {
 		t.Errorf("after two minutes %d calls of %d bytes are kept", m.count, m.size)
 	}
-	if f := ask(t, m, heir, 0, now, fmt.Sprint("small-", keptCalls+999))[0]; f.State != bus.FateForgotten {
+	if f := ask(t, m, heir, 0, now, fmt.Sprint("small-", keptCalls+999))[0]; f.State != bus.OutcomeForgotten {
 		t.Errorf("what is too old is %s", f.State)
 	}
 }
@@ -162,7 +162,7 @@ func TestTheCallsOfALostRouterAreNotPushedOutByThoseThatLive(t *testing.T) {
 		run(t, m, fmt.Sprint("live-", i), heir, session.Outcome{Body: body, Started: true}, now)
 	}
 	for i := range 1000 {
-		if f := ask(t, m, heir, 0, now, fmt.Sprint("lost-", i))[0]; f.State != bus.FateEnded {
+		if f := ask(t, m, heir, 0, now, fmt.Sprint("lost-", i))[0]; f.State != bus.OutcomeEnded {
 			t.Fatalf("lost-%d is %s", i, f.State)
 		}
 	}
@@ -203,10 +203,10 @@ func TestNeverIsSaidOnlyWhereItIsProven(t *testing.T) {
 	}
 	m := newMemory("w", now)
 	m.seen = s
-	if f := ask(t, m, heir, 0, now, "first")[0]; f.State != bus.FateForgotten {
+	if f := ask(t, m, heir, 0, now, "first")[0]; f.State != bus.OutcomeForgotten {
 		t.Errorf("first is %s", f.State)
 	}
-	if f := ask(t, m, heir, time.Minute, now, "new")[0]; f.State != bus.FateNever {
+	if f := ask(t, m, heir, time.Minute, now, "new")[0]; f.State != bus.OutcomeNever {
 		t.Errorf("new is %s", f.State)
 	}
 }
@@ -248,12 +248,12 @@ func TestAMessageThatWasSaidNotToHaveComeIsRefusedWhenItDoes(t *testing.T) {
 	now := time.Now()
 	m := newMemory("w", now)
 	run(t, m, "ended", owner, ok("{}"), now)
-	var got []bus.Fate
+	var got []bus.Outcome
 	q := &bus.Question{CallIDs: []string{"lost", "ended"}, Seqs: []uint64{7, 8}}
-	if err := bus.ReadFates(m.asked(q, owner, now), func(f bus.Fate) { got = append(got, f) }); err != nil {
+	if err := bus.ReadOutcomes(m.asked(q, owner, now), func(f bus.Outcome) { got = append(got, f) }); err != nil {
 		t.Fatal(err)
 	}
-	if got[0].State != bus.FateNever || !got[0].Refused || got[1].State != bus.FateEnded || got[1].Refused {
+	if got[0].State != bus.OutcomeNever || !got[0].Refused || got[1].State != bus.OutcomeEnded || got[1].Refused {
 		t.Fatalf("%+v", got)
 	}
 	if err := m.begin("lost", 7, owner, now); err == nil || err.Kind != schema.KindConflict {
@@ -271,10 +271,10 @@ func TestWhatStandsInNoLedgerIsRememberedBriefly(t *testing.T) {
 	now := time.Now()
 	m := newBriefMemory("w", now)
 	run(t, m, "plain", owner, ok("{}"), now)
-	if f := ask(t, m, owner, 0, now.Add(briefFor), "plain")[0]; f.State != bus.FateEnded {
+	if f := ask(t, m, owner, 0, now.Add(briefFor), "plain")[0]; f.State != bus.OutcomeEnded {
 		t.Errorf("within its time: %+v", f)
 	}
-	if f := ask(t, m, owner, 0, now.Add(briefFor+time.Millisecond), "plain")[0]; f.State != bus.FateForgotten {
+	if f := ask(t, m, owner, 0, now.Add(briefFor+time.Millisecond), "plain")[0]; f.State != bus.OutcomeForgotten {
 		t.Errorf("after it: %+v", f)
 	}
 	for i := range briefCalls + 10 {

@@ -35,15 +35,15 @@ func TestAnotherFrontDoorLearnsWhatBecameOfACallAndFencesItOff(t *testing.T) {
 	ctx := context.Background()
 	later := echoCall("s", "later")
 	later.Durable = true
-	ask := func(ids ...string) []dispatch.Fate {
+	ask := func(ids ...string) []dispatch.Outcome {
 		t.Helper()
-		fates, err := heir.Ask(ctx, w.ID(), ids)
+		outcomes, err := heir.Ask(ctx, w.ID(), ids)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fates
+		return outcomes
 	}
-	if f := ask(slow.ID, later.ID); f[0].State != dispatch.FateRunning || f[1].State != dispatch.FateNever {
+	if f := ask(slow.ID, later.ID); f[0].State != dispatch.OutcomeRunning || f[1].State != dispatch.OutcomeNever {
 		t.Errorf("while it runs: %+v", f)
 	}
 	wg.Wait()
@@ -51,7 +51,7 @@ func TestAnotherFrontDoorLearnsWhatBecameOfACallAndFencesItOff(t *testing.T) {
 	// a moment after it was given.
 	deadline := time.After(10 * time.Second)
 	for f := ask(slow.ID)[0]; ; f = ask(slow.ID)[0] {
-		if f.State == dispatch.FateEnded {
+		if f.State == dispatch.OutcomeEnded {
 			if f.Err != nil || string(f.Result.Body) != string(res.Body) || f.Result.Worker != w.ID() {
 				t.Errorf("remembered %+v of %+v", f, res)
 			}

@@ -47,12 +47,12 @@ func carries(has, wants map[string]string) bool {
 }
 
 func serve(c *settings.Worker, e *config.ServerEntry) (Served, error) {
-	b, err := boxOf(e)
+	b, err := sandboxOf(e)
 	if err != nil {
 		return Served{}, err
 	}
 	s := Served{
-		Entry: *e, Box: b, Risk: e.Risk, TrustAnnotations: e.TrustAnnotations, SafeTools: e.SafeTools, Asks: e.Asks,
+		Entry: *e, Sandbox: b, Risk: e.Risk, TrustAnnotations: e.TrustAnnotations, SafeTools: e.SafeTools, Asks: e.Asks,
 		Session: session.Config{
 			Spec: launch.Spec{
 				ID: e.ID, Type: e.Type, Command: e.Command, Args: e.Args, Env: e.Env, Dir: e.Dir, URL: e.URL, Headers: e.Headers,
@@ -77,8 +77,8 @@ func ParseAdded(c *settings.Worker, id string, entry json.RawMessage) (Served, e
 		return Served{}, schema.Errorf(schema.KindInvalidRequest, "A sandbox of bubblewrap is weaker than a container, so only the operator chooses it, in the servers file; give docker with an image.")
 	}
 	s, err := serve(c, &e)
-	if err == nil && s.Box != nil && s.Box.Fault != nil {
-		return Served{}, s.Box.Fault // it is being asked for now, by somebody who can correct it
+	if err == nil && s.Sandbox != nil && s.Sandbox.Fault != nil {
+		return Served{}, s.Sandbox.Fault // it is being asked for now, by somebody who can correct it
 	}
 	return s, err
 }

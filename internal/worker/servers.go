@@ -32,10 +32,10 @@ func (v *servers) open(s Served, added bool, changed func()) *held {
 	w := v.w
 	s.Session.Traces = w.o.Traces
 	h := &held{served: s, added: added}
-	if s.Box != nil {
-		h.boxed = openBoxed(w, &h.served, changed)
+	if s.Sandbox != nil {
+		h.sandboxed = openSandboxed(w, &h.served, changed)
 	}
-	if s.Box == nil || !s.Box.Only {
+	if s.Sandbox == nil || !s.Sandbox.Only {
 		if s.Adapt != nil {
 			s.Session.Client = adapt.Client(s.Adapt(w.log))
 		}

@@ -49,8 +49,8 @@ type Served struct {
 	// Asks says that the server may ask its callers for input and send them log
 	// messages: calls of those who can hear it get a session of their own.
 	Asks             bool
-	Box              *Box // nil: its calls cannot run in a container
-	Risk             int  // 0 or 1 to 3, as the operator set it
+	Sandbox          *Sandbox // nil: its calls cannot run in a container
+	Risk             int      // 0 or 1 to 3, as the operator set it
 	TrustAnnotations bool
 	SafeTools        []string
 }
@@ -74,12 +74,12 @@ type Options struct {
 	// Trust is whose warrants count. Without any, calls that need an approval are
 	// refused, and no other setting changes that.
 	Trust *warrant.Trust
-	// Boxes is the container engine for calls of high risk. Scope is shared by the
+	// Sandboxes is the container engine for calls of high risk. Scope is shared by the
 	// workers that hear each other on Conn, and by no others: what a dead one of
 	// them left on the engine is removed.
-	Boxes   settings.Boxes
-	Scope   string
-	Metrics *telemetry.Metrics
+	Sandboxes settings.Sandboxes
+	Scope     string
+	Metrics   *telemetry.Metrics
 	// Traces makes the spans; nil: there are none.
 	Traces *telemetry.Traces
 	Log    *slog.Logger

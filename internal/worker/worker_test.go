@@ -16,7 +16,7 @@ import (
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/launch"
-	"github.com/callyard/callyard/internal/launch/box"
+	"github.com/callyard/callyard/internal/launch/sandbox"
 	"github.com/callyard/callyard/internal/mcptest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -26,8 +26,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if launch.IsGuard() {
-		os.Exit(launch.RunGuard(box.Sweep))
+	if launch.IsReaper() {
+		os.Exit(launch.RunReaper(sandbox.Sweep))
 	}
 	mcptest.MaybeServe()
 	goleak.VerifyTestMain(m)

@@ -462,7 +462,7 @@ func TestPresenceIsHeard(t *testing.T) {
 	}
 }
 
-func TestAnUnreachableServerIsNamedWithTheMend(t *testing.T) {
+func TestAnUnreachableServerIsNamedWithTheFix(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	_, err := bus.Connect(ctx, bus.Options{URL: "nats://127.0.0.1:1", Log: slog.New(slog.DiscardHandler)})

@@ -42,13 +42,13 @@ type Client struct {
 	pending map[uint64]*pendingCall
 	probes  map[uint64]chan bool // by the number of their message; true: the worker listens
 
-	boxes sync.Map // subject → *outbox
+	sandboxes sync.Map // subject → *outbox
 }
 
 type pendingCall struct {
 	to      Receiver
 	worker  string  // empty: sent to the queue group
-	box     *outbox // nil: handed over within the process
+	sandbox *outbox // nil: handed over within the process
 	bulk    bool
 	partly  bool // the first part of a large result has come; under the client's lock
 	message atomic.Uint64
@@ -133,9 +133,9 @@ func (cl *Client) SendAny(f *CallFrame, to Receiver) (uint64, error) {
 }
 
 func (cl *Client) send(subject, worker string, f *CallFrame, to Receiver) (uint64, error) {
-	size := len(f.Payload) + len(f.Extra) + HeadRoom
+	size := len(f.Payload) + len(f.Extra) + Headroom
 	if most := cl.conn.MaxPayload(); size > most {
-		return 0, schema.Errorf(schema.KindTooLarge, "The arguments are %d bytes; a message to a worker takes %d. Send less, or raise max_payload of the NATS server.", len(f.Payload), most-HeadRoom)
+		return 0, schema.Errorf(schema.KindTooLarge, "The arguments are %d bytes; a message to a worker takes %d. Send less, or raise max_payload of the NATS server.", len(f.Payload), most-Headroom)
 	}
 	p := &pendingCall{to: to, worker: worker, bulk: f.Bulk}
 	cl.mu.Lock()
@@ -144,7 +144,7 @@ func (cl *Client) send(subject, worker string, f *CallFrame, to Receiver) (uint6
 	}
 	l := cl.conn.local.listener(worker)
 	if l == nil {
-		p.box = cl.box(subject)
+		p.sandbox = cl.sandbox(subject)
 	}
 	cl.pending[f.Seq] = p
 	cl.mu.Unlock()
@@ -152,19 +152,19 @@ func (cl *Client) send(subject, worker string, f *CallFrame, to Receiver) (uint6
 		cl.sendLocal(l, f)
 		return f.Seq, nil
 	}
-	p.box.addCall(size, f.Bulk, func(dst []byte) []byte { return AppendCall(dst, f) }, p.message.Store)
+	p.sandbox.addCall(size, f.Bulk, func(dst []byte) []byte { return AppendCall(dst, f) }, p.message.Store)
 	return f.Seq, nil
 }
 
-// HeadRoom is more than any head takes beside its payload: ids, names and the
+// Headroom is more than any head takes beside its payload: ids, names and the
 // trace context are bounded where they come in.
-const HeadRoom = 16 << 10
+const Headroom = 16 << 10
 
-func (cl *Client) box(subject string) *outbox {
-	if b, ok := cl.boxes.Load(subject); ok {
+func (cl *Client) sandbox(subject string) *outbox {
+	if b, ok := cl.sandboxes.Load(subject); ok {
 		return b.(*outbox)
 	}
-	b, _ := cl.boxes.LoadOrStore(subject, &outbox{
+	b, _ := cl.sandboxes.LoadOrStore(subject, &outbox{
 		nc: cl.conn.nc, subject: subject, numbers: cl.number,
 		limit:   min(partSize, cl.conn.MaxPayload()),
 		reply:   cl.replySubject,
@@ -173,8 +173,8 @@ func (cl *Client) box(subject string) *outbox {
 	return b.(*outbox)
 }
 
-// forgetBox drops the outbox of a worker that is gone.
-func (cl *Client) forgetBox(worker string) { cl.boxes.Delete(subjectCall + Token(worker)) }
+// forgetSandbox drops the outbox of a worker that is gone.
+func (cl *Client) forgetSandbox(worker string) { cl.sandboxes.Delete(subjectCall + Token(worker)) }
 
 // unsent ends the calls of a message that NATS did not take: they did not start.
 func (cl *Client) unsent(number uint64, err error) {
@@ -200,16 +200,16 @@ func (cl *Client) receive(m *nats.Msg) {
 		return
 	}
 	// The frames of a message come from one worker, so mostly from one outbox.
-	var box *outbox
+	var sandbox *outbox
 	n, bulk := 0, 0
 	err := ReadReplies(m.Data, func(f *ReplyFrame) {
 		p, ended := cl.deliver(f)
 		if p == nil {
 			return
 		}
-		if p.box != box {
-			box.endedIf(n, bulk)
-			box, n, bulk = p.box, 0, 0
+		if p.sandbox != sandbox {
+			sandbox.endedIf(n, bulk)
+			sandbox, n, bulk = p.sandbox, 0, 0
 		}
 		if ended {
 			n++
@@ -218,7 +218,7 @@ func (cl *Client) receive(m *nats.Msg) {
 			}
 		}
 	})
-	box.endedIf(n, bulk)
+	sandbox.endedIf(n, bulk)
 	if err != nil {
 		cl.conn.dropped(UnexpectedBytes)
 		cl.log.Error("a reply cannot be read", "subject", m.Subject, "bytes", len(m.Data), "error", err)
@@ -277,7 +277,7 @@ func (cl *Client) endMessage(number uint64, kind ReplyKind) int {
 // drops what was kept for it.
 func (cl *Client) Lost(worker string) {
 	cl.endWhere(ReplyLost, func(p *pendingCall) bool { return p.worker == worker })
-	cl.forgetBox(worker)
+	cl.forgetSandbox(worker)
 }
 
 // LostOf ends those calls with [ReplyLost] that are under way at the worker and whose
@@ -298,7 +298,7 @@ func (cl *Client) endWhere(kind ReplyKind, which func(*pendingCall) bool) int {
 	}
 	cl.mu.Unlock()
 	for seq, p := range ended {
-		p.box.endedWithout(p.bulk)
+		p.sandbox.endedWithout(p.bulk)
 		p.to.Reply(&ReplyFrame{Seq: seq, Kind: kind, Worker: p.worker})
 	}
 	return len(ended)
@@ -315,7 +315,7 @@ func (cl *Client) Pending() int {
 // is being delivered at this moment.
 func (cl *Client) Forget(seq uint64) {
 	if p := cl.take(seq); p != nil {
-		p.box.endedWithout(p.bulk)
+		p.sandbox.endedWithout(p.bulk)
 	}
 }
 
@@ -329,7 +329,7 @@ func (cl *Client) Cancel(worker string, seq uint64) {
 // worker, seq and number are that frame's, object is a JSON object with result or
 // error. One that does not fit into a message is refused with KindTooLarge.
 func (cl *Client) AnswerAsked(worker string, seq uint64, number int64, object []byte) error {
-	if most := cl.conn.MaxPayload() - HeadRoom; len(object) > most {
+	if most := cl.conn.MaxPayload() - Headroom; len(object) > most {
 		return schema.Errorf(schema.KindTooLarge, "The answer to the server has %d bytes; a message to a worker takes %d.", len(object), most)
 	}
 	cl.control(worker, &ControlFrame{Kind: ControlAnswer, Seq: seq, Offset: number, Payload: object})

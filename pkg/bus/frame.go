@@ -34,7 +34,7 @@ const (
 	tagWarrant     = 22
 	tagExtra       = 23
 	tagSession     = 24
-	tagFate        = 31
+	tagOutcome     = 31
 	tagError       = 32
 )
 
@@ -72,7 +72,7 @@ type CallFrame struct {
 	Attempt     int
 	Progress    bool
 	Safe        bool
-	// Keep asks the worker to remember how the call ended; see [Fate].
+	// Keep asks the worker to remember how the call ended; see [Outcome].
 	Keep bool
 	// Brief asks the worker to remember that for a few seconds, for the case that the
 	// answer is lost on its way.

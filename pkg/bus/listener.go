@@ -48,11 +48,11 @@ type Listener struct {
 	offers    map[string]*nats.Subscription
 	transfers map[uint64]*transfer
 
-	gate   localGate
-	boxes  sync.Map // ReplyTo → *outbox
-	grants chan ControlFrame
-	stop   chan struct{}
-	done   chan struct{}
+	gate      localGate
+	sandboxes sync.Map // ReplyTo → *outbox
+	grants    chan ControlFrame
+	stop      chan struct{}
+	done      chan struct{}
 
 	underWay   atomic.Int64 // calls that came over NATS and are not answered
 	publishers sync.WaitGroup
@@ -249,35 +249,35 @@ func (l *Listener) Said(to ReplyTo, seq uint64, number int64, message []byte) bo
 	return true
 }
 
-func (l *Listener) partSize() int { return min(partSize, l.conn.MaxPayload()-HeadRoom) }
+func (l *Listener) partSize() int { return min(partSize, l.conn.MaxPayload()-Headroom) }
 
 func (l *Listener) reply(to ReplyTo, f *ReplyFrame) {
 	if cl := l.conn.local.client(to); cl != nil {
 		cl.deliver(f)
 		return
 	}
-	box, frame := l.box(to), func(dst []byte) []byte { return AppendReply(dst, f) }
+	sandbox, frame := l.sandbox(to), func(dst []byte) []byte { return AppendReply(dst, f) }
 	if f.Kind != ReplyProgress && f.Kind != ReplyPart && f.Kind != ReplySaid && l.underWay.Add(-1) > 0 {
 		// Others are under way, so others may be answered at this moment: a reader
 		// often finds several answers at once.
-		box.addLater(len(f.Payload)+frameRoom, frame)
+		sandbox.addLater(len(f.Payload)+frameHeadroom, frame)
 		return
 	}
-	box.add(len(f.Payload)+frameRoom, frame)
+	sandbox.add(len(f.Payload)+frameHeadroom, frame)
 }
 
-// frameRoom is more than the head of a reply takes.
-const frameRoom = 256
+// frameHeadroom is more than the head of a reply takes.
+const frameHeadroom = 256
 
-func (l *Listener) box(to ReplyTo) *outbox {
-	if b, ok := l.boxes.Load(to); ok {
+func (l *Listener) sandbox(to ReplyTo) *outbox {
+	if b, ok := l.sandboxes.Load(to); ok {
 		return b.(*outbox)
 	}
 	fresh := &outbox{
 		nc: l.conn.nc, subject: string(to) + "r", limit: min(2*partSize, l.conn.MaxPayload()), later: make(chan struct{}, 1),
 		onError: func(_ uint64, err error) { l.log.Error("replies were not sent", "error", err) },
 	}
-	b, there := l.boxes.LoadOrStore(to, fresh)
+	b, there := l.sandboxes.LoadOrStore(to, fresh)
 	if !there {
 		l.publishers.Go(func() { fresh.publishLater(l.stop) })
 	}

@@ -112,7 +112,7 @@ const (
 	codeStorageFull jetstream.ErrorCode = 10047
 )
 
-func noRoom(err error) bool {
+func noSpace(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && (api.ErrorCode == codeStorageFull || api.ErrorCode == codeServerFull || api.ErrorCode == codeAccountFull)
 }

@@ -67,7 +67,7 @@ func (cl *Client) Answer(f *ReplyFrame) bool {
 	}
 	delete(cl.pending, f.Seq)
 	cl.mu.Unlock()
-	p.box.endedWithout(p.bulk)
+	p.sandbox.endedWithout(p.bulk)
 	p.to.Reply(f)
 	return true
 }

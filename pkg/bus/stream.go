@@ -129,7 +129,7 @@ func RecordSize(n int) int { return recordEncoding.EncodedLen(n) }
 func OpenStream(ctx context.Context, c *Conn, spec StreamSpec) (*Stream, error) {
 	want := spec.config(c.replicas)
 	s, err := openStream(ctx, c, want)
-	for spec.MinBytes > 0 && noRoom(err) && want.MaxBytes/2 >= spec.MinBytes {
+	for spec.MinBytes > 0 && noSpace(err) && want.MaxBytes/2 >= spec.MinBytes {
 		// A server sets aside what a stream may take. A small disk is no reason not to start.
 		want.MaxBytes /= 2
 		if s, err = openStream(ctx, c, want); err == nil {

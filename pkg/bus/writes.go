@@ -69,7 +69,7 @@ func (w *writes) close() {
 func storingFailed(err error) bool {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
-		return noRoom(err) || api.ErrorCode == codeNotAvailable
+		return noSpace(err) || api.ErrorCode == codeNotAvailable
 	}
 	return !errors.Is(err, context.Canceled) && !errors.Is(err, nats.ErrMaxPayload) && !errors.Is(err, nats.ErrInvalidMsg)
 }

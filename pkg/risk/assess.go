@@ -196,13 +196,13 @@ func (p *Policy) base(in *Input) (int, []string) {
 	h := hintsOf(in.Definition)
 	trusted := p.annotations == trustHints || in.TrustAnnotations
 	switch {
-	case !trusted && (h.readOnly == yes || h.destructive == no):
+	case !trusted && (h.readOnly == ok || h.destructive == no):
 		return Medium, reasonUntrusted
-	case h.readOnly == yes:
+	case h.readOnly == ok:
 		return Low, reasonReadOnly
 	case h.destructive == no:
 		return Low, reasonHarmless
-	case h.destructive == yes:
+	case h.destructive == ok:
 		return Medium, reasonDestructive
 	}
 	return Medium, reasonNothingSaid

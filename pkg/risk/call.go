@@ -40,9 +40,9 @@ var noPolicy = []string{"there is no policy, and the server has no risk level ab
 
 // CheckMethod says why a request that reads a resource, gets a prompt or completes
 // arguments must not run, nil where it may: only calls of tools can wait for an
-// approval. boxed says that it runs in a container or sandbox of its own; what is of
+// approval. sandboxed says that it runs in a container or sandbox of its own; what is of
 // high risk runs nowhere else. server is the operator's riskLevel.
-func CheckMethod(policy *Holder, server int, boxed bool, call *schema.Call) *schema.Error {
+func CheckMethod(policy *Holder, server int, sandboxed bool, call *schema.Call) *schema.Error {
 	a := Assess(policy, server, false, nil, call)
 	reasons := strings.Join(a.Reasons, "; ")
 	switch {
@@ -50,7 +50,7 @@ func CheckMethod(policy *Holder, server int, boxed bool, call *schema.Call) *sch
 		return schema.Errorf(schema.KindForbidden, "The policy forbids %s of server %q: %s", call.Method, call.Server, reasons)
 	case a.Approval != nil || a.Level == Medium:
 		return schema.Errorf(schema.KindForbidden, "What server %q does waits for an approval, and %s cannot wait for one; it is not run without: %s A rule of the policy with match.method %s and level 1 allows it.", call.Server, call.Method, reasons, call.Method)
-	case a.Level > Medium && !boxed:
+	case a.Level > Medium && !sandboxed:
 		return schema.Errorf(schema.KindForbidden, "%s of server %q must run in a container, and the server runs in none; it is not run with less: %s A rule of the policy with match.method %s and level 1 allows it.", call.Method, call.Server, reasons, call.Method)
 	}
 	return nil

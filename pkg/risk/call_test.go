@@ -40,19 +40,19 @@ rules:
 		policy         *Holder
 		server, method string
 		level          int
-		boxed          bool
+		sandboxed      bool
 		want           string // "" where it may run
 	}{
 		{"no policy, no level", nil, "s", schema.MethodReadResource, 0, false, ""},
 		{"no policy, medium", nil, "s", schema.MethodReadResource, Medium, false, "waits for an approval"},
-		{"no policy, high, boxed", nil, "s", schema.MethodReadResource, High, true, ""},
-		{"no policy, high, not boxed", nil, "s", schema.MethodReadResource, High, false, "must run in a container"},
+		{"no policy, high, sandboxed", nil, "s", schema.MethodReadResource, High, true, ""},
+		{"no policy, high, not sandboxed", nil, "s", schema.MethodReadResource, High, false, "must run in a container"},
 		{"denied", policy, "bank", schema.MethodReadResource, Low, true, "The policy forbids resources/read"},
 		{"an approval", policy, "shop", schema.MethodGetPrompt, Low, true, "waits for an approval"},
 		{"a rule lowers a medium server", policy, "shop", schema.MethodComplete, Medium, false, ""},
 		{"another method of it", policy, "shop", schema.MethodReadResource, Medium, false, "waits for an approval"},
 	} {
-		e := CheckMethod(c.policy, c.level, c.boxed, &schema.Call{Method: c.method, Server: c.server, Arguments: []byte(`{}`)})
+		e := CheckMethod(c.policy, c.level, c.sandboxed, &schema.Call{Method: c.method, Server: c.server, Arguments: []byte(`{}`)})
 		switch {
 		case c.want == "" && e != nil:
 			t.Errorf("%s: refused: %v", c.name, e)

@@ -96,7 +96,7 @@ func (p *Policy) neverWins(i int) string {
 	}
 	for j := range p.rules[:i] {
 		earlier := &p.rules[j]
-		always := earlier.when == nil || earlier.when.constant == yes
+		always := earlier.when == nil || earlier.when.constant == ok
 		if always && earlier.concernsAll(r) && covers(earlier.servers, r.servers) && covers(earlier.tools, r.tools) {
 			return fmt.Sprintf("rule %s in line %d matches everything that it matches; move it above that rule or remove it.", quote(earlier.name), earlier.at.Line)
 		}
@@ -163,11 +163,11 @@ func (r *rule) strangers(known Known) (found []string) {
 	for i := range r.tools {
 		g := &r.tools[i]
 		if !g.any && !slices.ContainsFunc(names, g.matches) {
-			mend := "correct the name."
+			fix := "correct the name."
 			if near := yamldoc.Nearest(g.text, names); near != "" {
-				mend = "did you mean " + quote(near) + "?"
+				fix = "did you mean " + quote(near) + "?"
 			}
-			found = append(found, fmt.Sprintf("no tool of its servers is matched by %s; %s", quote(g.text), mend))
+			found = append(found, fmt.Sprintf("no tool of its servers is matched by %s; %s", quote(g.text), fix))
 		}
 	}
 	return found

@@ -154,7 +154,7 @@ func compile(env *cel.Env, source string) (c *condition, issues []issue) {
 	if free && !c.loops {
 		if value, _, err := program.Eval(cel.NoVars()); err == nil {
 			if c.constant = no; value == types.True {
-				c.constant = yes
+				c.constant = ok
 			}
 		}
 	}

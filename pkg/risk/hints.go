@@ -10,7 +10,7 @@ type hint int8
 
 const (
 	unsaid hint = iota
-	yes
+	ok
 	no
 )
 
@@ -18,7 +18,7 @@ const (
 type hints struct{ readOnly, destructive hint }
 
 // destroys says that the server itself calls the tool destructive.
-func (h hints) destroys() bool { return h.destructive == yes && h.readOnly != yes }
+func (h hints) destroys() bool { return h.destructive == ok && h.readOnly != ok }
 
 var annotationsWord, escapeMark = []byte("annotations"), []byte(`\u`)
 
@@ -60,7 +60,7 @@ func hintsOf(definition []byte) (h hints) {
 func hintOf(value []byte) hint {
 	switch string(value) {
 	case "true":
-		return yes
+		return ok
 	case "false":
 		return no
 	}

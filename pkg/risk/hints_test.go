@@ -4,12 +4,12 @@ import "testing"
 
 func TestHintsAreReadExactly(t *testing.T) {
 	for source, want := range map[string]hints{
-		`{"annotations":{"readOnlyHint":true}}`:                                             {readOnly: yes},
+		`{"annotations":{"readOnlyHint":true}}`:                                             {readOnly: ok},
 		` { "annotations" : { "destructiveHint" : false , "readOnlyHint":false } , "x":1}`:  {readOnly: no, destructive: no},
-		`{"annotations":{"title":"a \"}{ b","destructiveHint":true}}`:                       {destructive: yes},
-		`{"annotations":{"readOnly\u0048int":true}}`:                                        {readOnly: yes},
-		`{"\u0061nnotations":{"readOnlyHint":true}}`:                                        {readOnly: yes},
-		`{"inputSchema":{"x":["]","}",{"\\":"\\\""}]},"annotations":{"readOnlyHint":true}}`: {readOnly: yes},
+		`{"annotations":{"title":"a \"}{ b","destructiveHint":true}}`:                       {destructive: ok},
+		`{"annotations":{"readOnly\u0048int":true}}`:                                        {readOnly: ok},
+		`{"\u0061nnotations":{"readOnlyHint":true}}`:                                        {readOnly: ok},
+		`{"inputSchema":{"x":["]","}",{"\\":"\\\""}]},"annotations":{"readOnlyHint":true}}`: {readOnly: ok},
 		// Another case is another key.
 		`{"annotations":{"ReadOnlyHint":true}}`: {},
 		`{"annotations":{"readonlyhint":true}}`: {},

@@ -56,22 +56,22 @@ type Server struct {
 	SafeTools []string `json:"safe_tools,omitempty"`
 	// Timeout is the server's default time for a call.
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
-	// Box is how this worker runs calls of the server in isolation; nil where it
+	// Sandbox is how this worker runs calls of the server in isolation; nil where it
 	// cannot and was not asked to.
-	Box *Box `json:"box,omitempty"`
+	Sandbox *Sandbox `json:"sandbox,omitempty"`
 }
 
-// Isolations of a [Box], as answers name them. The second one is weaker.
+// Isolations of a [Sandbox], as answers name them. The second one is weaker.
 const (
 	IsolationContainer  = "container"
 	IsolationBubblewrap = "bubblewrap"
 )
 
-// Box says how a worker runs single calls of a server apart from everything else.
-type Box struct {
+// Sandbox says how a worker runs single calls of a server apart from everything else.
+type Sandbox struct {
 	Isolation string `json:"isolation"`
 	Image     string `json:"image,omitempty"` // as the operator named it
-	// Only says that the server never runs outside a box.
+	// Only says that the server never runs outside a sandbox.
 	Only bool `json:"only,omitempty"`
 	// Ready says that calls can run in it; else Error says why not.
 	Ready bool   `json:"ready"`

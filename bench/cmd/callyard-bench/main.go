@@ -17,12 +17,12 @@ import (
 	"github.com/callyard/callyard/bench"
 	"github.com/callyard/callyard/internal/cli/benchflags"
 	"github.com/callyard/callyard/internal/launch"
-	"github.com/callyard/callyard/internal/launch/box"
+	"github.com/callyard/callyard/internal/launch/sandbox"
 )
 
 func main() {
-	if launch.IsGuard() {
-		os.Exit(launch.RunGuard(box.Sweep))
+	if launch.IsReaper() {
+		os.Exit(launch.RunReaper(sandbox.Sweep))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:])

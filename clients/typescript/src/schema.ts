@@ -1558,24 +1558,6 @@ export interface components {
              */
             status: "restarting";
         };
-        ServerBox: {
-            /**
-             * @description The image as the operator named it.
-             * @example callyard/demo:local
-             */
-            docker_image: string;
-            /** @description Why not. */
-            error?: string;
-            /**
-             * @example container
-             * @enum {string}
-             */
-            isolation: "container" | "bubblewrap";
-            /** @description The server never runs outside a container. */
-            only: boolean;
-            /** @description A worker can run calls in one now. */
-            ready: boolean;
-        };
         /** @description A server, as an entry of a servers file with its id. */
         ServerEntry: {
             args?: string[];
@@ -1609,8 +1591,6 @@ export interface components {
             [key: string]: unknown;
         };
         ServerItem: {
-            /** @description How calls of high risk run apart from everything else; absent where they cannot. */
-            box?: components["schemas"]["ServerBox"];
             /** @description At least one live worker has the server initialized. */
             connected: boolean;
             /** @description Why the state is not initialized. */
@@ -1648,6 +1628,8 @@ export interface components {
             risk_level?: number;
             /** @description Present where a risk is set. */
             running_in_docker?: boolean;
+            /** @description How calls of high risk run apart from everything else; absent where they cannot. */
+            sandbox?: components["schemas"]["ServerSandbox"];
             /**
              * Format: int64
              * @description How many calls this front door may have under way there at once.
@@ -1709,6 +1691,24 @@ export interface components {
             }[];
         } & {
             [key: string]: unknown;
+        };
+        ServerSandbox: {
+            /**
+             * @description The image as the operator named it.
+             * @example callyard/demo:local
+             */
+            docker_image: string;
+            /** @description Why not. */
+            error?: string;
+            /**
+             * @example container
+             * @enum {string}
+             */
+            isolation: "container" | "bubblewrap";
+            /** @description The server never runs outside a container. */
+            only: boolean;
+            /** @description A worker can run calls in one now. */
+            ready: boolean;
         };
         /** @description The tools of one server, each exactly as the server gave it. */
         ServerTools: {
@@ -1796,8 +1796,6 @@ export interface components {
             id?: string;
             /** Format: int64 */
             index: number;
-            /** @description The text of the call was not JSON and was repaired. */
-            mended?: boolean;
             /**
              * @description The tool as the model named it.
              * @example everything__echo
@@ -1806,6 +1804,8 @@ export interface components {
             /** @description What of the result the provider does not take. */
             notes?: string[];
             problem?: components["schemas"]["Problem"];
+            /** @description The text of the call was not JSON and was repaired. */
+            repaired?: boolean;
             /** @example everything */
             server?: string;
             /**

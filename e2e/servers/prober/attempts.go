@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempt is one try to do what a box forbids. A nil error means that it worked.
+// attempt is one try to do what a sandbox forbids. A nil error means that it worked.
 type attempt func(args map[string]string) (how string, err error)
 
 var attempts = map[string]attempt{
@@ -256,11 +256,11 @@ func ptrace(map[string]string) (string, error) {
 	return call(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(c.Process.Pid))
 }
 
-var room [256]byte
+var buffer [256]byte
 
 func ring() uintptr {
-	clear(room[:])
-	return uintptr(unsafe.Pointer(&room))
+	clear(buffer[:])
+	return uintptr(unsafe.Pointer(&buffer))
 }
 
 // call makes a system call. Only a refusal counts as blocked: EINVAL and the like

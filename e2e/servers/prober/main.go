@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command prober is an MCP server that tries to get out of the container that it
-// runs in, for the tests of package box. Each of its tools is one attempt, which
+// runs in, for the tests of package sandbox. Each of its tools is one attempt, which
 // answers "blocked: …" or "through: …". Others are bombs.
 //
 // It is built static, so that it can be the only file of an image.

@@ -2,4 +2,4 @@
 
 package main
 
-func main() {} // a box is Linux
+func main() {} // a sandbox is Linux

@@ -343,7 +343,7 @@ func TestACardThatWasLeftBehindIsMendedWhenItIsClicked(t *testing.T) {
 	}
 	r.click("ada", left, "approve", 0)
 	r.told("ada", "decided already")
-	r.slack.Until(t, "it is mended", func() bool {
+	r.slack.Until(t, "it is repaired", func() bool {
 		for _, m := range r.slack.Messages(channel) {
 			if m.TS == left.TS {
 				return strings.Contains(m.Blocks, "Denied")

@@ -106,7 +106,7 @@ func (g *Gate) CheckMethod(call *schema.Call) error {
 		return err
 	}
 	// The worker knows for certain whether it runs in a sandbox, and checks it again.
-	if e := risk.CheckMethod(g.policy, s.HighestRisk, s.BestBox != nil, call); e != nil {
+	if e := risk.CheckMethod(g.policy, s.HighestRisk, s.BestSandbox != nil, call); e != nil {
 		return e
 	}
 	return s.Refusal()
@@ -144,7 +144,7 @@ func (g *Gate) Check(call *schema.Call) (v Verdict, err error) {
 	case a.Deny:
 		return v, schema.Errorf(schema.KindForbidden, "The policy forbids this call: %s", strings.Join(a.Reasons, "; "))
 	case a.Level >= risk.High || a.Sandbox != "":
-		return v, isolated(call, tool.Box, a)
+		return v, isolated(call, tool.Sandbox, a)
 	}
 	return v, nil
 }
@@ -175,18 +175,18 @@ func (g *Gate) PolicyVersion() string {
 // isolated returns why a call that must run in isolation cannot, nil where some worker has
 // a sandbox for it. The worker checks the call again and never runs it in less, so this is
 // for the message and not for safety.
-func isolated(call *schema.Call, box *schema.Box, a *risk.Assessment) error {
+func isolated(call *schema.Call, sandbox *schema.Sandbox, a *risk.Assessment) error {
 	switch reasons := strings.Join(a.Reasons, "; "); {
-	case box == nil:
+	case sandbox == nil:
 		return schema.Errorf(schema.KindForbidden, "This call must run in a container, and server %q has none; it is not run with less. Add a docker section with an image to the entry of the server. (%s)", call.Server, reasons)
-	case a.Container && box.Isolation != schema.IsolationContainer:
-		return schema.Errorf(schema.KindForbidden, "The policy asks for a container by name, and calls of server %q run in what is weaker (%s); it is not run with less. Add a docker section with an image to the entry of the server. (%s)", call.Server, box.Isolation, reasons)
-	case !box.Ready:
+	case a.Container && sandbox.Isolation != schema.IsolationContainer:
+		return schema.Errorf(schema.KindForbidden, "The policy asks for a container by name, and calls of server %q run in what is weaker (%s); it is not run with less. Add a docker section with an image to the entry of the server. (%s)", call.Server, sandbox.Isolation, reasons)
+	case !sandbox.Ready:
 		kind := "container"
-		if box.Isolation == schema.IsolationBubblewrap {
+		if sandbox.Isolation == schema.IsolationBubblewrap {
 			kind = "sandbox"
 		}
-		e := schema.Errorf(schema.KindUnavailable, "This call must run in a %s, and none can be had now; it is not run with less: %s (%s)", kind, box.Error, reasons)
+		e := schema.Errorf(schema.KindUnavailable, "This call must run in a %s, and none can be had now; it is not run with less: %s (%s)", kind, sandbox.Error, reasons)
 		e.Retryable, e.RetryAfter = true, time.Second
 		return e
 	}

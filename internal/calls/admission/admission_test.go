@@ -90,11 +90,11 @@ func TestARefusalSaysWhichCheckFailed(t *testing.T) {
 		"no sandbox":             {policy: "rules:\n  - {name: s, match: {tool: pay}, sandbox: container}\n", kind: schema.KindForbidden, detail: "has none"},
 		"a weaker sandbox than the policy names": {policy: "rules:\n  - {name: s, match: {tool: pay}, sandbox: container}\n",
 			change: func(c *oneTool) {
-				c.tool.Box = &schema.Box{Isolation: schema.IsolationBubblewrap, Ready: true}
+				c.tool.Sandbox = &schema.Sandbox{Isolation: schema.IsolationBubblewrap, Ready: true}
 			}, kind: schema.KindForbidden, detail: "weaker"},
 		"a container that is not ready": {policy: "rules:\n  - {name: s, match: {tool: pay}, sandbox: container}\n",
 			change: func(c *oneTool) {
-				c.tool.Box = &schema.Box{Isolation: schema.IsolationContainer, Error: "no engine."}
+				c.tool.Sandbox = &schema.Sandbox{Isolation: schema.IsolationContainer, Error: "no engine."}
 			}, kind: schema.KindUnavailable, detail: "no engine."},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,11 +165,11 @@ func TestACallOfHighRiskNeedsASandboxAndOneThatIsReadyWillDo(t *testing.T) {
 	if _, err := g.Check(payment(`{}`)); schema.KindOf(err) != schema.KindForbidden {
 		t.Errorf("without a sandbox: %v", err)
 	}
-	cat.tool.Box = &schema.Box{Isolation: schema.IsolationBubblewrap, Ready: true}
+	cat.tool.Sandbox = &schema.Sandbox{Isolation: schema.IsolationBubblewrap, Ready: true}
 	if _, err := g.Check(payment(`{}`)); err != nil {
 		t.Errorf("with one: %v", err)
 	}
-	cat.tool.Box.Ready, cat.tool.Box.Error = false, "bwrap is missing."
+	cat.tool.Sandbox.Ready, cat.tool.Sandbox.Error = false, "bwrap is missing."
 	_, err := g.Check(payment(`{}`))
 	if e := schema.AsError(err); e == nil || e.Kind != schema.KindUnavailable || !e.Retryable || e.RetryAfter == 0 || !strings.Contains(e.Detail, "must run in a sandbox") {
 		t.Errorf("with one that is not ready: %+v", e)
@@ -202,7 +202,7 @@ func TestARequestThatIsNoCallOfAToolIsCheckedByItsServer(t *testing.T) {
 	if err := g.CheckMethod(read()); schema.KindOf(err) != schema.KindForbidden {
 		t.Errorf("high risk without a sandbox: %v", err)
 	}
-	cat.server.BestBox = &schema.Box{Isolation: schema.IsolationContainer, Ready: true}
+	cat.server.BestSandbox = &schema.Sandbox{Isolation: schema.IsolationContainer, Ready: true}
 	if err := g.CheckMethod(read()); err != nil {
 		t.Errorf("high risk in a sandbox: %v", err)
 	}

@@ -288,7 +288,7 @@ func TestARunEndsWhenNobodyWaitsForItAnyMore(t *testing.T) {
 	})
 }
 
-func TestACallThatWasCancelledByItsNameDoesNotCancelThoseBesideIt(t *testing.T) {
+func TestCancellingOneCallerLeavesTheOthersOfACachedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t)
 		cancelled := make(chan struct{})

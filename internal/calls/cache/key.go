@@ -21,8 +21,8 @@ type flightKey struct {
 // keyOf is a digest of the call. Each part has its length before it, so that no
 // two calls run into each other.
 func keyOf(call *schema.Call, sharedByAll bool) (k key) {
-	var room [512]byte
-	b := room[:0]
+	var space [512]byte
+	b := space[:0]
 	part := func(text string) {
 		b = binary.AppendUvarint(b, uint64(len(text)))
 		b = append(b, text...)

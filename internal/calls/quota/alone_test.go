@@ -23,7 +23,7 @@ func TestWithoutLimitsThereIsNothing(t *testing.T) {
 		a, errA := q.Enter(ctx, ci)
 		b, errB := q.Serve(ctx, "s")
 		c, errC := q.Wait(ctx, ci, "s", true)
-		if errA != nil || errB != nil || errC != nil || q.Accept(ci, 1000, 1000) != nil || q.Batches(ci) != 0 || q.Room(ci, 1) != math.MaxInt || q.Queues(ci) {
+		if errA != nil || errB != nil || errC != nil || q.Accept(ci, 1000, 1000) != nil || q.Batches(ci) != 0 || q.Space(ci, 1) != math.MaxInt || q.Queues(ci) {
 			t.Error("refused")
 		}
 		a.Leave()
@@ -91,7 +91,7 @@ func TestWhoComesBackWhenToldIsAdmitted(t *testing.T) {
 	})
 }
 
-func TestABatchWaitsForItsRateAndLeavesRoomForWhoIsWaitedFor(t *testing.T) {
+func TestABatchWaitsForItsRateAndYieldsToSingleCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := alone(t, Options{Rules: forAll(settings.PrincipalRule{Rate: 50, Burst: 50, InFlight: 1000})})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -261,8 +261,8 @@ func TestWithoutRedisEachFrontDoorTakesItsShare(t *testing.T) {
 			t.Errorf("%d of 9 at one of two front doors", n)
 		}
 		q.Queued(ci, 3)
-		if room := q.Room(ci, 2); room != 2 {
-			t.Errorf("room for %d", room)
+		if space := q.Space(ci, 2); space != 2 {
+			t.Errorf("room for %d", space)
 		}
 		doors.Store(1)
 		time.Sleep(time.Second)
@@ -342,8 +342,8 @@ func TestWhatWaitsIsLimitedBeforeAnythingIsAccepted(t *testing.T) {
 		t.Error("nothing is counted")
 	}
 	q.Queued(ci, 4)
-	if err := q.Accept(ci, 3, 3); err != nil || q.Room(ci, 3) != 3 {
-		t.Errorf("%v, room for %d", err, q.Room(ci, 3))
+	if err := q.Accept(ci, 3, 3); err != nil || q.Space(ci, 3) != 3 {
+		t.Errorf("%v, room for %d", err, q.Space(ci, 3))
 	}
 	refusedWith(t, q.Accept(ci, 4, 3), schema.KindQuota)
 	q.Queued(ci, -4)

@@ -45,10 +45,10 @@ func (q *Quota) limited(p *schema.Principal) *subject {
 // to be counted.
 func (q *Quota) Queues(p *schema.Principal) bool { return q.limited(p) != nil }
 
-// Room is how many more durable and held calls and lines of the principal's may wait, where
+// Space is how many more durable and held calls and lines of the principal's may wait, where
 // so many lines of batches do already: at most math.MaxInt, and less than 1 where
 // none may.
-func (q *Quota) Room(p *schema.Principal, lines int) int {
+func (q *Quota) Space(p *schema.Principal, lines int) int {
 	s := q.limited(p)
 	if s == nil {
 		return math.MaxInt
@@ -67,15 +67,15 @@ func (q *Quota) Room(p *schema.Principal, lines int) int {
 // accepted, where so many lines of batches wait already. It counts nothing. The
 // error is of KindQuota.
 func (q *Quota) Accept(p *schema.Principal, n, lines int) error {
-	room := q.Room(p, lines)
-	if room >= n {
+	space := q.Space(p, lines)
+	if space >= n {
 		return nil
 	}
 	most := 0
 	if l := q.principal(p).terms(); l != nil {
 		most = l.queued
 	}
-	e := schema.Errorf(schema.KindQuota, "%d durable and held calls and lines of batches of yours wait, and %d may; nothing of this request was accepted. Wait for some of them to end.", most-room, most)
+	e := schema.Errorf(schema.KindQuota, "%d durable and held calls and lines of batches of yours wait, and %d may; nothing of this request was accepted. Wait for some of them to end.", most-space, most)
 	e.Retryable, e.RetryAfter = true, queuedAgain
 	if n > most {
 		e = schema.Errorf(schema.KindQuota, "The request has %d calls, and %d of yours may wait at once; nothing of it was accepted. Send fewer, or send them as a stream of lines (application/x-ndjson), which is read as there is room.", n, most)

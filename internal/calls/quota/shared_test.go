@@ -16,7 +16,7 @@ import (
 )
 
 // hammer calls at both doors from many goroutines until ctx ends, each holding its
-// room for hold, and says how many were admitted and the most at once.
+// space for hold, and says how many were admitted and the most at once.
 func hammer(ctx context.Context, doors []*Quota, hold time.Duration) (admitted []int64, most int64) {
 	var now, peak atomic.Int64
 	counts := make([]atomic.Int64, len(doors))
@@ -330,7 +330,7 @@ func TestTheBacklogOfTheOthersCounts(t *testing.T) {
 	b, _, _ := door(t, s, "b", c)
 	a.Queued(ci, 6)
 	b.Queued(ci, 1)
-	confirmtest.Wait(t, func() bool { return b.Room(ci, 0) == 3 })
+	confirmtest.Wait(t, func() bool { return b.Space(ci, 0) == 3 })
 	a.Queued(ci, -6)
-	confirmtest.Wait(t, func() bool { return b.Room(ci, 0) == 9 })
+	confirmtest.Wait(t, func() bool { return b.Space(ci, 0) == 9 })
 }

@@ -43,7 +43,7 @@ func BenchmarkPath(b *testing.B) {
 			if !digest {
 				arguments = nil
 			}
-			heap := make([]byte, 64<<20) // of a front door: in an empty process the collector runs all the time
+			queue := make([]byte, 64<<20) // of a front door: in an empty process the collector runs all the time
 			b.ReportAllocs()
 			spent := cpu()
 			for i := 0; b.Loop(); i++ {
@@ -54,7 +54,7 @@ func BenchmarkPath(b *testing.B) {
 					}
 				}
 			}
-			runtime.KeepAlive(heap)
+			runtime.KeepAlive(queue)
 			// Beside others on the same cores the clock says more than it cost.
 			b.ReportMetric(float64(cpu()-spent)/float64(b.N), "cpu-ns/op")
 		})
@@ -149,7 +149,7 @@ func BenchmarkRead(b *testing.B) {
 // BenchmarkSlots says how much memory the NATS server takes for each slot.
 func BenchmarkSlots(b *testing.B) {
 	r := synced(b, 1<<20)
-	heap := func() uint64 {
+	queue := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
@@ -157,13 +157,13 @@ func BenchmarkSlots(b *testing.B) {
 	}
 	const slots = 3000
 	for b.Loop() {
-		before := heap()
+		before := queue()
 		for i := range int64(slots) {
 			if err := r.store.append(b.Context(), 170_000_000+i, []byte("x")); err != nil {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric(float64(heap()-before)/slots, "B/slot")
+		b.ReportMetric(float64(queue()-before)/slots, "B/slot")
 	}
 }
 

@@ -157,9 +157,9 @@ func TestRecordsWaitWhileNATSIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	const room = 800
+	const space = 800
 	var said lockedBuffer
-	r := open(t, conn, Options{Queue: room, Log: slog.New(slog.NewTextHandler(&said, nil))})
+	r := open(t, conn, Options{Queue: space, Log: slog.New(slog.NewTextHandler(&said, nil))})
 	before := schema.NewCallID()
 	r.Add(&Record{ID: before})
 	if err := r.Sync(t.Context()); err != nil {
@@ -170,7 +170,7 @@ func TestRecordsWaitWhileNATSIsAway(t *testing.T) {
 	}
 	eventually(t, "the connection is known to be lost", func() bool { return conn.Ready() != nil })
 	told := map[string]bool{before: true}
-	for range 4 * room {
+	for range 4 * space {
 		id := schema.NewCallID()
 		told[id] = true
 		r.Add(&Record{ID: id, State: schema.StateHeld})
@@ -184,7 +184,7 @@ func TestRecordsWaitWhileNATSIsAway(t *testing.T) {
 		t.Errorf("while NATS is down: %v", err)
 	}
 	waited := r.Stats()
-	if waited.Lost == 0 || waited.Waiting > room*5/4 {
+	if waited.Lost == 0 || waited.Waiting > space*5/4 {
 		t.Errorf("the memory has no bound: %+v", waited)
 	}
 	s = up()
@@ -205,7 +205,7 @@ func TestRecordsWaitWhileNATSIsAway(t *testing.T) {
 	}
 }
 
-func TestTheEndOfACallThatWasSeenHasRoomOfItsOwn(t *testing.T) {
+func TestTheEndOfASeenCallHasItsOwnReservation(t *testing.T) {
 	r := &Recorder{most: 4}
 	sh := &r.shards[0]
 	for range 10 {
@@ -243,7 +243,7 @@ func TestACloseStoresWhatWaits(t *testing.T) {
 	}
 }
 
-func TestLargeArgumentsAreHashedBesideTheCall(t *testing.T) {
+func TestLargeArgumentsAreHashedOffTheCallPath(t *testing.T) {
 	r := open(t, bustest.Start(t).Connect(t, "one"), Options{})
 	large := bytes.Repeat([]byte("x"), hashBytes+1)
 	kept, left := schema.NewCallID(), schema.NewCallID()

@@ -354,7 +354,7 @@ func TestAClientOfTheLegacyEraSeesNothingOfTheModernOne(t *testing.T) {
 	}
 }
 
-func TestTheEndpointOfAServerIsFoundBesideItsRESTPathsToo(t *testing.T) {
+func TestTheEndpointOfAServerIsAlsoFoundUnderItsRESTPath(t *testing.T) {
 	f := openFabric(t, nil)
 	const at = "/servers/demo/mcp"
 	if got := f.call(at, "echo", `{}`).result(t); !strings.Contains(got, "content") {

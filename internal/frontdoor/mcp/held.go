@@ -217,8 +217,8 @@ func (hc *heldCalls) decide(ctx context.Context, x *exchange, h *calls.Held, tok
 	case token == "":
 		return nil, false, nil
 	case action == "accept" && confirmed == "true", action == "accept" && confirmed == "false", action == "decline":
-		yes := action == "accept" && confirmed == "true"
-		c, err := hc.calls.Confirm(ctx, calls.Confirmation{Token: token, Confirm: yes, Principal: x.principal, Attempt: schema.NewID("mcp")})
+		approve := action == "accept" && confirmed == "true"
+		c, err := hc.calls.Confirm(ctx, calls.Confirmation{Token: token, Confirm: approve, Principal: x.principal, Attempt: schema.NewID("mcp")})
 		switch {
 		case err != nil && c.CallID != "": // it was confirmed, and this is its end
 			result, e = x.toolFault(err)

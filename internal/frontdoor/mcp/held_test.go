@@ -14,10 +14,10 @@ const (
 	canForms = `{"elicitation":{}}`
 	canTasks = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 	canBoth  = `{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
-	yes      = `{"approval":{"action":"accept","content":{"confirm":true}}}`
+	approve  = `{"approval":{"action":"accept","content":{"confirm":true}}}`
 )
 
-func TestAHeldCallAsksAModernClientAndRunsOnceWhenItSaysYes(t *testing.T) {
+func TestAHeldCallAsksAModernClientAndRunsOnceWhenApproved(t *testing.T) {
 	f := openFabric(t, nil)
 	before := f.worker.count()
 	got := f.callAs(canForms, "/mcp/risky", "echo", `{"a":1.0}`, "").result(t)
@@ -28,7 +28,7 @@ func TestAHeldCallAsksAModernClientAndRunsOnceWhenItSaysYes(t *testing.T) {
 	if f.worker.count() != before {
 		t.Fatal("it ran before the yes")
 	}
-	again := fmt.Sprintf(`,"inputResponses":%s,"requestState":%q`, yes, state)
+	again := fmt.Sprintf(`,"inputResponses":%s,"requestState":%q`, approve, state)
 	// A missing answer is asked for again; other arguments are another call.
 	if got := f.callAs(canForms, "/mcp/risky", "echo", `{"a":1.0}`, fmt.Sprintf(`,"inputResponses":{},"requestState":%q`, state)).result(t); !strings.Contains(got, "input_required") {
 		t.Error(got)
@@ -36,8 +36,8 @@ func TestAHeldCallAsksAModernClientAndRunsOnceWhenItSaysYes(t *testing.T) {
 	for name, a := range map[string]answer{
 		"other arguments": f.callAs(canForms, "/mcp/risky", "echo", `{"a":2}`, again),
 		"other tool":      f.callAs(canForms, "/mcp/risky", "fail", `{"a":1.0}`, again),
-		"a made-up state": f.callAs(canForms, "/mcp/risky", "echo", `{"a":1.0}`, `,"inputResponses":`+yes+`,"requestState":"callyard:eyJjYWxsIjoiY2FsbF94In0"`),
-		"a broken state":  f.callAs(canForms, "/mcp/risky", "echo", `{"a":1.0}`, `,"inputResponses":`+yes+`,"requestState":"callyard:***"`),
+		"a made-up state": f.callAs(canForms, "/mcp/risky", "echo", `{"a":1.0}`, `,"inputResponses":`+approve+`,"requestState":"callyard:eyJjYWxsIjoiY2FsbF94In0"`),
+		"a broken state":  f.callAs(canForms, "/mcp/risky", "echo", `{"a":1.0}`, `,"inputResponses":`+approve+`,"requestState":"callyard:***"`),
 	} {
 		if e := a.fault(t); e.Code != mcpwire.CodeInvalidParams {
 			t.Errorf("%s: %s", name, a.body)
@@ -74,7 +74,7 @@ func TestAHeldCallThatIsRefusedNeverRuns(t *testing.T) {
 		if got := f.callAs(canForms, "/mcp/risky", "echo", `{}`, more).result(t); !strings.Contains(got, `"isError":true`) || !strings.Contains(got, "rejected") {
 			t.Error(got)
 		}
-		more = fmt.Sprintf(`,"inputResponses":%s,"requestState":%q`, yes, state)
+		more = fmt.Sprintf(`,"inputResponses":%s,"requestState":%q`, approve, state)
 		if got := f.callAs(canForms, "/mcp/risky", "echo", `{}`, more).result(t); strings.Contains(got, `"got"`) {
 			t.Errorf("a yes after a no: %s", got)
 		}
@@ -135,7 +135,7 @@ func TestAHeldCallIsATaskForClientsThatKnowTasks(t *testing.T) {
 	if getString(state, "resultType") != "complete" || getString(state, "status") != "input_required" || get(get(state, "inputRequests"), questionID) == nil {
 		t.Errorf("%s", state)
 	}
-	if got := f.task("tasks/update", id, `,"inputResponses":`+yes).result(t); got != `{"resultType":"complete"}` {
+	if got := f.task("tasks/update", id, `,"inputResponses":`+approve).result(t); got != `{"resultType":"complete"}` {
 		t.Errorf("%s", got)
 	}
 	f.waitFor("the end of the task", func() bool {
@@ -145,7 +145,7 @@ func TestAHeldCallIsATaskForClientsThatKnowTasks(t *testing.T) {
 	if getString(state, "status") != "completed" || !strings.Contains(string(get(state, "result")), `"got":{"a":1.0}`) {
 		t.Errorf("%s", state)
 	}
-	f.task("tasks/update", id, `,"inputResponses":`+yes).result(t)
+	f.task("tasks/update", id, `,"inputResponses":`+approve).result(t)
 	if n := f.worker.count() - before; n != 1 {
 		t.Errorf("it ran %d times", n)
 	}
@@ -187,7 +187,7 @@ func TestAListenerHearsOfItsTasks(t *testing.T) {
 	if got := next(); !strings.Contains(got, id) {
 		t.Error(got)
 	}
-	f.task("tasks/update", id, `,"inputResponses":`+yes).result(t)
+	f.task("tasks/update", id, `,"inputResponses":`+approve).result(t)
 	for {
 		word := []byte(next())
 		if getString(word, "method") != "notifications/tasks" {

@@ -120,7 +120,7 @@ func TestACallThatItsUserTakesBackIsNotForPeopleToApprove(t *testing.T) {
 	}
 }
 
-func TestTheCallersOwnYesIsNoneWherePeopleDecide(t *testing.T) {
+func TestACallerCannotConfirmACallThatNeedsAnApprover(t *testing.T) {
 	f := openJudged(t, judge(t, askPeople), nil)
 	before := f.worker.count()
 	id, state := f.heldByPeople(`{}`)
@@ -138,7 +138,7 @@ func TestTheCallersOwnYesIsNoneWherePeopleDecide(t *testing.T) {
 		}
 	}
 	// A form that says yes, which nobody showed, is no more than that its user looked.
-	waiting := f.comeBack(`{}`, state, yes)
+	waiting := f.comeBack(`{}`, state, approve)
 	if err := f.decide(id, ledger.Deny); err != nil {
 		t.Fatal(err)
 	}

@@ -12,16 +12,16 @@ import (
 )
 
 // share has a face share its sessions, as a front door does, over a connection of its own.
-func (f *fabric) share(face *Endpoint, name string) {
+func (f *fabric) share(endpoint *Endpoint, name string) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
 	defer cancel()
-	table, err := sessiontable.Open(ctx, f.server.Connect(f.t, name), face.SessionChanged)
+	table, err := sessiontable.Open(ctx, f.server.Connect(f.t, name), endpoint.SessionChanged)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(table.Close)
-	face.ShareSessions(table)
+	endpoint.ShareSessions(table)
 }
 
 // another is a second front door over the same fabric.

@@ -59,8 +59,8 @@ func (s *subscriptions) listen(ctx context.Context, x *exchange) *fault {
 	if !isObject(given) {
 		return &fault{Code: mcpwire.CodeInvalidParams, Message: "The params lack notifications, an object."}
 	}
-	yes := func(name string) bool { return string(get(given, name)) == "true" }
-	w := filter{tools: yes("toolsListChanged"), prompts: yes("promptsListChanged"), resources: yes("resourcesListChanged")}
+	approve := func(name string) bool { return string(get(given, name)) == "true" }
+	w := filter{tools: approve("toolsListChanged"), prompts: approve("promptsListChanged"), resources: approve("resourcesListChanged")}
 	if raw := get(given, "taskIds"); raw != nil {
 		if json.Unmarshal(raw, &w.tasks) != nil || len(w.tasks) > maxListenTasks {
 			return &fault{Code: mcpwire.CodeInvalidParams, Message: "taskIds is a list of task ids."}

@@ -120,7 +120,7 @@ func TestWhatAModernClientDidNotDeclareIsNotAskedOfIt(t *testing.T) {
 	}
 }
 
-func TestATalkIsOfOneCallerOneCallAndOneFrontDoor(t *testing.T) {
+func TestASuspendedCallBelongsToOneCallerOneCallAndOneFrontDoor(t *testing.T) {
 	f := openAsking(t)
 	first, to, seq := f.hang(canForms, "")
 	f.asks(to, seq, 1, whoIsIt)

@@ -175,9 +175,9 @@ func TestHeldCallsOfABatchAreCountedListedAndConfirmedByTheirCaller(t *testing.T
 	if now := f.showBatch(b.ID); now.Counts.Held != 3 || now.Counts.Waiting != 3 {
 		t.Errorf("the counts are %+v", now.Counts)
 	}
-	confirm := func(yes bool, ids ...string) batches.ConfirmedCalls {
+	confirm := func(approve bool, ids ...string) batches.ConfirmedCalls {
 		t.Helper()
-		body, err := json.Marshal(batches.ConfirmCalls{Confirm: yes, Calls: ids})
+		body, err := json.Marshal(batches.ConfirmCalls{Confirm: approve, Calls: ids})
 		if err != nil {
 			t.Fatal(err)
 		}

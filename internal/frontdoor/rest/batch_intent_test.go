@@ -12,16 +12,16 @@ import (
 )
 
 // takesIntents returns what says whether NATS has room for intents.
-func (f *fabric) takesIntents() func(yes bool) {
+func (f *fabric) takesIntents() func(approve bool) {
 	f.t.Helper()
 	js := bustest.JetStream(f.t, f.nats.URL)
 	intents, err := js.Stream(f.t.Context(), "callyard_intents")
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return func(yes bool) { // on any goroutine
+	return func(approve bool) { // on any goroutine
 		c := intents.CachedInfo().Config
-		if c.MaxBytes = 1; yes {
+		if c.MaxBytes = 1; approve {
 			c.MaxBytes = -1
 		}
 		if _, err := js.UpdateStream(f.t.Context(), c); err != nil {

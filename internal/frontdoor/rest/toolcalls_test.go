@@ -193,7 +193,7 @@ func TestToolCallsInTextAreFoundAndRun(t *testing.T) {
 	text := "I will ask.\n<tool_call>{'name': 'demo.echo', 'arguments': {'x': True,}}</tool_call>\n<tool_call>{\"name\":\"nobody\",\"arguments\":{}}</tool_call>"
 	a, out := toolCallsOf(t, f, "/tool-calls", `{"text":`+jsonString(text)+`}`)
 	golden(t, "tool-calls-text", a)
-	if len(out.Calls) != 2 || out.Calls[0].State != "succeeded" || !out.Calls[0].Mended || string(f.worker.last().Payload) != `{"x":true}` || out.Calls[1].State != "failed" {
+	if len(out.Calls) != 2 || out.Calls[0].State != "succeeded" || !out.Calls[0].Repaired || string(f.worker.last().Payload) != `{"x":true}` || out.Calls[1].State != "failed" {
 		t.Errorf("%s; the tool got %s", a.body, f.worker.last().Payload)
 	}
 	if a, out := toolCallsOf(t, f, "/tool-calls?format=gemini", `{"text":"Nothing to call."}`); len(out.Calls) != 0 || len(out.Messages) != 0 || out.Format != "gemini" {

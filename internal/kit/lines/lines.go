@@ -69,7 +69,7 @@ func (l *Reader) Next() ([]byte, error) {
 		if l.fill-l.at > l.max {
 			return nil, ErrTooLong
 		}
-		l.room()
+		l.space()
 		if l.Idle != nil {
 			l.Idle()
 		}
@@ -82,8 +82,8 @@ func (l *Reader) Next() ([]byte, error) {
 // Cut says that the line which Next returned last has no end: the stream ended in it.
 func (l *Reader) Cut() bool { return l.cut }
 
-// room makes place to read into.
-func (l *Reader) room() {
+// space makes place to read into.
+func (l *Reader) space() {
 	size := l.fill - l.at
 	switch {
 	case size <= Long/4 && len(l.buf) > Keep:

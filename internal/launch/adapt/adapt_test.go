@@ -91,7 +91,7 @@ func TestAnAnswerThatIsTooLargeSaysSoByItsLength(t *testing.T) {
 	}
 }
 
-func TestAFailureOnTheWayOutFailsHereInTheSameWords(t *testing.T) {
+func TestAFailureOnTheEgressFailsHereInTheSameWords(t *testing.T) {
 	_, err := Client(&fake{}).Post(Address, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"broken"}}`))
 	if !errors.Is(err, errBroken) {
 		t.Errorf("got %v", err)

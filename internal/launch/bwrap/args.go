@@ -63,7 +63,7 @@ func (s *Spec) stillThere(shown []bind) error {
 func (s *Spec) args(binds []bind) []string {
 	a := []string{
 		"--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup", "--disable-userns", "--as-pid-1",
-		"--uid", insideID, "--gid", insideID, "--hostname", "box", "--cap-drop", "ALL", "--die-with-parent", "--new-session",
+		"--uid", insideID, "--gid", insideID, "--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent", "--new-session",
 		"--ro-bind", "/usr", "/usr",
 	}
 	for _, dir := range system {

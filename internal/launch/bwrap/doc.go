@@ -1,5 +1,5 @@
 // Package bwrap runs MCP servers in sandboxes of bubblewrap, one sandbox for one
-// use, on machines that have no container engine. It is weaker than package box,
+// use, on machines that have no container engine. It is weaker than package sandbox,
 // and an operator chooses it by name.
 //
 // # What it promises
@@ -14,7 +14,7 @@
 //   - Where the worker is root each sandbox runs as a user of its own, as it does
 //     in a container.
 //   - A sandbox is used once and does not outlive its time, nor its worker:
-//     bubblewrap ends with its parent, and the guard of package launch kills what
+//     bubblewrap ends with its parent, and the reaper of package launch kills what
 //     is left.
 //
 // # What it refuses

@@ -17,8 +17,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if launch.IsGuard() {
-		os.Exit(launch.RunGuard())
+	if launch.IsReaper() {
+		os.Exit(launch.RunReaper())
 	}
 	if len(os.Args) > 2 && os.Args[1] == "bwrap-test-worker" {
 		os.Exit(workerPart(os.Args[2]))
@@ -33,7 +33,7 @@ const patience = time.Minute
 // program is a folder with the prober that everybody may enter.
 func program(t testing.TB) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(os.Getenv("CALLYARD_TEST_BIN"), "box-prober"))
+	content, err := os.ReadFile(filepath.Join(os.Getenv("CALLYARD_TEST_BIN"), "sandbox-prober"))
 	if err != nil {
 		t.Fatalf("%v; scripts/test.sh --setup builds it", err)
 	}
@@ -87,25 +87,25 @@ func probing(t testing.TB, dir string, change func(*Config, *Program)) Spec {
 	return s
 }
 
-func start(t testing.TB, m *Maker, s Spec) *talk {
+func start(t testing.TB, m *Maker, s Spec) *mcpClient {
 	t.Helper()
 	p, err := m.Start(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Stop(0) })
-	return &talk{p: p, in: bufio.NewReaderSize(p.Stdout, 64<<10)}
+	return &mcpClient{p: p, in: bufio.NewReaderSize(p.Stdout, 64<<10)}
 }
 
-// talk is a little MCP client.
-type talk struct {
+// client is a little MCP client.
+type mcpClient struct {
 	p    *Process
 	in   *bufio.Reader
 	next int
 }
 
 // tool calls a tool and returns its text.
-func (k *talk) tool(name string, args map[string]string) (string, error) {
+func (k *mcpClient) tool(name string, args map[string]string) (string, error) {
 	k.next++
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": k.next, "method": "tools/call", "params": map[string]any{"name": name, "arguments": args}})
 	if err != nil {
@@ -130,7 +130,7 @@ func (k *talk) tool(name string, args map[string]string) (string, error) {
 	return got.Result.Content[0].Text, nil
 }
 
-func (k *talk) must(t testing.TB, name string, args map[string]string) string {
+func (k *mcpClient) must(t testing.TB, name string, args map[string]string) string {
 	t.Helper()
 	got, err := k.tool(name, args)
 	if err != nil {

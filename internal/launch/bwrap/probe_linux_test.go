@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/launch"
 )
 
-// attempts are those of package box. Of them a sandbox lets through what its package
+// attempts are those of package sandbox. Of them a sandbox lets through what its package
 // comment says: starting programs from /tmp.
 var attempts = []string{
 	"interfaces", "route-public", "route-cloud", "host-gateway", "raw-socket", "packet-socket", "alg-socket", "vsock", "rxrpc-socket",

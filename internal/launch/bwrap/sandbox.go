@@ -91,7 +91,7 @@ func (m *Maker) Version() string { return m.about }
 // Check says why no sandbox could be made now. The error is a *schema.Error.
 func (m *Maker) Check(ctx context.Context) error { return m.look(ctx) }
 
-// Cause is a word for why a sandbox did not end by itself, as package box has it;
+// Cause is a word for why a sandbox did not end by itself, as package sandbox has it;
 // empty where it did, or was stopped.
 type Cause string
 

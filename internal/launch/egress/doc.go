@@ -1,4 +1,4 @@
-// Package egress is the only way out of a box that may reach something: an HTTP
+// Package egress is the only way out of a sandbox that may reach something: an HTTP
 // proxy with a list of places.
 //
 // # What it promises
@@ -12,8 +12,8 @@
 //     machine's own interfaces likewise. Link-local addresses and those where
 //     clouds hand out credentials are never reached.
 //   - Every decision is counted and logged by its host; what travels is not.
-//   - [Tunnel] and [RunRelay] carry connections through a pair of pipes. A box has
-//     no network but loopback; there the relay listens, a program of ours in a
+//   - [Tunnel] and [RunForwarder] carry connections through a pair of pipes. A sandbox has
+//     no network but loopback; there the forwarder listens, a program of ours in a
 //     container of its own, and what it hears comes out here.
 //
 // # What it refuses

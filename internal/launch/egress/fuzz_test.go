@@ -15,7 +15,7 @@ type blackHole struct{}
 func (blackHole) Write(p []byte) (int, error) { return len(p), nil }
 func (blackHole) Close() error                { return nil }
 
-func FuzzABoxCannotBreakItsWayOut(f *testing.F) {
+func FuzzASandboxCannotBreakItsEgress(f *testing.F) {
 	preface := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 	// A request for /ready, then one that opens a connection, with data that never ends.
 	headers := func(path string) string {

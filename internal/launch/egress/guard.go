@@ -10,7 +10,7 @@ import (
 )
 
 // errAddress is the cause of a connection that was refused for its address.
-var errAddress = errors.New("its address is not one that a box may reach")
+var errAddress = errors.New("its address is not one that a sandbox may reach")
 
 // never are addresses where clouds tell secrets to whoever asks from inside, and
 // those of one link; no setting opens them.

@@ -28,7 +28,7 @@ const (
 
 // Options say what a [Proxy] lets through.
 type Options struct {
-	Server string // whose box it is, for the log
+	Server string // whose sandbox it is, for the log
 	List   List
 	// Decided is told of each decision; it may be nil. It is called from several
 	// goroutines.
@@ -93,7 +93,7 @@ func (p *Proxy) Serve(l net.Listener) {
 	}
 	defer p.work.Done()
 	if err := p.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		p.log.Debug("a way out ended", "error", err)
+		p.log.Debug("egress ended", "error", err)
 	}
 }
 
@@ -126,10 +126,10 @@ func (p *Proxy) Close() {
 	p.transport.CloseIdleConnections()
 }
 
-// ServeHTTP answers one request of a box.
+// ServeHTTP answers one request of a sandbox.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !p.begin(nil) {
-		http.Error(w, "the way out is closed", http.StatusServiceUnavailable)
+		http.Error(w, "the egress is closed", http.StatusServiceUnavailable)
 		return
 	}
 	defer p.work.Done()
@@ -205,9 +205,9 @@ func (p *Proxy) decide(host string, port uint16, allowed bool, why string) {
 	}
 	switch {
 	case allowed:
-		p.log.Info("a box reaches out", "host", host, "port", port)
+		p.log.Info("a sandbox reaches out", "host", host, "port", port)
 	case p.refused.Add(1) <= mostRefused:
-		p.log.Warn("a box may not reach this place", "host", host, "port", port, "reason", why)
+		p.log.Warn("a sandbox may not reach this place", "host", host, "port", port, "reason", why)
 	}
 }
 
@@ -219,7 +219,7 @@ func (p *Proxy) failed(w http.ResponseWriter, err error) {
 	http.Error(w, "the place cannot be reached", http.StatusBadGateway)
 }
 
-// connect joins the box with a place.
+// connect joins the sandbox with a place.
 func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, address string) {
 	there, err := p.dial(r.Context(), address)
 	if err != nil {
@@ -251,7 +251,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, address string) 
 	var both sync.WaitGroup
 	both.Go(func() {
 		_, _ = io.Copy(there, buffered.Reader) // an error ends the connection, as an end does
-		there.Close()                          // a relay does not close half of a connection
+		there.Close()                          // a forwarder does not close half of a connection
 	})
 	both.Go(func() {
 		_, _ = io.Copy(here, there)

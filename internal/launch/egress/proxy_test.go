@@ -180,7 +180,7 @@ func TestWhatIsNotOnTheListIsNotEvenLookedUp(t *testing.T) {
 	}
 }
 
-func TestARedirectIsForTheBoxToFollowAndIsJudgedAgain(t *testing.T) {
+func TestARedirectIsForTheSandboxToFollowAndIsJudgedAgain(t *testing.T) {
 	target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("somebody got in") }))
 	defer target.Close()
 	var got http.Header

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Connections travel between a relay and its worker as streams of HTTP/2 over one
+// Connections travel between a forwarder and its worker as streams of HTTP/2 over one
 // pair of pipes: it has the flow control that keeps one of them from holding up
 // the others.
 const (
@@ -60,9 +60,9 @@ func (*pipes) SetWriteDeadline(time.Time) error { return nil }
 type pipeAddress struct{}
 
 func (pipeAddress) Network() string { return "pipe" }
-func (pipeAddress) String() string  { return "relay" }
+func (pipeAddress) String() string  { return "forwarder" }
 
-// Tunnel is a [net.Listener] of the connections that a relay takes. It is safe for
+// Tunnel is a [net.Listener] of the connections that a forwarder takes. It is safe for
 // concurrent use.
 type Tunnel struct {
 	line   *pipes
@@ -78,8 +78,8 @@ type Tunnel struct {
 	work   sync.WaitGroup // added to under mu while not closed
 }
 
-// OpenTunnel returns the worker's end of a relay's standard streams, once the relay
-// listens. stdout is read until it ends; closing both ends the relay. On an error
+// OpenTunnel returns the worker's end of a forwarder's standard streams, once the forwarder
+// listens. stdout is read until it ends; closing both ends the forwarder. On an error
 // nothing is left of the Tunnel.
 func OpenTunnel(ctx context.Context, stdin io.WriteCloser, stdout io.ReadCloser) (*Tunnel, error) {
 	t := &Tunnel{conns: make(chan net.Conn), ready: make(chan struct{}), done: make(chan struct{})}
@@ -96,10 +96,10 @@ func OpenTunnel(ctx context.Context, stdin io.WriteCloser, stdout io.ReadCloser)
 		return t, nil
 	case <-t.line.ended:
 		_ = t.Close() // it does not fail
-		return nil, errors.New("the relay ended before it was ready")
+		return nil, errors.New("the forwarder ended before it was ready")
 	case <-ctx.Done():
 		_ = t.Close() // it does not fail
-		return nil, fmt.Errorf("waiting for the relay: %w", ctx.Err())
+		return nil, fmt.Errorf("waiting for the forwarder: %w", ctx.Err())
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// relayed is a relay and the tunnel at the other end of its pipes.
-func relayed(t *testing.T) (t2 *Tunnel, address string, relay <-chan error) {
+// relayed is a forwarder and the tunnel at the other end of its pipes.
+func relayed(t *testing.T) (t2 *Tunnel, address string, forwarder <-chan error) {
 	t.Helper()
 	inRead, inWrite, err := os.Pipe()
 	if err != nil {
@@ -29,7 +29,7 @@ func relayed(t *testing.T) (t2 *Tunnel, address string, relay <-chan error) {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- RunRelay(l, inRead, outWrite) }()
+	go func() { ended <- RunForwarder(l, inRead, outWrite) }()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	tunnel, err := OpenTunnel(ctx, inWrite, outRead)
@@ -97,8 +97,8 @@ func TestManyConnectionsComeThroughOnePairOfPipes(t *testing.T) {
 	served.Wait()
 }
 
-func TestARelayEndsWithItsWorker(t *testing.T) {
-	tunnel, address, relay := relayed(t)
+func TestAForwarderEndsWithItsWorker(t *testing.T) {
+	tunnel, address, forwarder := relayed(t)
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -111,12 +111,12 @@ func TestARelayEndsWithItsWorker(t *testing.T) {
 	defer ours.Close()
 	tunnel.Close()
 	select {
-	case err := <-relay:
+	case err := <-forwarder:
 		if err != nil {
 			t.Errorf("it ended with %v", err)
 		}
 	case <-time.After(patience):
-		t.Fatal("the relay goes on")
+		t.Fatal("the forwarder goes on")
 	}
 	if _, err := io.ReadAll(conn); err != nil {
 		t.Logf("its connection ended with %v", err)
@@ -126,7 +126,7 @@ func TestARelayEndsWithItsWorker(t *testing.T) {
 	}
 }
 
-func TestARelayThatNeverSpeaksIsGivenUp(t *testing.T) {
+func TestAForwarderThatNeverSpeaksIsGivenUp(t *testing.T) {
 	inRead, inWrite, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

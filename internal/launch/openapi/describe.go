@@ -34,14 +34,14 @@ type annotations struct {
 }
 
 func hints(method string) annotations {
-	yes := true
+	ok := true
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return annotations{ReadOnly: true}
 	case http.MethodDelete:
-		return annotations{Destructive: &yes, Idempotent: &yes}
+		return annotations{Destructive: &ok, Idempotent: &ok}
 	case http.MethodPut:
-		return annotations{Idempotent: &yes}
+		return annotations{Idempotent: &ok}
 	}
 	return annotations{}
 }

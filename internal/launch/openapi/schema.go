@@ -8,27 +8,27 @@ import (
 )
 
 const (
-	inputRoom  = 5000 // values in the schemas of one tool
-	outputRoom = 2500
-	maxNesting = 100
+	inputBudget  = 5000 // values in the schemas of one tool
+	outputBudget = 2500
+	maxNesting   = 100
 )
 
 // schemas converts schemas of a document into JSON Schema of 2020-12 for one tool,
 // with what they refer to under $defs.
 type schemas struct {
-	doc   *document
-	input bool // what callers send: no properties that only the service sets
-	room  int
-	cut   bool // some of it did not fit, or leads nowhere, and is left open
+	doc    *document
+	input  bool // what callers send: no properties that only the service sets
+	budget int
+	cut    bool // some of it did not fit, or leads nowhere, and is left open
 
 	defs  map[string]any
 	names map[string]string // by reference
 }
 
 func newSchemas(doc *document, input bool) *schemas {
-	s := &schemas{doc: doc, input: input, room: outputRoom, defs: make(map[string]any), names: make(map[string]string)}
+	s := &schemas{doc: doc, input: input, budget: outputBudget, defs: make(map[string]any), names: make(map[string]string)}
 	if input {
-		s.room = inputRoom
+		s.budget = inputBudget
 	}
 	return s
 }
@@ -60,7 +60,7 @@ func (s *schemas) resolve(v any) map[string]any {
 }
 
 func (s *schemas) convert(v any, depth int) any {
-	if s.room--; s.room < 0 || depth > maxNesting {
+	if s.budget--; s.budget < 0 || depth > maxNesting {
 		s.cut = true
 		return true
 	}
@@ -161,7 +161,7 @@ func (s *schemas) define(ref string) string {
 		return name
 	}
 	target, ok := s.doc.lookup(ref)
-	if !ok || s.room < 0 {
+	if !ok || s.budget < 0 {
 		s.cut = true
 		return ""
 	}
@@ -225,7 +225,7 @@ func isBinary(m map[string]any) bool {
 // isObject says that a schema is for objects only.
 func (s *schemas) isObject(v any, depth int) bool {
 	m := s.resolve(v)
-	if s.room--; m == nil || depth > 10 || s.room < 0 {
+	if s.budget--; m == nil || depth > 10 || s.budget < 0 {
 		return false
 	}
 	if m["nullable"] == true {

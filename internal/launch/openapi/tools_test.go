@@ -210,7 +210,7 @@ func TestNamesAreLegalUniqueAndDoNotDependOnOthers(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeUsedIsRefusedInWordsThatSayTheMend(t *testing.T) {
+func TestAnUnusableDocumentIsRefusedWithTheFix(t *testing.T) {
 	paths := `"paths":{"/a":{"get":{"operationId":"a","responses":{"200":{"description":"ok"}}}}}`
 	info := `"info":{"title":"t","version":"1"}`
 	for name, c := range map[string]struct {

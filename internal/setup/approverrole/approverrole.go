@@ -51,7 +51,7 @@ func (s *Setup) lostBefore() time.Time {
 // assesses edited calls at once; where it is nil the front door that claims them does.
 func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Holder, m *telemetry.Metrics, log *slog.Logger, started func(*approver.Approver)) lifecycle.Part {
 	var conn *bus.Conn
-	var room *approval.Instance
+	var budget *approval.Instance
 	var a *approver.Approver
 	var unwatch func()
 	failed := make(chan error, 1)
@@ -71,14 +71,14 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 			}
 			opening, cancel := context.WithTimeout(ctx, setup.OpenFor)
 			defer cancel()
-			if room, err = approval.OpenInstance(opening, approval.InstanceOptions{Conn: conn, LostBefore: s.lostBefore(), Redis: confirm.OptionsOf(c.Redis), Name: "approver", Sign: approval.Signing(signer), Policy: policy, Traces: c.Spans(), Log: log}); err != nil {
+			if budget, err = approval.OpenInstance(opening, approval.InstanceOptions{Conn: conn, LostBefore: s.lostBefore(), Redis: confirm.OptionsOf(c.Redis), Name: "approver", Sign: approval.Signing(signer), Policy: policy, Traces: c.Spans(), Log: log}); err != nil {
 				conn.Close()
 				return err
 			}
-			a, err = approver.Start(opening, approver.Options{Config: c.Approver, Listener: s.Listener, InForce: c.InForce, Desk: room.Desk, Ledger: room.Ledger, Conn: conn, Traces: c.Spans(), Log: log, Version: setup.Version(), Failed: failed,
+			a, err = approver.Start(opening, approver.Options{Config: c.Approver, Listener: s.Listener, InForce: c.InForce, Desk: budget.Desk, Ledger: budget.Ledger, Conn: conn, Traces: c.Spans(), Log: log, Version: setup.Version(), Failed: failed,
 				Ready: func() error { return errors.Join(conn.Ready(), conn.Storing()) }})
 			if err != nil {
-				room.Close()
+				budget.Close()
 				conn.Close()
 				return err
 			}
@@ -90,7 +90,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 		Stop: func(ctx context.Context) error {
 			err := a.Stop(ctx)
 			unwatch()
-			room.Close()
+			budget.Close()
 			conn.Close()
 			return err
 		},

@@ -63,10 +63,10 @@ func troubles(s *worker.Served) []config.Fault {
 	say := func(err error) {
 		found = append(found, config.Fault{Where: s.Entry.Where, Message: err.Error()})
 	}
-	if s.Box != nil && s.Box.Fault != nil {
-		say(s.Box.Fault)
+	if s.Sandbox != nil && s.Sandbox.Fault != nil {
+		say(s.Sandbox.Fault)
 	}
-	if s.Session.Spec.Type == config.TypeStdio && (s.Box == nil || !s.Box.Only) {
+	if s.Session.Spec.Type == config.TypeStdio && (s.Sandbox == nil || !s.Sandbox.Only) {
 		if err := s.Session.Spec.Check(); err != nil {
 			say(err)
 		}
@@ -93,7 +93,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				return err
 			}
 			conn.OnUnexpected(m.Unexpected)
-			o := worker.Options{Name: c.Worker.Name, Version: setup.Version(), Labels: c.Worker.Labels, Conn: conn, Servers: s.served, Policy: policy, InForce: c.InForce, Trust: trust, Boxes: c.Worker.Boxes, Scope: c.BoxScope(), Metrics: m, Traces: c.Spans(), Log: log}
+			o := worker.Options{Name: c.Worker.Name, Version: setup.Version(), Labels: c.Worker.Labels, Conn: conn, Servers: s.served, Policy: policy, InForce: c.InForce, Trust: trust, Sandboxes: c.Worker.Sandboxes, Scope: c.SandboxScope(), Metrics: m, Traces: c.Spans(), Log: log}
 			if c.Worker.APIServers {
 				o.Parse = func(id string, entry json.RawMessage) (worker.Served, error) {
 					return worker.ParseAdded(&c.Worker, id, entry)

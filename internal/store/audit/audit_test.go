@@ -564,7 +564,7 @@ func TestRecordsAreFoundFromATimeOn(t *testing.T) {
 	}
 }
 
-func TestEntriesThatComeTogetherAreStoredTogether(t *testing.T) {
+func TestConcurrentEntriesAreStoredInOneBatch(t *testing.T) {
 	l := open(t, bustest.Start(t).Connect(t, "test"), Options{Linger: time.Hour})
 	for range 50 {
 		add(t, l, Entry{Kind: Asked})

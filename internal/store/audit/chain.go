@@ -37,7 +37,7 @@ func (c *chain) run() {
 				return
 			}
 		case <-tick.C:
-			c.tendHead()
+			c.repairHead()
 		}
 	}
 }
@@ -162,7 +162,7 @@ func (c *chain) pause() bool {
 	return c.deadline.IsZero() || time.Now().Before(c.deadline)
 }
 
-func (c *chain) tendHead() {
+func (c *chain) repairHead() {
 	if c.seq == c.headSeq {
 		return
 	}

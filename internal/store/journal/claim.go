@@ -168,9 +168,9 @@ type Owned struct {
 	lose1   sync.Once
 	lost    chan struct{}
 
-	bellMu   sync.Mutex
-	seat     *seat
-	unlisten func()
+	wakeMu       sync.Mutex
+	subscription *subscription
+	unlisten     func()
 }
 
 // ID is the id of the journal.
@@ -321,8 +321,8 @@ func (o *Owned) end(ctx context.Context) {
 	o.stop()
 	<-o.renewed
 	o.sit().leave() // whoever reads still has none from now on
-	o.bellMu.Lock()
-	defer o.bellMu.Unlock()
+	o.wakeMu.Lock()
+	defer o.wakeMu.Unlock()
 	if o.unlisten != nil {
 		o.unlisten()
 		o.unlisten = nil

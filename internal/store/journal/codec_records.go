@@ -49,8 +49,8 @@ func appendIntent(dst []byte, r *IntentRecord) []byte {
 	dst = frame.AppendUint(dst, tagAttempt, uint64(max(r.Attempt, 0)))
 	dst = frame.AppendString(dst, tagWorker, r.Worker)
 	dst = frame.AppendUint(dst, tagFlags, frame.Bit(flagVoid, r.Void))
-	var room [64]byte
-	ranges, at := room[:0], uint64(0)
+	var space [64]byte
+	ranges, at := space[:0], uint64(0)
 	for _, g := range r.Ranges {
 		ranges = binary.AppendUvarint(ranges, g.First-at)
 		ranges = binary.AppendUvarint(ranges, g.Count)

@@ -476,7 +476,7 @@ func TestAnIdleOwnerLearnsFromItsLeaseThatItLost(t *testing.T) {
 	}
 }
 
-func TestLargeBytesLieBesideTheLog(t *testing.T) {
+func TestLargeBytesAreStoredOutsideTheLog(t *testing.T) {
 	s := newPlace(t, embedded.Options{MaxPayload: 1 << 20}).connect(t, journal.Options{})
 	ctx := t.Context()
 	id, w := begin(t, s)

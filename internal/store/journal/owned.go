@@ -28,37 +28,37 @@ func (o *Owned) Read(ctx context.Context, index uint64, max int) ([]CallRecord, 
 }
 
 // sit returns the seat at the calls.
-func (o *Owned) sit() *seat {
-	o.bellMu.Lock()
-	defer o.bellMu.Unlock()
-	if o.seat == nil {
-		o.seat = o.s.recent.join(o.id, LogCalls)
+func (o *Owned) sit() *subscription {
+	o.wakeMu.Lock()
+	defer o.wakeMu.Unlock()
+	if o.subscription == nil {
+		o.subscription = o.s.recent.join(o.id, LogCalls)
 	}
-	return o.seat
+	return o.subscription
 }
 
 // Wait returns when there may be more calls than the last [Owned.Read] saw, or the
 // manifest was changed, or after some seconds. The first time it returns at once.
 // The error is that of ctx, or a conflict when the journal was lost.
 func (o *Owned) Wait(ctx context.Context) error {
-	seat := o.sit()
-	o.bellMu.Lock()
+	subscription := o.sit()
+	o.wakeMu.Lock()
 	if o.unlisten == nil {
-		unlisten, err := o.s.logs.listen(o.id, LogCalls, seat.hear)
+		unlisten, err := o.s.logs.listen(o.id, LogCalls, subscription.hear)
 		if err != nil {
-			o.bellMu.Unlock()
+			o.wakeMu.Unlock()
 			return unavailable(err)
 		}
-		unwatch := o.s.WatchOne(o.id, func(*Manifest) { seat.ring() })
+		unwatch := o.s.WatchOne(o.id, func(*Manifest) { subscription.ring() })
 		o.unlisten = func() { unlisten(); unwatch() }
-		o.bellMu.Unlock()
+		o.wakeMu.Unlock()
 		return nil // what came before it was listened did not ring
 	}
-	o.bellMu.Unlock()
+	o.wakeMu.Unlock()
 	timer := time.NewTimer(lookAgain)
 	defer timer.Stop()
 	select {
-	case <-seat.bell:
+	case <-subscription.wake:
 	case <-timer.C:
 	case <-o.lost:
 		return appendFault(o.id, errLost)

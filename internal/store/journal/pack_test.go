@@ -28,7 +28,7 @@ func decodedResults(t testing.TB, msg []byte) (all []ResultRecord, marks []Mark)
 	return all, marks
 }
 
-func TestRefusedLinesOfOneReasonTakeLittleRoom(t *testing.T) {
+func TestRefusedLinesOfOneReasonTakeLittleSpace(t *testing.T) {
 	const n = 1000
 	why, other := []byte(`{"kind":"invalid-request","detail":"The line is no JSON object."}`), []byte(`{"kind":"invalid-request","detail":"The custom_id is too long."}`)
 	calls := appendHead(nil, &Head{Log: LogCalls, Count: n, First: 7})

@@ -15,7 +15,7 @@ func isNotFound(err error) bool { return errors.Is(err, bus.ErrNotFound) }
 type reader struct {
 	logs *Logs
 	id   string
-	sit  func() *seat // nil: NATS is asked for everything
+	sit  func() *subscription // nil: NATS is asked for everything
 
 	mu       sync.Mutex
 	sequence uint64 // of the next message

@@ -22,7 +22,7 @@ const (
 // that condition. What is not here is asked for. It is safe for concurrent use.
 type recent struct {
 	mu    sync.Mutex
-	logs  map[logKey]*stretch
+	logs  map[logKey]*segment
 	bytes int
 }
 
@@ -31,53 +31,53 @@ type logKey struct {
 	log Log
 }
 
-// stretch is messages of a log that follow each other.
-type stretch struct {
-	seats    map[*seat]struct{}
-	before   uint64 // sequence of the message before the first one; 0: there is none
-	newest   uint64 // that of the last one that was stored here
-	messages []bus.Message
-	bytes    int
+// segment is messages of a log that follow each other.
+type segment struct {
+	subscriptions map[*subscription]struct{}
+	before        uint64 // sequence of the message before the first one; 0: there is none
+	newest        uint64 // that of the last one that was stored here
+	messages      []bus.Message
+	bytes         int
 }
 
-// seat is a reader of a log. Its methods may be called at any time but for page, which
+// subscription is a reader of a log. Its methods may be called at any time but for page, which
 // is for one goroutine.
-type seat struct {
+type subscription struct {
 	r   *recent
 	key logKey
-	// bell has a word when messages were stored here.
-	bell chan struct{}
+	// wake has a word when messages were stored here.
+	wake chan struct{}
 	next uint64 // under r.mu: the sequence it reads on from
 	// elsewhere says that somebody else has stored something.
 	elsewhere atomic.Bool
 }
 
 // join opens a seat at a log.
-func (r *recent) join(id string, log Log) *seat {
-	s := &seat{r: r, key: logKey{id, log}, bell: make(chan struct{}, 1)}
+func (r *recent) join(id string, log Log) *subscription {
+	s := &subscription{r: r, key: logKey{id, log}, wake: make(chan struct{}, 1)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.logs == nil {
-		r.logs = make(map[logKey]*stretch)
+		r.logs = make(map[logKey]*segment)
 	}
 	l := r.logs[s.key]
 	if l == nil {
-		l = &stretch{seats: make(map[*seat]struct{})}
+		l = &segment{subscriptions: make(map[*subscription]struct{})}
 		r.logs[s.key] = l
 	}
-	l.seats[s] = struct{}{}
+	l.subscriptions[s] = struct{}{}
 	return s
 }
 
 // leave gives the seat back, once or more often; nothing is kept for it any more.
-func (s *seat) leave() {
+func (s *subscription) leave() {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	l := s.r.logs[s.key]
 	if l == nil {
 		return
 	}
-	if delete(l.seats, s); len(l.seats) > 0 {
+	if delete(l.subscriptions, s); len(l.subscriptions) > 0 {
 		s.r.trim(l)
 		return
 	}
@@ -85,15 +85,15 @@ func (s *seat) leave() {
 	delete(s.r.logs, s.key)
 }
 
-func (s *seat) ring() {
+func (s *subscription) ring() {
 	select {
-	case s.bell <- struct{}{}:
+	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
 // hear is for [Streams.OnAppend]: it rings for what was not stored here.
-func (s *seat) hear(sequence uint64) {
+func (s *subscription) hear(sequence uint64) {
 	s.r.mu.Lock()
 	l := s.r.logs[s.key]
 	here := l != nil && sequence <= l.newest
@@ -128,7 +128,7 @@ func (r *recent) put(id string, log Log, before, sequence uint64, data []byte) {
 		l.bytes += len(data)
 		r.bytes += len(data)
 	}
-	for s := range l.seats {
+	for s := range l.subscriptions {
 		s.ring()
 	}
 }
@@ -136,7 +136,7 @@ func (r *recent) put(id string, log Log, before, sequence uint64, data []byte) {
 // page returns the messages from the sequence on that are here, none when the first of
 // them is not. Their data must not be changed: others read it too. missed says that
 // some were stored here all the same.
-func (s *seat) page(from uint64) (found []bus.Message, missed bool) {
+func (s *subscription) page(from uint64) (found []bus.Message, missed bool) {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	l := s.r.logs[s.key]
@@ -158,7 +158,7 @@ func (s *seat) page(from uint64) (found []bus.Message, missed bool) {
 }
 
 // last is the sequence of the last message that is here, or 0.
-func (l *stretch) last() uint64 {
+func (l *segment) last() uint64 {
 	if len(l.messages) == 0 {
 		return 0
 	}
@@ -166,10 +166,10 @@ func (l *stretch) last() uint64 {
 }
 
 // trim forgets what all have read.
-func (r *recent) trim(l *stretch) {
+func (r *recent) trim(l *segment) {
 	n := 0
 	for ; n < len(l.messages); n++ {
-		for s := range l.seats {
+		for s := range l.subscriptions {
 			if s.next <= l.messages[n].Sequence {
 				r.drop(l, n)
 				return
@@ -180,7 +180,7 @@ func (r *recent) trim(l *stretch) {
 }
 
 // drop forgets the first n messages.
-func (r *recent) drop(l *stretch, n int) {
+func (r *recent) drop(l *segment, n int) {
 	if n == 0 {
 		return
 	}

@@ -10,12 +10,12 @@ import (
 
 // Whatever two writers store and readers read, what is read here is what follows in the
 // log, without a gap; and what all have read is forgotten.
-func TestWhatIsReadBesideTheWriterIsWhatFollowsInTheLog(t *testing.T) {
+func TestAReaderSeesTheLogInOrderWhileItIsWritten(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		r := &recent{}
 		var log []bus.Message
-		seats := []*seat{r.join("j", LogResults), r.join("j", LogResults)}
+		subscriptions := []*subscription{r.join("j", LogResults), r.join("j", LogResults)}
 		at := []uint64{1, 1}
 		sequence, newest, found := uint64(0), uint64(0), 0
 		for range 200 {
@@ -34,7 +34,7 @@ func TestWhatIsReadBesideTheWriterIsWhatFollowsInTheLog(t *testing.T) {
 				}
 			default:
 				i := n % 2
-				page, missed := seats[i].page(at[i])
+				page, missed := subscriptions[i].page(at[i])
 				want := log
 				for len(want) > 0 && want[0].Sequence < at[i] {
 					want = want[1:]
@@ -61,7 +61,7 @@ func TestWhatIsReadBesideTheWriterIsWhatFollowsInTheLog(t *testing.T) {
 		if found == 0 {
 			t.Fatalf("seed %d: nothing was read from here", seed)
 		}
-		for i, s := range seats {
+		for i, s := range subscriptions {
 			s.page(at[i])
 			s.leave()
 			s.leave()
@@ -95,7 +95,7 @@ func TestOnlyWhatIsReadIsKeptAndNotTooMuchOfIt(t *testing.T) {
 	if page, _ := slow.page(7); len(page) != 4 || page[0].Sequence != 7 {
 		t.Errorf("%d messages are read", len(page))
 	}
-	var others []*seat
+	var others []*subscription
 	for i := range uint64(10) {
 		id := fmt.Sprint("other-", i)
 		others = append(others, r.join(id, LogCalls))
@@ -108,7 +108,7 @@ func TestOnlyWhatIsReadIsKeptAndNotTooMuchOfIt(t *testing.T) {
 	}
 	last := others[len(others)-1]
 	select {
-	case <-last.bell:
+	case <-last.wake:
 	default:
 		t.Error("where there is no room the reader is not told")
 	}
@@ -117,7 +117,7 @@ func TestOnlyWhatIsReadIsKeptAndNotTooMuchOfIt(t *testing.T) {
 	}
 	last.hear(4) // stored here, if not kept
 	select {
-	case <-last.bell:
+	case <-last.wake:
 		t.Error("it is told twice")
 	default:
 	}

@@ -68,25 +68,25 @@ const pageSize = 1000
 // everything was seen: then it returns nil. f runs on the caller's goroutine and may
 // take its time.
 func (s *Store) Follow(ctx context.Context, id string, after Cursor, f func([]ResultRecord, Cursor) error) error {
-	seat := s.recent.join(id, LogResults)
-	defer seat.leave()
-	unlisten, err := s.logs.listen(id, LogResults, seat.hear)
+	subscription := s.recent.join(id, LogResults)
+	defer subscription.leave()
+	unlisten, err := s.logs.listen(id, LogResults, subscription.hear)
 	if err != nil {
 		return unavailable(err)
 	}
 	defer unlisten()
 	defer s.WatchOne(id, func(m *Manifest) {
 		if m.State == Ended {
-			seat.ring()
+			subscription.ring()
 		}
 	})()
 	timer := time.NewTimer(lookAgain)
 	defer timer.Stop()
 	for warm := false; ; {
-		page, missed := seat.page(after.Sequence)
+		page, missed := subscription.page(after.Sequence)
 		if len(page) > 0 {
 			warm = true
-		} else if elsewhere := seat.elsewhere.Swap(false); warm && !missed && !elsewhere && !s.view.hasEnded(id) {
+		} else if elsewhere := subscription.elsewhere.Swap(false); warm && !missed && !elsewhere && !s.view.hasEnded(id) {
 			warm = false // its writer is here, and rings for more
 		} else if page, err = s.logs.Read(ctx, id, LogResults, after.Sequence, aheadMessages, aheadBytes); err != nil {
 			return unavailable(err)
@@ -109,7 +109,7 @@ func (s *Store) Follow(ctx context.Context, id string, after Cursor, f func([]Re
 		}
 		timer.Reset(lookAgain)
 		select {
-		case <-seat.bell:
+		case <-subscription.wake:
 		case <-timer.C:
 		case <-ctx.Done():
 			return ctx.Err()

@@ -40,7 +40,7 @@ type tail struct {
 	epoch  uint64
 	writer uint64
 	most   int // bytes of a message
-	room   *semaphore.Weighted
+	space  *semaphore.Weighted
 	// lost is called once when another writer is found on the log.
 	lost func(error)
 
@@ -108,7 +108,7 @@ const manyRecords = 16
 // errSealed, with a tail that is not running, when it ends with a seal.
 func (s *Store) attach(ctx context.Context, id string, log Log, epoch uint64, fresh bool) (*tail, error) {
 	t := &tail{
-		logs: s.logs, recent: &s.recent, id: id, log: log, epoch: epoch, writer: rand.Uint64(), most: s.most, room: semaphore.NewWeighted(maxWaiting),
+		logs: s.logs, recent: &s.recent, id: id, log: log, epoch: epoch, writer: rand.Uint64(), most: s.most, space: semaphore.NewWeighted(maxWaiting),
 		wake: make(chan struct{}, 1), done: make(chan struct{}), lost: func(error) {},
 	}
 	t.ctx, t.stop = context.WithCancel(context.Background())
@@ -189,13 +189,13 @@ func (t *tail) submit(ctx context.Context, pieces []piece, done func(first uint6
 		n += uint64(pieces[i].n)
 	}
 	g.bytes = min(g.bytes, maxWaiting)
-	if err := t.room.Acquire(ctx, g.bytes); err != nil {
+	if err := t.space.Acquire(ctx, g.bytes); err != nil {
 		return fmt.Errorf("waiting for earlier appends: %w", err)
 	}
 	t.mu.Lock()
 	if why := t.why; why != nil {
 		t.mu.Unlock()
-		t.room.Release(g.bytes)
+		t.space.Release(g.bytes)
 		return why
 	}
 	t.waiting = append(t.waiting, pieces...)
@@ -328,7 +328,7 @@ func (t *tail) settle(batch []piece, err error) {
 // tell calls back without a lock held: what is called may append again.
 func (t *tail) tell(over []*group) {
 	for _, g := range over {
-		t.room.Release(g.bytes)
+		t.space.Release(g.bytes)
 		g.done(g.first, g.err)
 	}
 }

@@ -252,17 +252,17 @@ func (l *Ledger) End(ctx context.Context, id string, result []byte, f func(*Appr
 	if result == nil {
 		return l.change(ctx, id, nil, f)
 	}
-	sum, beside := "", result
+	sum, extra := "", result
 	if len(result) == 0 || len(result) > min(inlineResult, l.store.maxBody()/2) {
 		var err error
 		if sum, err = l.put(ctx, inLedger, id, kindResult, result); err != nil {
 			return nil, err
 		}
-		beside = nil
+		extra = nil
 	} else {
 		sum = schema.Digest(result)
 	}
-	return l.change(ctx, id, beside, func(a *Approval) error {
+	return l.change(ctx, id, extra, func(a *Approval) error {
 		if err := f(a); err != nil {
 			return err
 		}
@@ -271,7 +271,7 @@ func (l *Ledger) End(ctx context.Context, id string, result []byte, f func(*Appr
 	})
 }
 
-func (l *Ledger) change(ctx context.Context, id string, beside []byte, f func(*Approval) error) (*Approval, error) {
+func (l *Ledger) change(ctx context.Context, id string, extra []byte, f func(*Approval) error) (*Approval, error) {
 	f = l.guard(f)
 	// The view saves the read: when it is behind, the write does not succeed.
 	now, revision, hint := l.view.get(id)
@@ -283,7 +283,7 @@ func (l *Ledger) change(ctx context.Context, id string, beside []byte, f func(*A
 	}
 	var mine []string
 	for range maxTries {
-		next, err := l.try(ctx, id, beside, f, now, revision, hint)
+		next, err := l.try(ctx, id, extra, f, now, revision, hint)
 		if err == nil {
 			return next.Clone(), nil
 		}
@@ -326,12 +326,12 @@ func (l *Ledger) change(ctx context.Context, id string, beside []byte, f func(*A
 
 // try lets f change the record and stores that. next is nil where nothing was
 // sent. When the turn has come, what the view has by then is taken if it is newer.
-func (l *Ledger) try(ctx context.Context, id string, beside []byte, f func(*Approval) error, now *Approval, revision uint64, hint bool) (next *Approval, err error) {
+func (l *Ledger) try(ctx context.Context, id string, extra []byte, f func(*Approval) error, now *Approval, revision uint64, hint bool) (next *Approval, err error) {
 	defer l.turns.take(ctx, id)()
 	if latest, at, ok := l.view.get(id); ok && (hint || at > revision) {
 		now, revision = latest, at
 	}
-	if now.ResultDigest != "" && beside == nil {
+	if now.ResultDigest != "" && extra == nil {
 		// The result may lie beside the record that is replaced: it comes along.
 		r, err := l.reads.read(ctx, id)
 		if err != nil {
@@ -341,7 +341,7 @@ func (l *Ledger) try(ctx context.Context, id string, beside []byte, f func(*Appr
 			return nil, err
 		}
 		if revision = r.Revision; revision != 0 {
-			beside = r.Body
+			extra = r.Body
 		}
 	}
 	next = now.Clone()
@@ -356,7 +356,7 @@ func (l *Ledger) try(ctx context.Context, id string, beside []byte, f func(*Appr
 	if err != nil {
 		return nil, fmt.Errorf("encoding the approval: %w", err)
 	}
-	written, err := l.store.replace(ctx, id, head, beside, revision)
+	written, err := l.store.replace(ctx, id, head, extra, revision)
 	if err == nil {
 		l.view.put(next, written, written)
 		if next.State.Ended() {

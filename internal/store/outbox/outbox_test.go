@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-func TestEventsOfTheApproverLieBesideTheWebhooksOfFrontDoors(t *testing.T) {
+func TestApproverEventsShareTheOutboxWithWebhooks(t *testing.T) {
 	c := bustest.Start(t).Connect(t, "approver")
 	hooks, err := Open(t.Context(), c, time.Hour)
 	if err != nil {

@@ -98,7 +98,7 @@ func (a *handlers) health() Health {
 	}
 	for i := range servers {
 		s := HealthServer{ID: servers[i].ID, Connected: servers[i].Connected, InitializationState: string(servers[i].State), PID: servers[i].PID}
-		s.RiskLevel, s.RiskDescription, s.RunningInDocker = httpapi.Risk(servers[i].Risk, servers[i].BestBox)
+		s.RiskLevel, s.RiskDescription, s.RunningInDocker = httpapi.Risk(servers[i].Risk, servers[i].BestSandbox)
 		h.Servers = append(h.Servers, s)
 	}
 	return h

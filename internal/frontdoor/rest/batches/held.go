@@ -88,8 +88,8 @@ func (b *handlers) confirmCalls(x *httpapi.Exchange, r *http.Request) (done Conf
 	if err != nil {
 		return done, err
 	}
-	var yes bool
-	if err := httpapi.ReadMember(members, "confirm", true, "true or false", &yes); err != nil {
+	var approve bool
+	if err := httpapi.ReadMember(members, "confirm", true, "true or false", &approve); err != nil {
 		return done, err
 	}
 	var ids []string
@@ -101,7 +101,7 @@ func (b *handlers) confirmCalls(x *httpapi.Exchange, r *http.Request) (done Conf
 	}
 	done = ConfirmedCalls{Refused: []RefusedCall{}}
 	for _, id := range ids {
-		switch err := b.calls.ConfirmHeld(r.Context(), id, yes, x.Principal); {
+		switch err := b.calls.ConfirmHeld(r.Context(), id, approve, x.Principal); {
 		case err == nil:
 			done.Accepted++
 		case r.Context().Err() != nil:

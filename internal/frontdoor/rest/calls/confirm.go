@@ -40,8 +40,8 @@ func (c *handlers) confirm(x *httpapi.Exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var yes bool
-	if err := httpapi.ReadMember(members, "confirm", true, "true or false", &yes); err != nil {
+	var approve bool
+	if err := httpapi.ReadMember(members, "confirm", true, "true or false", &approve); err != nil {
 		return err
 	}
 	// A retry that carries the same key is the same attempt and gets the same
@@ -58,7 +58,7 @@ func (c *handlers) confirm(x *httpapi.Exchange, r *http.Request) error {
 	if x.Span != nil {
 		ctx = x.Span.Carry(ctx)
 	}
-	done, err := c.calls.Confirm(ctx, calls.Confirmation{Token: r.PathValue("id"), Confirm: yes, Principal: x.Principal, Attempt: attempt, Replay: key != ""})
+	done, err := c.calls.Confirm(ctx, calls.Confirmation{Token: r.PathValue("id"), Confirm: approve, Principal: x.Principal, Attempt: attempt, Replay: key != ""})
 	if done.CallID != "" {
 		x.Set("Callyard-Call-Id", done.CallID)
 		confirmed(x, &done, err)

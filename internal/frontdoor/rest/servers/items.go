@@ -15,7 +15,7 @@ type ServerItem struct {
 	RiskLevel           int            `json:"risk_level,omitempty" minimum:"1" maximum:"3" doc:"The risk that the operator set; absent where none is set." example:"1"`
 	RiskDescription     string         `json:"risk_description,omitempty" example:"Low risk - Standard execution"`
 	RunningInDocker     *bool          `json:"running_in_docker,omitempty" doc:"Present where a risk is set."`
-	Box                 *ServerBox     `json:"box,omitempty" doc:"How calls of high risk run apart from everything else; absent where they cannot."`
+	Sandbox             *ServerSandbox `json:"sandbox,omitempty" doc:"How calls of high risk run apart from everything else; absent where they cannot."`
 	Transport           string         `json:"transport" enum:"stdio,http,sse,openapi,tool_endpoint" example:"stdio"`
 	Tools               *int           `json:"tools,omitempty" doc:"How many tools the server offers; absent until they were read once." example:"12"`
 	WorkerCount         int            `json:"worker_count" doc:"How many live workers hold the server." example:"1"`
@@ -30,8 +30,8 @@ type ServerItem struct {
 	StderrTail          string         `json:"stderr_tail,omitempty" doc:"The last lines that a failed child wrote."`
 }
 
-// ServerBox says how calls of high risk run.
-type ServerBox struct {
+// ServerSandbox says how calls of high risk run.
+type ServerSandbox struct {
 	Isolation string `json:"isolation" enum:"container,bubblewrap" example:"container"`
 	Image     string `json:"docker_image" doc:"The image as the operator named it." example:"callyard/demo:local"`
 	Only      bool   `json:"only" doc:"The server never runs outside a container."`
@@ -69,9 +69,9 @@ func (s *serverHandlers) item(of *catalog.Server) ServerItem {
 		WorkerCount: len(of.Workers), Workers: make([]ServerWorker, 0, len(of.Workers)),
 		Title: of.Title, Version: of.Server.Version, ProtocolVersion: of.Protocol, Error: of.Error, StderrTail: of.StderrTail,
 	}
-	item.RiskLevel, item.RiskDescription, item.RunningInDocker = httpapi.Risk(of.Risk, of.BestBox)
-	if b := of.BestBox; b != nil {
-		item.Box = &ServerBox{Isolation: b.Isolation, Image: b.Image, Only: b.Only, Ready: b.Ready, Error: b.Error}
+	item.RiskLevel, item.RiskDescription, item.RunningInDocker = httpapi.Risk(of.Risk, of.BestSandbox)
+	if b := of.BestSandbox; b != nil {
+		item.Sandbox = &ServerSandbox{Isolation: b.Isolation, Image: b.Image, Only: b.Only, Ready: b.Ready, Error: b.Error}
 	}
 	if tools, err := s.catalog.Tools(of.ID); err == nil {
 		n := len(tools)

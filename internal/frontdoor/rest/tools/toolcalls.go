@@ -44,7 +44,7 @@ type ToolCallItem struct {
 	State        string                      `json:"state" enum:"succeeded,failed,held,unknown" doc:"failed: it was refused or did not end well; problem says why. held: it waits for a yes. unknown: it left and no answer came back."`
 	ToolError    bool                        `json:"tool_error,omitempty" doc:"The tool answered with its own error."`
 	Arguments    openapi.AnyObject           `json:"arguments,omitzero" doc:"The arguments as they were understood; for calls that were found in a text."`
-	Mended       bool                        `json:"mended,omitempty" doc:"The text of the call was not JSON and was repaired."`
+	Repaired     bool                        `json:"repaired,omitempty" doc:"The text of the call was not JSON and was repaired."`
 	Confirmation *submit.ConfirmationRequest `json:"confirmation,omitempty" doc:"For a held call, what POST /calls answers with 202."`
 	Problem      *problem.Document           `json:"problem,omitempty"`
 	Notes        []string                    `json:"notes,omitempty" nullable:"false" doc:"What of the result the provider does not take."`
@@ -139,7 +139,7 @@ func (b *block) read(body []byte, name string) (err error) {
 		}
 		for _, found := range all {
 			b.answers = append(b.answers, format.Answer{Call: found.Call})
-			item := ToolCallItem{ID: found.ID, Name: httpapi.Printable(found.Name, 256), Mended: found.Repaired}
+			item := ToolCallItem{ID: found.ID, Name: httpapi.Printable(found.Name, 256), Repaired: found.Repaired}
 			if found.Err == nil {
 				item.Arguments = openapi.AnyObject{RawMessage: found.Arguments}
 			}

@@ -87,8 +87,6 @@ from .removed_server import RemovedServer
 from .removed_server_status import RemovedServerStatus
 from .restarted_server import RestartedServer
 from .restarted_server_status import RestartedServerStatus
-from .server_box import ServerBox
-from .server_box_isolation import ServerBoxIsolation
 from .server_entry import ServerEntry
 from .server_entry_docker import ServerEntryDocker
 from .server_entry_env import ServerEntryEnv
@@ -104,6 +102,8 @@ from .server_resource_templates import ServerResourceTemplates
 from .server_resource_templates_resource_templates_item import ServerResourceTemplatesResourceTemplatesItem
 from .server_resources import ServerResources
 from .server_resources_resources_item import ServerResourcesResourcesItem
+from .server_sandbox import ServerSandbox
+from .server_sandbox_isolation import ServerSandboxIsolation
 from .server_tools import ServerTools
 from .server_worker import ServerWorker
 from .server_worker_initialization_state import ServerWorkerInitializationState
@@ -222,8 +222,6 @@ __all__ = (
     "RemovedServerStatus",
     "RestartedServer",
     "RestartedServerStatus",
-    "ServerBox",
-    "ServerBoxIsolation",
     "ServerEntry",
     "ServerEntryDocker",
     "ServerEntryEnv",
@@ -239,6 +237,8 @@ __all__ = (
     "ServerResourcesResourcesItem",
     "ServerResourceTemplates",
     "ServerResourceTemplatesResourceTemplatesItem",
+    "ServerSandbox",
+    "ServerSandboxIsolation",
     "ServerTools",
     "ServerWorker",
     "ServerWorkerInitializationState",

@@ -14,7 +14,7 @@ from ..types import UNSET, Unset
 from typing import cast
 
 if TYPE_CHECKING:
-    from ..models.server_box import ServerBox
+    from ..models.server_sandbox import ServerSandbox
     from ..models.server_worker import ServerWorker
 
 
@@ -35,12 +35,12 @@ class ServerItem:
         waiting (int): How many calls wait here for a slot.
         worker_count (int): How many live workers hold the server.
         workers (list[ServerWorker]):
-        box (ServerBox | Unset):
         error (str | Unset): Why the state is not initialized.
         protocol_version (str | Unset): The MCP revision that the session speaks.
         risk_description (str | Unset):
         risk_level (int | Unset): The risk that the operator set; absent where none is set.
         running_in_docker (bool | Unset): Present where a risk is set.
+        sandbox (ServerSandbox | Unset):
         stderr_tail (str | Unset): The last lines that a failed child wrote.
         title (str | Unset): What the server calls itself.
         tools (int | Unset): How many tools the server offers; absent until they were read once.
@@ -57,12 +57,12 @@ class ServerItem:
     waiting: int
     worker_count: int
     workers: list[ServerWorker]
-    box: ServerBox | Unset = UNSET
     error: str | Unset = UNSET
     protocol_version: str | Unset = UNSET
     risk_description: str | Unset = UNSET
     risk_level: int | Unset = UNSET
     running_in_docker: bool | Unset = UNSET
+    sandbox: ServerSandbox | Unset = UNSET
     stderr_tail: str | Unset = UNSET
     title: str | Unset = UNSET
     tools: int | Unset = UNSET
@@ -70,7 +70,7 @@ class ServerItem:
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.server_box import ServerBox  # noqa: PLC0415
+        from ..models.server_sandbox import ServerSandbox  # noqa: PLC0415
         from ..models.server_worker import ServerWorker  # noqa: PLC0415
 
         connected = self.connected
@@ -96,10 +96,6 @@ class ServerItem:
             workers_item = workers_item_data.to_dict()
             workers.append(workers_item)
 
-        box: dict[str, Any] | Unset = UNSET
-        if not isinstance(self.box, Unset):
-            box = self.box.to_dict()
-
         error = self.error
 
         protocol_version = self.protocol_version
@@ -109,6 +105,10 @@ class ServerItem:
         risk_level = self.risk_level
 
         running_in_docker = self.running_in_docker
+
+        sandbox: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.sandbox, Unset):
+            sandbox = self.sandbox.to_dict()
 
         stderr_tail = self.stderr_tail
 
@@ -134,8 +134,6 @@ class ServerItem:
                 "workers": workers,
             }
         )
-        if box is not UNSET:
-            field_dict["box"] = box
         if error is not UNSET:
             field_dict["error"] = error
         if protocol_version is not UNSET:
@@ -146,6 +144,8 @@ class ServerItem:
             field_dict["risk_level"] = risk_level
         if running_in_docker is not UNSET:
             field_dict["running_in_docker"] = running_in_docker
+        if sandbox is not UNSET:
+            field_dict["sandbox"] = sandbox
         if stderr_tail is not UNSET:
             field_dict["stderr_tail"] = stderr_tail
         if title is not UNSET:
@@ -159,7 +159,7 @@ class ServerItem:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.server_box import ServerBox  # noqa: PLC0415
+        from ..models.server_sandbox import ServerSandbox  # noqa: PLC0415
         from ..models.server_worker import ServerWorker  # noqa: PLC0415
 
         d = dict(src_dict)
@@ -188,13 +188,6 @@ class ServerItem:
 
             workers.append(workers_item)
 
-        _box = d.pop("box", UNSET)
-        box: ServerBox | Unset
-        if isinstance(_box, Unset):
-            box = UNSET
-        else:
-            box = ServerBox.from_dict(_box)
-
         error = d.pop("error", UNSET)
 
         protocol_version = d.pop("protocol_version", UNSET)
@@ -204,6 +197,13 @@ class ServerItem:
         risk_level = d.pop("risk_level", UNSET)
 
         running_in_docker = d.pop("running_in_docker", UNSET)
+
+        _sandbox = d.pop("sandbox", UNSET)
+        sandbox: ServerSandbox | Unset
+        if isinstance(_sandbox, Unset):
+            sandbox = UNSET
+        else:
+            sandbox = ServerSandbox.from_dict(_sandbox)
 
         stderr_tail = d.pop("stderr_tail", UNSET)
 
@@ -224,12 +224,12 @@ class ServerItem:
             waiting=waiting,
             worker_count=worker_count,
             workers=workers,
-            box=box,
             error=error,
             protocol_version=protocol_version,
             risk_description=risk_description,
             risk_level=risk_level,
             running_in_docker=running_in_docker,
+            sandbox=sandbox,
             stderr_tail=stderr_tail,
             title=title,
             tools=tools,

@@ -34,9 +34,9 @@ class ToolCallItem:
         call_id (str | Unset): The call, once it was one.
         confirmation (ConfirmationRequest | Unset):
         id (str | Unset): The provider's id of the call.
-        mended (bool | Unset): The text of the call was not JSON and was repaired.
         notes (list[str] | Unset): What of the result the provider does not take.
         problem (Problem | Unset):
+        repaired (bool | Unset): The text of the call was not JSON and was repaired.
         server (str | Unset):
         tool (str | Unset):
         tool_error (bool | Unset): The tool answered with its own error.
@@ -49,9 +49,9 @@ class ToolCallItem:
     call_id: str | Unset = UNSET
     confirmation: ConfirmationRequest | Unset = UNSET
     id: str | Unset = UNSET
-    mended: bool | Unset = UNSET
     notes: list[str] | Unset = UNSET
     problem: Problem | Unset = UNSET
+    repaired: bool | Unset = UNSET
     server: str | Unset = UNSET
     tool: str | Unset = UNSET
     tool_error: bool | Unset = UNSET
@@ -80,8 +80,6 @@ class ToolCallItem:
 
         id = self.id
 
-        mended = self.mended
-
         notes: list[str] | Unset = UNSET
         if not isinstance(self.notes, Unset):
             notes = self.notes
@@ -89,6 +87,8 @@ class ToolCallItem:
         problem: dict[str, Any] | Unset = UNSET
         if not isinstance(self.problem, Unset):
             problem = self.problem.to_dict()
+
+        repaired = self.repaired
 
         server = self.server
 
@@ -113,12 +113,12 @@ class ToolCallItem:
             field_dict["confirmation"] = confirmation
         if id is not UNSET:
             field_dict["id"] = id
-        if mended is not UNSET:
-            field_dict["mended"] = mended
         if notes is not UNSET:
             field_dict["notes"] = notes
         if problem is not UNSET:
             field_dict["problem"] = problem
+        if repaired is not UNSET:
+            field_dict["repaired"] = repaired
         if server is not UNSET:
             field_dict["server"] = server
         if tool is not UNSET:
@@ -159,8 +159,6 @@ class ToolCallItem:
 
         id = d.pop("id", UNSET)
 
-        mended = d.pop("mended", UNSET)
-
         notes = cast(list[str], d.pop("notes", UNSET))
 
         _problem = d.pop("problem", UNSET)
@@ -169,6 +167,8 @@ class ToolCallItem:
             problem = UNSET
         else:
             problem = Problem.from_dict(_problem)
+
+        repaired = d.pop("repaired", UNSET)
 
         server = d.pop("server", UNSET)
 
@@ -184,9 +184,9 @@ class ToolCallItem:
             call_id=call_id,
             confirmation=confirmation,
             id=id,
-            mended=mended,
             notes=notes,
             problem=problem,
+            repaired=repaired,
             server=server,
             tool=tool,
             tool_error=tool_error,

@@ -1,0 +1,98 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// ForwarderAddress is where a forwarder listens, on loopback of the network that it shares
+// with one sandbox.
+const ForwarderAddress = "127.0.0.1:3128"
+
+// RunForwarder carries what connects to the listener over the two pipes until in ends,
+// and closes the listener. It decides nothing: that is for the worker at the other
+// end of the pipes.
+func RunForwarder(l net.Listener, in io.ReadCloser, out io.WriteCloser) error {
+	line := newPipes(in, out, func() { in.Close(); out.Close() })
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	dialed := make(chan struct{}, 1)
+	transport := &http.Transport{
+		Protocols: &protocols, DisableCompression: true,
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			select {
+			case dialed <- struct{}{}:
+				return line, nil
+			default:
+				return nil, errors.New("there is one pair of pipes")
+			}
+		},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer transport.CloseIdleConnections()
+	defer func() { _ = line.Close() }() // it does not fail
+	work.Go(func() {
+		<-line.ended
+		cancel()
+		l.Close()
+	})
+
+	ready, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://worker"+readyPath, http.NoBody)
+	if err != nil {
+		return err
+	}
+	answer, err := transport.RoundTrip(ready)
+	if err != nil {
+		l.Close()
+		return fmt.Errorf("greeting the worker: %w", err)
+	}
+	answer.Body.Close()
+	places := make(chan struct{}, mostOpen)
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("listening: %w", err)
+		}
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			conn.Close()
+			return nil
+		}
+		work.Go(func() {
+			defer func() { <-places }()
+			carry(ctx, transport, conn)
+		})
+	}
+}
+
+// carry is one connection.
+func carry(ctx context.Context, transport *http.Transport, conn net.Conn) {
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	// Not for the client to close: it does so when the other end has said all, and what
+	// it said may still have to be carried.
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://worker"+openPath, io.NopCloser(conn))
+	if err != nil {
+		return
+	}
+	answer, err := transport.RoundTrip(request)
+	if err != nil {
+		return
+	}
+	_, _ = io.Copy(conn, answer.Body) // either end may end it
+	conn.Close()                      // first: closing the answer waits for what is read from it
+	answer.Body.Close()
+}

@@ -1,0 +1,307 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/callyard/callyard/internal/launch"
+)
+
+const (
+	lastOutput = 2 * time.Second        // for a reader to take the last of the output of a container that ended
+	lastWords  = 250 * time.Millisecond // the same for one that was killed
+	oomWait    = 300 * time.Millisecond // for the engine to say that it was the memory
+	removeTry  = 3
+	killedCode = 137
+)
+
+// Container is one running sandbox. It has the pipes and the methods of
+// [launch.Child], which are safe for concurrent use.
+type Container struct {
+	// Stdin and Stdout are our ends of the container's pipes. Stop closes both.
+	Stdin  io.WriteCloser
+	Stdout *os.File
+
+	engine  *Engine
+	spec    *Spec
+	way     *exit // nil where it has none
+	counted bool  // it has a place of the engine's total
+	name    string
+	id      string
+	conn    net.Conn
+	tail    *launch.Tail
+	done    chan struct{}
+	err     error // set before done is closed
+	oom     chan struct{}
+	oomOne  sync.Once
+	taken   atomic.Pointer[string] // the principal that it was handed to
+
+	mu    sync.Mutex
+	why   string // it is being killed
+	cause Cause
+	doomC chan struct{}
+	timer *time.Timer
+}
+
+// ID returns the engine's id of the container.
+func (c *Container) ID() string { return c.id }
+
+// PID returns 0: the process is the engine's, and may be on another machine.
+func (c *Container) PID() int { return 0 }
+
+// Done returns a channel that is closed when the container was removed.
+func (c *Container) Done() <-chan struct{} { return c.done }
+
+// Err says how the container ended, as in "exited with code 3" or "was killed at
+// its time limit of 30s". It is nil until Done is closed, and never after.
+func (c *Container) Err() error {
+	select {
+	case <-c.done:
+		return c.err
+	default:
+		return nil
+	}
+}
+
+// Cause is a word for why a container did not end by itself.
+type Cause string
+
+// Causes. A container that ended by itself, or was stopped, has none.
+const (
+	NoCause  Cause = ""
+	Deadline Cause = "deadline" // it was killed at its time limit
+	Memory   Cause = "memory"   // it used more than it may
+	Lost     Cause = "lost"     // its engine went away
+)
+
+// Cause says in a word why the container ended; it is empty until Done is closed.
+func (c *Container) Cause() Cause {
+	select {
+	case <-c.done:
+	default:
+		return NoCause
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cause
+}
+
+// StderrTail returns the last 8 KiB that the server wrote to stderr, as
+// [launch.Child.StderrTail] does.
+func (c *Container) StderrTail() string { return c.tail.String() }
+
+// Stop closes stdin, waits for grace, kills the container, and returns when it was
+// removed. It closes Stdout. It may be called more than once and from several
+// goroutines.
+func (c *Container) Stop(grace time.Duration) {
+	c.Stdin.Close()
+	if grace > 0 {
+		timer := time.NewTimer(grace)
+		select {
+		case <-c.done:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	c.kill("was stopped")
+	<-c.done
+	c.Stdout.Close()
+}
+
+// Limit has the container killed at that time, but no later than Spec.Time from
+// now. Whoever is handed a container calls it.
+func (c *Container) Limit(at time.Time) {
+	left := max(min(time.Until(at), c.spec.Time), 0)
+	text := "was killed at its time limit, " + left.Round(time.Millisecond).String() + " after it was handed over"
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.timer.Stop()
+	c.timer = time.AfterFunc(left, func() { c.killFor(Deadline, text) })
+}
+
+// kill has the container removed; its owner does it. The first reason counts.
+func (c *Container) kill(why string) { c.killFor(NoCause, why) }
+
+func (c *Container) killFor(cause Cause, why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.why == "" {
+		c.why = why
+		if cause != NoCause {
+			c.cause = cause
+		}
+		close(c.doomC)
+	}
+}
+
+func (c *Container) reason() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.why
+}
+
+// claim hands the container to the principal. It fails for one that was used: no
+// second caller ever gets it.
+func (c *Container) claim(principal string) error {
+	if !c.taken.CompareAndSwap(nil, &principal) {
+		return fmt.Errorf("the container %s was handed out before", c.name)
+	}
+	return nil
+}
+
+// own is the one goroutine that waits for the container and removes it.
+func (c *Container) own(end client.ContainerWaitResult, stopWaiting func(), output io.Reader, pipe *os.File) {
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		// An error means that the connection or the reader is gone. Either way
+		// there is nobody to tell, and own sees to the end.
+		_, _ = stdcopy.StdCopy(pipe, c.tail, output)
+		pipe.Close()
+	}()
+
+	err := c.await(end, stopWaiting)
+	stopWaiting()
+	c.mu.Lock()
+	c.timer.Stop()
+	c.mu.Unlock()
+	left := lastOutput
+	if c.reason() != "" {
+		left = lastWords
+	}
+	timer := time.NewTimer(left)
+	select {
+	case <-drained:
+	case <-timer.C: // nobody reads, or the engine does not say that it is over
+	}
+	timer.Stop()
+	c.conn.Close()
+	pipe.Close() // a write that nobody reads ends with it
+	<-drained
+	c.tail.End()
+	c.err = err
+	c.way.close()
+
+	e := c.engine
+	e.mu.Lock()
+	delete(e.live, c.name)
+	e.mu.Unlock()
+	if c.counted {
+		<-e.total
+	}
+	e.log.Debug("container ended", "server", c.spec.Server, "container", c.name, "how", err.Error())
+	close(c.done)
+}
+
+// await returns how the container ended, once it is removed.
+func (c *Container) await(end client.ContainerWaitResult, stopWaiting func()) error {
+	doom := c.doomC
+	var late <-chan time.Time
+	for {
+		select {
+		case result := <-end.Result:
+			return c.how(result)
+		case err := <-end.Error:
+			// The engine cannot tell. It may be gone, or restarted.
+			if removeErr := c.engine.remove(c.id); removeErr != nil {
+				c.engine.log.Error("a container may be left; it is removed when the engine answers again", "server", c.spec.Server, "container", c.name, "error", removeErr)
+			}
+			if why := c.reason(); why != "" {
+				return errors.New(why)
+			}
+			c.mark(Lost)
+			return fmt.Errorf("was lost: the container engine went away (%w)", err)
+		case <-doom:
+			doom = nil
+			if err := c.engine.remove(c.id); err != nil {
+				c.engine.log.Warn("removing a container", "server", c.spec.Server, "container", c.name, "error", err)
+			}
+			timer := time.NewTimer(closeLimit)
+			defer timer.Stop()
+			late = timer.C
+		case <-late:
+			stopWaiting() // and end.Error says so
+		}
+	}
+}
+
+// how words the end.
+func (c *Container) how(result container.WaitResponse) error {
+	if why := c.reason(); why != "" {
+		return errors.New(why)
+	}
+	oom := false
+	if result.StatusCode == killedCode {
+		timer := time.NewTimer(oomWait)
+		defer timer.Stop()
+		select {
+		case <-c.oom:
+			oom = true
+		case <-timer.C:
+		}
+	}
+	switch {
+	case oom:
+		c.mark(Memory)
+		return errors.New("was killed because it used more than its " + bytesText(c.spec.host.Memory) + " of memory")
+	case result.StatusCode > 128:
+		return fmt.Errorf("was killed by signal: %s", syscall.Signal(result.StatusCode-128))
+	}
+	return fmt.Errorf("exited with code %d", result.StatusCode)
+}
+
+func (c *Container) mark(cause Cause) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cause = cause
+}
+
+// remove kills and removes a container. That it is gone already is what was
+// wanted. It does not depend on the life of the Engine.
+func (e *Engine) remove(idOrName string) error {
+	var err error
+	for try := range removeTry {
+		ctx, cancel := context.WithTimeout(context.Background(), closeLimit/(2*removeTry))
+		_, err = removeOne(ctx, e.client, idOrName)
+		cancel()
+		if err == nil || client.IsErrConnectionFailed(err) {
+			break
+		}
+		pause := time.NewTimer(time.Duration(try+1) * 50 * time.Millisecond)
+		<-pause.C
+	}
+	return err
+}
+
+// removeOne kills and removes a container, or leaves that to another removal that
+// is under way. It says whether the engine knew it.
+func removeOne(ctx context.Context, cl *client.Client, idOrName string) (known bool, err error) {
+	_, err = cl.ContainerRemove(ctx, idOrName, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	switch {
+	case cerrdefs.IsNotFound(err):
+		return false, nil
+	case cerrdefs.IsConflict(err):
+		return true, nil
+	}
+	return true, err
+}
+
+// abandon removes a container that did not come to life.
+func (e *Engine) abandon(name string) {
+	if err := e.remove(name); err != nil {
+		e.log.Warn("removing a container that did not start", "container", name, "error", err)
+	}
+}

@@ -1,0 +1,117 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/internal/launch/egress"
+)
+
+// DefaultForwarder is the image of the forwarder where [Options.Forwarder] names none.
+const DefaultForwarder = "callyard/egress-forwarder:local"
+
+// What a forwarder may use: it carries bytes and decides nothing.
+const (
+	forwarderMemory = 64 << 20
+	forwarderPIDs   = 64
+	forwarderReady  = 20 * time.Second
+)
+
+// egress reads the list of places that the sandbox may reach.
+func (r *resolver) egress() egress.List {
+	c := r.config
+	if len(c.Egress) == 0 {
+		return egress.List{}
+	}
+	list, faults := egress.Parse(c.Egress)
+	for _, err := range faults {
+		r.faults.add("egress", "%s", err.Error())
+	}
+	for _, text := range list.Private() {
+		if list.Never(text) {
+			r.faults.add("egress", "%q is an address that no sandbox reaches, such as those where clouds hand out credentials; remove it.", text)
+		} else {
+			r.widens("egress", "private:"+text, "%q is in a private network, where others trust who comes from inside; remove it.", text)
+		}
+	}
+	for _, name := range c.Allow {
+		// Only looking a name up shows that its address is private.
+		text, ok := strings.CutPrefix(name, "private:")
+		if ok && list.AllowPrivate(text) && !slices.Contains(r.widened, name) {
+			r.widened = append(r.widened, name)
+		}
+	}
+	if c.Network != "" && c.Network != "none" {
+		r.faults.add("egress", "a network of its own would lead past the list; remove \"network\" or \"egress\".")
+	}
+	switch name, _, _ := strings.Cut(c.Runtime, "-"); name {
+	case "runsc", "io.containerd.runsc.v1", "kata", "io.containerd.kata.v2":
+		r.faults.add("egress", "with the runtime %q each container has a network stack of its own, where the egress cannot be put in; remove \"runtime\" or \"egress\".", c.Runtime)
+	}
+	return list
+}
+
+// pinForwarder looks the forwarder's image up, for a Spec that needs one.
+func (e *Engine) pinForwarder(ctx context.Context, s *Spec) error {
+	forwarder, err := Resolve(s.Server, Config{Image: cmp.Or(e.o.Forwarder, DefaultForwarder), Memory: forwarderMemory, PIDs: forwarderPIDs, Runtime: s.host.Runtime})
+	if err != nil {
+		return launch.Failed("The image of the forwarder, %q, cannot be used (%w).", e.o.Forwarder, err)
+	}
+	forwarder.Time = s.Time + time.Minute // the sandbox ends first
+	if forwarder, err = e.Pin(ctx, forwarder); err != nil {
+		return launch.Failed("The server %q may reach some places, and for that the engine needs the forwarder's image, which deploy/images/build.sh forwarder makes (%w).", s.Server, err)
+	}
+	s.forwarder = &forwarder
+	return nil
+}
+
+// exit is the egress of one sandbox: a forwarder in a container of its own, whose network
+// the sandbox shares, and the proxy that the forwarder's connections come to. That network
+// is loopback alone.
+type exit struct {
+	container *Container
+	tunnel    *egress.Tunnel
+	proxy     *egress.Proxy
+	work      sync.WaitGroup
+}
+
+// openExit starts the egress of a sandbox that is about to be made. The error is a
+// *schema.Error; then nothing is left.
+func (e *Engine) openExit(ctx context.Context, s *Spec) (*exit, error) {
+	c, err := e.create(ctx, s.forwarder, nil, false)
+	if err != nil {
+		return nil, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, forwarderReady)
+	defer cancel()
+	tunnel, err := egress.OpenTunnel(waiting, c.Stdin, c.Stdout)
+	if err != nil {
+		c.Stop(0)
+		return nil, launch.Failed("The forwarder of the server %q did not become ready: %w; the container %v, the end of its stderr: %q.", s.Server, err, c.Err(), c.StderrTail())
+	}
+	var decided func(bool)
+	if e.o.Egress != nil {
+		decided = func(allowed bool) { e.o.Egress(s.Server, allowed) }
+	}
+	x := &exit{container: c, tunnel: tunnel, proxy: egress.New(egress.Options{Server: s.Server, List: s.egress, Decided: decided, Log: e.log})}
+	x.work.Go(func() { x.proxy.Serve(tunnel) })
+	return x, nil
+}
+
+// close ends every connection and the forwarder, and waits for both. It does nothing
+// for a sandbox without egress.
+func (x *exit) close() {
+	if x == nil {
+		return
+	}
+	x.container.kill("was stopped with its sandbox")
+	_ = x.tunnel.Close() // it does not fail
+	x.proxy.Close()
+	x.work.Wait()
+	x.container.Stop(0)
+}

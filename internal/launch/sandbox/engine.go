@@ -1,0 +1,262 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"github.com/callyard/callyard/internal/launch"
+)
+
+// Labels of every container of ours.
+const (
+	labelOwner    = "dev.callyard.owner"    // id of the worker that started it
+	labelScope    = "dev.callyard.scope"    // workers that know of each other
+	labelServer   = "dev.callyard.server"   // id of the server
+	labelDeadline = "dev.callyard.deadline" // Unix seconds; after it nobody needs it
+)
+
+const (
+	openTimeout = 10 * time.Second
+	opTimeout   = 30 * time.Second // for the engine to create, start or remove one container
+	closeLimit  = 20 * time.Second
+)
+
+// Limits bound what all sandboxes of one [Engine] take. Zero values mean the
+// defaults.
+type Limits struct {
+	Containers int // at once, default 64
+	Warm       int // of them, waiting for a use, default half of Containers
+	Starts     int // at the same time, default the number of cores here
+}
+
+// Options say which engine is used, and for whom.
+type Options struct {
+	// Host is where the engine listens, as DOCKER_HOST has it; empty means what
+	// DOCKER_HOST says, else the usual socket. An engine elsewhere is reached with
+	// certificates only.
+	Host string
+	// Certs is a directory with ca.pem, cert.pem and key.pem; empty means what
+	// DOCKER_CERT_PATH says.
+	Certs string
+	// Owner is the id of this worker, unique for each start of it.
+	Owner string
+	// Scope is shared by workers that can tell whether another one is alive.
+	// Others are not judged.
+	Scope  string
+	Limits Limits
+	// Remember and Forget are those of [launch.Launcher]: Remember is given a note
+	// that is to outlive this process, see [Sweep]. They may be nil.
+	Remember, Forget func(note string)
+	// Forwarder is the image of the forwarder, [DefaultForwarder] when empty; only sandboxes with a
+	// way out need it. Egress is told, from several goroutines, of each place that
+	// one of them asked for; it may be nil.
+	Forwarder string
+	Egress    func(server string, allowed bool)
+	Log       *slog.Logger
+}
+
+// Engine is a container engine as one worker uses it. It is safe for concurrent
+// use.
+type Engine struct {
+	o      Options
+	log    *slog.Logger
+	client *client.Client
+	about  About
+	note   string        // for Sweep; empty where nobody remembers it
+	total  chan struct{} // a place for each container
+	starts chan struct{} // a place for each start under way
+	warm   chan struct{} // a place for each container that waits for its use
+	count  atomic.Uint32 // of containers made so far
+
+	ctx    context.Context // ends when Close begins
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu       sync.Mutex
+	closed   bool
+	starting sync.WaitGroup        // Starts under way; added to under mu while not closed
+	live     map[string]*Container // by name
+	making   map[string]bool       // names of those that are being created
+}
+
+// About is what an engine says of itself.
+type About struct {
+	Host         string
+	Version      string
+	API          string
+	OS           string
+	Arch         string
+	Kernel       string
+	Cgroup       string   // "1" or "2"
+	Runtimes     []string // sorted
+	Default      string   // runtime
+	Runsc        bool     // there is a runtime runsc
+	Seccomp      bool
+	AppArmor     bool
+	SELinux      bool
+	Rootless     bool
+	UserNS       bool     // root of containers is not root of the host
+	Warnings     []string // what it cannot do
+	ignoreLimits []string // runtimes that are told to ignore cgroups
+}
+
+var ownerPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,100}$`)
+
+// Open connects to an engine and looks whether it can hold a sandbox. It starts
+// nothing. The error is a *schema.Error.
+func Open(ctx context.Context, o Options) (*Engine, error) {
+	if !ownerPattern.MatchString(o.Owner) {
+		return nil, launch.Failed("The owner %q of containers is no name that an engine takes; use letters, digits, \".\", \"_\" and \"-\".", o.Owner)
+	}
+	if o.Scope == "" {
+		o.Scope = "callyard"
+	}
+	set := func(p *int, fallback int) {
+		if *p <= 0 {
+			*p = fallback
+		}
+	}
+	set(&o.Limits.Containers, 64)
+	set(&o.Limits.Warm, max(o.Limits.Containers/2, 1))
+	set(&o.Limits.Starts, runtime.NumCPU())
+	d, err := newDial(o.Host, o.Certs)
+	if err != nil {
+		return nil, err
+	}
+	c, err := d.client()
+	if err != nil {
+		return nil, launch.Failed("The container engine at %s cannot be used: %w.", d.shown, err)
+	}
+	e := &Engine{
+		o: o, log: o.Log, client: c,
+		total:  make(chan struct{}, o.Limits.Containers),
+		starts: make(chan struct{}, o.Limits.Starts),
+		warm:   make(chan struct{}, o.Limits.Warm),
+		live:   make(map[string]*Container),
+		making: make(map[string]bool),
+	}
+	ctx, done := context.WithTimeout(ctx, openTimeout)
+	defer done()
+	if e.about, err = look(ctx, c, d.shown); err != nil {
+		_ = c.Close() // the first error counts
+		return nil, err
+	}
+	if o.Remember != nil {
+		e.note = d.note(o.Owner)
+		o.Remember(e.note)
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.work.Go(e.watch)
+	e.log.Info("container engine found", "host", e.about.Host, "version", e.about.Version, "api", e.about.API,
+		"cgroup", e.about.Cgroup, "runtimes", e.about.Runtimes, "apparmor", e.about.AppArmor, "selinux", e.about.SELinux,
+		"rootless", e.about.Rootless, "userns", e.about.UserNS, "warnings", e.about.Warnings)
+	return e, nil
+}
+
+// look asks the engine what it is, and refuses one that would hold nothing back.
+func look(ctx context.Context, c *client.Client, host string) (About, error) {
+	ping, err := c.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
+	if err != nil {
+		return About{}, unreachable(host, err)
+	}
+	got, err := c.Info(ctx, client.InfoOptions{})
+	if err != nil {
+		return About{}, unreachable(host, err)
+	}
+	info := &got.Info
+	a := About{
+		Host: host, Version: info.ServerVersion, API: c.ClientVersion(), OS: info.OSType, Arch: info.Architecture,
+		Kernel: info.KernelVersion, Cgroup: info.CgroupVersion, Default: info.DefaultRuntime,
+		Runtimes: slices.Sorted(maps.Keys(info.Runtimes)), Warnings: info.Warnings,
+	}
+	for name, rt := range info.Runtimes {
+		a.Runsc = a.Runsc || name == "runsc"
+		if slices.ContainsFunc(rt.Args, func(arg string) bool { return strings.Contains(arg, "ignore-cgroups") }) {
+			a.ignoreLimits = append(a.ignoreLimits, name)
+		}
+	}
+	for _, option := range info.SecurityOptions {
+		name, _, _ := strings.Cut(strings.TrimPrefix(option, "name="), ",")
+		switch name {
+		case "seccomp":
+			a.Seccomp = true
+		case "apparmor":
+			a.AppArmor = true
+		case "selinux":
+			a.SELinux = true
+		case "rootless":
+			a.Rootless = true
+		case "userns":
+			a.UserNS = true
+		}
+	}
+	var missing []string
+	for what, has := range map[string]bool{
+		"limit memory": info.MemoryLimit, "limit processes": info.PidsLimit, "limit cores": info.CPUCfsQuota, "filter system calls (seccomp)": a.Seccomp,
+	} {
+		if !has {
+			missing = append(missing, what)
+		}
+	}
+	slices.Sort(missing)
+	switch {
+	case ping.OSType != "" && ping.OSType != "linux":
+		return a, launch.Failed("The container engine at %s runs %s containers; a sandbox needs Linux.", host, ping.OSType)
+	case len(missing) > 0:
+		return a, launch.Failed("The container engine at %s cannot %s, so a sandbox there would hold nothing back; enable that in its kernel, or delegate those cgroup controllers to it.", host, strings.Join(missing, " and cannot "))
+	}
+	return a, nil
+}
+
+// About returns what the engine said of itself when it was opened.
+func (e *Engine) About() About { return e.about }
+
+// Containers returns how many containers there are now.
+func (e *Engine) Containers() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.live)
+}
+
+// Close refuses further starts, kills and removes the containers that are left,
+// and waits for everything it started. Pools are closed before.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	e.closed = true
+	left := slices.Collect(maps.Values(e.live))
+	e.mu.Unlock()
+	e.cancel()
+	for _, c := range left {
+		c.kill("was killed because the worker is shutting down")
+	}
+	e.starting.Wait()
+	e.work.Wait()
+	ctx, done := context.WithTimeout(context.Background(), closeLimit)
+	defer done()
+	var err error
+	if n, sweepErr := sweepOwner(ctx, e.client, e.o.Owner); sweepErr != nil {
+		err = fmt.Errorf("removing the last containers: %w", sweepErr)
+	} else if n > 0 {
+		e.log.Warn("containers were left and are removed", "containers", n)
+	}
+	if e.note != "" && e.o.Forget != nil {
+		e.o.Forget(e.note)
+	}
+	return errors.Join(err, e.client.Close())
+}
+
+func unreachable(host string, err error) error {
+	return launch.Unavailable("The container engine at %s does not answer, so nothing can run in a container, and it is not run outside one; start the engine, or let this process reach it (%w).", host, err)
+}

@@ -1,0 +1,39 @@
+package sandbox
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Fault is one thing that [Resolve] refuses.
+type Fault struct {
+	Key  string // in the docker section
+	Text string // what is wrong and how to mend it, a sentence
+}
+
+// Faults is everything that [Resolve] refuses about one server. Its error is
+// every sentence, one in a line.
+type Faults struct {
+	Server string
+	List   []Fault
+}
+
+// Error returns the sentences.
+func (f *Faults) Error() string {
+	lines := make([]string, len(f.List))
+	for i, fault := range f.List {
+		lines[i] = fmt.Sprintf("docker.%s of the server %q: %s", fault.Key, f.Server, fault.Text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap makes it a *schema.Error for whoever asks for its kind.
+func (f *Faults) Unwrap() error {
+	return &schema.Error{Kind: schema.KindInvalidRequest, Detail: f.Error()}
+}
+
+func (f *Faults) add(key, format string, args ...any) {
+	f.List = append(f.List, Fault{Key: key, Text: fmt.Sprintf(format, args...)})
+}

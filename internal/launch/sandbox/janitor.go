@@ -1,0 +1,196 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/moby/moby/api/types/events"
+	"github.com/moby/moby/client"
+)
+
+const (
+	lookEvery  = 3 * time.Second
+	clockSlack = time.Minute // for deadlines that another machine's clock has set
+	sweepLimit = 20 * time.Second
+	watchPause = time.Second
+)
+
+// Janitor removes containers that nobody needs: those past their deadline, those
+// of this worker that it does not know, and those of owners in the same scope
+// that alive denies in two looks in a row. It looks at once and every three
+// seconds, until ctx ends or the Engine is closed; so what a killed worker left is
+// gone within 10 s. alive may be nil, then owners are not judged.
+func (e *Engine) Janitor(ctx context.Context, alive func(owner string) bool) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	var marks map[string]mark
+	for {
+		var err error
+		if marks, err = e.tidy(ctx, alive, marks); err != nil && ctx.Err() == nil && e.ctx.Err() == nil {
+			e.log.Warn("looking for containers that were left", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// mark is what the janitor keeps of a container from one look to the next, by its
+// id.
+type mark string
+
+const (
+	suspect mark = "suspect" // it is removed if it is here again
+	ghost   mark = "ghost"   // the engine lists it, and does not know it
+)
+
+// tidy is one look. It is given what the one before returned.
+func (e *Engine) tidy(ctx context.Context, alive func(string) bool, before map[string]mark) (map[string]mark, error) {
+	ctx, cancel := context.WithTimeout(ctx, opTimeout)
+	defer cancel()
+	list, err := e.client.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", labelOwner)})
+	if err != nil {
+		return before, err
+	}
+	marks := make(map[string]mark)
+	for _, item := range list.Items {
+		if before[item.ID] == ghost {
+			marks[item.ID] = ghost
+			continue
+		}
+		owner := item.Labels[labelOwner]
+		deadline, err := strconv.ParseInt(item.Labels[labelDeadline], 10, 64)
+		late := err == nil && time.Since(time.Unix(deadline, 0)) > clockSlack
+		lost := false
+		switch {
+		case owner == e.o.Owner:
+			lost = !e.knows(item.Names)
+		case item.Labels[labelScope] == e.o.Scope && alive != nil:
+			lost = !alive(owner)
+		}
+		if lost {
+			marks[item.ID] = suspect
+		}
+		if !late && !(lost && before[item.ID] == suspect) {
+			continue
+		}
+		known, err := removeOne(ctx, e.client, item.ID)
+		switch {
+		case err != nil:
+			e.log.Warn("removing a container that was left", "owner", owner, "container", item.ID, "error", err)
+		case !known:
+			// An engine that removes a container twice at once may list it for ever
+			// (moby 20.10 does). Asking again would be for nothing, each time.
+			marks[item.ID] = ghost
+		default:
+			delete(marks, item.ID)
+			e.log.Warn("removed a container that was left", "owner", owner, "server", item.Labels[labelServer], "container", item.ID, "late", late)
+		}
+	}
+	return marks, nil
+}
+
+// knows says whether a container is one that this Engine holds, or is about to.
+func (e *Engine) knows(names []string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, name := range names {
+		if len(name) > 0 && (e.live[name[1:]] != nil || e.making[name[1:]]) { // the engine puts a slash in front
+			return true
+		}
+	}
+	return false
+}
+
+// watch hears from the engine which containers ran out of memory. Without it they
+// end all the same, only the reason is less well known.
+func (e *Engine) watch() {
+	for e.ctx.Err() == nil {
+		stream := e.client.Events(e.ctx, client.EventsListOptions{Filters: make(client.Filters).
+			Add("type", string(events.ContainerEventType)).Add("event", string(events.ActionOOM)).Add("label", labelOwner+"="+e.o.Owner)})
+		for broken := false; !broken; {
+			select {
+			case message := <-stream.Messages:
+				e.mu.Lock()
+				if c := e.live[message.Actor.Attributes["name"]]; c != nil {
+					c.oomOne.Do(func() { close(c.oom) })
+				}
+				e.mu.Unlock()
+			case err := <-stream.Err:
+				e.log.Debug("the engine's events ended", "error", err)
+				broken = true
+			}
+		}
+		pause := time.NewTimer(watchPause)
+		select {
+		case <-e.ctx.Done():
+		case <-pause.C:
+		}
+		pause.Stop()
+	}
+}
+
+// Sweep removes all containers of the worker that a note of [Options.Remember]
+// is about. It is for [launch.RunReaper], which calls it when that worker is gone.
+// A note that is not one of ours is passed over.
+func Sweep(note string) {
+	var n struct {
+		Host, Certs, Owner string
+	}
+	if json.Unmarshal([]byte(note), &n) != nil || n.Owner == "" || n.Host == "" {
+		return
+	}
+	d, err := newDial(n.Host, n.Certs)
+	if err != nil {
+		return
+	}
+	c, err := d.client()
+	if err != nil {
+		return
+	}
+	defer func() { _ = c.Close() }() // nothing is lost with it
+	ctx, cancel := context.WithTimeout(context.Background(), sweepLimit)
+	defer cancel()
+	// A create that was under way may still come out of the engine after the
+	// first look, and the engine may be restarting.
+	for quiet := 0; quiet < 3; {
+		removed, err := sweepOwner(ctx, c, n.Owner)
+		if err == nil && removed == 0 {
+			quiet++
+		}
+		pause := time.NewTimer(250 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		case <-pause.C:
+		}
+	}
+}
+
+// sweepOwner removes all containers of an owner and says how many there were. One
+// that is listed and not known is gone.
+func sweepOwner(ctx context.Context, c *client.Client, owner string) (int, error) {
+	list, err := c.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", labelOwner+"="+owner)})
+	if err != nil {
+		return 0, err
+	}
+	there := 0
+	for _, item := range list.Items {
+		known, err := removeOne(ctx, c, item.ID)
+		if known {
+			there++
+		}
+		if err != nil {
+			return there, fmt.Errorf("removing the container %s: %w", item.ID, err)
+		}
+	}
+	return there, nil
+}

@@ -1,0 +1,109 @@
+package sandbox
+
+import (
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moby/moby/api/types/mount"
+
+	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/internal/launch/hostpath"
+)
+
+// volumes checks the volumes and returns the mounts. Each is read only, of one
+// file system, and private, unless that was allowed by name.
+func (r *resolver) volumes(list []string) []mount.Mount {
+	var out []mount.Mount
+	for _, v := range list {
+		parts := strings.Split(v, ":")
+		if len(parts) < 2 || len(parts) > 3 || !path.IsAbs(parts[1]) {
+			r.faults.add("volumes", "%q cannot be read; write HOST:CONTAINER:ro with absolute paths.", v)
+			continue
+		}
+		host, target, mode := parts[0], path.Clean(parts[1]), ""
+		if len(parts) == 3 {
+			mode = parts[2]
+		}
+		if target == "/" || target == "/proc" || strings.HasPrefix(target, "/proc/") || target == "/sys" || strings.HasPrefix(target, "/sys/") || target == "/dev" || strings.HasPrefix(target, "/dev/") {
+			r.faults.add("volumes", "%q covers %s of the container; choose another place in it.", v, target)
+			continue
+		}
+		readOnly := false
+		switch mode {
+		case "ro":
+			readOnly = true
+		case "", "rw":
+			r.widens("volumes", "writable-volume:"+host, "%q may be written to, so what one call leaves there the next one finds; write %s:%s:ro.", v, host, target)
+		default:
+			r.faults.add("volumes", "%q has the option %q; only \"ro\" is understood.", v, mode)
+			continue
+		}
+		if m, ok := r.mount(host, target); ok {
+			m.ReadOnly = readOnly
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func (r *resolver) mount(host, target string) (mount.Mount, bool) {
+	if !filepath.IsAbs(host) {
+		if strings.ContainsAny(host, "/.~") || host == "" {
+			r.faults.add("volumes", "the host path %q is not absolute; write it out from /.", host)
+			return mount.Mount{}, false
+		}
+		r.widens("volumes", "named-volume:"+host, "the volume %q outlives the container and is shared by all that name it; give a host path, read only.", host)
+		return mount.Mount{Type: mount.TypeVolume, Source: host, Target: target}, true
+	}
+	// Of a remote engine we see another file system, where looking does not help but
+	// does no harm either.
+	place, look := hostpath.Keep(host, slices.Contains(r.config.Allow, "volume:"+host))
+	switch {
+	case look.Socket:
+		r.widens("volumes", "volume:"+host, "%s is a socket or a device; whoever reaches the socket of a container engine is root on the host. Remove it.", host)
+	case look.Sensitive:
+		r.widens("volumes", "volume:"+host, "%s holds, contains or lies in what belongs to the host alone; mount a folder made for this server, such as one in /srv.", host)
+	}
+	r.places[target] = place
+	return mount.Mount{
+		Type: mount.TypeBind, Source: look.Real, Target: target,
+		// What is mounted below the path would stay writable in a read-only mount.
+		BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate, NonRecursive: true},
+	}, true
+}
+
+// mountsNow returns the mounts of a container that is about to be made, host paths
+// resolved: the engine follows whatever is there when it mounts. It is an error when
+// one leads elsewhere than what was checked.
+func (s *Spec) mountsNow() ([]mount.Mount, error) {
+	mounts := slices.Clone(s.host.Mounts)
+	for i := range mounts {
+		place, ok := s.places[mounts[i].Target]
+		if !ok {
+			continue // a volume of the engine
+		}
+		real, err := place.Now()
+		if err != nil {
+			return nil, launch.Failed("No container of the server %q was made, because of its volume: %w.", s.Server, err)
+		}
+		mounts[i].Source = real
+	}
+	return mounts, nil
+}
+
+// stillThere says that what was mounted is what was checked: it may have been
+// replaced between the look and the mount.
+func (s *Spec) stillThere(mounts []mount.Mount) error {
+	now, err := s.mountsNow()
+	if err != nil {
+		return err
+	}
+	for i := range now {
+		if now[i].Source != mounts[i].Source {
+			return launch.Failed("The container of the server %q was removed before its use: its volume %s led to %s when it was made, and to %s now.", s.Server, mounts[i].Target, mounts[i].Source, now[i].Source)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/callyard/callyard/internal/kit/rawjson"
+	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// member is the name under which an answer says where the call ran.
+const member = "execution_environment"
+
+// riskWords are those of MCP Bridge.
+func riskWords(level int) string {
+	switch level {
+	case risk.Low:
+		return "Low risk - Standard execution"
+	case risk.Medium:
+		return "Medium risk - Requires confirmation"
+	}
+	return "High risk - Docker execution required"
+}
+
+// environmentOf is what answers say of where the call ran.
+func environmentOf(level int, b *Sandbox, runtime string) []byte {
+	says, err := json.Marshal(struct {
+		Level     int    `json:"risk_level"`
+		Words     string `json:"risk_description"`
+		Docker    bool   `json:"docker"`
+		Image     string `json:"docker_image"`
+		Isolation string `json:"isolation"`
+		Runtime   string `json:"runtime,omitempty"`
+	}{level, riskWords(level), b.Isolation == schema.IsolationContainer, b.Image, b.Isolation, runtime})
+	if err != nil {
+		panic(err) // strings and numbers are always JSON
+	}
+	return says
+}
+
+// ready says why no call can run now; nil where it can. Nothing has started then.
+func (b *sandboxed) ready() *schema.Error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		return noSandbox("What calls of the server %q run in is being closed; the call was not started.", b.id)
+	case b.state == schema.StateInitialized:
+		return nil
+	case b.fault == "":
+		return noSandbox("The %s of the server %q is not ready yet; the call was not started.", b.sandbox.place(), b.id)
+	}
+	return noSandbox("The call must run in a %s and is not run with less: %s", b.sandbox.place(), b.fault)
+}
+
+func noSandbox(format string, args ...any) *schema.Error {
+	e := schema.Errorf(schema.KindUnavailable, format, args...)
+	e.Retryable, e.RetryAfter = true, time.Second
+	return e
+}
+
+// do runs the call of the job in a container or sandbox of its own; the job is told its end.
+// v is how it was judged; it has no definition where the method is no call of a tool.
+func (b *sandboxed) do(j *job, principal string, v verdict) {
+	timeout := j.request.Timeout
+	if timeout <= 0 {
+		timeout = b.timeout
+	}
+	if !b.begin(j, timeout, func(ctx context.Context, deadline time.Time) { b.run(ctx, j, principal, v, deadline) }) {
+		j.done(&j.request, session.Outcome{Err: b.ready()})
+	}
+}
+
+// run takes a container, runs the call there, and sees to the container's end.
+func (b *sandboxed) run(ctx context.Context, j *job, principal string, v verdict, deadline time.Time) {
+	use, err := b.take(ctx, principal, deadline)
+	if err != nil {
+		if j.ended.Load() {
+			err = &schema.Error{Kind: schema.KindCanceled, Retryable: true, Detail: "The call was canceled before it was sent to the server."}
+		} else {
+			b.inDoubt()
+		}
+		j.done(&j.request, session.Outcome{Err: schema.AsError(err)})
+		return
+	}
+	defer func() { <-b.places }()
+	if v.definition != nil && !offers(use.session, v.definition) {
+		use.release()
+		j.done(&j.request, session.Outcome{Err: schema.Errorf(schema.KindServerFailed,
+			"The tool %q is not the same in the %s of the server %q as outside, so the call was not started; what runs there must be of the same version as the server.", j.request.Name, b.sandbox.place(), b.id)})
+		return
+	}
+	runtime := b.in.runtime()
+	b.mu.Lock()
+	b.running[use.session] = struct{}{}
+	b.mu.Unlock()
+	j.request.Timeout = max(time.Until(deadline).Round(time.Millisecond), time.Millisecond)
+	over := make(chan session.Outcome, 1)
+	running := use.session.Do(&j.request, func(_ *session.Request, out session.Outcome) { over <- out })
+	j.running.Store(running)
+	if j.ended.Load() {
+		running.Cancel()
+	}
+	out := <-over
+	use.release()
+	b.mu.Lock()
+	delete(b.running, use.session)
+	b.mu.Unlock()
+	switch {
+	case out.Err != nil && out.Err.Kind == schema.KindOutcomeUnknown:
+		out.Err.Detail += " It ran in a " + b.sandbox.place() + ", which was destroyed."
+	case out.Err == nil && j.request.Method == schema.MethodCallTool:
+		out.Body = rawjson.With(out.Body, member, environmentOf(v.level, b.sandbox, runtime))
+	}
+	j.done(&j.request, out)
+	<-use.done
+	b.count(use, out, deadline)
+}
+
+// take waits for a place and for a container.
+func (b *sandboxed) take(ctx context.Context, principal string, deadline time.Time) (*use, error) {
+	select {
+	case b.places <- struct{}{}:
+	case <-ctx.Done():
+		return nil, noSandbox("The server %q was busy: all of its %d places for calls that are kept apart were taken. The call did not start; try again a little later.", b.id, b.slots)
+	}
+	u, err := b.in.take(ctx, principal, deadline.Add(killGrace)) // whoever comes here found it ready
+	if err != nil {
+		<-b.places
+	}
+	return u, err
+}
+
+// inDoubt has the keeper look at once.
+func (b *sandboxed) inDoubt() {
+	select {
+	case b.doubt <- struct{}{}:
+	default:
+	}
+}
+
+// offers says whether the session has the tool with exactly this definition.
+func offers(one *session.Single, definition json.RawMessage) bool {
+	defs, _ := one.Definitions()
+	for _, tool := range defs.Tools {
+		if bytes.Equal(tool, definition) {
+			return true
+		}
+	}
+	return false
+}
+
+// count puts a container that was killed in its use into the metrics.
+func (b *sandboxed) count(u *use, out session.Outcome, deadline time.Time) {
+	cause := u.cause()
+	if cause == "" && out.Err != nil && out.Err.Kind == schema.KindOutcomeUnknown && !time.Now().Before(deadline) {
+		cause = sandboxTimedOut
+	}
+	if cause != "" {
+		b.metrics.SandboxKilled(b.id, cause)
+		b.log.Warn("a container was killed while it ran a call", "reason", cause, "how", fmt.Sprint(u.how()))
+	}
+}
