@@ -154,22 +154,22 @@ func TestPeopleDecideInABrowser(t *testing.T) {
 	p.tabTo("#key")
 	p.do(chromedp.KeyEvent("ada"))
 	p.press(kb.Enter)
-	p.sees("the list after the sign-in", `document.querySelectorAll(".card").length === 4`)
+	p.sees("the list after the sign-in", `document.querySelectorAll(".request").length === 4`)
 
 	// A call that comes now appears without the page being loaded again.
 	asked[int](p, `window.mark = 17`)
-	p.do(chromedp.Click(chromedp.CSS(`.card input`)))
+	p.do(chromedp.Click(chromedp.CSS(`.request input`)))
 	late := o.write(t, "billing", "late.txt", "one more\n")
 	p.sees("the late call", fmt.Sprintf(`document.querySelector('a[href="/a/%s"]') !== null`, late.ApprovalID))
-	if !asked[bool](p, `window.mark === 17 && document.querySelectorAll(".card input:checked").length === 1`) {
+	if !asked[bool](p, `window.mark === 17 && document.querySelectorAll(".request input:checked").length === 1`) {
 		t.Error("the page was loaded again, or forgot what was chosen")
 	}
-	p.says("0 of 2 agreed")
+	p.says("0 of 2 approvals")
 	p.says("You asked for this call")
 	before := asked[string](p, `document.querySelector("time[data-until]").textContent`)
 	p.sees("the countdown", fmt.Sprintf(`document.querySelector("time[data-until]").textContent !== %q`, before))
-	p.do(chromedp.Click(chromedp.CSS(`.card input:checked`)))
-	p.sees("that the news go away again", `document.getElementById("news").textContent === ""`)
+	p.do(chromedp.Click(chromedp.CSS(`.request input:checked`)))
+	p.sees("that the news go away again", `document.getElementById("updates").textContent === ""`)
 	p.audit("pending")
 
 	// From the list to a decision with the keyboard alone.
@@ -178,30 +178,44 @@ func TestPeopleDecideInABrowser(t *testing.T) {
 	p.press(kb.Enter)
 	p.sees("the page of the call", `document.querySelector("#decide") !== null`)
 	p.audit("detail")
-	p.tabTo(`form[action$="/approve"] input[name=reason]`)
+	p.decidesOnTheFirstScreen("detail")
+	p.tabTo(`form[action$="/approve"] textarea[name=reason]`)
 	p.do(chromedp.KeyEvent("looks right"))
 	p.tabTo(`form[action$="/approve"] button`)
 	p.press(kb.Enter)
-	p.sees("the word that it is recorded", `document.querySelector(".note.good") !== null`)
+	p.sees("the word that it is recorded", `document.querySelector(".notice.success") !== null`)
 	if got := o.ends(t, "billing", late); got != "succeeded" {
 		t.Errorf("the approved call is %s", got)
 	}
 
-	// Three of one agent together, one of them left out.
+	// Three calls of one agent in a bulk review, one of them not selected.
 	p.open(o.pages)
-	p.tabTo(`.heaps a`)
+	p.tabTo(`.bulk-links a`)
 	p.press(kb.Enter)
-	p.sees("the page of several", `document.querySelectorAll("section.one").length === 3`)
-	p.audit("together")
-	p.tabTo(`section.one input`)
+	p.sees("the page of several", `document.querySelectorAll("section.review-call").length === 3`)
+	p.audit("review")
+	p.tabTo(`section.review-call input`)
 	p.press(" ")
 	p.tabTo(`input[name=kind][value=approve]`)
 	p.press(" ")
-	p.tabTo(`button.main`)
+	p.tabTo(`form[action="/review"] button.primary`)
 	p.press(kb.Enter)
 	p.sees("what came of it", `document.querySelectorAll(".outcomes li").length === 2`)
 	p.says("2 of 2 approved")
 	p.audit("outcomes")
+
+	// Long arguments are folded, so that the decision stays on the first screen.
+	large := o.write(t, "billing", "large.txt", strings.Repeat("one of many lines\n", 2000))
+	p.open(o.pages + "/a/" + large.ApprovalID)
+	p.says("Show all 38,042 bytes")
+	p.decidesOnTheFirstScreen("long arguments")
+	if asked[bool](p, `document.querySelector(".show-all pre").checkVisibility()`) {
+		t.Error("the page shows all lines of long arguments at once")
+	}
+	p.tabTo(".show-all summary")
+	p.press(kb.Enter)
+	p.sees("all lines", `document.querySelector(".show-all pre").checkVisibility() && !document.querySelector(".fold .preview").checkVisibility()`)
+	p.audit("long")
 }
 
 func TestAClickCountsThoughTheListChangesUnderIt(t *testing.T) {
@@ -231,11 +245,11 @@ func TestAClickCountsThoughTheListChangesUnderIt(t *testing.T) {
 
 	// Released elsewhere it is no click, and the list goes on.
 	p.open(o.pages)
-	p.sees("the list", `document.querySelectorAll(".card").length === 2`)
+	p.sees("the list", `document.querySelectorAll(".request").length === 2`)
 	mouse(chromedp.MousePressed)
 	o.write(t, "billing", "third.txt", "3\n")
 	p.do(chromedp.MouseEvent(chromedp.MouseReleased, 1, 1, chromedp.ButtonType(input.MouseButtonLeft), chromedp.ClickCount(1)))
-	p.sees("the third call", `document.querySelectorAll(".card").length === 3`)
+	p.sees("the third call", `document.querySelectorAll(".request").length === 3`)
 }
 
 func TestAChangedToolAnEditAndAPermissionAreSeenInABrowser(t *testing.T) {
@@ -264,9 +278,9 @@ func TestAChangedToolAnEditAndAPermissionAreSeenInABrowser(t *testing.T) {
 	p := openTab(startBrowser(t), t, true)
 	p.open(o.pages)
 	p.do(chromedp.SendKeys(chromedp.CSS("#key"), "ada"+kb.Enter))
-	p.sees("the list", `document.querySelector(".flag") !== null`)
+	p.sees("the list", `document.querySelector(".tool-changed") !== null`)
 	p.open(o.pages + "/a/" + changed.ApprovalID)
-	p.says("The tool's definition has changed")
+	p.says("The tool definition has changed")
 	if p.count("pre.diff ins") == 0 || p.count("pre.diff del") == 0 {
 		t.Error("the page shows no difference")
 	}
@@ -286,7 +300,7 @@ func TestAChangedToolAnEditAndAPermissionAreSeenInABrowser(t *testing.T) {
 	p.audit("allow")
 	p.tabTo(`form[action$="/allow"] button`)
 	p.press(kb.Enter)
-	p.sees("the word that it is recorded", `document.querySelector(".note.good") !== null`)
+	p.sees("the word that it is recorded", `document.querySelector(".notice.success") !== null`)
 	o.ends(t, "billing", again)
 	o.eventually(t, soon, "a call that runs by the permission", func() error {
 		a, err := o.try("POST", "/servers/files/tools/write_file", `{"path":"ledger.txt","content":"2\n"}`, "X-API-Key: billing")
@@ -299,7 +313,7 @@ func TestAChangedToolAnEditAndAPermissionAreSeenInABrowser(t *testing.T) {
 	p.audit("permissions")
 	p.tabTo(`form[action$="/revoke"] button`)
 	p.press(kb.Enter)
-	p.sees("that it is taken back", `document.querySelector(".s-over") !== null`)
+	p.sees("that it is taken back", `document.querySelector('[data-state=revoked]') !== null`)
 	p.open(o.pages + "/history")
 	p.do(chromedp.Click(chromedp.CSS("tr.under summary")))
 	p.audit("history")
@@ -315,9 +329,9 @@ func TestTheProviderOfIdentitiesLeadsIntoThePages(t *testing.T) {
 	p.sees("the sign-in", `document.querySelector("a.button") !== null`)
 	p.tabTo("a.button")
 	p.press(kb.Enter)
-	p.sees("the call, after the way over the provider", fmt.Sprintf(`location.pathname === "/a/%s" && document.querySelector(".who").textContent.includes("grace@example.com")`, h.ApprovalID))
+	p.sees("the call, after the way over the provider", fmt.Sprintf(`location.pathname === "/a/%s" && document.querySelector(".account").textContent.includes("grace@example.com")`, h.ApprovalID))
 	p.do(chromedp.Click(chromedp.CSS(`form[action$="/approve"] button`)))
-	p.sees("the word that it is recorded", `document.querySelector(".note.good") !== null`)
+	p.sees("the word that it is recorded", `document.querySelector(".notice.success") !== null`)
 	if got := o.ends(t, "release", h); got != "succeeded" {
 		t.Errorf("the approved call is %s", got)
 	}
@@ -327,7 +341,7 @@ func TestTheProviderOfIdentitiesLeadsIntoThePages(t *testing.T) {
 	o.idp.SignsIn(oidctest.Claims{"email": "Ada@Example.com", "email_verified": true, "groups": []string{"/staff/ops"}})
 	own := o.write(t, "release", "own.txt", "mine\n")
 	p.do(chromedp.Click(chromedp.CSS(`a.button`)))
-	p.sees("the list", `document.querySelectorAll(".card").length === 1`)
+	p.sees("the list", `document.querySelectorAll(".request").length === 1`)
 	p.open(o.pages + "/a/" + own.ApprovalID)
 	p.says("You asked for this call, or a key of yours did")
 	if p.count(`form[action^="/a/"]`) > 0 {
@@ -342,20 +356,20 @@ func TestThePagesWorkWithoutJavaScript(t *testing.T) {
 	p := openTab(startBrowser(t), t, false)
 	p.open(o.pages)
 	p.do(chromedp.SendKeys(chromedp.CSS("#key"), "ada"+kb.Enter))
-	p.sees("the list", `document.querySelectorAll(".card").length === 2`)
-	p.says("does not keep itself up to date")
+	p.sees("the list", `document.querySelectorAll(".request").length === 2`)
+	p.says("this page does not update by itself")
 	for range 2 {
-		p.do(chromedp.Click(chromedp.CSS(`.card input:not(:checked)`)))
+		p.do(chromedp.Click(chromedp.CSS(`.request input:not(:checked)`)))
 	}
-	p.do(chromedp.Click(chromedp.CSS(`.bar button`)))
-	p.sees("the page of several", `document.querySelectorAll("section.one").length === 2`)
-	p.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(`input[name="pick.%s"]`, b.ApprovalID))), chromedp.Click(chromedp.CSS(`input[value=approve]`)), chromedp.Click(chromedp.CSS(`button.main`)))
-	p.sees("what came of it", `document.querySelectorAll(".outcomes li.good").length === 1`)
+	p.do(chromedp.Click(chromedp.CSS(`.selection-bar button`)))
+	p.sees("the page of several", `document.querySelectorAll("section.review-call").length === 2`)
+	p.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(`input[name="pick.%s"]`, b.ApprovalID))), chromedp.Click(chromedp.CSS(`input[value=approve]`)), chromedp.Click(chromedp.CSS(`form[action="/review"] button.primary`)))
+	p.sees("what came of it", `document.querySelectorAll(".outcomes li.success").length === 1`)
 	if got := o.ends(t, "billing", a); got != "succeeded" {
 		t.Errorf("the approved call is %s", got)
 	}
-	p.do(chromedp.Navigate(o.pages+"/a/"+b.ApprovalID), chromedp.Click(chromedp.CSS(`form[action$="/deny"] button`)))
-	p.sees("the word that it is recorded", `document.querySelector(".note.good") !== null`)
+	p.do(chromedp.Navigate(o.pages+"/a/"+b.ApprovalID), chromedp.Click(chromedp.CSS(`button[formaction$="/deny"]`)))
+	p.sees("the word that it is recorded", `document.querySelector(".notice.success") !== null`)
 	if got := o.ends(t, "billing", b); got != "denied" {
 		t.Errorf("the denied call is %s", got)
 	}
@@ -363,5 +377,5 @@ func TestThePagesWorkWithoutJavaScript(t *testing.T) {
 	p.do(chromedp.Click(chromedp.CSS(`form[action="/sign-out"] button`)))
 	p.sees("the sign-in", `document.querySelector("a.button") !== null`)
 	p.do(chromedp.Click(chromedp.CSS(`a.button`)))
-	p.sees("the list, as somebody else", `document.querySelector(".who") !== null && document.querySelector(".who").textContent.includes("grace@example.com")`)
+	p.sees("the list, as somebody else", `document.querySelector(".account") !== null && document.querySelector(".account").textContent.includes("grace@example.com")`)
 }

@@ -105,7 +105,7 @@ func (p *tab) tabTo(selector string) {
 // looks sets how wide the page is, and whether it is dark.
 func (p *tab) looks(width int64, dark bool) {
 	p.t.Helper()
-	scheme, height := "light", int64(900)
+	scheme, height := "light", int64(800)
 	if dark {
 		scheme = "dark"
 	}
@@ -137,15 +137,23 @@ type axeFault struct {
 	Nodes            []struct{ HTML, FailureSummary string }
 }
 
-// audit looks at the page, light and dark, wide and narrow: no serious fault of
-// accessibility, nothing beyond the edge. With -update it takes pictures.
+// audit checks the page in light and dark from 320 to 1920 pixels: it has no horizontal
+// overflow and, on a laptop and on a phone, no serious accessibility fault. With -update it
+// takes pictures.
 func (p *tab) audit(name string) {
 	p.t.Helper()
 	asked[int](p, axe(p.t)+"; 0")
 	for _, dark := range []bool{false, true} {
-		for _, width := range []int64{1280, 390} {
+		for _, width := range []int64{320, 390, 1280, 1920} {
 			p.looks(width, dark)
 			at := fmt.Sprintf("%s, %d wide, dark: %v", name, width, dark)
+			if over := asked[int](p, `document.documentElement.scrollWidth`); over > int(width) {
+				wide := asked[string](p, fmt.Sprintf(`[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > %d).map((e) => e.tagName + "." + e.className).slice(0, 8).join(" ")`, width))
+				p.t.Errorf("%s: the page is %d wide: %s", at, over, wide)
+			}
+			if width != 390 && width != 1280 {
+				continue // the colors and the structure do not depend on the width
+			}
 			var found []axeFault
 			raw := asked[string](p, `axe.run(document, {resultTypes: ["violations"]}).then((r) => JSON.stringify(r.violations))`, chromedp.EvalAwaitPromise)
 			if err := json.Unmarshal([]byte(raw), &found); err != nil {
@@ -160,11 +168,26 @@ func (p *tab) audit(name string) {
 					p.t.Errorf("%s: %s (%s): %s\n%s\n%s", at, f.ID, f.Impact, f.Help, n.HTML, n.FailureSummary)
 				}
 			}
-			if over := asked[int](p, `document.documentElement.scrollWidth`); over > int(width) {
-				wide := asked[string](p, fmt.Sprintf(`[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > %d).map((e) => e.tagName + "." + e.className).slice(0, 8).join(" ")`, width))
-				p.t.Errorf("%s: the page is %d wide: %s", at, over, wide)
-			}
 			p.picture(name, width, dark)
+		}
+	}
+	p.looks(1280, false)
+}
+
+// decidesOnTheFirstScreen checks that a person sees what a call would do, and can decide it,
+// without scrolling: on a laptop of 1280×800 and on a phone of 390×844.
+func (p *tab) decidesOnTheFirstScreen(name string) {
+	p.t.Helper()
+	for _, width := range []int64{1280, 390} {
+		for _, dark := range []bool{false, true} {
+			p.looks(width, dark)
+			for _, selector := range []string{"h1", "#why", ".detail-main pre.code", "button.approve[name=token]", `button[formaction$="/deny"]`} {
+				type bounds struct{ Left, Top, Right, Bottom, Width, Height float64 }
+				b := asked[bounds](p, fmt.Sprintf(`(({left, top, right, bottom}) => ({Left: left, Top: top, Right: right, Bottom: bottom, Width: innerWidth, Height: innerHeight}))(document.querySelector(%q).getBoundingClientRect())`, selector))
+				if b.Right <= b.Left || b.Bottom <= b.Top || b.Left < 0 || b.Top < 0 || b.Right > b.Width || b.Bottom > b.Height {
+					p.t.Errorf("%s, %d wide, dark: %v: %s is not on the first screen: %+v", name, width, dark, selector, b)
+				}
+			}
 		}
 	}
 	p.looks(1280, false)

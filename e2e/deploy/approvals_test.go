@@ -98,8 +98,8 @@ func storyOfThePages(t *testing.T, o *office) {
 	ann := o.browses(t, "ann")
 	for path, wants := range map[string][]string{
 		"/":                            {"/a/" + h.Approval, "bytes"},
-		"/a/" + h.Approval:             {"Who asks", "agent", "team-a", "Why it waits", "What the tool says of itself", "Approve these arguments", "Deny the call"},
-		"/together?id=" + h.Approval:   {"pick." + h.Approval},
+		"/a/" + h.Approval:             {"Requested by", "agent", "team-a", "Why approval is required", "Tool description", ">Approve</button>", ">Deny</button>"},
+		"/review?id=" + h.Approval:     {"pick." + h.Approval},
 		"/history":                     {h.Approval},
 		"/permissions":                 {"ermission"},
 		"/history?state=pending&q=":    nil,
@@ -160,7 +160,7 @@ func storyOfTheAnswers(t *testing.T, o *office) {
 	if status, body := o.decide(t, "ann-phone", h.Approval, "approve", ""); status == http.StatusOK {
 		t.Errorf("one person counts twice: %s", body)
 	}
-	if _, page := o.browses(t, "ann").get("/a/" + h.Approval); !strings.Contains(page, "1 of 2 agreed") || !strings.Contains(page, "1 more approval is needed") {
+	if _, page := o.browses(t, "ann").get("/a/" + h.Approval); !strings.Contains(page, "1 of 2 approvals") || !strings.Contains(page, "1 more approval is needed") {
 		t.Errorf("the page does not say how many are missing: %s", page)
 	}
 	o.decides(t, "ben", h.Approval, "approve", "", http.StatusOK)
@@ -179,7 +179,7 @@ func storyOfTheAnswers(t *testing.T, o *office) {
 	_, page := ben.get("/a/" + h.Approval)
 	ben.submit(page, "/a/"+h.Approval+"/edit", url.Values{"arguments": {`{"seconds":0.01}`}, "reason": {"shorter"}})
 	o.view(t, "ann", h.Approval, func(s *seen) bool { return s.State == "pending" && s.Agreed == 1 && s.AskedBefore != nil })
-	if _, page = ben.get("/a/" + h.Approval); !strings.Contains(page, "What the edit changed") {
+	if _, page = ben.get("/a/" + h.Approval); !strings.Contains(page, "Changes in this edit") {
 		t.Errorf("the page does not show what the edit changed: %s", page)
 	}
 	o.decides(t, "ann", h.Approval, "approve", "", http.StatusOK)
@@ -354,14 +354,14 @@ func storyOfSeveral(t *testing.T, o *office) {
 	for i := range 4 {
 		all = append(all, o.asked(t, "agent", "echo", fmt.Sprintf(`{"message":"%d"}`, i)))
 	}
-	path := "/together?"
+	path := "/review?"
 	for _, h := range all {
 		o.view(t, "ann", h.Approval, nil)
 		path += "&id=" + h.Approval
 	}
 	ann := o.browses(t, "ann")
 	_, page := ann.get(path)
-	page = ann.submit(page, "/together", url.Values{"kind": {"approve"}})
+	page = ann.submit(page, "/review", url.Values{"kind": {"approve"}})
 	if !strings.Contains(page, "4 of 4 approved") {
 		t.Errorf("the page does not say what came of each: %s", page)
 	}

@@ -28,7 +28,7 @@ func TestAHeldCallIsApprovedOnThePageAndRunsOnce(t *testing.T) {
 		t.Errorf("looking at the page ran the call %d times", got)
 	}
 	p.Do(chromedp.Click(chromedp.CSS(`form[action$="/approve"] button`)))
-	p.Sees("the word that it is recorded", `document.querySelector(".note.good") !== null`)
+	p.Sees("the word that it is recorded", `document.querySelector(".notice.success") !== null`)
 
 	end := ended(t, c, h.CallID)
 	if end.State != callyard.CallStateSucceeded || len(end.Decisions) != 1 {

@@ -140,7 +140,7 @@ func TestAHeldCallIsApprovedInSlack(t *testing.T) {
 		return nil
 	})
 	p.Do(chromedp.Click(chromedp.CSS(`form[action="/slack/connect"] button`)))
-	p.Sees("the word that it is connected", `(document.querySelector(".note.good")?.textContent ?? "").includes("is connected")`)
+	p.Sees("the word that it is connected", `(document.querySelector(".notice.success")?.textContent ?? "").includes("is connected")`)
 
 	value, _, ok := m.Button("approve", 0)
 	if !ok {

@@ -161,7 +161,7 @@ func (a *access) checkForm(r *http.Request) error {
 	cookie := a.cookie(r)
 	token := r.PostForm.Get("token")
 	if cookie == "" || !hmac.Equal([]byte(token), []byte(a.formToken(cookie, r.URL.Path))) {
-		return schema.Errorf(schema.KindForbidden, "This form is out of date, or was not made for you; nothing was done. Open the page again and repeat it there.")
+		return schema.Errorf(schema.KindForbidden, "This form has expired, or belongs to another session; no decision was recorded. Reload the page and try again.")
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func (a *access) signIn(w http.ResponseWriter, r *http.Request, key string) erro
 	}
 	known, ok := a.o.Keys.Find(who.Name)
 	if !ok { // it was removed at this moment
-		return schema.Errorf(schema.KindUnauthenticated, "The API key is not known here any more.")
+		return schema.Errorf(schema.KindUnauthenticated, "The API key was removed.")
 	}
 	a.end(r)
 	a.begin(w, session{who: who, key: known.Hash, since: a.o.Now()})
@@ -186,7 +186,7 @@ func (a *access) signIn(w http.ResponseWriter, r *http.Request, key string) erro
 }
 
 func errNoKeys() error {
-	return schema.Errorf(schema.KindUnauthenticated, "This approver has no API keys: people sign in on its pages. An operator who wants its API used adds approver.keys.")
+	return schema.Errorf(schema.KindUnauthenticated, "This approver has no API keys, so its API is not available; people sign in on its pages. An operator adds keys under approver.keys.")
 }
 
 // begin opens a session under a new cookie.

@@ -52,7 +52,7 @@ type question struct {
 
 // errNotThere is the answer for what does not exist and for what is not yours.
 func errNotThere(id string) error {
-	return schema.Errorf(schema.KindNotFound, "There is no approval %s, or it is not yours to see.", id)
+	return schema.Errorf(schema.KindNotFound, "The approval %s does not exist, or you may not see it.", id)
 }
 
 // see returns the approval as the person sees it; false where it is not theirs.
@@ -85,7 +85,7 @@ func (q *question) MayApprove() bool { return q.Blocked == "" && q.ApprovedAt.Is
 // find loads one approval, without its bytes, if the person may see it.
 func (v *approvals) find(ctx context.Context, id string, who schema.Principal) (*question, error) {
 	if !plainID(id) {
-		return nil, errNotThere("of that name")
+		return nil, errNotThere("with that id")
 	}
 	a, _, err := v.o.Ledger.Get(ctx, id)
 	if schema.KindOf(err) == schema.KindNotFound {
@@ -129,7 +129,7 @@ func (v *approvals) addAsked(ctx context.Context, q *question) error {
 	// must not show new bytes under the old digest.
 	bound := q.Bound()
 	if schema.Digest(q.Arguments) != bound.ArgumentsDigest {
-		e := schema.Errorf(schema.KindConflict, "The approval is being changed at this moment; load it again.")
+		e := schema.Errorf(schema.KindConflict, "The approval is being changed; load it again.")
 		e.Retryable = true
 		return e.WithCall(q.CallID)
 	}
@@ -173,7 +173,7 @@ func kinds(a *ledger.Approval) []ledger.DecisionKind {
 // blocked explains before anybody tries; the desk says the same, and decides.
 func blocked(q *question, who schema.Principal) string {
 	if len(q.Kinds) == 0 {
-		return "Nothing is left to decide: the call is " + string(q.State) + "."
+		return "This request is already decided: the call is " + string(q.State) + "."
 	}
 	return approval.WhyNot(q.Approval, q.Rule, who)
 }
@@ -191,10 +191,10 @@ func (v *approvals) decide(ctx context.Context, id string, answer approval.Answe
 			return nil, err
 		}
 	default:
-		return nil, schema.Errorf(schema.KindInvalidRequest, "A decision is one of approve, deny, edit, extend and revoke.")
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The kind of a decision must be approve, deny, edit, extend or revoke.")
 	}
 	if len(answer.Reason) > maxReason {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "The reason is longer than %d bytes; say it shorter.", maxReason)
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The comment is longer than %d bytes; shorten it.", maxReason)
 	}
 	after, err := v.o.Desk.Decide(ctx, id, answer, who, channel)
 	if err != nil {
@@ -216,10 +216,10 @@ func (v *approvals) mayEdit(ctx context.Context, q *question, answer *approval.A
 		return schema.Errorf(schema.KindForbidden, "%s", q.Blocked).WithCall(q.CallID)
 	}
 	if bound := q.Bound(); q.State != ledger.Pending || answer.Digest != bound.ArgumentsDigest {
-		return schema.Errorf(schema.KindConflict, "The call was decided, or its arguments changed, since it was shown to you; look at it again.").WithCall(q.CallID)
+		return schema.Errorf(schema.KindConflict, "The call was decided, or its arguments changed, since you opened it; review it again.").WithCall(q.CallID)
 	}
 	if len(answer.Arguments) == 0 {
-		return schema.Errorf(schema.KindInvalidRequest, "An edit needs the arguments that shall run instead.")
+		return schema.Errorf(schema.KindInvalidRequest, "An edit requires the new arguments.")
 	}
 	if err := validate.Arguments(answer.Arguments, v.o.ArgumentBytes, 0); err != nil {
 		return err
@@ -245,7 +245,7 @@ func fits(definition, args []byte) error {
 		return nil
 	}
 	if faults := s.Validate(args); len(faults) > 0 {
-		e := schema.Errorf(schema.KindInvalidArguments, "The edited arguments do not fit what the tool takes; each fault is listed.")
+		e := schema.Errorf(schema.KindInvalidArguments, "The edited arguments do not match the input schema of the tool; each fault is listed.")
 		e.Faults = faults
 		return e
 	}

@@ -9,18 +9,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/ui"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 //go:embed templates/*.html
 var templates embed.FS
 
-//go:embed static/style.css static/live.js static/icon.svg
+//go:embed static/approver.css static/live.js static/icon.svg
 var static embed.FS
 
-// difference is what a template shows of two texts.
+// difference is the difference of two texts, for templates.
 type difference struct {
 	Label string
 	Lines []line
@@ -40,6 +42,11 @@ func parseTemplates() (map[string]*template.Template, error) {
 		"level":   LevelName,
 		"plain":   func(s any) string { return Escaped([]byte(fmt.Sprint(s))) },
 		"diff":    func(label string, lines []line) difference { return difference{label, lines} },
+		"fold":    fold,
+		"label":   label,
+		"tone":    tone,
+		"past":    pastTense,
+		"via":     via,
 		"who":     func(name string) string { return strings.TrimPrefix(name, settings.NamePrefix) },
 	}
 	for _, name := range []string{"pending", "bulk", "outcomes", "history", "permissions", "detail", "signin", "message", "slack"} {
@@ -52,9 +59,12 @@ func parseTemplates() (map[string]*template.Template, error) {
 	return parsed, nil
 }
 
-// serveStatic serves styles, the script and the icon.
+// serveStatic serves the stylesheets, the script and the icon.
 func serveStatic(w http.ResponseWriter, r *http.Request) {
 	content, err := static.ReadFile("static/" + r.PathValue("file"))
+	if r.PathValue("file") == "ui.css" {
+		content, err = ui.Stylesheet, nil
+	}
 	if err != nil {
 		problem.Write(w, schema.Errorf(schema.KindNotFound, "There is no such file."))
 		return
@@ -71,19 +81,19 @@ func serveStatic(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(content) // the browser went away; nobody is left to be told
 }
 
-// stamp is a moment as an element: in UTC, which the script changes to the zone and the
-// form of the reader.
+// stamp returns a time as an element in UTC. The script rewrites it in the time zone and
+// format of the reader.
 func stamp(t time.Time, form string) template.HTML {
 	t = t.UTC()
 	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `">` + t.Format(form) + `</time>`) //nolint:gosec // digits and the letters of the form
 }
 
-// wait is a time to wait in words, as the script counts it down.
+// wait returns the time left in words, in the form in which the script counts it down.
 func wait(until, now time.Time) string {
 	left := until.Sub(now).Round(time.Second)
 	switch {
 	case left <= 0:
-		return "time is over"
+		return "expired"
 	case left < time.Minute:
 		return fmt.Sprintf("%d s left", int(left.Seconds()))
 	case left < time.Hour:
@@ -92,7 +102,7 @@ func wait(until, now time.Time) string {
 	return fmt.Sprintf("%d h %02d min left", int(left.Hours()), int(left.Minutes())%60)
 }
 
-// number writes a count with its thousands apart.
+// number formats a count with commas between thousands.
 func number(n int) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -101,7 +111,7 @@ func number(n int) string {
 	return s
 }
 
-// LevelName is the word for a risk level from 1 to 3.
+// LevelName returns the name of a risk level from 1 to 3.
 func LevelName(level int) string {
 	switch level {
 	case 1:
@@ -110,4 +120,63 @@ func LevelName(level int) string {
 		return "medium"
 	}
 	return "high"
+}
+
+// label returns a state, level or verb as it begins a line: with a capital letter.
+func label(text any) string {
+	switch s := fmt.Sprint(text); s {
+	case "":
+		return ""
+	case permissionActive:
+		return "Active"
+	case permissionExpired:
+		return "Expired"
+	default:
+		return strings.ToUpper(s[:1]) + s[1:]
+	}
+}
+
+// tone returns the class that colors the badge of a state.
+func tone(state any) string {
+	switch fmt.Sprint(state) {
+	case string(ledger.Pending):
+		return "warning"
+	case string(ledger.Approved), string(ledger.Running):
+		return "info"
+	case string(ledger.Succeeded), permissionActive:
+		return "success"
+	case string(ledger.Denied), string(ledger.Failed), string(ledger.Unknown):
+		return "danger"
+	}
+	return ""
+}
+
+// pastTense returns what a decision did.
+func pastTense(kind ledger.DecisionKind) string {
+	switch kind {
+	case ledger.Approve:
+		return "approved"
+	case ledger.Deny:
+		return "denied"
+	case ledger.Edit:
+		return "edited and approved"
+	case ledger.Extend:
+		return "deadline extended"
+	case ledger.Revoke:
+		return "withdrawn"
+	}
+	return string(kind)
+}
+
+// via returns the channel that a decision came through.
+func via(channel string) string {
+	switch channel {
+	case "web":
+		return "on the web"
+	case "api":
+		return "through the API"
+	case "slack":
+		return "in Slack"
+	}
+	return "through " + channel
 }

@@ -33,7 +33,7 @@ func newBodyReader() *bodyReader { return &bodyReader{bodies.New(smallBodies, la
 // json reads a JSON body of at most limit bytes.
 func (b *bodyReader) json(w http.ResponseWriter, r *http.Request, limit int) ([]byte, error) {
 	if got, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || got != "application/json" {
-		return nil, schema.Errorf(problem.KindMediaType, "The body must be sent as application/json.")
+		return nil, schema.Errorf(problem.KindMediaType, "The Content-Type must be application/json.")
 	}
 	return b.read(w, r, limit, "The body is over the limit of %d bytes; send less, or ask the operator to raise argument_bytes.", limit)
 }
@@ -43,7 +43,7 @@ func (b *bodyReader) json(w http.ResponseWriter, r *http.Request, limit int) ([]
 func (b *bodyReader) read(w http.ResponseWriter, r *http.Request, limit int, tooLarge string, named int) ([]byte, error) {
 	reservation, ok := r.Context().Value(reservationKey{}).(*bodies.Reservation)
 	if !ok {
-		return nil, schema.Errorf(schema.KindInternal, "The body has no memory budget.")
+		return nil, schema.Errorf(schema.KindInternal, "The body has no memory reservation.")
 	}
 	body, err := b.budget.Read(reservation, r.Body, r.ContentLength, limit)
 	switch {
@@ -54,9 +54,9 @@ func (b *bodyReader) read(w http.ResponseWriter, r *http.Request, limit int, too
 		return nil, schema.Errorf(schema.KindTooLarge, tooLarge, named)
 	case errors.Is(err, bodies.ErrFull):
 		w.Header().Set("Connection", "close")
-		e := schema.Errorf(schema.KindUnavailable, "The approver holds as many large bodies as it may; nothing was done. Send it again in a moment.")
+		e := schema.Errorf(schema.KindUnavailable, "The approver is handling too many large requests; nothing was done. Retry in a moment.")
 		e.Retryable, e.RetryAfter = true, time.Second
 		return nil, e
 	}
-	return nil, schema.Errorf(schema.KindInvalidRequest, "The body did not arrive whole; send it again.")
+	return nil, schema.Errorf(schema.KindInvalidRequest, "The body arrived incomplete; send it again.")
 }

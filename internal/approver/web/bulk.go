@@ -30,8 +30,8 @@ type bulkPages struct {
 }
 
 func (g *bulkPages) register() {
-	g.site.visited("GET /together", g.show)
-	g.site.visited("POST /together", g.decide)
+	g.site.visited("GET /review", g.show)
+	g.site.visited("POST /review", g.decide)
 }
 
 // bulkPage lists several calls with everything that a decision needs.
@@ -65,12 +65,12 @@ func (g *bulkPages) chosen(q url.Values, who schema.Principal) ([]string, error)
 			}
 		case "arrived":
 		default:
-			return nil, schema.Errorf(schema.KindInvalidRequest, "There is no parameter of that name here.")
+			return nil, schema.Errorf(schema.KindInvalidRequest, "This page takes the parameters id and requester.")
 		}
 	}
 	slices.Sort(ids)
 	if ids = slices.Compact(ids); len(ids) == 0 {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "No call was chosen. Go back to the list and choose some.")
+		return nil, schema.Errorf(schema.KindInvalidRequest, "No call was selected. Go back to the list and select at least one.")
 	}
 	return ids, nil
 }
@@ -81,7 +81,7 @@ func (g *bulkPages) show(w http.ResponseWriter, r *http.Request, v visitor) erro
 	if err != nil {
 		return err
 	}
-	p := bulkPage{Token: g.site.access.formToken(v.cookie, "/together"), Presets: presets()}
+	p := bulkPage{Token: g.site.access.formToken(v.cookie, "/review"), Presets: presets()}
 	left := maxBulkBytes
 	for i, id := range ids {
 		q, err := g.approvals.read(r.Context(), id, v.who)
@@ -94,7 +94,7 @@ func (g *bulkPages) show(w http.ResponseWriter, r *http.Request, v visitor) erro
 		}
 		d := newDetail(g.site.access, q, v)
 		d.Args.Label = fmt.Sprintf("Arguments of call %d", i+1)
-		d.Before.Label = fmt.Sprintf("Arguments that were asked for in call %d", i+1)
+		d.Before.Label = fmt.Sprintf("Requested arguments of call %d", i+1)
 		p.Calls = append(p.Calls, d)
 		if d.Choosable() {
 			p.Can++
@@ -102,7 +102,7 @@ func (g *bulkPages) show(w http.ResponseWriter, r *http.Request, v visitor) erro
 			p.Reasons = p.Reasons || q.Rule.Reasons
 		}
 	}
-	title := fmt.Sprintf("%d calls together", len(p.Calls))
+	title := fmt.Sprintf("Review %d calls", len(p.Calls))
 	return g.site.render(w, http.StatusOK, "bulk", v, view{Title: title, Live: "page", Page: p})
 }
 
@@ -115,7 +115,7 @@ func (g *bulkPages) decide(w http.ResponseWriter, r *http.Request, v visitor) er
 	f := r.PostForm
 	answer := approval.Answer{Kind: ledger.DecisionKind(f.Get("kind")), Reason: strings.TrimSpace(f.Get("reason")), Fresh: v.fresh}
 	if answer.Kind != ledger.Approve && answer.Kind != ledger.Deny {
-		return schema.Errorf(schema.KindInvalidRequest, "Say whether the calls shall run or not; nothing was done. Go back and choose one.")
+		return schema.Errorf(schema.KindInvalidRequest, "Neither approve nor deny was selected; no decision was recorded. Go back and select one.")
 	}
 	if answer.Reason == "" && answer.Kind == ledger.Deny {
 		answer.Reason = f.Get("preset")
@@ -129,16 +129,16 @@ func (g *bulkPages) decide(w http.ResponseWriter, r *http.Request, v visitor) er
 	slices.Sort(ids)
 	switch {
 	case len(ids) == 0:
-		return schema.Errorf(schema.KindInvalidRequest, "No call was chosen; nothing was done. Go back and choose some.")
+		return schema.Errorf(schema.KindInvalidRequest, "No call was selected; no decision was recorded. Go back and select at least one.")
 	case len(ids) > maxBulk:
-		return schema.Errorf(schema.KindInvalidRequest, "More than %d calls were chosen; nothing was done. Choose fewer.", maxBulk)
+		return schema.Errorf(schema.KindInvalidRequest, "More than %d calls were selected; no decision was recorded. Select fewer.", maxBulk)
 	}
 	var outcomes []outcome
 	for _, id := range ids {
 		answer.Digest = f.Get(pickPrefix + id)
 		outcomes = append(outcomes, g.approvals.decideOne(r.Context(), id, answer, v.who, "web"))
 	}
-	return g.site.render(w, http.StatusOK, "outcomes", v, view{Title: "What came of it", Page: outcomesPage{Kind: answer.Kind, All: outcomes}})
+	return g.site.render(w, http.StatusOK, "outcomes", v, view{Title: "Result of the review", Page: outcomesPage{Kind: answer.Kind, All: outcomes}})
 }
 
 type outcomesPage struct {

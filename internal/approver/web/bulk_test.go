@@ -31,10 +31,10 @@ func TestSeveralCallsOfOneRequesterAreDecidedTogether(t *testing.T) {
 	}
 	other := f.hold(`{"target":"elsewhere"}`, schema.Principal{Name: "bob"}, nil)
 	c := f.signedIn("ada")
-	if list := f.do(c, "GET", "/", ""); !strings.Contains(list.body, `href="/together?requester=agent">Look at these 4 calls of agent together`) {
+	if list := f.do(c, "GET", "/", ""); !strings.Contains(list.body, `href="/review?requester=agent">Review 4 calls from agent together`) {
 		t.Errorf("the list does not offer them: %s", list.body)
 	}
-	page := f.do(c, "GET", "/together?requester=agent", "")
+	page := f.do(c, "GET", "/review?requester=agent", "")
 	form := picks(page.body)
 	for i := range ids {
 		if !strings.Contains(page.body, fmt.Sprintf("place-%d", i)) {
@@ -49,11 +49,11 @@ func TestSeveralCallsOfOneRequesterAreDecidedTogether(t *testing.T) {
 		t.Fatal(got.body)
 	}
 	form.Set("pick."+ids[2], schema.Digest([]byte(`{"target":"shown otherwise"}`)))
-	form.Set("token", formToken(t, page.body, "/together"))
+	form.Set("token", formToken(t, page.body, "/review"))
 	form.Set("kind", "approve")
 	form.Set("reason", "all of them")
-	got := f.post(c, "/together", form, "Origin", f.url)
-	if got.status != http.StatusOK || !strings.Contains(got.body, "2 of 4 approved") || strings.Count(got.body, "Refused.") != 2 || strings.Count(got.body, "Recorded:") != 2 {
+	got := f.post(c, "/review", form, "Origin", f.url)
+	if got.status != http.StatusOK || !strings.Contains(got.body, "2 of 4 approved") || strings.Count(got.body, "Not recorded.") != 2 || strings.Count(got.body, "Recorded.") != 2 {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	for i, want := range []ledger.State{ledger.Approved, ledger.Denied, ledger.Pending, ledger.Approved} {
@@ -72,11 +72,11 @@ func TestAFormForSeveralCallsSaysWhichAndWhatOrNothingHappens(t *testing.T) {
 	a := f.hold(`{"target":"x"}`, requester(), nil)
 	mine := f.hold(`{"target":"mine"}`, schema.Principal{Name: "ada"}, nil)
 	c := f.signedIn("ada")
-	page := f.do(c, "GET", "/together?id="+a.ID+"&id="+mine.ID+"&id="+a.ID, "")
+	page := f.do(c, "GET", "/review?id="+a.ID+"&id="+mine.ID+"&id="+a.ID, "")
 	if form := picks(page.body); len(form) != 1 || form.Get("pick."+a.ID) == "" || !strings.Contains(page.body, "You asked for this call") {
 		t.Errorf("%v", form)
 	}
-	token := formToken(t, page.body, "/together")
+	token := formToken(t, page.body, "/review")
 	for what, form := range map[string]url.Values{
 		"no kind":      {"token": {token}, "pick." + a.ID: {a.Binding.ArgumentsDigest}},
 		"another kind": {"token": {token}, "kind": {"revoke"}, "pick." + a.ID: {a.Binding.ArgumentsDigest}},
@@ -85,7 +85,7 @@ func TestAFormForSeveralCallsSaysWhichAndWhatOrNothingHappens(t *testing.T) {
 		"no token":     {"kind": {"approve"}, "pick." + a.ID: {a.Binding.ArgumentsDigest}},
 		"of another":   {"token": {formToken(t, f.do(c, "GET", "/a/"+a.ID, "").body, "/a/"+a.ID+"/approve")}, "kind": {"approve"}, "pick." + a.ID: {a.Binding.ArgumentsDigest}},
 	} {
-		if got := f.post(c, "/together", form); got.status != http.StatusBadRequest && got.status != http.StatusForbidden {
+		if got := f.post(c, "/review", form); got.status != http.StatusBadRequest && got.status != http.StatusForbidden {
 			t.Errorf("%s: %d %s", what, got.status, got.body)
 		}
 	}
@@ -93,10 +93,10 @@ func TestAFormForSeveralCallsSaysWhichAndWhatOrNothingHappens(t *testing.T) {
 	for i := range 50 {
 		many.Set(fmt.Sprintf("pick.appr_%d", i), "")
 	}
-	if got := f.post(c, "/together", many); got.status != http.StatusBadRequest {
+	if got := f.post(c, "/review", many); got.status != http.StatusBadRequest {
 		t.Errorf("51 at once: %d", got.status)
 	}
-	for _, to := range []string{"/together", "/together?requester=nobody", "/together?color=red"} {
+	for _, to := range []string{"/review", "/review?requester=nobody", "/review?color=red"} {
 		if got := f.do(c, "GET", to, ""); got.status != http.StatusBadRequest {
 			t.Errorf("%s: %d", to, got.status)
 		}
@@ -107,11 +107,11 @@ func TestAFormForSeveralCallsSaysWhichAndWhatOrNothingHappens(t *testing.T) {
 		}
 	}
 	// One's own among those of others is refused, and the others are not.
-	form := url.Values{"token": {token}, "kind": {"deny"}, "preset": {"Not at this time"}, "pick." + a.ID: {""}, "pick." + mine.ID: {""}}
-	if got := f.post(c, "/together", form); got.status != http.StatusOK || !strings.Contains(got.body, "1 of 2 denied") {
+	form := url.Values{"token": {token}, "kind": {"deny"}, "preset": {"Wrong time"}, "pick." + a.ID: {""}, "pick." + mine.ID: {""}}
+	if got := f.post(c, "/review", form); got.status != http.StatusOK || !strings.Contains(got.body, "1 of 2 denied") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	if is := f.state(a.ID); is.State != ledger.Denied || is.Decisions[0].Reason != "Not at this time" {
+	if is := f.state(a.ID); is.State != ledger.Denied || is.Decisions[0].Reason != "Wrong time" {
 		t.Errorf("%+v", is)
 	}
 	if is := f.state(mine.ID); is.State != ledger.Pending {
@@ -124,8 +124,8 @@ func TestAPageOfSeveralCallsHasNoMoreThanItShowsWhole(t *testing.T) {
 	for range 6 {
 		f.hold(`{"target":"`+strings.Repeat("x", 1_000_000)+`"}`, requester(), nil)
 	}
-	page := f.do(f.signedIn("ada"), "GET", "/together?requester=agent", "")
-	if n := len(picks(page.body)); n != 4 || !strings.Contains(page.body, "2 more were chosen") {
+	page := f.do(f.signedIn("ada"), "GET", "/review?requester=agent", "")
+	if n := len(picks(page.body)); n != 4 || !strings.Contains(page.body, "2 more calls do not fit") {
 		t.Errorf("%d calls are on the page", n)
 	}
 }

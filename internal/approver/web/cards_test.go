@@ -26,7 +26,7 @@ func TestACardShowsTheArguments(t *testing.T) {
 	c := f.signedIn("ada")
 	for range 2 { // what is kept is shown the same
 		body := f.do(c, "GET", "/", "").body
-		peeks := regexp.MustCompile(`(?s)<pre class="bytes peek"[^>]*>(.*?)</pre>`).FindAllStringSubmatch(body, -1)
+		peeks := regexp.MustCompile(`(?s)<pre class="code peek"[^>]*>(.*?)</pre>`).FindAllStringSubmatch(body, -1)
 		if len(peeks) != 3 {
 			t.Fatalf("%d cards show arguments:\n%s", len(peeks), body)
 		}
@@ -36,7 +36,7 @@ func TestACardShowsTheArguments(t *testing.T) {
 		if !strings.Contains(body, "&#34;key0&#34;: &#34;value 0&#34;") || strings.Contains(body, "value 19") || !strings.Contains(body, "17 more lines") {
 			t.Errorf("long arguments are not cut after some lines:\n%s", body)
 		}
-		if !regexp.MustCompile(`Arguments of 65.549 bytes`).MatchString(body) {
+		if !regexp.MustCompile(`65,549 bytes of arguments`).MatchString(body) {
 			t.Errorf("large arguments are not named:\n%s", body)
 		}
 		if strings.Contains(body, strings.Repeat("x", 1000)) {
@@ -51,12 +51,12 @@ func TestSomebodyWhoApprovedIsToldWhatIsMissing(t *testing.T) {
 	a := f.hold(`{"target":"x"}`, requester(), func(r *risk.Approval) { r.Needed = 3 })
 	ada, path := f.signedIn("ada"), "/a/"+a.ID
 	page := f.do(ada, "GET", path, "")
-	if strings.Contains(page.body, "You approved at") {
+	if strings.Contains(page.body, "You approved on") {
 		t.Fatal("before the approval it is there already")
 	}
 	f.post(ada, path+"/approve", url.Values{"token": {formToken(t, page.body, path+"/approve")}, "digest": {a.Binding.ArgumentsDigest}}, "Origin", f.url)
 	page = f.do(ada, "GET", path, "")
-	if !regexp.MustCompile(`You approved at <time datetime="[^"]+">[^<]+</time>; 2 more approvals are needed\.`).MatchString(page.body) {
+	if !regexp.MustCompile(`You approved on <time datetime="[^"]+">[^<]+</time>\. 2 more approvals are needed\.`).MatchString(page.body) {
 		t.Errorf("the page does not say what is missing:\n%s", page.body)
 	}
 	if strings.Contains(page.body, `action="`+path+`/approve"`) {
@@ -70,7 +70,7 @@ func TestSomebodyWhoApprovedIsToldWhatIsMissing(t *testing.T) {
 	f.post(bob, path+"/approve", url.Values{"token": {formToken(t, page.body, path+"/approve")}, "digest": {a.Binding.ArgumentsDigest}}, "Origin", f.url)
 	f.agreed(a.ID, 2)
 	list := f.do(ada, "GET", "/", "").body
-	if !regexp.MustCompile(`You approved at <time [^<]+</time>; 1 more approval is needed\.`).MatchString(list) {
+	if !regexp.MustCompile(`You approved on <time [^<]+</time>\. 1 more approval is needed\.`).MatchString(list) {
 		t.Errorf("the list does not say what is missing:\n%s", list)
 	}
 	if strings.Contains(list, `type="checkbox"`) {
@@ -110,10 +110,10 @@ func TestThePageSaysWhenACallEscalates(t *testing.T) {
 	})
 	f.seen(a.ID, ledger.Pending)
 	c, at := f.signedIn("ada"), a.Created.Add(2*time.Minute).UTC().Format(time.RFC3339)
-	if body := f.do(c, "GET", "/a/"+a.ID, "").body; !strings.Contains(body, `at <time datetime="`+at+`">`) || !strings.Contains(body, "bosses may decide too") {
+	if body := f.do(c, "GET", "/a/"+a.ID, "").body; !strings.Contains(body, `To bosses on <time datetime="`+at+`">`) {
 		t.Errorf("the page does not say that bosses are asked at %s:\n%s", at, body)
 	}
-	if body := f.do(c, "GET", "/", "").body; !strings.Contains(body, `bosses asked too at <time datetime="`+at+`">`) {
+	if body := f.do(c, "GET", "/", "").body; !strings.Contains(body, `Escalates to bosses on <time datetime="`+at+`">`) {
 		t.Errorf("the list does not:\n%s", body)
 	}
 }

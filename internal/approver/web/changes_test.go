@@ -40,20 +40,20 @@ func TestAPersonSeesWhatChangedInAToolSinceAPersonApprovedIt(t *testing.T) {
 		t.Fatal(got.body)
 	}
 	first := f.holdTool(before, `{}`, requester(), nil).Approval
-	if page, _ := look(first.ID, "first"); !strings.Contains(page, "nobody has looked at its definition yet") {
+	if page, _ := look(first.ID, "first"); !strings.Contains(page, "nobody has reviewed its definition yet") {
 		t.Error("the page does not say that it is the first")
 	}
 	if got := f.api("bob", "POST", "/approvals/"+first.ID+"/decisions", decision("approve", first.Binding.ArgumentsDigest, "")); got.status != http.StatusOK {
 		t.Fatal(got.body)
 	}
 	f.seen(first.ID, ledger.Approved)
-	if page, _ := look(f.holdTool(before, `{}`, requester(), nil).Approval.ID, "unchanged"); strings.Contains(page, `class="changed"`) {
+	if page, _ := look(f.holdTool(before, `{}`, requester(), nil).Approval.ID, "unchanged"); strings.Contains(page, `disclosure changed"`) {
 		t.Error("the page shows a change where there is none")
 	}
 	changed := f.holdTool(after, `{}`, requester(), nil).Approval
 	page, d := look(changed.ID, "changed")
 	for _, part := range []string{
-		`The tool's definition has changed`, `<del><span class="sign">- </span>  &#34;description&#34;: &#34;Deletes <mark>one file</mark>.&#34;</del>`,
+		`The tool definition has changed`, `<del><span class="sign">- </span>  &#34;description&#34;: &#34;Deletes <mark>one file</mark>.&#34;</del>`,
 		`<ins><span class="sign">+ </span>  &#34;description&#34;: &#34;Deletes <mark>all files</mark>.&#34;</ins>`,
 	} {
 		if !strings.Contains(page, part) {
@@ -63,13 +63,13 @@ func TestAPersonSeesWhatChangedInAToolSinceAPersonApprovedIt(t *testing.T) {
 	if raw, err := base64.StdEncoding.DecodeString(d.Tool.Before.Base64); err != nil || string(raw) != before || d.Tool.Digest != schema.Digest(raw) {
 		t.Errorf("%+v", d)
 	}
-	if list := f.do(c, "GET", "/", "").body; strings.Count(list, "The tool has changed") != 1 {
+	if list := f.do(c, "GET", "/", "").body; strings.Count(list, "The tool definition has changed") != 1 {
 		t.Error("the list does not mark the one whose tool has changed")
 	}
 	// What is decided already is compared with what was there before it.
 	look(first.ID, "first")
 	// Of another server it says nothing.
-	if strings.Contains(f.do(c, "GET", "/together?id="+changed.ID, "").body, "has changed</strong>") == false {
+	if strings.Contains(f.do(c, "GET", "/review?id="+changed.ID, "").body, "has changed</strong>") == false {
 		t.Error("a page of several calls does not say it")
 	}
 }
@@ -84,7 +84,7 @@ func TestAnEditIsShownAgainstWhatWasAskedFor(t *testing.T) {
 	c := f.signedIn("ada")
 	for _, path := range []string{"/a/" + a.ID, "/history"} {
 		page := f.do(c, "GET", path, "").body
-		for _, part := range []string{`<mark>all</mark>`, `<mark>one</mark>`, "asked for", "bob"} {
+		for _, part := range []string{`<mark>all</mark>`, `<mark>one</mark>`, "requested", "bob"} {
 			if !strings.Contains(page, part) {
 				t.Errorf("%s lacks %s", path, part)
 			}

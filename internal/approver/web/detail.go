@@ -10,38 +10,34 @@ import (
 // detailPage is one approval with its forms.
 type detailPage struct {
 	*question
-	// Args would run now; Before was asked for, where it was edited since.
+	// Args are the arguments that would run; Before are the requested ones if they were edited.
 	Args, Before, Offer block
 	EditLines           []line // what the edit changed
 	Words               toolWords
-	Fresh               bool // signed in lately enough for this rule
+	Fresh               bool // the sign-in is recent enough for this rule
 	Tokens              map[string]string
 	Presets             []string
 	Done                string
-	Refusal             string // why the answer that was just given does not count
+	Refusal             string // why the decision that was just submitted does not count
 	Faults              []schema.Fault
-	Reason              string // what was typed already
+	Reason              string // the comment as it was submitted
 	Edit                string
 	EditOpen, AllowOpen bool
 }
 
-// block is bytes on a page, raw and, where they are JSON, with line breaks.
+// block is bytes on a page: raw and, if they are JSON, indented.
 type block struct {
 	Label  string
 	Raw    []byte
 	Pretty []byte
 	Digest string
-	Open   bool
 }
-
-// openUpTo is how many bytes are shown without unfolding them.
-const openUpTo = 16 << 10
 
 func blockOf(label string, raw []byte, digest string) block {
-	return block{Label: label, Raw: raw, Pretty: indented(raw), Digest: digest, Open: len(raw) <= openUpTo}
+	return block{Label: label, Raw: raw, Pretty: indented(raw), Digest: digest}
 }
 
-// toolWords are what a tool says of itself. Nobody checked it.
+// toolWords is the description that a server gives of its tool. Nobody has verified it.
 type toolWords struct {
 	Title       string `json:"title"`
 	Description string `json:"description"`
@@ -53,14 +49,14 @@ type toolWords struct {
 	} `json:"annotations"`
 }
 
-// Claims are the annotations as sentences.
+// Claims returns the annotations in words.
 func (t toolWords) Claims() (claims []string) {
 	for _, c := range []struct {
 		hint    *bool
 		yes, no string
 	}{
-		{t.Annotations.ReadOnly, "only reads", "changes things"}, {t.Annotations.Destructive, "may destroy", "destroys nothing"},
-		{t.Annotations.Idempotent, "may be repeated", "must not be repeated"}, {t.Annotations.OpenWorld, "reaches the outside", "stays inside"},
+		{t.Annotations.ReadOnly, "read-only", "changes data"}, {t.Annotations.Destructive, "destructive", "not destructive"},
+		{t.Annotations.Idempotent, "idempotent", "not idempotent"}, {t.Annotations.OpenWorld, "accesses external systems", "does not access external systems"},
 	} {
 		if c.hint != nil && *c.hint {
 			claims = append(claims, c.yes)
@@ -71,12 +67,12 @@ func (t toolWords) Claims() (claims []string) {
 	return claims
 }
 
-// presets are the usual reasons of a denial.
+// presets returns the reasons for a denial that the pages offer.
 func presets() []string {
-	return []string{"Nobody expects this call", "The target is wrong", "The arguments look wrong", "Not at this time", "Ask for less, then again"}
+	return []string{"Unexpected call", "Wrong target", "Wrong arguments", "Wrong time", "Too broad"}
 }
 
-// newDetail makes the page of an approval for a visitor.
+// newDetail builds the page of an approval for a visitor.
 func newDetail(a *access, q *question, v visitor) detailPage {
 	bound := q.Bound()
 	p := detailPage{
@@ -84,19 +80,18 @@ func newDetail(a *access, q *question, v visitor) detailPage {
 		Fresh: v.fresh || !q.Rule.FreshLogin, Tokens: make(map[string]string),
 	}
 	if len(q.Asked) > 0 {
-		p.Before = blockOf("Arguments that were asked for", q.Asked, q.Binding.ArgumentsDigest)
+		p.Before = blockOf("Requested arguments", q.Asked, q.Binding.ArgumentsDigest)
 		p.EditLines = comparedJSON(q.Asked, q.Arguments)
 	}
 	if len(q.Definition) > 0 {
-		p.Offer = blockOf("Whole definition", q.Definition, q.Binding.ToolDefinitionDigest)
-		p.Offer.Open = false
+		p.Offer = blockOf("Tool definition", q.Definition, q.Binding.ToolDefinitionDigest)
 		if json.Unmarshal(q.Definition, &p.Words) != nil {
 			p.Words = toolWords{}
 		}
 	}
 	for _, k := range q.Kinds {
 		if k == ledger.Approve && !q.ApprovedAt.IsZero() {
-			continue // it counts already
+			continue // it is already counted
 		}
 		p.Tokens[string(k)] = a.formToken(v.cookie, "/a/"+q.ID+"/"+string(k))
 	}

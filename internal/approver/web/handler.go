@@ -202,15 +202,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // reaches us on purpose.
 func (h *Handler) checkOrigin(r *http.Request) error {
 	if err := h.origin.Check(r); err != nil {
-		return schema.Errorf(schema.KindForbidden, "The request comes from a web page of another origin; decisions are taken on the approver's own pages.")
+		return schema.Errorf(schema.KindForbidden, "The request comes from a web page of another origin; open the approver's own pages.")
 	}
 	changing := r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
 	switch {
 	case h.o.ownHost(r.Host):
 	case h.o.open():
-		return schema.Errorf(schema.KindForbidden, "An approver without API keys answers to the names of loopback only. Reach it as 127.0.0.1 or localhost, or configure keys.")
+		return schema.Errorf(schema.KindForbidden, "An approver without API keys answers only on loopback names. Use 127.0.0.1 or localhost, or configure keys.")
 	case changing && h.o.PublicURL != nil:
-		return schema.Errorf(schema.KindForbidden, "The request names another host than this approver's public_url; send it there.")
+		return schema.Errorf(schema.KindForbidden, "The Host header differs from this approver's public_url; send the request to public_url.")
 	}
 	return nil
 }
@@ -232,7 +232,7 @@ func (h *Handler) afterPanic(w http.ResponseWriter, r *http.Request) {
 		panic(v)
 	}
 	h.o.Log.Error("a handler panicked", "method", r.Method, "pattern", r.Pattern, "panic", v, "stack", string(debug.Stack()))
-	problem.Write(w, schema.Errorf(schema.KindInternal, "The approver failed on this request; its log says why."))
+	problem.Write(w, schema.Errorf(schema.KindInternal, "The approver failed to handle this request; see its log."))
 }
 
 func (h *Handler) notFound(w http.ResponseWriter, r *http.Request) {
@@ -245,12 +245,12 @@ func (h *Handler) notFound(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case len(allowed) == 0:
-		problem.Write(w, schema.Errorf(schema.KindNotFound, "There is no such path. GET /openapi.json describes the API, / is the page for people."))
+		problem.Write(w, schema.Errorf(schema.KindNotFound, "This path does not exist. GET /openapi.json describes the API; / is the page for people."))
 	case r.Method == http.MethodOptions:
 		w.Header().Set("Allow", strings.Join(append(allowed, http.MethodOptions), ", "))
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		problem.Write(w, schema.Errorf(problem.KindMethod, "This path does not take that method; it takes %s.", strings.Join(allowed, ", ")))
+		problem.Write(w, schema.Errorf(problem.KindMethod, "This path accepts only %s.", strings.Join(allowed, ", ")))
 	}
 }

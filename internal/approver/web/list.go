@@ -102,7 +102,7 @@ func (v *approvals) pending(ctx context.Context, who schema.Principal) (p pendin
 		if !ok {
 			continue
 		}
-		if len(p.Waiting) < mostPeeks {
+		if len(p.Waiting) < maxPeeks {
 			q.Peek = v.peek(ctx, a)
 		}
 		tool := [2]string{a.Binding.Server, a.Binding.Tool}
@@ -120,7 +120,7 @@ func (v *approvals) pending(ctx context.Context, who schema.Principal) (p pendin
 	}
 	for _, by := range slices.Sorted(maps.Keys(counts)) {
 		if n := counts[by]; n > 1 {
-			p.Bulk = append(p.Bulk, bulk{By: by, N: min(n, maxBulk), To: "/together?" + url.Values{"requester": {by}}.Encode()})
+			p.Bulk = append(p.Bulk, bulk{By: by, N: min(n, maxBulk), To: "/review?" + url.Values{"requester": {by}}.Encode()})
 		}
 	}
 	return p

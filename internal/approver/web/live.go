@@ -77,12 +77,12 @@ func (v *live) close() {
 // approval changed.
 func (v *live) serve(w http.ResponseWriter, r *http.Request) {
 	if who := v.access.visit(w, r); !who.known {
-		problem.Write(w, schema.Errorf(schema.KindUnauthenticated, "Sign in to get live updates."))
+		problem.Write(w, schema.Errorf(schema.KindUnauthenticated, "Sign in to receive live updates."))
 		return
 	}
 	changed, ok := v.open()
 	if !ok {
-		problem.Write(w, schema.Errorf(schema.KindUnavailable, "No more live updates are given at the moment; the page can be loaded again by hand."))
+		problem.Write(w, schema.Errorf(schema.KindUnavailable, "Too many pages receive live updates; reload the page to update it."))
 		return
 	}
 	defer v.leave(changed)

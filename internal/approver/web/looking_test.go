@@ -57,7 +57,7 @@ func TestLookingAtAnyRouteChangesNoByteOfTheLedger(t *testing.T) {
 	// fill puts what is there into the names of a route.
 	fill := func(path string, a held) (paths []string) {
 		paths = []string{strings.NewReplacer("{$}", "", "{id}", a.id).Replace(path)}
-		for name, values := range map[string][]string{"{kind}": {"approve", "deny", "edit", "extend", "revoke", "nope"}, "{file}": {"live.js", "style.css", "nope"}} {
+		for name, values := range map[string][]string{"{kind}": {"approve", "deny", "edit", "extend", "revoke", "nope"}, "{file}": {"live.js", "approver.css", "ui.css", "nope"}} {
 			if strings.Contains(path, name) {
 				head, tail, _ := strings.Cut(paths[0], name)
 				paths = nil
@@ -72,7 +72,7 @@ func TestLookingAtAnyRouteChangesNoByteOfTheLedger(t *testing.T) {
 	for _, route := range c.web.AllRoutes() {
 		_, path, _ := strings.Cut(route, " ")
 		each := waiting[:1]
-		if strings.Contains(path, "{id}") || path == "/together" {
+		if strings.Contains(path, "{id}") || path == "/review" {
 			each = waiting
 		}
 		for _, a := range each {
@@ -108,7 +108,7 @@ func TestLookingAtAnyRouteChangesNoByteOfTheLedger(t *testing.T) {
 	if diff := cmp.Diff(before, c.stored()); diff != "" {
 		t.Errorf("something has changed:\n%s", diff)
 	}
-	for _, route := range []string{"POST /a/{id}/{kind}", "GET /a/{id}", "POST /approvals/{id}/decisions", "GET /together"} {
+	for _, route := range []string{"POST /a/{id}/{kind}", "GET /a/{id}", "POST /approvals/{id}/decisions", "GET /review"} {
 		if looks[route] < 50*3*3 {
 			t.Errorf("%s was looked at %d times", route, looks[route])
 		}

@@ -91,15 +91,15 @@ func done(kind ledger.DecisionKind) string {
 	case ledger.Approve:
 		return "Your approval is recorded."
 	case allowKind:
-		return "Your approval is recorded, and calls like this one run without a question now; the page of permissions lists that."
+		return "Your approval is recorded. Matching calls now run without approval; see Permissions."
 	case ledger.Deny:
-		return "Your denial is recorded; the call does not run."
+		return "Your denial is recorded. The call does not run."
 	case ledger.Edit:
-		return "The edited arguments are recorded; they are what runs now."
+		return "Your edit is recorded. The call runs with the edited arguments."
 	case ledger.Extend:
-		return "There is more time now."
+		return "The deadline is extended."
 	case ledger.Revoke:
-		return "It is taken back; the call does not run."
+		return "The request is withdrawn. The call does not run."
 	}
 	return ""
 }
@@ -109,8 +109,8 @@ func (g *approvalPages) decide(w http.ResponseWriter, r *http.Request, v visitor
 	id, kind := r.PathValue("id"), ledger.DecisionKind(r.PathValue("kind"))
 	f := r.PostForm
 	answer := approval.Answer{Kind: kind, Reason: strings.TrimSpace(f.Get("reason")), Digest: f.Get("digest"), Fresh: v.fresh}
-	if answer.Reason == "" {
-		answer.Reason = f.Get("preset")
+	if answer.Reason == "" && kind == ledger.Deny {
+		answer.Reason = f.Get("preset") // the form has approve and deny buttons, and this field is for the latter
 	}
 	if kind == allowKind {
 		answer.Kind = ledger.Approve
@@ -155,13 +155,13 @@ func wish(f url.Values, now time.Time) (*ledger.Allow, error) {
 	allow := &ledger.Allow{Pattern: ledger.Pattern{Kind: ledger.PatternKind(f.Get("pattern"))}}
 	i := slices.IndexFunc(spans(), func(s span) bool { return s.For.String() == f.Get("for") })
 	if i < 0 {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "Choose how long the same may run again.")
+		return nil, schema.Errorf(schema.KindInvalidRequest, "Select how long the permission is valid.")
 	}
 	allow.Until = now.Add(spans()[i].For)
 	if text := strings.TrimSpace(f.Get("uses")); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 1_000_000 {
-			return nil, schema.Errorf(schema.KindInvalidRequest, "How often the same may run again must be a number from 1; leave it empty for no limit.")
+			return nil, schema.Errorf(schema.KindInvalidRequest, "The maximum number of calls must be between 1 and 1,000,000; leave it empty for no limit.")
 		}
 		allow.MaxUses = n
 	}

@@ -29,7 +29,7 @@ func TestAPersonDecidesOnThePageWithoutAnyScript(t *testing.T) {
 		case "edit":
 			form.Set("arguments", "{\r\n  \"target\": \"y\"\r\n}")
 		case "deny":
-			form.Set("preset", "The target is wrong")
+			form.Set("preset", "Wrong target")
 		}
 		got := f.post(c, path+"/"+kind, form, "Origin", f.url)
 		if got.status != http.StatusSeeOther || got.header.Get("Location") != path+"?done="+kind {
@@ -40,7 +40,7 @@ func TestAPersonDecidesOnThePageWithoutAnyScript(t *testing.T) {
 		if is.State != want || is.Decisions[0].By != "ada" || is.Decisions[0].Channel != "web" {
 			t.Errorf("%s: %+v", kind, is)
 		}
-		if kind == "deny" && is.Decisions[0].Reason != "The target is wrong" {
+		if kind == "deny" && is.Decisions[0].Reason != "Wrong target" {
 			t.Errorf("the preset is lost: %+v", is.Decisions)
 		}
 		if kind == "edit" {
@@ -48,7 +48,7 @@ func TestAPersonDecidesOnThePageWithoutAnyScript(t *testing.T) {
 				t.Errorf("%q %v", raw, err)
 			}
 		}
-		if after := f.do(c, "GET", got.header.Get("Location"), ""); after.status != http.StatusOK || !strings.Contains(after.body, `class="note good"`) {
+		if after := f.do(c, "GET", got.header.Get("Location"), ""); after.status != http.StatusOK || !strings.Contains(after.body, `class="notice success"`) {
 			t.Errorf("%s: the page does not say what was done: %d", kind, after.status)
 		}
 	}
@@ -286,7 +286,7 @@ func TestAMebibyteIsShownWhole(t *testing.T) {
 	a := f.hold(`{"target":"`+value+`"}`, requester(), nil)
 	page := f.do(f.signedIn("ada"), "GET", "/a/"+a.ID, "")
 	if n := strings.Count(page.body, value); page.status != http.StatusOK || n != 3 || !strings.Contains(page.body, "1,040,013 bytes") {
-		t.Errorf("%d, the value is there %d times (raw, with line breaks, to edit)", page.status, n)
+		t.Errorf("%d, the value is there %d times (raw, formatted, to edit)", page.status, n)
 	}
 	c := f.signedIn("bob")
 	path := "/a/" + a.ID
@@ -304,7 +304,7 @@ func TestNothingFromOutsideIsMarkup(t *testing.T) {
 	c := f.signedIn("ada")
 	for _, p := range []string{"/", "/history", "/a/" + a.ID} {
 		got := f.do(c, "GET", p, "")
-		for _, bad := range []string{"<script>", "<img", "</textarea></pre>", " style=", " onclick="} {
+		for _, bad := range []string{"<script>", "<img src=x", "</textarea></pre>", " style=", " onclick="} {
 			if strings.Contains(got.body, bad) {
 				t.Errorf("%s holds %s", p, bad)
 			}
@@ -361,7 +361,7 @@ func TestHistoryIsFiltered(t *testing.T) {
 	f.seen(a.ID, ledger.Denied)
 	c := f.signedIn("ada")
 	got := f.do(c, "GET", "/history?state=denied&server=&tool=&requester=", "")
-	if got.status != http.StatusOK || !strings.Contains(got.body, a.ID) || strings.Contains(got.body, b.ID) || !strings.Contains(got.body, "deny by ada") {
+	if got.status != http.StatusOK || !strings.Contains(got.body, a.ID) || strings.Contains(got.body, b.ID) || !strings.Contains(got.body, "Denied by ada") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	if got := f.do(c, "GET", "/history?state=nope", ""); got.status != http.StatusBadRequest || !strings.HasPrefix(got.header.Get("Content-Type"), "text/html") {

@@ -10,23 +10,29 @@ import (
 )
 
 const (
-	// mostPeeks is how many cards of a list show arguments: each may take a read.
-	mostPeeks = 100
-	// keptPeeks is how many are kept for the next time that a list is shown.
-	keptPeeks = 2000
-	peekLines = 5
-	peekWidth = 120 // bytes of a line
+	// maxPeeks limits the requests of a list that show arguments: each may take a read.
+	maxPeeks = 100
+	// maxKeptPeeks limits the peeks that are kept for the next time the list is shown.
+	maxKeptPeeks = 2000
+	peekLines    = 5
+	peekWidth    = 120 // bytes of a line
 )
 
 // peek is the beginning of arguments.
 type peek struct {
-	Text []byte // lines that are shown
-	Rest int    // how many lines are not shown; -1: some, and the lines are not counted
-	Size int    // bytes in all
+	Lines []peekLine
+	Rest  int // the number of lines that are not shown; -1: the lines were not counted
+	Size  int // bytes in all
 }
 
-// peek returns the beginning of what would run, nil where it cannot be read: the list is
-// shown all the same. Large arguments are not read for it.
+// peekLine is a line of arguments. Cut means that only its beginning is there.
+type peekLine struct {
+	Text []byte
+	Cut  bool
+}
+
+// peek returns the beginning of the arguments that would run, or nil if they cannot be read:
+// the list is shown without them. Large arguments are not read for it.
 func (v *approvals) peek(ctx context.Context, a *ledger.Approval) *peek {
 	bound := a.Bound()
 	key := [2]string{a.ID, bound.ArgumentsDigest}
@@ -41,7 +47,7 @@ func (v *approvals) peek(ctx context.Context, a *ledger.Approval) *peek {
 	if !a.Apart {
 		args, err := v.o.Ledger.ArgumentsOf(ctx, a)
 		if err != nil {
-			v.o.Log.Debug("the arguments of a waiting call cannot be shown in the list", "approval_id", a.ID, "error", err)
+			v.o.Log.Debug("the arguments of a pending call cannot be shown in the list", "approval_id", a.ID, "error", err)
 			return nil
 		}
 		p = peekOf(args)
@@ -50,7 +56,7 @@ func (v *approvals) peek(ctx context.Context, a *ledger.Approval) *peek {
 	return p
 }
 
-// peekOf is the beginning of arguments: all of them on one line where they fit on one.
+// peekOf returns the beginning of arguments, on one line if all of them fit on one.
 func peekOf(args []byte) *peek {
 	p := &peek{Size: len(args)}
 	text := args
@@ -61,24 +67,22 @@ func peekOf(args []byte) *peek {
 	}
 	lines := bytes.Split(text, []byte("\n"))
 	p.Rest = max(len(lines)-peekLines, 0)
-	for i, line := range lines[:len(lines)-p.Rest] {
-		if i > 0 {
-			p.Text = append(p.Text, '\n')
-		}
-		if len(line) > peekWidth {
+	for _, line := range lines[:len(lines)-p.Rest] {
+		long := len(line) > peekWidth
+		if long {
 			end := peekWidth
 			for end > peekWidth-utf8.UTFMax && !utf8.RuneStart(line[end]) {
 				end--
 			}
-			line = append(bytes.Clone(line[:end]), " …"...)
+			line = line[:end]
 		}
-		p.Text = append(p.Text, line...)
+		p.Lines = append(p.Lines, peekLine{bytes.Clone(line), long})
 	}
 	return p
 }
 
-// peeks keeps what lists show of arguments, by approval and digest. It is safe for
-// concurrent use; the zero value is empty.
+// peeks caches peeks by approval and digest. It is safe for concurrent use; the zero value
+// is empty.
 type peeks struct {
 	mu   sync.Mutex
 	kept map[[2]string]*peek
@@ -91,12 +95,11 @@ func (p *peeks) get(key [2]string) (*peek, bool) {
 	return found, ok
 }
 
-// put keeps one more. When too many are kept it begins again, without those of calls that
-// were decided long ago.
+// put adds a peek. A full cache starts again, without the calls that were decided long ago.
 func (p *peeks) put(key [2]string, found *peek) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.kept == nil || len(p.kept) >= keptPeeks {
+	if p.kept == nil || len(p.kept) >= maxKeptPeeks {
 		p.kept = make(map[[2]string]*peek)
 	}
 	p.kept[key] = found

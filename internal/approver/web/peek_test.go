@@ -12,17 +12,16 @@ func FuzzPeek(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, args []byte) {
 		p := peekOf(args)
-		lines := strings.Split(string(p.Text), "\n")
-		if len(lines) > peekLines || p.Rest < 0 || p.Size != len(args) {
-			t.Errorf("%d lines, %d more, of %d bytes", len(lines), p.Rest, p.Size)
+		if len(p.Lines) > peekLines || p.Rest < 0 || p.Size != len(args) {
+			t.Errorf("%d lines, %d more, of %d bytes", len(p.Lines), p.Rest, p.Size)
 		}
-		for _, line := range lines {
-			if len(line) > peekWidth+len(" …") {
-				t.Errorf("a line of %d bytes", len(line))
+		for _, line := range p.Lines {
+			if len(line.Text) > peekWidth {
+				t.Errorf("a line of %d bytes", len(line.Text))
 			}
-		}
-		if utf8.Valid(args) && !utf8.Valid(p.Text) {
-			t.Errorf("a character was cut in two: %q", p.Text)
+			if utf8.Valid(args) && !utf8.Valid(line.Text) {
+				t.Errorf("a character was cut in two: %q", line.Text)
+			}
 		}
 	})
 }

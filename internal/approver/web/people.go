@@ -76,7 +76,7 @@ func (s *signInPages) passage(r *http.Request) (p passage, ok bool) {
 func (s *signInPages) goToProvider(w http.ResponseWriter, r *http.Request) error {
 	people := s.site.o.People
 	if people == nil {
-		return schema.Errorf(schema.KindNotFound, "People do not sign in at a provider here.")
+		return schema.Errorf(schema.KindNotFound, "This approver has no identity provider; sign in with an API key.")
 	}
 	q := r.URL.Query()
 	// The cookie must be of the name under which the provider leads back.
@@ -100,7 +100,7 @@ func (s *signInPages) goToProvider(w http.ResponseWriter, r *http.Request) error
 	}
 	raw, err := json.Marshal(p)
 	if err != nil {
-		return schema.Errorf(schema.KindInternal, "The sign-in cannot begin: %w", err)
+		return schema.Errorf(schema.KindInternal, "The sign-in cannot start: %w", err)
 	}
 	sealed := s.seal.Seal(nil, nil, raw, []byte(s.flowCookie())) //nolint:gosec // the cipher makes a random nonce of its own
 	s.setFlow(w, base64.RawURLEncoding.EncodeToString(sealed), int(flowAge.Seconds()))
@@ -112,15 +112,15 @@ func (s *signInPages) goToProvider(w http.ResponseWriter, r *http.Request) error
 func (s *signInPages) comeBack(w http.ResponseWriter, r *http.Request) error {
 	people := s.site.o.People
 	if people == nil {
-		return schema.Errorf(schema.KindNotFound, "People do not sign in at a provider here.")
+		return schema.Errorf(schema.KindNotFound, "This approver has no identity provider; sign in with an API key.")
 	}
 	if r.Method != http.MethodGet { // HEAD spends nothing
 		w.Header().Set("Allow", http.MethodGet)
-		return schema.Errorf(problem.KindMethod, "This path takes GET, from the provider's page.")
+		return schema.Errorf(problem.KindMethod, "This path accepts GET only.")
 	}
 	p, ok := s.passage(r)
 	if !ok {
-		return s.refuseArrival(w, schema.Errorf(schema.KindForbidden, "This sign-in was not begun in this browser, or was begun too long ago; nobody was signed in. Sign in again."))
+		return s.refuseArrival(w, schema.Errorf(schema.KindForbidden, "This sign-in was not started in this browser, or it has expired. Sign in again."))
 	}
 	s.setFlow(w, "", -1) // one flow, one try
 	person, err := people.Finish(r.Context(), p.Flow, r.URL.Query())
@@ -140,7 +140,7 @@ func (s *signInPages) comeBack(w http.ResponseWriter, r *http.Request) error {
 	s.site.o.Log.Info("somebody signed in", "name", person.Principal.Name, "groups", len(person.Principal.Groups))
 	// A redirect would still count as led here by another site, and come without
 	// the new cookie. A page of ours that leads on does not.
-	page := view{Title: "You are signed in", Go: p.Next, Page: message{Text: "You are signed in as " + Escaped([]byte(person.Principal.Owner)) + ".", To: p.Next, Label: "Go on"}}
+	page := view{Title: "You are signed in", Go: p.Next, Page: message{Text: "You are signed in as " + Escaped([]byte(person.Principal.Owner)) + ".", To: p.Next, Label: "Continue"}}
 	return s.site.render(w, http.StatusOK, "message", visitor{}, page)
 }
 
@@ -148,6 +148,6 @@ func (s *signInPages) comeBack(w http.ResponseWriter, r *http.Request) error {
 // sign-in. What came with the request makes no part of it.
 func (s *signInPages) refuseArrival(w http.ResponseWriter, err error) error {
 	d := problem.Of(err)
-	page := view{Title: "You are not signed in", Page: message{Text: d.Detail, To: "/sign-in", Label: "To the sign-in"}}
+	page := view{Title: "You are not signed in", Page: message{Text: d.Detail, To: "/sign-in", Label: "Sign in"}}
 	return s.site.render(w, d.Status, "message", visitor{}, page)
 }

@@ -266,7 +266,7 @@ func TestAFreshSignInAtTheProviderIsAskedForAndChecked(t *testing.T) {
 func TestWherePeopleSignInNobodyIsLocal(t *testing.T) {
 	c := openClub(t, nil, nil)
 	a := c.hold(`{"target":"x"}`, requester(), nil)
-	for _, p := range []string{"/", "/history", "/a/" + a.ID, "/together?id=" + a.ID} {
+	for _, p := range []string{"/", "/history", "/a/" + a.ID, "/review?id=" + a.ID} {
 		if got := c.do(c.browser(), "GET", p, ""); got.status != http.StatusSeeOther {
 			t.Errorf("%s: %d", p, got.status)
 		}

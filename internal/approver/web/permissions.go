@@ -19,13 +19,21 @@ type permissions struct{ o *Options }
 // standing is a permission as one person sees it.
 type standing struct {
 	ledger.Permission
-	State string // good, over, used up or revoked
-	// May says that this person can take it back, Token that of the form.
+	State string // one of the constants below, as the API names it
+	// May reports whether this person can revoke it, with the form that Token belongs to.
 	May   bool
 	Token string
-	// NeedsReason says that it takes a reason.
+	// NeedsReason reports whether revoking it requires a comment.
 	NeedsReason bool
 }
+
+// States of a permission in the API.
+const (
+	permissionActive  = "good"
+	permissionExpired = "over"
+	permissionUsedUp  = "used up"
+	permissionRevoked = "revoked"
+)
 
 // list returns the permissions that concern the person, the newest first.
 func (p *permissions) list(ctx context.Context, who schema.Principal) (seen []standing) {
@@ -41,7 +49,7 @@ func (p *permissions) list(ctx context.Context, who schema.Principal) (seen []st
 		if !decides && !samePerson(who, one.Requester.Name, one.Requester.Owner) && !overlap(p.o.Observers, who.Groups) && !p.o.open() {
 			continue
 		}
-		s.May = decides && s.State == "good"
+		s.May = decides && s.State == permissionActive
 		seen = append(seen, s)
 	}
 	return seen
@@ -60,23 +68,22 @@ func samePerson(who schema.Principal, name, owner string) bool {
 func permissionState(p *ledger.Permission, now time.Time) string {
 	switch {
 	case p.Revoked != nil:
-		return "revoked"
+		return permissionRevoked
 	case !now.Before(p.Until):
-		return "over"
+		return permissionExpired
 	case p.MaxUses > 0 && p.Uses >= p.MaxUses:
-		return "used up"
+		return permissionUsedUp
 	}
-	return "good"
+	return permissionActive
 }
 
-// revoke takes a permission back. One that does not concern the person is not
-// there.
+// revoke revokes a permission. For people whom it does not concern it does not exist.
 func (p *permissions) revoke(ctx context.Context, who schema.Principal, id, reason string) (*ledger.Permission, error) {
 	if len(reason) > maxReason {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "The reason is longer than %d bytes; say it shorter.", maxReason)
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The reason is longer than %d bytes; shorten it.", maxReason)
 	}
 	if !slices.ContainsFunc(p.list(ctx, who), func(s standing) bool { return s.ID == id }) {
-		return nil, schema.Errorf(schema.KindNotFound, "There is no such permission, or it is not yours to see.")
+		return nil, schema.Errorf(schema.KindNotFound, "The permission does not exist, or you may not see it.")
 	}
 	return p.o.Desk.Permissions.Revoke(ctx, id, who, reason)
 }

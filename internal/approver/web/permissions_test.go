@@ -73,7 +73,7 @@ func TestWhoApprovesCanAllowTheSameAgainAndTakeItBack(t *testing.T) {
 		t.Errorf("another target: %s", got)
 	}
 	list := f.do(c, "GET", "/permissions", "", "Accept", acceptHTML)
-	for _, part := range []string{"<code>/target</code>", "1 of 2 times", "nightly", `href="/a/` + a.ID + `"`, `class="state s-good">good`} {
+	for _, part := range []string{"<code>/target</code>", "1 of 2 times", "nightly", `href="/a/` + a.ID + `"`, `data-state="good">Active`} {
 		if !strings.Contains(list.body, part) {
 			t.Errorf("the page of permissions lacks %s: %s", part, list.body)
 		}

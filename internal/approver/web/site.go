@@ -86,7 +86,7 @@ func (s *site) render(w http.ResponseWriter, status int, name string, v visitor,
 	}
 	var b bytes.Buffer
 	if err := s.templates[name].Execute(&b, page); err != nil {
-		return schema.Errorf(schema.KindInternal, "The page cannot be made: %w", err)
+		return schema.Errorf(schema.KindInternal, "The page cannot be rendered: %w", err)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
@@ -108,7 +108,7 @@ func (s *site) showError(w http.ResponseWriter, r *http.Request, err error) {
 	if v.cookie != "" || s.access.open() {
 		v = s.access.visit(w, r)
 	}
-	page := view{Title: d.Title, Page: message{Text: d.Detail, Faults: schema.AsError(err).Faults, To: "/", Label: "To the list"}}
+	page := view{Title: d.Title, Page: message{Text: d.Detail, Faults: schema.AsError(err).Faults, To: "/", Label: "Back to pending requests"}}
 	if renderErr := s.render(w, d.Status, "message", v, page); renderErr != nil {
 		s.o.fault(r.Context(), r.Pattern, renderErr)
 		problem.Write(w, err)
@@ -126,7 +126,7 @@ func (s *site) enter(w http.ResponseWriter, r *http.Request) (visitor, bool, err
 		return v, true, nil
 	}
 	if r.Method == http.MethodPost {
-		return v, false, schema.Errorf(schema.KindUnauthenticated, "Your session has ended; nothing was done. Sign in and repeat it.")
+		return v, false, schema.Errorf(schema.KindUnauthenticated, "Your session has ended; no decision was recorded. Sign in and try again.")
 	}
 	http.Redirect(w, r, "/sign-in?next="+url.QueryEscape(r.URL.Path), http.StatusSeeOther)
 	return v, false, nil
@@ -143,27 +143,27 @@ func (s *site) showArrival(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	q.Set("arrived", "1")
 	to := r.URL.Path + "?" + q.Encode()
-	page := view{Title: "One moment", Go: to, Page: message{Text: "You come from another site.", To: to, Label: "Go on"}}
+	page := view{Title: "One moment", Go: to, Page: message{Text: "You followed a link from another site.", To: to, Label: "Continue"}}
 	return s.render(w, http.StatusOK, "message", visitor{}, page)
 }
 
 // form reads the fields of a form and checks that it is ours.
 func (s *site) form(w http.ResponseWriter, r *http.Request) error {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/x-www-form-urlencoded" {
-		return schema.Errorf(problem.KindMediaType, "Only a form of these pages can be sent here.")
+		return schema.Errorf(problem.KindMediaType, "This address accepts only forms of the approver's pages.")
 	}
 	// A browser may write each byte as three.
-	body, err := s.bodies.read(w, r, 3*s.o.ArgumentBytes+maxEnvelope, "What you sent is over the limit for arguments of %d bytes; send less, or ask the operator to raise argument_bytes.", s.o.ArgumentBytes)
+	body, err := s.bodies.read(w, r, 3*s.o.ArgumentBytes+maxEnvelope, "The form is over the limit of %d bytes for arguments; shorten them, or ask the operator to raise argument_bytes.", s.o.ArgumentBytes)
 	if err != nil {
 		return err
 	}
 	r.Body = http.MaxBytesReader(w, io.NopCloser(bytes.NewReader(body)), int64(len(body))) // or 10 MB were the most
 	if r.ParseForm() != nil {
-		return schema.Errorf(schema.KindInvalidRequest, "The form did not arrive whole; send it again.")
+		return schema.Errorf(schema.KindInvalidRequest, "The form arrived incomplete; submit it again.")
 	}
 	for name, values := range r.PostForm {
 		if len(values) != 1 || !utf8.ValidString(values[0]) {
-			return schema.Errorf(schema.KindInvalidRequest, "The field %.20q of the form is there twice, or is no text.", name)
+			return schema.Errorf(schema.KindInvalidRequest, "The form field %.20q appears twice, or is not valid UTF-8.", name)
 		}
 	}
 	return s.access.checkForm(r)

@@ -1,5 +1,5 @@
-// Counts the time down and keeps the page up to date. Without it the pages work
-// as well, and are loaded again by hand.
+// Counts down the time left and updates the page. The pages also work without it and
+// are then reloaded by hand.
 "use strict";
 (() => {
   const skew = Date.now() - Date.parse(document.body.dataset.now);
@@ -7,7 +7,7 @@
   const tick = () => {
     for (const el of document.querySelectorAll("time[data-until]")) {
       const left = Math.round((Date.parse(el.dateTime) - Date.now() + skew) / 1000);
-      let text = "time is over";
+      let text = "expired";
       if (left >= 3600) text = Math.floor(left / 3600) + " h " + two(Math.floor(left / 60) % 60) + " min left";
       else if (left >= 60) text = Math.floor(left / 60) + " min " + two(left % 60) + " s left";
       else if (left > 0) text = left + " s left";
@@ -18,7 +18,7 @@
   tick();
   setInterval(tick, 1000);
 
-  // Moments are shown in the zone and the form of the reader; UTC is in the title.
+  // Times are shown in the time zone and format of the reader; the title holds UTC.
   const zone = (root) => {
     for (const el of root.querySelectorAll("time:not([data-until])")) {
       const at = new Date(el.dateTime);
@@ -31,18 +31,18 @@
 
   const live = document.body.dataset.live;
   if (!live) return;
-  const news = document.getElementById("news");
+  const updates = document.getElementById("updates");
   const main = document.getElementById("main");
 
-  // load fetches this page again as it is now, or null.
+  // load fetches the current version of this page, or null.
   const load = async () => {
     const answer = await fetch(location.pathname + location.search, { credentials: "same-origin", headers: { Accept: "text/html" } });
     if (answer.redirected) location.reload();
     if (!answer.ok || answer.redirected) return null;
     return new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
   };
-  // A press and its release make a click only if they meet the same element, so the list
-  // stays as it is between them. The click comes after "pointerup".
+  // A press and its release make a click only if both hit the same element, so the list
+  // does not change between them. The click follows "pointerup".
   let pressed = false, released = () => {};
   addEventListener("pointerdown", () => { pressed = true; }, true);
   for (const over of ["pointerup", "pointercancel"]) addEventListener(over, () => setTimeout(() => { pressed = false; released(); }), true);
@@ -53,41 +53,41 @@
     const fresh = await load();
     if (!fresh) return;
     await release();
-    // What had the focus, and what was chosen, stays so.
+    // The focus and the selection survive the update.
     const name = (el) => el.getAttribute("href") || el.value || el.tagName;
     const at = document.activeElement && main.contains(document.activeElement) ? name(document.activeElement) : null;
-    const chosen = new Set([...main.querySelectorAll("input:checked")].map((el) => el.value));
-    const before = main.querySelectorAll(".card").length;
+    const selected = new Set([...main.querySelectorAll("input:checked")].map((el) => el.value));
+    const before = main.querySelectorAll(".request").length;
     main.replaceChildren(...fresh.childNodes);
     tick();
     zone(main);
-    for (const el of main.querySelectorAll("input[type=checkbox]")) el.checked = chosen.has(el.value);
+    for (const el of main.querySelectorAll("input[type=checkbox]")) el.checked = selected.has(el.value);
     if (at) for (const el of main.querySelectorAll("a, input, button")) if (name(el) === at) { el.focus(); break; }
-    const after = main.querySelectorAll(".card").length;
+    const after = main.querySelectorAll(".request").length;
     if (after !== before) {
-      news.textContent = after + (after === 1 ? " call waits" : " calls wait");
+      updates.textContent = after + (after === 1 ? " call is pending" : " calls are pending");
       clearTimeout(quiet);
-      quiet = setTimeout(() => { news.textContent = ""; }, 10000);
+      quiet = setTimeout(() => { updates.textContent = ""; }, 10000);
     }
   };
-  // A page with a form is never changed under the hands of its reader.
+  // A page with a form never changes while somebody may be filling it in.
   const page = async () => {
     const fresh = await load();
-    const state = (root) => [...root.querySelectorAll(".state, .digest, .answers li")].map((el) => el.textContent).join("|");
+    const state = (root) => [...root.querySelectorAll("[data-watch]")].map((el) => el.dataset.watch || el.textContent).join("|");
     if (fresh) zone(fresh);
     if (!fresh || state(fresh) === state(main)) return;
-    news.textContent = "This approval has changed. ";
+    updates.textContent = "This request has changed. ";
     const again = document.createElement("a");
     again.href = location.pathname + location.search;
-    again.textContent = "Show it as it is now";
-    news.append(again);
+    again.textContent = "Reload";
+    updates.append(again);
   };
   const refresh = live === "list" ? list : page;
   let busy = false, again = false;
   const changed = async () => {
     if (busy) { again = true; return; }
     busy = true;
-    try { do { again = false; await refresh(); } while (again); } catch { /* the next change tries again */ }
+    try { do { again = false; await refresh(); } while (again); } catch { /* the next change retries */ }
     busy = false;
   };
   let known = false;

@@ -1,0 +1,45 @@
+package web
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// Text that is longer than this is folded: the decision must stay on the first screen.
+const (
+	previewLines = 12
+	previewBytes = 600
+)
+
+// longText is text on a page. If it is long, the page shows its beginning, and all of it
+// after a click.
+type longText struct {
+	Label   string
+	Text    []byte
+	Preview []byte // the beginning; nil if the text is short enough to be shown whole
+	Extent  string // of the whole text, as "240 lines"
+}
+
+func fold(label string, text []byte) longText {
+	f := longText{Label: label, Text: text}
+	lines := bytes.Count(text, []byte("\n")) + 1
+	if lines <= previewLines && len(text) <= previewBytes {
+		return f
+	}
+	end := min(len(text), previewBytes)
+	for end > 0 && end < len(text) && !utf8.RuneStart(text[end]) && previewBytes-end < utf8.UTFMax {
+		end--
+	}
+	for i, n := 0, 0; i < end; i++ {
+		if text[i] == '\n' {
+			if n++; n == previewLines {
+				end = i
+			}
+		}
+	}
+	f.Preview = text[:end]
+	if f.Extent = number(lines) + " lines"; lines <= previewLines {
+		f.Extent = number(len(text)) + " bytes" // the lines are long, not many
+	}
+	return f
+}

@@ -1,0 +1,16 @@
+// Package ui is the visual system of Callyard's web pages: one stylesheet with the
+// tokens (spacing, type, colors for light and dark) and the components (header, card,
+// badge, button, notice, field, table, code) that pages are built from.
+//
+// It owns how those look, and promises that each pair of text and background color has
+// the contrast that WCAG 2.2 AA requires. It knows no page: the layout of a page belongs
+// to the package that serves it.
+package ui
+
+import _ "embed"
+
+// Stylesheet is the CSS. It loads nothing else, so it works under a strict
+// Content-Security-Policy.
+//
+//go:embed ui.css
+var Stylesheet []byte
