@@ -24,7 +24,7 @@ var newcomerOutput = []struct {
 	serves bool // it runs until Ctrl-C
 	want   []string
 }{
-	{block: "go run ./cmd/callyard up\n", serves: true, want: []string{`REST API +http`, `MCP +http\S+/mcp`, `server demo +ready, 5 tools`, `Try: +curl -s --json`}},
+	{block: "go run ./cmd/callyard up\n", serves: true, want: []string{`REST API +http`, `MCP +http\S+/mcp`, `demo +ready +5\n`, `Try it in another terminal:\n +curl --json`}},
 	{block: "scripts/test.sh\n"}, // this very run
 	{block: `"$URL/servers/demo/tools/echo"`, want: []string{`"demo"`, `"name":"echo"`, `Echo: hello`}},
 	{block: "text/event-stream' --json '{\"seconds\":1}'", want: []string{`event: progress`, `event: result`, `slept 1s`}},
@@ -33,11 +33,11 @@ var newcomerOutput = []struct {
 	{block: "callyard tools disable demo big", want: []string{`(?i)big`}},
 	{block: "Idempotency-Key: order-4711", want: []string{`Echo: once`, `"id":"call_`}},
 	{block: "callyard batch", want: []string{`Echo: 1`, `Echo: 3`, `3`}},
-	{block: "up --policy policy.yaml", serves: true, want: []string{`server demo +ready`}},
+	{block: "up --policy policy.yaml", serves: true, want: []string{`demo +ready`}},
 	{block: "token=$(echo", want: []string{`"requires_confirmation":true`, `42`}},
-	{block: "up --servers deploy/examples/mcp.json", serves: true, want: []string{`server everything +ready`, `server thinking +ready`}},
+	{block: "up --servers deploy/examples/mcp.json", serves: true, want: []string{`everything +ready`, `thinking +ready`}},
 	{block: "trigger-long-running-operation", want: []string{`42`, `event: progress`, `event: result`}},
-	{block: "MCP_CONFIG_PATH", serves: true, want: []string{`Callyard \S+ is up`, `server \S+ +ready`}},
+	{block: "MCP_CONFIG_PATH", serves: true, want: []string{`Callyard \S+ is up`, `\S+ +ready +\d`}},
 	{block: "nats-server", want: nil}, // its processes are looked at below
 }
 
@@ -283,9 +283,10 @@ func TestTheStartScreenSaysWhyAServerFailedAndHowToCallWithKeys(t *testing.T) {
 		env: append(cleanEnviron(), "CALLYARD_FRONT_DOOR_LISTEN=127.0.0.1:0", "CALLYARD_APPROVER_LISTEN=127.0.0.1:0", quickStop)})
 	for _, pattern := range []string{
 		`MCP +http://\S+/mcp\n`,
-		`server broken +FAILED: .*\n +stderr: cannot open the database\n`,
-		`server demo +ready, 5 tools\n`,
-		`Try:  curl -s -H "X-API-Key: \$CALLYARD_KEY" --json '\{"message":"hello"\}' http://\S+/servers/demo/tools/echo\n`,
+		`  broken +failed +- +\S.*\n`,
+		`  demo +ready +5\n`,
+		`  broken wrote to stderr:\n +cannot open the database\n`,
+		`Try it in another terminal, with an API key in CALLYARD_KEY:\n +curl -H "X-API-Key: \$CALLYARD_KEY" --json '\{"message":"hi"\}' http://\S+/servers/demo/tools/echo\n`,
 	} {
 		up.says(t, pattern)
 	}

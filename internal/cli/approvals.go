@@ -175,8 +175,8 @@ func showApproval(ctx context.Context, c *client, args []string) error {
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.out.raw(raw)
+	if c.out.structured() {
+		return c.out.document(raw)
 	}
 	return a.write(c.out, arguments)
 }

@@ -25,7 +25,7 @@ func decide(t *testing.T, d *door, stdin string, args ...string) (stdout, stderr
 	root := &cobra.Command{Use: "callyard", SilenceErrors: true, SilenceUsage: true}
 	root.PersistentFlags().String("url", "", "")
 	root.PersistentFlags().String("key", "", "")
-	root.PersistentFlags().Bool("json", false, "")
+	addOutputFlags(root)
 	root.AddCommand(approvalCommands()...)
 	root.SetArgs(args)
 	root.SetIn(strings.NewReader(stdin))

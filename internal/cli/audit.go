@@ -93,9 +93,9 @@ func verifyAudit(cmd *cobra.Command, r *audit.Reader) error {
 	if err != nil {
 		return fail(exitUnreachable, "%w", err)
 	}
-	out := screenOf(cmd.OutOrStdout())
-	if wantsJSON(cmd) {
-		if err := out.json(report); err != nil {
+	out := outOf(cmd)
+	if out.structured() {
+		if err := out.value(report); err != nil {
 			return err
 		}
 	} else {
@@ -130,7 +130,7 @@ func (f *auditFlags) list(cmd *cobra.Command, r *audit.Reader) error {
 	if f.since > 0 {
 		filter.Since = time.Now().Add(-f.since)
 	}
-	asJSON, out := wantsJSON(cmd), screenOf(cmd.OutOrStdout())
+	out := outOf(cmd)
 	for cursor := ""; ; {
 		page, next, err := r.Read(cmd.Context(), filter, cursor)
 		if err != nil {
@@ -138,8 +138,8 @@ func (f *auditFlags) list(cmd *cobra.Command, r *audit.Reader) error {
 		}
 		for i := range page {
 			rec := &page[i]
-			if asJSON {
-				if err := out.json(rec); err != nil {
+			if out.structured() {
+				if err := out.entry(marshal(rec)); err != nil {
 					return err
 				}
 				continue

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/callyard/callyard/clients/go/batchfile"
 )
@@ -97,7 +96,11 @@ func (p *batchProgress) draw(now time.Time) {
 	}
 	out := p.line.s
 	if out.terminal {
-		_ = p.line.draw(f.bar(out, 24) + f.line(max(out.width-26, 0))) // it is no part of the answer
+		bar, used := "", 1 // a full row would wrap, and stay
+		if out.width == 0 || out.width >= 3*barWidth {
+			bar, used = out.bar(done, f.total, barWidth)+" ", barWidth+2
+		}
+		_ = p.line.draw(bar + f.line(max(out.width-used, 0))) // it is no part of the answer
 	} else if text := f.line(0); text != p.said {
 		p.said = text
 		_ = out.text(text + "\n") // it is no part of the answer
@@ -110,22 +113,6 @@ type figures struct {
 	total  uint64 // stored
 	sealed bool   // there will be no more
 	rate   float64
-}
-
-// bar is how much of the batch has a result.
-func (f *figures) bar(s screen, width int) string {
-	if s.width > 0 && s.width < 3*width {
-		return ""
-	}
-	full := 0
-	if f.total > 0 {
-		full = int(f.tally.Lines * uint64(width) / f.total)
-	}
-	on, off := "█", "░"
-	if !s.colour {
-		on, off = "#", "."
-	}
-	return s.paint(green, strings.Repeat(on, full)) + s.paint(faint, strings.Repeat(off, width-full)) + " "
 }
 
 // line is the figures in words, the most important ones first; what goes beyond
@@ -155,7 +142,7 @@ func (f *figures) line(width int) string {
 	}
 	text := parts[0]
 	for _, part := range parts[1:] {
-		if width > 0 && utf8.RuneCountInString(text)+2+utf8.RuneCountInString(part) > width {
+		if width > 0 && columnsOf(text)+2+columnsOf(part) > width {
 			break
 		}
 		text += "  " + part

@@ -102,8 +102,8 @@ func batchFault(o *batchfile.Options, e *batchfile.Error) error {
 // reportBatch says how the batch ended, or that all of it is stored.
 func reportBatch(c *client, o *batchfile.Options, r *batchfile.Report) error {
 	var err error
-	if c.json {
-		err = c.out.raw(r.Batch.Raw)
+	if c.out.structured() {
+		err = c.out.document(r.Batch.Raw)
 	} else {
 		err = c.out.text(batchSummary(c.out, o, r))
 	}

@@ -198,7 +198,7 @@ func TestProgressShowsWhatMattersFirst(t *testing.T) {
 			t.Errorf("in %d columns it is %q, want %q", width, got, want)
 		}
 	}
-	if got, want := f.bar(screen{width: 80}, 8), "##...... "; got != want {
+	if got, want := (screen{width: 80}).bar(f.tally.Lines, f.total, 8), "##......"; got != want {
 		t.Errorf("the bar is %q, want %q", got, want)
 	}
 	f.sealed = false

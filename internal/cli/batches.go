@@ -86,8 +86,8 @@ func showBatch(ctx context.Context, c *client, q request) error {
 	if b.ID == "" {
 		return c.foreign()
 	}
-	if c.json {
-		return c.out.raw(raw)
+	if c.out.structured() {
+		return c.out.document(raw)
 	}
 	at := func(t *time.Time) string {
 		if t == nil || t.IsZero() {

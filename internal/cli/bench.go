@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -35,12 +36,12 @@ func benchCommand() *cobra.Command {
 					return fail(exitUsage, "a --header is written as Name: value")
 				}
 			}
-			asJSON := wantsJSON(cmd)
-			if asJSON && len(o.Figures) > 0 {
-				return fail(exitUsage, "--json does not go with --figures: they are a table with a verdict for each line.")
+			structured := outputOf(cmd) != formatTable
+			if structured && len(o.Figures) > 0 {
+				return fail(exitUsage, "--output json or yaml does not go with --figures: they are a table with a verdict for each line.")
 			}
 			line, key := flagsOf(cmd.LocalNonPersistentFlags()), ""
-			if asJSON {
+			if structured {
 				line = append(line, "--json")
 			}
 			if len(args) > 0 {
@@ -55,6 +56,7 @@ func benchCommand() *cobra.Command {
 		},
 	}
 	o.Add(cmd.Flags())
+	cmd.ValidArgsFunction = completing(serverIDs, toolNames)
 	return cmd
 }
 
@@ -92,10 +94,20 @@ func runBench(cmd *cobra.Command, line []string, key string) error {
 	defer remove()
 	run := exec.CommandContext(ctx, path, line...)
 	run.Stdin, run.Stdout, run.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+	var report bytes.Buffer
+	out := outOf(cmd)
+	if out.format == formatYAML { // the program writes JSON
+		run.Stdout = &report
+	}
 	run.Env = append(os.Environ(), "CALLYARD_KEY="+key)
 	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
 	run.WaitDelay = benchStop
 	err = run.Run()
+	if report.Len() > 0 {
+		if err := out.document(report.Bytes()); err != nil {
+			return err
+		}
+	}
 	var exited *exec.ExitError
 	switch {
 	case ctx.Err() != nil:

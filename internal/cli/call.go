@@ -30,7 +30,7 @@ func callCommand() *cobra.Command {
 			"  callyard call demo add '{\"a\":2,\"b\":40}'\n" +
 			"  callyard call demo add @arguments.json --json --timeout 30s",
 		Args: takes(2, -1),
-		RunE: withClient(func(ctx context.Context, c *client, args []string) error {
+		RunE: withClient(suggesting(func(ctx context.Context, c *client, args []string) error {
 			if timeout < 0 {
 				return fail(exitUsage, "--timeout must not be negative: give a time such as 30s, or leave it out for the server's own.")
 			}
@@ -39,7 +39,7 @@ func callCommand() *cobra.Command {
 				return err
 			}
 			return callTool(ctx, c, args[0], args[1], arguments, timeout)
-		}),
+		})),
 	}
 	cmd.ValidArgsFunction = completeCall
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "longest time the tool may take, such as 30s (default: what the server is given)")
@@ -80,8 +80,8 @@ func callTool(ctx context.Context, c *client, server, tool string, arguments []b
 	if err != nil {
 		return err
 	}
-	if c.json {
-		err = c.out.raw(result)
+	if c.out.structured() {
+		err = c.out.document(result)
 	} else if !held {
 		err = c.out.result(result)
 	}
@@ -98,10 +98,10 @@ func callTool(ctx context.Context, c *client, server, tool string, arguments []b
 }
 
 // awaitCall sends the call and returns its result, or with held the request to confirm
-// it. People at a terminal are shown its progress meanwhile; with --json the
+// it. People at a terminal are shown its progress meanwhile; with --output json the
 // result is wanted byte for byte, which a stream of events does not promise.
 func awaitCall(ctx context.Context, c *client, q request) (held bool, result []byte, err error) {
-	if c.json || !c.note.terminal {
+	if c.out.structured() || !c.note.terminal {
 		resp, err := c.do(ctx, q)
 		if err != nil {
 			return false, nil, err
@@ -183,7 +183,7 @@ func (l *progressLine) show(params []byte) error {
 	}
 	text = oneLine(text + " " + p.Message)
 	if l.s.width > 1 {
-		text = cut(text, l.s.width-1) // a full line would wrap, and stay
+		text = shorten(text, l.s.width-1) // a full line would wrap, and stay
 	}
 	return l.draw(l.s.paint(faint, text))
 }

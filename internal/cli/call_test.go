@@ -121,7 +121,7 @@ func TestNoProgressIsAskedForWhereNobodyLooks(t *testing.T) {
 	plainEnvironment(t)
 	d := openDoor(t, map[string]answer{addLine: jsonAnswer(`{"content":[]}`)})
 	c := clientOf(t, d, io.Discard, io.Discard)
-	c.json = true // its bytes are wanted
+	c.out.format = formatJSON // its bytes are wanted
 	if err := callTool(t.Context(), c, "demo", "add", []byte("{}"), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -215,11 +215,11 @@ func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("disk full")
 func TestAResultThatCannotBeWrittenIsAnError(t *testing.T) {
 	plainEnvironment(t)
 	d := openDoor(t, map[string]answer{addLine: jsonAnswer(`{"content":[{"type":"text","text":"x"}]}`)})
-	for _, asJSON := range []bool{true, false} {
+	for _, format := range []format{formatJSON, formatYAML, formatTable} {
 		c := clientOf(t, d, brokenPipe{}, io.Discard)
-		c.json = asJSON
+		c.out.format = format
 		if err := callTool(t.Context(), c, "demo", "add", []byte("{}"), 0); err == nil || !strings.Contains(err.Error(), "disk full") {
-			t.Errorf("json %t: %v", asJSON, err)
+			t.Errorf("%s: %v", format, err)
 		}
 	}
 }

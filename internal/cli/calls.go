@@ -37,6 +37,7 @@ func callsCommand() *cobra.Command {
 	flags.IntVar(&q.limit, "limit", 50, "how many at most")
 	cmd.ValidArgsFunction = completing(callIDs)
 	completingFlag(cmd, "server", serverIDs)
+	completeTools(cmd, "tool")
 	completingFlag(cmd, "batch", batchIDs)
 	offer(cmd, "state", "held", "queued", "running", "succeeded", "failed", "denied", "expired", "canceled", "unknown")
 	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {

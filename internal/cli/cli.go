@@ -45,15 +45,17 @@ func rootCommand() *cobra.Command {
 		Long: "callyard runs tools of MCP servers behind one REST API.\n\n" +
 			"`callyard up` starts everything in one process. The other commands talk to a running Callyard.",
 		SilenceErrors: true, SilenceUsage: true,
+		Args: takes(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.PersistentFlags().String("url", "", "address of Callyard (CALLYARD_URL, default http://127.0.0.1:8080)")
 	root.PersistentFlags().String("key", "", "API key (CALLYARD_KEY, or a file named by CALLYARD_KEY_FILE)")
-	root.PersistentFlags().Bool("json", false, "print JSON instead of text for people")
+	addOutputFlags(root)
 	root.AddCommand(upCommand(), initCommand(), configCommand(), policyCommand(), auditCommand(), slackCommand(), demoCommand(), benchCommand())
 	root.AddCommand(mcpCommand(), doctorCommand(), versionCommand())
 	root.AddCommand(clientCommands()...)
 	root.AddCommand(approvalCommands()...)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{code: exitUsage, err: err} })
+	root.SetFlagErrorFunc(flagFault)
 	root.Version = buildinfo.Read().String()
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n") // the line of the command version
 	return root
@@ -83,7 +85,11 @@ func versionCommand() *cobra.Command {
 		Short: "Print the version of this program; GET /version is that of a running Callyard",
 		Args:  takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return setup.BuildOf("callyard").Write(cmd.OutOrStdout(), wantsJSON(cmd))
+			build, out := setup.BuildOf("callyard"), outOf(cmd)
+			if out.structured() {
+				return out.value(build)
+			}
+			return build.Write(out.w, false)
 		},
 	}
 }

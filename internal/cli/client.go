@@ -19,7 +19,7 @@ import (
 
 // clientCommands returns the commands that talk to a running Callyard over its
 // REST API, and `keys`, which needs none. They expect the persistent flags
-// --url, --key and --json, and end with an [exitError] when they fail.
+// --url, --key and --output, and end with an [exitError] when they fail.
 func clientCommands() []*cobra.Command {
 	return []*cobra.Command{
 		callCommand(), batchCommand(), batchesCommand(), withWords(callsCommand()), toolsCommand(), serversCommand(), workersCommand(), eventsCommand(), keysCommand(),
@@ -39,7 +39,6 @@ const (
 type client struct {
 	base string // the address of the front door, without a slash at its end
 	key  string
-	json bool // print JSON, not text for people
 	in   io.Reader
 	out  screen
 	note screen // stderr: what is not part of the answer
@@ -47,11 +46,11 @@ type client struct {
 	api  *callyard.ClientWithResponses
 }
 
-// clientFrom reads the flags --url, --key and --json, and where those are not
+// clientFrom reads the flags --url, --key and --output, and where those are not
 // given CALLYARD_URL, CALLYARD_KEY and CALLYARD_KEY_FILE. Errors are of the
 // command line.
 func clientFrom(cmd *cobra.Command) (*client, error) {
-	c := &client{json: wantsJSON(cmd), in: cmd.InOrStdin(), out: screenOf(cmd.OutOrStdout()), note: screenOf(cmd.ErrOrStderr())}
+	c := &client{in: cmd.InOrStdin(), out: outOf(cmd), note: screenOf(cmd.ErrOrStderr())}
 	var err error
 	if c.base, err = baseURL(cmp.Or(textFlag(cmd, "url"), os.Getenv("CALLYARD_URL"), defaultURL)); err != nil {
 		return nil, err
@@ -101,12 +100,6 @@ func withClient(run asking) func(*cobra.Command, []string) error {
 	}
 }
 
-// wantsJSON says whether the command is asked for JSON instead of text for people.
-func wantsJSON(cmd *cobra.Command) bool {
-	asJSON, _ := cmd.Flags().GetBool("json") // the root command has the flag
-	return asJSON
-}
-
 // textFlag is the value of a flag that the command has, or inherits.
 func textFlag(cmd *cobra.Command, name string) string {
 	text, _ := cmd.Flags().GetString(name)
@@ -125,6 +118,9 @@ func takes(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= least && (most < 0 || len(args) <= most) {
 			return nil
+		}
+		if most >= 0 && len(args) > most && cmd.HasAvailableSubCommands() {
+			return unknownCommand(cmd, args[0])
 		}
 		return fail(exitUsage, "The number of arguments is wrong (%d). Usage: %s", len(args), cmd.UseLine())
 	}

@@ -64,11 +64,11 @@ func pairs(args []string) ([]byte, error) {
 		key, value, ok := strings.Cut(arg, "=")
 		switch {
 		case !ok || key == "":
-			return nil, fail(exitUsage, "%q is no KEY=VALUE. Arguments are KEY=VALUE pairs, one JSON object, - for standard input, or @FILE.", cut(arg, 40))
+			return nil, fail(exitUsage, "%q is no KEY=VALUE. Arguments are KEY=VALUE pairs, one JSON object, - for standard input, or @FILE.", shorten(arg, 40))
 		case seen[key]:
-			return nil, fail(exitUsage, "The argument %q is given twice.", cut(key, 40))
+			return nil, fail(exitUsage, "The argument %q is given twice.", shorten(key, 40))
 		case !utf8.ValidString(arg):
-			return nil, fail(exitUsage, "The argument %q is not UTF-8.", cut(key, 40))
+			return nil, fail(exitUsage, "The argument %q is not UTF-8.", shorten(key, 40))
 		}
 		if seen[key] = true; len(body) > 1 {
 			body = append(body, ',')

@@ -17,8 +17,9 @@ const exitInterrupted = 130
 
 // exitError ends the process with a code; err says why, for people.
 type exitError struct {
-	code int
-	err  error
+	code     int
+	err      error
+	notFound bool // what was named does not exist, such as a server
 }
 
 // Error returns what is to be said; it may have several lines.
@@ -44,18 +45,18 @@ func fail(code int, format string, args ...any) error {
 }
 
 // refused turns an answer that is no success into the error for people. With
-// --json the problem document goes to stdout as well, for programs.
+// --output json or yaml the problem document goes to stdout as well, for programs.
 func (c *client) refused(status int, header http.Header, body []byte) error {
 	var p callyard.Problem
 	if err := json.Unmarshal(body, &p); err != nil || cmp.Or(p.Detail, p.Title) == "" || mediaType(header) != "application/problem+json" {
 		return fail(codeOf(status), "%s answered %d %s, and not as Callyard does: check --url.", c.base, status, http.StatusText(status))
 	}
-	if c.json {
-		if err := c.out.raw(body); err != nil {
+	if c.out.structured() {
+		if err := c.out.document(body); err != nil {
 			return err
 		}
 	}
-	return &exitError{code: codeOf(status), err: errors.New(problemText(&p, status, header.Get("Retry-After")))}
+	return &exitError{code: codeOf(status), err: errors.New(problemText(&p, status, header.Get("Retry-After"))), notFound: status == http.StatusNotFound}
 }
 
 // codeOf is the exit code of a status that is no success: a refusal, or a fabric

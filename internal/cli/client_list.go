@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// show asks for a report and prints it: with --json as it came, else as people does.
+// show asks for a report and prints it: with --output json or yaml as it came, else as people does.
 func show[T any](ctx context.Context, c *client, q request, people func(*T) error) error {
 	var v T
 	raw, err := c.report(ctx, q, &v)
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.out.raw(raw)
+	if c.out.structured() {
+		return c.out.document(raw)
 	}
 	return people(&v)
 }
@@ -75,15 +75,15 @@ func readList[T any](ctx context.Context, c *client, limit int, ask func(most in
 	}
 }
 
-// print writes the list: with --json under the name of its member, else as a table, and
+// print writes the list: with --output json or yaml under the name of its member, else as a table, and
 // below it that there is more.
 func (l *list[T]) print(c *client, member string, header []string, row func(*T) []cell, more string) error {
-	if c.json {
+	if c.out.structured() {
 		answer := map[string]any{member: l.raw}
 		if l.next != "" {
 			answer["next"] = l.next
 		}
-		return c.out.json(answer)
+		return c.out.value(answer)
 	}
 	rows := make([][]cell, 0, len(l.items))
 	for i := range l.items {

@@ -16,28 +16,40 @@ import (
 )
 
 // screen is where a command writes: a terminal, or a pipe or file, which gets
-// neither colours nor cut lines.
+// neither colours nor shortened cells.
 type screen struct {
 	w        io.Writer
+	format   format // of data; "" is [formatTable]
 	terminal bool
 	colour   bool
-	width    int // in columns; 0 is without end
+	width    int // in columns; 0 is without limit
+	height   int // in rows; 0 is without limit
 }
 
-// screenOf looks what the writer is, and whether NO_COLOR or TERM=dumb asks for
-// plain text.
+// screenOf returns the screen of a writer.
 func screenOf(w io.Writer) screen {
 	s := screen{w: w}
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(f.Fd()) {
-		return s
+	if f, ok := w.(interface{ Fd() uintptr }); ok && term.IsTerminal(f.Fd()) {
+		s.terminal = true
+		if width, height, err := term.GetSize(f.Fd()); err == nil {
+			s.width, s.height = width, height
+		}
 	}
-	s.terminal = true
-	s.colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	if width, _, err := term.GetSize(f.Fd()); err == nil {
-		s.width = width
-	}
+	s.colour = wantsColour(s.terminal, os.Getenv)
 	return s
+}
+
+// wantsColour follows the conventions of no-color.org and bixense.com/clicolors. NO_COLOR
+// wins over CLICOLOR_FORCE.
+func wantsColour(terminal bool, getenv func(string) string) bool {
+	force := getenv("CLICOLOR_FORCE")
+	switch {
+	case getenv("NO_COLOR") != "":
+		return false
+	case force != "" && force != "0":
+		return true
+	}
+	return terminal && getenv("TERM") != "dumb" && getenv("CLICOLOR") != "0"
 }
 
 // text writes the text. Output that cannot be written is an error of the command.
@@ -59,20 +71,10 @@ func (s screen) raw(body []byte) error {
 	return s.text("\n")
 }
 
-// json writes the value as one line of JSON.
-func (s screen) json(v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("encoding the output: %w", err)
-	}
-	return s.raw(body)
-}
-
 // sheet writes what is known of one thing, a name and a value in each row. Rows without
-// a value are left out, and no value is cut.
+// a value are left out, and no value is shortened.
 func (s screen) sheet(rows ...[]cell) error {
-	s.width = 0
-	return s.columns(slices.DeleteFunc(rows, func(row []cell) bool { return row[1].text == "" }))
+	return s.sheetRows(slices.DeleteFunc(rows, func(row []cell) bool { return row[1].text == "" }))
 }
 
 // section writes a headline and a text that has its line breaks.
@@ -97,85 +99,6 @@ func (s screen) paint(c colour, text string) string {
 		return text
 	}
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
-}
-
-// cell is one field of a table.
-type cell struct {
-	text  string
-	paint colour
-}
-
-func cells(texts ...string) []cell {
-	row := make([]cell, len(texts))
-	for i, text := range texts {
-		row[i] = cell{text: text}
-	}
-	return row
-}
-
-// table writes rows under a header. An empty field is a dash, except in the last
-// column, which is cut where the terminal ends.
-func (s screen) table(header []string, rows [][]cell) error {
-	head := cells(header...)
-	for i := range head {
-		head[i].paint = bold
-	}
-	return s.columns(append([][]cell{head}, rows...))
-}
-
-// gap is the room between two columns.
-const gap = 2
-
-// columns writes rows of the same length side by side.
-func (s screen) columns(rows [][]cell) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	last := len(rows[0]) - 1
-	widths := make([]int, last)
-	for _, row := range rows {
-		for i := range row {
-			if row[i].text = oneLine(row[i].text); row[i].text == "" && i < last {
-				row[i].text = "-"
-			}
-			if i < last {
-				widths[i] = max(widths[i], utf8.RuneCountInString(row[i].text))
-			}
-		}
-	}
-	left := s.width
-	for _, w := range widths {
-		left -= w + gap
-	}
-	var b, line strings.Builder
-	for _, row := range rows {
-		line.Reset()
-		for i, w := range widths {
-			line.WriteString(s.paint(row[i].paint, row[i].text))
-			line.WriteString(strings.Repeat(" ", w-utf8.RuneCountInString(row[i].text)+gap))
-		}
-		tail := row[last].text
-		if s.width > 0 {
-			tail = cut(tail, max(left, minTail))
-		}
-		line.WriteString(s.paint(row[last].paint, tail))
-		b.WriteString(strings.TrimRight(line.String(), " "))
-		b.WriteByte('\n')
-	}
-	return s.text(b.String())
-}
-
-// minTail is the least that is shown of the last column, however narrow the
-// terminal is.
-const minTail = 16
-
-// cut shortens the text to at most n characters.
-func cut(text string, n int) string {
-	if utf8.RuneCountInString(text) <= n {
-		return text
-	}
-	runes := []rune(text)
-	return string(runes[:n-1]) + "…"
 }
 
 // visible makes what could steer a terminal visible: control characters other

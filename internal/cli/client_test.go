@@ -121,19 +121,19 @@ func (d *door) requests() []seen {
 // plainEnvironment takes away what the shell of a developer may have set.
 func plainEnvironment(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{"CALLYARD_URL", "CALLYARD_KEY", "CALLYARD_KEY_FILE", "NO_COLOR"} {
+	for _, name := range []string{"CALLYARD_URL", "CALLYARD_KEY", "CALLYARD_KEY_FILE", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"} {
 		t.Setenv(name, "")
 	}
 }
 
 // testRoot is the root command with the flags that main declares.
 func testRoot() *cobra.Command {
-	root := &cobra.Command{Use: "callyard", SilenceErrors: true, SilenceUsage: true}
+	root := &cobra.Command{Use: "callyard", SilenceErrors: true, SilenceUsage: true, Args: takes(0, 0), RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	root.PersistentFlags().String("url", "", "")
 	root.PersistentFlags().String("key", "", "")
-	root.PersistentFlags().Bool("json", false, "")
+	addOutputFlags(root)
 	root.AddCommand(clientCommands()...)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{code: exitUsage, err: err} })
+	root.SetFlagErrorFunc(flagFault)
 	return root
 }
 

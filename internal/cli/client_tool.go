@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -61,11 +62,11 @@ func showTool(ctx context.Context, c *client, args []string) error {
 	}
 	i := slices.IndexFunc(tools.items, func(t toolItem) bool { return t.Name == name })
 	if i < 0 {
-		return fail(exitRefused, "Server %s has no tool %s: `callyard tools %s` lists its tools.", oneLine(server), oneLine(name), oneLine(server))
+		return &exitError{code: exitRefused, notFound: true, err: fmt.Errorf("Server %s has no tool %s: `callyard tools %s` lists its tools.", oneLine(server), oneLine(name), oneLine(server))}
 	}
 	t, out := &tools.items[i], c.out
-	if c.json {
-		return out.raw(t.raw)
+	if out.structured() {
+		return out.document(t.raw)
 	}
 	state := cell{"on", green}
 	if !t.Enabled {
@@ -123,9 +124,9 @@ func switchCommand(verb string, enabled bool) *cobra.Command {
 		Use:   verb + " SERVER TOOL",
 		Short: short,
 		Args:  takes(2, 2),
-		RunE: withClient(func(ctx context.Context, c *client, args []string) error {
+		RunE: withClient(suggesting(func(ctx context.Context, c *client, args []string) error {
 			return switchTool(ctx, c, args[0], args[1], enabled, reason)
-		}),
+		})),
 		ValidArgsFunction: completing(serverIDs, toolNames),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why; callers are shown it")

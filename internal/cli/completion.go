@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 )
 
 // completeWait is how long the shell waits for words; a person waits with it.
-const completeWait = 3 * time.Second
+const completeWait = time.Second
 
 // completeMost is the number of ids that are offered, the newest first.
 const completeMost = 100
@@ -44,6 +45,15 @@ func completingFlag(cmd *cobra.Command, flag string, give words) {
 	}
 }
 
+// completeTools completes the value of a flag with the tools of the server that the flag
+// server names, or of all.
+func completeTools(cmd *cobra.Command, flag string) {
+	completingFlag(cmd, flag, func(ctx context.Context, c *client, _ []string) ([]string, error) {
+		names, err := toolNames(ctx, c, []string{textFlag(cmd, "server")})
+		return slices.Compact(names), err
+	})
+}
+
 // offer completes the value of a flag with fixed words.
 func offer(cmd *cobra.Command, flag string, fixed ...string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(fixed, cobra.ShellCompDirectiveNoFileComp)); err != nil {
@@ -55,6 +65,7 @@ func complete(cmd *cobra.Command, give words, args []string, toComplete string) 
 	ask := func(ctx context.Context, c *client, args []string) error {
 		ctx, cancel := context.WithTimeout(ctx, completeWait)
 		defer cancel()
+		c.out.format = formatTable // a refusal is not printed, whatever --output says
 		all, err := give(ctx, c, args)
 		for _, word := range all {
 			if name, _, _ := strings.Cut(word, "\t"); strings.HasPrefix(name, toComplete) && oneLine(name) == name && !strings.Contains(name, " ") {
@@ -181,5 +192,5 @@ func described(word, text string) string {
 	if text = oneLine(text); text == "" {
 		return word
 	}
-	return word + "\t" + cut(text, 60)
+	return word + "\t" + shorten(text, 60)
 }

@@ -20,7 +20,6 @@ import (
 )
 
 func configCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Look at the configuration"}
 	check := &cobra.Command{
 		Use:   "check",
 		Short: "Say every fault of the configuration and the servers file, or print what is in force",
@@ -28,8 +27,7 @@ func configCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return checkConfig(cmd) },
 	}
 	setup.AddFlags(check.Flags(), "servers", "listen", "data", "nats", "redis", "policy", "log-level", "log-format")
-	cmd.AddCommand(check)
-	return cmd
+	return group("config", "Check the configuration", check)
 }
 
 func checkConfig(cmd *cobra.Command) error {
@@ -50,8 +48,8 @@ func checkConfig(cmd *cobra.Command) error {
 			all = append(all, config.Fault{Where: served[i].Entry.Where, Message: fault.Error()})
 		}
 	}
-	if wantsJSON(cmd) {
-		return checkedJSON(cmd.OutOrStdout(), p, all, servers.String())
+	if out := outOf(cmd); out.structured() {
+		return reportConfig(out, p, all, servers.String())
 	}
 	if len(all) > 0 {
 		return &config.Faults{List: all}
@@ -71,9 +69,9 @@ func checkConfig(cmd *cobra.Command) error {
 	return nil
 }
 
-// checkedJSON prints what `config check` found as one JSON object. A configuration with
+// reportConfig prints what `config check` found as one object. A configuration with
 // faults is an error, which they say.
-func checkedJSON(out io.Writer, p *setup.Prepared, faults []config.Fault, servers string) error {
+func reportConfig(out screen, p *setup.Prepared, faults []config.Fault, servers string) error {
 	type fault struct {
 		Key     string `json:"key,omitempty"`
 		Message string `json:"message"`
@@ -99,8 +97,8 @@ func checkedJSON(out io.Writer, p *setup.Prepared, faults []config.Fault, server
 			return fmt.Errorf("printing the configuration: %w", err)
 		}
 	}
-	if err := json.NewEncoder(out).Encode(report); err != nil {
-		return fmt.Errorf("printing what was found: %w", err)
+	if err := out.value(report); err != nil {
+		return err
 	}
 	if !report.Good {
 		return ended(exitUsage)

@@ -35,8 +35,8 @@ func doctorCommand() *cobra.Command {
 		}
 		o.named = cmp.Or(o.approver, os.Getenv("CALLYARD_APPROVER_URL"))
 		o.nats = cmp.Or(o.nats, os.Getenv("CALLYARD_NATS_URL"))
-		x := examination{c: c, o: o, json: c.json, now: time.Now}
-		c.json = false // what is refused is a finding, and not printed as it came
+		x := examination{c: c, o: o, out: c.out, now: time.Now}
+		c.out.format = formatTable // what is refused is a finding, and not printed as it came
 		var err error
 		if x.approver, err = c.approver(o.named); err != nil {
 			return err
@@ -83,7 +83,7 @@ const defaultNATS = "nats://127.0.0.1:4222"
 type examination struct {
 	c, approver *client
 	o           doctorOptions
-	json        bool
+	out         screen
 	now         func() time.Time
 	findings    []finding
 	clock       time.Time // of the front door, when it was asked

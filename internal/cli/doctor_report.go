@@ -40,8 +40,8 @@ func (x *examination) faults() (n int) {
 // tell prints the findings and ends the command: with 1 where there is a fault.
 func (x *examination) tell() error {
 	n := x.faults()
-	if x.json {
-		if err := x.c.out.json(map[string]any{"faults": n, "findings": x.findings}); err != nil {
+	if x.out.structured() {
+		if err := x.out.value(map[string]any{"faults": n, "findings": x.findings}); err != nil {
 			return err
 		}
 	} else if err := x.tellPeople(n); err != nil {
@@ -54,7 +54,7 @@ func (x *examination) tell() error {
 }
 
 func (x *examination) tellPeople(faults int) error {
-	out := x.c.out
+	out := x.out
 	colours := map[string]colour{levelOK: green, levelNote: yellow, levelFault: red}
 	for _, f := range x.findings {
 		line := out.paint(colours[f.Level], fmt.Sprintf("%-5s", f.Level)) + "  " + visible(f.About+": "+f.Says) + "\n"

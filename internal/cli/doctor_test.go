@@ -68,7 +68,7 @@ func sayDoctor(t *testing.T, door, approver string, more ...string) (said string
 	root := &cobra.Command{Use: "callyard", SilenceErrors: true, SilenceUsage: true}
 	root.PersistentFlags().String("url", "", "")
 	root.PersistentFlags().String("key", "", "")
-	root.PersistentFlags().Bool("json", false, "")
+	addOutputFlags(root)
 	root.AddCommand(doctorCommand())
 	var out bytes.Buffer
 	root.SetOut(&out)

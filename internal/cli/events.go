@@ -73,14 +73,14 @@ func wait(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// show prints one event: as it came with --json, else what it changes.
+// show prints one event: as it came with --output json, else what it changes.
 func (f *follower) show(e sse.Event) error {
-	if f.c.json {
+	if f.c.out.structured() {
 		var b bytes.Buffer
 		if err := json.Compact(&b, e.Data); err != nil {
 			return f.c.foreign()
 		}
-		return f.c.out.raw(b.Bytes())
+		return f.c.out.entry(b.Bytes())
 	}
 	if e.Name != "fleet" {
 		return f.c.out.text(oneLine(e.Name+" "+string(e.Data)) + "\n")

@@ -82,7 +82,9 @@ func followed(t *testing.T, d *door, out *tap, asJSON bool) (note string) {
 	t.Helper()
 	var notes bytes.Buffer
 	c := clientOf(t, d, out, &notes)
-	c.json = asJSON
+	if asJSON {
+		c.out.format = formatJSON
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)

@@ -30,9 +30,9 @@ func initCommand() *cobra.Command {
 			if err := provision(cmd.Context(), cfg, log); err != nil {
 				return fail(exitUnreachable, "%w", err)
 			}
-			out := screenOf(cmd.OutOrStdout())
-			if wantsJSON(cmd) {
-				return out.json(map[string]bool{"ready": true})
+			out := outOf(cmd)
+			if out.structured() {
+				return out.value(map[string]bool{"ready": true})
 			}
 			return out.text("NATS has every stream and table of Callyard.\n")
 		},
@@ -53,10 +53,10 @@ func checkRecords(cmd *cobra.Command, cfg *setup.Config, log *slog.Logger) error
 	for _, f := range found.Faults {
 		faults = append(faults, f.String())
 	}
-	out := screenOf(cmd.OutOrStdout())
+	out := outOf(cmd)
 	switch {
-	case wantsJSON(cmd):
-		err = out.json(map[string]any{"faults": faults})
+	case out.structured():
+		err = out.value(map[string]any{"faults": faults})
 	case len(faults) == 0:
 		err = out.text("The records of durable calls agree with each other.\n")
 	default:

@@ -36,7 +36,7 @@ func TestInitChecksTheRecordsOfDurableCalls(t *testing.T) {
 		plainEnvironment(t)
 		var out bytes.Buffer
 		root := &cobra.Command{Use: "callyard", SilenceErrors: true, SilenceUsage: true}
-		root.PersistentFlags().Bool("json", false, "")
+		addOutputFlags(root)
 		root.AddCommand(initCommand())
 		root.SetArgs([]string{"init", "--check", "--nats", server.URL})
 		root.SetOut(&out)
@@ -66,7 +66,7 @@ func TestInitMakesWhatEveryRoleOpens(t *testing.T) {
 	server := bustest.Start(t)
 	plainEnvironment(t)
 	root := &cobra.Command{Use: "callyard", SilenceErrors: true, SilenceUsage: true}
-	root.PersistentFlags().Bool("json", false, "")
+	addOutputFlags(root)
 	root.AddCommand(initCommand())
 	root.SetArgs([]string{"init", "--nats", server.URL})
 	root.SetOut(new(bytes.Buffer))

@@ -20,7 +20,7 @@ func keysCommand() *cobra.Command {
 		Example: "  callyard keys new ci --owner \"build team\" --group dev",
 		Args:    takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return newKey(screenOf(cmd.OutOrStdout()), keyEntry{Name: args[0], Owner: owner, Groups: groups}, wantsJSON(cmd))
+			return newKey(outOf(cmd), keyEntry{Name: args[0], Owner: owner, Groups: groups})
 		},
 	}
 	fresh.Flags().StringVar(&owner, "owner", "", "the person or team behind the key")
@@ -37,14 +37,14 @@ type keyEntry struct {
 }
 
 // newKey makes a key and prints it, with its entry.
-func newKey(out screen, entry keyEntry, asJSON bool) error {
+func newKey(out screen, entry keyEntry) error {
 	var key string
 	key, entry.Hash = authn.Generate()
 	if _, err := authn.NewKeys([]authn.Key{{Name: entry.Name, Owner: entry.Owner, Groups: entry.Groups, Hash: entry.Hash}}); err != nil {
 		return fail(exitUsage, "%w", err)
 	}
-	if asJSON {
-		return out.json(struct {
+	if out.structured() {
+		return out.value(struct {
 			Key   string   `json:"key"`
 			Entry keyEntry `json:"entry"`
 		}{key, entry})

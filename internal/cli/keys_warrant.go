@@ -19,13 +19,13 @@ func warrantKeyCommand() *cobra.Command {
 		Example: "  callyard keys warrant approver\n  callyard keys warrant /etc/callyard/frontdoor",
 		Args:    takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return newWarrantKey(screenOf(cmd.OutOrStdout()), args[0], wantsJSON(cmd))
+			return newWarrantKey(outOf(cmd), args[0])
 		},
 	}
 }
 
 // newWarrantKey writes a pair of keys and prints where they belong.
-func newWarrantKey(out screen, name string, asJSON bool) error {
+func newWarrantKey(out screen, name string) error {
 	if name == "" || strings.HasSuffix(name, "/") {
 		return fail(exitUsage, "Name the pair: NAME.pem and NAME.pub.pem are written.")
 	}
@@ -35,8 +35,8 @@ func newWarrantKey(out screen, name string, asJSON bool) error {
 		return fail(exitUsage, "%w", err)
 	}
 	id := warrant.NewSigner(key).KeyID()
-	if asJSON {
-		return out.json(struct {
+	if out.structured() {
+		return out.value(struct {
 			KeyID   string `json:"key_id"`
 			Private string `json:"private_key_file"`
 			Public  string `json:"public_key_file"`

@@ -38,14 +38,17 @@ func mcpCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if c.json {
-				return c.out.json(map[string]string{"client": to, "url": c.base + mountPath(server), "configuration": text})
+			if c.out.structured() {
+				return c.out.value(map[string]string{"client": to, "url": c.base + mountPath(server), "configuration": text})
 			}
 			return c.out.text(text)
 		}),
 	}
 	config.Flags().StringVar(&to, "client", "", "the client: "+strings.Join(mcpClients(), ", "))
 	config.Flags().StringVar(&server, "server", "", "only the tools of this server")
+	completingFlag(stdio, "server", serverIDs)
+	completingFlag(config, "server", serverIDs)
+	offer(config, "client", mcpClients()...)
 	return group("mcp", "Connect MCP clients to a running Callyard", stdio, config)
 }
 

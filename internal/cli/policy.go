@@ -21,7 +21,7 @@ func policyCommand() *cobra.Command {
 		Short: "Say every fault of a policy, and which rules can never win",
 		Args:  takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return checkPolicy(screenOf(cmd.OutOrStdout()), args[0], wantsJSON(cmd))
+			return checkPolicy(outOf(cmd), args[0])
 		},
 	}
 	var file string
@@ -33,7 +33,7 @@ func policyCommand() *cobra.Command {
 		Example: "  callyard policy test --policy policy.yaml calls.yaml",
 		Args:    takes(1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return testPolicy(screenOf(cmd.OutOrStdout()), file, args, wantsJSON(cmd))
+			return testPolicy(outOf(cmd), file, args)
 		},
 	}
 	test.Flags().StringVar(&file, "policy", "", "the policy; without one, what is in force where there is none")
@@ -56,10 +56,10 @@ func readPolicy(path string) (*risk.Policy, error) {
 	return p, nil
 }
 
-func checkPolicy(out screen, path string, asJSON bool) error {
+func checkPolicy(out screen, path string) error {
 	p, err := readPolicy(path)
-	if asJSON {
-		return checkedPolicyJSON(out, p, err)
+	if out.structured() {
+		return reportPolicy(out, p, err)
 	}
 	if err != nil {
 		return err
@@ -79,9 +79,9 @@ func checkPolicy(out screen, path string, asJSON bool) error {
 	return fail(exitUsage, "The policy can be read, and %d things in it are doubtful.", len(doubts))
 }
 
-// checkedPolicyJSON prints what `policy check` found as one JSON object; fault says why
+// reportPolicy prints what `policy check` found as one object; fault says why
 // the policy cannot be read.
-func checkedPolicyJSON(out screen, p *risk.Policy, fault error) error {
+func reportPolicy(out screen, p *risk.Policy, fault error) error {
 	report := struct {
 		Good    bool     `json:"good"`
 		Faults  []string `json:"faults"`
@@ -98,13 +98,13 @@ func checkedPolicyJSON(out screen, p *risk.Policy, fault error) error {
 		report.Rules, report.Version = len(p.Rules()), p.Version()
 	}
 	report.Good = len(report.Faults)+len(report.Doubts) == 0
-	if err := out.json(report); err != nil || report.Good {
+	if err := out.value(report); err != nil || report.Good {
 		return err
 	}
 	return ended(exitUsage)
 }
 
-// tried is one example and how it went, in the shape of --json.
+// tried is one example and how it went, in the shape of --output json.
 type tried struct {
 	Name     string   `json:"name"`
 	Where    string   `json:"where"`
@@ -122,7 +122,7 @@ type tried struct {
 	Unmet    []string `json:"unmet,omitempty"`
 }
 
-func testPolicy(out screen, policy string, files []string, asJSON bool) error {
+func testPolicy(out screen, policy string, files []string) error {
 	p, err := readPolicy(policy)
 	var faults []error
 	if err != nil {
@@ -155,8 +155,8 @@ func testPolicy(out screen, policy string, files []string, asJSON bool) error {
 			unmet++
 		}
 	}
-	if asJSON {
-		err = out.json(struct {
+	if out.structured() {
+		err = out.value(struct {
 			Version string  `json:"policy_version"`
 			Calls   []tried `json:"calls"`
 		}{p.Version(), results})

@@ -15,7 +15,7 @@ import (
 func runPolicy(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := policyCommand()
-	cmd.PersistentFlags().Bool("json", false, "")
+	addOutputFlags(cmd)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	var out bytes.Buffer
 	cmd.SetOut(&out)

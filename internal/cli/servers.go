@@ -22,25 +22,25 @@ func serversCommand() *cobra.Command {
 		Use: "show SERVER", ValidArgsFunction: completing(serverIDs),
 		Short: "Show one server, its workers, and what it wrote to stderr when it failed",
 		Args:  takes(1, 1),
-		RunE:  withClient(showServer),
+		RunE:  withClient(suggesting(showServer)),
 	}, addServerCommand(), &cobra.Command{
 		Use:   "remove SERVER",
 		Short: "Remove a server that was added over the API",
 		Long: "remove has every worker end a server that came over the API (servers add, POST /servers) and forgets it. It takes front_door.add_servers.\n\n" +
 			"A server of a servers file is removed by taking its entry out of the file: its worker sees that by itself.",
 		Args: takes(1, 1),
-		RunE: withClient(func(ctx context.Context, c *client, args []string) error {
+		RunE: withClient(suggesting(func(ctx context.Context, c *client, args []string) error {
 			return changeServer(ctx, c, with(c.api.RemoveServer, args[0]), args[0])
-		}),
+		})),
 	}, &cobra.Command{
 		Use:   "restart SERVER",
 		Short: "Start a server again at every worker that holds it, without failing calls",
 		Long: "restart replaces a server by a new start of itself. The old one takes calls until the new one is ready, and finishes those that it has. " +
 			"It returns once the new starts have begun; `callyard servers show SERVER` shows how they are.",
 		Args: takes(1, 1),
-		RunE: withClient(func(ctx context.Context, c *client, args []string) error {
+		RunE: withClient(suggesting(func(ctx context.Context, c *client, args []string) error {
 			return changeServer(ctx, c, with(c.api.RestartServer, args[0]), args[0])
-		}),
+		})),
 	})
 	return cmd
 }
@@ -112,7 +112,6 @@ func writeServer(out screen, s *callyard.ServerItem) error {
 		if err := out.text("\n"); err != nil {
 			return err
 		}
-		out.width = 0 // nothing of a single server is cut
 		if err := out.table([]string{"WORKER", "STATE", "PID", "SESSIONS", "SLOTS", "RESTARTS", "ERROR"}, workerRows(s)); err != nil {
 			return err
 		}

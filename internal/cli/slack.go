@@ -16,7 +16,7 @@ func slackCommand() *cobra.Command {
 		Example: "  callyard slack manifest\n  callyard slack manifest --public-url https://approve.example.com",
 		Args:    takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			body, err := approver.SlackManifest(public, wantsJSON(cmd))
+			body, err := approver.SlackManifest(public, outputOf(cmd) == formatJSON)
 			if err != nil {
 				return fail(exitUsage, "%w", err)
 			}

@@ -22,13 +22,13 @@ func toolsCommand() *cobra.Command {
 			"  callyard tools --format openai --max-tools 20 --search file\n" +
 			"  callyard tools show demo add",
 		Args: takes(0, 1),
-		RunE: withClient(func(ctx context.Context, c *client, args []string) error {
+		RunE: withClient(suggesting(func(ctx context.Context, c *client, args []string) error {
 			if provider.format != "" {
 				provider.server, provider.query = strings.Join(args, ""), search
 				return listForProvider(ctx, c, provider)
 			}
 			return listTools(ctx, c, strings.Join(args, ""), search)
-		}),
+		})),
 	}
 	cmd.Flags().StringVar(&search, "search", "", "only tools with this word in their name or description; with --format, that have to do with these words")
 	provider.flags(cmd)
@@ -37,7 +37,7 @@ func toolsCommand() *cobra.Command {
 		Use: "show SERVER TOOL", ValidArgsFunction: completing(serverIDs, toolNames),
 		Short: "Show one tool with its schema",
 		Args:  takes(2, 2),
-		RunE:  withClient(showTool),
+		RunE:  withClient(suggesting(showTool)),
 	}, switchCommand("enable", true), switchCommand("disable", false))
 	return cmd
 }
@@ -71,8 +71,8 @@ func listTools(ctx context.Context, c *client, server, search string) error {
 		return err
 	}
 	items := slices.DeleteFunc(tools.items, func(t toolItem) bool { return !t.has(search) })
-	if c.json {
-		return c.out.raw(encodeTools(items, tools.unknown))
+	if c.out.structured() {
+		return c.out.document(encodeTools(items, tools.unknown))
 	}
 	rows := make([][]cell, 0, len(items))
 	for _, t := range items {

@@ -22,6 +22,7 @@ type providerList struct {
 
 func (p *providerList) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.format, "format", "", "print what a model provider takes as tools: openai, openai-responses, anthropic or gemini")
+	offer(cmd, "format", "openai", "openai-responses", "anthropic", "gemini")
 	cmd.Flags().IntVar(&p.maxTools, "max-tools", 0, "with --format: the most tools")
 	cmd.Flags().IntVar(&p.budget, "budget-tokens", 0, "with --format: what the tools may cost together, in tokens as they are estimated")
 	cmd.Flags().BoolVar(&p.strict, "strict", false, "with --format: OpenAI's strict mode where a schema allows it")
@@ -56,8 +57,8 @@ func listForProvider(ctx context.Context, c *client, p providerList) error {
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.out.raw(raw)
+	if c.out.structured() {
+		return c.out.document(raw)
 	}
 	if err := c.out.raw(answer.Tools); err != nil {
 		return err

@@ -2,10 +2,10 @@ package cli
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,23 +43,28 @@ func upCommand() *cobra.Command {
 }
 
 func up(cmd *cobra.Command) error {
-	stderr, stdout := cmd.ErrOrStderr(), cmd.OutOrStdout()
+	stderr, out := newActivity(screenOf(cmd.ErrOrStderr())), outOf(cmd)
+	defer stderr.end()
 	var roles everyRole
 	p, err := setup.Prepare(cmd.Flags(), stderr, demoEntry(), roles.all()...)
 	if err != nil {
 		return err
 	}
 	p.Tell()
+	u := &fabric{activity: stderr, out: out}
 	cfg, log, served, policy := p.Config, p.Log, roles.worker.Served(), p.Policy
+	if stderr.out.terminal && !cmd.Flags().Changed("log-level") {
+		u.starting.Store(true)
+		log = slog.New(startupLog{log.Handler(), &u.starting})
+	}
 	var demo *approvalDemo
 	if wanted, _ := cmd.Flags().GetBool("demo-approvals"); wanted { // the flag is there
 		if demo, err = newApprovalDemo(cfg); err != nil {
 			return err
 		}
 	}
-	asJSON := wantsJSON(cmd)
-	if asJSON && demo != nil {
-		return fail(exitUsage, "--demo-approvals prints what to try for people: leave --json out")
+	if out.structured() && demo != nil {
+		return fail(exitUsage, "--demo-approvals prints what to try, for people: leave --output out")
 	}
 	setup.TuneRuntime(2, len(served)) // much of what lives here is caches of NATS
 	if err := cfg.OwnKey(); err != nil {
@@ -78,7 +83,7 @@ func up(cmd *cobra.Command) error {
 	if demo != nil {
 		policy = demo.policy
 	}
-	u := &fabric{cfg: cfg, demo: demo, log: log, out: stdout, asJSON: asJSON, served: served}
+	u.cfg, u.demo, u.log, u.served = cfg, demo, log, served
 	u.acceptLoss, _ = cmd.Flags().GetBool("accept-loss") // the flag is there
 	roles.door.Lost = u.lost
 	roles.approver.LostBefore = func() time.Time { return u.lost().Approvals }
@@ -88,15 +93,16 @@ func up(cmd *cobra.Command) error {
 	if demo != nil {
 		reload = lifecycle.Part{Name: "reload"} // what the demo brings is in no file
 	}
-	err = lifecycle.Run(cmd.Context(), log,
+	err = lifecycle.Run(cmd.Context(), log, u.showStarts(
 		cfg.TracesPart("callyard", metrics, log),
 		lifecycle.Part{Name: "embedded NATS", Start: u.startNATS, Stop: func(context.Context) error { return u.nats.Close() }},
 		roles.worker.Part(cfg, u.connect, policy, metrics, log, func(w *worker.Worker) { u.worker = w }),
 		roles.door.Part(cfg, u.connect, policy, metrics, log, func(d *frontdoor.FrontDoor) { u.door = d }),
 		roles.approver.Part(cfg, u.connect, policy, metrics, log, func(a *approver.Approver) { u.approver = a }),
 		reload,
-		lifecycle.Part{Name: "greeting", Start: u.greet, Stop: u.bye},
-	)
+		lifecycle.Part{Name: "greeting", Start: u.greet, Stop: u.endGreeting},
+	)...)
+	stderr.end()
 	if err != nil {
 		setup.Fail(stderr, "callyard", err)
 		return ended(lifecycle.ExitCode(err))
@@ -147,10 +153,12 @@ type fabric struct {
 	demo   *approvalDemo // nil without --demo-approvals
 	cfg    *setup.Config
 	log    *slog.Logger
-	out    io.Writer
-	asJSON bool // the greeting
+	out    screen // of the start screen
 	served []worker.Served
 	nats   *embedded.Server
+
+	activity *activity   // what starts
+	starting atomic.Bool // the start screen is to come; see [startupLog]
 
 	acceptLoss bool
 	metrics    *telemetry.Metrics
@@ -160,8 +168,22 @@ type fabric struct {
 	door   *frontdoor.FrontDoor
 
 	approver *approver.Approver
-	hush     context.CancelFunc
-	said     chan struct{}
+
+	greetCancel context.CancelFunc
+	greeted     chan struct{} // closed when the start screen is whole
+}
+
+// showStarts has each part say when it starts.
+func (u *fabric) showStarts(parts ...lifecycle.Part) []lifecycle.Part {
+	for i := range parts {
+		if start, name := parts[i].Start, parts[i].Name; start != nil && name != "greeting" {
+			parts[i].Start = func(ctx context.Context) error {
+				u.activity.step(i, len(parts), "starting "+name)
+				return start(ctx)
+			}
+		}
+	}
+	return parts
 }
 
 func (u *fabric) startNATS(ctx context.Context) (err error) {

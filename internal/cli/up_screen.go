@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,37 +18,49 @@ import (
 const (
 	// screenWait is how long the list of servers waits for those that still start.
 	screenWait = 20 * time.Second
-	// stderrLines is how much of a failed server's standard error is shown.
+	// stderrLines is the number of lines that are shown of a failed server's standard error.
 	stderrLines = 3
+	// spareRows are left free on the terminal: the command line, and a warning of the log.
+	spareRows = 2
+	// minServerRows is the number of rows for servers, however low the terminal is.
+	minServerRows = 4
 )
 
-// greet prints the addresses at once, and the servers with a call to try when it is known
-// how they came up. Each of the two is one write, so that no line of the log gets between.
+// greet prints the addresses at once, and the servers with a call to try as soon as it is
+// known how they came up. Each of the two is one write, so that no line of the log gets
+// between.
 func (u *fabric) greet(ctx context.Context) error {
-	ctx, u.hush = context.WithCancel(ctx)
-	u.said = make(chan struct{})
-	if u.asJSON {
-		close(u.said)
-		return u.sayJSON()
+	ctx, u.greetCancel = context.WithCancel(ctx)
+	u.greeted = make(chan struct{})
+	if u.out.structured() {
+		close(u.greeted)
+		u.activity.end()
+		u.starting.Store(false)
+		return u.printAddresses()
 	}
-	fmt.Fprint(u.out, u.addresses())
+	u.print(u.addresses())
 	go func() {
-		defer close(u.said)
-		u.sayServers(ctx)
+		defer close(u.greeted)
+		u.showServers(ctx)
 	}()
 	return nil
 }
 
-func (u *fabric) bye(context.Context) error {
-	u.hush()
-	<-u.said
+func (u *fabric) endGreeting(context.Context) error {
+	u.greetCancel()
+	<-u.greeted
 	return nil
 }
 
-// sayJSON prints the addresses as one line of JSON; GET /servers tells the rest.
-func (u *fabric) sayJSON() error {
+// print writes a part of the start screen, above the line that shows progress.
+func (u *fabric) print(text string) {
+	u.activity.above(func() { _ = u.out.text(text) }) // the fabric runs without it too
+}
+
+// printAddresses prints the addresses for programs; GET /servers has the rest.
+func (u *fabric) printAddresses() error {
 	base := u.door.URL()
-	return json.NewEncoder(u.out).Encode(struct {
+	return u.out.value(struct {
 		Version   string `json:"version"`
 		URL       string `json:"url"`
 		MCP       string `json:"mcp"`
@@ -59,83 +73,207 @@ func (u *fabric) sayJSON() error {
 
 func (u *fabric) addresses() string {
 	base := u.door.URL()
-	text := fmt.Sprintf("Callyard %s is up.\n\n  REST API   %s\n  MCP        %s/mcp\n  reference  %s/docs\n  approvals  %s\n  data       %s\n", setup.Version(), base, base, base, u.approver.Base(), u.cfg.Data)
-	if address := u.nats.URL(); address != "" {
-		text += fmt.Sprintf("  NATS       %s\n", address)
-	}
-	return text + "\n"
+	return u.out.addressSheet(setup.Version(), [][2]string{
+		{"REST API", base}, {"MCP", base + "/mcp"}, {"reference", base + "/docs"}, {"approvals", u.approver.Base()}, {"NATS", u.nats.URL()}, {"data", u.cfg.Data},
+	})
 }
 
-// sayServers prints how the servers came up, and a call to try. Servers that take longer
+// addressSheet is the first part of the start screen. Rows without an address are left out.
+func (s screen) addressSheet(version string, addresses [][2]string) string {
+	var b strings.Builder
+	b.WriteString(s.paint(bold, "Callyard "+version+" is up.") + "\n\n")
+	for _, a := range addresses {
+		if a[1] != "" {
+			fmt.Fprintf(&b, "  %-9s  %s\n", a[0], a[1])
+		}
+	}
+	return b.String() + "\n"
+}
+
+// showServers prints how the servers came up, and a call to try. Servers that take longer
 // than screenWait get a line each when they are known.
-func (u *fabric) sayServers(ctx context.Context) {
+func (u *fabric) showServers(ctx context.Context) {
+	defer u.starting.Store(false)
+	defer u.activity.end()
 	changes, cancel := u.door.Catalog().Changes()
 	defer cancel()
 	late := time.NewTimer(screenWait)
 	defer late.Stop()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	said, shown := make(map[string]bool), false
-	for {
-		text := u.serverLines(said)
-		switch done := len(said) >= len(u.served); {
+	told := make(map[string]bool)
+	for waiting, shown := true, false; ; {
+		servers, starting := u.startServers()
+		switch {
 		case shown:
-			fmt.Fprint(u.out, text)
-		case done:
-			fmt.Fprint(u.out, text+"\n"+u.try(ctx))
+			for _, s := range servers {
+				if s.state != startingState && !told[s.id] {
+					told[s.id] = true
+					u.print(s.line())
+				}
+			}
+		case starting == 0 || !waiting:
+			u.activity.end()
+			for _, s := range servers {
+				told[s.id] = s.state != startingState
+			}
+			u.print(u.serverScreen(ctx, servers))
+			u.starting.Store(false)
 			shown = true
 		default:
-			// Not all are known: these lines wait for the others.
-			clear(said)
+			u.activity.step(len(servers)-starting, len(servers), "starting servers")
 		}
-		if shown && len(said) >= len(u.served) {
+		if shown && starting == 0 {
 			return
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-late.C:
-			if !shown {
-				shown = true
-				fmt.Fprint(u.out, u.serverLines(said)+u.startingLines(said)+"\n"+u.try(ctx))
-			}
+			waiting = false
 		case <-changes:
 		case <-tick.C:
 		}
 	}
 }
 
-// serverLines is a line for each server that is not in said and of which it is known how
-// it came up; it puts them into said.
-func (u *fabric) serverLines(said map[string]bool) string {
-	var b strings.Builder
-	for _, s := range u.door.Catalog().Servers() {
-		if said[s.ID] || s.State == schema.StateStarting {
-			continue
-		}
-		tools, err := u.door.Catalog().Tools(s.ID)
-		switch {
-		case s.State != schema.StateInitialized:
-			fmt.Fprintf(&b, "  server %-20s FAILED: %s\n", s.ID, topLine(s.Error))
-			for _, line := range lastLines(s.StderrTail, stderrLines) {
-				fmt.Fprintf(&b, "         %-20s stderr: %s\n", "", line)
-			}
-		case err != nil:
-			continue // its tools are being read
-		default:
-			fmt.Fprintf(&b, "  server %-20s ready, %d tools\n", s.ID, len(tools))
-		}
-		said[s.ID] = true
-	}
-	return b.String()
+const (
+	readyState    = "ready"
+	startingState = "starting"
+	failedState   = "failed"
+)
+
+// startServer is a server as the start screen shows it.
+type startServer struct {
+	id, state string
+	tools     int
+	fault     string // why it failed
+	stderr    []string
 }
 
-func (u *fabric) startingLines(said map[string]bool) string {
-	var b strings.Builder
-	for _, s := range u.served {
-		if id := s.Session.Spec.ID; !said[id] {
-			fmt.Fprintf(&b, "  server %-20s still starting\n", id)
+// startServers are the servers that this process serves, the failed ones first, and the
+// number of those that still start.
+func (u *fabric) startServers() (servers []startServer, starting int) {
+	known := make(map[string]bool)
+	for _, s := range u.door.Catalog().Servers() {
+		known[s.ID] = true
+		server := startServer{id: s.ID, state: startingState}
+		switch tools, err := u.door.Catalog().Tools(s.ID); {
+		case s.State == schema.StateStarting:
+		case s.State != schema.StateInitialized:
+			server.state, server.fault, server.stderr = failedState, topLine(s.Error), lastLines(s.StderrTail, stderrLines)
+		case err == nil: // else its tools are being read
+			server.state, server.tools = readyState, len(tools)
 		}
+		servers = append(servers, server)
+	}
+	for _, s := range u.served {
+		if id := s.Session.Spec.ID; !known[id] {
+			servers = append(servers, startServer{id: id, state: startingState})
+		}
+	}
+	for _, s := range servers {
+		if s.state == startingState {
+			starting++
+		}
+	}
+	order := []string{failedState, startingState, readyState}
+	slices.SortFunc(servers, func(a, b startServer) int {
+		return cmp.Or(slices.Index(order, a.state)-slices.Index(order, b.state), strings.Compare(a.id, b.id))
+	})
+	return servers, starting
+}
+
+// line is the server in a sentence, for one that came up late.
+func (s *startServer) line() string {
+	if s.state == failedState {
+		return "Server " + oneLine(s.id) + " failed: " + oneLine(s.fault) + "\n"
+	}
+	return "Server " + oneLine(s.id) + " is ready: " + count(s.tools, "tool") + ".\n"
+}
+
+// serverScreen is the second part of the start screen. At a terminal the two parts fit its
+// rows, unless servers failed that have much to say.
+func (u *fabric) serverScreen(ctx context.Context, servers []startServer) string {
+	below := u.try(ctx)
+	stderr := stderrOf(servers)
+	rows := 0
+	if u.out.height > 0 {
+		used := strings.Count(u.addresses()+stderr+below, "\n") + 3 // the header, an empty row and the cursor
+		rows = max(u.out.height-used-spareRows, minServerRows)
+	}
+	return u.out.serverTable(servers, rows) + stderr + "\n" + below
+}
+
+// serverTable is a table of the servers in at most that number of rows below its header; 0
+// is without limit. The servers that are left out are counted.
+func (s screen) serverTable(servers []startServer, most int) string {
+	shown, rest := servers, []startServer(nil)
+	if most > 0 && len(servers) > most {
+		shown, rest = servers[:most-1], servers[most-1:]
+	}
+	rows := make([][]cell, 0, len(shown))
+	for _, v := range shown {
+		row := cells(v.id, v.state, "", v.fault)
+		switch v.state {
+		case readyState:
+			row[1].paint, row[2].text = green, strconv.Itoa(v.tools)
+		case failedState:
+			row[1].paint = red
+		default:
+			row[1].paint = yellow
+		}
+		rows = append(rows, row)
+	}
+	header := []string{"SERVER", "STATE", "TOOLS", "ERROR"}
+	if !slices.ContainsFunc(shown, func(v startServer) bool { return v.fault != "" }) {
+		header = header[:3]
+		for i := range rows {
+			rows[i] = rows[i][:3]
+			if rows[i][2].text == "" {
+				rows[i][2].text = "-"
+			}
+		}
+	}
+	var b bytes.Buffer
+	table := s
+	table.w = &b
+	if s.width > 0 {
+		table.width = max(s.width-2, 1)
+	}
+	_ = table.table(header, rows) // a buffer takes everything
+	var text strings.Builder
+	for line := range strings.Lines(b.String()) {
+		text.WriteString("  " + line)
+	}
+	if len(rest) > 0 {
+		states := make(map[string]int)
+		for _, v := range rest {
+			states[v.state]++
+		}
+		var counts []string
+		for _, state := range []string{failedState, startingState, readyState} {
+			if states[state] > 0 {
+				counts = append(counts, strconv.Itoa(states[state])+" "+state)
+			}
+		}
+		fmt.Fprintf(&text, "  … and %d more: %s\n", len(rest), strings.Join(counts, ", "))
+	}
+	return text.String()
+}
+
+// stderrOf is what the first of the failed servers wrote last.
+func stderrOf(servers []startServer) string {
+	var b strings.Builder
+	for _, s := range servers {
+		if s.state != failedState || len(s.stderr) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n  %s wrote to stderr:\n", oneLine(s.id))
+		for _, line := range s.stderr {
+			fmt.Fprintf(&b, "    %s\n", oneLine(line))
+		}
+		break // `callyard servers show` has that of the others
 	}
 	return b.String()
 }
@@ -149,35 +287,55 @@ func lastLines(text string, n int) []string {
 // try is a call that works with what is served, as a shell takes it, and how to stop.
 func (u *fabric) try(ctx context.Context) string {
 	if u.demo != nil {
-		return u.demo.say(ctx, u.door.URL(), u.approver.Base()) + "\nCtrl-C stops it.\n"
+		return u.demo.say(ctx, u.door.URL(), u.approver.Base()) + "\nPress Ctrl-C to stop.\n"
 	}
-	return u.tryLine(u.door.URL()) + "\nCtrl-C stops it.\n"
+	text := "Try it in another terminal:\n"
+	if len(u.cfg.FrontDoor.Keys) > 0 {
+		text = "Try it in another terminal, with an API key in CALLYARD_KEY:\n"
+	}
+	return text + u.out.commandLine(u.tryCommand(u.door.URL())...) + "\nPress Ctrl-C to stop.\n"
 }
 
-// tryLine is one curl line that works with what is served. Where keys are set it takes
-// the key from the variable that the callyard commands read as well.
-func (u *fabric) tryLine(base string) string {
-	curl, note := "curl -s", ""
+// tryCommand is the words of a curl command that works with what is served. Where keys are
+// set it takes the key from the variable that the callyard commands read as well.
+func (u *fabric) tryCommand(base string) []string {
+	words := []string{"curl"}
 	if len(u.cfg.FrontDoor.Keys) > 0 {
-		curl += ` -H "X-API-Key: $CALLYARD_KEY"`
-		note = "      with one of the API keys in CALLYARD_KEY; callyard keys new makes one\n"
+		words = append(words, `-H "X-API-Key: $CALLYARD_KEY"`)
 	}
 	for _, s := range u.door.Catalog().Servers() {
 		if u.takes(s.ID, "echo", helloArguments) && s.Connected {
-			return fmt.Sprintf("Try:  %s --json '%s' %s/servers/%s/tools/echo\n%s", curl, helloArguments, base, url.PathEscape(s.ID), note)
+			return append(words, "--json '"+helloArguments+"'", base+"/servers/"+url.PathEscape(s.ID)+"/tools/echo")
 		}
 	}
 	for _, s := range u.door.Catalog().Servers() {
 		if s.Connected {
-			return fmt.Sprintf("Try:  %s %s/servers/%s/tools\n%s", curl, base, url.PathEscape(s.ID), note)
+			return append(words, base+"/servers/"+url.PathEscape(s.ID)+"/tools")
 		}
 	}
-	return fmt.Sprintf("Try:  %s %s/servers\n%s", curl, base, note)
+	return append(words, base+"/servers")
 }
 
-const helloArguments = `{"message":"hello"}`
+// commandLine is a command on one line or, where the terminal is narrower, on several that
+// a shell takes as one.
+func (s screen) commandLine(words ...string) string {
+	const indent = "  "
+	lines := []string{indent + words[0]}
+	for _, word := range words[1:] {
+		last := &lines[len(lines)-1]
+		if s.width > 0 && columnsOf(*last)+1+columnsOf(word)+len(` \`) > s.width && columnsOf(strings.Join(append([]string{indent}, words...), " ")) > s.width+1 {
+			*last += ` \`
+			lines = append(lines, indent+indent+word)
+			continue
+		}
+		*last += " " + word
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
 
-// takes says that the server has the tool and that the arguments fit it.
+const helloArguments = `{"message":"hi"}`
+
+// takes reports whether the server has the tool and the arguments fit it.
 func (u *fabric) takes(server, name, arguments string) bool {
 	tool, err := u.door.Catalog().Tool(server, name)
 	if err != nil {
