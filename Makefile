@@ -7,7 +7,7 @@ export GOWORK := off
 TESTED := CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_SERVERS=$(CURDIR)/e2e/servers/node_modules
 
 .DEFAULT_GOAL := help
-.PHONY: all help workspace build unit test race e2e bench sandboxes rolling scale mixed chaos fuzz schemathesis hostile images generate lint fmt clean
+.PHONY: all help workspace build unit test race e2e bench sandboxes rolling scale mixed chaos fuzz schemathesis hostile images generate diagrams lint fmt clean
 
 all: lint test ## lint, then every test
 
@@ -86,6 +86,10 @@ images: ## the images of deploy/compose.yaml, from this machine alone
 
 generate: ## the OpenAPI document, and the clients that are made of it
 	scripts/generate.sh
+
+diagrams: ## the drawings of docs, docs/diagrams/*.dot as docs/images/*.svg
+	@[ -d tools/npm/node_modules/@viz-js ] || npm ci --prefix tools/npm --ignore-scripts --no-audit --no-fund
+	node tools/npm/diagrams.mjs
 
 # Compiled as scripts/test.sh compiles, so that the linters find in the build cache what they read.
 lint: export GOFLAGS := -trimpath $(GOFLAGS)

@@ -1,6 +1,7 @@
 package housetest
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io/fs"
 	"os"
@@ -189,5 +190,129 @@ func TestBrokenLinksAreFound(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestEveryDrawingIsMadeOfItsSource holds each SVG against the digest of its source.
+func TestEveryDrawingIsMadeOfItsSource(t *testing.T) {
+	docs := os.DirFS(moduleRoot + "/docs")
+	sources, err := fs.Glob(docs, "diagrams/*.dot")
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("no sources of drawings: %v", err)
+	}
+	for _, name := range sources {
+		source, err := fs.ReadFile(docs, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drawing := "images/" + strings.TrimSuffix(path.Base(name), ".dot") + ".svg"
+		svg, err := fs.ReadFile(docs, drawing)
+		if err != nil {
+			t.Errorf("docs/%s has no drawing: run make diagrams", name)
+			continue
+		}
+		if !strings.Contains(string(svg), fmt.Sprintf("sha256:%x", sha256.Sum256(source))) {
+			t.Errorf("docs/%s is older than docs/%s: run make diagrams", drawing, name)
+		}
+	}
+	drawings, err := fs.Glob(docs, "images/*.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, drawing := range drawings {
+		if source := "diagrams/" + strings.TrimSuffix(path.Base(drawing), ".svg") + ".dot"; !slices.Contains(sources, source) {
+			t.Errorf("docs/%s has no source docs/%s", drawing, source)
+		}
+	}
+}
+
+// TestTheIndexAnswersTheQuestionsOfOperators wants a page for each question, one click
+// from the index; that its link resolves is tested above.
+func TestTheIndexAnswersTheQuestionsOfOperators(t *testing.T) {
+	index, err := os.ReadFile(moduleRoot + "/docs/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	questions := 0
+	for line := range strings.Lines(string(index)) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 4 || !strings.ContainsAny(cells[1], "?") {
+			continue
+		}
+		questions++
+		if len(link.FindAllString(cells[2], -1)) != 1 {
+			t.Errorf("one page answers a question: %s", line)
+		}
+	}
+	if questions < 20 {
+		t.Errorf("the index answers %d questions, and operators have 20", questions)
+	}
+	linked := map[string]bool{"README.md": true}
+	for _, l := range parsePage(string(index)).links {
+		file, _, _ := strings.Cut(l.what, "#")
+		linked[file] = true
+	}
+	err = fs.WalkDir(os.DirFS(moduleRoot+"/docs"), ".", func(name string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() && name == "adr" {
+			return fs.SkipDir
+		}
+		if path.Ext(name) == ".md" && !linked[name] {
+			t.Errorf("docs/README.md links to no docs/%s", name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTroubleshootingNamesWhatThereIs finds quoted log lines that no code writes, metrics
+// that do not exist, and alerts that are missing.
+func TestTroubleshootingNamesWhatThereIs(t *testing.T) {
+	text := func(name string) string {
+		raw, err := os.ReadFile(moduleRoot + "/docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	page := text("troubleshooting.md")
+	units, err := load(os.DirFS(moduleRoot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := func(line string) bool {
+		return slices.ContainsFunc(units, func(u *unit) bool {
+			return slices.ContainsFunc(u.files, func(f file) bool {
+				return !f.test && slices.ContainsFunc(f.literals, func(l reference) bool { return strings.Contains(l.what, line) })
+			})
+		})
+	}
+	first := regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
+	section := func(title string) string {
+		_, rest, _ := strings.Cut(page, "\n## "+title+"\n")
+		rest, _, _ = strings.Cut(rest, "\n## ")
+		return rest
+	}
+	lines := first.FindAllStringSubmatch(section("Log lines"), -1)
+	if len(lines) < 10 {
+		t.Errorf("only %d log lines were found", len(lines))
+	}
+	for _, m := range lines {
+		if m[1] != "not_in_channel" && !written(m[1]) { // that one is Slack's
+			t.Errorf("no code logs %q", m[1])
+		}
+	}
+	metrics := text("reference/metrics.md")
+	for _, m := range first.FindAllStringSubmatch(section("Metrics"), -1) {
+		name, _, _ := strings.Cut(m[1], "{")
+		if !strings.Contains(metrics, "| `"+name+"` |") {
+			t.Errorf("there is no metric %s", name)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^## (Callyard\w+)$`).FindAllStringSubmatch(text("reference/alerts.md"), -1) {
+		if !strings.Contains(page, "reference/alerts.md#"+strings.ToLower(m[1])+")") {
+			t.Errorf("docs/troubleshooting.md has no row for the alert %s", m[1])
+		}
 	}
 }
