@@ -26,10 +26,10 @@ const defaultApproverURL = "http://127.0.0.1:8081"
 func approvalCommands() []*cobra.Command {
 	list := &cobra.Command{
 		Use:   "approvals",
-		Short: "List the calls that wait for a person's yes, or did",
+		Short: "List approvals",
 		Args:  takes(0, 0),
 	}
-	state := list.Flags().String("state", "pending", "only those in this state; several with commas, all with an empty text")
+	state := list.Flags().String("state", "pending", "states to list, separated by commas; empty lists all")
 	list.RunE = withApprover(func(ctx context.Context, c *client, _ []string) error { return listApprovals(ctx, c, *state) })
 	list.AddCommand(&cobra.Command{
 		Use: "show ID", ValidArgsFunction: completing(approvalIDs),
@@ -40,7 +40,7 @@ func approvalCommands() []*cobra.Command {
 
 	approve := &cobra.Command{
 		Use:   "approve ID",
-		Short: "Let a held call run, with the arguments that are shown or with edited ones",
+		Short: "Approve a held call, as it is or with edited arguments",
 		Long: "approve shows the arguments byte for byte, asks, and approves exactly those.\n\n" +
 			"With --edit they are opened in $VISUAL or $EDITOR first, and with --arguments they are replaced by those of a file: what is shown and approved then is what you made of them. " +
 			"The policy judges edited arguments again: the call may need more approvals than before, and may not run at all.",
@@ -49,14 +49,14 @@ func approvalCommands() []*cobra.Command {
 	}
 	var o approveOptions
 	f := approve.Flags()
-	f.BoolVar(&o.yes, "yes", false, "do not ask")
-	f.StringVar(&o.reason, "reason", "", "why, for the record")
+	f.BoolVar(&o.yes, "yes", false, "approval without a prompt")
+	f.StringVar(&o.reason, "reason", "", "reason, kept in the record")
 	f.BoolVar(&o.edit, "edit", false, "open the arguments in $VISUAL or $EDITOR first")
 	f.StringVar(&o.file, "arguments", "", "replace the arguments by those of this file, a JSON object; - is the standard input")
 	approve.MarkFlagsMutuallyExclusive("edit", "arguments")
 	approve.RunE = withApprover(func(ctx context.Context, c *client, args []string) error { return approveCall(ctx, c, args[0], o) })
-	deny := &cobra.Command{Use: "deny ID", Short: "Say no to a held call", Args: takes(1, 1), ValidArgsFunction: completing(pendingIDs)}
-	reason := deny.Flags().String("reason", "", "why, for the record and for who asked")
+	deny := &cobra.Command{Use: "deny ID", Short: "Deny a held call", Args: takes(1, 1), ValidArgsFunction: completing(pendingIDs)}
+	reason := deny.Flags().String("reason", "", "reason, kept in the record and shown to the requester")
 	deny.RunE = withApprover(func(ctx context.Context, c *client, args []string) error {
 		return decideApproval(ctx, c, args[0], decisionBody{Kind: "deny", Reason: *reason})
 	})
@@ -141,7 +141,7 @@ func listApprovals(ctx context.Context, c *client, state string) error {
 	if err != nil {
 		return err
 	}
-	return all.print(c, "approvals", []string{"APPROVAL", "STATE", "SERVER", "TOOL", "RISK", "ASKED BY", "AGREED", "LEFT", "WHY"}, func(a *approvalItem) []cell {
+	return all.print(c, "approvals", []string{"APPROVAL", "STATE", "SERVER", "TOOL", "RISK", "REQUESTED BY", "APPROVALS", "LEFT", "WHY"}, func(a *approvalItem) []cell {
 		row := cells(a.ID, "", a.Server, a.Tool, "", a.Requester.Name, a.agreed(), a.left(), strings.Join(a.Reasons[:min(1, len(a.Reasons))], ""))
 		row[1], row[4] = stateCell(a.State), riskCell(a.Level)
 		return row
@@ -184,8 +184,8 @@ func showApproval(ctx context.Context, c *client, args []string) error {
 // write shows the approval, its arguments byte for byte.
 func (a *approvalItem) write(out screen, args []byte) error {
 	rows := [][]cell{
-		cells("approval", a.ID), {{text: "state"}, stateCell(a.State)}, cells("tool", a.Tool+" on "+a.Server), cells("asked by", a.Requester.Name), cells("for", a.Requester.Owner),
-		cells("risk", riskCell(a.Level).text), cells("agreed", a.agreed()), cells("time left", a.left()), cells("why it waits", strings.Join(a.Reasons, " ")),
+		cells("approval", a.ID), {{text: "state"}, stateCell(a.State)}, cells("tool", a.Tool+" on "+a.Server), cells("requested by", a.Requester.Name), cells("for", a.Requester.Owner),
+		cells("risk", riskCell(a.Level).text), cells("approvals", a.agreed()), cells("time left", a.left()), cells("why approval is required", strings.Join(a.Reasons, " ")),
 		cells("not for you", a.Blocked), cells("arguments", a.Digest),
 	}
 	for _, d := range a.Decisions {
@@ -241,7 +241,7 @@ func decideApproval(ctx context.Context, c *client, id string, d decisionBody) e
 	}
 	return show(ctx, c, c.other(http.MethodPost, "/approvals/"+segment(id)+"/decisions", body), func(a *approvalItem) error {
 		if a.State == "pending" {
-			return c.out.text(oneLine("Recorded: "+a.agreed()+" agreed; the call waits for more.") + "\n")
+			return c.out.text(oneLine("Recorded: "+a.agreed()+" approvals; the call waits for more.") + "\n")
 		}
 		return c.out.text(oneLine("Recorded: the call is "+a.State+".") + "\n")
 	})

@@ -22,24 +22,24 @@ const auditTimeout = 15 * time.Second
 
 func auditCommand() *cobra.Command {
 	verify := &cobra.Command{
-		Use: "verify", Short: "Find records that were changed, removed, put in, or cut off at the end", Args: takes(0, 0),
+		Use: "verify", Short: "Verify that no audit record was changed, removed or added", Args: takes(0, 0),
 		Example: "  callyard audit verify\n  callyard audit verify --nats nats://nats.example.com:4222",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return withAudit(cmd, verifyAudit) },
 	}
 	var f auditFlags
 	list := &cobra.Command{
-		Use: "list", Short: "Show the records, the oldest first", Args: takes(0, 0),
+		Use: "list", Short: "List audit records, oldest first", Args: takes(0, 0),
 		Example: "  callyard audit list --call call_06b2t8m3c0w3v2q5n7k9a1d4fz\n  callyard audit list --kind decided,ran --since 24h --json",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return withAudit(cmd, f.list) },
 	}
-	list.Flags().StringVar(&f.call, "call", "", "only records of this call")
+	list.Flags().StringVar(&f.call, "call", "", "id of the call whose records are listed")
 	list.Flags().StringVar(&f.by, "by", "", "only records of what this principal did")
 	list.Flags().StringVar(&f.kind, "kind", "", "only these kinds, with commas between: asked, held, decided, ran, ended …")
-	list.Flags().DurationVar(&f.since, "since", 0, "only those of this last while, like 24h")
+	list.Flags().DurationVar(&f.since, "since", 0, "age of the oldest record to list, such as 24h")
 	for _, c := range []*cobra.Command{verify, list} {
 		setup.AddFlags(c.Flags(), "nats", "data")
 	}
-	cmd := group("audit", "Read the audit record of approvals, and check that nobody changed it", verify, list)
+	cmd := group("audit", "List and verify the audit records of approvals", verify, list)
 	cmd.Long = "audit reads who asked, who decided and what ran. With --nats or --config it asks the NATS servers of the fabric; " +
 		"without, it reads the data folder of a `callyard up` that is not running."
 	return cmd

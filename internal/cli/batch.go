@@ -15,7 +15,7 @@ import (
 func batchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "batch FILE",
-		Short: "Run the calls of a file, one on each line, and keep their results",
+		Short: "Run a file of calls and write their results to a file",
 		Long: "batch sends the calls of FILE (or with \"-\" what is piped in) to Callyard and writes their results to a file while they come. " +
 			"Each line of FILE is a call: {\"custom_id\":\"…\",\"server\":\"…\",\"tool\":\"…\",\"arguments\":{…}}.\n\n" +
 			"Beside the results it keeps how far it came, in a file that ends in .state. Whatever stops it, Ctrl-C or a power cut, the same command goes on: " +

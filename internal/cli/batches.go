@@ -22,14 +22,14 @@ var batchStates = []string{"receiving", "running", "canceling", "ended"}
 func batchesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "batches",
-		Short: "List batches, show one, or cancel it",
+		Short: "List, show and cancel batches",
 		Long: "batches lists the batches that you may see, newest first. To make one, and to fetch its results into a file, there is `callyard batch`. " +
 			"What each of its calls came to: `callyard calls --batch ID`.",
 		Example: "  callyard batches --state running\n  callyard batches show batch_06b2t8m3c0w3v2q5n7k9a1d4fz\n  callyard batches cancel batch_06b2t8m3c0w3v2q5n7k9a1d4fz",
 		Args:    takes(0, 0),
 	}
 	state := cmd.Flags().String("state", "", "only those in this state: "+strings.Join(batchStates, ", "))
-	limit := cmd.Flags().Int("limit", 50, "how many at most")
+	limit := cmd.Flags().Int("limit", 50, "maximum number to list")
 	offer(cmd, "state", batchStates...)
 	cmd.RunE = withClient(func(ctx context.Context, c *client, _ []string) error {
 		if *limit < 1 {
@@ -38,7 +38,7 @@ func batchesCommand() *cobra.Command {
 		return listBatches(ctx, c, *state, *limit, time.Now())
 	})
 	cmd.AddCommand(&cobra.Command{
-		Use: "show ID", Short: "Show one batch, with what came of its calls", Args: takes(1, 1), ValidArgsFunction: completing(batchIDs),
+		Use: "show ID", Short: "Show one batch with the outcomes of its calls", Args: takes(1, 1), ValidArgsFunction: completing(batchIDs),
 		RunE: withClient(func(ctx context.Context, c *client, args []string) error {
 			return showBatch(ctx, c, with(c.api.GetBatch, args[0]))
 		}),

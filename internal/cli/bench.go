@@ -21,7 +21,7 @@ func benchCommand() *cobra.Command {
 	var o benchflags.Options
 	cmd := &cobra.Command{
 		Use:   "bench [SERVER TOOL ARGUMENTS]",
-		Short: "Measure calls: Callyard beside direct clients, or one tool of a running Callyard",
+		Short: "Measure calls: Callyard next to direct clients, or one tool of a running Callyard",
 		Long: "Without arguments bench builds Callyard and measures it beside direct clients, everything in turn in one run.\n" +
 			"With --url and SERVER TOOL ARGUMENTS it loads one tool of a Callyard that runs already.\n\n" +
 			"The program callyard-bench does it. It is looked for next to callyard, then in PATH; inside the repository of Callyard it is built.",

@@ -20,21 +20,21 @@ func callsCommand() *cobra.Command {
 	var q callsQuery
 	cmd := &cobra.Command{
 		Use:   "calls [ID]",
-		Short: "List what became of calls, or show one of them",
+		Short: "List calls, or show one of them",
 		Long: "calls lists the calls that left a record, newest first. With the id of a call it shows all that is known of that one. " +
 			"Records hold digests of arguments and results, never the bytes.",
 		Example: "  callyard calls --state failed,unknown --since 1h\n  callyard calls --server files --tool read --limit 200 --json\n  callyard calls call_06b2t8m3c0w3v2q5n7k9a1d4fz",
 		Args:    takes(0, 1),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&q.server, "server", "", "only calls of this server")
-	flags.StringVar(&q.tool, "tool", "", "only calls of this tool")
+	flags.StringVar(&q.server, "server", "", "server whose calls are listed")
+	flags.StringVar(&q.tool, "tool", "", "tool whose calls are listed")
 	flags.StringVar(&q.state, "state", "", "only those in this state; several with commas: held, queued, running, succeeded, failed, denied, expired, canceled, unknown")
 	flags.StringVar(&q.since, "since", "", "only those from this time on: 90s, 15m, 2h, 7d, or like 2026-01-02T15:04:05Z")
 	flags.StringVar(&q.until, "until", "", "only those before this time, in the same forms")
-	flags.StringVar(&q.principal, "principal", "", "only those that this principal asked for")
-	flags.StringVar(&q.batch, "batch", "", "only those of this batch")
-	flags.IntVar(&q.limit, "limit", 50, "how many at most")
+	flags.StringVar(&q.principal, "principal", "", "principal whose calls are listed")
+	flags.StringVar(&q.batch, "batch", "", "batch whose calls are listed")
+	flags.IntVar(&q.limit, "limit", 50, "maximum number to list")
 	cmd.ValidArgsFunction = completing(callIDs)
 	completingFlag(cmd, "server", serverIDs)
 	completeTools(cmd, "tool")
@@ -131,7 +131,7 @@ func listCalls(ctx context.Context, c *client, query *callyard.ListCallsParams, 
 	if err != nil {
 		return err
 	}
-	return all.print(c, "calls", []string{"CALL", "STATE", "SERVER", "TOOL", "ASKED BY", "AGE", "TOOK", "WHY"}, func(v *records.View) []cell {
+	return all.print(c, "calls", []string{"CALL", "STATE", "SERVER", "TOOL", "REQUESTED BY", "AGE", "TOOK", "WHY"}, func(v *records.View) []cell {
 		row := cells(v.ID, "", v.Server, cmp.Or(v.Tool, v.Method), v.Principal, age(now.Sub(v.Created)), callTook(v), "")
 		row[1] = callState(v)
 		if v.Error != nil {
@@ -207,7 +207,7 @@ func (v *shownCall) write(out screen) error {
 		place = v.BatchID + ", call " + strconv.FormatInt(*v.Index, 10)
 	}
 	err := out.sheet(cells("call", v.ID), []cell{{text: "state"}, callState(&v.View)}, cells("why", why), cells("tool", cmp.Or(v.Tool, v.Method)+" on "+v.Server),
-		cells("asked by", v.Principal), cells("for", v.Owner), cells("came in", at(&v.Created)), cells("started", at(v.Started)), cells("ended", at(v.Ended)),
+		cells("requested by", v.Principal), cells("for", v.Owner), cells("came in", at(&v.Created)), cells("started", at(v.Started)), cells("ended", at(v.Ended)),
 		cells("in all", callTook(&v.View)), cells("at the server", when(v.TookMs > 0, time.Duration(v.TookMs*float64(time.Millisecond)).String())),
 		cells("worker", v.Worker), cells("front door", v.FrontDoor), cells("attempt", when(v.Attempt > 0, strconv.Itoa(v.Attempt))),
 		cells("arguments", bytes(v.ArgumentsDigest, v.ArgumentBytes)), cells("result", bytes(v.ResultDigest, v.ResultBytes)), cells("durable", when(v.Durable, "yes")),

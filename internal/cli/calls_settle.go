@@ -16,7 +16,7 @@ import (
 func withWords(calls *cobra.Command) *cobra.Command {
 	cancel := &cobra.Command{
 		Use:   "cancel ID",
-		Short: "Take back a call that has not left, or ask one that runs to stop",
+		Short: "Cancel a call that waits or runs",
 		Args:  takes(1, 1),
 		RunE: withClient(func(ctx context.Context, c *client, args []string) error {
 			return changeCall(ctx, c, args[0], with(c.api.CancelCall, args[0]))
@@ -24,13 +24,13 @@ func withWords(calls *cobra.Command) *cobra.Command {
 	}
 	settle := &cobra.Command{
 		Use:   "settle ID --as done|failed|run-again --reason TEXT",
-		Short: "Say what became of a call whose outcome is unknown, or that was given up",
+		Short: "Settle a call whose outcome is unknown, or that failed",
 		Long: "A call is unknown when it left for its server and no answer came: it may have run. Look at what it works on, then say " +
 			"--as done (it has run), --as failed (it has not, and shall not) or --as run-again (it has not, and shall). Your name and the reason are kept with the call.",
 		Args: takes(1, 1),
 	}
 	as := settle.Flags().String("as", "", "done, failed or run-again")
-	reason := settle.Flags().String("reason", "", "why, for the record")
+	reason := settle.Flags().String("reason", "", "reason, kept in the record")
 	settle.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
 		switch *as {
 		case "done", "failed", "run-again":
@@ -44,11 +44,11 @@ func withWords(calls *cobra.Command) *cobra.Command {
 	})
 	retry := &cobra.Command{
 		Use:   "retry ID",
-		Short: "Run a call again that was given up, or whose outcome is unknown",
+		Short: "Retry a call that failed or whose outcome is unknown",
 		Long:  "retry is `settle --as run-again`. A call whose outcome is unknown may have run before: then it runs twice.",
 		Args:  takes(1, 1),
 	}
-	why := retry.Flags().String("reason", "run again by hand", "why, for the record")
+	why := retry.Flags().String("reason", "run again by hand", "reason, kept in the record")
 	retry.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
 		return settleCall(ctx, c, args[0], "run-again", *why)
 	})

@@ -41,7 +41,7 @@ const (
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "callyard",
-		Short: "Run the tools of MCP servers, at scale and with a person's yes where it is needed",
+		Short: "Run the tools of MCP servers, at scale and with approval where it is required",
 		Long: "callyard runs tools of MCP servers behind one REST API.\n\n" +
 			"`callyard up` starts everything in one process. The other commands talk to a running Callyard.",
 		SilenceErrors: true, SilenceUsage: true,
@@ -82,7 +82,7 @@ func Run(args []string) int {
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of this program; GET /version is that of a running Callyard",
+		Short: "Print the version of this program",
 		Args:  takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			build, out := setup.BuildOf("callyard"), outOf(cmd)
@@ -97,7 +97,7 @@ func versionCommand() *cobra.Command {
 func demoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo-server",
-		Short: "Be the demo MCP server, on standard input and output",
+		Short: "Run the demo MCP server on standard input and output",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return demo.Serve(cmd.Context(), setup.Version()) },
 	}

@@ -116,9 +116,9 @@ func (d *toolDefinition) hints() string {
 
 func switchCommand(verb string, enabled bool) *cobra.Command {
 	var reason string
-	short := "Let a tool be called again"
+	short := "Enable a tool"
 	if !enabled {
-		short = "Switch a tool off; its callers are refused with the reason"
+		short = "Disable a tool; its callers are refused with the reason"
 	}
 	cmd := &cobra.Command{
 		Use:   verb + " SERVER TOOL",
@@ -129,7 +129,7 @@ func switchCommand(verb string, enabled bool) *cobra.Command {
 		})),
 		ValidArgsFunction: completing(serverIDs, toolNames),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why; callers are shown it")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, shown to callers")
 	return cmd
 }
 

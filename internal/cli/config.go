@@ -22,7 +22,7 @@ import (
 func configCommand() *cobra.Command {
 	check := &cobra.Command{
 		Use:   "check",
-		Short: "Say every fault of the configuration and the servers file, or print what is in force",
+		Short: "Check the configuration and the servers file, and print the settings in force",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return checkConfig(cmd) },
 	}

@@ -18,7 +18,7 @@ func doctorCommand() *cobra.Command {
 	var o doctorOptions
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look at a running Callyard and say what is wrong and how to fix it",
+		Short: "Diagnose a running Callyard and suggest fixes",
 		Long: "doctor asks a front door and, where it is reached, the approver, and changes nothing. Each line is ok, a note, or a fault and how to fix it.\n\n" +
 			"It ends with 0 when there is no fault, and with 1 when there is one. Notes are no faults.",
 		Example: "  callyard doctor --url https://callyard.example.com --approver-url https://approve.example.com\n  callyard doctor --held 15m --json",

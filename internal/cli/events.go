@@ -16,7 +16,7 @@ import (
 func eventsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "events",
-		Short: "Follow what happens to workers and servers, until ^C",
+		Short: "Follow changes of workers and servers until Ctrl-C",
 		Long: "events prints the fleet as it is and then each change of it, one on a line, until it is stopped. " +
 			"With --json each line is the whole fleet after the change. When the connection breaks it is made again.",
 		Args: takes(0, 0),

@@ -12,7 +12,7 @@ import (
 func initCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
-		Short: "Make the streams and tables of Callyard in NATS that are missing",
+		Short: "Create the missing streams and tables in NATS",
 		Long: "init makes every stream and table that is missing in NATS and changes nothing that is there; it may be repeated. It signs in as the section nats of the\n" +
 			"configuration says, as a user that may make streams: the operator of deploy/nats. Run it before the first start of the other processes and after each\n" +
 			"upgrade: where NATS asks for a credential they may not make streams themselves. `callyard up` needs no init.",

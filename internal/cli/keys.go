@@ -14,7 +14,7 @@ func keysCommand() *cobra.Command {
 	var groups []string
 	fresh := &cobra.Command{
 		Use:   "new NAME",
-		Short: "Make an API key and the configuration that lets it in",
+		Short: "Create an API key and its configuration entry",
 		Long: "new makes an API key and prints it once: Callyard keeps only its hash, which goes into the configuration of the front door. " +
 			"It works without a running Callyard.",
 		Example: "  callyard keys new ci --owner \"build team\" --group dev",
@@ -23,9 +23,9 @@ func keysCommand() *cobra.Command {
 			return newKey(outOf(cmd), keyEntry{Name: args[0], Owner: owner, Groups: groups})
 		},
 	}
-	fresh.Flags().StringVar(&owner, "owner", "", "the person or team behind the key")
+	fresh.Flags().StringVar(&owner, "owner", "", "person or team that owns the key")
 	fresh.Flags().StringSliceVar(&groups, "group", nil, "a group that the key is in; may be given several times")
-	return group("keys", "Make API keys, and keys that sign approvals", fresh, warrantKeyCommand())
+	return group("keys", "Create API keys and warrant keys", fresh, warrantKeyCommand())
 }
 
 // keyEntry is a key as the configuration holds it.

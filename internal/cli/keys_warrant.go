@@ -12,7 +12,7 @@ import (
 func warrantKeyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "warrant NAME",
-		Short: "Make a pair of keys that says which approved calls may run",
+		Short: "Create a pair of keys that signs and verifies warrants",
 		Long: "warrant writes NAME.pem, a private key for the approver or for the front doors, and NAME.pub.pem, its public half for the workers. " +
 			"Make one pair for the approver and another for the front doors, so that a stolen key of a front door cannot say that people have agreed. " +
 			"callyard up makes its own. It works without a running Callyard.",

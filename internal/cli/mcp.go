@@ -15,7 +15,7 @@ func mcpCommand() *cobra.Command {
 	var server string
 	stdio := &cobra.Command{
 		Use:   "stdio",
-		Short: "Be an MCP server on stdin and stdout, for clients that start one",
+		Short: "Run an MCP server on stdin and stdout, backed by a running Callyard",
 		Long: "stdio passes the messages of one MCP client on to a running Callyard, as they are, and its answers back. " +
 			"It has the tools of all servers, or with --server those of one under their own names.",
 		Example: "  callyard mcp stdio --server files",
@@ -24,11 +24,11 @@ func mcpCommand() *cobra.Command {
 			return newBridge(c, server, c.out.w, c.note.w).run(ctx, c.in)
 		}),
 	}
-	stdio.Flags().StringVar(&server, "server", "", "only the tools of this server")
+	stdio.Flags().StringVar(&server, "server", "", "server whose tools are offered; empty offers all")
 	var to string
 	config := &cobra.Command{
 		Use:   "config",
-		Short: "Print what a client's configuration needs",
+		Short: "Print the configuration entry of an MCP client",
 		Long: "config prints the entry that connects an MCP client to Callyard. An API key is not printed: " +
 			"the entry of a client over HTTP names the variable CALLYARD_KEY, and the one over stdio takes it from the environment.",
 		Example: "  callyard mcp config --client cursor",
@@ -45,7 +45,7 @@ func mcpCommand() *cobra.Command {
 		}),
 	}
 	config.Flags().StringVar(&to, "client", "", "the client: "+strings.Join(mcpClients(), ", "))
-	config.Flags().StringVar(&server, "server", "", "only the tools of this server")
+	config.Flags().StringVar(&server, "server", "", "server whose tools are offered; empty offers all")
 	completingFlag(stdio, "server", serverIDs)
 	completingFlag(config, "server", serverIDs)
 	offer(config, "client", mcpClients()...)

@@ -19,20 +19,20 @@ import (
 func permissionsCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use:   "permissions",
-		Short: "List what may run again without a question, or take it back",
+		Short: "List and revoke remembered approvals",
 		Long: "permissions lists what somebody allowed when approving a call: calls like it run without a question, until a time and for a number of calls. " +
 			"`permissions remove` takes one back: calls like it are held again.",
 		Example: "  callyard permissions\n  callyard permissions remove perm_06b2t8m3c0w3v2q5n7k9a1d4fz --reason \"no longer needed\"",
 		Args:    takes(0, 0),
 	}
-	all := list.Flags().Bool("all", false, "those that are over, used up or revoked as well")
+	all := list.Flags().Bool("all", false, "list of expired, used and revoked permissions too")
 	list.RunE = withApprover(func(ctx context.Context, c *client, _ []string) error {
 		return listPermissions(ctx, c, *all, time.Now())
 	})
 	remove := &cobra.Command{
-		Use: "remove ID", Aliases: []string{"revoke"}, Short: "Take a permission back", Args: takes(1, 1), ValidArgsFunction: completing(permissionIDs),
+		Use: "remove ID", Aliases: []string{"revoke"}, Short: "Revoke a permission", Args: takes(1, 1), ValidArgsFunction: completing(permissionIDs),
 	}
-	reason := remove.Flags().String("reason", "", "why, for the record")
+	reason := remove.Flags().String("reason", "", "reason, kept in the record")
 	remove.RunE = withApprover(func(ctx context.Context, c *client, args []string) error {
 		return removePermission(ctx, c, args[0], *reason)
 	})

@@ -18,7 +18,7 @@ const exitUnmet = 1
 func policyCommand() *cobra.Command {
 	check := &cobra.Command{
 		Use:   "check FILE",
-		Short: "Say every fault of a policy, and which rules can never win",
+		Short: "Check a policy for faults and for rules that never apply",
 		Args:  takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return checkPolicy(outOf(cmd), args[0])
@@ -27,7 +27,7 @@ func policyCommand() *cobra.Command {
 	var file string
 	test := &cobra.Command{
 		Use:   "test [--policy FILE] CALLS...",
-		Short: "Run a policy against example calls, and say which rule won and why",
+		Short: "Test a policy against example calls",
 		Long: "test judges each example call as the front door and the workers would, and prints which rule won and why. " +
 			"Where an example says what it expects, a difference ends the command with code 1. It works without a running Callyard.",
 		Example: "  callyard policy test --policy policy.yaml calls.yaml",
@@ -37,7 +37,7 @@ func policyCommand() *cobra.Command {
 		},
 	}
 	test.Flags().StringVar(&file, "policy", "", "the policy; without one, what is in force where there is none")
-	return group("policy", "Check a policy, and try it on example calls", check, test)
+	return group("policy", "Check and test a policy", check, test)
 }
 
 // readPolicy reads a policy with all of its faults; "" is the default one.

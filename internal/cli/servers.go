@@ -14,13 +14,13 @@ import (
 func serversCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "servers",
-		Short: "List the MCP servers and how they are",
+		Short: "List MCP servers and their state",
 		Args:  takes(0, 0),
 		RunE:  withClient(listServers),
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use: "show SERVER", ValidArgsFunction: completing(serverIDs),
-		Short: "Show one server, its workers, and what it wrote to stderr when it failed",
+		Short: "Show one server with its workers and its last output on stderr",
 		Args:  takes(1, 1),
 		RunE:  withClient(suggesting(showServer)),
 	}, addServerCommand(), &cobra.Command{
@@ -34,7 +34,7 @@ func serversCommand() *cobra.Command {
 		})),
 	}, &cobra.Command{
 		Use:   "restart SERVER",
-		Short: "Start a server again at every worker that holds it, without failing calls",
+		Short: "Restart a server on every worker, without failing calls",
 		Long: "restart replaces a server by a new start of itself. The old one takes calls until the new one is ready, and finishes those that it has. " +
 			"It returns once the new starts have begun; `callyard servers show SERVER` shows how they are.",
 		Args: takes(1, 1),

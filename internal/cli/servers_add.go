@@ -31,7 +31,7 @@ func addServerCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "add SERVER (-- COMMAND [ARG...] | --server-url URL | --entry FILE)",
-		Short: "Add a server while the fabric runs",
+		Short: "Add a server to a running Callyard",
 		Long: "add has the workers that allow it (worker.api_servers) hold a server, now and after restarts, and waits until it can be called. It takes front_door.add_servers: " +
 			"whoever may add a server can start any command on a worker.\n\n" +
 			"A server that is added is kept in NATS, not in a servers file, and is removed with `servers remove`. Where operators own the servers, add an entry to the servers file instead: " +

@@ -16,7 +16,7 @@ func toolsCommand() *cobra.Command {
 	var provider providerList
 	cmd := &cobra.Command{
 		Use:   "tools [SERVER]",
-		Short: "List the tools that can be called",
+		Short: "List tools",
 		Example: "  callyard tools\n" +
 			"  callyard tools demo --search file\n" +
 			"  callyard tools --format openai --max-tools 20 --search file\n" +
@@ -35,7 +35,7 @@ func toolsCommand() *cobra.Command {
 	cmd.ValidArgsFunction = completing(serverIDs)
 	cmd.AddCommand(&cobra.Command{
 		Use: "show SERVER TOOL", ValidArgsFunction: completing(serverIDs, toolNames),
-		Short: "Show one tool with its schema",
+		Short: "Show one tool with its schemas",
 		Args:  takes(2, 2),
 		RunE:  withClient(suggesting(showTool)),
 	}, switchCommand("enable", true), switchCommand("disable", false))

@@ -14,7 +14,7 @@ import (
 func workersCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "workers",
-		Short: "List the workers and what they are doing",
+		Short: "List workers and their load",
 		Args:  takes(0, 0),
 		RunE:  withClient(func(ctx context.Context, c *client, _ []string) error { return listWorkers(ctx, c, time.Now()) }),
 	}
