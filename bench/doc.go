@@ -12,7 +12,7 @@
 // targets rotates with each of them, and figures are medians over the rounds.
 // It promises that an answer counts only when it is whole: status 200 and the
 // very message of this call. The generator itself costs a few microseconds for
-// each HTTP call, and its own CPU time is shown beside the others.
+// each HTTP call, and its own CPU time is shown next to the others.
 //
 // It refuses to judge. There are no thresholds here; absolute figures belong to
 // the machine and the minute, ratios within one cell are what to read. It never

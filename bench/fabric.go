@@ -187,7 +187,7 @@ func tryOnce(ctx context.Context, t Target) error {
 	return lane.Call()
 }
 
-// await asks until the answer is yes, a child ends or the time is over.
+// await asks until the answer is yes, a child ends or the time has expired.
 func (f *fabric) await(ctx context.Context, what string, condition func() bool) error {
 	deadline := time.Now().Add(readyTimeout)
 	for !condition() {

@@ -162,7 +162,7 @@ func (s *stage) sizes() (sizes []int) {
 	return sizes
 }
 
-// ingestFigure stores a million calls, and beside them what a bare publisher of atomic
+// ingestFigure stores a million calls, and next to them what a bare publisher of atomic
 // batches stores at the same NATS server. The calls name a server that nobody has, so
 // that none of them runs meanwhile.
 func ingestFigure(ctx context.Context, s *stage) (err error) {

@@ -182,7 +182,7 @@ func fairnessFigure(ctx context.Context, s *stage) (err error) {
 }
 
 const (
-	// The servers of overloadFigure: so many calls at once, each of so long.
+	// The servers of overloadFigure: that many calls at once, each of so long.
 	overloadSlots = 16
 	overloadSleep = 20 * time.Millisecond
 	overloadTimes = 3

@@ -154,7 +154,7 @@ func (g *gauge) measure(ctx context.Context, t Target, size, c int, warmup, dura
 	return newSample(records, window, m.between(before, after)), nil
 }
 
-// drive calls until the measuring is over.
+// drive calls until the measuring has ended.
 func drive(ctx context.Context, lane Lane, record *laneRecord, phase *atomic.Int32, warm, counted *headcount) {
 	var isWarm, isCounted bool
 	began := time.Now()

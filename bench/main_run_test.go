@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// short is a run that is over soon.
+// short is a run that has ended soon.
 func short(t *testing.T) Options {
 	t.Helper()
 	return Options{

@@ -27,7 +27,7 @@ const (
 	peoplesServer = "grant"
 )
 
-// bureau is a fleet of processes of their own, whose calls wait for a yes.
+// bureau is a fleet of processes of their own, whose calls wait for an approval.
 type bureau struct {
 	nats      *natsProcess
 	doors     []*door

@@ -29,7 +29,7 @@ type step struct {
 	ms    int  // how long its tool takes
 	alone bool // only people can stop here: a caller's yes is the claim as well
 	reach func(t *testing.T, k *killing, s *story)
-	// open says that it still waits for an answer when the killing is over.
+	// open says that it still waits for an answer when the killing has ended.
 	open bool
 	// ends are the ends that are honest; one victim's own are in victim.
 	ends []string

@@ -15,7 +15,7 @@ import (
 const clientWithin = 4 * time.Minute
 
 // startForClients starts what the stories of the clients call: a server of each
-// era, one that asks by itself, and one whose calls wait for a yes.
+// era, one that asks by itself, and one whose calls wait for an approval.
 func startForClients(t *testing.T) *door {
 	t.Helper()
 	risky := scripted("echo")

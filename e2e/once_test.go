@@ -33,9 +33,9 @@ func (b *bureau) try(q *question, n int) (answer, error) {
 // again is how long one who was told that Redis is away waits before the next try.
 const again = 250 * time.Millisecond
 
-// race has so many racers decide a call at once. Where whole is not nil Redis has a
+// race has that many racers decide a call at once. Where whole is not nil Redis has a
 // fault until it is closed: who is told so comes back, with all the others, when it
-// is over.
+// has ended.
 func (b *bureau) race(t *testing.T, q *question, racers int, whole <-chan struct{}) (all *tally) {
 	t.Helper()
 	all = &tally{}
@@ -96,7 +96,7 @@ func (b *bureau) racer(q *question, n int, whole <-chan struct{}, all *tally) er
 
 // raceAll races for every call, atOnce of them at a time. strike, where it is not
 // nil, is called when half of them were decided, while others are under way; when it
-// returns the fault is over.
+// returns the fault has ended.
 func (b *bureau) raceAll(t *testing.T, all []*question, racers, atOnce int, strike func()) []*tally {
 	t.Helper()
 	tallies := make([]*tally, len(all))

@@ -263,15 +263,14 @@ packages_of() {
 # tests of the main module and of the bench, and so does the race detector. Inside the others
 # nothing of ours runs: they start programs, and build some of them with the detector.
 test_module() {
-  local module=$1 race=() cgo=0 packages=() at_once=2
+  local module=$1 race=() cgo=0 packages=()
   shift
   mapfile -t packages
   [ ${#packages[@]} -gt 0 ] || return 0
-  [ "$module" != . ] || at_once=3 # with two, a core idles while browsers and containers start
   case $module in
   . | bench) cgo=1 race=(-race -exec "env CGO_ENABLED=0") ;; # what a test builds is built as everything else
   esac
-  CGO_ENABLED=$cgo go -C "$module" test -json -timeout 40m -p "$at_once" "${race[@]}" "$@" "${packages[@]}" >>"$events"
+  CGO_ENABLED=$cgo go -C "$module" test -json -timeout 40m -p 2 "${race[@]}" "$@" "${packages[@]}" >>"$events"
 }
 
 # lane runs the tests of some modules one after the other.

@@ -47,7 +47,7 @@ const (
 	badPause   = 20 * time.Millisecond
 )
 
-// disturb calls every bad server, one call after the other, until the load is over.
+// disturb calls every bad server, one call after the other, until the load has ended.
 func (r *run) disturb(ctx context.Context) {
 	var wait sync.WaitGroup
 	var mu sync.Mutex

@@ -26,9 +26,9 @@ type Campaign struct {
 	// batches of BatchSize.
 	Calls, BatchCalls, BatchSize int
 	// CancelCalls is how many lines a batch has that is canceled in its middle; 0
-	// for none. They count beside Calls.
+	// for none. They count next to Calls.
 	CancelCalls int
-	// CancelShare has one of so many stored single calls canceled by its client at a
+	// CancelShare has one of that many stored single calls canceled by its client at a
 	// moment of its own; 0 for none.
 	CancelShare int
 	// ToolMS is the most that one run takes, in milliseconds, after its effect.

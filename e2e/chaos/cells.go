@@ -73,7 +73,7 @@ func Cells() []Cell {
 		{"stop for 30 s", atWorker, "others take its calls; what wakes late changes nothing", lasting(long, Share{StopWorker, 2}), nil},
 		{"stop for 30 s", atServer, "the call ends at its deadline as unknown, and the session is replaced", lasting(long, Share{StopServer, 2}), nil},
 		{"stop for 30 s", atRedis, "503 for what needs a token, and nothing is spent", nil, test(inConfirm, "TestARedisThatIsGoneIsDownAndSpendsNothing")},
-		{"stop for 30 s", atSandbox, "a hung container is gone soon after its deadline", nil, test(inE2E, "TestAHungSandboxIsGoneSoonAfterItsDeadline")},
+		{"stop for 30 s", atSandbox, "a hung container is gone soon after its deadline", nil, test(inE2E, "TestAHungSandboxIsRemovedAfterItsDeadline")},
 
 		{"cut off NATS", atDoor, "it says that it is not ready; others go on; unknown at worst", lasting(longer, Share{CutDoor, 2}), nil},
 		{"cut off NATS", atWorker, "others take new calls; what it ran is asked for when it is back; unknown at worst", lasting(longer, Share{CutWorker, 2}), nil},

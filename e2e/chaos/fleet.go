@@ -352,7 +352,7 @@ func (f *fleet) close() error {
 // slots are all processes.
 func (f *fleet) slots() []*slot { return slices.Concat(f.nodes, f.doors, f.workers) }
 
-// heal mends every wire.
+// heal reconnects every wire.
 func (f *fleet) heal() {
 	f.lan.setAll(wire{})
 	for _, a := range f.slots() {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// host is a machine of the fleet: a network namespace whose only way out is a
+// host is a machine of the fleet: a network namespace whose only link is a
 // device that the lan reads and writes. It has no name and leaves nothing behind:
 // it is gone with the last process in it, and with us.
 type host struct {

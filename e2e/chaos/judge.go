@@ -189,11 +189,11 @@ func (r *run) judgeStored(t *told, rows []stored) {
 
 // twinsWithin is how long calls of which no client knows may take to end: the request
 // was repeated elsewhere, and the front door that stored it has to find that out, or
-// another one when its lease is over.
+// another one when its lease has ended.
 const twinsWithin = time.Minute
 
 // settledJournals reads what is stored until every call has a result, or the time
-// for that is over.
+// for that has ended.
 func (r *run) settledJournals(ctx context.Context) (map[string][]stored, error) {
 	for began := time.Now(); ; {
 		all, err := r.journals(ctx)

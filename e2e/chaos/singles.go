@@ -15,7 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/batch"
 )
 
-// carry runs the whole load and returns when it is over.
+// carry runs the whole load and returns when it has ended.
 func (r *run) carry(ctx context.Context) {
 	var wait sync.WaitGroup
 	singles := int64(r.c.Calls - r.c.BatchCalls)
@@ -43,7 +43,7 @@ func (r *run) carry(ctx context.Context) {
 }
 
 // toolTimeout is how many milliseconds a run may take. A call whose answer was lost
-// on its way is asked after when they are over.
+// on its way is asked after when they have ended.
 const toolTimeout = 5000
 
 // single has one call with a key run, and repeats the request until it knows how

@@ -28,7 +28,7 @@ func (r *run) strikeAll(ctx context.Context) error {
 // errStalled ends a campaign in which nothing moves any more.
 var errStalled = errors.New("no call has ended, or no victim has come up")
 
-// ripe waits until so many calls have ended as the fault wants, and its victims are
+// ripe waits until that many calls have ended as the fault wants, and its victims are
 // up. Nothing is hit again before it has recovered.
 func (r *run) ripe(ctx context.Context, f Fault) error {
 	const look = 5 * time.Millisecond

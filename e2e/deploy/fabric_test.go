@@ -76,7 +76,7 @@ func natsFile(t testing.TB, name string) string {
 }
 
 // openFabric starts everything and waits until a call can be made. scheme is that of
-// NATS, more what each process gets beside the examples' variables.
+// NATS, more what each process gets next to the examples' variables.
 func openFabric(t testing.TB, config, scheme string, natsEnv []string, more ...string) *fabric {
 	t.Helper()
 	return openConfigured(t, func(surroundings) string {

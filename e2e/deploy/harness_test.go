@@ -246,7 +246,7 @@ func (p *process) stopped() error {
 	return nil
 }
 
-// parseYAML reads a file. A key beside a merge wins over the merged one.
+// parseYAML reads a file. A key next to a merge wins over the merged one.
 func parseYAML(t testing.TB, path string, v any) {
 	t.Helper()
 	if err := yaml.UnmarshalWithOptions([]byte(read(t, path)), v, yaml.AllowDuplicateMapKey()); err != nil {

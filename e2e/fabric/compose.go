@@ -54,7 +54,7 @@ type HealthCheck struct {
 	Retries     int           `yaml:"retries"`
 }
 
-// ReadCompose reads a compose file. A key beside a merge wins over the merged one.
+// ReadCompose reads a compose file. A key next to a merge wins over the merged one.
 func ReadCompose(path string) (Compose, error) {
 	var c Compose
 	text, err := os.ReadFile(path)

@@ -35,7 +35,7 @@ type Options struct {
 	Source string
 }
 
-// Part says what a front door or an approver is like, beside what the compose file says.
+// Part says what a front door or an approver is like, in addition to what the compose file says.
 type Part struct {
 	// Env is added to its variables; docs/reference/configuration.md names them.
 	Env map[string]string

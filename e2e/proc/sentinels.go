@@ -59,7 +59,7 @@ sentinel failover-timeout %s 10000
 	return s
 }
 
-// Know waits until each of them knows so many replicas, and the others.
+// Know waits until each of them knows that many replicas, and the others.
 func (s *Sentinels) Know(t testing.TB, replicas int) {
 	t.Helper()
 	for _, address := range s.Addresses {

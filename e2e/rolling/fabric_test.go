@@ -159,7 +159,7 @@ func (h *house) role(t testing.TB, p program) *role {
 	}}
 }
 
-// sees waits until a front door has the servers, or all, on so many workers.
+// sees waits until a front door has the servers, or all, on that many workers.
 func sees(t testing.TB, door *role, workers int, servers ...string) {
 	t.Helper()
 	if len(servers) == 0 {

@@ -48,7 +48,7 @@ func send(c *http.Client, method, url, body string, headers ...string) (answer, 
 // honest is a client as a careful caller writes one. It sends a request again
 //
 //   - after 429 and 503, which say that nothing was started, when the time that
-//     Retry-After names is over: any request;
+//     Retry-After names has ended: any request;
 //   - when no connection to the process came about, so that nothing was sent: any
 //     request, to the next process that is ready;
 //   - when the connection broke while the answer was awaited, or the answer is a

@@ -208,7 +208,7 @@ func (l *load) call(kind int, id string, tries int) error {
 	}
 	if a.status >= 400 && a.problem().CallID == held.CallID {
 		// It counted when this client sent it before; or the question is lost, and the call
-		// with it has not run: then it is asked anew, as a person would be.
+		// with it has not run: then it is asked again, as a person would be.
 		if err := l.ended(held.CallID, id); !errors.Is(err, errHeld) {
 			return err
 		}
@@ -241,7 +241,7 @@ func (l *load) approve(approval string) error {
 // errHeld says that a call is held still, long after somebody has said yes.
 var errHeld = errors.New("it is held still")
 
-// heldFor is how long after a yes a call may be held.
+// heldFor is how long after an approval a call may be held.
 const heldFor = 10 * time.Second
 
 // ended waits until a call that was held has ended.

@@ -11,7 +11,7 @@ import (
 )
 
 // What "make mixed" runs: processes of an earlier commit, which CALLYARD_TEST_OLD is
-// the folder of, beside those of this one, and both ways of changing over under load.
+// the folder of, in addition to those of this one, and both ways of changing over under load.
 func TestThePreviousReleaseWorksWithThisOne(t *testing.T) {
 	old := os.Getenv("CALLYARD_TEST_OLD")
 	if old == "" {

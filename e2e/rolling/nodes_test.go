@@ -80,7 +80,7 @@ func (w *wire) carry(from net.Conn) {
 	w.mu.Unlock()
 }
 
-// set cuts the wire, or mends it. What is connected over a wire that is cut is
+// set cuts the wire, or reconnects it. What is connected over a wire that is cut is
 // ended, and what connects to it is ended at once.
 func (w *wire) set(cut bool) {
 	w.mu.Lock()

@@ -15,7 +15,7 @@ import (
 )
 
 // BenchmarkWorkers is what "make scale" runs: the calls a second of one, two and four
-// workers, each of which takes so many calls at once of a tool that waits 50 ms, so
+// workers, each of which takes that many calls at once of a tool that waits 50 ms, so
 // that workers are the limit and not the machine.
 func BenchmarkWorkers(b *testing.B) {
 	const (

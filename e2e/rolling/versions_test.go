@@ -56,7 +56,7 @@ func TestReleasesThatSpeakDifferentlyNeverMisreadEachOther(t *testing.T) {
 			if effects, err := mcptest.ReadEffects(h.effects); err != nil || len(effects) != 0 {
 				t.Errorf("it ran: %v, %v", effects, err)
 			}
-			// With a worker that it understands beside the other everything goes on.
+			// With a worker that it understands next to the other everything goes on.
 			right := h.role(t, program{name: "worker", from: c.other, port: ports[2]})
 			right.up(t)
 			sees(t, door, 1)

@@ -120,7 +120,7 @@ func TestAHeldCallIsApprovedInSlack(t *testing.T) {
 	m := card("Approval wanted")
 
 	// The person connects the account in Slack with the one here: a code from the page,
-	// typed in Slack, and a yes on the page.
+	// typed in Slack, and an approval on the page.
 	p := browser.Open(browser.Start(t), t, true)
 	p.Go(desk.URL() + "/sign-in?next=/slack")
 	p.Do(chromedp.SendKeys(chromedp.CSS("#key"), f.PersonKey+kb.Enter))

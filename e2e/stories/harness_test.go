@@ -81,7 +81,7 @@ func calls(t *testing.T, c *callyard.ClientWithResponses, server, tool string, a
 	return a.JSON200
 }
 
-// held calls a tool that waits for a yes.
+// held calls a tool that waits for an approval.
 func held(t *testing.T, c *callyard.ClientWithResponses, server, tool string, arguments map[string]any) callyard.ConfirmationRequest {
 	t.Helper()
 	a, err := c.CallToolWithResponse(t.Context(), server, tool, nil, arguments)

@@ -16,7 +16,7 @@ import (
 )
 
 // BenchmarkTwoSteps is what holding, confirming and reading back a call costs its
-// caller, on the embedded server, every write synced. The end is recorded beside
+// caller, on the embedded server, every write synced. The end is recorded next to
 // the path, as the front door does it, while the next call is on its way.
 // writes/op counts the writes of the ledger that the caller waits for.
 func BenchmarkTwoSteps(b *testing.B) {

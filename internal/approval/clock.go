@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// patience judges whether the time of an approval, or of a permission, is over. The clock on the wall may
+// patience judges whether the time of an approval, or of a permission, has ended. The clock on the wall may
 // jump; what has passed while this process looked on cannot be taken back. So
-// time is over when the wall says so, or when as much of it has passed here as
+// time has expired when the wall says so, or when as much of it has passed here as
 // was left when this process first saw it. A jump can end it early, and never
 // late.
 type patience struct {
@@ -17,7 +17,7 @@ type patience struct {
 	due    map[string]due
 }
 
-// due is when the time of one is over, in what has passed here.
+// due is when the time of one has ended, in what has passed here.
 type due struct {
 	expires time.Time // as it was then: more time may be given
 	at      time.Duration
@@ -25,7 +25,7 @@ type due struct {
 
 func newPatience() *patience { return &patience{due: map[string]due{}} }
 
-// over says that the time of what has this id is over; it began at created and
+// over says that the time of what has this id has ended; it began at created and
 // ends at expires.
 func (p *patience) over(id string, created, expires, now time.Time) bool {
 	p.mu.Lock()

@@ -160,7 +160,7 @@ func Rule(a *ledger.Approval) (*risk.Approval, error) {
 // whether Redis gave the token, the same attempt may ask again. The returned
 // approval is running (and the caller of Confirm must run it) or denied. Errors:
 // KindNotFound for a token that is unknown, not who's, or spent, with the call
-// that it belonged to where that may be known; KindExpired when its time is over;
+// that it belonged to where that may be known; KindExpired when its time has expired;
 // KindForbidden when a person must decide; KindUnavailable.
 func (d *Desk) Confirm(ctx context.Context, token string, approve bool, who schema.Principal, attempt, runner string) (*ledger.Approval, error) {
 	if approve {

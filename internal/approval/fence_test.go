@@ -35,7 +35,7 @@ func four(t *testing.T, gate func() *confirm.Redis) [4]*fixture {
 	return desks
 }
 
-// race has so many confirm a token at once, spread over the desks, while the
+// race has that many confirm a token at once, spread over the desks, while the
 // approvers look after what is due. It returns how many ran it.
 func race(t *testing.T, desks [4]*fixture, h *approval.Held, racers int, lost func(error) bool) (ran int64) {
 	t.Helper()

@@ -135,7 +135,7 @@ const settled = 30 * time.Second
 
 // Repair looks at what happened in the time back from now and puts back the audit
 // lines that are missing, makes permissions that were promised, and forgets those
-// that are over for long. It returns how many lines it put back. A line may be put
+// that ended long ago. It returns how many lines it put back. A line may be put
 // back twice when several processes look at once; each of the two says that it was.
 func (d *Desk) Repair(ctx context.Context, back time.Duration) (lines int, err error) {
 	now := d.records.now()

@@ -174,7 +174,7 @@ func (s *Permissions) standing(ctx context.Context, record *ledger.Approval, arg
 }
 
 // List returns the standing permissions, the newest first: those that are
-// good, and for some days those that are over or were taken back.
+// good, and for some days those that have ended or were taken back.
 func (s *Permissions) List(context.Context) []ledger.Permission {
 	return s.records.ledger.Permissions()
 }

@@ -325,7 +325,7 @@ func TestAPermissionThatACrashLeftOutIsMade(t *testing.T) {
 	if h := r.hold(byOps(1)); !h.Run {
 		t.Error("it does not run")
 	}
-	// Taken back is taken back, and what is over for long is forgotten.
+	// Taken back is taken back, and what ended long ago is forgotten.
 	if _, err := r.desk.Permissions.Revoke(ctx, ledger.PermissionID(id), ben, ""); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@
 // It promises that an accepted call ends, whatever is killed: when the owner of a
 // journal dies another front door takes it over, asks the workers about what was
 // under way, and runs only what never left or is safe to repeat. A call that left,
-// whose fate nobody can tell and that is not safe to repeat becomes unknown, and
+// whose outcome nobody can tell and that is not safe to repeat becomes unknown, and
 // people are shown it. It promises too that a batch holds up nobody: it has a
 // window of calls, which wait behind those that somebody waits for.
 //

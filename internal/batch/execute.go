@@ -235,7 +235,7 @@ func (x *executor) pause(it *item, d time.Duration) bool {
 	}
 }
 
-// arguments brings in argument bytes that lie beside the log.
+// arguments brings in argument bytes that lie outside the log.
 func (x *executor) arguments(it *item) error {
 	if it.call.Arguments != nil || it.rec.ArgumentsObject.Size == 0 {
 		return nil

@@ -16,7 +16,7 @@ type finisher struct {
 }
 
 // endAll ends the calls that have not left, because the batch was canceled or its
-// time is over. Held calls are taken back; of those that run by an approval the end
+// time has expired. Held calls are taken back; of those that run by an approval the end
 // is waited for.
 func (f *finisher) endAll(cause error) error {
 	if err := f.held.withdrawAll(); err != nil {

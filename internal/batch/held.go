@@ -41,7 +41,7 @@ func (b *Batches) Held(batches ...string) map[string]int {
 }
 
 // HeldCalls returns calls of a batch of the principal's that wait for an approval, in
-// order: at most so many.
+// order: at most that many.
 func (b *Batches) HeldCalls(ctx context.Context, id string, who schema.Principal, most int) ([]HeldCall, error) {
 	m, err := b.Get(ctx, id, who)
 	if err != nil || m.State == journal.Ended {

@@ -15,7 +15,7 @@ import (
 // A server may answer a stored call with a question to its caller, where the call
 // says that the caller can be asked. The question is then the end of that call, and
 // the answer makes the next one: the same arguments, with the answer and the server's
-// own state beside them. The calls of such a conversation are tied to each other by
+// own state next to them. The calls of such a conversation are tied to each other by
 // entries like those of idempotency keys, of which the first writer's counts, so that
 // any front door can go on with it and no answer is given twice. To callers the whole
 // conversation is one call, under the id of its first.
@@ -29,7 +29,7 @@ const (
 	methodAnswers = "callyard/answers"
 	// methodWithdrawn marks the end of a conversation that its caller took back.
 	methodWithdrawn = "callyard/withdrawn"
-	// extraMost bounds what goes to a server beside the arguments, as workers do.
+	// extraMost bounds what goes to a server with the arguments, as workers do.
 	extraMost = 512 << 10
 	// bareMost is how often a server may ask for nothing but to be asked again.
 	bareMost = 3
@@ -42,7 +42,7 @@ type question struct {
 	State    json.RawMessage            `json:"requestState"`
 }
 
-// extra is what goes along beside the arguments of a call.
+// extra is what goes along with the arguments of a call.
 type extra struct {
 	Meta      json.RawMessage            `json:"_meta"`
 	Responses map[string]json.RawMessage `json:"inputResponses"`
@@ -85,7 +85,7 @@ func object(members map[string]json.RawMessage) []byte {
 }
 
 // asks says that the result of a call is a question. Fates that workers remember do
-// not say so beside the bytes, but only calls whose callers can be asked are.
+// not say so next to the bytes, but only calls whose callers can be asked are.
 func asks(it *item, res *schema.Result) bool {
 	if res.InputRequired || len(it.rec.Extra) == 0 || !bytes.Contains(res.Body, []byte(`"`+inputRequired+`"`)) {
 		return res.InputRequired

@@ -25,7 +25,7 @@ const (
 )
 
 // Intake takes the calls of one batch. Its methods are called by one goroutine; what
-// comes slowly is stored by a timer beside it.
+// comes slowly is stored by a timer next to it.
 type Intake struct {
 	o       *Options
 	intakes *intakes

@@ -75,7 +75,7 @@ func refusedLine(arguments []byte) *schema.Error {
 	return e
 }
 
-// late says that the time in which the call may leave is over.
+// late says that the time in which the call may leave has ended.
 func (it *item) late() bool {
 	return !it.rec.Expires.IsZero() && time.Now().After(it.rec.Expires)
 }

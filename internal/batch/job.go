@@ -221,7 +221,7 @@ func (j *job) complete() bool {
 	return err == nil && m.State != journal.Receiving && j.l.owned.Progress().Next(0) >= m.Calls
 }
 
-// end says that the journal is over, or gives it back.
+// end says that the journal has ended, or gives it back.
 func (j *job) end(err, cause error) {
 	defer j.l.life.giveUp()
 	if errors.Is(cause, errLost) {

@@ -99,7 +99,7 @@ func (l *lane) use() (leave func()) {
 	return l.users.Done
 }
 
-// retire lets the lane end when its calls are over. It must not be used any more.
+// retire lets the lane end when its calls have ended. It must not be used any more.
 func (l *lane) retire() {
 	// What waits for NATS is given up when the job is.
 	closed := make(chan struct{})

@@ -45,7 +45,7 @@ func (l *lease) takenEnd(it *item) error {
 	return e
 }
 
-// place is what the execution log says of a call beside the call itself. Its own id
+// place is what the execution log says of a call next to the call itself. Its own id
 // there is new: what stands in the log is found by the time of an id, and durable
 // calls are found in their journal.
 func (l *lease) place(it *item) *records.Record {

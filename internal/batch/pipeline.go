@@ -38,7 +38,7 @@ const (
 	// already, and none waits for them yet.
 	gatherMany = 128
 	gatherFor  = 3 * time.Millisecond
-	// largeResult is stored by a goroutine of its own: it may have to be put beside
+	// largeResult is stored by a goroutine of its own: it may have to be put next to
 	// the log.
 	largeResult = 64 << 10
 )

@@ -40,7 +40,7 @@ func openStore(t *testing.T) *journal.Store {
 	return s
 }
 
-// counting counts what waits, with places for so many open batches.
+// counting counts what waits, with places for that many open batches.
 func counting(t *testing.T, fleet int, rules ...settings.PrincipalRule) *backlog {
 	t.Helper()
 	q := quota.Open(quota.Options{Rules: settings.Limits{Principals: rules}, Log: slog.New(slog.DiscardHandler)})

@@ -158,7 +158,7 @@ func (r *recovery) alive(worker string) bool {
 	return false
 }
 
-// resume goes on with a call of which its worker has told the fate.
+// resume goes on with a call of which its worker has told the outcome.
 func (r *recovery) resume(it *item, outcome dispatch.Outcome, within time.Duration) {
 	outcome, err := r.lastOutcome(it, outcome, within, askAgain)
 	if err != nil && r.l.life.leaving.Err() != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Verdict is a person's word about a call whose fate the fabric cannot tell, or
+// Verdict is a person's word about a call whose outcome the fabric cannot tell, or
 // that was given up.
 type Verdict struct {
 	// Again orders another run. Without it Outcome holds from now on.

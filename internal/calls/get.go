@@ -78,7 +78,7 @@ func (c *Calls) waitStored(ctx context.Context, id string, who schema.Principal,
 }
 
 // waitApproval returns the approval of a call of the principal that is held, once it has
-// ended or d is over.
+// ended or d has ended.
 func (c *Calls) waitApproval(ctx context.Context, id string, who schema.Principal, d time.Duration) (*ledger.Approval, error) {
 	none := schema.Errorf(schema.KindNotFound, "There is no call %q that was held or stored and is yours.", id)
 	if c.o.Ledger == nil || id == "" || len(id) > maxID {

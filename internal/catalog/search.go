@@ -153,7 +153,7 @@ func find(in []segment, query string, most int) []hit {
 }
 
 // Search returns the callable tools that have to do with the query, the best first,
-// and at most so many (0: all). server is "" for all servers. callable is how many
+// and at most that many (0: all). server is "" for all servers. callable is how many
 // tools can be called, unknown the servers whose tools are not known. The error is of
 // KindNotFound for a server that is not there. The work grows with the tools that are
 // found, hardly with those that are not.

@@ -9,7 +9,7 @@
 // # What it promises
 //
 //   - Every fault is reported at once, in [Faults], each with file, line and column
-//     or the variable that it came from, and a sentence that says how to mend it.
+//     or the variable that it came from, and a sentence that says how to fix it.
 //   - Nothing is guessed: unknown keys, keys given twice, values of the wrong type,
 //     numbers without their unit and unknown CALLYARD_… variables are faults.
 //   - A server entry that cannot be understood in full is a fault, so that a

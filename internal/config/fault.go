@@ -13,7 +13,7 @@ import (
 type Fault struct {
 	// Path is the key, such as "worker.servers[0].timeout"; "" is the whole.
 	Path string
-	// Message is a sentence that names the fault and the mend.
+	// Message is a sentence that names the fault and the fix.
 	Message string
 	// Where is "file:line:column", a variable or a flag. The loader fills it in.
 	Where string
@@ -51,7 +51,7 @@ func (c *Collector) Address(key, listen string) (ok bool) {
 	return wrong == ""
 }
 
-// String returns where, what and how to mend it, on one line.
+// String returns where, what and how to fix it, on one line.
 func (f Fault) String() string {
 	var b strings.Builder
 	for _, part := range []string{f.Where, f.Path} {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// adaptedFile writes a servers file with one server and, beside it, a secret.
+// adaptedFile writes a servers file with one server and, next to it, a secret.
 func adaptedFile(t *testing.T, entry string) string {
 	t.Helper()
 	dir := t.TempDir()

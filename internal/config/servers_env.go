@@ -121,7 +121,7 @@ func (r *serverReader) override(server string, byKey map[string]string) {
 	}
 }
 
-// replace makes the draft anew. What limits the server stays: a variable that
+// replace makes the draft again. What limits the server stays: a variable that
 // names another command must not lower a risk. What trusts it goes.
 func (r *serverReader) replace(d *draft, at place) {
 	old := *d

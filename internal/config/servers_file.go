@@ -102,7 +102,7 @@ func (r *serverReader) file(path string, data []byte) {
 	}
 }
 
-// likelyRoot is the mend for a root without servers.
+// likelyRoot is the fix for a root without servers.
 func likelyRoot(root *node) string {
 	for _, m := range root.members {
 		if near := yamldoc.Nearest(m.key, []string{"mcpServers", "servers"}); near != "" {

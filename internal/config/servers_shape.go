@@ -93,7 +93,7 @@ func idFault(id string) string {
 	return ""
 }
 
-// clientForms answers the forms of ${…} that editors have beside variables.
+// clientForms answers the forms of ${…} that editors have next to variables.
 func clientForms(path string, vars variables) func(string) (string, bool, error) {
 	return func(form string) (string, bool, error) {
 		if name, ok := strings.CutPrefix(form, "env:"); ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
-// hint is the mend for an unknown name: the known one that was likely meant,
+// hint is the fix for an unknown name: the known one that was likely meant,
 // else a list of what there is.
 func hint(name string, known []string) string {
 	if near := yamldoc.Nearest(name, known); near != "" {

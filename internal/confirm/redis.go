@@ -49,7 +49,7 @@ return 1`
 // keep is how long a token that was taken or has expired is remembered.
 const keep = 24 * time.Hour
 
-// key carries a hash tag, so that keys which may come beside it share its slot.
+// key carries a hash tag, so that keys which may come next to it share its slot.
 func key(hash string) string { return "callyard:token:{" + hash + "}" }
 
 // OpenRedis opens the store and waits until Redis answers, or ctx ends.

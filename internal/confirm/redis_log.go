@@ -9,7 +9,7 @@ import (
 )
 
 // LogRedis has the Redis client write what it has to say to log, and not to standard
-// error. It counts for every Redis client of the process and is not safe beside one
+// error. It counts for every Redis client of the process and is not safe next to one
 // that is in use: call it before the first is made.
 func LogRedis(log *slog.Logger) { redis.SetLogger(redisLog{log}) }
 

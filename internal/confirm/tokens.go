@@ -37,7 +37,7 @@ func (e *SpentError) Error() string {
 	return "this token was spent already, on approval " + e.Approval.ID
 }
 
-// ExpiredError says that the token's time is over.
+// ExpiredError says that the token's time has expired.
 type ExpiredError struct{ Approval *ledger.Approval }
 
 func (e *ExpiredError) Error() string { return "this token has expired, of approval " + e.Approval.ID }

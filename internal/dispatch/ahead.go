@@ -42,7 +42,7 @@ func (a *ahead) remove(p *AsyncCall) {
 	}
 }
 
-// takes says whether the principal may have one more of so many places, which it
+// takes says whether the principal may have one more of that many places, which it
 // shares with those who have some.
 func (a *ahead) takes(principal string, places int) bool {
 	own, who := a.by[principal], len(a.by)
@@ -52,7 +52,7 @@ func (a *ahead) takes(principal string, places int) bool {
 	return places > 0 && own < max(1, places/who)
 }
 
-// places is how many calls may be placed at the lane beside those that have a slot.
+// places is how many calls may be placed at the lane in addition to those that have a slot.
 func (l *lane) places(now time.Time) int {
 	pace := l.pace
 	if pace == 0 {

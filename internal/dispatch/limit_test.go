@@ -10,9 +10,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// withAFlood has one caller at c=1 beside a flood of bulk calls for a while, and
-// returns the 99th percentile of its calls, first alone and then beside the
-// flood, and the rate of the flood, first alone and then beside the caller.
+// withAFlood has one caller at c=1 next to a flood of bulk calls for a while, and
+// returns the 99th percentile of its calls, first alone and then next to the
+// flood, and the rate of the flood, first alone and then next to the caller.
 func withAFlood(t *testing.T, work func(), each time.Duration) (idle, flooded time.Duration, alone, withFlood float64) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -38,7 +38,7 @@ func (r *Router) Ask(ctx context.Context, worker string, callIDs []string) ([]Ou
 // AskWithin asks the worker what became of durable calls that were sent to it at
 // most so long ago, by whomever. within comes from the intents of the calls, with
 // whatever the clocks of two machines may differ added; 0 says that it is not
-// known. There is one fate for each id, in their order.
+// known. There is one outcome for each id, in their order.
 //
 // [OutcomeNever] proves that the call did not start at this worker, and from now on
 // the worker refuses it from every other router: a message that is still on its

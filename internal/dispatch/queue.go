@@ -156,7 +156,7 @@ func (q *queue) served(w *waiter) {
 	q.settle()
 }
 
-// expected is how long so many calls take on so many slots.
+// expected is how long that many calls take on that many slots.
 func expected(turns, slots int, pace average) time.Duration {
 	if slots == 0 {
 		return 0

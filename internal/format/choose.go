@@ -67,7 +67,7 @@ func (t Terms) Length() (length float64) {
 	return length
 }
 
-// Rarity is what a word is worth that so many of the tools have.
+// Rarity is what a word is worth that that many of the tools have.
 func Rarity(tools, with int) float64 {
 	return math.Log(1 + (float64(tools-with)+0.5)/(float64(with)+0.5))
 }

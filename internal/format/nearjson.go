@@ -63,7 +63,7 @@ func (n *nearly) space() {
 	}
 }
 
-// skip goes on by so many bytes, to the end where that is negative.
+// skip goes on by that many bytes, to the end where that is negative.
 func (n *nearly) skip(by int) {
 	if by < 0 {
 		by = len(n.text) - n.at

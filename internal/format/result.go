@@ -116,7 +116,7 @@ func resourceOf(r *value) part {
 	return p
 }
 
-// words are the texts of the content, with what is structured beside them.
+// words are the texts of the content, with what is structured next to them.
 func (c *content) words() []string {
 	var all []string
 	for _, p := range c.parts {

@@ -193,7 +193,7 @@ func union(a *value, b []string) *value {
 	return listOf(all)
 }
 
-// merge puts what a schema asks beside what s asks, as allOf does. What both ask
+// merge puts what a schema asks in addition to what s asks, as allOf does. What both ask
 // in different words stays as s has it, and is noted.
 func merge(s, with *value, at string, n *notes) {
 	closes := s.get("properties").isObject() // what with says of other properties would mean those of s

@@ -262,7 +262,7 @@ func (g *gemini) exclusive(out *value, m member, t, at string) {
 	out.set(name, m.value)
 }
 
-// choice converts anyOf and oneOf. Gemini wants nothing beside anyOf, so what stands
+// choice converts anyOf and oneOf. Gemini wants nothing next to anyOf, so what stands
 // there moves into every branch.
 func (g *gemini) choice(s *value, name, at string, depth int) *value {
 	common := s.clone()

@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/internal/calls/quota"
 )
 
-// sharing is what front doors share beside NATS: limits, and results that are
+// sharing is what front doors share next to NATS: limits, and results that are
 // kept. Both are in Redis where there is one.
 type sharing struct {
 	quota *quota.Quota

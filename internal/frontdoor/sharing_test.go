@@ -302,7 +302,7 @@ func TestAFullServerIs503BeforeAnythingIsAccepted(t *testing.T) {
 	}
 }
 
-// batchOf is a batch of so many calls, as one JSON document or as lines.
+// batchOf is a batch of that many calls, as one JSON document or as lines.
 func batchOf(n int, tool string, asLines bool) string {
 	var b bytes.Buffer
 	for i := range n {

@@ -152,7 +152,7 @@ func (spec Spec) find() (string, *schema.Error) {
 }
 
 // startFault turns what the kernel said about starting the command at path into
-// a sentence with a mend.
+// a sentence with a fix.
 func (spec Spec) startFault(path string, err error) *schema.Error {
 	file := path
 	if !filepath.IsAbs(file) && spec.Dir != "" {

@@ -56,7 +56,7 @@ func PIDFile(path string) Option { return func(o *options) { o.PIDFile = path } 
 // Command returns how to start this executable as a scripted server: the
 // command, its arguments, and the variables to set besides those that the
 // caller wants the server to have. It panics when the executable is unknown,
-// which no test can mend.
+// which no test can fix.
 func Command(mode string, opts ...Option) (command string, args []string, env map[string]string) {
 	executable, err := os.Executable()
 	if err != nil {

@@ -71,7 +71,7 @@ func (s *server) serve(in io.Reader) {
 	}
 }
 
-// take serves one message. Calls run beside the reading, everything else in it.
+// take serves one message. Calls run next to the reading, everything else in it.
 func (s *server) take(ctx context.Context, m message) {
 	if m.ID == nil {
 		s.notified(m)

@@ -3,7 +3,7 @@
 //
 // A [Pool] owns the sessions of one server. The go-sdk drives the life of a
 // session (discovery or handshake, the notification stream, closing); calls and
-// lists travel beside it on the same connection with request ids of our own, so
+// lists travel next to it on the same connection with request ids of our own, so
 // that arguments and results stay the bytes that they are.
 //
 // It promises that every call ends exactly once, by its answer, its timeout, its

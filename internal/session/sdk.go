@@ -151,7 +151,7 @@ func (c *sdkConn) Close() error {
 // SessionID is empty: only streamable HTTP has one.
 func (c *sdkConn) SessionID() string { return "" }
 
-// handshaken is called when the handshake is over.
+// handshaken is called when the handshake has ended.
 func (c *sdkConn) handshaken() {
 	if c.probe != nil {
 		c.probe.Stop()

@@ -152,7 +152,7 @@ func (s *session) take(id int64) *Running {
 	return r
 }
 
-// settle notes that the last call of a session out of use is over. The caller
+// settle notes that the last call of a session out of use has ended. The caller
 // holds s.mu.
 func (s *session) settle() {
 	if s.closed && len(s.calls) == 0 {

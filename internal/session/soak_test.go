@@ -66,7 +66,7 @@ func TestFourServersStartSideBySide(t *testing.T) {
 	}
 }
 
-// load keeps c calls under way until b is over. Each is started from the end of
+// load keeps c calls under way until b has ended. Each is started from the end of
 // another, as a worker does it.
 func load(b *testing.B, p *watched, c int) {
 	req := &Request{Name: "echo", Params: []byte(`{"message":"` + string(make200()) + `"}`)}

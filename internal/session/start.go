@@ -178,7 +178,7 @@ func (o opening) overEvents(ctx context.Context) error {
 }
 
 // overHTTP shakes hands through the SDK's own transport, whose private hooks
-// would be lost behind a wrapper, and sets ours beside it.
+// would be lost behind a wrapper, and sets ours next to it.
 func (o opening) overHTTP(ctx context.Context, guess era, probe time.Duration) (how hearing, err error) {
 	s := o.s
 	shake := func(ctx context.Context, guess era) error {

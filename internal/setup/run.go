@@ -15,7 +15,7 @@ import (
 // Program is a program of one role.
 type Program struct {
 	Name string
-	// Flags are those of the common flags that it has beside nats, policy, log-level and
+	// Flags are those of the common flags that it has next to nats, policy, log-level and
 	// log-format.
 	Flags []string
 	Role  RoleSetup

@@ -55,7 +55,7 @@ func TuneRuntime(share, servers int) {
 const fewProcessors = 2
 
 // LeaveProcessors keeps the Go code of this process to half of its processors, rounded
-// up, where they are few: a worker's tools run beside it and take far more time than it
+// up, where they are few: a worker's tools run next to it and take far more time than it
 // does, and its threads would look for work on processors that they could use.
 // GOMAXPROCS in the environment wins.
 func LeaveProcessors() {
@@ -90,7 +90,7 @@ func (w *heapWatch) again() {
 	})
 }
 
-// percentFor is by how much a heap grows of which so many bytes live.
+// percentFor is by how much a heap grows of which that many bytes live.
 func percentFor(live, budget uint64) int {
 	if live == 0 {
 		return heapGrows
@@ -98,7 +98,7 @@ func percentFor(live, budget uint64) int {
 	return int(min(max(budget*100/live, heapGrowsLeast), heapGrows))
 }
 
-// limitFor is the memory limit of a process of which so many bytes are in use.
+// limitFor is the memory limit of a process of which that many bytes are in use.
 func limitFor(used uint64) int64 {
 	return int64(max(used+used/10+memorySpare, memoryFreely))
 }

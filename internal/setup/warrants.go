@@ -67,7 +67,7 @@ const (
 
 // OwnKey gives a process that is front door, approver and worker in one a key
 // for all of it: the one that the configuration names, else that of the data
-// folder, which is made at the first start. The worker trusts it beside those
+// folder, which is made at the first start. The worker trusts it in addition to those
 // that the configuration names.
 func (c *Config) OwnKey() error {
 	c.whole = true

@@ -142,7 +142,7 @@ func holders(doc any, name string, depth int) (places [][]string) {
 
 // addChoice reports on alternatives none of which fits. Where only types kept
 // them apart the fault names the types; where the type fits one alternative only,
-// its faults are the ones to mend.
+// its faults are the ones to fix.
 func (l *faultList) addChoice(e *jsonschema.ValidationError) {
 	var (
 		types []string

@@ -157,13 +157,13 @@ func (s *scanner) twice(k key) int {
 	return s.within(k)
 }
 
-// within notes, on the way out of a failed read, that it was under property k.
+// within notes, as a failed read returns, that it was under property k.
 func (s *scanner) within(k key) int {
 	s.path = append(s.path, s.keyText(k))
 	return -1
 }
 
-// item notes, on the way out of a failed read, that it was under an array item.
+// item notes, as a failed read returns, that it was under an array item.
 func (s *scanner) item(index int) int {
 	s.path = append(s.path, strconv.Itoa(index))
 	return -1

@@ -74,7 +74,7 @@ const (
 	fixedSize = 1 + 1 + 1 + 8 + 8 + 32 + 32 + keyIDSize
 	texts     = 8
 	sigSize   = 64
-	// maxSize bounds a warrant, so that it fits beside the names in the head of a
+	// maxSize bounds a warrant, so that it fits next to the names in the head of a
 	// frame.
 	maxSize = 4 << 10
 )

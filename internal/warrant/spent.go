@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Spent remembers which warrants were used in this process, until they are over.
+// Spent remembers which warrants were used in this process, until they have ended.
 // It is safe for concurrent use.
 //
 // It is the second fence: the first is the ledger, which gives an approved call
@@ -28,7 +28,7 @@ type use struct {
 	deadline int64
 }
 
-// NewSpent returns a memory for at most so many warrants.
+// NewSpent returns a memory for at most that many warrants.
 func NewSpent(most int) *Spent {
 	return &Spent{most: most, calls: make(map[string]use), approvals: make(map[string]struct{})}
 }

@@ -26,7 +26,7 @@ type trusted struct {
 	made *made // what was signed with the key in this process, where it is known
 }
 
-// Add trusts the key for the ways named, beside those it is trusted for already.
+// Add trusts the key for the ways named, in addition to those it is trusted for already.
 func (t *Trust) Add(key ed25519.PublicKey, may ...How) {
 	if t.keys == nil {
 		t.keys = make(map[string]*trusted)

@@ -163,7 +163,7 @@ func (s *Sender) thin() {
 	s.mu.Unlock()
 }
 
-// refresh reads a delivery anew after a write that failed.
+// refresh reads a delivery again after a write that failed.
 func (s *Sender) refresh(id string) {
 	ctx, cancel := s.patience()
 	defer cancel()

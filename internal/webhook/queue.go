@@ -104,7 +104,7 @@ func (q *queue) put(id string, s state, revision uint64, at time.Time) {
 	q.forget(s.Receiver)
 }
 
-// drop forgets a delivery that is over. Until the watch has told of it the row
+// drop forgets a delivery that has ended. Until the watch has told of it the row
 // stays as a mark, so that older news does not bring it back.
 func (q *queue) drop(id string, revision uint64, watched bool) {
 	r := q.rows[id]

@@ -41,7 +41,7 @@ type Options struct {
 	// accept in it. As many as Waiting are kept after they were given up.
 	Waiting, WaitingEach           int
 	WaitingBytes, WaitingBytesEach int64
-	// Roots are trusted beside none of the system's; nil means the system's.
+	// Roots replaces the system's root certificates. If nil, the system's are used.
 	Roots *x509.CertPool
 	// Resolver resolves the receivers' names; nil means the system's.
 	Resolver *net.Resolver

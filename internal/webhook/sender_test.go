@@ -109,7 +109,7 @@ func TestADeliveryIsTriedByTheScheduleAndThenKeptWithTheReason(t *testing.T) {
 			t.Errorf("%+v, %v", d, c.n)
 		}
 
-		// Once the receiver is mended it is sent again, with the same id.
+		// Once the receiver is repaired it is sent again, with the same id.
 		r.mu.Lock()
 		r.answers = nil
 		r.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 // Store keeps deliveries: internal/store/outbox does, and the tests' memory. Changes
 // expect a revision and fail with [bus.ErrConflict] when it is another;
 // [bus.ErrNotFound] is for what is not there. Any other error leaves open whether
-// the change was made. An empty state says that a delivery is over.
+// the change was made. An empty state says that a delivery has ended.
 type Store interface {
 	Create(ctx context.Context, id string, state, body []byte) (revision uint64, err error)
 	Replace(ctx context.Context, id string, state []byte, revision uint64) (uint64, error)
@@ -24,7 +24,7 @@ type Store interface {
 // that was given up can be sent again until its event is so old.
 const KeepFor = 10 * 24 * time.Hour
 
-// state is where a delivery stands, as it is stored beside the body.
+// state is where a delivery stands, as it is stored next to the body.
 type state struct {
 	V   int    `json:"v"`
 	URL string `json:"url"`
@@ -37,7 +37,7 @@ type state struct {
 	// Attempts counts those that were begun.
 	Attempts int       `json:"attempts"`
 	Next     time.Time `json:"next"`
-	// Owner is the process that makes an attempt now; its lease is over when the
+	// Owner is the process that makes an attempt now; its lease has ended when the
 	// others saw no change for so long, each by its own clock.
 	Owner string `json:"owner,omitempty"`
 	// By is the process that goes on with it, if it lives; the others hang back.

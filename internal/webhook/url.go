@@ -25,7 +25,7 @@ type Rules struct {
 	// they have; they may use http. An entry is a host with any port, "host:port",
 	// or "*.domain" with or without a port.
 	AllowedHosts []string
-	// Ports are allowed beside 80 and 443.
+	// Ports are allowed besides 80 and 443.
 	Ports []int
 }
 

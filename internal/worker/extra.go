@@ -5,10 +5,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// extraMost bounds what a caller may send beside the arguments.
+// extraMost bounds what a caller may send with the arguments.
 const extraMost = 512 << 10
 
-// extraFault says why what comes beside the arguments may not go along. An
+// extraFault says why what is sent with the arguments may not go along. An
 // approval is for the arguments alone, so an approved call has nothing else.
 func extraFault(f *bus.CallFrame, approved bool) *schema.Error {
 	switch {

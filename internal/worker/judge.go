@@ -12,7 +12,7 @@ import (
 )
 
 // spentWarrants is how many warrants a worker remembers at once. A worker that
-// has so many which are not over refuses more approved calls.
+// has that many which are not over refuses more approved calls.
 const spentWarrants = 1 << 17
 
 // verdict is what a worker thinks of a call that may run.

@@ -19,7 +19,7 @@ const (
 	keptCalls = 16_384
 	keptBytes = 16 << 20
 	keptOne   = 1 << 20
-	// keptOverhead is about what a call takes beside its result.
+	// keptOverhead is about what a call takes next to its result.
 	keptOverhead = 256
 	// briefFor, briefCalls and briefBytes are for calls that stand in no ledger, whose
 	// callers wait: it is about answers that a node of NATS took with it.

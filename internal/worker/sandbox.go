@@ -65,7 +65,7 @@ func sandboxOf(e *config.ServerEntry) (*Sandbox, error) {
 	cfg := *e.Docker
 	if only {
 		// As in MCP Bridge: what the entry would start on the host is started in the
-		// image. Beside a process on the host the image speaks for itself, since the
+		// image. Next to a process on the host the image speaks for itself, since the
 		// paths of one mean nothing in the other.
 		if cfg.Command == "" && cfg.Args == nil {
 			cfg.Command, cfg.Args = e.Command, e.Args

@@ -75,7 +75,7 @@ func TestWhatTheEntryWouldStartIsStartedInTheImageOfAServerOfHighRisk(t *testing
 	if b, _ = sandboxOf(&e); described(t, b)["command"] != "/own" || described(t, b)["args"] != "" {
 		t.Errorf("with a command of its own: %v", described(t, b))
 	}
-	// Beside a process on the host the paths and secrets of that process stay there.
+	// Next to a process on the host the paths and secrets of that process stay there.
 	e.Docker.Command, e.Risk = "", 2
 	if b, _ = sandboxOf(&e); b.Only {
 		t.Error("medium risk runs in containers only")

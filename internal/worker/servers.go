@@ -244,7 +244,7 @@ func (v *servers) retireLocked(id string, h *held) {
 	})
 }
 
-// end closes a server once its calls are over, at the latest when the worker ends.
+// end closes a server once its calls have ended, at the latest when the worker ends.
 func (v *servers) end(id string, h *held) {
 	w := v.w
 	if err := h.close(w.life); err != nil {

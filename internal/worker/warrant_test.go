@@ -108,7 +108,7 @@ func startTrusting(t *testing.T, srv *bustest.Server, trust *warrant.Trust, poli
 const people = "rules:\n  - name: ask\n    match: {server: \"*\"}\n    approval: {by: groups, groups: [ops]}\n"
 
 // effect is a call of the tool effect, which leaves a trace, with arguments of
-// every kind beside those that the tool reads.
+// every kind in addition to those that the tool reads.
 func (f *fleet) effect(server, id string) *bus.CallFrame {
 	f.t.Helper()
 	tool, err := f.catalog.Tool(server, "effect")

@@ -156,7 +156,7 @@ func (cl *Client) send(subject, worker string, f *CallFrame, to Receiver) (uint6
 	return f.Seq, nil
 }
 
-// Headroom is more than any head takes beside its payload: ids, names and the
+// Headroom is more than any head takes next to its payload: ids, names and the
 // trace context are bounded where they come in.
 const Headroom = 16 << 10
 

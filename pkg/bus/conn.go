@@ -82,7 +82,7 @@ const writeTimeout = 5 * time.Second
 const readQueue = 1 << 10
 
 // Connect opens a connection and waits until it stands or ctx ends. The error
-// names the address and the mend.
+// names the address and the fix.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	c := &Conn{log: o.Log, local: o.Local, replicas: max(o.Replicas, 1), provision: o.Provision, closed: make(chan struct{})}
 	c.writes.open(c)

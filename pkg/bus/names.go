@@ -28,10 +28,10 @@ import (
 //	subject                                  stream            what a message is
 //	callyard.v1.approval.ID.open             callyard_ledger   how the approval began: record in a header, definition and arguments below
 //	callyard.v1.approval.ID.state            callyard_ledger   the record as it stands; each change expects the last one (compare-and-set)
-//	callyard.v1.part.ID.KIND.NAME.N          callyard_ledger   part N of bytes that do not fit beside a record; NAME is from their digest
+//	callyard.v1.part.ID.KIND.NAME.N          callyard_ledger   part N of bytes that do not fit in a record; NAME is from their digest
 //	callyard.v1.held.ID.KIND.NAME.N          callyard_held     part N of large arguments of a call that waits; forgotten when it has ended
 //	callyard.v1.audit.WRITER                 callyard_audit    lines of the audit chain of one writer; each expects the last one
-//	callyard.v1.delivery.ID.state            callyard_deliveries   where a webhook's delivery stands; each change expects the last one; empty: it is over
+//	callyard.v1.delivery.ID.state            callyard_deliveries   where a webhook's delivery stands; each change expects the last one; empty: it has ended
 //	callyard.v1.delivery.ID.body             callyard_deliveries   the event's bytes, as each attempt sends them
 //	callyard_audit_heads                     KV                how far each audit chain has come; written by the chain's writer
 //	callyard_permissions                     KV                standing permissions; changed by compare-and-set

@@ -46,7 +46,7 @@ const (
 	// A worker that has gatherFrom calls before it, and answers quickly, is not
 	// helped by one more that comes alone: calls to it wait for each other until
 	// it has worked off most of what it has, until gatherSize of them wait, or
-	// until gatherMost is over. A call that somebody waits for does not wait
+	// until gatherMost has ended. A call that somebody waits for does not wait
 	// because of bulk calls, and takes along those that wait here.
 	gatherFrom = 12
 	gatherSize = 32

@@ -102,7 +102,7 @@ func AppendOutcome(dst []byte, f *Outcome) []byte {
 	return frame.End(dst, start, body)
 }
 
-// ReadOutcomes calls each with every fate of msg, in order. Bodies share the memory
+// ReadOutcomes calls each with every outcome of msg, in order. Bodies share the memory
 // of msg, which must not be changed afterwards.
 func ReadOutcomes(msg []byte, each func(Outcome)) error {
 	return frames(msg, func(head, payload []byte) error {

@@ -15,7 +15,7 @@ import (
 // can be lost, while both sides go on.
 func (c *Conn) Clustered() bool { return c.clustered.Load() }
 
-// Links is how often the connection was made anew. What was on its way to or from it
+// Links is how often the connection was made again. What was on its way to or from it
 // at such a moment may be lost.
 func (c *Conn) Links() int { return int(c.links.Load()) }
 

@@ -105,7 +105,7 @@ const (
 	Either
 )
 
-// What can become of a read or write of a durable record, beside success. Anything else
+// What can become of a read or write of a durable record, besides success. Anything else
 // means that nobody knows whether the write happened.
 var (
 	// ErrConflict: another writer was first; nothing was written.
@@ -302,7 +302,7 @@ func (c *Conn) leader(ctx context.Context, stream string, request map[string]any
 }
 
 // Read reads messages of a subject from a replica, the first one with at least the
-// sequence from: at most so many, and no more than maxBytes after the first. more says
+// sequence from: at most that many, and no more than maxBytes after the first. more says
 // that others follow; that none do is no proof. Only Sequence and Data are set. nats.go
 // has no call for many at once.
 func (s *Stream) Read(ctx context.Context, subject string, from uint64, most, maxBytes int) (found []Message, more bool, err error) {

@@ -89,7 +89,7 @@ func (w *StreamWatch) Close() {
 }
 
 // subscribe makes a consumer and reads what it delivers. ended is closed when its
-// subscription is over, and its last callback too.
+// subscription has ended, and its last callback too.
 func (w *StreamWatch) subscribe() (ended <-chan struct{}, err error) {
 	d := &delivery{w: w, begun: make(chan struct{})}
 	inbox := w.c.nc.NewInbox()

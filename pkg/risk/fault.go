@@ -16,7 +16,7 @@ type Fault struct {
 	Line, Column int
 	// Path is the key, such as "rules[0].match.tool"; "" is the whole.
 	Path string
-	// Message is a sentence that names the fault and the mend.
+	// Message is a sentence that names the fault and the fix.
 	Message string
 }
 
@@ -82,7 +82,7 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// hintAt is the mend for an unknown name: the known one that was likely meant,
+// hintAt is the fix for an unknown name: the known one that was likely meant,
 // else what there is.
 func hintAt(name string, known []string) string {
 	if near := yamldoc.Nearest(name, known); near != "" {

@@ -29,7 +29,7 @@ type Call struct {
 	// Arguments are the exact bytes that the caller sent: the arguments object
 	// for [MethodCallTool], the whole params object for other methods.
 	Arguments []byte
-	// Extra is what a caller that speaks MCP sent beside the arguments of a tool:
+	// Extra is what a caller that speaks MCP sent with the arguments of a tool:
 	// a JSON object with any of _meta, inputResponses and requestState. Where its
 	// _meta names client capabilities, the server may ask for input, and the result
 	// can be a question; see [Result]. Empty for most calls.

@@ -155,7 +155,7 @@ func New(o Options) *Job {
 //
 // The error is an *[Error] where the options, the files or the batch do not fit; a
 // *[callyard.ProblemError] for a refusal; that of ctx where ctx has ended; and otherwise
-// that of the connection, [ErrForeign] or [ErrIncomplete], once [Options.GiveUp] is over.
+// that of the connection, [ErrForeign] or [ErrIncomplete], once [Options.GiveUp] has ended.
 // The batch itself runs on, unless it is canceled.
 func (j *Job) Run(ctx context.Context) (*Report, error) {
 	var err error

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// pipe reads what cannot be read twice, beside those who wait for it: a read of a
+// pipe reads what cannot be read twice, in addition to those who wait for it: a read of a
 // terminal or a pipe cannot be called off, so its goroutine may outlive the pipe
 // until that read returns.
 type pipe struct {

@@ -63,7 +63,7 @@ func (t *Tally) add(state string, toolError bool) {
 	}
 }
 
-// notebook keeps the file of results and the state beside it. It is safe for
+// notebook keeps the file of results and the state next to it. It is safe for
 // concurrent use, and ready for a kill at any moment: the next one that opens it
 // finds a state, and cuts the results to what belongs to it.
 type notebook struct {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// entryCost is what a result takes beside its bytes, roughly.
+// entryCost is what a result takes next to its bytes, roughly.
 const entryCost = 256
 
 // memory keeps results of this process; those that nobody asked for longest give

@@ -46,7 +46,7 @@ func (q *Quota) limited(p *schema.Principal) *subject {
 func (q *Quota) Queues(p *schema.Principal) bool { return q.limited(p) != nil }
 
 // Space is how many more durable and held calls and lines of the principal's may wait, where
-// so many lines of batches do already: at most math.MaxInt, and less than 1 where
+// that many lines of batches do already: at most math.MaxInt, and less than 1 where
 // none may.
 func (q *Quota) Space(p *schema.Principal, lines int) int {
 	s := q.limited(p)
@@ -64,7 +64,7 @@ func (q *Quota) Space(p *schema.Principal, lines int) int {
 }
 
 // Accept says whether n more durable calls or lines of the principal's may be
-// accepted, where so many lines of batches wait already. It counts nothing. The
+// accepted, where that many lines of batches wait already. It counts nothing. The
 // error is of KindQuota.
 func (q *Quota) Accept(p *schema.Principal, n, lines int) error {
 	space := q.Space(p, lines)
@@ -83,7 +83,7 @@ func (q *Quota) Accept(p *schema.Principal, n, lines int) error {
 	return e
 }
 
-// Queued notes that so many more single durable calls of the principal's wait, or
+// Queued notes that that many more single durable calls of the principal's wait, or
 // fewer.
 func (q *Quota) Queued(p *schema.Principal, n int) {
 	s := q.limited(p)

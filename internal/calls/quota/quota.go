@@ -28,7 +28,7 @@ type Options struct {
 	Door string
 	// Routers is how many front doors are alive, this one included; nil: one.
 	Routers func() int
-	// Held is how many calls of the principal are held beside those of batches; they
+	// Held is how many calls of the principal are held in addition to those of batches; they
 	// count as queued. nil: none.
 	Held func(principal string) int
 	// Renew is how often leases are renewed (500 ms). They end after six times that.
@@ -198,7 +198,7 @@ func (q *Quota) server(id string) *subject {
 func share(most, doors int) int { return max(1, most/doors) }
 
 // reserved is how much of a limit bulk calls leave alone, so that a call which
-// somebody waits for finds room beside them.
+// somebody waits for finds room next to them.
 func reserved(most int) int {
 	if most <= 1 {
 		return 0

@@ -27,7 +27,7 @@ const (
 //
 // The hash has a field for each front door: what it holds, what it wanted, and
 // until when that counts by the clock of Redis. One that wanted more than it has
-// is short; then nobody gets more than an even part, beside what is in use.
+// is short; then nobody gets more than an even part, in addition to what is in use.
 //
 //	KEYS[1] limit   ARGV[1] front door   ARGV[2] used   ARGV[3] wanted   ARGV[4] the limit   ARGV[5] lifetime (ms)
 const leaseScript = `

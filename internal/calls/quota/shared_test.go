@@ -91,7 +91,7 @@ func TestTwoFrontDoorsShareTheCallsAtOnceThroughRedis(t *testing.T) {
 	}
 }
 
-// gets waits until the door has room for so many calls at once.
+// gets waits until the door has room for that many calls at once.
 func gets(t *testing.T, q *Quota, n int) {
 	t.Helper()
 	var passes []Pass

@@ -50,7 +50,7 @@ func (s *slots) take() {
 	s.peak = max(s.peak, s.used)
 }
 
-// want is how many slots to ask for, so many more than are used included.
+// want is how many slots to ask for, that many more than are used included.
 func (s *slots) want(more, most int) int { return min(s.used+more+most/spareOf, most) }
 
 // renewal is how many slots to ask for at a renewal.
@@ -73,7 +73,7 @@ func (s *slots) active() bool { return s.used > 0 || s.peak > 0 || s.held > 0 ||
 type lease struct{ granted, fair, others int }
 
 // leased takes in what was granted of want slots, of most that there are. It counts
-// from before it was asked for, so it is over here before it is there.
+// from before it was asked for, so it has ended here before it is there.
 func (s *slots) leased(l lease, want, most int, sent, now time.Time, ttl time.Duration) {
 	s.held, s.fair = l.granted, l.fair
 	s.till = sent.Add(ttl - ttl/leaseRenewals)

@@ -55,7 +55,7 @@ func BenchmarkPath(b *testing.B) {
 				}
 			}
 			runtime.KeepAlive(queue)
-			// Beside others on the same cores the clock says more than it cost.
+			// Next to others on the same cores the clock says more than it cost.
 			b.ReportMetric(float64(cpu()-spent)/float64(b.N), "cpu-ns/op")
 		})
 	}

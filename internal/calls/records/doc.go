@@ -1,5 +1,5 @@
 // Package records is the execution log: what became of each call, durable or not,
-// written beside the call's path and never on it.
+// written next to the call's path and never on it.
 //
 // A front door has one [Recorder]. A call that runs is begun and ended there, or
 // told in one piece where somebody else keeps it (a ledger, a journal); both put

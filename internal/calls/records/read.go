@@ -180,7 +180,7 @@ func (l *listing) slot(ctx context.Context, slot int64) (*newest, error) {
 }
 
 // newest keeps the calls with the highest keys, at least atOnce of them if there
-// are so many. What is below floor was left out.
+// are that many. What is below floor was left out.
 type newest struct {
 	rows  map[key]*Record
 	floor key

@@ -86,7 +86,7 @@ func (w *writer) run() {
 	}
 }
 
-// allAsks returns the first ask and those that wait beside it: one round serves
+// allAsks returns the first ask and those that wait next to it: one round serves
 // them all.
 func (w *writer) allAsks(first chan error) []chan error {
 	asks := []chan error{first}

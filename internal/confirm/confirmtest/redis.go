@@ -127,7 +127,7 @@ func (s *Redis) Replica(t testing.TB) *Redis {
 	return StartRedis(t, "", porttest.Address(t), "--replicaof", host+" "+port)
 }
 
-// Has waits until the server has so many keys.
+// Has waits until the server has that many keys.
 func (s *Redis) Has(t testing.TB, keys int) {
 	t.Helper()
 	Wait(t, func() bool {

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// fault is a JSON-RPC error on its way out.
+// fault is a JSON-RPC error to send.
 type fault struct {
 	Code    int64           `json:"code"`
 	Message string          `json:"message"`

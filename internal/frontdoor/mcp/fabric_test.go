@@ -305,7 +305,7 @@ func modernHeaders(method, name string, more ...string) []string {
 	return append(h, more...)
 }
 
-// modernBody is a request of the modern era; members are those of its params beside
+// modernBody is a request of the modern era; members are those of its params next to
 // _meta, capabilities those of the client.
 func modernBody(method, members, capabilities, meta string) string {
 	if members != "" {

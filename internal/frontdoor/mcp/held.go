@@ -201,7 +201,7 @@ func (hc *heldCalls) resume(ctx context.Context, x *exchange, call *schema.Call,
 }
 
 // decide acts on what the client's user answered. done is false when that was
-// neither a yes nor a no.
+// neither an approval nor a denial.
 func (hc *heldCalls) decide(ctx context.Context, x *exchange, h *calls.Held, token string, answer []byte) (result []byte, done bool, e *fault) {
 	action := getString(answer, "action")
 	confirmed := string(get(get(answer, "content"), "confirm"))

@@ -94,7 +94,7 @@ func (x *exchange) wantsLog(params []byte) bool {
 }
 
 // onMessage returns what takes a server's words in a call; see [schema.Call].Hear.
-// Notifications go to words, in order; questions are asked beside them until ctx
+// Notifications go to words, in order; questions are asked next to them until ctx
 // ends.
 func (x *exchange) onMessage(ctx context.Context, words chan notification, a *openQuestions) func(message []byte, answer func([]byte)) {
 	return func(message []byte, answer func([]byte)) {

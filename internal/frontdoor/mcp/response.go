@@ -66,7 +66,7 @@ func mediaType(value string) string {
 }
 
 // patience is the time that a client has to take a message, with what it has for
-// each byte beside that.
+// each byte in addition to that.
 const (
 	patience = 15 * time.Second
 	slowest  = 64 << 10

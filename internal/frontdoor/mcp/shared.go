@@ -136,7 +136,7 @@ func tooManySessions() *fault {
 }
 
 // revive takes a session over; nil when there are too many. One that has ended in the
-// meantime is over.
+// meantime has ended.
 func (s *sessions) revive(id string, record sessiontable.Session, revision uint64) *session {
 	sess := newSession(id, record)
 	sess.known = revision

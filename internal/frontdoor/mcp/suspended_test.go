@@ -97,7 +97,7 @@ func TestAServerThatAsksByItselfAsksAModernClientByTheAnswerToItsRequest(t *test
 	if n := f.worker.count() - before; n != 1 {
 		t.Errorf("%d runs", n)
 	}
-	// It is over, and nothing goes on with it.
+	// It has ended, and nothing goes on with it.
 	if got := f.callAs(canForms, "/mcp/demo", "hang", `{"a":1.0}`, back(question, `{}`)).result(t); !strings.Contains(got, `"kind":"expired"`) {
 		t.Error(got)
 	}

@@ -118,7 +118,7 @@ func (ts *tasks) state(ctx context.Context, x *exchange, id string, whole bool) 
 	return t.encode(whole), nil
 }
 
-// taskView is a task on its way out.
+// taskView is a task as it is sent.
 type taskView struct {
 	id, status, message string
 	ttl                 string // in milliseconds, "" for none

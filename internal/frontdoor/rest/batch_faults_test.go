@@ -89,7 +89,7 @@ func (w *worker) finish() int {
 	return len(held)
 }
 
-// riskyFabric has a server beside demo, like it, whose calls are held until their
+// riskyFabric has a server next to demo, like it, whose calls are held until their
 // caller confirms them.
 func riskyFabric(t *testing.T) *fabric {
 	f := openFabric(t, func(o *Options) { o.AllowAddServers = true })

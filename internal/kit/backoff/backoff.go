@@ -3,7 +3,7 @@
 // It owns one rule: the delay doubles with each failure up to a maximum, and a
 // random part is taken off, so that callers that failed together do not come back
 // together. A [Policy] holds no state and starts no timer: the caller counts its
-// failures and waits, beside whatever else ends its wait.
+// failures and waits, in addition to whatever else ends its wait.
 //
 // It refuses to know when to give up, and what is worth another attempt. The
 // libraries for this (github.com/cenkalti/backoff) keep state for each use, spread

@@ -1,5 +1,5 @@
 // Package tlsfiles reads the PEM files with which Callyard, as a client, proves a server
-// and itself. It reads them once: whoever renews one connects anew.
+// and itself. It reads them once: whoever renews one connects again.
 package tlsfiles
 
 import (

@@ -5,7 +5,7 @@
 // timeouts and cancellation need no second way.
 //
 // It promises that arguments reach the source, and results the session, as the
-// bytes that they are; that a request which fails on its way out fails here in
+// bytes that they are; that a request which fails while it is sent fails here in
 // the same words; and that nothing is tried twice.
 //
 // It refuses everything of MCP but tools.

@@ -76,7 +76,7 @@ func (p *Process) Limit(at time.Time) {
 	}
 }
 
-// Kill ends everything in the sandbox at once. Done says when it is over. The first
+// Kill ends everything in the sandbox at once. Done says when it has ended. The first
 // reason counts.
 func (p *Process) Kill(why string) { p.killFor("", why) }
 

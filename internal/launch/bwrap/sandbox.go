@@ -34,7 +34,7 @@ type Maker struct {
 }
 
 // Open looks for bwrap and whether it can do what a sandbox needs. The error is a
-// *schema.Error that may be mended without a new configuration.
+// *schema.Error that may be repaired without a new configuration.
 func Open(ctx context.Context, o Options) (*Maker, error) {
 	if !supported {
 		return nil, launch.Unavailable("Sandboxes of bubblewrap are for Linux on amd64 and arm64 alone; nothing is run outside. Give the server a docker section instead.")

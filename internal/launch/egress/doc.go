@@ -1,4 +1,4 @@
-// Package egress is the only way out of a sandbox that may reach something: an HTTP
+// Package egress is the only egress of a sandbox that may reach something: an HTTP
 // proxy with a list of places.
 //
 // # What it promises

@@ -129,7 +129,7 @@ func (m *message) result() []byte {
 			out.Structured = content
 		}
 	}
-	// json.Marshal would write the structured part anew; the rest is ours.
+	// json.Marshal would write the structured part again; the rest is ours.
 	structured := out.Structured
 	out.Structured = nil
 	b, err := adapt.Encode(out)

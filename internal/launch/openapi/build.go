@@ -53,7 +53,7 @@ func (b *builder) note(format string, args ...any) {
 	b.notes = append(b.notes, fmt.Sprintf(format, args...))
 }
 
-// build fills operations and notes. The error is for what the operator must mend.
+// build fills operations and notes. The error is for what the operator must fix.
 func (b *builder) build() (err error) {
 	if b.guard, err = newGuard(b.doc.model, b.cfg); err != nil {
 		return err

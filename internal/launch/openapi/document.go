@@ -126,7 +126,7 @@ func (d *document) lookup(ref string) (any, bool) {
 }
 
 // at returns what stands below v under the keys, references followed. What stands
-// beside a reference counts before what it leads to.
+// next to a reference counts before what it leads to.
 func (d *document) at(v any, keys ...string) any {
 	for i := 0; ; i++ {
 		for range 20 {

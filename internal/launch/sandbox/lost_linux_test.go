@@ -19,7 +19,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// ownEngine is an engine of the test's own, beside the usual one, that may be
+// ownEngine is an engine of the test's own, next to the usual one, that may be
 // killed.
 type ownEngine struct {
 	dir  string

@@ -19,7 +19,7 @@ var pauses = backoff.Policy{First: 500 * time.Millisecond, Max: 30 * time.Second
 
 // Handshake makes a fresh container ready for its one use: it opens the MCP
 // session and checks that the server offers what it should. An error destroys the
-// container. ctx ends when the time for it is over.
+// container. ctx ends when the time for it has ended.
 type Handshake[S any] func(ctx context.Context, c *Container) (S, error)
 
 // Ends is what a session must be able to do: end, and wait for what it started.

@@ -17,6 +17,6 @@
 // last one closes the chain.
 //
 // It does not protect against somebody who may write both places and makes a
-// chain and its head anew: copies of heads outside do. It refuses arguments,
+// chain and its head again: copies of heads outside do. It refuses arguments,
 // results and secrets: an [Entry] has digests only.
 package audit

@@ -13,7 +13,7 @@ import (
 )
 
 // BenchmarkAMillionCalls accepts calls of 500 bytes, stores intents and results of all, and
-// rebuilds what became of them, every write synced; and beside it, in the same run, what
+// rebuilds what became of them, every write synced; and next to it, in the same run, what
 // bare publishers do. Run it with -benchtime 1x.
 func BenchmarkAMillionCalls(b *testing.B) {
 	const n, size, chunk = 1_000_000, 500, 1000

@@ -57,7 +57,7 @@ const (
 )
 
 // Check compares what is stored of durable calls: the chain of each log, manifests with
-// calls and results, keys with what they stand for. It changes nothing and may run beside
+// calls and results, keys with what they stand for. It changes nothing and may run next to
 // front doors. What it cannot find is the loss of records that nothing else names, such
 // as the last ones before a crash. Streams and keys from before since are left out: a
 // loss was accepted then. ctx bounds it; it reads everything.

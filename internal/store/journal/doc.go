@@ -10,7 +10,7 @@
 // [Store.Create] writes its [Manifest]. A [Writer] ([Store.Write]) appends calls,
 // which get the indexes 0, 1, 2 … in the order in which they are stored, and
 // seals it when there will be no more. An owner ([Store.Claim]) reads the calls,
-// appends intents before they leave and results when they are over, and ends it.
+// appends intents before they leave and results when they have ended, and ends it.
 // A journal may be claimed and run while it is still receiving.
 //
 //	s, _ := journal.Open(ctx, conn, journal.Options{Log: log})

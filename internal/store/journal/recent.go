@@ -16,7 +16,7 @@ const (
 )
 
 // recent keeps the messages that this process has just stored in logs that somebody
-// here reads, until they are read: most readers of a log sit beside its writer, and need
+// here reads, until they are read: most readers of a log sit next to its writer, and need
 // not ask NATS for what it has only now been given. A message gets here once NATS has
 // acknowledged it, and each is known to follow the one before: its writer stored it on
 // that condition. What is not here is asked for. It is safe for concurrent use.

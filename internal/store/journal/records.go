@@ -44,7 +44,7 @@ const (
 )
 
 // Object points at bytes that are too large for a record; they are put
-// beside the log. The zero value points at nothing.
+// outside the log. The zero value points at nothing.
 type Object struct {
 	Name   string // a plain token, unique in its journal
 	SHA256 string // hex
@@ -122,7 +122,7 @@ type ResultRecord struct {
 	ToolError bool
 	Input     bool
 	Worker    string
-	// Started is when the call left, Ended when it was over.
+	// Started is when the call left, Ended when it had ended.
 	Started, Ended time.Time
 	// Digest is the digest of the whole body, if one was made.
 	Digest string

@@ -61,7 +61,7 @@ func noMore(m *Manifest) error {
 func (w *Writer) Next() uint64 { return w.t.upcoming() }
 
 // Append stores calls in order and returns the index of the first; the others follow
-// it without a gap. Arguments above 256 KiB are put beside the log, and the record is
+// it without a gap. Arguments above 256 KiB are put outside the log, and the record is
 // changed to say so. Calls that need several messages are stored one message after
 // the other.
 func (w *Writer) Append(ctx context.Context, calls []CallRecord) (first uint64, err error) {
@@ -173,7 +173,7 @@ func (s *Store) sealed(ctx context.Context, id string, calls uint64) (*Manifest,
 	})
 }
 
-// store stores bytes beside the log.
+// store stores bytes outside the log.
 func (s objects) store(ctx context.Context, id string, b []byte) (Object, error) {
 	o, err := s.put(ctx, id, rand.Text(), b)
 	if errors.Is(err, errObjectTooLarge) {

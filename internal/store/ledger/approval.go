@@ -17,7 +17,7 @@ type Approval struct {
 	ID     string `json:"id"`
 	CallID string `json:"call_id"`
 	State  State  `json:"state"`
-	// Binding and BindingDigest never change; an edit of the arguments is beside
+	// Binding and BindingDigest never change; an edit of the arguments is next to
 	// them, see [Approval.Bound].
 	Binding       Binding `json:"binding"`
 	BindingDigest string  `json:"binding_digest"`
@@ -33,7 +33,7 @@ type Approval struct {
 	Definition []byte `json:"-"`
 	// ArgumentsSize is how many bytes the arguments have that were asked for.
 	ArgumentsSize int64 `json:"arguments_size,omitempty"`
-	// Apart says that the arguments lie beside the ledger, and are forgotten when the
+	// Apart says that the arguments lie outside the ledger, and are forgotten when the
 	// call has ended.
 	Apart     bool       `json:"apart,omitempty"`
 	Edited    *Edited    `json:"edited,omitempty"`

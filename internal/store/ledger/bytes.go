@@ -30,7 +30,7 @@ const (
 	// smallArguments are kept with the record, for as long as that.
 	smallArguments = 4 << 10
 	// inlineResult is the largest result that is written in one with the record.
-	// Above it, whoever reads the record would read too much beside it.
+	// Above it, whoever reads the record would read too much next to it.
 	inlineResult = 256 << 10
 	// MaxBytes is the most that arguments or a result may take.
 	MaxBytes = 64 << 20

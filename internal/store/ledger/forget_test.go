@@ -32,7 +32,7 @@ func (l *Ledger) holds(t *testing.T, size int) *Approval {
 	return a
 }
 
-// keeps waits until exactly these approvals have arguments beside the ledger.
+// keeps waits until exactly these approvals have arguments outside the ledger.
 func (l *Ledger) keeps(t *testing.T, what string, want ...string) {
 	t.Helper()
 	slices.Sort(want)

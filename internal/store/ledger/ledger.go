@@ -332,7 +332,7 @@ func (l *Ledger) try(ctx context.Context, id string, extra []byte, f func(*Appro
 		now, revision = latest, at
 	}
 	if now.ResultDigest != "" && extra == nil {
-		// The result may lie beside the record that is replaced: it comes along.
+		// The result may lie next to the record that is replaced: it comes along.
 		r, err := l.reads.read(ctx, id)
 		if err != nil {
 			return nil, readError(err, id)

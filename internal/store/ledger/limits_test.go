@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// hold stores an approval of the requester's with so many bytes of arguments.
+// hold stores an approval of the requester's with that many bytes of arguments.
 func hold(t *testing.T, l *ledger.Ledger, name string, size int) (*ledger.Approval, error) {
 	t.Helper()
 	a := question()

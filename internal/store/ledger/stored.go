@@ -32,7 +32,7 @@ func Tables() []bus.TableSpec { return []bus.TableSpec{permissionsTable} }
 var permissionsTable = bus.TableSpec{Bucket: bus.BucketPermissions, What: "standing permissions", History: 5}
 
 // Records are the stored records of approvals, as bytes by id: a record is opened once,
-// with bytes beside it, and then replaced by compare-and-set. All methods are safe for
+// with bytes next to it, and then replaced by compare-and-set. All methods are safe for
 // concurrent use.
 type Records struct{ records, held *bus.Stream }
 
@@ -79,7 +79,7 @@ func (r *Records) create(ctx context.Context, id string, head, body []byte) (uin
 	return r.records.PutAfter(ctx, bus.Message{Subject: openingOf(id), Record: head, Data: body}, 0)
 }
 
-// replace writes a record, with bytes beside it, when its revision is still the given one.
+// replace writes a record, with bytes next to it, when its revision is still the given one.
 // It returns the new revision, which is the sequence of the write too. The bytes of an
 // earlier replacement are lost with it; those of the opening stay.
 func (r *Records) replace(ctx context.Context, id string, head, body []byte, revision uint64) (uint64, error) {
@@ -148,7 +148,7 @@ type place int
 const (
 	// inLedger is the ledger itself: as long as the record.
 	inLedger place = iota
-	// inHeld is beside it: until purgeHeld.
+	// inHeld is next to it: until purgeHeld.
 	inHeld
 )
 

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// overhead is what a frame takes beside its head and its payload.
+// overhead is what a frame takes next to its head and its payload.
 const overhead = 8
 
 // ErrShort means that a message ends inside a frame.

@@ -26,7 +26,7 @@ const (
 	row   = 200 // ports of one test process; the first one is its claim on the others
 )
 
-// errNone names the fault and the mend.
+// errNone names the fault and the fix.
 var errNone = fmt.Errorf("there are not enough free ports on 127.0.0.1 between %d and %d: end what listens there", least, most)
 
 // own is the row of this process.

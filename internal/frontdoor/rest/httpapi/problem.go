@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// failure is a problem on its way out of a handler of Huma's.
+// failure is a problem that a Huma handler returns.
 type failure struct{ *problem.Document }
 
 // Error returns the detail.
