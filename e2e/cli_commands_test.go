@@ -116,7 +116,7 @@ func TestAnApprovalIsEditedAndGivenFromTheCommandLine(t *testing.T) {
 	if code, stdout, stderr := command(t, decides, "permissions", "--json"); code != 0 || stdout != `{"permissions":[]}`+"\n" {
 		t.Errorf("%d %s%s", code, stdout, stderr)
 	}
-	if code, _, stderr := command(t, decides, "permissions", "remove", "perm_none"); code != 3 || !strings.Contains(stderr, "no such permission") {
+	if code, _, stderr := command(t, decides, "permissions", "remove", "perm_none"); code != 3 || !strings.Contains(stderr, "does not exist") {
 		t.Errorf("%d %s", code, stderr)
 	}
 }

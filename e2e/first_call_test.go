@@ -15,7 +15,7 @@ const ctrlCWithin = 5 * time.Second
 
 func TestTheFirstCallWorksWithoutAnyConfiguration(t *testing.T) {
 	up := startUp(t, setup{})
-	try := up.says(t, `Try:\s+(curl .*)`)[1]
+	try := up.says(t, `Try it in another terminal:\s+(curl .*)`)[1]
 	if !strings.Contains(try, up.url+"/servers/demo/tools/echo") {
 		t.Errorf("the line to try is %s, which is no call of the demo server at %s", try, up.url)
 	}
@@ -23,7 +23,7 @@ func TestTheFirstCallWorksWithoutAnyConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%s: %v", try, err)
 	}
-	if got := text(t, out); got != "Echo: hello" {
+	if got := text(t, out); got != "Echo: hi" {
 		t.Errorf("the first call answers %q", got)
 	}
 	out, err = exec.Command(filepath.Join(bin(t), "callyard"), "--url", up.url, "call", "demo", "add", "a=2", "b=40").CombinedOutput()

@@ -295,6 +295,8 @@ func (b *browser) submit(page, action string, fields url.Values) string {
 	if form == "" {
 		b.t.Fatalf("the page has no form %s:\n%s", action, page)
 	}
+	// Buttons that send the form elsewhere have a token of their own.
+	form = regexp.MustCompile(`<button[^>]*formaction=[^>]*>`).ReplaceAllString(form, "")
 	sent := url.Values{}
 	for _, m := range formField.FindAllStringSubmatch(form, -1) {
 		if !strings.Contains(m[0], `name="pattern"`) && !strings.Contains(m[0], `name="kind"`) && !strings.HasPrefix(m[1], "same.") {

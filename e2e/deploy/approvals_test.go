@@ -31,7 +31,7 @@ var stories = []struct {
 	{"## Answers", storyOfSlack},
 	{"### When the approval starts again", storyOfRestarts},
 	{"### Several at once", storyOfSeveral},
-	{"### Allow the same again", storyOfPermissions},
+	{"### Approve and remember", storyOfPermissions},
 	{"### With API keys", storyOfKeys},
 	{"### With a provider (OpenID Connect)", storyOfTheProvider},
 	{"### Sessions", storyOfFreshSignIns},

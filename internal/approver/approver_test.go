@@ -240,7 +240,7 @@ func TestWhatWaitsOutlivesTheApproverAndSessionsDoNot(t *testing.T) {
 
 	second, _ := run()
 	defer stop(t, second)
-	if page := signedIn(second); strings.Contains(page, held.Approval.ID) || !strings.Contains(page, "Your API key") {
+	if page := signedIn(second); strings.Contains(page, held.Approval.ID) || !strings.Contains(page, `action="/sign-in"`) {
 		t.Errorf("the session of before still counts: %s", page)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+second.Addr()+"/approvals/"+held.Approval.ID+"/decisions",
