@@ -91,7 +91,9 @@ func TestAnEmptyPoolStartsAContainerForWhoeverAsks(t *testing.T) {
 func TestAHundredSandboxedCallsAtTenAtOnceLeaveNothing(t *testing.T) {
 	e := engine(t)
 	ask := asker(t)
-	p := pool(t, e, spec(t, e, func(c *Config) { c.Pool = 4 }))
+	// The engine is slow where ten containers start at once on two cores.
+	p := OpenPool(e, PoolOptions[*mcpClient]{Spec: spec(t, e, func(c *Config) { c.Pool = 4 }), Handshake: shake, Log: quiet(), StartTimeout: 2 * time.Minute})
+	t.Cleanup(p.Close)
 	began := time.Now()
 	var next, warm atomic.Int64
 	var used sync.Map
@@ -99,7 +101,7 @@ func TestAHundredSandboxedCallsAtTenAtOnceLeaveNothing(t *testing.T) {
 	for range 10 {
 		work.Go(func() {
 			for i := next.Add(1); i <= 100; i = next.Add(1) {
-				u, err := p.Take(t.Context(), fmt.Sprint("principal ", i%3), time.Now().Add(time.Minute))
+				u, err := p.Take(t.Context(), fmt.Sprint("principal ", i%3), time.Now().Add(4*time.Minute))
 				if err != nil {
 					t.Error(err)
 					return
