@@ -7,12 +7,12 @@ export GOWORK := off
 TESTED := CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_SERVERS=$(CURDIR)/e2e/servers/node_modules
 
 .DEFAULT_GOAL := help
-.PHONY: all help workspace build unit test race e2e bench sandboxes rolling scale mixed chaos fuzz schemathesis hostile images generate diagrams lint fmt clean
+.PHONY: all help workspace build unit test race e2e bench sandboxes rolling scale mixed chaos fuzz schemathesis hostile images generate notices govulncheck release-check diagrams lint fmt clean
 
 all: lint test ## lint, then every test
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 workspace: ## a go.work for editors, over the modules that are worked on together
 	rm -f go.work && GOWORK= $(GO) work init . ./clients/go ./bench ./e2e
@@ -90,6 +90,15 @@ generate: ## the OpenAPI document, and the clients that are made of it
 diagrams: ## the drawings of docs, docs/diagrams/*.dot as docs/images/*.svg
 	@[ -d tools/npm/node_modules/@viz-js ] || npm ci --prefix tools/npm --ignore-scripts --no-audit --no-fund
 	node tools/npm/diagrams.mjs
+
+notices: ## THIRD_PARTY_NOTICES.txt, from the licences of the modules that the programs link
+	scripts/notices.sh
+
+govulncheck: ## known vulnerabilities in code that is called; needs the database at vuln.go.dev
+	scripts/govulncheck.sh
+
+release-check: ## check .goreleaser.yaml, build and run this platform's programs, check their SBOM
+	scripts/release-check.sh
 
 # Compiled as scripts/test.sh compiles, so that the linters find in the build cache what they read.
 lint: export GOFLAGS := -trimpath $(GOFLAGS)

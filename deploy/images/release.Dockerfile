@@ -1,0 +1,16 @@
+# The image of one program of a release: what .goreleaser.yaml built, a user, certificates
+# and /tmp. ROLE names the program. It equals what deploy/images/Dockerfile makes.
+FROM --platform=$BUILDPLATFORM golang:1.26 AS files
+ARG ROLE
+RUN mkdir -p /root-fs/etc/ssl/certs /root-fs/tmp && \
+    printf 'root:x:0:0::/:\ncallyard:x:65532:65532::/tmp:\n' >/root-fs/etc/passwd && \
+    cp /etc/ssl/certs/ca-certificates.crt /root-fs/etc/ssl/certs/ && \
+    ln -s /$ROLE /root-fs/program
+
+FROM scratch
+ARG TARGETPLATFORM
+COPY --from=files /root-fs /
+COPY $TARGETPLATFORM/ /
+USER 65532:65532
+ENV HOME=/tmp
+ENTRYPOINT ["/program"]

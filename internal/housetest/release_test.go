@@ -1,0 +1,279 @@
+package housetest
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+// releaseConfig is what .goreleaser.yaml uses of GoReleaser's keys. Another key fails the test until
+// somebody enters it here, which is when a misspelt one is noticed.
+type releaseConfig struct {
+	Version int    `yaml:"version"`
+	Project string `yaml:"project_name"`
+	Before  struct {
+		Hooks []string `yaml:"hooks"`
+	} `yaml:"before"`
+	Builds []struct {
+		ID           string   `yaml:"id"`
+		Main         string   `yaml:"main"`
+		Binary       string   `yaml:"binary"`
+		GOOS         []string `yaml:"goos"`
+		GOARCH       []string `yaml:"goarch"`
+		Env          []string `yaml:"env"`
+		Flags        []string `yaml:"flags"`
+		Ldflags      []string `yaml:"ldflags"`
+		ModTimestamp string   `yaml:"mod_timestamp"`
+	} `yaml:"builds"`
+	Archives []struct {
+		ID           string            `yaml:"id"`
+		IDs          []string          `yaml:"ids"`
+		NameTemplate string            `yaml:"name_template"`
+		Formats      []string          `yaml:"formats"`
+		BuildsInfo   map[string]string `yaml:"builds_info"`
+		Files        []string          `yaml:"files"`
+	} `yaml:"archives"`
+	Images []struct {
+		ID         string            `yaml:"id"`
+		IDs        []string          `yaml:"ids"`
+		Dockerfile string            `yaml:"dockerfile"`
+		Images     []string          `yaml:"images"`
+		Tags       []string          `yaml:"tags"`
+		Platforms  []string          `yaml:"platforms"`
+		BuildArgs  map[string]string `yaml:"build_args"`
+		Labels     map[string]string `yaml:"labels"`
+		SBOM       bool              `yaml:"sbom"`
+	} `yaml:"dockers_v2"`
+	Digest struct {
+		NameTemplate string `yaml:"name_template"`
+	} `yaml:"docker_digest"`
+	Checksum struct {
+		NameTemplate string              `yaml:"name_template"`
+		Algorithm    string              `yaml:"algorithm"`
+		ExtraFiles   []map[string]string `yaml:"extra_files"`
+	} `yaml:"checksum"`
+	SBOMs []struct {
+		ID        string   `yaml:"id"`
+		Artifacts string   `yaml:"artifacts"`
+		Cmd       string   `yaml:"cmd"`
+		Args      []string `yaml:"args"`
+		Documents []string `yaml:"documents"`
+	} `yaml:"sboms"`
+	Signs      []releaseSign `yaml:"signs"`
+	ImageSigns []releaseSign `yaml:"docker_signs"`
+	Snapshot   struct {
+		VersionTemplate string `yaml:"version_template"`
+	} `yaml:"snapshot"`
+	Changelog struct {
+		Disable bool `yaml:"disable"`
+	} `yaml:"changelog"`
+	Release struct {
+		GitHub     map[string]string   `yaml:"github"`
+		Draft      bool                `yaml:"draft"`
+		Prerelease string              `yaml:"prerelease"`
+		ExtraFiles []map[string]string `yaml:"extra_files"`
+	} `yaml:"release"`
+}
+
+type releaseSign struct {
+	ID        string   `yaml:"id"`
+	Artifacts string   `yaml:"artifacts"`
+	Cmd       string   `yaml:"cmd"`
+	Signature string   `yaml:"signature"`
+	Args      []string `yaml:"args"`
+}
+
+// exists fails the test if a file of the repository that something names is missing.
+func exists(t *testing.T, named, by string) {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(moduleRoot, named)); err != nil {
+		t.Errorf("%s names %s, which does not exist", by, named)
+	}
+}
+
+func TestTheReleaseHasEveryProgramOnEveryPlatform(t *testing.T) {
+	const config = ".goreleaser.yaml"
+	raw, err := os.ReadFile(filepath.Join(moduleRoot, config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c releaseConfig
+	if err := yaml.UnmarshalWithOptions(raw, &c, yaml.Strict()); err != nil {
+		t.Fatal(err)
+	}
+	variables, err := os.ReadFile(filepath.Join(moduleRoot, "internal/buildinfo/buildinfo.go"))
+	if err != nil || !strings.Contains(string(variables), "\nvar version, commit, date string\n") {
+		t.Fatalf("the variables that the linker sets moved: %v", err)
+	}
+	goos := map[string][]string{}
+	for _, b := range c.Builds {
+		goos[b.ID] = b.GOOS
+		exists(t, filepath.Join(b.Main, "main.go"), config)
+		if b.Binary != b.ID || !slices.Equal(b.GOARCH, []string{"amd64", "arm64"}) || !slices.Contains(b.Env, "CGO_ENABLED=0") || !slices.Contains(b.Flags, "-trimpath") {
+			t.Errorf("%s is not a static program for amd64 and arm64: %+v", b.ID, b)
+		}
+		for _, name := range []string{"version=v{{ .Version }}", "commit={{ .FullCommit }}", "date={{ .CommitDate }}"} {
+			if !strings.Contains(strings.Join(b.Ldflags, " "), "-X github.com/callyard/callyard/internal/buildinfo."+name) {
+				t.Errorf("%s has no %s", b.ID, name)
+			}
+		}
+	}
+	programs, err := filepath.Glob(filepath.Join(moduleRoot, "cmd", "*"))
+	if err != nil || len(programs) < 4 || len(c.Archives) != 1 {
+		t.Fatalf("%d programs, %d archives, %v", len(programs), len(c.Archives), err)
+	}
+	for _, folder := range programs {
+		name := filepath.Base(folder)
+		if !slices.Equal(goos[name], []string{"linux", "darwin"}) {
+			t.Errorf("%s is built for %v", name, goos[name])
+		}
+		if !slices.Contains(c.Archives[0].IDs, name) {
+			t.Errorf("%s is in no archive", name)
+		}
+		image := false
+		for _, i := range c.Images {
+			image = image || i.BuildArgs["ROLE"] == name && slices.Contains(i.IDs, name) && slices.Equal(i.Images, []string{"ghcr.io/callyard/" + name})
+		}
+		if !image {
+			t.Errorf("%s has no image", name)
+		}
+	}
+	for _, name := range c.Archives[0].Files {
+		exists(t, name, config)
+	}
+	for _, i := range c.Images {
+		exists(t, i.Dockerfile, config)
+		if !slices.Equal(i.Platforms, []string{"linux/amd64", "linux/arm64"}) {
+			t.Errorf("the image %s is for %v", i.ID, i.Platforms)
+		}
+		for _, id := range i.IDs {
+			if goos[id] == nil {
+				t.Errorf("the image %s has %s, which nothing builds", i.ID, id)
+			}
+		}
+	}
+	if len(c.Before.Hooks) != 1 || !strings.HasPrefix(c.Before.Hooks[0], "helm package deploy/helm/callyard ") {
+		t.Errorf("the chart is not packaged: %q", c.Before.Hooks)
+	}
+	exists(t, "deploy/helm/callyard/Chart.yaml", config)
+	chart := []map[string]string{{"glob": ".cache/chart/callyard-*.tgz"}}
+	if !slices.EqualFunc(c.Checksum.ExtraFiles, chart, sameMap) || !slices.EqualFunc(c.Release.ExtraFiles, chart, sameMap) {
+		t.Errorf("the chart is not among checksums and files: %v %v", c.Checksum.ExtraFiles, c.Release.ExtraFiles)
+	}
+	if len(c.SBOMs) != 1 || c.SBOMs[0].Cmd != "syft" || len(c.Signs) != 1 || c.Signs[0].Artifacts != "checksum" || len(c.ImageSigns) != 1 {
+		t.Errorf("SBOMs %+v, signatures %+v %+v", c.SBOMs, c.Signs, c.ImageSigns)
+	}
+}
+
+func sameMap(a, b map[string]string) bool {
+	return len(a) == len(b) && a["glob"] == b["glob"]
+}
+
+// TestWorkflowsPinActionsByCommit reads the workflows: a tag can be moved to other code.
+func TestWorkflowsPinActionsByCommit(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join(moduleRoot, ".github/workflows/*.yaml"))
+	if err != nil || len(names) < 3 {
+		t.Fatalf("%d workflows, %v", len(names), err)
+	}
+	pinned := regexp.MustCompile(`^[\w.-]+(/[\w.-]+)+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+	for _, name := range names {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var any map[string]any
+		if err := yaml.Unmarshal(raw, &any); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for line := range strings.Lines(string(raw)) {
+			if _, action, found := strings.Cut(strings.TrimSpace(line), "uses: "); found && !pinned.MatchString(action) {
+				t.Errorf("%s: %q is not pinned as name@commit # version", name, action)
+			}
+		}
+		for _, script := range regexp.MustCompile(`(?:^|\s)((?:scripts|\.ci)/[\w.-]+)`).FindAllStringSubmatch(string(raw), -1) {
+			exists(t, script[1], name)
+		}
+	}
+}
+
+// TestDependabotLooksAtEveryLockFile finds folders that were added or moved.
+func TestDependabotLooksAtEveryLockFile(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(moduleRoot, ".github/dependabot.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c struct {
+		Updates []struct {
+			Ecosystem   string   `yaml:"package-ecosystem"`
+			Directories []string `yaml:"directories"`
+		} `yaml:"updates"`
+	}
+	if err := yaml.Unmarshal(raw, &c); err != nil {
+		t.Fatal(err)
+	}
+	listed, found := map[string][]string{}, map[string][]string{}
+	for _, u := range c.Updates {
+		listed[u.Ecosystem] = u.Directories
+	}
+	files := map[string]string{"go.mod": "gomod", "package-lock.json": "npm", "requirements.txt": "pip"}
+	err = fs.WalkDir(os.DirFS(moduleRoot), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && name != "." && (d.Name() == "node_modules" || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".")) {
+			return fs.SkipDir
+		}
+		if ecosystem := files[d.Name()]; ecosystem != "" && !d.IsDir() {
+			found[ecosystem] = append(found[ecosystem], "/"+strings.TrimPrefix(filepath.Dir(name), "."))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ecosystem := range files {
+		slices.Sort(found[ecosystem])
+		slices.Sort(listed[ecosystem])
+		if !slices.Equal(found[ecosystem], listed[ecosystem]) {
+			t.Errorf("%s: dependabot looks at %v, and there are %v", ecosystem, listed[ecosystem], found[ecosystem])
+		}
+	}
+}
+
+func TestEveryPathWithOwnersExists(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(moduleRoot, ".github/CODEOWNERS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		if fields := strings.Fields(line); len(fields) > 1 && strings.HasPrefix(fields[0], "/") {
+			exists(t, fields[0], "CODEOWNERS")
+		}
+	}
+}
+
+func TestTheNoticesAreThoseOfTheLinkedModules(t *testing.T) {
+	if out, err := exec.Command(filepath.Join(moduleRoot, "scripts/notices.sh"), "--check").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestReleaseNotesAreTheSectionOfTheTag(t *testing.T) {
+	notes := func(args ...string) (string, error) {
+		out, err := exec.Command(filepath.Join(moduleRoot, "scripts/release-notes.sh"), args...).CombinedOutput()
+		return string(out), err
+	}
+	if out, err := notes("v999.0.0"); err == nil || !strings.Contains(out, `has no section "## [999.0.0]"`) {
+		t.Errorf("a version without a section: %v %s", err, out)
+	}
+	if out, err := notes("vUnreleased"); err != nil || !strings.Contains(out, "### Added") || strings.Contains(out, "## [") {
+		t.Errorf("a version with a section: %v %.200s", err, out)
+	}
+}
