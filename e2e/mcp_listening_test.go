@@ -135,6 +135,10 @@ func TestACallWaitsForAnHTTPServerThatIsBeingRestarted(t *testing.T) {
 	answered := make(chan error, 1)
 	go func() {
 		a, err := up.tryCall("restarted", "test_simple_text", "{}")
+		if err == nil && a.status == 504 {
+			// The call was written before the closed connection was noticed, so it may have run.
+			a, err = up.tryCall("restarted", "test_simple_text", "{}")
+		}
 		if err == nil && a.status != 200 {
 			err = &refusal{a}
 		}
