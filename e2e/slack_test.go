@@ -228,7 +228,7 @@ func TestAPersonApprovesInSlackAndTheCallRuns(t *testing.T) {
 	defer hook.Close()
 	o := openSlackOffice(t, "  notify: {urls: [\""+hook.URL+"\"], secrets_file: "+secrets+", allow_private: true}\n", false)
 	h := o.hold(t, "ship it")
-	m := o.card(t, h, "Approval wanted")
+	m := o.card(t, h, "Approval required")
 	value, _, ok := m.Button("approve", 0)
 	if !ok {
 		t.Fatalf("there is no button: %s", m.Blocks)
@@ -295,7 +295,7 @@ func TestBySocketModeNothingNeedsToReachTheApprover(t *testing.T) {
 		o.slack.Until(t, "the command is answered", func() bool { _, ok := o.slack.Ack("env-connect"); return ok })
 	})
 	h := o.hold(t, "no")
-	m := o.card(t, h, "Approval wanted")
+	m := o.card(t, h, "Approval required")
 	value, text, _ := m.Button("deny", 0)
 	o.slack.Send(t, "env-deny", "interactive", slacktest.Click("U0ADA", m, "deny", value, text))
 	o.ended(t, h, "denied")
@@ -305,7 +305,7 @@ func TestBySocketModeNothingNeedsToReachTheApprover(t *testing.T) {
 func TestACardIsRewrittenByTheApproverThatComesAfterAKilledOne(t *testing.T) {
 	o := openSlackOffice(t, "", false)
 	h := o.hold(t, "x")
-	o.card(t, h, "Approval wanted")
+	o.card(t, h, "Approval required")
 	release := o.slack.Hold("chat.update")
 	defer release()
 	before := o.slack.Calls("chat.update")

@@ -117,7 +117,7 @@ func TestAHeldCallIsApprovedInSlack(t *testing.T) {
 		})
 		return found
 	}
-	m := card("Approval wanted")
+	m := card("Approval required")
 
 	// The person connects the account in Slack with the one here: a code from the page,
 	// typed in Slack, and an approval on the page.

@@ -41,15 +41,15 @@ const (
 	maxNote = 500
 )
 
-// asked is an approval with all that a card shows of it.
+// asked is an approval with everything that its card shows.
 type asked struct {
 	*ledger.Approval
 	rule *risk.Approval
-	args string // what would run, secrets hidden, characters that deceive escaped
+	args string // that would run, with secrets hidden and misleading characters escaped
 	page string
-	// decidable says that it may be decided in Slack, as far as its level says.
+	// decidable reports whether its risk level may be decided in Slack.
 	decidable bool
-	// moves says that the channel of the card was asked under an earlier rule only.
+	// moves reports whether only an earlier rule asked the channel of the card.
 	moves bool
 }
 
@@ -88,7 +88,7 @@ func parseReference(text string) (reference, bool) {
 	return reference{id, short}, ok
 }
 
-// clean is text on one line, in which every character that could deceive is its escape.
+// clean returns text on one line, with misleading characters written as escapes.
 func clean(text string) string {
 	text = strings.ReplaceAll(web.Escaped([]byte(text)), "\n", `\n`)
 	text = strings.Map(func(r rune) rune {
@@ -100,7 +100,7 @@ func clean(text string) string {
 	return clip(text, maxNote)
 }
 
-// clip cuts text to a number of bytes, and says so.
+// clip shortens text to a number of bytes and appends the number of the others.
 func clip(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -109,7 +109,7 @@ func clip(text string, most int) string {
 	return fmt.Sprintf("%s… (%d more bytes)", text[:cut], len(text)-cut)
 }
 
-// before is where the character begins that stands at a byte of a longer text.
+// before returns the start of the character that the byte at belongs to.
 func before(text string, at int) int {
 	for at > 0 && !utf8.RuneStart(text[at]) {
 		at--
@@ -125,15 +125,15 @@ func who(name, owner string) string {
 	return clean(name) + " (" + clean(owner) + ")"
 }
 
-// visible is what of the arguments is shown to people in Slack.
+// visible returns the arguments as Slack shows them.
 func visible(args, definition []byte) string {
 	m, ok := marksOf(definition)
 	if !ok {
-		return "(The tool's definition cannot be read, so nobody can say what in the arguments is secret; see them on the page.)"
+		return "(The tool definition cannot be read, so secret arguments cannot be told apart; see them on the request's page.)"
 	}
 	shown, err := m.hide(args)
 	if err != nil {
-		return "(The arguments cannot be shown here; see them on the page.)"
+		return "(The arguments cannot be shown here; see them on the request's page.)"
 	}
 	var b bytes.Buffer
 	if json.Indent(&b, shown, "", "  ") != nil || b.Len() > 4*len(shown)+1<<20 {
@@ -161,17 +161,17 @@ func preformatted(s string) *api.RichTextPreformatted {
 	return &api.RichTextPreformatted{Type: api.RTEPreformatted, Elements: []api.RichTextSectionElement{text(s)}}
 }
 
-// verdict is the state in words.
+// verdict returns the state in words.
 func (q *asked) verdict() string {
 	switch q.State {
 	case ledger.Pending:
-		return "Approval wanted"
+		return "Approval required"
 	case ledger.Denied:
 		return "Denied"
 	case ledger.Expired:
-		return "Expired, not run"
+		return "Expired"
 	case ledger.Revoked:
-		return "Taken back"
+		return "Withdrawn"
 	case ledger.Canceled:
 		return "Canceled by the caller"
 	}
@@ -189,7 +189,7 @@ func (q *asked) card(denials []string) card {
 	if len(head) > maxHeader {
 		head = append(head[:maxHeader-1:maxHeader-1], '…')
 	}
-	c := card{text: q.verdict() + ": " + subject + ", asked for by " + who(q.Binding.Requester.Name, q.Binding.Requester.Owner)}
+	c := card{text: q.verdict() + ": " + subject + ", requested by " + who(q.Binding.Requester.Name, q.Binding.Requester.Owner)}
 	c.blocks = []api.Block{api.NewHeaderBlock(plain(string(head))), api.NewRichTextBlock("about", q.about()...)}
 	if q.State == ledger.Pending {
 		c.blocks = append(c.blocks, api.NewActionBlock("answer", q.buttons(denials)...))
@@ -202,14 +202,14 @@ func (q *asked) card(denials []string) card {
 	return c.sealed()
 }
 
-// moved is the card of a call in a channel whose group is not asked any more.
+// moved returns the card for a channel whose group is no longer asked.
 func (q *asked) moved() card {
-	c := card{text: clip(clean(q.Binding.Tool), 80) + " on " + clip(clean(q.Binding.Server), 80) + " cannot be decided here any more: another group must approve it now. See " + q.page}
+	c := card{text: clip(clean(q.Binding.Tool), 80) + " on " + clip(clean(q.Binding.Server), 80) + " can no longer be decided here: another group must approve it. See " + q.page}
 	c.blocks = []api.Block{api.NewContextBlock("moved", plain(c.text))}
 	return c.sealed()
 }
 
-// bare is the least that a card can be, for when Slack does not take the whole one.
+// bare returns a minimal card, for when Slack rejects the full one.
 func (q *asked) bare() card {
 	c := card{text: q.verdict() + ": " + clip(clean(q.Binding.Tool), 80) + " on " + clip(clean(q.Binding.Server), 80) + ". See " + q.page}
 	return c.sealed()
@@ -224,10 +224,10 @@ func (c card) sealed() card {
 	return c
 }
 
-// about says who asks what of whom, and what became of it.
+// about describes the request and its decisions.
 func (q *asked) about() []api.RichTextElement {
 	b := q.Bound()
-	lines := []api.RichTextSectionElement{bold(clean(b.Tool)), text(" on "), bold(clean(b.Server)), text("\nAsked for by "), bold(clean(strings.TrimPrefix(b.Requester.Name, settings.NamePrefix)))}
+	lines := []api.RichTextSectionElement{bold(clean(b.Tool)), text(" on "), bold(clean(b.Server)), text("\nRequested by "), bold(clean(strings.TrimPrefix(b.Requester.Name, settings.NamePrefix)))}
 	if b.Requester.Owner != "" && b.Requester.Owner != b.Requester.Name {
 		lines = append(lines, text(" for "), bold(clean(b.Requester.Owner)))
 	}
@@ -235,15 +235,15 @@ func (q *asked) about() []api.RichTextElement {
 	for _, reason := range q.Reasons {
 		lines = append(lines, text("\n• "+clean(reason)))
 	}
-	lines = append(lines, text(fmt.Sprintf("\nNeeds %d of %s; %d said yes", max(q.rule.Needed, 1), clean(strings.Join(q.rule.Groups, ", ")), approval.ApprovalCount(q.Approval))))
+	lines = append(lines, text(fmt.Sprintf("\n%d of %d approvals from %s", approval.ApprovalCount(q.Approval), max(q.rule.Needed, 1), clean(strings.Join(q.rule.Groups, ", ")))))
 	if !q.Escalated.IsZero() {
-		lines = append(lines, text("\nNobody answered, so "+clean(strings.Join(q.rule.EscalateTo, ", "))+" is asked too, since "), date(q.Escalated))
+		lines = append(lines, text("\nEscalated to "+clean(strings.Join(q.rule.EscalateTo, ", "))+" on "), date(q.Escalated))
 	}
 	for _, r := range q.Restarts {
-		lines = append(lines, text("\nApproval started again, "), date(r.At), text(". "+clean(r.Reason)+" Earlier approvals are void."))
+		lines = append(lines, text("\nApproval restarted on "), date(r.At), text(". "+clean(r.Reason)+" Earlier approvals are void."))
 	}
 	if q.State == ledger.Pending {
-		lines = append(lines, text("\nTime left: until "), date(q.Expires), text(fmt.Sprintf(", %s in all; then it does not run", span(q.Expires.Sub(q.Since())))))
+		lines = append(lines, text("\nExpires on "), date(q.Expires), text(fmt.Sprintf(" (%s in total); the call does not run after that", span(q.Expires.Sub(q.Since())))))
 	}
 	for _, d := range q.Decisions {
 		lines = append(lines, text("\n"), bold(who(d.By, "")), text(" "+did(d.Kind)+" "+where(d.Channel)+", "), date(d.At))
@@ -257,7 +257,7 @@ func (q *asked) about() []api.RichTextElement {
 	}
 	label := "Arguments"
 	if q.Edited != nil {
-		label = "Arguments, as " + who(q.Edited.By, "") + " changed them"
+		label = "Arguments, edited by " + who(q.Edited.By, "")
 	}
 	shown, rest := q.fold()
 	lines = append(lines, text("\n"+label+":"))
@@ -273,7 +273,7 @@ func (q *asked) sum() string {
 	return bound.ArgumentsDigest
 }
 
-// fold returns what of the arguments fits on the card, and how many bytes do not.
+// fold returns the beginning of the arguments that fits on the card, and the number of other bytes.
 func (q *asked) fold() (string, int) {
 	if len(q.args) <= folded {
 		return q.args, 0
@@ -283,12 +283,12 @@ func (q *asked) fold() (string, int) {
 }
 
 func (q *asked) link() api.BlockElement {
-	b := api.NewButtonBlockElement(actPage, "", plain("Open the page"))
+	b := api.NewButtonBlockElement(actPage, "", plain("Open request"))
 	b.URL = q.page
 	return b
 }
 
-// buttons are those that count: where the level is too high there is the link only.
+// buttons returns the allowed actions; if the risk level is too high, only the link.
 func (q *asked) buttons(denials []string) []api.BlockElement {
 	value := referenceTo(q.Approval).String()
 	var all []api.BlockElement
@@ -302,7 +302,7 @@ func (q *asked) buttons(denials []string) []api.BlockElement {
 		for _, reason := range denials {
 			options = append(options, api.NewOptionBlockObject(value, plain(reason), nil))
 		}
-		options = append(options, api.NewOptionBlockObject(value+".other", plain("With another reason…"), nil))
+		options = append(options, api.NewOptionBlockObject(value+".other", plain("Other…"), nil))
 		for i := range options[:len(options)-1] { // the values of a menu must differ
 			options[i].Value = fmt.Sprintf("%s.%d", value, i)
 		}
@@ -314,22 +314,22 @@ func (q *asked) buttons(denials []string) []api.BlockElement {
 	return append(all, q.link())
 }
 
-// mayApprove says that a yes may be given here: a no needs less.
+// mayApprove reports whether the call may be approved in Slack. A denial needs less.
 func (q *asked) mayApprove() bool {
 	return q.decidable && !q.rule.FreshLogin && len(q.args) <= unfolded
 }
 
-// elsewhere says why not everything can be done here.
+// elsewhere explains which actions are on the page only.
 func (q *asked) elsewhere() string {
 	switch {
 	case !q.decidable:
-		return "Calls of this level are decided on the page."
+		return "Calls of this risk level are decided on the request's page."
 	case q.rule.FreshLogin:
-		return "A yes needs a fresh sign-in: give it on the page. The page can also change the arguments."
+		return "Approving requires a recent sign-in: approve on the request's page. You can also edit the arguments there."
 	case len(q.args) > unfolded:
-		return "The arguments are too long for Slack: read them, and say yes, on the page."
+		return "The arguments are too long for Slack: review and approve them on the request's page."
 	}
-	return "The page can also change the arguments, or give more time."
+	return "On the request's page you can also edit the arguments or extend the deadline."
 }
 
 func did(k ledger.DecisionKind) string {
@@ -339,11 +339,11 @@ func did(k ledger.DecisionKind) string {
 	case ledger.Deny:
 		return "denied"
 	case ledger.Edit:
-		return "changed the arguments and approved"
+		return "edited the arguments and approved"
 	case ledger.Extend:
-		return "gave more time"
+		return "extended the deadline"
 	case ledger.Revoke:
-		return "took it back"
+		return "withdrew the request"
 	}
 	return clean(string(k))
 }
@@ -353,14 +353,14 @@ func where(channel string) string {
 	case Channel:
 		return "in Slack"
 	case "web":
-		return "on the page"
+		return "on the web"
 	case "api":
-		return "by the API"
+		return "through the API"
 	}
-	return "by " + clean(channel)
+	return "through " + clean(channel)
 }
 
-// span is a time in words.
+// span returns a duration in words.
 func span(d time.Duration) string {
 	switch d = d.Round(time.Second); {
 	case d >= 48*time.Hour:
@@ -373,7 +373,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d seconds", d/time.Second)
 }
 
-// ending is what the thread says of the end of the call; empty where there is nothing to say.
+// ending returns the message for the thread when the call has ended, or "".
 func (q *asked) ending() string {
 	took := ""
 	if q.Runner != nil && !q.Ended.IsZero() {
@@ -382,7 +382,7 @@ func (q *asked) ending() string {
 	switch q.State {
 	case ledger.Succeeded:
 		if q.ToolError {
-			return "The call ended" + took + ": the tool answered with an error."
+			return "The call ended" + took + ": the tool returned an error."
 		}
 		return "The call succeeded" + took + "."
 	case ledger.Failed:
@@ -392,7 +392,7 @@ func (q *asked) ending() string {
 		}
 		return "The call failed" + took + why + "."
 	case ledger.Unknown:
-		return "Nobody can say what became of the call: it left, and no answer came back. Somebody should look."
+		return "The outcome of the call is unknown: it was sent, and no response came back. Check its effects before you send it again."
 	}
 	return ""
 }

@@ -95,7 +95,7 @@ func (d *decisions) take(ctx context.Context, k click) error {
 	if err != nil {
 		return err
 	}
-	none := schema.Errorf(schema.KindNotFound, "There is no such call, or it is not yours to see.")
+	none := schema.Errorf(schema.KindNotFound, "The call does not exist, or you may not see it.")
 	a, err := d.o.Ledger.Current(ctx, k.ref.id)
 	if schema.KindOf(err) == schema.KindNotFound {
 		return none
@@ -113,11 +113,11 @@ func (d *decisions) take(ctx context.Context, k click) error {
 	defer d.cards.heal(ctx, k)
 	switch {
 	case referenceTo(a) != k.ref:
-		return schema.Errorf(schema.KindConflict, "The arguments were changed since that card was made; look at the call again.")
+		return schema.Errorf(schema.KindConflict, "The arguments changed since this card was posted; review the call again.")
 	case k.show:
 		return d.showAll(ctx, k, a)
 	case !d.cards.allowed(a, rule):
-		return schema.Errorf(schema.KindForbidden, "Calls of level %d are not decided in Slack. Decide it on the page: %s", a.Bound().Level, d.o.Page(a.ID))
+		return schema.Errorf(schema.KindForbidden, "Calls of risk level %d cannot be decided in Slack. Decide on the request's page: %s", a.Bound().Level, d.o.Page(a.ID))
 	}
 	if k.kind == ledger.Approve {
 		q, err := d.cards.read(ctx, a)
@@ -125,7 +125,7 @@ func (d *decisions) take(ctx context.Context, k click) error {
 			return err
 		}
 		if !q.mayApprove() {
-			return schema.Errorf(schema.KindForbidden, "A yes to this call is given on the page: %s", q.page)
+			return schema.Errorf(schema.KindForbidden, "Approve this call on the request's page: %s", q.page)
 		}
 	}
 	if k.window || rule.Reasons && k.reason == "" {

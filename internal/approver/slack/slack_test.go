@@ -147,7 +147,7 @@ func TestACardFollowsExpiryRevocationEscalationAndEdits(t *testing.T) {
 	if err := r.decide(revoked, ledger.Revoke, "bob"); err != nil {
 		t.Fatal(err)
 	}
-	r.card(channel, revoked, "that is taken back", says("Taken back"))
+	r.card(channel, revoked, "that is taken back", says("Withdrawn"))
 	if _, err := r.desk.Decide(t.Context(), edited.ID, approval.Answer{Kind: ledger.Edit, Arguments: []byte(`{"n":33}`)}, schema.Principal{Name: "bob", Groups: []string{"ops"}}, "web"); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestWhoIsAskedLaterGetsACardThen(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.card(board, a, "", anyCard)
-	r.card(channel, a, "that tells of it", says("Nobody answered"))
+	r.card(channel, a, "that tells of it", says("Escalated to"))
 }
 
 // A click is answered once, however often it comes and whoever else is at it.
@@ -222,7 +222,7 @@ func TestOneOfAHundredClicksAndThePageDecides(t *testing.T) {
 		}
 		by, where := "ada", "in Slack"
 		if <-won == nil {
-			by, where = "bob", "on the page"
+			by, where = "bob", "on the web"
 		}
 		if is.Decisions[0].By != by {
 			t.Errorf("decided by %s, and %s was told so", is.Decisions[0].By, by)

@@ -35,14 +35,14 @@ func (d *decisions) askReason(ctx context.Context, k click, a *ledger.Approval) 
 	if k.kind == ledger.Approve {
 		title, submit = "Approve the call", "Approve"
 	}
-	input := api.NewPlainTextInputBlockElement(plain("Why?"), windowReason)
+	input := api.NewPlainTextInputBlockElement(plain("Comment"), windowReason)
 	input.Multiline, input.MaxLength = true, maxReason
 	subject := clean(a.Binding.Tool) + " on " + clean(a.Binding.Server)
 	return d.open(ctx, k, api.ModalViewRequest{
 		Type: api.VTModal, CallbackID: windowReason, PrivateMetadata: string(meta), Title: plain(title), Submit: plain(submit), Close: plain("Cancel"),
 		Blocks: api.Blocks{BlockSet: []api.Block{
-			api.NewRichTextBlock("about", api.NewRichTextSection(bold(subject), text("\nThe reason is kept with the decision, and shown to who can see the call."))),
-			api.NewInputBlock(windowReason, plain("Reason"), nil, input),
+			api.NewRichTextBlock("about", api.NewRichTextSection(bold(subject), text("\nThe comment is stored with the decision and shown to everybody who can see the request."))),
+			api.NewInputBlock(windowReason, plain("Comment"), nil, input),
 		}},
 	})
 }
@@ -65,7 +65,7 @@ func (d *decisions) showAll(ctx context.Context, k click, a *ledger.Approval) er
 		return err
 	}
 	if len(q.args) > unfolded {
-		return schema.Errorf(schema.KindTooLarge, "The arguments are too long for Slack; read them on the page: %s", q.page)
+		return schema.Errorf(schema.KindTooLarge, "The arguments are too long for Slack; review them on the request's page: %s", q.page)
 	}
 	blocks := []api.Block{api.NewRichTextBlock("about", api.NewRichTextSection(bold(clean(a.Binding.Tool)+" on "+clean(a.Binding.Server)), text("\n"+q.sum())))}
 	for i, rest := 0, q.args; rest != ""; i++ {
@@ -81,7 +81,7 @@ func (d *decisions) showAll(ctx context.Context, k click, a *ledger.Approval) er
 
 func (d *decisions) open(ctx context.Context, k click, v api.ModalViewRequest) error {
 	if err := d.client.open(ctx, k.trigger, v); err != nil {
-		return schema.Errorf(schema.KindUnavailable, "Slack did not open the window; click again, or go to the page: %s (%w)", d.o.Page(k.ref.id), err)
+		return schema.Errorf(schema.KindUnavailable, "Slack did not open the window; click again, or open the request: %s (%w)", d.o.Page(k.ref.id), err)
 	}
 	return nil
 }

@@ -135,13 +135,13 @@ func hashOf(text string) string {
 }
 
 func unavailable(err error) error {
-	e := schema.Errorf(schema.KindUnavailable, "Who is connected to Slack cannot be looked up at the moment; try again soon. (%w)", err)
+	e := schema.Errorf(schema.KindUnavailable, "Connected Slack accounts cannot be read at the moment; try again soon. (%w)", err)
 	e.Retryable = true
 	return e
 }
 
 func errNoCode() error {
-	return schema.Errorf(schema.KindNotFound, "There is no such code, or it is used or too old. Get a new one on the page, and type it whole.")
+	return schema.Errorf(schema.KindNotFound, "The code does not exist, was used, or has expired. Get a new one on the approver's Slack page and enter all of it.")
 }
 
 // Typed takes a code from an account of Slack. It connects nobody yet: the person
@@ -186,7 +186,7 @@ func (b *Book) Offered(who schema.Principal) []User {
 // person signed in on the page: its groups are of then. An account and a
 // principal have one link each; the new one takes the place of those before.
 func (b *Book) Accept(ctx context.Context, who schema.Principal, began time.Time, team, user string) error {
-	none := schema.Errorf(schema.KindNotFound, "That account has not typed a code of yours, or too long ago. Get a new code.")
+	none := schema.Errorf(schema.KindNotFound, "This account has not entered your code, or the code has expired. Get a new code.")
 	var found code
 	for _, c := range b.codes.All() {
 		if c.Principal == who.Name && c.User != nil && c.User.Team == team && c.User.ID == user && !c.Used {
@@ -221,7 +221,7 @@ func (b *Book) Accept(ctx context.Context, who schema.Principal, began time.Time
 	} else {
 		key, ok := b.o.Keys.Find(who.Name)
 		if !ok {
-			return schema.Errorf(schema.KindForbidden, "Only people who sign in here can be connected to Slack.")
+			return schema.Errorf(schema.KindForbidden, "Only people who sign in to the approver can connect a Slack account.")
 		}
 		link.Key = schema.Digest([]byte(key.Hash))
 	}
@@ -310,20 +310,20 @@ func (b *Book) SignedIn(ctx context.Context, who schema.Principal) error {
 func (b *Book) Of(ctx context.Context, team, user string) (schema.Principal, error) {
 	l, _, err := b.links.Fresh(ctx, linkKey(team, user))
 	if errors.Is(err, bus.ErrNotFound) {
-		return schema.Principal{}, schema.Errorf(schema.KindForbidden, "Your Slack account is not connected to anybody here. Sign in at %s and connect it; then decide again.", b.o.Page())
+		return schema.Principal{}, schema.Errorf(schema.KindForbidden, "Your Slack account is not connected. Sign in at %s and connect it; then decide again.", b.o.Page())
 	}
 	if err != nil {
 		return schema.Principal{}, unavailable(err)
 	}
 	if provided(l.Principal) {
 		if b.now().Sub(l.SignedIn) >= b.o.SignInFor {
-			return schema.Principal{}, schema.Errorf(schema.KindForbidden, "Your last sign-in is too long ago to say which groups you are in. Sign in at %s; then decide again.", b.o.Page())
+			return schema.Principal{}, schema.Errorf(schema.KindForbidden, "Your last sign-in has expired, so your groups are unknown. Sign in at %s; then decide again.", b.o.Page())
 		}
 		return schema.Principal{Name: l.Principal, Owner: l.Owner, Groups: l.Groups}, nil
 	}
 	key, ok := b.o.Keys.Find(l.Principal)
 	if !ok || l.Key != schema.Digest([]byte(key.Hash)) || !key.Expires.IsZero() && !b.now().Before(key.Expires) {
-		return schema.Principal{}, schema.Errorf(schema.KindForbidden, "The key with which you connected your Slack account is not valid any more. Sign in at %s and connect it again.", b.o.Page())
+		return schema.Principal{}, schema.Errorf(schema.KindForbidden, "The key with which you connected your Slack account is no longer valid. Sign in at %s and connect it again.", b.o.Page())
 	}
 	return key.Principal, nil
 }
