@@ -35,8 +35,8 @@ import (
 )
 
 const (
-	tendEvery = time.Second
-	tendFor   = 10 * time.Second
+	reconcileEvery = time.Second
+	reconcileFor   = 10 * time.Second
 )
 
 // Options says what an approver runs on. Desk and Ledger stay the caller's and
@@ -145,7 +145,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	}
 	a.server = listen.NewServer(a.routed(), &a.draining, o.Log)
 	a.ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	a.wait.Go(a.tend)
+	a.wait.Go(a.reconcile)
 	if o.InForce != nil && o.Conn != nil {
 		a.wait.Go(a.announce)
 	}
@@ -156,13 +156,13 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 	return a, nil
 }
 
-// tend ends what is overdue, and asks more people where nobody answered.
-func (a *Approver) tend() {
-	tick := time.NewTicker(tendEvery)
+// reconcile ends what is overdue, and asks more people where nobody answered.
+func (a *Approver) reconcile() {
+	tick := time.NewTicker(reconcileEvery)
 	defer tick.Stop()
 	down := false
 	for {
-		ctx, cancel := context.WithTimeout(a.ctx, tendFor)
+		ctx, cancel := context.WithTimeout(a.ctx, reconcileFor)
 		_, err := a.o.Desk.Reconcile(ctx, a.o.Alive)
 		cancel()
 		if err != nil && !down && a.ctx.Err() == nil {

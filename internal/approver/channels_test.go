@@ -35,7 +35,7 @@ func TestSlackNeedsPeopleWhoSignIn(t *testing.T) {
 	}
 }
 
-func TestTheEndpointOfSlackStandsBesideThePages(t *testing.T) {
+func TestTheSlackEndpointIsServedWithThePages(t *testing.T) {
 	s, srv := slacktest.Start(t), bustest.Start(t)
 	for _, there := range []bool{true, false} {
 		a, err := start(t, func(o *approver.Options) {

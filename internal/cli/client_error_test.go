@@ -52,7 +52,7 @@ func TestWithJSONAProblemGoesToStdoutAsItCame(t *testing.T) {
 	}
 }
 
-func TestNobodyListeningIsSaidWithTheMend(t *testing.T) {
+func TestAnUnreachableFrontDoorIsNamedWithTheFix(t *testing.T) {
 	plainEnvironment(t)
 	address := "http://" + porttest.Address(t)
 	for _, args := range [][]string{

@@ -138,14 +138,14 @@ func TestTheDoctorSaysWhomNATSLetsIn(t *testing.T) {
 	}
 }
 
-func TestTheDoctorNamesWhatIsWrongAndTheMend(t *testing.T) {
+func TestTheDoctorNamesFaultsAndFixes(t *testing.T) {
 	problem503 := func(detail string) answer {
 		return problemAnswer(http.StatusServiceUnavailable, `{"title":"Unavailable","status":503,"detail":"`+detail+`","retryable":true}`)
 	}
 	hence := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }
 	for name, c := range map[string]struct {
 		change      func(door, approver *patient)
-		says, mends string
+		says, fixes string
 	}{
 		"NATS is away": {func(d, _ *patient) { d.answers["/readyz"] = problem503("Not ready: NATS is RECONNECTING.") }, "NATS is RECONNECTING", "start nats-server"},
 		"it drains":    {func(d, _ *patient) { d.answers["/readyz"] = problem503("Not ready: the front door is draining.") }, "draining", "start it again"},
@@ -186,8 +186,8 @@ func TestTheDoctorNamesWhatIsWrongAndTheMend(t *testing.T) {
 				t.Fatalf("code %d, and one fault was expected:\n%s", code, said)
 			}
 			_, fault, _ := strings.Cut(said, "fault  ")
-			if says, mend, _ := strings.Cut(fault, "\n"); !strings.Contains(says, c.says) || !strings.Contains(strings.SplitN(mend, "\n", 2)[0], c.mends) {
-				t.Errorf("it does not say %q and %q:\n%s", c.says, c.mends, said)
+			if says, fix, _ := strings.Cut(fault, "\n"); !strings.Contains(says, c.says) || !strings.Contains(strings.SplitN(fix, "\n", 2)[0], c.fixes) {
+				t.Errorf("it does not say %q and %q:\n%s", c.says, c.fixes, said)
 			}
 		})
 	}

@@ -301,7 +301,7 @@ func TestWhoLeavesAGroupIsRefusedAtTheNextClick(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.click("grace", m, "approve", 0)
-	r.told("grace", "not yours to see")
+	r.told("grace", "may not see it")
 	if is := r.now(second); is.State != ledger.Pending {
 		t.Errorf("it counts: %+v", is.Decisions)
 	}
@@ -311,7 +311,7 @@ func TestWhoIsRefusedIsToldWhy(t *testing.T) {
 	r := open(t, nil)
 	a := r.hold(2, `{"n":1}`, nil)
 	m := r.card(channel, a, "", anyCard)
-	for name, why := range map[string]string{"stranger": "not connected", "eve": "not yours to see", "agent": "somebody else must decide"} {
+	for name, why := range map[string]string{"stranger": "not connected", "eve": "may not see it", "agent": "somebody else must decide"} {
 		r.click(name, m, "approve", 0)
 		r.told(name, why)
 	}

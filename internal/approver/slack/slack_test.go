@@ -157,14 +157,14 @@ func TestACardFollowsExpiryRevocationEscalationAndEdits(t *testing.T) {
 	if len(r.now(edited).Decisions) != 1 {
 		t.Error("a click on other arguments counts")
 	}
-	tend := func() bool {
+	reconcile := func() bool {
 		_, err := r.desk.Reconcile(t.Context(), func(string) bool { return true })
 		if err != nil {
 			t.Error(err)
 		}
 		return r.now(expires).State == ledger.Expired
 	}
-	r.slack.Until(t, "it expires", tend)
+	r.slack.Until(t, "it expires", reconcile)
 	r.card(channel, expires, "that is expired", says("Expired"))
 }
 
@@ -333,7 +333,7 @@ func TestOfSeveralApproversOnePosts(t *testing.T) {
 	}
 }
 
-func TestACardThatWasLeftBehindIsMendedWhenItIsClicked(t *testing.T) {
+func TestAStaleCardIsRepairedWhenItIsClicked(t *testing.T) {
 	r := open(t, nil)
 	a := r.hold(2, `{"n":1}`, nil)
 	m := r.card(channel, a, "", anyCard)
