@@ -209,8 +209,8 @@ func mayRevoke(p *ledger.Permission, who schema.Principal, reason string) error 
 }
 
 // repair makes those that an approval gave and a lost process did not
-// store, takes back those that were vetoed, and forgets those that are over for
-// long.
+// store, takes back those that were vetoed, and forgets those that
+// ended long ago.
 func (s *Permissions) repair(ctx context.Context, now time.Time) error {
 	known := map[string]*ledger.Permission{}
 	for _, p := range s.records.ledger.Permissions() {

@@ -4,6 +4,7 @@
 package buildinfo
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -53,17 +54,10 @@ func merge(linked Info, build *debug.BuildInfo) Info {
 			recorded.Commit += dirty
 		}
 	}
-	return Info{first(linked.Version, recorded.Version), first(linked.Commit, recorded.Commit), first(linked.Date, recorded.Date)}
+	return Info{cmp.Or(linked.Version, recorded.Version), cmp.Or(linked.Commit, recorded.Commit), cmp.Or(linked.Date, recorded.Date)}
 }
 
 const dirty = "-dirty"
-
-func first(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
 
 // short cuts a commit to the length that people read, and keeps the mark of a changed tree.
 func short(commit string) string {

@@ -30,20 +30,7 @@ func TestNoDirectiveIsForALinterThatDoesNotRun(t *testing.T) {
 		t.Fatalf("the configuration enables %v: is it read as it is written?", enabled)
 	}
 	directive := regexp.MustCompile(`//nolint:([\w,]+)`)
-	err = fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && skipped(name) {
-			return fs.SkipDir
-		}
-		if d.IsDir() || !strings.HasSuffix(name, ".go") {
-			return nil
-		}
-		source, err := fs.ReadFile(tree, name)
-		if err != nil {
-			return err
-		}
+	err = eachGoFile(tree, skipped, func(name string, source []byte) error {
 		for _, found := range directive.FindAllSubmatch(source, -1) {
 			for linter := range strings.SplitSeq(string(found[1]), ",") {
 				if !slices.Contains(enabled, linter) {

@@ -90,6 +90,30 @@ func skipped(name string) bool {
 		strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_"))
 }
 
+// eachGoFile hands every Go file below the root of fsys to do, except those in
+// directories that skip names. The first error of do ends it.
+func eachGoFile(fsys fs.FS, skip func(name string) bool, do func(name string, source []byte) error) error {
+	return fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if skip(name) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if path.Ext(name) != ".go" {
+			return nil
+		}
+		source, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return err
+		}
+		return do(name, source)
+	})
+}
+
 func read(fsys fs.FS, name string) (file, string, error) {
 	src, err := fs.ReadFile(fsys, name)
 	if err != nil {

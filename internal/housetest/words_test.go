@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -35,23 +34,11 @@ var retiredWords = map[string]string{
 // TestNoIdentifierUsesARetiredWord reads what the Go files of every module declare.
 func TestNoIdentifierUsesARetiredWord(t *testing.T) {
 	read := 0
-	err := fs.WalkDir(os.DirFS(moduleRoot), ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			if base := path.Base(name); name != "." && (base == "node_modules" || strings.HasPrefix(base, ".")) {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if path.Ext(name) != ".go" {
-			return nil
-		}
-		raw, err := os.ReadFile(path.Join(moduleRoot, name))
-		if err != nil {
-			return err
-		}
+	foreign := func(name string) bool {
+		base := path.Base(name)
+		return name != "." && (base == "node_modules" || strings.HasPrefix(base, "."))
+	}
+	err := eachGoFile(os.DirFS(moduleRoot), foreign, func(name string, raw []byte) error {
 		found, err := retiredIn(name, raw)
 		if err != nil {
 			return err

@@ -30,7 +30,7 @@ const (
 )
 
 // Streams are the streams of the call records, by what [Options] says of them. It is a
-// log and no promise: what is old gives way to what is new.
+// log and no promise: the newest records replace the oldest.
 func (o Options) Streams() []bus.StreamSpec {
 	return []bus.StreamSpec{{
 		Name: bus.StreamExecutions, What: "call records", Subjects: []string{bus.SubjectRecord + "*.*"},
