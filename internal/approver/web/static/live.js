@@ -90,8 +90,9 @@
     try { do { again = false; await refresh(); } while (again); } catch { /* the next change retries */ }
     busy = false;
   };
-  let known = false;
   const stream = new EventSource("/events");
   stream.addEventListener("changed", changed);
-  stream.addEventListener("open", () => { if (known) changed(); known = true; });
+  // Changes before the stream was open were not sent: those since the page was rendered,
+  // and those during a reconnect.
+  stream.addEventListener("open", changed);
 })();
