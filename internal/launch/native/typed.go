@@ -1,0 +1,206 @@
+package native
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+)
+
+// Option describes a tool that [Typed] makes.
+type Option func(*definition)
+
+// definition is a Tool object of the MCP specification.
+type definition struct {
+	Name         string          `json:"name"`
+	Title        string          `json:"title,omitempty"`
+	Description  string          `json:"description,omitempty"`
+	InputSchema  json.RawMessage `json:"inputSchema"`
+	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	Annotations  *annotations    `json:"annotations,omitempty"`
+}
+
+// annotations are ToolAnnotations of the MCP specification; nil members are not sent.
+type annotations struct {
+	ReadOnly    *bool `json:"readOnlyHint,omitempty"`
+	Destructive *bool `json:"destructiveHint,omitempty"`
+	Idempotent  *bool `json:"idempotentHint,omitempty"`
+	OpenWorld   *bool `json:"openWorldHint,omitempty"`
+}
+
+// Title sets the title that people see.
+func Title(title string) Option { return func(d *definition) { d.Title = title } }
+
+// ReadOnly says that the tool changes nothing (readOnlyHint).
+func ReadOnly() Option { return hint(func(a *annotations, v *bool) { a.ReadOnly = v }, true) }
+
+// Idempotent says that repeating a call with the same arguments has no further effect
+// (idempotentHint).
+func Idempotent() Option { return hint(func(a *annotations, v *bool) { a.Idempotent = v }, true) }
+
+// Destructive says whether the tool may delete or overwrite (destructiveHint).
+func Destructive(v bool) Option {
+	return hint(func(a *annotations, v *bool) { a.Destructive = v }, v)
+}
+
+// OpenWorld says whether the tool reaches systems outside (openWorldHint).
+func OpenWorld(v bool) Option { return hint(func(a *annotations, v *bool) { a.OpenWorld = v }, v) }
+
+func hint(set func(*annotations, *bool), v bool) Option {
+	return func(d *definition) {
+		if d.Annotations == nil {
+			d.Annotations = &annotations{}
+		}
+		set(d.Annotations, &v)
+	}
+}
+
+// InputSchema replaces the schema that is derived from the type of the arguments. schema
+// is a JSON Schema of an object.
+func InputSchema(schema json.RawMessage) Option {
+	return func(d *definition) { d.InputSchema = schema }
+}
+
+// Function is a tool's implementation with Go types.
+type Function[In, Out any] func(ctx context.Context, c *Call, in In) (Out, error)
+
+// Typed makes a tool from a function.
+//
+// In is a struct, or a map with string keys: the arguments are decoded into it with
+// encoding/json, and its JSON schema is the tool's inputSchema. The comment of a field in
+// the schema is its "jsonschema" tag. Fields without omitempty or omitzero, other than
+// pointers, are required. Arguments that In has no field for are refused.
+//
+// Out decides the result. Result is used as it is. A string is a text. nil interfaces and
+// empty structs are an empty text. A struct or a map with string keys becomes
+// structuredContent with an outputSchema; another type becomes the member "result" of
+// such an object.
+func Typed[In, Out any](name, description string, f Function[In, Out], options ...Option) (Tool, error) {
+	d := definition{Name: name, Description: description}
+	for _, o := range options {
+		o(&d)
+	}
+	if d.InputSchema == nil {
+		schema, err := schemaFor(reflect.TypeFor[In]())
+		if err != nil {
+			return Tool{}, fmt.Errorf("tool %q: the type of its arguments has no JSON schema: %w", name, err)
+		}
+		d.InputSchema = schema
+	}
+	kind, err := d.output(reflect.TypeFor[Out]())
+	if err != nil {
+		return Tool{}, fmt.Errorf("tool %q: the type of its result has no JSON schema: %w", name, err)
+	}
+	raw, err := encode(d)
+	if err != nil {
+		return Tool{}, fmt.Errorf("tool %q: encoding its definition: %w", name, err)
+	}
+	return Tool{Name: name, Definition: raw, Call: func(ctx context.Context, c *Call) (Result, error) {
+		var in In
+		if err := decode(c.Arguments, &in); err != nil {
+			return Result{}, fmt.Errorf("the arguments do not fit the tool: %w", err)
+		}
+		out, err := f(ctx, c, in)
+		if err != nil {
+			return Result{}, err
+		}
+		return result(kind, out)
+	}}, nil
+}
+
+// Must returns the tool, or panics where there is an error: for tools whose types are
+// known when the program is written.
+func Must(t Tool, err error) Tool {
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// outputKind is how a value of Go becomes a result.
+type outputKind int
+
+const (
+	outputRaw outputKind = iota
+	outputText
+	outputNothing
+	outputObject
+	outputValue // goes into an object
+)
+
+// output sets the outputSchema for a type.
+func (d *definition) output(t reflect.Type) (outputKind, error) {
+	switch {
+	case t == reflect.TypeFor[Result]():
+		return outputRaw, nil
+	case t.Kind() == reflect.String && !isMarshaler(t):
+		return outputText, nil
+	case t.Kind() == reflect.Struct && t.NumField() == 0, t.Kind() == reflect.Interface && t.NumMethod() > 0:
+		return outputNothing, nil
+	case t.Kind() == reflect.Interface:
+		return outputValue, nil // its values may be anything
+	}
+	schema, err := schemaFor(t)
+	if err != nil {
+		return 0, err
+	}
+	if isObject(t) {
+		d.OutputSchema = schema
+		return outputObject, nil
+	}
+	d.OutputSchema, err = wrapped(schema)
+	return outputValue, err
+}
+
+func result(kind outputKind, out any) (Result, error) {
+	switch kind {
+	case outputRaw:
+		return out.(Result), nil
+	case outputText:
+		return Text(reflect.ValueOf(out).String()), nil
+	case outputNothing:
+		return Text(""), nil
+	}
+	if kind == outputValue {
+		out = struct {
+			Result any `json:"result"`
+		}{out}
+	}
+	raw, err := encode(out)
+	if err != nil {
+		return Result{}, fmt.Errorf("the tool ran, but its result cannot be written as JSON: %w", err)
+	}
+	if raw[0] != '{' { // a nil map or pointer
+		raw = []byte("{}")
+	}
+	return Structured(raw), nil
+}
+
+// decode reads arguments and refuses members that the type does not have.
+func decode(arguments []byte, into any) error {
+	if len(arguments) == 0 {
+		arguments = []byte("{}")
+	}
+	d := json.NewDecoder(bytes.NewReader(arguments))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return fmt.Errorf("text follows the arguments")
+	}
+	return nil
+}
+
+// encode writes JSON without escaping for HTML.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
