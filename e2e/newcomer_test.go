@@ -17,28 +17,53 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// newcomerOutput is what a newcomer sees of each block of README.md, in the order of the
-// page: patterns, each of which must match. A block is known by a part of its text.
-var newcomerOutput = []struct {
-	block  string
-	serves bool // it runs until Ctrl-C
-	want   []string
+// newcomerPages are the pages whose blocks a newcomer pastes, and what each block prints, in
+// the order of the page: patterns, each of which must match. A block is known by a part of
+// its text.
+var newcomerPages = []struct {
+	name   string
+	blocks []newcomerBlock
 }{
-	{block: "go run ./cmd/callyard up\n", serves: true, want: []string{`REST API +http`, `MCP +http\S+/mcp`, `demo +ready +5\n`, `Try it in another terminal:\n +curl --json`}},
-	{block: "scripts/test.sh\n"}, // this very run
-	{block: `"$URL/servers/demo/tools/echo"`, want: []string{`"demo"`, `"name":"echo"`, `Echo: hello`}},
-	{block: "text/event-stream' --json '{\"seconds\":1}'", want: []string{`event: progress`, `event: result`, `slept 1s`}},
-	{block: "make build\nexport PATH"},
-	{block: "callyard servers\n", want: []string{`demo`, `Adds two numbers`, `42`, `Echo: hello`}},
-	{block: "callyard tools disable demo big", want: []string{`(?i)big`}},
-	{block: "Idempotency-Key: order-4711", want: []string{`Echo: once`, `"id":"call_`}},
-	{block: "callyard batch", want: []string{`Echo: 1`, `Echo: 3`, `3`}},
-	{block: "up --policy policy.yaml", serves: true, want: []string{`demo +ready`}},
-	{block: "token=$(echo", want: []string{`"requires_confirmation":true`, `42`}},
-	{block: "up --servers deploy/examples/mcp.json", serves: true, want: []string{`everything +ready`, `thinking +ready`}},
-	{block: "trigger-long-running-operation", want: []string{`42`, `event: progress`, `event: result`}},
-	{block: "MCP_CONFIG_PATH", serves: true, want: []string{`Callyard \S+ is up`, `\S+ +ready +\d`}},
-	{block: "nats-server", want: nil}, // its processes are looked at below
+	{"README.md", []newcomerBlock{
+		{block: "go run ./cmd/callyard up\n", serves: true, want: []string{`REST API +http`, `MCP +http\S+/mcp`, `demo +ready +5\n`, `Try it in another terminal:\n +curl --json`}},
+		{block: "scripts/test.sh\n"}, // this very run
+		{block: `/servers/demo/tools/echo"`, want: []string{`Echo: hello`}},
+		{block: "make build\nexport PATH"},
+		{block: "callyard servers\n", want: []string{`demo`, `42`}},
+		{block: "callyard batch", want: []string{`Echo: 1`, `Echo: 3`, `3`}},
+		{block: "up --policy policy.yaml", serves: true, want: []string{`demo +ready`}},
+		{block: "token=$(echo", want: []string{`"requires_confirmation":true`, `42`}},
+	}},
+	{"docs/tutorials/first-call.md", []newcomerBlock{
+		{block: "callyard up\n", serves: true, want: []string{`demo +ready +5\n`}},
+		{block: "callyard servers\n", want: []string{`demo`, `Adds two numbers`}},
+		{block: `/servers/demo/tools/echo"`, want: []string{`Echo: hello`}},
+		{block: "callyard call demo add", want: []string{`42`, `Echo: hello`}},
+		{block: "timeout_ms", want: []string{`Echo: hello`}},
+		{block: "text/event-stream' --json '{\"seconds\":1}'", want: []string{`event: progress`, `event: result`, `slept 1s`}},
+		{block: "invalid-arguments", want: []string{`invalid-arguments`}},
+		{block: "callyard calls --since", want: []string{`echo`}},
+		{block: "up --servers deploy/examples/mcp.json", serves: true, want: []string{`everything +ready`, `thinking +ready`}},
+		{block: "trigger-long-running-operation", want: []string{`42`, `event: progress`, `event: result`}},
+	}},
+	{"docs/how-to/replace-mcp-bridge.md", []newcomerBlock{
+		{block: "MCP_CONFIG_PATH", serves: true, want: []string{`Callyard \S+ is up`, `\S+ +ready +\d`}},
+	}},
+	{"docs/tutorials/first-fleet.md", []newcomerBlock{
+		{block: "go build -o bin/ github.com/nats-io/nats-server/v2"},
+		{block: "nats-server -a 127.0.0.1"},
+		{block: "frontdoor --nats", starts: []string{"a", "b"}},
+		{block: "callyard workers", want: []string{`(?m)^a_`, `(?m)^b_`, `42`}},
+		{block: "kill -TERM $A", want: []string{`42`}},
+		{block: "kill $(jobs -p)"},
+	}},
+}
+
+type newcomerBlock struct {
+	block  string
+	serves bool     // it runs until Ctrl-C
+	starts []string // workers that it starts in the background
+	want   []string
 }
 
 // shell is a terminal into which blocks are pasted, one after the other.
@@ -139,55 +164,59 @@ func cleanCopy(t *testing.T) string {
 	return dir
 }
 
-// TestTheReadmeWorksFromTopToBottom pastes each block of README.md into a shell in a
-// clean copy of the tree, in order, as a newcomer does, and looks at what it prints. The
-// ports alone are others, as other tests run at the same time.
+// TestTheReadmeWorksFromTopToBottom pastes each block of README.md and of the pages that it
+// leads to into a shell in a clean copy of the tree, in order, as a newcomer does, and looks
+// at what it prints. The ports alone are others, as other tests run at the same time.
 func TestTheReadmeWorksFromTopToBottom(t *testing.T) {
-	document, err := os.ReadFile(filepath.Join(programs.root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pasted := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(string(document), -1)
-	if len(pasted) != len(newcomerOutput) {
-		t.Fatalf("README.md has %d blocks to paste, and newcomerOutput knows %d", len(pasted), len(newcomerOutput))
-	}
 	dir := cleanCopy(t)
-	door, approver, bridge, nats := porttest.Address(t), porttest.Address(t), porttest.Port(t), porttest.Port(t)
-	ports := strings.NewReplacer("PORT=3000", fmt.Sprintf("PORT=%d", bridge), "127.0.0.1:8080", door, "nats-server -a 127.0.0.1", fmt.Sprintf("nats-server -a 127.0.0.1 -p %d", nats), "127.0.0.1:4222", fmt.Sprintf("127.0.0.1:%d", nats))
-	common := append(cleanEnviron(), "CALLYARD_APPROVER_LISTEN="+approver, "NO_PROXY=127.0.0.1", quickStop)
+	door, second, approver, bridge, nats := porttest.Address(t), porttest.Address(t), porttest.Address(t), porttest.Port(t), porttest.Port(t)
+	ports := strings.NewReplacer("PORT=3000", fmt.Sprintf("PORT=%d", bridge), "127.0.0.1:8080", door, "127.0.0.1:8090", second,
+		"nats-server -a 127.0.0.1", fmt.Sprintf("nats-server -a 127.0.0.1 -p %d", nats), "127.0.0.1:4222", fmt.Sprintf("127.0.0.1:%d", nats))
+	common := append(cleanEnviron(), "CALLYARD_APPROVER_LISTEN="+approver, "NO_PROXY=127.0.0.1", quickStop,
+		"PATH="+filepath.Join(dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH")) // each block that serves has a terminal of its own
 	env := append(common[:len(common):len(common)], "CALLYARD_FRONT_DOOR_LISTEN="+door)
 	terminal := openShell(t, dir, env)
 	var up *served
-	for i, block := range pasted {
-		text, want := ports.Replace(block[1]), newcomerOutput[i]
-		if !strings.Contains(block[1], want.block) {
-			t.Fatalf("block %d of README.md is not the one of %q:\n%s", i+1, want.block, block[1])
+	for _, page := range newcomerPages {
+		document, err := os.ReadFile(filepath.Join(programs.root, page.name))
+		if err != nil {
+			t.Fatal(err)
 		}
-		if want.serves && up != nil {
-			up.interrupt(t)
+		pasted := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(string(document), -1)
+		if len(pasted) != len(page.blocks) {
+			t.Fatalf("%s has %d blocks to paste, and newcomerPages knows %d", page.name, len(pasted), len(page.blocks))
 		}
-		var out string
-		switch {
-		case want.block == "scripts/test.sh\n":
-			continue
-		case want.serves:
-			env := env
-			if strings.Contains(text, "PORT=") {
-				env = common // PORT counts where nothing else sets the address
+		for i, block := range pasted {
+			text, want := ports.Replace(block[1]), page.blocks[i]
+			if !strings.Contains(block[1], want.block) {
+				t.Fatalf("block %d of %s is not the one of %q:\n%s", i+1, page.name, want.block, block[1])
 			}
-			up = serve(t, dir, env, text, want.want)
-			out = up.out.String()
-		case want.block == "nats-server":
-			up.interrupt(t)
-			terminal.paste(t, text) // its processes stay in the background of the terminal
-			out = eventuallyCalls(t, "http://"+door)
-		default:
-			out = terminal.paste(t, "export CALLYARD_URL=http://"+door+"\n"+text)
-		}
-		t.Logf("%s%s", text, out)
-		for _, pattern := range want.want {
-			if !regexp.MustCompile(pattern).MatchString(out) {
-				t.Errorf("block %d does not print %q:\n%s\n%s", i+1, pattern, text, out)
+			if up != nil && (want.serves || want.starts != nil) {
+				up.interrupt(t)
+				up = nil
+			}
+			var out string
+			switch {
+			case want.block == "scripts/test.sh\n":
+				continue
+			case want.serves:
+				env := env
+				if strings.Contains(text, "PORT=") {
+					env = common // PORT counts where nothing else sets the address
+				}
+				up = serve(t, dir, env, text, want.want)
+				out = up.out.String()
+			default:
+				out = terminal.paste(t, "export CALLYARD_URL=http://"+door+"\n"+text)
+			}
+			if want.starts != nil {
+				out += eventuallyCalls(t, "http://"+door, want.starts) + eventuallyCalls(t, "http://"+second, want.starts)
+			}
+			t.Logf("%s%s", text, out)
+			for _, pattern := range want.want {
+				if !regexp.MustCompile(pattern).MatchString(out) {
+					t.Errorf("block %d of %s does not print %q:\n%s\n%s", i+1, page.name, pattern, text, out)
+				}
 			}
 		}
 	}
@@ -251,18 +280,34 @@ func (s *served) interrupt(t *testing.T) {
 	}
 }
 
-// eventuallyCalls waits until a tool of server-everything answers.
-func eventuallyCalls(t *testing.T, base string) (body string) {
+// eventuallyCalls waits until a front door has the workers with their servers, and a tool of
+// server-everything answers.
+func eventuallyCalls(t *testing.T, base string, workers []string) (body string) {
 	t.Helper()
-	eventually(t, startWithin, "a call over three processes", func() error {
-		cmd := exec.CommandContext(t.Context(), "curl", "-sS", "--fail-with-body", "--json", `{"message":"three"}`, base+"/servers/everything/tools/echo")
+	curl := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), "curl", append([]string{"-sS", "--fail-with-body"}, args...)...)
 		cmd.Env = proc.CleanEnviron()
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			return fmt.Errorf("%w: %s", err, out)
+			return "", fmt.Errorf("%w: %s", err, out)
 		}
-		body = string(out)
-		return nil
+		return string(out), nil
+	}
+	eventually(t, startWithin, "a call over three processes", func() (err error) {
+		seen, err := curl(base + "/workers")
+		if err != nil {
+			return err
+		}
+		for _, name := range workers {
+			if !strings.Contains(seen, `"`+name+`"`) {
+				return fmt.Errorf("no worker %s: %s", name, seen)
+			}
+		}
+		if ready := strings.Count(seen, `"initialized"`); ready < 4*len(workers) { // the example has four
+			return fmt.Errorf("not every worker has its servers: %s", seen)
+		}
+		body, err = curl("--json", `{"message":"three"}`, base+"/servers/everything/tools/echo")
+		return err
 	})
 	return body
 }
