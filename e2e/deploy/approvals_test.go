@@ -26,17 +26,17 @@ var stories = []struct {
 	{"## The pages", storyOfThePages},
 	{"### What you see is what runs", storyOfWhatIsSeen},
 	{"### What changed in the tool", storyOfTheTool},
-	{"## Answers", storyOfTheAnswers},
-	{"## Answers", storyOfTheRequester},
-	{"## Answers", storyOfSlack},
+	{"## Decisions", storyOfTheAnswers},
+	{"## Decisions", storyOfTheRequester},
+	{"## Decisions", storyOfSlack},
 	{"### When the approval starts again", storyOfRestarts},
-	{"### Several at once", storyOfSeveral},
+	{"### Bulk review", storyOfSeveral},
 	{"### Approve and remember", storyOfPermissions},
 	{"### With API keys", storyOfKeys},
 	{"### With a provider (OpenID Connect)", storyOfTheProvider},
 	{"### Sessions", storyOfFreshSignIns},
 	{"## The API", storyOfTheAPI},
-	{"## When something is killed", storyOfTheKilled},
+	{"## Failures", storyOfTheKilled},
 }
 
 // The stories of docs/how-to/approvals.md, with the fabric of compose and with that of the chart.
