@@ -90,13 +90,15 @@ func (d *draft) adapted() (kind string, ok bool) {
 		return TypeOpenAPI, true
 	case d.has("tool_endpoint"):
 		return TypeToolEndpoint, true
+	case d.has("builtin"):
+		return TypeBuiltin, true
 	}
 	return "", false
 }
 
 // finishAdapted looks at the settings of a server that the worker adapts.
 func (r *serverReader) finishAdapted(d *draft, e *ServerEntry) {
-	for _, key := range []string{"command", "url", "openapi", "tool_endpoint"} {
+	for _, key := range []string{"command", "url", "openapi", "tool_endpoint", "builtin"} {
 		if key != e.Type && d.has(key) {
 			r.fault(d, key, "the server has %s as well, and is reached in one way; remove one of them.", quote(e.Type))
 		}
@@ -105,6 +107,13 @@ func (r *serverReader) finishAdapted(d *draft, e *ServerEntry) {
 		if d.has(key) {
 			r.fault(d, key, "a server with %s has no other transport; remove it.", quote(e.Type))
 		}
+	}
+	r.onlyForBuiltin(d, e.Type)
+	if e.Type == TypeBuiltin {
+		r.onlyFor(d, "openapi", "base_url", "credentials", "include", "exclude")
+		r.unused(d, "args", "env", "cwd", "headers", "auth", "bearerTokenEnv")
+		r.builtin(d, e)
+		return
 	}
 	e.Headers = plainMap(d.shape.Headers)
 	e.URL = d.shape.URL // only where it is a fault already

@@ -34,6 +34,14 @@ type entryShape struct {
 	Exclude      []Selector                 `yaml:"exclude"`
 	ToolEndpoint *endpointShape             `yaml:"tool_endpoint"`
 
+	Builtin    string      `yaml:"builtin"`
+	Roots      []string    `yaml:"roots"`
+	Allow      []string    `yaml:"allow"`
+	Engine     string      `yaml:"engine"`
+	EngineURL  string      `yaml:"engine_url"`
+	APIKey     looseString `yaml:"api_key"`
+	APIKeyFile string      `yaml:"api_key_file"`
+
 	Sessions         int               `yaml:"sessions"`
 	InFlight         int               `yaml:"inFlight"`
 	Timeout          time.Duration     `yaml:"timeout"`
@@ -73,6 +81,10 @@ var meantKeys = map[string]string{
 	"baseUrl": "write \"base_url\" instead.", "baseURL": "write \"base_url\" instead.", "toolEndpoint": "write \"tool_endpoint\" instead.",
 	"working_directory": "write \"cwd\" instead.", "workingDir": "write \"cwd\" instead.",
 }
+
+// ServerNameFault finishes the sentence "its name …" about a name that no server can have;
+// "" for a name that one can have.
+func ServerNameFault(name string) string { return idFault(name) }
 
 // idFault says what is wrong with a server name; "" is nothing. Names travel in
 // URL paths, so they hold no "/".

@@ -81,6 +81,9 @@ type Options struct {
 	Cache  settings.Cache
 	// Lost is what was lost with a damaged data folder.
 	Lost Lost
+	// NoListener says that the front door opens no address: its program calls
+	// [FrontDoor.Calls] and [FrontDoor.Handler].
+	NoListener bool
 	// Failed gets the error that ends the front door by itself; it has room for one.
 	Failed chan<- error
 }
@@ -138,8 +141,10 @@ type FrontDoor struct {
 	endpoint *mcp.Endpoint
 	updates  *bus.Watch
 	sessions *sessiontable.Table // of MCP clients, nil where the table is not there
+	calls    *calls.Calls
+	handler  http.Handler
 	server   *http.Server
-	listener net.Listener
+	listener net.Listener // nil with NoListener
 	draining atomic.Bool
 	stopped  chan struct{}
 	wait     sync.WaitGroup
@@ -160,7 +165,8 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	}
 	// Callers come last, when there is something to answer with; but a front door that
 	// cannot have its address must not claim what others would have run.
-	if l, err := open(ctx, o); err != nil {
+	if o.NoListener {
+	} else if l, err := open(ctx, o); err != nil {
 		return nil, err
 	} else if err := l.Close(); err != nil {
 		return nil, fmt.Errorf("trying the address %s: %w", o.Config.Listen, err)
@@ -366,12 +372,12 @@ func (d *FrontDoor) serve() error {
 	if err != nil {
 		return err
 	}
-	entry := calls.New(calls.Options{
+	d.calls = calls.New(calls.Options{
 		Gate: d.gate, Chain: d.chain, Desk: d.space.Desk, Ledger: d.space.Ledger, Release: d.releaser.release, Durable: d.durable, Records: d.records,
 		CheckCallback: checkCallback, ApprovalLost: o.Lost.lostApproval(), FrontDoor: d.releaser.id,
 	})
 	handler, err := rest.New(rest.Options{
-		Catalog: d.catalog, Calls: entry, Router: d.router, Keys: keys, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: time.Now(),
+		Catalog: d.catalog, Calls: d.calls, Router: d.router, Keys: keys, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: time.Now(),
 		Ready: d.Ready, Draining: d.draining.Load, InForce: o.InForce, Losses: o.Lost.health(), AllowAddServers: o.Config.AddServers,
 		Batches: d.durable.Batches, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	})
@@ -380,7 +386,7 @@ func (d *FrontDoor) serve() error {
 	}
 	d.api = handler
 	if d.endpoint, err = mcp.New(mcp.Options{
-		Catalog: d.catalog, Calls: entry, Keys: keys, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Baggage: o.Baggage, Log: o.Log, Version: o.Version, Draining: d.draining.Load,
+		Catalog: d.catalog, Calls: d.calls, Keys: keys, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Baggage: o.Baggage, Log: o.Log, Version: o.Version, Draining: d.draining.Load,
 		FrontDoor: d.releaser.id, Want: o.Conn.WantResources, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	}); err != nil {
 		return err
@@ -392,10 +398,14 @@ func (d *FrontDoor) serve() error {
 	if d.notifier != nil {
 		d.notifier.start()
 	}
+	d.handler = withCORS(pages.Origins(), d.endpoints(handler))
+	d.server = listen.NewServer(d.handler, &d.draining, o.Log)
+	if o.NoListener {
+		return nil
+	}
 	if d.listener, err = open(context.Background(), o); err != nil {
 		return err
 	}
-	d.server = listen.NewServer(withCORS(pages.Origins(), d.endpoints(handler)), &d.draining, o.Log)
 	d.wait.Go(func() { listen.Serve(d.server, d.listener, o.Config.Listen, o.Failed) })
 	return nil
 }
@@ -423,6 +433,13 @@ func (d *FrontDoor) endpoints(api http.Handler) http.Handler {
 // ReplaceKeys puts the API keys in force, also for calls that wait: those of a removed key
 // are refused. On an error, which names every key that is wrong, the old ones stay.
 func (d *FrontDoor) ReplaceKeys(keys []authn.Key) error { return d.keys.Replace(keys) }
+
+// Calls is the entry of every call, and Handler serves what the address serves: the REST
+// API and the MCP endpoint.
+func (d *FrontDoor) Calls() *calls.Calls { return d.calls }
+
+// Handler is described with Calls.
+func (d *FrontDoor) Handler() http.Handler { return d.handler }
 
 // Addr is the address that the front door listens on.
 func (d *FrontDoor) Addr() string { return d.listener.Addr().String() }

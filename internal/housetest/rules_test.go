@@ -109,7 +109,7 @@ func (h *house) arrows(u *unit) {
 		for _, imp := range f.imports {
 			dir, ours := h.own(imp.what)
 			switch {
-			case ours && within(u.dir, "pkg") && within(dir, "internal"):
+			case ours && within(u.dir, "pkg") && !within(u.dir, publicWorker) && within(dir, "internal"):
 				h.report(at(f, imp), whyPublic, "%s imports %s", u.dir, dir)
 			case f.test || u.testOnly():
 			case ours && isWithin(u.dir, endpoints) && isWithin(dir, behindCalls):

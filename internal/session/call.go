@@ -35,6 +35,9 @@ type Request struct {
 	// is who it is, because what one caller's calls log is not for another.
 	LogLevel string
 	Caller   string
+	// Session is the same for the calls of one caller's conversation; native tools with
+	// state keep it by that. Empty means that nobody knows.
+	Session string
 	// More says that another request follows at once, mostly to the same server,
 	// so that this one can wait for it a moment.
 	More bool

@@ -36,7 +36,7 @@ type offers struct {
 func (o *offers) run() {
 	p := o.pool
 	var poll <-chan time.Time
-	if p.cfg.Spec.Type != "stdio" {
+	if p.cfg.Spec.Type != "stdio" && p.cfg.Native == nil && p.cfg.Program == nil {
 		ticker := time.NewTicker(pollEvery)
 		defer ticker.Stop()
 		poll = ticker.C

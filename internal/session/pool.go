@@ -15,6 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/buildinfo"
 	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/internal/launch/native"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -40,6 +41,14 @@ type Config struct {
 	// What the server asks there is refused. Nil declares nothing.
 	Declares []byte
 
+	// Program starts the program that serves MCP over its standard streams, where it is
+	// not the command of Spec; nil for any other server.
+	Program func() (*Process, error)
+
+	// Native opens a server whose tools are functions of this process; nil for any other.
+	// It is called for each session.
+	Native OpenNative
+
 	// Updated is told which resources have changed, of those that [Pool.Watch] named;
 	// nil wants to hear of none. It must not block.
 	Updated func(uris []string)
@@ -50,6 +59,10 @@ type Config struct {
 	checkTime time.Duration // for the answer to a check, default 5 s
 	exitWait  time.Duration // for a program to say how it ended, default 1 s
 }
+
+// OpenNative opens a server and returns what closes it. The error is a sentence for the
+// operator.
+type OpenNative func(log *slog.Logger) (server *native.Server, closer func(), err error)
 
 // StartTimeout is how long a server may take to start where nobody says. The first
 // run of one through npx or uvx downloads it.
@@ -149,6 +162,9 @@ func Open(cfg Config, l *launch.Launcher, log *slog.Logger, changed func()) *Poo
 	switch {
 	case cfg.Client != nil:
 		p.client = cfg.Client
+	case cfg.Program != nil:
+		p.start = cfg.Program
+	case cfg.Native != nil:
 	case p.cfg.Spec.Type != "stdio":
 		p.client = launch.HTTPClient(p.cfg.Spec)
 	}
@@ -191,6 +207,9 @@ func (p *Pool) Snapshot() schema.Server {
 		if s.child != nil {
 			out.PID = s.child.PID()
 			break
+		}
+		if l, ok := s.link.(*nativeLink); ok {
+			out.Slots -= l.stuck(s.load)
 		}
 	}
 	if p.state != schema.StateInitialized {

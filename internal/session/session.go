@@ -30,8 +30,8 @@ const (
 var errClosed = errors.New("the session is closed")
 
 // link carries requests to one server and feeds what comes back into its
-// session. There are three: pipes, the event stream of legacy SSE, and
-// streamable HTTP.
+// session. There are four: pipes, the event stream of legacy SSE, streamable HTTP, and
+// functions of this process.
 type link interface {
 	// send registers the call with the session and sends it, without blocking.
 	// It returns false, having done nothing, where the session takes no calls.

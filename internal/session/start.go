@@ -89,13 +89,15 @@ func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, how hearing,
 	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.StartTimeout)
 	defer cancel()
 	s := newSession(p)
-	switch p.cfg.Spec.Type {
-	case "stdio":
+	switch {
+	case p.cfg.Native != nil:
+		err = opening{s}.overFunctions()
+	case p.cfg.Program != nil, p.cfg.Spec.Type == "stdio":
 		how, err = opening{s}.overPipes(ctx, guess, probe)
 		if how == late && !p.cutOff { // there it is one program for one call: any session is better than none
 			err = errLate
 		}
-	case "sse":
+	case p.cfg.Spec.Type == "sse":
 		err = opening{s}.overEvents(ctx)
 	default:
 		how, err = opening{s}.overHTTP(ctx, guess, probe)

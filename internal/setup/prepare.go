@@ -4,8 +4,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -137,6 +139,19 @@ func Prepare(flags *pflag.FlagSet, w io.Writer, fallback []config.ServerEntry, r
 	p.reloader = reload.New(p.Log, p.parts()...)
 	p.Config.InForce = p.reloader.State
 	return p, nil
+}
+
+// PrepareWith is [Prepare] for a program without a command line: values are those of the
+// common flags and of "config", by their names.
+func PrepareWith(values map[string]string, w io.Writer, roles ...RoleSetup) (*Prepared, error) {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	AddFlags(fs, slices.Collect(maps.Keys(values))...)
+	for name, value := range values {
+		if err := fs.Set(name, value); err != nil {
+			return nil, fmt.Errorf("setting %s: %w", name, err)
+		}
+	}
+	return Prepare(fs, w, nil, roles...)
 }
 
 // Tell logs what Prepare found and did not stop for.

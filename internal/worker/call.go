@@ -87,7 +87,7 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	}
 	j.request = session.Request{
 		CallID: f.ID, Method: method, Name: f.Tool, Params: f.Payload, Extra: f.Extra, Timeout: f.Budget, More: f.More,
-		Trace: schema.Trace{Parent: f.TraceParent, State: f.TraceState},
+		Trace: schema.Trace{Parent: f.TraceParent, State: f.TraceState}, Session: conversation(f),
 	}
 	if j.span != nil {
 		j.request.Trace = j.span.Trace()
@@ -115,6 +115,15 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	if j.ended.Load() {
 		running.Cancel()
 	}
+}
+
+// conversation names the conversation that a call belongs to: all calls of a caller where
+// it has none. A name that is too long to keep is none either.
+func conversation(f *bus.CallFrame) string {
+	if f.Session == "" || len(f.Session) > longestSession {
+		return f.Principal
+	}
+	return f.Principal + "/" + f.Session
 }
 
 // remembers returns what remembers the outcome of a call, nil where nothing does.

@@ -57,13 +57,20 @@ func serve(c *settings.Worker, e *config.ServerEntry) (Served, error) {
 			Spec: launch.Spec{
 				ID: e.ID, Type: e.Type, Command: e.Command, Args: e.Args, Env: e.Env, Dir: e.Dir, URL: e.URL, Headers: e.Headers,
 			},
-			Sessions: cmp.Or(e.Sessions, c.Sessions), InFlight: cmp.Or(e.InFlight, c.InFlight),
-			CallTimeout: cmp.Or(e.Timeout, c.CallTimeout), StartTimeout: cmp.Or(e.StartTimeout, c.StartTimeout),
-			IdleStop: e.IdleStop, OnDemand: e.OnDemand, MaxResult: int(c.ResultBytes),
+			Sessions: e.Sessions, InFlight: e.InFlight, CallTimeout: e.Timeout, StartTimeout: e.StartTimeout,
+			IdleStop: e.IdleStop, OnDemand: e.OnDemand,
 		},
 	}
+	FillLimits(c, &s.Session)
 	adapted(c, e, &s)
 	return s, nil
+}
+
+// FillLimits gives a server the limits of the section c that it has none of its own for.
+func FillLimits(c *settings.Worker, s *session.Config) {
+	s.Sessions, s.InFlight = cmp.Or(s.Sessions, c.Sessions), cmp.Or(s.InFlight, c.InFlight)
+	s.CallTimeout, s.StartTimeout = cmp.Or(s.CallTimeout, c.CallTimeout), cmp.Or(s.StartTimeout, c.StartTimeout)
+	s.MaxResult = cmp.Or(s.MaxResult, int(c.ResultBytes))
 }
 
 // ParseAdded reads an entry that came over the API, for a worker with the section c;

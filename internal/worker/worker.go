@@ -63,6 +63,9 @@ type Options struct {
 	Labels  map[string]string
 	Conn    *bus.Conn
 	Servers []Served
+	// NoProcesses says that no server is a program that the worker starts, so that the
+	// main of the process need not call launch.RunReaper.
+	NoProcesses bool
 	// Parse turns an entry that came over the API into a server; nil switches
 	// that off.
 	Parse func(id string, entry json.RawMessage) (Served, error)
@@ -122,9 +125,11 @@ func Start(o Options) (*Worker, error) {
 	if err != nil {
 		host = "unknown"
 	}
-	launcher, err := launch.New(o.Log)
-	if err != nil {
-		return nil, fmt.Errorf("preparing to start servers: %w", err)
+	var launcher *launch.Launcher
+	if !o.NoProcesses {
+		if launcher, err = launch.New(o.Log); err != nil {
+			return nil, fmt.Errorf("preparing to start servers: %w", err)
+		}
 	}
 	w := &Worker{
 		id: schema.NewID(o.Name), o: o, log: o.Log, launcher: launcher, started: time.Now().UTC(), host: host,
@@ -150,7 +155,7 @@ func Start(o Options) (*Worker, error) {
 		stop()
 		w.servers.close(context.Background())
 		_ = w.dock.close() // the first error counts
-		_ = launcher.Close()
+		_ = w.closeLauncher()
 		return nil, err
 	}
 	w.unhook = o.Conn.OnReconnect(w.announcer.change)
@@ -241,10 +246,17 @@ func (w *Worker) Stop(ctx context.Context) error {
 	if closeErr := w.dock.close(); closeErr != nil && err == nil {
 		err = closeErr
 	}
-	if closeErr := w.launcher.Close(); closeErr != nil && err == nil {
+	if closeErr := w.closeLauncher(); closeErr != nil && err == nil {
 		err = closeErr
 	}
 	return err
+}
+
+func (w *Worker) closeLauncher() error {
+	if w.launcher == nil {
+		return nil
+	}
+	return w.launcher.Close()
 }
 
 // flushWithin bounds how long the last answers take to reach NATS.

@@ -21,6 +21,9 @@ type Setup struct {
 	// Lost says at the start what was lost with a damaged data folder; nil: nothing.
 	Lost func() frontdoor.Lost
 
+	// NoListener is [frontdoor.Options.NoListener].
+	NoListener bool
+
 	running atomic.Pointer[frontdoor.FrontDoor] // nil until it runs
 }
 
@@ -65,7 +68,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 			stored.OnUnexpected(m.Unexpected)
 			opening, cancel := context.WithTimeout(ctx, setup.OpenFor)
 			defer cancel()
-			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Lost: s.lost(), Region: c.Region, InForce: c.InForce, Conn: conn, Stored: stored, Metrics: m, Traces: c.Spans(), Baggage: c.Traces.Baggage, Log: log, Version: setup.Version(), Failed: failed, Policy: policy, Redis: confirm.OptionsOf(c.Redis), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Signer: signer})
+			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Lost: s.lost(), NoListener: s.NoListener, Region: c.Region, InForce: c.InForce, Conn: conn, Stored: stored, Metrics: m, Traces: c.Spans(), Baggage: c.Traces.Baggage, Log: log, Version: setup.Version(), Failed: failed, Policy: policy, Redis: confirm.OptionsOf(c.Redis), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Signer: signer})
 			if err != nil {
 				stored.Close()
 				conn.Close()

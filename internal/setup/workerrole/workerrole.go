@@ -21,6 +21,10 @@ import (
 
 // Setup is the set-up of one worker. The zero value is ready.
 type Setup struct {
+	// Own are servers that the program brings, which are held instead of those of a
+	// servers file; nil: it brings none. They are no programs that the worker starts.
+	Own []worker.Served
+
 	served  []worker.Served               // in force
 	running atomic.Pointer[worker.Worker] // nil until it runs
 }
@@ -42,7 +46,18 @@ func (s *Setup) Role() setup.RoleSetup {
 func (s *Setup) Served() []worker.Served { return s.served }
 
 func (s *Setup) serve(c *settings.Worker, entries []config.ServerEntry) (setup.Held, error) {
+	if s.Own != nil {
+		for i := range s.Own {
+			worker.FillLimits(c, &s.Own[i].Session)
+		}
+		return s.hold(s.Own), nil
+	}
 	served, err := worker.Serve(c, entries)
+	return s.hold(served), err
+}
+
+// hold returns what the worker is to hold.
+func (s *Setup) hold(served []worker.Served) setup.Held {
 	var held setup.Held
 	for i := range served {
 		held.Servers = append(held.Servers, served[i].Entry)
@@ -54,7 +69,7 @@ func (s *Setup) serve(c *settings.Worker, entries []config.ServerEntry) (setup.H
 			w.Apply(slices.Clone(served))
 		}
 	}
-	return held, err
+	return held
 }
 
 // troubles says what keeps a server from coming up on this machine.
@@ -93,7 +108,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				return err
 			}
 			conn.OnUnexpected(m.Unexpected)
-			o := worker.Options{Name: c.Worker.Name, Version: setup.Version(), Labels: c.Worker.Labels, Conn: conn, Servers: s.served, Policy: policy, InForce: c.InForce, Trust: trust, Sandboxes: c.Worker.Sandboxes, Scope: c.SandboxScope(), Metrics: m, Traces: c.Spans(), Log: log}
+			o := worker.Options{Name: c.Worker.Name, Version: setup.Version(), Labels: c.Worker.Labels, Conn: conn, Servers: s.served, Policy: policy, InForce: c.InForce, NoProcesses: s.Own != nil, Trust: trust, Sandboxes: c.Worker.Sandboxes, Scope: c.SandboxScope(), Metrics: m, Traces: c.Spans(), Log: log}
 			if c.Worker.APIServers {
 				o.Parse = func(id string, entry json.RawMessage) (worker.Served, error) {
 					return worker.ParseAdded(&c.Worker, id, entry)

@@ -1,0 +1,91 @@
+package config
+
+import (
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// TypeBuiltin is the type of a server that runs in the worker itself.
+const TypeBuiltin = "builtin"
+
+// Builtin is one of the servers that a worker has built in, with its settings. Package
+// hub says which there are and what each of them needs.
+type Builtin struct {
+	Name  string
+	Roots []string `json:",omitempty"` // of files: absolute directories, ":rw" after those that may be changed
+	Allow []string `json:",omitempty"` // of fetch: hosts, addresses and networks inside that may be reached
+
+	Engine    string `json:",omitempty"` // of search
+	EngineURL string `json:",omitempty"` // of search, where the engine is one's own
+	APIKey    string `json:"-"`          // of search
+}
+
+// builtinKeys are the keys of an entry that are for built-in servers only.
+var builtinKeys = []string{"roots", "allow", "engine", "engine_url", "api_key", "api_key_file"}
+
+func (r *serverReader) builtin(d *draft, e *ServerEntry) {
+	s := &d.shape
+	b := &Builtin{Name: s.Builtin, Allow: s.Allow, Engine: s.Engine, EngineURL: s.EngineURL, APIKey: string(s.APIKey)}
+	e.Builtin = b
+	if strings.TrimSpace(b.Name) == "" {
+		r.fault(d, "builtin", "is empty; write the name of a built-in server, such as \"calculator\". \"callyard hub list\" lists them.")
+	}
+	if r.path == "" {
+		for _, key := range []string{"roots", "allow", "api_key_file"} {
+			if d.has(key) {
+				r.fault(d, key, "cannot be given in a request, because it opens what only the operator may open; write the server into the servers file.")
+			}
+		}
+		return
+	}
+	for _, root := range s.Roots {
+		dir, mode := root, ""
+		if trimmed, ok := strings.CutSuffix(root, ":rw"); ok {
+			dir, mode = trimmed, ":rw"
+		}
+		if strings.TrimSpace(dir) == "" {
+			r.fault(d, "roots", "has an empty directory; remove it.")
+			continue
+		}
+		b.Roots = append(b.Roots, filepath.Clean(r.relativeTo(dir))+mode)
+	}
+	for _, host := range b.Allow {
+		_, networkErr := netip.ParsePrefix(host)
+		_, addressErr := netip.ParseAddr(host)
+		if networkErr != nil && addressErr != nil && (host == "" || strings.ContainsAny(host, "/: \t*")) {
+			r.fault(d, "allow", "%s is not a host name, an address or a network; write \"docs.internal\", \"10.0.0.7\" or \"10.0.0.0/24\".", quote(shorten(host)))
+		}
+	}
+	if d.has("engine_url") && !isWebAddress(b.EngineURL) {
+		r.fault(d, "engine_url", "must be an http or https address.")
+	}
+	r.builtinKey(d, b)
+}
+
+// builtinKey reads the key of a search engine from its file.
+func (r *serverReader) builtinKey(d *draft, b *Builtin) {
+	if !d.has("api_key_file") {
+		return
+	}
+	if d.has("api_key") {
+		r.fault(d, "api_key_file", "api_key is given as well; keep one of them.")
+		return
+	}
+	text, err := readText(r.relativeTo(d.shape.APIKeyFile), maxSecretFile)
+	if err != nil {
+		r.fault(d, "api_key_file", "%v", err)
+		return
+	}
+	b.APIKey = strings.TrimRight(string(text), "\r\n")
+}
+
+// onlyForBuiltin reports keys of built-in servers at another server. Taken for unused they
+// could open more than was meant.
+func (r *serverReader) onlyForBuiltin(d *draft, kind string) {
+	if kind == TypeBuiltin {
+		return
+	}
+	r.onlyFor(d, TypeBuiltin, slices.Clone(builtinKeys)...)
+}

@@ -1,0 +1,114 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+)
+
+var (
+	contextType = reflect.TypeFor[context.Context]()
+	errorType   = reflect.TypeFor[error]()
+)
+
+// Method makes a tool from a function value, such as a bound method: it takes a context or
+// not, then one value for the arguments or none, and returns a value or none, then an
+// error or none. The types mean what they mean for [Typed].
+func Method(name, description string, f reflect.Value, options ...Option) (Tool, error) {
+	m := method{f: f}
+	if err := m.read(); err != nil {
+		return Tool{}, err
+	}
+	d := definition{Name: name, Description: description}
+	for _, o := range options {
+		o(&d)
+	}
+	if d.InputSchema == nil {
+		schema, err := schemaFor(m.in)
+		if err != nil {
+			return Tool{}, fmt.Errorf("the type of its arguments has no JSON schema: %w", err)
+		}
+		d.InputSchema = schema
+	}
+	kind, err := d.output(m.out)
+	if err != nil {
+		return Tool{}, fmt.Errorf("the type of its result has no JSON schema: %w", err)
+	}
+	raw, err := encode(d)
+	if err != nil {
+		return Tool{}, fmt.Errorf("encoding its definition: %w", err)
+	}
+	return Tool{Name: name, Definition: raw, Call: func(ctx context.Context, c *Call) (Result, error) {
+		out, err := m.call(ctx, c.Arguments)
+		if err != nil {
+			return Result{}, err
+		}
+		return result(kind, out)
+	}}, nil
+}
+
+// method is a function by reflection.
+type method struct {
+	f           reflect.Value
+	in, out     reflect.Type // struct{} where there is none
+	withContext bool
+	takes       bool
+	returns     bool
+	fails       bool
+}
+
+func (m *method) read() error {
+	t := m.f.Type()
+	if t.IsVariadic() {
+		return errors.New("it is variadic; take a struct with a slice")
+	}
+	rest := t.NumIn()
+	if rest > 0 && t.In(0) == contextType {
+		m.withContext = true
+		rest--
+	}
+	m.in, m.out = reflect.TypeFor[struct{}](), reflect.TypeFor[struct{}]()
+	if rest > 0 {
+		m.takes, m.in = true, t.In(t.NumIn()-1)
+	}
+	if rest > 1 || m.takes && !isObject(m.in) {
+		return errors.New("it must take one struct or map of arguments, after a context or not")
+	}
+	outs := t.NumOut()
+	if outs > 0 && t.Out(outs-1) == errorType {
+		m.fails = true
+		outs--
+	}
+	if outs > 0 {
+		m.returns, m.out = true, t.Out(0)
+	}
+	if outs > 1 {
+		return errors.New("it must return one value or none, then an error or none")
+	}
+	return nil
+}
+
+func (m *method) call(ctx context.Context, arguments []byte) (any, error) {
+	var args []reflect.Value
+	if m.withContext {
+		args = append(args, reflect.ValueOf(ctx))
+	}
+	in := reflect.New(m.in)
+	if err := decode(arguments, in.Interface()); err != nil {
+		return nil, fmt.Errorf("the arguments do not fit the tool: %w", err)
+	}
+	if m.takes {
+		args = append(args, in.Elem())
+	}
+	outs := m.f.Call(args)
+	if m.fails {
+		if err, _ := outs[len(outs)-1].Interface().(error); err != nil {
+			return nil, err
+		}
+	}
+	if !m.returns {
+		return struct{}{}, nil
+	}
+	return outs[0].Interface(), nil
+}

@@ -1,0 +1,19 @@
+// Package worker is Callyard's SDK for Go: it serves Go functions and existing MCP servers
+// as tools.
+//
+// A program with a [Worker] joins a fleet over NATS, like any other worker:
+//
+//	w := worker.New("nats://127.0.0.1:4222", worker.Name("pricing"))
+//	prices := w.Server("prices")
+//	worker.Tool(prices, "quote", "Returns the price of an article.", quote, worker.ReadOnly())
+//	err := w.Run(context.Background()) // until SIGTERM, then drains
+//
+// Its tools have the same gate, policy, approvals, records, limits, progress and
+// cancellation as tools of other servers. Calls reach the functions without JSON-RPC.
+//
+// [Local] runs a whole fabric inside the program: front door, worker and an embedded NATS
+// server. Tests and programs that use Callyard as a library call tools through it.
+//
+// Faults of a registration, such as a type that JSON cannot hold or a second tool of one
+// name, are collected and returned by [Worker.Run] and [Local].
+package worker

@@ -1,0 +1,241 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"time"
+
+	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/launch"
+	"github.com/callyard/callyard/internal/launch/native"
+	"github.com/callyard/callyard/internal/worker"
+)
+
+// Server is a named set of tools. Tools may be added and removed while it is served. It is
+// safe for concurrent use once it is served; before that one goroutine sets it up.
+type Server struct {
+	name   string
+	served worker.Served
+	native *native.Server // nil for an MCP server
+	faults []error
+}
+
+// ServerOption describes a server.
+type ServerOption func(*Server, *native.Info)
+
+// InFlight sets the number of calls that the server runs at once, from 1 to 10,000. The
+// default is the worker's in_flight, 128.
+func InFlight(n int) ServerOption {
+	return func(s *Server, _ *native.Info) { s.served.Session.InFlight = n }
+}
+
+// Timeout sets how long a call may take that brings no timeout of its own. The default is
+// the worker's call_timeout, one minute.
+func Timeout(d time.Duration) ServerOption {
+	return func(s *Server, _ *native.Info) { s.served.Session.CallTimeout = d }
+}
+
+// RiskLevel sets the risk level of the server's tools where no policy rule says otherwise:
+// 1 runs at once, 2 waits for an approval. Level 3 asks for a container and cannot be
+// honoured by functions, so calls are refused. The default is that the annotations of the
+// tools decide.
+func RiskLevel(level int) ServerOption {
+	return func(s *Server, _ *native.Info) { s.served.Risk = level }
+}
+
+// ServerTitle sets the name that people see.
+func ServerTitle(title string) ServerOption {
+	return func(_ *Server, i *native.Info) { i.Title = title }
+}
+
+// ServerVersion sets the version that clients see.
+func ServerVersion(version string) ServerOption {
+	return func(_ *Server, i *native.Info) { i.Version = version }
+}
+
+// Instructions tells models how to use the server's tools.
+func Instructions(text string) ServerOption {
+	return func(_ *Server, i *native.Info) { i.Instructions = text }
+}
+
+// ServerName sets the name under which [Serve] serves an MCP server. The default is the
+// name that the server has given itself.
+func ServerName(name string) ServerOption { return func(s *Server, _ *native.Info) { s.name = name } }
+
+// NewServer returns a server without tools. name is the server's id in the fleet: 1 to 64
+// printable characters without "/".
+func NewServer(name string, options ...ServerOption) *Server {
+	s := &Server{name: name}
+	info := native.Info{Name: name, Version: "0.0.0"}
+	for _, o := range options {
+		o(s, &info)
+	}
+	var err error
+	if s.native, err = native.New(info); err != nil {
+		s.fault(err)
+		return s
+	}
+	s.served.Session.Native = func(log *slog.Logger) (*native.Server, func(), error) { return s.native, nil, nil }
+	// One session serves all callers, with all places.
+	s.served.Session.Sessions = 1
+	return s
+}
+
+// Name returns the server's id in the fleet.
+func (s *Server) Name() string { return s.name }
+
+func (s *Server) fault(err error) {
+	s.faults = append(s.faults, fmt.Errorf("server %q: %w", s.name, err))
+}
+
+// finish returns what a worker is to hold.
+func (s *Server) finish() (worker.Served, error) {
+	if fault := config.ServerNameFault(s.name); fault != "" {
+		s.fault(errors.New("its name " + fault))
+	}
+	if r := s.served.Risk; r < 0 || r > 3 {
+		s.fault(fmt.Errorf("%d is not a risk level; use 1, 2 or 3", r))
+	}
+	if n := s.served.Session.InFlight; n < 0 || n > 10_000 {
+		s.fault(fmt.Errorf("InFlight must be from 1 to 10,000, not %d", n))
+	}
+	s.served.Session.Spec = launch.Spec{ID: s.name, Type: typeNative}
+	s.served.Entry = config.ServerEntry{ID: s.name, Type: typeNative, Risk: s.served.Risk, TrustAnnotations: true}
+	s.served.TrustAnnotations = true // whoever wrote the program wrote them
+	return s.served, errors.Join(s.faults...)
+}
+
+// typeNative is what lists of servers show as the transport.
+const typeNative = "native"
+
+// Option describes a tool.
+type Option = native.Option
+
+// ReadOnly says that the tool changes nothing outside (readOnlyHint). Without a policy
+// such a tool runs at once, and its calls may be repeated after a failure.
+func ReadOnly() Option { return native.ReadOnly() }
+
+// Idempotent says that repeating a call with the same arguments has no further effect
+// (idempotentHint): its calls may be repeated after a failure.
+func Idempotent() Option { return native.Idempotent() }
+
+// Destructive says that the tool may delete or overwrite (destructiveHint).
+func Destructive() Option { return native.Destructive(true) }
+
+// OpenWorld says that the tool reaches systems outside (openWorldHint).
+func OpenWorld() Option { return native.OpenWorld(true) }
+
+// Title sets the name of the tool that people see.
+func Title(title string) Option { return native.Title(title) }
+
+// InputSchema replaces the JSON Schema that is derived from the type of the arguments.
+func InputSchema(schema []byte) Option { return native.InputSchema(schema) }
+
+// Result is a result that the tool writes itself; see [Text] and [Structured].
+type Result = native.Result
+
+// Text returns a result with one text.
+func Text(text string) Result { return native.Text(text) }
+
+// Structured returns a result with structuredContent, and the same JSON as text. object is
+// a JSON object.
+func Structured(object []byte) Result { return native.Structured(object) }
+
+// Failed returns a result with isError and a text. A function that returns an error has
+// the same effect.
+func Failed(text string) Result { return native.Failed(text) }
+
+// Tool adds a tool to the server: the function f, whose types decide the schemas.
+//
+// In is a struct, or a map with string keys; arguments are decoded with encoding/json, and
+// a "jsonschema" tag describes a field. Fields are required unless they have omitempty or
+// omitzero, or are pointers. Out is the result: a struct or map becomes structuredContent
+// with an outputSchema, a string becomes text, a [Result] is used as it is, and any other
+// type becomes the member "result" of structuredContent. An error, and a panic, is a
+// result with isError.
+//
+// f is called from several goroutines at once. It should return when ctx ends, which is
+// when the caller cancels or the call times out.
+func Tool[In, Out any](s *Server, name, description string, f func(ctx context.Context, in In) (Out, error), options ...Option) {
+	t, err := native.Typed(name, description, func(ctx context.Context, c *native.Call, in In) (Out, error) {
+		return f(withCall(ctx, c), in)
+	}, options...)
+	if err == nil && s.native == nil {
+		err = fmt.Errorf("tool %q cannot be added: the tools are those of an MCP server", name)
+	}
+	if err == nil {
+		err = s.native.Add(t)
+	}
+	if err != nil {
+		s.fault(err)
+	}
+}
+
+// Remove removes tools of the server, where it has them. Calls that run are not affected.
+func (s *Server) Remove(names ...string) {
+	if s.native != nil {
+		s.native.Remove(names...)
+	}
+}
+
+// Methods adds each exported method of receiver as a tool whose name is the method's in
+// snake_case. A method takes a context or not, then one struct or map of arguments or
+// none, and returns a value or none, then an error or none. descriptions are by the
+// method's name; a method without one is left out, so that a new method does not become a
+// tool unseen.
+func Methods(s *Server, receiver any, descriptions map[string]string, options ...Option) {
+	if s.native == nil {
+		s.fault(errors.New("methods cannot be added: the tools are those of an MCP server"))
+		return
+	}
+	v := reflect.ValueOf(receiver)
+	for name := range descriptions {
+		if !v.MethodByName(name).IsValid() {
+			s.fault(fmt.Errorf("%T has no exported method %s", receiver, name))
+		}
+	}
+	for i := range v.NumMethod() {
+		name := v.Type().Method(i).Name
+		description, wanted := descriptions[name]
+		if !wanted {
+			continue
+		}
+		t, err := native.Method(snakeCase(name), description, v.Method(i), options...)
+		if err == nil {
+			err = s.native.Add(t)
+		}
+		if err != nil {
+			s.fault(fmt.Errorf("method %s: %w", name, err))
+		}
+	}
+}
+
+// callKey is the key of the call in a context.
+type callKey struct{}
+
+func withCall(ctx context.Context, c *native.Call) context.Context {
+	if c.Progress == nil && c.Session == "" {
+		return ctx
+	}
+	return context.WithValue(ctx, callKey{}, c)
+}
+
+// Progress reports progress to the caller of the tool that runs with ctx. total is 0 where
+// it is not known. It does nothing where the caller did not ask for progress.
+func Progress(ctx context.Context, progress, total float64, message string) {
+	if c, _ := ctx.Value(callKey{}).(*native.Call); c != nil && c.Progress != nil {
+		c.Progress(progress, total, message)
+	}
+}
+
+// Conversation returns a name that all calls of one caller's conversation have in common,
+// and all calls of one caller where there is no conversation: the key for what a tool
+// keeps between calls. It is "" outside a call.
+func Conversation(ctx context.Context) string {
+	c, _ := ctx.Value(callKey{}).(*native.Call)
+	return cmp.Or(c, &native.Call{}).Session
+}

@@ -1,0 +1,187 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+
+	"github.com/callyard/callyard/internal/lifecycle"
+	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/setup"
+	"github.com/callyard/callyard/internal/setup/workerrole"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/worker"
+	"github.com/callyard/callyard/pkg/bus"
+)
+
+// Worker serves the tools of a program in a fleet. One goroutine sets it up; [Worker.Run]
+// is called once.
+type Worker struct {
+	url     string
+	config  string
+	flags   map[string]string
+	edits   []func(*settings.File)
+	log     *slog.Logger
+	ready   func(id string)
+	servers []*Server
+}
+
+// WorkerOption describes a worker.
+type WorkerOption func(*Worker)
+
+// Name sets the name that operators see: 1 to 40 printable ASCII characters without
+// spaces. Each start adds a random tail. The default is "worker".
+func Name(name string) WorkerOption {
+	return edit(func(f *settings.File) { f.Worker.Name = name })
+}
+
+// Labels sets the worker's labels.
+func Labels(labels map[string]string) WorkerOption {
+	return edit(func(f *settings.File) {
+		if f.Worker.Labels == nil {
+			f.Worker.Labels = map[string]string{}
+		}
+		maps.Copy(f.Worker.Labels, labels)
+	})
+}
+
+// ConfigFile names a configuration file of Callyard (docs/reference/configuration.md). The
+// sections nats, worker, warrants, policy, traces and log count. The environment variables
+// that override its keys count with and without a file; the options of a Worker win over
+// both.
+func ConfigFile(path string) WorkerOption { return func(w *Worker) { w.config = path } }
+
+// Policy names the policy file. A worker judges calls by its own copy, in addition to the
+// front door. Without one, risk levels and annotations decide.
+func Policy(path string) WorkerOption { return flag("policy", path) }
+
+// Credentials names a NATS credentials file (.creds).
+func Credentials(file string) WorkerOption {
+	return edit(func(f *settings.File) { f.NATS.CredentialsFile = file })
+}
+
+// UserPassword sets the NATS user and password.
+func UserPassword(user, password string) WorkerOption {
+	return edit(func(f *settings.File) { f.NATS.User, f.NATS.Password = user, telemetry.Secret(password) })
+}
+
+// WarrantKeys names files with public keys. Calls that needed an approval run here only
+// with a warrant that one of them signed: people's are those of approvers, callers' those
+// of front doors.
+func WarrantKeys(people, callers []string) WorkerOption {
+	return edit(func(f *settings.File) { f.Warrants.PeopleKeys, f.Warrants.CallerKeys = people, callers })
+}
+
+// Logger sets the log. The default writes to stderr as the section log says.
+func Logger(log *slog.Logger) WorkerOption { return func(w *Worker) { w.log = log } }
+
+// Started has f called with the worker's id when it has joined the fleet.
+func Started(f func(id string)) WorkerOption { return func(w *Worker) { w.ready = f } }
+
+func edit(f func(*settings.File)) WorkerOption {
+	return func(w *Worker) { w.edits = append(w.edits, f) }
+}
+
+func flag(name, value string) WorkerOption { return func(w *Worker) { w.flags[name] = value } }
+
+// New returns a worker for the NATS server or cluster at url, such as
+// "nats://127.0.0.1:4222"; several addresses are separated by commas. Where url is "", the
+// configuration says it.
+func New(url string, options ...WorkerOption) *Worker {
+	w := &Worker{url: url, flags: map[string]string{}}
+	for _, o := range options {
+		o(w)
+	}
+	return w
+}
+
+// Server adds a server without tools; see [NewServer].
+func (w *Worker) Server(name string, options ...ServerOption) *Server {
+	s := NewServer(name, options...)
+	w.Add(s)
+	return s
+}
+
+// Add adds servers.
+func (w *Worker) Add(servers ...*Server) { w.servers = append(w.servers, servers...) }
+
+// Run joins the fleet and serves calls until ctx ends or the process gets SIGTERM or
+// SIGINT. It then takes no more calls, finishes those under way within the worker's
+// drain_grace (30 s by default) and returns nil. The error is a fault of a registration or
+// of the configuration, all in one report, or says what kept the worker from running on.
+func (w *Worker) Run(ctx context.Context) error {
+	served, err := finish(w.servers)
+	if err != nil {
+		return err
+	}
+	role := workerrole.Setup{Own: served}
+	p, err := w.prepare(role.Role())
+	if err != nil {
+		return err
+	}
+	p.Tell()
+	connect := func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
+		return p.Config.Connect(ctx, name, keep, p.Log)
+	}
+	m := telemetry.NewMetrics()
+	return lifecycle.Run(ctx, p.Log, p.Config.TracesPart("callyard-worker", m, p.Log),
+		role.Part(p.Config, connect, p.Policy, m, p.Log, func(running *worker.Worker) {
+			p.Log.Info("worker is up", "worker", running.ID(), "servers", len(served))
+			if w.ready != nil {
+				w.ready(running.ID())
+			}
+		}),
+		p.ReloadPart(m))
+}
+
+// prepare reads the configuration.
+func (w *Worker) prepare(role setup.RoleSetup) (*setup.Prepared, error) {
+	flags := maps.Clone(w.flags)
+	if w.url != "" {
+		flags["nats"] = w.url
+	}
+	if w.config != "" {
+		flags["config"] = w.config
+	}
+	p, err := setup.PrepareWith(flags, os.Stderr, role)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range w.edits {
+		e(&p.Config.File)
+	}
+	if faults := p.Config.Worker.Validate(); len(faults) > 0 {
+		return nil, errors.New("worker." + faults[0].String())
+	}
+	if w.log != nil {
+		p.Log = w.log
+	}
+	return p, nil
+}
+
+// finish returns what a worker is to hold. The error lists every fault.
+func finish(servers []*Server) ([]worker.Served, error) {
+	if len(servers) == 0 {
+		return nil, errors.New("the worker has no server; add one with Server, Serve or Add")
+	}
+	seen := map[string]bool{}
+	var all []worker.Served
+	var faults []error
+	for _, s := range servers {
+		served, err := s.finish()
+		if seen[s.name] {
+			err = errors.Join(err, fmt.Errorf("server %q is added twice", s.name))
+		}
+		seen[s.name] = true
+		faults = append(faults, err)
+		all = append(all, served)
+	}
+	return all, errors.Join(faults...)
+}
+
+// quiet is the log of a fabric that was given none.
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
