@@ -55,6 +55,7 @@ var layers = []layer{
 	{"internal/bodies", support},
 	{"internal/calls/records", support},
 	{"internal/launch", support},
+	{"internal/hub", support},
 	{"internal/webhook", support},
 	{"internal/store", support},
 	{"internal/embedded", support},

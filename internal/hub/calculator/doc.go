@@ -1,0 +1,15 @@
+// Package calculator evaluates arithmetic expressions for a model: the built-in server
+// "calculator".
+//
+// The language is the arithmetic part of Python's: numbers, lists, the operators
+// + - * / // % **, comparisons, and, or, not, and calls of the functions
+// that [Names] lists, with its constants. Integers are exact; /, // and % behave as Python's do.
+// Names and results are those of toolregistry-hub's calculator.
+//
+// It promises that an expression cannot reach anything but these functions, and that
+// each evaluation ends within its limits: [MaxBytes], [MaxTokens], [MaxDepth], [MaxBits]
+// and a budget of work. Beyond a limit the result is an error that names the limit.
+//
+// It refuses complex numbers, strings other than arguments, assignment, attributes,
+// indexing and the bit operators: ^ is nearly always meant as a power.
+package calculator

@@ -1,0 +1,143 @@
+package hub
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/buildinfo"
+	"github.com/callyard/callyard/internal/hub/calculator"
+	"github.com/callyard/callyard/internal/launch/native"
+)
+
+// Names of settings, as [Entry.Needs] and errors have them.
+const (
+	settingRoots  = "roots"
+	settingAllow  = "allow"
+	settingEngine = "engine"
+)
+
+// Entry describes a built-in server.
+type Entry struct {
+	Name, Title, Description string
+	// Needs are the settings without which the server cannot be opened.
+	Needs []string
+	// Safe says that the server needs no setting and reaches neither files nor the
+	// network, so that it may be offered without being configured.
+	Safe bool
+	// Tools are the names of the server's tools, in the order in which it lists them.
+	Tools []string
+}
+
+// Settings are those of all built-in servers. A server refuses the ones that it does not
+// have.
+type Settings struct {
+	// Roots are the absolute paths of the directories that "files" may use. The suffix
+	// ":rw" makes one writable; the others are read only.
+	Roots []string
+	// Allow are the hosts, and the internal addresses or CIDR ranges, that "fetch" may
+	// reach although they are not public; see package fetch.
+	Allow []string
+	// Engine is the search engine of "search": searxng, brave, tavily or serper.
+	// EngineURL is its address, which searxng needs. APIKey is its key, which the others
+	// need.
+	Engine, EngineURL, APIKey string
+	// Now is the clock of "datetime". If nil, time.Now is used.
+	Now func() time.Time
+}
+
+// builtin is a server and the way to make it.
+type builtin struct {
+	Entry
+	has  []string // settings that the server has; Needs are among them
+	open func(s Settings, log *slog.Logger) (tools []native.Tool, closeServer func(), err error)
+}
+
+func builtins() []builtin {
+	return []builtin{
+		{
+			Entry: Entry{
+				Name: "calculator", Title: "Calculator", Safe: true,
+				Description: "Evaluates arithmetic expressions with exact integers, mathematical functions and statistics.",
+				Tools:       []string{"evaluate", "list_allowed_fns", "help"},
+			},
+			open: stateless(calculator.Tools),
+		},
+	}
+}
+
+// stateless makes a server from tools that need no setting and keep nothing.
+func stateless(tools func() []native.Tool) func(Settings, *slog.Logger) ([]native.Tool, func(), error) {
+	return func(Settings, *slog.Logger) ([]native.Tool, func(), error) { return tools(), func() {}, nil }
+}
+
+// List returns the built-in servers in alphabetical order of their names.
+func List() []Entry {
+	all := builtins()
+	out := make([]Entry, len(all))
+	for i, b := range all {
+		out[i] = b.Entry
+	}
+	return out
+}
+
+// Open makes the built-in server with the name. closeServer frees what it holds; it is
+// called once no call of its tools runs. log may be nil. An error names the setting at
+// fault and the fix.
+func Open(name string, s Settings, log *slog.Logger) (server *native.Server, closeServer func(), err error) {
+	all := builtins()
+	i := slices.IndexFunc(all, func(b builtin) bool { return b.Name == name })
+	if i < 0 {
+		var names []string
+		for _, b := range all {
+			names = append(names, b.Name)
+		}
+		return nil, nil, fmt.Errorf("there is no built-in server %q; use one of %s", name, strings.Join(names, ", "))
+	}
+	b := all[i]
+	if err := b.fits(s); err != nil {
+		return nil, nil, err
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	if s.Now == nil {
+		s.Now = time.Now
+	}
+	tools, closeServer, err := b.open(s, log)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the built-in server %q: %w", name, err)
+	}
+	info := native.Info{Name: b.Name, Title: b.Title, Version: buildinfo.Read().Version, Instructions: b.Description}
+	if server, err = native.New(info, tools...); err != nil {
+		closeServer()
+		return nil, nil, fmt.Errorf("the built-in server %q: %w", name, err)
+	}
+	return server, closeServer, nil
+}
+
+// fits finds settings that the server does not have and needs that are not given.
+func (b *builtin) fits(s Settings) error {
+	given := []struct {
+		name string
+		is   bool
+		fix  string
+	}{
+		{settingRoots, len(s.Roots) > 0, `give it a list of directories, such as ["/srv/data", "/srv/out:rw"]`},
+		{settingAllow, len(s.Allow) > 0, ""},
+		{settingEngine, s.Engine != "", "set it to searxng, brave, tavily or serper"},
+		{"engine_url", s.EngineURL != "", ""},
+		{"api_key", s.APIKey != "", ""},
+	}
+	for _, g := range given {
+		switch {
+		case g.is && !slices.Contains(b.has, g.name) && !slices.Contains(b.Needs, g.name):
+			return fmt.Errorf("the built-in server %q has no setting %s; remove it", b.Name, g.name)
+		case !g.is && slices.Contains(b.Needs, g.name):
+			return fmt.Errorf("the built-in server %q needs the setting %s: %s", b.Name, g.name, g.fix)
+		}
+	}
+	return nil
+}
