@@ -9,6 +9,11 @@ import (
 
 	"github.com/callyard/callyard/internal/buildinfo"
 	"github.com/callyard/callyard/internal/hub/calculator"
+	"github.com/callyard/callyard/internal/hub/datetime"
+	"github.com/callyard/callyard/internal/hub/files"
+	"github.com/callyard/callyard/internal/hub/think"
+	"github.com/callyard/callyard/internal/hub/todo"
+	"github.com/callyard/callyard/internal/hub/units"
 	"github.com/callyard/callyard/internal/launch/native"
 )
 
@@ -27,7 +32,8 @@ type Entry struct {
 	// Safe says that the server needs no setting and reaches neither files nor the
 	// network, so that it may be offered without being configured.
 	Safe bool
-	// Tools are the names of the server's tools, in the order in which it lists them.
+	// Tools are the names of the server's tools, in the order in which it lists them. Those
+	// of "files" that change something are there only if a root is writable.
 	Tools []string
 }
 
@@ -63,13 +69,59 @@ func builtins() []builtin {
 				Description: "Evaluates arithmetic expressions with exact integers, mathematical functions and statistics.",
 				Tools:       []string{"evaluate", "list_allowed_fns", "help"},
 			},
-			open: stateless(calculator.Tools),
+			open: holdsNothing(calculator.Tools),
+		},
+		{
+			Entry: Entry{
+				Name: "datetime", Title: "Date and time", Safe: true,
+				Description: "Tells the current time and converts times between time zones.",
+				Tools:       []string{"now", "convert_timezone"},
+			},
+			open: func(s Settings, _ *slog.Logger) ([]native.Tool, func(), error) { return datetime.Tools(s.Now), func() {}, nil },
+		},
+		{
+			Entry: Entry{
+				Name: "files", Title: "Files", Needs: []string{settingRoots},
+				Description: "Reads and searches files below the directories in roots, and changes them where a root ends in :rw.",
+				Tools:       []string{"read", "list", "tree", "glob", "grep", "info", "write", "edit", "copy", "move", "delete", "create_dir"},
+			},
+			open: func(s Settings, _ *slog.Logger) ([]native.Tool, func(), error) {
+				f, err := files.Open(s.Roots)
+				if err != nil {
+					return nil, nil, err
+				}
+				return f.Tools(), f.Close, nil
+			},
+		},
+		{
+			Entry: Entry{
+				Name: "think", Title: "Think", Safe: true,
+				Description: "Gives a model a place to reason before it acts.",
+				Tools:       []string{"think"},
+			},
+			open: holdsNothing(think.Tools),
+		},
+		{
+			Entry: Entry{
+				Name: "todo", Title: "To-do list", Safe: true,
+				Description: "Keeps a to-do list for each session.",
+				Tools:       []string{"update", "list"},
+			},
+			open: holdsNothing(func() []native.Tool { return todo.Tools(time.Now) }),
+		},
+		{
+			Entry: Entry{
+				Name: "units", Title: "Unit converter", Safe: true,
+				Description: "Converts between units of temperature, length, weight, speed, energy and others.",
+				Tools:       []string{"convert", "list_conversions", "help"},
+			},
+			open: holdsNothing(units.Tools),
 		},
 	}
 }
 
-// stateless makes a server from tools that need no setting and keep nothing.
-func stateless(tools func() []native.Tool) func(Settings, *slog.Logger) ([]native.Tool, func(), error) {
+// holdsNothing makes a server from tools that need no setting and hold nothing to close.
+func holdsNothing(tools func() []native.Tool) func(Settings, *slog.Logger) ([]native.Tool, func(), error) {
 	return func(Settings, *slog.Logger) ([]native.Tool, func(), error) { return tools(), func() {}, nil }
 }
 

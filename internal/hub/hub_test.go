@@ -18,7 +18,7 @@ func settingsFor(t *testing.T, e Entry) Settings {
 	for _, need := range e.Needs {
 		switch need {
 		case settingRoots:
-			s.Roots = []string{t.TempDir()}
+			s.Roots = []string{t.TempDir() + ":rw"}
 		case settingEngine:
 			s.Engine, s.EngineURL = "searxng", "http://127.0.0.1:1"
 		default:

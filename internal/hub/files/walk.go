@@ -1,0 +1,115 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// maxEntries is the number of directory entries that one call looks at.
+const maxEntries = 100_000
+
+// walker visits what is below a directory. It follows no symbolic links.
+type walker struct {
+	ctx       context.Context
+	max       int  // entries; beyond it truncated is set
+	hidden    bool // names that begin with a dot are visited too
+	dirsFirst bool
+
+	seen      int
+	skipped   int // directories that could not be read
+	truncated bool
+}
+
+// errStop ends a walk without being an error.
+var errStop = errors.New("stop")
+
+// walk calls visit for each entry below dir in the order of names, before what is in it.
+// depth is the number of levels; the entries of dir have level 1.
+func (w *walker) walk(dir place, depth int, visit func(p place, info fs.FileInfo, level int) error) error {
+	err := w.level(dir, 1, depth, visit)
+	if errors.Is(err, errStop) {
+		return nil
+	}
+	return err
+}
+
+func (w *walker) level(dir place, level, depth int, visit func(p place, info fs.FileInfo, level int) error) error {
+	entries, err := w.entries(dir)
+	if err != nil {
+		if level == 1 || w.ctx.Err() != nil {
+			return err
+		}
+		w.skipped++
+		return nil
+	}
+	for _, e := range entries {
+		if err := visit(e.place, e.info, level); err != nil {
+			return err
+		}
+		if e.info.IsDir() && level < depth && !w.truncated {
+			if err := w.level(e.place, level+1, depth, visit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// found is an entry of a directory.
+type found struct {
+	place place
+	info  fs.FileInfo
+}
+
+// entries reads a directory, sorted by name.
+func (w *walker) entries(dir place) ([]found, error) {
+	f, err := dir.OpenFile(dir.name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, dir.fault(err)
+	}
+	defer f.Close()
+	var out []found
+	for !w.truncated {
+		names, err := f.Readdirnames(512)
+		for _, name := range names {
+			if !w.hidden && strings.HasPrefix(name, ".") {
+				continue
+			}
+			if w.seen++; w.seen > w.max {
+				w.truncated = true
+				break
+			}
+			p := dir.child(name)
+			info, err := p.Lstat(p.name)
+			if err != nil { // it has just been removed
+				continue
+			}
+			out = append(out, found{p, info})
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, dir.fault(err)
+		}
+		if err := w.ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(out, func(a, b found) int {
+		if w.dirsFirst && a.info.IsDir() != b.info.IsDir() {
+			if a.info.IsDir() {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.place.name, b.place.name)
+	})
+	return out, nil
+}
