@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -99,31 +100,37 @@ func TestAnMCPClientOfEitherEraSeesProgressAndCancels(t *testing.T) {
 		t.Run(era, func(t *testing.T) {
 			var mu sync.Mutex
 			seen := 0
-			first := make(chan struct{}, 100)
+			first := make(chan struct{}, 100) // progress of the call that is cancelled
 			s := up.mcpClient(t, "/mcp/everything", era, &mcp.ClientOptions{
-				ProgressNotificationHandler: func(_ context.Context, _ *mcp.ProgressNotificationClientRequest) {
+				ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
 					mu.Lock()
 					seen++
 					mu.Unlock()
-					first <- struct{}{}
+					if r.Params.ProgressToken == "cancelled" { // the SDK may hand out that of an earlier call late
+						first <- struct{}{}
+					}
 				},
 			})
-			slow := func(ctx context.Context, seconds int) error {
+			slow := func(ctx context.Context, token string, seconds int) error {
 				params := &mcp.CallToolParams{Name: "trigger-long-running-operation", Arguments: map[string]any{"duration": seconds, "steps": 2 * seconds}}
-				params.SetProgressToken("p")
+				params.SetProgressToken(token)
 				_, err := s.CallTool(ctx, params)
 				return err
 			}
-			if err := slow(t.Context(), 1); err != nil {
+			if err := slow(t.Context(), "whole", 1); err != nil {
 				t.Fatal(err)
 			}
-			<-first // at least one came; the SDK hands the last out when it likes
-			for len(first) > 0 {
-				<-first
-			}
+			eventually(t, 20*time.Second, "progress of a call", func() error {
+				mu.Lock()
+				defer mu.Unlock()
+				if seen == 0 {
+					return errors.New("none came")
+				}
+				return nil
+			})
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
-			go func() { done <- slow(ctx, 60) }()
+			go func() { done <- slow(ctx, "cancelled", 60) }()
 			<-first
 			cancel()
 			if err := <-done; err == nil {

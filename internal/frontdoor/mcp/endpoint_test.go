@@ -697,3 +697,18 @@ func TestAConversationReadsAsItIsWrittenDown(t *testing.T) {
 		t.Errorf("-update writes it (-want +got)\n%s", diff)
 	}
 }
+
+func TestACancellationMayOvertakeItsRequest(t *testing.T) {
+	f := openFabric(t, nil)
+	s := f.enter("/mcp/demo", `{}`)
+	if a := s.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c1"}}`); a.status != 202 {
+		t.Errorf("cancelled: %d", a.status)
+	}
+	if a := s.send(`{"jsonrpc":"2.0","id":"c1","method":"tools/call","params":{"name":"hang"}}`); get(a.last(), "result") != nil || get(a.last(), "error") != nil {
+		t.Errorf("a cancelled request was answered: %s", a.body)
+	}
+	// It counted once.
+	if a := s.send(`{"jsonrpc":"2.0","id":"c1","method":"tools/call","params":{"name":"echo","arguments":{"text":"x"}}}`); get(a.last(), "result") == nil {
+		t.Errorf("the next request with the id: %s", a.body)
+	}
+}

@@ -47,6 +47,7 @@ type session struct {
 	used    time.Time
 	active  int // requests under way, streams among them
 	calls   map[string]context.CancelFunc
+	early   []earlyCancel           // cancellations of requests that have not come yet
 	asked   map[string]chan message // what the client was asked, by id
 	next    int
 	watched map[string]target // resources of whose changes the client wants to hear, by the URI that it knows
@@ -184,6 +185,9 @@ func (s *session) begin(ctx context.Context, id []byte) (_ context.Context, fini
 		return ctx, func() {}, false
 	}
 	s.calls[key] = cancel
+	if s.wasCanceled(key, time.Now()) {
+		cancel()
+	}
 	return ctx, func() {
 		cancel()
 		s.mu.Lock()
@@ -192,13 +196,46 @@ func (s *session) begin(ctx context.Context, id []byte) (_ context.Context, fini
 	}, true
 }
 
-// cancel ends the request of that id, if it runs.
+// cancel ends the request of that id. Each message is an HTTP request of its own, so that a
+// cancellation may overtake what it cancels: one of a request that is not there counts for
+// earlyWithin.
 func (s *session) cancel(id []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if cancel := s.calls[string(id)]; cancel != nil {
 		cancel()
+		return
 	}
+	if len(id) > maxEarlyID {
+		return
+	}
+	if len(s.early) == maxEarly {
+		s.early = s.early[1:]
+	}
+	s.early = append(s.early, earlyCancel{string(id), time.Now()})
+}
+
+const (
+	maxEarly    = 32 // cancellations kept in a session
+	maxEarlyID  = 256
+	earlyWithin = 5 * time.Second
+)
+
+// earlyCancel is a cancellation that came before its request.
+type earlyCancel struct {
+	id string
+	at time.Time
+}
+
+// wasCanceled reports whether a request was canceled before it came, once. The caller
+// holds s.mu.
+func (s *session) wasCanceled(id string, now time.Time) bool {
+	i := slices.IndexFunc(s.early, func(e earlyCancel) bool { return e.id == id && now.Sub(e.at) < earlyWithin })
+	if i < 0 {
+		return false
+	}
+	s.early = slices.Delete(s.early, i, i+1)
+	return true
 }
 
 // ask sends a request to the client, on the stream of the request x, and waits for
