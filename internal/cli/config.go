@@ -32,7 +32,7 @@ func configCommand() *cobra.Command {
 
 func checkConfig(cmd *cobra.Command) error {
 	var roles everyRole
-	p, err := setup.Prepare(cmd.Flags(), cmd.ErrOrStderr(), demoEntry(), roles.all()...)
+	p, err := setup.Prepare(cmd.Flags(), cmd.ErrOrStderr(), offered(), roles.all()...)
 	var all []config.Fault
 	var found *config.Faults
 	if errors.As(err, &found) {

@@ -31,7 +31,7 @@ func upCommand() *cobra.Command {
 		Use:   "up",
 		Short: "Run front door, worker, approver and NATS in this process",
 		Long: "up runs the whole fabric in one process: front door, worker and approver over an embedded NATS server with JetStream.\n" +
-			"Without --servers (and without MCP_CONFIG_PATH) it serves the built-in demo tools.",
+			"Without --servers (and without MCP_CONFIG_PATH) it serves the demo tools and the built-in tools that need no setting (callyard hub list).",
 		Example: "  callyard up\n  callyard up --demo-approvals\n  callyard up --servers mcp.json --listen 127.0.0.1:9000",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return up(cmd) },
@@ -46,7 +46,7 @@ func up(cmd *cobra.Command) error {
 	stderr, out := newActivity(screenOf(cmd.ErrOrStderr())), outOf(cmd)
 	defer stderr.end()
 	var roles everyRole
-	p, err := setup.Prepare(cmd.Flags(), stderr, demoEntry(), roles.all()...)
+	p, err := setup.Prepare(cmd.Flags(), stderr, offered(), roles.all()...)
 	if err != nil {
 		return err
 	}
@@ -139,13 +139,14 @@ func findApprover(cmd *cobra.Command, cfg *setup.Config) net.Listener {
 	return l
 }
 
-// demoEntry is the built-in server, started from this very binary.
-func demoEntry() []config.ServerEntry {
+// offered are the servers of a fabric that was told none: the demo server, started from
+// this very binary, and the built-in servers that need no setting.
+func offered() []config.ServerEntry {
 	self, err := os.Executable()
 	if err != nil {
 		return nil
 	}
-	return []config.ServerEntry{{ID: "demo", Type: config.TypeStdio, Command: self, Args: []string{"demo-server"}, TrustAnnotations: true}}
+	return append([]config.ServerEntry{{ID: "demo", Type: config.TypeStdio, Command: self, Args: []string{"demo-server"}, TrustAnnotations: true}}, safeEntries()...)
 }
 
 // fabric is everything that `up` runs.

@@ -32,6 +32,14 @@ func (r *serverReader) builtin(d *draft, e *ServerEntry) {
 	if strings.TrimSpace(b.Name) == "" {
 		r.fault(d, "builtin", "is empty; write the name of a built-in server, such as \"calculator\". \"callyard hub list\" lists them.")
 	}
+	for _, key := range []string{"docker", "sandbox", "bubblewrap"} {
+		if d.has(key) {
+			r.fault(d, key, "a built-in server runs in the worker itself, so no container can hold it; remove it.")
+		}
+	}
+	if s.RiskLevel == 3 {
+		r.fault(d, "riskLevel", "3 asks for a container, and a built-in server runs in the worker itself; write 1 or 2.")
+	}
 	if r.path == "" {
 		for _, key := range []string{"roots", "allow", "api_key_file"} {
 			if d.has(key) {

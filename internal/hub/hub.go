@@ -77,7 +77,9 @@ func builtins() []builtin {
 				Description: "Tells the current time and converts times between time zones.",
 				Tools:       []string{"now", "convert_timezone"},
 			},
-			open: func(s Settings, _ *slog.Logger) ([]native.Tool, func(), error) { return datetime.Tools(s.Now), func() {}, nil },
+			open: func(s Settings, _ *slog.Logger) ([]native.Tool, func(), error) {
+				return datetime.Tools(s.Now), func() {}, nil
+			},
 		},
 		{
 			Entry: Entry{

@@ -1,11 +1,14 @@
 package worker
 
 import (
+	"errors"
 	"log/slog"
 
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/hub"
 	"github.com/callyard/callyard/internal/launch/adapt"
 	"github.com/callyard/callyard/internal/launch/endpoint"
+	"github.com/callyard/callyard/internal/launch/native"
 	"github.com/callyard/callyard/internal/launch/openapi"
 	"github.com/callyard/callyard/internal/settings"
 )
@@ -27,4 +30,26 @@ func adapted(c *settings.Worker, e *config.ServerEntry, s *Served) {
 	s.Session.Spec.URL, s.Session.Spec.Headers = adapt.Address, nil
 	// It answers at once, but may have to fetch a document first.
 	s.Session.ProbeTimeout = s.Session.StartTimeout
+}
+
+// builtin fills in what a built-in server needs, where e is one. It opens the server once,
+// so that settings that cannot be honoured are found before the worker starts.
+func builtin(e *config.ServerEntry, s *Served) error {
+	b := e.Builtin
+	if b == nil {
+		return nil
+	}
+	open := func(log *slog.Logger) (*native.Server, func(), error) {
+		return hub.Open(b.Name, hub.Settings{Roots: b.Roots, Allow: b.Allow, Engine: b.Engine, EngineURL: b.EngineURL, APIKey: b.APIKey}, log)
+	}
+	_, closeServer, err := open(slog.New(slog.DiscardHandler))
+	if err != nil {
+		return errors.New("the built-in server " + e.ID + ": " + err.Error())
+	}
+	closeServer()
+	s.Session.Native = open
+	// One session serves all callers, with all places.
+	s.Session.Sessions, s.Session.InFlight = 1, s.Session.Sessions*s.Session.InFlight
+	s.TrustAnnotations = true // they are ours
+	return nil
 }

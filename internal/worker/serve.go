@@ -63,7 +63,7 @@ func serve(c *settings.Worker, e *config.ServerEntry) (Served, error) {
 	}
 	FillLimits(c, &s.Session)
 	adapted(c, e, &s)
-	return s, nil
+	return s, builtin(e, &s)
 }
 
 // FillLimits gives a server the limits of the section c that it has none of its own for.

@@ -16,7 +16,7 @@ type ServerItem struct {
 	RiskDescription     string         `json:"risk_description,omitempty" example:"Low risk - Standard execution"`
 	RunningInDocker     *bool          `json:"running_in_docker,omitempty" doc:"Present where a risk is set."`
 	Sandbox             *ServerSandbox `json:"sandbox,omitempty" doc:"How calls of high risk run apart from everything else; absent where they cannot."`
-	Transport           string         `json:"transport" enum:"stdio,http,sse,openapi,tool_endpoint" example:"stdio"`
+	Transport           string         `json:"transport" enum:"stdio,http,sse,openapi,tool_endpoint,builtin,native" example:"stdio"`
 	Tools               *int           `json:"tools,omitempty" doc:"How many tools the server offers; absent until they were read once." example:"12"`
 	WorkerCount         int            `json:"worker_count" doc:"How many live workers hold the server." example:"1"`
 	Workers             []ServerWorker `json:"workers" nullable:"false"`
