@@ -7,7 +7,7 @@ export GOWORK := off
 TESTED := CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_SERVERS=$(CURDIR)/e2e/servers/node_modules
 
 .DEFAULT_GOAL := help
-.PHONY: all help workspace build unit test race e2e bench sandboxes rolling scale mixed chaos fuzz schemathesis hostile images generate notices govulncheck release-check diagrams lint fmt clean
+.PHONY: all help workspace build unit test race e2e bench sandboxes rolling scale mixed chaos fuzz schemathesis hostile images generate notices govulncheck release-check diagrams lint prose fmt clean
 
 all: lint test ## lint, then every test
 
@@ -44,7 +44,7 @@ race: ## go test -race without any set-up; name packages with PKG=./pkg/...
 e2e: ## the tests that see Callyard from outside
 	scripts/test.sh ./e2e/...
 
-bench: ## measure Callyard beside direct clients; ARGS="--quick" and other flags
+bench: ## measure Callyard and direct clients; ARGS="--quick" and other flags
 	scripts/bench.sh $(ARGS)
 
 sandboxes: ## measure containers: warm hand-over, cold start, calls at ten at once (N=1000 of them)
@@ -103,11 +103,14 @@ release-check: ## check .goreleaser.yaml, build and run this platform's programs
 # Compiled as scripts/test.sh compiles, so that the linters find in the build cache what they read.
 lint: export GOFLAGS := -trimpath $(GOFLAGS)
 lint: export CGO_ENABLED := 0
-lint: ## golangci-lint, at the version in tools/lint/go.mod
+lint: prose ## golangci-lint, at the version in tools/lint/go.mod, and prose
 	$(GO) tool -modfile=tools/lint/go.mod golangci-lint run $(or $(PKG),./...)
 	@$(if $(PKG),,cd bench && $(GO) tool -modfile=../tools/lint/go.mod golangci-lint run ./...)
 	@$(if $(PKG),,cd e2e && $(GO) tool -modfile=../tools/lint/go.mod golangci-lint run ./...)
 	@$(if $(PKG),,cd deploy/checks && $(GO) tool -modfile=../../tools/lint/go.mod golangci-lint run ./...)
+
+prose: ## retired phrases in pages and in comments
+	$(GO) test ./internal/housetest -run 'RetiredPhrase'
 
 fmt: ## format the Go code
 	@find . \( -name node_modules -o -name '.?*' \) -prune -o -name '*.go' -exec gofmt -l -w {} +

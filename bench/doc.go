@@ -1,5 +1,5 @@
 // Package bench loads tool calls onto things that can run them and measures
-// what comes back: rate, latency and the CPU time of every process that takes
+// the answers: rate, latency and the CPU time of every process that takes
 // part. It stands behind `callyard bench` and `make bench`.
 //
 // A [Target] is one way to reach the tool "echo" of the everything server: the

@@ -124,7 +124,7 @@ func (f *fabric) start(name, path, dir string, args ...string) error {
 	return nil
 }
 
-// ready waits until the front door says that it is ready and a call comes back. On
+// ready waits until the front door says that it is ready and a call is answered. On
 // failure everything is stopped.
 func (f *fabric) ready(ctx context.Context, name string) (Target, error) {
 	if err := f.reach(ctx, name, "/servers/"+serverID+"/tools/"+toolName); err != nil {
@@ -133,7 +133,7 @@ func (f *fabric) ready(ctx context.Context, name string) (Target, error) {
 	return f, f.answers(ctx)
 }
 
-// answers waits until a call comes back: ready says that calls are taken, and the
+// answers waits until a call is answered: ready says that calls are taken, and the
 // server of this one may still start. On failure everything is stopped.
 func (f *fabric) answers(ctx context.Context) error {
 	var last error

@@ -27,7 +27,7 @@ func checkSize(size int) error {
 
 var errNotWhole = errors.New("the answer does not hold the whole message of this call")
 
-// message is the text that goes out and must come back. Its two ends carry the
+// message is the text that is sent and must be returned. Its two ends carry the
 // numbers of the lane and of the call, so that an answer that was cut, or that
 // belongs to another call, is not taken for this one. It holds letters and
 // digits only and is the same bytes in every JSON writing.

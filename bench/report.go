@@ -44,7 +44,7 @@ type Cell struct {
 // Sample is one measurement.
 type Sample struct {
 	Seconds float64 `json:"seconds"` // how long was measured
-	Calls   int64   `json:"calls"`   // that came back whole
+	Calls   int64   `json:"calls"`   // with a complete answer
 	Errors  int64   `json:"errors"`
 	// Failures counts the errors by their sentence.
 	Failures map[string]int64 `json:"failures,omitempty"`
@@ -133,7 +133,7 @@ func medianOf(samples []Sample) Sample {
 		}
 		return median(values)
 	}
-	// A measurement in which nothing came back has a rate, but no latency.
+	// A measurement without answers has a rate, but no latency.
 	of := func(pick func(Sample) float64) float64 {
 		var values []float64
 		for _, s := range samples {

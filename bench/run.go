@@ -21,7 +21,7 @@ type Plan struct {
 	Progress func(Progress)
 }
 
-// Progress is one measurement that was just made, and how many are made of all.
+// Progress is one measurement that was just made, its number and the number of all.
 type Progress struct {
 	Done, All         int
 	Round             int

@@ -19,7 +19,7 @@ type Target interface {
 
 // Lane makes one call at a time. It belongs to one goroutine.
 type Lane interface {
-	// Call makes one call and returns nil when the whole message came back.
+	// Call makes one call and returns nil when the whole message was returned.
 	Call() error
 	Close() error
 }

@@ -249,7 +249,7 @@ func TestAClickCountsThoughTheListChangesUnderIt(t *testing.T) {
 	mouse(chromedp.MouseReleased)
 	p.sees("the page of the call", `location.pathname === "/a/`+first.ApprovalID+`" && document.querySelector("#decide") !== null`)
 
-	// Released elsewhere it is no click, and the list goes on.
+	// Released elsewhere it is no click, and the list keeps updating.
 	p.open(o.pages)
 	p.sees("the list", `document.querySelectorAll(".request").length === 2`)
 	mouse(chromedp.MousePressed)

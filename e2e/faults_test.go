@@ -149,7 +149,7 @@ func TestAKilledWorkerTakesItsFamilyAlongAndTheOtherCarriesOn(t *testing.T) {
 		}
 		return nil
 	})
-	// Nobody holds it now, but it was there: come back later.
+	// Nobody holds it now, but it was there: try again later.
 	if p := d.ask(t, "POST", toolPath("fertile", "echo"), `{"text":"x"}`).problem(t, 503, "unavailable"); !p.Retryable {
 		t.Errorf("a call that did not start may be sent again: %+v", p)
 	}

@@ -47,7 +47,7 @@ type staff struct {
 	doors, approvers, workers int
 	redis                     string
 	env                       []string         // of all of them
-	servers                   map[string]entry // beside those of a bureau
+	servers                   map[string]entry // in addition to those of a bureau
 }
 
 // The people of a bureau, and one who sees everything and decides nothing. Their
@@ -221,7 +221,7 @@ func (b *bureau) decides(at *door, q *question, person, kind string) (answer, er
 	return send(b.wide, at.url, "POST", "/approvals/"+q.ApprovalID+"/decisions", fmt.Sprintf(`{"kind":%q,"digest":%q}`, kind, q.digest), "X-API-Key: "+person)
 }
 
-// ended waits until the call has ended, as a caller does that comes back, and
+// ended waits until the call has ended, as a caller that polls does, and
 // returns what it is told. A front door that cannot tell is asked again.
 func (b *bureau) ended(t testing.TB, at *door, q *question) (s callState) {
 	t.Helper()
@@ -282,5 +282,5 @@ func standsStill(t testing.TB, pid int) {
 	})
 }
 
-// thaw lets a frozen process go on.
+// thaw continues a frozen process.
 func (p *process) thaw() { _ = p.Cmd.Process.Signal(syscall.SIGCONT) } // it may have been killed

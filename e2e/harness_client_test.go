@@ -41,7 +41,7 @@ func (d *door) open(t testing.TB, url string) {
 // with the test.
 func client(t testing.TB) *http.Client { return proc.Client(t, answerWithin) }
 
-// answer is what came back.
+// answer is an HTTP answer.
 type answer struct {
 	status int
 	header http.Header

@@ -101,7 +101,7 @@ func (s setup) program(t testing.TB, name string) program {
 	if name != "worker" && !s.anyPort {
 		listen := s.listen
 		if listen == "" {
-			listen = porttest.Address(t) // to which it can come back
+			listen = porttest.Address(t) // an address that it can use again
 		}
 		flag := "--listen"
 		if name == "approver" {

@@ -114,7 +114,7 @@ func (b *besieged) targets(t testing.TB) []hostile.Target {
 	}
 	ofDoor := goldens(b.door, b.doorKnows)
 	for _, g := range ofDoor {
-		if strings.HasPrefix(g.Operation, "POST /batches (") { // lines whose results are streamed beside them
+		if strings.HasPrefix(g.Operation, "POST /batches (") { // lines whose results are streamed meanwhile
 			g.Operation += " with results"
 			g.Path += "?stream=true"
 			ofDoor = append(ofDoor, g)

@@ -106,7 +106,7 @@ func (l *load) none(t testing.TB, what string) {
 }
 
 // echo calls the tool echo of a scripted server with a text of its own and
-// checks that this very text comes back.
+// checks that the answer has this text.
 func (d *door) echo(server, said string) error {
 	a, err := d.tryCall(server, "echo", fmt.Sprintf(`{"text":%q}`, said))
 	if err != nil {

@@ -28,7 +28,7 @@ type program struct {
 	name string // in messages; the base of path when empty
 	path string
 	args []string
-	env  []string // beside what the test has, less what would configure Callyard
+	env  []string // in addition to the test's, less what would configure Callyard
 	dir  string
 }
 

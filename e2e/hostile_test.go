@@ -52,7 +52,7 @@ func (b *besieged) processes() map[string]*process {
 }
 
 // holds checks that no process took too much memory, none has panicked, and that
-// honest calls go on.
+// honest calls continue.
 func (b *besieged) holds(t testing.TB) {
 	t.Helper()
 	for name, p := range b.processes() {
@@ -102,8 +102,8 @@ func (b *besieged) footprints(t testing.TB, looks int) (ofDoor footprint, files 
 }
 
 // cancelOpen ends the batches that the requests have made, a thousand of each state:
-// one that is open waits for more calls, as its caller was told. It returns how many
-// there were.
+// one that is open waits for more calls, as its caller was told. It returns their
+// number.
 func (b *besieged) cancelOpen() (open int, err error) {
 	for _, state := range []string{"receiving", "running", "canceling"} {
 		var list struct {
@@ -262,7 +262,7 @@ func goldensAreGood(t testing.TB, targets []hostile.Target) {
 	}
 }
 
-// honestFor makes n honest calls with nothing else going on.
+// honestFor makes n honest calls on an idle system.
 func (b *besieged) honestFor(t testing.TB, n int) hostile.Figures {
 	t.Helper()
 	h := hostile.KeepCalling(t.Context(), 2, 20*time.Millisecond, b.honestCall)

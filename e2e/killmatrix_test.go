@@ -15,8 +15,8 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// story is a held call that was brought to some point of its life, and how it goes
-// on after somebody was killed there.
+// story is a held call that was brought to some point of its life, and how it
+// continues after a process was killed there.
 type story struct {
 	*question
 	step    step
@@ -147,7 +147,7 @@ func refused(t *testing.T, k *killing, s *story) {
 	}
 }
 
-// yes has the one who is asked say yes. Its caller is answered when the call has
+// yes lets the approver approve. Its caller is answered when the call has
 // ended: nobody waits for that here.
 func (k *killing) yes(t *testing.T, s *story) {
 	t.Helper()
@@ -197,7 +197,7 @@ func decided(t *testing.T, k *killing, s *story) {
 	k.yes(t, s)
 }
 
-// thaw lets everybody go on who is still there.
+// thaw continues every process that still runs.
 func (k *killing) thaw() {
 	k.workers[0].thaw()
 	k.doors[0].thaw()
@@ -307,7 +307,7 @@ func (k *killing) stillOpen(t *testing.T, s *story, forgotten bool) {
 			a, err = k.confirms(k.doors[0], s.question, true)
 		}
 		if err == nil && a.status == http.StatusServiceUnavailable {
-			err = &refusal{a} // Redis, or the way to it, comes back at its own pace
+			err = &refusal{a} // Redis, or the way to it, recovers at its own pace
 		}
 		return err
 	})

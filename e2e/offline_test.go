@@ -17,7 +17,7 @@ import (
 )
 
 // TestAServerThatDoesNotRunIsNotOffered has a server die while its program is gone, and
-// come back: models are not offered its tools meanwhile, and its calls are refused at once.
+// run again: models are not offered its tools meanwhile, and its calls are refused at once.
 func TestAServerThatDoesNotRunIsNotOffered(t *testing.T) {
 	mortal, parked := filepath.Join(t.TempDir(), "mortal"), filepath.Join(t.TempDir(), "parked")
 	e := scripted(mcptest.Echo)

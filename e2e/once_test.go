@@ -14,7 +14,7 @@ import (
 type tally struct {
 	won  atomic.Int64 // their answer counted
 	told atomic.Int64 // it did not, and they were told of which call
-	away atomic.Int64 // Redis was away, and they were told of which call; they came back
+	away atomic.Int64 // Redis was away, and they were told of which call; they tried again
 }
 
 // try has the n-th of those who want to decide a call do so: over both front
@@ -34,7 +34,7 @@ func (b *bureau) try(q *question, n int) (answer, error) {
 const again = 250 * time.Millisecond
 
 // race has that many racers decide a call at once. Where whole is not nil Redis has a
-// fault until it is closed: who is told so comes back, with all the others, when it
+// fault until it is closed: a caller that is told so tries again, with all the others, when it
 // has ended.
 func (b *bureau) race(t *testing.T, q *question, racers int, whole <-chan struct{}) (all *tally) {
 	t.Helper()

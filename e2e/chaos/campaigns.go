@@ -84,6 +84,6 @@ func Campaigns(ctx context.Context, size Size, seed uint64, programs Programs, d
 	for _, c := range all {
 		c.Seed, c.Programs, c.Dir, c.Log, c.Settle = seed, programs, dir, log, settleWithin
 	}
-	unsynced.Settle = 30 * time.Second // what lost its streams may not come back at all
+	unsynced.Settle = 30 * time.Second // a process that lost its streams may not recover
 	return all, nil
 }

@@ -39,7 +39,7 @@ func newClient(f *fleet, first int) *client {
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// answer is what came back.
+// answer is an HTTP answer.
 type answer struct {
 	status int
 	header http.Header

@@ -33,7 +33,7 @@ type fleet struct {
 	disk    *disk // of the first node of NATS, where power is to be cut or the disk to be filled
 	lan     *lan  // where the network is to be broken: each process is a host of its own
 
-	bad map[string]badServer // what the workers hold beside the good servers
+	bad map[string]badServer // servers of the workers in addition to the good ones
 
 	urls []string         // of the doors
 	at   map[string]*host // who listens at an address, for those that are on the lan

@@ -6,7 +6,7 @@ import "context"
 // load is left for the others.
 type gate struct {
 	mu      chan struct{} // a lock that can be waited for together with a context
-	wake    chan struct{} // closed and made anew when more may begin
+	wake    chan struct{} // closed and replaced when more may begin
 	calls   int
 	faults  int
 	fired   int

@@ -105,8 +105,8 @@ func (b *lines) create(ctx context.Context) bool {
 	return true
 }
 
-// send sends the lines, a piece at a time. After an error it asks how many are
-// stored, and goes on from there.
+// send sends the lines, a piece at a time. After an error it asks for the
+// number of stored lines, and continues after them.
 func (b *lines) send(ctx context.Context, size int, arrived chan<- *told) bool {
 	for from := 0; from < size; {
 		n := min(pieceLines, size-from)
@@ -219,7 +219,7 @@ func (b *lines) results(ctx context.Context, size int, arrived <-chan *told) {
 					Cursor   string `json:"cursor"`
 				}
 				if json.Unmarshal(from.Bytes(), &l) != nil || l.Cursor == "" {
-					break // cut off in the middle: it comes again
+					break // truncated: it is sent again
 				}
 				cursor = l.Cursor
 				for known[l.CustomID] == nil {

@@ -209,7 +209,7 @@ func (s *slot) back(ctx context.Context) error {
 	return err
 }
 
-// thaw lets a frozen process go on, and waits until it is ready.
+// thaw continues a frozen process, and waits until it is ready.
 func (s *slot) thaw(ctx context.Context) error {
 	s.mu.Lock()
 	p := s.proc

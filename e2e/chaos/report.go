@@ -27,8 +27,8 @@ type Report struct {
 	Wanted bool `json:"wanted"`
 
 	Calls int `json:"calls"`
-	// Accepted is how many of them have an id that a client knows, Ended how many of
-	// which a client was told the end.
+	// Accepted is the number with an id that a client knows, Ended the number
+	// with an outcome that a client knows.
 	Accepted int            `json:"accepted"`
 	Ended    int            `json:"ended"`
 	States   map[string]int `json:"states"`
@@ -38,8 +38,8 @@ type Report struct {
 	Lost       int `json:"lost"`
 	// UnknownMost is how many calls were under way when faults struck.
 	UnknownMost int `json:"unknown_most"`
-	// InJournals is how many calls are stored, and Twins how many of them are
-	// requests that were repeated elsewhere and canceled.
+	// InJournals is the number of stored calls, and Twins the number of these that
+	// were repeated elsewhere and canceled.
 	InJournals int `json:"in_journals"`
 	Twins      int `json:"twins"`
 	// Peak is the most calls that were under way at once.

@@ -219,7 +219,7 @@ func (r *run) signalServer(ctx context.Context, victim int, signal syscall.Signa
 	return 0, nil // nobody can be asked at the moment: there is nothing to hit
 }
 
-// cont lets a frozen process go on, as it is.
+// cont continues a frozen process, as it is.
 func (s *slot) cont() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,7 @@ const (
 )
 
 // WritePNG draws the campaign over its time: how many calls ended in a second and
-// how many are unknown by then above, when faults struck and how long their victims
+// the number of unknown ones above, when faults struck and how long their victims
 // were away below.
 func (r *Report) WritePNG(w io.Writer) error {
 	above, err := r.rates()

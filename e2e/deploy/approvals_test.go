@@ -199,7 +199,7 @@ func storyOfTheAnswers(t *testing.T, o *office) {
 	if status, body := o.decide(t, "ann", h.Approval, "extend", ""); status == http.StatusOK {
 		t.Errorf("a seventh time: %s", body)
 	}
-	// Revoke: takes the question back.
+	// Revoke: withdraws the request.
 	o.decides(t, "ann", h.Approval, "revoke", `,"reason":"a mistake"`, http.StatusOK)
 	o.view(t, "ann", h.Approval, func(s *seen) bool { return s.State == "revoked" })
 	if status, body := o.decide(t, "ben", h.Approval, "approve", ""); status == http.StatusOK {

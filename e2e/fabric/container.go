@@ -131,7 +131,7 @@ func (c *Container) Pause(ctx context.Context) error {
 	return nil
 }
 
-// Resume lets a paused part go on.
+// Resume continues a paused part.
 func (c *Container) Resume(ctx context.Context) error {
 	if _, err := c.engine.docker.ContainerUnpause(ctx, c.ID(), client.ContainerUnpauseOptions{}); err != nil {
 		return fmt.Errorf("resuming %s: %w", c.Name, err)
@@ -139,10 +139,10 @@ func (c *Container) Resume(ctx context.Context) error {
 	return nil
 }
 
-// Cut takes the part off a network of the file, such as "bus": its processes go on, and
+// Cut takes the part off a network of the file, such as "bus": its processes continue, and
 // nothing passes between them and the other parts there. Nobody is told; connections stay
 // as they are until somebody gives them up. Ports that are published on that network are
-// cut off too.
+// disconnected too.
 func (c *Container) Cut(ctx context.Context, network string) error {
 	s, err := c.endpoint(network)
 	if err == nil {
@@ -154,7 +154,7 @@ func (c *Container) Cut(ctx context.Context, network string) error {
 	return nil
 }
 
-// Reconnect puts the part back on a network that it was cut off. Its name is the same; its
+// Reconnect connects the part again to a network that Cut disconnected. Its name is the same; its
 // address may be another one where the file gives it none.
 func (c *Container) Reconnect(ctx context.Context, network string) error {
 	s, err := c.endpoint(network)

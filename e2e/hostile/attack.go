@@ -46,7 +46,7 @@ func Whole(ctx context.Context, t Target, g Golden) (int, error) {
 	return a.status, nil
 }
 
-// Report says what came back.
+// Report counts the answers.
 type Report struct {
 	Sent int
 	// Statuses counts answers: 0 is a connection closed without one, -1 none within
@@ -66,7 +66,7 @@ type Report struct {
 const maxFindings = 50
 
 // Run sends everything, or what it can until ctx ends. The error says that a target
-// could not be reached: whoever is attacked must go on to take connections.
+// could not be reached: whoever is attacked must still accept connections.
 func (a *Attack) Run(ctx context.Context) (*Report, error) {
 	patience := a.Patience
 	if patience <= 0 {

@@ -1,4 +1,4 @@
-// Package hostile sends what no honest client sends, and counts what comes back.
+// Package hostile sends what no honest client sends, and counts the answers.
 //
 // A [Golden] is a good request of one operation, made from the OpenAPI document of
 // whoever is attacked or, for MCP and the probes, from a table here. A seed makes of

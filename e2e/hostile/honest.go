@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Honest is a few callers that go on to call, as if nothing were the matter.
+// Honest is a few callers that keep calling during an attack.
 type Honest struct {
 	stop context.CancelFunc
 	wait sync.WaitGroup

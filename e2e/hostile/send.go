@@ -23,7 +23,7 @@ type lane struct {
 	from    *bufio.Reader
 }
 
-// answer is what came back to one request.
+// answer is the answer to one request.
 type answer struct {
 	// status is 0 where the connection was closed without an answer, and -1 where
 	// nothing came within the patience.

@@ -33,7 +33,7 @@ type Crowd struct {
 }
 
 // Hold opens the connections and returns when each has sent what it begins with.
-// Until [Crowd.Stop] those that drip go on to drip.
+// Until [Crowd.Stop] those that drip continue to drip.
 func (s *Slow) Hold(ctx context.Context) (*Crowd, error) {
 	every := s.Every
 	if every <= 0 {
@@ -89,7 +89,7 @@ func (s *Slow) Hold(ctx context.Context) (*Crowd, error) {
 	return c, nil
 }
 
-// Size is how many connections were opened, and how many of those that drip the
+// Size is the number of opened connections, and the number of dripping ones that the
 // other side has closed.
 func (c *Crowd) Size() (opened, refused int) {
 	c.mu.Lock()
@@ -112,8 +112,8 @@ func (c *Crowd) Stop() {
 }
 
 // Closed waits until the other side has closed every connection that sends nothing
-// or drips its head: a server must not wait for those for ever. It returns how many
-// are still open when ctx ends.
+// or drips its head: a server must not wait for those for ever. It returns the number
+// that is still open when ctx ends.
 func Closed(ctx context.Context, addr string, first string) error {
 	conn, err := dial(ctx, addr)
 	if err != nil {

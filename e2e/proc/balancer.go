@@ -13,7 +13,7 @@ import (
 
 // Balancer knows which processes of a role are ready, as Kubernetes or a load
 // balancer does: it asks each for /readyz every so often and sends nobody to one
-// that does not say yes. It is safe for concurrent use.
+// that is not ready. It is safe for concurrent use.
 type Balancer struct {
 	http *http.Client
 	urls []string

@@ -36,7 +36,7 @@ type Program struct {
 	Name string // in messages; the base of Path when empty
 	Path string
 	Args []string
-	Env  []string // beside what the test has, less what would configure Callyard
+	Env  []string // in addition to the test's, less what would configure Callyard
 	Dir  string
 }
 

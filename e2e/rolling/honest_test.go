@@ -15,7 +15,7 @@ import (
 	"github.com/callyard/callyard/e2e/proc"
 )
 
-// answer is what came back.
+// answer is an HTTP answer.
 type answer struct {
 	status int
 	header http.Header
@@ -63,11 +63,11 @@ type honest struct {
 	refused, broken, repeated atomic.Int64
 }
 
-// patience is how long a caller goes on with one request: more than any part of
+// patience is how long a caller retries one request: more than any part of
 // the fabric is away.
 const patience = 90 * time.Second
 
-// errNobody says that no process of the role was ready for as long as a client goes on.
+// errNobody says that no process of the role was ready for as long as a client tries.
 var errNobody = errors.New("no process is ready")
 
 // do sends a request until it is answered.
@@ -117,5 +117,5 @@ func retryAfter(a answer) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// rest is the pause that a client makes before it comes back.
+// rest is the pause that a client makes before it tries again.
 func rest(d time.Duration) { <-time.After(d) }

@@ -26,7 +26,7 @@ type load struct {
 	stop  chan struct{}
 	once  sync.Once
 	wait  sync.WaitGroup
-	asked atomic.Int64        // questions that were lost with Redis and asked anew
+	asked atomic.Int64        // confirmations that were lost with Redis and requested again
 	done  [kinds]atomic.Int64 // calls of each kind that ended, well or not
 
 	// cut says that the network is torn: that nobody knows what became of a call that
@@ -45,8 +45,8 @@ const (
 	slow             // the same, long enough to meet a stop in its middle
 	safe             // waits; its tool is safe to repeat
 	stored           // has an idempotency key: it is on the disk before it runs
-	confirmed        // is held until its caller says yes
-	approved         // is held until a person says yes
+	confirmed        // is held until its caller confirms
+	approved         // is held until a person approves
 	kinds
 )
 
@@ -219,7 +219,7 @@ func (l *load) call(kind int, id string, tries int) error {
 	return isResult(a, id)
 }
 
-// approve has a person say yes.
+// approve lets a person approve.
 func (l *load) approve(approval string) error {
 	a, err := l.approvers.do(true, http.MethodGet, "/approvals/"+approval, "", "X-API-Key: ann")
 	if err != nil {
@@ -238,7 +238,7 @@ func (l *load) approve(approval string) error {
 	return err
 }
 
-// errHeld says that a call is held still, long after somebody has said yes.
+// errHeld says that a call is held still, long after a person has approved.
 var errHeld = errors.New("it is held still")
 
 // heldFor is how long after an approval a call may be held.

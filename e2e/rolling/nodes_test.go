@@ -118,8 +118,8 @@ func TestACallThatIsStoredSurvivesTheKillAndThePartitionOfANode(t *testing.T) {
 	c.healthy(t, c.nodes[leads])
 	l.calm(t, 3, lanes, "its return")
 
-	// Then the one that leads is cut off from the others. Who is connected to it stays
-	// connected, and gets nowhere.
+	// Then the leader is partitioned from the others. Its clients stay
+	// connected, without effect.
 	leads = c.leads(t)
 	side := func(cut bool) {
 		for ends, w := range wires {

@@ -134,7 +134,7 @@ func TestCallsStayInTheirRegionFailOverAndReturn(t *testing.T) {
 		t.Errorf("the other region knows the stored call: %v %v", a, err)
 	}
 
-	// Cut off from each other, each goes on by itself.
+	// Partitioned from each other, each continues alone.
 	way.set(true)
 	joined(1)
 	for _, r := range both {

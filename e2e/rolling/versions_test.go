@@ -45,7 +45,7 @@ func TestReleasesThatSpeakDifferentlyNeverMisreadEachOther(t *testing.T) {
 				}
 				return err
 			})
-			// A caller that waits is told to come back; a call that is stored waits.
+			// A waiting caller is told to try again; a durable call waits.
 			call := func(id string) string {
 				return fmt.Sprintf(`{"server":%q,"tool":"effect","arguments":{"path":%q,"id":%q}}`, plainServer, h.effects, id)
 			}
@@ -56,7 +56,7 @@ func TestReleasesThatSpeakDifferentlyNeverMisreadEachOther(t *testing.T) {
 			if effects, err := mcptest.ReadEffects(h.effects); err != nil || len(effects) != 0 {
 				t.Errorf("it ran: %v, %v", effects, err)
 			}
-			// With a worker that it understands next to the other everything goes on.
+			// With a worker that it understands next to the other every call runs.
 			right := h.role(t, program{name: "worker", from: c.other, port: ports[2]})
 			right.up(t)
 			sees(t, door, 1)

@@ -101,6 +101,6 @@ func TestAFrontDoorThatIsDrainedAnswersWhomItLetIn(t *testing.T) {
 	l.open(t)
 	(<-over).succeeded(t)
 	endsWell(t, door)
-	// The others go on.
+	// The others continue.
 	calls(t, caller(t, f, f.URL()), "demo", "echo", map[string]any{"message": "still here"})
 }

@@ -26,8 +26,8 @@ const patience = 2 * time.Minute
 // sharedFabric is the fabric of all stories that leave it as it was.
 func sharedFabric(t *testing.T) *fabric.Fabric { return all.fabric.of(t) }
 
-// sharedCluster is the fabric of the stories in which a node of NATS goes away and comes
-// back: three nodes, two front doors, two workers.
+// sharedCluster is the fabric of the stories in which a node of NATS stops and starts
+// again: three nodes, two front doors, two workers.
 func sharedCluster(t *testing.T) *fabric.Fabric { return all.cluster.of(t) }
 
 func must(t *testing.T, err error) {

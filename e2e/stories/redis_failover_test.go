@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/e2e/fabric"
 )
 
-// confirmed says yes with the token until an answer is final: what a caller does whose
+// confirmed confirms with the token until an answer is final: what a caller does whose
 // front door cannot reach Redis. It returns how often the call's result came.
 func confirmed(t *testing.T, c *callyard.ClientWithResponses, token string) (results int, err error) {
 	err = fabric.Until(t.Context(), func() error {

@@ -41,7 +41,7 @@ func fetch(args map[string]string) string {
 }
 
 // connect asks the proxy for a connection to an address, sends what is given through
-// it, and answers with the status line and what came back.
+// it, and answers with the status line and the body.
 func connect(args map[string]string) string {
 	proxy := strings.TrimPrefix(os.Getenv("HTTPS_PROXY"), "http://")
 	conn, err := net.DialTimeout("tcp", proxy, patience) //nolint:gosec // the probe goes where it is told
