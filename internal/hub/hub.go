@@ -10,7 +10,9 @@ import (
 	"github.com/callyard/callyard/internal/buildinfo"
 	"github.com/callyard/callyard/internal/hub/calculator"
 	"github.com/callyard/callyard/internal/hub/datetime"
+	"github.com/callyard/callyard/internal/hub/fetch"
 	"github.com/callyard/callyard/internal/hub/files"
+	"github.com/callyard/callyard/internal/hub/search"
 	"github.com/callyard/callyard/internal/hub/think"
 	"github.com/callyard/callyard/internal/hub/todo"
 	"github.com/callyard/callyard/internal/hub/units"
@@ -22,6 +24,8 @@ const (
 	settingRoots  = "roots"
 	settingAllow  = "allow"
 	settingEngine = "engine"
+	settingURL    = "engine_url"
+	settingKey    = "api_key"
 )
 
 // Entry describes a built-in server.
@@ -83,6 +87,18 @@ func builtins() []builtin {
 		},
 		{
 			Entry: Entry{
+				Name: "fetch", Title: "Fetch",
+				Description: "Fetches pages of the public web as text. Internal addresses are refused unless allow opens them.",
+				Tools:       []string{"fetch_content"},
+			},
+			has: []string{settingAllow},
+			open: func(s Settings, _ *slog.Logger) ([]native.Tool, func(), error) {
+				tools, err := fetch.Tools(s.Allow, agent())
+				return tools, func() {}, err
+			},
+		},
+		{
+			Entry: Entry{
 				Name: "files", Title: "Files", Needs: []string{settingRoots},
 				Description: "Reads and searches files below the directories in roots, and changes them where a root ends in :rw.",
 				Tools:       []string{"read", "list", "tree", "glob", "grep", "info", "write", "edit", "copy", "move", "delete", "create_dir"},
@@ -93,6 +109,18 @@ func builtins() []builtin {
 					return nil, nil, err
 				}
 				return f.Tools(), f.Close, nil
+			},
+		},
+		{
+			Entry: Entry{
+				Name: "search", Title: "Web search", Needs: []string{settingEngine},
+				Description: "Searches the web with SearXNG, Brave, Tavily or Serper.",
+				Tools:       []string{"search"},
+			},
+			has: []string{settingURL, settingKey},
+			open: func(s Settings, _ *slog.Logger) ([]native.Tool, func(), error) {
+				tools, err := search.Tools(search.Settings{Engine: s.Engine, URL: s.EngineURL, APIKey: s.APIKey, Agent: agent()})
+				return tools, func() {}, err
 			},
 		},
 		{
@@ -126,6 +154,9 @@ func builtins() []builtin {
 func holdsNothing(tools func() []native.Tool) func(Settings, *slog.Logger) ([]native.Tool, func(), error) {
 	return func(Settings, *slog.Logger) ([]native.Tool, func(), error) { return tools(), func() {}, nil }
 }
+
+// agent is the User-Agent header of requests.
+func agent() string { return "Callyard/" + buildinfo.Read().Version }
 
 // List returns the built-in servers in alphabetical order of their names.
 func List() []Entry {
@@ -182,8 +213,8 @@ func (b *builtin) fits(s Settings) error {
 		{settingRoots, len(s.Roots) > 0, `give it a list of directories, such as ["/srv/data", "/srv/out:rw"]`},
 		{settingAllow, len(s.Allow) > 0, ""},
 		{settingEngine, s.Engine != "", "set it to searxng, brave, tavily or serper"},
-		{"engine_url", s.EngineURL != "", ""},
-		{"api_key", s.APIKey != "", ""},
+		{settingURL, s.EngineURL != "", ""},
+		{settingKey, s.APIKey != "", ""},
 	}
 	for _, g := range given {
 		switch {
