@@ -22,9 +22,8 @@ type (
 		ops      []string
 	}
 	logical struct {
-		and  bool
-		of   []node
-		name string
+		and bool
+		of  []node
 	}
 	list struct{ of []node }
 	call struct {

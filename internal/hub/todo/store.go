@@ -73,7 +73,7 @@ func (s *store) get(session string) []item {
 	return n.items
 }
 
-// expire drops what is over the limits.
+// expire drops the lists beyond the limits.
 func (s *store) expire() {
 	oldest := s.now().Add(-maxIdle)
 	for e := s.order.Back(); e != nil; e = s.order.Back() {
