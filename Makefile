@@ -104,10 +104,10 @@ release-check: ## check .goreleaser.yaml, build and run this platform's programs
 lint: export GOFLAGS := -trimpath $(GOFLAGS)
 lint: export CGO_ENABLED := 0
 lint: prose ## golangci-lint, at the version in tools/lint/go.mod, and prose
-	$(GO) tool -modfile=tools/lint/go.mod golangci-lint run $(or $(PKG),./...)
-	@$(if $(PKG),,cd bench && $(GO) tool -modfile=../tools/lint/go.mod golangci-lint run ./...)
-	@$(if $(PKG),,cd e2e && $(GO) tool -modfile=../tools/lint/go.mod golangci-lint run ./...)
-	@$(if $(PKG),,cd deploy/checks && $(GO) tool -modfile=../../tools/lint/go.mod golangci-lint run ./...)
+	$(GO) tool -modfile=tools/lint/go.mod golangci-lint run --allow-parallel-runners $(or $(PKG),./...)
+	@$(if $(PKG),,cd bench && $(GO) tool -modfile=../tools/lint/go.mod golangci-lint run --allow-parallel-runners ./...)
+	@$(if $(PKG),,cd e2e && $(GO) tool -modfile=../tools/lint/go.mod golangci-lint run --allow-parallel-runners ./...)
+	@$(if $(PKG),,cd deploy/checks && $(GO) tool -modfile=../../tools/lint/go.mod golangci-lint run --allow-parallel-runners ./...)
 
 prose: ## retired phrases in pages and in comments
 	$(GO) test ./internal/housetest -run 'RetiredPhrase'
