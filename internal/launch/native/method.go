@@ -89,6 +89,7 @@ func (m *method) read() error {
 	return nil
 }
 
+// call calls the function and returns a pointer to its value.
 func (m *method) call(ctx context.Context, arguments []byte) (any, error) {
 	var args []reflect.Value
 	if m.withContext {
@@ -107,8 +108,9 @@ func (m *method) call(ctx context.Context, arguments []byte) (any, error) {
 			return nil, err
 		}
 	}
-	if !m.returns {
-		return struct{}{}, nil
+	out := reflect.New(m.out)
+	if m.returns {
+		out.Elem().Set(outs[0])
 	}
-	return outs[0].Interface(), nil
+	return out.Interface(), nil
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/big"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -59,12 +60,13 @@ func (p properties) MarshalJSON() ([]byte, error) {
 }
 
 // schemaFor returns a schema that accepts what encoding/json, with DisallowUnknownFields,
-// decodes into a value of the type, with four differences that make the schema useful to
-// a model: names of members are in the case of the type, fields that are not optional are
-// required, null is for pointers, slices and maps only, and 64-bit integers have no bounds.
+// decodes into a value of the type, with five differences: names of members are in the
+// case of the type, fields that are not optional are required, null is for pointers, slices
+// and maps only, 64-bit integers have no bounds, and the text of types that read their own
+// text, such as times, is any string.
 //
 // jsonschema-go has the same purpose and does not know recursive types, []byte,
-// json.RawMessage, the string option, and maps with keys that are no strings.
+// json.RawMessage, the string option, and maps with keys that are not strings.
 func schemaFor(t reflect.Type) (json.RawMessage, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -75,7 +77,7 @@ func schemaFor(t reflect.Type) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kind, two := root.Type.([]string); two { // a map: an object is wanted, and not null
+	if kind, several := root.Type.([]string); several && kind[0] == "object" { // a map: null is no object of arguments
 		root.Type = kind[0]
 	}
 	for i := 0; i < len(d.waiting); i++ { // grows
@@ -190,6 +192,10 @@ func orNull(s *schema) *schema {
 	switch kind := s.Type.(type) {
 	case string:
 		s.Type = []string{kind, "null"}
+	case []string:
+		if !slices.Contains(kind, "null") {
+			s.Type = append(slices.Clone(kind), "null")
+		}
 	case nil:
 		if s.Ref != "" {
 			return &schema{AnyOf: []*schema{s, {Type: "null"}}}
@@ -204,7 +210,7 @@ func (d *deriver) body(t reflect.Type) (*schema, error) {
 	case t == timeType:
 		return &schema{Type: "string", Format: "date-time"}, nil
 	case t == numberType:
-		return &schema{Type: "number"}, nil
+		return &schema{Type: []string{"number", "string"}, Pattern: numberPattern}, nil
 	case t == bigIntType:
 		return &schema{Type: "integer"}, nil
 	case t == rawType, implements(t, unmarshalerType), implements(t, marshalerType):

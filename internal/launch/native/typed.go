@@ -106,7 +106,7 @@ func Typed[In, Out any](name, description string, f Function[In, Out], options .
 		if err != nil {
 			return Result{}, err
 		}
-		return result(kind, out)
+		return result(kind, &out)
 	}}, nil
 }
 
@@ -154,12 +154,14 @@ func (d *definition) output(t reflect.Type) (outputKind, error) {
 	return outputValue, err
 }
 
+// result writes the value that out points to: by the pointer, so that methods of pointers
+// write it too.
 func result(kind outputKind, out any) (Result, error) {
 	switch kind {
 	case outputRaw:
-		return out.(Result), nil
+		return *out.(*Result), nil
 	case outputText:
-		return Text(reflect.ValueOf(out).String()), nil
+		return Text(reflect.ValueOf(out).Elem().String()), nil
 	case outputNothing:
 		return Text(""), nil
 	}
