@@ -71,10 +71,20 @@ type ServerEntry struct {
 	Labels           map[string]string // only workers that have all of them take it
 	TrustAnnotations bool              // its readOnlyHint and idempotentHint count
 	SafeTools        []string          // globs of tools that are safe to repeat
+	// Results says what becomes of a result that does not fit the tool's outputSchema:
+	// ResultsMark, ResultsRefuse or ResultsOff. "" means ResultsMark.
+	Results string `json:",omitempty"`
 
 	// Where is the place it was written at: "file:line:column" or a variable.
 	Where string
 }
+
+// The values of [ServerEntry.Results].
+const (
+	ResultsMark   = "mark"   // the faults are listed in the result's _meta
+	ResultsRefuse = "refuse" // the call ends with an error that lists the faults
+	ResultsOff    = "off"    // results are not checked
+)
 
 // LogValue returns what may be shown of the entry.
 func (e ServerEntry) LogValue() slog.Value {
@@ -103,7 +113,7 @@ func (e ServerEntry) LogValue() slog.Value {
 	}
 	return slog.GroupValue(appendShown(attrs,
 		"sessions", e.Sessions, "inFlight", e.InFlight, "timeout", e.Timeout, "startTimeout", e.StartTimeout, "idleStop", e.IdleStop,
-		"onDemand", e.OnDemand, "asks", e.Asks, "labels", e.Labels, "trustAnnotations", e.TrustAnnotations, "safeTools", e.SafeTools,
+		"onDemand", e.OnDemand, "asks", e.Asks, "labels", e.Labels, "trustAnnotations", e.TrustAnnotations, "safeTools", e.SafeTools, "results", e.Results,
 	)...)
 }
 

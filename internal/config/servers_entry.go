@@ -38,7 +38,7 @@ func (r *serverReader) finish(d *draft) ServerEntry {
 	e := ServerEntry{
 		ID: d.id, Risk: s.RiskLevel, Docker: s.Docker,
 		Sessions: s.Sessions, InFlight: s.InFlight, Timeout: s.Timeout, StartTimeout: s.StartTimeout, IdleStop: s.IdleStop, OnDemand: s.OnDemand, Asks: s.Asks,
-		Labels: s.Labels, TrustAnnotations: s.TrustAnnotations, SafeTools: s.SafeTools,
+		Labels: s.Labels, TrustAnnotations: s.TrustAnnotations, SafeTools: s.SafeTools, Results: s.Results,
 		Where: d.at.String(),
 	}
 	if kind, ok := d.adapted(); ok {
@@ -235,6 +235,9 @@ func (r *serverReader) checkLimits(d *draft) {
 	}
 	if d.has("startTimeout") && (s.StartTimeout < time.Millisecond || s.StartTimeout > time.Hour) {
 		r.fault(d, "startTimeout", "must be from \"1ms\" to \"1h\".")
+	}
+	if d.has("results") && !slices.Contains([]string{ResultsMark, ResultsRefuse, ResultsOff}, s.Results) {
+		r.fault(d, "results", "%s is not known here; write \"mark\", \"refuse\" or \"off\".", quote(shorten(s.Results)))
 	}
 	for i, glob := range s.SafeTools {
 		if _, err := path.Match(glob, ""); err != nil || glob == "" {

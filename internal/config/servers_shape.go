@@ -52,6 +52,7 @@ type entryShape struct {
 	Labels           map[string]string `yaml:"labels"`
 	TrustAnnotations bool              `yaml:"trustAnnotations"`
 	SafeTools        []string          `yaml:"safeTools"`
+	Results          string            `yaml:"results"`
 }
 
 type authShape struct {

@@ -16,6 +16,7 @@ import (
 // job is one call that this worker has.
 type job struct {
 	worker  *Worker
+	server  *held // nil for a server that is not held
 	seq     uint64
 	to      bus.ReplyTo
 	id      string
@@ -47,6 +48,7 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	h := w.servers.held[f.Server]
 	if h != nil {
 		w.jobs[f.Seq] = j
+		j.server = h
 		h.taking.Add(1) // under the lock: a server that is replaced waits for it
 		defer h.taking.Done()
 	}
@@ -142,6 +144,9 @@ func (j *job) progress(params []byte) { j.worker.listener.Progress(j.to, j.seq, 
 // done ends the job; see [session.Pool.Do].
 func (j *job) done(_ *session.Request, out session.Outcome) {
 	w := j.worker
+	if j.request.Method == schema.MethodCallTool && j.server != nil {
+		out = j.server.checkOutput(j.request.Name, out)
+	}
 	w.mu.Lock()
 	delete(w.jobs, j.seq)
 	last := w.draining && len(w.jobs) == 0

@@ -129,8 +129,9 @@ func (w *Worker) sayTrust() {
 
 // definitions are the tools of one digest by name.
 type definitions struct {
-	digest string
-	tools  map[string]json.RawMessage
+	digest  string
+	tools   map[string]json.RawMessage
+	outputs outputs
 }
 
 // definition returns the definition of a tool as the server sent it, nil where it
