@@ -97,9 +97,9 @@ func (c *ClientWithResponses) Call(ctx context.Context, server, tool string, arg
 	return result, nil
 }
 
-// Wait waits until a stored or held call has ended, or ctx has, and returns its result.
-// A held call ends when its approval expires. The error is a *[CallError] where it ended
-// without a result, and a *[ProblemError] for a refusal; when ctx ends, the call goes on.
+// Wait waits until a stored or held call has ended, or ctx has, and returns its result. A
+// held call ends when its approval expires. The error is a *[CallError] if the call ended
+// without a result, and a *[ProblemError] for a refusal; when ctx ends, the call continues.
 func (c *ClientWithResponses) Wait(ctx context.Context, id string) (*CallToolResult, error) {
 	seconds := oneWait
 	for {

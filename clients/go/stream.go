@@ -19,9 +19,9 @@ const refusalMost = 1 << 20
 //
 //	for result, err := range callyard.Lines[callyard.BatchResult](client.GetBatchResults(ctx, id, params)) {
 //
-// A refusal comes as one *[ProblemError]. After an error there are no more lines;
-// Cursor of the last one says where the next request goes on. The sequence can be
-// read once. json.RawMessage as T gives each line as the bytes that came.
+// A refusal is returned as one *[ProblemError]. There are no more lines after an error; the
+// Cursor of the last line is where the next request continues. The sequence can be read
+// once. With json.RawMessage as T, each line is the bytes that were received.
 func Lines[T any](res *http.Response, err error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T

@@ -47,8 +47,8 @@ type input struct {
 
 	file *os.File // nil for a pipe
 	pipe *pipe
-	// kept is what was given last of a pipe, from the line keptFrom on, and rest
-	// what of it is to be given again.
+	// kept is the last piece read from a pipe; it begins at line keptFrom. rest is the
+	// part of it to return again.
 	kept     []byte
 	keptFrom uint64
 	rest     []byte

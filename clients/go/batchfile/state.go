@@ -31,8 +31,8 @@ type state struct {
 	// are all.
 	Lines  uint64 `json:"lines"`
 	Sealed bool   `json:"sealed,omitempty"`
-	// Cursor goes on after the first Bytes of the file of results, which hold
-	// what Tally counts.
+	// Cursor is where reading continues after the first Bytes of the file of results,
+	// which hold the results counted in Tally.
 	Cursor string `json:"cursor,omitempty"`
 	Bytes  int64  `json:"bytes"`
 	Tally  Tally  `json:"tally"`
