@@ -34,7 +34,7 @@ func (p *patience) over(id string, created, expires, now time.Time) bool {
 		p.passed += step
 	}
 	p.last = now
-	wall := now.Round(0) // without what time.Now measures beside it
+	wall := now.Round(0) // without the monotonic reading of time.Now
 	d, known := p.due[id]
 	switch {
 	case !known:

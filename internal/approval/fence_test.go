@@ -135,7 +135,7 @@ func TestNoFaultOfRedisRunsACallTwice(t *testing.T) {
 			all.Go(func() { <-half; fault() })
 			for i, h := range held {
 				if i == tokens/2 {
-					close(half) // and the races go on meanwhile
+					close(half) // and the races continue meanwhile
 				}
 				ran[i] = race(t, desks, h, racers, down)
 			}

@@ -12,9 +12,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A desk whose process is killed between any two steps leaves the truth behind:
-// another desk goes on from there, or ends the call honestly, and what the dead one
-// did not write into the audit record is put back.
+// A desk whose process is killed between any two steps leaves the truth behind: another
+// desk continues from there, or ends the call with its true outcome, and adds the audit
+// records that the dead one did not write.
 func TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth(t *testing.T) {
 	ctx := context.Background()
 	dead, alive := func(string) bool { return false }, func(string) bool { return true }
@@ -41,7 +41,7 @@ func TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth(t *testing.T) {
 		before func(t *testing.T, r *fixture) *approval.Held
 		then   ledger.State // what another process sees
 		after  func(t *testing.T, r *fixture, h *approval.Held)
-		end    ledger.State // what it is when the time is over and the runner dead
+		end    ledger.State // its state when the time has ended and the runner is dead
 	}{
 		{"held for the caller", func(t *testing.T, r *fixture) *approval.Held { return r.hold(byCaller()) }, ledger.Pending, nil, ledger.Expired},
 		{"held for the caller, who comes back", func(t *testing.T, r *fixture) *approval.Held { return r.hold(byCaller()) }, ledger.Pending, confirm, ledger.Unknown},

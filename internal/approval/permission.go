@@ -15,7 +15,7 @@ import (
 const (
 	// longestPermission is how long a standing permission may be good for.
 	longestPermission = 7 * 24 * time.Hour
-	// keepPermission is how long one that is over is still shown.
+	// keepPermission is how long a permission is still shown after it has ended.
 	keepPermission = 7 * 24 * time.Hour
 )
 

@@ -1,10 +1,10 @@
 // Package approver assembles and runs the approver: the place where people say
 // whether a held call may run.
 //
-// It promises that it serves only when it can take answers, that overdue
-// questions end as a no while it runs, and that a stop is announced before it
-// happens. It refuses to listen beyond loopback where nobody needs to sign in. It
-// never runs a call and never starts a process.
+// It promises that it serves only when it can take answers, that overdue questions end as a
+// denial while it runs, and that a stop is announced before it happens. It refuses to
+// listen beyond loopback where nobody needs to sign in. It never runs a call and never
+// starts a process.
 package approver
 
 import (

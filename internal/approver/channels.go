@@ -19,7 +19,7 @@ type channels struct {
 	feed  *notify.Feed // of the hooks
 }
 
-// openPeople opens the table of who of Slack is whom, which the pages need.
+// openPeople opens the table of Slack accounts and their principals, which the pages need.
 func (a *Approver) openPeople(ctx context.Context) (err error) {
 	c := a.o.Config
 	if (c.Slack.Configured() || c.Notify.Configured()) && a.o.Conn == nil {

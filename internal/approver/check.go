@@ -10,8 +10,8 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 )
 
-// Check says what of the section of an approver cannot be honoured and only an approver
-// can tell. The paths count from the root of the file.
+// Check returns the faults in the section of an approver that only an approver can find.
+// The paths count from the root of the file.
 func Check(s *settings.File) []config.Fault {
 	faults := notify.Check(s.Approver.Notify)
 	for i := range faults {
@@ -20,8 +20,8 @@ func Check(s *settings.File) []config.Fault {
 	return append(faults, confirm.CheckRedis(s.Redis)...)
 }
 
-// redirectURL is where people come back to from the provider. address is the
-// one that is listened on.
+// redirectURL is where the provider sends people after they sign in. address is the
+// listener's.
 func redirectURL(c *settings.Approver, public *url.URL, address string) (*url.URL, error) {
 	if c.OIDC.RedirectURL != "" {
 		return url.Parse(c.OIDC.RedirectURL)

@@ -277,7 +277,7 @@ func (l *lane) done(id string, after time.Time, place bool) {
 	it.after, it.queued = after, true
 	if place {
 		l.closed = after
-		l.order = append([]string{id}, l.order...) // it goes on where it stood
+		l.order = append([]string{id}, l.order...) // it keeps its place in the order
 		it.after = time.Time{}
 		return
 	}

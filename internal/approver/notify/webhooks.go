@@ -26,8 +26,8 @@ func rules(c settings.Notify) webhook.Rules {
 	return webhook.Rules{AllowPrivate: c.AllowPrivate, AllowedHosts: c.AllowedHosts}
 }
 
-// Check says what of the section cannot be honoured and only who tells can say. The paths
-// count from the section.
+// Check returns the faults in the section that only the sender of the notices can find. The
+// paths count from the section.
 func Check(c settings.Notify) (faults []config.Fault) {
 	if !c.Configured() {
 		return nil

@@ -75,7 +75,7 @@ func (p *Provider) Finish(ctx context.Context, f Flow, back url.Values) (Person,
 	return p.person(ctx, found, f, raw)
 }
 
-// check looks at what came back before the provider is asked anything.
+// check validates the provider's redirect before the provider is asked anything.
 func (p *Provider) check(f Flow, back url.Values) error {
 	for _, values := range back {
 		if len(values) != 1 {
@@ -132,7 +132,8 @@ func (p *Provider) distrust(why string, err error) error {
 	return schema.Errorf(schema.KindForbidden, "What %s says about you cannot be trusted; nobody was signed in. Ask the operator to look into the log.", p.Name())
 }
 
-// proof is what of an ID token is looked at beside what go-oidc does.
+// proof holds the claims of an ID token that are checked in addition to those that go-oidc
+// checks.
 type proof struct {
 	Party    string      `json:"azp"`
 	AuthTime json.Number `json:"auth_time"`

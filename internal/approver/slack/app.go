@@ -45,7 +45,7 @@ type Options struct {
 	Config settings.Slack
 	Desk   *approval.Desk
 	Ledger *ledger.Ledger
-	// People is who of Slack is whom; it stays the caller's.
+	// People maps Slack accounts to principals; it stays the caller's.
 	People *enrol.Book
 	// Conn is the connection to NATS; it stays the caller's.
 	Conn *bus.Conn

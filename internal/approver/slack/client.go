@@ -15,7 +15,7 @@ import (
 // client sends to Slack, each request within its time. It is safe for concurrent use.
 type client struct{ api *api.Client }
 
-// send posts a new message, and returns its name. more are options beside the card.
+// send posts a new message, and returns its name. more are options in addition to the card.
 func (c *client) send(ctx context.Context, channel string, shown card, more ...api.MsgOption) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, postFor)
 	defer cancel()

@@ -224,7 +224,7 @@ func TestNoForgedRequestCounts(t *testing.T) {
 	t.Logf("%d forged requests, 0 accepted", len(all))
 }
 
-// swap goes on with other keys, as after a change of the configuration.
+// swap restarts with other keys, as after a change of the configuration.
 func (r *room) swap(keep func(i int) bool) {
 	r.t.Helper()
 	r.stop()

@@ -35,8 +35,8 @@ func marksOf(definition []byte) (m marks, ok bool) {
 	return m, json.Unmarshal(tool.Input, &m.root) == nil
 }
 
-// all returns the schemas that apply to a value beside s itself. hidden is set where one of
-// them marks it as secret, or cannot be followed.
+// all returns the schemas that apply to a value in addition to s itself. hidden is set
+// where one of them marks the value as secret, or cannot be followed.
 func (m marks) all(s any, depth int, hidden *bool) []map[string]any {
 	o, ok := s.(map[string]any)
 	if !ok {

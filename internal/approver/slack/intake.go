@@ -36,7 +36,8 @@ func (i *intake) stop() {
 	i.cancel()
 }
 
-// begin does the work of a click beside its answer; false where too much is under way.
+// begin does the work of a click without delaying its answer; false where too much is under
+// way.
 func (i *intake) begin(work func(ctx context.Context)) bool {
 	select {
 	case i.slots <- struct{}{}:

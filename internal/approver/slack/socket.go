@@ -50,7 +50,7 @@ func (i *intake) socket(down *bool) (time.Duration, error) {
 				failed = err
 			}
 			if code := codeOf(failed); code != "" && code != "internal_error" {
-				pause = max(pause, brokenFor) // an operator has to mend the token
+				pause = max(pause, brokenFor) // an operator has to replace the token
 			}
 			return pause, failed
 		case e := <-c.Events:

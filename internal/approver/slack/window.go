@@ -47,7 +47,7 @@ func (d *decisions) askReason(ctx context.Context, k click, a *ledger.Approval) 
 	})
 }
 
-// submission reads what came back from that window.
+// submission reads the submission of that window.
 func (k *click) submission(v *api.View) (ok bool) {
 	var e errand
 	if v.CallbackID != windowReason || json.Unmarshal([]byte(v.PrivateMetadata), &e) != nil || v.State == nil {

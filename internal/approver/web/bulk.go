@@ -39,7 +39,7 @@ type bulkPage struct {
 	Calls []detailPage
 	// Left is how many more there are that this page has no room for.
 	Left    int
-	Can     int // how many of them the one who looks may decide
+	Can     int // the number of them that the viewer may decide
 	Stale   bool
 	Reasons bool // one of them wants a reason
 	Token   string

@@ -136,7 +136,7 @@ func (f *fabric) state(id string) *ledger.Approval {
 	return a
 }
 
-// answer is what came back.
+// answer is the response to a request.
 type answer struct {
 	status int
 	header http.Header

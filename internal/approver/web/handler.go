@@ -31,7 +31,7 @@ type Options struct {
 	// People is the provider at which people sign in; nil where there is none. It
 	// stays the caller's.
 	People *oidc.Provider
-	// Slack is who of Slack is whom, for the page where people connect; nil where
+	// Slack maps Slack accounts to principals, for the page where people connect; nil if
 	// there is no Slack. It stays the caller's.
 	Slack *enrol.Book
 	// LocalGroups are the groups of [authn.Local], for when there are no keys.

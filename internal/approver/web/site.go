@@ -41,7 +41,7 @@ type view struct {
 	SignOut string // form token; empty where there is nobody to sign out
 	Now     time.Time
 	Slack   bool   // there is a page to connect to it
-	Go      string // where to go on at once; empty: nowhere
+	Go      string // where to continue at once; empty: nowhere
 	Live    string // what the script does on a change: "list", "page" or nothing
 	Page    any
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// openWithSlack is open with a book of who of Slack is whom.
+// openWithSlack is open with a book of Slack accounts and their principals.
 func openWithSlack(t *testing.T, keys []authn.Key) (*fabric, *enrol.Book) {
 	t.Helper()
 	var book *enrol.Book

@@ -68,7 +68,7 @@ func FuzzShown(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		shown := string(web.Shown(b))
-		// Beside our own marks there is no markup, and nothing that hides.
+		// Except for our own marks there is no markup, and nothing that hides.
 		rest := html.UnescapeString(marks.ReplaceAllString(shown, ""))
 		if strings.ContainsAny(marks.ReplaceAllString(shown, ""), "<>\"") {
 			t.Errorf("markup in %q", shown)

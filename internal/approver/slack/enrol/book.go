@@ -1,4 +1,4 @@
-// Package enrol knows who of Slack is which principal.
+// Package enrol maps Slack accounts to principals.
 //
 // It owns the way in: a person who is signed in on the approver's pages gets a
 // code, types it in Slack, sees on the page which account of Slack typed it, and

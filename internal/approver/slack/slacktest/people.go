@@ -156,7 +156,7 @@ func write(c *websocket.Conn, lock *sync.Mutex, v any) error {
 	return c.WriteJSON(v)
 }
 
-// Sockets is how many are open.
+// Sockets returns the number of open sockets.
 func (s *Server) Sockets() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
