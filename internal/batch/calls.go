@@ -21,8 +21,8 @@ type Calls struct {
 	conversations *conversations
 }
 
-// Wait returns how the call ended. When ctx ends first its error is returned, and
-// the call goes on.
+// Wait returns how the call ended. When ctx ends first its error is returned, and the call
+// continues.
 func (c *Calls) Wait(ctx context.Context, t *Ticket) (*journal.ResultRecord, error) {
 	if t.it == nil {
 		return c.finder.awaitResult(ctx, t.CallID)
@@ -102,11 +102,11 @@ func (c *Calls) Confirm(ctx context.Context, callID string, approve bool, who sc
 	return err
 }
 
-// Answer hands the server of a stored call what its caller answers to the questions of
-// a round, by the server's own ids. Answers to what is not asked (any more) change
-// nothing. Where questions are left the call goes on waiting; else the next round
-// runs. Errors: KindNotFound as [Calls.Status]; KindTooLarge; and those of
-// [admission.Gate.Check], after which the question is still open.
+// Answer passes the caller's answers to the questions of a round, by the server's own ids,
+// to the server of a stored call. Answers to questions that are not open change nothing.
+// While questions are left, the call keeps waiting; otherwise the next round runs. Errors:
+// KindNotFound as [Calls.Status]; KindTooLarge; and those of [admission.Gate.Check], after
+// which the question is still open.
 func (c *Calls) Answer(ctx context.Context, id string, who schema.Principal, round int, answers map[string]json.RawMessage) error {
 	for range answerTries {
 		s, err := c.Status(ctx, id, who, 0)

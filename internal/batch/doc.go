@@ -1,10 +1,10 @@
 // Package batch runs durable calls: those of batches, and single ones that must
 // outlive their caller.
 //
-// It owns the way of a call through its journal (internal/store/journal): accept
-// it, judge it, write the intent before it leaves, send it, store what came back,
-// try again what may be tried again. A batch is one journal; the single durable
-// calls of a front door go into a journal of that front door's, its lane.
+// It owns the way of a call through its journal (internal/store/journal): accept it, judge
+// it, write the intent before it leaves, send it, store the answer, retry it where that is
+// safe. A batch is one journal; the single durable calls of a front door go into a journal
+// of that front door's, its lane.
 //
 // It promises that an accepted call ends, whatever is killed: when the owner of a
 // journal dies another front door takes it over, asks the workers about what was

@@ -59,7 +59,7 @@ func (h *heldCalls) hold(it *item, v admission.Verdict) (*schema.Result, error) 
 		return nil, errHeld
 	}
 	if schema.AsError(err).Retryable && h.l.life.stopping.Err() != nil {
-		return nil, errHeld // it may be held all the same: whoever goes on looks
+		return nil, errHeld // it may be held all the same: the next owner checks
 	}
 	h.l.calls.drop(it)
 	return nil, err

@@ -12,13 +12,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A server may answer a stored call with a question to its caller, where the call
-// says that the caller can be asked. The question is then the end of that call, and
-// the answer makes the next one: the same arguments, with the answer and the server's
-// own state next to them. The calls of such a conversation are tied to each other by
-// entries like those of idempotency keys, of which the first writer's counts, so that
-// any front door can go on with it and no answer is given twice. To callers the whole
-// conversation is one call, under the id of its first.
+// A server may answer a stored call with a question to its caller, where the call says that
+// the caller can be asked. The question is then the end of that call, and the answer makes
+// the next one: the same arguments, with the answer and the server's own state next to
+// them. The calls of such a conversation are tied to each other by entries like those of
+// idempotency keys, of which the first writer's counts, so that any front door can continue
+// it and no answer is given twice. To callers the whole conversation is one call, under the
+// id of its first.
 
 // inputRequired is the resultType of a result by which a server asks for input.
 const inputRequired = "input_required"
@@ -84,8 +84,8 @@ func object(members map[string]json.RawMessage) []byte {
 	return append(b, '}')
 }
 
-// asks says that the result of a call is a question. Fates that workers remember do
-// not say so next to the bytes, but only calls whose callers can be asked are.
+// asks reports whether the result of a call is a question. The outcomes that workers
+// remember lack that flag, but only calls whose callers can be asked get questions.
 func asks(it *item, res *schema.Result) bool {
 	if res.InputRequired || len(it.rec.Extra) == 0 || !bytes.Contains(res.Body, []byte(`"`+inputRequired+`"`)) {
 		return res.InputRequired
@@ -136,8 +136,8 @@ func nextOf(who schema.Principal, callID string) string {
 	return journal.KeyHash(who.Name, "\x00next\x00"+callID)
 }
 
-// conversations follows the calls that belong together, and goes on with them. It is safe
-// for concurrent use.
+// conversations follows the calls that belong together, and continues them. It is safe for
+// concurrent use.
 type conversations struct {
 	o        *Options
 	finder   *finder

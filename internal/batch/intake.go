@@ -322,8 +322,8 @@ func (in *Intake) storeLocked(ctx context.Context, n int) error {
 	return nil
 }
 
-// dropLocked gives up what is pending. Nobody knows what of it is stored: the names
-// are read again.
+// dropLocked discards the pending calls. Some of them may be stored: the names are read
+// again.
 func (in *Intake) dropLocked() {
 	in.pending, in.size = in.pending[:0], 0
 	in.seen.next = math.MaxUint64

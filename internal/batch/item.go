@@ -46,8 +46,8 @@ type item struct {
 	takeBack context.CancelFunc
 
 	once   sync.Once
-	over   chan struct{}         // closed when it is over here
-	result *journal.ResultRecord // nil when it is over without a result: another owner has it
+	over   chan struct{}         // closed when it has ended here
+	result *journal.ResultRecord // nil when it has ended without a result: another owner has it
 }
 
 // errTaken is the end of a call that its caller took back before it left.

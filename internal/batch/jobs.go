@@ -46,7 +46,7 @@ func (js *jobs) find(id string) *job {
 	return js.owned[id]
 }
 
-// stop has each journal stop where it can go on elsewhere.
+// stop stops each journal at a point where another front door can resume it.
 func (js *jobs) stop() {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -207,7 +207,7 @@ func (js *jobs) start(owned *journal.Owned, direct bool) *job {
 		delete(js.owned, owned.ID())
 		js.mu.Unlock()
 		if owned.Manifest().State != journal.Ended {
-			js.nudge() // given back: somebody may have to go on
+			js.nudge() // given back: somebody may have to resume it
 		}
 	})
 	return j
@@ -234,7 +234,7 @@ func (js *jobs) canceled(id string) {
 	}
 	select {
 	case js.takes <- id:
-	default: // so many at once are not from people; who asked sees that the call goes on
+	default: // the queue is full, so these do not come from people; the caller sees that the call continues
 	}
 }
 

@@ -136,8 +136,8 @@ func (g *losses) settle() error {
 	})
 }
 
-// pass ends the calls whose records are lost where a read says so, and returns the index
-// to go on from. Other errors are returned as they are.
+// pass ends the calls whose records are lost where a read says so, and returns the index to
+// continue from. Other errors are returned as they are.
 func (g *losses) pass(err error) (next uint64, _ error) {
 	gap, ok := gapOf(err)
 	if !ok {

@@ -10,10 +10,9 @@ import (
 )
 
 // pipeline sends the plain calls of one journal: those that nothing holds up and nobody
-// waits for. Instead of a goroutine for each call there are two for all, one that
-// writes intents and one that stores results, each for as many calls at once as have
-// come. A call that does not succeed at once goes on with a goroutine of its own
-// (execute.go).
+// waits for. Instead of a goroutine for each call there are two for all, one that writes
+// intents and one that stores results, each for as many calls at once as are ready. A call
+// that does not succeed at once continues in a goroutine of its own (execute.go).
 type pipeline struct {
 	l       *lease
 	results *results
@@ -200,7 +199,7 @@ func (p *pipeline) storeAll(ended []ending) {
 	}, records...)
 }
 
-// retry goes on with a call whose attempt failed.
+// retry continues a call whose attempt failed.
 func (p *pipeline) retry(e ending) {
 	p.finish(e.it, func() {
 		t := &tries{began: time.Now()}

@@ -128,8 +128,8 @@ func (b *backlog) reserve(o *Order, id string) (done func(), err error) {
 	}, nil
 }
 
-// ownBatches is how many of the fleet's open batches one principal may have where no
-// rule says so: a quarter, so that one caller cannot lock out the others.
+// ownBatches is the number of the fleet's open batches that one principal may have where no
+// rule sets it: a quarter, so that one caller cannot lock out the others.
 func ownBatches(fleet int) int { return min(fleet, max(fleet/4, 16)) }
 
 // mayQueue says whether one more single durable call of the principal's may wait.
@@ -159,7 +159,8 @@ func (b *backlog) linesLately(principal string) int {
 	return lines
 }
 
-// spaceNow says how many of n more lines of an intake may be stored at the moment.
+// spaceNow returns the number of lines, of n more lines of an intake, that may be stored
+// now.
 func (b *backlog) spaceNow(in *Intake, n int) int {
 	if !b.o.Quota.Queues(&in.who) {
 		return n

@@ -17,8 +17,8 @@ const (
 	clocksDiffer = 30 * time.Second
 )
 
-// recovery goes on with the calls that left under an earlier owner of the journal, or
-// whose answer did not come: their workers are asked.
+// recovery resumes the calls that left under an earlier owner of the journal, or whose
+// answer did not come: their workers are asked.
 type recovery struct {
 	l       *lease
 	results *results
@@ -158,7 +158,7 @@ func (r *recovery) alive(worker string) bool {
 	return false
 }
 
-// resume goes on with a call of which its worker has told the outcome.
+// resume continues a call whose outcome its worker has reported.
 func (r *recovery) resume(it *item, outcome dispatch.Outcome, within time.Duration) {
 	outcome, err := r.lastOutcome(it, outcome, within, askAgain)
 	if err != nil && r.l.life.leaving.Err() != nil {
@@ -220,9 +220,9 @@ func (r *recovery) patience(it *item) time.Duration {
 	return time.Minute + askFor
 }
 
-// settled asks the worker once more what became of a call whose answer did not
-// come: the worker may only have been cut off. Both results are nil when the job
-// stops before that is known.
+// settled asks the worker once more for the outcome of a call whose answer did not come:
+// the worker may only have been partitioned. Both results are nil when the job stops before
+// that is known.
 func (r *recovery) settled(it *item, unknown error) (*schema.Result, error) {
 	if it.worker == "" {
 		return nil, unknown

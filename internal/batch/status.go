@@ -184,8 +184,8 @@ func (f *finder) find(ctx context.Context, id string, who schema.Principal) (*St
 	return s, nil
 }
 
-// findCall reads a call, which is lost where the journal knows of it and the log does not
-// have it. Of a journal that was not sealed before a loss nobody knows how many there were.
+// findCall reads a call, which is lost if the journal counts it and the log does not have
+// it. The number of calls is unknown for a journal that was not sealed before a loss.
 func (f *finder) findCall(ctx context.Context, m *journal.Manifest, index uint64) (*journal.CallRecord, error) {
 	c, err := f.o.Store.FindCall(ctx, m.ID, index)
 	counted := !f.o.lost(m) || !m.Sealed.IsZero() && m.Sealed.Before(f.o.LostBefore)
