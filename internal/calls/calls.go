@@ -19,7 +19,7 @@ type Options struct {
 	Gate  *admission.Gate
 	Chain *execution.Chain
 	// Desk and Ledger hold calls that need an approval, and Release runs one that
-	// FrontDoor has claimed: when its context ends it returns, and the call goes on.
+	// FrontDoor has claimed: when its context ends it returns, and the call continues.
 	// Without them nothing is held.
 	Desk    *approval.Desk
 	Ledger  *ledger.Ledger
@@ -85,7 +85,7 @@ type Outcome struct {
 	Result *schema.Result
 	// Held says that the call waits for an approval.
 	Held *Held
-	// Accepted says that the call is stored and goes on by itself.
+	// Accepted says that the call is stored and continues by itself.
 	Accepted *Accepted
 }
 
@@ -184,8 +184,8 @@ func (c *Calls) runWithout(ctx context.Context, a *ledger.Approval) {
 	_, _ = c.o.Release(gone, a) // its end is stored with the approval
 }
 
-// Await waits until an accepted call of the principal has ended or is suspended. When
-// ctx ends first, its error is returned, and the call goes on.
+// Await waits until an accepted call of the principal has ended or is suspended. When ctx
+// ends first, its error is returned, and the call continues.
 func (c *Calls) Await(ctx context.Context, a *Accepted, who schema.Principal) (*Status, error) {
 	if a.ticket == nil || a.Replayed {
 		s, err := c.wait(ctx, a.CallID, who, noDeadline, true)

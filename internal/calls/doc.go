@@ -1,10 +1,9 @@
 // Package calls is the life of a call: the one entry for every endpoint.
 //
-// An endpoint (REST, MCP, tool calls of models, the console) hands a call to
-// [Calls.Submit] and learns that it has a result, is held for an approval, or was
-// accepted and goes on by itself. Later it asks for the call by id: [Calls.Get],
-// [Calls.Wait], [Calls.Confirm], [Calls.Cancel], [Calls.Settle], [Calls.Answer],
-// [Calls.List].
+// An endpoint (REST, MCP, tool calls of models, the console) hands a call to [Calls.Submit]
+// and learns that it has a result, is held for an approval, or was accepted and continues
+// by itself. Later it asks for the call by id: [Calls.Get], [Calls.Wait], [Calls.Confirm],
+// [Calls.Cancel], [Calls.Settle], [Calls.Answer], [Calls.List].
 //
 // It promises that a call is admitted once, whichever way it takes; that one
 // [Status] describes every call; and that a call is shown to the principal that asked

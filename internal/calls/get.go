@@ -19,7 +19,7 @@ func (c *Calls) Get(ctx context.Context, id string, who schema.Principal) (*Stat
 	return c.wait(ctx, id, who, 0, false)
 }
 
-// Wait is Get, but returns once the call has ended, d is over or ctx ends.
+// Wait is Get, but returns once the call has ended, d has passed or ctx ends.
 func (c *Calls) Wait(ctx context.Context, id string, who schema.Principal, d time.Duration) (*Status, error) {
 	return c.wait(ctx, id, who, d, false)
 }
@@ -54,7 +54,7 @@ func (c *Calls) wait(ctx context.Context, id string, who schema.Principal, d tim
 }
 
 // lookEvery is how often a suspended call is looked at by those who wait for its end:
-// nothing announces that it goes on.
+// nothing announces that it has been resumed.
 const lookEvery = 500 * time.Millisecond
 
 func (c *Calls) waitStored(ctx context.Context, id string, who schema.Principal, d time.Duration, suspended bool) (*Status, error) {

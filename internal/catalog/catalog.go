@@ -22,9 +22,9 @@ const (
 	silentFor = 3500 * time.Millisecond
 	// describeTimeout bounds one reading of a server's definitions from a worker.
 	describeTimeout = 15 * time.Second
-	// rememberFor is how long a server is still known when its last worker is
-	// gone, so that a restart of the fleet answers "come back later" and not "no
-	// such server".
+	// rememberFor is how long a server is still known after its last worker has
+	// disconnected, so that during a restart of the fleet the answer is "retry later" and
+	// not "no such server".
 	rememberFor = 10 * time.Minute
 	schemasKept = 20_000
 )

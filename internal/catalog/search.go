@@ -43,7 +43,7 @@ type segment struct {
 	server *server
 	*index
 	off  []bool // the tools that are left out; nil for none
-	left int    // how many are not
+	left int    // the number of tools that are not
 }
 
 // leaveOut takes tools out of the search.

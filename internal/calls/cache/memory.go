@@ -11,8 +11,7 @@ import (
 // entryCost is what a result takes next to its bytes, roughly.
 const entryCost = 256
 
-// memory keeps results of this process; those that nobody asked for longest give
-// way first.
+// memory keeps results of this process and evicts the least recently used ones first.
 type memory struct {
 	most int
 

@@ -75,7 +75,7 @@ func enter(t testing.TB, q *Quota) Pass {
 	return pass
 }
 
-// refusedWith returns the time to come back of a refusal of the kind.
+// refusedWith returns the time to wait before a retry from a refusal of the kind.
 func refusedWith(t testing.TB, err error, kind schema.Kind) time.Duration {
 	t.Helper()
 	e := schema.AsError(err)

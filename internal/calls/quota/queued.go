@@ -17,8 +17,8 @@ type backlog struct {
 
 func (b *backlog) active() bool { return b.here > 0 || b.shown }
 
-// all is how many there are at all front doors; without Redis the others are taken
-// to have as many as this one.
+// all is the number at all front doors; without Redis the others are taken to have as many
+// as this one.
 func (b *backlog) all(doors int, remote bool) int {
 	if remote {
 		return b.here + b.others

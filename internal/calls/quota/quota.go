@@ -115,8 +115,8 @@ func (p Pass) Leave() {
 	}
 }
 
-// Enter takes room for a call of the principal's that somebody waits for. The
-// error is of KindQuota, with the time after which to come back.
+// Enter takes room for a call of the principal's that somebody waits for. The error is of
+// KindQuota, with the time after which to retry.
 func (q *Quota) Enter(ctx context.Context, p *schema.Principal) (Pass, error) {
 	if q == nil {
 		return Pass{}, nil

@@ -46,7 +46,7 @@ type verdict struct {
 	ok, gone bool
 	// rate says that the rate refuses, otherwise it is the calls at once.
 	rate bool
-	// wait is when to come back: exact for a rate, a guess otherwise.
+	// wait is the time until a retry: exact for a rate, a guess otherwise.
 	wait time.Duration
 	// freed is closed when a slot was given back here.
 	freed <-chan struct{}

@@ -13,9 +13,9 @@
 // [Recorder.Get] and [Recorder.List] show what every front door wrote, and all
 // that this one was told before.
 //
-// It does not promise that a record is there: a process that is killed takes
-// with it what it had not written yet, and old records give way to new ones.
-// Nothing is decided by these records. Durable calls have their truth elsewhere.
+// It does not promise that a record is there: a process that is killed loses the records
+// that it had not written yet, and new records replace the oldest ones. Nothing is decided
+// by these records. The state of durable calls is kept elsewhere.
 //
 // It refuses arguments and results: a [Record] has no place for them, only for
 // their digests and sizes.

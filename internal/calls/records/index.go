@@ -150,9 +150,8 @@ func readError(err error) error {
 	return schema.Errorf(schema.KindUnavailable, "The call records cannot be read at the moment; see that NATS runs. (%w)", err)
 }
 
-// newest returns the messages that hold the highest keys from a key to before
-// another, so many that these are at least a number, the key from which on
-// nothing is missing, and how many messages there are at all.
+// newest returns the messages that hold at least atLeast of the highest keys from a key to
+// before another, the key from which nothing is missing, and the total number of messages.
 func (x *index) newest(from, before key, atLeast int) (parts []part, floor key, all int) {
 	last := before
 	last.decrement() // from is less
@@ -200,7 +199,7 @@ func (r *Recorder) read(ctx context.Context, x *index, parts []part, want func(k
 	return total, nil
 }
 
-// run is how many of the messages, from the first, follow each other in the slot.
+// run returns the number of messages, from the first, that follow each other in the slot.
 func (x *index) run(parts []part) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()

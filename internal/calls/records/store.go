@@ -99,9 +99,10 @@ func (s *store) fitting(ctx context.Context, filter string, before int64) ([]int
 	return slots, nil
 }
 
-// read calls f with messages of a slot in the order in which they were stored: at most so
-// many (0: all), and none before the sequence from. It returns how many messages it read.
-// The data are f's to keep. A replica that is behind does not have the last ones yet.
+// read calls f with messages of a slot in the order in which they were stored: at most the
+// given number of them (0: all), and none before the sequence from. It returns the number
+// of messages read. f may keep the data. A replica that is behind does not have the last
+// ones yet.
 func (s *store) read(ctx context.Context, slot int64, from uint64, most int, f func(sequence uint64, data []byte)) (int, error) {
 	for total := 0; ; {
 		batch := readCount
