@@ -49,8 +49,8 @@ func newActivity(out screen) *activity {
 	return a
 }
 
-// step says what goes on now, and how many of the steps are done; total is 0 where that is
-// not known. An empty text takes the line away.
+// step sets the current activity, and the number of steps that are done; total is 0 if it
+// is not known. An empty text removes the line.
 func (a *activity) step(done, total int, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -207,8 +207,8 @@ func (a *approvalItem) write(out screen, args []byte) error {
 	return out.text("\n" + out.paint(bold, title) + " (" + size(len(args)) + ")\n" + exact(args) + "\n")
 }
 
-// exact is the text with all that a terminal would hide, move or draw like
-// something else as an escape: what somebody says yes to must be seen.
+// exact is the text with everything that a terminal would hide, move or draw like something
+// else as an escape: an approver must see the exact bytes that run.
 func exact(b []byte) string {
 	var out strings.Builder
 	for len(b) > 0 {

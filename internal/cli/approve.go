@@ -27,7 +27,7 @@ type approveOptions struct {
 	file   string // of the arguments that replace those of the call
 }
 
-// approveCall shows what would run, asks, and says yes to exactly that.
+// approveCall shows the exact call, asks, and approves exactly that.
 func approveCall(ctx context.Context, c *client, id string, o approveOptions) error {
 	a, args, _, err := readApproval(ctx, c, id)
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 const partTime = 2 * time.Second
 
 // bridge passes the messages of one client on stdin and stdout to the MCP endpoint and
-// back. Bodies go through as the bytes that they are; on the way out, line breaks
-// between the tokens become spaces, because a line is a message.
+// back. Bodies are passed on byte for byte, except that line breaks between the tokens
+// become spaces in messages to the client, because a line is a message.
 type bridge struct {
 	c    *client
 	url  string
@@ -162,7 +162,7 @@ func (b *bridge) cancel(id json.RawMessage) bool {
 	return end != nil
 }
 
-// exchange posts a message and writes what comes back.
+// exchange posts a message and writes the response.
 func (b *bridge) exchange(ctx context.Context, body []byte, m *envelope, version string) {
 	resp, err := b.post(ctx, body, m, version)
 	if err == nil && resp.StatusCode == http.StatusNotFound && version == "" && m.Method != mcpwire.MethodInitialize && b.again(ctx) {

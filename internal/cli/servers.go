@@ -72,7 +72,7 @@ func toolCount(s *callyard.ServerItem) string {
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
 // stateCell is the state of a call, an approval, a batch or a server: green is a good end,
-// yellow what goes on, red everything else.
+// yellow is not an end, red is everything else.
 func stateCell(state string) cell {
 	switch state {
 	case "succeeded", "completed", "initialized":
