@@ -280,9 +280,9 @@ func (cl *Client) Lost(worker string) {
 	cl.forgetSandbox(worker)
 }
 
-// LostOf ends those calls with [ReplyLost] that are under way at the worker and whose
-// receivers which picks; the others go on waiting. which is called with a lock held: it
-// must not call back.
+// LostOf ends the calls under way at the worker whose receivers are selected by which, with
+// [ReplyLost]; the others keep waiting. which is called with a lock held: it must not call
+// back.
 func (cl *Client) LostOf(worker string, which func(to Receiver) bool) {
 	cl.endWhere(ReplyLost, func(p *pendingCall) bool { return p.worker == worker && which(p.to) })
 }

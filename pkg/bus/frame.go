@@ -111,9 +111,9 @@ const (
 	ReplyFirst ReplyKind = 4
 	// ReplyPart: Payload is the part of the result that begins at Offset.
 	ReplyPart ReplyKind = 5
-	// ReplySaid: Payload is what the MCP server says to the caller by itself, a JSON
-	// object with method and params. Offset numbers a request, whose answer comes
-	// back as [ControlAnswer]; it is zero for a notification.
+	// ReplySaid: Payload is a message that the MCP server sends to the caller on its own,
+	// a JSON object with method and params. Offset numbers a request, whose answer is a
+	// [ControlAnswer]; it is zero for a notification.
 	ReplySaid ReplyKind = 8
 	// ReplyNobody never travels: the client makes it when no worker listened,
 	// which proves that the call did not start.

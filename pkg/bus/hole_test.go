@@ -95,8 +95,8 @@ func (h *hole) swallow() {
 	h.open = make(chan struct{})
 }
 
-// A node of a cluster that is cut off takes no bytes, and says nothing. The client waits
-// a minute for each write by default, and then once more when it is to move.
+// A node of a cluster that is partitioned takes no bytes, and says nothing. The client
+// waits a minute for each write by default, and then once more before it moves.
 func TestAServerThatTakesNoBytesIsLeftWithinSeconds(t *testing.T) {
 	srv := bustest.Start(t)
 	h := before(t, strings.TrimPrefix(srv.URL, "nats://"))

@@ -232,7 +232,7 @@ func (l *Listener) Error(to ReplyTo, seq uint64, e *schema.Error, started bool, 
 // Progress passes on the params of a progress notification.
 func (l *Listener) Progress(to ReplyTo, seq uint64, params []byte) {
 	if len(params) > l.partSize() {
-		return // progress is a courtesy; one of this size is none
+		return // progress is optional, so one of this size is dropped
 	}
 	l.reply(to, &ReplyFrame{Seq: seq, Kind: ReplyProgress, Payload: params})
 }

@@ -35,7 +35,7 @@ import (
 //	callyard.v1.delivery.ID.body             callyard_deliveries   the event's bytes, as each attempt sends them
 //	callyard_audit_heads                     KV                how far each audit chain has come; written by the chain's writer
 //	callyard_permissions                     KV                standing permissions; changed by compare-and-set
-//	callyard_slack_people                    KV                who of Slack is which principal; written by the approver, as all of these
+//	callyard_slack_people                    KV                the principal of each Slack account; written by the approver, as all of these
 //	callyard_slack_codes                     KV                codes that connect somebody in Slack; forgotten after 15 min
 //	callyard_slack_messages                  KV                which message of Slack shows which approval; changed by compare-and-set
 //	callyard_slack_once                      KV                requests of Slack that were taken; forgotten after 15 min

@@ -75,8 +75,8 @@ type Outcome struct {
 	Refused bool
 }
 
-// AppendOutcome appends f to dst, which is empty or holds earlier fates, and returns
-// the extended message.
+// AppendOutcome appends f to dst, which is empty or holds earlier outcomes, and returns the
+// extended message.
 func AppendOutcome(dst []byte, f *Outcome) []byte {
 	var body []byte
 	flags := frame.Bit(flagRefused, f.Refused)

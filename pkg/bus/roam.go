@@ -10,9 +10,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Clustered says whether the connection knows more than one server, so that it and
-// those of others may move from one to the next at any time. What is on its way then
-// can be lost, while both sides go on.
+// Clustered reports whether the connection knows more than one server. If so, this
+// connection and those of others may move from one server to another at any time, and
+// messages in flight can be lost while both sides stay up.
 func (c *Conn) Clustered() bool { return c.clustered.Load() }
 
 // Links is how often the connection was made again. What was on its way to or from it
@@ -30,10 +30,10 @@ const (
 	moveAgain  = 15 * time.Second
 )
 
-// roam moves the connection to another server of a cluster when the one that it has
-// reaches nobody: a server that is cut off from the others keeps its clients, and they
-// get nowhere there. Who stores asks JetStream, which answers where a majority is; a
-// worker listens for routers, and is at ease until it has heard one.
+// roam moves the connection to another server of a cluster when the current one reaches
+// nobody: a partitioned server keeps its clients, whose messages reach nobody. A process
+// that stores asks JetStream, which answers where a majority is; a worker listens for
+// routers, and expects to hear them once it has heard one.
 func (c *Conn) roam(ctx context.Context, role string) error {
 	check := func(ctx context.Context) error {
 		_, err := c.js.AccountInfo(ctx)

@@ -28,8 +28,8 @@ type StreamSpec struct {
 	// MaxBytes bounds the stream; 0: there is no bound. MinBytes, when set, is the
 	// least bound that is tried where the server has no space for MaxBytes.
 	MaxBytes, MinBytes int64
-	// DropsOldest: the oldest messages give way to new ones. A full stream refuses
-	// writes else: it never drops what it promised to keep.
+	// DropsOldest: new messages replace the oldest ones. Otherwise a full stream refuses
+	// writes: it never drops a message that it promised to keep.
 	DropsOldest bool
 	// DenyDelete and DenyPurge: single messages cannot be removed, or none at all.
 	DenyDelete, DenyPurge bool

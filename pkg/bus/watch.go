@@ -126,10 +126,11 @@ func (w *StreamWatch) subscribe() (ended <-chan struct{}, err error) {
 	return closed, nil
 }
 
-// consumer makes a consumer that delivers to the inbox, and returns how many messages
-// are there for it. Its subject names what it may deliver, so that NATS can tell who may
-// ask for it; the client of NATS leaves that out while it does not know yet which
-// server it comes back to. The server removes it some seconds after nobody listens.
+// consumer makes a consumer that delivers to the inbox, and returns the number of messages
+// waiting for it. Its subject names the subject that it may deliver, so that NATS can
+// restrict who may create it; the NATS client leaves that out while it does not know yet
+// which server it reconnects to. The server removes the consumer some seconds after the
+// last listener has left.
 func (w *StreamWatch) consumer(inbox string) (pending uint64, err error) {
 	name := rand.Text()
 	config := map[string]any{

@@ -46,7 +46,7 @@ func TestWithoutAPolicyTheServersRiskAndThenItsHintsDecide(t *testing.T) {
 		{0, destructive, "medium caller"},
 		{0, `{"readOnlyHint":false}`, "medium caller"},
 		{0, `{"readOnlyHint":false,"destructiveHint":false}`, "low"},
-		{0, `{"readOnlyHint":true,"destructiveHint":true}`, "low"}, // the second means nothing beside the first
+		{0, `{"readOnlyHint":true,"destructiveHint":true}`, "low"}, // the second means nothing next to the first
 		{1, "", "low"}, {1, destructive, "low"},
 		{2, readOnly, "medium caller"},
 		{3, readOnly, "high container"},

@@ -155,7 +155,8 @@ rules:
   - {name: a, match: {server: other}, when: args.x == 1, level: 3}
   - {name: b, when: 'tool == "none"', level: 3}
 `)
-	// Broken arguments make a condition over them fail; none of these may look.
+	// Broken arguments make a condition over them fail; in the following cases they are
+	// not looked at.
 	if a := p.Assess(&Input{Server: "s", Tool: "t", ServerRisk: Low, Arguments: []byte(`{`)}); a.Level != Low {
 		t.Errorf("arguments were looked at: %+v", a)
 	}

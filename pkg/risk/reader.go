@@ -10,8 +10,8 @@ import (
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
-// reader takes values out of nodes. It goes on after a fault, so that all of
-// them are found.
+// reader takes values out of nodes. It continues after a fault, so that all of them are
+// found.
 type reader struct{ faults report }
 
 // key is one known key of a map and what is done with its value.

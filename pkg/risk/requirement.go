@@ -9,8 +9,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Requirement is the part of an approval rule that says whose approvals count and
-// how many are needed. How long the call is held is not part of it. Make it with
+// Requirement is the part of an approval rule that says whose approvals count and the
+// number that is needed. How long the call is held is not part of it. Make it with
 // [Approval.Requirement], which brings it into its one form.
 type Requirement struct {
 	By string `json:"by"`

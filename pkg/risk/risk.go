@@ -10,11 +10,11 @@ import (
 // Levels of risk; see the contract of the levels in docs/reference/policy.md.
 const (
 	Low    = 1 // runs at once
-	Medium = 2 // is held until somebody says yes
+	Medium = 2 // is held until somebody approves it
 	High   = 3 // runs inside a container made for this use
 )
 
-// ByCaller and ByGroups are who may say yes to a held call.
+// ByCaller and ByGroups are who may approve a held call.
 const (
 	ByCaller = "caller"
 	ByGroups = "groups"

@@ -109,8 +109,8 @@ type Result struct {
 	Body []byte
 	// ToolError is true when the result carries isError:true.
 	ToolError bool
-	// InputRequired is true when the server asks for input before it goes on: the
-	// call is to be sent again with the answers in its Extra.
+	// InputRequired is true when the server asks for input before it continues: the call
+	// is to be sent again with the answers in its Extra.
 	InputRequired bool
 	// Worker is the worker that ran the call.
 	Worker string

@@ -19,7 +19,7 @@ const (
 	KindDisabled         Kind = "tool-disabled"          // an operator switched the tool off
 	KindNotFound         Kind = "not-found"              // no such server, tool, call
 	KindConflict         Kind = "conflict"               // it exists already, or is in another state
-	KindExpired          Kind = "expired"                // its time is over
+	KindExpired          Kind = "expired"                // its time has ended
 	KindKeyReused        Kind = "idempotency-key-reused" // the key stands for another request
 	KindTooLarge         Kind = "too-large"              // the request is over a limit
 	KindInvalidArguments Kind = "invalid-arguments"      // arguments against the tool's schema
@@ -29,7 +29,7 @@ const (
 	KindProtocol         Kind = "tool-protocol-error"    // the MCP server answered with a JSON-RPC error
 	KindResultTooLarge   Kind = "result-too-large"       // the tool answered more than the limit
 	KindInputRequired    Kind = "input-required"         // the tool asks for input that this way of calling cannot give
-	KindOutcomeUnknown   Kind = "outcome-unknown"        // the call left and no answer came back
+	KindOutcomeUnknown   Kind = "outcome-unknown"        // the call left and no answer was received
 	KindCanceled         Kind = "canceled"               // canceled before it was sent: it never ran
 	KindInternal         Kind = "internal"               // a fault of ours
 )

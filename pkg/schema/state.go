@@ -17,10 +17,10 @@ const (
 	StateDenied    State = "denied"    // the policy or a person denied it; it never ran
 	StateExpired   State = "expired"   // not approved, or not sent, in time; it never ran
 	StateCanceled  State = "canceled"  // canceled before it was sent; it never ran
-	StateUnknown   State = "unknown"   // sent, and no answer came back
+	StateUnknown   State = "unknown"   // sent, and no answer was received
 )
 
-// States returns all states: those of calls that go on first, in their order, then the
+// States returns all states: those of unfinished calls first, in their order, then the
 // final ones.
 func States() []State {
 	return []State{
@@ -29,8 +29,9 @@ func States() []State {
 	}
 }
 
-// moves is the table of moves: the states that may follow each state. Every state that
-// goes on may end in any way that does not contradict it. docs/explanation/call-lifecycle.md draws it.
+// moves is the table of moves: the states that may follow each state. Every state that is
+// not final may end in any way that does not contradict it.
+// docs/explanation/call-lifecycle.md draws it.
 func moves(from State) []State {
 	switch from {
 	case StateHeld:

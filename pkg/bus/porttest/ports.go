@@ -1,5 +1,5 @@
-// Package porttest gives tests ports of loopback for processes that are told where
-// to listen, above all for those that go away and come back to where they were.
+// Package porttest gives tests ports of loopback for processes that are told where to
+// listen, above all for those that stop and then listen on the same port again.
 //
 // It owns a row of ports for as long as the test process lives: no other test
 // process is given one of them. They lie below the ports that the system gives to
