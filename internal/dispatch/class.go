@@ -50,7 +50,7 @@ func (l *line) quantum() float64 {
 
 const (
 	mostPriority   = 10
-	priorityDouble = 5 // so many steps double or halve the share
+	priorityDouble = 5 // the number of steps that double or halve the share
 	mostWeight     = 1000
 )
 
@@ -173,8 +173,8 @@ func (c *class) skip() {
 	}
 }
 
-// before returns how many calls of its kind get a slot before one that would
-// come now with this key, roughly, and how many of the same line wait.
+// before returns, roughly, the number of calls of its kind that get a slot before one that
+// would come now with this key, and the number of calls of the same line that wait.
 func (c *class) before(key lineKey, weight func(string) int) (turns, own int) {
 	mine := weightOf(weight, key.principal) * scaleOf(key.priority)
 	all := mine

@@ -12,12 +12,12 @@
 // somebody waits for go before bulk calls, which leave some slots of each worker
 // free for them, hold back where the two meet, and never starve.
 //
-// It promises that a call is sent again only when it is proven that it never
-// started (nobody listened, the worker was full, the server could not be
-// reached), or when it is marked as safe to repeat. Everything else that ends
-// without an answer is reported as outcome-unknown. It refuses early, with the
-// time to come back after, when the wait would be too long. It does not try again
-// later: attempts with a pause between them are for whoever keeps the call.
+// It promises that a call is sent again only when it is proven that it never started
+// (nobody listened, the worker was full, the server could not be reached), or when it is
+// marked as safe to repeat. Everything else that ends without an answer is reported as
+// outcome-unknown. It refuses early, with the time after which to retry, when the wait
+// would be too long. It does not retry later: attempts with a pause between them are the
+// job of the component that keeps the call.
 //
 // It is one package because the queues, the slots and the states of a call on its way
 // change together under one lock for each server.

@@ -110,8 +110,8 @@ func TestALargeBatchDoesNotDelayTheSmallOnesOfOthers(t *testing.T) {
 	}
 }
 
-// sharesOf has the calls compete until 4,000 have ended, and returns how many of
-// each principal that were.
+// sharesOf has the calls compete until 4,000 have ended, and returns the number of those
+// calls for each principal.
 func sharesOf(t *testing.T, o Options, calls ...*schema.Call) (counts map[string]int) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(o)

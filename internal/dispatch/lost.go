@@ -12,7 +12,7 @@ import (
 
 const (
 	// lostFor is how long a worker is asked about calls whose replies may be lost, and
-	// lostAgain how often: it comes back to NATS when it does.
+	// lostAgain how often: the worker may still be reconnecting to NATS.
 	lostFor   = 30 * time.Second
 	lostAgain = 250 * time.Millisecond
 	// movedKept is how many workers may wait to be asked; with more, all are.
@@ -71,7 +71,7 @@ func (q *inquirer) run(ctx context.Context, again <-chan struct{}) {
 func (q *inquirer) later(worker string) {
 	select {
 	case q.moved <- worker:
-	default: // so many move that one question to all is as good
+	default: // with a full queue, one question to all is as good
 		select {
 		case <-q.moved:
 		default:

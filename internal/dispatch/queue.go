@@ -31,7 +31,7 @@ const bulkTurn = 16
 // take turns, so nobody waits for the whole backlog of another.
 type queue struct {
 	kinds [kinds]class
-	ready int // asynchronous calls that wait for a slot of their worker, beside those
+	ready int // asynchronous calls that wait for a slot of their worker, in addition to those
 	owed  int // slots that went to interactive calls while bulk calls waited
 }
 

@@ -41,8 +41,8 @@ type rateController struct {
 }
 
 const (
-	// rateFor is how long a single call is remembered. Where they come more rarely
-	// than that batches go on as they like.
+	// rateFor is how long a single call is remembered. Where single calls are rarer than
+	// that, batches run unpaced.
 	rateFor = time.Second
 	// rateWindow single calls are looked at together, twice each.
 	rateWindow = 64
@@ -60,7 +60,7 @@ const (
 	rateProbe   = 4 // looks
 	rateCorrect = 0.1
 	rateBurst   = 16
-	// rateCounts is over how long the usual rate is counted.
+	// rateCounts is the period for which the usual rate is counted.
 	rateCounts = 250 * time.Millisecond
 )
 

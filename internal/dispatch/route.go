@@ -75,8 +75,8 @@ func (l *lane) cost(now time.Time) float64 {
 	return cost
 }
 
-// reserved is how many of the slots bulk calls leave alone, so that a call that
-// somebody waits for finds one.
+// reserved is the number of slots that bulk calls leave free, so that a call that somebody
+// waits for finds one.
 func reserved(slots int) int {
 	if slots <= 1 {
 		return 0
@@ -202,7 +202,7 @@ func (r *route) drop(worker string) {
 // Load is what waits and runs for one server, as this router sees it.
 type Load struct {
 	Waiting, InFlight, Slots int
-	// Bulk is how many of those that wait are bulk calls.
+	// Bulk is the number of bulk calls among those that wait.
 	Bulk int
 	// Oldest is how long the first of the calls has waited that somebody waits for.
 	Oldest time.Duration

@@ -34,7 +34,7 @@ type Options struct {
 	// Region is where this router runs: workers of the same region go first, others
 	// take what these have no room for. Empty: all are alike.
 	Region string
-	// Unpaced lets batches go on as fast as they can while single calls come.
+	// Unpaced lets batches run as fast as they can while single calls come.
 	Unpaced bool
 	// Traces makes a span of each attempt; nil: there are none.
 	Traces *telemetry.Traces
@@ -63,8 +63,8 @@ const (
 	// whether it is still there.
 	probeEvery = 250 * time.Millisecond
 	probeAfter = 500 * time.Millisecond
-	// probeGrace is how long workers have to come back to NATS when it was gone: a
-	// router that is faster must not take them for lost.
+	// probeGrace is how long workers have to reconnect to NATS after an outage: a router
+	// that reconnects faster must not take them for lost.
 	probeGrace = 3 * time.Second
 )
 
@@ -269,7 +269,7 @@ func (r *Router) RemoveWorker(id string) {
 	r.client.Lost(id)
 }
 
-// giveUp ends the calls of workers that were awaited and did not come back.
+// giveUp ends the calls of workers that were awaited and did not reconnect.
 func (r *Router) giveUp(now time.Time) {
 	var lost []string
 	r.mu.Lock()

@@ -276,7 +276,7 @@ func TestSingleCallsThatComeWithoutPauseHaveBatchesGiveWay(t *testing.T) {
 		r.limits.Unpaced = unpaced
 		startScripted(t, srv, r, "w", echo)
 		for range 2 * rateWindow {
-			r.Pace(t.Context()) // a call of a batch beside each
+			r.Pace(t.Context()) // a call of a batch next to each
 			if _, err := r.Do(t.Context(), call(false)); err != nil {
 				t.Fatal(err)
 			}

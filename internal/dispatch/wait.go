@@ -169,9 +169,8 @@ func (r *route) giveLocked() {
 	}
 }
 
-// pickyTries is how many of the calls that avoid workers are looked at when a
-// slot is free. Those that it does not suit go behind the others, so that all of
-// them come up.
+// pickyTries is the number of calls that avoid workers that are looked at when a slot is
+// free. Those that it does not suit go behind the others, so that all of them come up.
 const pickyTries = 32
 
 // linesTried is how many principals are looked at for a place: one that has all of its

@@ -91,7 +91,7 @@ type lineLog struct {
 	redactor redactor
 	quota    perSecond
 	line     []byte
-	cut      bool // the line went on
+	cut      bool // the line was truncated
 }
 
 func (l *lineLog) add(p []byte) {

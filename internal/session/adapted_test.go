@@ -80,7 +80,7 @@ func TestARestServiceIsAServerLikeAnyOther(t *testing.T) {
 	wantKind(t, p.call("go", `{"way":"floods"}`), schema.KindResultTooLarge, true)
 	wantKind(t, p.call("none", `{}`), schema.KindProtocol, true)
 	r, wait := p.begin(&Request{Name: "go", Params: []byte(`{"way":"hangs"}`)})
-	o = must(t, p.call("go", `{"way":"odd"}`)) // beside the one that hangs
+	o = must(t, p.call("go", `{"way":"odd"}`)) // at the same time as the one that hangs
 	<-came
 	r.Cancel()
 	wantKind(t, wait(), schema.KindCanceled, true)

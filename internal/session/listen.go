@@ -109,8 +109,8 @@ func (l *remoteLink) settle(ctx context.Context, r *Request) {
 	}
 }
 
-// getStream sends a GET for an event stream, after an event where one is named. An
-// answer that is none comes back as a *statusError.
+// getStream sends a GET for an event stream, after an event where one is named. An answer
+// that is not an event stream is returned as a *statusError.
 func (l *remoteLink) getStream(ctx context.Context, after string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url, nil)
 	if err != nil {

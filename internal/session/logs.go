@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// logsLate is how long a server may go on to log for a call that was given up.
+// logsLate is how long a server may keep logging for a call that was given up.
 const logsLate = time.Minute
 
 // logForwarder hands the log messages of a server to the callers whose calls they are of. The

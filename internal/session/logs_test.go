@@ -61,7 +61,7 @@ func TestOnASharedStreamLogMessagesAreThoseOfOneCaller(t *testing.T) {
 	if len(theirs) != 0 || len(mine) != 1 || <-mine != `{"method":"notifications/message","params":{"level":"warning","data":"one"}}` {
 		t.Errorf("%d for the caller, %d for the other", len(mine), len(theirs))
 	}
-	// A call that was given up may go on to log for a while.
+	// A call that was given up may keep logging for a while.
 	s.forget(r, "canceled")
 	if r, _ := s.logsTo("bob", "debug"); r.logs {
 		t.Error("another caller may get what a call logs that was given up")

@@ -192,7 +192,7 @@ func (o *Own) drop(meant func(*Owned) bool) {
 	closing.Wait()
 }
 
-// Sessions is how many are open.
+// Sessions returns the number of open sessions.
 func (o *Own) Sessions() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -125,7 +125,7 @@ type Pool struct {
 
 	mu       sync.Mutex
 	live     []*session
-	all      map[*session]struct{} // also those on their way out
+	all      map[*session]struct{} // also those that are stopping
 	queue    []*Running            // ended ones stay in it until they come up
 	waiting  int                   // calls in the queue that have not ended
 	closing  bool
@@ -240,9 +240,9 @@ func (p *Pool) InFlight() int {
 // Noise returns how many lines or messages were no protocol.
 func (p *Pool) Noise() int64 { return p.noise.Load() }
 
-// Close takes no more calls, lets those that it has go on until ctx ends, ends
-// the rest, stops the sessions and waits for every goroutine. The error says
-// that calls were cut off. It may be called more than once.
+// Close takes no more calls, lets those that it has run until ctx ends, ends the rest,
+// stops the sessions and waits for every goroutine. The error says that calls were ended
+// early. It may be called more than once.
 func (p *Pool) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closing = true
@@ -265,7 +265,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	return err
 }
 
-// cut ends the calls that are left and returns how many there were.
+// cut ends the calls that are left and returns their number.
 func (p *Pool) cut() int64 {
 	n := p.active.Load()
 	p.mu.Lock()

@@ -118,8 +118,8 @@ func (l *remoteLink) exchange(ctx context.Context, r *Running, id int64) (Outcom
 	return protocolViolation(cfg), resp
 }
 
-// followAll reads the event stream of an answer to its end. A server of the
-// legacy era may hang up and let the client come back for the rest.
+// followAll reads the event stream of an answer to its end. A server of the legacy era may
+// close the stream and let the client reconnect for the rest.
 func (l *remoteLink) followAll(ctx context.Context, resp *http.Response, id int64) (Outcome, *http.Response) {
 	cfg := &l.s.pool.cfg
 	in := newEvents(&l.s.pool.cfg, resp.Body, lines.Short)

@@ -133,7 +133,7 @@ func (s *remoteServer) call(w http.ResponseWriter, r *http.Request, m *scriptMes
 		stream("data: {\"id\":%s,\"result\":{}}\n\n", m.ID)
 	case "cut":
 		stream("data: {\"method\":\"notifications/message\"}\n\n")
-	case "later": // hangs up and lets the client come back
+	case "later": // closes the stream and lets the client reconnect
 		stream("id: e1\nretry: 5\ndata:\n\n")
 	case "hang":
 		stream(": wait\n\n")
@@ -289,7 +289,7 @@ func TestARemoteSessionThatIsForgottenIsReplaced(t *testing.T) {
 	if got := s.seen[len(s.seen)-1].Get("Mcp-Session-Id"); got != "s4" {
 		t.Errorf("the next call went to session %q", got)
 	}
-	running.Cancel() // it was let go on
+	running.Cancel() // it was allowed to continue
 	wantKind(t, wait(), schema.KindCanceled, true)
 	select {
 	case <-s.hung:

@@ -81,9 +81,9 @@ func (c *sdkConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	return c.write(ctx, body)
 }
 
-// giveUp answers the SDK's server/discover for a server that does not: some
-// ignore what they do not know. The SDK goes on with the legacy handshake then,
-// on the same connection, which also does right by a server that is only slow.
+// giveUp answers the SDK's server/discover for a server that does not: some ignore what
+// they do not know. The SDK then continues with the legacy handshake, on the same
+// connection, which is also right for a server that is only slow.
 func (c *sdkConn) giveUp(raw string, id jsonrpc.ID) {
 	if !c.expects(raw) {
 		return

@@ -29,9 +29,9 @@ const (
 // errClosed means that the session takes nothing any more.
 var errClosed = errors.New("the session is closed")
 
-// link carries requests to one server and feeds what comes back into its
-// session. There are four: pipes, the event stream of legacy SSE, streamable HTTP, and
-// functions of this process.
+// link carries requests to one server and feeds the responses into its session. There are
+// four: pipes, the event stream of legacy SSE, streamable HTTP, and functions of this
+// process.
 type link interface {
 	// send registers the call with the session and sends it, without blocking.
 	// It returns false, having done nothing, where the session takes no calls.
@@ -66,7 +66,7 @@ type session struct {
 
 	dead     chan struct{} // closed when the connection is of no use any more
 	deadOnce sync.Once
-	empty    chan struct{} // closed when it is dead and its calls are over
+	empty    chan struct{} // closed when it is dead and its calls have ended
 
 	emptyOnce sync.Once
 	suspect   chan struct{} // holds a word when a check is due
@@ -194,7 +194,7 @@ func (s *session) doubt() {
 	}
 }
 
-// retire takes the session out of use: no new calls, those that run go on.
+// retire takes the session out of use: it takes no new calls, and running calls continue.
 func (s *session) retire(why error) {
 	s.mu.Lock()
 	s.closed = true
@@ -246,8 +246,8 @@ func (s *session) endCalls(why error, how func(*Running) Outcome) {
 	}
 }
 
-// handedOver returns how many of the bytes queued for the server were taken from
-// us; all of them where that cannot be told.
+// handedOver returns the number of bytes queued for the server that were taken from us; all
+// of them where that cannot be told.
 func (s *session) handedOver() int64 {
 	if l, ok := s.link.(*pipeLink); ok {
 		return l.handedOver()
@@ -262,8 +262,8 @@ func (s *session) cause() error {
 	return s.why
 }
 
-// ask sends a request of the session's own and waits for the result. A JSON-RPC
-// error comes back as a *schema.Error of kind tool-protocol-error.
+// ask sends a request of the session's own and waits for the result. A JSON-RPC error is
+// returned as a *schema.Error of kind tool-protocol-error.
 func (s *session) ask(ctx context.Context, method string, params []byte) ([]byte, error) {
 	answer := make(chan Outcome, 1)
 	r := &Running{

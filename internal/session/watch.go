@@ -29,9 +29,9 @@ type subscriptions struct {
 	done map[string]bool
 }
 
-// Watch has [Config].Updated called for changes of these resources until the time is
-// over, where the server tells of them. It is said again to go on. One session
-// subscribes for all who want to hear; no session is started for it.
+// Watch has [Config].Updated called for changes of these resources until the given time,
+// where the server reports them. Call it again to extend the time. One session subscribes
+// for all subscribers; no session is started for it.
 func (p *Pool) Watch(uris []string, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

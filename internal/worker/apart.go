@@ -9,7 +9,7 @@ import (
 // apart runs calls that keep off the sessions that callers share, each on a goroutine
 // of its own, until it is closed.
 type apart struct {
-	calls context.Context // ends when calls are cut off
+	calls context.Context // ends when calls are aborted
 	cut   context.CancelFunc
 	work  sync.WaitGroup // one for each call
 
@@ -17,9 +17,9 @@ type apart struct {
 	closed bool
 }
 
-// begin has run called with the job's deadline, from now, and a context that ends
-// then, when the job is abandoned, and when calls are cut off. It reports false, and
-// run is not called, where nothing more is taken.
+// begin has run called with the job's deadline, from now, and a context that ends then,
+// when the job is abandoned, and when calls are aborted. It reports false, and run is not
+// called, where nothing more is taken.
 func (a *apart) begin(j *job, timeout time.Duration, run func(ctx context.Context, deadline time.Time)) bool {
 	deadline := time.Now().Add(timeout)
 	ctx, abandon := context.WithDeadline(a.calls, deadline)

@@ -115,8 +115,8 @@ func (w *Worker) Answer(seq uint64, number int64, object []byte) {
 	}
 }
 
-// close takes no more calls, lets those that it has go on until ctx ends, ends the
-// rest, and closes the sessions. The worker has waited for its calls before.
+// close takes no more calls, lets those that it has run until ctx ends, ends the rest, and
+// closes the sessions. The worker has waited for its calls before.
 func (a *asking) close(ctx context.Context) {
 	a.mu.Lock()
 	a.closed = true

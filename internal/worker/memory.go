@@ -36,7 +36,7 @@ const (
 // the calls of those that live. It is safe for concurrent use.
 type memory struct {
 	worker string
-	// what of all calls together is kept, and for how long.
+	// most bounds what is kept of all calls together, and for how long.
 	most struct {
 		calls, bytes int
 		age          time.Duration

@@ -20,7 +20,7 @@ func ok(body string) session.Outcome {
 	return session.Outcome{Body: []byte(body), Started: true, Took: time.Millisecond}
 }
 
-// ask returns the fates of the calls.
+// ask returns the outcomes of the calls.
 func ask(t *testing.T, m *memory, from bus.ReplyTo, within time.Duration, now time.Time, ids ...string) []bus.Outcome {
 	t.Helper()
 	var outcomes []bus.Outcome

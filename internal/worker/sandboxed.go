@@ -238,8 +238,8 @@ func (b *sandboxed) measure() {
 	b.metrics.SetSandboxes(b.id, b.in.warm(), inUse)
 }
 
-// close takes no more calls, lets those that it has go on until ctx ends, ends the
-// rest, and returns when every container is gone.
+// close takes no more calls, lets those that it has run until ctx ends, ends the rest, and
+// returns when every container is gone.
 func (b *sandboxed) close(ctx context.Context) error {
 	b.mu.Lock()
 	b.closed = true

@@ -193,9 +193,9 @@ func (w *Worker) Report() schema.Worker {
 // Apply makes servers those of the servers file: added ones start, removed ones finish
 // their calls and end, changed ones are replaced. A changed server takes calls once it is
 // ready, and the old one finishes those that it has; one whose new entry does not start
-// goes on as it was, see [Worker.Pending]. Where the entry raises the risk level, or the
-// old server is not ready, it is replaced at once. Servers that came over the API are left
-// alone. It returns before the servers are ready; two of them must not run at once.
+// keeps running as it was, see [Worker.Pending]. Where the entry raises the risk level, or
+// the old server is not ready, it is replaced at once. Servers that came over the API are
+// left alone. It returns before the servers are ready; two of them must not run at once.
 func (w *Worker) Apply(servers []Served) { w.servers.apply(servers) }
 
 // Pending returns the entries of the servers file that are not in force yet because their

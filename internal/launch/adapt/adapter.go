@@ -15,8 +15,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// greetTime is for the source to say what it is called. A session that does not
-// hear it goes on without.
+// greetTime is for the source to report its name. A session that does not receive it
+// continues without.
 const greetTime = 5 * time.Second
 
 // Client returns the client that a session is to use for the source, with

@@ -24,8 +24,7 @@
 //
 // # Where it is weaker than a container
 //
-// Limits are those of processes (rlimits) and not of a group: memory is limited for
-// each process, cores not at all. The programs of the machine can be read and
-// started. Programs can be started from /tmp. Nothing is started ahead. There is no
-// way out to the network.
+// Limits are those of processes (rlimits) and not of a group: memory is limited for each
+// process, cores not at all. The programs of the machine can be read and started. Programs
+// can be started from /tmp. Nothing is started ahead. There is no egress to the network.
 package bwrap

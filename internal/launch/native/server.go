@@ -95,7 +95,8 @@ func (s *Server) Add(tools ...Tool) error {
 	return nil
 }
 
-// Remove removes the tools with the names, where the server has them. Calls that run go on.
+// Remove removes the tools with the names, where the server has them. Running calls
+// continue.
 func (s *Server) Remove(names ...string) {
 	s.mu.Lock()
 	s.set(slices.DeleteFunc(slices.Clone(s.tools), func(t Tool) bool { return slices.Contains(names, t.Name) }))

@@ -185,7 +185,7 @@ func (c *Container) own(end client.ContainerWaitResult, stopWaiting func(), outp
 	timer := time.NewTimer(left)
 	select {
 	case <-drained:
-	case <-timer.C: // nobody reads, or the engine does not say that it is over
+	case <-timer.C: // nobody reads, or the engine does not report the end
 	}
 	timer.Stop()
 	c.conn.Close()

@@ -95,8 +95,8 @@ func (d *dial) note(owner string) string {
 	return string(text)
 }
 
-// client returns a client that dials by dial.open, also where TLS is spoken, so
-// that every connection can be cut off.
+// client returns a client that dials by dial.open, also where TLS is spoken, so that every
+// connection can be closed.
 func (d *dial) client() (*client.Client, error) {
 	return client.New(client.WithHost(d.Host), client.WithScheme("http"), client.WithDialContext(d.open), client.WithUserAgent("callyard"))
 }

@@ -59,9 +59,9 @@ type Options struct {
 	// Remember and Forget are those of [launch.Launcher]: Remember is given a note
 	// that is to outlive this process, see [Sweep]. They may be nil.
 	Remember, Forget func(note string)
-	// Forwarder is the image of the forwarder, [DefaultForwarder] when empty; only sandboxes with a
-	// way out need it. Egress is told, from several goroutines, of each place that
-	// one of them asked for; it may be nil.
+	// Forwarder is the image of the forwarder, [DefaultForwarder] when empty; only
+	// sandboxes with egress need it. Egress is told, from several goroutines, of each
+	// place that one of them asked for; it may be nil.
 	Forwarder string
 	Egress    func(server string, allowed bool)
 	Log       *slog.Logger

@@ -10,7 +10,7 @@ import (
 // Fault is one thing that [Resolve] refuses.
 type Fault struct {
 	Key  string // in the docker section
-	Text string // what is wrong and how to mend it, a sentence
+	Text string // what is wrong and how to fix it, a sentence
 }
 
 // Faults is everything that [Resolve] refuses about one server. Its error is

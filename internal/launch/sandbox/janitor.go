@@ -175,8 +175,8 @@ func Sweep(note string) {
 	}
 }
 
-// sweepOwner removes all containers of an owner and says how many there were. One
-// that is listed and not known is gone.
+// sweepOwner removes all containers of an owner and returns their number. A container that
+// is listed and not known has been removed already.
 func sweepOwner(ctx context.Context, c *client.Client, owner string) (int, error) {
 	list, err := c.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", labelOwner+"="+owner)})
 	if err != nil {

@@ -165,9 +165,8 @@ func (p *Pool[S]) use(r *ready[S], principal string, deadline time.Time, warm bo
 	return u, nil
 }
 
-// Release ends the use: it closes the session and destroys the container, which
-// goes on in the background; [Pool.Close] waits for it. It may be called more than
-// once.
+// Release ends the use: it closes the session and destroys the container in the background;
+// [Pool.Close] waits for that. It may be called more than once.
 func (u *Use[S]) Release() {
 	u.once.Do(func() {
 		p := u.pool
@@ -371,9 +370,9 @@ func (p *Pool[S]) closing() error {
 	return launch.Unavailable("The containers of the server %q are being closed; the call was not started.", p.o.Spec.Server)
 }
 
-// Close hands out nothing more, destroys what waits, and returns when everything
-// that the pool started is gone. Uses that were not released go on until their
-// deadline. It may be called more than once.
+// Close hands out nothing more, destroys the waiting containers, and returns when
+// everything that the pool started has ended. Uses that were not released continue until
+// their deadline. It may be called more than once.
 func (p *Pool[S]) Close() {
 	p.mu.Lock()
 	if p.closed {

@@ -93,7 +93,7 @@ func Resolve(server string, c Config) (Spec, error) {
 		StdinOnce:    true, // a worker that dies takes stdin with it
 		Cmd:          slices.Clone(c.Args),
 		WorkingDir:   c.Workdir,
-		Healthcheck:  &container.HealthConfig{Test: []string{"NONE"}}, // it would run beside the call
+		Healthcheck:  &container.HealthConfig{Test: []string{"NONE"}}, // it would run next to the call
 		Env:          environment(c.Env, way),
 	}
 	if c.Command != "" {
