@@ -10,8 +10,8 @@ import (
 	"github.com/callyard/callyard/internal/webhook"
 )
 
-// Check says what of the sections of a front door cannot be honoured and only a front
-// door can tell. The paths count from the root of the file.
+// Check returns the faults in the sections of a front door that only a front door can find.
+// The paths count from the root of the file.
 func Check(s *settings.File) []config.Fault {
 	faults := checkOrigins(s.FrontDoor.Origins)
 	if file := s.Webhooks.SecretsFile; file != "" { // `callyard up` has one of its own

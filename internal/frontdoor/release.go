@@ -125,8 +125,8 @@ func (r *releaser) claimAll() {
 	}
 }
 
-// release runs a call that this front door has claimed. It goes on when the
-// caller leaves: what was approved runs, and its result is kept.
+// release runs a call that this front door has claimed. It continues when the caller
+// leaves: an approved call runs, and its result is kept.
 func (r *releaser) release(ctx context.Context, a *ledger.Approval) (*schema.Result, error) {
 	type end struct {
 		res *schema.Result
@@ -172,8 +172,8 @@ func (r *releaser) run(a *ledger.Approval, parent schema.Trace) (*schema.Result,
 	return res, err
 }
 
-// callOf reads the call of an approval. A ledger that is away for a moment, as when a
-// node of its cluster ends, must not fail what somebody has said yes to.
+// callOf reads the call of an approval. A ledger that is unavailable for a moment, as when
+// a node of its cluster ends, must not fail a call that somebody has approved.
 func (r *releaser) callOf(ctx context.Context, a *ledger.Approval) (*schema.Call, error) {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()

@@ -170,8 +170,7 @@ func (d *door) do(method, path, body string, header ...string) (status int, h ht
 	return resp.StatusCode, resp.Header, string(text)
 }
 
-// refused checks that a request was refused with the status and the time to come
-// back.
+// refused checks that a request was refused with the status and a time to retry.
 func (d *door) refused(status int, method, path, body string, header ...string) {
 	d.t.Helper()
 	got, h, text := d.do(method, path, body, header...)

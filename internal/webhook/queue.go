@@ -35,7 +35,7 @@ type row struct {
 	revision uint64
 	at       time.Time // when this process may make the next attempt
 	busy     bool      // it makes one
-	gone     bool      // it is over, and the watch has yet to say so
+	gone     bool      // it has ended, and the watch has yet to say so
 	place    int
 }
 

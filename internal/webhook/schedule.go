@@ -19,8 +19,8 @@ const (
 	maxRetryAfter = 24 * time.Hour
 	// maxPause is how long a receiver's Retry-After holds back its other deliveries.
 	maxPause = time.Hour
-	// jitter is the part of a wait that is added by chance at most, so that what
-	// failed together does not come back together.
+	// jitter is the part of a wait that is added by chance at most, so that deliveries
+	// that failed together do not retry together.
 	jitter = 0.2
 )
 

@@ -8,8 +8,8 @@ import (
 )
 
 // ReadSecrets reads the secrets of a file for [Options]: one whsec_… on each line; empty
-// lines and those that begin with # do not count. The error goes on a sentence that
-// begins with the name of the file, and repeats none of them.
+// lines and those that begin with # do not count. The error is the rest of a sentence that
+// begins with the name of the file, and repeats none of the secrets.
 func ReadSecrets(file string) ([]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -103,8 +103,7 @@ type Sender struct {
 	shut  bool
 }
 
-// Open returns a sender that goes on with what the store holds. ctx bounds the
-// opening.
+// Open returns a sender that resumes the deliveries of the store. ctx bounds the opening.
 func Open(ctx context.Context, o Options) (*Sender, error) {
 	if fault := o.fill(); fault != nil {
 		return nil, fault
@@ -302,9 +301,9 @@ func (s *Sender) begin() time.Duration {
 	return forever
 }
 
-// Close takes no more and waits for the attempts under way; those that are not
-// over when ctx ends are cut off and left to others, who begin at once. It
-// returns after the last one, a few seconds later at most.
+// Close takes no more and waits for the attempts under way; those that have not ended when
+// ctx ends are aborted and left to other processes, which begin at once. It returns after
+// the last one, a few seconds later at most.
 func (s *Sender) Close(ctx context.Context) error {
 	s.closing.Do(func() {
 		s.mu.Lock()

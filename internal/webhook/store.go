@@ -40,7 +40,7 @@ type state struct {
 	// Owner is the process that makes an attempt now; its lease has ended when the
 	// others saw no change for so long, each by its own clock.
 	Owner string `json:"owner,omitempty"`
-	// By is the process that goes on with it, if it lives; the others hang back.
+	// By is the process that resumes it, if it lives; the others hang back.
 	By   string `json:"by,omitempty"`
 	Last string `json:"last,omitempty"` // why the last attempt failed
 	// Dead says why the delivery was given up, and Ended when.

@@ -90,8 +90,8 @@ func dataOf(e *schema.Error) json.RawMessage {
 	return raw
 }
 
-// faultOf turns an error into a JSON-RPC error. One of the MCP server itself goes
-// on as it came.
+// faultOf turns an error into a JSON-RPC error. One of the MCP server itself is passed on
+// unchanged.
 func (x *exchange) faultOf(err error) *fault {
 	e := schema.AsError(err)
 	switch {

@@ -90,9 +90,9 @@ func (hc *heldCalls) answer(ctx context.Context, x *exchange, call *schema.Call,
 	return hc.result(h, h.Token), nil
 }
 
-// question returns the params of the elicitation by which the client's user says
-// yes, nil where the client cannot be asked that. token says that the caller may
-// confirm by itself; else people decide on a page.
+// question returns the params of the elicitation by which the client's user approves, nil
+// where the client cannot be asked that. token says that the caller may confirm by itself;
+// otherwise people decide on a page.
 func (hc *heldCalls) question(x *exchange, h *calls.Held, token string, arguments []byte) []byte {
 	asks := get(x.capabilities(), "elicitation")
 	if !isObject(asks) {
@@ -153,7 +153,7 @@ func inputRequired(question []byte, state requestState) []byte {
 	return append(appendQuoted(b, state.String()), '}')
 }
 
-// resume goes on with a call that the client comes back to.
+// resume continues a call that the client asks for again.
 func (r *requests) resume(ctx context.Context, x *exchange, call *schema.Call, state requestState, responses []byte) ([]byte, *fault) {
 	switch {
 	case state.Suspended != "":
@@ -180,7 +180,7 @@ func foreignState() *fault {
 	return &fault{Code: mcpwire.CodeInvalidParams, Message: "The requestState does not belong to this request."}
 }
 
-// resume goes on with a held call.
+// resume continues a held call.
 func (hc *heldCalls) resume(ctx context.Context, x *exchange, call *schema.Call, state requestState, responses []byte) ([]byte, *fault) {
 	s, e := stored(ctx, hc.calls, x, call, state)
 	if e == nil && s.Held == nil {
@@ -257,7 +257,7 @@ func (hc *heldCalls) await(ctx context.Context, x *exchange, h *calls.Held) (res
 	case ctx.Err() != nil:
 		return nil, true, x.faultOf(schema.Errorf(schema.KindCanceled, "The caller left; the call stays held."))
 	case hc.leaving.Err() != nil:
-		return nil, false, nil // the client comes back, to another front door
+		return nil, false, nil // the client retries at another front door
 	case err != nil:
 		return nil, true, x.faultOf(err)
 	case !s.State.Ended():

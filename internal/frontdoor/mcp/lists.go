@@ -319,8 +319,8 @@ func gather(to []item, names map[string]target, entries []entry, server string, 
 	return to
 }
 
-// paged encodes a list in pages. A cursor names the last entry of the page before,
-// so any front door with the same list can go on.
+// paged encodes a list in pages. A cursor names the last entry of the page before, so any
+// front door with the same list can serve the next page.
 func paged(member string, items []item) list {
 	l := list{page: make(map[string]int)}
 	for from := 0; from == 0 || from < len(items); from += pageSize {

@@ -89,7 +89,7 @@ type meta struct {
 	token        []byte // of progress, as it stands; nil for none
 	level        string // of the log messages that the client wants, "" for none
 	trace        schema.Trace
-	baggage      bool // of the caller's, may go on
+	baggage      bool // of the caller's, may be passed on
 }
 
 // unknownLevel stands for a log level that the protocol does not have.
@@ -182,8 +182,8 @@ func (m *meta) forwarded(capabilities []byte, level string) []byte {
 	return append(inner, '}')
 }
 
-// askable returns the capabilities by which a server may ask its caller for input,
-// nil where there are none. What else a caller can do, Callyard cannot relay.
+// askable returns the capabilities by which a server may ask its caller for input, nil
+// where there are none. Callyard cannot pass on the caller's other capabilities.
 func askable(capabilities []byte) []byte {
 	if len(capabilities) == 0 {
 		return nil

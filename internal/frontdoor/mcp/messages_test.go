@@ -17,7 +17,7 @@ const (
 	refusedTooMany    = `{"error":{"code":-32603,"message":"The client is asked too much at once."}}`
 )
 
-// told is an answer that came back to the worker.
+// told is an answer that the worker received.
 type told struct {
 	seq    uint64
 	number int64

@@ -20,8 +20,8 @@ const (
 	looked       = `{"approval":{"action":"accept"}}`
 )
 
-// decide says yes or no to an approval, as a person of the right group who was
-// shown what would run.
+// decide approves or denies an approval, as a person of the right group who was shown what
+// would run.
 func (f *fabric) decide(id string, kind ledger.DecisionKind) error {
 	f.t.Helper()
 	shown, _, err := f.parts.Ledger.Get(f.t.Context(), id)
@@ -89,7 +89,7 @@ func TestACallThatPeopleApproveOnThePageGoesOn(t *testing.T) {
 	if n := f.worker.count() - before; n != 1 {
 		t.Errorf("it ran %d times", n)
 	}
-	// Who comes back later gets the same end, and nothing runs again.
+	// A client that retries later gets the same end, and nothing runs again.
 	if got := (<-f.comeBack(`{"a":1.0}`, state, looked)).result(t); !strings.Contains(got, `"got":{"a":1.0}`) || f.worker.count() != before+1 {
 		t.Errorf("%s, %d runs", got, f.worker.count()-before)
 	}
@@ -137,7 +137,7 @@ func TestACallerCannotConfirmACallThatNeedsAnApprover(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	// A form that says yes, which nobody showed, is no more than that its user looked.
+	// A form with an approval that nobody was shown counts only as a look.
 	waiting := f.comeBack(`{}`, state, approve)
 	if err := f.decide(id, ledger.Deny); err != nil {
 		t.Fatal(err)

@@ -103,7 +103,7 @@ func (a *response) event(body ...[]byte) error {
 	return a.streamLocked().Event("message", "", body...)
 }
 
-// streamLocked notes the status of a stream that begins, or goes on.
+// streamLocked notes the status of a stream that begins, or continues.
 func (a *response) streamLocked() *sse.Writer {
 	a.status = http.StatusOK
 	return &a.out

@@ -12,9 +12,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A call that is stored is answered here, whether the policy or its tool wants it to
-// be. Its server may ask for input: then the call waits, and goes on with the answers,
-// at whichever front door they come in.
+// A call that is stored is answered here, whether the policy or its tool wants it to be.
+// Its server may ask for input: then the call waits, and continues with the answers, at
+// whichever front door they come in.
 
 const (
 	// firstQuestion is how long the call of a tool that only runs as a task is watched
@@ -62,8 +62,8 @@ func (ts *tasks) run(ctx context.Context, x *exchange, call *schema.Call) ([]byt
 	return ts.create(ctx, x, out.Accepted.CallID)
 }
 
-// answer answers for a call that was stored, and waits for its end where the client
-// cannot come back for it.
+// answer answers for a call that was stored, and waits for its end where the client cannot
+// ask for it later.
 func (ts *tasks) answer(ctx context.Context, x *exchange, a *calls.Accepted) ([]byte, *fault) {
 	x.setCall(a.CallID)
 	if x.tasks() {
@@ -138,7 +138,7 @@ func membersOf(object []byte, prefix string) map[string]json.RawMessage {
 	return of
 }
 
-// resume goes on with a stored call whose client comes back with answers.
+// resume continues a stored call whose client sends answers.
 func (ts *tasks) resume(ctx context.Context, x *exchange, call *schema.Call, state requestState, responses []byte) ([]byte, *fault) {
 	s, e := stored(ctx, ts.calls, x, call, state)
 	if e != nil {

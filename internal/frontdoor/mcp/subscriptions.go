@@ -112,7 +112,7 @@ func (s *subscriptions) follow(ctx context.Context, x *exchange, l *listener, ov
 	}
 }
 
-// acknowledged says what of a filter is heeded.
+// acknowledged encodes the parts of a filter that the server honours.
 func acknowledged(w *filter, about []byte) []byte {
 	inner := []byte{'{'}
 	for _, kind := range []struct {

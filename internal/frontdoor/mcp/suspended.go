@@ -15,14 +15,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A server of the legacy era asks in the middle of a call and holds its session until
-// it is answered; a client of the modern era is asked by the answer to its request,
-// and comes back with another one. A suspended call is such a call between two requests: it
-// goes on at the worker, and this front door keeps it until the client is back.
+// A server of the legacy era asks in the middle of a call and holds its session until it is
+// answered; a client of the modern era is asked by the answer to its request, and replies
+// with another request. A suspended call is such a call between two requests: it keeps
+// running at the worker, and this front door keeps it until the client replies.
 
 const (
-	// awayTime is how long a client may take to come back with its answers. The time of
-	// the call goes on meanwhile, and is mostly shorter.
+	// awayTime is how long a client may take to send its answers. The time limit of the
+	// call keeps running meanwhile, and is mostly shorter.
 	awayTime = 10 * time.Minute
 	// maxAway bounds the calls of one principal whose clients are away, maxSuspended all of
 	// this front door.
@@ -153,8 +153,8 @@ func (s *suspendedCalls) returns(t *suspendedCall) {
 	}
 }
 
-// find returns the call that a request goes on with, nil for none that is the
-// caller's and of this call.
+// find returns the call that a request continues, or nil if there is none of the caller's
+// that is of this call.
 func (s *suspendedCalls) find(x *exchange, id string, call *schema.Call) *suspendedCall {
 	s.mu.Lock()
 	t := s.by[id]
@@ -172,8 +172,8 @@ func (s *suspendedCalls) forget(t *suspendedCall) {
 	delete(s.by, t.id)
 }
 
-// leave gives up the calls whose clients are away: this front door will not be there
-// when they come back. No more begin.
+// leave gives up the calls whose clients are away: this front door will have stopped when
+// they reply. No more begin.
 func (s *suspendedCalls) leave() {
 	s.mu.Lock()
 	s.over = true
@@ -355,7 +355,7 @@ func (s *suspendedCalls) park(t *suspendedCall) []byte {
 	return append(appendQuoted(b, requestState{Call: t.call.ID, Suspended: t.id, Door: s.frontDoor}.String()), '}')
 }
 
-// resume goes on with a suspended call whose client is back.
+// resume continues a suspended call whose client has replied.
 func (s *suspendedCalls) resume(ctx context.Context, x *exchange, call *schema.Call, state requestState, responses []byte) ([]byte, *fault) {
 	t := s.find(x, state.Suspended, call)
 	if t == nil {

@@ -74,7 +74,7 @@ func TestAServerThatAsksByItselfAsksAModernClientByTheAnswerToItsRequest(t *test
 	if getString(question, "resultType") != "input_required" || string(get(question, "inputRequests")) != `{"1":`+whoIsIt+`}` {
 		t.Fatalf("%s", question)
 	}
-	// Who comes back without an answer is asked again.
+	// A client that replies without an answer is asked again.
 	if again := f.callAs(canForms, "/mcp/demo", "hang", `{"a":1.0}`, back(question, `{}`)).result(t); again != string(question) {
 		t.Errorf("%s, and then %s", question, again)
 	}
@@ -97,7 +97,7 @@ func TestAServerThatAsksByItselfAsksAModernClientByTheAnswerToItsRequest(t *test
 	if n := f.worker.count() - before; n != 1 {
 		t.Errorf("%d runs", n)
 	}
-	// It has ended, and nothing goes on with it.
+	// It has ended, and nothing continues it.
 	if got := f.callAs(canForms, "/mcp/demo", "hang", `{"a":1.0}`, back(question, `{}`)).result(t); !strings.Contains(got, `"kind":"expired"`) {
 		t.Error(got)
 	}
@@ -179,7 +179,7 @@ func TestOnlySoManyClientsOfOnePrincipalAreAwayWithAQuestion(t *testing.T) {
 		}
 	}
 	away(maxAway)
-	// One more is not asked, and its call goes on.
+	// One more is not asked, and its call continues.
 	last, to, seq := f.hang(canForms, "")
 	f.asks(to, seq, 99, whoIsIt)
 	if got, want := <-f.worker.told, (told{seq, 99, refusedTooMany}); got != want {

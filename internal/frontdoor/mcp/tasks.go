@@ -159,8 +159,8 @@ func (t *taskView) encode(whole bool) []byte {
 	return b
 }
 
-// update takes the answers to the questions of a task. The call goes on by itself;
-// the client asks for its end.
+// update takes the answers to the questions of a task. The call continues by itself; the
+// client asks for its end.
 func (ts *tasks) update(ctx context.Context, x *exchange, id string) ([]byte, *fault) {
 	callID, token, _ := strings.Cut(id, taskGlue)
 	s, err := ts.calls.Get(ctx, callID, x.principal)
@@ -230,7 +230,8 @@ func (ts *tasks) watch(ctx context.Context, x *exchange, e *listener) (stop func
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		// Nothing tells of a stored call that goes on elsewhere, so these are looked at.
+		// Nothing announces changes of a stored call that runs elsewhere, so these are
+		// looked at.
 		look := time.NewTicker(storedEvery)
 		defer look.Stop()
 		if len(stored) == 0 {

@@ -82,7 +82,7 @@ func TestABatchEndsAfterManyRefusedLinesInARow(t *testing.T) {
 func TestRefusedLinesAreNotStoredByTheManifold(t *testing.T) {
 	f := openFabric(t, nil)
 	var body strings.Builder
-	for range 10 { // never so many in a row that the batch is ended
+	for range 10 { // fewer in a row than end the batch
 		body.WriteString(strings.Repeat("x\n", refusedRow-1) + `{"server":"demo","tool":"echo"}` + "\n")
 	}
 	a := f.do("POST", "/batches", body.String(), "Content-Type", "application/x-ndjson")

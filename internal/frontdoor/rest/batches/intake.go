@@ -106,7 +106,7 @@ func (b *handlers) takeAll(ctx context.Context, id string, who schema.Principal,
 		}
 		refused = in.Refused()
 		if err != nil {
-			// What is stored stays; the caller goes on from there.
+			// The calls that are stored stay; the caller continues from there.
 			flushing, stop := context.WithTimeout(context.WithoutCancel(ctx), lastFlush)
 			defer stop()
 			if flushErr := in.Flush(flushing); flushErr != nil {

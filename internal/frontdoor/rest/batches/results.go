@@ -72,8 +72,8 @@ func (b *handlers) takeSafely(ctx context.Context, x *httpapi.Exchange, m *batch
 	return err
 }
 
-// streamResults writes results as lines. Each carries the cursor from which the
-// next request goes on after it.
+// streamResults writes results as lines. Each carries the cursor from which the next
+// request continues.
 func (b *handlers) streamResults(ctx context.Context, x *httpapi.Exchange, id string, after batch.Cursor, follow bool, limit int) error {
 	out := &lineWriter{b: b, x: x, rc: http.NewResponseController(x.ResponseWriter), id: id, left: limit}
 	defer out.end()
@@ -105,8 +105,8 @@ func (b *handlers) streamResults(ctx context.Context, x *httpapi.Exchange, id st
 	return out.finish(err)
 }
 
-// whileDraining ends a stream when the front door is about to stop; its reader
-// goes on elsewhere, from its cursor.
+// whileDraining ends a stream when the front door is about to stop; its reader continues at
+// another one, from its cursor.
 func (b *handlers) whileDraining(ctx context.Context, cancel context.CancelFunc) (stop func()) {
 	ended := make(chan struct{})
 	go func() {

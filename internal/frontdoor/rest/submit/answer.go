@@ -20,7 +20,7 @@ const (
 	MemberOutcome    = "outcome"
 	OutcomeCompleted = "completed" // the tool has answered
 	OutcomeHeld      = "held"      // the call waits for an approval and has not run
-	OutcomeAccepted  = "accepted"  // the call is stored and goes on without its caller
+	OutcomeAccepted  = "accepted"  // the call is stored and continues without its caller
 )
 
 // SendResult answers with the result of a call, as the bytes that came; with tellOutcome the

@@ -125,7 +125,7 @@ func (u *Runner) acceptedOr(ctx context.Context, x *httpapi.Exchange, r *http.Re
 // MaxWait bounds Prefer: wait; longer, connections are cut on the way.
 const MaxWait = 10 * time.Minute
 
-// accepted answers that the call is stored and goes on without the caller.
+// accepted answers that the call is stored and continues without the caller.
 func (u *Runner) accepted(x *httpapi.Exchange, r *http.Request, id string) error {
 	s, err := u.calls.Get(r.Context(), id, x.Principal)
 	if err != nil {
