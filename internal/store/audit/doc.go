@@ -1,10 +1,10 @@
 // Package audit keeps the append-only record of who asked, who decided and what
 // ran.
 //
-// It promises that appending costs a caller no wait while the queue has room,
-// that what was stored is never changed or removed by Callyard but by age, and
-// that [Reader.Verify] finds a record that was changed, left out, moved, repeated,
-// put in or cut off at the end.
+// It promises that appending costs a caller no wait while the queue has room, that Callyard
+// never changes a stored record and removes it only by age, and that [Reader.Verify] finds
+// a record that was changed, left out, moved, repeated or put in, and a chain that was
+// truncated.
 //
 // Each process writes a chain of its own. A record is one line of JSON:
 //

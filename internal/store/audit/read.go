@@ -124,8 +124,7 @@ func (l *Reader) Since(ctx context.Context, since time.Time, f func(*Record) boo
 	return schema.Errorf(schema.KindUnavailable, "The audit record cannot be read; see that NATS runs. (%w)", err)
 }
 
-// parseCursor reads the sequence of a message and how many of its records were
-// read.
+// parseCursor reads the sequence of a message and the number of its records that were read.
 func parseCursor(cursor string) (sequence uint64, skip int, err error) {
 	if cursor == "" {
 		return 1, 0, nil

@@ -170,8 +170,8 @@ func TestUnknownFieldsOfRecordsAreSkipped(t *testing.T) {
 	}
 }
 
-// FuzzReadJournal reads anything, and what it reads comes back when it is written
-// and read again.
+// FuzzReadJournal reads anything; a message that it can read must be the same when it is
+// written and read again.
 func FuzzReadJournal(f *testing.F) {
 	for _, msg := range goldenMessages() {
 		f.Add(msg)

@@ -1,7 +1,7 @@
-// Package journal keeps sequences of calls durably: what was accepted, what was
-// about to leave, what came back. A batch of a million calls is one journal; the
-// single durable calls of a front door go into a journal of that front door's,
-// its lane. One runner serves both.
+// Package journal keeps sequences of calls durably: the accepted calls, the intents to send
+// them, and their results. A batch of a million calls is one journal; the single durable
+// calls of a front door go into a journal of that front door's, its lane. One runner serves
+// both.
 //
 // # Life of a journal
 //

@@ -539,7 +539,7 @@ func TestAFollowerSeesEachResultOnceAndTheEnd(t *testing.T) {
 	go func() {
 		stop := errors.New("stop")
 		at := journal.Cursor{}
-		for { // comes back by its cursor each 50 results
+		for { // resumes from its cursor each 50 results
 			took := 0
 			err := other.Follow(ctx, id, at, func(rs []journal.ResultRecord, next journal.Cursor) error {
 				for _, r := range rs {

@@ -220,7 +220,7 @@ func TestAnInterruptedIntakeResumesExactly(t *testing.T) {
 			p.start()
 		}
 		wg.Wait()
-		defer w.Close() // an earlier writer goes on trying, like one that hangs
+		defer w.Close() // an earlier writer keeps trying, like one that hangs
 		if t.Failed() {
 			return
 		}

@@ -45,7 +45,7 @@ type Counts struct {
 	Canceled  uint64 `json:"canceled"`
 	Unknown   uint64 `json:"unknown"`
 	Dead      uint64 `json:"dead"`
-	// ToolErrors is how many of Succeeded answered with an error of the tool's own.
+	// ToolErrors is the number of Succeeded that answered with an error of the tool's own.
 	ToolErrors uint64 `json:"tool_errors"`
 }
 

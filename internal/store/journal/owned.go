@@ -101,10 +101,10 @@ func orderly(ranges []Range) bool {
 	return len(ranges) > 0
 }
 
-// Results stores ends of calls. Those that would not count ([Judge]) are left out
-// without an error. Bodies and errors above 256 KiB are put outside the log, as
-// BodyObject, and the record is changed to say so. After an error they may be repeated. When ctx ends first, the
-// append goes on; what it stores is not stored again.
+// Results stores ends of calls. Those that would not count ([Judge]) are left out without
+// an error. Bodies and errors above 256 KiB are put outside the log, as BodyObject, and the
+// record is changed to say so. After an error they may be repeated. When ctx ends first,
+// the append continues; what it stores is not stored again.
 func (o *Owned) Results(ctx context.Context, r ...ResultRecord) error {
 	c := make(chan error, 1)
 	o.ResultsThen(ctx, func(err error) { c <- err }, r...)

@@ -13,8 +13,8 @@ type Outcome byte
 const (
 	Succeeded Outcome = 1 // the tool answered; ResultRecord.ToolError says whether with its own error
 	Failed    Outcome = 2 // it did not run, or ran and failed for sure
-	Denied    Outcome = 3 // policy or a person said no
-	Expired   Outcome = 4 // its time was over before it left
+	Denied    Outcome = 3 // policy or a person denied it
+	Expired   Outcome = 4 // its time had ended before it left
 	Canceled  Outcome = 5 // the caller took it back before it left
 	Unknown   Outcome = 6 // it left, and nobody knows what became of it
 	Dead      Outcome = 7 // every attempt failed and no more is made

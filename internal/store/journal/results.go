@@ -9,10 +9,10 @@ import (
 )
 
 // Results returns up to max results after the cursor, in the order in which they were
-// stored, and the cursor to go on from: exactly the results after it are not yet
-// seen. An empty page means that there are none now. A call that was unknown, or that
-// a person settled, has more than one record: the last one counts. Bodies that lie in
-// objects are left there; see [Store.ResultBody].
+// stored, and the cursor to continue from: exactly the results after it are not yet seen.
+// An empty page means that there are none now. A call that was unknown, or that a person
+// settled, has more than one record: the last one counts. Bodies that lie in objects are
+// left there; see [Store.ResultBody].
 func (s *Store) Results(ctx context.Context, id string, after Cursor, max int) ([]ResultRecord, Cursor, error) {
 	page, err := s.logs.Read(ctx, id, LogResults, after.Sequence, aheadMessages, aheadBytes)
 	if err != nil {

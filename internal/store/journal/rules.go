@@ -18,8 +18,8 @@ func (s Standing) Open() bool { return !s.Settled && (s.Outcome == Unknown || s.
 // are all the rules:
 //
 //   - The first end counts, and every later one is dropped.
-//   - But an answer, succeeded or failed, that comes after unknown counts: somebody
-//     who was given up came back and said what happened.
+//   - But an answer, succeeded or failed, that comes after unknown counts: a worker that
+//     was given up reconnected and reported the outcome.
 //   - A person may settle a call that is unknown or dead, once, as succeeded or failed.
 //   - Or order it to run again: then it has not ended, and of what comes only
 //     attempts after the last one count; canceled, expired and denied always

@@ -16,7 +16,7 @@ type space struct {
 	left int64 // what may be appended before it is looked again
 }
 
-const reserve = 16 // one part in so many is kept free
+const reserve = 16 // one part in this number is kept free
 
 // take counts bytes that are about to be appended.
 func (s *space) take(ctx context.Context, logs *Logs, n int) error {

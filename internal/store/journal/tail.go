@@ -291,8 +291,8 @@ func (t *tail) take() (batch []piece, closing bool) {
 	return batch, closing
 }
 
-// drop ends a piece that is not stored, as one of its group. It is called with mu
-// held and adds a group that is over to the given ones.
+// drop ends a piece that is not stored, as one of its group. It is called with mu held and
+// adds the group to the given ones if it has ended.
 func (t *tail) drop(over []*group, p piece, err error) []*group {
 	t.next -= uint64(p.n)
 	if p.g.err == nil {

@@ -14,10 +14,10 @@ import (
 // once: what waits while a message is stored goes out in the next, so a lane pays
 // one sync for all callers of a moment.
 //
-// An error of kind conflict means that another writer took over, or that the
-// journal takes no more calls: this writer is done. After an error of kind
-// unavailable nobody knows what of that append is stored, and it may still come. To
-// find out, take the journal over again ([Store.Write]) and look at Next.
+// An error of kind conflict means that another writer took over, or that the journal takes
+// no more calls: this writer is done. After an error of kind unavailable any part of that
+// append may be stored, or may still be. To find out, take the journal over again
+// ([Store.Write]) and look at Next.
 type Writer struct {
 	s  *Store
 	id string
@@ -56,8 +56,8 @@ func noMore(m *Manifest) error {
 	return schema.Errorf(schema.KindConflict, "Journal %s is %s; it takes no more calls.", m.ID, m.State)
 }
 
-// Next is the index that the next call gets; when nothing is under way, how many
-// are stored.
+// Next is the index that the next call gets. When nothing is under way, it is the number of
+// stored calls.
 func (w *Writer) Next() uint64 { return w.t.upcoming() }
 
 // Append stores calls in order and returns the index of the first; the others follow
@@ -130,8 +130,9 @@ func (w *Writer) Seal(ctx context.Context) (*Manifest, error) {
 	return w.s.sealed(ctx, w.id, w.t.count)
 }
 
-// Close ends the writer. It waits for what it has under way, some seconds at
-// most, and not at all after an append that was not stored in its time. The journal stays as it is: another writer can go on.
+// Close ends the writer. It waits for the appends under way, some seconds at most, and not
+// at all after an append that was not stored in its time. The journal stays as it is:
+// another writer can continue it.
 func (w *Writer) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()

@@ -103,7 +103,7 @@ func (l *Ledger) Definition(ctx context.Context, id string) ([]byte, error) {
 	}
 	b, err := l.opened(ctx, a, kindDefinition)
 	if schema.KindOf(err) == schema.KindNotFound {
-		return nil, nil // the arguments lie in parts, and no definition was stored beside them
+		return nil, nil // the arguments lie in parts, and no definition was stored next to them
 	}
 	return b, err
 }

@@ -1,12 +1,11 @@
 // Package ledger keeps the durable state of approvals: one record for each, on
 // JetStream, changed by compare-and-set.
 //
-// It promises that of all who change a record at once one wins and the others
-// see what the winner wrote, that states move forward only ([State]), and that
-// arguments, definitions and results come back as the bytes that were put in.
-// The change to [Running] is therefore the fence of an approved call: whatever
-// a token store forgets or repeats, it succeeds once for each approval. An
-// approval belongs to one call and takes its id from it, so a call is asked
+// It promises that of all who change a record at once one wins and the others see what the
+// winner wrote, that states move forward only ([State]), and that arguments, definitions
+// and results are returned byte for byte. The change to [Running] is therefore the fence of
+// an approved call: whatever a token store forgets or repeats, it succeeds once for each
+// approval. An approval belongs to one call and takes its id from it, so a call is asked
 // about once.
 //
 // What [Ledger.Get], [Ledger.List] and a watch show is a hint, true a moment

@@ -21,7 +21,7 @@ func hold(t *testing.T, l *ledger.Ledger, name string, size int) (*ledger.Approv
 	return a, err
 }
 
-// refused says that a call was refused with the kind, and when to come back.
+// refused checks that a call was refused with the kind, and with a time to retry.
 func refused(t *testing.T, what string, err error, kind schema.Kind) {
 	t.Helper()
 	if e := schema.AsError(err); e == nil || e.Kind != kind || !e.Retryable || e.RetryAfter < time.Second {

@@ -57,7 +57,7 @@ func TestALedgerOutlivesARestartOfNATS(t *testing.T) {
 	if b, err := l.Arguments(t.Context(), a.ID); err != nil || string(b) != `{"n":1}` {
 		t.Errorf("arguments %s, %v", b, err)
 	}
-	// A watch that comes back may tell again what was before.
+	// A watch that reconnects may repeat earlier changes.
 	for s := within(t, "word of the change", seen); s != ledger.Approved; s = within(t, "word of the change", seen) {
 		if s != ledger.Pending {
 			t.Errorf("seen %s", s)

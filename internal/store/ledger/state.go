@@ -8,16 +8,16 @@ type State string
 
 const (
 	Pending  State = "pending"  // people, or the caller, are asked
-	Approved State = "approved" // enough said yes; it has not run
-	Denied   State = "denied"   // somebody said no
-	Expired  State = "expired"  // nobody said enough in time
-	Revoked  State = "revoked"  // a yes, or the question, was taken back before it ran
+	Approved State = "approved" // it has the approvals it needs; it has not run
+	Denied   State = "denied"   // somebody denied it
+	Expired  State = "expired"  // it did not get the approvals it needs in time
+	Revoked  State = "revoked"  // an approval, or the request, was withdrawn before it ran
 	Canceled State = "canceled" // the caller took the call back
 	Running  State = "running"  // one runner has it; no other ever will
 
 	Succeeded State = "succeeded" // the tool answered
 	Failed    State = "failed"    // it did not run, or ran and failed for sure
-	Unknown   State = "unknown"   // it left and no answer came back
+	Unknown   State = "unknown"   // it left and no answer was received
 )
 
 // States returns all states.
@@ -32,12 +32,12 @@ func moves(from State) []State {
 		// Straight to running: the caller confirms with the token.
 		return []State{Approved, Denied, Expired, Revoked, Canceled, Running}
 	case Approved:
-		// A no that comes after the last yes still counts until it runs.
+		// A denial that comes after the last approval still counts until it runs.
 		return []State{Denied, Expired, Revoked, Canceled, Running}
 	case Running:
 		return []State{Succeeded, Failed, Unknown, Canceled}
 	case Unknown:
-		// A runner that was given up may come back and say what happened.
+		// A runner that was given up may reconnect and report the outcome.
 		return []State{Succeeded, Failed}
 	}
 	return nil

@@ -29,8 +29,8 @@ var (
 // Specs are all tables, for [bus.Provision].
 func Specs() []bus.TableSpec { return []bus.TableSpec{people, codes, messages, once} }
 
-// OpenPeople opens the table of who of Slack is which principal. It is kept for ever. key
-// names a row; see [bus.OpenTable].
+// OpenPeople opens the table of Slack accounts and their principals. It is kept for ever.
+// key names a row; see [bus.OpenTable].
 func OpenPeople[T any](ctx context.Context, c *bus.Conn, key func(*T) string) (*bus.Table[T], error) {
 	return bus.OpenTable(ctx, c, people, key, nil)
 }
