@@ -28,13 +28,13 @@ type Found struct {
 // Lookup says whether a name is that of a tool, and gives the tool's input schema.
 type Lookup func(name string) (input []byte, known bool)
 
-// Extract finds tool calls in the plain text of a model: in <tool_call> and like
-// tags, <function=…> and <invoke …> with parameters, behind [TOOL_CALLS], in the forms of
-// GLM, Kimi, gpt-oss and FunctionGemma, in fenced blocks, and as bare JSON objects with a
-// name and arguments. Of the last two, which
-// may be anything, only those with the name of a tool count; a call in a tag is
-// found with any name. What is nearly JSON is repaired; a call that the end of the text
-// cut off has an Err. It stops behind the first call over [MaxCalls]. It takes time in proportion to the text, of which it reads the
+// Extract finds tool calls in the plain text of a model: in <tool_call> and like tags,
+// <function=…> and <invoke …> with parameters, behind [TOOL_CALLS], in the forms of GLM,
+// Kimi, gpt-oss and FunctionGemma, in fenced blocks, and as bare JSON objects with a name
+// and arguments. The last two may be anything, so of them only those with the name of a
+// tool count; a call in a tag is found with any name. Text that is nearly JSON is repaired;
+// a call that is truncated by the end of the text has an Err. It stops behind the first
+// call over [MaxCalls]. It takes time in proportion to the text, of which it reads the
 // first MiB.
 func Extract(text string, lookup Lookup) []Found {
 	if len(text) > maxText {
@@ -64,7 +64,7 @@ var tags = [][2]string{
 	{"<tool_use>", "</tool_use>"}, {"<action>", "</action>"}, {"<|python_start|>", "<|python_end|>"},
 }
 
-// next looks at one place of the text and goes on.
+// next looks at one place of the text and moves on.
 func (x *extractor) next() {
 	skip := bytes.IndexAny(x.text[x.at:], "<[{`")
 	if skip < 0 {

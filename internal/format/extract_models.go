@@ -61,7 +61,7 @@ func leadingName(text []byte) (name string, rest []byte) {
 	return string(text[:n]), text[n:]
 }
 
-// put notes a call and goes on behind it.
+// put notes a call and moves on behind it.
 func (x *extractor) put(c Call, end int, repaired bool) bool {
 	if c.Arguments == nil {
 		c.Arguments = []byte("{}")

@@ -63,7 +63,7 @@ func (n *nearly) space() {
 	}
 }
 
-// skip goes on by that many bytes, to the end where that is negative.
+// skip moves on by that many bytes, or to the end if by is negative.
 func (n *nearly) skip(by int) {
 	if by < 0 {
 		by = len(n.text) - n.at
@@ -168,8 +168,8 @@ func (n *nearly) list(depth int) bool {
 	}
 }
 
-// str reads a string in any quotes. Its end must be there: where a string that was
-// cut off would have ended nobody knows.
+// str reads a string in any quotes. Its end must be there: the end of a truncated string
+// cannot be guessed.
 func (n *nearly) str() (string, bool) {
 	q := n.text[n.at]
 	end := []byte{q}
@@ -206,7 +206,7 @@ func (n *nearly) escape(b *strings.Builder) {
 	switch c {
 	case '"', '\'', '`', '\\', '/':
 		b.WriteByte(c)
-	case '\n': // Python goes on with the next line
+	case '\n': // Python continues on the next line
 	case 'u':
 		r, ok := n.hex(4)
 		if ok && r >= 0xd800 && r < 0xdc00 && n.next(`\u`) {

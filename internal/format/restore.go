@@ -2,11 +2,11 @@ package format
 
 import "slices"
 
-// Restore returns the arguments as the tool takes them. What [Format.Schema] called
-// by another name gets its own back, and null is taken out where it can only mean
-// that an optional property was left out: where the tool's schema does not take
-// null there. Every other byte stays as it is; where nothing has to change, the
-// result is arguments itself. Text that is not JSON comes back as it is.
+// Restore returns the arguments as the tool takes them. Properties that [Format.Schema]
+// renamed get their own names again, and null is taken out where it can only mean that an
+// optional property was left out: where the tool's schema does not take null there. Every
+// other byte stays as it is; where nothing has to change, the result is arguments itself.
+// Text that is not JSON is returned as it is.
 func (f Format) Restore(schema, arguments []byte) []byte {
 	if f == MCP {
 		return arguments

@@ -90,8 +90,8 @@ func (f Format) description(raw []byte, t *Tool) string {
 	if most == 0 || utf8.RuneCountInString(whole) <= most {
 		return whole
 	}
-	// What is cut off is not a schema's, so it is listed and not told: there is no
-	// space for that.
+	// The truncation is not a change of the schema, so it is listed and not told: there is
+	// no space for that.
 	t.Loosened = append(slices.Clip(t.Loosened), Loosening{"", "the description is cut at the " + strconv.Itoa(most) + " characters that the provider takes"})
 	space := most - utf8.RuneCountInString(also) - len("…\n\n")
 	return join(string([]rune(description)[:max(space, 0)])+"…", also)

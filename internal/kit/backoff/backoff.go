@@ -1,9 +1,9 @@
 // Package backoff says how long to wait before the next attempt at what failed.
 //
-// It owns one rule: the delay doubles with each failure up to a maximum, and a
-// random part is taken off, so that callers that failed together do not come back
-// together. A [Policy] holds no state and starts no timer: the caller counts its
-// failures and waits, in addition to whatever else ends its wait.
+// It owns one rule: the delay doubles with each failure up to a maximum, and a random part
+// is taken off, so that callers that failed together do not retry together. A [Policy]
+// holds no state and starts no timer: the caller counts its failures and waits, in addition
+// to whatever else ends its wait.
 //
 // It refuses to know when to give up, and what is worth another attempt. The
 // libraries for this (github.com/cenkalti/backoff) keep state for each use, spread

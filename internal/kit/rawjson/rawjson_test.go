@@ -148,7 +148,7 @@ func BenchmarkMembers(b *testing.B) {
 	}
 }
 
-// membersOf reads the members of an object and returns how many there are.
+// membersOf reads the members of an object and returns their number.
 func membersOf(d *jsontext.Decoder) (n int, err error) {
 	if _, err = d.ReadToken(); err != nil {
 		return 0, err

@@ -277,8 +277,8 @@ func (s *Scanner) str() (plain, ok bool) {
 	}
 }
 
-// special reports whether any byte of w is '"', '\\' or below 0x20. It may say
-// yes for a harmless byte that follows a special one, never no for a special one.
+// special reports whether any byte of w is '"', '\\' or below 0x20. It may return true for
+// a harmless byte that follows a special one, but never false if there is a special one.
 func special(w uint64) bool {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	quote := w ^ (ones * '"')

@@ -45,7 +45,7 @@ func FuzzEventsAreReadLikeTheirDefinitionSays(f *testing.F) {
 		for line := range strings.Lines(whole) {
 			line, ended := strings.CutSuffix(line, "\n")
 			if !ended {
-				break // what is cut off is dropped
+				break // a truncated event is dropped
 			}
 			if line == "" {
 				if data != nil {

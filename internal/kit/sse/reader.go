@@ -38,8 +38,8 @@ func NewReader(from io.Reader, size, max int) *Reader {
 }
 
 // Next returns the next event that has data, which may be empty. The error is
-// [lines.ErrTooLong], or what the stream ended with; an event that the end cut off is
-// dropped.
+// [lines.ErrTooLong], or the one with which the stream ended; an event that is truncated by
+// the end is dropped.
 func (r *Reader) Next() (Event, error) {
 	var ev Event
 	if r.data = r.data[:0]; cap(r.data) > lines.Keep {

@@ -78,7 +78,7 @@ func (w *Writer) Beat() error {
 	return w.flush()
 }
 
-// Retry tells the client how long to wait before it comes back.
+// Retry tells the client how long to wait before it reconnects.
 func (w *Writer) Retry(after time.Duration) error {
 	w.buf = append(strconv.AppendInt(append(w.buf[:0], "retry: "...), after.Milliseconds(), 10), "\n\n"...)
 	return w.flush()
