@@ -11,8 +11,8 @@ import (
 // they are used.
 const maxValues = 100_000
 
-// decoder puts nodes into Go values. It goes on after a fault, so that all of
-// them are found; what has a fault keeps the value it had.
+// decoder puts nodes into Go values. It continues after a fault, so that all of them are
+// found; a field with a fault keeps the value it had.
 type decoder struct {
 	faults *report
 	expand *expander

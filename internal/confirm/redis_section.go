@@ -5,8 +5,8 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 )
 
-// CheckRedis says what of the section redis cannot be honoured and only its client can
-// tell. The paths count from the root of the file.
+// CheckRedis returns the faults in the section redis that only its client can find. The
+// paths count from the root of the file.
 func CheckRedis(r settings.Redis) []config.Fault {
 	if r.URL == "" || len(r.Addresses) > 0 {
 		return nil

@@ -22,9 +22,9 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// After a crash there is no seal. JetStream cuts a file off at the first record that it
-// cannot read and goes on, so the files are read before it starts. The end of the last
-// file of a stream may be half written: what was on its way in a crash was not
+// After a crash there is no seal. JetStream truncates a file at the first record that it
+// cannot read and continues, so the files are read before it starts. The end of the last
+// file of a stream may be half written: a record that was being written in a crash was not
 // acknowledged. Everything else that cannot be read is damage.
 //
 // The form of the files is that of nats-server 2.10 to 2.15 (server/filestore.go); one of

@@ -18,9 +18,9 @@ const (
 	healSpace = 1 << 20
 )
 
-// heal starts JetStream again where a stream could not be written and there is room on
-// the disk: it keeps the error of a stream for as long as it runs. Connections, and what
-// does not need JetStream, go on meanwhile.
+// heal starts JetStream again after a stream could not be written, once there is room on
+// the disk: JetStream keeps the error of a stream for as long as it runs. Connections, and
+// everything that does not need JetStream, keep working meanwhile.
 func (s *Server) heal() {
 	defer close(s.healed)
 	tick := time.NewTicker(healEvery)

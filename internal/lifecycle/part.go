@@ -16,9 +16,9 @@ const DefaultGrace = 10 * time.Second
 type Part struct {
 	// Name is what logs and errors call it.
 	Name string
-	// Start brings the part up and returns when it is ready. Its context is
-	// cancelled when the run is to stop before Start returned, and when the run is
-	// over; a part may hold on to it. Nil means there is nothing to start.
+	// Start brings the part up and returns when it is ready. Its context is cancelled when
+	// the run is to stop before Start returned, and when the run has ended; a part may
+	// hold on to it. Nil means there is nothing to start.
 	Start func(ctx context.Context) error
 	// Stop brings the part down and returns when it is. Its context ends with the
 	// grace. It is called once, and only when Start returned nil. Nil means there
@@ -26,10 +26,9 @@ type Part struct {
 	Stop func(ctx context.Context) error
 	// Grace is how long Stop may take; zero means [DefaultGrace].
 	Grace time.Duration
-	// Failed delivers the error of a part that cannot go on, from when Start
-	// returned until Stop is called. Closing it, or sending nil, says that the
-	// part ended without being asked to, which is a failure too. Nil means that the
-	// part never says so.
+	// Failed delivers the error of a part that cannot continue, from when Start returned
+	// until Stop is called. Closing it, or sending nil, says that the part ended without
+	// being asked to, which is a failure too. Nil means that the part never says so.
 	Failed <-chan error
 }
 

@@ -1,10 +1,10 @@
 // Package listen opens the addresses at which Callyard serves HTTP: plain, or over TLS
 // where there is a certificate.
 //
-// It promises that a certificate that is renewed in its files is shown to the
-// connections that come after that, without a restart, and that one which cannot be read
-// takes nothing away: the one before goes on. It offers HTTP/1.1 over TLS 1.2 and 1.3;
-// whoever wants HTTP/2 puts a proxy before it. It asks no client for a certificate.
+// It promises that a certificate that is renewed in its files is shown to the connections
+// that come after that, without a restart, and that a certificate which cannot be read
+// changes nothing: the one before stays in use. It offers HTTP/1.1 over TLS 1.2 and 1.3;
+// for HTTP/2, put a proxy before it. It asks no client for a certificate.
 package listen
 
 import (

@@ -117,7 +117,7 @@ func (s *server) flood(ctx context.Context) {
 	}
 }
 
-// ignoreSignals catches the polite signals, says so, and goes on.
+// ignoreSignals catches the signals that can be caught, says so, and continues.
 func ignoreSignals(*server) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)

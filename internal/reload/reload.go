@@ -31,8 +31,8 @@ type Part struct {
 	Entries map[string]string
 	// Read reads the files and checks them as a whole. On an error nothing has changed.
 	Read func() (Next, error)
-	// Pending says what of the version in force does not work yet, one sentence each; nil:
-	// it works at once. It is called by any goroutine.
+	// Pending returns the parts of the version in force that do not work yet, one sentence
+	// each; nil: it works at once. It is called by any goroutine.
 	Pending func() []string
 }
 

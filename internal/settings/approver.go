@@ -102,8 +102,8 @@ func (c Approver) Validate() []config.Fault {
 	return faults
 }
 
-// checkRedirect sees that people come back under the name of the pages: the
-// cookie of their sign-in is of that name.
+// checkRedirect requires that sign-in redirects to the host name of the pages: the sign-in
+// cookie belongs to that name.
 func (c Approver) checkRedirect(public *url.URL, faults *config.Collector) {
 	back, err := url.Parse(c.OIDC.RedirectURL)
 	switch {

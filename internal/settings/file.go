@@ -68,9 +68,9 @@ type Warrants struct {
 	// KeyFile is the private key with which a front door signs what callers
 	// confirm, and an approver what people decide. Each has its own.
 	KeyFile string `yaml:"key_file"`
-	// PeopleKeys, CallerKeys and StandingKeys are files of public keys that a
-	// worker trusts: to say that people said yes, that the caller itself did, and
-	// that somebody had said yes before to calls like this one.
+	// PeopleKeys, CallerKeys and StandingKeys are files of public keys that a worker
+	// trusts: to say that people approved, that the caller itself did, and that somebody
+	// had approved calls like this one before.
 	PeopleKeys   []string `yaml:"people_keys"`
 	CallerKeys   []string `yaml:"caller_keys"`
 	StandingKeys []string `yaml:"standing_keys"`

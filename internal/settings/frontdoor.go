@@ -31,8 +31,8 @@ type FrontDoor struct {
 	MaxQueue   int           `yaml:"max_queue"`
 	MaxWait    time.Duration `yaml:"max_wait"`
 	WorkerWait time.Duration `yaml:"worker_wait"`
-	// BatchesYield lets batches go on only as fast as single calls, while these come
-	// one after the other, stay quick.
+	// BatchesYield paces batches so that single calls stay quick while these come one
+	// after the other.
 	BatchesYield bool `yaml:"batches_yield"`
 	// OpenBatches is how many batches the front doors together may have that have
 	// not ended; each front door refuses more.

@@ -22,7 +22,7 @@ type PrincipalRule struct {
 	// both wants both, one with neither is for everybody.
 	Names  []string `yaml:"names"`
 	Groups []string `yaml:"groups"`
-	// Rate is calls a second, Burst how many of them may come at once (a second's
+	// Rate is calls a second, Burst the number of them that may come at once (a second's
 	// worth).
 	Rate  float64 `yaml:"rate"`
 	Burst int     `yaml:"burst"`
@@ -50,13 +50,13 @@ const (
 	mostCount = 1_000_000_000
 )
 
-// Validate says what of the rule cannot be honoured; see package config.
+// Validate returns the faults in the rule; see package config.
 func (r PrincipalRule) Validate() []config.Fault {
 	faults := append(patterns("names", r.Names), patterns("groups", r.Groups)...)
 	return append(faults, numbers(r.Rate, r.Burst, map[string]int{"in_flight": r.InFlight, "queued": r.Queued, "batches": r.Batches})...)
 }
 
-// Validate says what of the rule cannot be honoured; see package config.
+// Validate returns the faults in the rule; see package config.
 func (r ServerRule) Validate() []config.Fault {
 	return append(patterns("servers", r.Servers), numbers(r.Rate, r.Burst, map[string]int{"in_flight": r.InFlight})...)
 }

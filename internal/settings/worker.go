@@ -76,8 +76,8 @@ type Sandboxes struct {
 	Engine string `yaml:"engine"`
 	// Certs is a folder with ca.pem, cert.pem and key.pem, for an engine elsewhere.
 	Certs string `yaml:"certs"`
-	// Containers is how many there may be at once, Warm how many of them may wait
-	// for a call, and Starts how many start at the same time.
+	// Containers is the number that may exist at once, Warm the number of them that may
+	// wait for a call, and Starts the number that start at the same time.
 	Containers int `yaml:"containers"`
 	Warm       int `yaml:"warm"`
 	Starts     int `yaml:"starts"`

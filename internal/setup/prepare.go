@@ -37,8 +37,8 @@ const (
 // RoleSetup is what the set-up of a role adds to what every process does.
 type RoleSetup struct {
 	Role Role
-	// Check says what of the configuration only the role's code can tell. The paths of
-	// the faults count from the root of the file.
+	// Check returns the faults in the configuration that only the role's code can find.
+	// Their paths count from the root of the file.
 	Check func(*settings.File) []config.Fault
 	// Serve picks from the servers file what a worker is to hold, Pending names the
 	// servers of which the running worker has not taken an edit yet. A worker has both.

@@ -227,7 +227,7 @@ func roleOf(name string) string {
 // Version is the version of the build.
 func Version() string { return buildinfo.Read().Version }
 
-// Fail prints why a command cannot go on.
+// Fail prints why a command cannot continue.
 func Fail(w io.Writer, name string, err error) {
 	fmt.Fprintf(w, "%s: %s\n", name, strings.TrimRight(err.Error(), "\n"))
 }

@@ -172,8 +172,7 @@ func (s *Span) End() {
 
 type carried struct{}
 
-// Carry returns a context with which work goes on below the span; ctx itself where
-// there is none.
+// Carry returns a context for work below the span; ctx itself if there is no span.
 func (s *Span) Carry(ctx context.Context) context.Context {
 	if s == nil {
 		return ctx

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// queueSpans is how many spans may wait to be sent: some 2 MB. sendSpans is how
-	// many are sent at once, sendEvery how long a span waits for others at most.
+	// queueSpans is the number of spans that may wait to be sent: some 2 MB. sendSpans is
+	// the number sent at once, sendEvery how long a span waits for others at most.
 	queueSpans = 4096
 	sendSpans  = 512
 	sendEvery  = 2 * time.Second

@@ -285,7 +285,7 @@ func TestACollectorThatHangsHoldsNobodyUp(t *testing.T) {
 	wantLines(t, scrape(t, m), `callyard_trace_spans_dropped_total{reason="full"} 100`)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	_ = traces.Close(over) // it says that its time was over, and leaves nothing behind
+	_ = traces.Close(over) // it returns that its time has ended, and leaves nothing behind
 	wantLines(t, scrape(t, m), `callyard_trace_spans_dropped_total{reason="failed"} 4608`)
 	let()
 }

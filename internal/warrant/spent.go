@@ -20,7 +20,7 @@ type Spent struct {
 	calls     map[string]use      // by call id
 	approvals map[string]struct{} // the approvals of those
 	forgotten int64               // the latest deadline of what was forgotten
-	swept     time.Time           // when what is over was forgotten last
+	swept     time.Time           // when expired warrants were forgotten last
 }
 
 type use struct {
@@ -33,7 +33,7 @@ func NewSpent(most int) *Spent {
 	return &Spent{most: most, calls: make(map[string]use), approvals: make(map[string]struct{})}
 }
 
-// What is over is forgotten now and then, and sooner when there is no room.
+// Expired warrants are forgotten now and then, and sooner when there is no room.
 const (
 	sweepEvery    = time.Minute
 	sweepWhenFull = time.Second

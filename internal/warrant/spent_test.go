@@ -79,7 +79,7 @@ func TestTheMemoryIsBoundedAndFullMeansNo(t *testing.T) {
 	if refusal == nil || refusal.Kind != schema.KindUnavailable || !refusal.Retryable {
 		t.Fatalf("full: %v", refusal)
 	}
-	// What is over makes room.
+	// Expired warrants make room.
 	if refusal := s.Take(more, ends.Add(warrant.Leeway+time.Second)); refusal != nil {
 		t.Errorf("with room again: %v", refusal)
 	}

@@ -156,7 +156,7 @@ func (s *Redis) Gate(t testing.TB, now func() time.Time) *confirm.Redis {
 	return r
 }
 
-// Wait asks a process of its own until it says yes: it sends no signal.
+// Wait calls done until it returns true: a process of its own sends no signal.
 func Wait(t testing.TB, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
