@@ -66,7 +66,7 @@ func (d *Desk) decide(ctx context.Context, id string, answer Answer, who schema.
 	}
 	if answer.Kind == ledger.Edit {
 		if len(answer.Arguments) == 0 {
-			return nil, schema.Errorf(schema.KindInvalidRequest, "An edit needs the arguments that shall run instead.")
+			return nil, schema.Errorf(schema.KindInvalidRequest, "An edit requires the new arguments.")
 		}
 		var err error
 		if edited, err = d.records.ledger.PutEdited(ctx, id, answer.Arguments); err != nil {
@@ -112,7 +112,7 @@ func (d *Desk) decide(ctx context.Context, id string, answer Answer, who schema.
 	}
 	// What follows from the decision is made up for by [Desk.Repair] where it fails.
 	if err := d.Permissions.permit(ctx, is); err != nil {
-		d.records.log.Warn("a standing permission that was given or taken back could not be stored; it will be tried again", "approval_id", is.ID, "error", err)
+		d.records.log.Warn("a standing permission that was granted or revoked could not be stored; it will be tried again", "approval_id", is.ID, "error", err)
 	}
 	return is, nil
 }
@@ -139,16 +139,16 @@ func may(a *ledger.Approval, rule *risk.Approval, answer *Answer, who schema.Pri
 	case answer.Kind == ledger.Revoke && (a.State == ledger.Pending || a.State == ledger.Approved):
 	case answer.Kind == ledger.Deny && a.State == ledger.Approved: // a veto counts until the call runs
 	case a.State != ledger.Pending:
-		return schema.Errorf(schema.KindConflict, "This call is decided already: it is %s.", a.State).WithCall(a.CallID)
+		return schema.Errorf(schema.KindConflict, "This call has already been decided: it is %s.", a.State).WithCall(a.CallID)
 	}
 	if over && a.State == ledger.Pending {
 		return expired(a)
 	}
 	if rule.Reasons && answer.Reason == "" && answer.Kind != ledger.Extend {
-		return schema.Errorf(schema.KindInvalidRequest, "A reason is required with this decision.").WithCall(a.CallID)
+		return schema.Errorf(schema.KindInvalidRequest, "This decision requires a reason.").WithCall(a.CallID)
 	}
 	if rule.FreshLogin && !answer.Fresh && (answer.Kind == ledger.Approve || answer.Kind == ledger.Edit) {
-		return schema.Errorf(schema.KindForbidden, "This decision needs a fresh sign-in.").WithCall(a.CallID)
+		return schema.Errorf(schema.KindForbidden, "This decision requires a fresh sign-in.").WithCall(a.CallID)
 	}
 	if answer.Allow != nil {
 		if err := mayAllow(a, rule, answer); err != nil {
@@ -163,11 +163,11 @@ func may(a *ledger.Approval, rule *risk.Approval, answer *Answer, who schema.Pri
 func WhyNot(a *ledger.Approval, rule *risk.Approval, who schema.Principal) string {
 	switch {
 	case rule.By != risk.ByGroups:
-		return "The caller confirms this call with its token; nobody else is asked."
+		return "Only the caller can confirm this call, with its token."
 	case Requested(a, who):
-		return "You asked for this call, or a key of yours did; somebody else must decide it."
+		return "You requested this call, directly or with a key of yours; somebody else must decide it."
 	case !Asked(a, rule, who):
-		return "You are in none of the groups that may decide this call: " + strings.Join(rule.Groups, ", ") + "."
+		return "You are not in any of the groups that can decide this call: " + strings.Join(rule.Groups, ", ") + "."
 	}
 	return ""
 }
@@ -176,10 +176,10 @@ func mayRepeat(a *ledger.Approval, answer *Answer, who schema.Principal) error {
 	switch answer.Kind {
 	case ledger.Approve:
 		if bound := a.Bound(); answer.Digest != bound.ArgumentsDigest {
-			return schema.Errorf(schema.KindConflict, "The arguments were changed since they were shown to you; look at them again.").WithCall(a.CallID)
+			return schema.Errorf(schema.KindConflict, "The arguments have changed since they were shown to you; review them again.").WithCall(a.CallID)
 		}
 		if counts(a, who) {
-			return schema.Errorf(schema.KindConflict, "You have approved this call already; another person must agree too.").WithCall(a.CallID)
+			return schema.Errorf(schema.KindConflict, "You have already approved this call; another person must approve it too.").WithCall(a.CallID)
 		}
 	case ledger.Extend:
 		n := 0
@@ -189,11 +189,11 @@ func mayRepeat(a *ledger.Approval, answer *Answer, who schema.Principal) error {
 			}
 		}
 		if n >= maxExtensions {
-			return schema.Errorf(schema.KindConflict, "The time of this approval was extended %d times already.", n).WithCall(a.CallID)
+			return schema.Errorf(schema.KindConflict, "The deadline of this approval has already been extended %d times.", n).WithCall(a.CallID)
 		}
 	case ledger.Deny, ledger.Revoke, ledger.Edit:
 	default:
-		return schema.Errorf(schema.KindInvalidRequest, "A decision is one of approve, deny, edit, extend and revoke.")
+		return schema.Errorf(schema.KindInvalidRequest, "A decision must be approve, deny, edit, extend or revoke.")
 	}
 	return nil
 }

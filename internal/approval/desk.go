@@ -92,11 +92,11 @@ type Held struct {
 // anybody could approve.
 func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawMessage, a *risk.Assessment, callbackURL string) (*Held, error) {
 	if d == nil {
-		return nil, schema.Errorf(schema.KindUnavailable, "This call needs a confirmation, and confirmations are not available here.")
+		return nil, schema.Errorf(schema.KindUnavailable, "This call requires a confirmation, and confirmations are not available here.")
 	}
 	rule := a.Approval
 	if rule == nil || a.Deny {
-		return nil, schema.Errorf(schema.KindInternal, "An approval was opened for a call that needs none, or may not run at all.").WithCall(call.ID)
+		return nil, schema.Errorf(schema.KindInternal, "An approval was opened for a call that does not require one, or that the policy forbids.").WithCall(call.ID)
 	}
 	encoded, err := json.Marshal(rule)
 	if err != nil {
@@ -128,7 +128,7 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 		}
 		record.TokenHash = confirm.Hash(held.Token)
 	} else if record.NoPermission = d.Permissions.noPermission(call.Server); record.NoPermission != "" {
-		d.records.log.Debug("people are asked, whatever was allowed", "server", call.Server, "reason", record.NoPermission)
+		d.records.log.Debug("standing permissions are ignored; people are asked", "server", call.Server, "reason", record.NoPermission)
 	} else if held.Run, err = d.Permissions.standing(ctx, record, call.Arguments); err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 }
 
 func tokensDown(err error, callID string) error {
-	e := schema.Errorf(schema.KindUnavailable, "Calls that need a confirmation cannot be taken at the moment, because the store of confirmation tokens does not answer; calls of low risk run. (%w)", err)
+	e := schema.Errorf(schema.KindUnavailable, "Calls that require a confirmation are not accepted at the moment because the store of confirmation tokens does not respond; calls of low risk run. (%w)", err)
 	e.Retryable, e.RetryAfter = true, 5*time.Second
 	return e.WithCall(callID)
 }
@@ -222,7 +222,7 @@ func (d *Desk) Confirmed(ctx context.Context, token string, who schema.Principal
 // KindNotFound for a call that is not who's; KindForbidden when a person must
 // decide; KindConflict when it is decided; KindExpired; KindUnavailable.
 func (d *Desk) ConfirmOwn(ctx context.Context, callID string, approve bool, who schema.Principal) (*ledger.Approval, error) {
-	none := schema.Errorf(schema.KindNotFound, "There is no call %q that is held and is yours.", callID)
+	none := schema.Errorf(schema.KindNotFound, "You have no held call %q.", callID)
 	if approve {
 		if err := d.reassessor.renewForCaller(ctx, ledger.IDFor(callID), who); err != nil {
 			return nil, err
@@ -239,7 +239,7 @@ func (d *Desk) ConfirmOwn(ctx context.Context, callID string, approve bool, who 
 		case a.State == ledger.Pending && d.records.over(a):
 			return expired(a)
 		case a.State != ledger.Pending:
-			return schema.Errorf(schema.KindConflict, "This call is decided already: it is %s.", a.State).WithCall(a.CallID)
+			return schema.Errorf(schema.KindConflict, "This call has already been decided: it is %s.", a.State).WithCall(a.CallID)
 		}
 		answer := ledger.Decision{By: who.Name, Owner: who.Owner, Groups: who.Groups, Kind: ledger.Approve, At: d.records.wall(), Channel: ledger.ChannelCaller}
 		if a.State = ledger.Approved; !approve {
@@ -261,7 +261,7 @@ func (d *Desk) ConfirmOwn(ctx context.Context, callID string, approve bool, who 
 // not burn it.
 func mayConfirm(a *ledger.Approval, who schema.Principal) error {
 	if a.Binding.Requester.Name != who.Name {
-		return schema.Errorf(schema.KindNotFound, "There is no such confirmation.")
+		return schema.Errorf(schema.KindNotFound, "The confirmation does not exist.")
 	}
 	rule, err := Rule(a)
 	if err != nil {
@@ -285,9 +285,9 @@ func tokenError(err error, callID string) error {
 	case errors.As(err, &late):
 		return expired(late.Approval)
 	case errors.As(err, &lost):
-		return schema.Errorf(schema.KindNotFound, "This confirmation was lost in the store of confirmation tokens, and nothing was run. Send the call again to be asked again.").WithCall(lost.Approval.CallID)
+		return schema.Errorf(schema.KindNotFound, "The store of confirmation tokens lost this confirmation, and the call was not run. Send the call again to get a new confirmation.").WithCall(lost.Approval.CallID)
 	case errors.Is(err, confirm.ErrUnknown):
-		return schema.Errorf(schema.KindNotFound, "There is no such confirmation, or it is long over.")
+		return schema.Errorf(schema.KindNotFound, "The confirmation does not exist, or ended long ago.")
 	case errors.Is(err, confirm.ErrDown):
 		return tokensDown(err, callID)
 	}
@@ -295,9 +295,9 @@ func tokenError(err error, callID string) error {
 }
 
 func spent(a *ledger.Approval) error {
-	return schema.Errorf(schema.KindNotFound, "This confirmation was used already; GET /calls/%s tells what came of it.", a.CallID).WithCall(a.CallID)
+	return schema.Errorf(schema.KindNotFound, "This confirmation has already been used; GET /calls/%s returns the outcome.", a.CallID).WithCall(a.CallID)
 }
 
 func expired(a *ledger.Approval) error {
-	return schema.Errorf(schema.KindExpired, "This confirmation has expired; the call was not run. Send the call again to be asked again.").WithCall(a.CallID)
+	return schema.Errorf(schema.KindExpired, "This confirmation has expired; the call was not run. Send the call again to get a new confirmation.").WithCall(a.CallID)
 }

@@ -104,9 +104,9 @@ func (r *Instance) repair(ctx context.Context, log *slog.Logger) {
 		}
 		if back = 3 * repairEvery; err != nil {
 			back = repairFirst
-			log.Warn("looking for what a lost process left undone", "error", err)
+			log.Warn("looking for the unfinished work of a lost process failed", "error", err)
 		} else if n > 0 {
-			log.Info("audit lines were put back that a lost process had not written", "lines", n)
+			log.Info("audit lines that a lost process had not written were restored", "lines", n)
 		}
 		// Processes that started together need not all look at once.
 		next := time.NewTimer(repairEvery + rand.N(repairEvery/2))

@@ -24,10 +24,10 @@ const (
 func mayAllow(a *ledger.Approval, rule *risk.Approval, answer *Answer) error {
 	switch {
 	case answer.Kind != ledger.Approve:
-		return schema.Errorf(schema.KindInvalidRequest, "Only who approves a call can allow calls like it.").WithCall(a.CallID)
+		return schema.Errorf(schema.KindInvalidRequest, "You can allow calls like this one only when you approve it.").WithCall(a.CallID)
 	default:
 		if kind, why := NoPermission(a, rule); why != "" {
-			return schema.Errorf(kind, "Calls like this one cannot be allowed from now on: %s Approve this one only.", why).WithCall(a.CallID)
+			return schema.Errorf(kind, "Calls like this one cannot be allowed in advance: %s Approve this call only.", why).WithCall(a.CallID)
 		}
 	}
 	return nil
@@ -39,13 +39,13 @@ func mayAllow(a *ledger.Approval, rule *risk.Approval, answer *Answer) error {
 func NoPermission(a *ledger.Approval, rule *risk.Approval) (kind schema.Kind, why string) {
 	switch {
 	case rule.Needed > 1:
-		return schema.KindForbidden, fmt.Sprintf("Such a call needs %d people each time, so one of them cannot allow the same again.", rule.Needed)
+		return schema.KindForbidden, fmt.Sprintf("Such calls require %d approvers each time, so one approver cannot allow them in advance.", rule.Needed)
 	case a.NoPermission != "":
 		return schema.KindForbidden, a.NoPermission
 	case a.Edited != nil:
-		return schema.KindConflict, "The arguments were edited, so what runs is not what will be asked for again."
+		return schema.KindConflict, "The arguments were edited, so later calls with the requested arguments would differ."
 	case a.Binding.ToolDefinitionDigest == "":
-		return schema.KindConflict, "It is not known how the tool was defined, so nobody would see it change."
+		return schema.KindConflict, "The tool's definition is unknown, so a change of it would not be noticed."
 	}
 	return "", ""
 }
@@ -67,17 +67,17 @@ func (s *Permissions) wish(ctx context.Context, id string, answer *Answer) (*led
 	}
 	now := s.records.wall()
 	if until := want.Until; !now.Before(until) || until.After(now.Add(longestPermission)) {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "A standing permission is good until a time to come, at most %d days from now.", int(longestPermission/(24*time.Hour)))
+		return nil, schema.Errorf(schema.KindInvalidRequest, "A standing permission must end in the future, at most %d days from now.", int(longestPermission/(24*time.Hour)))
 	}
 	if want.MaxUses < 0 {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "The number of uses is negative; 0 sets no limit.")
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The number of uses must not be negative; 0 sets no limit.")
 	}
 	args, err := s.records.ledger.Arguments(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if schema.Digest(args) != answer.Digest {
-		return nil, schema.Errorf(schema.KindConflict, "The arguments were changed since they were shown to you; look at them again.")
+		return nil, schema.Errorf(schema.KindConflict, "The arguments have changed since they were shown to you; review them again.")
 	}
 	pattern, err := want.Pattern.Of(args)
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *Permissions) standing(ctx context.Context, record *ledger.Approval, arg
 		used, err := s.records.ledger.Use(ctx, known.ID, func(p *ledger.Permission) error {
 			giver := schema.Principal{Name: p.By, Owner: p.Owner}
 			if s.records.permissionOver(p) || !p.Good(record.Created) || !p.Covers(&record.Binding, record.Rule, args) || Requested(record, giver) {
-				return schema.Errorf(schema.KindForbidden, "The permission is not for this call.")
+				return schema.Errorf(schema.KindForbidden, "The permission does not cover this call.")
 			}
 			return nil
 		})
@@ -200,10 +200,10 @@ func mayRevoke(p *ledger.Permission, who schema.Principal, reason string) error 
 	}
 	in := func(g string) bool { return slices.Contains(who.Groups, g) }
 	if person(who.Name, who.Owner) != person(p.By, p.Owner) && !slices.ContainsFunc(rule.Groups, in) && !slices.ContainsFunc(rule.EscalateTo, in) {
-		return schema.Errorf(schema.KindForbidden, "The permission was given by somebody else, and you are in none of the groups that decide such calls.")
+		return schema.Errorf(schema.KindForbidden, "Somebody else granted the permission, and you are not in any of the groups that decide such calls.")
 	}
 	if rule.Reasons && reason == "" {
-		return schema.Errorf(schema.KindInvalidRequest, "A reason is required with this decision.")
+		return schema.Errorf(schema.KindInvalidRequest, "This decision requires a reason.")
 	}
 	return nil
 }

@@ -86,9 +86,9 @@ func (r *reassessor) restart(a *ledger.Approval, now *risk.Assessment, by *schem
 	again := ledger.Restart{At: at, From: from, Level: max(now.Level, bound.Level), PolicyVersion: now.Version}
 	if by != nil {
 		again.By, again.Owner = by.Name, by.Owner
-		again.Reason = fmt.Sprintf("The edited arguments need %s.", needs(now.Approval))
+		again.Reason = fmt.Sprintf("The edited arguments require %s.", needs(now.Approval))
 	} else {
-		again.Reason = fmt.Sprintf("The policy has changed since the call was held: it needs %s now.", needs(now.Approval))
+		again.Reason = fmt.Sprintf("The policy has changed since the call was held: it now requires %s.", needs(now.Approval))
 	}
 	a.Restart(again, rule, now.Reasons, at.Add(now.Approval.Expires))
 	return nil
@@ -158,7 +158,7 @@ func (r *reassessor) renew(ctx context.Context, id string) (restarted bool, err 
 // maxRenewals bounds how often an approval is read again that others change.
 const maxRenewals = 8
 
-var errUnchanged = schema.Errorf(schema.KindConflict, "It has changed meanwhile.")
+var errUnchanged = schema.Errorf(schema.KindConflict, "It has changed in the meantime.")
 
 func renewable(a *ledger.Approval) bool {
 	return a.Permission == "" && (a.State == ledger.Pending || a.State == ledger.Approved)

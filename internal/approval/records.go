@@ -56,7 +56,7 @@ func (r *records) sign(a *ledger.Approval) error {
 	}
 	warrant, err := r.signer(a)
 	if err != nil {
-		return schema.Errorf(schema.KindInternal, "The approval could not be signed, so it does not count; see the key that signs. (%w)", err).WithCall(a.CallID)
+		return schema.Errorf(schema.KindInternal, "The approval could not be signed, so it does not count; check the signing key. (%w)", err).WithCall(a.CallID)
 	}
 	a.Warrant = warrant
 	return nil
@@ -106,6 +106,6 @@ func (r *records) write(ctx context.Context, e audit.Entry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendWait)
 	defer cancel()
 	if err := r.audit.Append(ctx, e); err != nil {
-		r.log.Error("an audit line is left out for now; it is put back from the approval's record", "kind", e.Kind, "approval_id", e.ApprovalID, "error", err)
+		r.log.Error("an audit line could not be written; it will be restored from the approval's record", "kind", e.Kind, "approval_id", e.ApprovalID, "error", err)
 	}
 }

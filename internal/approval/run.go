@@ -14,13 +14,13 @@ import (
 func (d *Desk) Claim(ctx context.Context, id, runner string) (*ledger.Approval, error) {
 	switch restarted, err := d.reassessor.renew(ctx, id); {
 	case restarted:
-		return nil, schema.Errorf(schema.KindConflict, "Approval %s began again: the policy in force requires more than was satisfied.", id)
+		return nil, schema.Errorf(schema.KindConflict, "Approval %s started again: the policy in force has stricter requirements.", id)
 	case err != nil && schema.KindOf(err) != schema.KindForbidden: // what is denied is claimed, and refused by the one that runs it
 		return nil, err
 	}
 	return d.records.change(ctx, id, nil, func(a *ledger.Approval) error {
 		if a.State != ledger.Approved {
-			return schema.Errorf(schema.KindConflict, "Approval %s is %s, so there is nothing to claim.", a.ID, a.State).WithCall(a.CallID)
+			return schema.Errorf(schema.KindConflict, "Approval %s is %s, so its call cannot be claimed.", a.ID, a.State).WithCall(a.CallID)
 		}
 		if d.records.over(a) {
 			return expired(a)
@@ -34,15 +34,15 @@ func (d *Desk) Claim(ctx context.Context, id, runner string) (*ledger.Approval, 
 // KindNotFound when there is no such call that is who's; KindConflict when it runs
 // or has ended.
 func (d *Desk) Cancel(ctx context.Context, callID string, who schema.Principal) (*ledger.Approval, error) {
-	none := schema.Errorf(schema.KindNotFound, "There is no call %q that was held and is yours.", callID)
+	none := schema.Errorf(schema.KindNotFound, "You have no held call %q.", callID)
 	a, err := d.records.change(ctx, ledger.IDFor(callID), nil, func(a *ledger.Approval) error {
 		switch {
 		case a.CallID != callID || a.Binding.Requester.Name != who.Name:
 			return none // nor is it said that there is one
 		case a.State == ledger.Running:
-			return schema.Errorf(schema.KindConflict, "The call runs already and cannot be taken back; GET /calls/%s tells what comes of it.", a.CallID).WithCall(a.CallID)
+			return schema.Errorf(schema.KindConflict, "The call is already running and cannot be withdrawn; GET /calls/%s returns its outcome.", a.CallID).WithCall(a.CallID)
 		case a.State.Ended():
-			return schema.Errorf(schema.KindConflict, "The call has ended already: it is %s.", a.State).WithCall(a.CallID)
+			return schema.Errorf(schema.KindConflict, "The call has already ended: it is %s.", a.State).WithCall(a.CallID)
 		}
 		a.State = ledger.Canceled
 		return nil
@@ -130,7 +130,7 @@ const (
 // due returns the change that an approval needs now, or nil. The change looks
 // again, at the record as it is then.
 func (d *Desk) due(a *ledger.Approval, now time.Time, alive func(string) bool) func(*ledger.Approval) error {
-	unchanged := schema.Errorf(schema.KindConflict, "It has changed meanwhile.")
+	unchanged := schema.Errorf(schema.KindConflict, "It has changed in the meantime.")
 	switch a.State {
 	case ledger.Pending, ledger.Approved:
 		if d.records.over(a) {
@@ -172,7 +172,7 @@ func (d *Desk) due(a *ledger.Approval, now time.Time, alive func(string) bool) f
 				return unchanged
 			}
 			a.State = ledger.Unknown
-			a.Error = schema.Errorf(schema.KindOutcomeUnknown, "The process that ran the call was lost before it could say what came of it; the call may have run.").WithCall(a.CallID)
+			a.Error = schema.Errorf(schema.KindOutcomeUnknown, "The process that ran the call was lost before it reported the outcome; the call may have run.").WithCall(a.CallID)
 			return nil
 		}
 	}

@@ -48,5 +48,5 @@ func decidedHow(a *ledger.Approval, rule *risk.Approval) (warrant.How, error) {
 	case rule.By == risk.ByCaller:
 		return warrant.Caller, nil
 	}
-	return "", schema.Errorf(schema.KindInternal, "The approval rule of %s does not say who may decide.", a.ID)
+	return "", schema.Errorf(schema.KindInternal, "The approval rule of %s names no approvers.", a.ID)
 }

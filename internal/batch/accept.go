@@ -58,7 +58,7 @@ func (a *acceptor) accept(ctx context.Context, s Submission, rec journal.CallRec
 	case <-inTime.Done():
 	}
 	if ctx.Err() != nil {
-		return nil, schema.Errorf(schema.KindUnavailable, "The caller left before the call was stored; it may still be stored, and run. (%w)", ctx.Err())
+		return nil, schema.Errorf(schema.KindUnavailable, "The caller disconnected before the call was stored; it may still be stored, and run. (%w)", ctx.Err())
 	}
 	if !it.refused.CompareAndSwap(refusedNot, refusedInTime) && hash == "" {
 		done := <-over // it was stored at this very moment
@@ -77,11 +77,11 @@ const (
 
 // errRefused is the end of a call that was stored after its caller had been told that it
 // could not be.
-var errRefused = schema.Errorf(schema.KindCanceled, "The call could not be stored in time, which its caller was told; it did not run.")
+var errRefused = schema.Errorf(schema.KindCanceled, "The call could not be stored in time, as its caller was told; it did not run.")
 
 // notStored is for the caller of a call that could not be stored in time.
 func notStored(err error) error {
-	e := schema.Errorf(schema.KindUnavailable, "The call could not be stored within %s, so it was not accepted; see that NATS runs and that its disk has room. Send it again later; with an Idempotency-Key it runs once, however often it is sent. (%w)", writeTimeout, err)
+	e := schema.Errorf(schema.KindUnavailable, "The call could not be stored within %s, so it was not accepted; check that NATS is running and has disk space. Send it again later; with an Idempotency-Key it runs at most once. (%w)", writeTimeout, err)
 	e.Retryable, e.RetryAfter = true, 5*time.Second
 	return e
 }
@@ -100,7 +100,7 @@ func (l *lane) fault(err error) error {
 		return err
 	}
 	l.job.l.life.halt(errLost)
-	e := schema.Errorf(schema.KindUnavailable, "The call could not be stored just now, and did not run; send it again.")
+	e := schema.Errorf(schema.KindUnavailable, "The call could not be stored and did not run; send it again.")
 	e.Retryable, e.RetryAfter = true, time.Second
 	return e
 }

@@ -50,10 +50,10 @@ func (b *Batches) Create(ctx context.Context, o Order) (m *journal.Manifest, rep
 		o.Life = min(defaultLife, b.o.Store.MaxLife())
 	}
 	if o.Life < minLife || o.Life > b.o.Store.MaxLife() {
-		return nil, false, schema.Errorf(schema.KindInvalidRequest, "The time of a batch (expires_in) is between %s and %s.", minLife, b.o.Store.MaxLife())
+		return nil, false, schema.Errorf(schema.KindInvalidRequest, "The lifetime of a batch (expires_in) must be between %s and %s.", minLife, b.o.Store.MaxLife())
 	}
 	if o.Priority < -10 || o.Priority > 10 {
-		return nil, false, schema.Errorf(schema.KindInvalidRequest, "The priority of a batch is between -10 and 10; 0 is normal.")
+		return nil, false, schema.Errorf(schema.KindInvalidRequest, "The priority of a batch must be between -10 and 10; 0 is normal.")
 	}
 	hash := ""
 	if o.Key != "" {
@@ -90,10 +90,10 @@ func (b *Batches) Create(ctx context.Context, o Order) (m *journal.Manifest, rep
 	}
 	// An empty batch that nobody knows of: whoever adopts it ends it.
 	if _, cancelErr := b.o.Store.Change(ctx, m.ID, func(m *journal.Manifest) error {
-		m.State, m.Reason = journal.Canceling, "the same key came twice at once"
+		m.State, m.Reason = journal.Canceling, "two concurrent requests used the same key"
 		return nil
 	}); cancelErr != nil {
-		b.o.Log.Warn("ending a batch whose key belongs to another", "journal", m.ID, "error", cancelErr)
+		b.o.Log.Warn("ending a batch whose key belongs to another batch", "journal", m.ID, "error", cancelErr)
 	}
 	if err != nil {
 		return nil, false, err
@@ -103,7 +103,7 @@ func (b *Batches) Create(ctx context.Context, o Order) (m *journal.Manifest, rep
 
 func (b *Batches) sameBatch(ctx context.Context, kept journal.Entry, fingerprint string) (*journal.Manifest, bool, error) {
 	if kept.Fingerprint != fingerprint || kept.CallID != "" {
-		return nil, false, schema.Errorf(schema.KindKeyReused, "This Idempotency-Key was used for another request; no batch was made. Use a new key for a new request.")
+		return nil, false, schema.Errorf(schema.KindKeyReused, "This Idempotency-Key was used for another request; no batch was created. Use a new key for a new request.")
 	}
 	m, err := b.o.Store.Get(ctx, kept.Journal)
 	if schema.KindOf(err) == schema.KindNotFound && time.Since(kept.At) > clocksDiffer {

@@ -93,10 +93,10 @@ const cancelWait = 2 * time.Second
 // held before its caller's eyes is confirmed with its token: KindForbidden.
 func (c *Calls) Confirm(ctx context.Context, callID string, approve bool, who schema.Principal) error {
 	if _, _, ok := ParseCallID(callID); !ok {
-		return schema.Errorf(schema.KindForbidden, "This call is no part of a batch; it is confirmed with the confirmation_id of its answer: POST /confirmations/{id}.").WithCall(callID)
+		return schema.Errorf(schema.KindForbidden, "This call is not part of a batch; confirm it with the confirmation_id of its answer: POST /confirmations/{id}.").WithCall(callID)
 	}
 	if _, _, ok := c.ids.Find(callID, who.Name); !ok {
-		return schema.Errorf(schema.KindNotFound, "There is no call %q that is held and is yours.", callID)
+		return schema.Errorf(schema.KindNotFound, "You have no held call %q.", callID)
 	}
 	_, err := c.o.Desk.ConfirmOwn(ctx, callID, approve, who)
 	return err
@@ -121,7 +121,7 @@ func (c *Calls) Answer(ctx context.Context, id string, who schema.Principal, rou
 			return err
 		}
 	}
-	return schema.Errorf(schema.KindConflict, "The call is answered by several at once; ask for its state.").WithCall(id)
+	return schema.Errorf(schema.KindConflict, "Several requests answer this call concurrently; check its state.").WithCall(id)
 }
 
 // answerTries is how often somebody else may be faster.

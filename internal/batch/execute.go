@@ -86,7 +86,7 @@ func (x *executor) try(it *item, t *tries) (*schema.Result, error) {
 				return nil, t.end(it, x.l.takenEnd(it), true)
 			}
 			if it.late() {
-				return nil, t.end(it, schema.Errorf(schema.KindExpired, "The time of the call was over before it could leave; it did not run."), false)
+				return nil, t.end(it, schema.Errorf(schema.KindExpired, "The call expired before it could be sent; it did not run."), false)
 			}
 			return nil, nil
 		}
@@ -190,7 +190,7 @@ func (x *executor) claimKey(it *item) (proceed bool, err error) {
 		}
 	}
 	if it.twin != "" && it.twin != it.call.ID {
-		return false, schema.Errorf(schema.KindCanceled, "The same Idempotency-Key came twice at once; call %s runs for both.", it.twin)
+		return false, schema.Errorf(schema.KindCanceled, "Two concurrent requests used this Idempotency-Key; call %s runs for both.", it.twin)
 	}
 	return true, nil
 }

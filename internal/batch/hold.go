@@ -99,7 +99,7 @@ func (h *heldCalls) copyEnd(it *item) {
 			return // it is not kept any more
 		}
 		if n == 0 {
-			h.l.o.Log.Warn("reading the end of a held call; it is tried again", "call", it.call.ID, "error", err)
+			h.l.o.Log.Warn("reading the outcome of a held call failed; it is tried again", "call", it.call.ID, "error", err)
 		}
 		again := time.NewTimer(pauses.Delay(n))
 		select {
@@ -135,7 +135,7 @@ func (h *heldCalls) endOf(it *item) (rec journal.ResultRecord, ended bool, err e
 		case schema.KindOf(err) == schema.KindUnavailable:
 			return rec, false, err
 		case err != nil:
-			say(journal.Unknown, schema.Errorf(schema.KindOutcomeUnknown, "The call ran, and its result cannot be read any more: %v", err))
+			say(journal.Unknown, schema.Errorf(schema.KindOutcomeUnknown, "The call ran, and its result can no longer be read: %v", err))
 		default:
 			say(journal.Succeeded, nil)
 		}

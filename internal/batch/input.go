@@ -105,11 +105,11 @@ func (it *item) bare(res *schema.Result) (again bool, err error) {
 		return false, nil
 	}
 	if it.sentBack++; it.sentBack > bareMost {
-		return false, schema.Errorf(schema.KindInputRequired, "The server put the call off %d times and asked for nothing; the call was given up.", it.sentBack)
+		return false, schema.Errorf(schema.KindInputRequired, "The server asked for a retry %d times without requesting input; the call was given up.", it.sentBack)
 	}
 	var e extra
 	if err := json.Unmarshal(it.call.Extra, &e); err != nil {
-		return false, schema.Errorf(schema.KindInternal, "What goes along with the call cannot be read: %w", err)
+		return false, schema.Errorf(schema.KindInternal, "The metadata of the call cannot be read: %w", err)
 	}
 	e.State = q.State
 	it.call.Extra = e.encode()
@@ -174,7 +174,7 @@ func (v *conversations) follow(ctx context.Context, first *Status, who schema.Pr
 // open makes the state of a conversation whose last question is open.
 func (v *conversations) open(ctx context.Context, s *Status) (*Status, error) {
 	if time.Since(s.Result.Ended) > keepKeys {
-		return nil, schema.Errorf(schema.KindNotFound, "There is no call %q, or it is not kept any more.", s.CallID)
+		return nil, schema.Errorf(schema.KindNotFound, "There is no call %q, or it has been deleted.", s.CallID)
 	}
 	body, err := resultBody(ctx, v.o.Store, journalOf(s), s.Result)
 	if err != nil {
@@ -188,7 +188,7 @@ func (v *conversations) open(ctx context.Context, s *Status) (*Status, error) {
 func (v *conversations) next(ctx context.Context, s *Status, answers map[string]json.RawMessage) (*Submission, *journal.CallRecord, error) {
 	var q question
 	if err := json.Unmarshal(s.Question, &q); err != nil {
-		return nil, nil, schema.Errorf(schema.KindInternal, "The question of call %s cannot be read: %w", s.CallID, err)
+		return nil, nil, schema.Errorf(schema.KindInternal, "The input request of call %s cannot be read: %w", s.CallID, err)
 	}
 	var given extra
 	if s.head != nil && s.head.Method == methodAnswers {
@@ -211,7 +211,7 @@ func (v *conversations) next(ctx context.Context, s *Status, answers map[string]
 	}
 	first := s.Call
 	if first == nil {
-		return nil, nil, schema.Errorf(schema.KindNotFound, "Call %s is not kept any more.", s.CallID).WithCall(s.CallID)
+		return nil, nil, schema.Errorf(schema.KindNotFound, "Call %s has been deleted.", s.CallID).WithCall(s.CallID)
 	}
 	call := &schema.Call{Server: first.Server, Tool: first.Tool, Principal: s.Principal, Trace: first.Trace, Timeout: first.Timeout}
 	now := time.Now().UTC()
@@ -222,7 +222,7 @@ func (v *conversations) next(ctx context.Context, s *Status, answers map[string]
 		return nil, nil, err
 	}
 	if len(rec.Extra) > extraMost {
-		return nil, nil, schema.Errorf(schema.KindTooLarge, "The answers have more than %d bytes.", extraMost).WithCall(s.CallID)
+		return nil, nil, schema.Errorf(schema.KindTooLarge, "The answers exceed the limit of %d bytes.", extraMost).WithCall(s.CallID)
 	}
 	return &Submission{Call: call}, rec, nil
 }
@@ -243,7 +243,7 @@ func (v *conversations) goOn(ctx context.Context, s *Status, call *schema.Call, 
 	}
 	var began extra
 	if err := json.Unmarshal(s.Call.Extra, &began); err != nil {
-		return schema.Errorf(schema.KindInternal, "What goes along with call %s cannot be read: %w", s.CallID, err)
+		return schema.Errorf(schema.KindInternal, "The metadata of call %s cannot be read: %w", s.CallID, err)
 	}
 	given.Meta, given.State = began.Meta, state
 	call.Extra = given.encode()
@@ -252,7 +252,7 @@ func (v *conversations) goOn(ctx context.Context, s *Status, call *schema.Call, 
 		return schema.AsError(err).WithCall(s.CallID)
 	}
 	if verdict.Assessment.Approval != nil {
-		return schema.Errorf(schema.KindForbidden, "The policy changed, and this call would need an approval now; one that is approved cannot carry answers. Begin a new call.").WithCall(s.CallID)
+		return schema.Errorf(schema.KindForbidden, "The policy changed, and this call now requires an approval; an approved call cannot carry answers. Send a new call.").WithCall(s.CallID)
 	}
 	rec.Arguments, rec.Extra, rec.ToolDigest, rec.Timeout, rec.Safe = call.Arguments, call.Extra, call.ToolDigest, call.Timeout, call.Safe
 	return nil

@@ -78,7 +78,7 @@ func (is *intakes) begin(in *Intake) error {
 	is.mu.Lock()
 	defer is.mu.Unlock()
 	if is.open[in.id] != nil {
-		e := schema.Errorf(schema.KindConflict, "Calls of batch %s are being taken over another connection; end that first.", in.id)
+		e := schema.Errorf(schema.KindConflict, "Another connection is sending calls of batch %s; close it first.", in.id)
 		e.Retryable, e.RetryAfter = true, time.Second
 		return e
 	}
@@ -139,7 +139,7 @@ func (b *Batches) Intake(ctx context.Context, id string, who schema.Principal) (
 		return nil, err
 	}
 	if m.State != journal.Receiving {
-		return nil, schema.Errorf(schema.KindConflict, "Batch %s takes no more calls: it is %s.", id, m.State)
+		return nil, schema.Errorf(schema.KindConflict, "Batch %s accepts no more calls: it is %s.", id, m.State)
 	}
 	if b.o.lost(m) {
 		return nil, noIntake(id)
@@ -166,7 +166,7 @@ func (b *Batches) Intake(ctx context.Context, id string, who schema.Principal) (
 
 // noIntake is for who adds calls to a batch of which nobody knows which came.
 func noIntake(id string) error {
-	return schema.Errorf(schema.KindConflict, "Records of calls were lost with a damaged data folder, so nobody knows which calls of batch %s came: it takes no more. Its results say what is known; send the rest as a new batch.", id)
+	return schema.Errorf(schema.KindConflict, "Call records were lost with a damaged data folder, so it is unknown which calls of batch %s arrived; the batch accepts no more calls. Its results list the known calls; send the others as a new batch.", id)
 }
 
 // remember reads the custom ids of the calls that were taken before, as far as
@@ -223,7 +223,7 @@ func (in *Intake) Add(ctx context.Context, c journal.CallRecord) error {
 	if c.CustomID != "" {
 		key := short(c.CustomID)
 		if _, twice := in.seen.ids[key]; twice {
-			return in.refuseLocked(ctx, "", schema.Errorf(schema.KindConflict, "The custom_id %q stands in this batch already; this line was not run.", c.CustomID))
+			return in.refuseLocked(ctx, "", schema.Errorf(schema.KindConflict, "This batch already has a line with custom_id %q; this line was not run.", c.CustomID))
 		}
 		in.seen.ids[key] = struct{}{}
 	}
@@ -242,7 +242,7 @@ func (in *Intake) refuseLocked(ctx context.Context, customID string, why *schema
 	in.refused++
 	text, err := json.Marshal(why)
 	if err != nil {
-		return schema.Errorf(schema.KindInternal, "The refusal of a line cannot be written: %w", err)
+		return schema.Errorf(schema.KindInternal, "The error for a line cannot be encoded: %w", err)
 	}
 	return in.addLocked(ctx, journal.CallRecord{CustomID: customID, Method: methodRefused, Arguments: text})
 }

@@ -51,7 +51,7 @@ type item struct {
 }
 
 // errTaken is the end of a call that its caller took back before it left.
-var errTaken = schema.Errorf(schema.KindCanceled, "The call was canceled before it left; it did not run.")
+var errTaken = schema.Errorf(schema.KindCanceled, "The call was canceled before it was sent; it did not run.")
 
 // done ends an item here.
 func (it *item) done(res *journal.ResultRecord) {

@@ -156,7 +156,7 @@ func (j *job) takeBack(index uint64) {
 	defer j.l.calls.canceled(index)
 	c, err := j.l.o.Store.FindCall(j.l.life.gone, j.l.owned.ID(), index)
 	if err != nil {
-		j.l.o.Log.Warn("canceling a call of a batch", "journal", j.l.owned.ID(), "index", index, "error", err)
+		j.l.o.Log.Warn("canceling a call of a batch failed", "journal", j.l.owned.ID(), "index", index, "error", err)
 		return // it runs when its turn has come
 	}
 	it = j.l.item(c, 0)
@@ -208,7 +208,7 @@ func (j *job) tell(done <-chan struct{}) {
 		})
 		cancel()
 		if err != nil && schema.KindOf(err) != schema.KindConflict {
-			j.l.o.Log.Warn("writing the counts of a batch", "journal", j.l.owned.ID(), "error", err)
+			j.l.o.Log.Warn("writing the counts of a batch failed", "journal", j.l.owned.ID(), "error", err)
 		}
 	}
 }
@@ -229,7 +229,7 @@ func (j *job) end(err, cause error) {
 	}
 	stopped := errors.Is(cause, errLost) || errors.Is(cause, errStopped) && !j.complete()
 	if err != nil && !stopped {
-		j.l.o.Log.Warn("a journal cannot be run on at the moment", "journal", j.l.owned.ID(), "error", err)
+		j.l.o.Log.Warn("a journal cannot be continued at the moment", "journal", j.l.owned.ID(), "error", err)
 	}
 	if err == nil && !stopped {
 		ctx, cancel := bound(context.Background())
@@ -238,7 +238,7 @@ func (j *job) end(err, cause error) {
 			case errors.Is(cause, errCanceled):
 				m.End(journal.EndedByCancel, cmp.Or(m.Reason, canceledByCaller))
 			case errors.Is(cause, errExpired):
-				m.End(journal.EndedByExpiry, "its time was over")
+				m.End(journal.EndedByExpiry, "it expired")
 			case errors.Is(cause, errDamaged):
 				m.End(journal.EndedByFailure, cmp.Or(j.losses.reason(), errDamaged.Error()))
 			case j.losses.reason() != "":
@@ -250,7 +250,7 @@ func (j *job) end(err, cause error) {
 		})
 		cancel()
 		if endErr != nil {
-			j.l.o.Log.Warn("ending a journal", "journal", j.l.owned.ID(), "error", endErr)
+			j.l.o.Log.Warn("ending a journal failed", "journal", j.l.owned.ID(), "error", endErr)
 		} else if m.Kind == journal.Batch {
 			j.l.o.Ended(End{Batch: m, Journal: m.ID, Principal: m.Principal})
 		}
@@ -258,6 +258,6 @@ func (j *job) end(err, cause error) {
 	ctx, cancel := bound(context.Background())
 	defer cancel()
 	if err := j.l.owned.Release(ctx); err != nil && !errors.Is(cause, errLost) {
-		j.l.o.Log.Debug("giving a journal back", "journal", j.l.owned.ID(), "error", err)
+		j.l.o.Log.Debug("releasing a journal failed", "journal", j.l.owned.ID(), "error", err)
 	}
 }

@@ -162,7 +162,7 @@ func (js *jobs) take(m *journal.Manifest) {
 	owned, err := js.o.Store.Claim(ctx, m.ID, js.o.ID)
 	if err != nil {
 		if schema.KindOf(err) != schema.KindConflict && js.ctx.Err() == nil {
-			js.o.Log.Warn("taking over a journal", "journal", m.ID, "error", err)
+			js.o.Log.Warn("taking over a journal failed", "journal", m.ID, "error", err)
 		}
 		return
 	}
@@ -183,7 +183,7 @@ func (js *jobs) sealLane(ctx context.Context, id string) {
 		w.Close()
 	}
 	if err != nil && schema.KindOf(err) != schema.KindConflict {
-		js.o.Log.Warn("sealing the lane of a front door that is gone", "journal", id, "error", err)
+		js.o.Log.Warn("sealing the lane of a front door that has stopped failed", "journal", id, "error", err)
 	}
 }
 

@@ -56,7 +56,7 @@ func (ls *lanes) use(ctx context.Context) (l *lane, leave func(), err error) {
 	}
 	defer ls.turn.Release(1)
 	if ls.ctx.Err() != nil {
-		e := schema.Errorf(schema.KindUnavailable, "This front door is about to stop; the call was not accepted. Send it again.")
+		e := schema.Errorf(schema.KindUnavailable, "This front door is shutting down; the call was not accepted. Send it again.")
 		e.Retryable, e.RetryAfter = true, time.Second
 		return nil, nil, e
 	}
@@ -114,7 +114,7 @@ func (l *lane) retire() {
 	ctx, cancel := bound(context.Background())
 	defer cancel()
 	if _, err := l.writer.Seal(ctx); err != nil {
-		l.job.l.o.Log.Debug("sealing a lane", "journal", l.job.l.owned.ID(), "error", err)
+		l.job.l.o.Log.Debug("sealing a lane failed", "journal", l.job.l.owned.ID(), "error", err)
 	}
 	l.writer.Close()
 	close(l.job.sealed)

@@ -40,7 +40,7 @@ func (l *lease) takenEnd(it *item) error {
 	if !l.owned.Resumed() || !l.repeatable(it) {
 		return errTaken
 	}
-	e := schema.Errorf(schema.KindOutcomeUnknown, "The call was canceled, and another front door had it before, which may have run it; its tool is safe to repeat.")
+	e := schema.Errorf(schema.KindOutcomeUnknown, "The call was canceled, and another front door may have run it before; its tool is safe to repeat.")
 	e.Retryable, e.CancelRequested = true, true
 	return e
 }
@@ -63,7 +63,7 @@ func (l *lease) place(it *item) *records.Record {
 // tried again, unless another front door has the journal, which err does not say.
 func (l *lease) noIntent(calls int, err error) {
 	if err != nil && l.life.gone.Err() == nil {
-		l.o.Log.Warn("intents cannot be written, so their calls do not leave yet", "journal", l.owned.ID(), "calls", calls, "error", err)
+		l.o.Log.Warn("intents cannot be written, so their calls are not sent yet", "journal", l.owned.ID(), "calls", calls, "error", err)
 	}
 }
 

@@ -7,10 +7,10 @@ import (
 
 // Why a job stops.
 var (
-	errStopped  = errors.New("the front door stops")
+	errStopped  = errors.New("the front door is shutting down")
 	errLost     = errors.New("another front door has the journal")
 	errCanceled = errors.New("the batch was canceled")
-	errExpired  = errors.New("the time of the batch is over")
+	errExpired  = errors.New("the batch expired")
 )
 
 // lifetime says what a job may still do. Its three contexts end one after the other:

@@ -34,7 +34,7 @@ func (o *Options) lostBefore(journalID string) bool {
 
 // notKnown is the end of a call whose own record is there.
 func notKnown() *schema.Error {
-	return schema.Errorf(schema.KindOutcomeUnknown, "Records of durable calls were lost with a damaged data folder, so nobody knows whether this call ran; it is not run again. Check what it did, then settle it.")
+	return schema.Errorf(schema.KindOutcomeUnknown, "Records of durable calls were lost with a damaged data folder, so it is unknown whether this call ran; it is not run again. Check its effects, then settle it.")
 }
 
 // lostResult is the end of the call with an index whose record is lost. id is "" where it
@@ -143,7 +143,7 @@ func (g *losses) pass(err error) (next uint64, _ error) {
 	if !ok {
 		return 0, err
 	}
-	g.l.o.Log.Error("records of durable calls are lost; the calls end as unknown", "journal", gap.Journal, "first", gap.First, "last", gap.Next-1)
+	g.l.o.Log.Error("records of durable calls were lost; the calls end as unknown", "journal", gap.Journal, "first", gap.First, "last", gap.Next-1)
 	g.found.Store(true)
 	return gap.Next, endUnknown(g.l.life.gone, g.l.ids, g.l.owned, gap.First, gap.Next, false, nil)
 }
@@ -176,7 +176,7 @@ func (g *losses) reason() string {
 }
 
 func lostReason(unknown uint64) string {
-	return fmt.Sprintf("%v: what became of %d of its calls is not known", errDamaged, unknown)
+	return fmt.Sprintf("%v: the outcome of %d of its calls is unknown", errDamaged, unknown)
 }
 
 // settleEnded looks after the journals that had ended before a loss: where results are
@@ -191,7 +191,7 @@ func (o *Options) settleEnded(ctx context.Context, ids *IDs) {
 			continue
 		}
 		if err := o.settleOne(ctx, ids, m); err != nil && schema.KindOf(err) != schema.KindConflict {
-			o.Log.Error("ending the calls of a journal whose results were lost; it is tried again at the next start", "journal", m.ID, "error", err)
+			o.Log.Error("ending the calls of a journal whose results were lost failed; it is tried again at the next start", "journal", m.ID, "error", err)
 		}
 		if ctx.Err() != nil {
 			return

@@ -28,7 +28,7 @@ func (o *Options) purge(ctx context.Context) {
 			}
 			bounded, cancel := bound(ctx)
 			if err := o.Store.PurgeCalls(bounded, m.ID); err != nil && !errors.Is(err, context.Canceled) {
-				o.Log.Warn("forgetting the calls of an ended journal", "journal", m.ID, "error", err)
+				o.Log.Warn("deleting the calls of an ended journal failed", "journal", m.ID, "error", err)
 			}
 			cancel()
 		}

@@ -105,12 +105,12 @@ func (b *backlog) reserve(o *Order, id string) (done func(), err error) {
 		most = ownBatches(b.o.OpenBatches)
 	}
 	if all >= b.o.OpenBatches {
-		e := schema.Errorf(schema.KindUnavailable, "There are %d open batches, and the fleet takes %d (front_door.open_batches); no batch was made. Cancel those that nobody needs, seal those that are whole, or wait for some to end.", all, b.o.OpenBatches)
+		e := schema.Errorf(schema.KindUnavailable, "There are %d open batches, and the fleet's limit is %d (front_door.open_batches); no batch was created. Cancel unneeded batches, seal complete ones, or wait for some to end.", all, b.o.OpenBatches)
 		e.Retryable, e.RetryAfter = true, openAgain
 		return nil, e
 	}
 	if own >= most {
-		e := schema.Errorf(schema.KindQuota, "You have %d open batches, and may have %d; no batch was made. Wait for one to end, or cancel one. (The operator's setting is batches, under limits.principals.)", own, most)
+		e := schema.Errorf(schema.KindQuota, "You have %d open batches, and your limit is %d; no batch was created. Wait for one to end, or cancel one. (The operator sets the limit with batches, under limits.principals.)", own, most)
 		e.Retryable, e.RetryAfter = true, openAgain
 		return nil, e
 	}
@@ -184,12 +184,12 @@ func (b *backlog) space(ctx context.Context, in *Intake, n int) (int, error) {
 		case <-timer.C:
 		case <-b.ctx.Done():
 			timer.Stop()
-			e := schema.Errorf(schema.KindUnavailable, "This front door is about to stop; GET the batch says how many lines are stored. Go on from there.")
+			e := schema.Errorf(schema.KindUnavailable, "This front door is shutting down; GET the batch returns the number of stored lines. Continue from there.")
 			e.Retryable, e.RetryAfter = true, time.Second
 			return 0, e
 		case <-ctx.Done():
 			timer.Stop()
-			e := schema.Errorf(schema.KindQuota, "As many of your calls wait as may; the last lines were not stored. GET the batch says how many are; go on from there.")
+			e := schema.Errorf(schema.KindQuota, "You reached the limit of your waiting calls; the last lines were not stored. GET the batch returns the number of stored lines. Continue from there.")
 			e.Retryable, e.RetryAfter = true, time.Second
 			return 0, e
 		}

@@ -175,7 +175,7 @@ func (r *recovery) resume(it *item, outcome dispatch.Outcome, within time.Durati
 			// An earlier owner had it ended, because its answer did not come in time or
 			// that owner stopped: it may have run.
 			if !r.l.repeatable(it) {
-				r.results.store(it, r.results.record(it, nil, schema.Errorf(schema.KindOutcomeUnknown, "The call was ended at worker %s while it ran, and nobody learned how far it had come. Look at its effects, then settle it.", it.worker)))
+				r.results.store(it, r.results.record(it, nil, schema.Errorf(schema.KindOutcomeUnknown, "The call was stopped at worker %s while it ran, and may have done part of its work. Check its effects, then settle it.", it.worker)))
 				return
 			}
 		} else if !again(err, it) {
@@ -185,7 +185,7 @@ func (r *recovery) resume(it *item, outcome dispatch.Outcome, within time.Durati
 	case dispatch.OutcomeNever:
 	default:
 		if !r.l.repeatable(it) {
-			r.results.store(it, r.results.record(it, nil, schema.Errorf(schema.KindOutcomeUnknown, "The call left for worker %s, which cannot say any more what became of it. It may have run. Look at its effects, then settle it.", it.worker)))
+			r.results.store(it, r.results.record(it, nil, schema.Errorf(schema.KindOutcomeUnknown, "The call was sent to worker %s, which no longer knows its outcome. It may have run. Check its effects, then settle it.", it.worker)))
 			return
 		}
 	}

@@ -35,7 +35,7 @@ func (s *results) store(it *item, rec journal.ResultRecord) {
 func (s *results) stored(it *item, rec *journal.ResultRecord, err error) {
 	if err != nil {
 		if s.l.life.gone.Err() == nil && schema.KindOf(err) != schema.KindConflict {
-			s.l.o.Log.Warn("storing a result; the next owner settles the call", "call", it.call.ID, "error", err)
+			s.l.o.Log.Warn("storing a result failed; the next owner settles the call", "call", it.call.ID, "error", err)
 			s.l.life.halt(errLost) // what cannot be stored must not run on
 		}
 		it.done(nil)
@@ -86,7 +86,7 @@ func refusal(index uint64, customID string, why *schema.Error, at time.Time) jou
 func encodeError(e *schema.Error) []byte {
 	text, err := json.Marshal(e)
 	if err != nil {
-		return []byte(`{"kind":"internal","detail":"The error cannot be written down."}`)
+		return []byte(`{"kind":"internal","detail":"The error cannot be encoded."}`)
 	}
 	return text
 }

@@ -66,7 +66,7 @@ func (r *Runner) Close(ctx context.Context) error {
 	n := r.jobs.abandon()
 	<-done
 	if n > 0 {
-		return schema.Errorf(schema.KindCanceled, "%d durable calls were still under way; another front door settles them", n)
+		return schema.Errorf(schema.KindCanceled, "%d durable calls were still running; another front door settles them", n)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type Verdict struct {
 // door has its journal at the moment; KindInvalidRequest without a reason.
 func (c *Calls) Settle(ctx context.Context, id string, who schema.Principal, v Verdict) (*Status, error) {
 	if v.Reason == "" {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "Say why: a reason is kept with the word.")
+		return nil, schema.Errorf(schema.KindInvalidRequest, "A reason is required; it is stored with the outcome.")
 	}
 	s, err := c.Status(ctx, id, who, 0)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *Calls) Settle(ctx context.Context, id string, who schema.Principal, v V
 		}
 		c.jobs.start(owned, false)
 	} else if err := owned.Release(ctx); err != nil {
-		c.o.Log.Debug("giving a journal back", "journal", journalID, "error", err)
+		c.o.Log.Debug("releasing a journal failed", "journal", journalID, "error", err)
 	}
 	return c.Status(ctx, id, who, 0)
 }

@@ -140,7 +140,7 @@ func over(ctx context.Context, it *item, wait time.Duration) *journal.ResultReco
 
 // find reads the call and checks that it is the principal's.
 func (f *finder) find(ctx context.Context, id string, who schema.Principal) (*Status, error) {
-	none := schema.Errorf(schema.KindNotFound, "There is no call %q, or it is not kept any more.", id)
+	none := schema.Errorf(schema.KindNotFound, "There is no call %q, or it has been deleted.", id)
 	journalID, index, ok := f.ids.Find(id, who.Name)
 	if !ok && f.lostID(id) {
 		return nil, journal.LostCall(id)
@@ -237,7 +237,7 @@ func (f *finder) awaitResult(ctx context.Context, id string) (*journal.ResultRec
 		return found, nil
 	}
 	if err == nil {
-		err = schema.Errorf(schema.KindNotFound, "The result of call %q is not kept any more.", id)
+		err = schema.Errorf(schema.KindNotFound, "The result of call %q has been deleted.", id)
 	}
 	return nil, err
 }

@@ -70,7 +70,7 @@ func (c *Calls) Submit(ctx context.Context, s Submission) (*Ticket, error) {
 		return c.submitHeld(ctx, s, hash, verdict)
 	}
 	if len(call.Extra) > extraMost {
-		return nil, schema.Errorf(schema.KindTooLarge, "What comes beside the arguments has %d bytes; at most %d are stored with a call.", len(call.Extra), extraMost)
+		return nil, schema.Errorf(schema.KindTooLarge, "The call's metadata next to the arguments has %d bytes and exceeds the limit of %d bytes.", len(call.Extra), extraMost)
 	}
 	now := time.Now().UTC()
 	return c.acceptor.accept(ctx, s, journal.CallRecord{
@@ -99,7 +99,7 @@ func (c *Calls) submitHeld(ctx context.Context, s Submission, hash string, v adm
 		return ticket, nil
 	}
 	if _, cancelErr := c.o.Desk.Cancel(ctx, s.Call.ID, s.Call.Principal); cancelErr != nil {
-		c.o.Log.Warn("taking back a call whose key could not be stored", "call", s.Call.ID, "error", cancelErr)
+		c.o.Log.Warn("withdrawing a call whose key could not be stored failed", "call", s.Call.ID, "error", cancelErr)
 	}
 	if err != nil {
 		return nil, err

@@ -126,7 +126,7 @@ func (c *Calls) Submit(ctx context.Context, r Request) (Outcome, error) {
 func (c *Calls) store(ctx context.Context, r *Request, verdict *admission.Verdict) (Outcome, error) {
 	switch {
 	case c.o.Durable == nil && verdict != nil:
-		return Outcome{}, schema.Errorf(schema.KindUnavailable, "The policy wants this call stored, and durable calls are not available here.").WithCall(r.Call.ID)
+		return Outcome{}, schema.Errorf(schema.KindUnavailable, "The policy requires a durable call, and durable calls are not available here.").WithCall(r.Call.ID)
 	case c.o.Durable == nil:
 		return Outcome{}, schema.Errorf(schema.KindUnavailable, "Durable calls are not available here; send the call without Prefer, Idempotency-Key and callback.")
 	}
@@ -153,7 +153,7 @@ func (c *Calls) CheckCallback(url string) error {
 	case url == "":
 		return nil
 	case c.o.CheckCallback == nil:
-		return schema.Errorf(schema.KindInvalidRequest, "Callbacks are not switched on here; the operator sets webhooks.secrets_file. Leave callback_url out and ask GET /calls/{id}.")
+		return schema.Errorf(schema.KindInvalidRequest, "Callbacks are not enabled here; the operator enables them with webhooks.secrets_file. Omit callback_url and poll GET /calls/{id}.")
 	}
 	return c.o.CheckCallback(url)
 }
@@ -210,7 +210,7 @@ const noDeadline = 24 * 365 * time.Hour
 // UnderWay is the error for a request that came again with its idempotency key while its
 // call has not ended.
 func UnderWay(id string) error {
-	e := schema.Errorf(schema.KindConflict, "The call of this Idempotency-Key is still under way; GET /calls/%s tells its state, and the same request gets its answer later.", id).WithCall(id)
+	e := schema.Errorf(schema.KindConflict, "The call with this Idempotency-Key is still running; GET /calls/%s returns its state, and the same request returns its answer once it has ended.", id).WithCall(id)
 	e.Retryable, e.RetryAfter = true, time.Second
 	return e
 }

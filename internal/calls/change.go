@@ -79,7 +79,7 @@ func (c *Calls) confirmedBefore(ctx context.Context, q Confirmation, refusal err
 	}
 	done := Confirmed{CallID: a.CallID, ApprovalID: a.ID}
 	if confirmed != q.Confirm {
-		return done, schema.Errorf(schema.KindKeyReused, "This Idempotency-Key was used for the opposite answer; nothing was changed. GET /calls/%s tells what came of the call.", a.CallID).WithCall(a.CallID)
+		return done, schema.Errorf(schema.KindKeyReused, "This Idempotency-Key was used for the opposite answer; nothing was changed. GET /calls/%s returns the outcome of the call.", a.CallID).WithCall(a.CallID)
 	}
 	if done.Replayed, done.Denied = true, !confirmed; done.Denied {
 		return done, nil
@@ -165,7 +165,7 @@ func (c *Calls) Settle(ctx context.Context, id string, who schema.Principal, s S
 	case schema.StateQueued:
 		v.Again = true
 	default:
-		return nil, schema.Errorf(schema.KindInvalidRequest, "A call is settled as succeeded, failed, or to run again; not as %s.", s.As)
+		return nil, schema.Errorf(schema.KindInvalidRequest, "A call can be settled as succeeded, as failed, or to run again, but not as %s.", s.As)
 	}
 	b, err := c.o.Durable.Calls.Settle(ctx, id, who, v)
 	if err != nil {

@@ -80,7 +80,7 @@ func (c *Calls) waitStored(ctx context.Context, id string, who schema.Principal,
 // waitApproval returns the approval of a call of the principal that is held, once it has
 // ended or d has ended.
 func (c *Calls) waitApproval(ctx context.Context, id string, who schema.Principal, d time.Duration) (*ledger.Approval, error) {
-	none := schema.Errorf(schema.KindNotFound, "There is no call %q that was held or stored and is yours.", id)
+	none := schema.Errorf(schema.KindNotFound, "You have no held or durable call %q.", id)
 	if c.o.Ledger == nil || id == "" || len(id) > maxID {
 		return nil, none
 	}
@@ -108,7 +108,7 @@ func (c *Calls) waitApproval(ctx context.Context, id string, who schema.Principa
 		case <-over.C:
 			d = 0
 		case <-ctx.Done():
-			return nil, schema.Errorf(schema.KindCanceled, "The caller left.")
+			return nil, schema.Errorf(schema.KindCanceled, "The caller disconnected.")
 		}
 	}
 }
@@ -123,7 +123,7 @@ func (c *Calls) neverHeld(ctx context.Context, id string, who schema.Principal) 
 	if c.o.Records != nil {
 		rec, err := c.o.Records.Get(ctx, id)
 		if err == nil && (rec.Principal != who.Name || rec.State != schema.StateHeld && rec.Approval == "") {
-			return schema.Errorf(schema.KindNotFound, "There is no call %q that was held or stored and is yours.", id)
+			return schema.Errorf(schema.KindNotFound, "You have no held or durable call %q.", id)
 		}
 		if err != nil && schema.KindOf(err) != schema.KindNotFound {
 			return err

@@ -271,7 +271,7 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 
 // ErrStopped is the cause of the end of a call that its worker stopped because it was
 // canceled: the worker knows no more than that, however often it is asked.
-var ErrStopped = errors.New("was told to cancel it while it ran, and stopped")
+var ErrStopped = errors.New("canceled it while it ran")
 
 // errCanceledRunning ends a call whose worker was told to stop it and has not answered.
 func errCanceledRunning(call *schema.Call) *schema.Error {
@@ -281,7 +281,7 @@ func errCanceledRunning(call *schema.Call) *schema.Error {
 }
 
 func errNoAnswer(call *schema.Call, worker string, budget time.Duration) *schema.Error {
-	return unknown(call, "no answer came from worker %s within %s", worker, budget)
+	return unknown(call, "worker %s did not answer within %s", worker, budget)
 }
 
 // ended says that nobody wants the call any more.
@@ -324,7 +324,7 @@ func (a *attempt) finish(ctx context.Context, f *bus.ReplyFrame) (*schema.Result
 	case bus.ReplyFirst:
 		body, err := a.client.Fetch(ctx, f.Worker, *f, a.parts)
 		if err != nil {
-			e := unknown(a.call, "the tool ran and answered %d bytes, but they did not arrive whole: %v", f.Total, err)
+			e := unknown(a.call, "the tool ran and returned %d bytes, but they did not arrive in full: %v", f.Total, err)
 			return nil, tryNone, e
 		}
 		return &schema.Result{Body: body, ToolError: f.ToolError, InputRequired: f.Input, Worker: f.Worker, Took: f.Took}, tryNone, nil
@@ -338,11 +338,11 @@ func (a *attempt) finish(ctx context.Context, f *bus.ReplyFrame) (*schema.Result
 		return nil, tryAny, e
 	case bus.ReplyLost:
 		a.lane.route.closeLane(a.lane.worker)
-		return nil, a.ifSafe(tryAny), unknown(a.call, "worker %s was lost while the call was under way", a.lane.worker)
+		return nil, a.ifSafe(tryAny), unknown(a.call, "worker %s was lost while the call was running", a.lane.worker)
 	}
 	e := &schema.Error{}
 	if err := json.Unmarshal(f.Payload, e); err != nil || e.Kind == "" {
-		e = unknown(a.call, "worker %s answered with an error that cannot be read", a.lane.worker)
+		e = unknown(a.call, "worker %s returned an error that cannot be decoded", a.lane.worker)
 	}
 	if !f.Started {
 		// Nothing reached the MCP server, so another worker may have better luck.
@@ -375,12 +375,12 @@ func (a *attempt) ifSafe(n next) next {
 
 func unknown(call *schema.Call, format string, args ...any) *schema.Error {
 	e := schema.Errorf(schema.KindOutcomeUnknown, format, args...)
-	e.Detail = "The outcome of the call is not known: " + e.Detail + ". It may have run."
+	e.Detail = "The outcome of the call is unknown: " + e.Detail + ". It may have run."
 	e.Retryable = call.Safe
 	if call.Safe {
 		e.Detail += " The tool is safe to repeat."
 	} else {
-		e.Detail += " Look at its effects before you send it again."
+		e.Detail += " Check its effects before you send it again."
 	}
 	return e
 }

@@ -48,7 +48,7 @@ func (r *Router) Cancel(id string) error {
 		return nil
 	}
 	if err := r.conn.CancelCall(id); err != nil {
-		return schema.Errorf(schema.KindUnavailable, "The call could not be cancelled, for NATS cannot be reached: %w", err)
+		return schema.Errorf(schema.KindUnavailable, "The call could not be canceled because NATS cannot be reached: %w", err)
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func (q *inquirer) askWorker(ctx context.Context, to addressee, calls map[string
 				}
 			}
 			if n > 0 {
-				q.router.log.Info("messages that were lost with a connection to NATS were made up for", "worker", to.worker, "calls", n)
+				q.router.log.Info("messages that were lost with a connection to NATS were recovered", "worker", to.worker, "calls", n)
 			}
 			return
 		}

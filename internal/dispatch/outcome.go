@@ -87,7 +87,7 @@ func (r *Router) ask(ctx context.Context, worker string, q *bus.Question, outcom
 		*outcomes = append(*outcomes, f)
 	})
 	if err != nil || !same || asked != len(callIDs) {
-		return schema.Errorf(schema.KindInternal, "Worker %s gave an answer about calls that cannot be read; it may be of another version than the front door.", worker)
+		return schema.Errorf(schema.KindInternal, "Worker %s returned an answer about calls that cannot be decoded; its version may differ from the front door's.", worker)
 	}
 	return nil
 }

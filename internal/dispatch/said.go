@@ -18,7 +18,7 @@ func (a *attempt) said(f *bus.ReplyFrame) {
 	worker, seq, number := f.Worker, f.Seq, f.Offset
 	a.call.Hear(f.Payload, func(object []byte) {
 		if a.client.AnswerAsked(worker, seq, number, object) != nil {
-			tooLong := append(mcpwire.AppendError([]byte{'{'}, mcpwire.CodeInternal, "The answer of the client is too large to be passed on."), '}')
+			tooLong := append(mcpwire.AppendError([]byte{'{'}, mcpwire.CodeInternal, "The client's answer is too large to be forwarded."), '}')
 			_ = a.client.AnswerAsked(worker, seq, number, tooLong) // it always fits
 		}
 	})

@@ -56,7 +56,7 @@ func (r *route) acquire(ctx context.Context, call *schema.Call, avoid map[string
 }
 
 func errWaitEnded() *schema.Error {
-	e := schema.Errorf(schema.KindCanceled, "The call was cancelled while it waited for a worker; it did not start.")
+	e := schema.Errorf(schema.KindCanceled, "The call was canceled while it waited for a worker; it did not start.")
 	e.Retryable = true
 	return e
 }
@@ -127,9 +127,9 @@ func (r *route) fullError(waited time.Duration) error {
 
 func (r *route) fullErrorLocked(wait time.Duration) error {
 	n := r.waiting.kinds[interactive].n
-	e := schema.Errorf(schema.KindUnavailable, "All slots for server %q are taken and %d calls wait already; the call did not start. Come back later, or add workers or sessions.", r.server, n)
+	e := schema.Errorf(schema.KindUnavailable, "All slots of server %q are in use and %d calls are waiting; the call did not start. Try again later, or add workers or sessions.", r.server, n)
 	if !r.hasOpenLocked(nil) {
-		e = schema.Errorf(schema.KindUnavailable, "No live worker offers server %q at the moment; the call did not start. Come back later, or look at GET /workers.", r.server)
+		e = schema.Errorf(schema.KindUnavailable, "No live worker runs server %q at the moment; the call did not start. Try again later, or check GET /workers.", r.server)
 	}
 	e.Retryable = true
 	e.RetryAfter = max(time.Second, wait, expected(n, r.slotsLocked(), r.pace)).Round(time.Second)

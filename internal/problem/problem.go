@@ -23,15 +23,15 @@ const MediaType = "application/problem+json"
 
 // Document is what is sent. The tags describe it to OpenAPI documents.
 type Document struct {
-	Type            string    `json:"type" format:"uri-reference" doc:"The kind of problem; it is stable, and the path explains it." example:"/problems/not-found"`
-	Title           string    `json:"title" doc:"The kind of problem in words." example:"Not found"`
+	Type            string    `json:"type" format:"uri-reference" doc:"The kind of problem. It is stable, and its path serves an explanation." example:"/problems/not-found"`
+	Title           string    `json:"title" doc:"The kind of problem as a short phrase." example:"Not found"`
 	Status          int       `json:"status" doc:"The HTTP status." example:"404"`
-	Detail          string    `json:"detail" doc:"What is wrong, and how to fix it. It never repeats an argument." example:"There is no server \"files\". GET /servers lists the servers."`
-	Error           string    `json:"error" doc:"The same sentence as detail, for clients that look here."`
-	CallID          string    `json:"call_id,omitempty" doc:"The call that failed, once it had an id." example:"call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
-	Retryable       bool      `json:"retryable" doc:"The same request may be sent again without a second side effect."`
-	CancelRequested bool      `json:"cancel_requested,omitempty" doc:"The call was asked to stop while it ran; nobody knows how far it had come."`
-	Errors          []Fault   `json:"errors,omitempty" nullable:"false" doc:"Each single fault."`
+	Detail          string    `json:"detail" doc:"The fault and the fix. It never contains an argument." example:"There is no server \"files\". GET /servers lists the servers."`
+	Error           string    `json:"error" doc:"The same text as detail, for clients that read this member."`
+	CallID          string    `json:"call_id,omitempty" doc:"The call that failed, if it had an id." example:"call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
+	Retryable       bool      `json:"retryable" doc:"Whether the same request can be sent again without a second side effect."`
+	CancelRequested bool      `json:"cancel_requested,omitempty" doc:"Whether the call was asked to stop while it ran. It may have done part of its work."`
+	Errors          []Fault   `json:"errors,omitempty" nullable:"false" doc:"Each fault."`
 	RPC             *RPCError `json:"rpc,omitempty" doc:"The JSON-RPC error of the MCP server."`
 
 	retryAfter time.Duration
@@ -39,9 +39,9 @@ type Document struct {
 
 // Fault is one fault of the arguments, the body or a parameter.
 type Fault struct {
-	Pointer   *string `json:"pointer,omitempty" doc:"A JSON pointer (RFC 6901) into the arguments or the body; empty is the whole." example:"/count"`
+	Pointer   *string `json:"pointer,omitempty" doc:"A JSON pointer (RFC 6901) into the arguments or the body; empty means the whole document." example:"/count"`
 	Parameter string  `json:"parameter,omitempty" doc:"The query parameter, path parameter or header." example:"limit"`
-	Message   string  `json:"message" doc:"What was expected there." example:"expected a number"`
+	Message   string  `json:"message" doc:"The value that was expected." example:"expected a number"`
 }
 
 // RPCError is a JSON-RPC error as the MCP server sent it.

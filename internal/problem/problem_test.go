@@ -22,7 +22,7 @@ func TestADocumentNamesTheKindAndTheFix(t *testing.T) {
 	e.Faults = []schema.Fault{{Pointer: "/a<b", Message: "expected a number"}}
 	w := httptest.NewRecorder()
 	problem.Write(w, e)
-	want := `{"type":"/problems/invalid-arguments","title":"The arguments do not fit the tool's schema","status":422,` +
+	want := `{"type":"/problems/invalid-arguments","title":"The arguments do not match the tool's schema","status":422,` +
 		`"detail":"The arguments do not fit.","error":"The arguments do not fit.","call_id":"call_1","retryable":false,` +
 		`"errors":[{"pointer":"/a<b","message":"expected a number"}]}` + "\n"
 	if diff := cmp.Diff(want, w.Body.String()); diff != "" {

@@ -101,7 +101,7 @@ func AsError(err error) *Error {
 	if errors.As(err, &e) {
 		return e
 	}
-	return &Error{Kind: KindInternal, Detail: "The fabric failed on this call; the log of the front door says why.", cause: err}
+	return &Error{Kind: KindInternal, Detail: "Callyard failed on this call; the front door's log has the cause.", cause: err}
 }
 
 // KindOf returns the kind of err, [KindInternal] for errors of other types and

@@ -131,7 +131,7 @@ func (g *Gate) Check(call *schema.Call) (v Verdict, err error) {
 		return v, err
 	}
 	if faults := s.Validate(call.Arguments); len(faults) > 0 {
-		e := schema.Errorf(schema.KindInvalidArguments, "The arguments do not fit the schema of tool %q: %s", call.Tool, faults[0].Message)
+		e := schema.Errorf(schema.KindInvalidArguments, "The arguments do not match the schema of tool %q: %s", call.Tool, faults[0].Message)
 		e.Faults = faults
 		return v, e
 	}
@@ -178,15 +178,15 @@ func (g *Gate) PolicyVersion() string {
 func isolated(call *schema.Call, sandbox *schema.Sandbox, a *risk.Assessment) error {
 	switch reasons := strings.Join(a.Reasons, "; "); {
 	case sandbox == nil:
-		return schema.Errorf(schema.KindForbidden, "This call must run in a container, and server %q has none; it is not run with less. Add a docker section with an image to the entry of the server. (%s)", call.Server, reasons)
+		return schema.Errorf(schema.KindForbidden, "This call must run in a container, and server %q has none; it was not run with weaker isolation. Add a docker section with an image to the server's entry. (%s)", call.Server, reasons)
 	case a.Container && sandbox.Isolation != schema.IsolationContainer:
-		return schema.Errorf(schema.KindForbidden, "The policy asks for a container by name, and calls of server %q run in what is weaker (%s); it is not run with less. Add a docker section with an image to the entry of the server. (%s)", call.Server, sandbox.Isolation, reasons)
+		return schema.Errorf(schema.KindForbidden, "The policy requires a container, and calls of server %q run in weaker isolation (%s); the call was not run. Add a docker section with an image to the server's entry. (%s)", call.Server, sandbox.Isolation, reasons)
 	case !sandbox.Ready:
 		kind := "container"
 		if sandbox.Isolation == schema.IsolationBubblewrap {
 			kind = "sandbox"
 		}
-		e := schema.Errorf(schema.KindUnavailable, "This call must run in a %s, and none can be had now; it is not run with less: %s (%s)", kind, sandbox.Error, reasons)
+		e := schema.Errorf(schema.KindUnavailable, "This call must run in a %s, and none is available now; it was not run with weaker isolation: %s (%s)", kind, sandbox.Error, reasons)
 		e.Retryable, e.RetryAfter = true, time.Second
 		return e
 	}

@@ -181,7 +181,7 @@ func (c *Cache) fly(f *flight, call *schema.Call, rule risk.Cache, run func(cont
 	defer func() {
 		if v := recover(); v != nil {
 			c.log.Error("a call panicked", "call", call.ID, "panic", v, "stack", string(debug.Stack()))
-			f.res, f.err = nil, schema.Errorf(schema.KindInternal, "The front door failed on this call; its log says why.")
+			f.res, f.err = nil, schema.Errorf(schema.KindInternal, "The front door failed on this call; its log has the cause.")
 		}
 		c.mu.Lock()
 		c.dropLocked(f)

@@ -83,19 +83,19 @@ func (s *shared) answered(err error) {
 	var refusal redis.Error
 	if errors.As(err, &refusal) {
 		if !s.refused.Swap(true) {
-			s.log.Warn("Redis refuses to keep results; every call runs", "error", err)
+			s.log.Warn("Redis refuses to store results; every call runs", "error", err)
 		}
 		err = nil
 	}
 	switch {
 	case err == nil:
 		if s.again.Load() != 0 && s.again.Swap(0) != 0 {
-			s.log.Info("Redis answers again; results are kept in it")
+			s.log.Info("Redis answers again; results are stored in it")
 		}
 	case errors.Is(err, context.Canceled):
 	default:
 		if s.again.Swap(time.Now().Add(askAgain).UnixNano()) == 0 {
-			s.log.Warn("Redis does not answer; until it does no result is kept, and every call runs", "error", err)
+			s.log.Warn("Redis does not answer; until it does, no results are stored and every call runs", "error", err)
 		}
 	}
 }

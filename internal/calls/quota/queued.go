@@ -75,10 +75,10 @@ func (q *Quota) Accept(p *schema.Principal, n, lines int) error {
 	if l := q.principal(p).terms(); l != nil {
 		most = l.queued
 	}
-	e := schema.Errorf(schema.KindQuota, "%d durable and held calls and lines of batches of yours wait, and %d may; nothing of this request was accepted. Wait for some of them to end.", most-space, most)
+	e := schema.Errorf(schema.KindQuota, "You have %d waiting calls (durable calls, held calls and batch lines), and your limit is %d; the request was not accepted. Wait for some of them to end.", most-space, most)
 	e.Retryable, e.RetryAfter = true, queuedAgain
 	if n > most {
-		e = schema.Errorf(schema.KindQuota, "The request has %d calls, and %d of yours may wait at once; nothing of it was accepted. Send fewer, or send them as a stream of lines (application/x-ndjson), which is read as there is room.", n, most)
+		e = schema.Errorf(schema.KindQuota, "The request has %d calls, and at most %d of your calls can wait at once; the request was not accepted. Send fewer, or send them as a stream of lines (application/x-ndjson), which is read as space becomes available.", n, most)
 	}
 	return e
 }

@@ -128,7 +128,7 @@ func (q *Quota) giveBack() {
 		return
 	}
 	if err := q.shared.renew(context.Background(), all); err != nil {
-		q.shared.log.Debug("giving leases back; they end by themselves", "error", err)
+		q.shared.log.Debug("returning leases failed; they will expire", "error", err)
 	}
 }
 

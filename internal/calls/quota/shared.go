@@ -83,7 +83,7 @@ func (s *shared) up() bool { return s != nil && !s.down.Load() }
 // each front door takes its share, until [shared.look] finds it back.
 func (s *shared) failed(err error) {
 	if !s.down.Swap(true) {
-		s.log.Warn("Redis does not answer; until it does each front door takes its share of the limits", "error", err)
+		s.log.Warn("Redis does not answer; until it does, each front door uses its share of the limits", "error", err)
 	}
 }
 
@@ -99,7 +99,7 @@ func (s *shared) look(ctx context.Context) {
 		return
 	}
 	if s.down.Swap(false) {
-		s.log.Info("Redis answers again; the limits are shared by all front doors")
+		s.log.Info("Redis answers again; all front doors share the limits")
 	}
 }
 
@@ -121,7 +121,7 @@ func (s *shared) lease(key string, used, want, most int) (lease, error) {
 func readLease(cmd *redis.Cmd) (lease, error) {
 	n, err := cmd.Int64Slice()
 	if err == nil && len(n) != 3 {
-		err = errors.New("an answer of another shape")
+		err = errors.New("the answer has an unexpected form")
 	}
 	if err != nil {
 		return lease{}, fmt.Errorf("leasing slots: %w", err)

@@ -191,13 +191,13 @@ func (s *subject) refusal(v verdict) error {
 	var e *schema.Error
 	switch {
 	case s.isServer && v.rate:
-		e = schema.Errorf(schema.KindUnavailable, "Server %q takes %s calls a second here, and they are used up; the call did not start. Come back later.", s.name, perSecond(l.rate))
+		e = schema.Errorf(schema.KindUnavailable, "Server %q accepts %s calls per second here, and this limit is reached; the call did not start. Try again later.", s.name, perSecond(l.rate))
 	case s.isServer:
-		e = schema.Errorf(schema.KindUnavailable, "Server %q takes %d calls at once here, and has them; the call did not start. Come back later.", s.name, l.inFlight)
+		e = schema.Errorf(schema.KindUnavailable, "Server %q accepts %d concurrent calls here, and this limit is reached; the call did not start. Try again later.", s.name, l.inFlight)
 	case v.rate:
-		e = schema.Errorf(schema.KindQuota, "You may make %s calls a second, %d of them at once, and have used that up; the call did not start. Wait for the time in Retry-After.", perSecond(l.rate), l.burst)
+		e = schema.Errorf(schema.KindQuota, "Your limit is %s calls per second with bursts of %d, and it is reached; the call did not start. Wait as long as Retry-After says.", perSecond(l.rate), l.burst)
 	default:
-		e = schema.Errorf(schema.KindQuota, "You have %d calls under way, which is your limit; the call did not start. Wait for some of them to end.", l.inFlight)
+		e = schema.Errorf(schema.KindQuota, "You have %d running calls, which is your limit; the call did not start. Wait for some of them to end.", l.inFlight)
 	}
 	e.Retryable, e.RetryAfter = true, max(v.wait, time.Millisecond)
 	return e

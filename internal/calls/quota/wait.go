@@ -169,10 +169,10 @@ func (q *Quota) leave(k lineKey) {
 	}
 }
 
-var errLeft = errors.New("nobody waits any more")
+var errLeft = errors.New("no caller waits")
 
 func errWaitEnded() error {
-	e := schema.Errorf(schema.KindCanceled, "The call was cancelled while it waited for its quota; it did not start. (%w)", errLeft)
+	e := schema.Errorf(schema.KindCanceled, "The call was canceled while it waited for its quota; it did not start. (%w)", errLeft)
 	e.Retryable = true
 	return e
 }

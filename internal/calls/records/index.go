@@ -138,7 +138,7 @@ func (r *Recorder) follow(ctx context.Context, x *index, want func(key) bool, f 
 		x.parts = append(x.parts, p) // also without records: runs are counted
 	})
 	if broken != nil {
-		r.log.Warn("a message of call records cannot be read to its end; what follows in it is left out", "slot", x.slot, "error", broken)
+		r.log.Warn("a message of call records cannot be decoded to its end; the rest of it is skipped", "slot", x.slot, "error", broken)
 	}
 	return n, readError(err)
 }
@@ -147,7 +147,7 @@ func readError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return schema.Errorf(schema.KindUnavailable, "The call records cannot be read at the moment; see that NATS runs. (%w)", err)
+	return schema.Errorf(schema.KindUnavailable, "The call records cannot be read at the moment; check that NATS is running. (%w)", err)
 }
 
 // newest returns the messages that hold at least atLeast of the highest keys from a key to

@@ -25,7 +25,7 @@ const (
 func (r *Recorder) Get(ctx context.Context, id string) (*Record, error) {
 	want, ok := keyOf(id)
 	if !ok {
-		return nil, schema.Errorf(schema.KindNotFound, "%q is not the id of a call.", id)
+		return nil, schema.Errorf(schema.KindNotFound, "%q is not a call id.", id)
 	}
 	if err := r.Sync(ctx); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (r *Recorder) Get(ctx context.Context, id string) (*Record, error) {
 		return nil, err
 	}
 	if found == nil {
-		return nil, schema.Errorf(schema.KindNotFound, "There is no record of the call %q: it was never admitted, or its record is no longer kept.", id)
+		return nil, schema.Errorf(schema.KindNotFound, "There is no record of call %q: it was never admitted, or its record has been deleted.", id)
 	}
 	r.see(found)
 	return found, nil
@@ -59,7 +59,7 @@ func (r *Recorder) see(rec *Record) {
 		return
 	}
 	rec.State, rec.Error = schema.StateUnknown, schema.KindOutcomeUnknown
-	rec.Detail = "The front door that had this call is gone; nobody can know what became of it."
+	rec.Detail = "The front door that had this call has stopped; the outcome of the call is unknown."
 }
 
 // List returns a page of the calls that fit, newest first, and the cursor of the
@@ -75,7 +75,7 @@ func (r *Recorder) List(ctx context.Context, f Filter, cursor string, limit int)
 	if cursor != "" {
 		at, ok := bareKey(cursor)
 		if !ok {
-			return nil, "", schema.Errorf(schema.KindInvalidRequest, "This cursor was not given by the call records; begin without one.")
+			return nil, "", schema.Errorf(schema.KindInvalidRequest, "This cursor is invalid; start again without a cursor.")
 		}
 		if at.less(before) {
 			before = at
@@ -83,7 +83,7 @@ func (r *Recorder) List(ctx context.Context, f Filter, cursor string, limit int)
 	}
 	for _, s := range f.States {
 		if !s.Known() {
-			return nil, "", schema.Errorf(schema.KindInvalidRequest, "%q is no state of a call: use held, queued, running, succeeded, failed, denied, expired, canceled or unknown.", s)
+			return nil, "", schema.Errorf(schema.KindInvalidRequest, "%q is not a state of a call: use held, queued, running, succeeded, failed, denied, expired, canceled or unknown.", s)
 		}
 	}
 	if err := r.Sync(ctx); err != nil {
@@ -129,7 +129,7 @@ func (l *listing) step(ctx context.Context) (bool, error) {
 	if len(l.slots) == 0 {
 		var err error
 		if l.slots, err = l.store.slots(ctx, last.slot()+1); err != nil {
-			return false, schema.Errorf(schema.KindUnavailable, "The call records cannot be read at the moment; see that NATS runs. (%w)", err)
+			return false, schema.Errorf(schema.KindUnavailable, "The call records cannot be read at the moment; check that NATS is running. (%w)", err)
 		}
 		if len(l.slots) == 0 {
 			return false, nil

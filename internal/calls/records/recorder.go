@@ -179,7 +179,7 @@ func (r *Recorder) Sync(ctx context.Context) error {
 }
 
 func lateError(cause error) error {
-	return schema.Errorf(schema.KindUnavailable, "The call records cannot be stored at the moment; see that NATS runs and has space. (%w)", cause)
+	return schema.Errorf(schema.KindUnavailable, "The call records cannot be stored at the moment; check that NATS is running and has disk space. (%w)", cause)
 }
 
 // Close stores what waits, as far as that takes no more than 10 s, and waits for

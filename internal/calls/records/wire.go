@@ -173,7 +173,7 @@ func (p *packer) add(k key, r *Record) {
 	p.records = append(p.records, b...)
 }
 
-var errTorn = errors.New("it ends in the middle of something")
+var errTorn = errors.New("it is truncated")
 
 // unpack calls f with each record of a message whose key is wanted. The record
 // is f's to keep.
@@ -182,7 +182,7 @@ func unpack(data []byte, want func(key) bool, f func(key, *Record)) error {
 		return errTorn
 	}
 	if data[0] != wireVersion {
-		return fmt.Errorf("it has version %d, and this reads version %d", data[0], wireVersion)
+		return fmt.Errorf("it has version %d, and this program reads version %d", data[0], wireVersion)
 	}
 	m := parser{rest: data[1:]}
 	writer := m.text()

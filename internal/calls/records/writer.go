@@ -136,7 +136,7 @@ func (w *writer) storeReady(ctx context.Context, each time.Duration) error {
 		cancel()
 		switch {
 		case errors.Is(err, bus.ErrTooLarge):
-			w.log.Error("call records do not fit into a message; they are dropped", "records", m.count, "bytes", len(m.data))
+			w.log.Error("call records are too large for a message; they are dropped", "records", m.count, "bytes", len(m.data))
 			w.lost.Add(uint64(m.count))
 		case err != nil:
 			return err
@@ -181,7 +181,7 @@ func (w *writer) gather(all bool) {
 func (w *writer) enter(c *Call) {
 	k, ok := keyOf(c.rec.ID)
 	if !ok {
-		w.log.Error("a call has no id of ours; its record is dropped")
+		w.log.Error("a call has an invalid id; its record is dropped")
 		w.drop(c)
 		return
 	}
@@ -255,6 +255,6 @@ func (w *writer) tell(now bool) {
 	if lost == w.toldLost || !now && time.Since(w.told) < tellEvery {
 		return
 	}
-	w.log.Warn("call records were dropped: more came than could be stored; see that NATS runs and is quick", "records", lost-w.toldLost)
+	w.log.Warn("call records were dropped because they could not be stored fast enough; check that NATS is running and fast", "records", lost-w.toldLost)
 	w.told, w.toldLost = time.Now(), lost
 }

@@ -137,7 +137,7 @@ func parseLine(line []byte) (*Record, error) {
 		return nil, errors.New("it is not JSON")
 	}
 	if r.Hash = hash; r.Version != version {
-		return nil, fmt.Errorf("it has version %d, and this reads version %d", r.Version, version)
+		return nil, fmt.Errorf("it has version %d, and this program reads version %d", r.Version, version)
 	}
 	return r, nil
 }
