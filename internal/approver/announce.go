@@ -21,7 +21,7 @@ func (a *Approver) announce() {
 	for {
 		inForce := slices.DeleteFunc(a.o.InForce(), func(p schema.InForce) bool { return p.Part == schema.PartServers })
 		if err := a.o.Conn.AnnounceApprover(id, inForce); err != nil {
-			a.o.Log.Debug("announcing the approver", "error", err)
+			a.o.Log.Debug("announcing the approver failed", "error", err)
 		}
 		select {
 		case <-a.ctx.Done():

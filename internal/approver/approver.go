@@ -141,7 +141,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 		return nil, errors.Join(err, a.closeChannels(ctx), a.listener.Close())
 	}
 	if (keys.Configured() || a.people != nil) && !config.Loopback(c.Listen) && c.CertFile == "" && (public == nil || public.Scheme != "https") {
-		o.Log.Warn("sessions of the approver may travel in the clear: put it behind TLS and set approver.public_url to its https address")
+		o.Log.Warn("sessions of the approver may be sent unencrypted: put it behind TLS and set approver.public_url to its https URL")
 	}
 	a.server = listen.NewServer(a.routed(), &a.draining, o.Log)
 	a.ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -166,7 +166,7 @@ func (a *Approver) reconcile() {
 		_, err := a.o.Desk.Reconcile(ctx, a.o.Alive)
 		cancel()
 		if err != nil && !down && a.ctx.Err() == nil {
-			a.o.Log.Error("overdue approvals cannot be ended at the moment", "error", err)
+			a.o.Log.Error("expired approvals cannot be ended at the moment", "error", err)
 		}
 		down = err != nil
 		select {
@@ -208,7 +208,7 @@ func PageURL(c settings.Approver, address, id string) string {
 // Ready returns nil while answers can be taken, else what is missing.
 func (a *Approver) Ready() error {
 	if a.draining.Load() {
-		return errors.New("the approver is about to stop")
+		return errors.New("the approver is shutting down")
 	}
 	if a.o.Ready != nil {
 		return a.o.Ready()
@@ -230,7 +230,7 @@ func (a *Approver) Stop(ctx context.Context) error {
 	defer cancel()
 	err := a.server.Shutdown(grace)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("requests were still under way at the end of the grace time: %w", err), a.server.Close())
+		err = errors.Join(fmt.Errorf("requests were still running at the end of the grace period: %w", err), a.server.Close())
 	}
 	err = errors.Join(err, a.closeChannels(grace))
 	a.cancel()

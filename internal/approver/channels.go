@@ -23,7 +23,7 @@ type channels struct {
 func (a *Approver) openPeople(ctx context.Context) (err error) {
 	c := a.o.Config
 	if (c.Slack.Configured() || c.Notify.Configured()) && a.o.Conn == nil {
-		return errors.New("approver: Slack and webhooks need a connection to NATS")
+		return errors.New("approver: Slack and webhooks require a connection to NATS")
 	}
 	if c.Slack.Configured() {
 		a.channels.book, err = enrol.Open(ctx, enrol.Options{Conn: a.o.Conn, Keys: a.keys, SignInFor: c.Slack.SignInFor, Page: func() string { return a.URL("") + "slack" }})

@@ -109,9 +109,9 @@ func tableOf(keys []Key) (*table, []Fault) {
 		case key.Name == "" || len(key.Name) > 128:
 			fault("name", "must have 1 to 128 characters.")
 		case key.Name == Local:
-			fault("name", "%q is that of callers without a key; choose another.", Local)
+			fault("name", "%q is reserved for callers without a key; choose another name.", Local)
 		case t.byName[key.Name] != nil:
-			fault("name", "%q is taken by another key; names are unique.", key.Name)
+			fault("name", "%q is used by another key; names must be unique.", key.Name)
 		}
 		e := &entry{expires: key.Expires, principal: schema.Principal{Name: key.Name, Owner: key.Owner, Groups: slices.Clone(key.Groups)}}
 		t.byName[key.Name] = e
@@ -121,7 +121,7 @@ func tableOf(keys []Key) (*table, []Fault) {
 			continue
 		}
 		if other := t.bySum[e.sum]; other != nil {
-			fault("hash", "is that of the key %q as well; make a key for each.", other.principal.Name)
+			fault("hash", "is also the hash of key %q; create a separate key for each.", other.principal.Name)
 			continue
 		}
 		t.bySum[e.sum] = e
@@ -133,12 +133,12 @@ func tableOf(keys []Key) (*table, []Fault) {
 // itself, so it is never repeated.
 func parseHash(hash string) (sum [sha256.Size]byte, wrong string) {
 	if strings.HasPrefix(hash, keyPrefix) {
-		return sum, "is the key itself; write its hash, which callyard keys new prints with it, and make a new key: this one stands in a file now."
+		return sum, "is the key itself; create a new key, because this one is now in a file, and write the hash that callyard keys new prints."
 	}
 	text, ok := strings.CutPrefix(hash, hashPrefix)
 	raw, err := hex.DecodeString(text)
 	if !ok || err != nil || len(raw) != len(sum) {
-		return sum, "must be sha256: and 64 hex digits, as callyard keys new prints it."
+		return sum, "must be sha256: and 64 hex digits, as printed by callyard keys new."
 	}
 	copy(sum[:], raw)
 	return sum, ""
@@ -175,7 +175,7 @@ func (k *Keys) Authenticate(r *http.Request) (schema.Principal, error) {
 	if err != nil {
 		return schema.Principal{}, err
 	}
-	refusal := "The API key is not known here. Check that it is whole and meant for this front door."
+	refusal := "The API key is unknown. Check that it is complete and belongs to this front door."
 	if len(credential) <= maxCredential {
 		sum := sha256.Sum256([]byte(credential))
 		e := k.table.Load().bySum[sum]
@@ -185,14 +185,14 @@ func (k *Keys) Authenticate(r *http.Request) (schema.Principal, error) {
 			}
 			refusal = err.Error()
 		} else if damaged(credential) {
-			refusal = "The API key is damaged: its checksum is wrong. Copy it again, whole."
+			refusal = "The API key is damaged: its checksum is wrong. Copy the complete key again."
 		}
 	}
 	wait := k.failures.count(r.RemoteAddr)
 	if wait == 0 { // what is beyond the limit of an address is not logged either
 		k.log.Info("an API key was refused", "from", r.RemoteAddr, "reason", refusal)
 	} else {
-		e := schema.Errorf(schema.KindQuota, "Too many wrong API keys came from your address. Wait, then send a valid key.")
+		e := schema.Errorf(schema.KindQuota, "Too many invalid API keys were sent from your address. Wait, then send a valid key.")
 		e.Retryable, e.RetryAfter = true, wait
 		return schema.Principal{}, e
 	}
@@ -211,7 +211,7 @@ func (k *Keys) Valid(principal string) error {
 	if e := t.byName[principal]; e != nil {
 		return e.valid()
 	}
-	return schema.Errorf(schema.KindUnauthenticated, "The API key %q is not known here any more. Ask the operator for a new one.", principal)
+	return schema.Errorf(schema.KindUnauthenticated, "The API key %q is no longer valid. Ask the operator for a new one.", principal)
 }
 
 // valid returns nil until the key has expired.
@@ -252,5 +252,5 @@ func credential(h http.Header) (string, error) {
 }
 
 func errSeveral() error {
-	return schema.Errorf(schema.KindUnauthenticated, "The request carries different API keys; send one.")
+	return schema.Errorf(schema.KindUnauthenticated, "The request has different API keys; send only one.")
 }

@@ -96,14 +96,14 @@ func TestEveryOtherCredentialIsRefusedWithoutRepeatingIt(t *testing.T) {
 		{"basic", request("Authorization", "Basic "+key), "must be Bearer"},
 		{"bearer without key", request("Authorization", "Bearer"), "must be Bearer"},
 		{"empty header", request("X-API-Key", " "), "is empty"},
-		{"unknown", request("X-API-Key", other), "not known"},
-		{"unknown of another form", request("X-API-Key", "sk-secret-value"), "not known"},
+		{"unknown", request("X-API-Key", other), "is unknown"},
+		{"unknown of another form", request("X-API-Key", "sk-secret-value"), "is unknown"},
 		{"cut", request("X-API-Key", key[:30]), "damaged"},
 		{"expired", request("X-API-Key", expired), "expired on"},
-		{"endless", request("X-API-Key", strings.Repeat("a", 4096)), "not known"},
+		{"endless", request("X-API-Key", strings.Repeat("a", 4096)), "is unknown"},
 		{"two", request("X-API-Key", key, "X-API-Key", other), "different API keys"},
 		{"one in each header", request("Authorization", "Bearer "+key, "X-API-Key", other), "different API keys"},
-		{"the hash itself", request("X-API-Key", hash), "not known"},
+		{"the hash itself", request("X-API-Key", hash), "is unknown"},
 	} {
 		row.r.RemoteAddr = "192.0.2.7:1" + row.name // an address that cannot be read: nothing is limited by another row
 		k.failures = newFailures()
@@ -237,11 +237,11 @@ func TestAllWrongKeysOfTheConfigurationAreNamedAtOnce(t *testing.T) {
 	got := strings.Split(err.Error(), "\n")
 	want := []string{
 		`API key 1 (""): the name must have 1 to 128 characters.`,
-		`API key 2 ("a"): the hash is the key itself; write its hash, which callyard keys new prints with it, and make a new key: this one stands in a file now.`,
-		`API key 3 ("b"): the hash must be sha256: and 64 hex digits, as callyard keys new prints it.`,
+		`API key 2 ("a"): the hash is the key itself; create a new key, because this one is now in a file, and write the hash that callyard keys new prints.`,
+		`API key 3 ("b"): the hash must be sha256: and 64 hex digits, as printed by callyard keys new.`,
 		`API key 4 ("b"): the name "b" is taken by another key; names are unique.`,
-		`API key 5 ("local"): the name "local" is that of callers without a key; choose another.`,
-		`API key 6 ("c"): the hash is that of the key "" as well; make a key for each.`,
+		`API key 5 ("local"): the name "local" is reserved for callers without a key; choose another name.`,
+		`API key 6 ("c"): the hash is also the hash of key ""; create a separate key for each.`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -146,14 +146,14 @@ func (f *Feed) run(place string, l *lane) {
 		switch {
 		case err == nil:
 			if down {
-				f.o.Log.Info("a place takes again what it is told of approvals", "channel", f.o.Name, "approval_id", id)
+				f.o.Log.Info("a notification channel accepts notifications again", "channel", f.o.Name, "approval_id", id)
 			}
 			down = false
 			l.done(id, time.Time{}, false)
 			l.well()
 			continue
 		case errors.As(err, &never):
-			f.o.Log.Error("a place cannot be told of an approval", "channel", f.o.Name, "approval_id", id, "error", err)
+			f.o.Log.Error("a notification channel cannot be notified of an approval", "channel", f.o.Name, "approval_id", id, "error", err)
 			l.done(id, time.Time{}, false)
 			continue
 		case errors.As(err, &wait):
@@ -162,7 +162,7 @@ func (f *Feed) run(place string, l *lane) {
 			l.done(id, time.Now().Add(l.pause()), true)
 		}
 		if !down && (wait == nil || !wait.Alone) {
-			f.o.Log.Warn("a place cannot be told of approvals at the moment; it is tried again", "channel", f.o.Name, "approval_id", id, "error", err)
+			f.o.Log.Warn("a notification channel cannot be notified at the moment; it is tried again", "channel", f.o.Name, "approval_id", id, "error", err)
 			down = true
 		}
 	}

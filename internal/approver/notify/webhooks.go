@@ -37,12 +37,12 @@ func Check(c settings.Notify) (faults []config.Fault) {
 			faults = append(faults, config.Faultf(fmt.Sprintf("urls[%d]", i), "%s", strings.TrimPrefix(fault.Detail, "The callback_url ")))
 		}
 		if slices.Contains(c.URLs[:i], u) {
-			faults = append(faults, config.Faultf(fmt.Sprintf("urls[%d]", i), "is there twice; keep one."))
+			faults = append(faults, config.Faultf(fmt.Sprintf("urls[%d]", i), "is listed twice; remove one."))
 		}
 	}
 	for i, e := range c.Events {
 		if !slices.Contains(Types(), e) {
-			faults = append(faults, config.Faultf(fmt.Sprintf("events[%d]", i), "is none of %s.", strings.Join(Types(), ", ")))
+			faults = append(faults, config.Faultf(fmt.Sprintf("events[%d]", i), "must be one of %s.", strings.Join(Types(), ", ")))
 		}
 	}
 	if _, err := secrets(c); err != nil {
@@ -53,7 +53,7 @@ func Check(c settings.Notify) (faults []config.Fault) {
 
 func secrets(c settings.Notify) ([]string, error) {
 	if c.SecretsFile == "" {
-		return nil, errors.New("is missing: name a file with whsec_ and 32 random bytes in base64 on a line")
+		return nil, errors.New("is missing: set it to a file with a line of whsec_ and 32 random bytes in base64")
 	}
 	return webhook.ReadSecrets(c.SecretsFile)
 }
@@ -162,7 +162,7 @@ func (w *Webhooks) Show(ctx context.Context, place string, a *ledger.Approval) e
 		err := w.sender.Send(ctx, webhook.Message{ID: id, URL: w.urls[place], Event: e.told})
 		if fault := schema.AsError(err); fault != nil {
 			if !fault.Retryable {
-				return &Never{fmt.Errorf("putting an event into the outbox: %w", err)}
+				return &Never{fmt.Errorf("adding an event to the outbox: %w", err)}
 			}
 			return &Wait{For: max(fault.RetryAfter, time.Second), Err: err}
 		}

@@ -53,7 +53,7 @@ func (p *Provider) Finish(ctx context.Context, f Flow, back url.Values) (Person,
 	case p.arrivals <- struct{}{}:
 		defer func() { <-p.arrivals }()
 	default:
-		return Person{}, p.unavailable(errors.New("too many people sign in at once"))
+		return Person{}, p.unavailable(errors.New("too many sign-ins are in progress"))
 	}
 	found, err := p.discovered(ctx)
 	if err != nil {
@@ -79,24 +79,24 @@ func (p *Provider) Finish(ctx context.Context, f Flow, back url.Values) (Person,
 func (p *Provider) check(f Flow, back url.Values) error {
 	for _, values := range back {
 		if len(values) != 1 {
-			return schema.Errorf(schema.KindForbidden, "The address with which you came back from %s is not whole. Sign in again.", p.Name())
+			return schema.Errorf(schema.KindForbidden, "The address to which %s sent you back is incomplete. Sign in again.", p.Name())
 		}
 	}
 	if f.State == "" || subtle.ConstantTimeCompare([]byte(back.Get("state")), []byte(f.State)) != 1 {
-		return schema.Errorf(schema.KindForbidden, "This sign-in was not begun in this browser, or another was begun since; nobody was signed in. Sign in again.")
+		return schema.Errorf(schema.KindForbidden, "This sign-in was not started in this browser, or a later one replaced it; you are not signed in. Sign in again.")
 	}
 	if iss := back.Get("iss"); iss != "" && iss != p.c.Issuer {
-		return schema.Errorf(schema.KindForbidden, "The sign-in comes from another provider than it was begun at; nobody was signed in.")
+		return schema.Errorf(schema.KindForbidden, "The sign-in was completed at a different provider than it was started at; you are not signed in.")
 	}
 	if since := p.now().Sub(f.Began); since > flowFor || since < -skew {
-		return schema.Errorf(schema.KindExpired, "The sign-in took longer than %d minutes; nobody was signed in. Sign in again.", int(flowFor.Minutes()))
+		return schema.Errorf(schema.KindExpired, "The sign-in took longer than %d minutes; you are not signed in. Sign in again.", int(flowFor.Minutes()))
 	}
 	if code := back.Get("error"); code != "" {
-		p.log.Info("the provider of identities refused a sign-in", "issuer", p.c.Issuer, "code", plain(code))
-		return schema.Errorf(schema.KindForbidden, "%s did not sign you in (%s). Try again, or ask who runs it.", p.Name(), plain(code))
+		p.log.Info("the identity provider refused a sign-in", "issuer", p.c.Issuer, "code", plain(code))
+		return schema.Errorf(schema.KindForbidden, "%s did not sign you in (%s). Try again, or ask its administrator.", p.Name(), plain(code))
 	}
 	if back.Get("code") == "" {
-		return schema.Errorf(schema.KindForbidden, "The address with which you came back from %s is not whole. Sign in again.", p.Name())
+		return schema.Errorf(schema.KindForbidden, "The address to which %s sent you back is incomplete. Sign in again.", p.Name())
 	}
 	return nil
 }
@@ -115,13 +115,13 @@ func (p *Provider) refusedCode(err error) error {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) && refused.Response != nil && refused.Response.StatusCode < 500 {
 		// Its body may repeat what was sent, so only the code is kept.
-		p.log.Warn("the provider of identities refused a code", "issuer", p.c.Issuer, "status", refused.Response.StatusCode, "code", plain(refused.ErrorCode))
-		return schema.Errorf(schema.KindForbidden, "%s does not confirm this sign-in; nobody was signed in. Sign in again; if that does not help, ask the operator to look into the log.", p.Name())
+		p.log.Warn("the identity provider refused a code", "issuer", p.c.Issuer, "status", refused.Response.StatusCode, "code", plain(refused.ErrorCode))
+		return schema.Errorf(schema.KindForbidden, "%s did not confirm this sign-in; you are not signed in. Sign in again; if that does not help, ask the operator to check the log.", p.Name())
 	}
 	if errors.As(err, &refused) {
 		err = errors.New("it answered with a server error")
 	}
-	p.log.Warn("the provider of identities cannot be used", "issuer", p.c.Issuer, "error", err)
+	p.log.Warn("the identity provider cannot be used", "issuer", p.c.Issuer, "error", err)
 	return p.unavailable(err)
 }
 
@@ -129,7 +129,7 @@ func (p *Provider) refusedCode(err error) error {
 // operator.
 func (p *Provider) distrust(why string, err error) error {
 	p.log.Warn("an ID token was refused", "issuer", p.c.Issuer, "reason", why, "error", err)
-	return schema.Errorf(schema.KindForbidden, "What %s says about you cannot be trusted; nobody was signed in. Ask the operator to look into the log.", p.Name())
+	return schema.Errorf(schema.KindForbidden, "The identity data from %s cannot be trusted; you are not signed in. Ask the operator to check the log.", p.Name())
 }
 
 // proof holds the claims of an ID token that are checked in addition to those that go-oidc
@@ -143,10 +143,10 @@ type proof struct {
 func (p *Provider) person(ctx context.Context, found *oidc.Provider, f Flow, raw string) (Person, error) {
 	token, err := found.Verifier(&oidc.Config{ClientID: p.c.ClientID, SupportedSigningAlgs: algorithms(), Now: p.now}).Verify(ctx, raw)
 	if err != nil {
-		return Person{}, p.distrust("it does not verify", err)
+		return Person{}, p.distrust("its verification failed", err)
 	}
 	if subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(f.Nonce)) != 1 {
-		return Person{}, p.distrust("it was made for another sign-in", nil)
+		return Person{}, p.distrust("it was issued for another sign-in", nil)
 	}
 	var more proof
 	var claims map[string]json.RawMessage
@@ -155,7 +155,7 @@ func (p *Provider) person(ctx context.Context, found *oidc.Provider, f Flow, raw
 	}
 	if more.Party != "" && more.Party != p.c.ClientID || more.Party == "" && len(token.Audience) > 1 ||
 		!slices.Contains(token.Audience, p.c.ClientID) {
-		return Person{}, p.distrust("it was made for another client", nil)
+		return Person{}, p.distrust("it was issued for another client", nil)
 	}
 	who, err := p.principal(token.Subject, claims)
 	if err != nil {
@@ -172,7 +172,7 @@ func (p *Provider) signedIn(f Flow, authTime json.Number) (time.Time, error) {
 	var at time.Time
 	if seconds, err := authTime.Float64(); err == nil && seconds > 0 && seconds < 1e11 {
 		if at = time.Unix(int64(seconds), 0).UTC(); at.After(now.Add(skew)) {
-			return at, p.distrust("it says that the person signs in later than now", nil)
+			return at, p.distrust("its sign-in time is in the future", nil)
 		}
 		if at.After(now) {
 			at = now
@@ -182,10 +182,10 @@ func (p *Provider) signedIn(f Flow, authTime json.Number) (time.Time, error) {
 		return at, nil
 	}
 	if at.IsZero() {
-		return at, schema.Errorf(schema.KindForbidden, "%s does not say when you signed in there, so this is no fresh sign-in. Ask the operator to have it send auth_time.", p.Name())
+		return at, schema.Errorf(schema.KindForbidden, "%s did not report the time of your sign-in, so this is not a fresh sign-in. Ask the operator to have it send auth_time.", p.Name())
 	}
 	if at.Before(f.Began.Add(-skew)) {
-		return at, schema.Errorf(schema.KindForbidden, "%s did not ask you again, so this is no fresh sign-in. Sign out there, then sign in again.", p.Name())
+		return at, schema.Errorf(schema.KindForbidden, "%s did not ask you to sign in again, so this is not a fresh sign-in. Sign out there, then sign in again.", p.Name())
 	}
 	return at, nil
 }

@@ -41,7 +41,7 @@ const (
 func (p *Provider) principal(subject string, claims map[string]json.RawMessage) (schema.Principal, error) {
 	email := verified(claims)
 	if len(p.c.EmailDomains) > 0 && !p.fromOurDomain(email) {
-		return schema.Principal{}, schema.Errorf(schema.KindForbidden, "Only people with a verified address of certain domains come in here, and yours is not among them. Ask the operator.")
+		return schema.Principal{}, schema.Errorf(schema.KindForbidden, "Only people with a verified email address in certain domains can sign in here, and yours is not in one of them. Ask the operator.")
 	}
 	var name string
 	switch p.c.NameClaim {
@@ -54,7 +54,7 @@ func (p *Provider) principal(subject string, claims map[string]json.RawMessage) 
 	}
 	if !fitting(name) {
 		return schema.Principal{}, schema.Errorf(schema.KindForbidden,
-			"%s sends no %s that tells who you are (an email must be verified there). Ask the operator to have it sent, or to set name_claim to another claim.", p.Name(), p.c.NameClaim)
+			"%s sent no %s claim that identifies you (an email must be verified there). Ask the operator to have it sent, or to set name_claim to another claim.", p.Name(), p.c.NameClaim)
 	}
 	return schema.Principal{Name: settings.NamePrefix + name, Owner: name, Groups: p.groups(claims)}, nil
 }

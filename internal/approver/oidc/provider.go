@@ -62,7 +62,7 @@ func New(c settings.OIDC, redirect *url.URL, now func() time.Time, log *slog.Log
 			Transport: bounded{transport}, Timeout: answerWithin,
 			// What answers elsewhere is not the provider that was configured.
 			CheckRedirect: func(*http.Request, []*http.Request) error {
-				return errors.New("the provider redirects its own clients")
+				return errors.New("the identity provider redirects requests to its endpoints")
 			},
 		},
 	}
@@ -125,13 +125,13 @@ func (p *Provider) discovered(ctx context.Context) (*oidc.Provider, error) {
 			return found, nil
 		}
 		p.failed, p.reason = p.now(), err
-		p.log.Warn("the provider of identities cannot be used", "issuer", p.c.Issuer, "error", err)
+		p.log.Warn("the identity provider cannot be used", "issuer", p.c.Issuer, "error", err)
 	}
 	return nil, p.unavailable(p.reason)
 }
 
 func (p *Provider) unavailable(err error) error {
-	e := schema.Errorf(schema.KindUnavailable, "The sign-in at %s cannot be used at the moment; try again, and if that does not help, ask the operator to look into the log. (%w)", p.Name(), err)
+	e := schema.Errorf(schema.KindUnavailable, "The sign-in at %s cannot be used at the moment; try again, and if that does not help, ask the operator to check the log. (%w)", p.Name(), err)
 	e.Retryable, e.RetryAfter = true, retryAfter
 	return e
 }
@@ -149,7 +149,7 @@ func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	}
 	for _, text := range []string{found.Endpoint().AuthURL, found.Endpoint().TokenURL, doc.Keys} {
 		if _, ok := settings.SafeAddress(text); !ok {
-			return nil, fmt.Errorf("its discovery document names %q, which is no https address", text)
+			return nil, fmt.Errorf("its discovery document names %q, which is not an https URL", text)
 		}
 	}
 	return found, nil

@@ -119,13 +119,13 @@ func (a *App) introduce(ctx context.Context) {
 		var answer api.SlackErrorResponse
 		switch {
 		case err == nil && is.TeamID != a.o.Config.TeamID:
-			a.o.Log.Error("the bot token is of another workspace than approver.slack.team_id; clicks will be refused", "team_id", is.TeamID)
+			a.o.Log.Error("the bot token belongs to a different workspace than approver.slack.team_id; clicks will be refused", "team_id", is.TeamID)
 			return
 		case err == nil:
 			a.o.Log.Info("Slack is connected", "team", is.Team, "team_id", is.TeamID)
 			return
 		case errors.As(err, &answer):
-			a.o.Log.Error("Slack does not take the bot token", "error", answer.Err)
+			a.o.Log.Error("Slack rejects the bot token", "error", answer.Err)
 			return
 		}
 		select {

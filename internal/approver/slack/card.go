@@ -129,7 +129,7 @@ func who(name, owner string) string {
 func visible(args, definition []byte) string {
 	m, ok := marksOf(definition)
 	if !ok {
-		return "(The tool definition cannot be read, so secret arguments cannot be told apart; see them on the request's page.)"
+		return "(The tool definition cannot be read, so secret arguments cannot be identified; see the arguments on the request's page.)"
 	}
 	shown, err := m.hide(args)
 	if err != nil {
@@ -392,7 +392,7 @@ func (q *asked) ending() string {
 		}
 		return "The call failed" + took + why + "."
 	case ledger.Unknown:
-		return "The outcome of the call is unknown: it was sent, and no response came back. Check its effects before you send it again."
+		return "The outcome of the call is unknown: it was sent, and no response arrived. Check its effects before you send it again."
 	}
 	return ""
 }

@@ -138,7 +138,7 @@ func (c *cards) read(ctx context.Context, a *ledger.Approval) (*asked, error) {
 	}
 	bound := a.Bound()
 	if schema.Digest(args) != bound.ArgumentsDigest {
-		return nil, schema.Errorf(schema.KindConflict, "The approval is being changed at this moment.")
+		return nil, schema.Errorf(schema.KindConflict, "The approval is being changed.")
 	}
 	definition, err := c.o.Ledger.Definition(ctx, a.ID)
 	if err != nil {
@@ -312,6 +312,6 @@ func (c *cards) heal(ctx context.Context, k click) {
 	}
 	q.moves = c.moved(a, k.channel)
 	if err := c.client.update(ctx, k.channel, k.ts, q.card(c.o.Config.DenyReasons)); err != nil {
-		c.o.Log.Warn("a card that was left behind in Slack cannot be rewritten", "approval_id", a.ID, "error", err)
+		c.o.Log.Warn("an outdated card in Slack cannot be updated", "approval_id", a.ID, "error", err)
 	}
 }

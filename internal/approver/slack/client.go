@@ -83,11 +83,11 @@ func retry(err error) error {
 	case "":
 		return fmt.Errorf("reaching Slack: %w", err)
 	case "internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org":
-		return fmt.Errorf("Slack is not well: %w", err)
+		return fmt.Errorf("Slack has a problem: %w", err)
 	case "ratelimited", "rate_limited", "message_limit_exceeded":
 		return &notify.Wait{For: 5 * time.Second, Err: err}
 	case "channel_not_found", "not_in_channel":
-		return &notify.Wait{For: brokenFor, Err: fmt.Errorf("invite the app to its channel (/invite @Callyard), and see that approver.slack.channels has the right id: %w", err)}
+		return &notify.Wait{For: brokenFor, Err: fmt.Errorf("invite the app to its channel (/invite @Callyard), and check that approver.slack.channels has the correct id: %w", err)}
 	case "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "missing_scope", "no_permission", "is_archived", "restricted_action", "access_denied", "org_login_required", "ekm_access_denied":
 		return &notify.Wait{For: brokenFor, Err: fmt.Errorf("an operator has to fix the app or its channel: %w", err)}
 	}

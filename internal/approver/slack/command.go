@@ -47,12 +47,12 @@ func (c *commands) obey(ctx context.Context, typed *api.SlashCommand) (string, e
 		if err := c.o.People.Typed(ctx, code, enrol.User{Team: typed.TeamID, ID: typed.UserID, Name: clean(typed.UserName)}); err != nil {
 			return "", err
 		}
-		return "Now go back to the page and confirm that this account is yours. Until then nothing is connected. If you did not get the code yourself, on a page where you are signed in, do nothing.", nil
+		return "Now return to the page and confirm that this account is yours. Until then it is not connected. If you did not get the code yourself, on a page where you are signed in, do nothing.", nil
 	case "disconnect":
 		if err := c.o.People.RemoveUser(ctx, typed.TeamID, typed.UserID); err != nil {
 			return "", err
 		}
-		return "Your Slack account is not connected to anybody any more.", nil
+		return "Your Slack account is disconnected.", nil
 	case "status":
 		who, err := c.o.People.Of(ctx, typed.TeamID, typed.UserID)
 		if err != nil {

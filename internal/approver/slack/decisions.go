@@ -153,6 +153,6 @@ func (d *decisions) refuse(ctx context.Context, k click, err error) {
 		return
 	}
 	if err := d.client.whisper(ctx, k.channel, k.user, e.Detail); err != nil {
-		d.o.Log.Warn("who clicked in Slack cannot be told why it does not count", "approval_id", k.ref.id, "error", err)
+		d.o.Log.Warn("the reason for a refused click cannot be sent to the user in Slack", "approval_id", k.ref.id, "error", err)
 	}
 }

@@ -45,7 +45,7 @@ func (i *intake) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	refuse := func(status int, why string) {
-		i.o.Log.Warn("a request to the endpoint of Slack was refused", "why", why, "path", r.URL.Path)
+		i.o.Log.Warn("a request to the Slack endpoint was refused", "why", why, "path", r.URL.Path)
 		w.WriteHeader(status)
 	}
 	if r.Method != http.MethodPost {
@@ -58,14 +58,14 @@ func (i *intake) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/x-www-form-urlencoded" {
-		refuse(http.StatusUnsupportedMediaType, "it is no form")
+		refuse(http.StatusUnsupportedMediaType, "it is not a form")
 		return
 	}
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(readFor)) // a recorder of a test has none
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		refuse(http.StatusBadRequest, "it did not arrive whole")
+		refuse(http.StatusBadRequest, "it arrived incomplete")
 		return
 	}
 	if why := verify(r.Header, body, i.signing); why != "" {
@@ -79,10 +79,10 @@ func (i *intake) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	sum := sha256.Sum256(append([]byte(r.Header.Get(headerTimestamp)+":"), body...))
 	switch err := i.once.Take(ctx, "http-"+hex.EncodeToString(sum[:])[:48]); {
 	case errors.Is(err, bus.ErrConflict):
-		refuse(http.StatusConflict, "it came before")
+		refuse(http.StatusConflict, "it was received before")
 		return
 	case err != nil:
-		i.o.Log.Error("a request of Slack cannot be taken", "error", err)
+		i.o.Log.Error("a request from Slack cannot be accepted", "error", err)
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
@@ -117,20 +117,20 @@ func (i *intake) serveHTTP(w http.ResponseWriter, r *http.Request) {
 // verify says why a request is not one of Slack's, of now; empty when it is.
 func verify(h http.Header, body []byte, secret string) string {
 	if len(h[headerSignature]) != 1 || len(h[headerTimestamp]) != 1 {
-		return "it is not signed, or twice"
+		return "it has no signature, or more than one"
 	}
 	v, err := api.NewSecretsVerifier(h, secret)
 	switch {
 	case errors.Is(err, api.ErrExpiredTimestamp):
-		return "its time is more than five minutes from ours"
+		return "its timestamp differs from this clock by more than five minutes"
 	case err != nil:
-		return "its signature is none"
+		return "its signature is malformed"
 	}
 	if _, err := v.Write(body); err != nil {
 		return "its signature cannot be checked"
 	}
 	if v.Ensure() != nil {
-		return "its signature is not that of its body"
+		return "its signature does not match its body"
 	}
 	return ""
 }
@@ -144,7 +144,7 @@ func (i *intake) serveCommand(ctx context.Context, w http.ResponseWriter, form u
 	}
 	c := api.SlashCommand{TeamID: form.Get("team_id"), APIAppID: form.Get("api_app_id"), UserID: form.Get("user_id"), UserName: form.Get("user_name"), Command: form.Get("command"), Text: form.Get("text")}
 	if !i.ours(&c) {
-		i.o.Log.Warn("a command of Slack was refused: it is of another workspace or app")
+		i.o.Log.Warn("a command from Slack was refused: it belongs to another workspace or app")
 		w.WriteHeader(http.StatusForbidden)
 		return
 	}

@@ -157,7 +157,7 @@ func (m marks) hide(raw []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-var errDeep = errors.New("the arguments are deeper than is looked at")
+var errDeep = errors.New("the arguments are nested too deeply")
 
 func (m marks) value(out *bytes.Buffer, raw []byte, schemas []any, depth int) error {
 	if depth > maxHide {

@@ -63,7 +63,7 @@ func (i *intake) begin(work func(ctx context.Context)) bool {
 func (i *intake) first(ctx context.Context, id string) bool {
 	err := i.once.Take(ctx, "socket-"+id)
 	if err != nil && !errors.Is(err, bus.ErrConflict) {
-		i.o.Log.Error("a request of Slack cannot be taken", "error", err)
+		i.o.Log.Error("a request from Slack cannot be accepted", "error", err)
 	}
 	return err == nil
 }
@@ -73,15 +73,15 @@ func (i *intake) foreign(c *api.InteractionCallback) string {
 	team, app := i.o.Config.TeamID, i.o.Config.AppID
 	switch {
 	case c.APIAppID != app:
-		return "it is of another app"
+		return "it belongs to another app"
 	case c.Team.ID != team:
-		return "it is of another workspace"
+		return "it belongs to another workspace"
 	case c.User.TeamID != "" && c.User.TeamID != team:
-		return "who clicked is of another workspace"
+		return "its user belongs to another workspace"
 	case c.User.ID == "":
-		return "nobody clicked"
+		return "it names no user"
 	case c.View.AppID != "" && c.View.AppID != app:
-		return "its window is of another app"
+		return "its window belongs to another app"
 	}
 	return ""
 }

@@ -17,7 +17,7 @@ func Manifest(public string, asJSON bool) ([]byte, error) {
 	if public != "" {
 		u, err := url.Parse(base)
 		if err != nil || u.Scheme != "https" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || strings.ContainsAny(base, "\"\\ \n") {
-			return nil, fmt.Errorf("the address under which Slack reaches the approver must be like https://approve.example.com; without one the manifest is for Socket mode")
+			return nil, fmt.Errorf("the URL at which Slack reaches the approver must have the form https://approve.example.com; without a URL the manifest is for Socket mode")
 		}
 	}
 	type object = map[string]any
@@ -62,4 +62,4 @@ func Manifest(public string, asJSON bool) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-const about = "Asks people whether risky tool calls may run"
+const about = "Asks people to approve risky tool calls"

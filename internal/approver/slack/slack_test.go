@@ -342,7 +342,7 @@ func TestAStaleCardIsRepairedWhenItIsClicked(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.click("ada", left, "approve", 0)
-	r.told("ada", "decided already")
+	r.told("ada", "already been decided")
 	r.slack.Until(t, "it is repaired", func() bool {
 		for _, m := range r.slack.Messages(channel) {
 			if m.TS == left.TS {

@@ -25,7 +25,7 @@ func (i *intake) listen() {
 	for i.ctx.Err() == nil {
 		pause, err := i.socket(&down)
 		if err != nil && !down && i.ctx.Err() == nil {
-			i.o.Log.Warn("the socket to Slack is closed; it is opened again", "error", err)
+			i.o.Log.Warn("the socket to Slack closed; it is reopened", "error", err)
 			down = true
 		}
 		select {
@@ -85,7 +85,7 @@ func (i *intake) envelope(ctx context.Context, c *socketmode.Client, e socketmod
 	switch data := e.Data.(type) {
 	case api.InteractionCallback:
 		if why := i.foreign(&data); why != "" {
-			i.o.Log.Warn("a request by the socket of Slack was refused", "why", why)
+			i.o.Log.Warn("a request on the Slack socket was refused", "why", why)
 			_ = c.AckCtx(ctx, id, nil) // the socket is closed; Slack sends it again
 			return
 		}
@@ -99,7 +99,7 @@ func (i *intake) envelope(ctx context.Context, c *socketmode.Client, e socketmod
 		_ = c.AckCtx(ctx, id, nil) // as above
 	case api.SlashCommand:
 		if !i.ours(&data) {
-			i.o.Log.Warn("a command of Slack was refused: it is of another workspace or app")
+			i.o.Log.Warn("a command from Slack was refused: it belongs to another workspace or app")
 			_ = c.AckCtx(ctx, id, nil) // as above
 			return
 		}

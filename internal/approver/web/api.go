@@ -42,17 +42,17 @@ func newAPI(o *Options, who *access, b *bodyReader, r *routes, as *approvals, ps
 
 // register registers the operations. listPage shows the permissions to browsers.
 func (a *api) register(listPage http.HandlerFunc) {
-	get(a, operation("listApprovals", "GET /approvals", "List approvals, the newest first", "A page of what concerns you.", toPage("/")), a.listApprovals)
-	get(a, operation("getApproval", "GET /approvals/{id}", "Everything a person needs to decide", "The approval.", toPage("/a/")), a.getApproval)
-	post(a, operation("decide", "POST /approvals/{id}/decisions", "Answer an approval", "The approval after the answer; still pending where more must agree.", nil), a.o.ArgumentBytes+maxEnvelope, a.decide)
-	several := operation("decideTogether", "POST /decisions", "Answer several approvals, each by itself", "What came of each, in the order of the list.", nil)
-	several.Description = "Each decision is taken or refused as if it were the only one; the answer says what came of each. A list that cannot be read decides nothing."
+	get(a, operation("listApprovals", "GET /approvals", "List approvals, newest first", "A page of the approvals that you can see.", toPage("/")), a.listApprovals)
+	get(a, operation("getApproval", "GET /approvals/{id}", "Get an approval with everything needed to decide", "The approval.", toPage("/a/")), a.getApproval)
+	post(a, operation("decide", "POST /approvals/{id}/decisions", "Decide an approval", "The approval after the decision; still pending if more approvals are required.", nil), a.o.ArgumentBytes+maxEnvelope, a.decide)
+	several := operation("decideTogether", "POST /decisions", "Decide several approvals independently", "The outcome of each decision, in the order of the list.", nil)
+	several.Description = "Each decision is accepted or refused independently; the answer has the outcome of each. An invalid list decides nothing."
 	post(a, several, a.o.ArgumentBytes+maxEnvelope, a.decideSeveral)
-	get(a, operation("listPermissions", "GET /permissions", "List the standing permissions that concern you", "The newest first; those that are over or were taken back stay for some days.", listPage), a.listPermissions)
-	post(a, operation("revokePermission", "POST /permissions/{id}/revocations", "Take a standing permission back", "The permission; no further call runs by it.", nil), maxEnvelope, a.revokePermission)
+	get(a, operation("listPermissions", "GET /permissions", "List the standing permissions that you can see", "Newest first; permissions that ended or were revoked stay for some days.", listPage), a.listPermissions)
+	post(a, operation("revokePermission", "POST /permissions/{id}/revocations", "Revoke a standing permission", "The permission; it allows no further calls.", nil), maxEnvelope, a.revokePermission)
 	get(a, public(operation("openapi", "GET /openapi.json", "This document", "This document.", nil)), func(context.Context, *struct{}) (object, error) { return a.document, nil })
-	get(a, public(operation("livez", "GET /livez", "The process lives", "It does.", nil)), func(context.Context, *struct{}) (Status, error) { return Status{"ok"}, nil })
-	get(a, public(operation("readyz", "GET /readyz", "Answers can be taken", "They can.", nil)), func(context.Context, *struct{}) (Status, error) {
+	get(a, public(operation("livez", "GET /livez", "Liveness probe", "The process is running.", nil)), func(context.Context, *struct{}) (Status, error) { return Status{"ok"}, nil })
+	get(a, public(operation("readyz", "GET /readyz", "Readiness probe", "Decisions are accepted.", nil)), func(context.Context, *struct{}) (Status, error) {
 		if err := a.o.Ready(); err != nil {
 			return Status{}, schema.Errorf(schema.KindUnavailable, "Not ready: %w.", err)
 		}
@@ -117,7 +117,7 @@ func checkQuery(op *huma.Operation, r *http.Request) error {
 }
 
 func errNoParameter(name string) error {
-	return schema.Errorf(schema.KindInvalidRequest, "There is no parameter %s here; GET /openapi.json lists them.", strconv.QuoteToASCII(name[:min(len(name), 64)]))
+	return schema.Errorf(schema.KindInvalidRequest, "The parameter %s is unknown; GET /openapi.json lists the parameters.", strconv.QuoteToASCII(name[:min(len(name), 64)]))
 }
 
 // toPage sends a browser that opens an address of the API to the page about it.
@@ -188,11 +188,11 @@ func post[I, B, O any](a *api, op huma.Operation, limit int, f func(context.Cont
 // listInput are the parameters of the list.
 type listInput struct {
 	State     []string `query:"state,explode" nullable:"false" enum:"pending,approved,denied,expired,revoked,canceled,running,succeeded,failed,unknown" doc:"Only approvals in these states."`
-	Server    string   `query:"server" doc:"Of this server only."`
-	Tool      string   `query:"tool" doc:"Of this tool only."`
-	Requester string   `query:"requester" doc:"Asked by this principal only."`
-	Cursor    string   `query:"cursor" doc:"The next_cursor of the page before."`
-	Limit     int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many at most."`
+	Server    string   `query:"server" doc:"Only approvals for this server."`
+	Tool      string   `query:"tool" doc:"Only approvals for this tool."`
+	Requester string   `query:"requester" doc:"Only approvals requested by this principal."`
+	Cursor    string   `query:"cursor" doc:"The next_cursor of the previous page."`
+	Limit     int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The maximum number of approvals."`
 }
 
 func (a *api) listApprovals(ctx context.Context, _ *listInput) (ApprovalList, error) {
@@ -282,7 +282,7 @@ func (as *Answers) check() error {
 	for i := range as.Decisions {
 		id := as.Decisions[i].ID
 		if seen[id] {
-			return schema.Errorf(schema.KindInvalidRequest, "Decision %d is about an approval that another one names; nothing was decided.", i+1)
+			return schema.Errorf(schema.KindInvalidRequest, "Decision %d repeats the approval of an earlier one; nothing was decided.", i+1)
 		}
 		seen[id] = true
 	}

@@ -25,13 +25,13 @@ type Summary struct {
 	Tool            string           `json:"tool"`
 	RiskLevel       int              `json:"risk_level" minimum:"1" maximum:"3"`
 	Reasons         []string         `json:"reasons"`
-	ArgumentsDigest string           `json:"arguments_digest" doc:"Digest of the arguments that would run now; send it back with the decision."`
+	ArgumentsDigest string           `json:"arguments_digest" doc:"Digest of the arguments that would run now; return it with the decision."`
 	Edited          bool             `json:"edited"`
 	Needed          int              `json:"needed"`
 	Agreed          int              `json:"agreed"`
 	Created         time.Time        `json:"created_at"`
 	Expires         time.Time        `json:"expires_at"`
-	ExpiresIn       int64            `json:"expires_in_ms" doc:"Time left by the approver's clock; 0 when it has ended."`
+	ExpiresIn       int64            `json:"expires_in_ms" doc:"Remaining time by the approver's clock; 0 when it has ended."`
 	// Kinds are the answers that count from the one who asks, Blocked is why none does.
 	Kinds   []ledger.DecisionKind `json:"may"`
 	Blocked string                `json:"may_not_because,omitempty"`
@@ -48,8 +48,8 @@ type Bytes struct {
 	Digest    string  `json:"digest"`
 	Size      int     `json:"size"`
 	Base64    string  `json:"base64" doc:"The exact bytes."`
-	Text      *string `json:"text,omitempty" doc:"The same as text, where the bytes are UTF-8."`
-	Forgotten string  `json:"forgotten,omitempty" doc:"Why base64 is empty: arguments over 4096 bytes are not kept when their call has ended."`
+	Text      *string `json:"text,omitempty" doc:"The same as text, if the bytes are UTF-8."`
+	Forgotten string  `json:"forgotten,omitempty" doc:"The reason that base64 is empty: arguments over 4096 bytes are deleted when their call has ended."`
 }
 
 func bytesOf(b []byte) *Bytes {
@@ -84,7 +84,7 @@ type Rule struct {
 type Restart struct {
 	At            time.Time `json:"at"`
 	Reason        string    `json:"reason"`
-	By            string    `json:"by,omitempty" doc:"Who edited the arguments; absent where the policy changed."`
+	By            string    `json:"by,omitempty" doc:"The person who edited the arguments; absent if the policy changed."`
 	PolicyVersion string    `json:"policy_version"`
 }
 
@@ -92,9 +92,9 @@ type Restart struct {
 type Approval struct {
 	Summary
 	Arguments     *Bytes            `json:"arguments"`
-	Asked         *Bytes            `json:"asked_arguments,omitempty" doc:"What was asked for, where it was edited since."`
+	Asked         *Bytes            `json:"asked_arguments,omitempty" doc:"The requested arguments, if they were edited."`
 	EditedBy      *ledger.Edited    `json:"edit,omitempty"`
-	Definition    *Bytes            `json:"tool_definition,omitempty" doc:"What the server says of its tool. Nobody checked it."`
+	Definition    *Bytes            `json:"tool_definition,omitempty" doc:"The server's definition of the tool. It is not verified."`
 	ToolDigest    string            `json:"tool_definition_digest"`
 	ToolChange    *ToolChange       `json:"tool_change"`
 	PolicyVersion string            `json:"policy_version"`
@@ -102,8 +102,8 @@ type Approval struct {
 	Rule          Rule              `json:"rule"`
 	Escalated     *time.Time        `json:"escalated_at,omitempty"`
 	Decisions     []ledger.Decision `json:"decisions"`
-	Restarts      []Restart         `json:"restarts,omitempty" doc:"When and why the approval started again under another rule: after an edit or a change of the policy that requires more. Approvals given before the last restart are void."`
-	NoPermission  string            `json:"may_not_allow_because,omitempty" doc:"Why a decision on this approval cannot have the member allow; absent where it can."`
+	Restarts      []Restart         `json:"restarts,omitempty" doc:"The times and reasons at which the approval started again under another rule, after an edit or a policy change with stricter requirements. Approvals given before the last restart are void."`
+	NoPermission  string            `json:"may_not_allow_because,omitempty" doc:"The reason that a decision on this approval cannot have the member allow; absent if it can."`
 	Safe          bool              `json:"safe_to_repeat"`
 	ToolError     bool              `json:"tool_error"`
 	Error         *schema.Error     `json:"error,omitempty"`
@@ -165,9 +165,9 @@ func some[T any](list []T) []T {
 type Answer struct {
 	Kind      ledger.DecisionKind `json:"kind"`
 	Reason    string              `json:"reason,omitempty" maxLength:"4096"`
-	Digest    string              `json:"digest,omitempty" doc:"arguments_digest as it was shown; needed to approve and to edit."`
-	Arguments object              `json:"arguments,omitempty" doc:"With edit, and with nothing else: what shall run instead, the bytes of this member."`
-	Allow     *ledger.Allow       `json:"allow,omitempty" doc:"With approve: calls like this one run without a question until then, at most 7 days."`
+	Digest    string              `json:"digest,omitempty" doc:"The arguments_digest that was shown; required to approve and to edit."`
+	Arguments object              `json:"arguments,omitempty" doc:"Only with edit: the new arguments, used byte for byte."`
+	Allow     *ledger.Allow       `json:"allow,omitempty" doc:"With approve: calls like this one run without approval until then, at most 7 days."`
 }
 
 // ListedAnswer is a decision in a list.
@@ -184,7 +184,7 @@ type Answers struct {
 // Outcome is what came of one of several decisions.
 type Outcome struct {
 	ID       string            `json:"id"`
-	Status   int               `json:"status" doc:"The status that the decision alone would have been answered with."`
+	Status   int               `json:"status" doc:"The status with which the decision alone would have been answered."`
 	Approval *Summary          `json:"approval,omitempty"`
 	Problem  *problem.Document `json:"problem,omitempty"`
 }
@@ -203,7 +203,7 @@ type Revocation struct {
 type Permission struct {
 	ID         string             `json:"id"`
 	State      string             `json:"state" enum:"good,over,used up,revoked"`
-	ApprovalID string             `json:"approval_id" doc:"The approval that it was given with."`
+	ApprovalID string             `json:"approval_id" doc:"The approval with which it was granted."`
 	Requester  ledger.Requester   `json:"requester"`
 	Server     string             `json:"server"`
 	Tool       string             `json:"tool"`
@@ -214,7 +214,7 @@ type Permission struct {
 	Given      time.Time          `json:"given_at"`
 	Until      time.Time          `json:"until"`
 	MaxUses    int                `json:"max_uses"`
-	Uses       int                `json:"uses" doc:"Counted only where max_uses is set."`
+	Uses       int                `json:"uses" doc:"Counted only if max_uses is set."`
 	Revoked    *ledger.Revocation `json:"revoked,omitempty"`
 	May        bool               `json:"may_revoke"`
 }

@@ -83,11 +83,11 @@ func TestForgottenArgumentsAreSaidToBe(t *testing.T) {
 		return schema.KindOf(err) == schema.KindNotFound
 	})
 	decode(t, f.api("ada", "GET", "/approvals/"+a.ID, ""), &d)
-	if !strings.Contains(d.Arguments.Forgotten, "not kept any more") || d.Arguments.Base64 != "" || d.Arguments.Size != len(args) || d.Arguments.Digest != a.Binding.ArgumentsDigest || len(d.Decisions) != 1 {
+	if !strings.Contains(d.Arguments.Forgotten, "have been deleted") || d.Arguments.Base64 != "" || d.Arguments.Size != len(args) || d.Arguments.Digest != a.Binding.ArgumentsDigest || len(d.Decisions) != 1 {
 		t.Errorf("after the end: %+v", d)
 	}
 	ada := f.signedIn("ada")
-	if page := f.do(ada, "GET", "/a/"+a.ID, ""); page.status != http.StatusOK || !strings.Contains(page.body, "not kept any more") {
+	if page := f.do(ada, "GET", "/a/"+a.ID, ""); page.status != http.StatusOK || !strings.Contains(page.body, "have been deleted") {
 		t.Errorf("the page is %d %s", page.status, page.body)
 	}
 	if page := f.do(ada, "GET", "/history", ""); page.status != http.StatusOK || !strings.Contains(page.body, a.ID) {

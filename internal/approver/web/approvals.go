@@ -129,7 +129,7 @@ func (v *approvals) addAsked(ctx context.Context, q *question) error {
 	// must not show new bytes under the old digest.
 	bound := q.Bound()
 	if schema.Digest(q.Arguments) != bound.ArgumentsDigest {
-		e := schema.Errorf(schema.KindConflict, "The approval is being changed; load it again.")
+		e := schema.Errorf(schema.KindConflict, "The approval is being changed; reload it.")
 		e.Retryable = true
 		return e.WithCall(q.CallID)
 	}
@@ -173,7 +173,7 @@ func kinds(a *ledger.Approval) []ledger.DecisionKind {
 // blocked explains before anybody tries; the desk says the same, and decides.
 func blocked(q *question, who schema.Principal) string {
 	if len(q.Kinds) == 0 {
-		return "This request is already decided: the call is " + string(q.State) + "."
+		return "This request has already been decided: the call is " + string(q.State) + "."
 	}
 	return approval.WhyNot(q.Approval, q.Rule, who)
 }

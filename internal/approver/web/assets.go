@@ -66,7 +66,7 @@ func serveStatic(w http.ResponseWriter, r *http.Request) {
 		content, err = ui.Stylesheet, nil
 	}
 	if err != nil {
-		problem.Write(w, schema.Errorf(schema.KindNotFound, "There is no such file."))
+		problem.Write(w, schema.Errorf(schema.KindNotFound, "The file does not exist."))
 		return
 	}
 	media := "text/css; charset=utf-8"

@@ -35,7 +35,7 @@ func (b *bodyReader) json(w http.ResponseWriter, r *http.Request, limit int) ([]
 	if got, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || got != "application/json" {
 		return nil, schema.Errorf(problem.KindMediaType, "The Content-Type must be application/json.")
 	}
-	return b.read(w, r, limit, "The body is over the limit of %d bytes; send less, or ask the operator to raise argument_bytes.", limit)
+	return b.read(w, r, limit, "The body exceeds the limit of %d bytes; send less, or ask the operator to raise argument_bytes.", limit)
 }
 
 // read reads a body of at most limit bytes. tooLarge is the error for a longer one; it

@@ -65,7 +65,7 @@ func (g *bulkPages) chosen(q url.Values, who schema.Principal) ([]string, error)
 			}
 		case "arrived":
 		default:
-			return nil, schema.Errorf(schema.KindInvalidRequest, "This page takes the parameters id and requester.")
+			return nil, schema.Errorf(schema.KindInvalidRequest, "This page accepts the parameters id and requester.")
 		}
 	}
 	slices.Sort(ids)

@@ -73,7 +73,7 @@ func TestAFormForSeveralCallsSaysWhichAndWhatOrNothingHappens(t *testing.T) {
 	mine := f.hold(`{"target":"mine"}`, schema.Principal{Name: "ada"}, nil)
 	c := f.signedIn("ada")
 	page := f.do(c, "GET", "/review?id="+a.ID+"&id="+mine.ID+"&id="+a.ID, "")
-	if form := picks(page.body); len(form) != 1 || form.Get("pick."+a.ID) == "" || !strings.Contains(page.body, "You asked for this call") {
+	if form := picks(page.body); len(form) != 1 || form.Get("pick."+a.ID) == "" || !strings.Contains(page.body, "You requested this call") {
 		t.Errorf("%v", form)
 	}
 	token := formToken(t, page.body, "/review")

@@ -14,13 +14,13 @@ import (
 // remembers.
 type ToolChange struct {
 	// Is is "first", "unchanged" or "changed".
-	Is string `json:"is" enum:"first,unchanged,changed" doc:"first: no such call is on record."`
+	Is string `json:"is" enum:"first,unchanged,changed" doc:"first: no earlier call is on record."`
 	// At is when the call was asked for that was approved last.
 	At *time.Time `json:"last_asked_at,omitempty"`
 	// Digest is that of the definition then; Before the definition itself, where it
 	// changed and is kept.
 	Digest string `json:"last_tool_definition_digest,omitempty"`
-	Before *Bytes `json:"last_tool_definition,omitempty" doc:"The definition then, where it has changed and is kept."`
+	Before *Bytes `json:"last_tool_definition,omitempty" doc:"The earlier definition, if it has changed and is stored."`
 
 	raw []byte
 	// Lines show what changed, for pages.

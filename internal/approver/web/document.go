@@ -24,7 +24,7 @@ const (
 // documentConfig is what all operations have in common.
 func documentConfig() huma.Config {
 	config := huma.DefaultConfig("Callyard approver", "1")
-	config.Info.Description = "Held calls, and people's answers to them. GET changes nothing."
+	config.Info.Description = "Held calls and the decisions on them. GET requests change nothing."
 	config.Servers = []*huma.Server{{URL: "/", Description: "This approver"}}
 	config.Security = []map[string][]string{{"bearer": {}}, {"apiKey": {}}}
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
@@ -113,20 +113,20 @@ func (a *api) finishDocument() error {
 		}
 	}
 	pattern, value, allow := all["Pattern"], all["PatternValue"], all["Allow"]
-	pattern.Description = "Which arguments: exactly the same, the same values at some places, or any."
+	pattern.Description = "The matching arguments: exactly the same, the same values in some members, or any."
 	pattern.Properties["kind"] = words(ledger.ExactArguments, ledger.SameValues, ledger.AnyArguments)
-	pattern.Properties["arguments_digest"].Description = "Of the arguments, for exact; the approver fills it in."
+	pattern.Properties["arguments_digest"].Description = "The digest of the arguments, for exact; the approver sets it."
 	maxValues, none := maxLeaves, 0.0
 	pattern.Properties["values"].MaxItems = &maxValues
 	value.Properties["pointer"].Description = "A JSON pointer into the arguments."
-	value.Properties["digest"].Description = "Of the value there; the approver fills it in."
-	allow.Properties["max_uses"].Minimum, allow.Properties["max_uses"].Description = &none, "How many calls may run by it; 0: no limit."
-	all["ArgumentsEdit"].Properties["size"].Description = "How many bytes the edited arguments have."
+	value.Properties["digest"].Description = "The digest of the value there; the approver sets it."
+	allow.Properties["max_uses"].Minimum, allow.Properties["max_uses"].Description = &none, "The maximum number of calls that it allows; 0 means no limit."
+	all["ArgumentsEdit"].Properties["size"].Description = "The number of bytes of the edited arguments."
 	decision := all["Decision"].Properties
 	decision["channel"] = words("web", "api", "slack", ledger.ChannelToken, ledger.ChannelStanding)
-	decision["allow"].Description = "What the person allowed to run again."
-	all["Outcome"].Description = "What came of one decision: the approval after it, or why it was refused."
-	all["ToolChange"].Description = "How the tool's definition stands to the one with which a person last approved a call of it."
+	decision["allow"].Description = "The calls that the person allowed to run without approval."
+	all["Outcome"].Description = "The outcome of one decision: the approval after it, or the reason for a refusal."
+	all["ToolChange"].Description = "A comparison of the tool's definition with the one with which a person last approved a call of the tool."
 	var err error
 	if a.document.RawMessage, err = json.Marshal(a.huma.OpenAPI()); err != nil {
 		return fmt.Errorf("web: encoding the OpenAPI document: %w", err)
@@ -180,15 +180,15 @@ func (s shapes) read(name string, body []byte, to any) error {
 	if len(faults) == 0 {
 		// A schema tells no time from another text, and 1.0 is an integer to it.
 		if json.Unmarshal(body, to) != nil {
-			return schema.Errorf(schema.KindInvalidRequest, "The member allow must be an object with until (a time of RFC 3339), pattern and max_uses (digits), as GET /openapi.json says; nothing was done.")
+			return schema.Errorf(schema.KindInvalidRequest, "The member allow must be an object with until (an RFC 3339 time), pattern and max_uses (digits), as in GET /openapi.json; nothing was done.")
 		}
 		return nil
 	}
 	at := faults[0].Pointer
 	if at == "" {
-		at = "the whole"
+		at = "the whole body"
 	}
-	e := schema.Errorf(schema.KindInvalidRequest, "The body is not as GET /openapi.json says; nothing was done. At %s: %s", at, faults[0].Message)
+	e := schema.Errorf(schema.KindInvalidRequest, "The body does not match the schema in GET /openapi.json; nothing was done. At %s: %s", at, faults[0].Message)
 	e.Faults = faults
 	return e
 }

@@ -31,7 +31,7 @@ func filterOf(values url.Values) (f ledger.Filter, cursor string, err error) {
 			for _, text := range given {
 				for one := range strings.SplitSeq(text, ",") {
 					if !slices.Contains(ledger.States(), ledger.State(one)) {
-						return f, "", bad("state names no state of an approval; take one of %v.", ledger.States())
+						return f, "", bad("state is not a state of an approval; use one of %v.", ledger.States())
 					}
 					f.States = append(f.States, ledger.State(one))
 				}

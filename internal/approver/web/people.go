@@ -134,10 +134,10 @@ func (s *signInPages) comeBack(w http.ResponseWriter, r *http.Request) error {
 	s.site.access.begin(w, session{who: person.Principal, since: person.SignedIn})
 	if s.site.o.Slack != nil {
 		if err := s.site.o.Slack.SignedIn(r.Context(), person.Principal); err != nil {
-			s.site.o.Log.Warn("the groups of a sign-in do not count in Slack yet; sign in once more", "error", err)
+			s.site.o.Log.Warn("the groups of a sign-in are not known in Slack yet; sign in again", "error", err)
 		}
 	}
-	s.site.o.Log.Info("somebody signed in", "name", person.Principal.Name, "groups", len(person.Principal.Groups))
+	s.site.o.Log.Info("a person signed in", "name", person.Principal.Name, "groups", len(person.Principal.Groups))
 	// A redirect would still count as led here by another site, and come without
 	// the new cookie. A page of ours that leads on does not.
 	page := view{Title: "You are signed in", Go: p.Next, Page: message{Text: "You are signed in as " + Escaped([]byte(person.Principal.Owner)) + ".", To: p.Next, Label: "Continue"}}

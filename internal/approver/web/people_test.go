@@ -109,7 +109,7 @@ func TestPeopleSignInAtTheProviderAndDecideUnderTheirName(t *testing.T) {
 	for _, is := range []*ledger.Approval{a, mine} {
 		path := "/a/" + is.ID
 		page := c.do(b, "GET", path, "").body
-		if is == mine && (strings.Contains(page, `action="`+path) || !strings.Contains(page, "You asked for this call")) {
+		if is == mine && (strings.Contains(page, `action="`+path) || !strings.Contains(page, "You requested this call")) {
 			t.Errorf("one's own can be decided: %s", page)
 		}
 		token := c.web.FormToken(cookie, path+"/approve") // where no form is offered, somebody makes one all the same

@@ -155,7 +155,7 @@ func TestProgramsAllowTheSameAgainToo(t *testing.T) {
 	if page := f.do(f.signedIn("ada"), "GET", "/a/"+two.ID, "").body; strings.Contains(page, `action="/a/`+two.ID+`/allow"`) || !strings.Contains(page, "needs 2 people each time") {
 		t.Error("the page offers it where two must agree, or does not say why it is not offered")
 	}
-	if got := f.api("ada", "GET", "/approvals/"+two.ID, ""); !strings.Contains(got.body, `"may_not_allow_because":"Such a call needs 2 people each time`) {
+	if got := f.api("ada", "GET", "/approvals/"+two.ID, ""); !strings.Contains(got.body, `"may_not_allow_because":"Such calls require 2 approvers each time`) {
 		t.Errorf("the API does not say why it is not offered where two must agree: %s", got.body)
 	}
 	if got := f.api("ada", "POST", path, decision("approve", a.Binding.ArgumentsDigest, good)); got.status != http.StatusOK {

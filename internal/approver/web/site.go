@@ -143,7 +143,7 @@ func (s *site) showArrival(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	q.Set("arrived", "1")
 	to := r.URL.Path + "?" + q.Encode()
-	page := view{Title: "One moment", Go: to, Page: message{Text: "You followed a link from another site.", To: to, Label: "Continue"}}
+	page := view{Title: "Please wait", Go: to, Page: message{Text: "You followed a link from another site.", To: to, Label: "Continue"}}
 	return s.render(w, http.StatusOK, "message", visitor{}, page)
 }
 
@@ -153,7 +153,7 @@ func (s *site) form(w http.ResponseWriter, r *http.Request) error {
 		return schema.Errorf(problem.KindMediaType, "This address accepts only forms of the approver's pages.")
 	}
 	// A browser may write each byte as three.
-	body, err := s.bodies.read(w, r, 3*s.o.ArgumentBytes+maxEnvelope, "The form is over the limit of %d bytes for arguments; shorten them, or ask the operator to raise argument_bytes.", s.o.ArgumentBytes)
+	body, err := s.bodies.read(w, r, 3*s.o.ArgumentBytes+maxEnvelope, "The form exceeds the limit of %d bytes for arguments; shorten them, or ask the operator to raise argument_bytes.", s.o.ArgumentBytes)
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (g *slackPages) connect(w http.ResponseWriter, r *http.Request, v visitor) 
 	if err := g.site.o.Slack.Accept(r.Context(), v.who, v.began, r.PostForm.Get("team"), r.PostForm.Get("user")); err != nil {
 		return err
 	}
-	g.site.o.Log.Info("an account of Slack was connected", "name", v.who.Name, "slack_user", r.PostForm.Get("user"))
+	g.site.o.Log.Info("a Slack account was connected", "name", v.who.Name, "slack_user", r.PostForm.Get("user"))
 	http.Redirect(w, r, "/slack?done=connect", http.StatusSeeOther)
 	return nil
 }

@@ -61,9 +61,9 @@ func Parse(text string) (string, error) {
 	u, err := url.Parse(strings.ToLower(text))
 	switch {
 	case text == "*":
-		return "", fmt.Errorf(`the origin "*" would let every web page in; name each origin, as "https://app.example.com"`)
+		return "", fmt.Errorf(`the origin "*" would allow every web page; list each origin, such as "https://app.example.com"`)
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.ContainsAny(text, "#") || strings.Trim(u.Host, hostCharacters) != "":
-		return "", fmt.Errorf(`%q is not an origin; an origin is a scheme, a host and possibly a port, as "https://app.example.com" or "http://localhost:3000"`, text)
+		return "", fmt.Errorf(`%q is not an origin; an origin is a scheme, a host and optionally a port, such as "https://app.example.com" or "http://localhost:3000"`, text)
 	}
 	host := u.Host
 	if u.Scheme == "http" {
@@ -79,10 +79,10 @@ func Parse(text string) (string, error) {
 // nothing pass: no page can read the answer.
 func (p *Policy) Check(r *http.Request) *schema.Error {
 	if from := r.Header.Get("Origin"); from != "" && !slices.Contains(p.allowed, from) && !sameHost(from, r.Host) || p.protection.Check(r) != nil {
-		return schema.Errorf(schema.KindForbidden, "The request comes from a web page of another origin. Only pages whose origin is listed in front_door.origins may use this front door.")
+		return schema.Errorf(schema.KindForbidden, "The request comes from a web page of another origin. Only pages from origins in front_door.origins can use this front door.")
 	}
 	if !p.hasKeys() && !Loopback(r.Host) {
-		return schema.Errorf(schema.KindForbidden, "A front door without API keys answers to the names of loopback only. Reach it as 127.0.0.1 or localhost, or configure keys.")
+		return schema.Errorf(schema.KindForbidden, "A front door without API keys answers only on loopback names. Use 127.0.0.1 or localhost, or configure keys.")
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrTooLong means that a line went over the limit.
-var ErrTooLong = errors.New("it sent more than the limit for a result")
+var ErrTooLong = errors.New("its output exceeds the limit for a result")
 
 const (
 	// Long is a first buffer for a stream that stays, Short one for the answer to

@@ -21,7 +21,7 @@ func Client(of, ca, cert, key string) (*tls.Config, error) {
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no PEM certificate", ca)
+			return nil, fmt.Errorf("%s contains no PEM certificate", ca)
 		}
 	}
 	if cert != "" {

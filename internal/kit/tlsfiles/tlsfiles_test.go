@@ -43,7 +43,7 @@ func TestAFileThatIsOfNoUseIsNamed(t *testing.T) {
 	}
 	for _, c := range []struct{ ca, cert, want string }{
 		{none, "", "reading the CA certificates for Redis: open " + none},
-		{empty, "", empty + " holds no PEM certificate"},
+		{empty, "", empty + " contains no PEM certificate"},
 		{"", none, "reading the client certificate for Redis: open " + none},
 	} {
 		if _, err := Client("Redis", c.ca, c.cert, c.cert); err == nil || !strings.HasPrefix(err.Error(), c.want) {
