@@ -60,7 +60,7 @@ func OpenRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	}
 	if err := client.Ping(ctx).Err(); err != nil {
 		_ = client.Close() // what failed is the ping
-		return nil, fmt.Errorf("reaching Redis at %v: %w; start one there, or name another with --redis", o.Addresses, err)
+		return nil, fmt.Errorf("reaching Redis at %v: %w; start one there, or set another address with --redis", o.Addresses, err)
 	}
 	now := o.Now
 	if now == nil {

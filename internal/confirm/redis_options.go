@@ -58,10 +58,10 @@ func ParseRedis(address string) (RedisOptions, error) {
 	u, err := redis.ParseURL(address)
 	if err != nil {
 		// The parser's error repeats the address, in which a password may stand.
-		return RedisOptions{}, errors.New("the address of Redis cannot be read: write redis://host:6379/0, rediss://host:6380 or unix:///path")
+		return RedisOptions{}, errors.New("the address of Redis is invalid: write redis://host:6379/0, rediss://host:6380 or unix:///path")
 	}
 	if u.Password != "" {
-		return RedisOptions{}, errors.New("the address of Redis holds a password, which others can see: put it into a file and name that")
+		return RedisOptions{}, errors.New("the address of Redis contains a password, which others can see: put the password into a file and set redis.password_file")
 	}
 	return RedisOptions{Addresses: []string{u.Addr}, DB: u.DB, Username: u.Username, TLS: u.TLSConfig != nil}, nil
 }
@@ -70,7 +70,7 @@ func ParseRedis(address string) (RedisOptions, error) {
 // same Redis. Whoever gets it closes it.
 func (o RedisOptions) Client() (redis.UniversalClient, error) {
 	if len(o.Addresses) == 0 {
-		return nil, errors.New("no address of Redis is given")
+		return nil, errors.New("the address of Redis is not set")
 	}
 	timeout := o.Timeout
 	if timeout <= 0 {

@@ -27,27 +27,27 @@ var (
 	ErrUnknown = errors.New("this token is unknown")
 	// ErrDown means that Redis does not answer; nothing was spent in the ledger, and
 	// the same attempt may ask again.
-	ErrDown = errors.New("the store of confirmation tokens does not answer")
+	ErrDown = errors.New("the store of confirmation tokens does not respond")
 )
 
 // SpentError says that the token was spent, or that its approval was decided.
 type SpentError struct{ Approval *ledger.Approval }
 
 func (e *SpentError) Error() string {
-	return "this token was spent already, on approval " + e.Approval.ID
+	return "this token has already been used, for approval " + e.Approval.ID
 }
 
 // ExpiredError says that the token's time has expired.
 type ExpiredError struct{ Approval *ledger.Approval }
 
-func (e *ExpiredError) Error() string { return "this token has expired, of approval " + e.Approval.ID }
+func (e *ExpiredError) Error() string { return "this token has expired, for approval " + e.Approval.ID }
 
 // LostError says that the token is one of ours and good, and that Redis does not
 // know it any more. The call must be asked for again.
 type LostError struct{ Approval *ledger.Approval }
 
 func (e *LostError) Error() string {
-	return "Redis has forgotten the token of approval " + e.Approval.ID
+	return "Redis has lost the token of approval " + e.Approval.ID
 }
 
 // Mint makes the token of an approval that is about to be held, good for ttl.

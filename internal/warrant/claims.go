@@ -80,11 +80,11 @@ const (
 )
 
 var (
-	errShort   = errors.New("it ends too early")
-	errLong    = errors.New("something follows its end")
-	errSize    = fmt.Errorf("it is over %d bytes", maxSize)
-	errVersion = errors.New("it has another version")
-	errForm    = errors.New("a field of it has no meaning")
+	errShort   = errors.New("it is truncated")
+	errLong    = errors.New("it has trailing data")
+	errSize    = fmt.Errorf("it exceeds %d bytes", maxSize)
+	errVersion = errors.New("it has an unsupported version")
+	errForm    = errors.New("it has an invalid field")
 )
 
 // fields returns the texts of c in their order on the wire.

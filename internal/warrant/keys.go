@@ -65,12 +65,12 @@ func LoadPrivate(path string) (ed25519.PrivateKey, error) {
 		return nil, err
 	}
 	if len(blocks) != 1 || blocks[0].Type != pemPrivate {
-		return nil, fmt.Errorf("%s must hold one PEM block %q and nothing else; callyard keys warrant makes such a file", path, pemPrivate)
+		return nil, fmt.Errorf("%s must contain one PEM block %q and nothing else; callyard keys warrant creates such a file", path, pemPrivate)
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(blocks[0].Bytes)
 	key, ok := parsed.(ed25519.PrivateKey)
 	if err != nil || !ok {
-		return nil, fmt.Errorf("the private key in %s is not an Ed25519 key in PKCS #8; callyard keys warrant makes one", path)
+		return nil, fmt.Errorf("the private key in %s is not an Ed25519 key in PKCS #8; callyard keys warrant creates one", path)
 	}
 	return key, nil
 }
@@ -85,12 +85,12 @@ func LoadPublic(path string) ([]ed25519.PublicKey, error) {
 	var keys []ed25519.PublicKey
 	for _, b := range blocks {
 		if b.Type == pemPrivate {
-			return nil, fmt.Errorf("%s holds a private key, which belongs to the process that signs alone; name the file of its public key", path)
+			return nil, fmt.Errorf("%s contains a private key, which only the signing process may have; use the file of its public key", path)
 		}
 		parsed, err := x509.ParsePKIXPublicKey(b.Bytes)
 		key, ok := parsed.(ed25519.PublicKey)
 		if err != nil || !ok || b.Type != pemPublic {
-			return nil, fmt.Errorf("%s must hold Ed25519 keys in PEM blocks %q and nothing else; callyard keys warrant makes such a file", path, pemPublic)
+			return nil, fmt.Errorf("%s must contain Ed25519 keys in PEM blocks %q and nothing else; callyard keys warrant creates such a file", path, pemPublic)
 		}
 		keys = append(keys, key)
 	}
@@ -119,7 +119,7 @@ func blocksOf(path string) ([]*pem.Block, error) {
 		blocks = append(blocks, b)
 	}
 	if len(blocks) == 0 {
-		return nil, fmt.Errorf("%s holds no key in PEM form; callyard keys warrant makes such a file", path)
+		return nil, fmt.Errorf("%s contains no key in PEM format; callyard keys warrant creates such a file", path)
 	}
 	return blocks, nil
 }
@@ -129,7 +129,7 @@ func blocksOf(path string) ([]*pem.Block, error) {
 func Write(key ed25519.PrivateKey, path, public string) error {
 	for _, p := range [...]string{path, public} {
 		if _, err := os.Lstat(p); err == nil {
-			return fmt.Errorf("%s exists already; a key is never written over", p)
+			return fmt.Errorf("%s already exists; keys are never overwritten", p)
 		}
 	}
 	if err := writePrivate(key, path); err != nil {

@@ -49,7 +49,7 @@ func (s *Spent) Take(c *Claims, now time.Time) *schema.Error {
 	_, call := s.calls[c.CallID]
 	_, approval := s.approvals[c.ApprovalID]
 	if call || approval {
-		return schema.Errorf(schema.KindConflict, "An approved call runs once, and this one was started here already; it was not run again. GET /calls/%s tells what came of it.", c.CallID)
+		return schema.Errorf(schema.KindConflict, "An approved call runs once, and this one has already been started here; it was not run again. GET /calls/%s returns its outcome.", c.CallID)
 	}
 	full := len(s.calls) >= s.most
 	if since := now.Sub(s.swept); since < 0 || since >= sweepEvery || full && since >= sweepWhenFull {
@@ -59,9 +59,9 @@ func (s *Spent) Take(c *Claims, now time.Time) *schema.Error {
 	switch {
 	case c.Deadline <= s.forgotten:
 		// A clock that was set back does not bring back what was forgotten.
-		return refuse("its warrant is over: the deadline has passed")
+		return refuse("its warrant has expired: the deadline has passed")
 	case full:
-		e := schema.Errorf(schema.KindUnavailable, "More approved calls have started here than can be remembered until they are over; this one did not start.")
+		e := schema.Errorf(schema.KindUnavailable, "Too many approved calls have started here within the validity of their warrants; this one did not start.")
 		e.Retryable, e.RetryAfter = true, sweepWhenFull
 		return e
 	}

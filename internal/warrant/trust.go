@@ -88,33 +88,33 @@ type Use struct {
 // and never a value.
 func (t *Trust) Admit(text []byte, u *Use, now time.Time) (*Claims, *schema.Error) {
 	if t.Empty() {
-		return nil, refuse("no warrant keys are trusted here, so that no approval can be checked: set warrants.people_keys and warrants.caller_keys to the public keys of the approver and of the front doors (callyard keys warrant makes a pair)")
+		return nil, refuse("no warrant keys are trusted here, so approvals cannot be verified: set warrants.people_keys and warrants.caller_keys to the public keys of the approver and of the front doors (callyard keys warrant creates a pair)")
 	}
 	if len(text) == 0 {
-		return nil, refuse("it came without a warrant, the signed proof of its approval: set warrants.key_file for the front doors and the approver")
+		return nil, refuse("it has no warrant, the signed proof of its approval: set warrants.key_file for the front doors and the approver")
 	}
 	c, end, err := parse(text)
 	if err != nil {
-		return nil, refuse("its warrant cannot be read")
+		return nil, refuse("its warrant cannot be decoded")
 	}
 	by := t.keys[c.KeyID]
 	if by == nil {
 		return nil, refuse("its warrant is signed with a key that is not trusted here")
 	}
 	if !by.made.take(text) && !by.signed(text, end) {
-		return nil, refuse("the signature of its warrant is wrong")
+		return nil, refuse("the signature of its warrant is invalid")
 	}
 	if !slices.Contains(by.may, c.How) {
-		return nil, refuse("its warrant is signed with a key that is not trusted here for this way of deciding (" + string(c.How) + "); warrants." + string(c.How) + "_keys names those that are")
+		return nil, refuse("its warrant is signed with a key that is not trusted here for this kind of decision (" + string(c.How) + "); warrants." + string(c.How) + "_keys lists the trusted keys")
 	}
 	if differs := c.differs(u); differs != "" {
 		return nil, refuse("its warrant is for another call, which differs in this field: " + differs)
 	}
 	if !c.meets(u) {
-		return nil, refuse("its approval satisfied another requirement than the policy of this worker has for this call (groups, number of approvals, fresh sign-in, reason or channel); send the call again to have it approved under the policy in force")
+		return nil, refuse("its approval does not meet the requirements of this worker's policy for this call (groups, number of approvals, fresh sign-in, reason or channel); send the call again to have it approved under the policy in force")
 	}
 	if now.Add(-Leeway).UnixMilli() > c.Deadline {
-		return nil, refuse("its warrant is over: the deadline has passed")
+		return nil, refuse("its warrant has expired: the deadline has passed")
 	}
 	return c, nil
 }
@@ -166,5 +166,5 @@ func (c *Claims) meets(u *Use) bool {
 }
 
 func refuse(why string) *schema.Error {
-	return schema.Errorf(schema.KindForbidden, "The call needs an approval and was not run: %s.", why)
+	return schema.Errorf(schema.KindForbidden, "The call requires approval and was not run: %s.", why)
 }

@@ -90,7 +90,7 @@ func TestAWarrantCountsForWhatItsRequirementCovers(t *testing.T) {
 	} {
 		u := useOf(risk.ByGroups)
 		u.Rule = &c.rule
-		if _, refusal := trust().Admit(good, u, during); (refusal == nil) != c.want || refusal != nil && !strings.Contains(refusal.Detail, "another requirement") {
+		if _, refusal := trust().Admit(good, u, during); (refusal == nil) != c.want || refusal != nil && !strings.Contains(refusal.Detail, "does not meet the requirements") {
 			t.Errorf("%s: %v", name, refusal)
 		}
 	}

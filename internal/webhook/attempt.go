@@ -28,7 +28,7 @@ func (s *Sender) attempt(r *row, st state, revision uint64) {
 // try returns how long the receiver wants no further request.
 func (s *Sender) try(id string, st state, revision uint64) (pause time.Duration) {
 	if st.Attempts > len(s.o.Schedule) && st.Owner != s.id { // and not ended: whoever made the last one died in it
-		s.write(id, st, revision, verdict{outcome: Dead, reason: "The process that made the last attempt died in it."})
+		s.write(id, st, revision, verdict{outcome: Dead, reason: "The process that made the last attempt stopped during it."})
 		return 0
 	}
 	// The claim counts the attempt, so that one that takes its process down is not
@@ -99,7 +99,7 @@ func (s *Sender) write(id string, st state, revision uint64, v verdict) {
 			s.refresh(id)
 			return
 		}
-		s.o.Log.Warn("what came of a webhook delivery could not be stored; trying again", "delivery", id, "outcome", v.outcome, "error", err)
+		s.o.Log.Warn("the outcome of a webhook delivery could not be stored; retrying", "delivery", id, "outcome", v.outcome, "error", err)
 		select {
 		case <-time.After(writes.Delay(tries)):
 		case <-s.stop:

@@ -73,18 +73,18 @@ func (s *Sender) Retry(ctx context.Context, id string) error {
 	s.mu.Unlock()
 	switch {
 	case revision == 0:
-		return schema.Errorf(schema.KindNotFound, "There is no webhook delivery %q: it was delivered, or is too old.", id)
+		return schema.Errorf(schema.KindNotFound, "There is no webhook delivery %q: it was delivered, or has been deleted.", id)
 	case st.Dead == "":
-		return schema.Errorf(schema.KindConflict, "The webhook delivery %s is not given up: it is tried by itself.", id)
+		return schema.Errorf(schema.KindConflict, "The webhook delivery %s has not been given up: it is retried automatically.", id)
 	}
 	st.Dead, st.Ended, st.Attempts, st.Next, st.By = "", time.Time{}, 0, s.o.Now().UTC(), s.id
 	revision, err := s.o.Store.Replace(ctx, id, st.encode(), revision)
 	if errors.Is(err, bus.ErrConflict) {
 		s.refresh(id)
-		return schema.Errorf(schema.KindConflict, "The webhook delivery %s has just been changed by somebody else: look at it again.", id)
+		return schema.Errorf(schema.KindConflict, "Another process has just changed the webhook delivery %s: check it again.", id)
 	}
 	if err != nil {
-		return fmt.Errorf("beginning the delivery again: %w", err)
+		return fmt.Errorf("restarting the delivery: %w", err)
 	}
 	s.keep(id, st, revision)
 	return nil

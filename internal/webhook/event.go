@@ -78,7 +78,7 @@ func CallEvent(c CallEnd) Event {
 // encode returns the body of the request. It checks what would break a receiver.
 func (e Event) encode() ([]byte, *schema.Error) {
 	if !eventType(e.Type) {
-		return nil, schema.Errorf(schema.KindInternal, "The event type %q is none: write words in lower case with dots between.", e.Type)
+		return nil, schema.Errorf(schema.KindInternal, "The event type %q is invalid: write lower-case words separated by dots.", e.Type)
 	}
 	data := bytes.TrimSpace(e.Data)
 	if !bytes.HasPrefix(data, []byte("{")) || !json.Valid(data) {
@@ -90,7 +90,7 @@ func (e Event) encode() ([]byte, *schema.Error) {
 	body = e.Time.UTC().AppendFormat(body, "2006-01-02T15:04:05.999Z07:00")
 	body = append(append(append(body, `","data":`...), data...), '}')
 	if len(body) > maxEvent {
-		return nil, schema.Errorf(schema.KindTooLarge, "The event %s has %d bytes and may have %d: send a link to what is large.", e.Type, len(body), maxEvent)
+		return nil, schema.Errorf(schema.KindTooLarge, "The event %s has %d bytes and exceeds the limit of %d bytes: send a link to large data.", e.Type, len(body), maxEvent)
 	}
 	return body, nil
 }

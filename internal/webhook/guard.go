@@ -17,7 +17,7 @@ import (
 )
 
 // errInner is the cause of a connection that was refused on our side.
-var errInner = errors.New("the address is not one that may be reached")
+var errInner = errors.New("the address is not allowed")
 
 var (
 	privateV4 = []netip.Prefix{

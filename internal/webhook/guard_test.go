@@ -247,7 +247,7 @@ func TestANameThatChangesItsMindGainsNothing(t *testing.T) {
 	if hits.Load() != 0 || questions.Load() < 2 {
 		t.Errorf("%d connections to the inner listener, %d questions", hits.Load(), questions.Load())
 	}
-	says(t, only(t, s.Deliveries(true)).Dead, "inner network")
+	says(t, only(t, s.Deliveries(true)).Dead, "internal network")
 }
 
 func TestARedirectIsNotFollowed(t *testing.T) {

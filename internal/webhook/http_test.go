@@ -76,7 +76,7 @@ func TestAReceiverThatHangsCostsTheTimeoutAndNoMore(t *testing.T) {
 }
 
 func TestAReceiverThatGoesAwayIsTakenAtItsWord(t *testing.T) {
-	for code, want := range map[int]string{410: "wants no more", 404: "answered 404"} {
+	for code, want := range map[int]string{410: "accepts no more", 404: "answered 404"} {
 		srv, requests := serve(t, status(code))
 		c := newCounter()
 		o := local(newMemory())
@@ -135,7 +135,7 @@ func TestWhatFailsIsSaidWithoutAddresses(t *testing.T) {
 		"https" + plain.URL[4:]:    "",
 		cut.URL:                    "failed before it answered",
 		"http://nowhere.example/":  "has no address",
-		"http://169.254.169.254/x": "inner network",
+		"http://169.254.169.254/x": "internal network",
 	} {
 		a := p.post(t.Context(), request{id: "m", url: url, body: []byte("{}")})
 		if a.reason == "" || strings.Contains(a.reason, "127.0.0.1") || !strings.Contains(a.reason, want) {

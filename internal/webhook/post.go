@@ -52,7 +52,7 @@ func (p *poster) post(ctx context.Context, r request) answer {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(r.body))
 	if err != nil {
-		return answer{reason: "No request can be made of the URL.", final: true}
+		return answer{reason: "The URL cannot be requested.", final: true}
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "Callyard-Webhook/1")
@@ -79,7 +79,7 @@ func (p *poster) fault(err error) answer {
 	)
 	switch {
 	case errors.Is(err, errInner):
-		return answer{reason: "The receiver's host stands for an address in the inner network: the operator has to allow the host.", final: true}
+		return answer{reason: "The receiver's host resolves to an address in the internal network: the operator has to allow the host.", final: true}
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return answer{reason: "The receiver's host has no address."}
 	case errors.As(err, &dns):
@@ -87,13 +87,13 @@ func (p *poster) fault(err error) answer {
 	case errors.As(err, &certificate):
 		return answer{reason: "The receiver's certificate cannot be trusted."}
 	case errors.As(err, &record):
-		return answer{reason: "The receiver does not speak TLS there."}
+		return answer{reason: "The receiver does not use TLS at this address."}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return answer{reason: "The receiver refused the connection."}
 	case errors.Is(err, context.DeadlineExceeded):
 		return answer{reason: "The receiver did not answer within " + seconds(p.timeout) + " s."}
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return answer{reason: "No connection to the receiver came about within " + seconds(min(p.timeout, dialTimeout)) + " s."}
+		return answer{reason: "The connection to the receiver could not be established within " + seconds(min(p.timeout, dialTimeout)) + " s."}
 	}
 	return answer{reason: "The connection to the receiver failed before it answered."}
 }

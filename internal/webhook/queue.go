@@ -70,10 +70,10 @@ func (q *queue) space(name string, size int) *schema.Error {
 	switch {
 	case each.n >= l.waitingEach || each.bytes+int64(size) > l.bytesEach:
 		return &schema.Error{Kind: schema.KindQuota, Retryable: true, RetryAfter: time.Minute,
-			Detail: "Too many webhooks wait for this receiver, which does not take them: repair the receiver, or name another callback_url."}
+			Detail: "Too many webhooks wait for this receiver, which does not accept them: repair the receiver, or use another callback_url."}
 	case q.waiting.n >= l.waiting || q.waiting.bytes+int64(size) > l.bytes:
 		return &schema.Error{Kind: schema.KindUnavailable, Retryable: true, RetryAfter: time.Minute,
-			Detail: "Too many webhooks wait for their receivers: try again later, or ask without callback_url."}
+			Detail: "Too many webhooks wait for their receivers: try again later, or omit callback_url."}
 	}
 	return nil
 }

@@ -86,10 +86,10 @@ func judge(a answer, schedule []time.Duration, attempts int, chance float64) ver
 	switch {
 	case a.reason != "":
 	case a.status == http.StatusGone:
-		reason = "The receiver answered 410: it wants no more."
+		reason = "The receiver answered 410: it accepts no more webhooks."
 		final = true
 	case a.status >= 300 && a.status < 400:
-		reason = "The receiver answered with a redirect (" + strconv.Itoa(a.status) + "), which is not followed: give the final URL."
+		reason = "The receiver answered with a redirect (" + strconv.Itoa(a.status) + "), which is not followed: use the final URL."
 		final = true
 	case a.status >= 500, slices.Contains([]int{http.StatusTooManyRequests, http.StatusRequestTimeout, http.StatusTooEarly}, a.status):
 	default:

@@ -22,10 +22,10 @@ func ReadSecrets(file string) ([]string, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, errors.New("holds no secret: put whsec_ and 32 random bytes in base64 on a line")
+		return nil, errors.New("contains no secret: write whsec_ and 32 random bytes in base64 on a line")
 	}
 	if _, fault := newSigner(all); fault != nil {
-		return nil, fmt.Errorf("holds no usable secret: %w", fault)
+		return nil, fmt.Errorf("contains no valid secret: %w", fault)
 	}
 	return all, nil
 }

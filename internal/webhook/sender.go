@@ -131,7 +131,7 @@ func open(ctx context.Context, o Options, post func(context.Context, request) an
 	}
 	var err error
 	if s.unwatch, err = o.Store.Watch(ctx, s.seen); err != nil {
-		return nil, fmt.Errorf("opening the outbox of webhooks: %w", err)
+		return nil, fmt.Errorf("opening the webhook outbox: %w", err)
 	}
 	s.life, s.kill = context.WithCancel(context.Background())
 	go s.run()
@@ -165,7 +165,7 @@ func (s *Sender) Send(ctx context.Context, m Message) error {
 		m.ID = schema.NewID("msg")
 	}
 	if !plain(m.ID) {
-		return schema.Errorf(schema.KindInternal, "The webhook id is not 1 to 64 letters, digits, \"_\" and \"-\".")
+		return schema.Errorf(schema.KindInternal, "The webhook id must be 1 to 64 letters, digits, \"_\" or \"-\".")
 	}
 	s.mu.Lock()
 	if fault = s.fits(to.receiver, len(body)); fault != nil {
@@ -206,7 +206,7 @@ func (s *Sender) Check(raw string) *schema.Error {
 
 func (s *Sender) fits(receiver string, size int) *schema.Error {
 	if s.shut {
-		return &schema.Error{Kind: schema.KindUnavailable, Retryable: true, RetryAfter: time.Second, Detail: "This process is stopping and takes no more webhooks: try again."}
+		return &schema.Error{Kind: schema.KindUnavailable, Retryable: true, RetryAfter: time.Second, Detail: "This process is stopping and accepts no more webhooks: try again."}
 	}
 	return s.queue.space(receiver, size)
 }
@@ -323,7 +323,7 @@ func (s *Sender) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		s.kill()
 		<-ended
-		err = fmt.Errorf("closing the outbox of webhooks: attempts were cut off: %w", ctx.Err())
+		err = fmt.Errorf("closing the webhook outbox: attempts were interrupted: %w", ctx.Err())
 	}
 	s.kill()
 	s.unwatch()

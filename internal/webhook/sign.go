@@ -28,13 +28,13 @@ type signer struct{ keys [][]byte }
 // one is wrong, not what it is.
 func newSigner(secrets []string) (signer, *schema.Error) {
 	if len(secrets) == 0 {
-		return signer{}, schema.Errorf(schema.KindInvalidRequest, "Webhooks need a secret to sign with: make one with (echo -n whsec_; openssl rand -base64 32).")
+		return signer{}, schema.Errorf(schema.KindInvalidRequest, "Webhooks require a signing secret: create one with (echo -n whsec_; openssl rand -base64 32).")
 	}
 	var s signer
 	for i, secret := range secrets {
 		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
 		if err != nil || !strings.HasPrefix(secret, secretPrefix) || len(key) < 24 || len(key) > 64 {
-			return signer{}, schema.Errorf(schema.KindInvalidRequest, "Webhook secret %d is not whsec_ and 24 to 64 bytes in base64: make one with (echo -n whsec_; openssl rand -base64 32).", i+1)
+			return signer{}, schema.Errorf(schema.KindInvalidRequest, "Webhook secret %d is not whsec_ and 24 to 64 bytes in base64: create one with (echo -n whsec_; openssl rand -base64 32).", i+1)
 		}
 		s.keys = append(s.keys, key)
 	}

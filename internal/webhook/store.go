@@ -64,7 +64,7 @@ func decodeState(b []byte) (state, error) {
 		return state{}, fmt.Errorf("reading a delivery: %w", err)
 	}
 	if s.V != stateVersion {
-		return state{}, fmt.Errorf("the delivery has version %d, and this process knows %d", s.V, stateVersion)
+		return state{}, fmt.Errorf("the delivery has version %d, but this process supports version %d", s.V, stateVersion)
 	}
 	return s, nil
 }

@@ -36,12 +36,12 @@ func (r Rules) check() *schema.Error {
 		name := strings.TrimPrefix(host, "*.")
 		_, err := netip.ParseAddr(host)
 		if (err != nil && !hostName(name)) || (port != "" && portNumber(port) == 0) {
-			return schema.Errorf(schema.KindInvalidRequest, "The allowed host %q is none: write host, host:port or *.domain.", entry)
+			return schema.Errorf(schema.KindInvalidRequest, "The allowed host %q is invalid: write host, host:port or *.domain.", entry)
 		}
 	}
 	for _, port := range r.Ports {
 		if port < 1 || port > 65535 {
-			return schema.Errorf(schema.KindInvalidRequest, "The allowed port %d is none: write a number from 1 to 65535.", port)
+			return schema.Errorf(schema.KindInvalidRequest, "The allowed port %d is invalid: write a number from 1 to 65535.", port)
 		}
 	}
 	return nil
@@ -89,7 +89,7 @@ type target struct {
 
 func parseURL(raw string, rules Rules) (target, *schema.Error) {
 	if raw == "" {
-		return target{}, bad("is empty: leave it out, or write an https URL.")
+		return target{}, bad("is empty: omit it, or write an https URL.")
 	}
 	if len(raw) > maxURL {
 		return target{}, bad("is longer than " + strconv.Itoa(maxURL) + " bytes: shorten it.")
@@ -106,7 +106,7 @@ func parseURL(raw string, rules Rules) (target, *schema.Error) {
 		return target{}, bad("is not an absolute URL: write https://host/path.")
 	}
 	if u.Scheme != "https" && u.Scheme != "http" {
-		return target{}, bad("does not begin with https://: only that is delivered to.")
+		return target{}, bad("does not begin with https://: only https URLs are allowed.")
 	}
 	authority, _, _ := strings.Cut(raw[len(u.Scheme)+len("://"):], "/")
 	authority, _, _ = strings.Cut(authority, "?")
@@ -114,7 +114,7 @@ func parseURL(raw string, rules Rules) (target, *schema.Error) {
 	case u.User != nil || strings.Contains(authority, "@"):
 		return target{}, bad("has a user or password before the host: remove it; requests are signed instead.")
 	case strings.Contains(authority, "%"):
-		return target{}, bad("has % in its host: write the host plainly.")
+		return target{}, bad("has % in its host: write the host without percent-encoding.")
 	case strings.HasSuffix(u.Host, ":"):
 		return target{}, bad("has a colon after the host but no port: remove the colon.")
 	}
@@ -129,7 +129,7 @@ func lookAt(u *url.URL, rules Rules) (target, *schema.Error) {
 	}
 	if p := u.Port(); p != "" {
 		if port = portNumber(p); port == 0 {
-			return target{}, bad("has a port that is none: write a number from 1 to 65535.")
+			return target{}, bad("has an invalid port: write a number from 1 to 65535.")
 		}
 	}
 	ip, err := netip.ParseAddr(host)
@@ -143,11 +143,11 @@ func lookAt(u *url.URL, rules Rules) (target, *schema.Error) {
 	case vouched:
 	case literal && rules.safe(ip) != nil,
 		!rules.AllowPrivate && (local || !literal && !strings.Contains(host, ".")):
-		return target{}, bad("points into the inner network: use a public receiver, or ask the operator to allow this host.")
+		return target{}, bad("points into the internal network: use a public receiver, or ask the operator to allow this host.")
 	case port != 80 && port != 443 && !rules.AllowPrivate && !slices.Contains(rules.Ports, port):
 		return target{}, bad("has a port other than 80 and 443: use one of these, or ask the operator to allow the host with its port.")
 	case u.Scheme == "http" && !(rules.AllowPrivate && (local || literal && private(ip))):
-		return target{}, bad("does not begin with https://: plain http is for hosts that the operator allowed.")
+		return target{}, bad("does not begin with https://: plain http is only for hosts that the operator allowed.")
 	}
 	return target{url: u, receiver: net.JoinHostPort(host, strconv.Itoa(port))}, nil
 }

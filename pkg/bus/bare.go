@@ -24,7 +24,7 @@ func (c *Conn) Bare(ctx context.Context, n, size int) (took time.Duration, err e
 		Name: name, Subjects: []string{name}, Storage: jetstream.FileStorage, Replicas: c.replicas, AllowAtomicPublish: true,
 	})
 	if err != nil {
-		return 0, fmt.Errorf("making a stream: %w", err)
+		return 0, fmt.Errorf("creating a stream: %w", err)
 	}
 	defer func() { _ = c.js.DeleteStream(ctx, name) }() // it is in nobody's way
 	data := make([]byte, size)
@@ -45,7 +45,7 @@ func (c *Conn) Bare(ctx context.Context, n, size int) (took time.Duration, err e
 				return 0, fmt.Errorf("publishing a batch: %w", err)
 			}
 			if !strings.Contains(string(reply.Data), `"count":`+strconv.Itoa(count)) {
-				return 0, fmt.Errorf("the batch was not taken: %s", reply.Data)
+				return 0, fmt.Errorf("the batch was not accepted: %s", reply.Data)
 			}
 		}
 	}

@@ -13,10 +13,10 @@ const longestID = 256
 // router that does not have it says nothing.
 func (c *Conn) CancelCall(id string) error {
 	if id == "" || len(id) > longestID {
-		return fmt.Errorf("cancelling a call: an id has 1 to %d bytes, not %d", longestID, len(id))
+		return fmt.Errorf("canceling a call: an id must have 1 to %d bytes, not %d", longestID, len(id))
 	}
 	if err := c.nc.Publish(subjectCancel, []byte(id)); err != nil {
-		return fmt.Errorf("cancelling call %s: %w", id, err)
+		return fmt.Errorf("canceling call %s: %w", id, err)
 	}
 	return nil
 }

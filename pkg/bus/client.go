@@ -135,7 +135,7 @@ func (cl *Client) SendAny(f *CallFrame, to Receiver) (uint64, error) {
 func (cl *Client) send(subject, worker string, f *CallFrame, to Receiver) (uint64, error) {
 	size := len(f.Payload) + len(f.Extra) + Headroom
 	if most := cl.conn.MaxPayload(); size > most {
-		return 0, schema.Errorf(schema.KindTooLarge, "The arguments are %d bytes; a message to a worker takes %d. Send less, or raise max_payload of the NATS server.", len(f.Payload), most-Headroom)
+		return 0, schema.Errorf(schema.KindTooLarge, "The arguments have %d bytes and exceed the limit of %d bytes for a message to a worker. Send less, or raise max_payload of the NATS server.", len(f.Payload), most-Headroom)
 	}
 	p := &pendingCall{to: to, worker: worker, bulk: f.Bulk}
 	cl.mu.Lock()
@@ -330,7 +330,7 @@ func (cl *Client) Cancel(worker string, seq uint64) {
 // error. One that does not fit into a message is refused with KindTooLarge.
 func (cl *Client) AnswerAsked(worker string, seq uint64, number int64, object []byte) error {
 	if most := cl.conn.MaxPayload() - Headroom; len(object) > most {
-		return schema.Errorf(schema.KindTooLarge, "The answer to the server has %d bytes; a message to a worker takes %d.", len(object), most)
+		return schema.Errorf(schema.KindTooLarge, "The answer to the server has %d bytes and exceeds the limit of %d bytes for a message to a worker.", len(object), most)
 	}
 	cl.control(worker, &ControlFrame{Kind: ControlAnswer, Seq: seq, Offset: number, Payload: object})
 	return nil
@@ -391,7 +391,7 @@ func (cl *Client) Fetch(ctx context.Context, worker string, first ReplyFrame, pa
 	defer cl.Forget(first.Seq)
 	if err := cl.assembly.Acquire(ctx, first.Total); err != nil {
 		cl.control(worker, &ControlFrame{Kind: ControlForget, Seq: first.Seq})
-		return nil, fmt.Errorf("waiting for room for a result of %d bytes: %w", first.Total, err)
+		return nil, fmt.Errorf("waiting for memory for a result of %d bytes: %w", first.Total, err)
 	}
 	defer cl.assembly.Release(first.Total)
 	body := make([]byte, 0, first.Total)
@@ -417,7 +417,7 @@ func (cl *Client) fetchPart(ctx context.Context, worker string, seq uint64, body
 	for end := int64(len(*body)) + want; int64(len(*body)) < end; silence.Reset(partTimeout) {
 		select {
 		case <-silence.C:
-			return fmt.Errorf("the worker sent nothing of it for %s", partTimeout)
+			return fmt.Errorf("the worker sent no data for %s", partTimeout)
 		case <-ctx.Done():
 			return fmt.Errorf("fetching the rest of the result: %w", ctx.Err())
 		case p := <-parts:

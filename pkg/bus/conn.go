@@ -109,7 +109,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			o.Log.Info("connection to NATS stands again", "server", nc.ConnectedUrlRedacted())
+			o.Log.Info("connection to NATS restored", "server", nc.ConnectedUrlRedacted())
 			c.servers(nc)
 			c.links.Add(1)
 			c.again.run()
@@ -139,7 +139,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		opts = append(opts, nats.Timeout(min(connectTimeout, time.Until(deadline))))
 	}
 	if c.nc, err = nats.Connect(o.URL, opts...); err != nil {
-		return nil, fmt.Errorf("connecting to NATS at %s: %w; start a server there (nats-server -js -a 127.0.0.1), or name another one with --nats", redactURL(o), err)
+		return nil, fmt.Errorf("connecting to NATS at %s: %w; start a server there (nats-server -js -a 127.0.0.1), or set another address with --nats", redactURL(o), err)
 	}
 	c.servers(c.nc)
 	if c.js, err = jetstream.New(c.nc); err != nil {

@@ -16,8 +16,8 @@ import (
 // What a NATS server that asks for no credential means, and what closes it: for the
 // warning at a start and for reports.
 const (
-	ExposedDanger = "whoever reaches it can run every tool, without a key and without an approval"
-	ExposedFix    = "start it with -a 127.0.0.1, or with users and permissions as deploy/nats has them (docs/how-to/deployment.md)"
+	ExposedDanger = "anyone who can reach it can run every tool, without a key and without approval"
+	ExposedFix    = "start it with -a 127.0.0.1, or with the users and permissions of deploy/nats (docs/how-to/deployment.md)"
 )
 
 // Exposure is who can reach a NATS server, and what it asks of them.
@@ -58,7 +58,7 @@ func exposure(ctx context.Context, address string) (Exposure, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" {
-		return Exposure{}, fmt.Errorf("%q is no address of a NATS server", address)
+		return Exposure{}, fmt.Errorf("%q is not a NATS URL", address)
 	}
 	port := u.Port()
 	if port == "" {
@@ -69,12 +69,12 @@ func exposure(ctx context.Context, address string) (Exposure, error) {
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", e.Address)
 	if err != nil {
-		return e, fmt.Errorf("asking the NATS server what it asks of clients: %w", err)
+		return e, fmt.Errorf("reading the NATS server's requirements for clients: %w", err)
 	}
 	defer func() { _ = conn.Close() }() // nothing was written
 	deadline, _ := ctx.Deadline()
 	if err := conn.SetReadDeadline(deadline); err != nil {
-		return e, fmt.Errorf("asking the NATS server %s what it asks of clients: %w", e.Address, err)
+		return e, fmt.Errorf("reading the requirements for clients of the NATS server %s: %w", e.Address, err)
 	}
 	line, err := bufio.NewReader(io.LimitReader(conn, longestInfo)).ReadString('\n')
 	var info struct {
@@ -86,12 +86,12 @@ func exposure(ctx context.Context, address string) (Exposure, error) {
 	switch {
 	case err != nil:
 	case !isInfo:
-		err = errors.New("it does not begin as a NATS server does")
+		err = errors.New("it does not respond like a NATS server")
 	default:
 		err = json.Unmarshal([]byte(said), &info)
 	}
 	if err != nil {
-		return e, fmt.Errorf("reading what %s says first: %w", e.Address, err)
+		return e, fmt.Errorf("reading the first message of %s: %w", e.Address, err)
 	}
 	e.Credential = info.Auth || info.Certificate
 	e.Beyond = !loopback(conn.RemoteAddr()) || !loopbackHost(info.Host)

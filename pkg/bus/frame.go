@@ -223,7 +223,7 @@ func AppendControl(dst []byte, f *ControlFrame) []byte {
 
 // errVersion and [frame.ErrShort] are the errors of the readers. A message that gives
 // one is dropped whole by the receiving side: there is no telling whose frame it was.
-var errVersion = errors.New("the message has another wire version: upgrade the older side, or let both speak the older one")
+var errVersion = errors.New("the message has a different wire version: upgrade the older side, or configure both to use the older version")
 
 // frames calls each with the head and the payload of every frame of msg, in
 // order, until each returns an error.

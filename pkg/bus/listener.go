@@ -134,7 +134,7 @@ func (l *Listener) Withdraw(server string) {
 
 func (l *Listener) receive(m *nats.Msg) {
 	if !fromRouter(m) {
-		l.log.Error("a call that no router sent is dropped", "bytes", len(m.Data))
+		l.log.Error("a call that was not sent by a router is dropped", "bytes", len(m.Data))
 		l.conn.dropped(UnexpectedOrigin)
 		return
 	}
@@ -158,7 +158,7 @@ func (l *Listener) refuseMessage(reply string) {
 	m := nats.NewMsg(reply)
 	m.Header.Set("Status", "503")
 	if err := l.conn.nc.PublishMsg(m); err != nil {
-		l.log.Warn("a message of another version is not refused", "error", err)
+		l.log.Warn("a message of another version could not be refused", "error", err)
 	}
 }
 

@@ -57,9 +57,9 @@ func openStream(ctx context.Context, c *Conn, want jetstream.StreamConfig) (jets
 	got := s.CachedInfo().Config
 	switch {
 	case got.MaxMsgsPerSubject != want.MaxMsgsPerSubject:
-		return nil, fmt.Errorf("the stream %s keeps %d messages for a subject and must keep %d (-1: all): change it with nats stream edit", want.Name, got.MaxMsgsPerSubject, want.MaxMsgsPerSubject)
+		return nil, fmt.Errorf("the stream %s keeps %d messages per subject but must keep %d (-1: all): change it with nats stream edit", want.Name, got.MaxMsgsPerSubject, want.MaxMsgsPerSubject)
 	case got.Storage != want.Storage, got.PersistMode != want.PersistMode, got.Retention != want.Retention, want.AllowMsgTTL && !got.AllowMsgTTL:
-		return nil, fmt.Errorf("the stream %s is not kept as it must be (file storage, default persistence, limits retention, message TTLs: %t): remove it while it is empty, and it is made again", want.Name, want.AllowMsgTTL)
+		return nil, fmt.Errorf("the stream %s has the wrong storage settings (required: file storage, default persistence, limits retention, message TTLs: %t): remove it while it is empty, and it is created again", want.Name, want.AllowMsgTTL)
 	}
 	return s, nil
 }
@@ -100,7 +100,7 @@ func openOrMake[T any](ctx context.Context, c *Conn, what, name, of string, miss
 
 func opening(err error, what, of string) error {
 	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
-		return fmt.Errorf("the NATS server has no JetStream, where %s are kept: start it with -js, or enable it for this account", of)
+		return fmt.Errorf("the NATS server has no JetStream, which stores %s: start it with -js, or enable it for this account", of)
 	}
 	return fmt.Errorf("opening the %s of %s: %w", what, of, err)
 }

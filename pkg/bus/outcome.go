@@ -126,7 +126,7 @@ func ReadOutcomes(msg []byte, each func(Outcome)) error {
 			case tagError:
 				f.Err = &schema.Error{}
 				if err := json.Unmarshal([]byte(value), f.Err); err != nil {
-					return fmt.Errorf("reading how call %s ended: %w", f.CallID, err)
+					return fmt.Errorf("reading the outcome of call %s: %w", f.CallID, err)
 				}
 			}
 			return nil

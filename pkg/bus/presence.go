@@ -122,7 +122,7 @@ func (c *Conn) signOfLife(f func(id string, inForce []schema.InForce)) nats.MsgH
 		var inForce []schema.InForce
 		if text := m.Header.Get(headerInForce); text != "" {
 			if err := json.Unmarshal([]byte(text), &inForce); err != nil {
-				c.log.Debug("the configuration that a process announces cannot be read", "subject", m.Subject, "error", err)
+				c.log.Debug("the configuration that a process announced cannot be decoded", "subject", m.Subject, "error", err)
 			}
 		}
 		f(string(m.Data), inForce)
@@ -138,7 +138,7 @@ func understand(w *schema.Worker) {
 	for i := range w.Servers {
 		s := &w.Servers[i]
 		s.State, s.Slots, s.OtherVersion = schema.StateError, 0, true
-		s.Error = fmt.Sprintf("Worker %s speaks version %d of the bus, this front door version %d: upgrade the older one.", w.ID, max(w.Wire, 1), wireVersion)
+		s.Error = fmt.Sprintf("Worker %s uses version %d of the bus protocol, this front door version %d: upgrade the older one.", w.ID, max(w.Wire, 1), wireVersion)
 	}
 }
 

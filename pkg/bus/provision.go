@@ -43,7 +43,7 @@ func patiently(ctx context.Context, c *Conn, open func() error) error {
 		if err == nil || ctx.Err() != nil || !comingUp(err) {
 			return err
 		}
-		c.log.Warn("the NATS cluster cannot make streams yet; trying again", "replicas", c.replicas, "error", err)
+		c.log.Warn("the NATS cluster cannot create streams yet; retrying", "replicas", c.replicas, "error", err)
 		select {
 		case <-ctx.Done():
 			return err
@@ -79,10 +79,10 @@ func (c *Conn) made(what, name string) {
 	if c.provision { // it is what the process is there for
 		level = slog.LevelInfo
 	}
-	c.log.Log(context.Background(), level, "made what was missing", what, name, "replicas", c.replicas)
+	c.log.Log(context.Background(), level, "created missing streams and tables", what, name, "replicas", c.replicas)
 }
 
 // errMissing says that something must be made that no role may make.
 func errMissing(what, name, of string) error {
-	return fmt.Errorf("the %s %s (%s) does not exist in NATS: make what is missing with `callyard init`, as the user operator of NATS; docs/how-to/deployment.md shows it", what, name, of)
+	return fmt.Errorf("the %s %s (%s) does not exist in NATS: create it with `callyard init`, as the NATS user operator (docs/how-to/deployment.md)", what, name, of)
 }

@@ -39,16 +39,16 @@ func (c *Conn) publishResources(subject string, r *Resources) error {
 		err = c.nc.Publish(subject+Token(r.Server), body)
 	}
 	if err != nil {
-		return fmt.Errorf("telling of resources of the server %q: %w", r.Server, err)
+		return fmt.Errorf("publishing updates of resources of server %q: %w", r.Server, err)
 	}
 	return nil
 }
 
 func (c *Conn) watchResources(subject string, f func(Resources)) (*Watch, error) {
-	return c.listen("for words about resources", subject+"*", func(m *nats.Msg) {
+	return c.listen("for resource updates", subject+"*", func(m *nats.Msg) {
 		var r Resources
 		if err := json.Unmarshal(m.Data, &r); err != nil || Token(r.Server) != LastToken(m.Subject) {
-			c.log.Error("a word about resources cannot be read", "subject", m.Subject)
+			c.log.Error("a resource update cannot be decoded", "subject", m.Subject)
 			return
 		}
 		f(r)

@@ -46,7 +46,7 @@ func (c *Conn) roam(ctx context.Context, role string) error {
 		}
 		check = func(context.Context) error {
 			if at := heard.Load(); at != 0 && time.Since(time.Unix(0, at)) > reachEvery {
-				return errors.New("no front door is heard")
+				return errors.New("no front door can be reached")
 			}
 			return nil
 		}
@@ -69,7 +69,7 @@ func (c *Conn) roam(ctx context.Context, role string) error {
 			err := check(look)
 			cancel()
 			if ctx.Err() == nil && r.moves(time.Now(), err) {
-				c.log.Warn("the NATS server does not reach the rest of its cluster; moving to another one", "server", c.nc.ConnectedUrlRedacted(), "error", err)
+				c.log.Warn("the NATS server cannot reach the rest of its cluster; connecting to another one", "server", c.nc.ConnectedUrlRedacted(), "error", err)
 				_ = c.nc.ForceReconnect() // it fails when the connection is closed
 			}
 		}

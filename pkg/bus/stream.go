@@ -111,11 +111,11 @@ var (
 	// ErrConflict: another writer was first; nothing was written.
 	ErrConflict = errors.New("another writer changed the record first")
 	// ErrNotFound: there is no such record.
-	ErrNotFound = errors.New("there is no such record")
+	ErrNotFound = errors.New("the record does not exist")
 	// ErrRefused: JetStream refused the write, for want of space most often.
 	ErrRefused = errors.New("JetStream refused the write")
 	// ErrTooLarge: the message is larger than the server takes.
-	ErrTooLarge = errors.New("the message is larger than the NATS server takes")
+	ErrTooLarge = errors.New("the message exceeds the size limit of the NATS server")
 )
 
 // recordEncoding is that of [Message.Record].
@@ -133,7 +133,7 @@ func OpenStream(ctx context.Context, c *Conn, spec StreamSpec) (*Stream, error) 
 		// A server sets aside what a stream may take. A small disk is no reason not to start.
 		want.MaxBytes /= 2
 		if s, err = openStream(ctx, c, want); err == nil {
-			c.log.Warn("the NATS server has little space: a stream keeps less than it should", "stream", spec.Name, "of", spec.What, "bytes", want.MaxBytes, "wanted", spec.MaxBytes)
+			c.log.Warn("the NATS server is low on disk space: the size limit of a stream is smaller than required", "stream", spec.Name, "of", spec.What, "bytes", want.MaxBytes, "wanted", spec.MaxBytes)
 		}
 	}
 	if err != nil {
@@ -346,9 +346,9 @@ func (s *Stream) Read(ctx context.Context, subject string, from uint64, most, ma
 		case "404": // nothing there
 			return found, false, nil
 		case "503":
-			return nil, false, fmt.Errorf("no server answers for the stream %s", s.spec.Name)
+			return nil, false, fmt.Errorf("no server responds for the stream %s", s.spec.Name)
 		default:
-			return nil, false, fmt.Errorf("the NATS server answers %s", strings.TrimSpace(status+" "+m.Header.Get("Description")))
+			return nil, false, fmt.Errorf("the NATS server returned %s", strings.TrimSpace(status+" "+m.Header.Get("Description")))
 		}
 	}
 }

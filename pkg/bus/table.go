@@ -54,7 +54,7 @@ func (t *Table[T]) take(key string, m *nats.Msg, revision uint64) {
 	next := row[T]{revision: revision, removed: removal(m)}
 	if !next.removed {
 		if err := json.Unmarshal(m.Data, &next.value); err != nil {
-			t.b.c.log.Error("a row cannot be read; it is left out", "bucket", t.b.spec.Bucket, "key", key, "error", err)
+			t.b.c.log.Error("a row cannot be decoded; it is skipped", "bucket", t.b.spec.Bucket, "key", key, "error", err)
 			next.removed = true
 		}
 	}

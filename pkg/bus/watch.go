@@ -253,10 +253,10 @@ func (w *StreamWatch) keep(ended <-chan struct{}) {
 			if w.c.Ready() == nil {
 				var err error
 				if ended, err = w.subscribe(); err == nil {
-					w.c.log.Info("a watch that had ended goes on", "watch", w.what)
+					w.c.log.Info("a watch that had ended continues", "watch", w.what)
 					break
 				}
-				w.c.log.Warn("a watch cannot be begun again", "watch", w.what, "error", err)
+				w.c.log.Warn("a watch cannot be restarted", "watch", w.what, "error", err)
 			}
 			select {
 			case <-time.After(watchAgain):

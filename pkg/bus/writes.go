@@ -114,7 +114,7 @@ func (w *writes) probe() {
 			all[stream] = *f
 			if !told[stream] && time.Since(f.since) >= writesFailAfter {
 				told[stream] = true
-				w.c.log.Error("NATS does not store what is written; see that its disk has room, and that it runs", "stream", stream, "since", f.since.UTC(), "error", f.err)
+				w.c.log.Error("NATS does not store writes; check that it is running and has disk space", "stream", stream, "since", f.since.UTC(), "error", f.err)
 			}
 		}
 		if w.probing = len(all) > 0 && !w.closed; !w.probing {
@@ -178,7 +178,7 @@ type notStored struct {
 }
 
 func (n notStored) err() error {
-	return fmt.Errorf("%w in %s since %s (%w): see that the disk of NATS has room; a NATS server that stays so must be started again", ErrNotStoring, n.stream, n.since.UTC().Format("15:04:05Z"), n.why)
+	return fmt.Errorf("%w in %s since %s (%w): check that NATS has disk space; restart a NATS server that does not recover", ErrNotStoring, n.stream, n.since.UTC().Format("15:04:05Z"), n.why)
 }
 
 func (w *writes) notStoring() []notStored {

@@ -17,8 +17,8 @@ const maxArgumentDepth = 128
 
 // Why arguments or a value in them cannot be judged. They name no value.
 var (
-	errUnreadable = errors.New("the arguments are not one strict JSON object.")
-	errTooBig     = errors.New("a number in the arguments is too large to be compared.")
+	errUnreadable = errors.New("the arguments are not a strict JSON object.")
+	errTooBig     = errors.New("a number in the arguments is too large to compare.")
 )
 
 // argsOf decodes arguments for conditions. The bytes that run are never made

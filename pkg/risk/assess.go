@@ -41,7 +41,7 @@ func (p *Policy) Assess(in *Input) Assessment {
 			holds, why := r.when.eval(known)
 			if why != "" {
 				d.failed = true
-				d.reasons = append(slices.Clip(r.undecided), "The condition of rule "+quote(r.name)+" could not be decided: "+why)
+				d.reasons = append(slices.Clip(r.undecided), "The condition of rule "+quote(r.name)+" could not be evaluated: "+why)
 			} else if !holds {
 				continue
 			}
@@ -213,13 +213,13 @@ var (
 	reasonServerLow     = []string{"The operator set the risk of this server to low."}
 	reasonServerMedium  = []string{"The operator set the risk of this server to medium."}
 	reasonServerHigh    = []string{"The operator set the risk of this server to high."}
-	reasonServerUnknown = []string{"The risk of this server is set to a level that is not known; it counts as high."}
-	reasonRaised        = []string{"The server says that this tool destroys things, which raises the low risk that the operator set."}
-	reasonIgnored       = []string{"No rule covers this tool, the server has no risk level, and the policy ignores what servers say of their tools."}
-	reasonUntrusted     = []string{"The server says that this tool is harmless, and the policy does not trust the word of this server."}
+	reasonServerUnknown = []string{"The risk of this server is set to an unknown level, which is treated as high."}
+	reasonRaised        = []string{"The server declares this tool as destructive, which raises the low risk that the operator set."}
+	reasonIgnored       = []string{"No rule covers this tool, the server has no risk level, and the policy ignores the servers' tool annotations."}
+	reasonUntrusted     = []string{"The server declares this tool as harmless, and the policy does not trust the annotations of this server."}
 	reasonNoTool        = []string{"No rule covers this method, and the server has no risk level."}
-	reasonReadOnly      = []string{"The server says that this tool only reads."}
-	reasonHarmless      = []string{"The server says that this tool destroys nothing."}
-	reasonDestructive   = []string{"The server says that this tool destroys things."}
-	reasonNothingSaid   = []string{"No rule covers this tool, the server has no risk level, and nothing says that the tool is harmless."}
+	reasonReadOnly      = []string{"The server declares this tool as read-only."}
+	reasonHarmless      = []string{"The server declares this tool as not destructive."}
+	reasonDestructive   = []string{"The server declares this tool as destructive."}
+	reasonNothingSaid   = []string{"No rule covers this tool, the server has no risk level, and the tool is not declared harmless."}
 )

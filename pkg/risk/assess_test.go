@@ -222,7 +222,7 @@ func TestAConditionThatFailsNeverLowersTheRisk(t *testing.T) {
 				if !failed.Deny && failed.Approval == nil {
 					t.Errorf("%s then %s, risk %d: not held: %q", first, second, level, short(failed))
 				}
-				if text := strings.Join(failed.Reasons, " "); failed.Rule == "first" && !strings.Contains(text, "could not be decided") {
+				if text := strings.Join(failed.Reasons, " "); failed.Rule == "first" && !strings.Contains(text, "could not be evaluated") {
 					t.Errorf("%s then %s: %s", first, second, text)
 				}
 			}

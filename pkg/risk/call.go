@@ -49,9 +49,9 @@ func CheckMethod(policy *Holder, server int, sandboxed bool, call *schema.Call) 
 	case a.Deny:
 		return schema.Errorf(schema.KindForbidden, "The policy forbids %s of server %q: %s", call.Method, call.Server, reasons)
 	case a.Approval != nil || a.Level == Medium:
-		return schema.Errorf(schema.KindForbidden, "What server %q does waits for an approval, and %s cannot wait for one; it is not run without: %s A rule of the policy with match.method %s and level 1 allows it.", call.Server, call.Method, reasons, call.Method)
+		return schema.Errorf(schema.KindForbidden, "Server %q requires approval, and %s cannot wait for an approval; it was not run: %s A policy rule with match.method %s and level 1 allows it.", call.Server, call.Method, reasons, call.Method)
 	case a.Level > Medium && !sandboxed:
-		return schema.Errorf(schema.KindForbidden, "%s of server %q must run in a container, and the server runs in none; it is not run with less: %s A rule of the policy with match.method %s and level 1 allows it.", call.Method, call.Server, reasons, call.Method)
+		return schema.Errorf(schema.KindForbidden, "%s of server %q must run in a container, and the server does not run in one; it was not run with weaker isolation: %s A policy rule with match.method %s and level 1 allows it.", call.Method, call.Server, reasons, call.Method)
 	}
 	return nil
 }

@@ -44,13 +44,13 @@ rules:
 		want           string // "" where it may run
 	}{
 		{"no policy, no level", nil, "s", schema.MethodReadResource, 0, false, ""},
-		{"no policy, medium", nil, "s", schema.MethodReadResource, Medium, false, "waits for an approval"},
+		{"no policy, medium", nil, "s", schema.MethodReadResource, Medium, false, "requires approval"},
 		{"no policy, high, sandboxed", nil, "s", schema.MethodReadResource, High, true, ""},
 		{"no policy, high, not sandboxed", nil, "s", schema.MethodReadResource, High, false, "must run in a container"},
 		{"denied", policy, "bank", schema.MethodReadResource, Low, true, "The policy forbids resources/read"},
-		{"an approval", policy, "shop", schema.MethodGetPrompt, Low, true, "waits for an approval"},
+		{"an approval", policy, "shop", schema.MethodGetPrompt, Low, true, "requires approval"},
 		{"a rule lowers a medium server", policy, "shop", schema.MethodComplete, Medium, false, ""},
-		{"another method of it", policy, "shop", schema.MethodReadResource, Medium, false, "waits for an approval"},
+		{"another method of it", policy, "shop", schema.MethodReadResource, Medium, false, "requires approval"},
 	} {
 		e := CheckMethod(c.policy, c.level, c.sandboxed, &schema.Call{Method: c.method, Server: c.server, Arguments: []byte(`{}`)})
 		switch {

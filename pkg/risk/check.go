@@ -63,14 +63,14 @@ func (p *Policy) Doubts(known Known) []Doubt {
 		people := map[string]bool{}
 		for _, g := range slices.Concat(a.Groups, a.EscalateTo) {
 			if len(known.Groups[g]) == 0 {
-				add(r, true, "nobody is in the group %s, so nobody can approve; add members or name another group.", quote(g))
+				add(r, true, "the group %s has no members, so nobody can approve; add members or use another group.", quote(g))
 			}
 			for _, member := range known.Groups[g] {
 				people[member] = true
 			}
 		}
 		if len(people) > 0 && len(people) < a.Needed {
-			add(r, true, "%d people must approve, and its groups have %d in all; lower needed or add members.", a.Needed, len(people))
+			add(r, true, "%d approvals are needed, but its groups have only %d members; lower needed or add members.", a.Needed, len(people))
 		}
 	}
 	approvers(nil, p.approval)
@@ -78,7 +78,7 @@ func (p *Policy) Doubts(known Known) []Doubt {
 		r := &p.rules[i]
 		approvers(r, r.approval)
 		if why := p.neverWins(i); why != "" {
-			say(r, "it can never win: %s", why)
+			say(r, "it can never apply: %s", why)
 			continue
 		}
 		for _, why := range r.strangers(known) {
@@ -98,7 +98,7 @@ func (p *Policy) neverWins(i int) string {
 		earlier := &p.rules[j]
 		always := earlier.when == nil || earlier.when.constant == ok
 		if always && earlier.concernsAll(r) && covers(earlier.servers, r.servers) && covers(earlier.tools, r.tools) {
-			return fmt.Sprintf("rule %s in line %d matches everything that it matches; move it above that rule or remove it.", quote(earlier.name), earlier.at.Line)
+			return fmt.Sprintf("rule %s in line %d already matches all of its calls; move it above that rule or remove it.", quote(earlier.name), earlier.at.Line)
 		}
 	}
 	return ""
@@ -143,7 +143,7 @@ func (r *rule) strangers(known Known) (found []string) {
 	for i := range r.servers {
 		g := &r.servers[i]
 		if !slices.ContainsFunc(known.Servers, g.matches) {
-			found = append(found, fmt.Sprintf("no server is matched by %s; %s", quote(g.text), hintAt(g.text, known.Servers)))
+			found = append(found, fmt.Sprintf("%s matches no server; %s", quote(g.text), hintAt(g.text, known.Servers)))
 		}
 	}
 	tools := map[string]bool{}
@@ -167,7 +167,7 @@ func (r *rule) strangers(known Known) (found []string) {
 			if near := yamldoc.Nearest(g.text, names); near != "" {
 				fix = "did you mean " + quote(near) + "?"
 			}
-			found = append(found, fmt.Sprintf("no tool of its servers is matched by %s; %s", quote(g.text), fix))
+			found = append(found, fmt.Sprintf("%s matches no tool of its servers; %s", quote(g.text), fix))
 		}
 	}
 	return found

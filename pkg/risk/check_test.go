@@ -23,15 +23,15 @@ rules:
   - {name: k, level: 2}
 `)
 	want := []string{
-		`approval.default: nobody is in the group "opps", so nobody can approve; add members or name another group.`,
-		`rule "a" (line 4): no tool of its servers is matched by "drop_tabel"; did you mean "drop_table"?`,
-		`rule "b" (line 5): no server is matched by "bd"; did you mean "db"?`,
-		`rule "d" (line 7): it can never win: rule "c" in line 6 matches everything that it matches; move it above that rule or remove it.`,
+		`approval.default: the group "opps" has no members, so nobody can approve; add members or use another group.`,
+		`rule "a" (line 4): "drop_tabel" matches no tool of its servers; did you mean "drop_table"?`,
+		`rule "b" (line 5): "bd" matches no server; did you mean "db"?`,
+		`rule "d" (line 7): it can never apply: rule "c" in line 6 already matches all of its calls; move it above that rule or remove it.`,
 		`rule "e" (line 8): it can never win: its condition is false for every call; correct it or remove the rule.`,
-		`rule "f" (line 9): nobody is in the group "board", so nobody can approve; add members or name another group.`,
-		`rule "f" (line 9): 3 people must approve, and its groups have 2 in all; lower needed or add members.`,
-		`rule "i" (line 12): it can never win: rule "g" in line 10 matches everything that it matches; move it above that rule or remove it.`,
-		`rule "k" (line 14): it can never win: rule "j" in line 13 matches everything that it matches; move it above that rule or remove it.`,
+		`rule "f" (line 9): the group "board" has no members, so nobody can approve; add members or use another group.`,
+		`rule "f" (line 9): 3 approvals are needed, but its groups have only 2 members; lower needed or add members.`,
+		`rule "i" (line 12): it can never apply: rule "g" in line 10 already matches all of its calls; move it above that rule or remove it.`,
+		`rule "k" (line 14): it can never apply: rule "j" in line 13 already matches all of its calls; move it above that rule or remove it.`,
 	}
 	got := p.Check(Known{
 		Groups:  map[string][]string{"ops": {"ann", "bob"}},

@@ -108,7 +108,7 @@ type issue struct {
 func compile(env *cel.Env, source string) (c *condition, issues []issue) {
 	defer func() {
 		if recover() != nil {
-			c, issues = nil, []issue{{message: "the condition cannot be read; write it more simply."}}
+			c, issues = nil, []issue{{message: "the condition cannot be parsed; simplify it."}}
 		}
 	}()
 	tree, found := env.Compile(source)
@@ -124,9 +124,9 @@ func compile(env *cel.Env, source string) (c *condition, issues []issue) {
 	if out := tree.OutputType(); !out.IsExactType(cel.BoolType) {
 		what := cel.FormatCELType(out)
 		if out.IsExactType(cel.DynType) {
-			what = "whatever is in the arguments"
+			what = "a value of any type"
 		}
-		return nil, []issue{{message: fmt.Sprintf("the condition gives %s, and must give true or false; compare it with something, such as == true.", what)}}
+		return nil, []issue{{message: fmt.Sprintf("the condition returns %s, but must return true or false; add a comparison, such as == true.", what)}}
 	}
 	program, err := env.Program(tree, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(costLimit), cel.InterruptCheckFrequency(32))
 	if err != nil {
@@ -167,10 +167,10 @@ func refused(call ast.CallExpr) string {
 	switch name := call.FunctionName(); name {
 	case "matches":
 		if pattern := call.Args()[len(call.Args())-1]; pattern.Kind() != ast.LiteralKind {
-			return "a regular expression must be written out here, not come from the call."
+			return "a regular expression must be a literal, not a value of the call."
 		}
 	case "replace", "join", "format":
-		return name + "() is not used in conditions; compare the parts."
+		return name + "() is not supported in conditions; compare the parts."
 	}
 	return ""
 }
@@ -180,7 +180,7 @@ func refused(call ast.CallExpr) string {
 func (c *condition) eval(known *facts) (holds bool, why string) {
 	defer func() {
 		if recover() != nil {
-			holds, why = false, "it broke down."
+			holds, why = false, "it failed."
 		}
 	}()
 	if c.searches && len(known.in.Arguments) > maxSearched {
@@ -200,7 +200,7 @@ func (c *condition) eval(known *facts) (holds bool, why string) {
 	}
 	b, ok := value.(types.Bool)
 	if !ok {
-		return false, "it gave neither true nor false."
+		return false, "it did not return true or false."
 	}
 	return bool(b), ""
 }
@@ -217,11 +217,11 @@ func whyFailed(err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "it took too long."
 	case errors.As(err, &canceled) || strings.Contains(text, "cost limit"):
-		return "it cost more than a condition may."
+		return "it exceeded the cost limit of conditions."
 	case strings.HasPrefix(text, "no such key"), strings.HasPrefix(text, "index out of bounds"):
-		return "something that it asks for is not there. Where that may be so, ask with has() first."
+		return "a value that it reads does not exist. If a value can be absent, check it with has() first."
 	case strings.HasPrefix(text, "no such overload"):
-		return "a value has another type than it expects."
+		return "a value does not have the expected type."
 	}
-	return "it met a value that it cannot use."
+	return "it cannot use a value."
 }

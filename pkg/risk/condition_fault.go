@@ -12,7 +12,7 @@ const syntaxError = "Syntax error: "
 // foreignWords holds what other languages write and CEL writes otherwise.
 var foreignWords = map[string]string{
 	"and": "write && for and", "or": "write || for or", "not": "write ! for not", "is": "write == to compare",
-	"then": "a choice is written condition ? one : other", "=": "write == to compare", "&": "write && for and", "|": "write || for or",
+	"then": "a conditional is written condition ? one : other", "=": "write == to compare", "&": "write && for and", "|": "write || for or",
 }
 
 // functions are what conditions are likely to call.
@@ -29,7 +29,7 @@ var faultShapes = []struct {
 		return m[1] + " does not work between " + celType(m[2]) + " and " + celType(m[3]) + "; compare values of the same type."
 	}},
 	{regexp.MustCompile(`^found no matching overload for '([^'_]+)' applied to '(.*?)\.?\((.*)\)'`), func(m []string) string {
-		return m[1] + "() does not take these arguments: it got (" + celTypes(m[3]) + ")" + onType(m[2]) + "."
+		return m[1] + "() does not accept these arguments: it got (" + celTypes(m[3]) + ")" + onType(m[2]) + "."
 	}},
 	{regexp.MustCompile(`^found no matching overload for '([^']+)'`), func(m []string) string {
 		return strings.Trim(m[1], "_") + " does not work with values of these types."
@@ -38,14 +38,14 @@ var faultShapes = []struct {
 		return "the regular expression of matches() is not valid; correct it (syntax of RE2)."
 	}},
 	{regexp.MustCompile(`^reserved identifier: (\S+)`), func(m []string) string {
-		return quote(m[1]) + " is a reserved word of CEL; conditions have no " + m[1] + ", and a choice is written condition ? one : other."
+		return quote(m[1]) + " is a reserved word of CEL; conditions have no " + m[1] + ", and a conditional is written condition ? one : other."
 	}},
 	{regexp.MustCompile(`^Syntax error: (?:mismatched|extraneous) input '<EOF>'`), func([]string) string {
-		return "the condition ends too early; write what belongs after its end, or close the bracket."
+		return "the condition is incomplete; add the missing part, or close the bracket."
 	}},
 	{regexp.MustCompile(`^Syntax error: missing '(.)' at`), func(m []string) string { return "a " + quote(m[1]) + " is missing." }},
 	{regexp.MustCompile(`^Syntax error: token recognition error at: '(["'].*)'`), func([]string) string {
-		return "a text begins here and does not end; add the closing quotation mark."
+		return "a string begins here and does not end; add the closing quotation mark."
 	}},
 	{regexp.MustCompile(`^Syntax error: token recognition error at: '(.*?) *'`), func(m []string) string { return misplaced(m[1]) }},
 	{regexp.MustCompile(`^Syntax error: (?:mismatched|extraneous) input '([^']*)'`), func(m []string) string { return misplaced(m[1]) }},
@@ -66,14 +66,14 @@ func celSentence(message string) string {
 
 func misplaced(text string) string {
 	if fix := foreignWords[strings.ToLower(text)]; fix != "" {
-		return quote(text) + " is not written in conditions; " + fix + "."
+		return quote(text) + " is not used in conditions; " + fix + "."
 	}
-	return quote(text) + " does not fit here; see what stands before it. and, or and not are written &&, || and !."
+	return quote(text) + " is unexpected here; check the text before it. and, or and not are written &&, || and !."
 }
 
 func undeclared(name string) string {
 	if strings.HasPrefix(name, "principal") {
-		return "principal has the parts name, owner and groups; name one of them."
+		return "principal has the fields name, owner and groups; use one of them."
 	}
 	for _, word := range []string{"not", "and", "or"} {
 		if name == word {
@@ -81,17 +81,17 @@ func undeclared(name string) string {
 		}
 	}
 	if near := yamldoc.Nearest(name, []string{"args", "tool", "server", "principal.name", "principal.owner", "principal.groups"}); near != "" {
-		return quote(name) + " is not known; did you mean " + quote(near) + "?"
+		return quote(name) + " is unknown; did you mean " + quote(near) + "?"
 	}
 	for _, f := range functions {
 		if strings.EqualFold(f, name) {
-			return quote(name) + " is not known; did you mean " + quote(f) + "?"
+			return quote(name) + " is unknown; did you mean " + quote(f) + "?"
 		}
 	}
 	if near := yamldoc.Nearest(name, functions); near != "" {
-		return quote(name) + " is not known; did you mean " + quote(near) + "?"
+		return quote(name) + " is unknown; did you mean " + quote(near) + "?"
 	}
-	return quote(name) + " is not known; conditions know args, tool, server, and name, owner and groups of principal."
+	return quote(name) + " is unknown; conditions can use args, tool, server, and name, owner and groups of principal."
 }
 
 // celType names a type for people.
@@ -100,7 +100,7 @@ func celType(name string) string {
 	case "dyn":
 		return "a value of the arguments"
 	case "string":
-		return "a text"
+		return "a string"
 	case "int", "uint", "double":
 		return "a number"
 	case "bool":

@@ -63,15 +63,15 @@ func TestAConditionSeesTheCallAsItIs(t *testing.T) {
 }
 
 func TestAConditionThatCannotBeDecidedSaysWhyAndShowsNoValue(t *testing.T) {
-	const missing, unreadable, big = "something that it asks for is not there", "the arguments are not one strict JSON object", "too large to be compared"
+	const missing, unreadable, big = "a value that it reads does not exist", "the arguments are not a strict JSON object", "too large to compare"
 	deep := strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200)
 	for _, c := range []struct{ when, arguments, want string }{
 		{`args.force == true`, `{}`, missing},
 		{`args.list[3] == 1`, `{"list":[1]}`, missing},
 		{`args.n > 5`, `{"n":"secret"}`, "another type"},
 		{`args.n.startsWith("a")`, `{"n":12}`, "another type"},
-		{`timestamp(args.at) > timestamp("2026-01-01T00:00:00Z")`, `{"at":"secret"}`, "a value that it cannot use"},
-		{`args.n / args.m == 1`, `{"n":1,"m":0}`, "a value that it cannot use"},
+		{`timestamp(args.at) > timestamp("2026-01-01T00:00:00Z")`, `{"at":"secret"}`, "it cannot use a value"},
+		{`args.n / args.m == 1`, `{"n":1,"m":0}`, "it cannot use a value"},
 		{`args.n == 5`, `{"n":18446744073709551616}`, big},
 		{`args.n != 5`, `{"n":18446744073709551616}`, big},
 		{`args.n > 1e18`, `{"n":-9223372036854775809}`, big},
@@ -177,13 +177,13 @@ func TestConditionsAreCheckedWhenThePolicyIsRead(t *testing.T) {
 		`principal.nmae == "x"`:        "name, owner and groups",
 		`principal.name == 5`:          "does not work between",
 		`arg.x == 1`:                   `did you mean "args"`,
-		`args.x`:                       "must give true or false",
-		`size(args)`:                   "must give true or false",
-		`args.x ==`:                    "ends too early",
+		`args.x`:                       "must return true or false",
+		`size(args)`:                   "must return true or false",
+		`args.x ==`:                    "is incomplete",
 		`tool.matches("[")`:            "regular expression",
-		`tool.matches(args.x)`:         "must be written out",
+		`tool.matches(args.x)`:         "must be a literal",
 		`tool.matches("a{900}")`:       "program size",
-		`tool.replace("", tool) == ""`: "is not used in conditions",
+		`tool.replace("", tool) == ""`: "is not supported in conditions",
 		`undefined_function(args)`:     "is not known",
 		`tool == "` + strings.Repeat("x", 5000) + `"`: "exceeds limit",
 	} {

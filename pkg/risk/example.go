@@ -36,7 +36,7 @@ type Expect struct {
 func (e *Expect) Unmet(a Assessment) (unmet []string) {
 	say := func(what string, want, got any) {
 		if want != got {
-			unmet = append(unmet, fmt.Sprintf("%s should be %v and is %v.", what, want, got))
+			unmet = append(unmet, fmt.Sprintf("%s should be %v but is %v.", what, want, got))
 		}
 	}
 	if e.Level != nil {
@@ -81,7 +81,7 @@ func ParseExamples(source []byte, name string) ([]Example, error) {
 		case root.Kind == yamldoc.Map: // one example
 			r.example("", root)
 		case root.Kind == yamldoc.Null:
-			r.faults.add(yamldoc.Position{}, "", "the file holds no calls; write a list of them.")
+			r.faults.add(yamldoc.Position{}, "", "the file contains no calls; write a list of calls.")
 		case r.is("", root, yamldoc.List, "a list of calls"):
 			if len(root.Items) > maxExamples {
 				r.faults.add(root.At, "", "has more than %d calls; split the file.", maxExamples)
@@ -118,7 +118,7 @@ func (r *exampleReader) example(path string, n *yamldoc.Node) {
 		key{"expect", func(path string, n *yamldoc.Node) { r.expect(path, n, &e.Expect) }},
 	)
 	if n.Kind == yamldoc.Map && (e.Input.Server == "" || e.Input.Tool == "") {
-		r.faults.add(n.At, path, "a call names its server and its tool; add what is missing.")
+		r.faults.add(n.At, path, "a call must have a server and a tool; add the missing key.")
 	}
 	if e.Name == "" {
 		e.Name = e.Input.Server + " " + e.Input.Tool
@@ -170,7 +170,7 @@ func (r *exampleReader) object(path string, n *yamldoc.Node) []byte {
 	if n.Kind == yamldoc.Text {
 		return []byte(n.Text)
 	}
-	if !r.is(path, n, yamldoc.Map, "a map or a text that holds JSON") {
+	if !r.is(path, n, yamldoc.Map, "a map or a string that contains JSON") {
 		return nil
 	}
 	return r.json(nil, path, n)
@@ -210,7 +210,7 @@ func (r *exampleReader) json(b []byte, path string, n *yamldoc.Node) []byte {
 		if f, err := strconv.ParseFloat(n.Text, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
 			return strconv.AppendFloat(b, f, 'g', -1, 64)
 		}
-		r.faults.add(n.At, path, "this number is none of JSON; write it in decimal.")
+		r.faults.add(n.At, path, "this number is not valid in JSON; write it in decimal.")
 	case yamldoc.Text:
 		// YAML takes a number beyond 64 bits for a text.
 		if n.Indent == 0 && n.Text != "" && (n.Text[0] == '-' || n.Text[0] >= '0' && n.Text[0] <= '9') && json.Valid([]byte(n.Text)) {

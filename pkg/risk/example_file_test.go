@@ -54,7 +54,7 @@ func TestFaultsOfExamplesAreReportedAtOnce(t *testing.T) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}
 	}
-	if _, err := ParseExamples(nil, "calls.yaml"); err == nil || !strings.Contains(err.Error(), "holds no calls") {
+	if _, err := ParseExamples(nil, "calls.yaml"); err == nil || !strings.Contains(err.Error(), "contains no calls") {
 		t.Error(err)
 	}
 }

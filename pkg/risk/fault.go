@@ -65,7 +65,7 @@ func (r *report) err(name string) error {
 		return nil
 	}
 	if len(r.list) > maxFaults {
-		r.list[maxFaults] = Fault{Line: r.list[maxFaults].Line, Column: 1, Message: fmt.Sprintf("more than %d faults; the rest is not listed.", maxFaults)}
+		r.list[maxFaults] = Fault{Line: r.list[maxFaults].Line, Column: 1, Message: fmt.Sprintf("more than %d faults; the others are not listed.", maxFaults)}
 	}
 	slices.SortStableFunc(r.list, func(a, b Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
@@ -88,5 +88,5 @@ func hintAt(name string, known []string) string {
 	if near := yamldoc.Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
-	return "known here: " + strings.Join(slices.Sorted(slices.Values(known)), ", ") + "."
+	return "known names: " + strings.Join(slices.Sorted(slices.Values(known)), ", ") + "."
 }

@@ -41,7 +41,7 @@ rules:
 
 func TestFaultsOfMethodsAreNamed(t *testing.T) {
 	for text, want := range map[string]string{
-		`rules: [{name: a, match: {method: tools/list}, deny: x}]`:               "is not a method that a policy decides about",
+		`rules: [{name: a, match: {method: tools/list}, deny: x}]`:               "policies do not apply to the method",
 		`rules: [{name: a, match: {tool: t, method: prompts/get}, deny: x}]`:     "only tools/call has a tool",
 		`rules: [{name: a, match: {method: []}, deny: x}]`:                       "empty list",
 		`rules: [{name: a, match: {method: [resources/read, nope]}, deny: "x"}]`: `"nope"`,

@@ -61,7 +61,7 @@ func Parse(source []byte, name string) (*Policy, error) {
 func parseYAML(source []byte, faults *report) *yamldoc.Node {
 	switch {
 	case len(source) > maxSource:
-		faults.add(yamldoc.Position{}, "", "the file is larger than 1 MiB; it is likely not the file that was meant.")
+		faults.add(yamldoc.Position{}, "", "the file is larger than 1 MiB; it is probably not the intended file.")
 		return nil
 	case !utf8.Valid(source):
 		faults.add(yamldoc.Position{}, "", "the file is not UTF-8 text; save it as UTF-8.")
@@ -92,7 +92,7 @@ func (r *policyReader) rules(path string, n *yamldoc.Node) {
 		return
 	}
 	if len(n.Items) > maxRules {
-		r.faults.add(n.At, path, "has more than %d rules; join some with lists and globs.", maxRules)
+		r.faults.add(n.At, path, "has more than %d rules; combine some with lists and globs.", maxRules)
 		return
 	}
 	for i, item := range n.Items {
@@ -125,7 +125,7 @@ func (r *policyReader) rule(path string, n *yamldoc.Node) {
 		p.name = path
 	}
 	if first, twice := r.names[p.name]; twice {
-		r.faults.add(n.At, path, "the name %s is taken by the rule in line %d; give each rule its own.", quote(p.name), first.Line)
+		r.faults.add(n.At, path, "the name %s is already used in line %d; use unique names.", quote(p.name), first.Line)
 	}
 	r.names[p.name] = n.At
 	if len(r.faults.list) == before { // otherwise what looks absent may be a fault above
@@ -143,13 +143,13 @@ func (r *policyReader) outcome(path string, n *yamldoc.Node, p *rule, reason str
 	case len(p.tools) > 0 && len(p.methods) > 0 && !slices.Contains(p.methods, schema.MethodCallTool):
 		r.faults.add(n.At, path, "only %s has a tool; remove match.tool, or add that method.", schema.MethodCallTool)
 	case p.deny && (others || p.cache != nil):
-		r.faults.add(n.At, path, "a call that is denied never runs; remove level, approval, sandbox and cache, or remove deny.")
+		r.faults.add(n.At, path, "a denied call never runs; remove level, approval, sandbox and cache, or remove deny.")
 	case p.cache != nil && (p.level > Low || p.approval != nil || p.sandbox != ""):
 		r.faults.add(n.At, path, "only a call that runs at once can be answered from the cache; remove cache, or remove approval, sandbox and a level above 1.")
 	case p.cache != nil && p.durable:
-		r.faults.add(n.At, path, "a call that is kept in the ledger runs, and is not answered from the cache; remove cache, or remove durable.")
+		r.faults.add(n.At, path, "a durable call is never answered from the cache; remove cache, or remove durable.")
 	case p.deny && reason != "":
-		r.faults.add(n.At, path, "deny holds the reason already; remove the key reason.")
+		r.faults.add(n.At, path, "deny already contains the reason; remove the key reason.")
 	case !p.deny && !others && !p.durable && p.cache == nil:
 		r.faults.add(n.At, path, "the rule has no outcome; add deny, level, approval, sandbox, durable or cache.")
 	case p.level == Low && p.approval != nil:
@@ -163,7 +163,7 @@ func (r *policyReader) outcome(path string, n *yamldoc.Node, p *rule, reason str
 func (r *policyReader) methods(path string, n *yamldoc.Node) (list []string) {
 	for _, text := range r.texts(path, n) {
 		if !slices.Contains(methods, text) {
-			r.faults.add(n.At, path, "%s is not a method that a policy decides about; %s", quote(text), hintAt(text, methods))
+			r.faults.add(n.At, path, "policies do not apply to the method %s; %s", quote(text), hintAt(text, methods))
 			continue
 		}
 		list = append(list, text)
@@ -176,7 +176,7 @@ func (r *policyReader) globs(path string, n *yamldoc.Node) (globs []glob) {
 	for _, text := range r.texts(path, n) {
 		switch {
 		case strings.ContainsAny(text, `[]{}\`):
-			r.faults.add(n.At, path, "%s: a pattern knows * for any characters and ? for one; for a choice write a list of patterns.", quote(text))
+			r.faults.add(n.At, path, "%s: a pattern can use * for any characters and ? for one; for alternatives write a list of patterns.", quote(text))
 		case strings.TrimSpace(text) != text:
 			r.faults.add(n.At, path, "%s begins or ends with a space; remove it.", quote(text))
 		default:
@@ -225,7 +225,7 @@ func (r *policyReader) approval(path string, n *yamldoc.Node) *Approval {
 		return useDefault
 	}
 	if n.Kind != yamldoc.Map {
-		r.is(path, n, yamldoc.Map, "a map of keys or the word default")
+		r.is(path, n, yamldoc.Map, "a map of keys or default")
 		return nil
 	}
 	before := len(r.faults.list)
@@ -256,18 +256,18 @@ func (r *policyReader) approval(path string, n *yamldoc.Node) *Approval {
 	}
 	if a.By == ByGroups {
 		if len(a.Groups) == 0 {
-			r.faults.add(n.At, path, "names no groups who may approve; add groups, or write by: caller.")
+			r.faults.add(n.At, path, "names no approver groups; add groups, or write by: caller.")
 		}
 		if at, ok := given["escalate_after"]; ok && len(a.EscalateTo) == 0 {
-			r.faults.add(at, join(path, "escalate_after"), "says when more groups are asked, and names none; add escalate_to, or remove it.")
+			r.faults.add(at, join(path, "escalate_after"), "requires escalate_to; add escalate_to, or remove it.")
 		} else if ok && a.EscalateAfter >= a.Expires {
-			r.faults.add(at, join(path, "escalate_after"), "is not shorter than expires (%s), when the call is given up; make it shorter.", a.Expires)
+			r.faults.add(at, join(path, "escalate_after"), "must be shorter than expires (%s), after which the call expires; decrease it.", a.Expires)
 		}
 		return a
 	}
 	for _, name := range []string{"groups", "needed", "escalate_to", "escalate_after", "reason_required", "fresh_login", "slack_level"} {
 		if at, ok := given[name]; ok {
-			r.faults.add(at, join(path, name), "is for approvals by groups, and here the caller says yes; remove it, or write by: groups.")
+			r.faults.add(at, join(path, name), "is for approvals by groups, but this approval is by the caller; remove it, or write by: groups.")
 		}
 	}
 	return a
@@ -285,7 +285,7 @@ func (r *policyReader) cache(path string, n *yamldoc.Node) *Cache {
 		key{"ttl", func(path string, n *yamldoc.Node) { c.TTL, given = r.duration(path, n, leastTTL, mostTTL), true }},
 		key{"scope", func(path string, n *yamldoc.Node) { c.Shared = r.choice(path, n, "principal", "shared") == "shared" }})
 	if n.Kind == yamldoc.Map && !given {
-		r.faults.add(n.At, path, "does not say how long a result counts; add ttl, such as %s.", quote("60s"))
+		r.faults.add(n.At, path, "has no lifetime for results; add ttl, such as %s.", quote("60s"))
 	}
 	return c
 }
@@ -298,23 +298,23 @@ func (r *rule) explain(denial, reason string) {
 	case r.deny:
 		does = " denies this call: " + sentence(denial)
 	case r.level == Low:
-		does = " lets this call run at once."
+		does = " allows this call to run at once."
 	case r.level == High || r.level == 0 && r.sandbox != "":
-		does = " has this call run in a container" + asks(r.approval, ", and ") + "."
+		does = " runs this call in a container" + asks(r.approval, ", and ") + "."
 	case r.level == Medium && r.approval == nil:
-		does = " holds this call until somebody agrees."
+		does = " holds this call until it is approved."
 	case r.approval != nil:
 		does = " holds this call" + asks(r.approval, ": it ") + "."
 	case r.durable:
-		does = " has this call kept in the ledger."
+		does = " makes this call durable."
 	default:
-		does = " has results of this call kept for a while."
+		does = " caches results of this call."
 	}
 	r.won = []string{name + does}
 	if reason != "" {
 		r.won = append(r.won, sentence(reason))
 	}
-	r.twin = append([]string{"The name of the server or tool looks like one that rule " + quote(r.name) + " names."}, r.won...)
+	r.twin = append([]string{"The name of the server or tool resembles a name in rule " + quote(r.name) + "."}, r.won...)
 	r.undecided = []string(nil)
 	if r.deny || r.raises() {
 		r.undecided = r.won
@@ -325,7 +325,7 @@ func asks(a *Approval, before string) string {
 	if a == nil {
 		return ""
 	}
-	return before + "needs an approval"
+	return before + "requires approval"
 }
 
 func sentence(text string) string {

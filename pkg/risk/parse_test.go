@@ -37,7 +37,7 @@ func TestAFileThatIsNoPolicyIsAFault(t *testing.T) {
 		"not YAML":       {"rules: [", "p.yaml:1:"},
 		"not UTF-8":      {"rules: \xff", "UTF-8"},
 		"a list":         {"- a", "must be a map of keys, not a list"},
-		"a text":         {"hello", "must be a map of keys, not a text"},
+		"a string":       {"hello", "must be a map of keys, not a string"},
 		"two documents":  {"rules: []\n---\nrules: []\n", "second document"},
 		"too large":      {strings.Repeat("#", maxSource+1), "larger than 1 MiB"},
 		"too deep":       {strings.Repeat("[", 1000), "nested"},

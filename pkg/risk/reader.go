@@ -29,7 +29,7 @@ func (r *reader) members(path string, n *yamldoc.Node, keys ...key) {
 	for _, m := range n.Members {
 		here := join(path, m.Key)
 		if before, twice := first[m.Key]; twice {
-			r.faults.add(m.At, here, "the key is given twice, first in line %d; remove one of them.", before.Line)
+			r.faults.add(m.At, here, "the key occurs twice, first in line %d; remove one of them.", before.Line)
 			continue
 		}
 		first[m.Key] = m.At
@@ -48,7 +48,7 @@ func (r *reader) members(path string, n *yamldoc.Node, keys ...key) {
 			for i, k := range keys {
 				names[i] = k.name
 			}
-			r.faults.add(m.At, here, "is no key that is known here; %s", hintAt(m.Key, names))
+			r.faults.add(m.At, here, "is not a known key here; %s", hintAt(m.Key, names))
 		}
 	}
 }
@@ -62,12 +62,12 @@ func (r *reader) is(path string, n *yamldoc.Node, want yamldoc.Kind, wanted stri
 }
 
 func (r *reader) text(path string, n *yamldoc.Node, most int) string {
-	if !r.is(path, n, yamldoc.Text, "a text") {
+	if !r.is(path, n, yamldoc.Text, "a string") {
 		return ""
 	}
 	switch {
 	case strings.TrimSpace(n.Text) == "":
-		r.faults.add(n.At, path, "is empty; write it, or remove the key.")
+		r.faults.add(n.At, path, "is empty; set a value, or remove the key.")
 	case len(n.Text) > most:
 		r.faults.add(n.At, path, "is longer than %d bytes; shorten it.", most)
 	default:
@@ -84,11 +84,11 @@ func (r *reader) texts(path string, n *yamldoc.Node) (list []string) {
 		}
 		return nil
 	}
-	if !r.is(path, n, yamldoc.List, "a text or a list of texts") {
+	if !r.is(path, n, yamldoc.List, "a string or a list of strings") {
 		return nil
 	}
 	if len(n.Items) == 0 {
-		r.faults.add(n.At, path, "is an empty list, which nothing matches; name something, or remove the key.")
+		r.faults.add(n.At, path, "is an empty list, which matches nothing; add an entry, or remove the key.")
 	}
 	for i, item := range n.Items {
 		if text := r.text(fmt.Sprintf("%s[%d]", path, i), item, maxName); text != "" {
@@ -104,7 +104,7 @@ func (r *reader) choice(path string, n *yamldoc.Node, words ...string) string {
 		return text
 	}
 	if text != "" {
-		r.faults.add(n.At, path, "%s is not known; %s", quote(text), hintAt(text, words))
+		r.faults.add(n.At, path, "%s is unknown; %s", quote(text), hintAt(text, words))
 	}
 	return ""
 }
@@ -129,7 +129,7 @@ const day = 24 * time.Hour
 
 func (r *reader) duration(path string, n *yamldoc.Node, least, most time.Duration) time.Duration {
 	if n.Kind == yamldoc.Number {
-		r.faults.add(n.At, path, "has no unit; write it with one, such as %s.", quote("10m"))
+		r.faults.add(n.At, path, "has no unit; add one, such as %s.", quote("10m"))
 		return 0
 	}
 	text := r.text(path, n, maxName)

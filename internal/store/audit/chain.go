@@ -57,7 +57,7 @@ func (c *chain) group(i item) bool {
 		r := Record{Version: version, Writer: c.log.writer, Seq: seq + 1, Prev: prev, Entry: i.entry}
 		longer, err := appendLine(lines, &r)
 		if err != nil { // an entry holds nothing that JSON cannot
-			c.log.log.Error("an audit entry cannot be encoded; it is left out", "kind", i.entry.Kind, "error", err)
+			c.log.log.Error("an audit entry cannot be encoded; it is skipped", "kind", i.entry.Kind, "error", err)
 			return
 		}
 		lines, seq, prev = longer, seq+1, r.Hash
@@ -126,8 +126,8 @@ func (c *chain) store(lines []byte) error {
 			if m, err = c.log.store.last(ctx, c.log.writer); err == nil {
 				if seq = m.Sequence; !bytes.Equal(m.Data, lines) {
 					cancel()
-					c.log.log.Error("somebody else writes this process's audit chain; it stores nothing more", "writer", c.log.writer, "sequence", m.Sequence)
-					return schema.Errorf(schema.KindInternal, "Somebody else writes the audit chain %s.", c.log.writer)
+					c.log.log.Error("another process writes this process's audit chain; no further records are stored", "writer", c.log.writer, "sequence", m.Sequence)
+					return schema.Errorf(schema.KindInternal, "Another process writes the audit chain %s.", c.log.writer)
 				}
 			}
 		}
@@ -138,10 +138,10 @@ func (c *chain) store(lines []byte) error {
 		}
 		if !warned {
 			warned = true
-			c.log.log.Error("audit records cannot be stored; trying on", "error", err)
+			c.log.log.Error("audit records cannot be stored; retrying", "error", err)
 		}
 		if !c.pause() {
-			return schema.Errorf(schema.KindUnavailable, "The audit record cannot be stored; see that NATS runs and has space. (%w)", err)
+			return schema.Errorf(schema.KindUnavailable, "The audit record cannot be stored; check that NATS is running and has disk space. (%w)", err)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func (c *chain) repairHead() {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	if err := c.keepHead(ctx, false); err != nil {
-		c.log.log.Warn("the head of the audit chain cannot be kept; trying on", "error", err)
+		c.log.log.Warn("the head of the audit chain cannot be stored; retrying", "error", err)
 	}
 }
 
@@ -200,7 +200,7 @@ func (c *chain) finish() {
 			lost++
 			continue
 		}
-		i.stored <- schema.Errorf(schema.KindUnavailable, "The audit record stores nothing more.")
+		i.stored <- schema.Errorf(schema.KindUnavailable, "The audit log stores no further records.")
 	}
 	if lost > 0 {
 		c.log.log.Error("audit entries could not be stored and are lost", "count", lost)

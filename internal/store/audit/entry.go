@@ -125,12 +125,12 @@ func appendLine(dst []byte, r *Record) ([]byte, error) {
 func parseLine(line []byte) (*Record, error) {
 	cut := len(line) - hashTail
 	if cut < 1 || string(line[cut:cut+len(hashField)]) != hashField || string(line[len(line)-2:]) != `"}` {
-		return nil, errors.New("it does not have the form of a record")
+		return nil, errors.New("it is not a valid record")
 	}
 	sum := sha256.Sum256(line[:cut])
 	r := new(Record)
 	if r.Hash = hex.EncodeToString(sum[:]); string(line[cut+len(hashField):len(line)-2]) != r.Hash {
-		return nil, errors.New("it does not have the hash that stands in it")
+		return nil, errors.New("its hash does not match its content")
 	}
 	hash := r.Hash
 	if err := json.Unmarshal(append(line[:cut:cut], '}'), r); err != nil {

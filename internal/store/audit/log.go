@@ -135,7 +135,7 @@ func (l *Log) enqueue(ctx context.Context, i item) error {
 	case <-ctx.Done():
 	case <-l.stop:
 	}
-	return schema.Errorf(schema.KindUnavailable, "The audit record takes no more entries at the moment; see that NATS runs and has space.")
+	return schema.Errorf(schema.KindUnavailable, "The audit log cannot accept more entries at the moment; check that NATS is running and has disk space.")
 }
 
 // Sync waits until every entry that was appended before is stored, or ctx ends.
@@ -148,7 +148,7 @@ func (l *Log) Sync(ctx context.Context) error {
 	case err := <-stored:
 		return err
 	case <-ctx.Done():
-		return schema.Errorf(schema.KindUnavailable, "The audit record was not stored in time; see that NATS runs and has space. (%w)", ctx.Err())
+		return schema.Errorf(schema.KindUnavailable, "The audit record was not stored in time; check that NATS is running and has disk space. (%w)", ctx.Err())
 	case <-l.done:
 		select {
 		case err := <-stored:
@@ -160,7 +160,7 @@ func (l *Log) Sync(ctx context.Context) error {
 }
 
 func closedError() error {
-	return schema.Errorf(schema.KindUnavailable, "The audit record is closed: this process is stopping, or cannot store any more; its log says why.")
+	return schema.Errorf(schema.KindUnavailable, "The audit log is closed: this process is stopping, or cannot store further records; its log has the reason.")
 }
 
 // Close stores what is queued, as long as that takes no more than 10 s, closes

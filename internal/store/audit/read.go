@@ -23,7 +23,7 @@ type Reader struct{ store *store }
 func OpenReader(ctx context.Context, conn *bus.Conn) (*Reader, error) {
 	store, err := openStore(ctx, conn, 0, bus.FindStream, bus.FindBucket)
 	if errors.Is(err, bus.ErrNotFound) {
-		return nil, schema.Errorf(schema.KindNotFound, "There is no audit record on this NATS server; a front door or an approver makes it when it starts.")
+		return nil, schema.Errorf(schema.KindNotFound, "There is no audit log on this NATS server; a front door or an approver creates it when it starts.")
 	}
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (l *Reader) Read(ctx context.Context, f Filter, cursor string) ([]Record, s
 			return found, "", nil
 		}
 		if err != nil {
-			return nil, "", schema.Errorf(schema.KindUnavailable, "The audit record cannot be read; see that NATS runs. (%w)", err)
+			return nil, "", schema.Errorf(schema.KindUnavailable, "The audit log cannot be read; check that NATS is running. (%w)", err)
 		}
 		if m.Sequence != next {
 			skip = 0
@@ -121,7 +121,7 @@ func (l *Reader) Since(ctx context.Context, since time.Time, f func(*Record) boo
 	if errors.Is(err, bus.ErrNotFound) {
 		return nil
 	}
-	return schema.Errorf(schema.KindUnavailable, "The audit record cannot be read; see that NATS runs. (%w)", err)
+	return schema.Errorf(schema.KindUnavailable, "The audit log cannot be read; check that NATS is running. (%w)", err)
 }
 
 // parseCursor reads the sequence of a message and the number of its records that were read.
@@ -135,7 +135,7 @@ func parseCursor(cursor string) (sequence uint64, skip int, err error) {
 		skip, err = strconv.Atoi(right)
 	}
 	if err != nil || skip < 0 {
-		return 0, 0, schema.Errorf(schema.KindInvalidRequest, "This cursor was not given by the audit record; begin without one.")
+		return 0, 0, schema.Errorf(schema.KindInvalidRequest, "This cursor is invalid; start again without a cursor.")
 	}
 	return sequence, skip, nil
 }

@@ -105,7 +105,7 @@ func newChecker(heads map[string][]byte, maxAge time.Duration, now time.Time) *c
 	for _, writer := range sorted(heads) {
 		h := new(Head)
 		if err := json.Unmarshal(heads[writer], h); err != nil || h.Version != version || bus.Token(h.Writer) != writer || h.Seq == 0 && h.Hash != start() {
-			c.fault(Changed, writer, 0, 0, "the head of the chain cannot be read, or is of another chain")
+			c.fault(Changed, writer, 0, 0, "the head of the chain cannot be read, or belongs to another chain")
 			continue
 		}
 		c.heads[writer] = h
@@ -131,11 +131,11 @@ func (c *checker) fault(kind FaultKind, writer string, sequence, seq uint64, for
 func (c *checker) message(m message) {
 	c.report.Messages++
 	if m.Sequence <= c.last {
-		c.fault(Added, m.Writer, m.Sequence, 0, "the message stands behind one with sequence %d", c.last)
+		c.fault(Added, m.Writer, m.Sequence, 0, "the message follows one with sequence %d", c.last)
 	}
 	c.last = max(c.last, m.Sequence)
 	if len(m.Data) == 0 || m.Data[len(m.Data)-1] != '\n' {
-		c.fault(Changed, m.Writer, m.Sequence, 0, "the message does not end where a record ends")
+		c.fault(Changed, m.Writer, m.Sequence, 0, "the message does not end at the end of a record")
 	}
 	for line := range bytes.Lines(m.Data) {
 		c.report.Records++
@@ -150,21 +150,21 @@ func (c *checker) message(m message) {
 
 func (c *checker) record(m message, r *Record) {
 	if bus.Token(r.Writer) != m.Writer {
-		c.fault(Added, m.Writer, m.Sequence, r.Seq, "the record is of the chain %s", r.Writer)
+		c.fault(Added, m.Writer, m.Sequence, r.Seq, "the record belongs to the chain %s", r.Writer)
 		return
 	}
 	at := c.chains[m.Writer]
 	switch {
 	case at == nil && r.Seq != 1 && !c.old(r.Writer):
-		c.fault(Gap, m.Writer, m.Sequence, r.Seq, "the chain begins with record %d; the ones before are missing", r.Seq)
+		c.fault(Gap, m.Writer, m.Sequence, r.Seq, "the chain begins with record %d; the earlier records are missing", r.Seq)
 	case at == nil && r.Seq != 1:
 		c.report.Trimmed = append(c.report.Trimmed, r.Writer)
 	case at == nil && r.Prev != start():
-		c.fault(Gap, m.Writer, m.Sequence, r.Seq, "the first record follows another")
+		c.fault(Gap, m.Writer, m.Sequence, r.Seq, "the first record refers to an earlier record")
 	case at != nil && r.Seq != at.seq+1:
 		c.fault(Gap, m.Writer, m.Sequence, r.Seq, "record %d follows record %d", r.Seq, at.seq)
 	case at != nil && r.Prev != at.hash:
-		c.fault(Changed, m.Writer, m.Sequence, r.Seq, "the record follows one that is not there")
+		c.fault(Changed, m.Writer, m.Sequence, r.Seq, "the record refers to a missing record")
 	}
 	if at == nil {
 		at = new(checked)
@@ -172,7 +172,7 @@ func (c *checker) record(m message, r *Record) {
 	}
 	at.seq, at.hash = r.Seq, r.Hash
 	if h := c.heads[m.Writer]; h != nil && h.Seq == r.Seq && h.Hash != r.Hash {
-		c.fault(Changed, m.Writer, m.Sequence, r.Seq, "the head of the chain names another record here")
+		c.fault(Changed, m.Writer, m.Sequence, r.Seq, "the head of the chain refers to a different record here")
 	}
 }
 
@@ -183,12 +183,12 @@ func (c *checker) finish(later map[string][]byte) *Report {
 		at, h := c.chains[writer], c.heads[writer]
 		switch {
 		case h == nil && later[writer] == nil:
-			c.fault(Added, writer, 0, at.seq, "the chain has no head: it was put in, or its head was removed")
+			c.fault(Added, writer, 0, at.seq, "the chain has no head: the chain was inserted, or its head was removed")
 		case h == nil:
 		case at.seq < h.Seq:
-			c.fault(CutTail, writer, 0, at.seq, "the chain ends with record %d and its head is record %d: the end was cut off", at.seq, h.Seq)
+			c.fault(CutTail, writer, 0, at.seq, "the chain ends with record %d and its head is record %d: the end was removed", at.seq, h.Seq)
 		case h.Closed && at.seq > h.Seq:
-			c.fault(Added, writer, 0, at.seq, "the chain was closed with record %d and goes on to %d", h.Seq, at.seq)
+			c.fault(Added, writer, 0, at.seq, "the chain was closed with record %d but continues to %d", h.Seq, at.seq)
 		}
 	}
 	for _, writer := range sorted(c.heads) {

@@ -16,21 +16,21 @@ func allowed(was, is *Manifest) error {
 	case was.State != is.State && !slices.Contains(moves(was.State), is.State):
 		return schema.Errorf(schema.KindConflict, "Journal %s is %s and cannot become %s.", was.ID, was.State, is.State)
 	case is.State == Running && was.State == Ended && was.Purged:
-		return schema.Errorf(schema.KindConflict, "The calls of journal %s are not kept any more; it cannot run again.", was.ID)
+		return schema.Errorf(schema.KindConflict, "The calls of journal %s have been deleted; it cannot run again.", was.ID)
 	case is.State == Ended && (is.Ending == "" || is.Ended.IsZero()):
-		return internal("it cannot end without saying how and when")
+		return internal("it cannot end without an outcome and a time")
 	case is.Sealed.IsZero() && is.State != Receiving && is.State != Canceling:
-		return internal("it was not sealed yet")
+		return internal("it has not been sealed")
 	case was.ID != is.ID, was.Kind != is.Kind, was.Principal.Name != is.Principal.Name, was.Principal.Owner != is.Principal.Owner,
 		!slices.Equal(was.Principal.Groups, is.Principal.Groups), !was.Created.Equal(is.Created), !was.Expires.Equal(is.Expires),
 		was.Fingerprint != is.Fingerprint, was.Key != is.Key, was.CallbackURL != is.CallbackURL, !maps.Equal(was.Labels, is.Labels):
-		return internal("what it is for cannot be changed")
+		return internal("its purpose cannot be changed")
 	case is.Epoch < was.Epoch, is.Epoch == was.Epoch && is.Owner != was.Owner:
-		return internal("its epoch can only grow, and with it its owner changes")
+		return internal("its epoch can only increase, together with a change of its owner")
 	case is.Calls < was.Calls, !was.Sealed.IsZero() && (is.Calls != was.Calls || !is.Sealed.Equal(was.Sealed)):
-		return internal("its calls are counted already")
+		return internal("its calls have already been counted")
 	case was.Purged && !is.Purged, was.Deleted && !is.Deleted:
-		return internal("what was forgotten stays so")
+		return internal("deleted records cannot be restored")
 	}
 	return nil
 }

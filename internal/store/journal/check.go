@@ -70,7 +70,7 @@ func Check(ctx context.Context, conn *bus.Conn, since time.Time, log *slog.Logge
 	if err != nil || len(found.Faults) == 0 {
 		return found, err
 	}
-	log.Warn("the records of durable calls do not agree; they are read once more", "faults", len(found.Faults))
+	log.Warn("the records of durable calls are inconsistent; they are read again", "faults", len(found.Faults))
 	again, err := check(ctx, s, since) // what was being written or purged agrees by now
 	if err != nil {
 		return nil, err
@@ -241,7 +241,7 @@ func (c *checker) compare(ctx context.Context, id string, d *checked) error {
 		return nil
 	}
 	if d.m == nil {
-		c.fault(id, bus.StreamJournals, 0, 0, "there are calls, intents or results of journal %s, and not the journal", id)
+		c.fault(id, bus.StreamJournals, 0, 0, "there are calls, intents or results of journal %s, but the journal is missing", id)
 		return nil
 	}
 	m, keep := d.m, c.s.logs.keepResults()
@@ -255,32 +255,32 @@ func (c *checker) compare(ctx context.Context, id string, d *checked) error {
 		}
 		ch := &d.chains[log]
 		for _, seq := range ch.unread {
-			c.fault(id, streamOf(log), seq-1, seq+1, "the message of journal %s there cannot be read", id)
+			c.fault(id, streamOf(log), seq-1, seq+1, "the message of journal %s cannot be read", id)
 		}
 		if len(ch.unread) > 0 {
 			continue
 		}
 		if ch.frontAt > 0 {
-			c.fault(id, streamOf(log), 0, ch.frontAt, "the log of %s of journal %s does not begin at its beginning", name, id)
+			c.fault(id, streamOf(log), 0, ch.frontAt, "the start of the log of %s of journal %s is missing", name, id)
 		}
 		for _, g := range ch.gaps {
-			c.fault(id, streamOf(log), g.after, g.before, "%d %s of journal %s are not there", g.next-g.first, name, id)
+			c.fault(id, streamOf(log), g.after, g.before, "%d %s of journal %s are missing", g.next-g.first, name, id)
 		}
 	}
 	if !m.Purged && len(calls.unread) == 0 {
 		if known := max(m.Calls, d.progress.Accepted()); known > calls.next {
-			c.fault(id, streamOf(LogCalls), calls.last, 0, "journal %s knows of %d calls, and %d are stored", id, known, calls.next)
+			c.fault(id, streamOf(LogCalls), calls.last, 0, "journal %s has %d calls, but %d are stored", id, known, calls.next)
 		}
 	}
 	if missing := d.progress.Next(0); m.State == Ended && !aged && len(results.unread) == 0 && missing < m.Calls {
-		c.fault(id, streamOf(LogResults), results.last, 0, "journal %s has ended, and its call %d has no result", id, missing)
+		c.fault(id, streamOf(LogResults), results.last, 0, "journal %s has ended, but its call %d has no result", id, missing)
 	}
 	if m.Purged || m.Epoch != 1 || m.Kind != Lane {
 		return nil
 	}
 	for i, k := range d.keyed {
 		if k.plain && d.ran[i] && !d.intents[i] {
-			c.fault(id, streamOf(LogIntents), d.chains[LogIntents].last, 0, "call %d of journal %s has a result, and not the intent that was stored before it left", i, id)
+			c.fault(id, streamOf(LogIntents), d.chains[LogIntents].last, 0, "call %d of journal %s has a result, but the intent that was stored before it was sent is missing", i, id)
 			break
 		}
 	}
@@ -297,9 +297,9 @@ func (c *checker) compareKeys() {
 		d := c.all[e.Journal]
 		switch {
 		case d == nil:
-			c.fault(e.Journal, bus.StreamJournals, 0, 0, "an idempotency key stands for journal %s, and it is not there", e.Journal)
+			c.fault(e.Journal, bus.StreamJournals, 0, 0, "an idempotency key refers to journal %s, which is missing", e.Journal)
 		case d.m != nil && e.CallID != "" && !d.m.Purged && !d.m.Deleted && e.Index >= d.chains[LogCalls].next:
-			c.fault(e.Journal, streamOf(LogCalls), d.chains[LogCalls].last, 0, "an idempotency key stands for call %d of journal %s, and it is not there", e.Index, e.Journal)
+			c.fault(e.Journal, streamOf(LogCalls), d.chains[LogCalls].last, 0, "an idempotency key refers to call %d of journal %s, which is missing", e.Index, e.Journal)
 		}
 	}
 	must := 0
@@ -311,7 +311,7 @@ func (c *checker) compareKeys() {
 			c.out.Keys = append(c.out.Keys, d.m.Key)
 			if d.m.Calls > 0 && d.m.State != Canceling {
 				if must++; must == 1 {
-					c.fault(id, bus.StreamKeys, 0, 0, "batch %s was made under an idempotency key that is not there", id)
+					c.fault(id, bus.StreamKeys, 0, 0, "batch %s was created with an idempotency key that is missing", id)
 				}
 			}
 		}
@@ -322,7 +322,7 @@ func (c *checker) compareKeys() {
 			c.out.Keys = append(c.out.Keys, k.hash)
 			if d.ran[i] {
 				if must++; must == 1 {
-					c.fault(id, bus.StreamKeys, 0, 0, "call %d of journal %s ran under an idempotency key that is not there", i, id)
+					c.fault(id, bus.StreamKeys, 0, 0, "call %d of journal %s ran with an idempotency key that is missing", i, id)
 				}
 			}
 		}

@@ -62,11 +62,11 @@ func TestRecordsThatNameLostOnesAreNoticed(t *testing.T) {
 		"nothing is lost":   {},
 		"calls":             {"callyard_calls", 0, "knows of 3 calls, and 0 are stored"},
 		"the first calls":   {"callyard_calls", 3, "before the sequence 3"},
-		"intents":           {"callyard_intents", 0, "not the intent"},
+		"intents":           {"callyard_intents", 0, "but the intent"},
 		"results":           {"callyard_results", 0, "its call 0 has no result"},
 		"the first results": {"callyard_results", 3, "before the sequence 3"},
-		"manifests":         {"callyard_journals", 0, "and not the journal"},
-		"keys":              {"callyard_keys", 0, "under an idempotency key that is not there"},
+		"manifests":         {"callyard_journals", 0, "but the journal is missing"},
+		"keys":              {"callyard_keys", 0, "with an idempotency key that is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, server := fill(t)

@@ -91,7 +91,7 @@ func (s *Store) claim(ctx context.Context, id, owner string, o *Owned) (*Owned, 
 }
 
 func taken(id, owner string) error {
-	e := schema.Errorf(schema.KindConflict, "Journal %s is run by %s.", id, cmp.Or(owner, "somebody else"))
+	e := schema.Errorf(schema.KindConflict, "Journal %s is owned by %s.", id, cmp.Or(owner, "another process"))
 	e.Retryable, e.RetryAfter = true, time.Second
 	return e
 }
@@ -101,7 +101,7 @@ func taken(id, owner string) error {
 func (o *Owned) begin(ctx context.Context) error {
 	m, err := o.s.Change(ctx, o.id, func(m *Manifest) error {
 		if m.Purged && !o.purged {
-			return schema.Errorf(schema.KindConflict, "Journal %s has ended and its calls are not kept any more.", o.id)
+			return schema.Errorf(schema.KindConflict, "Journal %s has ended and its calls have been deleted.", o.id)
 		}
 		m.Epoch++
 		m.Owner = o.lease.Owner

@@ -98,9 +98,9 @@ type Head struct {
 
 // Errors of the readers of stored records.
 var (
-	errVersion = errors.New("the journal was written by another version: use that one to finish it, or a newer one that reads it")
-	errLog     = errors.New("the message is of another log")
-	errCount   = errors.New("the message does not hold the records it says it holds")
+	errVersion = errors.New("the journal was written by another version: use that version to finish it, or a newer version that can read it")
+	errLog     = errors.New("the message belongs to another log")
+	errCount   = errors.New("the records of the message do not match its header")
 )
 
 // appendHead begins a message: dst must be empty. The frames of Count

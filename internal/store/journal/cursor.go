@@ -27,7 +27,7 @@ func ParseCursor(text string) (Cursor, error) {
 	sequence, err := strconv.ParseUint(s, 36, 64)
 	position, err2 := strconv.ParseUint(p, 36, 32)
 	if !ok || err != nil || err2 != nil {
-		return Cursor{}, schema.Errorf(schema.KindInvalidRequest, "The cursor cannot be read; take one that an answer gave, or none to begin at the beginning.")
+		return Cursor{}, schema.Errorf(schema.KindInvalidRequest, "The cursor is invalid; use the cursor of an answer, or none to start at the beginning.")
 	}
 	return Cursor{sequence, uint32(position)}, nil
 }

@@ -26,13 +26,13 @@ func unavailable(err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	e := schema.Errorf(schema.KindUnavailable, "The journal of durable calls cannot be reached; see that NATS runs. (%w)", err)
+	e := schema.Errorf(schema.KindUnavailable, "The journal of durable calls cannot be reached; check that NATS is running. (%w)", err)
 	switch {
 	case errors.Is(err, bus.ErrNotStoring):
-		e = schema.Errorf(schema.KindUnavailable, "Durable calls cannot be stored at the moment; nothing was stored, and nothing runs. Send the request again later. (%w)", err)
+		e = schema.Errorf(schema.KindUnavailable, "Durable calls cannot be stored at the moment; nothing was stored, and nothing will run. Send the request again later. (%w)", err)
 		e.Retryable = true
 	case errors.Is(err, bus.ErrRefused):
-		e = schema.Errorf(schema.KindUnavailable, "The journal of durable calls takes no more: its streams are full; wait until calls have ended, or give them more space. (%w)", err)
+		e = schema.Errorf(schema.KindUnavailable, "The journal of durable calls is full; wait until calls have ended, or increase the size of its streams. (%w)", err)
 		e.Retryable = true
 	}
 	e.RetryAfter = 5 * time.Second
@@ -45,15 +45,15 @@ func appendFault(id string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, errLost):
-		return schema.Errorf(schema.KindConflict, "Journal %s is written by somebody else now; nothing more is taken here. (%w)", id, err)
+		return schema.Errorf(schema.KindConflict, "Another process now writes journal %s; this process accepts no more of its calls. (%w)", id, err)
 	case errors.Is(err, errSealed):
-		return schema.Errorf(schema.KindConflict, "Journal %s is sealed; it takes no more calls. (%w)", id, err)
+		return schema.Errorf(schema.KindConflict, "Journal %s is sealed; it accepts no more calls. (%w)", id, err)
 	}
 	return unavailable(err)
 }
 
 func notFound(id string) error {
-	return schema.Errorf(schema.KindNotFound, "There is no journal %s, or it is too old to be kept.", id)
+	return schema.Errorf(schema.KindNotFound, "There is no journal %s, or it has been deleted.", id)
 }
 
 func damaged(id string, err error) error {

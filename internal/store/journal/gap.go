@@ -25,11 +25,11 @@ func (e *GapError) Error() string {
 func (e *GapError) Unwrap() error { return LostCall("") }
 
 // nobodyKnows ends what is said of everything whose record was lost.
-const nobodyKnows = "its record was lost with a damaged data folder: nobody knows what became of it, and it is not run again."
+const nobodyKnows = "its record was lost with a damaged data folder: its outcome is unknown, and it is not run again."
 
 // LostCall is the answer for a call whose record was lost; id may be "".
 func LostCall(id string) *schema.Error {
-	e := schema.Errorf(schema.KindOutcomeUnknown, "The call was accepted, and "+nobodyKnows+" Check what it did, and send it as a new call to run it.")
+	e := schema.Errorf(schema.KindOutcomeUnknown, "The call was accepted, and "+nobodyKnows+" Check its effects, and send it as a new call to run it.")
 	if id != "" {
 		e = e.WithCall(id)
 	}
@@ -38,13 +38,13 @@ func LostCall(id string) *schema.Error {
 
 // LostBatch is the answer for a batch whose record was lost.
 func LostBatch() *schema.Error {
-	return schema.Errorf(schema.KindOutcomeUnknown, "The batch was accepted, and "+nobodyKnows+" Check what its calls did, and send those that are missing as a new batch.")
+	return schema.Errorf(schema.KindOutcomeUnknown, "The batch was accepted, and "+nobodyKnows+" Check the effects of its calls, and send the missing ones as a new batch.")
 }
 
 // LostKey is the answer for a request under an idempotency key whose record, or that of
 // the call that the key stands for, was lost.
 func LostKey() *schema.Error {
-	return schema.Errorf(schema.KindOutcomeUnknown, "A request was accepted under this Idempotency-Key, and "+nobodyKnows+" Check what it did, and use a new key to run it.")
+	return schema.Errorf(schema.KindOutcomeUnknown, "A request was accepted under this Idempotency-Key, and "+nobodyKnows+" Check its effects, and use a new key to run it.")
 }
 
 // pageOf reads the first message of a log of calls with at least a sequence; a zero

@@ -87,13 +87,13 @@ func (s *Store) Recall(ctx context.Context, hash string) (Entry, error) {
 		return e, LostKey()
 	}
 	if isNotFound(err) {
-		return e, schema.Errorf(schema.KindNotFound, "Nothing was made under this idempotency key, or it is forgotten.")
+		return e, schema.Errorf(schema.KindNotFound, "The idempotency key is unknown, or has been deleted.")
 	}
 	if err != nil {
 		return e, unavailable(err)
 	}
 	if err := json.Unmarshal(data, &e); err != nil {
-		return e, schema.Errorf(schema.KindInternal, "What was made under this idempotency key cannot be read. (%w)", err)
+		return e, schema.Errorf(schema.KindInternal, "The record of this idempotency key cannot be read. (%w)", err)
 	}
 	return e, nil
 }

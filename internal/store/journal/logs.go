@@ -19,7 +19,7 @@ func (o Options) Streams() []bus.StreamSpec {
 	keep := cmp.Or(o.KeepResults, defaultKeepResults)
 	kept := bus.StreamSpec{MaxBytes: o.MaxBytes, DenyDelete: true}
 	state := kept
-	state.Name, state.What = bus.StreamJournals, "what is known of journals, and who has them"
+	state.Name, state.What = bus.StreamJournals, "journals and their owners"
 	state.Subjects = []string{manifestSubject("*"), leaseSubject("*")}
 	state.Expires, state.Probe = true, leaseSubject(bus.ProbeToken)
 	objects := kept
@@ -41,7 +41,7 @@ func (o Options) log(log Log) bus.StreamSpec {
 	case LogCalls:
 		s.Name, s.What = bus.StreamCalls, "durable calls"
 	case LogIntents:
-		s.Name, s.What = bus.StreamIntents, "durable calls that were about to leave"
+		s.Name, s.What = bus.StreamIntents, "intents of durable calls"
 	case LogResults:
 		s.Name, s.What, s.MaxAge = bus.StreamResults, "results of durable calls", cmp.Or(o.KeepResults, defaultKeepResults)
 	}

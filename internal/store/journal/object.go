@@ -20,7 +20,7 @@ const (
 )
 
 // errObjectTooLarge means that there are more bytes than can be kept.
-var errObjectTooLarge = errors.New("there are too many bytes to keep")
+var errObjectTooLarge = errors.New("there are too many bytes to store")
 
 // errDamaged means that the bytes are not those that were stored.
 var errDamaged = errors.New("the stored bytes do not have the digest that was recorded")

@@ -123,7 +123,7 @@ func (o *Owned) ResultsThen(ctx context.Context, done func(error), r ...ResultRe
 	p := packer{most: o.s.most, many: len(r) >= manyRecords}
 	for i := range r {
 		if r[i].Index >= maxIndex {
-			done(schema.Errorf(schema.KindInternal, "There is no call %d in a journal.", r[i].Index))
+			done(schema.Errorf(schema.KindInternal, "A journal has no call %d.", r[i].Index))
 			return
 		}
 		large := r[i].Body

@@ -125,7 +125,7 @@ func (s *Store) FindCall(ctx context.Context, id string, index uint64) (*CallRec
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, schema.Errorf(schema.KindNotFound, "Journal %s has no call %d, or it is too old to be kept.", id, index)
+		return nil, schema.Errorf(schema.KindNotFound, "Journal %s has no call %d, or it has been deleted.", id, index)
 	}
 	return &found[0], nil
 }

@@ -186,7 +186,7 @@ func (s *Store) FindResult(ctx context.Context, id string, index uint64, after C
 		from = page[len(page)-1].Sequence + 1
 	}
 	if found == nil {
-		return nil, schema.Errorf(schema.KindNotFound, "Call %d of journal %s has no result, or it is too old to be kept.", index, id)
+		return nil, schema.Errorf(schema.KindNotFound, "Call %d of journal %s has no result, or it has been deleted.", index, id)
 	}
 	return found, nil
 }

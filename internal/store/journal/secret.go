@@ -35,7 +35,7 @@ func (s *Store) findSecret(ctx context.Context) ([]byte, error) {
 		if secret == nil {
 			secret = binary.BigEndian.AppendUint64(make([]byte, 0, secretLen), uint64(time.Now().UnixMilli()))[:secretLen]
 			if _, err := rand.Read(secret[8:]); err != nil {
-				return nil, fmt.Errorf("making the secret of the journals: %w", err)
+				return nil, fmt.Errorf("creating the secret of the journals: %w", err)
 			}
 		}
 		// Whoever was faster counts; and the answer to a write may be lost.

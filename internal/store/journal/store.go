@@ -116,19 +116,19 @@ func (s *Store) Create(ctx context.Context, m *Manifest) error {
 	wrong := ""
 	switch {
 	case !bus.PlainToken(m.ID):
-		wrong = "has an id that is no plain token"
+		wrong = "has an invalid id"
 	case m.Kind != Batch && m.Kind != Lane:
-		wrong = "is of no kind"
+		wrong = "has no kind"
 	case m.State != Receiving, m.Epoch != 0, !m.Sealed.IsZero():
 		wrong = "does not begin at its beginning"
 	case m.Expires.IsZero():
 		wrong = "never expires"
 	}
 	if wrong != "" {
-		return schema.Errorf(schema.KindInternal, "The journal %s; it was not made.", wrong)
+		return schema.Errorf(schema.KindInternal, "The journal %s; it was not created.", wrong)
 	}
 	if life := s.MaxLife(); life > 0 && m.Expires.Sub(m.Created) > life {
-		return schema.Errorf(schema.KindInvalidRequest, "Durable calls may take at most %s here, because results are kept for twice that time; ask for an earlier end.", life)
+		return schema.Errorf(schema.KindInvalidRequest, "Durable calls can take at most %s here, because results are stored for twice that time; request an earlier end.", life)
 	}
 	m.Secret, m.Write = s.secret, rand.Text()
 	data, err := json.Marshal(m) //nolint:gosec // the secret of ids is kept with the records that they name
@@ -142,7 +142,7 @@ func (s *Store) Create(ctx context.Context, m *Manifest) error {
 		case mine != nil:
 			revision = at
 		case errors.Is(err, bus.ErrConflict):
-			return schema.Errorf(schema.KindConflict, "There is a journal %s already.", m.ID)
+			return schema.Errorf(schema.KindConflict, "Journal %s already exists.", m.ID)
 		default:
 			return unavailable(errors.Join(err, again))
 		}
@@ -198,7 +198,7 @@ func decode(data []byte) (*Manifest, error) {
 	case Receiving, Sealed, Running, Canceling, Ended:
 		return m, nil
 	}
-	return nil, fmt.Errorf("the journal is in a state that this version does not know")
+	return nil, fmt.Errorf("this version does not know the state of the journal")
 }
 
 // Change reads a manifest, lets f change it and stores it when nobody was faster,
@@ -258,7 +258,7 @@ func (s *Store) Change(ctx context.Context, id string, f func(*Manifest) error) 
 			return nil, err
 		}
 	}
-	e := schema.Errorf(schema.KindConflict, "Journal %s is being changed by many at once; try again.", id)
+	e := schema.Errorf(schema.KindConflict, "Too many concurrent changes of journal %s; try again.", id)
 	e.Retryable = true
 	return nil, e
 }
@@ -301,7 +301,7 @@ func (s manifests) landed(ctx context.Context, id string, marks []string) (*Mani
 func (s *Store) PurgeCalls(ctx context.Context, id string) error {
 	_, err := s.Change(ctx, id, func(m *Manifest) error {
 		if m.State != Ended {
-			return schema.Errorf(schema.KindConflict, "Journal %s is %s; its calls can be forgotten when it has ended.", id, m.State)
+			return schema.Errorf(schema.KindConflict, "Journal %s is %s; its calls can be deleted when it has ended.", id, m.State)
 		}
 		m.Purged = true
 		return nil

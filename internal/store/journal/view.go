@@ -91,7 +91,7 @@ func (v *view) fitting(open bool, fits func(*Manifest) bool) []*Manifest {
 func (s *Store) seen(id string, data []byte, revision uint64) {
 	m, err := decode(data)
 	if err != nil || m.ID != id {
-		s.log.Error("a journal's manifest cannot be read; it is left out", "journal_id", id, "revision", revision, "error", err)
+		s.log.Error("a journal's manifest cannot be read; it is skipped", "journal_id", id, "revision", revision, "error", err)
 		return
 	}
 	s.view.put(m, revision)

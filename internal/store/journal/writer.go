@@ -53,7 +53,7 @@ func (s *Store) Write(ctx context.Context, id string) (*Writer, error) {
 }
 
 func noMore(m *Manifest) error {
-	return schema.Errorf(schema.KindConflict, "Journal %s is %s; it takes no more calls.", m.ID, m.State)
+	return schema.Errorf(schema.KindConflict, "Journal %s is %s; it accepts no more calls.", m.ID, m.State)
 }
 
 // Next is the index that the next call gets. When nothing is under way, it is the number of
@@ -178,7 +178,7 @@ func (s *Store) sealed(ctx context.Context, id string, calls uint64) (*Manifest,
 func (s objects) store(ctx context.Context, id string, b []byte) (Object, error) {
 	o, err := s.put(ctx, id, rand.Text(), b)
 	if errors.Is(err, errObjectTooLarge) {
-		return o, schema.Errorf(schema.KindTooLarge, "A durable call cannot carry that much. (%w)", err)
+		return o, schema.Errorf(schema.KindTooLarge, "The durable call is too large. (%w)", err)
 	}
 	return o, unavailable(err)
 }
@@ -205,9 +205,9 @@ func (s objects) bytes(ctx context.Context, id, what string, inline []byte, o Ob
 	b, err := s.get(ctx, id, o)
 	switch {
 	case errors.Is(err, bus.ErrNotFound):
-		return nil, schema.Errorf(schema.KindNotFound, "The %s of a call of journal %s are not kept any more.", what, id)
+		return nil, schema.Errorf(schema.KindNotFound, "The %s of a call of journal %s have been deleted.", what, id)
 	case errors.Is(err, errDamaged):
-		return nil, schema.Errorf(schema.KindInternal, "The stored %s of a call of journal %s are damaged; nothing runs with them. (%w)", what, id, err)
+		return nil, schema.Errorf(schema.KindInternal, "The stored %s of a call of journal %s are damaged and are not used. (%w)", what, id, err)
 	}
 	return b, unavailable(err)
 }

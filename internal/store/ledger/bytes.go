@@ -164,7 +164,7 @@ func placeOf(size int) place {
 
 func (l *Ledger) put(ctx context.Context, at place, id, kind string, b []byte) (string, error) {
 	if len(b) > MaxBytes {
-		return "", schema.Errorf(schema.KindTooLarge, "The %s of approval %s takes %d bytes; the ledger keeps at most %d.", kind, id, len(b), MaxBytes)
+		return "", schema.Errorf(schema.KindTooLarge, "The %s of approval %s has %d bytes and exceeds the limit of %d bytes.", kind, id, len(b), MaxBytes)
 	}
 	d := schema.Digest(b)
 	if err := l.store.putParts(ctx, at, id, kind, d, b); err != nil {
@@ -217,10 +217,10 @@ func (r *Records) parts(ctx context.Context, at place, a *Approval, kind, want s
 	for i, n := 0, 1; i < n; i++ {
 		part, err := r.part(ctx, at, a.ID, kind, partName(want), i)
 		if errors.Is(err, bus.ErrNotFound) && at == inHeld {
-			return nil, schema.Errorf(schema.KindNotFound, "The arguments of approval %s are not kept any more: those over %d bytes are forgotten when their call has ended. Their digest is %s.", a.ID, smallArguments, want).WithCall(a.CallID)
+			return nil, schema.Errorf(schema.KindNotFound, "The arguments of approval %s have been deleted: arguments over %d bytes are deleted when their call has ended. Their digest is %s.", a.ID, smallArguments, want).WithCall(a.CallID)
 		}
 		if errors.Is(err, bus.ErrNotFound) {
-			return nil, schema.Errorf(schema.KindNotFound, "The %s of approval %s is not kept any more.", kind, a.ID).WithCall(a.CallID)
+			return nil, schema.Errorf(schema.KindNotFound, "The %s of approval %s has been deleted.", kind, a.ID).WithCall(a.CallID)
 		}
 		if err != nil {
 			return nil, unavailable(err, a.CallID)
@@ -256,5 +256,5 @@ func matching(a *Approval, kind string, b []byte, want string) ([]byte, error) {
 }
 
 func damaged(a *Approval, kind string) error {
-	return schema.Errorf(schema.KindInternal, "The stored %s of approval %s do not have the digest that was recorded; nothing runs with them.", kind, a.ID).WithCall(a.CallID)
+	return schema.Errorf(schema.KindInternal, "The stored %s of approval %s do not match the recorded digest and are not used.", kind, a.ID).WithCall(a.CallID)
 }

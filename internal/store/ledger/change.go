@@ -14,33 +14,33 @@ func allowed(was, is *Approval) error {
 	again := restarts(was, is)
 	switch {
 	case !is.State.known():
-		return schema.Errorf(schema.KindInternal, "%q is no state of an approval.", is.State)
+		return schema.Errorf(schema.KindInternal, "%q is not a state of an approval.", is.State)
 	case was.State != is.State && !was.State.May(is.State) && !again:
-		return schema.Errorf(schema.KindConflict, "Approval %s is %s already and cannot become %s.", was.ID, was.State, is.State)
+		return schema.Errorf(schema.KindConflict, "Approval %s is already %s and cannot become %s.", was.ID, was.State, is.State)
 	case was.State == is.State && was.State.Ended() && onlyTold(was, is):
 		return nil
 	case !was.Told.Equal(is.Told):
-		return schema.Errorf(schema.KindInternal, "That approval %s was told of is noted once, after its end.", was.ID)
+		return schema.Errorf(schema.KindInternal, "The notification of approval %s can be recorded only once, after its end.", was.ID)
 	case was.State == is.State && was.State.Ended():
-		return schema.Errorf(schema.KindConflict, "Approval %s is %s already; it cannot be changed any more.", was.ID, was.State)
+		return schema.Errorf(schema.KindConflict, "Approval %s is already %s and can no longer be changed.", was.ID, was.State)
 	case is.State == Running && was.State != Running && is.Runner == nil:
 		return schema.Errorf(schema.KindInternal, "Approval %s cannot run without a runner.", was.ID)
 	case !again && !slices.EqualFunc(was.Restarts, is.Restarts, sameRestart):
 		return schema.Errorf(schema.KindInternal, "Restarts of approval %s are added one by one, before it runs.", was.ID)
 	case !sameQuestion(was, is), !again && !sameRule(was, is):
-		return schema.Errorf(schema.KindInternal, "What approval %s is for cannot be changed.", was.ID)
+		return schema.Errorf(schema.KindInternal, "The binding of approval %s cannot be changed.", was.ID)
 	case was.Spent != nil && !reflect.DeepEqual(was.Spent, is.Spent), was.Runner != nil && !reflect.DeepEqual(was.Runner, is.Runner):
-		return schema.Errorf(schema.KindConflict, "Approval %s was spent already.", was.ID)
+		return schema.Errorf(schema.KindConflict, "Approval %s has already been used.", was.ID)
 	case !again && !bytes.Equal(was.Warrant, is.Warrant) && (len(was.Warrant) > 0 || was.State == is.State || is.State != Approved && is.State != Running):
-		return schema.Errorf(schema.KindInternal, "The warrant of approval %s is made when it is approved, and never changed.", was.ID)
+		return schema.Errorf(schema.KindInternal, "The warrant of approval %s is created when it is approved, and cannot be changed.", was.ID)
 	case was.State != Unknown && !was.Ended.IsZero() && !was.Ended.Equal(is.Ended), !is.State.Ended() && !is.Ended.IsZero():
-		return schema.Errorf(schema.KindInternal, "When approval %s ended cannot be changed.", was.ID)
+		return schema.Errorf(schema.KindInternal, "The end time of approval %s cannot be changed.", was.ID)
 	case was.Spent != nil && was.TokenHash != is.TokenHash:
-		return schema.Errorf(schema.KindConflict, "The token of approval %s was spent already.", was.ID)
+		return schema.Errorf(schema.KindConflict, "The token of approval %s has already been used.", was.ID)
 	case again && len(was.Warrant) > 0 && bytes.Equal(was.Warrant, is.Warrant):
-		return schema.Errorf(schema.KindInternal, "Approval %s began again, so its warrant does not count.", was.ID)
+		return schema.Errorf(schema.KindInternal, "Approval %s restarted, so its warrant is void.", was.ID)
 	case !reflect.DeepEqual(was.Edited, is.Edited) && was.State != Pending:
-		return schema.Errorf(schema.KindConflict, "Approval %s is %s already; its arguments cannot be edited any more.", was.ID, was.State)
+		return schema.Errorf(schema.KindConflict, "Approval %s is already %s; its arguments can no longer be edited.", was.ID, was.State)
 	case len(is.Decisions) < len(was.Decisions) || !slices.EqualFunc(was.Decisions, is.Decisions[:len(was.Decisions)], sameDecision):
 		return schema.Errorf(schema.KindInternal, "Decisions of approval %s can be added, not changed.", was.ID)
 	}

@@ -67,7 +67,7 @@ func (f *forgetter) run(ctx context.Context) {
 			f.purge(ctx, id)
 		case <-next.C:
 			if err := f.sweep(ctx); err != nil && ctx.Err() == nil {
-				f.l.log.Warn("looking for arguments of calls that have ended; it is tried again", "error", err)
+				f.l.log.Warn("looking for arguments of ended calls failed; it is tried again", "error", err)
 			}
 			next.Reset(sweepEvery + rand.N(sweepEvery/2))
 		}
@@ -78,7 +78,7 @@ func (f *forgetter) purge(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
 	defer cancel()
 	if err := f.l.store.purgeHeld(ctx, id); err != nil {
-		f.l.log.Log(ctx, slog.LevelDebug, "the arguments of a call that has ended could not be forgotten yet", "approval_id", id, "error", err)
+		f.l.log.Log(ctx, slog.LevelDebug, "the arguments of an ended call could not be deleted yet", "approval_id", id, "error", err)
 	}
 }
 

@@ -126,7 +126,7 @@ func (l *Ledger) Create(ctx context.Context, a *Approval, args []byte) (Revision
 		case mine != nil:
 			seq = at.Sequence
 		case errors.Is(err, bus.ErrConflict):
-			return 0, schema.Errorf(schema.KindConflict, "Call %s is held already, as approval %s.", a.CallID, a.ID).WithCall(a.CallID)
+			return 0, schema.Errorf(schema.KindConflict, "Call %s is already held, as approval %s.", a.CallID, a.ID).WithCall(a.CallID)
 		default:
 			return 0, unavailable(errors.Join(err, again), a.CallID)
 		}
@@ -159,11 +159,11 @@ func (l *Ledger) complete(a *Approval, args []byte) error {
 	case a.CallID == "":
 		wrong = "names no call"
 	case a.ID != IDFor(a.CallID), b.CallID != a.CallID, b.ApprovalID != a.ID:
-		wrong = "is of another call"
+		wrong = "belongs to another call"
 	case a.State != Pending && !a.permitted():
 		wrong = "does not begin pending"
 	case a.State == Pending && (len(a.Warrant) > 0 || a.Permission != "" || len(a.Decisions) > 0):
-		wrong = "was decided before it was asked"
+		wrong = "was decided before it was requested"
 	case a.Expires.IsZero():
 		wrong = "never expires"
 	case b.ArgumentsDigest != sum:
@@ -171,7 +171,7 @@ func (l *Ledger) complete(a *Approval, args []byte) error {
 	case len(a.Definition) > 0 && b.ToolDefinitionDigest != schema.Digest(a.Definition):
 		wrong = "binds another tool definition"
 	case a.BindingDigest != b.Digest():
-		wrong = "has a digest of another binding"
+		wrong = "has the digest of another binding"
 	default:
 		return nil
 	}
@@ -200,7 +200,7 @@ func (l *Ledger) read(ctx context.Context, id string) (*Approval, Stored, error)
 
 func readError(err error, id string) error {
 	if errors.Is(err, bus.ErrNotFound) {
-		return schema.Errorf(schema.KindNotFound, "There is no approval %s, or it is too old to be kept.", id)
+		return schema.Errorf(schema.KindNotFound, "There is no approval %s, or it has been deleted.", id)
 	}
 	return unavailable(err, "")
 }
@@ -211,7 +211,7 @@ func decode(head []byte) (*Approval, error) {
 		return nil, fmt.Errorf("decoding the approval: %w", err)
 	}
 	if !a.State.known() {
-		return nil, fmt.Errorf("the approval is in a state that this version does not know")
+		return nil, fmt.Errorf("this version does not know the state of the approval")
 	}
 	return a, nil
 }
@@ -319,7 +319,7 @@ func (l *Ledger) change(ctx context.Context, id string, extra []byte, f func(*Ap
 		}
 		revision = r.Revision
 	}
-	e := schema.Errorf(schema.KindConflict, "Approval %s is being changed by many at once; try again.", id)
+	e := schema.Errorf(schema.KindConflict, "Too many concurrent changes of approval %s; try again.", id)
 	e.Retryable = true
 	return nil, e.WithCall(now.CallID)
 }
@@ -404,7 +404,7 @@ func (r *reads) landed(ctx context.Context, id string, marks []string) (*Approva
 }
 
 func unavailable(err error, callID string) error {
-	e := schema.Errorf(schema.KindUnavailable, "The ledger of approvals cannot be reached or takes no writes; see that NATS runs and has space. (%w)", err)
+	e := schema.Errorf(schema.KindUnavailable, "The approval ledger cannot be reached or written; check that NATS is running and has disk space. (%w)", err)
 	e.RetryAfter = 5 * time.Second
 	e.Retryable = errors.Is(err, bus.ErrNotStoring) // nothing was written
 	return e.WithCall(callID)

@@ -69,10 +69,10 @@ func (v *view) reserve(a *Approval, most limits) error {
 	var e *schema.Error
 	switch {
 	case !v.open.plus(a, 1).within(most.all):
-		e = schema.Errorf(schema.KindUnavailable, "%d calls with %d bytes of arguments are held, and the fleet holds at most %d with %d; this call was not taken. Try again when some were decided.",
+		e = schema.Errorf(schema.KindUnavailable, "%d calls with %d bytes of arguments are held, and the fleet's limits are %d calls and %d bytes; this call was not accepted. Try again when some have been decided.",
 			v.open.calls, v.open.bytes, most.all.calls, most.all.bytes)
 	case !own.within(most.each):
-		e = schema.Errorf(schema.KindQuota, "You have %d held calls with %d bytes of arguments, and may have %d with %d; this call was not taken. Confirm or cancel some, or wait until they are decided.",
+		e = schema.Errorf(schema.KindQuota, "You have %d held calls with %d bytes of arguments, and your limits are %d calls and %d bytes; this call was not accepted. Confirm or cancel some, or wait until they are decided.",
 			own.calls-1, own.bytes-a.ArgumentsSize, most.each.calls, most.each.bytes)
 	default:
 		v.reserved[a.ID] = a

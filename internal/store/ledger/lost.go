@@ -14,7 +14,7 @@ func (l *Ledger) guard(f func(*Approval) error) func(*Approval) error {
 			return err
 		}
 		if a.State != was && (a.State == Approved || a.State == Running) && a.Created.Before(l.lost) {
-			return schema.Errorf(schema.KindOutcomeUnknown, "Records of approvals were lost with a damaged data folder, so nobody knows whether this call has run already; it cannot be approved any more. Check what it did, and send it again.").WithCall(a.CallID)
+			return schema.Errorf(schema.KindOutcomeUnknown, "Approval records were lost with a damaged data folder, so it is unknown whether this call has run; it can no longer be approved. Check its effects, and send it again if needed.").WithCall(a.CallID)
 		}
 		return nil
 	}

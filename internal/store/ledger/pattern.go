@@ -80,10 +80,10 @@ func (p Pattern) Of(args []byte) (Pattern, error) {
 			is.Values = append(is.Values, Value{v.Pointer, sum})
 		}
 	default:
-		return is, schema.Errorf(schema.KindInvalidRequest, "A pattern is one of exact, values and any.")
+		return is, schema.Errorf(schema.KindInvalidRequest, "The kind of a pattern must be exact, values or any.")
 	}
 	if p.Kind != SameValues && len(p.Values) > 0 {
-		return is, schema.Errorf(schema.KindInvalidRequest, "JSON pointers are for patterns of the kind values only.")
+		return is, schema.Errorf(schema.KindInvalidRequest, "Only patterns of kind values can have JSON pointers.")
 	}
 	return is, nil
 }

@@ -132,7 +132,7 @@ func (l *Ledger) RevokePermission(ctx context.Context, id string, r Revocation, 
 			return false, err
 		}
 		if p.Revoked != nil {
-			return false, schema.Errorf(schema.KindConflict, "Permission %s was taken back already.", id)
+			return false, schema.Errorf(schema.KindConflict, "Permission %s has already been revoked.", id)
 		}
 		p.Revoked = &r
 		return true, nil
@@ -153,7 +153,7 @@ func (l *Ledger) changePermission(ctx context.Context, id string, f func(*Permis
 	for range maxTries {
 		p, revision, err := l.allowed.Fresh(ctx, bus.Token(id))
 		if errors.Is(err, bus.ErrNotFound) {
-			return p, schema.Errorf(schema.KindNotFound, "There is no permission %s, or it is over for long.", id)
+			return p, schema.Errorf(schema.KindNotFound, "There is no permission %s, or it ended long ago.", id)
 		}
 		if err != nil {
 			return p, unavailable(err, "")
@@ -169,7 +169,7 @@ func (l *Ledger) changePermission(ctx context.Context, id string, f func(*Permis
 			return p, unavailable(err, "")
 		}
 	}
-	e := schema.Errorf(schema.KindConflict, "Permission %s is being used by many at once; try again.", id)
+	e := schema.Errorf(schema.KindConflict, "Too many concurrent uses of permission %s; try again.", id)
 	e.Retryable = true
 	return Permission{}, e
 }

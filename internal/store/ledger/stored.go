@@ -18,9 +18,9 @@ import (
 func (o Options) Streams() []bus.StreamSpec {
 	kept := bus.StreamSpec{MaxAge: cmp.Or(o.MaxAge, defaultMaxAge), MaxBytes: o.MaxBytes, DenyDelete: true}
 	records, held := kept, kept
-	records.Name, records.What = bus.StreamLedger, "approvals and what they hold"
+	records.Name, records.What = bus.StreamLedger, "approvals and their data"
 	records.Subjects, records.Probe = []string{bus.SubjectApproval + "*.*", bus.SubjectPart + "*.*.*.*"}, inLedger.subject(bus.ProbeToken, "probe", "probe", 0)
-	held.Name, held.What = bus.StreamHeld, "large arguments of calls that wait for approval"
+	held.Name, held.What = bus.StreamHeld, "large arguments of held calls"
 	held.Subjects, held.Probe = []string{bus.SubjectHeld + "*.*.*.*"}, inHeld.subject(bus.ProbeToken, "probe", "probe", 0)
 	return []bus.StreamSpec{records, held}
 }

@@ -117,7 +117,7 @@ func (l *Ledger) seen(r Stored) {
 	if !known { // else it was written here, and needs no reading
 		var err error
 		if a, err = decode(r.Head); err != nil || a.ID != r.ID {
-			l.log.Error("an approval in the ledger cannot be read; it is left out", "approval_id", r.ID, "sequence", r.Sequence, "error", err)
+			l.log.Error("an approval in the ledger cannot be read; it is skipped", "approval_id", r.ID, "sequence", r.Sequence, "error", err)
 			return
 		}
 		if !l.view.put(a, r.Revision, r.Sequence) {

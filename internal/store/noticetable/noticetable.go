@@ -12,7 +12,7 @@ import (
 // kept is longer than the ledger keeps an approval after its last change.
 const kept = 31 * 24 * time.Hour
 
-var spec = bus.TableSpec{Bucket: bus.BucketNotices, What: "events that were told", Keep: kept}
+var spec = bus.TableSpec{Bucket: bus.BucketNotices, What: "delivered events", Keep: kept}
 
 // Specs are all tables, for [bus.Provision].
 func Specs() []bus.TableSpec { return []bus.TableSpec{spec} }

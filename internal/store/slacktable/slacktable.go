@@ -23,7 +23,7 @@ var (
 	people   = bus.TableSpec{Bucket: bus.BucketSlackPeople, What: "people in Slack"}
 	codes    = bus.TableSpec{Bucket: bus.BucketSlackCodes, What: "codes that connect people to Slack", Keep: codesKept}
 	messages = bus.TableSpec{Bucket: bus.BucketSlackMessages, What: "messages in Slack", Keep: messagesKept}
-	once     = bus.TableSpec{Bucket: bus.BucketSlackOnce, What: "requests of Slack that were taken", Keep: onceKept}
+	once     = bus.TableSpec{Bucket: bus.BucketSlackOnce, What: "accepted Slack requests", Keep: onceKept}
 )
 
 // Specs are all tables, for [bus.Provision].
@@ -46,6 +46,6 @@ func OpenMessages[T any](ctx context.Context, c *bus.Conn, key func(*T) string) 
 	return bus.OpenTable(ctx, c, messages, key, nil)
 }
 
-// OpenOnce opens the requests of Slack that were taken; each is remembered for a quarter
+// OpenOnce opens the accepted Slack requests; each is remembered for a quarter
 // of an hour.
 func OpenOnce(ctx context.Context, c *bus.Conn) (*bus.Once, error) { return bus.OpenOnce(ctx, c, once) }

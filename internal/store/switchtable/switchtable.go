@@ -22,7 +22,7 @@ type Switch struct {
 // history is for people: the table needs the last write alone.
 const history = 5
 
-var spec = bus.TableSpec{Bucket: bus.BucketSwitches, What: "tools switched off", History: history}
+var spec = bus.TableSpec{Bucket: bus.BucketSwitches, What: "disabled tools", History: history}
 
 // Specs are all tables, for [bus.Provision].
 func Specs() []bus.TableSpec { return []bus.TableSpec{spec} }

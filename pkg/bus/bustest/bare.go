@@ -49,7 +49,7 @@ func Bare(t testing.TB, to nats.InProcessConnProvider, n, batch, size int) time.
 			reply, err := nc.RequestMsg(m, 30*time.Second)
 			check(err)
 			if want := fmt.Sprintf(`"count":%d`, batch); !strings.Contains(string(reply.Data), want) {
-				t.Fatalf("the batch was not taken: %s", reply.Data)
+				t.Fatalf("the batch was not accepted: %s", reply.Data)
 			}
 		}
 	}

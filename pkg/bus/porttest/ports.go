@@ -27,7 +27,7 @@ const (
 )
 
 // errNone names the fault and the fix.
-var errNone = fmt.Errorf("there are not enough free ports on 127.0.0.1 between %d and %d: end what listens there", least, most)
+var errNone = fmt.Errorf("there are not enough free ports on 127.0.0.1 between %d and %d: stop the processes that listen there", least, most)
 
 // own is the row of this process.
 var own struct {

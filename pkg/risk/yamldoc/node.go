@@ -10,7 +10,7 @@ const (
 	Null   Kind = "nothing"
 	Bool   Kind = "true or false"
 	Number Kind = "a number"
-	Text   Kind = "a text"
+	Text   Kind = "a string"
 	List   Kind = "a list"
 	Map    Kind = "a map"
 )

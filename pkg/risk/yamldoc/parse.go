@@ -36,7 +36,7 @@ func Parse(source []byte, o Options) (root *Node, ok bool) {
 		}
 		n := r.convert(doc.Body)
 		if root != nil {
-			r.Report(n.At, "the file holds a second document; put everything into one, without a line of ---.")
+			r.Report(n.At, "the file contains a second document; put everything into one document, without a --- line.")
 			break
 		}
 		root = n
@@ -60,7 +60,7 @@ func (r *reader) parse(text string) (file *ast.File) {
 	}()
 	tokens := lexer.Tokenize(text)
 	if deep := r.tooDeep(tokens); deep != nil {
-		r.fault(deep, "the file is nested more than %d levels deep; write it flatter.", r.MaxDepth)
+		r.fault(deep, "the file is nested more than %d levels deep; reduce the nesting.", r.MaxDepth)
 		return nil
 	}
 	// Keys given twice are reported with everything else, not by the parser.
@@ -147,7 +147,7 @@ func (r *reader) convert(n ast.Node) *Node {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode:
 		return r.reference(n)
 	}
-	r.fault(n.GetToken(), "this form of YAML (%s) is not used here; write the value out.", n.Type())
+	r.fault(n.GetToken(), "this form of YAML (%s) is not supported here; write the value out.", n.Type())
 	return &Node{Kind: Bad, At: at(n.GetToken())}
 }
 
@@ -194,16 +194,16 @@ func keyOf(key ast.MapKeyNode) (string, error) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
 		return key.GetToken().Value, nil
 	case *ast.MergeKeyNode:
-		return "", errors.New("merge keys (<<) are not used here; write the values out.")
+		return "", errors.New("merge keys (<<) are not supported here; write the values out.")
 	}
-	return "", errors.New("a key must be a plain text; this one is not.")
+	return "", errors.New("a key must be a plain string; this one is not.")
 }
 
 // reference reads what YAML marks with & (an anchor), * (an alias) or ! (a tag).
 func (r *reader) reference(n ast.Node) *Node {
 	bad := &Node{Kind: Bad, At: at(n.GetToken())}
 	if !r.References {
-		r.fault(n.GetToken(), "anchors, aliases and tags (& * !) are not used here; write the value out, or put a text in quotes.")
+		r.fault(n.GetToken(), "anchors, aliases and tags (& * !) are not supported here; write the value out, or put a string in quotes.")
 		return bad
 	}
 	switch n := n.(type) {
@@ -219,7 +219,7 @@ func (r *reader) reference(n ast.Node) *Node {
 				return value
 			}
 		}
-		r.fault(n.GetToken(), "the alias names no anchor above it; define it with &name first, or write the value out.")
+		r.fault(n.GetToken(), "the alias refers to no anchor above it; define it with &name first, or write the value out.")
 	case *ast.TagNode:
 		value := r.convert(n.Value)
 		switch n.GetToken().Value {
@@ -232,7 +232,7 @@ func (r *reader) reference(n ast.Node) *Node {
 			return value
 		}
 		// It may be a password that begins so; it is not repeated.
-		r.fault(n.GetToken(), "a value that begins with ! is a tag in YAML, which is not used here; put the text in quotes.")
+		r.fault(n.GetToken(), "a value that begins with ! is a YAML tag, which is not supported here; put the string in quotes.")
 		bad.At = value.At
 	}
 	return bad
