@@ -47,11 +47,11 @@ const (
 // New returns the server.
 func New(version string) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "callyard-demo", Title: "Callyard demo", Version: version}, &mcp.ServerOptions{
-		Instructions: "Tools to try Callyard with. None of them has an effect.",
+		Instructions: "Tools to try Callyard. None of them has an effect.",
 	})
 	no := false
 	reads := &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no}
-	mcp.AddTool(s, &mcp.Tool{Name: "echo", Description: "Says the message back.", Annotations: reads},
+	mcp.AddTool(s, &mcp.Tool{Name: "echo", Description: "Returns the message.", Annotations: reads},
 		func(_ context.Context, _ *mcp.CallToolRequest, in echoIn) (*mcp.CallToolResult, any, error) {
 			return text("Echo: " + in.Message), nil, nil
 		})
@@ -60,14 +60,14 @@ func New(version string) *mcp.Server {
 			return text(fmt.Sprintf("%v", in.A+in.B)), nil, nil
 		})
 	mcp.AddTool(s, &mcp.Tool{Name: "sleep", Description: "Sleeps and reports its progress.", Annotations: reads}, sleep)
-	mcp.AddTool(s, &mcp.Tool{Name: "big", Description: "Answers as much text as was asked for.", Annotations: reads},
+	mcp.AddTool(s, &mcp.Tool{Name: "big", Description: "Returns text of the requested size.", Annotations: reads},
 		func(_ context.Context, _ *mcp.CallToolRequest, in bigIn) (*mcp.CallToolResult, any, error) {
 			if in.Bytes < 0 || in.Bytes > maxBig {
 				return nil, nil, fmt.Errorf("bytes must be between 0 and %d", maxBig)
 			}
 			return text(strings.Repeat("x", in.Bytes)), nil, nil
 		})
-	mcp.AddTool(s, &mcp.Tool{Name: "fail", Description: "Answers with an error of its own.", Annotations: reads},
+	mcp.AddTool(s, &mcp.Tool{Name: "fail", Description: "Returns a tool error.", Annotations: reads},
 		func(_ context.Context, _ *mcp.CallToolRequest, in failIn) (*mcp.CallToolResult, any, error) {
 			if in.Reason == "" {
 				in.Reason = "this tool always fails"

@@ -44,7 +44,7 @@ const (
 )
 
 // errDamagedFile says that a file is not what its checksum says.
-var errDamagedFile = errors.New("has other bytes than were written")
+var errDamagedFile = errors.New("has different content than was written")
 
 // crashed looks through the files of a folder that was not sealed.
 func crashed(dir string) (found []Damage, err error) {
@@ -126,7 +126,7 @@ func crashedStream(dir, folder string) (found []Damage, err error) {
 		if len(files) > 0 {
 			path = files[len(files)-1].path
 		}
-		add(path, fmt.Sprintf("ends with the message %d, and the index of the stream knows of %d", last, known), last+1, known)
+		add(path, fmt.Sprintf("ends with message %d, but the index of the stream has %d", last, known), last+1, known)
 	}
 	return found, nil
 }
@@ -262,7 +262,7 @@ func crashedMeta(folder, stream string) (path, what string) {
 	case err != nil:
 		return sumPath, unread(err)
 	case string(want) != hex.EncodeToString(sum.Sum(nil)):
-		return path, "does not fit to meta.sum beside it"
+		return path, "does not match meta.sum"
 	}
 	return "", ""
 }

@@ -71,7 +71,7 @@ const (
 // Start starts the server and waits until it takes connections.
 func Start(o Options) (*Server, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the data directory: %w", err)
+		return nil, fmt.Errorf("creating the data directory: %w", err)
 	}
 	lock, err := lockDir(o.Dir)
 	if err != nil {
@@ -103,7 +103,7 @@ func Start(o Options) (*Server, error) {
 	if !s.ReadyForConnections(readyTimeout) {
 		s.Shutdown()
 		s.WaitForShutdown()
-		return nil, errors.Join(fmt.Errorf("the embedded NATS server was not ready within %s; see the log above for its reason", readyTimeout), lock.Close())
+		return nil, errors.Join(fmt.Errorf("the embedded NATS server was not ready within %s; see the log above for the reason", readyTimeout), lock.Close())
 	}
 	e.s = s
 	if err := errors.Join(e.findKeys(), e.crossCheck(&o)); err != nil {
@@ -124,7 +124,7 @@ func listenOn(opts *server.Options, address string) error {
 		return fmt.Errorf("the embedded NATS server's address %q: %w", address, err)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("the embedded NATS server listens on loopback only, not on %q; run a nats-server of your own for more machines", host)
+		return fmt.Errorf("the embedded NATS server listens on loopback only, not on %q; run your own nats-server for several machines", host)
 	}
 	n, err := strconv.Atoi(port)
 	if err != nil {
@@ -154,12 +154,12 @@ func (s *Server) Close() error {
 	<-s.healed
 	keys, err := s.keys()
 	if err != nil {
-		s.log.Warn("the idempotency keys are not noted in the seal of the data folder", "error", err)
+		s.log.Warn("the idempotency keys could not be recorded in the seal of the data folder", "error", err)
 	}
 	s.s.Shutdown()
 	s.s.WaitForShutdown()
 	if err := writeSeal(s.dir, s.before, keys); err != nil {
-		s.log.Warn("the data folder cannot be sealed; damage until the next start is not noticed", "error", err)
+		s.log.Warn("the data folder cannot be sealed; damage until the next start will not be detected", "error", err)
 	}
 	if err := s.lock.Close(); err != nil {
 		return fmt.Errorf("releasing the data directory: %w", err)

@@ -39,23 +39,23 @@ func (s *Server) heal() {
 		}
 		if err := s.space(); err != nil {
 			if said != why {
-				s.log.Error("durable calls and approvals cannot be stored: make room on the disk; they go on by themselves then", "data", s.dir, "reason", why, "error", err)
+				s.log.Error("durable calls and approvals cannot be stored: free disk space; they then continue automatically", "data", s.dir, "reason", why, "error", err)
 				said = why
 			}
 			continue
 		}
 		if err := s.again(); err != nil {
-			s.log.Error("JetStream cannot be started again; trying once more", "error", err)
+			s.log.Error("JetStream cannot be restarted; retrying", "error", err)
 			continue
 		}
-		s.log.Info("JetStream was started again after a failed write", "data", s.dir, "reason", why)
+		s.log.Info("JetStream was restarted after a failed write", "data", s.dir, "reason", why)
 	}
 }
 
 // broken says why JetStream cannot store, "" where it can.
 func (s *Server) broken() string {
 	if !s.s.JetStreamEnabled() {
-		return "JetStream does not run"
+		return "JetStream is not running"
 	}
 	for _, e := range s.s.Healthz(&server.HealthzOptions{Details: true}).Errors {
 		// One that cannot be read is not repaired by another start.
@@ -70,12 +70,12 @@ func (s *Server) broken() string {
 func (s *Server) space() error {
 	f, err := os.CreateTemp(s.dir, "room-*")
 	if err != nil {
-		return fmt.Errorf("looking whether there is room: %w", err)
+		return fmt.Errorf("checking disk space: %w", err)
 	}
 	_, err = f.Write(make([]byte, healSpace))
 	err = errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
 	if err != nil {
-		return fmt.Errorf("looking whether there is room: %w", err)
+		return fmt.Errorf("checking disk space: %w", err)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func lockDir(dir string) (*os.File, error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		err = errors.Join(err, f.Close())
-		return nil, fmt.Errorf("another process uses the data directory %s: stop it, or name another directory with --data (%w)", dir, err)
+		return nil, fmt.Errorf("another process uses the data directory %s: stop it, or set another directory with --data (%w)", dir, err)
 	}
 	return f, nil
 }

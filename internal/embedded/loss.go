@@ -56,7 +56,7 @@ func (s *Server) openFolder(accept bool) error {
 	}
 	sealed, err := readSeal(s.dir)
 	if errors.Is(err, errBroken) {
-		s.log.Warn("the seal of the data folder cannot be read, so its files are not compared with how they were left", "file", filepath.Join(s.dir, sealFile))
+		s.log.Warn("the seal of the data folder cannot be read, so its files are not checked for damage", "file", filepath.Join(s.dir, sealFile))
 	} else if err != nil {
 		return err
 	}

@@ -251,7 +251,7 @@ func (e *DamageError) Error() string {
 	for _, d := range e.Damages {
 		fmt.Fprintf(&b, "  %s\n", d)
 	}
-	b.WriteString("Restore the folder from a backup. If there is none, start once with --accept-loss: what is left is used, and calls whose record may be lost end as unknown instead of running again")
+	b.WriteString("Restore the folder from a backup. If there is none, start once with --accept-loss: the intact records are used, and calls whose record may be lost end as unknown instead of running again")
 	return b.String()
 }
 
@@ -268,11 +268,11 @@ func inspect(dir string, s *seal, told func(text string, args ...any)) ([]Damage
 		case err != nil:
 			what = unread(err)
 		case got.Size < want.Size:
-			what = fmt.Sprintf("was cut from %d to %d bytes", want.Size, got.Size)
+			what = fmt.Sprintf("was truncated from %d to %d bytes", want.Size, got.Size)
 		case got.Size > want.Size:
 			what = fmt.Sprintf("grew from %d to %d bytes", want.Size, got.Size)
 		case got.CRC != want.CRC:
-			what = "has other bytes than were written"
+			what = "has different content than was written"
 		default:
 			continue
 		}
@@ -280,14 +280,14 @@ func inspect(dir string, s *seal, told func(text string, args ...any)) ([]Damage
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, fmt.Errorf("removing a damaged file: %w", err)
 			}
-			told("a file of timers was damaged and is made again from the messages of its stream; nothing is lost", "file", want.Path, "damage", what)
+			told("a damaged timer file is rebuilt from the messages of its stream; nothing is lost", "file", want.Path, "damage", what)
 			continue
 		}
 		if len(want.Copy) > 0 {
 			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), replaceFile(path, want.Copy)); err != nil {
 				return nil, err
 			}
-			told("the configuration of a stream was damaged and is put back from its copy; nothing is lost", "file", want.Path, "damage", what)
+			told("the damaged configuration of a stream is restored from its copy; nothing is lost", "file", want.Path, "damage", what)
 			continue
 		}
 		found = append(found, s.damage(want, what))

@@ -36,7 +36,7 @@ func Detect(raw []byte) (Format, error) {
 			return f, nil // which has too many calls, [Format.Calls] says
 		}
 	}
-	return "", unreadable("No tool calls of a known form are in the body. Send the assistant message or its tool calls as the provider gave them, or the plain text of a model as {\"text\":\"…\"}.")
+	return "", unreadable("The body has no tool calls in a known format. Send the assistant message or its tool calls as the provider returned them, or the plain text of a model as {\"text\":\"…\"}.")
 }
 
 // Calls returns the tool calls of a provider's message, in order. It takes the whole
@@ -80,7 +80,7 @@ func (f Format) calls(v *value) ([]Call, error) {
 
 // tooMany is the error of more tool calls than are taken at once, of KindTooLarge.
 func tooMany(n int) *schema.Error {
-	return schema.Errorf(schema.KindTooLarge, "There are %d tool calls; at most %d are taken at once. Send the others in a batch.", n, MaxCalls)
+	return schema.Errorf(schema.KindTooLarge, "There are %d tool calls, which exceeds the limit of %d. Send the others in a batch.", n, MaxCalls)
 }
 
 type callReader struct{ calls []Call }
@@ -164,7 +164,7 @@ func (r *callReader) openAICall(v *value) {
 	if f := v.get("function"); f.isObject() {
 		r.written(c, f.get("name"), f.get("arguments"), "function.name")
 	} else if v.get("custom").isObject() {
-		c.Err = unreadable("The call is of a custom tool; the tools here are functions.")
+		c.Err = unreadable("The call is for a custom tool; only functions are supported.")
 		c.Name = v.get("custom").get("name").text()
 		r.calls = append(r.calls, c)
 	}

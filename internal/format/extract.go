@@ -172,7 +172,7 @@ func badArguments() *schema.Error {
 }
 
 func cutOff() *schema.Error {
-	return unreadable("The tool call is cut off at the end of the text. Write it again, whole.")
+	return unreadable("The tool call is truncated at the end of the text. Write the complete call again.")
 }
 
 func (x *extractor) add(c Call, start, to int, end string, closed, open, repaired bool) {
@@ -443,7 +443,7 @@ func (x *extractor) callsOf(v *value, strict bool) (all []Call) {
 	case arguments.isString():
 		c.Err = x.written(&c, arguments.text())
 	default:
-		c.Err = unreadable("The arguments of the tool call are no object. Write one JSON object.")
+		c.Err = unreadable("The arguments of the tool call are not an object. Write one JSON object.")
 	}
 	return []Call{c}
 }

@@ -67,7 +67,7 @@ func TestCallsOfOpenModelsThatAreCutOffAreNotRun(t *testing.T) {
 		`<start_function_call>call:files__read{count:2`,
 	} {
 		found := Extract(text, known)
-		if len(found) != 1 || found[0].Err == nil || !strings.Contains(found[0].Err.Detail, "cut off") {
+		if len(found) != 1 || found[0].Err == nil || !strings.Contains(found[0].Err.Detail, "truncated") {
 			t.Errorf("%s: %+v", text, found)
 		}
 	}

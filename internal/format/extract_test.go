@@ -92,7 +92,7 @@ func TestACallThatIsCutOffIsNotRun(t *testing.T) {
 		`{"name":"files__read","arguments":{"path":"/a"`,
 	} {
 		found := Extract(text, known)
-		if len(found) != 1 || found[0].Err == nil || !strings.Contains(found[0].Err.Detail, "cut off") {
+		if len(found) != 1 || found[0].Err == nil || !strings.Contains(found[0].Err.Detail, "truncated") {
 			t.Errorf("%s: %+v", text, found)
 		}
 	}

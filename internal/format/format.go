@@ -29,7 +29,7 @@ func Parse(name string) (Format, error) {
 		}
 		names = append(names, string(f))
 	}
-	return "", schema.Errorf(schema.KindInvalidRequest, "There is no such format; the formats are %s.", strings.Join(names, ", "))
+	return "", schema.Errorf(schema.KindInvalidRequest, "The format does not exist; the formats are %s.", strings.Join(names, ", "))
 }
 
 // MaxTools is how many tools the provider takes in one request, 0 where no number

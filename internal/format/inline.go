@@ -26,12 +26,12 @@ func (in *inliner) open(s *value, at string) (*value, func()) {
 		s = s.clone()
 		s.drop("$ref")
 		if target == nil {
-			in.notes.add(at, "what a schema elsewhere says")
+			in.notes.add(at, "the contents of a referenced schema")
 			break
 		}
 		if slices.Contains(in.stack, ref) || in.space <= 0 {
 			in.deep = true
-			in.notes.add(at, "more of the same below, which is not shown again")
+			in.notes.add(at, "further recursion, which is not shown again")
 			if t := types(target); len(t) == 1 && s.get("type") == nil {
 				s.set("type", str(t[0]))
 			}

@@ -296,7 +296,7 @@ func TestWhatIsLoosenedIsListedAndTold(t *testing.T) {
 		if inner := v.get("function"); inner.isObject() {
 			v = inner
 		}
-		if d := v.get("description").text(); !strings.HasPrefix(d, "Does it.\n\nBeyond") || !strings.Contains(d, c.says) {
+		if d := v.get("description").text(); !strings.HasPrefix(d, "Does it.\n\nIn addition to this schema") || !strings.Contains(d, c.says) {
 			t.Errorf("%s of %s says %q", c.format, c.input, d)
 		}
 	}

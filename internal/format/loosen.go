@@ -55,7 +55,7 @@ func told(all []Loosening) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("Beyond this schema the tool also asks for:")
+	b.WriteString("In addition to this schema the tool requires:")
 	for i, l := range all {
 		where := l.Pointer
 		if word, _, _ := strings.Cut(l.Message, " "); strings.HasSuffix(where, "/"+word) { // it begins with the keyword

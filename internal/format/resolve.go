@@ -37,7 +37,7 @@ const shownCandidates = 5
 // for a name that several tools have, names them.
 func (d Directory) Resolve(name string) (Ref, error) {
 	if len(name) > writtenMost {
-		return Ref{}, schema.Errorf(schema.KindNotFound, "There is no tool %q. Use one of the names that were given.", cut(name, 128))
+		return Ref{}, schema.Errorf(schema.KindNotFound, "There is no tool %q. Use one of the listed names.", cut(name, 128))
 	}
 	if ref, ok := d.exact(name); ok {
 		return ref, nil
@@ -59,7 +59,7 @@ func (d Directory) Resolve(name string) (Ref, error) {
 	}
 	switch len(found) {
 	case 0:
-		return Ref{}, schema.Errorf(schema.KindNotFound, "There is no tool %q. Use one of the names that were given.", cut(name, 128))
+		return Ref{}, schema.Errorf(schema.KindNotFound, "There is no tool %q. Use one of the listed names.", cut(name, 128))
 	case 1:
 		return found[0], nil
 	}
@@ -67,7 +67,7 @@ func (d Directory) Resolve(name string) (Ref, error) {
 	for _, ref := range found[:min(len(found), shownCandidates)] {
 		names = append(names, Name(ref.Server, ref.Tool))
 	}
-	return Ref{}, schema.Errorf(schema.KindNotFound, "There are %d tools %q; say which one: %s.", len(found), cut(name, 128), strings.Join(names, ", "))
+	return Ref{}, schema.Errorf(schema.KindNotFound, "There are %d tools named %q; use one of: %s.", len(found), cut(name, 128), strings.Join(names, ", "))
 }
 
 // exact finds the tool whose name it is.

@@ -39,7 +39,7 @@ type content struct {
 
 const (
 	nothingSaid  = "The tool returned nothing."
-	failedSilent = "The tool reported an error and did not say more."
+	failedSilent = "The tool reported an error without details."
 )
 
 // contentOf takes an answer apart. What is of an unknown kind becomes its JSON.
@@ -154,7 +154,7 @@ func (c *content) silence() string {
 
 // kept says in place of data that it is not there.
 func (p part) kept() string {
-	return "[" + strings.TrimSpace(p.mime+" "+p.kind) + " of " + strconv.Itoa(len(p.data)/4*3) + " bytes, which cannot be passed on here]"
+	return "[" + strings.TrimSpace(p.mime+" "+p.kind) + " of " + strconv.Itoa(len(p.data)/4*3) + " bytes, which cannot be included here]"
 }
 
 func (p part) url() string { return "data:" + p.mime + ";base64," + p.data }
@@ -422,7 +422,7 @@ func ErrorText(e *schema.Error) string {
 		b.WriteString("\n" + where + ": " + f.Message)
 	}
 	if e.Retryable {
-		b.WriteString(" The call may be sent again.")
+		b.WriteString(" You can send the call again.")
 	}
 	return b.String()
 }

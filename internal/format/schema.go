@@ -39,10 +39,10 @@ func (f Format) Schema(raw json.RawMessage, strict bool) Shape {
 	case len(raw) == 0:
 		root = object()
 	case err != nil || len(raw) > maxSchemaBytes || root.size(maxSchemaValues) > maxSchemaValues:
-		n.add("", "the input schema is too large or broken and cannot be shown")
+		n.add("", "the input schema is too large or invalid and cannot be shown")
 		root = object()
 	case root.kind == 'f':
-		n.add("", "the schema takes nothing at all")
+		n.add("", "the schema accepts no value")
 		root = object()
 	case !root.isObject():
 		root = object()
@@ -248,7 +248,7 @@ func (p *plain) walk(s *value, at string, depth int) {
 	if ref := s.get("$ref"); ref.isString() && lookup(p.root, ref.text()) == nil {
 		s.drop("$ref")
 		p.changed = true
-		p.notes.add(at+"/$ref", "what a schema elsewhere says")
+		p.notes.add(at+"/$ref", "the contents of a referenced schema")
 	}
 	if p.format != Anthropic {
 		isArray := slices.Contains(types(s), "array") || s.get("prefixItems") != nil

@@ -41,7 +41,7 @@ func (g *gemini) convert(s *value, at string, depth int) *value {
 		return anyValue(1)
 	}
 	if depth > geminiDepth {
-		g.notes.add(at, "deeper than can be shown")
+		g.notes.add(at, "too deeply nested to be shown")
 		return anyValue(0)
 	}
 	for _, name := range []string{"anyOf", "oneOf"} {

@@ -66,7 +66,7 @@ func (c *strictly) convert(s *value, at string, level int) *value {
 		return c.fail(at, "refers to itself")
 	}
 	if !s.isObject() || at != "" && anything(s) {
-		return c.fail(at, "takes any value")
+		return c.fail(at, "accepts any value")
 	}
 	if s.get("allOf").isList() {
 		s = c.joined(s, at)
@@ -120,7 +120,7 @@ func (c *strictly) convert(s *value, at string, level int) *value {
 		return nil
 	}
 	if len(t) == 0 && out.get("anyOf") == nil && out.get("const") == nil {
-		return c.fail(at, "takes values of any type")
+		return c.fail(at, "accepts values of any type")
 	}
 	return out
 }
@@ -187,13 +187,13 @@ func (c *strictly) object(out, s *value, at string, level int) {
 	closed := more != nil && more.kind == 'f'
 	switch {
 	case more != nil && !closed:
-		c.fail(at, "takes properties of any name")
+		c.fail(at, "accepts properties of any name")
 		return
 	case s.get("patternProperties") != nil && !closed:
-		c.fail(at, "takes properties by a pattern")
+		c.fail(at, "accepts properties by a pattern")
 		return
 	case (!properties.isObject() || len(properties.members) == 0) && !closed && at != "":
-		c.fail(at, "takes any object")
+		c.fail(at, "accepts any object")
 		return
 	}
 	required := s.get("required").texts()
@@ -231,7 +231,7 @@ func (c *strictly) array(out, s *value, at string, level int) {
 		items = itemOf(first, items)
 	}
 	if items == nil {
-		c.fail(at, "takes items of any type")
+		c.fail(at, "accepts items of any type")
 		return
 	}
 	if converted := c.convert(items, at+"/items", level); converted != nil {

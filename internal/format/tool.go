@@ -92,7 +92,7 @@ func (f Format) description(raw []byte, t *Tool) string {
 	}
 	// The truncation is not a change of the schema, so it is listed and not told: there is
 	// no space for that.
-	t.Loosened = append(slices.Clip(t.Loosened), Loosening{"", "the description is cut at the " + strconv.Itoa(most) + " characters that the provider takes"})
+	t.Loosened = append(slices.Clip(t.Loosened), Loosening{"", "the description is truncated to the " + strconv.Itoa(most) + " characters that the provider accepts"})
 	space := most - utf8.RuneCountInString(also) - len("…\n\n")
 	return join(string([]rune(description)[:max(space, 0)])+"…", also)
 }

@@ -134,7 +134,7 @@ func (c *Child) reap() error {
 	c.mu.Unlock()
 	state, err := c.proc.Wait()
 	if err != nil {
-		return fmt.Errorf("ended in a way that the system did not tell: %w", err)
+		return fmt.Errorf("ended for an unknown reason: %w", err)
 	}
 	status, ok := state.Sys().(syscall.WaitStatus)
 	if ok && status.Signaled() {

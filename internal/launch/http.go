@@ -104,23 +104,23 @@ func (o *originTripper) CloseIdleConnections() { o.base.CloseIdleConnections() }
 
 func (o *originTripper) allow(u *url.URL) error {
 	if o.origin == "" {
-		return Failed("The server %q has no usable address; give an http or https URL as its \"url\".", o.id)
+		return Failed("Server %q has an invalid address; set \"url\" to an http or https URL.", o.id)
 	}
 	if originOf(u) != o.origin {
-		return Failed("A request for the server %q was to go to %s, which is not the configured %s, and was not sent.", o.id, originOf(u), o.origin)
+		return Failed("A request for server %q was addressed to %s instead of the configured %s, and was not sent.", o.id, originOf(u), o.origin)
 	}
 	return nil
 }
 
 func (o *originTripper) checkRedirect(req *http.Request, via []*http.Request) error {
 	if to := originOf(req.URL); to != o.origin {
-		return Failed("The server %q redirects from %s to %s; redirects to elsewhere are not followed. If that is right, put the new address in its \"url\".", o.id, o.origin, to)
+		return Failed("Server %q redirects from %s to %s; redirects to another origin are not followed. If this is correct, set \"url\" to the new address.", o.id, o.origin, to)
 	}
 	if req.Method != via[0].Method {
-		return Failed("The server %q answers a %s with a redirect that would make it a %s; put the final address in its \"url\".", o.id, via[0].Method, req.Method)
+		return Failed("Server %q answers a %s with a redirect that would change it to a %s; set \"url\" to the final address.", o.id, via[0].Method, req.Method)
 	}
 	if len(via) > maxRedirects {
-		return Failed("The server %q redirects more than %d times; put the final address in its \"url\".", o.id, maxRedirects)
+		return Failed("Server %q redirects more than %d times; set \"url\" to the final address.", o.id, maxRedirects)
 	}
 	return nil
 }

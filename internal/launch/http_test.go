@@ -107,7 +107,7 @@ func TestNothingIsSentElsewhere(t *testing.T) {
 func TestAServerWithoutAUsableAddressSaysSo(t *testing.T) {
 	for _, url := range []string{"", "tools.example/mcp", "ftp://tools.example", "http://", "http://[::1", "unix:///x"} {
 		_, err := fetch(t, testClient(t, Spec{ID: "s", URL: url}), "http://127.0.0.1:1/")
-		if err == nil || !strings.Contains(err.Error(), "no usable address") {
+		if err == nil || !strings.Contains(err.Error(), "invalid address") {
 			t.Errorf("%q: %v", url, err)
 		}
 	}

@@ -63,7 +63,7 @@ func newLauncher(log *slog.Logger, opt options) (*Launcher, error) {
 	}
 	var random [8]byte
 	if _, err := rand.Read(random[:]); err != nil {
-		return nil, fmt.Errorf("making the launcher's cookie: %w", err)
+		return nil, fmt.Errorf("creating the launcher's cookie: %w", err)
 	}
 	keepDescriptors()
 	l := &Launcher{log: log, cookie: hex.EncodeToString(random[:]), children: make(map[*Child]struct{})}
@@ -214,7 +214,7 @@ func (l *Launcher) Close() error {
 		return nil
 	}
 	if err := l.reaper.close(); err != nil {
-		return fmt.Errorf("ending the reaper of child processes: %w", err)
+		return fmt.Errorf("stopping the reaper of child processes: %w", err)
 	}
 	return nil
 }

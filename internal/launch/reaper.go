@@ -100,7 +100,7 @@ func (g *reaper) tell(lines string) {
 	}
 	_ = g.pipe.SetWriteDeadline(time.Now().Add(reaperTell))
 	if _, err := io.WriteString(g.pipe, lines); err != nil {
-		g.log.Warn("the reaper of child processes does not listen; replacing it", "error", err)
+		g.log.Warn("the reaper of child processes does not respond; replacing it", "error", err)
 		_ = g.proc.Kill()
 	}
 }
@@ -223,10 +223,10 @@ func greet(ready, pipe *os.File, cookie string) error {
 	_ = ready.SetReadDeadline(time.Now().Add(reaperReady))
 	var word [len(readyWord)]byte
 	if _, err := io.ReadFull(ready, word[:]); err != nil {
-		return fmt.Errorf("the program started again did not become a reaper; does main call launch.RunReaper first? (%w)", err)
+		return fmt.Errorf("the restarted program did not become a reaper; does main call launch.RunReaper first? (%w)", err)
 	}
 	if string(word[:]) != readyWord {
-		return errors.New("the program started again did something else than become a reaper; main must call launch.RunReaper before anything else")
+		return errors.New("the restarted program did not become a reaper; main must call launch.RunReaper first")
 	}
 	_, err := io.WriteString(pipe, cookieLine(cookie))
 	return err

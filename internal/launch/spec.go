@@ -99,27 +99,27 @@ func (spec Spec) Check() error {
 // check finds what can be known to be wrong before a process is started.
 func (spec Spec) check() *schema.Error {
 	if spec.Type != "stdio" {
-		return Failed("The server %q is of type %q and has no process to start; only stdio servers have one.", spec.ID, spec.Type)
+		return Failed("Server %q is of type %q and has no process; only stdio servers have one.", spec.ID, spec.Type)
 	}
 	if spec.Command == "" {
-		return Failed("The server %q has no command; name the program to run in its \"command\".", spec.ID)
+		return Failed("Server %q has no command; set \"command\" to the program to run.", spec.ID)
 	}
 	if strings.ContainsRune(spec.Command, 0) || slices.ContainsFunc(spec.Args, func(a string) bool { return strings.ContainsRune(a, 0) }) {
-		return Failed("The command or an argument of the server %q holds a NUL byte; remove it.", spec.ID)
+		return Failed("The command or an argument of server %q contains a NUL byte; remove it.", spec.ID)
 	}
 	for name, value := range spec.Env {
 		switch {
 		case name == "" || strings.ContainsAny(name, "=\x00"):
-			return Failed("The environment of the server %q has the name %q; names cannot be empty or hold \"=\" or NUL.", spec.ID, name)
+			return Failed("The environment of server %q has the name %q; names cannot be empty or contain \"=\" or NUL.", spec.ID, name)
 		case strings.ContainsRune(value, 0):
-			return Failed("The environment variable %s of the server %q holds a NUL byte; remove it.", name, spec.ID)
+			return Failed("The environment variable %s of server %q contains a NUL byte; remove it.", name, spec.ID)
 		case name == reaperVariable || name == cookieVariable:
-			return Failed("The environment of the server %q sets %s, which Callyard keeps for itself; remove it.", spec.ID, name)
+			return Failed("The environment of server %q sets %s, which is reserved for Callyard; remove it.", spec.ID, name)
 		}
 	}
 	if spec.Dir != "" {
 		if info, err := os.Stat(spec.Dir); err != nil || !info.IsDir() {
-			return Failed("The server %q is to run in the directory %q, which is not there or cannot be read; create it or correct the path.", spec.ID, spec.Dir)
+			return Failed("The working directory %q of server %q does not exist or cannot be read; create it or correct the path.", spec.Dir, spec.ID)
 		}
 	}
 	return nil
@@ -148,7 +148,7 @@ func (spec Spec) find() (string, *schema.Error) {
 			return file, nil
 		}
 	}
-	return "", Failed("The server %q could not be started: the command %q is not in PATH; install it, give its absolute path as \"command\", or set PATH in its \"env\".", spec.ID, spec.Command)
+	return "", Failed("The server %q could not be started: the command %q is not in PATH; install it, set \"command\" to its absolute path, or set PATH in its \"env\".", spec.ID, spec.Command)
 }
 
 // startFault turns what the kernel said about starting the command at path into
@@ -161,20 +161,20 @@ func (spec Spec) startFault(path string, err error) *schema.Error {
 	fix := "see the error"
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		fix = "there is no such file; correct the path or install it"
+		fix = "the file does not exist; correct the path or install it"
 		if _, statErr := os.Stat(file); statErr == nil {
-			fix = "the file is there, but the interpreter that it names is not; install that"
+			fix = "the file exists, but its interpreter does not; install the interpreter"
 		}
 	case errors.Is(err, fs.ErrPermission):
-		fix = "the file may not be executed; set its execute permission, or start it through its interpreter"
+		fix = "the file is not executable; set its execute permission, or start it through its interpreter"
 	case errors.Is(err, syscall.ENOEXEC):
-		fix = "the file is no program for this machine; a script needs a first line such as #!/bin/sh"
+		fix = "the file is not a program for this machine; a script requires a first line such as #!/bin/sh"
 	case errors.Is(err, syscall.E2BIG):
 		fix = "its arguments and environment are too long; shorten them"
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		fix = "no file descriptor is left; raise the limit on open files (ulimit -n)"
+		fix = "no file descriptors are available; raise the limit on open files (ulimit -n)"
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
-		fix = "the machine takes no more processes; raise the limit (ulimit -u, pids of the container) or hold fewer servers"
+		fix = "the process limit is reached; raise it (ulimit -u, pids of the container) or run fewer servers"
 	}
 	return Failed("The server %q could not be started with the command %q: %s (%w).", spec.ID, spec.Command, fix, err)
 }

@@ -49,7 +49,7 @@ type Forced struct {
 
 // Error names the signal and the part that was waited for.
 func (f *Forced) Error() string {
-	return fmt.Sprintf("ended at once by a second signal (%v) while waiting for %s", f.Signal, f.Part)
+	return fmt.Sprintf("stopped immediately by a second signal (%v) while waiting for %s", f.Signal, f.Part)
 }
 
 // ExitCode returns the exit code of a process whose [Run] returned err: 0 for

@@ -78,7 +78,7 @@ func watch(parts []Part) (<-chan error, func()) {
 			select {
 			case err := <-p.Failed:
 				if err == nil {
-					err = errors.New("it ended without being asked to")
+					err = errors.New("it ended unexpectedly")
 				}
 				select {
 				case failed <- fmt.Errorf("%s failed: %w", p.Name, err):
@@ -190,11 +190,11 @@ func (r *run) wait(failed <-chan error) error {
 func (r *run) signal(s os.Signal, waitingFor string) (atOnce bool) {
 	if !r.asked {
 		r.asked = true
-		r.log.Info("stopping: a signal came; another one ends the process at once", "signal", s.String())
+		r.log.Info("stopping: received a signal; a second one stops the process immediately", "signal", s.String())
 		return false
 	}
 	r.forced = &Forced{Signal: s, Part: waitingFor}
-	r.log.Error("ending at once: a second signal came", "signal", s.String(), "part", waitingFor)
+	r.log.Error("stopping immediately: received a second signal", "signal", s.String(), "part", waitingFor)
 	return true
 }
 
@@ -254,7 +254,7 @@ func (r *run) stopped(p Part, err error, took time.Duration) error {
 		r.log.Info("stopped", "part", p.Name, "took", took)
 		return nil
 	case took >= p.grace() && errors.Is(err, context.DeadlineExceeded):
-		err = fmt.Errorf("%s did not stop in its grace of %v: %w", p.Name, p.grace(), err)
+		err = fmt.Errorf("%s did not stop within its grace period of %v: %w", p.Name, p.grace(), err)
 	default:
 		err = fmt.Errorf("%s did not stop cleanly: %w", p.Name, err)
 	}

@@ -124,7 +124,7 @@ func TestAPartThatFailsStopsEverythingWithItsError(t *testing.T) {
 		want string
 	}{
 		{"an error", func(c chan error) { c <- errors.New("lost") }, "b failed: lost"},
-		{"closed", func(c chan error) { close(c) }, "b failed: it ended without being asked to"},
+		{"closed", func(c chan error) { close(c) }, "b failed: it ended unexpectedly"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestAPartOverItsGraceIsNamedAndLeftBehind(t *testing.T) {
 		begun := time.Now()
 		signals <- syscall.SIGTERM
 		err := <-ended
-		if err == nil || !strings.HasPrefix(err.Error(), "b did not stop in its grace of 3s") || ExitCode(err) != 1 {
+		if err == nil || !strings.HasPrefix(err.Error(), "b did not stop within its grace period of 3s") || ExitCode(err) != 1 {
 			t.Errorf("ended with %v", err)
 		}
 		if took := time.Since(begun); took != 3*time.Second+settle {
@@ -243,7 +243,7 @@ func TestAStopThatHeedsItsContextSaysWhatItLeft(t *testing.T) {
 		begun := time.Now()
 		signals <- syscall.SIGTERM
 		err := <-ended
-		if err == nil || err.Error() != "a did not stop in its grace of 10s: 2 calls left: context deadline exceeded" {
+		if err == nil || err.Error() != "a did not stop within its grace period of 10s: 2 calls left: context deadline exceeded" {
 			t.Errorf("ended with %v", err)
 		}
 		if took := time.Since(begun); took != DefaultGrace {

@@ -25,9 +25,9 @@ import (
 func Validate(certFile, keyFile string) []config.Fault {
 	switch {
 	case certFile != "" && keyFile == "":
-		return []config.Fault{config.Faultf("key_file", "is missing: name the file with the key of cert_file, or leave cert_file out.")}
+		return []config.Fault{config.Faultf("key_file", "is missing: set the file with the key of cert_file, or omit cert_file.")}
 	case certFile == "" && keyFile != "":
-		return []config.Fault{config.Faultf("cert_file", "is missing: name the file with the certificate of key_file, or leave key_file out.")}
+		return []config.Fault{config.Faultf("cert_file", "is missing: set the file with the certificate of key_file, or omit key_file.")}
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func (p *pair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if stamp, err := p.stamps(); err == nil && stamp != p.stamp {
 		if err := p.loadAt(stamp); err != nil {
 			// Perhaps only one of the two was written yet.
-			p.log.Warn("reading the renewed certificate; the one before is shown until its files change again", "error", err)
+			p.log.Warn("reading the renewed certificate failed; the previous one is used until the files change again", "error", err)
 		}
 	}
 	return p.now, nil
@@ -92,7 +92,7 @@ func (p *pair) load() error {
 	defer p.mu.Unlock()
 	stamp, err := p.stamps()
 	if err != nil {
-		return fmt.Errorf("reading the certificate for TLS: %w; see cert_file and key_file", err)
+		return fmt.Errorf("reading the certificate for TLS: %w; check cert_file and key_file", err)
 	}
 	return p.loadAt(stamp)
 }

@@ -115,7 +115,7 @@ func TestARenewedCertificateIsShownAndOneThatCannotBeReadIsNot(t *testing.T) {
 			t.Errorf("certificate %d is shown while its file is broken", got)
 		}
 	}
-	if n := strings.Count(said.String(), "the one before is shown"); n != 1 {
+	if n := strings.Count(said.String(), "the previous one is used"); n != 1 {
 		t.Errorf("the log says it %d times:\n%s", n, said.String())
 	}
 	if err := os.Remove(key); err != nil {

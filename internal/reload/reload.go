@@ -101,7 +101,7 @@ func (r *Reloader) Run(ctx context.Context, again <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-again:
-			r.log.Info("reading the configuration again, as a signal asks", "parts", len(r.parts))
+			r.log.Info("reloading the configuration after a signal", "parts", len(r.parts))
 			for _, p := range r.parts {
 				p.asked = true
 			}
@@ -150,7 +150,7 @@ func (r *Reloader) take(p *watched) bool {
 	if err != nil {
 		state.Error = shortly(strings.Split(err.Error(), "\n"))
 		if !known {
-			r.log.Error("an edit of the configuration was refused; what was in force stays", "part", p.Name, "files", p.Files, "version", state.Version, "error", err)
+			r.log.Error("an edit of the configuration was refused; the previous version stays in force", "part", p.Name, "files", p.Files, "version", state.Version, "error", err)
 		}
 		r.set(p, state)
 		return false
@@ -162,7 +162,7 @@ func (r *Reloader) take(p *watched) bool {
 	state.Entries, state.Error = next.Entries, ""
 	next.Apply()
 	r.set(p, state)
-	r.log.Info("the configuration was read again", "part", p.Name, "files", p.Files, "version", state.Version, "changed", changed)
+	r.log.Info("the configuration was reloaded", "part", p.Name, "files", p.Files, "version", state.Version, "changed", changed)
 	return true
 }
 

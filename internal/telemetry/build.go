@@ -37,7 +37,7 @@ func (m *Metrics) AcceptedLosses(files int) {
 // each scrape. stop takes the series away again. One connection for each role.
 func (m *Metrics) NATS(role string, connected func() bool) (stop func()) {
 	g := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "callyard_nats_connected", Help: "1 while the connection of the role to NATS stands, else 0.", ConstLabels: prometheus.Labels{"role": role},
+		Name: "callyard_nats_connected", Help: "1 while the role is connected to NATS, else 0.", ConstLabels: prometheus.Labels{"role": role},
 	}, func() float64 {
 		if connected() {
 			return 1

@@ -16,8 +16,8 @@ type configuration struct {
 func (m *Metrics) Configuration(state func() []schema.InForce) (stop func()) {
 	c := &configuration{
 		state:  state,
-		ok:     prometheus.NewDesc("callyard_reload_ok", "1 while what the file of a part of the configuration holds is in force, 0 while its last edit is refused or does not work, by part.", []string{"part"}, nil),
-		at:     prometheus.NewDesc("callyard_reload_timestamp_seconds", "When the file of a part of the configuration was last read, by part.", []string{"part"}, nil),
+		ok:     prometheus.NewDesc("callyard_reload_ok", "1 while the current file of a part of the configuration is in force, 0 while its last edit is refused or does not work, by part.", []string{"part"}, nil),
+		at:     prometheus.NewDesc("callyard_reload_timestamp_seconds", "Time at which the file of a part of the configuration was last read, by part.", []string{"part"}, nil),
 		inform: prometheus.NewDesc("callyard_config_in_force_info", "Always 1; the labels are a part of the configuration and its version in force.", []string{"part", "version"}, nil),
 	}
 	m.registry.MustRegister(c)

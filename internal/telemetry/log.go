@@ -33,7 +33,7 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	case "error":
 		least = slog.LevelError
 	default:
-		return nil, fmt.Errorf("log level %q is not known; use debug, info, warn or error", level)
+		return nil, fmt.Errorf("log level %q is unknown; use debug, info, warn or error", level)
 	}
 	terminal := onTerminal(w)
 	switch strings.ToLower(format) {
@@ -47,7 +47,7 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	case "json":
 		return slog.New(jsonHandler(w, least)), nil
 	default:
-		return nil, fmt.Errorf("log format %q is not known; use auto, text or json", format)
+		return nil, fmt.Errorf("log format %q is unknown; use auto, text or json", format)
 	}
 }
 

@@ -79,37 +79,37 @@ func NewMetrics() *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		calls:    counter("callyard_calls_total", "Calls that ended, by server, tool and outcome.", "server", "tool", "outcome"),
-		deferred: counter("callyard_calls_deferred_total", "Calls that were accepted and run later, by server and state: held (until they are approved) or stored (durable calls). They count in callyard_calls_total when they end.", "server", "state"),
+		deferred: counter("callyard_calls_deferred_total", "Calls that were accepted to run later, by server and state: held (until they are approved) or stored (durable calls). They are counted in callyard_calls_total when they end.", "server", "state"),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "callyard_call_seconds", Help: "Time from admission of a call to its end, by server.", Buckets: secondsBuckets,
 		}, server),
 		inFlight: gauge("callyard_calls_in_flight", "Calls that were admitted and have not ended."),
 		waiting:  gauges("callyard_waiting_calls", "Calls that wait for a free slot, by server."),
 		workers:  gauge("callyard_workers", "Live workers."),
-		disagree: gauge("callyard_config_disagreements", "Parts of the configuration, servers one by one, of which live processes have different versions in force."),
+		disagree: gauge("callyard_config_disagreements", "Parts of the configuration, counting each server, for which live processes use different versions."),
 		requests: counter("callyard_http_requests_total", "HTTP requests answered, by method and status code.", "method", "code"),
 		sessions: gauges("callyard_sessions", "Live MCP sessions, by server."),
-		serving:  gauges("callyard_server_up", "1 while the server can take calls, 0 while it starts or where it does not come up, by server."),
+		serving:  gauges("callyard_server_up", "1 while the server accepts calls, 0 while it starts or if it fails to start, by server."),
 		restarts: counter("callyard_session_restarts_total", "MCP sessions that were replaced, by server.", "server"),
-		noise:    counter("callyard_protocol_noise_total", "Lines on a server's standard output that were not MCP, by server.", "server"),
+		noise:    counter("callyard_protocol_noise_total", "Lines on a server's standard output that were not MCP messages, by server.", "server"),
 	}
-	m.webhooks = counter("callyard_webhooks_total", "Attempts to deliver a webhook, and what was not taken, by outcome.", "outcome")
+	m.webhooks = counter("callyard_webhooks_total", "Attempts to deliver webhooks, and webhooks that were not accepted, by outcome.", "outcome")
 	m.sandboxes = counter("callyard_sandboxes_started_total", "Containers that became ready for a call, by server.", "server")
 	m.sandboxKills = counter("callyard_sandboxes_killed_total", "Containers that were killed while they ran a call, by server and reason: deadline, memory or lost.", "server", "reason")
-	m.sandboxEgress = counter("callyard_sandbox_egress_total", "Places that containers asked to reach, by server and decision: allowed or refused.", "server", "decision")
-	m.toolSeconds = counter("callyard_tool_seconds_total", "Time that the calls of a tool took in all, by server and tool.", "server", "tool")
-	m.waitingAge = gauges("callyard_waiting_oldest_seconds", "How long the oldest call that somebody waits for has waited for a free slot, by server.")
-	m.approvals = gauge("callyard_approvals_waiting", "Approvals that wait for an answer.")
-	m.approvalAge = gauge("callyard_approvals_oldest_seconds", "How long the oldest of them has waited.")
-	m.heldCalls = gauge("callyard_held_calls", "Calls that are held, or run after they were; they count against the limits on held calls.")
+	m.sandboxEgress = counter("callyard_sandbox_egress_total", "Connections that containers requested, by server and decision: allowed or refused.", "server", "decision")
+	m.toolSeconds = counter("callyard_tool_seconds_total", "Total time of the calls of a tool, by server and tool.", "server", "tool")
+	m.waitingAge = gauges("callyard_waiting_oldest_seconds", "Waiting time of the oldest call with a waiting caller for a free slot, by server.")
+	m.approvals = gauge("callyard_approvals_waiting", "Approvals that are pending.")
+	m.approvalAge = gauge("callyard_approvals_oldest_seconds", "Waiting time of the oldest pending approval.")
+	m.heldCalls = gauge("callyard_held_calls", "Calls that are held, or run after being held; they count against the limits on held calls.")
 	m.heldBytes = gauge("callyard_held_bytes", "Bytes of the arguments of held calls.")
 	m.batches = gauge("callyard_batches_open", "Batches that have not ended.")
-	m.batchAge = gauge("callyard_batches_oldest_seconds", "How long ago the oldest of them was made.")
-	m.batchPace = gauge("callyard_batches_pace", "Calls of batches that may begin a second while single calls come; 0: as many as there are.")
-	m.leasesLost = prometheus.NewCounter(prometheus.CounterOpts{Name: "callyard_leases_lost_total", Help: "Leases of journals (batches, stored calls) that this front door lost to another one."})
+	m.batchAge = gauge("callyard_batches_oldest_seconds", "Age of the oldest batch that has not ended.")
+	m.batchPace = gauge("callyard_batches_pace", "Calls of batches that can start per second while single calls arrive; 0 means no limit.")
+	m.leasesLost = prometheus.NewCounter(prometheus.CounterOpts{Name: "callyard_leases_lost_total", Help: "Journal leases (batches, stored calls) that this front door lost to another one."})
 	m.recordsLost = prometheus.NewCounter(prometheus.CounterOpts{Name: "callyard_records_lost_total", Help: "Records of the execution log that could not be stored and were dropped."})
-	m.spansDropped = counter("callyard_trace_spans_dropped_total", "Spans of traces that were dropped, by reason: full (the queue) or failed (their sending).", "reason")
-	m.unexpected = counter("callyard_unexpected_messages_total", "Messages of NATS that were dropped, by reason: origin (nobody who may send it has), number (nothing waits for it) or bytes (it cannot be read).", "reason")
+	m.spansDropped = counter("callyard_trace_spans_dropped_total", "Trace spans that were dropped, by reason: full (queue full) or failed (export failed).", "reason")
+	m.unexpected = counter("callyard_unexpected_messages_total", "NATS messages that were dropped, by reason: origin (unauthorized sender), number (unknown call) or bytes (not decodable).", "reason")
 	m.sandboxState = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "callyard_sandboxes", Help: "Containers of a server, by state: warm (waiting for a call) or in_use."}, []string{"server", "state"})
 	m.tools.Store(&map[toolKey]*toolMetrics{})
 	m.servers.Store(&map[string]string{})

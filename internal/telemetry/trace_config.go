@@ -42,12 +42,12 @@ const tracesPath = "/v1/traces"
 func (c TraceConfig) Validate() (faults []config.Fault) {
 	if c.Endpoint != "" {
 		if _, err := c.address(); err != nil {
-			faults = append(faults, config.Faultf("endpoint", "must be an http:// or https:// address without a user, a query and a fragment, such as http://collector:4318."))
+			faults = append(faults, config.Faultf("endpoint", "must be an http:// or https:// URL without user, query and fragment, such as http://collector:4318."))
 		}
 	}
 	for name := range c.Headers {
 		if name == "" || strings.ContainsAny(name, " \t\r\n:") {
-			faults = append(faults, config.Faultf("headers", "has %q, which cannot be the name of an HTTP header.", name))
+			faults = append(faults, config.Faultf("headers", "has %q, which is not a valid HTTP header name.", name))
 		}
 	}
 	if c.Timeout <= 0 || c.Timeout > time.Minute {

@@ -59,7 +59,7 @@ func OpenTraces(ctx context.Context, o TraceOptions) (*Traces, error) {
 	}
 	protocol := firstOf(o.Getenv, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 	if protocol == "grpc" {
-		o.Log.Warn("traces are sent as http/protobuf; OTEL_EXPORTER_OTLP_PROTOCOL=grpc is not spoken here, so name the collector's HTTP port, mostly 4318")
+		o.Log.Warn("traces are sent as http/protobuf; OTEL_EXPORTER_OTLP_PROTOCOL=grpc is not supported, so set the collector's HTTP port, usually 4318")
 	}
 	options, err := o.exporterOptions()
 	if err != nil {
@@ -128,7 +128,7 @@ func (o *TraceOptions) exporterOptions() ([]otlptracehttp.Option, error) {
 	if c.Endpoint != "" {
 		address, err := c.address()
 		if err != nil {
-			return nil, fmt.Errorf("traces.endpoint is not an address: %w", err)
+			return nil, fmt.Errorf("traces.endpoint is not a URL: %w", err)
 		}
 		list = append(list, otlptracehttp.WithEndpointURL(address))
 	}

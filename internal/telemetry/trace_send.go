@@ -90,7 +90,7 @@ func (e *exporter) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpa
 	case err != nil && !e.down:
 		e.log.Warn("traces cannot be sent and are dropped; callyard_trace_spans_dropped_total counts them", "error", err)
 	case err == nil && e.down:
-		e.log.Info("traces are sent again")
+		e.log.Info("traces are being sent again")
 	}
 	e.down = err != nil
 	return nil

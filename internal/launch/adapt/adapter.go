@@ -50,7 +50,7 @@ func (a *adapter) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	var m message
 	if json.Unmarshal(body, &m) != nil {
-		return reply(req, http.StatusBadRequest, fault([]byte("null"), mcpwire.CodeParse, "this is no JSON-RPC message")), nil
+		return reply(req, http.StatusBadRequest, fault([]byte("null"), mcpwire.CodeParse, "this is not a JSON-RPC message")), nil
 	}
 	if len(m.ID) == 0 || string(m.ID) == "null" {
 		return reply(req, http.StatusAccepted, nil), nil
@@ -66,7 +66,7 @@ func (a *adapter) RoundTrip(req *http.Request) (*http.Response, error) {
 	case mcpwire.MethodPing:
 		result = []byte("{}")
 	default:
-		return reply(req, http.StatusOK, fault(m.ID, mcpwire.CodeMethodNotFound, "this server has tools only")), nil
+		return reply(req, http.StatusOK, fault(m.ID, mcpwire.CodeMethodNotFound, "this server has only tools")), nil
 	}
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (a *adapter) call(req *http.Request, m *message) (*http.Response, error) {
 		Arguments json.RawMessage `json:"arguments"`
 	}
 	if json.Unmarshal(m.Params, &params) != nil {
-		return reply(req, http.StatusOK, fault(m.ID, mcpwire.CodeInvalidParams, "the params are no object with name and arguments")), nil
+		return reply(req, http.StatusOK, fault(m.ID, mcpwire.CodeInvalidParams, "the params are not an object with name and arguments")), nil
 	}
 	if len(params.Arguments) == 0 {
 		params.Arguments = json.RawMessage("{}")
@@ -121,7 +121,7 @@ func (a *adapter) call(req *http.Request, m *message) (*http.Response, error) {
 	var large *TooLarge
 	switch {
 	case errors.Is(err, ErrUnknownTool):
-		return reply(req, http.StatusOK, fault(m.ID, mcpwire.CodeInvalidParams, "there is no such tool any more")), nil
+		return reply(req, http.StatusOK, fault(m.ID, mcpwire.CodeInvalidParams, "the tool no longer exists")), nil
 	case errors.As(err, &large):
 		// The session judges an answer by the length that it announces.
 		resp := reply(req, http.StatusOK, nil)

@@ -50,12 +50,12 @@ type Tool struct {
 }
 
 // ErrUnknownTool says that a source has no such tool.
-var ErrUnknownTool = fmt.Errorf("there is no such tool")
+var ErrUnknownTool = fmt.Errorf("the tool does not exist")
 
 // TooLarge says that an answer is over the limit.
 type TooLarge struct{ Limit int }
 
 // Error says so.
 func (e *TooLarge) Error() string {
-	return fmt.Sprintf("the answer is over the limit of %d bytes", e.Limit)
+	return fmt.Sprintf("the answer exceeds the limit of %d bytes", e.Limit)
 }

@@ -32,7 +32,7 @@ func (d *Document) Fetch(ctx context.Context) ([]byte, error) {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.Address, nil)
 	if err != nil {
-		return nil, failed("has no usable address; correct it.")
+		return nil, failed("has an invalid address; correct it.")
 	}
 	if d.etag != "" {
 		req.Header.Set("If-None-Match", d.etag)
@@ -47,13 +47,13 @@ func (d *Document) Fetch(ctx context.Context) ([]byte, error) {
 	case errors.As(err, &ours):
 		return nil, ours
 	case errors.As(err, &large):
-		return nil, failed("is larger than %d bytes; name a smaller one.", d.Max)
+		return nil, failed("is larger than %d bytes; use a smaller one.", d.Max)
 	case err != nil:
-		return nil, failed("could not be fetched: %w; see that its address is right and can be reached.", err)
+		return nil, failed("could not be fetched: %w; check that its address is correct and reachable.", err)
 	case resp.StatusCode == http.StatusNotModified && d.body != nil:
 		return d.body, nil
 	case resp.StatusCode != http.StatusOK:
-		return nil, failed("could not be fetched: it was answered with HTTP %d %s; see that its address is right.", resp.StatusCode, http.StatusText(resp.StatusCode))
+		return nil, failed("could not be fetched: the response was HTTP %d %s; check that its address is correct.", resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
 	d.body, d.etag, d.edited = body, resp.Header.Get("Etag"), resp.Header.Get("Last-Modified")
 	return body, nil

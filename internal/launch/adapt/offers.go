@@ -71,7 +71,7 @@ func (o *Offers[T]) get(ctx context.Context) (*Reading[T], error) {
 	}
 	if o.grumble != err.Error() {
 		o.grumble = err.Error()
-		o.warn("the "+o.Text+" cannot be read again; the tools that are known stay", "error", err)
+		o.warn("the "+o.Text+" cannot be reloaded; the known tools remain", "error", err)
 	}
 	return last, nil
 }

@@ -52,7 +52,7 @@ func (s *Spec) stillThere(shown []bind) error {
 	}
 	for i := range now {
 		if now[i].host != shown[i].host {
-			return fmt.Errorf("its volume %s led to %s when it was made, and to %s now", now[i].inside, shown[i].host, now[i].host)
+			return fmt.Errorf("its volume %s resolved to %s when it was created, and now resolves to %s", now[i].inside, shown[i].host, now[i].host)
 		}
 	}
 	return nil

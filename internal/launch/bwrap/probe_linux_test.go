@@ -180,7 +180,7 @@ func TestWithoutBubblewrapNothingIsStarted(t *testing.T) {
 	// A program that makes no sandbox is not trusted with the server.
 	m := maker(t)
 	m.path = "/bin/true"
-	if _, err := m.Start(t.Context(), probing(t, program(t), nil)); err == nil || !strings.Contains(err.Error(), "not run outside") {
+	if _, err := m.Start(t.Context(), probing(t, program(t), nil)); err == nil || !strings.Contains(err.Error(), "not run without") {
 		t.Errorf("it starts with %v", err)
 	}
 }
@@ -205,7 +205,7 @@ func TestAVolumeThatWasReplacedByALinkIsNotShown(t *testing.T) {
 		p.Stop(0)
 		t.Fatal("a sandbox has what the link leads to")
 	}
-	if !strings.Contains(err.Error(), dir+" was replaced by a link to /etc") {
+	if !strings.Contains(err.Error(), dir+" was replaced with a link to /etc") {
 		t.Errorf("the error is: %v", err)
 	}
 }

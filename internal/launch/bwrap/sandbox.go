@@ -37,14 +37,14 @@ type Maker struct {
 // *schema.Error that may be repaired without a new configuration.
 func Open(ctx context.Context, o Options) (*Maker, error) {
 	if !supported {
-		return nil, launch.Unavailable("Sandboxes of bubblewrap are for Linux on amd64 and arm64 alone; nothing is run outside. Give the server a docker section instead.")
+		return nil, launch.Unavailable("Bubblewrap sandboxes require Linux on amd64 or arm64; nothing is run without a sandbox. Add a docker section to the server instead.")
 	}
 	if o.Program == "" {
 		o.Program = "bwrap"
 	}
 	path, err := exec.LookPath(o.Program)
 	if err != nil {
-		return nil, launch.Unavailable("The program %q, which makes sandboxes, is not here, and nothing is run outside one; install it (Debian: apt-get install bubblewrap).", o.Program)
+		return nil, launch.Unavailable("The program %q, which creates sandboxes, was not found, and nothing is run without a sandbox; install it (Debian: apt-get install bubblewrap).", o.Program)
 	}
 	m := &Maker{o: o, path: path}
 	if err := m.look(ctx); err != nil {
@@ -61,10 +61,10 @@ func (m *Maker) look(ctx context.Context) error {
 	out, err := exec.CommandContext(ctx, m.path, "--version").Output()
 	version := strings.TrimSpace(strings.TrimPrefix(string(bytes.TrimSpace(out)), "bubblewrap"))
 	if err != nil || version == "" {
-		return launch.Unavailable("The program %s does not say which version of bubblewrap it is (%v), and nothing is run outside a sandbox; install bubblewrap 0.8.0 or newer.", m.path, err)
+		return launch.Unavailable("The program %s does not report its bubblewrap version (%v), and nothing is run without a sandbox; install bubblewrap 0.8.0 or newer.", m.path, err)
 	}
 	if !newEnough(version) {
-		return launch.Unavailable("The program %s is bubblewrap %.40q, and nothing is run outside a sandbox; 0.8.0 or newer is needed.", m.path, version)
+		return launch.Unavailable("The program %s is bubblewrap %.40q, and nothing is run without a sandbox; 0.8.0 or newer is required.", m.path, version)
 	}
 	m.about = version
 	return nil

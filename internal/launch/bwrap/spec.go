@@ -111,10 +111,10 @@ func Resolve(server string, c Config, p Program) (Spec, error) {
 	}
 	s.limits.cpu = max(s.Time.Round(time.Second), time.Second)
 	if p.Command == "" {
-		add("command", "is missing; name the program to start in the \"command\" of the server.")
+		add("command", "is missing; set the program to start in the \"command\" of the server.")
 	}
 	if strings.ContainsRune(p.Command, 0) || slices.ContainsFunc(p.Args, func(a string) bool { return strings.ContainsRune(a, 0) }) {
-		add("command", "it or its arguments hold a NUL character; remove it.")
+		add("command", "it or its arguments contain a NUL character; remove it.")
 	}
 	if s.program.Dir == "" {
 		s.program.Dir = p.Dir
@@ -123,11 +123,11 @@ func Resolve(server string, c Config, p Program) (Spec, error) {
 		s.program.Dir = "/tmp"
 	}
 	if !path.IsAbs(s.program.Dir) {
-		add("workdir", "%q is not absolute; write it out from /.", s.program.Dir)
+		add("workdir", "%q is not absolute; write an absolute path.", s.program.Dir)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.program.Env)) {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(s.program.Env[name], 0) {
-			add("env", "the variable %q has a name or a value that cannot be passed on; names hold no \"=\", and neither holds NUL.", name)
+			add("env", "the variable %q has an invalid name or value; names must not contain \"=\", and neither can contain NUL.", name)
 		}
 		if strings.HasPrefix(name, "LD_") {
 			// bubblewrap itself would be started with it, on the host.
@@ -152,20 +152,20 @@ func Resolve(server string, c Config, p Program) (Spec, error) {
 func readVolume(v string) (b bind, why string) {
 	parts := strings.Split(v, ":")
 	if len(parts) != 3 || !path.IsAbs(parts[0]) || !path.IsAbs(parts[1]) || parts[2] != "ro" {
-		return b, fmt.Sprintf("%q cannot be read; write HOST:INSIDE:ro with absolute paths. A sandbox writes to /tmp alone.", v)
+		return b, fmt.Sprintf("%q is invalid; write HOST:INSIDE:ro with absolute paths. A sandbox can write only to /tmp.", v)
 	}
 	b = bind{inside: path.Clean(parts[1])}
 	for _, taken := range [...]string{"/", "/proc", "/dev", "/sys", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc"} {
 		if b.inside == taken || taken != "/" && strings.HasPrefix(b.inside, taken+"/") {
-			return b, fmt.Sprintf("%q covers %s of the sandbox; choose another place in it.", v, b.inside)
+			return b, fmt.Sprintf("%q covers %s of the sandbox; use another path in it.", v, b.inside)
 		}
 	}
 	place, look := hostpath.Keep(parts[0], false)
 	switch {
 	case look.Socket:
-		return b, fmt.Sprintf("%s is a socket or a device; whoever reaches the socket of a container engine is root on the host. Remove it.", parts[0])
+		return b, fmt.Sprintf("%s is a socket or a device; access to the socket of a container engine means root on the host. Remove it.", parts[0])
 	case look.Sensitive:
-		return b, fmt.Sprintf("%s holds, contains or lies in what belongs to the host alone; show a folder made for this server, such as one in /srv or /opt.", parts[0])
+		return b, fmt.Sprintf("%s is, contains or is inside a protected path of the host; use a folder created for this server, such as one in /srv or /opt.", parts[0])
 	}
 	b.host, b.place = look.Real, place
 	return b, ""
@@ -194,21 +194,21 @@ func (s *Spec) describe(c *Config) {
 		add("env", strings.Join(slices.Sorted(maps.Keys(s.program.Env)), ", "), true)
 	}
 	add("network", "none", false)
-	add("system", "/usr and what belongs to it, read only", false)
+	add("system", "/usr and its dependencies, read only", false)
 	for _, b := range s.binds {
 		add("volume", b.host+":"+b.inside+":ro", true)
 	}
 	add("tmpfs", "/tmp "+mib(s.tmpfs), c.Tmpfs != 0)
 	add("workdir", s.program.Dir, c.Workdir != "")
-	add("user", "where the worker is root one of its own for each sandbox, else the worker's, without any right", false)
+	add("user", "a separate user per sandbox if the worker is root, otherwise the worker's, without capabilities", false)
 	add("capabilities", "none", false)
-	add("namespaces", "cgroup, ipc, mount, network, pid, user, uts of its own", false)
-	add("seccomp", "a filter of Callyard's", false)
+	add("namespaces", "its own cgroup, ipc, mount, network, pid, user, uts", false)
+	add("seccomp", "Callyard's filter", false)
 	add("memory", mib(s.limits.data)+" of each process", c.Memory != 0)
 	add("cpus", "unlimited", false)
 	add("pids", strconv.FormatInt(s.limits.processes, 10), c.PIDs != 0)
 	add("files", strconv.FormatInt(s.limits.files, 10), c.Files != 0)
 	add("file_size", mib(s.limits.file), c.File != 0)
 	add("time", s.Time.Round(time.Millisecond).String()+" from its start, then it is killed", c.Time != 0)
-	add("pool", "0 started ahead, each used once", false)
+	add("pool", "0 pre-started, each used once", false)
 }

@@ -68,7 +68,7 @@ func (m *Maker) Start(ctx context.Context, s Spec) (*Process, error) {
 
 	binds, err := s.bindsNow()
 	if err != nil {
-		return nil, launch.Failed("No sandbox of the server %q was made, because of its volume: %w.", s.Server, err)
+		return nil, launch.Failed("No sandbox of server %q was created, because of its volume: %w.", s.Server, err)
 	}
 	spec := launch.Spec{ID: s.Server, Type: "stdio", Command: m.path, Args: s.args(binds), Env: s.env(), Dir: "/", Files: theirs}
 	if os.Geteuid() == 0 {
@@ -84,14 +84,14 @@ func (m *Maker) Start(ctx context.Context, s Spec) (*Process, error) {
 	if err := m.release(ctx, &s, p, spec.User, binds, info, block); err != nil {
 		// What waits for the word is killed with bwrap, which it does not outlive.
 		child.Stop(0)
-		return nil, launch.Failed("The sandbox of the server %q could not be made, and the server is not run outside one: %w; the end of what bwrap said: %q.", s.Server, err, child.StderrTail())
+		return nil, launch.Failed("The sandbox of server %q could not be created, and the server is not run without one: %w; the last output of bwrap: %q.", s.Server, err, child.StderrTail())
 	}
 	p.Limit(p.begun.Add(s.Time))
 	return p, nil
 }
 
 func (s *Spec) fault(what string, err error) error {
-	return launch.Failed("The sandbox of the server %q could not be made: %s: %w.", s.Server, what, err)
+	return launch.Failed("The sandbox of server %q could not be created: %s: %w.", s.Server, what, err)
 }
 
 // release waits until the sandbox stands, puts the limits on its first process, from
@@ -114,7 +114,7 @@ func (m *Maker) release(ctx context.Context, s *Spec, p *Process, user uint32, b
 		PID int `json:"child-pid"`
 	}
 	if err := json.Unmarshal(text, &got); err != nil || got.PID <= 1 {
-		return errors.New("bwrap ended before the sandbox stood")
+		return errors.New("bwrap ended before the sandbox was ready")
 	}
 	pidfd, err := unix.PidfdOpen(got.PID, 0)
 	if err != nil {

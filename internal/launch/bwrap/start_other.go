@@ -17,5 +17,5 @@ func (handle) close() {}
 
 // Start returns an error: [Open] has said why.
 func (m *Maker) Start(context.Context, Spec) (*Process, error) {
-	return nil, launch.Unavailable("Sandboxes of bubblewrap are for Linux on amd64 and arm64 alone.")
+	return nil, launch.Unavailable("Bubblewrap sandboxes require Linux on amd64 or arm64.")
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // errAddress is the cause of a connection that was refused for its address.
-var errAddress = errors.New("its address is not one that a sandbox may reach")
+var errAddress = errors.New("a sandbox is not allowed to reach its address")
 
 // never are addresses where clouds tell secrets to whoever asks from inside, and
 // those of one link; no setting opens them.
@@ -42,7 +42,7 @@ func safe(ip netip.Addr, allowPrivate bool, own []netip.Addr) error {
 		return nil
 	}
 	if isOwn(ip, own) {
-		return fmt.Errorf("%w: it is this machine's", errAddress)
+		return fmt.Errorf("%w: it belongs to this machine", errAddress)
 	}
 	// The port was judged with the name.
 	if err := ssrf.New(ssrf.WithAnyPort()).SafeAddr(ip); err != nil {

@@ -34,7 +34,7 @@ func Parse(places []string) (List, []error) {
 	var l List
 	var faults []error
 	if len(places) > mostPlaces {
-		return l, []error{fmt.Errorf("%d places are too many; write at most %d, or one name with a star for several.", len(places), mostPlaces)}
+		return l, []error{fmt.Errorf("%d destinations are too many; write at most %d, or combine some with a wildcard.", len(places), mostPlaces)}
 	}
 	for _, text := range places {
 		p, err := parsePlace(text)
@@ -63,7 +63,7 @@ func parsePlace(text string) (place, error) {
 	p.host, p.any = strings.CutPrefix(normal(host), "*.")
 	if ip, err := netip.ParseAddr(p.host); err == nil {
 		if p.any || ip.Zone() != "" {
-			return fault("names an address in a way that is not understood")
+			return fault("has an address in an unsupported form")
 		}
 		p.host = ip.Unmap().String()
 		return p, nil

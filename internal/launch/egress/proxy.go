@@ -146,12 +146,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	host, port, ok := split(target)
 	if !ok {
-		http.Error(w, "the place has no host with a port", http.StatusBadRequest)
+		http.Error(w, "the destination has no host with a port", http.StatusBadRequest)
 		return
 	}
 	if _, ok := p.o.List.find(host, port); !ok {
 		p.decide(host, port, false, "it is not on the list")
-		http.Error(w, "this place is not on the list of those that may be reached", http.StatusForbidden)
+		http.Error(w, "this destination is not on the list of allowed destinations", http.StatusForbidden)
 		return
 	}
 	if r.Method == http.MethodConnect {
@@ -188,7 +188,7 @@ func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 	}}
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(normal(host), strconv.Itoa(int(port))))
 	if errors.Is(err, errAddress) {
-		p.decide(host, port, false, "its address may not be reached")
+		p.decide(host, port, false, "its address is not allowed")
 	} else {
 		p.decide(host, port, true, "")
 	}
@@ -205,18 +205,18 @@ func (p *Proxy) decide(host string, port uint16, allowed bool, why string) {
 	}
 	switch {
 	case allowed:
-		p.log.Info("a sandbox reaches out", "host", host, "port", port)
+		p.log.Info("a sandbox connects to an allowed destination", "host", host, "port", port)
 	case p.refused.Add(1) <= mostRefused:
-		p.log.Warn("a sandbox may not reach this place", "host", host, "port", port, "reason", why)
+		p.log.Warn("a sandbox is not allowed to reach this destination", "host", host, "port", port, "reason", why)
 	}
 }
 
 func (p *Proxy) failed(w http.ResponseWriter, err error) {
 	if errors.Is(err, errAddress) {
-		http.Error(w, "the address of this place is one that may not be reached", http.StatusForbidden)
+		http.Error(w, "the address of this destination is not allowed", http.StatusForbidden)
 		return
 	}
-	http.Error(w, "the place cannot be reached", http.StatusBadGateway)
+	http.Error(w, "the destination cannot be reached", http.StatusBadGateway)
 }
 
 // connect joins the sandbox with a place.
@@ -229,7 +229,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, address string) 
 	defer there.Close()
 	here, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		http.Error(w, "the connection cannot be joined", http.StatusInternalServerError)
+		http.Error(w, "the connection cannot be established", http.StatusInternalServerError)
 		return
 	}
 	defer here.Close()

@@ -32,7 +32,7 @@ func (u *unreadable) Error() string { return u.why }
 func pick(text []byte, id string) (*message, error) {
 	text = bytes.TrimSpace(text)
 	if !json.Valid(text) {
-		return nil, &unreadable{"it is no JSON."}
+		return nil, &unreadable{"it is not JSON."}
 	}
 	var list []json.RawMessage
 	switch text[0] {
@@ -69,7 +69,7 @@ func pick(text []byte, id string) (*message, error) {
 	if len(found) == 1 {
 		return found[0], nil
 	}
-	return nil, &unreadable{"it holds no tool message for the call."}
+	return nil, &unreadable{"it contains no tool message for the call."}
 }
 
 // part is a part of the content of a message.

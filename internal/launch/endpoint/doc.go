@@ -111,7 +111,7 @@ func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessag
 		"id": id, "type": "function", "function": map[string]any{"name": name, "arguments": string(arguments)},
 	}}})
 	if err != nil {
-		return adapt.Failure("Nothing was sent: the arguments cannot be written as JSON."), nil
+		return adapt.Failure("Nothing was sent: the arguments cannot be encoded as JSON."), nil
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.cfg.Endpoint.URL, bytes.NewReader(body))
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessag
 	if err != nil {
 		var why *unreadable
 		if errors.As(err, &why) {
-			return adapt.Failure("The endpoint took the call and answered in a way that is not understood: " + why.Error()), nil
+			return adapt.Failure("The endpoint accepted the call and returned an invalid answer: " + why.Error()), nil
 		}
 		return nil, err
 	}

@@ -28,12 +28,12 @@ func (p Place) Now() (real string, err error) {
 	look := At(p.name)
 	switch {
 	case look.Real != p.name && !p.link:
-		return "", fmt.Errorf("%s was replaced by a link to %s since the worker started; put the folder back, or start the worker again", p.name, look.Real)
+		return "", fmt.Errorf("%s was replaced with a link to %s after the worker started; restore the folder, or restart the worker", p.name, look.Real)
 	case p.allowed:
 	case look.Socket:
-		return "", fmt.Errorf("%s leads to %s now, which is a socket or a device; point it elsewhere", p.name, look.Real)
+		return "", fmt.Errorf("%s now resolves to %s, which is a socket or a device; change it", p.name, look.Real)
 	case look.Sensitive:
-		return "", fmt.Errorf("%s leads to %s now, which holds, contains or lies in what belongs to the host alone; point it elsewhere", p.name, look.Real)
+		return "", fmt.Errorf("%s now resolves to %s, which is, contains or is inside a protected path of the host; change it", p.name, look.Real)
 	}
 	return look.Real, nil
 }

@@ -47,7 +47,7 @@ func (b *builder) requestBody(c candidate) string {
 	}
 	kind, key, media := pickMedia(ref.Value.Content)
 	if media == nil {
-		return "its body is of a kind that cannot be written"
+		return "its body has an unsupported type"
 	}
 	out := &body{key: "body", about: ref.Value.Description, required: ref.Value.Required, kind: kind, encoding: media.Encoding}
 	out.schema = b.doc.at(c.raw, "requestBody", "content", key, "schema")
@@ -173,7 +173,7 @@ func (b *body) write(v value) ([]byte, string, error) {
 		}
 		data, err := decodeBytes(v.text)
 		if err != nil {
-			return nil, "", p.refused("is not base64; encode the bytes so.")
+			return nil, "", p.refused("is not base64; encode the bytes in base64.")
 		}
 		return data, b.kind, nil
 	}
@@ -215,7 +215,7 @@ func (b *body) writeURL(v value) ([]byte, string, error) {
 			why = p.setStyle("", nil)
 		}
 		if why != "" {
-			return nil, "", p.refused("is described with a style that a form does not know; it cannot be sent.")
+			return nil, "", p.refused("has a style that forms do not support; it cannot be sent.")
 		}
 		if (enc == nil || enc.Style == "") && (m.value.kind == 'o' || m.value.kind == 'a' && slices.ContainsFunc(m.value.items, func(v value) bool { return v.kind == 'o' || v.kind == 'a' })) {
 			p.json = true
@@ -271,7 +271,7 @@ func (b *body) part(w *multipart.Writer, name string, v value) error {
 		}
 		var err error
 		if data, err = decodeBytes(v.text); err != nil {
-			return p.refused("is not base64; encode the bytes so.")
+			return p.refused("is not base64; encode the bytes in base64.")
 		}
 		head.Set("Content-Disposition", multipart.FileContentDisposition(name, legal(name)))
 		if kind == "" {

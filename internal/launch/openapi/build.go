@@ -59,21 +59,21 @@ func (b *builder) build() (err error) {
 		return err
 	}
 	if b.doc.doubt != "" {
-		b.note("The document is not quite valid: %s.", b.doc.doubt)
+		b.note("The document is not fully valid: %s.", b.doc.doubt)
 	}
 	found := b.find()
 	if len(found) > maxOperations {
-		return fmt.Errorf("%d of its operations are chosen, which is more than %d; choose fewer with \"include\" and \"exclude\".", len(found), maxOperations)
+		return fmt.Errorf("%d of its operations are selected, which exceeds the limit of %d; select fewer with \"include\" and \"exclude\".", len(found), maxOperations)
 	}
 	size := 0
 	for _, f := range found {
 		if why := b.finish(f); why != "" {
-			b.note("%s %s is left out: %s.", f.method, f.template, why)
+			b.note("%s %s is skipped: %s.", f.method, f.template, why)
 			continue
 		}
 		b.operations = append(b.operations, f.operation)
 		if size += len(f.tool); size > maxTools {
-			return fmt.Errorf("the definitions of its tools take more than %d bytes; choose fewer with \"include\" and \"exclude\".", maxTools)
+			return fmt.Errorf("the definitions of its tools exceed the limit of %d bytes; select fewer with \"include\" and \"exclude\".", maxTools)
 		}
 	}
 	if len(b.operations) == 0 {
@@ -124,12 +124,12 @@ func (b *builder) find() []candidate {
 	}
 	for i := range choose.include {
 		if !choose.hits("include", i) {
-			b.note("include[%d] fits no operation of the document; correct it.", i)
+			b.note("include[%d] matches no operation of the document; correct it.", i)
 		}
 	}
 	for i := range choose.exclude {
 		if !choose.hits("exclude", i) {
-			b.note("exclude[%d] fits no operation of the document; correct it.", i)
+			b.note("exclude[%d] matches no operation of the document; correct it.", i)
 		}
 	}
 	return found
@@ -140,7 +140,7 @@ func (b *builder) finish(c candidate) (why string) {
 	switch c.method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 	default:
-		return "the method " + c.method + " is not for tools"
+		return "the method " + c.method + " is not supported for tools"
 	}
 	if why = b.where(c); why != "" {
 		return why
@@ -155,12 +155,12 @@ func (b *builder) finish(c candidate) (why string) {
 		// see its refusals.
 		if !b.bare {
 			b.bare = true
-			b.note("The document asks for the credential %q and none is configured; requests are sent without.", lacking)
+			b.note("The document requires the credential %q, but none is configured; requests are sent without it.", lacking)
 		}
 		ok = true
 	}
 	if !ok {
-		return fmt.Sprintf("it needs the credential %q; add it to \"credentials\", or exclude the operation", lacking)
+		return fmt.Sprintf("it requires the credential %q; add it to \"credentials\", or exclude the operation", lacking)
 	}
 	c.carried, c.fixed = carried, b.guard.taken
 	if why = b.parameters(c); why != "" {
@@ -193,7 +193,7 @@ func (b *builder) where(c candidate) string {
 			return ""
 		}
 	}
-	return "it names a server of its own that is not at " + adapt.OriginOf(b.base)
+	return "it has its own server, which is not at " + adapt.OriginOf(b.base)
 }
 
 // parameters collects those of the path and the operation; the latter win.
@@ -268,7 +268,7 @@ func (b *builder) parameter(v *openapi3.Parameter, raw any) (p *param, use bool,
 	if v.Schema == nil && len(v.Content) > 0 {
 		kind, key, media := pickMedia(v.Content)
 		if !isJSON(kind) || media == nil {
-			return nil, false, fmt.Sprintf("its parameter %q is of a kind that cannot be written", v.Name)
+			return nil, false, fmt.Sprintf("its parameter %q has an unsupported type", v.Name)
 		}
 		p.json, p.schema = true, b.doc.at(raw, "content", key, "schema")
 	}
@@ -296,7 +296,7 @@ func (op *operation) split() string {
 		name, after, found := strings.Cut(after, "}")
 		p := byName[name]
 		if !found || p == nil {
-			return "its path has a parameter that is not described"
+			return "its path has an undeclared parameter"
 		}
 		op.pieces = append(op.pieces, piece{param: p})
 		used++
@@ -304,16 +304,16 @@ func (op *operation) split() string {
 	}
 	for _, p := range op.pieces {
 		if strings.ContainsAny(p.text, "?#\\{} ") || strings.ContainsFunc(p.text, func(c rune) bool { return c < ' ' || c == 0x7f }) {
-			return "its path holds a character that no path can"
+			return "its path contains an invalid character"
 		}
 	}
 	for name := range byName {
 		if !strings.Contains(op.template, "{"+name+"}") {
-			return "it describes a path parameter that its path does not have"
+			return "it declares a path parameter that its path does not have"
 		}
 	}
 	if !strings.HasPrefix(op.template, "/") || dotted(op.template) {
-		return "its path does not stand for itself"
+		return "its path does not start with \"/\" or contains dot segments"
 	}
 	return ""
 }

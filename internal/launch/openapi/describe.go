@@ -63,8 +63,8 @@ func (b *builder) describe(c candidate) string {
 		about += "\n\nThis operation is deprecated."
 	}
 	if loose {
-		about += "\n\nParts of the input schema were too large and are left open."
-		b.note("The input schema of %s %s is too large, or refers to what is not there; parts of it are left open.", c.method, c.template)
+		about += "\n\nParts of the input schema were too large and are omitted."
+		b.note("The input schema of %s %s is too large or has unresolved references; parts of it are omitted.", c.method, c.template)
 	}
 	d := definition{
 		Name: c.name, Title: shorten(c.at.Summary, maxTitle), Description: about, Input: input, Output: output, Annotations: hints(c.method),
@@ -75,7 +75,7 @@ func (b *builder) describe(c candidate) string {
 		text, err := adapt.Encode(d)
 		switch {
 		case err != nil:
-			return "its definition cannot be written"
+			return "its definition cannot be encoded"
 		case len(text) <= maxTool:
 			c.tool = text
 			return ""

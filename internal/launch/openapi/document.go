@@ -28,7 +28,7 @@ func parse(ctx context.Context, text []byte) (_ *document, err error) {
 	defer func() {
 		// Documents come from outside, and the reader of them is not ours.
 		if r := recover(); r != nil {
-			err = errors.New("it is so unusual that it cannot be read; check it with a linter.")
+			err = errors.New("it cannot be parsed; check it with a linter.")
 		}
 	}()
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
@@ -39,7 +39,7 @@ func parse(ctx context.Context, text []byte) (_ *document, err error) {
 	model, err := loader.LoadFromData(text)
 	switch {
 	case err != nil && strings.Contains(err.Error(), "disallowed external reference"):
-		return nil, errors.New("it refers to another document, and none is fetched; bundle them into one.")
+		return nil, errors.New("it refers to another document, and other documents are not fetched; bundle them into one.")
 	case err != nil:
 		return nil, fmt.Errorf("%s; check it with a linter.", brief(err))
 	}
@@ -49,12 +49,12 @@ func parse(ctx context.Context, text []byte) (_ *document, err error) {
 		d.old = true
 	case strings.HasPrefix(v, "3."):
 	case v == "":
-		return nil, errors.New("it has no \"openapi\" version, so it is no OpenAPI 3 document; convert it to 3.0 or 3.1.")
+		return nil, errors.New("it has no \"openapi\" version, so it is not an OpenAPI 3 document; convert it to 3.0 or 3.1.")
 	default:
 		return nil, errors.New("its \"openapi\" version is not 3.0 or 3.1; convert it.")
 	}
 	if model.Paths == nil || model.Paths.Len() == 0 {
-		return nil, errors.New("it has no paths, and so nothing that could be a tool.")
+		return nil, errors.New("it has no paths, so it has no operations for tools.")
 	}
 	if d.root, err = plainJSON(text); err != nil {
 		again, err := json.Marshal(model)
@@ -163,10 +163,10 @@ func ownBase(d *document, fetchedFrom string) (*url.URL, error) {
 	}
 	to, ok := serverAddress(d.model.Servers[0], from)
 	if !ok {
-		return nil, errors.New("its first server cannot be understood; add \"base_url\".")
+		return nil, errors.New("its first server is invalid; add \"base_url\".")
 	}
 	if adapt.OriginOf(to) != adapt.OriginOf(from) {
-		return nil, fmt.Errorf("its first server is %s, which is not where the document comes from; add \"base_url\" if that is right.", adapt.OriginOf(to))
+		return nil, fmt.Errorf("its first server is %s, which differs from the origin of the document; add \"base_url\" if this is correct.", adapt.OriginOf(to))
 	}
 	return to, nil
 }

@@ -111,11 +111,11 @@ func TestNoRequestLeavesTheNamedHost(t *testing.T) {
 	}
 	notes := strings.Join(o.Notes, "\n")
 	for _, left := range []string{"/own", "/mine", "/user", "/file", "@evil.invalid/x", "/a/../../b"} {
-		if !strings.Contains(notes, "GET "+left+" is left out") {
+		if !strings.Contains(notes, "GET "+left+" is skipped") {
 			t.Errorf("%s is not left out: %s", left, notes)
 		}
 	}
-	if r := call(t, s, "away", `{}`); !r.IsError || !strings.Contains(r.Content[0].Text, "redirects to elsewhere are not followed") {
+	if r := call(t, s, "away", `{}`); !r.IsError || !strings.Contains(r.Content[0].Text, "redirects to another origin are not followed") {
 		t.Errorf("%+v", r)
 	}
 	if r := call(t, s, "send", `{}`); !r.IsError || r.Meta.HTTP.Status != http.StatusFound {

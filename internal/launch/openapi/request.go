@@ -46,7 +46,7 @@ func (op *operation) request(ctx context.Context, arguments json.RawMessage) (*h
 				return nil, err
 			}
 		case b.required:
-			return nil, fmt.Errorf("the argument %q is missing; give it.", b.key)
+			return nil, fmt.Errorf("the argument %q is missing; add it.", b.key)
 		}
 	}
 	address := strings.TrimRight(op.base.Scheme+"://"+op.base.Host+op.base.EscapedPath(), "/") + path
@@ -55,11 +55,11 @@ func (op *operation) request(ctx context.Context, arguments json.RawMessage) (*h
 	}
 	u, err := url.Parse(address)
 	if err != nil || adapt.OriginOf(u) != adapt.OriginOf(op.base) {
-		return nil, errors.New("the arguments do not make an address of the service; correct them.")
+		return nil, errors.New("the arguments do not form a valid URL of the service; correct them.")
 	}
 	req, err := http.NewRequestWithContext(ctx, op.method, u.String(), bytes.NewReader(content))
 	if err != nil {
-		return nil, errors.New("the arguments do not make a request; correct them.")
+		return nil, errors.New("the arguments do not form a valid request; correct them.")
 	}
 	if kind == "" {
 		req.Body, req.GetBody, req.ContentLength = http.NoBody, nil, 0
@@ -83,7 +83,7 @@ func (op *operation) path(values map[string]value) (string, error) {
 		p := piece.param
 		v, given := values[p.key]
 		if !given || v.kind == '0' {
-			return "", fmt.Errorf("the argument %q is missing; give it.", p.key)
+			return "", fmt.Errorf("the argument %q is missing; add it.", p.key)
 		}
 		text, err := p.path(v)
 		if err != nil {
@@ -93,7 +93,7 @@ func (op *operation) path(values map[string]value) (string, error) {
 	}
 	path := b.String()
 	if dotted(path) {
-		return "", errors.New("a path parameter holds \".\" or \"..\" as a part of the path, which leads elsewhere; remove it.")
+		return "", errors.New("a path parameter contains the path segment \".\" or \"..\", which changes the path; remove it.")
 	}
 	return escapeText(path), nil
 }
@@ -138,7 +138,7 @@ func (op *operation) query(values map[string]value) (string, error) {
 		v, given := values[p.key]
 		if !given || v.kind == '0' {
 			if p.required {
-				return "", fmt.Errorf("the argument %q is missing; give it.", p.key)
+				return "", fmt.Errorf("the argument %q is missing; add it.", p.key)
 			}
 			continue
 		}
@@ -186,7 +186,7 @@ func (op *operation) headers(req *http.Request, values map[string]value) error {
 		v, given := values[p.key]
 		if !given || v.kind == '0' {
 			if p.required {
-				return fmt.Errorf("the argument %q is missing; give it.", p.key)
+				return fmt.Errorf("the argument %q is missing; add it.", p.key)
 			}
 			continue
 		}

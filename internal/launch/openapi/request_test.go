@@ -263,7 +263,7 @@ func TestCredentialsComeFromTheConfigurationAlone(t *testing.T) {
 	if got := strings.Join(toolNames(o), " "); got != "order getPhoto" {
 		t.Errorf("with one credential there are %v", got)
 	}
-	if !strings.Contains(strings.Join(o.Notes, "\n"), `GET /pets is left out: it needs the credential "key"`) {
+	if !strings.Contains(strings.Join(o.Notes, "\n"), `GET /pets is skipped: it requires the credential "key"`) {
 		t.Errorf("notes %q", o.Notes)
 	}
 	works(t, some, "order", `{}`)

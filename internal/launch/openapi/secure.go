@@ -65,7 +65,7 @@ func newGuard(doc *openapi3.T, cfg *Config) (*guard, error) {
 			if len(g.schemes) > 0 {
 				known = "it has " + strings.Join(slices.Sorted(maps.Keys(g.schemes)), ", ")
 			}
-			faults = append(faults, fmt.Errorf("the credential %q is for no security scheme of the document; %s.", name, known))
+			faults = append(faults, fmt.Errorf("the credential %q matches no security scheme of the document; %s.", name, known))
 			continue
 		}
 		c, err := carry(s, cfg.OpenAPI.Credentials[name])
@@ -93,19 +93,19 @@ func carry(s *openapi3.SecurityScheme, c config.Credential) (credential, error) 
 	basic := s.Type == "http" && scheme == "basic"
 	switch {
 	case basic && c.Username == "":
-		return credential{}, errors.New("is for HTTP basic authentication; give it \"username\" and \"password\".")
+		return credential{}, errors.New("is for HTTP basic authentication; set \"username\" and \"password\".")
 	case basic:
 		return credential{"header", "Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte(c.Username+":"+c.Password))}, nil
 	case c.Value == "":
-		return credential{}, errors.New("is for a key or token; give it \"value\".")
+		return credential{}, errors.New("is for a key or token; set \"value\".")
 	case s.Type == "apiKey" && s.In == "cookie" && (!isToken(s.Name) || strings.ContainsAny(c.Value, " \",;\\")):
-		return credential{}, errors.New("holds a character that no cookie can; correct it.")
+		return credential{}, errors.New("contains a character that is not allowed in cookies; correct it.")
 	case s.Type == "apiKey" && (s.In == "query" || s.In == "cookie" || s.In == "header" && isToken(s.Name) && (strings.EqualFold(s.Name, "Authorization") || !hopByHop[http.CanonicalHeaderKey(s.Name)])):
 		return credential{s.In, s.Name, c.Value}, nil
 	case s.Type == "http" && scheme == "bearer", s.Type == "oauth2", s.Type == "openIdConnect":
 		return credential{"header", "Authorization", "Bearer " + c.Value}, nil
 	}
-	return credential{}, fmt.Errorf("is for a scheme of a kind (%s %s) that cannot be met here; remove it.", s.Type, s.Scheme)
+	return credential{}, fmt.Errorf("is for an unsupported kind of scheme (%s %s); remove it.", s.Type, s.Scheme)
 }
 
 // choose picks what a request of an operation carries. Of several ways the first

@@ -116,13 +116,13 @@ func (s *Server) read(ctx context.Context, text []byte) (*adapt.Reading[offered]
 	if s.cfg.OpenAPI.BaseURL == "" {
 		base, err := ownBase(doc, s.cfg.OpenAPI.Document)
 		if err != nil {
-			return nil, launch.Failed("The OpenAPI document of the server %q does not say where the service is: %w", s.cfg.ID, err)
+			return nil, launch.Failed("The OpenAPI document of server %q does not contain the URL of the service: %w", s.cfg.ID, err)
 		}
 		s.setBase(base)
 	}
 	b := &builder{cfg: &s.cfg, doc: doc, base: s.base}
 	if err := b.build(); err != nil {
-		return nil, launch.Failed("The OpenAPI document of the server %q does not fit its entry: %w", s.cfg.ID, err)
+		return nil, launch.Failed("The OpenAPI document of server %q does not match its entry: %w", s.cfg.ID, err)
 	}
 	next := &adapt.Reading[offered]{Own: offered{client: s.client, byName: make(map[string]*operation, len(b.operations))}}
 	next.Notes = b.notes
@@ -144,9 +144,9 @@ func (s *Server) readFile(context.Context) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, launch.Failed("There is no OpenAPI document %q for the server %q; correct the path or create it.", name, s.cfg.ID)
 	case err == nil && !info.Mode().IsRegular():
-		return nil, launch.Failed("The OpenAPI document %q of the server %q is no file; correct the path.", name, s.cfg.ID)
+		return nil, launch.Failed("The OpenAPI document %q of server %q is not a file; correct the path.", name, s.cfg.ID)
 	case err == nil && info.Size() > maxDocument:
-		return nil, launch.Failed("The OpenAPI document %q of the server %q is larger than %d bytes; name a smaller one.", name, s.cfg.ID, maxDocument)
+		return nil, launch.Failed("The OpenAPI document %q of the server %q is larger than %d bytes; use a smaller one.", name, s.cfg.ID, maxDocument)
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {

@@ -30,7 +30,7 @@ var styles = map[string][]string{
 func (p *param) setStyle(style string, explode *bool) (why string) {
 	known := styles[p.in]
 	if known == nil {
-		return fmt.Sprintf("its parameter %q is in no place that is known here", p.name)
+		return fmt.Sprintf("its parameter %q has an unknown location", p.name)
 	}
 	p.style = known[0]
 	if style != "" {
@@ -41,7 +41,7 @@ func (p *param) setStyle(style string, explode *bool) (why string) {
 			}
 		}
 		if p.style == "" {
-			return fmt.Sprintf("its parameter %q has a style that a %s does not know", p.name, p.in)
+			return fmt.Sprintf("its parameter %q has a style that a %s does not support", p.name, p.in)
 		}
 	}
 	p.explode = p.style == "form"
@@ -62,9 +62,9 @@ func (p *param) scalar(v value) (string, error) {
 	case 's', 'n', 'b':
 		return v.text, nil
 	case '0':
-		return "", p.refused("holds null inside, which cannot be written in a request; leave it out.")
+		return "", p.refused("contains null, which cannot be encoded in a request; omit it.")
 	}
-	return "", p.refused("nests deeper than its style can be written; give a flat value.")
+	return "", p.refused("is nested too deeply for its style; use a flat value.")
 }
 
 // flat returns the texts of an array, or of an object's members.
@@ -121,7 +121,7 @@ func (p *param) path(v value) (string, error) {
 			return "", err
 		}
 		if text == "" {
-			return "", p.refused("is empty, and the path would be another one without it; give it a value.")
+			return "", p.refused("is empty, which would change the path; set a value.")
 		}
 		switch p.style {
 		case "label":
@@ -136,7 +136,7 @@ func (p *param) path(v value) (string, error) {
 		return "", err
 	}
 	if len(texts) == 0 {
-		return "", p.refused("is empty, and the path would be another one without it; give it a value.")
+		return "", p.refused("is empty, which would change the path; set a value.")
 	}
 	switch {
 	case p.style == "label" && p.explode:
@@ -173,7 +173,7 @@ func (p *param) header(v value) (string, error) {
 		}
 	}
 	if strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f }) {
-		return "", p.refused("holds a line break or another character that a header cannot carry; remove it.")
+		return "", p.refused("contains a line break or another character that is not allowed in headers; remove it.")
 	}
 	return strings.TrimSpace(text), nil
 }
@@ -223,7 +223,7 @@ func (p *param) fields(v value, escape func(string) string, allow func(name stri
 // deep writes an object as name[a][b]=value.
 func (p *param) deep(out []string, name string, v value, escape func(string) string, depth int) ([]string, error) {
 	if depth > 8 {
-		return nil, p.refused("nests deeper than its style can be written; give a flatter value.")
+		return nil, p.refused("is nested too deeply for its style; use a flatter value.")
 	}
 	var err error
 	switch v.kind {

@@ -116,7 +116,7 @@ func TestALargeSchemaIsCutTheSameEachTimeAndSaysSo(t *testing.T) {
 		"components":{"schemas":{` + types.String() + `"Loop":{"anyOf":[{"$ref":"#/components/schemas/Loop"},{"$ref":"#/components/schemas/Loop"},{"$ref":"#/components/schemas/Loop"}]}}}}`
 	cfg := Config{ID: "x", OpenAPI: config.OpenAPI{Document: write(t, document), BaseURL: "https://h.invalid"}}
 	first := shown(t, open(t, cfg))
-	if !strings.Contains(first, "are left open") || len(first) > 2<<20 {
+	if !strings.Contains(first, "are omitted") || len(first) > 2<<20 {
 		t.Errorf("a schema of %d bytes is not cut, or not said to be", len(first))
 	}
 	for range 5 {
@@ -138,7 +138,7 @@ func TestFiltersChooseByTagMethodPathAndOperation(t *testing.T) {
 		names := toolNames(o)
 		slices.Sort(names)
 		for _, note := range o.Notes {
-			if strings.Contains(note, "fits no operation") {
+			if strings.Contains(note, "matches no operation") {
 				names = append(names, note)
 			}
 		}
@@ -156,7 +156,7 @@ func TestFiltersChooseByTagMethodPathAndOperation(t *testing.T) {
 		{"deep path", []config.Selector{{Paths: []string{"/pets/**"}, Methods: []string{"GET"}}}, nil, []string{"getPet", "getPhoto"}},
 		{"but not", []config.Selector{{Tags: []string{"pets"}, Methods: []string{"GET"}}}, []config.Selector{{Operations: []string{"*Photo", "styles"}}}, []string{"getPet", "listPets"}},
 		{"misspelt", []config.Selector{{Tags: []string{"orders"}}}, []config.Selector{{Tags: []string{"odrers"}}},
-			[]string{"order", "setNote", "exclude[0] fits no operation of the document; correct it."}},
+			[]string{"order", "setNote", "exclude[0] matches no operation of the document; correct it."}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, offer(c.include, c.exclude)); diff != "" {
@@ -218,17 +218,17 @@ func TestAnUnusableDocumentIsRefusedWithTheFix(t *testing.T) {
 		cfg      config.OpenAPI
 		want     string
 	}{
-		"swagger":          {document: `{"swagger":"2.0",` + info + `,` + paths + `}`, want: "no OpenAPI 3 document"},
+		"swagger":          {document: `{"swagger":"2.0",` + info + `,` + paths + `}`, want: "not an OpenAPI 3 document"},
 		"4.0":              {document: `{"openapi":"4.0.0",` + info + `,` + paths + `}`, want: "not 3.0 or 3.1"},
 		"no paths":         {document: `{"openapi":"3.1.0",` + info + `,"paths":{}}`, want: "no paths"},
 		"no JSON":          {document: `{"openapi":`, want: "cannot be used"},
 		"nothing":          {document: ``, want: "cannot be used"},
 		"a list":           {document: `[]`, want: "cannot be used"},
 		"dangling":         {document: `{"openapi":"3.0.0",` + info + `,"paths":{"/a":{"get":{"parameters":[{"$ref":"#/components/parameters/x"}],"responses":{"200":{"description":"ok"}}}}}}`, want: "cannot be used"},
-		"unknown scheme":   {document: `{"openapi":"3.0.0",` + info + `,` + paths + `}`, cfg: config.OpenAPI{Credentials: map[string]config.Credential{"k": {Value: "hunter2"}}}, want: `"k" is for no security scheme of the document; it has none`},
+		"unknown scheme":   {document: `{"openapi":"3.0.0",` + info + `,` + paths + `}`, cfg: config.OpenAPI{Credentials: map[string]config.Credential{"k": {Value: "hunter2"}}}, want: `"k" matches no security scheme of the document; it has none`},
 		"nothing is left":  {document: `{"openapi":"3.0.0",` + info + `,` + paths + `}`, cfg: config.OpenAPI{Exclude: []config.Selector{{Tags: nil, Methods: []string{"GET"}}}}, want: "none of its operations"},
-		"basic by a value": {document: `{"openapi":"3.0.0",` + info + `,` + paths + `,"components":{"securitySchemes":{"k":{"type":"http","scheme":"basic"}}}}`, cfg: config.OpenAPI{Credentials: map[string]config.Credential{"k": {Value: "hunter2"}}}, want: `give it "username" and "password"`},
-		"key by a name":    {document: `{"openapi":"3.0.0",` + info + `,` + paths + `,"components":{"securitySchemes":{"k":{"type":"apiKey","in":"query","name":"q"}}}}`, cfg: config.OpenAPI{Credentials: map[string]config.Credential{"k": {Username: "u"}}}, want: `give it "value"`},
+		"basic by a value": {document: `{"openapi":"3.0.0",` + info + `,` + paths + `,"components":{"securitySchemes":{"k":{"type":"http","scheme":"basic"}}}}`, cfg: config.OpenAPI{Credentials: map[string]config.Credential{"k": {Value: "hunter2"}}}, want: `set "username" and "password"`},
+		"key by a name":    {document: `{"openapi":"3.0.0",` + info + `,` + paths + `,"components":{"securitySchemes":{"k":{"type":"apiKey","in":"query","name":"q"}}}}`, cfg: config.OpenAPI{Credentials: map[string]config.Credential{"k": {Username: "u"}}}, want: `set "value"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.cfg.Document, c.cfg.BaseURL = write(t, c.document), "https://h.invalid"

@@ -24,7 +24,7 @@ type pair struct {
 
 const maxValueDepth = 64
 
-var errNoJSON = errors.New("the arguments cannot be read as JSON.")
+var errNoJSON = errors.New("the arguments are not valid JSON.")
 
 // read reads one JSON value.
 func read(raw json.RawMessage) (value, error) { return readAt(raw, 0) }
@@ -87,7 +87,7 @@ type rawMember struct {
 func readMembers(raw json.RawMessage) ([]rawMember, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
-		return nil, errors.New("the arguments are no JSON object.")
+		return nil, errors.New("the arguments are not a JSON object.")
 	}
 	var out []rawMember
 	for dec.More() {

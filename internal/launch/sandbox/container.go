@@ -125,7 +125,7 @@ func (c *Container) Stop(grace time.Duration) {
 // now. Whoever is handed a container calls it.
 func (c *Container) Limit(at time.Time) {
 	left := max(min(time.Until(at), c.spec.Time), 0)
-	text := "was killed at its time limit, " + left.Round(time.Millisecond).String() + " after it was handed over"
+	text := "was killed at its time limit, " + left.Round(time.Millisecond).String() + " after it was assigned"
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.timer.Stop()
@@ -157,7 +157,7 @@ func (c *Container) reason() string {
 // second caller ever gets it.
 func (c *Container) claim(principal string) error {
 	if !c.taken.CompareAndSwap(nil, &principal) {
-		return fmt.Errorf("the container %s was handed out before", c.name)
+		return fmt.Errorf("the container %s was already assigned", c.name)
 	}
 	return nil
 }
@@ -217,17 +217,17 @@ func (c *Container) await(end client.ContainerWaitResult, stopWaiting func()) er
 		case err := <-end.Error:
 			// The engine cannot tell. It may be gone, or restarted.
 			if removeErr := c.engine.remove(c.id); removeErr != nil {
-				c.engine.log.Error("a container may be left; it is removed when the engine answers again", "server", c.spec.Server, "container", c.name, "error", removeErr)
+				c.engine.log.Error("a container may remain; it is removed when the engine responds again", "server", c.spec.Server, "container", c.name, "error", removeErr)
 			}
 			if why := c.reason(); why != "" {
 				return errors.New(why)
 			}
 			c.mark(Lost)
-			return fmt.Errorf("was lost: the container engine went away (%w)", err)
+			return fmt.Errorf("was lost: the connection to the container engine ended (%w)", err)
 		case <-doom:
 			doom = nil
 			if err := c.engine.remove(c.id); err != nil {
-				c.engine.log.Warn("removing a container", "server", c.spec.Server, "container", c.name, "error", err)
+				c.engine.log.Warn("removing a container failed", "server", c.spec.Server, "container", c.name, "error", err)
 			}
 			timer := time.NewTimer(closeLimit)
 			defer timer.Stop()
@@ -302,6 +302,6 @@ func removeOne(ctx context.Context, cl *client.Client, idOrName string) (known b
 // abandon removes a container that did not come to life.
 func (e *Engine) abandon(name string) {
 	if err := e.remove(name); err != nil {
-		e.log.Warn("removing a container that did not start", "container", name, "error", err)
+		e.log.Warn("removing a container that did not start failed", "container", name, "error", err)
 	}
 }

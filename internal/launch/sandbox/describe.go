@@ -65,7 +65,7 @@ func (r *resolver) describe(s *Spec) []Setting {
 	}
 	add("network", string(h.NetworkMode), c.Network != "")
 	if !s.egress.Empty() {
-		add("egress", s.egress.String()+", over a proxy of the worker's; nothing else, and no names are looked up inside", true)
+		add("egress", s.egress.String()+", through the worker's egress proxy; nothing else, and no DNS lookups inside", true)
 	}
 	add("read_only", strconv.FormatBool(h.ReadonlyRootfs), c.ReadOnly != nil)
 	for target, options := range h.Tmpfs {
@@ -80,17 +80,17 @@ func (r *resolver) describe(s *Spec) []Setting {
 	}
 	user := s.user
 	if user == "" {
-		user = "a number of its own for each container, " + strconv.Itoa(firstUser) + " and up"
+		user = "a separate number for each container, " + strconv.Itoa(firstUser) + " and up"
 	}
 	add("user", user, c.User != "")
 	add("capabilities", listText(h.CapAdd), len(h.CapAdd) > 0)
 	add("no_new_privileges", strconv.FormatBool(slices.Contains(h.SecurityOpt, "no-new-privileges:true")), false)
-	filter := "replaced by what is allowed below"
+	filter := "replaced by the allowed options below"
 	if slices.Contains(h.SecurityOpt, "seccomp="+profile) {
-		filter = "Callyard's profile: Moby's without other architectures, ptrace, and sockets beyond unix, inet and netlink"
+		filter = "Callyard's profile: Moby's, without other architectures, ptrace, and sockets other than unix, inet and netlink"
 	}
 	add("seccomp", filter, false)
-	add("lsm", "the engine's default (AppArmor or SELinux where the kernel has one), unless allowed otherwise below", false)
+	add("lsm", "the engine's default (AppArmor or SELinux if the kernel has one), unless allowed otherwise below", false)
 	add("memory", bytesText(h.Memory)+", swap included", c.Memory != 0)
 	add("cpus", amountText(float64(h.NanoCPUs)/1e9), c.CPUs != 0)
 	add("pids", amountText(float64(*h.PidsLimit)), c.PIDs != 0)
@@ -117,11 +117,11 @@ func (r *resolver) describe(s *Spec) []Setting {
 		runtime = "the engine's default"
 	}
 	add("runtime", runtime, c.Runtime != "")
-	add("time", s.Time.Round(time.Millisecond).String()+" from hand-over, then it is killed", c.Time != 0)
+	add("time", s.Time.Round(time.Millisecond).String()+" from assignment, then it is killed", c.Time != 0)
 	add("pull", "never", c.Pull != "")
-	add("pool", strconv.Itoa(s.Pool)+" started ahead, each used once", c.Pool != 0)
+	add("pool", strconv.Itoa(s.Pool)+" pre-started, each used once", c.Pool != 0)
 	for _, name := range r.widened {
-		out = append(out, Setting{name, "wider than a sandbox should be", allowed})
+		out = append(out, Setting{name, "less isolated than recommended", allowed})
 	}
 	return out
 }

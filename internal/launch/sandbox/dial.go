@@ -40,7 +40,7 @@ func newDial(host, certs string) (*dial, error) {
 	}
 	url, err := client.ParseHostURL(host)
 	if err != nil {
-		return nil, launch.Failed("The container engine's address cannot be read: %w; write unix:///run/docker.sock or tcp://HOST:2376.", err)
+		return nil, launch.Failed("The container engine's address is invalid: %w; write unix:///run/docker.sock or tcp://HOST:2376.", err)
 	}
 	d := &dial{Host: host, proto: url.Scheme, addr: url.Host, shown: url.Scheme + "://" + url.Host}
 	switch url.Scheme {
@@ -48,7 +48,7 @@ func newDial(host, certs string) (*dial, error) {
 		return d, nil
 	case "tcp":
 	default:
-		return nil, launch.Failed("The container engine's address begins with %q, which is not understood; write unix:// or tcp://.", url.Scheme)
+		return nil, launch.Failed("The container engine's address begins with %q, which is not supported; write unix:// or tcp://.", url.Scheme)
 	}
 	name, _, err := net.SplitHostPort(d.addr)
 	if err != nil {
@@ -56,7 +56,7 @@ func newDial(host, certs string) (*dial, error) {
 	}
 	if certs == "" {
 		if ip := net.ParseIP(name); name != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return nil, launch.Failed("The container engine at %s would be reached without certificates, and whoever can do that is root there; set its certificates (a directory with ca.pem, cert.pem and key.pem).", d.shown)
+			return nil, launch.Failed("The container engine at %s has no certificates configured, and access without them means root there; set its certificates (a directory with ca.pem, cert.pem and key.pem).", d.shown)
 		}
 		return d, nil
 	}
@@ -78,7 +78,7 @@ func loadTLS(dir, name string) (*tls.Config, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(ca) {
-		return nil, errors.New("ca.pem holds no certificate")
+		return nil, errors.New("ca.pem contains no certificate")
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, ServerName: name, MinVersion: tls.VersionTLS12}, nil
 }

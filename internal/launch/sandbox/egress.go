@@ -34,9 +34,9 @@ func (r *resolver) egress() egress.List {
 	}
 	for _, text := range list.Private() {
 		if list.Never(text) {
-			r.faults.add("egress", "%q is an address that no sandbox reaches, such as those where clouds hand out credentials; remove it.", text)
+			r.faults.add("egress", "%q is an address that sandboxes are never allowed to reach, such as cloud metadata services; remove it.", text)
 		} else {
-			r.widens("egress", "private:"+text, "%q is in a private network, where others trust who comes from inside; remove it.", text)
+			r.widens("egress", "private:"+text, "%q is in a private network, whose hosts may trust connections from inside; remove it.", text)
 		}
 	}
 	for _, name := range c.Allow {
@@ -47,11 +47,11 @@ func (r *resolver) egress() egress.List {
 		}
 	}
 	if c.Network != "" && c.Network != "none" {
-		r.faults.add("egress", "a network of its own would lead past the list; remove \"network\" or \"egress\".")
+		r.faults.add("egress", "its own network would bypass the list; remove \"network\" or \"egress\".")
 	}
 	switch name, _, _ := strings.Cut(c.Runtime, "-"); name {
 	case "runsc", "io.containerd.runsc.v1", "kata", "io.containerd.kata.v2":
-		r.faults.add("egress", "with the runtime %q each container has a network stack of its own, where the egress cannot be put in; remove \"runtime\" or \"egress\".", c.Runtime)
+		r.faults.add("egress", "with the runtime %q each container has its own network stack, which cannot use the egress proxy; remove \"runtime\" or \"egress\".", c.Runtime)
 	}
 	return list
 }
@@ -64,7 +64,7 @@ func (e *Engine) pinForwarder(ctx context.Context, s *Spec) error {
 	}
 	forwarder.Time = s.Time + time.Minute // the sandbox ends first
 	if forwarder, err = e.Pin(ctx, forwarder); err != nil {
-		return launch.Failed("The server %q may reach some places, and for that the engine needs the forwarder's image, which deploy/images/build.sh forwarder makes (%w).", s.Server, err)
+		return launch.Failed("Server %q has an egress list, which requires the forwarder image in the engine; create it with deploy/images/build.sh forwarder (%w).", s.Server, err)
 	}
 	s.forwarder = &forwarder
 	return nil
@@ -92,7 +92,7 @@ func (e *Engine) openExit(ctx context.Context, s *Spec) (*exit, error) {
 	tunnel, err := egress.OpenTunnel(waiting, c.Stdin, c.Stdout)
 	if err != nil {
 		c.Stop(0)
-		return nil, launch.Failed("The forwarder of the server %q did not become ready: %w; the container %v, the end of its stderr: %q.", s.Server, err, c.Err(), c.StderrTail())
+		return nil, launch.Failed("The forwarder of the server %q did not become ready: %w; the container %v, its last output on stderr: %q.", s.Server, err, c.Err(), c.StderrTail())
 	}
 	var decided func(bool)
 	if e.o.Egress != nil {

@@ -103,10 +103,10 @@ func TestAnUnusedImageOrRuntimeOrEngineIsRefused(t *testing.T) {
 		return err
 	}
 	for name, err := range map[string]error{
-		"no such image":   pin(Config{Image: "callyard-test-missing:latest"}),
-		"no such digest":  pin(Config{Image: "callyard-test@sha256:" + strings.Repeat("0", 64)}),
-		"no such runtime": pin(Config{Image: prober(t), Runtime: "kata-none"}),
-		"never looked up": func() error { s, _ := Resolve("s", Config{Image: "x"}); _, err := e.Start(t.Context(), s); return err }(),
+		"no such image":             pin(Config{Image: "callyard-test-missing:latest"}),
+		"no such digest":            pin(Config{Image: "callyard-test@sha256:" + strings.Repeat("0", 64)}),
+		"no such runtime":           pin(Config{Image: prober(t), Runtime: "kata-none"}),
+		"its image was not checked": func() error { s, _ := Resolve("s", Config{Image: "x"}); _, err := e.Start(t.Context(), s); return err }(),
 		"no engine": func() error {
 			_, err := Open(t.Context(), Options{Host: "unix:///nowhere.sock", Owner: "x", Log: quiet()})
 			return err

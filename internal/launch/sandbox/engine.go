@@ -118,7 +118,7 @@ var ownerPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,100}$`)
 // nothing. The error is a *schema.Error.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	if !ownerPattern.MatchString(o.Owner) {
-		return nil, launch.Failed("The owner %q of containers is no name that an engine takes; use letters, digits, \".\", \"_\" and \"-\".", o.Owner)
+		return nil, launch.Failed("The owner %q of containers is not a valid name; use letters, digits, \".\", \"_\" and \"-\".", o.Owner)
 	}
 	if o.Scope == "" {
 		o.Scope = "callyard"
@@ -213,9 +213,9 @@ func look(ctx context.Context, c *client.Client, host string) (About, error) {
 	slices.Sort(missing)
 	switch {
 	case ping.OSType != "" && ping.OSType != "linux":
-		return a, launch.Failed("The container engine at %s runs %s containers; a sandbox needs Linux.", host, ping.OSType)
+		return a, launch.Failed("The container engine at %s runs %s containers; a sandbox requires Linux.", host, ping.OSType)
 	case len(missing) > 0:
-		return a, launch.Failed("The container engine at %s cannot %s, so a sandbox there would hold nothing back; enable that in its kernel, or delegate those cgroup controllers to it.", host, strings.Join(missing, " and cannot "))
+		return a, launch.Failed("The container engine at %s cannot %s, so a sandbox there would not isolate; enable this in its kernel, or delegate these cgroup controllers to it.", host, strings.Join(missing, " and cannot "))
 	}
 	return a, nil
 }
@@ -249,7 +249,7 @@ func (e *Engine) Close() error {
 	if n, sweepErr := sweepOwner(ctx, e.client, e.o.Owner); sweepErr != nil {
 		err = fmt.Errorf("removing the last containers: %w", sweepErr)
 	} else if n > 0 {
-		e.log.Warn("containers were left and are removed", "containers", n)
+		e.log.Warn("leftover containers are removed", "containers", n)
 	}
 	if e.note != "" && e.o.Forget != nil {
 		e.o.Forget(e.note)
@@ -258,5 +258,5 @@ func (e *Engine) Close() error {
 }
 
 func unreachable(host string, err error) error {
-	return launch.Unavailable("The container engine at %s does not answer, so nothing can run in a container, and it is not run outside one; start the engine, or let this process reach it (%w).", host, err)
+	return launch.Unavailable("The container engine at %s does not respond, so calls cannot run in containers, and they are not run without one; start the engine, or give this process access to it (%w).", host, err)
 }

@@ -30,7 +30,7 @@ func (e *Engine) Janitor(ctx context.Context, alive func(owner string) bool) {
 	for {
 		var err error
 		if marks, err = e.tidy(ctx, alive, marks); err != nil && ctx.Err() == nil && e.ctx.Err() == nil {
-			e.log.Warn("looking for containers that were left", "error", err)
+			e.log.Warn("looking for leftover containers failed", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -84,14 +84,14 @@ func (e *Engine) tidy(ctx context.Context, alive func(string) bool, before map[s
 		known, err := removeOne(ctx, e.client, item.ID)
 		switch {
 		case err != nil:
-			e.log.Warn("removing a container that was left", "owner", owner, "container", item.ID, "error", err)
+			e.log.Warn("removing a leftover container failed", "owner", owner, "container", item.ID, "error", err)
 		case !known:
 			// An engine that removes a container twice at once may list it for ever
 			// (moby 20.10 does). Asking again would be for nothing, each time.
 			marks[item.ID] = ghost
 		default:
 			delete(marks, item.ID)
-			e.log.Warn("removed a container that was left", "owner", owner, "server", item.Labels[labelServer], "container", item.ID, "late", late)
+			e.log.Warn("removed a leftover container", "owner", owner, "server", item.Labels[labelServer], "container", item.ID, "late", late)
 		}
 	}
 	return marks, nil

@@ -247,7 +247,7 @@ func TestAnEngineThatGoesAwayLosesTheCallAndNothingRunsWithoutIt(t *testing.T) {
 	if _, err := c.ImageRemove(t.Context(), image, client.ImageRemoveOptions{Force: true}); err != nil {
 		t.Fatal(err)
 	}
-	if sandbox, err := e.Start(t.Context(), s); err == nil || !strings.Contains(err.Error(), "does not have its image") {
+	if sandbox, err := e.Start(t.Context(), s); err == nil || !strings.Contains(err.Error(), "no longer has its image") {
 		t.Errorf("without its image the server gives %v, %v", sandbox, err)
 	}
 	if err := e.Close(); err != nil {

@@ -19,7 +19,7 @@ func (r *resolver) volumes(list []string) []mount.Mount {
 	for _, v := range list {
 		parts := strings.Split(v, ":")
 		if len(parts) < 2 || len(parts) > 3 || !path.IsAbs(parts[1]) {
-			r.faults.add("volumes", "%q cannot be read; write HOST:CONTAINER:ro with absolute paths.", v)
+			r.faults.add("volumes", "%q is invalid; write HOST:CONTAINER:ro with absolute paths.", v)
 			continue
 		}
 		host, target, mode := parts[0], path.Clean(parts[1]), ""
@@ -27,7 +27,7 @@ func (r *resolver) volumes(list []string) []mount.Mount {
 			mode = parts[2]
 		}
 		if target == "/" || target == "/proc" || strings.HasPrefix(target, "/proc/") || target == "/sys" || strings.HasPrefix(target, "/sys/") || target == "/dev" || strings.HasPrefix(target, "/dev/") {
-			r.faults.add("volumes", "%q covers %s of the container; choose another place in it.", v, target)
+			r.faults.add("volumes", "%q covers %s of the container; use another path in it.", v, target)
 			continue
 		}
 		readOnly := false
@@ -35,9 +35,9 @@ func (r *resolver) volumes(list []string) []mount.Mount {
 		case "ro":
 			readOnly = true
 		case "", "rw":
-			r.widens("volumes", "writable-volume:"+host, "%q may be written to, so what one call leaves there the next one finds; write %s:%s:ro.", v, host, target)
+			r.widens("volumes", "writable-volume:"+host, "%q is writable, so one call could leave data for the next; write %s:%s:ro.", v, host, target)
 		default:
-			r.faults.add("volumes", "%q has the option %q; only \"ro\" is understood.", v, mode)
+			r.faults.add("volumes", "%q has the option %q; only \"ro\" is supported.", v, mode)
 			continue
 		}
 		if m, ok := r.mount(host, target); ok {
@@ -51,10 +51,10 @@ func (r *resolver) volumes(list []string) []mount.Mount {
 func (r *resolver) mount(host, target string) (mount.Mount, bool) {
 	if !filepath.IsAbs(host) {
 		if strings.ContainsAny(host, "/.~") || host == "" {
-			r.faults.add("volumes", "the host path %q is not absolute; write it out from /.", host)
+			r.faults.add("volumes", "the host path %q is not absolute; write an absolute path.", host)
 			return mount.Mount{}, false
 		}
-		r.widens("volumes", "named-volume:"+host, "the volume %q outlives the container and is shared by all that name it; give a host path, read only.", host)
+		r.widens("volumes", "named-volume:"+host, "the volume %q outlives the container and is shared by all containers that use it; use a read-only host path.", host)
 		return mount.Mount{Type: mount.TypeVolume, Source: host, Target: target}, true
 	}
 	// Of a remote engine we see another file system, where looking does not help but
@@ -62,9 +62,9 @@ func (r *resolver) mount(host, target string) (mount.Mount, bool) {
 	place, look := hostpath.Keep(host, slices.Contains(r.config.Allow, "volume:"+host))
 	switch {
 	case look.Socket:
-		r.widens("volumes", "volume:"+host, "%s is a socket or a device; whoever reaches the socket of a container engine is root on the host. Remove it.", host)
+		r.widens("volumes", "volume:"+host, "%s is a socket or a device; access to the socket of a container engine means root on the host. Remove it.", host)
 	case look.Sensitive:
-		r.widens("volumes", "volume:"+host, "%s holds, contains or lies in what belongs to the host alone; mount a folder made for this server, such as one in /srv.", host)
+		r.widens("volumes", "volume:"+host, "%s is, contains or is inside a protected path of the host; mount a folder created for this server, such as one in /srv.", host)
 	}
 	r.places[target] = place
 	return mount.Mount{
@@ -86,7 +86,7 @@ func (s *Spec) mountsNow() ([]mount.Mount, error) {
 		}
 		real, err := place.Now()
 		if err != nil {
-			return nil, launch.Failed("No container of the server %q was made, because of its volume: %w.", s.Server, err)
+			return nil, launch.Failed("No container of server %q was created, because of its volume: %w.", s.Server, err)
 		}
 		mounts[i].Source = real
 	}
@@ -102,7 +102,7 @@ func (s *Spec) stillThere(mounts []mount.Mount) error {
 	}
 	for i := range now {
 		if now[i].Source != mounts[i].Source {
-			return launch.Failed("The container of the server %q was removed before its use: its volume %s led to %s when it was made, and to %s now.", s.Server, mounts[i].Target, mounts[i].Source, now[i].Source)
+			return launch.Failed("The container of the server %q was removed before its use: its volume %s resolved to %s when it was created, and now resolves to %s.", s.Server, mounts[i].Target, mounts[i].Source, now[i].Source)
 		}
 	}
 	return nil

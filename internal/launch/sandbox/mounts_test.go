@@ -26,7 +26,7 @@ func TestAVolumeThatWasReplacedByALinkIsNotMounted(t *testing.T) {
 		c.Stop(0)
 		t.Fatal("a container has what the link leads to")
 	}
-	if !strings.Contains(err.Error(), dir+" was replaced by a link to /etc") {
+	if !strings.Contains(err.Error(), dir+" was replaced with a link to /etc") {
 		t.Errorf("the error is: %v", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // engine has the runtime. Nothing is fetched. The error is a *schema.Error.
 func (e *Engine) Pin(ctx context.Context, s Spec) (Spec, error) {
 	if rt := s.host.Runtime; rt != "" && !slices.Contains(e.about.Runtimes, rt) {
-		return s, launch.Failed("The server %q is to run in a container with the runtime %q, which the engine at %s does not have (it has %s); install it there, or remove \"runtime\".",
+		return s, launch.Failed("Server %q must run in a container with the runtime %q, which the engine at %s does not have (it has %s); install it there, or remove \"runtime\".",
 			s.Server, rt, e.about.Host, strings.Join(e.about.Runtimes, ", "))
 	}
 	rt := s.host.Runtime
@@ -31,19 +31,19 @@ func (e *Engine) Pin(ctx context.Context, s Spec) (Spec, error) {
 	image, err := e.client.ImageInspect(ctx, s.Image)
 	switch {
 	case cerrdefs.IsNotFound(err):
-		return s, launch.Failed("The server %q is to run in a container of the image %q, which the engine at %s does not have; load or build it there (images are never fetched while servers run). The server is not run outside a container.", s.Server, s.Image, e.about.Host)
+		return s, launch.Failed("Server %q must run in a container of the image %q, which the engine at %s does not have; load or build it there (images are never pulled automatically). The server is not run without a container.", s.Server, s.Image, e.about.Host)
 	case err != nil:
 		return s, unreachable(e.about.Host, err)
 	case image.ID == "":
-		return s, launch.Failed("The engine at %s tells no id of the image %q.", e.about.Host, s.Image)
+		return s, launch.Failed("The engine at %s reports no id for the image %q.", e.about.Host, s.Image)
 	case image.Os != "" && image.Os != "linux":
-		return s, launch.Failed("The image %q of the server %q is for %s; a sandbox needs Linux.", s.Image, s.Server, image.Os)
+		return s, launch.Failed("The image %q of the server %q is for %s; a sandbox requires Linux.", s.Image, s.Server, image.Os)
 	}
 	s.imageID = image.ID
 	s.host.Tmpfs = maps.Clone(s.host.Tmpfs)
 	if image.Config != nil {
 		if len(s.config.Entrypoint) == 0 && len(image.Config.Entrypoint) == 0 && len(s.config.Cmd) == 0 && len(image.Config.Cmd) == 0 {
-			return s, launch.Failed("The image %q of the server %q does not say what to start; add \"command\" to the docker section.", s.Image, s.Server)
+			return s, launch.Failed("The image %q of server %q has no command or entrypoint; add \"command\" to the docker section.", s.Image, s.Server)
 		}
 		// A volume that the image asks for would be a part of the host's disk.
 		for _, target := range slices.Sorted(maps.Keys(image.Config.Volumes)) {
@@ -81,7 +81,7 @@ func (e *Engine) Check(ctx context.Context, s Spec) error {
 	_, err := e.client.ImageInspect(ctx, s.imageID)
 	switch {
 	case cerrdefs.IsNotFound(err):
-		return launch.Failed("The engine at %s does not have the image %q of the server %q any more; load it there and start the worker again. The server is not run outside a container.", e.about.Host, s.Image, s.Server)
+		return launch.Failed("The engine at %s no longer has the image %q of server %q; load it there and restart the worker. The server is not run without a container.", e.about.Host, s.Image, s.Server)
 	case err != nil:
 		return unreachable(e.about.Host, err)
 	}

@@ -157,9 +157,9 @@ func (p *Pool[S]) Take(ctx context.Context, principal string, deadline time.Time
 func (p *Pool[S]) use(r *ready[S], principal string, deadline time.Time, warm bool) (*Use[S], error) {
 	u := &Use[S]{Session: r.session, Container: r.c, Warm: warm, pool: p}
 	if err := r.c.claim(principal); err != nil {
-		p.log.Error("a container was about to be handed out twice", "error", err)
+		p.log.Error("a container would have been assigned twice", "error", err)
 		u.Release()
-		return nil, launch.Failed("The container of the server %q was used before; it is not used again.", p.o.Spec.Server)
+		return nil, launch.Failed("The container of server %q was already used; it is not used again.", p.o.Spec.Server)
 	}
 	r.c.Limit(deadline)
 	return u, nil
@@ -269,7 +269,7 @@ func (p *Pool[S]) start() (*ready[S], error) {
 			return nil, p.closing()
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
-			return nil, launch.Failed("The server %q did not become ready in its container within %v; the end of its stderr: %q.", p.o.Spec.Server, p.o.StartTimeout, c.StderrTail())
+			return nil, launch.Failed("The server %q did not become ready in its container within %v; its last output on stderr: %q.", p.o.Spec.Server, p.o.StartTimeout, c.StderrTail())
 		}
 		return nil, launch.Failed("The server %q did not become ready in its container, which %v: %w.", p.o.Spec.Server, c.Err(), err)
 	}
@@ -314,7 +314,7 @@ func (p *Pool[S]) mind(r *ready[S]) {
 	case <-r.taken:
 		return
 	case <-r.c.Done():
-		p.log.Warn("a container ended while it waited for its use", "how", r.c.Err())
+		p.log.Warn("a container ended before it was used", "how", r.c.Err())
 	case <-old.C:
 	}
 	p.mu.Lock()

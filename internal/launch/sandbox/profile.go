@@ -17,7 +17,7 @@ var profileFile []byte
 var profile = func() string {
 	var small bytes.Buffer
 	if err := json.Compact(&small, profileFile); err != nil {
-		panic("the embedded seccomp profile is no JSON: " + err.Error()) // the tests would have said so
+		panic("the embedded seccomp profile is not JSON: " + err.Error()) // the tests would have said so
 	}
 	return small.String()
 }()

@@ -28,23 +28,23 @@ func (r *resolver) namespaces(h *container.HostConfig) {
 	switch c.Network {
 	case "", "none":
 	default:
-		if r.widens("network", "network:"+c.Network, "%q gives the container a network, and with it the host, its neighbours and the metadata address of a cloud; write \"none\".", c.Network) {
+		if r.widens("network", "network:"+c.Network, "%q gives the container a network, and access to the host, its neighbors and cloud metadata services; write \"none\".", c.Network) {
 			h.NetworkMode = container.NetworkMode(c.Network)
 		}
 	}
-	if c.PIDMode != "" && c.PIDMode != "private" && r.widens("pid", "pid:"+c.PIDMode, "%q shows the container processes that are not its own; remove it.", c.PIDMode) {
+	if c.PIDMode != "" && c.PIDMode != "private" && r.widens("pid", "pid:"+c.PIDMode, "%q exposes other processes to the container; remove it.", c.PIDMode) {
 		h.PidMode = container.PidMode(c.PIDMode)
 	}
 	if c.IPCMode != "" && c.IPCMode != "none" && r.widens("ipc", "ipc:"+c.IPCMode, "%q gives the container shared memory; write \"none\".", c.IPCMode) {
 		h.IpcMode = container.IpcMode(c.IPCMode)
 	}
-	if c.UTSMode != "" && c.UTSMode != "private" && r.widens("uts", "uts:"+c.UTSMode, "%q shares the name of the host; remove it.", c.UTSMode) {
+	if c.UTSMode != "" && c.UTSMode != "private" && r.widens("uts", "uts:"+c.UTSMode, "%q shares the host's UTS namespace; remove it.", c.UTSMode) {
 		h.UTSMode = container.UTSMode(c.UTSMode)
 	}
-	if c.UsernsMode != "" && c.UsernsMode != "private" && r.widens("userns", "userns:"+c.UsernsMode, "%q makes users of the container users of the host where the engine keeps them apart; remove it.", c.UsernsMode) {
+	if c.UsernsMode != "" && c.UsernsMode != "private" && r.widens("userns", "userns:"+c.UsernsMode, "%q maps users of the container to users of the host; remove it.", c.UsernsMode) {
 		h.UsernsMode = container.UsernsMode(c.UsernsMode)
 	}
-	if c.CgroupnsMode != "" && c.CgroupnsMode != "private" && r.widens("cgroup", "cgroup:"+c.CgroupnsMode, "%q shows the container the limits of others; remove it.", c.CgroupnsMode) {
+	if c.CgroupnsMode != "" && c.CgroupnsMode != "private" && r.widens("cgroup", "cgroup:"+c.CgroupnsMode, "%q exposes the cgroups of others to the container; remove it.", c.CgroupnsMode) {
 		h.CgroupnsMode = container.CgroupnsMode(c.CgroupnsMode)
 	}
 }
@@ -58,7 +58,7 @@ func (r *resolver) rights(h *container.HostConfig) {
 	}
 	for _, name := range c.CapAdd {
 		name = "CAP_" + strings.TrimPrefix(strings.ToUpper(name), "CAP_")
-		if r.widens("cap_add", "cap:"+name, "%s is a right of root's; the server gets none. Remove it.", name) {
+		if r.widens("cap_add", "cap:"+name, "%s is a root capability; the server gets none. Remove it.", name) {
 			h.CapAdd = append(h.CapAdd, name)
 		}
 	}
@@ -67,7 +67,7 @@ func (r *resolver) rights(h *container.HostConfig) {
 		if opt == "no-new-privileges" || opt == "no-new-privileges=true" {
 			continue
 		}
-		if r.widens("security_opt", "security-opt:"+opt, "%q takes away or replaces a protection that the sandbox sets itself; remove it.", opt) {
+		if r.widens("security_opt", "security-opt:"+opt, "%q removes or replaces a protection of the sandbox; remove it.", opt) {
 			kind, _, _ := strings.Cut(opt, "=")
 			h.SecurityOpt = slices.DeleteFunc(h.SecurityOpt, func(s string) bool { return strings.HasPrefix(s, kind) })
 			h.SecurityOpt = append(h.SecurityOpt, opt)
@@ -87,7 +87,7 @@ func (r *resolver) rights(h *container.HostConfig) {
 		}
 	}
 	if c.GPUs != "" {
-		r.faults.add("gpus", "a sandbox has no devices; run a server that needs one at a lower risk level, or elsewhere.")
+		r.faults.add("gpus", "a sandbox has no devices; run a server that requires one at a lower risk level, or elsewhere.")
 	}
 	for _, group := range c.GroupAdd {
 		if r.widens("group_add", "group:"+group, "the group %q may own files or devices of the host; remove it.", group) {
@@ -102,7 +102,7 @@ func (r *resolver) rights(h *container.HostConfig) {
 			h.Sysctls[name] = c.Sysctls[name]
 		}
 	}
-	if c.CgroupParent != "" && r.widens("cgroup_parent", "cgroup-parent:"+c.CgroupParent, "%q puts the container under other limits than the engine's; remove it.", c.CgroupParent) {
+	if c.CgroupParent != "" && r.widens("cgroup_parent", "cgroup-parent:"+c.CgroupParent, "%q places the container under limits other than the engine's; remove it.", c.CgroupParent) {
 		h.CgroupParent = c.CgroupParent
 	}
 	if c.ReadOnly != nil && !*c.ReadOnly && r.widens("read_only", "writable-system", "false lets the server change its own system and fill the host's disk; remove it, and write to /tmp.") {
@@ -111,7 +111,7 @@ func (r *resolver) rights(h *container.HostConfig) {
 	switch name, _, _ := strings.Cut(c.Runtime, "-"); name {
 	case "", "runc", "crun", "youki", "runsc", "kata", "io.containerd.runc.v2", "io.containerd.runsc.v1", "io.containerd.kata.v2":
 	default:
-		r.widens("runtime", "runtime:"+c.Runtime, "%q is no runtime that is known to keep a container in; write \"runc\" or \"runsc\".", c.Runtime)
+		r.widens("runtime", "runtime:"+c.Runtime, "%q is not a supported runtime; write \"runc\" or \"runsc\".", c.Runtime)
 	}
 }
 
@@ -130,14 +130,14 @@ func (r *resolver) user() string {
 		n, err := strconv.ParseUint(id, 10, 31)
 		if err != nil {
 			if id == "root" {
-				r.widens("user", "user:"+c.User, "%q is root; give a number such as \"10001:10001\", or nothing.", c.User)
+				r.widens("user", "user:"+c.User, "%q is root; set a number such as \"10001:10001\", or omit it.", c.User)
 			} else {
-				r.faults.add("user", "%q is not a number, and what a name stands for is decided by the image; write UID:GID such as \"10001:10001\".", c.User)
+				r.faults.add("user", "%q is not a number, and the image defines the meaning of a name; write UID:GID such as \"10001:10001\".", c.User)
 			}
 			return c.User
 		}
 		if n == 0 {
-			r.widens("user", "user:"+c.User, "%q is root; give a number such as \"10001:10001\", or nothing.", c.User)
+			r.widens("user", "user:"+c.User, "%q is root; set a number such as \"10001:10001\", or omit it.", c.User)
 			return c.User
 		}
 	}
@@ -155,22 +155,22 @@ func (r *resolver) meaningless() {
 		r.faults.add("volumes_from", "a container that is used once shares nothing with another; remove it.")
 	}
 	if len(c.Ports) > 0 {
-		r.faults.add("ports", "a sandbox talks over its standard input and output alone; remove it.")
+		r.faults.add("ports", "a sandbox uses only its standard input and output; remove it.")
 	}
 	if len(c.ExtraHosts) > 0 {
-		r.faults.add("extra_hosts", "a sandbox without a network resolves no names; remove it.")
+		r.faults.add("extra_hosts", "a sandbox without a network cannot resolve names; remove it.")
 	}
 	if c.Restart != "" && c.Restart != "no" {
-		r.faults.add("restart", "%q would start a container again that was used; remove it.", c.Restart)
+		r.faults.add("restart", "%q would restart a used container; remove it.", c.Restart)
 	}
 	if c.LogDriver != "" && c.LogDriver != "none" {
-		r.faults.add("log_driver", "%q would copy arguments and results to where the engine logs; remove it.", c.LogDriver)
+		r.faults.add("log_driver", "%q would copy arguments and results to the engine's logs; remove it.", c.LogDriver)
 	}
 	if c.Pull != "" && c.Pull != "never" {
-		r.faults.add("pull", "%q: images are never fetched while servers run. Load the image before the start, and remove this.", c.Pull)
+		r.faults.add("pull", "%q: images are never pulled automatically. Load the image before the start, and remove this.", c.Pull)
 	}
 	if c.TTY {
-		r.faults.add("tty", "a terminal would garble the protocol; remove it.")
+		r.faults.add("tty", "a terminal would corrupt the protocol; remove it.")
 	}
 	if c.OOMDisable {
 		r.faults.add("oom_kill_disable", "a container over its memory would hang instead of ending; remove it.")
@@ -181,7 +181,7 @@ func (r *resolver) meaningless() {
 	for _, name := range slices.Sorted(maps.Keys(c.Ulimits)) {
 		switch name {
 		case "nproc":
-			r.faults.add("ulimits", "nproc counts the processes of a user over all containers, so that neighbours starve each other; remove it and set \"pids\".")
+			r.faults.add("ulimits", "nproc counts the processes of a user in all containers, so containers would block each other; remove it and set \"pids\".")
 		case "nofile":
 			r.faults.add("ulimits", "write nofile as \"files\".")
 		case "fsize":

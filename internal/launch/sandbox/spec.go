@@ -73,7 +73,7 @@ func Resolve(server string, c Config) (Spec, error) {
 	r.text()
 	for _, name := range c.Allow {
 		if !slices.Contains(r.widened, name) {
-			r.faults.add("allow", "%q is allowed, but nothing here asks for it; remove it.", name)
+			r.faults.add("allow", "%q is allowed, but no setting requires it; remove it.", name)
 		}
 	}
 	if len(r.faults.List) > 0 {
@@ -129,9 +129,9 @@ func environment(env map[string]string, way egress.List) []string {
 func (r *resolver) image(ref string) {
 	switch {
 	case ref == "":
-		r.faults.add("image", "is missing; name an image that the engine has, best by its digest.")
+		r.faults.add("image", "is missing; set an image that the engine has, preferably by digest.")
 	case strings.HasPrefix(ref, "-"), strings.ContainsAny(ref, " \t\r\n\x00"), strings.Contains(ref, "://"):
-		r.faults.add("image", "%q is no name of an image; write name:tag, name@sha256:… or an id.", ref)
+		r.faults.add("image", "%q is not an image name; write name:tag, name@sha256:… or an id.", ref)
 	}
 }
 
@@ -157,10 +157,10 @@ func (r *resolver) limits(h *container.HostConfig) {
 	case cpus == 0:
 		cpus = DefaultCPUs
 	case cpus < 0:
-		r.widens("cpus", "cpus:unlimited", "without a limit one call takes every core; give a number such as 0.5.")
+		r.widens("cpus", "cpus:unlimited", "without a limit one call can use every core; set a number such as 0.5.")
 		cpus = 0
 	case cpus < 0.01, cpus > 1024, math.IsNaN(cpus):
-		r.faults.add("cpus", "%v is no share of the cores; write a number from 0.01 to 1024.", cpus)
+		r.faults.add("cpus", "%v is not a valid number of cores; write a number from 0.01 to 1024.", cpus)
 		cpus = 0
 	}
 	h.NanoCPUs = int64(cpus * 1e9)
@@ -186,7 +186,7 @@ func (r *resolver) amount(key string, value, fallback, least, most int64) int64 
 	case value == 0:
 		return fallback
 	case value < 0:
-		r.widens(key, key+":unlimited", "without a limit a call can take all that the host has; give a number.")
+		r.widens(key, key+":unlimited", "without a limit a call can use all resources of the host; set a number.")
 		return unlimited
 	case value < least || value > most:
 		r.faults.add(key, "%d is out of range; write a number from %d to %d.", value, least, most)
@@ -224,13 +224,13 @@ func (r *resolver) text() {
 	c := r.config
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(c.Env[name], 0) {
-			r.faults.add("env", "the variable %q has a name or a value that cannot be passed on; names hold no \"=\", and neither holds NUL.", name)
+			r.faults.add("env", "the variable %q has an invalid name or value; names must not contain \"=\", and neither can contain NUL.", name)
 		}
 	}
 	if strings.ContainsRune(c.Command, 0) || slices.ContainsFunc(c.Args, func(a string) bool { return strings.ContainsRune(a, 0) }) {
-		r.faults.add("command", "it or its arguments hold a NUL character; remove it.")
+		r.faults.add("command", "it or its arguments contain a NUL character; remove it.")
 	}
 	if c.Workdir != "" && !path.IsAbs(c.Workdir) {
-		r.faults.add("workdir", "%q is not absolute; write it out from /.", c.Workdir)
+		r.faults.add("workdir", "%q is not absolute; write an absolute path.", c.Workdir)
 	}
 }

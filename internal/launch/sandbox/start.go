@@ -27,7 +27,7 @@ import (
 // error is a *schema.Error; then nothing runs.
 func (e *Engine) Start(ctx context.Context, s Spec) (*Container, error) {
 	if s.imageID == "" {
-		return nil, launch.Failed("The container of the server %q was not prepared: its image was never looked up.", s.Server)
+		return nil, launch.Failed("The container of server %q was not prepared: its image was not checked.", s.Server)
 	}
 	e.mu.Lock()
 	if e.closed {
@@ -56,7 +56,7 @@ func (e *Engine) place(ctx context.Context, places chan struct{}, s *Spec) error
 	case places <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return launch.Unavailable("No container was free for the server %q in time; this worker runs at most %d at once.", s.Server, e.o.Limits.Containers)
+		return launch.Unavailable("No container was available for server %q in time; this worker runs at most %d containers.", s.Server, e.o.Limits.Containers)
 	case <-e.ctx.Done():
 		return launch.Unavailable("The container of the server %q was not started: the worker is shutting down.", s.Server)
 	}
@@ -127,7 +127,7 @@ func (e *Engine) create(ctx context.Context, s *Spec, way *exit, counted bool) (
 	}
 	c.id = created.ID
 	for _, warning := range created.Warnings {
-		e.log.Warn("the engine warns of a container", "server", s.Server, "warning", warning)
+		e.log.Warn("the engine reports a warning for a container", "server", s.Server, "warning", warning)
 	}
 
 	stdin, output, err := e.attach(ctx, c.id)
@@ -202,9 +202,9 @@ func (e *Engine) startFault(s *Spec, what string, err error) error {
 		return unreachable(e.about.Host, err)
 	}
 	if cerrdefs.IsNotFound(err) {
-		return launch.Failed("The container of the server %q could not be %s: the engine at %s does not have its image %q any more; load it there and start the worker again (%w).", s.Server, what, e.about.Host, s.Image, err)
+		return launch.Failed("The container of the server %q could not be %s: the engine at %s no longer has its image %q; load it there and restart the worker (%w).", s.Server, what, e.about.Host, s.Image, err)
 	}
-	return launch.Failed("The container of the server %q could not be %s: %w; the engine's log says more.", s.Server, what, err)
+	return launch.Failed("The container of the server %q could not be %s: %w; see the engine's log.", s.Server, what, err)
 }
 
 // attach connects to the streams of a container that was not started yet.
