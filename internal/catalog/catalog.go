@@ -185,7 +185,7 @@ func (c *Catalog) follow(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if err := c.conn.AnnounceRouter(c.peers.id, c.peers.own()); err != nil {
-			c.log.Debug("announcing the router", "error", err)
+			c.log.Debug("announcing the router failed", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -223,7 +223,7 @@ func (c *Catalog) expire(now time.Time) {
 	c.mu.Unlock()
 	c.router.SetRouters(c.peers.expire(now, down))
 	for _, id := range gone {
-		c.log.Warn("a worker is gone", "worker", id)
+		c.log.Warn("a worker stopped responding", "worker", id)
 		c.router.RemoveWorker(id)
 	}
 	if len(gone) > 0 || forgotten {

@@ -52,10 +52,10 @@ func read(server string, raw *schema.Definitions, log *slog.Logger) *definitions
 	}
 	// One line for each of a server's lists: there may be thousands, and they are read again and again.
 	if twice > 0 {
-		log.Warn("a server has several tools of one name; the first of each counts", "server", server, "tool", again, "left_out", twice)
+		log.Warn("a server has several tools with the same name; the first one is used", "server", server, "tool", again, "left_out", twice)
 	}
 	if nameless > 0 {
-		log.Warn("tools without a readable name are left out", "server", server, "left_out", nameless)
+		log.Warn("tools without a readable name are skipped", "server", server, "left_out", nameless)
 	}
 	d.found = newIndex(d.order)
 	return d
@@ -80,7 +80,7 @@ func (r *reader) run(ctx context.Context) {
 		for id, from := range r.missing() {
 			reading.Go(func() {
 				if err := r.read(ctx, id, from); err != nil && ctx.Err() == nil {
-					c.log.Warn("reading the definitions of a server", "server", id, "worker", from, "error", err)
+					c.log.Warn("reading the definitions of a server failed", "server", id, "worker", from, "error", err)
 				}
 			})
 		}

@@ -33,7 +33,7 @@ func (c *Catalog) Operator() Operator { return Operator{c} }
 func (o Operator) Add(ctx context.Context, id, by string, entry json.RawMessage) (Server, error) {
 	c := o.c
 	if _, err := c.Server(id); err == nil {
-		return Server{}, schema.Errorf(schema.KindConflict, "Server %q exists already. DELETE /servers/%s removes one that was added over the API.", id, url.PathEscape(id))
+		return Server{}, schema.Errorf(schema.KindConflict, "Server %q already exists. DELETE /servers/%s removes a server that was added over the API.", id, url.PathEscape(id))
 	}
 	changes, cancel := c.Changes()
 	defer cancel()
@@ -69,7 +69,7 @@ func (o Operator) Add(ctx context.Context, id, by string, entry json.RawMessage)
 // startOn starts the server on every worker that takes servers over the API.
 func (o Operator) startOn(ctx context.Context, id string, entry json.RawMessage) error {
 	c := o.c
-	err := error(schema.Errorf(schema.KindUnavailable, "No worker takes servers over the API: set worker.api_servers on at least one."))
+	err := error(schema.Errorf(schema.KindUnavailable, "No worker accepts servers over the API: set worker.api_servers on at least one."))
 	started := false
 	for _, w := range c.Workers() {
 		if !w.APIServers || w.Draining {
@@ -95,10 +95,10 @@ func (o Operator) Remove(ctx context.Context, id string) error {
 		if _, err := c.Server(id); err != nil {
 			return err
 		}
-		return schema.Errorf(schema.KindConflict, "Server %q is in a worker's servers file; take it out there.", id)
+		return schema.Errorf(schema.KindConflict, "Server %q is in a worker's servers file; remove it there.", id)
 	}
 	if err := c.added.Delete(ctx, servertable.Key(id)); err != nil {
-		return schema.Errorf(schema.KindUnavailable, "The removal could not be recorded, so nothing changed: %w", err)
+		return schema.Errorf(schema.KindUnavailable, "The removal could not be stored, so nothing changed: %w", err)
 	}
 	c.addedChanged()
 	var first error
@@ -133,7 +133,7 @@ func (o Operator) Restart(ctx context.Context, id string) error {
 		}
 	}
 	if !held {
-		return schema.Errorf(schema.KindUnavailable, "No live worker holds server %q now, so there is nothing to restart.", id)
+		return schema.Errorf(schema.KindUnavailable, "No live worker runs server %q, so it cannot be restarted.", id)
 	}
 	return first
 }
@@ -147,7 +147,7 @@ func (o Operator) spread(ctx context.Context) {
 				continue
 			}
 			if _, err := c.router.Request(ctx, w.ID, bus.MethodStart, row.ID, row.Definition, askTimeout); err != nil && ctx.Err() == nil {
-				c.log.Warn("a worker did not take a server that was added over the API", "server", row.ID, "worker", w.ID, "error", err)
+				c.log.Warn("a worker did not accept a server that was added over the API", "server", row.ID, "worker", w.ID, "error", err)
 			}
 		}
 	}

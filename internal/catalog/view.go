@@ -44,7 +44,7 @@ func (s *server) offline() string {
 		return "" // an upgrade is under way: it runs, and a stored call waits for a worker that can take it
 	}
 	if v.Error == "" {
-		return "it does not run, and its worker gives no reason."
+		return "it is not running, and its worker reports no reason."
 	}
 	return v.Error
 }
@@ -178,7 +178,7 @@ func (c *Catalog) rememberLocked(next map[string]*server, used map[string]bool) 
 		}
 		report := old.view.Server
 		report.State, report.PID, report.Sessions = schema.StateError, 0, 0
-		report.Error = "no live worker holds it"
+		report.Error = "no live worker runs it"
 		s := &server{view: Server{Server: report, HighestRisk: old.view.HighestRisk}, want: old.want, from: old.from, lost: old.lost}
 		next[id] = s
 		used[defsKey(id, old.want)] = true
@@ -225,7 +225,7 @@ func (c *Catalog) Server(id string) (Server, error) {
 // restart must not look like a server that is gone.
 func (c *Catalog) noServer(id string) error {
 	if len(c.workers) == 0 && len(c.servers) == 0 && time.Since(c.opened) < firstWords {
-		e := schema.Errorf(schema.KindUnavailable, "This front door has just started and has not heard of any worker yet; the call did not start. Send it again.")
+		e := schema.Errorf(schema.KindUnavailable, "This front door has just started and has not discovered any workers yet; the call did not start. Send it again.")
 		e.Retryable, e.RetryAfter = true, time.Second
 		return e
 	}
@@ -239,7 +239,7 @@ func (c *Catalog) known(id string) (*server, error) {
 		return nil, c.noServer(id)
 	}
 	if s.defs == nil {
-		e := schema.Errorf(schema.KindUnavailable, "Server %q is not ready: its state is %q, and its tools are not known yet.", id, s.view.State)
+		e := schema.Errorf(schema.KindUnavailable, "Server %q is not ready: its state is %q, and its tools are not yet known.", id, s.view.State)
 		if s.view.Error != "" {
 			e = schema.Errorf(schema.KindUnavailable, "Server %q is not ready: %s", id, s.view.Error)
 		}
@@ -328,7 +328,7 @@ func switchedOff(sw *switchtable.Switch) error {
 	if reason == "" {
 		reason = "no reason was given"
 	}
-	return schema.Errorf(schema.KindDisabled, "Tool %q of server %q is switched off: %s", sw.Tool, sw.Server, reason)
+	return schema.Errorf(schema.KindDisabled, "Tool %q of server %q is disabled: %s", sw.Tool, sw.Server, reason)
 }
 
 // Schema returns the compiled input schema of the tool; it is compiled once for
@@ -347,7 +347,7 @@ func (c *Catalog) Switch(ctx context.Context, id, name string, enabled bool, rea
 	}
 	sw := switchtable.Switch{Server: id, Tool: name, Enabled: enabled, Reason: reason, By: by, At: time.Now().UTC()}
 	if err := c.switches.Put(ctx, sw); err != nil {
-		e := schema.Errorf(schema.KindUnavailable, "The switch could not be stored, so nothing changed: %w", err)
+		e := schema.Errorf(schema.KindUnavailable, "The change could not be stored, so nothing changed: %w", err)
 		e.Retryable, e.RetryAfter = true, time.Second
 		return Tool{}, e
 	}

@@ -26,7 +26,7 @@ type decoder struct {
 func (d *decoder) decode(path string, n *node, v reflect.Value) {
 	if d.values++; d.values >= maxValues {
 		if d.values == maxValues {
-			d.faults.add(n.at, path, "more than %d values in all; write less, or use fewer aliases.", maxValues)
+			d.faults.add(n.at, path, "the file has more than %d values; reduce them, or use fewer aliases.", maxValues)
 		}
 		return
 	}
@@ -126,13 +126,13 @@ func (d *decoder) unknown(path string, m member, names []string) {
 	fix := ""
 	if yamldoc.Nearest(m.key, names) == "" && d.misplaced != nil {
 		if elsewhere := d.misplaced(m.key); elsewhere != "" && elsewhere != join(path, m.key) {
-			fix = fmt.Sprintf("it is known as %s; move it there.", elsewhere)
+			fix = fmt.Sprintf("the key is now %s; move it there.", elsewhere)
 		}
 	}
 	if fix == "" {
 		fix = hint(m.key, names)
 	}
-	d.faults.add(m.at, joinName(path, shorten(m.key)), "is no key that is known here; %s", fix)
+	d.faults.add(m.at, joinName(path, shorten(m.key)), "is not a known key here; %s", fix)
 }
 
 // holds reports whether the node is of the kind; another one is a fault, in the words of

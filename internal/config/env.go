@@ -47,7 +47,7 @@ func (d *decoder) applyEnv(src Source, settings []setting) {
 			data, err := readText(value, maxValueFile)
 			if err != nil {
 				// A secret put here by mistake must not show.
-				file := "the file that it names"
+				file := "the file in it"
 				if strings.HasPrefix(value, "/") || strings.HasPrefix(value, ".") {
 					file = quote(value)
 				}
@@ -65,7 +65,7 @@ func (d *decoder) applyEnv(src Source, settings []setting) {
 		if near := yamldoc.Nearest(strings.TrimSuffix(name, fileSuffix), names); near != "" {
 			fix = "did you mean " + near + "?"
 		}
-		d.faults.add(at, "", "no key has this variable; %s", fix)
+		d.faults.add(at, "", "no key uses this variable; %s", fix)
 	}
 }
 

@@ -52,7 +52,7 @@ func (e *expander) expand(s string) (string, bool, error) {
 		out.WriteString(s[:i])
 		end := strings.IndexByte(s[i:], '}')
 		if end < 0 {
-			return "", false, errors.New("a ${ is never closed; add the }, or write $${ where a plain ${ is meant.")
+			return "", false, errors.New("a ${ is not closed; add the }, or write $${ for a literal ${.")
 		}
 		value, err := e.value(s[i+2 : i+end])
 		if err != nil {
@@ -72,14 +72,14 @@ func (e *expander) value(form string) (string, error) {
 	}
 	name, standby, hasStandby := strings.Cut(form, ":-")
 	if !isVariableName(name) {
-		return "", fmt.Errorf("${%s} is no form that is known here; use ${NAME} or ${NAME:-default}, or write $${ where a plain ${ is meant.", shorten(form))
+		return "", fmt.Errorf("${%s} is not a supported form; use ${NAME} or ${NAME:-default}, or write $${ for a literal ${.", shorten(form))
 	}
 	value, ok := e.vars[name]
 	switch {
 	case hasStandby && value == "":
 		return standby, nil
 	case !ok:
-		return "", fmt.Errorf("the environment variable %s is not set; set it, or give a default as ${%s:-default}.", name, name)
+		return "", fmt.Errorf("the environment variable %s is not set; set it, or add a default as ${%s:-default}.", name, name)
 	}
 	return value, nil
 }

@@ -38,7 +38,7 @@ func (c *Collector) Addf(key, format string, args ...any) {
 // Positive adds a fault unless the key has a value above zero.
 func (c *Collector) Positive(key string, ok bool) {
 	if !ok {
-		c.Addf(key, "must be more than zero; leave the key out for the default.")
+		c.Addf(key, "must be greater than zero; omit the key for the default.")
 	}
 }
 
@@ -118,7 +118,7 @@ func (r *report) err() error {
 		)
 	})
 	if r.full {
-		r.list = append(r.list, Fault{Message: fmt.Sprintf("more than %d faults; the rest is not listed", maxFaults)})
+		r.list = append(r.list, Fault{Message: fmt.Sprintf("more than %d faults; the others are not listed", maxFaults)})
 	}
 	return &Faults{List: r.list}
 }

@@ -17,7 +17,7 @@ import (
 func parseJSON(at place, path string, data []byte, faults *report) *node {
 	j := &jsonReader{at: at, lines: at.layer == layerFile, data: data}
 	if offset := j.tooDeep(); offset >= 0 {
-		faults.add(j.place(offset), path, "the JSON is nested more than %d levels deep; write it flatter.", maxDepth)
+		faults.add(j.place(offset), path, "the JSON is nested more than %d levels deep; reduce the nesting.", maxDepth)
 		return nil
 	}
 	// A comment may end the file without a line break.
@@ -29,7 +29,7 @@ func parseJSON(at place, path string, data []byte, faults *report) *node {
 		if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); scanErr != nil {
 			line, column = 1, 1
 		}
-		faults.add(j.place(j.offset(line, column)), path, "this is not valid JSON%s; check the quotes, commas and brackets here and just before.", j.found(line, column))
+		faults.add(j.place(j.offset(line, column)), path, "this is not valid JSON%s; check the quotes, commas and brackets at and before this place.", j.found(line, column))
 		return nil
 	}
 	return j.convert(&value)

@@ -77,7 +77,7 @@ func TestThePageOfTheConfigurationListsEveryKey(t *testing.T) {
 		}
 		for key := range meanings {
 			if key != "key" && !strings.HasPrefix(key, "---") {
-				t.Errorf("%s has a row for %s, which is no key", page, key)
+				t.Errorf("%s has a row for %s, which is not a key", page, key)
 			}
 		}
 	}

@@ -11,10 +11,10 @@ import (
 func AddressFault(listen string) string {
 	_, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return "is no address to listen on; write host:port, such as 127.0.0.1:8080."
+		return "is not a listen address; write host:port, such as 127.0.0.1:8080."
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return "has no port from 0 to 65535 at its end; write host:port, such as 127.0.0.1:8080."
+		return "must end with a port from 0 to 65535; write host:port, such as 127.0.0.1:8080."
 	}
 	return ""
 }

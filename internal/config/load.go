@@ -108,7 +108,7 @@ func Load(src Source, into any) (Places, error) {
 	for _, flag := range src.Flags {
 		i := slices.IndexFunc(settings, func(s setting) bool { return s.path == flag.Path })
 		if i < 0 {
-			return nil, fmt.Errorf("config: the flag %s sets %s, which is no key", flag.Name, flag.Path)
+			return nil, fmt.Errorf("config: the flag %s sets %s, which is not a key", flag.Name, flag.Path)
 		}
 		d.applyText(place{layer: layerFlag, source: flag.Name}, &settings[i], flag.Value, false)
 	}

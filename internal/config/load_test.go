@@ -218,7 +218,7 @@ func TestAnUnreadableFileIsAFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		filepath.Join(dir, "none.yaml"):          "no such file",
+		filepath.Join(dir, "none.yaml"):          "does not exist",
 		dir:                                      "cannot be read",
 		big:                                      "larger than 1MiB",
 		write(t, "latin1.yaml", "nats: caf\xe9"): "not UTF-8",

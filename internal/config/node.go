@@ -61,7 +61,7 @@ func (r *report) duplicates(path string, n *node) {
 	seen := make(map[string]place, len(n.members))
 	for _, m := range n.members {
 		if first, ok := seen[m.key]; ok {
-			r.add(m.at, joinName(path, m.key), "the key is given twice, first in line %d; remove one of them.", first.line)
+			r.add(m.at, joinName(path, m.key), "the key occurs twice, first in line %d; remove one of them.", first.line)
 			continue
 		}
 		seen[m.key] = m.at
@@ -84,7 +84,7 @@ func readText(path string, limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, readFault(err)
 	case int64(len(data)) > limit:
-		return nil, fmt.Errorf("the file is larger than %s; it is likely not the file that was meant.", Size(limit))
+		return nil, fmt.Errorf("the file is larger than %s; it is probably not the intended file.", Size(limit))
 	case !utf8.Valid(data):
 		return nil, errors.New("the file is not UTF-8 text; save it as UTF-8.")
 	}
@@ -95,9 +95,9 @@ func readFault(err error) error {
 	var pathErr *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return errors.New("there is no such file; correct the path or create it.")
+		return errors.New("the file does not exist; correct the path or create it.")
 	case errors.Is(err, fs.ErrPermission):
-		return errors.New("the file may not be read by this user; change its permissions.")
+		return errors.New("this user is not allowed to read the file; change its permissions.")
 	case errors.As(err, &pathErr):
 		return fmt.Errorf("the file cannot be read: %w; correct the path.", pathErr.Err)
 	}

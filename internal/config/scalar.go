@@ -29,7 +29,7 @@ func (d *decoder) free(path string, n *node) any {
 		if f, err := strconv.ParseFloat(n.text, 64); err == nil {
 			return f
 		}
-		d.faults.add(n.at, path, "this number cannot be read; write it in decimal, or as a text in quotes.")
+		d.faults.add(n.at, path, "this number cannot be parsed; write it in decimal, or as a string in quotes.")
 	case yamldoc.List:
 		var list []any
 		d.list(path, n, reflect.ValueOf(&list).Elem())
@@ -63,7 +63,7 @@ func (d *decoder) byText(path string, n *node, v reflect.Value) {
 		d.empty(path, n)
 		return
 	case yamldoc.List, yamldoc.Map:
-		d.faults.add(n.at, path, "must be one value, not %s.", n.kind)
+		d.faults.add(n.at, path, "must be a single value, not %s.", n.kind)
 		return
 	}
 	text, expanded, ok := d.textOf(path, n)
@@ -87,14 +87,14 @@ func (d *decoder) byText(path string, n *node, v reflect.Value) {
 	// shown by a fault either.
 	_, secret := fresh.Interface().(slog.LogValuer)
 	if expanded || n.hidden || secret {
-		d.faults.add(n.at, path, "the value (not shown) is not valid here; correct it where it comes from.")
+		d.faults.add(n.at, path, "the value (not shown) is not valid here; correct it at its source.")
 		return
 	}
 	d.faults.add(n.at, path, "%v", err)
 }
 
 func (d *decoder) empty(path string, n *node) {
-	d.faults.add(n.at, path, "has no value; give it one, or remove the key.")
+	d.faults.add(n.at, path, "has no value; set one, or remove the key.")
 }
 
 // scalar fills texts, bools and numbers.
@@ -115,9 +115,9 @@ func (d *decoder) scalar(path string, n *node, v reflect.Value) {
 		case yamldoc.Text:
 			v.SetString(text)
 		case yamldoc.Bool, yamldoc.Number:
-			d.faults.add(n.at, path, "must be a text, not %s; put it in quotes.", n.kind)
+			d.faults.add(n.at, path, "must be a string, not %s; put it in quotes.", n.kind)
 		default:
-			d.faults.add(n.at, path, "must be a text, not %s.", n.kind)
+			d.faults.add(n.at, path, "must be a string, not %s.", n.kind)
 		}
 	case reflect.Bool:
 		lower := strings.ToLower(text)

@@ -26,7 +26,7 @@ func ParseServer(id string, entry []byte) (ServerEntry, error) {
 		return ServerEntry{}, err
 	}
 	if len(r.drafts) != 1 || r.drafts[0].disabled {
-		return ServerEntry{}, fmt.Errorf("config: the request must hold exactly one server that is not disabled")
+		return ServerEntry{}, fmt.Errorf("config: the request must contain exactly one enabled server")
 	}
 	e := r.finish(r.drafts[0])
 	return e, r.faults.err()

@@ -38,18 +38,18 @@ func (r *serverReader) checkSandbox(d *draft, e *ServerEntry) {
 	switch s := d.shape.Sandbox; {
 	case !d.has("sandbox"):
 	case e.Type != TypeStdio:
-		r.fault(d, "sandbox", "a server that is reached by url does not run here, so nothing can hold it; remove sandbox, or give its command.")
+		r.fault(d, "sandbox", "a server with a url does not run here, so it cannot run in a sandbox; remove sandbox, or set its command.")
 	case s == SandboxContainer && e.Docker == nil:
-		r.fault(d, "sandbox", "a container needs an image; add \"docker\" with one.")
+		r.fault(d, "sandbox", "a container requires an image; add \"docker\" with an image.")
 	case s == SandboxBubblewrap && e.Docker != nil:
-		r.fault(d, "sandbox", "docker asks for a container, which is stronger than bubblewrap; keep one of them.")
+		r.fault(d, "sandbox", "docker requires a container, which is stronger than bubblewrap; keep one of them.")
 	case s == SandboxBubblewrap:
 		e.Sandbox = s
 	case s != SandboxContainer:
-		r.fault(d, "sandbox", "%s is no isolation that is known here; write \"container\" (with \"docker\") or \"bubblewrap\", which is weaker.", quote(s))
+		r.fault(d, "sandbox", "%s is not a known isolation; write \"container\" (with \"docker\") or \"bubblewrap\", which is weaker.", quote(s))
 	}
 	if d.has("bubblewrap") && d.shape.Sandbox != SandboxBubblewrap {
-		r.fault(d, "bubblewrap", "counts only where the sandbox is named; add \"sandbox\": \"bubblewrap\", or remove it.")
+		r.fault(d, "bubblewrap", "requires a sandbox; add \"sandbox\": \"bubblewrap\", or remove it.")
 	}
 }
 

@@ -31,10 +31,10 @@ func TestASandboxIsTheOnesThatTheEntryNames(t *testing.T) {
 
 func TestASandboxThatCannotBeHonouredIsAFault(t *testing.T) {
 	for entry, says := range map[string]string{
-		`"command": "x", "sandbox": "firejail"`:                                       "no isolation that is known",
-		`"command": "x", "sandbox": ""`:                                               "no isolation that is known",
+		`"command": "x", "sandbox": "firejail"`:                                       "not a known isolation",
+		`"command": "x", "sandbox": ""`:                                               "not a known isolation",
 		`"command": "x", "sandbox": true`:                                             "sandbox",
-		`"command": "x", "sandbox": "container"`:                                      "a container needs an image",
+		`"command": "x", "sandbox": "container"`:                                      "a container requires an image",
 		`"command": "x", "sandbox": "bubblewrap", "docker": {"image": "i:1"}`:         "stronger than bubblewrap",
 		`"url": "https://h.example", "sandbox": "bubblewrap"`:                         "does not run here",
 		`"command": "x", "bubblewrap": {}`:                                            `add "sandbox": "bubblewrap"`,

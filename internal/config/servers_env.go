@@ -87,7 +87,7 @@ func (r *serverReader) override(server string, byKey map[string]string) {
 	}
 	first := place{layer: layerEnv, source: byKey[slices.Sorted(maps.Keys(byKey))[0]]}
 	if len(matches) > 1 {
-		r.faults.add(first, "", "the servers %q and %q both answer to %s; rename one of them.", matches[0].id, matches[1].id, serverPrefix+server)
+		r.faults.add(first, "", "the servers %q and %q both match %s; rename one of them.", matches[0].id, matches[1].id, serverPrefix+server)
 		return
 	}
 	var d *draft
@@ -97,7 +97,7 @@ func (r *serverReader) override(server string, byKey map[string]string) {
 	command, whole := byKey["command"]
 	switch {
 	case d == nil && !whole:
-		r.faults.add(first, "", "no server of the file answers to this name, and %s is not set; set it, or correct the name.", serverPrefix+server+commandSuffix)
+		r.faults.add(first, "", "no server in the file matches this name, and %s is not set; set it, or correct the name.", serverPrefix+server+commandSuffix)
 		return
 	case d != nil && d.disabled:
 		r.note(first, "the server %q is disabled in the file, so its variables are not used", d.id)
@@ -112,7 +112,7 @@ func (r *serverReader) override(server string, byKey map[string]string) {
 		r.replace(d, place{layer: layerEnv, source: command})
 	case whole:
 		r.replace(d, place{layer: layerEnv, source: command})
-		r.note(d.at, "the server %q of the file is replaced by this variable; its risk, container and labels are kept", d.id)
+		r.note(d.at, "this variable replaces server %q of the file; its risk, container and labels are kept", d.id)
 	}
 	for _, s := range serverSuffixes {
 		if name, ok := byKey[s.key]; ok {
@@ -187,7 +187,7 @@ func (r *serverReader) misspelt(rests []string) {
 			if near := yamldoc.Nearest(suffix, suffixes); near != "" {
 				fix = "did you mean " + strings.TrimSuffix(serverPrefix+rest, suffix) + near + "?"
 			}
-			r.faults.add(place{layer: layerEnv, source: serverPrefix + rest}, "", "the server %q has no such setting; %s", d.id, fix)
+			r.faults.add(place{layer: layerEnv, source: serverPrefix + rest}, "", "server %q does not have this setting; %s", d.id, fix)
 			break
 		}
 	}

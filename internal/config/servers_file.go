@@ -95,7 +95,7 @@ func (r *serverReader) file(path string, data []byte) {
 			continue
 		}
 		if first := root.get(m.key); first != &root.members[i] {
-			r.faults.add(m.at, m.key, "the key is given twice, first in line %d; remove one of them.", first.at.line)
+			r.faults.add(m.at, m.key, "the key occurs twice, first in line %d; remove one of them.", first.at.line)
 			continue
 		}
 		r.list(m.key, m.value)
@@ -109,7 +109,7 @@ func likelyRoot(root *node) string {
 			return "; did you mean \"" + near + "\" where it has " + quote(m.key) + "?"
 		}
 		if m.value.kind == yamldoc.Map && (m.value.get("servers") != nil || m.value.get("mcpServers") != nil) {
-			return "; they stand inside " + quote(m.key) + ", move them to the root of a file of their own."
+			return "; they are inside " + quote(m.key) + ", move them to the root of a file of their own."
 		}
 		if m.value.kind == yamldoc.Map && (m.value.get("command") != nil || m.value.get("url") != nil) {
 			return "; put the servers into {\"mcpServers\": {…}}."
@@ -148,7 +148,7 @@ func (r *serverReader) entry(root string, m member) {
 	r.drafts = append(r.drafts, d)
 	r.faults.duplicates(d.path, m.value)
 	if d.disabled = r.isDisabled(d, m.value); d.disabled {
-		r.note(m.at, "the server %q is disabled and left out", m.key)
+		r.note(m.at, "server %q is disabled and skipped", m.key)
 		return
 	}
 	known := r.known(d, m.value)
@@ -193,7 +193,7 @@ func (r *serverReader) known(d *draft, n *node) *node {
 		}
 	}
 	if len(ignored) > 0 {
-		r.note(d.at, "the server %q has keys of other programs, which are not used: %s", d.id, strings.Join(ignored, ", "))
+		r.note(d.at, "server %q has keys of other programs, which are ignored: %s", d.id, strings.Join(ignored, ", "))
 	}
 	return out
 }
@@ -204,7 +204,7 @@ func (r *serverReader) withoutNulls(d *draft, env *node) *node {
 	out := &node{kind: yamldoc.Map, at: env.at}
 	for _, m := range env.members {
 		if m.value.kind == yamldoc.Null {
-			r.note(m.at, "the variable %s of the server %q is null and not passed on", shorten(m.key), d.id)
+			r.note(m.at, "the variable %s of server %q is null and is not set", shorten(m.key), d.id)
 			continue
 		}
 		out.members = append(out.members, m)

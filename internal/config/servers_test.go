@@ -117,7 +117,7 @@ func TestVariablesOfMCPBridgeAddReplaceAndOverride(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if notes := strings.Join(servers.Notes, "\n"); !strings.Contains(notes, `the server "my-files" of the file is replaced`) || !strings.Contains(notes, `"off" is disabled`) {
+	if notes := strings.Join(servers.Notes, "\n"); !strings.Contains(notes, `replaces server "my-files" of the file`) || !strings.Contains(notes, `"off" is disabled`) {
 		t.Errorf("notes:\n%s", notes)
 	}
 }

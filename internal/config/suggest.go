@@ -15,7 +15,7 @@ func hint(name string, known []string) string {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	if len(known) == 0 {
-		return "no keys are known here; remove it."
+		return "no keys are allowed here; remove it."
 	}
 	const most = 12
 	names := slices.Sorted(slices.Values(known))
@@ -24,5 +24,5 @@ func hint(name string, known []string) string {
 		more = fmt.Sprintf(" and %d more", len(names)-most)
 		names = names[:most]
 	}
-	return "the keys here are " + strings.Join(names, ", ") + more + "."
+	return "the known keys here are " + strings.Join(names, ", ") + more + "."
 }

@@ -45,10 +45,10 @@ func parseDuration(s string) (time.Duration, error) {
 		}
 	}
 	if d < 0 {
-		return 0, fmt.Errorf("%s is negative; give a span of zero or more.", quote(s))
+		return 0, fmt.Errorf("%s is negative; use a duration of zero or more.", quote(s))
 	}
 	if days > int64((math.MaxInt64-d)/day) {
-		return 0, fmt.Errorf("%s is longer than 290 years; give a shorter one.", quote(s))
+		return 0, fmt.Errorf("%s is longer than 290 years; use a shorter duration.", quote(s))
 	}
 	return time.Duration(days)*day + d, nil
 }
@@ -127,7 +127,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 			continue
 		}
 		if n > uint64(math.MaxInt64/unit.bytes) {
-			return fmt.Errorf("%s is too large; give fewer bytes.", quote(written))
+			return fmt.Errorf("%s is too large; use fewer bytes.", quote(written))
 		}
 		*s = Size(int64(n) * unit.bytes)
 		return nil

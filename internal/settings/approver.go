@@ -68,29 +68,29 @@ func (c Approver) Validate() []config.Fault {
 	var faults config.Collector
 	guarded := len(c.Keys) > 0 || c.OIDC.Configured()
 	if faults.Address("listen", c.Listen) && !guarded && !config.Loopback(c.Listen) {
-		faults.Addf("listen", "is %s, which others can reach, and nobody needs to sign in: add approver.oidc or approver.keys (callyard keys new makes one), or listen on 127.0.0.1.", c.Listen)
+		faults.Addf("listen", "is %s, which others can reach, and no sign-in is required: add approver.oidc or approver.keys (callyard keys new creates one), or listen on 127.0.0.1.", c.Listen)
 	}
 	if guarded && len(c.LocalGroups) > 0 {
-		faults.Addf("local_groups", "are for an approver where nobody signs in; give each of the keys, or the people of the provider, their groups and leave this out.")
+		faults.Addf("local_groups", "can be used only without sign-in; set the groups of each key, or of the people at the provider, and omit this.")
 	}
 	for i, k := range c.Keys {
 		if strings.HasPrefix(k.Name, NamePrefix) {
-			faults.Addf(fmt.Sprintf("keys[%d].name", i), "begins with %s, as the names of people from a provider do; choose another.", NamePrefix)
+			faults.Addf(fmt.Sprintf("keys[%d].name", i), "begins with %s, which is reserved for people from a provider; choose another name.", NamePrefix)
 		}
 	}
 	faults = append(faults, checkKeys(c.Keys)...)
 	faults = append(faults, listen.Validate(c.CertFile, c.KeyFile)...)
 	public, ok := c.Public()
 	if !ok {
-		faults.Addf("public_url", "must be an address like https://approve.example.com, without a path.")
+		faults.Addf("public_url", "must be a URL such as https://approve.example.com, without a path.")
 	} else if public != nil && !guarded && !config.Loopback(net.JoinHostPort(public.Hostname(), "0")) {
-		faults.Addf("public_url", "lets others reach an approver where nobody needs to sign in: add approver.oidc or approver.keys, or leave public_url out.")
+		faults.Addf("public_url", "makes an approver without sign-in reachable for others: add approver.oidc or approver.keys, or omit public_url.")
 	}
 	if c.CertFile != "" && public != nil && public.Scheme != "https" {
-		faults.Addf("public_url", "is an http address, and cert_file has the pages served over TLS: write https.")
+		faults.Addf("public_url", "is an http URL, but with cert_file the pages are served over TLS: write https.")
 	}
 	if c.Slack.Configured() && !guarded {
-		faults.Addf("slack", "needs people who sign in, or nobody can be known there: add approver.oidc or approver.keys.")
+		faults.Addf("slack", "requires sign-in to identify people: add approver.oidc or approver.keys.")
 	}
 	if c.OIDC.Configured() {
 		c.checkRedirect(public, &faults)
@@ -108,9 +108,9 @@ func (c Approver) checkRedirect(public *url.URL, faults *config.Collector) {
 	back, err := url.Parse(c.OIDC.RedirectURL)
 	switch {
 	case c.OIDC.RedirectURL == "" && public == nil && !config.Loopback(c.Listen):
-		faults.Addf("public_url", "is missing: people come back from the provider to it. Write where browsers reach the approver.")
+		faults.Addf("public_url", "is missing: the provider redirects people to it. Set the URL at which browsers reach the approver.")
 	case c.OIDC.RedirectURL != "" && err == nil && public != nil && (back.Scheme != public.Scheme || !strings.EqualFold(back.Host, public.Host)):
-		faults.Addf("oidc.redirect_url", "is of another host than public_url; leave it out, it follows from public_url.")
+		faults.Addf("oidc.redirect_url", "has a different host than public_url; omit it, it is derived from public_url.")
 	}
 }
 

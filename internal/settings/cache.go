@@ -19,10 +19,10 @@ func CacheDefaults() Cache { return Cache{MemoryBytes: 64 << 20, EntryBytes: 256
 func (c Cache) Validate() []config.Fault {
 	var faults config.Collector
 	if c.EntryBytes <= 0 || c.EntryBytes > 16<<20 {
-		faults.Addf("entry_bytes", "must be from 1B to 16MiB; leave it out for the default.")
+		faults.Addf("entry_bytes", "must be from 1B to 16MiB; omit it for the default.")
 	}
 	if c.MemoryBytes < c.EntryBytes {
-		faults.Addf("memory_bytes", "is less than one result may take (cache.entry_bytes); make it larger.")
+		faults.Addf("memory_bytes", "is smaller than the maximum size of one result (cache.entry_bytes); increase it.")
 	}
 	return faults
 }

@@ -71,7 +71,7 @@ func FrontDoorDefaults() FrontDoor {
 func (c FrontDoor) Validate() []config.Fault {
 	var faults config.Collector
 	if faults.Address("listen", c.Listen) && len(c.Keys) == 0 && !config.Loopback(c.Listen) {
-		faults.Addf("listen", "is %s, which others can reach, and there are no API keys: add front_door.keys (callyard keys new makes one), or listen on 127.0.0.1.", c.Listen)
+		faults.Addf("listen", "is %s, which others can reach, and there are no API keys: add front_door.keys (callyard keys new creates one), or listen on 127.0.0.1.", c.Listen)
 	}
 	faults = append(faults, checkKeys(c.Keys)...)
 	faults = append(faults, listen.Validate(c.CertFile, c.KeyFile)...)
@@ -83,7 +83,7 @@ func (c FrontDoor) Validate() []config.Fault {
 	faults.Positive("max_wait", c.MaxWait > 0)
 	faults.Positive("open_batches", c.OpenBatches > 0)
 	if c.CallTimeout > c.MaxTimeout {
-		faults.Addf("call_timeout", "is longer than max_timeout; make it shorter, or max_timeout longer.")
+		faults.Addf("call_timeout", "exceeds max_timeout; decrease it, or increase max_timeout.")
 	}
 	if c.PrincipalInFlight < 0 {
 		faults.Addf("principal_in_flight", "is negative; 0 sets no limit.")

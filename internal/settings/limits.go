@@ -64,7 +64,7 @@ func (r ServerRule) Validate() []config.Fault {
 func patterns(key string, list []string) (faults config.Collector) {
 	for i, p := range list {
 		if p == "" || strings.TrimSpace(p) != p || strings.ContainsAny(p, `[]{}\`) {
-			faults.Addf(fmt.Sprintf("%s[%d]", key, i), "is no pattern: write a name, with * for any characters and ? for one; for a choice write a list.")
+			faults.Addf(fmt.Sprintf("%s[%d]", key, i), "is not a pattern: write a name, with * for any characters and ? for one character; for alternatives write a list.")
 		}
 	}
 	return faults
@@ -72,17 +72,17 @@ func patterns(key string, list []string) (faults config.Collector) {
 
 func numbers(rate float64, burst int, counts map[string]int) (faults config.Collector) {
 	if rate != 0 && (rate < leastRate || rate > mostRate) {
-		faults.Addf("rate", "is calls a second, from one a day (0.0000116) to %d; leave it out for no limit.", int(mostRate))
+		faults.Addf("rate", "must be a number of calls per second, from one per day (0.0000116) to %d; omit it for no limit.", int(mostRate))
 	}
 	if burst < 0 || burst > mostCount {
-		faults.Addf("burst", "must be from 1 to %d; leave it out for a second's worth.", mostCount)
+		faults.Addf("burst", "must be from 1 to %d; omit it for the calls of one second.", mostCount)
 	}
 	if burst > 0 && rate == 0 {
-		faults.Addf("burst", "says how many calls of a rate may come at once, and there is no rate; add rate, or remove burst.")
+		faults.Addf("burst", "is the burst size of a rate, and there is no rate; add rate, or remove burst.")
 	}
 	for _, key := range []string{"in_flight", "queued", "batches"} {
 		if n := counts[key]; n < 0 || n > mostCount {
-			faults.Addf(key, "must be from 1 to %d; leave it out for no limit.", mostCount)
+			faults.Addf(key, "must be from 1 to %d; omit it for no limit.", mostCount)
 		}
 	}
 	return faults

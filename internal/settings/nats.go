@@ -40,7 +40,7 @@ func (n NATS) Validate() []config.Fault {
 		}
 		if u, err := url.Parse(address); err != nil || u.Hostname() == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
 			// It may hold a password, so it is not repeated.
-			faults.Addf("url", "has an entry that is no address of a NATS server; write nats://host:4222, or tls://, ws:// and wss://, separated by commas.")
+			faults.Addf("url", "has an entry that is not a NATS URL; write nats://host:4222, or tls://, ws:// and wss://, separated by commas.")
 			break
 		}
 	}

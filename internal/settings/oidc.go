@@ -59,30 +59,30 @@ func (c OIDC) Configured() bool { return c.Issuer != "" }
 func (c OIDC) Validate() []config.Fault {
 	if !c.Configured() {
 		if c.ClientID != "" || c.ClientSecret != "" || c.ClientSecretFile != "" || c.RedirectURL != "" || len(c.GroupMap) > 0 || len(c.EmailDomains) > 0 {
-			return []config.Fault{config.Faultf("issuer", "is missing: name the provider, as its discovery document does, or leave the section out.")}
+			return []config.Fault{config.Faultf("issuer", "is missing: set the issuer as in the provider's discovery document, or omit the section.")}
 		}
 		return nil
 	}
 	var faults config.Collector
 	if u, ok := SafeAddress(c.Issuer); !ok || u.RawQuery != "" {
-		faults.Addf("issuer", "must be an https address, as the provider's discovery document has it; http is for loopback only.")
+		faults.Addf("issuer", "must be an https URL, as in the provider's discovery document; http is allowed for loopback only.")
 	}
 	if c.ClientID == "" {
-		faults.Addf("client_id", "is missing: register the approver at the provider, and write its client id here.")
+		faults.Addf("client_id", "is missing: register the approver at the provider, and set its client id here.")
 	}
 	if c.ClientSecret != "" && c.ClientSecretFile != "" {
 		faults.Addf("client_secret_file", "and client_secret are both set; keep one.")
 	}
 	if u, ok := SafeAddress(c.RedirectURL); c.RedirectURL != "" && (!ok || u.Path != CallbackPath || u.RawQuery != "") {
-		faults.Addf("redirect_url", "must be where browsers reach the approver, with the path %s; leave it out where public_url says that.", CallbackPath)
+		faults.Addf("redirect_url", "must be the URL at which browsers reach the approver, with the path %s; omit it if public_url is set.", CallbackPath)
 	}
 	for key, value := range map[string]string{"name_claim": c.NameClaim, "groups_claim": c.GroupsClaim} {
 		if value == "" {
-			faults.Addf(key, "must name a claim; leave the key out for the default.")
+			faults.Addf(key, "must name a claim; omit the key for the default.")
 		}
 	}
 	if i := slices.IndexFunc(c.EmailDomains, func(d string) bool { return d == "" || strings.ContainsAny(d, "@*/ ") }); i >= 0 {
-		faults.Addf("email_domains", "holds %q; write domains only, like example.com, each in full.", c.EmailDomains[i])
+		faults.Addf("email_domains", "contains %q; write only full domain names, such as example.com.", c.EmailDomains[i])
 	}
 	return faults
 }

@@ -68,7 +68,7 @@ func (c Slack) Validate() []config.Fault {
 	var faults config.Collector
 	if !c.Configured() {
 		if c.socket() || c.SigningSecret != "" || c.SigningSecretFile != "" || c.TeamID != "" || c.AppID != "" || len(c.Channels) > 0 || c.DefaultChannel != "" {
-			faults.Addf("bot_token", "is missing: name the file with the app's xoxb- token in bot_token_file, or leave the section out.")
+			faults.Addf("bot_token", "is missing: set bot_token_file to the file with the app's xoxb- token, or omit the section.")
 		}
 		return faults
 	}
@@ -94,31 +94,31 @@ func (c Slack) Validate() []config.Fault {
 		case text == "":
 			faults.Addf(s.key+"_file", "is empty.")
 		case !strings.HasPrefix(text, s.prefix):
-			faults.Addf(s.key, "does not begin with %s: it is another token than the one meant.", s.prefix)
+			faults.Addf(s.key, "does not begin with %s: it is a different kind of token.", s.prefix)
 		}
 	}
 	if !c.socket() && !c.Endpoint() {
-		faults.Addf("app_token", "and signing_secret are both missing: without one of them no click arrives. app_token is for Socket mode, signing_secret for the HTTP endpoint.")
+		faults.Addf("app_token", "and signing_secret are both missing: without one of them clicks do not arrive. app_token is for Socket mode, signing_secret for the HTTP endpoint.")
 	}
 	for _, id := range []struct{ key, value, form, where string }{
-		{"team_id", c.TeamID, `^T[A-Z0-9]{1,32}$`, "the workspace's address in a browser shows it (T…)"},
-		{"app_id", c.AppID, `^A[A-Z0-9]{1,32}$`, "the app's page Basic Information shows it (A…)"},
+		{"team_id", c.TeamID, `^T[A-Z0-9]{1,32}$`, "it is in the workspace's URL in a browser (T…)"},
+		{"app_id", c.AppID, `^A[A-Z0-9]{1,32}$`, "it is on the app's page Basic Information (A…)"},
 	} {
 		if !regexp.MustCompile(id.form).MatchString(id.value) {
-			faults.Addf(id.key, "is missing or none: %s.", id.where)
+			faults.Addf(id.key, "is missing or invalid: %s.", id.where)
 		}
 	}
 	channel := regexp.MustCompile(`^[CG][A-Z0-9]{1,32}$`)
 	for _, group := range slices.Sorted(maps.Keys(c.Channels)) {
 		if !channel.MatchString(c.Channels[group]) {
-			faults.Addf("channels."+group, "must be the id of a channel (C…), which its details in Slack show, and not its name.")
+			faults.Addf("channels."+group, "must be the id of a channel (C…), not its name; the channel's details in Slack show it.")
 		}
 	}
 	if c.DefaultChannel != "" && !channel.MatchString(c.DefaultChannel) {
-		faults.Addf("default_channel", "must be the id of a channel (C…), which its details in Slack show, and not its name.")
+		faults.Addf("default_channel", "must be the id of a channel (C…), not its name; the channel's details in Slack show it.")
 	}
 	if len(c.Channels) == 0 && c.DefaultChannel == "" {
-		faults.Addf("channels", "is missing: say in which channel each group is asked, or name a default_channel.")
+		faults.Addf("channels", "is missing: set the channel of each group, or a default_channel.")
 	}
 	if c.MaxLevel < 0 || c.MaxLevel > 3 {
 		faults.Addf("max_level", "must be a number from 0 to 3.")
@@ -127,10 +127,10 @@ func (c Slack) Validate() []config.Fault {
 	if len(c.DenyReasons) > 50 || slices.ContainsFunc(c.DenyReasons, func(s string) bool {
 		return strings.TrimSpace(s) == "" || utf8.RuneCountInString(s) > maxDenyReason
 	}) {
-		faults.Addf("deny_reasons", "must be at most 50 texts of 1 to %d characters.", maxDenyReason)
+		faults.Addf("deny_reasons", "must be at most 50 strings of 1 to %d characters.", maxDenyReason)
 	}
 	if u, err := url.Parse(c.APIURL); err != nil || u.Host == "" || !strings.HasSuffix(u.Path, "/") || u.Scheme != "https" && (u.Scheme != "http" || !config.Loopback(net.JoinHostPort(u.Hostname(), "0"))) {
-		faults.Addf("api_url", "must be an https address that ends in a slash; http is for loopback only.")
+		faults.Addf("api_url", "must be an https URL that ends in a slash; http is allowed for loopback only.")
 	}
 	return faults
 }

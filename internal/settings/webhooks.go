@@ -37,7 +37,7 @@ func (c Notify) Configured() bool { return len(c.URLs) > 0 }
 // Validate returns the settings that cannot be honoured; see package config.
 func (c Notify) Validate() []config.Fault {
 	if !c.Configured() && (len(c.Events) > 0 || c.SecretsFile != "" || c.AllowPrivate || len(c.AllowedHosts) > 0) {
-		return []config.Fault{config.Faultf("urls", "is missing: name who is told, or leave the section out.")}
+		return []config.Fault{config.Faultf("urls", "is missing: set the URLs to notify, or omit the section.")}
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (b Build) Write(w io.Writer, asJSON bool) error {
 // with its exit code: after --help, --version and the word version, and after a wrong
 // command line, about which it says what is wrong.
 func parseFlags(fs *pflag.FlagSet, args []string, stdout, stderr io.Writer) (goOn bool, code int) {
-	version := fs.Bool("version", false, "print the version and end; so does the word version")
+	version := fs.Bool("version", false, "print the version and exit; the argument version does the same")
 	asJSON := fs.Bool("json", false, "with --version: as JSON")
 	fs.SetOutput(stderr)
 	fs.Usage = func() {
@@ -55,9 +55,9 @@ func parseFlags(fs *pflag.FlagSet, args []string, stdout, stderr io.Writer) (goO
 			return false, 0
 		}
 	case len(rest) > 0:
-		err = fmt.Errorf("%q is no flag: the settings are flags, CALLYARD_ variables and keys of the file of --config", rest[0])
+		err = fmt.Errorf("%q is not a flag: use flags, CALLYARD_ variables or keys in the file of --config", rest[0])
 	case *asJSON:
-		err = errors.New("--json goes with --version; for logs as JSON use --log-format json")
+		err = errors.New("--json can be used only with --version; for logs as JSON use --log-format json")
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "%s: %v\nTry --help.\n", fs.Name(), err)

@@ -21,7 +21,7 @@ const healthWithin = 5 * time.Second
 
 // addHealthCheck declares --health-check.
 func addHealthCheck(fs *pflag.FlagSet) {
-	fs.Bool("health-check", false, "ask the process with this configuration on this machine whether it is ready, and end with 0 or 1 (for container health checks)")
+	fs.Bool("health-check", false, "check the readiness of the local process with this configuration, and exit with 0 or 1 (for container health checks)")
 }
 
 // healthCheck does what --health-check asks for. asked is false without the flag. code is
@@ -76,7 +76,7 @@ func (c *Config) checkHealth(ctx context.Context, role Role) error {
 	}}
 	resp, err := client.Do(r)
 	if err != nil {
-		return fmt.Errorf("nothing answers: %w", err)
+		return fmt.Errorf("no answer: %w", err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

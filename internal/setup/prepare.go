@@ -164,10 +164,10 @@ func (p *Prepared) Tell() {
 
 func (p *Prepared) tell(troubles []config.Fault, doubts []string) {
 	for _, t := range troubles {
-		p.Log.Error("the configuration has a fault; what it names does not work", "fault", t.String())
+		p.Log.Error("the configuration has a fault; the affected setting does not work", "fault", t.String())
 	}
 	for _, doubt := range doubts {
-		p.Log.Warn("the policy has a likely mistake", "policy", doubt)
+		p.Log.Warn("the policy has a probable mistake", "policy", doubt)
 	}
 }
 
@@ -271,7 +271,7 @@ func (in *inspection) files() {
 		case err != nil:
 			in.add(k.Path, errors.New("cannot be read: "+err.Error()+"."))
 		case strings.HasSuffix(k.Path, ".ca_file") && !x509.NewCertPool().AppendCertsFromPEM(text):
-			in.add(k.Path, errors.New("holds no certificate in PEM form."))
+			in.add(k.Path, errors.New("contains no certificate in PEM format."))
 		}
 	}
 	for _, pair := range []struct {
@@ -285,12 +285,12 @@ func (in *inspection) files() {
 			continue
 		}
 		if _, err := tls.LoadX509KeyPair(pair.cert, pair.file); err != nil {
-			in.add(pair.key, errors.New("is of no use with its key_file: "+err.Error()+"."))
+			in.add(pair.key, errors.New("does not match its key_file: "+err.Error()+"."))
 		}
 	}
 	if in.role == All {
 		if info, err := os.Stat(c.Data); err == nil && !info.IsDir() {
-			in.add("data", errors.New("is a file, and must be a folder; name another one."))
+			in.add("data", errors.New("is a file, but must be a folder; use another path."))
 		}
 	}
 }
@@ -352,7 +352,7 @@ func (in *inspection) servers(fallback []config.ServerEntry) {
 // with that; `callyard up` does, and offers no tool.
 func (in *inspection) noServers() {
 	file := in.p.Config.Worker.Servers
-	switch f := (config.Fault{Where: file + ":1:1", Message: "holds no server for this worker: add one, or set worker.api_servers. Disabled entries do not count, nor those whose labels the worker does not carry."}); {
+	switch f := (config.Fault{Where: file + ":1:1", Message: "contains no server for this worker: add one, or set worker.api_servers. Disabled entries, and entries with labels that the worker does not have, do not count."}); {
 	case file == "" && in.role == Worker:
 		in.add("worker.servers", errNoServers)
 	case file != "" && in.role == Worker:
@@ -362,7 +362,7 @@ func (in *inspection) noServers() {
 	}
 }
 
-var errNoServers = errors.New("there is no server for this worker: name a servers file with --servers, or set worker.api_servers")
+var errNoServers = errors.New("there is no server for this worker: set a servers file with --servers, or set worker.api_servers")
 
 // policy reads the policy and holds it against who approves and which servers there are.
 func (in *inspection) policy() {
@@ -391,7 +391,7 @@ func (p *Prepared) doubts() (troubles []config.Fault, doubts []string) {
 	for _, d := range p.Policy.Current().Doubts(risk.Known{Groups: members(p.people, p.here), Servers: names(p.Servers)}) {
 		f := config.Fault{Where: place(c.Policy, d.Line, d.Column), Path: d.Path, Message: d.Message}
 		if d.Expires {
-			f.Message += " A call that asks for it can only expire."
+			f.Message += " A call that requires it can only expire."
 			troubles = append(troubles, f)
 			continue
 		}

@@ -103,7 +103,7 @@ func (p *Prepared) keysReader() func() (reload.Next, error) {
 			is  bool
 		}{{"front_door.keys", role&FrontDoor != 0 && hadCallers && len(c.FrontDoor.Keys) == 0}, {"approver.keys", role&Approver != 0 && hadPeople && len(c.Approver.Keys) == 0}} {
 			if gone.is {
-				in.add(gone.key, errors.New("is empty now, and without any key nobody is asked for one; if that is meant, start the process again."))
+				in.add(gone.key, errors.New("is empty now, and without keys no authentication is required; if this is intended, restart the process."))
 			}
 		}
 		if len(in.faults) > 0 {
@@ -112,15 +112,15 @@ func (p *Prepared) keysReader() func() (reload.Next, error) {
 		return reload.Next{Version: role.keysVersion(c), Apply: func() {
 			hadCallers, hadPeople = len(c.FrontDoor.Keys) > 0, len(c.Approver.Keys) > 0
 			if err := errors.Join(p.sources.replaceKeys(FrontDoor, c.FrontDoor.Keys), p.sources.replaceKeys(Approver, c.Approver.Keys)); err != nil {
-				p.Log.Error("API keys that were found good cannot be put in force", "error", err)
+				p.Log.Error("valid API keys cannot be applied", "error", err)
 			}
 			p.people.Keys = c.Approver.Keys
 			p.again()
 			next := withoutKeys(c)
 			if changed, err := config.Differing(told, next); err != nil {
-				p.Log.Error("what else changed in the configuration file is not known", "error", err)
+				p.Log.Error("other changes in the configuration file cannot be determined", "error", err)
 			} else if len(changed) > 0 {
-				p.Log.Warn("settings were changed that count at the next start only", "settings", changed)
+				p.Log.Warn("changed settings take effect at the next start", "settings", changed)
 			}
 			told = next
 		}}, nil

@@ -155,7 +155,7 @@ func TestEditsAreCheckedAsAStartIs(t *testing.T) {
 	if len(e.worker.Served()) != 3 || len(e.callers) != 2 || len(e.Policy.Current().Rules()) != 1 || e.Policy.Current().Version() != parts[schema.PartPolicy].Version {
 		t.Errorf("%d servers, %d keys are in force", len(e.worker.Served()), len(e.callers))
 	}
-	if said := e.log.String(); !strings.Contains(said, "count at the next start") || !strings.Contains(said, "front_door.max_queue") || strings.Contains(said, "hunter2") {
+	if said := e.log.String(); !strings.Contains(said, "take effect at the next start") || !strings.Contains(said, "front_door.max_queue") || strings.Contains(said, "hunter2") {
 		t.Errorf("the log: %s", said)
 	}
 }

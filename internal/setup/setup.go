@@ -52,10 +52,10 @@ var flagKeys = [...]struct{ name, key, usage string }{
 	{"servers", "worker.servers", "the servers file (mcpServers of Claude Desktop, Cursor, VS Code or MCP Bridge)"},
 	{"listen", "front_door.listen", "address of the REST API"},
 	{"approver-listen", "approver.listen", "address of the approver's pages"},
-	{"data", "data", "folder for what must last"},
+	{"data", "data", "folder for persistent data"},
 	{"nats", "nats.url", "address of the NATS server or cluster"},
-	{"redis", "redis.url", "address of Redis, for confirmation tokens (default: they are kept in JetStream)"},
-	{"policy", "policy", "the policy file, which says what is held, refused or sandboxed"},
+	{"redis", "redis.url", "address of Redis, for confirmation tokens (default: store them in JetStream)"},
+	{"policy", "policy", "the policy file, with the rules for held, refused and sandboxed calls"},
 	{"log-level", "log.level", "debug, info, warn or error"},
 	{"log-format", "log.format", "auto, text or json"},
 }
@@ -154,8 +154,8 @@ func (c *Config) Connect(ctx context.Context, name string, keep bool, log *slog.
 // warnExposed warns when NATS lets in whoever reaches it and is reached from elsewhere.
 func (c *Config) warnExposed(ctx context.Context, log *slog.Logger) {
 	const (
-		open      = "NATS asks for no credential: " + bus.ExposedDanger
-		reachable = "NATS asks for no credential and listens beyond this machine: " + bus.ExposedDanger
+		open      = "NATS requires no credential: " + bus.ExposedDanger
+		reachable = "NATS requires no credential and listens beyond this machine: " + bus.ExposedDanger
 	)
 	found, err := bus.Exposures(ctx, c.NATS.URL)
 	if err != nil {
@@ -179,7 +179,7 @@ func (c *Config) ConnectAs(ctx context.Context, o bus.Options) (*bus.Conn, error
 		if err == nil {
 			return conn, nil
 		}
-		o.Log.Warn("NATS is not reachable yet; trying again", "error", err)
+		o.Log.Warn("NATS is not reachable yet; retrying", "error", err)
 		select {
 		case <-ctx.Done():
 			return nil, err

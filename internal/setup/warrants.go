@@ -74,7 +74,7 @@ func (c *Config) OwnKey() error {
 	w := &c.Warrants
 	if w.KeyFile == "" {
 		if err := os.MkdirAll(c.Data, 0o700); err != nil {
-			return fmt.Errorf("making the data directory: %w", err)
+			return fmt.Errorf("creating the data directory: %w", err)
 		}
 		w.KeyFile = filepath.Join(c.Data, ownKey)
 		if _, err := warrant.LoadOrMake(w.KeyFile, filepath.Join(c.Data, ownPublicKey)); err != nil {

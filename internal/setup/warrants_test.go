@@ -114,7 +114,7 @@ func TestEveryKeyFileThatCannotBeReadIsNamed(t *testing.T) {
 	if err == nil {
 		t.Fatal("no fault")
 	}
-	for _, want := range []string{"warrants.key_file: ", "warrants.people_keys: ", "holds a private key", "missing.pem", "missing too"} {
+	for _, want := range []string{"warrants.key_file: ", "warrants.people_keys: ", "contains a private key", "missing.pem", "missing too"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}

@@ -22,14 +22,14 @@ func (c *Config) OwnSecret() error {
 	c.Webhooks.SecretsFile = filepath.Join(c.Data, ownSecret)
 	var random [32]byte
 	if _, err := rand.Read(random[:]); err != nil {
-		return fmt.Errorf("making the secret of webhooks: %w", err)
+		return fmt.Errorf("creating the webhook secret: %w", err)
 	}
 	f, err := os.OpenFile(c.Webhooks.SecretsFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("making the secret of webhooks: %w", err)
+		return fmt.Errorf("creating the webhook secret: %w", err)
 	}
 	_, err = f.WriteString("whsec_" + base64.StdEncoding.EncodeToString(random[:]) + "\n")
 	return errors.Join(err, f.Close())

@@ -64,14 +64,14 @@ func limit(given, standard int) int {
 
 func tooLarge(what string, size, limit int) error {
 	return schema.Errorf(schema.KindTooLarge,
-		"The %s: %d bytes are over the limit of %d; send less, or ask the operator to raise the limit.", what, size, limit)
+		"The %s: %d bytes exceed the limit of %d; send less, or ask the operator to raise the limit.", what, size, limit)
 }
 
 // err says what was wrong, in a sentence for the caller.
 func (s *scanner) err(what, fix string) error {
 	if s.wrong == tooDeep {
 		return schema.Errorf(schema.KindInvalidRequest,
-			"The %s: %s of %d, at byte %d%s. Send a flatter value.", what, s.wrong, s.maxDepth, s.at, s.place())
+			"The %s: %s of %d, at byte %d%s. Reduce the nesting.", what, s.wrong, s.maxDepth, s.at, s.place())
 	}
 	return schema.Errorf(schema.KindInvalidRequest,
 		"The %s: %s, at byte %d%s. %s, strict and in UTF-8.", what, s.wrong, s.at, s.place(), fix)

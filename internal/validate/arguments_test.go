@@ -42,24 +42,24 @@ func TestEachFaultOfTheTextIsRefusedAtItsPlace(t *testing.T) {
 		{`null`, "are null, at byte 0"},
 		{`true`, "are a boolean"},
 		{`-1`, "are a number"},
-		{`{}{}`, "something follows the value, at byte 2"},
-		{`{} x`, "something follows the value, at byte 3"},
+		{`{}{}`, "unexpected data follows the value, at byte 2"},
+		{`{} x`, "unexpected data follows the value, at byte 3"},
 		{`{`, "a property name in double quotes is missing, at byte 1"},
 		{`{"a"`, "a colon after the property name is missing, at byte 4"},
 		{`{"a":`, "a value is missing, at byte 5 (/a)"},
 		{`{"a":1`, "the text ends too early, at byte 6"},
 		{`{"a":1,}`, "a property name in double quotes is missing, at byte 7"},
 		{`{'a':1}`, "a property name in double quotes is missing, at byte 1"},
-		{`{"a":[1,]}`, "a value cannot begin like this, at byte 8 (/a/1)"},
+		{`{"a":[1,]}`, "a value cannot begin with this character, at byte 8 (/a/1)"},
 		{`{"a":[1 2]}`, "a comma or a closing bracket is missing, at byte 8"},
 		{`{"a":01}`, "a comma or a closing bracket is missing, at byte 6"},
 		{`{"a":-}`, "a number has no digit here, at byte 6 (/a)"},
 		{`{"a":1.}`, "a number has no digit after its point, at byte 7 (/a)"},
 		{`{"a":1e}`, "a number has no digit in its exponent, at byte 7 (/a)"},
-		{`{"a":.5}`, "a value cannot begin like this, at byte 5 (/a)"},
-		{`{"a":+1}`, "a value cannot begin like this, at byte 5 (/a)"},
-		{`{"a":NaN}`, "a value cannot begin like this, at byte 5 (/a)"},
-		{`{"a":nul}`, "a value cannot begin like this, at byte 5 (/a)"},
+		{`{"a":.5}`, "a value cannot begin with this character, at byte 5 (/a)"},
+		{`{"a":+1}`, "a value cannot begin with this character, at byte 5 (/a)"},
+		{`{"a":NaN}`, "a value cannot begin with this character, at byte 5 (/a)"},
+		{`{"a":nul}`, "a value cannot begin with this character, at byte 5 (/a)"},
 		{`{"a":"x`, "a string does not end, at byte 7 (/a)"},
 		{`{"a":"\`, "a string does not end, at byte 6 (/a)"},
 		{"{\"a\":\"line\nbreak\"}", "a control character in a string is not escaped, at byte 10 (/a)"},
@@ -113,7 +113,7 @@ func TestLimitsAreKept(t *testing.T) {
 		t.Errorf("a byte over: %v", err)
 	}
 	err := Arguments([]byte(atLimit), 10, 2)
-	if schema.KindOf(err) != schema.KindInvalidRequest || !strings.Contains(err.Error(), "deeper than the limit of 2, at byte 6 (/a/0)") {
+	if schema.KindOf(err) != schema.KindInvalidRequest || !strings.Contains(err.Error(), "nesting exceeds the limit of 2, at byte 6 (/a/0)") {
 		t.Errorf("a level over: %v", err)
 	}
 	deep := strings.Repeat("[", 1<<19)

@@ -54,7 +54,7 @@ func (l *faultList) add(e *jsonschema.ValidationError) {
 	switch k := e.ErrorKind.(type) {
 	case *kind.Schema, *kind.Group, *kind.AllOf, *kind.Reference:
 		if len(e.Causes) == 0 {
-			l.put(e, "expected a value that fits the schema")
+			l.put(e, "expected a value that matches the schema")
 		}
 		for _, cause := range e.Causes {
 			l.add(cause)
@@ -63,7 +63,7 @@ func (l *faultList) add(e *jsonschema.ValidationError) {
 		l.addChoice(e)
 	case *kind.OneOf:
 		if len(k.Subschemas) > 0 {
-			l.put(e, "expected to fit exactly one of the alternatives, and fits more")
+			l.put(e, "expected to match exactly one of the alternatives, but matches more")
 			return
 		}
 		l.addChoice(e)
@@ -75,7 +75,7 @@ func (l *faultList) add(e *jsonschema.ValidationError) {
 		l.addMissing(e, k.Missing, k.Prop)
 	case *kind.AdditionalProperties:
 		for _, name := range k.Properties {
-			l.putUnder(e, name, "expected no such property")
+			l.putUnder(e, name, "unexpected property")
 		}
 	case *kind.PropertyNames:
 		l.addName(e, k.Property)
@@ -88,7 +88,7 @@ func (l *faultList) addMissing(e *jsonschema.ValidationError, missing []string, 
 	for _, name := range missing {
 		message := "expected property " + quoted(name)
 		if because != "" {
-			message += ", as there is " + quoted(because)
+			message += ", because there is " + quoted(because)
 		}
 		l.put(e, message)
 	}
@@ -162,7 +162,7 @@ func (l *faultList) addChoice(e *jsonschema.ValidationError) {
 	case 1:
 		l.add(other[0])
 	default:
-		l.put(e, fmt.Sprintf("expected to fit one of %d alternatives", len(e.Causes)))
+		l.put(e, fmt.Sprintf("expected to match one of %d alternatives", len(e.Causes)))
 	}
 }
 
@@ -204,13 +204,13 @@ func expected(of jsonschema.ErrorKind) string {
 	case *kind.AdditionalItems:
 		return "expected fewer items, by " + strconv.Itoa(k.Count)
 	case *kind.UniqueItems:
-		return fmt.Sprintf("expected different items, but those at %d and %d are equal", k.Duplicates[0], k.Duplicates[1])
+		return fmt.Sprintf("expected unique items, but those at %d and %d are equal", k.Duplicates[0], k.Duplicates[1])
 	case *kind.Contains:
-		return "expected an item of the kind that the schema asks for"
+		return "expected an item that the schema requires"
 	case *kind.MinContains:
-		return "expected at least " + count(k.Want, "item", "items") + " of the kind that the schema asks for"
+		return "expected at least " + count(k.Want, "item", "items") + " that the schema requires"
 	case *kind.MaxContains:
-		return "expected at most " + count(k.Want, "item", "items") + " of the kind that the schema asks for"
+		return "expected at most " + count(k.Want, "item", "items") + " that the schema requires"
 	case *kind.MinProperties:
 		return "expected at least " + count(k.Want, "property", "properties")
 	case *kind.MaxProperties:
@@ -226,17 +226,17 @@ func expected(of jsonschema.ErrorKind) string {
 	case *kind.MultipleOf:
 		return "expected a multiple of " + number(k.Want)
 	case *kind.Not:
-		return "expected a value that the schema does not rule out"
+		return "expected a value that the schema allows"
 	case *kind.FalseSchema:
-		return "expected nothing here"
+		return "expected no value here"
 	case *kind.RefCycle:
-		return "expected a schema that does not refer to itself without end; the MCP server has to fix it"
+		return "the schema refers to itself endlessly; the MCP server has to fix it"
 	case *kind.ContentEncoding:
 		return "expected the encoding " + quoted(k.Want)
 	case *kind.ContentMediaType:
 		return "expected the media type " + quoted(k.Want)
 	default:
-		return "expected a value that fits the schema"
+		return "expected a value that matches the schema"
 	}
 }
 

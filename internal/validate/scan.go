@@ -18,7 +18,7 @@ type scanner struct {
 const fewKeys = 16
 
 // tooDeep is the one wrong whose sentence names the limit.
-const tooDeep = "the nesting is deeper than the limit"
+const tooDeep = "the nesting exceeds the limit"
 
 // key is where the text of a property name lies, without its quotes.
 type key struct {
@@ -41,7 +41,7 @@ func (s *scanner) document() int {
 		return -1
 	}
 	if i = s.space(i); i != len(s.raw) {
-		return s.fail(i, "something follows the value")
+		return s.fail(i, "unexpected data follows the value")
 	}
 	return i
 }
@@ -82,7 +82,7 @@ func (s *scanner) value(i, depth int) int {
 		if c == '-' || isDigit(c) {
 			return s.number(i)
 		}
-		return s.fail(i, "a value cannot begin like this")
+		return s.fail(i, "a value cannot begin with this character")
 	}
 }
 
@@ -193,7 +193,7 @@ func (s *scanner) more(i int, closing byte) (bool, int) {
 
 func (s *scanner) literal(i int, word string) int {
 	if len(s.raw)-i < len(word) || string(s.raw[i:i+len(word)]) != word {
-		return s.fail(i, "a value cannot begin like this")
+		return s.fail(i, "a value cannot begin with this character")
 	}
 	return i + len(word)
 }

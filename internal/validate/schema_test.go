@@ -147,7 +147,7 @@ func TestAnUnusableSchemaSaysWhy(t *testing.T) {
 		{`{"properties":{"a":{"$ref":"#/$defs/none"}}}`, "not found"},
 		{`{"type":"object","type":"string"}`, "a property appears twice"},
 		{`{"enum":[` + strings.TrimSuffix(strings.Repeat(`0,`, maxSchemaNodes), ",") + `]}`, "has more than"},
-		{strings.Repeat(`{"not":`, 200) + `{}` + strings.Repeat(`}`, 200), "deeper than the limit"},
+		{strings.Repeat(`{"not":`, 200) + `{}` + strings.Repeat(`}`, 200), "nesting exceeds the limit"},
 		{`5`, "not valid against metaschema"},
 	} {
 		_, err := Compile(json.RawMessage(c.raw))

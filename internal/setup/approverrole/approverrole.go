@@ -64,7 +64,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				return err
 			}
 			if signer == nil {
-				log.Warn("no warrants.key_file is set: what people approve here is not signed, and workers refuse to run it (callyard keys warrant makes a key)")
+				log.Warn("warrants.key_file is not set: calls that people approve here are not signed, and workers refuse to run them (callyard keys warrant creates a key)")
 			}
 			if conn, err = connect(ctx, "approver", false); err != nil {
 				return err
