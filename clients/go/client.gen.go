@@ -768,58 +768,58 @@ func (e ListToolsParamsFormat) Valid() bool {
 	}
 }
 
-// AcceptedCall A call that is stored and goes on without its caller; GET /calls/{id} tells its state.
+// AcceptedCall A call that is stored and continues without its caller; GET /calls/{id} returns its state.
 type AcceptedCall struct {
 	ApprovalID *string `json:"approval_id,omitempty"`
 
-	// Attempt How often it was tried.
+	// Attempt The number of attempts.
 	Attempt *int64  `json:"attempt,omitempty"`
 	BatchID *string `json:"batch_id,omitempty"`
 
-	// CancelRequested With state unknown: the call was asked to stop while it ran. A call that is canceled never ran.
+	// CancelRequested With state unknown: the call was asked to stop while it ran. A call in state canceled never ran.
 	CancelRequested *bool      `json:"cancel_requested,omitempty"`
 	Created         time.Time  `json:"created"`
 	CustomID        *string    `json:"custom_id,omitempty"`
 	Decisions       []Decision `json:"decisions,omitempty"`
 
-	// Edited An approver changed the arguments.
+	// Edited Whether an approver edited the arguments.
 	Edited *bool      `json:"edited,omitempty"`
 	Ended  *time.Time `json:"ended,omitempty"`
 
-	// ExpiresAt Until when it may be approved, or leave.
+	// ExpiresAt The time until which it can be approved or sent.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 
-	// GivenUp Every attempt failed; POST /calls/{id}/settle orders another.
+	// GivenUp Whether every attempt failed; POST /calls/{id}/settle can start another.
 	GivenUp *bool  `json:"given_up,omitempty"`
 	ID      string `json:"id"`
 
-	// Index Its place in the batch.
+	// Index Its position in the batch.
 	Index *int64 `json:"index,omitempty"`
 
-	// Outcome Always accepted; other answers to a call have another word here.
+	// Outcome Always accepted; other answers to a call have a different value.
 	Outcome AcceptedCallOutcome `json:"outcome"`
 	Problem *Problem            `json:"problem,omitempty"`
 
-	// Reasons Why it was held.
+	// Reasons The reasons for which it was held.
 	Reasons []string `json:"reasons,omitempty"`
 
-	// Result The result of the tool, as the MCP server sent it. A tool that failed has isError true.
+	// Result The result of the tool, exactly as the MCP server sent it. A tool that failed has isError true.
 	Result *CallToolResult `json:"result,omitempty"`
 	Server string          `json:"server"`
 
-	// Settled Who settled a call whose outcome was unknown, and why.
+	// Settled The person who settled a call with unknown outcome, and the reason.
 	Settled *string `json:"settled,omitempty"`
 
-	// State Where a call is. It goes forward only, and the last six are ends. unknown: the call left, and nobody can tell what became of it.
+	// State The state of a call. It only advances, and the last six states are final. unknown: the call was sent, and its outcome cannot be determined.
 	State CallState `json:"state"`
 	Tool  string    `json:"tool"`
 
-	// ToolError The tool answered with its own error.
+	// ToolError Whether the tool's result is an error.
 	ToolError *bool   `json:"tool_error,omitempty"`
 	Worker    *string `json:"worker,omitempty"`
 }
 
-// AcceptedCallOutcome Always accepted; other answers to a call have another word here.
+// AcceptedCallOutcome Always accepted; other answers to a call have a different value.
 type AcceptedCallOutcome string
 
 // AddedServer defines model for AddedServer.
@@ -866,7 +866,7 @@ type AllowanceValue struct {
 
 // Batch defines model for Batch.
 type Batch struct {
-	// Calls How many lines were taken so far, refused ones included.
+	// Calls The number of lines read so far, including refused ones.
 	Calls     int64       `json:"calls"`
 	Counts    BatchCounts `json:"counts"`
 	Created   time.Time   `json:"created"`
@@ -879,10 +879,10 @@ type Batch struct {
 	Priority *int64            `json:"priority,omitempty"`
 	Reason   *string           `json:"reason,omitempty"`
 
-	// Refusals The first of them; every one has its place among the results.
+	// Refusals The first refused lines; the results list all of them.
 	Refusals []LineRefusal `json:"refusals,omitempty"`
 
-	// Refused How many lines of this request were no calls.
+	// Refused The number of lines of this request that are not valid calls.
 	Refused *int64     `json:"refused,omitempty"`
 	Started *time.Time `json:"started,omitempty"`
 	State   BatchState `json:"state"`
@@ -893,16 +893,16 @@ type BatchState string
 
 // BatchCall One call of a batch.
 type BatchCall struct {
-	// Arguments The arguments; without them the tool gets an empty object.
+	// Arguments The arguments; the default is an empty object.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 
-	// CustomID The caller's own name of the call, unique in the batch.
+	// CustomID The caller's own id for the call, unique in the batch.
 	CustomID *string `json:"custom_id,omitempty"`
 
 	// Server The id of the server.
 	Server string `json:"server"`
 
-	// TimeoutMs How long the call may take.
+	// TimeoutMs The timeout of the call.
 	TimeoutMs *int `json:"timeout_ms,omitempty"`
 
 	// Tool The name of the tool.
@@ -916,11 +916,11 @@ type BatchCounts struct {
 	Expired  int64 `json:"expired"`
 	Failed   int64 `json:"failed"`
 
-	// Held Of those that wait: somebody must say yes first. GET /batches/{id}/held lists them.
+	// Held Waiting calls that require approval. GET /batches/{id}/held lists them.
 	Held      int64 `json:"held"`
 	Succeeded int64 `json:"succeeded"`
 
-	// ToolErrors Of those that succeeded: the tool answered with its own error.
+	// ToolErrors Succeeded calls whose tool result is an error.
 	ToolErrors int64 `json:"tool_errors"`
 	Unknown    int64 `json:"unknown"`
 
@@ -938,16 +938,16 @@ type BatchList struct {
 
 // BatchRequest A batch in one document.
 type BatchRequest struct {
-	// CallbackURL An address that is told of the end.
+	// CallbackURL The URL that is notified when the batch ends.
 	CallbackURL *string `json:"callback_url,omitempty"`
 
-	// Calls The calls; may be left out where open is true.
+	// Calls The calls; optional if open is true.
 	Calls []BatchCall `json:"calls,omitempty"`
 
-	// ExpiresIn Seconds in which calls may leave; 24 h without it.
+	// ExpiresIn Seconds within which calls must be sent to a worker; the default is 24 h.
 	ExpiresIn *int `json:"expires_in,omitempty"`
 
-	// Labels Words of the caller's own; a name takes at most 64 bytes.
+	// Labels The caller's own labels; a name has at most 64 bytes.
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// Open More calls follow with POST /batches/{id}/calls.
@@ -956,39 +956,39 @@ type BatchRequest struct {
 	// Priority Each 5 doubles or halves the share of the batch.
 	Priority *int `json:"priority,omitempty"`
 
-	// Stream Answer with the results while they come.
+	// Stream Stream the results in the answer as the calls end.
 	Stream *bool `json:"stream,omitempty"`
 }
 
 // BatchResult One call of a batch that has ended.
 type BatchResult struct {
-	// Attempt How often it was tried.
+	// Attempt The number of attempts.
 	Attempt *int64 `json:"attempt,omitempty"`
 	CallID  string `json:"call_id"`
 
-	// CancelRequested With state unknown: the call was asked to stop while it ran. A call that is canceled never ran.
+	// CancelRequested With state unknown: the call was asked to stop while it ran. A call in state canceled never ran.
 	CancelRequested *bool `json:"cancel_requested,omitempty"`
 
-	// Cursor Where the next request goes on after this line.
+	// Cursor The cursor with which the next request continues after this line.
 	Cursor string `json:"cursor"`
 
-	// CustomID The caller's own name of the call.
+	// CustomID The caller's own id for the call.
 	CustomID *string `json:"custom_id,omitempty"`
 
-	// Index Its place in the batch, from 0.
+	// Index Its position in the batch, from 0.
 	Index   int64    `json:"index"`
 	Problem *Problem `json:"problem,omitempty"`
 
-	// Result The result of the tool, as the MCP server sent it. A tool that failed has isError true.
+	// Result The result of the tool, exactly as the MCP server sent it. A tool that failed has isError true.
 	Result *CallToolResult `json:"result,omitempty"`
 
-	// Settled Who settled a call whose outcome was unknown, and why.
+	// Settled The person who settled a call with unknown outcome, and the reason.
 	Settled *string `json:"settled,omitempty"`
 
-	// State Where a call is. It goes forward only, and the last six are ends. unknown: the call left, and nobody can tell what became of it.
+	// State The state of a call. It only advances, and the last six states are final. unknown: the call was sent, and its outcome cannot be determined.
 	State CallState `json:"state"`
 
-	// ToolError The tool answered with its own error.
+	// ToolError Whether the tool's result is an error.
 	ToolError *bool   `json:"tool_error,omitempty"`
 	Worker    *string `json:"worker,omitempty"`
 }
@@ -997,51 +997,51 @@ type BatchResult struct {
 type Call struct {
 	ApprovalID *string `json:"approval_id,omitempty"`
 
-	// Attempt How often it was tried.
+	// Attempt The number of attempts.
 	Attempt *int64  `json:"attempt,omitempty"`
 	BatchID *string `json:"batch_id,omitempty"`
 
-	// CancelRequested With state unknown: the call was asked to stop while it ran. A call that is canceled never ran.
+	// CancelRequested With state unknown: the call was asked to stop while it ran. A call in state canceled never ran.
 	CancelRequested *bool      `json:"cancel_requested,omitempty"`
 	Created         time.Time  `json:"created"`
 	CustomID        *string    `json:"custom_id,omitempty"`
 	Decisions       []Decision `json:"decisions,omitempty"`
 
-	// Edited An approver changed the arguments.
+	// Edited Whether an approver edited the arguments.
 	Edited *bool      `json:"edited,omitempty"`
 	Ended  *time.Time `json:"ended,omitempty"`
 
-	// ExpiresAt Until when it may be approved, or leave.
+	// ExpiresAt The time until which it can be approved or sent.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 
-	// GivenUp Every attempt failed; POST /calls/{id}/settle orders another.
+	// GivenUp Whether every attempt failed; POST /calls/{id}/settle can start another.
 	GivenUp *bool  `json:"given_up,omitempty"`
 	ID      string `json:"id"`
 
-	// Index Its place in the batch.
+	// Index Its position in the batch.
 	Index   *int64   `json:"index,omitempty"`
 	Problem *Problem `json:"problem,omitempty"`
 
-	// Reasons Why it was held.
+	// Reasons The reasons for which it was held.
 	Reasons []string `json:"reasons,omitempty"`
 
-	// Result The result of the tool, as the MCP server sent it. A tool that failed has isError true.
+	// Result The result of the tool, exactly as the MCP server sent it. A tool that failed has isError true.
 	Result *CallToolResult `json:"result,omitempty"`
 	Server string          `json:"server"`
 
-	// Settled Who settled a call whose outcome was unknown, and why.
+	// Settled The person who settled a call with unknown outcome, and the reason.
 	Settled *string `json:"settled,omitempty"`
 
-	// State Where a call is. It goes forward only, and the last six are ends. unknown: the call left, and nobody can tell what became of it.
+	// State The state of a call. It only advances, and the last six states are final. unknown: the call was sent, and its outcome cannot be determined.
 	State CallState `json:"state"`
 	Tool  string    `json:"tool"`
 
-	// ToolError The tool answered with its own error.
+	// ToolError Whether the tool's result is an error.
 	ToolError *bool   `json:"tool_error,omitempty"`
 	Worker    *string `json:"worker,omitempty"`
 }
 
-// CallAnswer The answer to a call: look at outcome before anything else. With held and accepted the tool has not answered, and with held it has not run.
+// CallAnswer The answer to a call. Check outcome first: with held and accepted the tool has not answered, and with held it has not run.
 type CallAnswer struct {
 	union json.RawMessage
 }
@@ -1060,10 +1060,10 @@ type CallRecord struct {
 	Attempt         int64   `json:"attempt"`
 	BatchID         *string `json:"batch_id,omitempty"`
 
-	// CancelRequested With state unknown: the call was asked to stop while it ran. A call that is canceled never ran.
+	// CancelRequested With state unknown: the call was asked to stop while it ran. A call in state canceled never ran.
 	CancelRequested *bool `json:"cancel_requested,omitempty"`
 
-	// Created When the call was admitted.
+	// Created The time at which the call was admitted.
 	Created   time.Time        `json:"created"`
 	CustomID  *string          `json:"custom_id,omitempty"`
 	Durable   *bool            `json:"durable,omitempty"`
@@ -1072,29 +1072,29 @@ type CallRecord struct {
 	FrontDoor *string          `json:"front_door,omitempty"`
 	ID        string           `json:"id"`
 
-	// Index Its place in the batch, from 0.
+	// Index Its position in the batch, from 0.
 	Index     *int64  `json:"index,omitempty"`
 	Method    string  `json:"method"`
 	Owner     *string `json:"owner,omitempty"`
 	Principal string  `json:"principal"`
 
-	// Replayed An idempotency key brought the result of an earlier request.
+	// Replayed Whether an idempotency key returned the result of an earlier request.
 	Replayed     *bool   `json:"replayed,omitempty"`
 	ResultBytes  int64   `json:"result_bytes"`
 	ResultDigest *string `json:"result_digest,omitempty"`
 	Server       string  `json:"server"`
 
-	// Started When its last attempt left for the MCP server, as far as that is known.
+	// Started The time at which its last attempt was sent to the MCP server, if known.
 	Started *time.Time `json:"started,omitempty"`
 
-	// State Where a call is. It goes forward only, and the last six are ends. unknown: the call left, and nobody can tell what became of it.
+	// State The state of a call. It only advances, and the last six states are final. unknown: the call was sent, and its outcome cannot be determined.
 	State CallState `json:"state"`
 
-	// TookMs Time at the MCP server, as the worker saw it.
+	// TookMs The time that the MCP server took, measured by the worker.
 	TookMs *float64 `json:"took_ms,omitempty"`
 	Tool   *string  `json:"tool,omitempty"`
 
-	// ToolError The tool itself answered with an error.
+	// ToolError Whether the tool's result is an error.
 	ToolError *bool   `json:"tool_error,omitempty"`
 	Worker    *string `json:"worker,omitempty"`
 }
@@ -1107,43 +1107,43 @@ type CallRecordError struct {
 
 // CallRequest defines model for CallRequest.
 type CallRequest struct {
-	// Arguments The arguments; they reach the tool as they are. Without them the tool gets an empty object.
+	// Arguments The arguments; they reach the tool unchanged. The default is an empty object.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 
-	// CallbackURL An address that is told of the end of the call, which is stored for it; only where the operator has switched callbacks on.
+	// CallbackURL The URL that is notified when the call ends; the call becomes durable. Available only if the operator enabled callbacks.
 	CallbackURL *string `json:"callback_url,omitempty"`
 
 	// Server The id of the server.
 	Server string `json:"server"`
 
-	// TimeoutMs How long the call may take. Without it the server's own time counts.
+	// TimeoutMs The timeout of the call. The default is the timeout of the server.
 	TimeoutMs *int `json:"timeout_ms,omitempty"`
 
 	// Tool The name of the tool.
 	Tool string `json:"tool"`
 }
 
-// CallState Where a call is. It goes forward only, and the last six are ends. unknown: the call left, and nobody can tell what became of it.
+// CallState The state of a call. It only advances, and the last six states are final. unknown: the call was sent, and its outcome cannot be determined.
 type CallState string
 
-// CallToolResult The result of the tool, as the MCP server sent it. A tool that failed has isError true.
+// CallToolResult The result of the tool, exactly as the MCP server sent it. A tool that failed has isError true.
 type CallToolResult struct {
 	Meta json.RawMessage `json:"_meta,omitempty"`
 
 	// Content Content blocks; each has a type.
 	Content []ContentBlock `json:"content,omitempty"`
 
-	// ExecutionEnvironment Where the tool ran, in the words of the fabric and not of the server; only where it was kept apart.
+	// ExecutionEnvironment The sandbox in which the tool ran, as reported by Callyard and not by the server; present only if the call was isolated.
 	ExecutionEnvironment *struct {
 		Docker *bool `json:"docker,omitempty"`
 
-		// DockerImage The image, as the operator named it.
+		// DockerImage The image that the operator configured.
 		DockerImage *string `json:"docker_image,omitempty"`
 
-		// Isolation What kept the tool apart: container, or bubblewrap, which is weaker.
+		// Isolation The isolation of the tool: container, or bubblewrap, which is weaker.
 		Isolation *string `json:"isolation,omitempty"`
 
-		// RiskDescription The risk in words.
+		// RiskDescription The risk level as text.
 		RiskDescription *string `json:"risk_description,omitempty"`
 		RiskLevel       *int    `json:"risk_level,omitempty"`
 
@@ -1154,28 +1154,28 @@ type CallToolResult struct {
 	// IsError True when the tool failed.
 	IsError *bool `json:"isError,omitempty"`
 
-	// StructuredContent The result as JSON, where the tool has an output schema.
+	// StructuredContent The result as JSON, if the tool has an output schema.
 	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
 }
 
-// CompletedCall The result of the tool, as the MCP server sent it, with outcome behind it. A tool that failed has isError true.
+// CompletedCall The result of the tool, exactly as the MCP server sent it, followed by outcome. A tool that failed has isError true.
 type CompletedCall struct {
 	UnderscoreMeta map[string]interface{} `json:"_meta,omitempty"`
 
 	// Content Content blocks; each has a type.
 	Content []ContentBlock `json:"content,omitempty"`
 
-	// ExecutionEnvironment Where the tool ran, in the words of the fabric and not of the server; only where it was kept apart.
+	// ExecutionEnvironment The sandbox in which the tool ran, as reported by Callyard and not by the server; present only if the call was isolated.
 	ExecutionEnvironment *struct {
 		Docker *bool `json:"docker,omitempty"`
 
-		// DockerImage The image, as the operator named it.
+		// DockerImage The image that the operator configured.
 		DockerImage *string `json:"docker_image,omitempty"`
 
-		// Isolation What kept the tool apart: container, or bubblewrap, which is weaker.
+		// Isolation The isolation of the tool: container, or bubblewrap, which is weaker.
 		Isolation *string `json:"isolation,omitempty"`
 
-		// RiskDescription The risk in words.
+		// RiskDescription The risk level as text.
 		RiskDescription *string `json:"risk_description,omitempty"`
 		RiskLevel       *int    `json:"risk_level,omitempty"`
 
@@ -1186,14 +1186,14 @@ type CompletedCall struct {
 	// IsError True when the tool failed.
 	IsError *bool `json:"isError,omitempty"`
 
-	// Outcome Always completed; other answers to a call have another word here.
+	// Outcome Always completed; other answers to a call have a different value.
 	Outcome CompletedCallOutcome `json:"outcome"`
 
-	// StructuredContent The result as JSON, where the tool has an output schema.
+	// StructuredContent The result as JSON, if the tool has an output schema.
 	StructuredContent interface{} `json:"structuredContent,omitempty"`
 }
 
-// CompletedCallOutcome Always completed; other answers to a call have another word here.
+// CompletedCallOutcome Always completed; other answers to a call have a different value.
 type CompletedCallOutcome string
 
 // ConfigurationDisagreement defines model for ConfigurationDisagreement.
@@ -1201,7 +1201,7 @@ type ConfigurationDisagreement struct {
 	// Part Examples: policy
 	Part ConfigurationDisagreementPart `json:"part"`
 
-	// Server The server, where the part is servers.
+	// Server The server, if the part is servers.
 	//
 	// Examples: files
 	Server   *string                `json:"server,omitempty"`
@@ -1213,33 +1213,33 @@ type ConfigurationDisagreementPart string
 
 // ConfigurationPart defines model for ConfigurationPart.
 type ConfigurationPart struct {
-	// Error Why it is not.
+	// Error The reason for a refusal.
 	//
 	// Examples: policy.yaml:3:12: rules[0].level: must be a whole number from 1 to 3.
 	Error *string `json:"error,omitempty"`
 
-	// Outcome Whether what the file held then is in force, as a whole.
+	// Outcome Whether the content that was read is in force.
 	Outcome ConfigurationPartOutcome `json:"outcome"`
 
 	// Part Examples: policy
 	Part ConfigurationPartPart `json:"part"`
 
-	// Servers The version of each server of a servers file.
+	// Servers The version of each server in a servers file.
 	Servers map[string]string `json:"servers,omitempty"`
 
-	// Since When that version came into force.
+	// Since The time at which this version came into force.
 	Since time.Time `json:"since"`
 
-	// Tried When the file was last read.
+	// Tried The time at which the file was last read.
 	Tried time.Time `json:"tried"`
 
-	// Version Identifies the content that is in force.
+	// Version The version of the content in force.
 	//
 	// Examples: sha256:71accd489c13
 	Version string `json:"version"`
 }
 
-// ConfigurationPartOutcome Whether what the file held then is in force, as a whole.
+// ConfigurationPartOutcome Whether the content that was read is in force.
 type ConfigurationPartOutcome string
 
 // ConfigurationPartPart Examples: policy
@@ -1247,16 +1247,16 @@ type ConfigurationPartPart string
 
 // ConfigurationStatus defines model for ConfigurationStatus.
 type ConfigurationStatus struct {
-	// Disagreements Parts that processes have in different versions: the policy of all, the keys of front doors, those of approvers, each server of the workers that hold it. After an edit that lasts until all have seen it.
+	// Disagreements Parts for which processes use different versions: the policy of all processes, the keys of front doors and of approvers, and each server of the workers that run it. After an edit, a part is listed until all processes have read it.
 	Disagreements []ConfigurationDisagreement `json:"disagreements"`
 
-	// Processes The live front doors, approvers and workers; the one that answers is the first.
+	// Processes The live front doors, approvers and workers. The answering one is first.
 	Processes []ConfiguredProcess `json:"processes"`
 }
 
 // ConfigurationVersion defines model for ConfigurationVersion.
 type ConfigurationVersion struct {
-	// Processes The ids of the processes that have it in force.
+	// Processes The ids of the processes that use this version.
 	Processes []string `json:"processes"`
 
 	// Version Examples: sha256:71accd489c13
@@ -1268,7 +1268,7 @@ type ConfiguredProcess struct {
 	// ID Examples: worker-1-7f3k2a
 	ID string `json:"id"`
 
-	// Parts The files that the process reads again while it runs.
+	// Parts The files that the process reloads.
 	Parts []ConfigurationPart `json:"parts"`
 
 	// Role Examples: worker
@@ -1280,7 +1280,7 @@ type ConfiguredProcessRole string
 
 // ConfirmCalls defines model for ConfirmCalls.
 type ConfirmCalls struct {
-	// Calls The ids of the calls that the answer is for; it is for no others.
+	// Calls The ids of the calls to confirm or reject. Other calls are not affected.
 	Calls   []string `json:"calls"`
 	Confirm bool     `json:"confirm"`
 }
@@ -1294,11 +1294,11 @@ type ConfirmRequest struct {
 type ConfirmationRequest struct {
 	ApprovalID string `json:"approval_id"`
 
-	// ApprovalURL The page on which people decide.
+	// ApprovalURL The page on which approvers decide.
 	ApprovalURL *string `json:"approval_url,omitempty"`
 	CallID      string  `json:"call_id"`
 
-	// ConfirmationID The single-use token; absent where somebody else must approve.
+	// ConfirmationID The single-use token; absent if somebody else must approve.
 	ConfirmationID *string   `json:"confirmation_id,omitempty"`
 	ExpiresAt      time.Time `json:"expires_at"`
 	Method         string    `json:"method"`
@@ -1320,30 +1320,30 @@ type ConfirmationRequestOutcome string
 
 // ConfirmedCalls defines model for ConfirmedCalls.
 type ConfirmedCalls struct {
-	// Accepted For how many calls the answer counts.
+	// Accepted The number of calls to which the answer was applied.
 	Accepted int64         `json:"accepted"`
 	Refused  []RefusedCall `json:"refused"`
 }
 
-// ContentBlock A part of a result, as the MCP server sent it; which members it has depends on its type, and there may be others.
+// ContentBlock A content block of a result, exactly as the MCP server sent it. Its members depend on its type, and it can have others.
 type ContentBlock struct {
-	// Data Base64, of types image and audio.
+	// Data The data in Base64, for types image and audio.
 	Data *string `json:"data,omitempty"`
 
-	// MimeType What data or the resource is.
+	// MimeType The media type of the data or the resource.
 	MimeType *string `json:"mimeType,omitempty"`
 
 	// Name The name of the resource.
 	Name     *string                `json:"name,omitempty"`
 	Resource map[string]interface{} `json:"resource,omitempty"`
 
-	// Text The text, of type text.
+	// Text The text, for type text.
 	Text *string `json:"text,omitempty"`
 
-	// Type text, image, audio, resource, resource_link, or what the server calls it.
+	// Type text, image, audio, resource, resource_link, or another type of the server.
 	Type *string `json:"type,omitempty"`
 
-	// URI Where the resource is, of type resource_link.
+	// URI The URI of the resource, for type resource_link.
 	URI                  *string                `json:"uri,omitempty"`
 	AdditionalProperties map[string]interface{} `json:"-"`
 }
@@ -1367,9 +1367,9 @@ type Fleet struct {
 	Workers []WorkerItem `json:"workers"`
 }
 
-// GetPromptResult The prompt, as the server sent it.
+// GetPromptResult The prompt, exactly as the server sent it.
 type GetPromptResult struct {
-	// Description What the prompt is for.
+	// Description The description of the prompt.
 	Description          *string                  `json:"description,omitempty"`
 	Messages             []map[string]interface{} `json:"messages"`
 	AdditionalProperties map[string]interface{}   `json:"-"`
@@ -1379,7 +1379,7 @@ type GetPromptResult struct {
 type Health struct {
 	AcceptedLosses *HealthLosses `json:"accepted_losses,omitempty"`
 
-	// Configuration The files that this process reads again while it runs.
+	// Configuration The files that this process reloads.
 	Configuration []HealthPart `json:"configuration"`
 
 	// ServerCount Examples: 4
@@ -1400,12 +1400,12 @@ type HealthStatus string
 
 // HealthLosses defines model for HealthLosses.
 type HealthLosses struct {
-	// Files Damaged files, all losses together.
+	// Files The number of damaged files in all losses.
 	//
 	// Examples: 1
 	Files int64 `json:"files"`
 
-	// Latest When a loss was last accepted. Calls from before it that had no result ended as unknown.
+	// Latest The time at which a loss was last accepted. Earlier calls without a result ended as unknown.
 	Latest time.Time `json:"latest"`
 
 	// Streams The streams whose messages may be lost.
@@ -1416,28 +1416,28 @@ type HealthLosses struct {
 
 // HealthPart defines model for HealthPart.
 type HealthPart struct {
-	// Error Where to read why not.
+	// Error Where to find the reason for a refusal.
 	Error *string `json:"error,omitempty"`
 
-	// Outcome Whether what the file held then is in force, as a whole.
+	// Outcome Whether the content that was read is in force.
 	Outcome HealthPartOutcome `json:"outcome"`
 
 	// Part Examples: policy
 	Part HealthPartPart `json:"part"`
 
-	// Since When that version came into force.
+	// Since The time at which this version came into force.
 	Since time.Time `json:"since"`
 
-	// Tried When the file was last read.
+	// Tried The time at which the file was last read.
 	Tried time.Time `json:"tried"`
 
-	// Version Identifies the content that is in force.
+	// Version The version of the content in force.
 	//
 	// Examples: sha256:71accd489c13
 	Version string `json:"version"`
 }
 
-// HealthPartOutcome Whether what the file held then is in force, as a whole.
+// HealthPartOutcome Whether the content that was read is in force.
 type HealthPartOutcome string
 
 // HealthPartPart Examples: policy
@@ -1471,16 +1471,16 @@ type HealthServerInitializationState string
 type HeldCall struct {
 	ApprovalID string `json:"approval_id"`
 
-	// ArgumentsDigest SHA-256 of the bytes that would run.
+	// ArgumentsDigest SHA-256 of the arguments that would run.
 	ArgumentsDigest string `json:"arguments_digest"`
 
-	// By Who must say yes: caller is you, with POST /confirmations.
+	// By Who must approve: caller means you, with POST /confirmations.
 	By        HeldCallBy `json:"by"`
 	CallID    string     `json:"call_id"`
 	CustomID  *string    `json:"custom_id,omitempty"`
 	ExpiresAt time.Time  `json:"expires_at"`
 
-	// Index Its place in the batch.
+	// Index Its position in the batch.
 	Index     int64    `json:"index"`
 	Reasons   []string `json:"reasons,omitempty"`
 	RiskLevel int64    `json:"risk_level"`
@@ -1488,7 +1488,7 @@ type HeldCall struct {
 	Tool      string   `json:"tool"`
 }
 
-// HeldCallBy Who must say yes: caller is you, with POST /confirmations.
+// HeldCallBy Who must approve: caller means you, with POST /confirmations.
 type HeldCallBy string
 
 // HeldCalls defines model for HeldCalls.
@@ -1505,26 +1505,26 @@ type LineRefusal struct {
 
 // Problem defines model for Problem.
 type Problem struct {
-	// CallID The call that failed, once it had an id.
+	// CallID The call that failed, if it had an id.
 	//
 	// Examples: call_06b2t8m3c0w3v2q5n7k9a1d4fz
 	CallID *string `json:"call_id,omitempty"`
 
-	// CancelRequested The call was asked to stop while it ran; nobody knows how far it had come.
+	// CancelRequested Whether the call was asked to stop while it ran. It may have done part of its work.
 	CancelRequested *bool `json:"cancel_requested,omitempty"`
 
-	// Detail What is wrong, and how to fix it. It never repeats an argument.
+	// Detail The fault and the fix. It never contains an argument.
 	//
 	// Examples: There is no server "files". GET /servers lists the servers.
 	Detail string `json:"detail"`
 
-	// Error The same sentence as detail, for clients that look here.
+	// Error The same text as detail, for clients that read this member.
 	Error string `json:"error"`
 
-	// Errors Each single fault.
+	// Errors Each fault.
 	Errors []ProblemFault `json:"errors,omitempty"`
 
-	// Retryable The same request may be sent again without a second side effect.
+	// Retryable Whether the same request can be sent again without a second side effect.
 	Retryable bool             `json:"retryable"`
 	RPC       *ProblemRPCError `json:"rpc,omitempty"`
 
@@ -1533,12 +1533,12 @@ type Problem struct {
 	// Examples: 404
 	Status int64 `json:"status"`
 
-	// Title The kind of problem in words.
+	// Title The kind of problem as a short phrase.
 	//
 	// Examples: Not found
 	Title string `json:"title"`
 
-	// Type The kind of problem; it is stable, and the path explains it.
+	// Type The kind of problem. It is stable, and its path serves an explanation.
 	//
 	// Examples: /problems/not-found
 	Type string `json:"type"`
@@ -1546,7 +1546,7 @@ type Problem struct {
 
 // ProblemFault defines model for ProblemFault.
 type ProblemFault struct {
-	// Message What was expected there.
+	// Message The value that was expected.
 	//
 	// Examples: expected a number
 	Message string `json:"message"`
@@ -1556,7 +1556,7 @@ type ProblemFault struct {
 	// Examples: limit
 	Parameter *string `json:"parameter,omitempty"`
 
-	// Pointer A JSON pointer (RFC 6901) into the arguments or the body; empty is the whole.
+	// Pointer A JSON pointer (RFC 6901) into the arguments or the body; empty means the whole document.
 	//
 	// Examples: /count
 	Pointer *string `json:"pointer,omitempty"`
@@ -1577,12 +1577,12 @@ type ProviderLoosening struct {
 	// Message Examples: multipleOf 5
 	Message string `json:"message"`
 
-	// Name The tool, as the provider knows it.
+	// Name The provider's name of the tool.
 	//
 	// Examples: everything__echo
 	Name string `json:"name"`
 
-	// Pointer A JSON pointer (RFC 6901) into the tool's own input schema; empty is the whole.
+	// Pointer A JSON pointer (RFC 6901) into the tool's own input schema; empty means the whole schema.
 	//
 	// Examples: /properties/count/multipleOf
 	Pointer string `json:"pointer"`
@@ -1590,27 +1590,27 @@ type ProviderLoosening struct {
 
 // ProviderToolList defines model for ProviderToolList.
 type ProviderToolList struct {
-	// Count How many tools these are.
+	// Count The number of tools.
 	Count  int64                  `json:"count"`
 	Format ProviderToolListFormat `json:"format"`
 
-	// Loosened What the provider's schemas do not express of those of the tools; the descriptions tell the model.
+	// Loosened The parts of the tools' schemas that the provider's schemas cannot express; the descriptions state them for the model.
 	Loosened []ProviderLoosening `json:"loosened"`
 
-	// Names Which tool each name stands for.
+	// Names The tool of each name.
 	Names []ProviderToolName `json:"names"`
 	Notes []string           `json:"notes,omitempty"`
 
-	// Omitted How many tools max_tools, budget_tokens or query left out.
+	// Omitted The number of tools that max_tools, budget_tokens or query excluded.
 	Omitted int64 `json:"omitted"`
 
-	// Tokens What they cost in tokens, estimated.
+	// Tokens The estimated number of tokens that they use.
 	Tokens int64 `json:"tokens"`
 
-	// Tools What the provider takes as tools of a request, as it is.
+	// Tools The value for the provider's tools member, unchanged.
 	Tools []map[string]interface{} `json:"tools"`
 
-	// Unknown Servers whose tools are not known at the moment, so that they are missing here.
+	// Unknown Servers whose tools are currently unknown and therefore missing.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
@@ -1625,17 +1625,17 @@ type ProviderToolName struct {
 	// Server Examples: everything
 	Server string `json:"server"`
 
-	// Strict The tool is in the provider's strict mode.
+	// Strict Whether the tool uses the provider's strict mode.
 	Strict *bool `json:"strict,omitempty"`
 
-	// Tokens What the tool costs, estimated.
+	// Tokens The estimated number of tokens that the tool uses.
 	Tokens int64 `json:"tokens"`
 
 	// Tool Examples: echo
 	Tool string `json:"tool"`
 }
 
-// ReadResourceResult The content of the resource, as the server sent it.
+// ReadResourceResult The content of the resource, exactly as the server sent it.
 type ReadResourceResult struct {
 	Contents             []map[string]interface{} `json:"contents"`
 	AdditionalProperties map[string]interface{}   `json:"-"`
@@ -1678,14 +1678,14 @@ type RestartedServer struct {
 // RestartedServerStatus Examples: restarting
 type RestartedServerStatus string
 
-// ServerEntry A server, as an entry of a servers file with its id.
+// ServerEntry A server: its id and its entry as in a servers file.
 type ServerEntry struct {
 	Args []string `json:"args,omitempty"`
 
-	// Command The program of a stdio server.
+	// Command The command of a stdio server.
 	Command *string `json:"command,omitempty"`
 
-	// Docker The container of a server of high risk.
+	// Docker The container of a high-risk server.
 	Docker  *ServerEntry_Docker `json:"docker,omitempty"`
 	Env     map[string]string   `json:"env,omitempty"`
 	Headers map[string]string   `json:"headers,omitempty"`
@@ -1697,14 +1697,14 @@ type ServerEntry struct {
 	RiskLevel *int             `json:"riskLevel,omitempty"`
 	Type      *ServerEntryType `json:"type,omitempty"`
 
-	// URL The address of a remote server.
+	// URL The URL of a remote server.
 	URL                  *string                `json:"url,omitempty"`
 	AdditionalProperties map[string]interface{} `json:"-"`
 }
 
-// ServerEntry_Docker The container of a server of high risk.
+// ServerEntry_Docker The container of a high-risk server.
 type ServerEntry_Docker struct {
-	// Image The image; needed at riskLevel 3.
+	// Image The image; required at riskLevel 3.
 	Image *string `json:"image,omitempty"`
 
 	// Network The network.
@@ -1718,27 +1718,27 @@ type ServerEntryType string
 
 // ServerItem defines model for ServerItem.
 type ServerItem struct {
-	// Connected At least one live worker has the server initialized.
+	// Connected Whether at least one live worker has initialized the server.
 	Connected bool `json:"connected"`
 
-	// Error Why the state is not initialized.
+	// Error The reason that the state is not initialized.
 	Error *string `json:"error,omitempty"`
 
 	// ID Examples: everything
 	ID string `json:"id"`
 
-	// InFlight How many calls of this front door are under way there.
+	// InFlight The number of running calls from this front door.
 	InFlight int64 `json:"in_flight"`
 
 	// InitializationState Examples: initialized
 	InitializationState ServerItemInitializationState `json:"initialization_state"`
 
-	// Pid The process id of a child on the worker in the best state; 0 where there is none.
+	// Pid The process id of the server on the worker in the best state; 0 if it has no process.
 	//
 	// Examples: 4711
 	Pid int64 `json:"pid"`
 
-	// ProtocolVersion The MCP revision that the session speaks.
+	// ProtocolVersion The MCP revision of the session.
 	//
 	// Examples: 2025-06-18
 	ProtocolVersion *string `json:"protocol_version,omitempty"`
@@ -1746,27 +1746,27 @@ type ServerItem struct {
 	// RiskDescription Examples: Low risk - Standard execution
 	RiskDescription *string `json:"risk_description,omitempty"`
 
-	// RiskLevel The risk that the operator set; absent where none is set.
+	// RiskLevel The risk level that the operator set, if any.
 	//
 	// Examples: 1
 	RiskLevel *int64 `json:"risk_level,omitempty"`
 
-	// RunningInDocker Present where a risk is set.
+	// RunningInDocker Present if a risk level is set.
 	RunningInDocker *bool          `json:"running_in_docker,omitempty"`
 	Sandbox         *ServerSandbox `json:"sandbox,omitempty"`
 
-	// Slots How many calls this front door may have under way there at once.
+	// Slots The maximum number of concurrent calls from this front door.
 	//
 	// Examples: 64
 	Slots int64 `json:"slots"`
 
-	// StderrTail The last lines that a failed child wrote.
+	// StderrTail The last lines of the standard error of a failed server process.
 	StderrTail *string `json:"stderr_tail,omitempty"`
 
-	// Title What the server calls itself.
+	// Title The server's own title.
 	Title *string `json:"title,omitempty"`
 
-	// Tools How many tools the server offers; absent until they were read once.
+	// Tools The number of tools of the server; absent until they were read.
 	//
 	// Examples: 12
 	Tools *int64 `json:"tools,omitempty"`
@@ -1775,10 +1775,10 @@ type ServerItem struct {
 	Transport ServerItemTransport `json:"transport"`
 	Version   *string             `json:"version,omitempty"`
 
-	// Waiting How many calls wait here for a slot.
+	// Waiting The number of calls that wait for a slot at this front door.
 	Waiting int64 `json:"waiting"`
 
-	// WorkerCount How many live workers hold the server.
+	// WorkerCount The number of live workers that run the server.
 	//
 	// Examples: 1
 	WorkerCount int64          `json:"worker_count"`
@@ -1796,19 +1796,19 @@ type ServerList struct {
 	Servers []ServerItem `json:"servers"`
 }
 
-// ServerPrompts The prompts of one server, each exactly as the server gave it.
+// ServerPrompts The prompts of one server, each exactly as the server sent it.
 type ServerPrompts struct {
 	Prompts              []map[string]interface{} `json:"prompts"`
 	AdditionalProperties map[string]interface{}   `json:"-"`
 }
 
-// ServerResourceTemplates The resource templates of one server, each exactly as the server gave it.
+// ServerResourceTemplates The resource templates of one server, each exactly as the server sent it.
 type ServerResourceTemplates struct {
 	ResourceTemplates    []map[string]interface{} `json:"resourceTemplates"`
 	AdditionalProperties map[string]interface{}   `json:"-"`
 }
 
-// ServerResources The resources of one server, each exactly as the server gave it.
+// ServerResources The resources of one server, each exactly as the server sent it.
 type ServerResources struct {
 	Resources            []map[string]interface{} `json:"resources"`
 	AdditionalProperties map[string]interface{}   `json:"-"`
@@ -1816,28 +1816,28 @@ type ServerResources struct {
 
 // ServerSandbox defines model for ServerSandbox.
 type ServerSandbox struct {
-	// DockerImage The image as the operator named it.
+	// DockerImage The image that the operator configured.
 	//
 	// Examples: callyard/demo:local
 	DockerImage string `json:"docker_image"`
 
-	// Error Why not.
+	// Error The reason that it is not ready.
 	Error *string `json:"error,omitempty"`
 
 	// Isolation Examples: container
 	Isolation ServerSandboxIsolation `json:"isolation"`
 
-	// Only The server never runs outside a container.
+	// Only Whether the server runs only in a container.
 	Only bool `json:"only"`
 
-	// Ready A worker can run calls in one now.
+	// Ready Whether a worker can run calls in a container now.
 	Ready bool `json:"ready"`
 }
 
 // ServerSandboxIsolation Examples: container
 type ServerSandboxIsolation string
 
-// ServerTools The tools of one server, each exactly as the server gave it.
+// ServerTools The tools of one server, each exactly as the server sent it.
 type ServerTools struct {
 	Tools                []ToolDefinition       `json:"tools"`
 	AdditionalProperties map[string]interface{} `json:"-"`
@@ -1845,7 +1845,7 @@ type ServerTools struct {
 
 // ServerWorker defines model for ServerWorker.
 type ServerWorker struct {
-	// Draining The worker finishes what it has and takes nothing new.
+	// Draining Whether the worker is draining: it finishes its calls and accepts no new ones.
 	Draining bool    `json:"draining"`
 	Error    *string `json:"error,omitempty"`
 
@@ -1858,10 +1858,10 @@ type ServerWorker struct {
 	// Pid Examples: 4711
 	Pid int64 `json:"pid"`
 
-	// Restarts Sessions that were replaced since the worker started.
+	// Restarts The number of sessions that were replaced since the worker started.
 	Restarts int64 `json:"restarts"`
 
-	// Sessions Live MCP sessions.
+	// Sessions The number of live MCP sessions.
 	//
 	// Examples: 1
 	Sessions int64 `json:"sessions"`
@@ -1875,14 +1875,14 @@ type ServerWorkerInitializationState string
 
 // SettleRequest defines model for SettleRequest.
 type SettleRequest struct {
-	// As done: it has run. failed: it has not, and shall not. run-again: it shall run once more.
+	// As done: it has run. failed: it has not run and will not run. run-again: run it once more.
 	As SettleRequestAs `json:"as"`
 
-	// Reason Why; it is kept.
+	// Reason The reason; it is stored.
 	Reason string `json:"reason"`
 }
 
-// SettleRequestAs done: it has run. failed: it has not, and shall not. run-again: it shall run once more.
+// SettleRequestAs done: it has run. failed: it has not run and will not run. run-again: run it once more.
 type SettleRequestAs string
 
 // Status defines model for Status.
@@ -1896,12 +1896,12 @@ type StatusStatus string
 
 // SwitchRequest defines model for SwitchRequest.
 type SwitchRequest struct {
-	// Enabled Whether the tool may be called.
+	// Enabled Whether the tool can be called.
 	//
 	// Examples: false
 	Enabled bool `json:"enabled"`
 
-	// Reason Why not; callers are shown it.
+	// Reason The reason that it is disabled; callers see it.
 	//
 	// Examples: Deletes files; use archive instead.
 	Reason *string `json:"reason,omitempty"`
@@ -1909,10 +1909,10 @@ type SwitchRequest struct {
 
 // ToolCallItem defines model for ToolCallItem.
 type ToolCallItem struct {
-	// Arguments The arguments as they were understood; for calls that were found in a text.
+	// Arguments The parsed arguments, for calls that were extracted from a text.
 	Arguments map[string]interface{} `json:"arguments,omitempty"`
 
-	// CallID The call, once it was one.
+	// CallID The id of the call, if it was admitted.
 	//
 	// Examples: call_06b2t8m3c0w3v2q5n7k9a1d4fz
 	CallID       *string              `json:"call_id,omitempty"`
@@ -1924,54 +1924,54 @@ type ToolCallItem struct {
 	ID    *string `json:"id,omitempty"`
 	Index int64   `json:"index"`
 
-	// Name The tool as the model named it.
+	// Name The name of the tool in the model's call.
 	//
 	// Examples: everything__echo
 	Name string `json:"name"`
 
-	// Notes What of the result the provider does not take.
+	// Notes The parts of the result that the provider does not accept.
 	Notes   []string `json:"notes,omitempty"`
 	Problem *Problem `json:"problem,omitempty"`
 
-	// Repaired The text of the call was not JSON and was repaired.
+	// Repaired Whether the text of the call was invalid JSON and was repaired.
 	Repaired *bool `json:"repaired,omitempty"`
 
 	// Server Examples: everything
 	Server *string `json:"server,omitempty"`
 
-	// State failed: it was refused or did not end well; problem says why. held: it waits for a yes. unknown: it left and no answer came back.
+	// State failed: it was refused or failed, for the reason in problem. held: it waits for approval. unknown: it was sent and no answer arrived.
 	State ToolCallItemState `json:"state"`
 
 	// Tool Examples: echo
 	Tool *string `json:"tool,omitempty"`
 
-	// ToolError The tool answered with its own error.
+	// ToolError Whether the tool's result is an error.
 	ToolError *bool `json:"tool_error,omitempty"`
 }
 
-// ToolCallItemState failed: it was refused or did not end well; problem says why. held: it waits for a yes. unknown: it left and no answer came back.
+// ToolCallItemState failed: it was refused or failed, for the reason in problem. held: it waits for approval. unknown: it was sent and no answer arrived.
 type ToolCallItemState string
 
 // ToolCallsAnswer defines model for ToolCallsAnswer.
 type ToolCallsAnswer struct {
-	// Calls What came of each call, in order.
+	// Calls The outcome of each call, in order.
 	Calls []ToolCallItem `json:"calls"`
 
-	// Format Whose tool calls these were.
+	// Format The provider of the tool calls.
 	Format ToolCallsAnswerFormat `json:"format"`
 
-	// Messages The provider's messages that answer the calls, in order, to be put behind the message with the calls.
+	// Messages The provider's messages that answer the calls, in order. Append them to the message with the calls.
 	Messages []map[string]interface{} `json:"messages"`
 }
 
-// ToolCallsAnswerFormat Whose tool calls these were.
+// ToolCallsAnswerFormat The provider of the tool calls.
 type ToolCallsAnswerFormat string
 
-// ToolDefinition A tool as the server gave it.
+// ToolDefinition A tool, exactly as the server sent it.
 type ToolDefinition struct {
 	Annotations map[string]interface{} `json:"annotations,omitempty"`
 
-	// Description What it does.
+	// Description The description of the tool.
 	Description *string         `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
 
@@ -1979,26 +1979,26 @@ type ToolDefinition struct {
 	Name         string          `json:"name"`
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 
-	// Title The name for people.
+	// Title The display name.
 	Title                *string                `json:"title,omitempty"`
 	AdditionalProperties map[string]interface{} `json:"-"`
 }
 
 // ToolItem defines model for ToolItem.
 type ToolItem struct {
-	// Definition The tool as the server gave it.
+	// Definition The tool, exactly as the server sent it.
 	Definition json.RawMessage `json:"definition"`
 
-	// Enabled False when an operator switched the tool off; calls answer 403 then.
+	// Enabled False if an operator disabled the tool; its calls then return 403.
 	Enabled bool `json:"enabled"`
 
 	// Name Examples: echo
 	Name string `json:"name"`
 
-	// Offline Why no worker can run the tool now: its server is in the state error everywhere. Calls answer 503 with this reason, and lists for models leave the tool out.
+	// Offline The reason that no worker can run the tool now: its server is in state error on all workers. Calls return 503 with this reason, and lists for models omit the tool.
 	Offline *string `json:"offline,omitempty"`
 
-	// Reason Why the tool is switched off.
+	// Reason The reason that the tool is disabled.
 	Reason *string `json:"reason,omitempty"`
 
 	// Server Examples: everything
@@ -2007,11 +2007,11 @@ type ToolItem struct {
 
 // ToolList defines model for ToolList.
 type ToolList struct {
-	// NextCursor Where the next page begins; absent on the last one.
+	// NextCursor The cursor of the next page; absent on the last page.
 	NextCursor *string    `json:"next_cursor,omitempty"`
 	Tools      []ToolItem `json:"tools"`
 
-	// Unknown Servers whose tools are not known at the moment, so that they are missing here.
+	// Unknown Servers whose tools are currently unknown and therefore missing.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
@@ -2037,7 +2037,7 @@ type ToolSwitch struct {
 
 // Version defines model for Version.
 type Version struct {
-	// Go The Go release it was built with.
+	// Go The Go release that built it.
 	//
 	// Examples: go1.26.0
 	Go      string    `json:"go"`
@@ -2049,10 +2049,10 @@ type Version struct {
 
 // WorkerItem defines model for WorkerItem.
 type WorkerItem struct {
-	// APIServers The worker takes servers that are added over the API.
+	// APIServers Whether the worker runs servers that are added over the API.
 	APIServers bool `json:"api_servers"`
 
-	// Draining The worker finishes what it has and takes nothing new.
+	// Draining Whether the worker is draining: it finishes its calls and accepts no new ones.
 	Draining bool `json:"draining"`
 
 	// Host Examples: node-a
@@ -2061,7 +2061,7 @@ type WorkerItem struct {
 	// ID Examples: worker-1-7f3k2a
 	ID string `json:"id"`
 
-	// InFlight How many calls it runs, from all front doors.
+	// InFlight The number of its running calls, from all front doors.
 	InFlight int64             `json:"in_flight"`
 	Labels   map[string]string `json:"labels,omitempty"`
 
@@ -2156,13 +2156,13 @@ type Problem504 = Problem
 
 // ListBatchesParams defines parameters for ListBatches.
 type ListBatchesParams struct {
-	// State Only those in this state.
+	// State Only batches in this state.
 	State *ListBatchesParamsState `form:"state,omitempty" json:"state,omitempty"`
 
-	// Limit The most batches on one page; 100 without it.
+	// Limit The maximum number of batches on a page; the default is 100.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The next of the page before.
+	// Cursor The next cursor of the previous page.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -2171,7 +2171,7 @@ type ListBatchesParamsState string
 
 // CreateBatchParams defines parameters for CreateBatch.
 type CreateBatchParams struct {
-	// Stream Answer with the results while they come.
+	// Stream Stream the results in the answer as the calls end.
 	Stream *bool `form:"stream,omitempty" json:"stream,omitempty"`
 
 	// Open More calls follow with POST /batches/{id}/calls.
@@ -2180,31 +2180,31 @@ type CreateBatchParams struct {
 	// Priority -10 to 10; each 5 doubles or halves the share of the batch.
 	Priority *int `form:"priority,omitempty" json:"priority,omitempty"`
 
-	// ExpiresIn Seconds in which calls may leave; 24 h without it.
+	// ExpiresIn Seconds within which calls must be sent to a worker; the default is 24 h.
 	ExpiresIn *int `form:"expires_in,omitempty" json:"expires_in,omitempty"`
 
-	// CallbackURL An address that is told of the end.
+	// CallbackURL The URL that is notified when the batch ends.
 	CallbackURL *string `form:"callback_url,omitempty" json:"callback_url,omitempty"`
 
-	// IdempotencyKey The same key with the same request is the same call, for 24 h; with another request it is refused with 422.
+	// IdempotencyKey For 24 h, the same key with the same request is the same call; with another request it is refused with 422.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
 // AddBatchCallsParams defines parameters for AddBatchCalls.
 type AddBatchCallsParams struct {
-	// From How many lines were sent before; refused where another number is stored.
+	// From The number of lines sent before; the request is refused if a different number is stored.
 	From *int `form:"from,omitempty" json:"from,omitempty"`
 }
 
 // GetBatchResultsParams defines parameters for GetBatchResults.
 type GetBatchResultsParams struct {
-	// Cursor The cursor of the last line that was read.
+	// Cursor The cursor of the last line read.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The most results in one answer; all without it.
+	// Limit The maximum number of results in the answer; the default is all.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Follow Wait for results to come.
+	// Follow Wait for further results.
 	Follow *bool `form:"follow,omitempty" json:"follow,omitempty"`
 }
 
@@ -2219,22 +2219,22 @@ type ListCallsParams struct {
 	// State Only calls in these states.
 	State []ListCallsParamsState `form:"state,omitempty" json:"state,omitempty"`
 
-	// Principal Yourself; others' calls are not shown.
+	// Principal Your own name; calls of others are not shown.
 	Principal *string `form:"principal,omitempty" json:"principal,omitempty"`
 
-	// Batch Only those of this batch.
+	// Batch Only calls of this batch.
 	Batch *string `form:"batch,omitempty" json:"batch,omitempty"`
 
-	// Since Only those from this time on.
+	// Since Only calls admitted at or after this time.
 	Since *time.Time `form:"since,omitempty" json:"since,omitempty"`
 
-	// Until Only those before this time.
+	// Until Only calls admitted before this time.
 	Until *time.Time `form:"until,omitempty" json:"until,omitempty"`
 
-	// Limit The most calls on one page; 100 without it.
+	// Limit The maximum number of calls on a page; the default is 100.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The next of the page before.
+	// Cursor The next cursor of the previous page.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -2243,40 +2243,40 @@ type ListCallsParamsState string
 
 // CreateCallParams defines parameters for CreateCall.
 type CreateCallParams struct {
-	// TimeoutMs How long the call may take, in milliseconds; it counts before the header.
+	// TimeoutMs The timeout of the call in milliseconds; it takes precedence over the header.
 	TimeoutMs *int `form:"timeout_ms,omitempty" json:"timeout_ms,omitempty"`
 
-	// CallyardTimeoutMs The same in a header.
+	// CallyardTimeoutMs The timeout of the call in milliseconds, as a header.
 	CallyardTimeoutMs *int `json:"Callyard-Timeout-Ms,omitempty"`
 
-	// CacheControl no-cache asks for a result of the tool's own where one that was kept would do; no-store, that the result is not kept.
+	// CacheControl no-cache runs the tool even if a cached result is available; no-store prevents caching of the result.
 	CacheControl *string `json:"Cache-Control,omitempty"`
 
-	// Traceparent W3C trace context; it travels to the MCP server and is echoed.
+	// Traceparent W3C trace context; it is forwarded to the MCP server and echoed.
 	Traceparent *string `json:"traceparent,omitempty"`
 
-	// Tracestate W3C trace state; it travels with traceparent.
+	// Tracestate W3C trace state; it is forwarded with traceparent.
 	Tracestate *string `json:"tracestate,omitempty"`
 
-	// Prefer respond-async: store the call and answer at once with 202 and its address; wait=SECONDS: do so when it takes longer (RFC 7240).
+	// Prefer respond-async: store the call and answer at once with 202 and its path; wait=SECONDS: do so if it takes longer (RFC 7240).
 	Prefer *string `json:"Prefer,omitempty"`
 
-	// IdempotencyKey The same key with the same request is the same call, for 24 h; with another request it is refused with 422.
+	// IdempotencyKey For 24 h, the same key with the same request is the same call; with another request it is refused with 422.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
-	// CallyardCallbackURL An address that is told of the end of the call, which is stored for it; only where the operator has switched callbacks on.
+	// CallyardCallbackURL The URL that is notified when the call ends; the call becomes durable. Available only if the operator enabled callbacks.
 	CallyardCallbackURL *string `json:"Callyard-Callback-Url,omitempty"`
 }
 
 // GetCallParams defines parameters for GetCall.
 type GetCallParams struct {
-	// Wait Seconds to wait for the end, at most 60.
+	// Wait The number of seconds to wait for the call to end, at most 60.
 	Wait *int `form:"wait,omitempty" json:"wait,omitempty"`
 }
 
 // ConfirmCallParams defines parameters for ConfirmCall.
 type ConfirmCallParams struct {
-	// IdempotencyKey A retry with the same key is the same attempt and gets the same answer.
+	// IdempotencyKey A retry with the same key is the same attempt and returns the same answer.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2290,19 +2290,19 @@ type GetPromptJSONBody map[string]string
 
 // GetPromptParams defines parameters for GetPrompt.
 type GetPromptParams struct {
-	// TimeoutMs How long the call may take, in milliseconds; it counts before the header.
+	// TimeoutMs The timeout of the call in milliseconds; it takes precedence over the header.
 	TimeoutMs *int `form:"timeout_ms,omitempty" json:"timeout_ms,omitempty"`
 
-	// CallyardTimeoutMs The same in a header.
+	// CallyardTimeoutMs The timeout of the call in milliseconds, as a header.
 	CallyardTimeoutMs *int `json:"Callyard-Timeout-Ms,omitempty"`
 
-	// CacheControl no-cache asks for a result of the tool's own where one that was kept would do; no-store, that the result is not kept.
+	// CacheControl no-cache runs the tool even if a cached result is available; no-store prevents caching of the result.
 	CacheControl *string `json:"Cache-Control,omitempty"`
 
-	// Traceparent W3C trace context; it travels to the MCP server and is echoed.
+	// Traceparent W3C trace context; it is forwarded to the MCP server and echoed.
 	Traceparent *string `json:"traceparent,omitempty"`
 
-	// Tracestate W3C trace state; it travels with traceparent.
+	// Tracestate W3C trace state; it is forwarded with traceparent.
 	Tracestate *string `json:"tracestate,omitempty"`
 }
 
@@ -2311,7 +2311,7 @@ type ListServerResourcesParams struct {
 	// URI Read this resource instead.
 	URI *string `form:"uri,omitempty" json:"uri,omitempty"`
 
-	// TimeoutMs How long the call may take, in milliseconds; it counts before the header.
+	// TimeoutMs The timeout of the call in milliseconds; it takes precedence over the header.
 	TimeoutMs *int `form:"timeout_ms,omitempty" json:"timeout_ms,omitempty"`
 }
 
@@ -2322,19 +2322,19 @@ type ListServerResources200JSONResponseBody struct {
 
 // ReadResourceParams defines parameters for ReadResource.
 type ReadResourceParams struct {
-	// TimeoutMs How long the call may take, in milliseconds; it counts before the header.
+	// TimeoutMs The timeout of the call in milliseconds; it takes precedence over the header.
 	TimeoutMs *int `form:"timeout_ms,omitempty" json:"timeout_ms,omitempty"`
 
-	// CallyardTimeoutMs The same in a header.
+	// CallyardTimeoutMs The timeout of the call in milliseconds, as a header.
 	CallyardTimeoutMs *int `json:"Callyard-Timeout-Ms,omitempty"`
 
-	// CacheControl no-cache asks for a result of the tool's own where one that was kept would do; no-store, that the result is not kept.
+	// CacheControl no-cache runs the tool even if a cached result is available; no-store prevents caching of the result.
 	CacheControl *string `json:"Cache-Control,omitempty"`
 
-	// Traceparent W3C trace context; it travels to the MCP server and is echoed.
+	// Traceparent W3C trace context; it is forwarded to the MCP server and echoed.
 	Traceparent *string `json:"traceparent,omitempty"`
 
-	// Tracestate W3C trace state; it travels with traceparent.
+	// Tracestate W3C trace state; it is forwarded with traceparent.
 	Tracestate *string `json:"tracestate,omitempty"`
 }
 
@@ -2343,28 +2343,28 @@ type CallToolJSONBody map[string]interface{}
 
 // CallToolParams defines parameters for CallTool.
 type CallToolParams struct {
-	// TimeoutMs How long the call may take, in milliseconds; it counts before the header.
+	// TimeoutMs The timeout of the call in milliseconds; it takes precedence over the header.
 	TimeoutMs *int `form:"timeout_ms,omitempty" json:"timeout_ms,omitempty"`
 
-	// CallyardTimeoutMs The same in a header.
+	// CallyardTimeoutMs The timeout of the call in milliseconds, as a header.
 	CallyardTimeoutMs *int `json:"Callyard-Timeout-Ms,omitempty"`
 
-	// CacheControl no-cache asks for a result of the tool's own where one that was kept would do; no-store, that the result is not kept.
+	// CacheControl no-cache runs the tool even if a cached result is available; no-store prevents caching of the result.
 	CacheControl *string `json:"Cache-Control,omitempty"`
 
-	// Traceparent W3C trace context; it travels to the MCP server and is echoed.
+	// Traceparent W3C trace context; it is forwarded to the MCP server and echoed.
 	Traceparent *string `json:"traceparent,omitempty"`
 
-	// Tracestate W3C trace state; it travels with traceparent.
+	// Tracestate W3C trace state; it is forwarded with traceparent.
 	Tracestate *string `json:"tracestate,omitempty"`
 
-	// Prefer respond-async: store the call and answer at once with 202 and its address; wait=SECONDS: do so when it takes longer (RFC 7240).
+	// Prefer respond-async: store the call and answer at once with 202 and its path; wait=SECONDS: do so if it takes longer (RFC 7240).
 	Prefer *string `json:"Prefer,omitempty"`
 
-	// IdempotencyKey The same key with the same request is the same call, for 24 h; with another request it is refused with 422.
+	// IdempotencyKey For 24 h, the same key with the same request is the same call; with another request it is refused with 422.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
-	// CallyardCallbackURL An address that is told of the end of the call, which is stored for it; only where the operator has switched callbacks on.
+	// CallyardCallbackURL The URL that is notified when the call ends; the call becomes durable. Available only if the operator enabled callbacks.
 	CallyardCallbackURL *string `json:"Callyard-Callback-Url,omitempty"`
 }
 
@@ -2378,25 +2378,25 @@ type CreateToolCallsJSONBody = interface{}
 
 // CreateToolCallsParams defines parameters for CreateToolCalls.
 type CreateToolCallsParams struct {
-	// Format Whose tool calls these are; without it that is told by their form. For a text, the shape of the message that answers.
+	// Format The provider of the tool calls; by default it is detected. For a text, the format of the answer's messages.
 	Format *CreateToolCallsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
 
-	// TimeoutMs How long the call may take, in milliseconds; it counts before the header.
+	// TimeoutMs The timeout of the call in milliseconds; it takes precedence over the header.
 	TimeoutMs *int `form:"timeout_ms,omitempty" json:"timeout_ms,omitempty"`
 
-	// IdempotencyKey The same key and body get the same answers, and nothing runs twice; the calls are stored for that.
+	// IdempotencyKey The same key and body return the same answers, and nothing runs twice. The calls become durable.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
-	// CallyardTimeoutMs The same in a header.
+	// CallyardTimeoutMs The timeout of the call in milliseconds, as a header.
 	CallyardTimeoutMs *int `json:"Callyard-Timeout-Ms,omitempty"`
 
-	// CacheControl no-cache asks for a result of the tool's own where one that was kept would do; no-store, that the result is not kept.
+	// CacheControl no-cache runs the tool even if a cached result is available; no-store prevents caching of the result.
 	CacheControl *string `json:"Cache-Control,omitempty"`
 
-	// Traceparent W3C trace context; it travels to the MCP server and is echoed.
+	// Traceparent W3C trace context; it is forwarded to the MCP server and echoed.
 	Traceparent *string `json:"traceparent,omitempty"`
 
-	// Tracestate W3C trace state; it travels with traceparent.
+	// Tracestate W3C trace state; it is forwarded with traceparent.
 	Tracestate *string `json:"tracestate,omitempty"`
 }
 
@@ -2405,28 +2405,28 @@ type CreateToolCallsParamsFormat string
 
 // ListToolsParams defines parameters for ListTools.
 type ListToolsParams struct {
-	// Format The shape of the tools. mcp is the server's own, in pages; the others are what a model provider takes, all tools that can be called in one answer.
+	// Format The format of the tools. mcp returns the servers' definitions in pages; the others return all callable tools in the format of a model provider in one answer.
 	Format *ListToolsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
 
 	// Server Only the tools of this server.
 	Server *string `form:"server,omitempty" json:"server,omitempty"`
 
-	// Limit The most tools on one page, where there are pages.
+	// Limit The maximum number of tools on a page, if the list has pages.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor Where to begin: next_cursor of the page before.
+	// Cursor The next_cursor of the previous page.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Query Only tools that have to do with these words, the best first.
+	// Query Only tools that match these words, best match first.
 	Query *string `form:"query,omitempty" json:"query,omitempty"`
 
-	// MaxTools The most tools in the answer; 0 is no bound.
+	// MaxTools The maximum number of tools in the answer; 0 means no limit.
 	MaxTools *int64 `form:"max_tools,omitempty" json:"max_tools,omitempty"`
 
-	// BudgetTokens What the tools may cost together, in tokens as they are estimated; 0 is no bound.
+	// BudgetTokens The maximum estimated number of tokens of all tools; 0 means no limit.
 	BudgetTokens *int64 `form:"budget_tokens,omitempty" json:"budget_tokens,omitempty"`
 
-	// Strict OpenAI's strict mode for each tool whose schema can be put that way.
+	// Strict Use OpenAI's strict mode for each tool whose schema supports it.
 	Strict *bool `form:"strict,omitempty" json:"strict,omitempty"`
 }
 
@@ -3968,41 +3968,41 @@ func WithRequestEditorFn(fn RequestEditorFn) ClientOption {
 // The interface specification for the client above.
 type ClientInterface interface {
 
-	// ListBatches Your batches
+	// ListBatches List your batches
 	//
 	// The newest first.
 	//
 	// Corresponds with GET /batches (the `ListBatches` operationId).
 	ListBatches(ctx context.Context, params *ListBatchesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CreateBatchWithBody Run many calls under one handle
+	// CreateBatchWithBody Run many calls as a batch
 	//
-	// Takes calls as a JSON document, or one on each line (NDJSON) without an end; the socket is read as fast as the calls are stored, so memory is no limit. The answer is the handle; with stream=true it is the results, one on each line, while they come. A line that is no call, or whose custom_id came before, is refused by itself and has its place among the results. With an Idempotency-Key the same request goes on where the last one ended.
+	// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key the same request continues where the last one ended.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /batches (the `CreateBatch` operationId).
 	CreateBatchWithBody(ctx context.Context, params *CreateBatchParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CreateBatch Run many calls under one handle
+	// CreateBatch Run many calls as a batch
 	//
-	// Takes calls as a JSON document, or one on each line (NDJSON) without an end; the socket is read as fast as the calls are stored, so memory is no limit. The answer is the handle; with stream=true it is the results, one on each line, while they come. A line that is no call, or whose custom_id came before, is refused by itself and has its place among the results. With an Idempotency-Key the same request goes on where the last one ended.
+	// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key the same request continues where the last one ended.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /batches (the `CreateBatch` operationId).
 	CreateBatch(ctx context.Context, params *CreateBatchParams, body CreateBatchJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetBatch A batch
+	// GetBatch Show a batch
 	//
-	// Its state and how many of its calls are in which state.
+	// Its state and the number of its calls in each state.
 	//
 	// Corresponds with GET /batches/{id} (the `GetBatch` operationId).
 	GetBatch(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// AddBatchCallsWithBody More calls for an open batch
+	// AddBatchCallsWithBody Add calls to an open batch
 	//
-	// One call on each line. After a broken connection GET the batch says how many lines are stored, and from= makes sure that the next request goes on there.
+	// One call on each line. After a broken connection, GET the batch returns the number of stored lines; pass it as from so that the next request continues there.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4011,81 +4011,81 @@ type ClientInterface interface {
 
 	// CancelBatch Cancel a batch
 	//
-	// Nothing more starts; what runs may finish, and its results are kept.
+	// No further calls start; running calls may finish, and their results are kept.
 	//
 	// Corresponds with POST /batches/{id}/cancel (the `CancelBatch` operationId).
 	CancelBatch(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetBatchEvents The progress of a batch
+	// GetBatchEvents Follow the progress of a batch
 	//
-	// Server-sent events: the batch as it is, and again after each change, until it has ended.
+	// Server-sent events: the current batch, and again after each change, until it has ended.
 	//
 	// Corresponds with GET /batches/{id}/events (the `GetBatchEvents` operationId).
 	GetBatchEvents(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetBatchHeld The calls of a batch that wait for a yes
+	// GetBatchHeld List the held calls of a batch
 	//
-	// In their order. Those that say by: caller wait for you: look at them, then POST /confirmations.
+	// The calls of the batch that wait for approval, in their order. Those with by: caller wait for you: review them, then POST /confirmations.
 	//
 	// Corresponds with GET /batches/{id}/held (the `GetBatchHeld` operationId).
 	GetBatchHeld(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetBatchResults The results of a batch
+	// GetBatchResults Read the results of a batch
 	//
-	// One on each line, in the order in which the calls ended; exactly those after the cursor. follow=true waits for those to come, until the batch has ended.
+	// One result on each line, in the order in which the calls ended; exactly those after the cursor. follow=true waits for further results until the batch has ended.
 	//
 	// Corresponds with GET /batches/{id}/results (the `GetBatchResults` operationId).
 	GetBatchResults(ctx context.Context, id string, params *GetBatchResultsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// SealBatch End the intake of a batch
+	// SealBatch Seal a batch
 	//
-	// There will be no more calls; the batch ends when all have ended.
+	// The batch accepts no more calls, and ends when all its calls have ended.
 	//
 	// Corresponds with POST /batches/{id}/seal (the `SealBatch` operationId).
 	SealBatch(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListCalls Your calls
+	// ListCalls List your calls
 	//
-	// What became of your calls, the newest first, as the execution log has them for some days: who, what, when and how, with digests of arguments and results. A page can be short, or empty, and still have a next.
+	// Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times and outcome, with digests of arguments and results. A page can be short or empty and still have a next.
 	//
 	// Corresponds with GET /calls (the `ListCalls` operationId).
 	ListCalls(ctx context.Context, params *ListCallsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CreateCallWithBody Call a tool that the body names
+	// CreateCallWithBody Call a tool named in the body
 	//
-	// The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.
+	// The same as calling the tool by its path, with one request schema for all tools. Every answer has the member outcome: completed with the result of the tool, held if somebody must approve the call first, or accepted if it is stored and continues. Generated clients should use this operation and check outcome.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /calls (the `CreateCall` operationId).
 	CreateCallWithBody(ctx context.Context, params *CreateCallParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CreateCall Call a tool that the body names
+	// CreateCall Call a tool named in the body
 	//
-	// The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.
+	// The same as calling the tool by its path, with one request schema for all tools. Every answer has the member outcome: completed with the result of the tool, held if somebody must approve the call first, or accepted if it is stored and continues. Generated clients should use this operation and check outcome.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /calls (the `CreateCall` operationId).
 	CreateCall(ctx context.Context, params *CreateCallParams, body CreateCallJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetCall What came of a call
+	// GetCall Get a call
 	//
-	// State and, once it has run, result, of a call that was held or stored, or is part of a batch. wait makes the answer come when the call has ended, or when that many seconds are over.
+	// The state and, once it has run, the result of a held, durable or batch call. With wait the answer is sent when the call has ended, or after that number of seconds.
 	//
 	// Corresponds with GET /calls/{id} (the `GetCall` operationId).
 	GetCall(ctx context.Context, id string, params *GetCallParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CancelCall Cancel a call
 	//
-	// Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One that has ended stays as it is.
+	// Cancels a call that is held or has not been sent: it ends as canceled and never runs. A running call is asked to stop, and ends as succeeded, as failed, or as unknown with cancel_requested. A call that has ended does not change.
 	//
 	// Corresponds with POST /calls/{id}/cancel (the `CancelCall` operationId).
 	CancelCall(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SettleCallWithBody Settle a call whose outcome is unknown
 	//
-	// For a call that left and of which nobody can tell what became, or that was given up: say that it is done, that it failed, or that it shall run again.
+	// Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4094,7 +4094,7 @@ type ClientInterface interface {
 
 	// SettleCall Settle a call whose outcome is unknown
 	//
-	// For a call that left and of which nobody can tell what became, or that was given up: say that it is done, that it failed, or that it shall run again.
+	// Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4103,14 +4103,14 @@ type ClientInterface interface {
 
 	// GetConfiguration Show the configuration in force
 	//
-	// Which version of the policy, of the servers file and of the API keys each live front door, approver and worker goes by, how its last reload went, and where they differ.
+	// The versions of the policy, the servers file and the API keys that each live front door, approver and worker uses, the outcome of its last reload, and the differences between them.
 	//
 	// Corresponds with GET /configuration (the `GetConfiguration` operationId).
 	GetConfiguration(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ConfirmCallsWithBody Confirm or reject held calls of batches
 	//
-	// Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed run; their results are among those of their batch. Calls that people must approve are refused.
+	// Confirms or rejects exactly the listed calls, each as it was held. Confirmed calls run, and their results are part of the results of their batch. Calls that people must approve are refused.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4119,7 +4119,7 @@ type ClientInterface interface {
 
 	// ConfirmCalls Confirm or reject held calls of batches
 	//
-	// Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed run; their results are among those of their batch. Calls that people must approve are refused.
+	// Confirms or rejects exactly the listed calls, each as it was held. Confirmed calls run, and their results are part of the results of their batch. Calls that people must approve are refused.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4128,7 +4128,7 @@ type ClientInterface interface {
 
 	// ConfirmCallWithBody Confirm or reject a held call
 	//
-	// Spends the single-use token of a confirmation request. With confirm true the call runs once and its result is the answer.
+	// Uses up the single-use token of a confirmation request. With confirm true the call runs once, and the answer is its result.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4137,7 +4137,7 @@ type ClientInterface interface {
 
 	// ConfirmCall Confirm or reject a held call
 	//
-	// Spends the single-use token of a confirmation request. With confirm true the call runs once and its result is the answer.
+	// Uses up the single-use token of a confirmation request. With confirm true the call runs once, and the answer is its result.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4146,21 +4146,21 @@ type ClientInterface interface {
 
 	// GetEvents Follow the fleet
 	//
-	// Server-sent events. Each fleet event is the whole fleet: the first one at once, then one after each change, so nothing is missed by reconnecting. A quiet stream sends a comment every 15s. It ends when the front door drains.
+	// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. An idle stream sends a comment every 15s. It ends when the front door drains.
 	//
 	// Corresponds with GET /events (the `GetEvents` operationId).
 	GetEvents(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetHealth Health in short
+	// GetHealth Health summary
 	//
-	// How long the front door runs and which servers it knows.
+	// The uptime of the front door and the servers that it knows.
 	//
 	// Corresponds with GET /health (the `GetHealth` operationId).
 	GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetLivez Liveness probe
 	//
-	// Answers as long as the process serves.
+	// Succeeds while the process serves requests.
 	//
 	// Corresponds with GET /livez (the `GetLivez` operationId).
 	GetLivez(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4174,21 +4174,21 @@ type ClientInterface interface {
 
 	// GetReadyz Readiness probe
 	//
-	// Green while calls can be taken. Red, with the name of what is missing, when a dependency is down and while the front door drains.
+	// Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the front door drains.
 	//
 	// Corresponds with GET /readyz (the `GetReadyz` operationId).
 	GetReadyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListServers List the servers
 	//
-	// Every server that a live worker holds, by id.
+	// Every server that a live worker runs, by id.
 	//
 	// Corresponds with GET /servers (the `ListServers` operationId).
 	ListServers(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AddServerWithBody Add a server
 	//
-	// Has the workers hold a server, now and after a restart, and waits until it is initialized. Off unless the operator switches it on (front_door.add_servers): a caller that can start commands owns the machine.
+	// Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4197,7 +4197,7 @@ type ClientInterface interface {
 
 	// AddServer Add a server
 	//
-	// Has the workers hold a server, now and after a restart, and waits until it is initialized. Off unless the operator switches it on (front_door.add_servers): a caller that can start commands owns the machine.
+	// Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4206,28 +4206,28 @@ type ClientInterface interface {
 
 	// RemoveServer Remove a server
 	//
-	// Stops a server that was added over the API and forgets it. One from a worker's servers file is not touched.
+	// Stops and removes a server that was added over the API. A server from a worker's servers file is not affected.
 	//
 	// Corresponds with DELETE /servers/{id} (the `RemoveServer` operationId).
 	RemoveServer(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetServer Show a server
 	//
-	// One server, with the word of every worker that holds it.
+	// One server, with its state on each worker that runs it.
 	//
 	// Corresponds with GET /servers/{id} (the `GetServer` operationId).
 	GetServer(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListServerPrompts List the prompts of a server
 	//
-	// Each entry is exactly as the server gave it.
+	// Each entry is exactly as the server sent it.
 	//
 	// Corresponds with GET /servers/{id}/prompts (the `ListServerPrompts` operationId).
 	ListServerPrompts(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetPromptWithBody Get a prompt
 	//
-	// Asks the server for the prompt and answers as it does. The body is the object of its arguments, all of them strings.
+	// Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4236,7 +4236,7 @@ type ClientInterface interface {
 
 	// GetPrompt Get a prompt
 	//
-	// Asks the server for the prompt and answers as it does. The body is the object of its arguments, all of them strings.
+	// Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4245,51 +4245,51 @@ type ClientInterface interface {
 
 	// ListServerResources List the resources of a server
 	//
-	// Each entry is exactly as the server gave it.
+	// Each entry is exactly as the server sent it.
 	//
 	// Corresponds with GET /servers/{id}/resources (the `ListServerResources` operationId).
 	ListServerResources(ctx context.Context, id string, params *ListServerResourcesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListServerResourceTemplates List the resource templates of a server
 	//
-	// Each entry is exactly as the server gave it.
+	// Each entry is exactly as the server sent it.
 	//
 	// Corresponds with GET /servers/{id}/resources/templates (the `ListServerResourceTemplates` operationId).
 	ListServerResourceTemplates(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReadResource Read a resource
 	//
-	// Asks the server for the resource and answers as it does. The URI is percent-encoded; GET /servers/{id}/resources?uri= takes it as a parameter.
+	// Reads the resource from the server and returns its answer. The URI is percent-encoded; GET /servers/{id}/resources?uri= accepts it as a parameter.
 	//
 	// Corresponds with GET /servers/{id}/resources/{uri} (the `ReadResource` operationId).
 	ReadResource(ctx context.Context, id string, uri string, params *ReadResourceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RestartServer Start a server again
+	// RestartServer Restart a server
 	//
-	// Every worker that holds the server replaces it by a new start of itself, of the entry that it has. Calls do not fail: the old one takes them until the new one is ready, and finishes those that it has. It answers once the new starts have begun; GET /servers/{id} shows how they are. A start that fails leaves the old one in place.
+	// Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do not fail: the old instance accepts calls until the new one is ready, and finishes its running calls. The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new instance fails to start, the old one stays.
 	//
 	// Corresponds with POST /servers/{id}/restart (the `RestartServer` operationId).
 	RestartServer(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListServerTools List the tools of a server
 	//
-	// Each entry is exactly as the server gave it.
+	// Each entry is exactly as the server sent it.
 	//
 	// Corresponds with GET /servers/{id}/tools (the `ListServerTools` operationId).
 	ListServerTools(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// SwitchToolWithBody Switch a tool off or on
+	// SwitchToolWithBody Disable or enable a tool
 	//
-	// A tool that is switched off answers 403 with the reason, at every front door and over restarts.
+	// Calls of a disabled tool return 403 with the reason, at every front door and after restarts.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PATCH /servers/{id}/tools/{tool} (the `SwitchTool` operationId).
 	SwitchToolWithBody(ctx context.Context, id string, tool string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// SwitchTool Switch a tool off or on
+	// SwitchTool Disable or enable a tool
 	//
-	// A tool that is switched off answers 403 with the reason, at every front door and over restarts.
+	// Calls of a disabled tool return 403 with the reason, at every front door and after restarts.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4298,7 +4298,7 @@ type ClientInterface interface {
 
 	// CallToolWithBody Call a tool
 	//
-	// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as the bytes that were sent; without a body the tool gets an empty object. A tool that fails says so in its result, with status 200 and isError true. Arguments may take 1 MiB.
+	// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have 1 MiB.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4307,7 +4307,7 @@ type ClientInterface interface {
 
 	// CallTool Call a tool
 	//
-	// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as the bytes that were sent; without a body the tool gets an empty object. A tool that fails says so in its result, with status 200 and isError true. Arguments may take 1 MiB.
+	// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have 1 MiB.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4316,7 +4316,7 @@ type ClientInterface interface {
 
 	// CreateToolCallsWithBody Run the tool calls of a model
 	//
-	// The body is what a model provider sent: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run side by side, each as POST /calls would run it, and the answer has the provider's tool messages in order. A call that cannot run has a message that says why, and a call that is held one that says so; the others are not affected. With {"text":"…"} calls are looked for in the plain text of a model.
+	// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4325,7 +4325,7 @@ type ClientInterface interface {
 
 	// CreateToolCalls Run the tool calls of a model
 	//
-	// The body is what a model provider sent: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run side by side, each as POST /calls would run it, and the answer has the provider's tool messages in order. A call that cannot run has a message that says why, and a call that is held one that says so; the others are not affected. With {"text":"…"} calls are looked for in the plain text of a model.
+	// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4334,27 +4334,27 @@ type ClientInterface interface {
 
 	// ListTools List all tools
 	//
-	// Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all tools that can be called as that provider takes them, under names that it takes (a ProviderToolList); POST /tool-calls runs what the model makes of them.
+	// Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.
 	//
 	// Corresponds with GET /tools (the `ListTools` operationId).
 	ListTools(ctx context.Context, params *ListToolsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetVersion The build
 	//
-	// Which build runs, and since when.
+	// The version of the running build and its start time.
 	//
 	// Corresponds with GET /version (the `GetVersion` operationId).
 	GetVersion(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListWorkers List the workers
 	//
-	// Every live worker, with the servers it holds.
+	// Every live worker, with the servers that it runs.
 	//
 	// Corresponds with GET /workers (the `ListWorkers` operationId).
 	ListWorkers(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
-// ListBatches Your batches
+// ListBatches List your batches
 //
 // The newest first.
 //
@@ -4371,9 +4371,9 @@ func (c *Client) ListBatches(ctx context.Context, params *ListBatchesParams, req
 	return c.Client.Do(req)
 }
 
-// CreateBatchWithBody Run many calls under one handle
+// CreateBatchWithBody Run many calls as a batch
 //
-// Takes calls as a JSON document, or one on each line (NDJSON) without an end; the socket is read as fast as the calls are stored, so memory is no limit. The answer is the handle; with stream=true it is the results, one on each line, while they come. A line that is no call, or whose custom_id came before, is refused by itself and has its place among the results. With an Idempotency-Key the same request goes on where the last one ended.
+// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key the same request continues where the last one ended.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4390,9 +4390,9 @@ func (c *Client) CreateBatchWithBody(ctx context.Context, params *CreateBatchPar
 	return c.Client.Do(req)
 }
 
-// CreateBatch Run many calls under one handle
+// CreateBatch Run many calls as a batch
 //
-// Takes calls as a JSON document, or one on each line (NDJSON) without an end; the socket is read as fast as the calls are stored, so memory is no limit. The answer is the handle; with stream=true it is the results, one on each line, while they come. A line that is no call, or whose custom_id came before, is refused by itself and has its place among the results. With an Idempotency-Key the same request goes on where the last one ended.
+// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key the same request continues where the last one ended.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4409,9 +4409,9 @@ func (c *Client) CreateBatch(ctx context.Context, params *CreateBatchParams, bod
 	return c.Client.Do(req)
 }
 
-// GetBatch A batch
+// GetBatch Show a batch
 //
-// Its state and how many of its calls are in which state.
+// Its state and the number of its calls in each state.
 //
 // Corresponds with GET /batches/{id} (the `GetBatch` operationId).
 func (c *Client) GetBatch(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4426,9 +4426,9 @@ func (c *Client) GetBatch(ctx context.Context, id string, reqEditors ...RequestE
 	return c.Client.Do(req)
 }
 
-// AddBatchCallsWithBody More calls for an open batch
+// AddBatchCallsWithBody Add calls to an open batch
 //
-// One call on each line. After a broken connection GET the batch says how many lines are stored, and from= makes sure that the next request goes on there.
+// One call on each line. After a broken connection, GET the batch returns the number of stored lines; pass it as from so that the next request continues there.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4447,7 +4447,7 @@ func (c *Client) AddBatchCallsWithBody(ctx context.Context, id string, params *A
 
 // CancelBatch Cancel a batch
 //
-// Nothing more starts; what runs may finish, and its results are kept.
+// No further calls start; running calls may finish, and their results are kept.
 //
 // Corresponds with POST /batches/{id}/cancel (the `CancelBatch` operationId).
 func (c *Client) CancelBatch(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4462,9 +4462,9 @@ func (c *Client) CancelBatch(ctx context.Context, id string, reqEditors ...Reque
 	return c.Client.Do(req)
 }
 
-// GetBatchEvents The progress of a batch
+// GetBatchEvents Follow the progress of a batch
 //
-// Server-sent events: the batch as it is, and again after each change, until it has ended.
+// Server-sent events: the current batch, and again after each change, until it has ended.
 //
 // Corresponds with GET /batches/{id}/events (the `GetBatchEvents` operationId).
 func (c *Client) GetBatchEvents(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4479,9 +4479,9 @@ func (c *Client) GetBatchEvents(ctx context.Context, id string, reqEditors ...Re
 	return c.Client.Do(req)
 }
 
-// GetBatchHeld The calls of a batch that wait for a yes
+// GetBatchHeld List the held calls of a batch
 //
-// In their order. Those that say by: caller wait for you: look at them, then POST /confirmations.
+// The calls of the batch that wait for approval, in their order. Those with by: caller wait for you: review them, then POST /confirmations.
 //
 // Corresponds with GET /batches/{id}/held (the `GetBatchHeld` operationId).
 func (c *Client) GetBatchHeld(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4496,9 +4496,9 @@ func (c *Client) GetBatchHeld(ctx context.Context, id string, reqEditors ...Requ
 	return c.Client.Do(req)
 }
 
-// GetBatchResults The results of a batch
+// GetBatchResults Read the results of a batch
 //
-// One on each line, in the order in which the calls ended; exactly those after the cursor. follow=true waits for those to come, until the batch has ended.
+// One result on each line, in the order in which the calls ended; exactly those after the cursor. follow=true waits for further results until the batch has ended.
 //
 // Corresponds with GET /batches/{id}/results (the `GetBatchResults` operationId).
 func (c *Client) GetBatchResults(ctx context.Context, id string, params *GetBatchResultsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4513,9 +4513,9 @@ func (c *Client) GetBatchResults(ctx context.Context, id string, params *GetBatc
 	return c.Client.Do(req)
 }
 
-// SealBatch End the intake of a batch
+// SealBatch Seal a batch
 //
-// There will be no more calls; the batch ends when all have ended.
+// The batch accepts no more calls, and ends when all its calls have ended.
 //
 // Corresponds with POST /batches/{id}/seal (the `SealBatch` operationId).
 func (c *Client) SealBatch(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4530,9 +4530,9 @@ func (c *Client) SealBatch(ctx context.Context, id string, reqEditors ...Request
 	return c.Client.Do(req)
 }
 
-// ListCalls Your calls
+// ListCalls List your calls
 //
-// What became of your calls, the newest first, as the execution log has them for some days: who, what, when and how, with digests of arguments and results. A page can be short, or empty, and still have a next.
+// Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times and outcome, with digests of arguments and results. A page can be short or empty and still have a next.
 //
 // Corresponds with GET /calls (the `ListCalls` operationId).
 func (c *Client) ListCalls(ctx context.Context, params *ListCallsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4547,9 +4547,9 @@ func (c *Client) ListCalls(ctx context.Context, params *ListCallsParams, reqEdit
 	return c.Client.Do(req)
 }
 
-// CreateCallWithBody Call a tool that the body names
+// CreateCallWithBody Call a tool named in the body
 //
-// The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.
+// The same as calling the tool by its path, with one request schema for all tools. Every answer has the member outcome: completed with the result of the tool, held if somebody must approve the call first, or accepted if it is stored and continues. Generated clients should use this operation and check outcome.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4566,9 +4566,9 @@ func (c *Client) CreateCallWithBody(ctx context.Context, params *CreateCallParam
 	return c.Client.Do(req)
 }
 
-// CreateCall Call a tool that the body names
+// CreateCall Call a tool named in the body
 //
-// The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.
+// The same as calling the tool by its path, with one request schema for all tools. Every answer has the member outcome: completed with the result of the tool, held if somebody must approve the call first, or accepted if it is stored and continues. Generated clients should use this operation and check outcome.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4585,9 +4585,9 @@ func (c *Client) CreateCall(ctx context.Context, params *CreateCallParams, body 
 	return c.Client.Do(req)
 }
 
-// GetCall What came of a call
+// GetCall Get a call
 //
-// State and, once it has run, result, of a call that was held or stored, or is part of a batch. wait makes the answer come when the call has ended, or when that many seconds are over.
+// The state and, once it has run, the result of a held, durable or batch call. With wait the answer is sent when the call has ended, or after that number of seconds.
 //
 // Corresponds with GET /calls/{id} (the `GetCall` operationId).
 func (c *Client) GetCall(ctx context.Context, id string, params *GetCallParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4604,7 +4604,7 @@ func (c *Client) GetCall(ctx context.Context, id string, params *GetCallParams, 
 
 // CancelCall Cancel a call
 //
-// Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One that has ended stays as it is.
+// Cancels a call that is held or has not been sent: it ends as canceled and never runs. A running call is asked to stop, and ends as succeeded, as failed, or as unknown with cancel_requested. A call that has ended does not change.
 //
 // Corresponds with POST /calls/{id}/cancel (the `CancelCall` operationId).
 func (c *Client) CancelCall(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4621,7 +4621,7 @@ func (c *Client) CancelCall(ctx context.Context, id string, reqEditors ...Reques
 
 // SettleCallWithBody Settle a call whose outcome is unknown
 //
-// For a call that left and of which nobody can tell what became, or that was given up: say that it is done, that it failed, or that it shall run again.
+// Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4640,7 +4640,7 @@ func (c *Client) SettleCallWithBody(ctx context.Context, id string, contentType 
 
 // SettleCall Settle a call whose outcome is unknown
 //
-// For a call that left and of which nobody can tell what became, or that was given up: say that it is done, that it failed, or that it shall run again.
+// Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4659,7 +4659,7 @@ func (c *Client) SettleCall(ctx context.Context, id string, body SettleCallJSONR
 
 // GetConfiguration Show the configuration in force
 //
-// Which version of the policy, of the servers file and of the API keys each live front door, approver and worker goes by, how its last reload went, and where they differ.
+// The versions of the policy, the servers file and the API keys that each live front door, approver and worker uses, the outcome of its last reload, and the differences between them.
 //
 // Corresponds with GET /configuration (the `GetConfiguration` operationId).
 func (c *Client) GetConfiguration(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4676,7 +4676,7 @@ func (c *Client) GetConfiguration(ctx context.Context, reqEditors ...RequestEdit
 
 // ConfirmCallsWithBody Confirm or reject held calls of batches
 //
-// Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed run; their results are among those of their batch. Calls that people must approve are refused.
+// Confirms or rejects exactly the listed calls, each as it was held. Confirmed calls run, and their results are part of the results of their batch. Calls that people must approve are refused.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4695,7 +4695,7 @@ func (c *Client) ConfirmCallsWithBody(ctx context.Context, contentType string, b
 
 // ConfirmCalls Confirm or reject held calls of batches
 //
-// Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed run; their results are among those of their batch. Calls that people must approve are refused.
+// Confirms or rejects exactly the listed calls, each as it was held. Confirmed calls run, and their results are part of the results of their batch. Calls that people must approve are refused.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4714,7 +4714,7 @@ func (c *Client) ConfirmCalls(ctx context.Context, body ConfirmCallsJSONRequestB
 
 // ConfirmCallWithBody Confirm or reject a held call
 //
-// Spends the single-use token of a confirmation request. With confirm true the call runs once and its result is the answer.
+// Uses up the single-use token of a confirmation request. With confirm true the call runs once, and the answer is its result.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4733,7 +4733,7 @@ func (c *Client) ConfirmCallWithBody(ctx context.Context, id string, params *Con
 
 // ConfirmCall Confirm or reject a held call
 //
-// Spends the single-use token of a confirmation request. With confirm true the call runs once and its result is the answer.
+// Uses up the single-use token of a confirmation request. With confirm true the call runs once, and the answer is its result.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4752,7 +4752,7 @@ func (c *Client) ConfirmCall(ctx context.Context, id string, params *ConfirmCall
 
 // GetEvents Follow the fleet
 //
-// Server-sent events. Each fleet event is the whole fleet: the first one at once, then one after each change, so nothing is missed by reconnecting. A quiet stream sends a comment every 15s. It ends when the front door drains.
+// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. An idle stream sends a comment every 15s. It ends when the front door drains.
 //
 // Corresponds with GET /events (the `GetEvents` operationId).
 func (c *Client) GetEvents(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4767,9 +4767,9 @@ func (c *Client) GetEvents(ctx context.Context, reqEditors ...RequestEditorFn) (
 	return c.Client.Do(req)
 }
 
-// GetHealth Health in short
+// GetHealth Health summary
 //
-// How long the front door runs and which servers it knows.
+// The uptime of the front door and the servers that it knows.
 //
 // Corresponds with GET /health (the `GetHealth` operationId).
 func (c *Client) GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4786,7 +4786,7 @@ func (c *Client) GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (
 
 // GetLivez Liveness probe
 //
-// Answers as long as the process serves.
+// Succeeds while the process serves requests.
 //
 // Corresponds with GET /livez (the `GetLivez` operationId).
 func (c *Client) GetLivez(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4820,7 +4820,7 @@ func (c *Client) GetMetrics(ctx context.Context, reqEditors ...RequestEditorFn) 
 
 // GetReadyz Readiness probe
 //
-// Green while calls can be taken. Red, with the name of what is missing, when a dependency is down and while the front door drains.
+// Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the front door drains.
 //
 // Corresponds with GET /readyz (the `GetReadyz` operationId).
 func (c *Client) GetReadyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4837,7 +4837,7 @@ func (c *Client) GetReadyz(ctx context.Context, reqEditors ...RequestEditorFn) (
 
 // ListServers List the servers
 //
-// Every server that a live worker holds, by id.
+// Every server that a live worker runs, by id.
 //
 // Corresponds with GET /servers (the `ListServers` operationId).
 func (c *Client) ListServers(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4854,7 +4854,7 @@ func (c *Client) ListServers(ctx context.Context, reqEditors ...RequestEditorFn)
 
 // AddServerWithBody Add a server
 //
-// Has the workers hold a server, now and after a restart, and waits until it is initialized. Off unless the operator switches it on (front_door.add_servers): a caller that can start commands owns the machine.
+// Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4873,7 +4873,7 @@ func (c *Client) AddServerWithBody(ctx context.Context, contentType string, body
 
 // AddServer Add a server
 //
-// Has the workers hold a server, now and after a restart, and waits until it is initialized. Off unless the operator switches it on (front_door.add_servers): a caller that can start commands owns the machine.
+// Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4892,7 +4892,7 @@ func (c *Client) AddServer(ctx context.Context, body AddServerJSONRequestBody, r
 
 // RemoveServer Remove a server
 //
-// Stops a server that was added over the API and forgets it. One from a worker's servers file is not touched.
+// Stops and removes a server that was added over the API. A server from a worker's servers file is not affected.
 //
 // Corresponds with DELETE /servers/{id} (the `RemoveServer` operationId).
 func (c *Client) RemoveServer(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4909,7 +4909,7 @@ func (c *Client) RemoveServer(ctx context.Context, id string, reqEditors ...Requ
 
 // GetServer Show a server
 //
-// One server, with the word of every worker that holds it.
+// One server, with its state on each worker that runs it.
 //
 // Corresponds with GET /servers/{id} (the `GetServer` operationId).
 func (c *Client) GetServer(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4926,7 +4926,7 @@ func (c *Client) GetServer(ctx context.Context, id string, reqEditors ...Request
 
 // ListServerPrompts List the prompts of a server
 //
-// Each entry is exactly as the server gave it.
+// Each entry is exactly as the server sent it.
 //
 // Corresponds with GET /servers/{id}/prompts (the `ListServerPrompts` operationId).
 func (c *Client) ListServerPrompts(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4943,7 +4943,7 @@ func (c *Client) ListServerPrompts(ctx context.Context, id string, reqEditors ..
 
 // GetPromptWithBody Get a prompt
 //
-// Asks the server for the prompt and answers as it does. The body is the object of its arguments, all of them strings.
+// Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4962,7 +4962,7 @@ func (c *Client) GetPromptWithBody(ctx context.Context, id string, name string, 
 
 // GetPrompt Get a prompt
 //
-// Asks the server for the prompt and answers as it does. The body is the object of its arguments, all of them strings.
+// Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4981,7 +4981,7 @@ func (c *Client) GetPrompt(ctx context.Context, id string, name string, params *
 
 // ListServerResources List the resources of a server
 //
-// Each entry is exactly as the server gave it.
+// Each entry is exactly as the server sent it.
 //
 // Corresponds with GET /servers/{id}/resources (the `ListServerResources` operationId).
 func (c *Client) ListServerResources(ctx context.Context, id string, params *ListServerResourcesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4998,7 +4998,7 @@ func (c *Client) ListServerResources(ctx context.Context, id string, params *Lis
 
 // ListServerResourceTemplates List the resource templates of a server
 //
-// Each entry is exactly as the server gave it.
+// Each entry is exactly as the server sent it.
 //
 // Corresponds with GET /servers/{id}/resources/templates (the `ListServerResourceTemplates` operationId).
 func (c *Client) ListServerResourceTemplates(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5015,7 +5015,7 @@ func (c *Client) ListServerResourceTemplates(ctx context.Context, id string, req
 
 // ReadResource Read a resource
 //
-// Asks the server for the resource and answers as it does. The URI is percent-encoded; GET /servers/{id}/resources?uri= takes it as a parameter.
+// Reads the resource from the server and returns its answer. The URI is percent-encoded; GET /servers/{id}/resources?uri= accepts it as a parameter.
 //
 // Corresponds with GET /servers/{id}/resources/{uri} (the `ReadResource` operationId).
 func (c *Client) ReadResource(ctx context.Context, id string, uri string, params *ReadResourceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5030,9 +5030,9 @@ func (c *Client) ReadResource(ctx context.Context, id string, uri string, params
 	return c.Client.Do(req)
 }
 
-// RestartServer Start a server again
+// RestartServer Restart a server
 //
-// Every worker that holds the server replaces it by a new start of itself, of the entry that it has. Calls do not fail: the old one takes them until the new one is ready, and finishes those that it has. It answers once the new starts have begun; GET /servers/{id} shows how they are. A start that fails leaves the old one in place.
+// Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do not fail: the old instance accepts calls until the new one is ready, and finishes its running calls. The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new instance fails to start, the old one stays.
 //
 // Corresponds with POST /servers/{id}/restart (the `RestartServer` operationId).
 func (c *Client) RestartServer(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5049,7 +5049,7 @@ func (c *Client) RestartServer(ctx context.Context, id string, reqEditors ...Req
 
 // ListServerTools List the tools of a server
 //
-// Each entry is exactly as the server gave it.
+// Each entry is exactly as the server sent it.
 //
 // Corresponds with GET /servers/{id}/tools (the `ListServerTools` operationId).
 func (c *Client) ListServerTools(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5064,9 +5064,9 @@ func (c *Client) ListServerTools(ctx context.Context, id string, reqEditors ...R
 	return c.Client.Do(req)
 }
 
-// SwitchToolWithBody Switch a tool off or on
+// SwitchToolWithBody Disable or enable a tool
 //
-// A tool that is switched off answers 403 with the reason, at every front door and over restarts.
+// Calls of a disabled tool return 403 with the reason, at every front door and after restarts.
 //
 // Takes any type of body and a specified content type.
 //
@@ -5083,9 +5083,9 @@ func (c *Client) SwitchToolWithBody(ctx context.Context, id string, tool string,
 	return c.Client.Do(req)
 }
 
-// SwitchTool Switch a tool off or on
+// SwitchTool Disable or enable a tool
 //
-// A tool that is switched off answers 403 with the reason, at every front door and over restarts.
+// Calls of a disabled tool return 403 with the reason, at every front door and after restarts.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5104,7 +5104,7 @@ func (c *Client) SwitchTool(ctx context.Context, id string, tool string, body Sw
 
 // CallToolWithBody Call a tool
 //
-// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as the bytes that were sent; without a body the tool gets an empty object. A tool that fails says so in its result, with status 200 and isError true. Arguments may take 1 MiB.
+// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have 1 MiB.
 //
 // Takes any type of body and a specified content type.
 //
@@ -5123,7 +5123,7 @@ func (c *Client) CallToolWithBody(ctx context.Context, id string, tool string, p
 
 // CallTool Call a tool
 //
-// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as the bytes that were sent; without a body the tool gets an empty object. A tool that fails says so in its result, with status 200 and isError true. Arguments may take 1 MiB.
+// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have 1 MiB.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5142,7 +5142,7 @@ func (c *Client) CallTool(ctx context.Context, id string, tool string, params *C
 
 // CreateToolCallsWithBody Run the tool calls of a model
 //
-// The body is what a model provider sent: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run side by side, each as POST /calls would run it, and the answer has the provider's tool messages in order. A call that cannot run has a message that says why, and a call that is held one that says so; the others are not affected. With {"text":"…"} calls are looked for in the plain text of a model.
+// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
 //
 // Takes any type of body and a specified content type.
 //
@@ -5161,7 +5161,7 @@ func (c *Client) CreateToolCallsWithBody(ctx context.Context, params *CreateTool
 
 // CreateToolCalls Run the tool calls of a model
 //
-// The body is what a model provider sent: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run side by side, each as POST /calls would run it, and the answer has the provider's tool messages in order. A call that cannot run has a message that says why, and a call that is held one that says so; the others are not affected. With {"text":"…"} calls are looked for in the plain text of a model.
+// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5180,7 +5180,7 @@ func (c *Client) CreateToolCalls(ctx context.Context, params *CreateToolCallsPar
 
 // ListTools List all tools
 //
-// Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all tools that can be called as that provider takes them, under names that it takes (a ProviderToolList); POST /tool-calls runs what the model makes of them.
+// Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.
 //
 // Corresponds with GET /tools (the `ListTools` operationId).
 func (c *Client) ListTools(ctx context.Context, params *ListToolsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5197,7 +5197,7 @@ func (c *Client) ListTools(ctx context.Context, params *ListToolsParams, reqEdit
 
 // GetVersion The build
 //
-// Which build runs, and since when.
+// The version of the running build and its start time.
 //
 // Corresponds with GET /version (the `GetVersion` operationId).
 func (c *Client) GetVersion(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5214,7 +5214,7 @@ func (c *Client) GetVersion(ctx context.Context, reqEditors ...RequestEditorFn) 
 
 // ListWorkers List the workers
 //
-// Every live worker, with the servers it holds.
+// Every live worker, with the servers that it runs.
 //
 // Corresponds with GET /workers (the `ListWorkers` operationId).
 func (c *Client) ListWorkers(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7638,7 +7638,7 @@ func WithBaseURL(baseURL string) ClientOption {
 // ClientWithResponsesInterface is the interface specification for the client with responses above.
 type ClientWithResponsesInterface interface {
 
-	// ListBatchesWithResponse Your batches
+	// ListBatchesWithResponse List your batches
 	//
 	// The newest first.
 	//
@@ -7647,36 +7647,36 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /batches (the `ListBatches` operationId).
 	ListBatchesWithResponse(ctx context.Context, params *ListBatchesParams, reqEditors ...RequestEditorFn) (*ListBatchesResponse, error)
 
-	// CreateBatchWithBodyWithResponse Run many calls under one handle
+	// CreateBatchWithBodyWithResponse Run many calls as a batch
 	//
-	// Takes calls as a JSON document, or one on each line (NDJSON) without an end; the socket is read as fast as the calls are stored, so memory is no limit. The answer is the handle; with stream=true it is the results, one on each line, while they come. A line that is no call, or whose custom_id came before, is refused by itself and has its place among the results. With an Idempotency-Key the same request goes on where the last one ended.
+	// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key the same request continues where the last one ended.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /batches (the `CreateBatch` operationId).
 	CreateBatchWithBodyWithResponse(ctx context.Context, params *CreateBatchParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateBatchResponse, error)
 
-	// CreateBatchWithResponse Run many calls under one handle
+	// CreateBatchWithResponse Run many calls as a batch
 	//
-	// Takes calls as a JSON document, or one on each line (NDJSON) without an end; the socket is read as fast as the calls are stored, so memory is no limit. The answer is the handle; with stream=true it is the results, one on each line, while they come. A line that is no call, or whose custom_id came before, is refused by itself and has its place among the results. With an Idempotency-Key the same request goes on where the last one ended.
+	// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key the same request continues where the last one ended.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /batches (the `CreateBatch` operationId).
 	CreateBatchWithResponse(ctx context.Context, params *CreateBatchParams, body CreateBatchJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateBatchResponse, error)
 
-	// GetBatchWithResponse A batch
+	// GetBatchWithResponse Show a batch
 	//
-	// Its state and how many of its calls are in which state.
+	// Its state and the number of its calls in each state.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /batches/{id} (the `GetBatch` operationId).
 	GetBatchWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetBatchResponse, error)
 
-	// AddBatchCallsWithBodyWithResponse More calls for an open batch
+	// AddBatchCallsWithBodyWithResponse Add calls to an open batch
 	//
-	// One call on each line. After a broken connection GET the batch says how many lines are stored, and from= makes sure that the next request goes on there.
+	// One call on each line. After a broken connection, GET the batch returns the number of stored lines; pass it as from so that the next request continues there.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7685,79 +7685,79 @@ type ClientWithResponsesInterface interface {
 
 	// CancelBatchWithResponse Cancel a batch
 	//
-	// Nothing more starts; what runs may finish, and its results are kept.
+	// No further calls start; running calls may finish, and their results are kept.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /batches/{id}/cancel (the `CancelBatch` operationId).
 	CancelBatchWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*CancelBatchResponse, error)
 
-	// GetBatchEventsWithResponse The progress of a batch
+	// GetBatchEventsWithResponse Follow the progress of a batch
 	//
-	// Server-sent events: the batch as it is, and again after each change, until it has ended.
+	// Server-sent events: the current batch, and again after each change, until it has ended.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /batches/{id}/events (the `GetBatchEvents` operationId).
 	GetBatchEventsWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetBatchEventsResponse, error)
 
-	// GetBatchHeldWithResponse The calls of a batch that wait for a yes
+	// GetBatchHeldWithResponse List the held calls of a batch
 	//
-	// In their order. Those that say by: caller wait for you: look at them, then POST /confirmations.
+	// The calls of the batch that wait for approval, in their order. Those with by: caller wait for you: review them, then POST /confirmations.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /batches/{id}/held (the `GetBatchHeld` operationId).
 	GetBatchHeldWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetBatchHeldResponse, error)
 
-	// GetBatchResultsWithResponse The results of a batch
+	// GetBatchResultsWithResponse Read the results of a batch
 	//
-	// One on each line, in the order in which the calls ended; exactly those after the cursor. follow=true waits for those to come, until the batch has ended.
+	// One result on each line, in the order in which the calls ended; exactly those after the cursor. follow=true waits for further results until the batch has ended.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /batches/{id}/results (the `GetBatchResults` operationId).
 	GetBatchResultsWithResponse(ctx context.Context, id string, params *GetBatchResultsParams, reqEditors ...RequestEditorFn) (*GetBatchResultsResponse, error)
 
-	// SealBatchWithResponse End the intake of a batch
+	// SealBatchWithResponse Seal a batch
 	//
-	// There will be no more calls; the batch ends when all have ended.
+	// The batch accepts no more calls, and ends when all its calls have ended.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /batches/{id}/seal (the `SealBatch` operationId).
 	SealBatchWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*SealBatchResponse, error)
 
-	// ListCallsWithResponse Your calls
+	// ListCallsWithResponse List your calls
 	//
-	// What became of your calls, the newest first, as the execution log has them for some days: who, what, when and how, with digests of arguments and results. A page can be short, or empty, and still have a next.
+	// Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times and outcome, with digests of arguments and results. A page can be short or empty and still have a next.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /calls (the `ListCalls` operationId).
 	ListCallsWithResponse(ctx context.Context, params *ListCallsParams, reqEditors ...RequestEditorFn) (*ListCallsResponse, error)
 
-	// CreateCallWithBodyWithResponse Call a tool that the body names
+	// CreateCallWithBodyWithResponse Call a tool named in the body
 	//
-	// The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.
+	// The same as calling the tool by its path, with one request schema for all tools. Every answer has the member outcome: completed with the result of the tool, held if somebody must approve the call first, or accepted if it is stored and continues. Generated clients should use this operation and check outcome.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /calls (the `CreateCall` operationId).
 	CreateCallWithBodyWithResponse(ctx context.Context, params *CreateCallParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateCallResponse, error)
 
-	// CreateCallWithResponse Call a tool that the body names
+	// CreateCallWithResponse Call a tool named in the body
 	//
-	// The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.
+	// The same as calling the tool by its path, with one request schema for all tools. Every answer has the member outcome: completed with the result of the tool, held if somebody must approve the call first, or accepted if it is stored and continues. Generated clients should use this operation and check outcome.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /calls (the `CreateCall` operationId).
 	CreateCallWithResponse(ctx context.Context, params *CreateCallParams, body CreateCallJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateCallResponse, error)
 
-	// GetCallWithResponse What came of a call
+	// GetCallWithResponse Get a call
 	//
-	// State and, once it has run, result, of a call that was held or stored, or is part of a batch. wait makes the answer come when the call has ended, or when that many seconds are over.
+	// The state and, once it has run, the result of a held, durable or batch call. With wait the answer is sent when the call has ended, or after that number of seconds.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7766,7 +7766,7 @@ type ClientWithResponsesInterface interface {
 
 	// CancelCallWithResponse Cancel a call
 	//
-	// Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One that has ended stays as it is.
+	// Cancels a call that is held or has not been sent: it ends as canceled and never runs. A running call is asked to stop, and ends as succeeded, as failed, or as unknown with cancel_requested. A call that has ended does not change.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7775,7 +7775,7 @@ type ClientWithResponsesInterface interface {
 
 	// SettleCallWithBodyWithResponse Settle a call whose outcome is unknown
 	//
-	// For a call that left and of which nobody can tell what became, or that was given up: say that it is done, that it failed, or that it shall run again.
+	// Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7784,7 +7784,7 @@ type ClientWithResponsesInterface interface {
 
 	// SettleCallWithResponse Settle a call whose outcome is unknown
 	//
-	// For a call that left and of which nobody can tell what became, or that was given up: say that it is done, that it failed, or that it shall run again.
+	// Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7793,7 +7793,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetConfigurationWithResponse Show the configuration in force
 	//
-	// Which version of the policy, of the servers file and of the API keys each live front door, approver and worker goes by, how its last reload went, and where they differ.
+	// The versions of the policy, the servers file and the API keys that each live front door, approver and worker uses, the outcome of its last reload, and the differences between them.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7802,7 +7802,7 @@ type ClientWithResponsesInterface interface {
 
 	// ConfirmCallsWithBodyWithResponse Confirm or reject held calls of batches
 	//
-	// Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed run; their results are among those of their batch. Calls that people must approve are refused.
+	// Confirms or rejects exactly the listed calls, each as it was held. Confirmed calls run, and their results are part of the results of their batch. Calls that people must approve are refused.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7811,7 +7811,7 @@ type ClientWithResponsesInterface interface {
 
 	// ConfirmCallsWithResponse Confirm or reject held calls of batches
 	//
-	// Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed run; their results are among those of their batch. Calls that people must approve are refused.
+	// Confirms or rejects exactly the listed calls, each as it was held. Confirmed calls run, and their results are part of the results of their batch. Calls that people must approve are refused.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7820,7 +7820,7 @@ type ClientWithResponsesInterface interface {
 
 	// ConfirmCallWithBodyWithResponse Confirm or reject a held call
 	//
-	// Spends the single-use token of a confirmation request. With confirm true the call runs once and its result is the answer.
+	// Uses up the single-use token of a confirmation request. With confirm true the call runs once, and the answer is its result.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7829,7 +7829,7 @@ type ClientWithResponsesInterface interface {
 
 	// ConfirmCallWithResponse Confirm or reject a held call
 	//
-	// Spends the single-use token of a confirmation request. With confirm true the call runs once and its result is the answer.
+	// Uses up the single-use token of a confirmation request. With confirm true the call runs once, and the answer is its result.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7838,16 +7838,16 @@ type ClientWithResponsesInterface interface {
 
 	// GetEventsWithResponse Follow the fleet
 	//
-	// Server-sent events. Each fleet event is the whole fleet: the first one at once, then one after each change, so nothing is missed by reconnecting. A quiet stream sends a comment every 15s. It ends when the front door drains.
+	// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. An idle stream sends a comment every 15s. It ends when the front door drains.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /events (the `GetEvents` operationId).
 	GetEventsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetEventsResponse, error)
 
-	// GetHealthWithResponse Health in short
+	// GetHealthWithResponse Health summary
 	//
-	// How long the front door runs and which servers it knows.
+	// The uptime of the front door and the servers that it knows.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7856,7 +7856,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetLivezWithResponse Liveness probe
 	//
-	// Answers as long as the process serves.
+	// Succeeds while the process serves requests.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7874,7 +7874,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetReadyzWithResponse Readiness probe
 	//
-	// Green while calls can be taken. Red, with the name of what is missing, when a dependency is down and while the front door drains.
+	// Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the front door drains.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7883,7 +7883,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListServersWithResponse List the servers
 	//
-	// Every server that a live worker holds, by id.
+	// Every server that a live worker runs, by id.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7892,7 +7892,7 @@ type ClientWithResponsesInterface interface {
 
 	// AddServerWithBodyWithResponse Add a server
 	//
-	// Has the workers hold a server, now and after a restart, and waits until it is initialized. Off unless the operator switches it on (front_door.add_servers): a caller that can start commands owns the machine.
+	// Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7901,7 +7901,7 @@ type ClientWithResponsesInterface interface {
 
 	// AddServerWithResponse Add a server
 	//
-	// Has the workers hold a server, now and after a restart, and waits until it is initialized. Off unless the operator switches it on (front_door.add_servers): a caller that can start commands owns the machine.
+	// Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7910,7 +7910,7 @@ type ClientWithResponsesInterface interface {
 
 	// RemoveServerWithResponse Remove a server
 	//
-	// Stops a server that was added over the API and forgets it. One from a worker's servers file is not touched.
+	// Stops and removes a server that was added over the API. A server from a worker's servers file is not affected.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7919,7 +7919,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetServerWithResponse Show a server
 	//
-	// One server, with the word of every worker that holds it.
+	// One server, with its state on each worker that runs it.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7928,7 +7928,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListServerPromptsWithResponse List the prompts of a server
 	//
-	// Each entry is exactly as the server gave it.
+	// Each entry is exactly as the server sent it.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7937,7 +7937,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPromptWithBodyWithResponse Get a prompt
 	//
-	// Asks the server for the prompt and answers as it does. The body is the object of its arguments, all of them strings.
+	// Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7946,7 +7946,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPromptWithResponse Get a prompt
 	//
-	// Asks the server for the prompt and answers as it does. The body is the object of its arguments, all of them strings.
+	// Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7955,7 +7955,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListServerResourcesWithResponse List the resources of a server
 	//
-	// Each entry is exactly as the server gave it.
+	// Each entry is exactly as the server sent it.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7964,7 +7964,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListServerResourceTemplatesWithResponse List the resource templates of a server
 	//
-	// Each entry is exactly as the server gave it.
+	// Each entry is exactly as the server sent it.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7973,16 +7973,16 @@ type ClientWithResponsesInterface interface {
 
 	// ReadResourceWithResponse Read a resource
 	//
-	// Asks the server for the resource and answers as it does. The URI is percent-encoded; GET /servers/{id}/resources?uri= takes it as a parameter.
+	// Reads the resource from the server and returns its answer. The URI is percent-encoded; GET /servers/{id}/resources?uri= accepts it as a parameter.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /servers/{id}/resources/{uri} (the `ReadResource` operationId).
 	ReadResourceWithResponse(ctx context.Context, id string, uri string, params *ReadResourceParams, reqEditors ...RequestEditorFn) (*ReadResourceResponse, error)
 
-	// RestartServerWithResponse Start a server again
+	// RestartServerWithResponse Restart a server
 	//
-	// Every worker that holds the server replaces it by a new start of itself, of the entry that it has. Calls do not fail: the old one takes them until the new one is ready, and finishes those that it has. It answers once the new starts have begun; GET /servers/{id} shows how they are. A start that fails leaves the old one in place.
+	// Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do not fail: the old instance accepts calls until the new one is ready, and finishes its running calls. The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new instance fails to start, the old one stays.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7991,25 +7991,25 @@ type ClientWithResponsesInterface interface {
 
 	// ListServerToolsWithResponse List the tools of a server
 	//
-	// Each entry is exactly as the server gave it.
+	// Each entry is exactly as the server sent it.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /servers/{id}/tools (the `ListServerTools` operationId).
 	ListServerToolsWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*ListServerToolsResponse, error)
 
-	// SwitchToolWithBodyWithResponse Switch a tool off or on
+	// SwitchToolWithBodyWithResponse Disable or enable a tool
 	//
-	// A tool that is switched off answers 403 with the reason, at every front door and over restarts.
+	// Calls of a disabled tool return 403 with the reason, at every front door and after restarts.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /servers/{id}/tools/{tool} (the `SwitchTool` operationId).
 	SwitchToolWithBodyWithResponse(ctx context.Context, id string, tool string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SwitchToolResponse, error)
 
-	// SwitchToolWithResponse Switch a tool off or on
+	// SwitchToolWithResponse Disable or enable a tool
 	//
-	// A tool that is switched off answers 403 with the reason, at every front door and over restarts.
+	// Calls of a disabled tool return 403 with the reason, at every front door and after restarts.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8018,7 +8018,7 @@ type ClientWithResponsesInterface interface {
 
 	// CallToolWithBodyWithResponse Call a tool
 	//
-	// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as the bytes that were sent; without a body the tool gets an empty object. A tool that fails says so in its result, with status 200 and isError true. Arguments may take 1 MiB.
+	// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have 1 MiB.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8027,7 +8027,7 @@ type ClientWithResponsesInterface interface {
 
 	// CallToolWithResponse Call a tool
 	//
-	// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as the bytes that were sent; without a body the tool gets an empty object. A tool that fails says so in its result, with status 200 and isError true. Arguments may take 1 MiB.
+	// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have 1 MiB.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8036,7 +8036,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateToolCallsWithBodyWithResponse Run the tool calls of a model
 	//
-	// The body is what a model provider sent: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run side by side, each as POST /calls would run it, and the answer has the provider's tool messages in order. A call that cannot run has a message that says why, and a call that is held one that says so; the others are not affected. With {"text":"…"} calls are looked for in the plain text of a model.
+	// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8045,7 +8045,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateToolCallsWithResponse Run the tool calls of a model
 	//
-	// The body is what a model provider sent: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run side by side, each as POST /calls would run it, and the answer has the provider's tool messages in order. A call that cannot run has a message that says why, and a call that is held one that says so; the others are not affected. With {"text":"…"} calls are looked for in the plain text of a model.
+	// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8054,7 +8054,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListToolsWithResponse List all tools
 	//
-	// Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all tools that can be called as that provider takes them, under names that it takes (a ProviderToolList); POST /tool-calls runs what the model makes of them.
+	// Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8063,7 +8063,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetVersionWithResponse The build
 	//
-	// Which build runs, and since when.
+	// The version of the running build and its start time.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8072,7 +8072,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListWorkersWithResponse List the workers
 	//
-	// Every live worker, with the servers it holds.
+	// Every live worker, with the servers that it runs.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12170,7 +12170,7 @@ func (r ListWorkersResponse) ContentType() string {
 	return ""
 }
 
-// ListBatchesWithResponse Your batches
+// ListBatchesWithResponse List your batches
 //
 // The newest first.
 //
@@ -12185,9 +12185,9 @@ func (c *ClientWithResponses) ListBatchesWithResponse(ctx context.Context, param
 	return ParseListBatchesResponse(rsp)
 }
 
-// CreateBatchWithBodyWithResponse Run many calls under one handle
+// CreateBatchWithBodyWithResponse Run many calls as a batch
 //
-// Takes calls as a JSON document, or one on each line (NDJSON) without an end; the socket is read as fast as the calls are stored, so memory is no limit. The answer is the handle; with stream=true it is the results, one on each line, while they come. A line that is no call, or whose custom_id came before, is refused by itself and has its place among the results. With an Idempotency-Key the same request goes on where the last one ended.
+// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key the same request continues where the last one ended.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12200,9 +12200,9 @@ func (c *ClientWithResponses) CreateBatchWithBodyWithResponse(ctx context.Contex
 	return ParseCreateBatchResponse(rsp)
 }
 
-// CreateBatchWithResponse Run many calls under one handle
+// CreateBatchWithResponse Run many calls as a batch
 //
-// Takes calls as a JSON document, or one on each line (NDJSON) without an end; the socket is read as fast as the calls are stored, so memory is no limit. The answer is the handle; with stream=true it is the results, one on each line, while they come. A line that is no call, or whose custom_id came before, is refused by itself and has its place among the results. With an Idempotency-Key the same request goes on where the last one ended.
+// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key the same request continues where the last one ended.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12215,9 +12215,9 @@ func (c *ClientWithResponses) CreateBatchWithResponse(ctx context.Context, param
 	return ParseCreateBatchResponse(rsp)
 }
 
-// GetBatchWithResponse A batch
+// GetBatchWithResponse Show a batch
 //
-// Its state and how many of its calls are in which state.
+// Its state and the number of its calls in each state.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12230,9 +12230,9 @@ func (c *ClientWithResponses) GetBatchWithResponse(ctx context.Context, id strin
 	return ParseGetBatchResponse(rsp)
 }
 
-// AddBatchCallsWithBodyWithResponse More calls for an open batch
+// AddBatchCallsWithBodyWithResponse Add calls to an open batch
 //
-// One call on each line. After a broken connection GET the batch says how many lines are stored, and from= makes sure that the next request goes on there.
+// One call on each line. After a broken connection, GET the batch returns the number of stored lines; pass it as from so that the next request continues there.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12247,7 +12247,7 @@ func (c *ClientWithResponses) AddBatchCallsWithBodyWithResponse(ctx context.Cont
 
 // CancelBatchWithResponse Cancel a batch
 //
-// Nothing more starts; what runs may finish, and its results are kept.
+// No further calls start; running calls may finish, and their results are kept.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12260,9 +12260,9 @@ func (c *ClientWithResponses) CancelBatchWithResponse(ctx context.Context, id st
 	return ParseCancelBatchResponse(rsp)
 }
 
-// GetBatchEventsWithResponse The progress of a batch
+// GetBatchEventsWithResponse Follow the progress of a batch
 //
-// Server-sent events: the batch as it is, and again after each change, until it has ended.
+// Server-sent events: the current batch, and again after each change, until it has ended.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12275,9 +12275,9 @@ func (c *ClientWithResponses) GetBatchEventsWithResponse(ctx context.Context, id
 	return ParseGetBatchEventsResponse(rsp)
 }
 
-// GetBatchHeldWithResponse The calls of a batch that wait for a yes
+// GetBatchHeldWithResponse List the held calls of a batch
 //
-// In their order. Those that say by: caller wait for you: look at them, then POST /confirmations.
+// The calls of the batch that wait for approval, in their order. Those with by: caller wait for you: review them, then POST /confirmations.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12290,9 +12290,9 @@ func (c *ClientWithResponses) GetBatchHeldWithResponse(ctx context.Context, id s
 	return ParseGetBatchHeldResponse(rsp)
 }
 
-// GetBatchResultsWithResponse The results of a batch
+// GetBatchResultsWithResponse Read the results of a batch
 //
-// One on each line, in the order in which the calls ended; exactly those after the cursor. follow=true waits for those to come, until the batch has ended.
+// One result on each line, in the order in which the calls ended; exactly those after the cursor. follow=true waits for further results until the batch has ended.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12305,9 +12305,9 @@ func (c *ClientWithResponses) GetBatchResultsWithResponse(ctx context.Context, i
 	return ParseGetBatchResultsResponse(rsp)
 }
 
-// SealBatchWithResponse End the intake of a batch
+// SealBatchWithResponse Seal a batch
 //
-// There will be no more calls; the batch ends when all have ended.
+// The batch accepts no more calls, and ends when all its calls have ended.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12320,9 +12320,9 @@ func (c *ClientWithResponses) SealBatchWithResponse(ctx context.Context, id stri
 	return ParseSealBatchResponse(rsp)
 }
 
-// ListCallsWithResponse Your calls
+// ListCallsWithResponse List your calls
 //
-// What became of your calls, the newest first, as the execution log has them for some days: who, what, when and how, with digests of arguments and results. A page can be short, or empty, and still have a next.
+// Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times and outcome, with digests of arguments and results. A page can be short or empty and still have a next.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12335,9 +12335,9 @@ func (c *ClientWithResponses) ListCallsWithResponse(ctx context.Context, params 
 	return ParseListCallsResponse(rsp)
 }
 
-// CreateCallWithBodyWithResponse Call a tool that the body names
+// CreateCallWithBodyWithResponse Call a tool named in the body
 //
-// The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.
+// The same as calling the tool by its path, with one request schema for all tools. Every answer has the member outcome: completed with the result of the tool, held if somebody must approve the call first, or accepted if it is stored and continues. Generated clients should use this operation and check outcome.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12350,9 +12350,9 @@ func (c *ClientWithResponses) CreateCallWithBodyWithResponse(ctx context.Context
 	return ParseCreateCallResponse(rsp)
 }
 
-// CreateCallWithResponse Call a tool that the body names
+// CreateCallWithResponse Call a tool named in the body
 //
-// The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.
+// The same as calling the tool by its path, with one request schema for all tools. Every answer has the member outcome: completed with the result of the tool, held if somebody must approve the call first, or accepted if it is stored and continues. Generated clients should use this operation and check outcome.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12365,9 +12365,9 @@ func (c *ClientWithResponses) CreateCallWithResponse(ctx context.Context, params
 	return ParseCreateCallResponse(rsp)
 }
 
-// GetCallWithResponse What came of a call
+// GetCallWithResponse Get a call
 //
-// State and, once it has run, result, of a call that was held or stored, or is part of a batch. wait makes the answer come when the call has ended, or when that many seconds are over.
+// The state and, once it has run, the result of a held, durable or batch call. With wait the answer is sent when the call has ended, or after that number of seconds.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12382,7 +12382,7 @@ func (c *ClientWithResponses) GetCallWithResponse(ctx context.Context, id string
 
 // CancelCallWithResponse Cancel a call
 //
-// Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One that has ended stays as it is.
+// Cancels a call that is held or has not been sent: it ends as canceled and never runs. A running call is asked to stop, and ends as succeeded, as failed, or as unknown with cancel_requested. A call that has ended does not change.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12397,7 +12397,7 @@ func (c *ClientWithResponses) CancelCallWithResponse(ctx context.Context, id str
 
 // SettleCallWithBodyWithResponse Settle a call whose outcome is unknown
 //
-// For a call that left and of which nobody can tell what became, or that was given up: say that it is done, that it failed, or that it shall run again.
+// Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12412,7 +12412,7 @@ func (c *ClientWithResponses) SettleCallWithBodyWithResponse(ctx context.Context
 
 // SettleCallWithResponse Settle a call whose outcome is unknown
 //
-// For a call that left and of which nobody can tell what became, or that was given up: say that it is done, that it failed, or that it shall run again.
+// Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12427,7 +12427,7 @@ func (c *ClientWithResponses) SettleCallWithResponse(ctx context.Context, id str
 
 // GetConfigurationWithResponse Show the configuration in force
 //
-// Which version of the policy, of the servers file and of the API keys each live front door, approver and worker goes by, how its last reload went, and where they differ.
+// The versions of the policy, the servers file and the API keys that each live front door, approver and worker uses, the outcome of its last reload, and the differences between them.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12442,7 +12442,7 @@ func (c *ClientWithResponses) GetConfigurationWithResponse(ctx context.Context, 
 
 // ConfirmCallsWithBodyWithResponse Confirm or reject held calls of batches
 //
-// Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed run; their results are among those of their batch. Calls that people must approve are refused.
+// Confirms or rejects exactly the listed calls, each as it was held. Confirmed calls run, and their results are part of the results of their batch. Calls that people must approve are refused.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12457,7 +12457,7 @@ func (c *ClientWithResponses) ConfirmCallsWithBodyWithResponse(ctx context.Conte
 
 // ConfirmCallsWithResponse Confirm or reject held calls of batches
 //
-// Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed run; their results are among those of their batch. Calls that people must approve are refused.
+// Confirms or rejects exactly the listed calls, each as it was held. Confirmed calls run, and their results are part of the results of their batch. Calls that people must approve are refused.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12472,7 +12472,7 @@ func (c *ClientWithResponses) ConfirmCallsWithResponse(ctx context.Context, body
 
 // ConfirmCallWithBodyWithResponse Confirm or reject a held call
 //
-// Spends the single-use token of a confirmation request. With confirm true the call runs once and its result is the answer.
+// Uses up the single-use token of a confirmation request. With confirm true the call runs once, and the answer is its result.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12487,7 +12487,7 @@ func (c *ClientWithResponses) ConfirmCallWithBodyWithResponse(ctx context.Contex
 
 // ConfirmCallWithResponse Confirm or reject a held call
 //
-// Spends the single-use token of a confirmation request. With confirm true the call runs once and its result is the answer.
+// Uses up the single-use token of a confirmation request. With confirm true the call runs once, and the answer is its result.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12502,7 +12502,7 @@ func (c *ClientWithResponses) ConfirmCallWithResponse(ctx context.Context, id st
 
 // GetEventsWithResponse Follow the fleet
 //
-// Server-sent events. Each fleet event is the whole fleet: the first one at once, then one after each change, so nothing is missed by reconnecting. A quiet stream sends a comment every 15s. It ends when the front door drains.
+// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. An idle stream sends a comment every 15s. It ends when the front door drains.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12515,9 +12515,9 @@ func (c *ClientWithResponses) GetEventsWithResponse(ctx context.Context, reqEdit
 	return ParseGetEventsResponse(rsp)
 }
 
-// GetHealthWithResponse Health in short
+// GetHealthWithResponse Health summary
 //
-// How long the front door runs and which servers it knows.
+// The uptime of the front door and the servers that it knows.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12532,7 +12532,7 @@ func (c *ClientWithResponses) GetHealthWithResponse(ctx context.Context, reqEdit
 
 // GetLivezWithResponse Liveness probe
 //
-// Answers as long as the process serves.
+// Succeeds while the process serves requests.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12562,7 +12562,7 @@ func (c *ClientWithResponses) GetMetricsWithResponse(ctx context.Context, reqEdi
 
 // GetReadyzWithResponse Readiness probe
 //
-// Green while calls can be taken. Red, with the name of what is missing, when a dependency is down and while the front door drains.
+// Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the front door drains.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12577,7 +12577,7 @@ func (c *ClientWithResponses) GetReadyzWithResponse(ctx context.Context, reqEdit
 
 // ListServersWithResponse List the servers
 //
-// Every server that a live worker holds, by id.
+// Every server that a live worker runs, by id.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12592,7 +12592,7 @@ func (c *ClientWithResponses) ListServersWithResponse(ctx context.Context, reqEd
 
 // AddServerWithBodyWithResponse Add a server
 //
-// Has the workers hold a server, now and after a restart, and waits until it is initialized. Off unless the operator switches it on (front_door.add_servers): a caller that can start commands owns the machine.
+// Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12607,7 +12607,7 @@ func (c *ClientWithResponses) AddServerWithBodyWithResponse(ctx context.Context,
 
 // AddServerWithResponse Add a server
 //
-// Has the workers hold a server, now and after a restart, and waits until it is initialized. Off unless the operator switches it on (front_door.add_servers): a caller that can start commands owns the machine.
+// Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12622,7 +12622,7 @@ func (c *ClientWithResponses) AddServerWithResponse(ctx context.Context, body Ad
 
 // RemoveServerWithResponse Remove a server
 //
-// Stops a server that was added over the API and forgets it. One from a worker's servers file is not touched.
+// Stops and removes a server that was added over the API. A server from a worker's servers file is not affected.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12637,7 +12637,7 @@ func (c *ClientWithResponses) RemoveServerWithResponse(ctx context.Context, id s
 
 // GetServerWithResponse Show a server
 //
-// One server, with the word of every worker that holds it.
+// One server, with its state on each worker that runs it.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12652,7 +12652,7 @@ func (c *ClientWithResponses) GetServerWithResponse(ctx context.Context, id stri
 
 // ListServerPromptsWithResponse List the prompts of a server
 //
-// Each entry is exactly as the server gave it.
+// Each entry is exactly as the server sent it.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12667,7 +12667,7 @@ func (c *ClientWithResponses) ListServerPromptsWithResponse(ctx context.Context,
 
 // GetPromptWithBodyWithResponse Get a prompt
 //
-// Asks the server for the prompt and answers as it does. The body is the object of its arguments, all of them strings.
+// Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12682,7 +12682,7 @@ func (c *ClientWithResponses) GetPromptWithBodyWithResponse(ctx context.Context,
 
 // GetPromptWithResponse Get a prompt
 //
-// Asks the server for the prompt and answers as it does. The body is the object of its arguments, all of them strings.
+// Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12697,7 +12697,7 @@ func (c *ClientWithResponses) GetPromptWithResponse(ctx context.Context, id stri
 
 // ListServerResourcesWithResponse List the resources of a server
 //
-// Each entry is exactly as the server gave it.
+// Each entry is exactly as the server sent it.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12712,7 +12712,7 @@ func (c *ClientWithResponses) ListServerResourcesWithResponse(ctx context.Contex
 
 // ListServerResourceTemplatesWithResponse List the resource templates of a server
 //
-// Each entry is exactly as the server gave it.
+// Each entry is exactly as the server sent it.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12727,7 +12727,7 @@ func (c *ClientWithResponses) ListServerResourceTemplatesWithResponse(ctx contex
 
 // ReadResourceWithResponse Read a resource
 //
-// Asks the server for the resource and answers as it does. The URI is percent-encoded; GET /servers/{id}/resources?uri= takes it as a parameter.
+// Reads the resource from the server and returns its answer. The URI is percent-encoded; GET /servers/{id}/resources?uri= accepts it as a parameter.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12740,9 +12740,9 @@ func (c *ClientWithResponses) ReadResourceWithResponse(ctx context.Context, id s
 	return ParseReadResourceResponse(rsp)
 }
 
-// RestartServerWithResponse Start a server again
+// RestartServerWithResponse Restart a server
 //
-// Every worker that holds the server replaces it by a new start of itself, of the entry that it has. Calls do not fail: the old one takes them until the new one is ready, and finishes those that it has. It answers once the new starts have begun; GET /servers/{id} shows how they are. A start that fails leaves the old one in place.
+// Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do not fail: the old instance accepts calls until the new one is ready, and finishes its running calls. The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new instance fails to start, the old one stays.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12757,7 +12757,7 @@ func (c *ClientWithResponses) RestartServerWithResponse(ctx context.Context, id 
 
 // ListServerToolsWithResponse List the tools of a server
 //
-// Each entry is exactly as the server gave it.
+// Each entry is exactly as the server sent it.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12770,9 +12770,9 @@ func (c *ClientWithResponses) ListServerToolsWithResponse(ctx context.Context, i
 	return ParseListServerToolsResponse(rsp)
 }
 
-// SwitchToolWithBodyWithResponse Switch a tool off or on
+// SwitchToolWithBodyWithResponse Disable or enable a tool
 //
-// A tool that is switched off answers 403 with the reason, at every front door and over restarts.
+// Calls of a disabled tool return 403 with the reason, at every front door and after restarts.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12785,9 +12785,9 @@ func (c *ClientWithResponses) SwitchToolWithBodyWithResponse(ctx context.Context
 	return ParseSwitchToolResponse(rsp)
 }
 
-// SwitchToolWithResponse Switch a tool off or on
+// SwitchToolWithResponse Disable or enable a tool
 //
-// A tool that is switched off answers 403 with the reason, at every front door and over restarts.
+// Calls of a disabled tool return 403 with the reason, at every front door and after restarts.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12802,7 +12802,7 @@ func (c *ClientWithResponses) SwitchToolWithResponse(ctx context.Context, id str
 
 // CallToolWithBodyWithResponse Call a tool
 //
-// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as the bytes that were sent; without a body the tool gets an empty object. A tool that fails says so in its result, with status 200 and isError true. Arguments may take 1 MiB.
+// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have 1 MiB.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12817,7 +12817,7 @@ func (c *ClientWithResponses) CallToolWithBodyWithResponse(ctx context.Context, 
 
 // CallToolWithResponse Call a tool
 //
-// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as the bytes that were sent; without a body the tool gets an empty object. A tool that fails says so in its result, with status 200 and isError true. Arguments may take 1 MiB.
+// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have 1 MiB.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12832,7 +12832,7 @@ func (c *ClientWithResponses) CallToolWithResponse(ctx context.Context, id strin
 
 // CreateToolCallsWithBodyWithResponse Run the tool calls of a model
 //
-// The body is what a model provider sent: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run side by side, each as POST /calls would run it, and the answer has the provider's tool messages in order. A call that cannot run has a message that says why, and a call that is held one that says so; the others are not affected. With {"text":"…"} calls are looked for in the plain text of a model.
+// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12847,7 +12847,7 @@ func (c *ClientWithResponses) CreateToolCallsWithBodyWithResponse(ctx context.Co
 
 // CreateToolCallsWithResponse Run the tool calls of a model
 //
-// The body is what a model provider sent: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run side by side, each as POST /calls would run it, and the answer has the provider's tool messages in order. A call that cannot run has a message that says why, and a call that is held one that says so; the others are not affected. With {"text":"…"} calls are looked for in the plain text of a model.
+// The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12862,7 +12862,7 @@ func (c *ClientWithResponses) CreateToolCallsWithResponse(ctx context.Context, p
 
 // ListToolsWithResponse List all tools
 //
-// Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all tools that can be called as that provider takes them, under names that it takes (a ProviderToolList); POST /tool-calls runs what the model makes of them.
+// Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12877,7 +12877,7 @@ func (c *ClientWithResponses) ListToolsWithResponse(ctx context.Context, params 
 
 // GetVersionWithResponse The build
 //
-// Which build runs, and since when.
+// The version of the running build and its start time.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12892,7 +12892,7 @@ func (c *ClientWithResponses) GetVersionWithResponse(ctx context.Context, reqEdi
 
 // ListWorkersWithResponse List the workers
 //
-// Every live worker, with the servers it holds.
+// Every live worker, with the servers that it runs.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -66,7 +66,7 @@ type Event struct {
 
 // Events reads an answer of server-sent events, as far as it goes, and closes it.
 // What holds for [Lines] holds here. An end without an error is that of the
-// stream: the front door is about to stop, or there is nothing more to tell.
+// stream: the front door is shutting down, or there is nothing more to tell.
 func Events(res *http.Response, err error) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if err = open(res, err); err != nil {

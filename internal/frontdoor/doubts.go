@@ -35,7 +35,7 @@ func (d *FrontDoor) doubt() {
 		for _, doubt := range policy.Check(known) {
 			if !said[doubt] && !slices.Contains(without, doubt) {
 				said[doubt] = true
-				d.o.Log.Warn("the policy has a likely mistake", "policy", doubt)
+				d.o.Log.Warn("the policy has a probable mistake", "policy", doubt)
 			}
 		}
 		select {

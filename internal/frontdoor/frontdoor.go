@@ -169,13 +169,13 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	} else if l, err := open(ctx, o); err != nil {
 		return nil, err
 	} else if err := l.Close(); err != nil {
-		return nil, fmt.Errorf("trying the address %s: %w", o.Config.Listen, err)
+		return nil, fmt.Errorf("checking the address %s: %w", o.Config.Listen, err)
 	}
 	if o.Stored == nil {
 		o.Stored = o.Conn
 	}
 	if o.Signer == nil {
-		o.Log.Warn("no warrants.key_file is set: what callers confirm here is not signed, and workers refuse to run it (callyard keys warrant makes a key)")
+		o.Log.Warn("warrants.key_file is not set: calls that callers confirm here are not signed, and workers refuse to run them (callyard keys warrant creates a key)")
 	}
 	d := &FrontDoor{o: o, keys: keys, stopped: make(chan struct{})}
 	id := schema.NewID("frontdoor")
@@ -265,7 +265,7 @@ func (d *FrontDoor) openBatches(ctx context.Context, id string) (err error) {
 func (d *FrontDoor) closeBatches(ctx context.Context) {
 	if d.durable != nil {
 		if err := d.durable.Close(ctx); err != nil {
-			d.o.Log.Warn("stopping durable calls", "error", err)
+			d.o.Log.Warn("stopping durable calls failed", "error", err)
 		}
 	}
 	if d.notifier != nil {
@@ -453,7 +453,7 @@ func (d *FrontDoor) Catalog() *catalog.Catalog { return d.catalog }
 // Ready returns nil while calls can be taken, else what is missing.
 func (d *FrontDoor) Ready() error {
 	if d.draining.Load() {
-		return errors.New("the front door is about to stop")
+		return errors.New("the front door is shutting down")
 	}
 	return errors.Join(d.o.Conn.Ready(), d.o.Stored.Ready(), d.o.Stored.Storing())
 }
@@ -469,7 +469,7 @@ func (d *FrontDoor) Stop(ctx context.Context) error {
 	}
 	err := d.server.Shutdown(ctx)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("%d calls were still under way at the end of the grace time", d.chain.InFlight()), d.server.Close())
+		err = errors.Join(fmt.Errorf("%d calls were still running at the end of the grace period", d.chain.InFlight()), d.server.Close())
 	}
 	close(d.stopped)
 	d.wait.Wait()

@@ -89,7 +89,7 @@ func TestWhatWaitsDoesNotLeaveOnceItsToolIsSwitchedOff(t *testing.T) {
 				switch status, _, text := d.do("POST", "/servers/s/tools/slow", `{}`); {
 				case status == 200:
 					ran.Add(1)
-				case status == 403 && strings.Contains(text, "/problems/tool-disabled") && strings.Contains(text, "switched off: found unsafe"):
+				case status == 403 && strings.Contains(text, "/problems/tool-disabled") && strings.Contains(text, "disabled: found unsafe"):
 					refused.Add(1)
 				default:
 					other.Add(1)

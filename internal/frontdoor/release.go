@@ -90,11 +90,11 @@ func (r *releaser) reconcile() {
 				if err := r.desk.Renew(ctx); err == nil {
 					version = now
 				} else if r.ctx.Err() == nil {
-					r.log.Warn("assessing held calls under the changed policy; it will be tried again", "error", err)
+					r.log.Warn("assessing held calls under the changed policy failed; it will be tried again", "error", err)
 				}
 			}
 			if _, err := r.desk.Reconcile(ctx, r.catalog.RouterAlive); err != nil && r.ctx.Err() == nil {
-				r.log.Warn("looking after approvals", "error", err)
+				r.log.Warn("processing approvals failed", "error", err)
 			}
 			cancel()
 		}
@@ -142,7 +142,7 @@ func (r *releaser) release(ctx context.Context, a *ledger.Approval) (*schema.Res
 	case e := <-ended:
 		return e.res, e.err
 	case <-ctx.Done():
-		return nil, schema.Errorf(schema.KindCanceled, "The caller left; the confirmed call goes on, and GET /calls/%s tells what came of it.", a.CallID).WithCall(a.CallID)
+		return nil, schema.Errorf(schema.KindCanceled, "The caller disconnected; the confirmed call continues, and GET /calls/%s returns its outcome.", a.CallID).WithCall(a.CallID)
 	}
 }
 
@@ -201,10 +201,10 @@ func (r *releaser) unchanged(ctx context.Context, a *ledger.Approval, args []byt
 		return err
 	}
 	if !tool.Switch.Enabled {
-		return schema.Errorf(schema.KindDisabled, "Tool %q was switched off after the call was held; it was not run.", b.Tool).WithCall(a.CallID)
+		return schema.Errorf(schema.KindDisabled, "Tool %q was disabled after the call was held; it was not run.", b.Tool).WithCall(a.CallID)
 	}
 	if tool.Digest != b.ToolDefinitionDigest {
-		return schema.Errorf(schema.KindConflict, "Tool %q was redefined by its server after the call was held; it was not run. Send the call again.", b.Tool).WithCall(a.CallID)
+		return schema.Errorf(schema.KindConflict, "The server changed the definition of tool %q after the call was held; it was not run. Send the call again.", b.Tool).WithCall(a.CallID)
 	}
 	now, err := r.gate.Reassess(ctx, a, args)
 	switch {
@@ -213,7 +213,7 @@ func (r *releaser) unchanged(ctx context.Context, a *ledger.Approval, args []byt
 	case now.Deny:
 		return schema.Errorf(schema.KindForbidden, "The policy in force forbids this call, and it was not run: %s", strings.Join(now.Reasons, "; ")).WithCall(a.CallID)
 	case !approval.Covered(a, &now):
-		return schema.Errorf(schema.KindForbidden, "The policy in force requires more than the approval of this call satisfied; it was not run. Send the call again.").WithCall(a.CallID)
+		return schema.Errorf(schema.KindForbidden, "The policy in force has stricter requirements than the approval of this call met; it was not run. Send the call again.").WithCall(a.CallID)
 	}
 	return nil
 }
@@ -223,11 +223,11 @@ func (r *releaser) unchanged(ctx context.Context, a *ledger.Approval, args []byt
 // what was allowed.
 func (d *FrontDoor) noPermission(server string) string {
 	if d.o.Signer == nil {
-		return "the front doors have no key to sign with (warrants.key_file)."
+		return "the front doors have no signing key (warrants.key_file)."
 	}
 	for _, w := range d.catalog.Holders(server) {
 		if !slices.Contains(w.StandingKeys, d.o.Signer.KeyID()) {
-			return fmt.Sprintf("worker %s does not trust the front doors' key for that; warrants.standing_keys of the worker names the keys that it trusts.", w.Name)
+			return fmt.Sprintf("worker %s does not trust the front doors' key for this; the worker's warrants.standing_keys lists the keys that it trusts.", w.Name)
 		}
 	}
 	return ""
@@ -254,6 +254,6 @@ func (r *releaser) record(a *ledger.Approval, res *schema.Result, callErr error)
 		}
 	}
 	if err != nil {
-		r.log.Error("how a call ended could not be recorded; it will count as unknown", "call", a.CallID, "error", err)
+		r.log.Error("the outcome of a call could not be recorded; it will count as unknown", "call", a.CallID, "error", err)
 	}
 }

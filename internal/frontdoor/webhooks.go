@@ -69,7 +69,7 @@ func (t *notifier) close(ctx context.Context) {
 	close(t.ends)
 	t.done.Wait()
 	if err := t.sender.Close(ctx); err != nil {
-		t.d.o.Log.Warn("closing the outbox of webhooks", "error", err)
+		t.d.o.Log.Warn("closing the webhook outbox failed", "error", err)
 	}
 }
 
@@ -90,7 +90,7 @@ func (t *notifier) run() {
 		}
 		cancel()
 		if err != nil {
-			t.d.o.Log.Warn("a webhook could not be put into the outbox", "call", e.CallID, "journal", e.Journal, "error", err)
+			t.d.o.Log.Warn("a webhook could not be added to the outbox", "call", e.CallID, "journal", e.Journal, "error", err)
 		}
 	}
 }
@@ -169,14 +169,14 @@ func (t *notifier) tellHeld(id string) {
 	if err == nil {
 		_, err = t.d.space.Ledger.Change(ctx, id, func(a *ledger.Approval) error {
 			if !a.Told.IsZero() {
-				return schema.Errorf(schema.KindConflict, "It was told meanwhile.")
+				return schema.Errorf(schema.KindConflict, "It was delivered in the meantime.")
 			}
 			a.Told = time.Now().UTC()
 			return nil
 		})
 	}
 	if err != nil && schema.KindOf(err) != schema.KindConflict {
-		t.d.o.Log.Warn("the end of a held call could not be put into the outbox; it is tried again", "approval", id, "error", err)
+		t.d.o.Log.Warn("the end of a held call could not be added to the outbox; it is tried again", "approval", id, "error", err)
 	}
 }
 

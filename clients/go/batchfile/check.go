@@ -93,7 +93,7 @@ func lineFault(line []byte) string {
 	if err := json.Unmarshal(line, &call); err != nil {
 		var syntax *json.SyntaxError
 		if !errors.As(err, &syntax) {
-			return "it is no JSON object"
+			return "it is not a JSON object"
 		}
 		return fmt.Sprintf("it is no JSON, from byte %d on", max(syntax.Offset, 1))
 	}

@@ -12,7 +12,7 @@ import httpx
 import callyard
 from callyard.rest.api.calls import create_call
 
-PROBLEM = b'{"type":"/problems/quota-exceeded","title":"Your quota is used up","status":429,"detail":"Wait.","error":"Wait.","retryable":true}'
+PROBLEM = b'{"type":"/problems/quota-exceeded","title":"Quota exceeded","status":429,"detail":"Wait.","error":"Wait.","retryable":true}'
 DONE = b'{"content":[{"type":"text","text":"done"}],"outcome":"completed"}'
 JSON, OURS, PROXY = "application/json", "application/problem+json", "text/html"
 

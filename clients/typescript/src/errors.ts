@@ -37,7 +37,7 @@ export class HeldError extends CallyardError {
   readonly approvalId: string;
   /** The token with which the caller confirms; undefined where somebody else must approve. */
   readonly confirmationId: string | undefined;
-  /** The page on which people decide. */
+  /** The page on which approvers decide. */
   readonly approvalUrl: string | undefined;
   readonly expiresAt: Date;
 

@@ -12,14 +12,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Your batches
+         * List your batches
          * @description The newest first.
          */
         get: operations["list-batches"];
         put?: never;
         /**
-         * Run many calls under one handle
-         * @description Takes calls as a JSON document, or one on each line (NDJSON) without an end; the socket is read as fast as the calls are stored, so memory is no limit. The answer is the handle; with stream=true it is the results, one on each line, while they come. A line that is no call, or whose custom_id came before, is refused by itself and has its place among the results. With an Idempotency-Key the same request goes on where the last one ended.
+         * Run many calls as a batch
+         * @description Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key the same request continues where the last one ended.
          */
         post: operations["create-batch"];
         delete?: never;
@@ -36,8 +36,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A batch
-         * @description Its state and how many of its calls are in which state.
+         * Show a batch
+         * @description Its state and the number of its calls in each state.
          */
         get: operations["get-batch"];
         put?: never;
@@ -58,8 +58,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * More calls for an open batch
-         * @description One call on each line. After a broken connection GET the batch says how many lines are stored, and from= makes sure that the next request goes on there.
+         * Add calls to an open batch
+         * @description One call on each line. After a broken connection, GET the batch returns the number of stored lines; pass it as from so that the next request continues there.
          */
         post: operations["add-batch-calls"];
         delete?: never;
@@ -79,7 +79,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a batch
-         * @description Nothing more starts; what runs may finish, and its results are kept.
+         * @description No further calls start; running calls may finish, and their results are kept.
          */
         post: operations["cancel-batch"];
         delete?: never;
@@ -96,8 +96,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The progress of a batch
-         * @description Server-sent events: the batch as it is, and again after each change, until it has ended.
+         * Follow the progress of a batch
+         * @description Server-sent events: the current batch, and again after each change, until it has ended.
          */
         get: operations["get-batch-events"];
         put?: never;
@@ -116,8 +116,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The calls of a batch that wait for a yes
-         * @description In their order. Those that say by: caller wait for you: look at them, then POST /confirmations.
+         * List the held calls of a batch
+         * @description The calls of the batch that wait for approval, in their order. Those with by: caller wait for you: review them, then POST /confirmations.
          */
         get: operations["get-batch-held"];
         put?: never;
@@ -136,8 +136,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The results of a batch
-         * @description One on each line, in the order in which the calls ended; exactly those after the cursor. follow=true waits for those to come, until the batch has ended.
+         * Read the results of a batch
+         * @description One result on each line, in the order in which the calls ended; exactly those after the cursor. follow=true waits for further results until the batch has ended.
          */
         get: operations["get-batch-results"];
         put?: never;
@@ -158,8 +158,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * End the intake of a batch
-         * @description There will be no more calls; the batch ends when all have ended.
+         * Seal a batch
+         * @description The batch accepts no more calls, and ends when all its calls have ended.
          */
         post: operations["seal-batch"];
         delete?: never;
@@ -176,14 +176,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Your calls
-         * @description What became of your calls, the newest first, as the execution log has them for some days: who, what, when and how, with digests of arguments and results. A page can be short, or empty, and still have a next.
+         * List your calls
+         * @description Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times and outcome, with digests of arguments and results. A page can be short or empty and still have a next.
          */
         get: operations["list-calls"];
         put?: never;
         /**
-         * Call a tool that the body names
-         * @description The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.
+         * Call a tool named in the body
+         * @description The same as calling the tool by its path, with one request schema for all tools. Every answer has the member outcome: completed with the result of the tool, held if somebody must approve the call first, or accepted if it is stored and continues. Generated clients should use this operation and check outcome.
          */
         post: operations["create-call"];
         delete?: never;
@@ -200,8 +200,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What came of a call
-         * @description State and, once it has run, result, of a call that was held or stored, or is part of a batch. wait makes the answer come when the call has ended, or when that many seconds are over.
+         * Get a call
+         * @description The state and, once it has run, the result of a held, durable or batch call. With wait the answer is sent when the call has ended, or after that number of seconds.
          */
         get: operations["get-call"];
         put?: never;
@@ -223,7 +223,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a call
-         * @description Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One that has ended stays as it is.
+         * @description Cancels a call that is held or has not been sent: it ends as canceled and never runs. A running call is asked to stop, and ends as succeeded, as failed, or as unknown with cancel_requested. A call that has ended does not change.
          */
         post: operations["cancel-call"];
         delete?: never;
@@ -243,7 +243,7 @@ export interface paths {
         put?: never;
         /**
          * Settle a call whose outcome is unknown
-         * @description For a call that left and of which nobody can tell what became, or that was given up: say that it is done, that it failed, or that it shall run again.
+         * @description Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
          */
         post: operations["settle-call"];
         delete?: never;
@@ -261,7 +261,7 @@ export interface paths {
         };
         /**
          * Show the configuration in force
-         * @description Which version of the policy, of the servers file and of the API keys each live front door, approver and worker goes by, how its last reload went, and where they differ.
+         * @description The versions of the policy, the servers file and the API keys that each live front door, approver and worker uses, the outcome of its last reload, and the differences between them.
          */
         get: operations["get-configuration"];
         put?: never;
@@ -283,7 +283,7 @@ export interface paths {
         put?: never;
         /**
          * Confirm or reject held calls of batches
-         * @description Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed run; their results are among those of their batch. Calls that people must approve are refused.
+         * @description Confirms or rejects exactly the listed calls, each as it was held. Confirmed calls run, and their results are part of the results of their batch. Calls that people must approve are refused.
          */
         post: operations["confirm-calls"];
         delete?: never;
@@ -303,7 +303,7 @@ export interface paths {
         put?: never;
         /**
          * Confirm or reject a held call
-         * @description Spends the single-use token of a confirmation request. With confirm true the call runs once and its result is the answer.
+         * @description Uses up the single-use token of a confirmation request. With confirm true the call runs once, and the answer is its result.
          */
         post: operations["confirm-call"];
         delete?: never;
@@ -321,7 +321,7 @@ export interface paths {
         };
         /**
          * Follow the fleet
-         * @description Server-sent events. Each fleet event is the whole fleet: the first one at once, then one after each change, so nothing is missed by reconnecting. A quiet stream sends a comment every 15s. It ends when the front door drains.
+         * @description Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. An idle stream sends a comment every 15s. It ends when the front door drains.
          */
         get: operations["get-events"];
         put?: never;
@@ -340,8 +340,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Health in short
-         * @description How long the front door runs and which servers it knows.
+         * Health summary
+         * @description The uptime of the front door and the servers that it knows.
          */
         get: operations["get-health"];
         put?: never;
@@ -361,7 +361,7 @@ export interface paths {
         };
         /**
          * Liveness probe
-         * @description Answers as long as the process serves.
+         * @description Succeeds while the process serves requests.
          */
         get: operations["get-livez"];
         put?: never;
@@ -401,7 +401,7 @@ export interface paths {
         };
         /**
          * Readiness probe
-         * @description Green while calls can be taken. Red, with the name of what is missing, when a dependency is down and while the front door drains.
+         * @description Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the front door drains.
          */
         get: operations["get-readyz"];
         put?: never;
@@ -421,13 +421,13 @@ export interface paths {
         };
         /**
          * List the servers
-         * @description Every server that a live worker holds, by id.
+         * @description Every server that a live worker runs, by id.
          */
         get: operations["list-servers"];
         put?: never;
         /**
          * Add a server
-         * @description Has the workers hold a server, now and after a restart, and waits until it is initialized. Off unless the operator switches it on (front_door.add_servers): a caller that can start commands owns the machine.
+         * @description Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
          */
         post: operations["add-server"];
         delete?: never;
@@ -445,14 +445,14 @@ export interface paths {
         };
         /**
          * Show a server
-         * @description One server, with the word of every worker that holds it.
+         * @description One server, with its state on each worker that runs it.
          */
         get: operations["get-server"];
         put?: never;
         post?: never;
         /**
          * Remove a server
-         * @description Stops a server that was added over the API and forgets it. One from a worker's servers file is not touched.
+         * @description Stops and removes a server that was added over the API. A server from a worker's servers file is not affected.
          */
         delete: operations["remove-server"];
         options?: never;
@@ -469,7 +469,7 @@ export interface paths {
         };
         /**
          * List the prompts of a server
-         * @description Each entry is exactly as the server gave it.
+         * @description Each entry is exactly as the server sent it.
          */
         get: operations["list-server-prompts"];
         put?: never;
@@ -491,7 +491,7 @@ export interface paths {
         put?: never;
         /**
          * Get a prompt
-         * @description Asks the server for the prompt and answers as it does. The body is the object of its arguments, all of them strings.
+         * @description Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.
          */
         post: operations["get-prompt"];
         delete?: never;
@@ -509,7 +509,7 @@ export interface paths {
         };
         /**
          * List the resources of a server
-         * @description Each entry is exactly as the server gave it.
+         * @description Each entry is exactly as the server sent it.
          */
         get: operations["list-server-resources"];
         put?: never;
@@ -529,7 +529,7 @@ export interface paths {
         };
         /**
          * List the resource templates of a server
-         * @description Each entry is exactly as the server gave it.
+         * @description Each entry is exactly as the server sent it.
          */
         get: operations["list-server-resource-templates"];
         put?: never;
@@ -549,7 +549,7 @@ export interface paths {
         };
         /**
          * Read a resource
-         * @description Asks the server for the resource and answers as it does. The URI is percent-encoded; GET /servers/{id}/resources?uri= takes it as a parameter.
+         * @description Reads the resource from the server and returns its answer. The URI is percent-encoded; GET /servers/{id}/resources?uri= accepts it as a parameter.
          */
         get: operations["read-resource"];
         put?: never;
@@ -570,8 +570,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Start a server again
-         * @description Every worker that holds the server replaces it by a new start of itself, of the entry that it has. Calls do not fail: the old one takes them until the new one is ready, and finishes those that it has. It answers once the new starts have begun; GET /servers/{id} shows how they are. A start that fails leaves the old one in place.
+         * Restart a server
+         * @description Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do not fail: the old instance accepts calls until the new one is ready, and finishes its running calls. The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new instance fails to start, the old one stays.
          */
         post: operations["restart-server"];
         delete?: never;
@@ -589,7 +589,7 @@ export interface paths {
         };
         /**
          * List the tools of a server
-         * @description Each entry is exactly as the server gave it.
+         * @description Each entry is exactly as the server sent it.
          */
         get: operations["list-server-tools"];
         put?: never;
@@ -611,15 +611,15 @@ export interface paths {
         put?: never;
         /**
          * Call a tool
-         * @description Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as the bytes that were sent; without a body the tool gets an empty object. A tool that fails says so in its result, with status 200 and isError true. Arguments may take 1 MiB.
+         * @description Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have 1 MiB.
          */
         post: operations["call-tool"];
         delete?: never;
         options?: never;
         head?: never;
         /**
-         * Switch a tool off or on
-         * @description A tool that is switched off answers 403 with the reason, at every front door and over restarts.
+         * Disable or enable a tool
+         * @description Calls of a disabled tool return 403 with the reason, at every front door and after restarts.
          */
         patch: operations["switch-tool"];
         trace?: never;
@@ -635,7 +635,7 @@ export interface paths {
         put?: never;
         /**
          * Run the tool calls of a model
-         * @description The body is what a model provider sent: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run side by side, each as POST /calls would run it, and the answer has the provider's tool messages in order. A call that cannot run has a message that says why, and a call that is held one that says so; the others are not affected. With {"text":"…"} calls are looked for in the plain text of a model.
+         * @description The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. With {"text":"…"} calls are extracted from the plain text of a model.
          */
         post: operations["create-tool-calls"];
         delete?: never;
@@ -653,7 +653,7 @@ export interface paths {
         };
         /**
          * List all tools
-         * @description Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all tools that can be called as that provider takes them, under names that it takes (a ProviderToolList); POST /tool-calls runs what the model makes of them.
+         * @description Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.
          */
         get: operations["list-tools"];
         put?: never;
@@ -673,7 +673,7 @@ export interface paths {
         };
         /**
          * The build
-         * @description Which build runs, and since when.
+         * @description The version of the running build and its start time.
          */
         get: operations["get-version"];
         put?: never;
@@ -693,7 +693,7 @@ export interface paths {
         };
         /**
          * List the workers
-         * @description Every live worker, with the servers it holds.
+         * @description Every live worker, with the servers that it runs.
          */
         get: operations["list-workers"];
         put?: never;
@@ -708,55 +708,55 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description A call that is stored and goes on without its caller; GET /calls/{id} tells its state. */
+        /** @description A call that is stored and continues without its caller; GET /calls/{id} returns its state. */
         AcceptedCall: {
             approval_id?: string;
             /**
              * Format: int64
-             * @description How often it was tried.
+             * @description The number of attempts.
              */
             attempt?: number;
             batch_id?: string;
-            /** @description With state unknown: the call was asked to stop while it ran. A call that is canceled never ran. */
+            /** @description With state unknown: the call was asked to stop while it ran. A call in state canceled never ran. */
             cancel_requested?: boolean;
             /** Format: date-time */
             created: string;
             custom_id?: string;
             decisions?: components["schemas"]["Decision"][];
-            /** @description An approver changed the arguments. */
+            /** @description Whether an approver edited the arguments. */
             edited?: boolean;
             /** Format: date-time */
             ended?: string;
             /**
              * Format: date-time
-             * @description Until when it may be approved, or leave.
+             * @description The time until which it can be approved or sent.
              */
             expires_at?: string;
-            /** @description Every attempt failed; POST /calls/{id}/settle orders another. */
+            /** @description Whether every attempt failed; POST /calls/{id}/settle can start another. */
             given_up?: boolean;
             id: string;
             /**
              * Format: int64
-             * @description Its place in the batch.
+             * @description Its position in the batch.
              */
             index?: number;
             /**
-             * @description Always accepted; other answers to a call have another word here. (enum property replaced by openapi-typescript)
+             * @description Always accepted; other answers to a call have a different value. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             outcome: "accepted";
-            /** @description Why it did not succeed. */
+            /** @description The reason that it did not succeed. */
             problem?: components["schemas"]["Problem"];
-            /** @description Why it was held. */
+            /** @description The reasons for which it was held. */
             reasons?: string[];
-            /** @description The result of the tool, once it has answered. */
+            /** @description The result of the tool, once it is available. */
             result?: components["schemas"]["CallToolResult"];
             server: string;
-            /** @description Who settled a call whose outcome was unknown, and why. */
+            /** @description The person who settled a call with unknown outcome, and the reason. */
             settled?: string;
             state: components["schemas"]["CallState"];
             tool: string;
-            /** @description The tool answered with its own error. */
+            /** @description Whether the tool's result is an error. */
             tool_error?: boolean;
             worker?: string;
         };
@@ -801,7 +801,7 @@ export interface components {
         Batch: {
             /**
              * Format: int64
-             * @description How many lines were taken so far, refused ones included.
+             * @description The number of lines read so far, including refused ones.
              */
             calls: number;
             counts: components["schemas"]["BatchCounts"];
@@ -819,11 +819,11 @@ export interface components {
             /** Format: int64 */
             priority?: number;
             reason?: string;
-            /** @description The first of them; every one has its place among the results. */
+            /** @description The first refused lines; the results list all of them. */
             refusals?: components["schemas"]["LineRefusal"][];
             /**
              * Format: int64
-             * @description How many lines of this request were no calls.
+             * @description The number of lines of this request that are not valid calls.
              */
             refused?: number;
             /** Format: date-time */
@@ -833,15 +833,15 @@ export interface components {
         };
         /** @description One call of a batch. */
         BatchCall: {
-            /** @description The arguments; without them the tool gets an empty object. */
+            /** @description The arguments; the default is an empty object. */
             arguments?: {
                 [key: string]: unknown;
             };
-            /** @description The caller's own name of the call, unique in the batch. */
+            /** @description The caller's own id for the call, unique in the batch. */
             custom_id?: string;
             /** @description The id of the server. */
             server: string;
-            /** @description How long the call may take. */
+            /** @description The timeout of the call. */
             timeout_ms?: number;
             /** @description The name of the tool. */
             tool: string;
@@ -857,14 +857,14 @@ export interface components {
             failed: number;
             /**
              * Format: int64
-             * @description Of those that wait: somebody must say yes first. GET /batches/{id}/held lists them.
+             * @description Waiting calls that require approval. GET /batches/{id}/held lists them.
              */
             held: number;
             /** Format: int64 */
             succeeded: number;
             /**
              * Format: int64
-             * @description Of those that succeeded: the tool answered with its own error.
+             * @description Succeeded calls whose tool result is an error.
              */
             tool_errors: number;
             /** Format: int64 */
@@ -882,13 +882,13 @@ export interface components {
         };
         /** @description A batch in one document. */
         BatchRequest: {
-            /** @description An address that is told of the end. */
+            /** @description The URL that is notified when the batch ends. */
             callback_url?: string;
-            /** @description The calls; may be left out where open is true. */
+            /** @description The calls; optional if open is true. */
             calls?: components["schemas"]["BatchCall"][];
-            /** @description Seconds in which calls may leave; 24 h without it. */
+            /** @description Seconds within which calls must be sent to a worker; the default is 24 h. */
             expires_in?: number;
-            /** @description Words of the caller's own; a name takes at most 64 bytes. */
+            /** @description The caller's own labels; a name has at most 64 bytes. */
             labels?: {
                 [key: string]: string;
             };
@@ -896,36 +896,36 @@ export interface components {
             open?: boolean;
             /** @description Each 5 doubles or halves the share of the batch. */
             priority?: number;
-            /** @description Answer with the results while they come. */
+            /** @description Stream the results in the answer as the calls end. */
             stream?: boolean;
         };
         /** @description One call of a batch that has ended. */
         BatchResult: {
             /**
              * Format: int64
-             * @description How often it was tried.
+             * @description The number of attempts.
              */
             attempt?: number;
             call_id: string;
-            /** @description With state unknown: the call was asked to stop while it ran. A call that is canceled never ran. */
+            /** @description With state unknown: the call was asked to stop while it ran. A call in state canceled never ran. */
             cancel_requested?: boolean;
-            /** @description Where the next request goes on after this line. */
+            /** @description The cursor with which the next request continues after this line. */
             cursor: string;
-            /** @description The caller's own name of the call. */
+            /** @description The caller's own id for the call. */
             custom_id?: string;
             /**
              * Format: int64
-             * @description Its place in the batch, from 0.
+             * @description Its position in the batch, from 0.
              */
             index: number;
-            /** @description Why it did not succeed. */
+            /** @description The reason that it did not succeed. */
             problem?: components["schemas"]["Problem"];
-            /** @description The result of the tool; absent where there is none. */
+            /** @description The result of the tool, if there is one. */
             result?: components["schemas"]["CallToolResult"];
-            /** @description Who settled a call whose outcome was unknown, and why. */
+            /** @description The person who settled a call with unknown outcome, and the reason. */
             settled?: string;
             state: components["schemas"]["CallState"];
-            /** @description The tool answered with its own error. */
+            /** @description Whether the tool's result is an error. */
             tool_error?: boolean;
             worker?: string;
         };
@@ -933,49 +933,49 @@ export interface components {
             approval_id?: string;
             /**
              * Format: int64
-             * @description How often it was tried.
+             * @description The number of attempts.
              */
             attempt?: number;
             batch_id?: string;
-            /** @description With state unknown: the call was asked to stop while it ran. A call that is canceled never ran. */
+            /** @description With state unknown: the call was asked to stop while it ran. A call in state canceled never ran. */
             cancel_requested?: boolean;
             /** Format: date-time */
             created: string;
             custom_id?: string;
             decisions?: components["schemas"]["Decision"][];
-            /** @description An approver changed the arguments. */
+            /** @description Whether an approver edited the arguments. */
             edited?: boolean;
             /** Format: date-time */
             ended?: string;
             /**
              * Format: date-time
-             * @description Until when it may be approved, or leave.
+             * @description The time until which it can be approved or sent.
              */
             expires_at?: string;
-            /** @description Every attempt failed; POST /calls/{id}/settle orders another. */
+            /** @description Whether every attempt failed; POST /calls/{id}/settle can start another. */
             given_up?: boolean;
             id: string;
             /**
              * Format: int64
-             * @description Its place in the batch.
+             * @description Its position in the batch.
              */
             index?: number;
-            /** @description Why it did not succeed. */
+            /** @description The reason that it did not succeed. */
             problem?: components["schemas"]["Problem"];
-            /** @description Why it was held. */
+            /** @description The reasons for which it was held. */
             reasons?: string[];
-            /** @description The result of the tool, once it has answered. */
+            /** @description The result of the tool, once it is available. */
             result?: components["schemas"]["CallToolResult"];
             server: string;
-            /** @description Who settled a call whose outcome was unknown, and why. */
+            /** @description The person who settled a call with unknown outcome, and the reason. */
             settled?: string;
             state: components["schemas"]["CallState"];
             tool: string;
-            /** @description The tool answered with its own error. */
+            /** @description Whether the tool's result is an error. */
             tool_error?: boolean;
             worker?: string;
         };
-        /** @description The answer to a call: look at outcome before anything else. With held and accepted the tool has not answered, and with held it has not run. */
+        /** @description The answer to a call. Check outcome first: with held and accepted the tool has not answered, and with held it has not run. */
         CallAnswer: components["schemas"]["CompletedCall"] | components["schemas"]["ConfirmationRequest"] | components["schemas"]["AcceptedCall"];
         CallList: {
             calls: components["schemas"]["CallRecord"][];
@@ -989,30 +989,30 @@ export interface components {
             /** Format: int64 */
             attempt: number;
             batch_id?: string;
-            /** @description With state unknown: the call was asked to stop while it ran. A call that is canceled never ran. */
+            /** @description With state unknown: the call was asked to stop while it ran. A call in state canceled never ran. */
             cancel_requested?: boolean;
             /**
              * Format: date-time
-             * @description When the call was admitted.
+             * @description The time at which the call was admitted.
              */
             created: string;
             custom_id?: string;
             durable?: boolean;
             /** Format: date-time */
             ended?: string;
-            /** @description Why there is no result. */
+            /** @description The reason that there is no result. */
             error?: components["schemas"]["CallRecordError"];
             front_door?: string;
             id: string;
             /**
              * Format: int64
-             * @description Its place in the batch, from 0.
+             * @description Its position in the batch, from 0.
              */
             index?: number;
             method: string;
             owner?: string;
             principal: string;
-            /** @description An idempotency key brought the result of an earlier request. */
+            /** @description Whether an idempotency key returned the result of an earlier request. */
             replayed?: boolean;
             /** Format: int64 */
             result_bytes: number;
@@ -1020,17 +1020,17 @@ export interface components {
             server: string;
             /**
              * Format: date-time
-             * @description When its last attempt left for the MCP server, as far as that is known.
+             * @description The time at which its last attempt was sent to the MCP server, if known.
              */
             started?: string;
             state: components["schemas"]["CallState"];
             /**
              * Format: double
-             * @description Time at the MCP server, as the worker saw it.
+             * @description The time that the MCP server took, measured by the worker.
              */
             took_ms?: number;
             tool?: string;
-            /** @description The tool itself answered with an error. */
+            /** @description Whether the tool's result is an error. */
             tool_error?: boolean;
             worker?: string;
         };
@@ -1039,39 +1039,39 @@ export interface components {
             kind: string;
         };
         CallRequest: {
-            /** @description The arguments; they reach the tool as they are. Without them the tool gets an empty object. */
+            /** @description The arguments; they reach the tool unchanged. The default is an empty object. */
             arguments?: {
                 [key: string]: unknown;
             };
-            /** @description An address that is told of the end of the call, which is stored for it; only where the operator has switched callbacks on. */
+            /** @description The URL that is notified when the call ends; the call becomes durable. Available only if the operator enabled callbacks. */
             callback_url?: string;
             /** @description The id of the server. */
             server: string;
-            /** @description How long the call may take. Without it the server's own time counts. */
+            /** @description The timeout of the call. The default is the timeout of the server. */
             timeout_ms?: number;
             /** @description The name of the tool. */
             tool: string;
         };
         /**
-         * @description Where a call is. It goes forward only, and the last six are ends. unknown: the call left, and nobody can tell what became of it.
+         * @description The state of a call. It only advances, and the last six states are final. unknown: the call was sent, and its outcome cannot be determined.
          * @enum {string}
          */
         CallState: "held" | "queued" | "running" | "succeeded" | "failed" | "denied" | "expired" | "canceled" | "unknown";
-        /** @description The result of the tool, as the MCP server sent it. A tool that failed has isError true. */
+        /** @description The result of the tool, exactly as the MCP server sent it. A tool that failed has isError true. */
         CallToolResult: {
             _meta?: {
                 [key: string]: unknown;
             };
             /** @description Content blocks; each has a type. */
             content?: components["schemas"]["ContentBlock"][];
-            /** @description Where the tool ran, in the words of the fabric and not of the server; only where it was kept apart. */
+            /** @description The sandbox in which the tool ran, as reported by Callyard and not by the server; present only if the call was isolated. */
             execution_environment?: {
                 docker?: boolean;
-                /** @description The image, as the operator named it. */
+                /** @description The image that the operator configured. */
                 docker_image?: string;
-                /** @description What kept the tool apart: container, or bubblewrap, which is weaker. */
+                /** @description The isolation of the tool: container, or bubblewrap, which is weaker. */
                 isolation?: string;
-                /** @description The risk in words. */
+                /** @description The risk level as text. */
                 risk_description?: string;
                 risk_level?: number;
                 /** @description The runtime of the container, such as runc or runsc. */
@@ -1079,24 +1079,24 @@ export interface components {
             };
             /** @description True when the tool failed. */
             isError?: boolean;
-            /** @description The result as JSON, where the tool has an output schema. */
+            /** @description The result as JSON, if the tool has an output schema. */
             structuredContent?: unknown;
         };
-        /** @description The result of the tool, as the MCP server sent it, with outcome behind it. A tool that failed has isError true. */
+        /** @description The result of the tool, exactly as the MCP server sent it, followed by outcome. A tool that failed has isError true. */
         CompletedCall: {
             _meta?: {
                 [key: string]: unknown;
             };
             /** @description Content blocks; each has a type. */
             content?: components["schemas"]["ContentBlock"][];
-            /** @description Where the tool ran, in the words of the fabric and not of the server; only where it was kept apart. */
+            /** @description The sandbox in which the tool ran, as reported by Callyard and not by the server; present only if the call was isolated. */
             execution_environment?: {
                 docker?: boolean;
-                /** @description The image, as the operator named it. */
+                /** @description The image that the operator configured. */
                 docker_image?: string;
-                /** @description What kept the tool apart: container, or bubblewrap, which is weaker. */
+                /** @description The isolation of the tool: container, or bubblewrap, which is weaker. */
                 isolation?: string;
-                /** @description The risk in words. */
+                /** @description The risk level as text. */
                 risk_description?: string;
                 risk_level?: number;
                 /** @description The runtime of the container, such as runc or runsc. */
@@ -1105,11 +1105,11 @@ export interface components {
             /** @description True when the tool failed. */
             isError?: boolean;
             /**
-             * @description Always completed; other answers to a call have another word here. (enum property replaced by openapi-typescript)
+             * @description Always completed; other answers to a call have a different value. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             outcome: "completed";
-            /** @description The result as JSON, where the tool has an output schema. */
+            /** @description The result as JSON, if the tool has an output schema. */
             structuredContent?: unknown;
         };
         ConfigurationDisagreement: {
@@ -1119,7 +1119,7 @@ export interface components {
              */
             part: "policy" | "servers" | "keys";
             /**
-             * @description The server, where the part is servers.
+             * @description The server, if the part is servers.
              * @example files
              */
             server?: string;
@@ -1127,12 +1127,12 @@ export interface components {
         };
         ConfigurationPart: {
             /**
-             * @description Why it is not.
+             * @description The reason for a refusal.
              * @example policy.yaml:3:12: rules[0].level: must be a whole number from 1 to 3.
              */
             error?: string;
             /**
-             * @description Whether what the file held then is in force, as a whole.
+             * @description Whether the content that was read is in force.
              * @enum {string}
              */
             outcome: "in force" | "refused";
@@ -1141,34 +1141,34 @@ export interface components {
              * @enum {string}
              */
             part: "policy" | "servers" | "keys";
-            /** @description The version of each server of a servers file. */
+            /** @description The version of each server in a servers file. */
             servers?: {
                 [key: string]: string;
             };
             /**
              * Format: date-time
-             * @description When that version came into force.
+             * @description The time at which this version came into force.
              */
             since: string;
             /**
              * Format: date-time
-             * @description When the file was last read.
+             * @description The time at which the file was last read.
              */
             tried: string;
             /**
-             * @description Identifies the content that is in force.
+             * @description The version of the content in force.
              * @example sha256:71accd489c13
              */
             version: string;
         };
         ConfigurationStatus: {
-            /** @description Parts that processes have in different versions: the policy of all, the keys of front doors, those of approvers, each server of the workers that hold it. After an edit that lasts until all have seen it. */
+            /** @description Parts for which processes use different versions: the policy of all processes, the keys of front doors and of approvers, and each server of the workers that run it. After an edit, a part is listed until all processes have read it. */
             disagreements: components["schemas"]["ConfigurationDisagreement"][];
-            /** @description The live front doors, approvers and workers; the one that answers is the first. */
+            /** @description The live front doors, approvers and workers. The answering one is first. */
             processes: components["schemas"]["ConfiguredProcess"][];
         };
         ConfigurationVersion: {
-            /** @description The ids of the processes that have it in force. */
+            /** @description The ids of the processes that use this version. */
             processes: string[];
             /** @example sha256:71accd489c13 */
             version: string;
@@ -1176,7 +1176,7 @@ export interface components {
         ConfiguredProcess: {
             /** @example worker-1-7f3k2a */
             id: string;
-            /** @description The files that the process reads again while it runs. */
+            /** @description The files that the process reloads. */
             parts: components["schemas"]["ConfigurationPart"][];
             /**
              * @example worker
@@ -1185,7 +1185,7 @@ export interface components {
             role: "frontdoor" | "approver" | "worker";
         };
         ConfirmCalls: {
-            /** @description The ids of the calls that the answer is for; it is for no others. */
+            /** @description The ids of the calls to confirm or reject. Other calls are not affected. */
             calls: string[];
             confirm: boolean;
         };
@@ -1194,10 +1194,10 @@ export interface components {
         };
         ConfirmationRequest: {
             approval_id: string;
-            /** @description The page on which people decide. */
+            /** @description The page on which approvers decide. */
             approval_url?: string;
             call_id: string;
-            /** @description The single-use token; absent where somebody else must approve. */
+            /** @description The single-use token; absent if somebody else must approve. */
             confirmation_id?: string;
             /** Format: date-time */
             expires_at: string;
@@ -1219,27 +1219,27 @@ export interface components {
         ConfirmedCalls: {
             /**
              * Format: int64
-             * @description For how many calls the answer counts.
+             * @description The number of calls to which the answer was applied.
              */
             accepted: number;
             refused: components["schemas"]["RefusedCall"][];
         };
-        /** @description A part of a result, as the MCP server sent it; which members it has depends on its type, and there may be others. */
+        /** @description A content block of a result, exactly as the MCP server sent it. Its members depend on its type, and it can have others. */
         ContentBlock: {
-            /** @description Base64, of types image and audio. */
+            /** @description The data in Base64, for types image and audio. */
             data?: string;
-            /** @description What data or the resource is. */
+            /** @description The media type of the data or the resource. */
             mimeType?: string;
             /** @description The name of the resource. */
             name?: string;
             resource?: {
                 [key: string]: unknown;
             };
-            /** @description The text, of type text. */
+            /** @description The text, for type text. */
             text?: string;
-            /** @description text, image, audio, resource, resource_link, or what the server calls it. */
+            /** @description text, image, audio, resource, resource_link, or another type of the server. */
             type?: string;
-            /** @description Where the resource is, of type resource_link. */
+            /** @description The URI of the resource, for type resource_link. */
             uri?: string;
         } & {
             [key: string]: unknown;
@@ -1261,9 +1261,9 @@ export interface components {
             servers: components["schemas"]["ServerItem"][];
             workers: components["schemas"]["WorkerItem"][];
         };
-        /** @description The prompt, as the server sent it. */
+        /** @description The prompt, exactly as the server sent it. */
         GetPromptResult: {
-            /** @description What the prompt is for. */
+            /** @description The description of the prompt. */
             description?: string;
             messages: {
                 [key: string]: unknown;
@@ -1274,7 +1274,7 @@ export interface components {
         Health: {
             /** @description Damage to the data folder of callyard up that was accepted with --accept-loss; losses.json in the folder lists it. */
             accepted_losses?: components["schemas"]["HealthLosses"];
-            /** @description The files that this process reads again while it runs. */
+            /** @description The files that this process reloads. */
             configuration: components["schemas"]["HealthPart"][];
             /**
              * Format: int64
@@ -1297,13 +1297,13 @@ export interface components {
         HealthLosses: {
             /**
              * Format: int64
-             * @description Damaged files, all losses together.
+             * @description The number of damaged files in all losses.
              * @example 1
              */
             files: number;
             /**
              * Format: date-time
-             * @description When a loss was last accepted. Calls from before it that had no result ended as unknown.
+             * @description The time at which a loss was last accepted. Earlier calls without a result ended as unknown.
              */
             latest: string;
             /**
@@ -1315,10 +1315,10 @@ export interface components {
             streams: string[];
         };
         HealthPart: {
-            /** @description Where to read why not. */
+            /** @description Where to find the reason for a refusal. */
             error?: string;
             /**
-             * @description Whether what the file held then is in force, as a whole.
+             * @description Whether the content that was read is in force.
              * @enum {string}
              */
             outcome: "in force" | "refused";
@@ -1329,16 +1329,16 @@ export interface components {
             part: "policy" | "servers" | "keys";
             /**
              * Format: date-time
-             * @description When that version came into force.
+             * @description The time at which this version came into force.
              */
             since: string;
             /**
              * Format: date-time
-             * @description When the file was last read.
+             * @description The time at which the file was last read.
              */
             tried: string;
             /**
-             * @description Identifies the content that is in force.
+             * @description The version of the content in force.
              * @example sha256:71accd489c13
              */
             version: string;
@@ -1368,10 +1368,10 @@ export interface components {
         };
         HeldCall: {
             approval_id: string;
-            /** @description SHA-256 of the bytes that would run. */
+            /** @description SHA-256 of the arguments that would run. */
             arguments_digest: string;
             /**
-             * @description Who must say yes: caller is you, with POST /confirmations.
+             * @description Who must approve: caller means you, with POST /confirmations.
              * @enum {string}
              */
             by: "caller" | "people";
@@ -1381,7 +1381,7 @@ export interface components {
             expires_at: string;
             /**
              * Format: int64
-             * @description Its place in the batch.
+             * @description Its position in the batch.
              */
             index: number;
             reasons?: string[];
@@ -1401,22 +1401,22 @@ export interface components {
         };
         Problem: {
             /**
-             * @description The call that failed, once it had an id.
+             * @description The call that failed, if it had an id.
              * @example call_06b2t8m3c0w3v2q5n7k9a1d4fz
              */
             call_id?: string;
-            /** @description The call was asked to stop while it ran; nobody knows how far it had come. */
+            /** @description Whether the call was asked to stop while it ran. It may have done part of its work. */
             cancel_requested?: boolean;
             /**
-             * @description What is wrong, and how to fix it. It never repeats an argument.
+             * @description The fault and the fix. It never contains an argument.
              * @example There is no server "files". GET /servers lists the servers.
              */
             detail: string;
-            /** @description The same sentence as detail, for clients that look here. */
+            /** @description The same text as detail, for clients that read this member. */
             error: string;
-            /** @description Each single fault. */
+            /** @description Each fault. */
             errors?: components["schemas"]["ProblemFault"][];
-            /** @description The same request may be sent again without a second side effect. */
+            /** @description Whether the same request can be sent again without a second side effect. */
             retryable: boolean;
             /** @description The JSON-RPC error of the MCP server. */
             rpc?: components["schemas"]["ProblemRPCError"];
@@ -1427,20 +1427,20 @@ export interface components {
              */
             status: number;
             /**
-             * @description The kind of problem in words.
+             * @description The kind of problem as a short phrase.
              * @example Not found
              */
             title: string;
             /**
              * Format: uri-reference
-             * @description The kind of problem; it is stable, and the path explains it.
+             * @description The kind of problem. It is stable, and its path serves an explanation.
              * @example /problems/not-found
              */
             type: string;
         };
         ProblemFault: {
             /**
-             * @description What was expected there.
+             * @description The value that was expected.
              * @example expected a number
              */
             message: string;
@@ -1450,7 +1450,7 @@ export interface components {
              */
             parameter?: string;
             /**
-             * @description A JSON pointer (RFC 6901) into the arguments or the body; empty is the whole.
+             * @description A JSON pointer (RFC 6901) into the arguments or the body; empty means the whole document.
              * @example /count
              */
             pointer?: string;
@@ -1469,12 +1469,12 @@ export interface components {
             /** @example multipleOf 5 */
             message: string;
             /**
-             * @description The tool, as the provider knows it.
+             * @description The provider's name of the tool.
              * @example everything__echo
              */
             name: string;
             /**
-             * @description A JSON pointer (RFC 6901) into the tool's own input schema; empty is the whole.
+             * @description A JSON pointer (RFC 6901) into the tool's own input schema; empty means the whole schema.
              * @example /properties/count/multipleOf
              */
             pointer: string;
@@ -1482,31 +1482,31 @@ export interface components {
         ProviderToolList: {
             /**
              * Format: int64
-             * @description How many tools these are.
+             * @description The number of tools.
              */
             count: number;
             /** @enum {string} */
             format: "openai" | "openai-responses" | "anthropic" | "gemini";
-            /** @description What the provider's schemas do not express of those of the tools; the descriptions tell the model. */
+            /** @description The parts of the tools' schemas that the provider's schemas cannot express; the descriptions state them for the model. */
             loosened: components["schemas"]["ProviderLoosening"][];
-            /** @description Which tool each name stands for. */
+            /** @description The tool of each name. */
             names: components["schemas"]["ProviderToolName"][];
             notes?: string[];
             /**
              * Format: int64
-             * @description How many tools max_tools, budget_tokens or query left out.
+             * @description The number of tools that max_tools, budget_tokens or query excluded.
              */
             omitted: number;
             /**
              * Format: int64
-             * @description What they cost in tokens, estimated.
+             * @description The estimated number of tokens that they use.
              */
             tokens: number;
-            /** @description What the provider takes as tools of a request, as it is. */
+            /** @description The value for the provider's tools member, unchanged. */
             tools: {
                 [key: string]: unknown;
             }[];
-            /** @description Servers whose tools are not known at the moment, so that they are missing here. */
+            /** @description Servers whose tools are currently unknown and therefore missing. */
             unknown?: string[];
         };
         ProviderToolName: {
@@ -1514,17 +1514,17 @@ export interface components {
             name: string;
             /** @example everything */
             server: string;
-            /** @description The tool is in the provider's strict mode. */
+            /** @description Whether the tool uses the provider's strict mode. */
             strict?: boolean;
             /**
              * Format: int64
-             * @description What the tool costs, estimated.
+             * @description The estimated number of tokens that the tool uses.
              */
             tokens: number;
             /** @example echo */
             tool: string;
         };
-        /** @description The content of the resource, as the server sent it. */
+        /** @description The content of the resource, exactly as the server sent it. */
         ReadResourceResult: {
             contents: {
                 [key: string]: unknown;
@@ -1558,14 +1558,14 @@ export interface components {
              */
             status: "restarting";
         };
-        /** @description A server, as an entry of a servers file with its id. */
+        /** @description A server: its id and its entry as in a servers file. */
         ServerEntry: {
             args?: string[];
-            /** @description The program of a stdio server. */
+            /** @description The command of a stdio server. */
             command?: string;
-            /** @description The container of a server of high risk. */
+            /** @description The container of a high-risk server. */
             docker?: {
-                /** @description The image; needed at riskLevel 3. */
+                /** @description The image; required at riskLevel 3. */
                 image?: string;
                 /** @description The network. */
                 network?: string;
@@ -1585,21 +1585,21 @@ export interface components {
             riskLevel?: number;
             /** @enum {string} */
             type?: "stdio" | "http" | "sse";
-            /** @description The address of a remote server. */
+            /** @description The URL of a remote server. */
             url?: string;
         } & {
             [key: string]: unknown;
         };
         ServerItem: {
-            /** @description At least one live worker has the server initialized. */
+            /** @description Whether at least one live worker has initialized the server. */
             connected: boolean;
-            /** @description Why the state is not initialized. */
+            /** @description The reason that the state is not initialized. */
             error?: string;
             /** @example everything */
             id: string;
             /**
              * Format: int64
-             * @description How many calls of this front door are under way there.
+             * @description The number of running calls from this front door.
              */
             in_flight: number;
             /**
@@ -1609,12 +1609,12 @@ export interface components {
             initialization_state: "starting" | "initialized" | "timeout" | "error";
             /**
              * Format: int64
-             * @description The process id of a child on the worker in the best state; 0 where there is none.
+             * @description The process id of the server on the worker in the best state; 0 if it has no process.
              * @example 4711
              */
             pid: number;
             /**
-             * @description The MCP revision that the session speaks.
+             * @description The MCP revision of the session.
              * @example 2025-06-18
              */
             protocol_version?: string;
@@ -1622,27 +1622,27 @@ export interface components {
             risk_description?: string;
             /**
              * Format: int64
-             * @description The risk that the operator set; absent where none is set.
+             * @description The risk level that the operator set, if any.
              * @example 1
              */
             risk_level?: number;
-            /** @description Present where a risk is set. */
+            /** @description Present if a risk level is set. */
             running_in_docker?: boolean;
-            /** @description How calls of high risk run apart from everything else; absent where they cannot. */
+            /** @description The isolation of calls of high risk; absent if isolation is not available. */
             sandbox?: components["schemas"]["ServerSandbox"];
             /**
              * Format: int64
-             * @description How many calls this front door may have under way there at once.
+             * @description The maximum number of concurrent calls from this front door.
              * @example 64
              */
             slots: number;
-            /** @description The last lines that a failed child wrote. */
+            /** @description The last lines of the standard error of a failed server process. */
             stderr_tail?: string;
-            /** @description What the server calls itself. */
+            /** @description The server's own title. */
             title?: string;
             /**
              * Format: int64
-             * @description How many tools the server offers; absent until they were read once.
+             * @description The number of tools of the server; absent until they were read.
              * @example 12
              */
             tools?: number;
@@ -1654,12 +1654,12 @@ export interface components {
             version?: string;
             /**
              * Format: int64
-             * @description How many calls wait here for a slot.
+             * @description The number of calls that wait for a slot at this front door.
              */
             waiting: number;
             /**
              * Format: int64
-             * @description How many live workers hold the server.
+             * @description The number of live workers that run the server.
              * @example 1
              */
             worker_count: number;
@@ -1668,7 +1668,7 @@ export interface components {
         ServerList: {
             servers: components["schemas"]["ServerItem"][];
         };
-        /** @description The prompts of one server, each exactly as the server gave it. */
+        /** @description The prompts of one server, each exactly as the server sent it. */
         ServerPrompts: {
             prompts: {
                 [key: string]: unknown;
@@ -1676,7 +1676,7 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description The resource templates of one server, each exactly as the server gave it. */
+        /** @description The resource templates of one server, each exactly as the server sent it. */
         ServerResourceTemplates: {
             resourceTemplates: {
                 [key: string]: unknown;
@@ -1684,7 +1684,7 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description The resources of one server, each exactly as the server gave it. */
+        /** @description The resources of one server, each exactly as the server sent it. */
         ServerResources: {
             resources: {
                 [key: string]: unknown;
@@ -1694,30 +1694,30 @@ export interface components {
         };
         ServerSandbox: {
             /**
-             * @description The image as the operator named it.
+             * @description The image that the operator configured.
              * @example callyard/demo:local
              */
             docker_image: string;
-            /** @description Why not. */
+            /** @description The reason that it is not ready. */
             error?: string;
             /**
              * @example container
              * @enum {string}
              */
             isolation: "container" | "bubblewrap";
-            /** @description The server never runs outside a container. */
+            /** @description Whether the server runs only in a container. */
             only: boolean;
-            /** @description A worker can run calls in one now. */
+            /** @description Whether a worker can run calls in a container now. */
             ready: boolean;
         };
-        /** @description The tools of one server, each exactly as the server gave it. */
+        /** @description The tools of one server, each exactly as the server sent it. */
         ServerTools: {
             tools: components["schemas"]["ToolDefinition"][];
         } & {
             [key: string]: unknown;
         };
         ServerWorker: {
-            /** @description The worker finishes what it has and takes nothing new. */
+            /** @description Whether the worker is draining: it finishes its calls and accepts no new ones. */
             draining: boolean;
             error?: string;
             /** @example worker-1-7f3k2a */
@@ -1734,12 +1734,12 @@ export interface components {
             pid: number;
             /**
              * Format: int64
-             * @description Sessions that were replaced since the worker started.
+             * @description The number of sessions that were replaced since the worker started.
              */
             restarts: number;
             /**
              * Format: int64
-             * @description Live MCP sessions.
+             * @description The number of live MCP sessions.
              * @example 1
              */
             sessions: number;
@@ -1751,11 +1751,11 @@ export interface components {
         };
         SettleRequest: {
             /**
-             * @description done: it has run. failed: it has not, and shall not. run-again: it shall run once more.
+             * @description done: it has run. failed: it has not run and will not run. run-again: run it once more.
              * @enum {string}
              */
             as: "done" | "failed" | "run-again";
-            /** @description Why; it is kept. */
+            /** @description The reason; it is stored. */
             reason: string;
         };
         Status: {
@@ -1767,27 +1767,27 @@ export interface components {
         };
         SwitchRequest: {
             /**
-             * @description Whether the tool may be called.
+             * @description Whether the tool can be called.
              * @example false
              */
             enabled: boolean;
             /**
-             * @description Why not; callers are shown it.
+             * @description The reason that it is disabled; callers see it.
              * @example Deletes files; use archive instead.
              */
             reason?: string;
         };
         ToolCallItem: {
-            /** @description The arguments as they were understood; for calls that were found in a text. */
+            /** @description The parsed arguments, for calls that were extracted from a text. */
             arguments?: {
                 [key: string]: unknown;
             };
             /**
-             * @description The call, once it was one.
+             * @description The id of the call, if it was admitted.
              * @example call_06b2t8m3c0w3v2q5n7k9a1d4fz
              */
             call_id?: string;
-            /** @description For a held call, what POST /calls answers with 202. */
+            /** @description For a held call, the 202 answer of POST /calls. */
             confirmation?: components["schemas"]["ConfirmationRequest"];
             /**
              * @description The provider's id of the call.
@@ -1797,46 +1797,46 @@ export interface components {
             /** Format: int64 */
             index: number;
             /**
-             * @description The tool as the model named it.
+             * @description The name of the tool in the model's call.
              * @example everything__echo
              */
             name: string;
-            /** @description What of the result the provider does not take. */
+            /** @description The parts of the result that the provider does not accept. */
             notes?: string[];
             problem?: components["schemas"]["Problem"];
-            /** @description The text of the call was not JSON and was repaired. */
+            /** @description Whether the text of the call was invalid JSON and was repaired. */
             repaired?: boolean;
             /** @example everything */
             server?: string;
             /**
-             * @description failed: it was refused or did not end well; problem says why. held: it waits for a yes. unknown: it left and no answer came back.
+             * @description failed: it was refused or failed, for the reason in problem. held: it waits for approval. unknown: it was sent and no answer arrived.
              * @enum {string}
              */
             state: "succeeded" | "failed" | "held" | "unknown";
             /** @example echo */
             tool?: string;
-            /** @description The tool answered with its own error. */
+            /** @description Whether the tool's result is an error. */
             tool_error?: boolean;
         };
         ToolCallsAnswer: {
-            /** @description What came of each call, in order. */
+            /** @description The outcome of each call, in order. */
             calls: components["schemas"]["ToolCallItem"][];
             /**
-             * @description Whose tool calls these were.
+             * @description The provider of the tool calls.
              * @enum {string}
              */
             format: "mcp" | "openai" | "openai-responses" | "anthropic" | "gemini";
-            /** @description The provider's messages that answer the calls, in order, to be put behind the message with the calls. */
+            /** @description The provider's messages that answer the calls, in order. Append them to the message with the calls. */
             messages: {
                 [key: string]: unknown;
             }[];
         };
-        /** @description A tool as the server gave it. */
+        /** @description A tool, exactly as the server sent it. */
         ToolDefinition: {
             annotations?: {
                 [key: string]: unknown;
             };
-            /** @description What it does. */
+            /** @description The description of the tool. */
             description?: string;
             inputSchema?: {
                 [key: string]: unknown;
@@ -1846,32 +1846,32 @@ export interface components {
             outputSchema?: {
                 [key: string]: unknown;
             };
-            /** @description The name for people. */
+            /** @description The display name. */
             title?: string;
         } & {
             [key: string]: unknown;
         };
         ToolItem: {
-            /** @description The tool as the server gave it. */
+            /** @description The tool, exactly as the server sent it. */
             definition: {
                 [key: string]: unknown;
             };
-            /** @description False when an operator switched the tool off; calls answer 403 then. */
+            /** @description False if an operator disabled the tool; its calls then return 403. */
             enabled: boolean;
             /** @example echo */
             name: string;
-            /** @description Why no worker can run the tool now: its server is in the state error everywhere. Calls answer 503 with this reason, and lists for models leave the tool out. */
+            /** @description The reason that no worker can run the tool now: its server is in state error on all workers. Calls return 503 with this reason, and lists for models omit the tool. */
             offline?: string;
-            /** @description Why the tool is switched off. */
+            /** @description The reason that the tool is disabled. */
             reason?: string;
             /** @example everything */
             server: string;
         };
         ToolList: {
-            /** @description Where the next page begins; absent on the last one. */
+            /** @description The cursor of the next page; absent on the last page. */
             next_cursor?: string;
             tools: components["schemas"]["ToolItem"][];
-            /** @description Servers whose tools are not known at the moment, so that they are missing here. */
+            /** @description Servers whose tools are currently unknown and therefore missing. */
             unknown?: string[];
         };
         ToolSwitch: {
@@ -1890,7 +1890,7 @@ export interface components {
         };
         Version: {
             /**
-             * @description The Go release it was built with.
+             * @description The Go release that built it.
              * @example go1.26.0
              */
             go: string;
@@ -1900,9 +1900,9 @@ export interface components {
             version: string;
         };
         WorkerItem: {
-            /** @description The worker takes servers that are added over the API. */
+            /** @description Whether the worker runs servers that are added over the API. */
             api_servers: boolean;
-            /** @description The worker finishes what it has and takes nothing new. */
+            /** @description Whether the worker is draining: it finishes its calls and accepts no new ones. */
             draining: boolean;
             /** @example node-a */
             host: string;
@@ -1910,7 +1910,7 @@ export interface components {
             id: string;
             /**
              * Format: int64
-             * @description How many calls it runs, from all front doors.
+             * @description The number of its running calls, from all front doors.
              */
             in_flight: number;
             labels?: {
@@ -1975,7 +1975,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body is not strict JSON, a parameter is wrong or unknown, or a member is missing. */
+        /** @description The body is not strict JSON, a parameter is invalid or unknown, or a member is missing. */
         Problem400: {
             headers: {
                 [name: string]: unknown;
@@ -1984,7 +1984,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The request carries no API key, or one that is unknown or expired. */
+        /** @description The request has no API key, or its key is unknown or has expired. */
         Problem401: {
             headers: {
                 /**
@@ -1998,7 +1998,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The caller is known, but this is not allowed here. Or: An operator switched the tool off; the reason is in the detail. */
+        /** @description The caller is authenticated, but is not allowed to do this. Or: An operator disabled the tool; the detail has the reason. */
         Problem403: {
             headers: {
                 [name: string]: unknown;
@@ -2007,7 +2007,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such server, tool, resource or path, or it is not yours to see. */
+        /** @description The server, tool, resource or path does not exist, or you are not allowed to see it. */
         Problem404: {
             headers: {
                 [name: string]: unknown;
@@ -2025,7 +2025,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description It exists already, or is in a state that does not allow this. Or: The tool wants input in the middle of the call, which this way of calling cannot give. */
+        /** @description The resource already exists, or its state does not allow this. Or: The tool requested input during the call, which this API cannot provide. */
         Problem409: {
             headers: {
                 [name: string]: unknown;
@@ -2034,7 +2034,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description What was asked for has expired. Nothing was run. */
+        /** @description The call or its confirmation has expired. The call was not run. */
         Problem410: {
             headers: {
                 [name: string]: unknown;
@@ -2043,7 +2043,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The request is over a limit of the front door. */
+        /** @description The request exceeds a limit of the front door. */
         Problem413: {
             headers: {
                 [name: string]: unknown;
@@ -2052,7 +2052,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body is declared as something other than JSON. */
+        /** @description The Content-Type of the body is not JSON. */
         Problem415: {
             headers: {
                 [name: string]: unknown;
@@ -2061,7 +2061,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The key stands for another request. Nothing was run. Or: The arguments are sound JSON, but not what the tool takes; each fault is listed with its JSON pointer. */
+        /** @description The key belongs to a different request. Nothing was run. Or: The arguments are valid JSON, but do not match the tool's input schema; errors lists each fault with its JSON pointer. */
         Problem422: {
             headers: {
                 [name: string]: unknown;
@@ -2070,11 +2070,11 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description A limit of yours was reached. Nothing started. */
+        /** @description You reached one of your limits. Nothing started. */
         Problem429: {
             headers: {
                 /**
-                 * @description Seconds to wait, at least 1.
+                 * @description The number of seconds to wait, at least 1.
                  * @example 1
                  */
                 "Retry-After"?: number;
@@ -2084,7 +2084,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The tool ran, but answered with more than the limit. Or: The MCP server cannot be reached or does not start. The call did not start. Or: The MCP server answered the request with a JSON-RPC error; it is in the member rpc. */
+        /** @description The tool ran, but its result exceeds the limit. Or: The MCP server cannot be reached or failed to start. The call did not start. Or: The MCP server returned a JSON-RPC error; it is in the member rpc. */
         Problem502: {
             headers: {
                 [name: string]: unknown;
@@ -2093,11 +2093,11 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description No live worker offers the server, or all of them are full. Nothing started. */
+        /** @description No live worker runs the server, or all of them are full. Nothing started. */
         Problem503: {
             headers: {
                 /**
-                 * @description Seconds to wait, at least 1.
+                 * @description The number of seconds to wait, at least 1.
                  * @example 1
                  */
                 "Retry-After"?: number;
@@ -2107,7 +2107,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The call left and no answer came back, or it was canceled while it ran (cancel_requested). It may have run. */
+        /** @description The call was sent and no answer arrived, or it was canceled while it ran (cancel_requested). It may have run. */
         Problem504: {
             headers: {
                 [name: string]: unknown;
@@ -2127,11 +2127,11 @@ export interface operations {
     "list-batches": {
         parameters: {
             query?: {
-                /** @description Only those in this state. */
+                /** @description Only batches in this state. */
                 state?: "receiving" | "running" | "canceling" | "ended";
-                /** @description The most batches on one page; 100 without it. */
+                /** @description The maximum number of batches on a page; the default is 100. */
                 limit?: number;
-                /** @description The next of the page before. */
+                /** @description The next cursor of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -2158,20 +2158,20 @@ export interface operations {
     "create-batch": {
         parameters: {
             query?: {
-                /** @description Answer with the results while they come. */
+                /** @description Stream the results in the answer as the calls end. */
                 stream?: boolean;
                 /** @description More calls follow with POST /batches/{id}/calls. */
                 open?: boolean;
                 /** @description -10 to 10; each 5 doubles or halves the share of the batch. */
                 priority?: number;
-                /** @description Seconds in which calls may leave; 24 h without it. */
+                /** @description Seconds within which calls must be sent to a worker; the default is 24 h. */
                 expires_in?: number;
-                /** @description An address that is told of the end. */
+                /** @description The URL that is notified when the batch ends. */
                 callback_url?: string;
             };
             header?: {
                 /**
-                 * @description The same key with the same request is the same call, for 24 h; with another request it is refused with 422.
+                 * @description For 24 h, the same key with the same request is the same call; with another request it is refused with 422.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: string;
@@ -2212,11 +2212,11 @@ export interface operations {
                     "application/x-ndjson": string;
                 };
             };
-            /** @description The calls are stored. */
+            /** @description The calls were stored. */
             201: {
                 headers: {
                     /**
-                     * @description Where the batch is.
+                     * @description The path of the batch.
                      * @example /batches/batch_06b2t8m3c0w3v2q5n7k9a1d4fz
                      */
                     Location?: string;
@@ -2274,7 +2274,7 @@ export interface operations {
     "add-batch-calls": {
         parameters: {
             query?: {
-                /** @description How many lines were sent before; refused where another number is stored. */
+                /** @description The number of lines sent before; the request is refused if a different number is stored. */
                 from?: number;
             };
             header?: never;
@@ -2295,7 +2295,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The calls are stored. */
+            /** @description The calls were stored. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2415,11 +2415,11 @@ export interface operations {
     "get-batch-results": {
         parameters: {
             query?: {
-                /** @description The cursor of the last line that was read. */
+                /** @description The cursor of the last line read. */
                 cursor?: string;
-                /** @description The most results in one answer; all without it. */
+                /** @description The maximum number of results in the answer; the default is all. */
                 limit?: number;
-                /** @description Wait for results to come. */
+                /** @description Wait for further results. */
                 follow?: boolean;
             };
             header?: never;
@@ -2495,17 +2495,17 @@ export interface operations {
                 tool?: string;
                 /** @description Only calls in these states. */
                 state?: ("held" | "queued" | "running" | "succeeded" | "failed" | "denied" | "expired" | "canceled" | "unknown")[];
-                /** @description Yourself; others' calls are not shown. */
+                /** @description Your own name; calls of others are not shown. */
                 principal?: string;
-                /** @description Only those of this batch. */
+                /** @description Only calls of this batch. */
                 batch?: string;
-                /** @description Only those from this time on. */
+                /** @description Only calls admitted at or after this time. */
                 since?: string;
-                /** @description Only those before this time. */
+                /** @description Only calls admitted before this time. */
                 until?: string;
-                /** @description The most calls on one page; 100 without it. */
+                /** @description The maximum number of calls on a page; the default is 100. */
                 limit?: number;
-                /** @description The next of the page before. */
+                /** @description The next cursor of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -2534,44 +2534,44 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description How long the call may take, in milliseconds; it counts before the header.
+                 * @description The timeout of the call in milliseconds; it takes precedence over the header.
                  * @example 5000
                  */
                 timeout_ms?: number;
             };
             header?: {
                 /**
-                 * @description The same in a header.
+                 * @description The timeout of the call in milliseconds, as a header.
                  * @example 5000
                  */
                 "Callyard-Timeout-Ms"?: number;
                 /**
-                 * @description no-cache asks for a result of the tool's own where one that was kept would do; no-store, that the result is not kept.
+                 * @description no-cache runs the tool even if a cached result is available; no-store prevents caching of the result.
                  * @example no-cache
                  */
                 "Cache-Control"?: string;
                 /**
-                 * @description W3C trace context; it travels to the MCP server and is echoed.
+                 * @description W3C trace context; it is forwarded to the MCP server and echoed.
                  * @example 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
                  */
                 traceparent?: string;
                 /**
-                 * @description W3C trace state; it travels with traceparent.
+                 * @description W3C trace state; it is forwarded with traceparent.
                  * @example vendor=value
                  */
                 tracestate?: string;
                 /**
-                 * @description respond-async: store the call and answer at once with 202 and its address; wait=SECONDS: do so when it takes longer (RFC 7240).
+                 * @description respond-async: store the call and answer at once with 202 and its path; wait=SECONDS: do so if it takes longer (RFC 7240).
                  * @example respond-async
                  */
                 Prefer?: string;
                 /**
-                 * @description The same key with the same request is the same call, for 24 h; with another request it is refused with 422.
+                 * @description For 24 h, the same key with the same request is the same call; with another request it is refused with 422.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: string;
                 /**
-                 * @description An address that is told of the end of the call, which is stored for it; only where the operator has switched callbacks on.
+                 * @description The URL that is notified when the call ends; the call becomes durable. Available only if the operator enabled callbacks.
                  * @example https://example.com/hooks/callyard
                  */
                 "Callyard-Callback-Url"?: string;
@@ -2600,12 +2600,12 @@ export interface operations {
             200: {
                 headers: {
                     /**
-                     * @description How old a result is that was kept, in seconds.
+                     * @description The age of a cached result, in seconds.
                      * @example 18
                      */
                     Age?: number;
                     /**
-                     * @description Where the policy lets results of this call be kept: whether this is one that was kept (RFC 9211).
+                     * @description If the policy allows caching results of this call: whether the result comes from the cache (RFC 9211).
                      * @example callyard; hit; ttl=42
                      */
                     "Cache-Status"?: string;
@@ -2620,7 +2620,7 @@ export interface operations {
                      */
                     "Callyard-Worker"?: string;
                     /**
-                     * @description The id of the request, for the operator's log.
+                     * @description The id of the request in the operator's log.
                      * @example req_06b2t8m3c0w3v2q5n7k91
                      */
                     "X-Request-Id"?: string;
@@ -2649,11 +2649,11 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description The tool has not answered. The call is held until it is confirmed or approved, and has not run: a ConfirmationRequest, outcome held. Or it is stored, as Prefer asked for, and goes on without the caller: an AcceptedCall, outcome accepted. */
+            /** @description The tool has not answered. Either the call is held until it is confirmed or approved, and has not run: a ConfirmationRequest with outcome held. Or it was stored, as Prefer requested, and continues without the caller: an AcceptedCall with outcome accepted. */
             202: {
                 headers: {
                     /**
-                     * @description Where the state of the call is.
+                     * @description The path of the call, which returns its state.
                      * @example /calls/call_06b2t8m3c0w3v2q5n7k9a1d4fz
                      */
                     Location?: string;
@@ -2682,7 +2682,7 @@ export interface operations {
     "get-call": {
         parameters: {
             query?: {
-                /** @description Seconds to wait for the end, at most 60. */
+                /** @description The number of seconds to wait for the call to end, at most 60. */
                 wait?: number;
             };
             header?: never;
@@ -2760,7 +2760,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description The word. */
+        /** @description The outcome and the reason. */
         requestBody: {
             content: {
                 /**
@@ -2837,7 +2837,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What became of the answer. */
+            /** @description The outcome for each call. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2859,7 +2859,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description A retry with the same key is the same attempt and gets the same answer.
+                 * @description A retry with the same key is the same attempt and returns the same answer.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: string;
@@ -2885,16 +2885,16 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The result of the tool; or, for confirm false, that the call was rejected. */
+            /** @description The result of the tool or, for confirm false, the rejection. */
             200: {
                 headers: {
                     /**
-                     * @description How old a result is that was kept, in seconds.
+                     * @description The age of a cached result, in seconds.
                      * @example 18
                      */
                     Age?: number;
                     /**
-                     * @description Where the policy lets results of this call be kept: whether this is one that was kept (RFC 9211).
+                     * @description If the policy allows caching results of this call: whether the result comes from the cache (RFC 9211).
                      * @example callyard; hit; ttl=42
                      */
                     "Cache-Status"?: string;
@@ -2909,7 +2909,7 @@ export interface operations {
                      */
                     "Callyard-Worker"?: string;
                     /**
-                     * @description The id of the request, for the operator's log.
+                     * @description The id of the request in the operator's log.
                      * @example req_06b2t8m3c0w3v2q5n7k91
                      */
                     "X-Request-Id"?: string;
@@ -3191,7 +3191,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The server is gone. */
+            /** @description The server was removed. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3260,29 +3260,29 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description How long the call may take, in milliseconds; it counts before the header.
+                 * @description The timeout of the call in milliseconds; it takes precedence over the header.
                  * @example 5000
                  */
                 timeout_ms?: number;
             };
             header?: {
                 /**
-                 * @description The same in a header.
+                 * @description The timeout of the call in milliseconds, as a header.
                  * @example 5000
                  */
                 "Callyard-Timeout-Ms"?: number;
                 /**
-                 * @description no-cache asks for a result of the tool's own where one that was kept would do; no-store, that the result is not kept.
+                 * @description no-cache runs the tool even if a cached result is available; no-store prevents caching of the result.
                  * @example no-cache
                  */
                 "Cache-Control"?: string;
                 /**
-                 * @description W3C trace context; it travels to the MCP server and is echoed.
+                 * @description W3C trace context; it is forwarded to the MCP server and echoed.
                  * @example 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
                  */
                 traceparent?: string;
                 /**
-                 * @description W3C trace state; it travels with traceparent.
+                 * @description W3C trace state; it is forwarded with traceparent.
                  * @example vendor=value
                  */
                 tracestate?: string;
@@ -3319,12 +3319,12 @@ export interface operations {
             200: {
                 headers: {
                     /**
-                     * @description How old a result is that was kept, in seconds.
+                     * @description The age of a cached result, in seconds.
                      * @example 18
                      */
                     Age?: number;
                     /**
-                     * @description Where the policy lets results of this call be kept: whether this is one that was kept (RFC 9211).
+                     * @description If the policy allows caching results of this call: whether the result comes from the cache (RFC 9211).
                      * @example callyard; hit; ttl=42
                      */
                     "Cache-Status"?: string;
@@ -3339,7 +3339,7 @@ export interface operations {
                      */
                     "Callyard-Worker"?: string;
                     /**
-                     * @description The id of the request, for the operator's log.
+                     * @description The id of the request in the operator's log.
                      * @example req_06b2t8m3c0w3v2q5n7k91
                      */
                     "X-Request-Id"?: string;
@@ -3395,7 +3395,7 @@ export interface operations {
                  */
                 uri?: string;
                 /**
-                 * @description How long the call may take, in milliseconds; it counts before the header.
+                 * @description The timeout of the call in milliseconds; it takes precedence over the header.
                  * @example 5000
                  */
                 timeout_ms?: number;
@@ -3412,7 +3412,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The resources; with uri, the content of that one. */
+            /** @description The resources or, with uri, the content of that resource. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3493,29 +3493,29 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description How long the call may take, in milliseconds; it counts before the header.
+                 * @description The timeout of the call in milliseconds; it takes precedence over the header.
                  * @example 5000
                  */
                 timeout_ms?: number;
             };
             header?: {
                 /**
-                 * @description The same in a header.
+                 * @description The timeout of the call in milliseconds, as a header.
                  * @example 5000
                  */
                 "Callyard-Timeout-Ms"?: number;
                 /**
-                 * @description no-cache asks for a result of the tool's own where one that was kept would do; no-store, that the result is not kept.
+                 * @description no-cache runs the tool even if a cached result is available; no-store prevents caching of the result.
                  * @example no-cache
                  */
                 "Cache-Control"?: string;
                 /**
-                 * @description W3C trace context; it travels to the MCP server and is echoed.
+                 * @description W3C trace context; it is forwarded to the MCP server and echoed.
                  * @example 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
                  */
                 traceparent?: string;
                 /**
-                 * @description W3C trace state; it travels with traceparent.
+                 * @description W3C trace state; it is forwarded with traceparent.
                  * @example vendor=value
                  */
                 tracestate?: string;
@@ -3540,12 +3540,12 @@ export interface operations {
             200: {
                 headers: {
                     /**
-                     * @description How old a result is that was kept, in seconds.
+                     * @description The age of a cached result, in seconds.
                      * @example 18
                      */
                     Age?: number;
                     /**
-                     * @description Where the policy lets results of this call be kept: whether this is one that was kept (RFC 9211).
+                     * @description If the policy allows caching results of this call: whether the result comes from the cache (RFC 9211).
                      * @example callyard; hit; ttl=42
                      */
                     "Cache-Status"?: string;
@@ -3560,7 +3560,7 @@ export interface operations {
                      */
                     "Callyard-Worker"?: string;
                     /**
-                     * @description The id of the request, for the operator's log.
+                     * @description The id of the request in the operator's log.
                      * @example req_06b2t8m3c0w3v2q5n7k91
                      */
                     "X-Request-Id"?: string;
@@ -3619,7 +3619,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The new starts have begun. */
+            /** @description The restarts have begun. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -3691,44 +3691,44 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description How long the call may take, in milliseconds; it counts before the header.
+                 * @description The timeout of the call in milliseconds; it takes precedence over the header.
                  * @example 5000
                  */
                 timeout_ms?: number;
             };
             header?: {
                 /**
-                 * @description The same in a header.
+                 * @description The timeout of the call in milliseconds, as a header.
                  * @example 5000
                  */
                 "Callyard-Timeout-Ms"?: number;
                 /**
-                 * @description no-cache asks for a result of the tool's own where one that was kept would do; no-store, that the result is not kept.
+                 * @description no-cache runs the tool even if a cached result is available; no-store prevents caching of the result.
                  * @example no-cache
                  */
                 "Cache-Control"?: string;
                 /**
-                 * @description W3C trace context; it travels to the MCP server and is echoed.
+                 * @description W3C trace context; it is forwarded to the MCP server and echoed.
                  * @example 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
                  */
                 traceparent?: string;
                 /**
-                 * @description W3C trace state; it travels with traceparent.
+                 * @description W3C trace state; it is forwarded with traceparent.
                  * @example vendor=value
                  */
                 tracestate?: string;
                 /**
-                 * @description respond-async: store the call and answer at once with 202 and its address; wait=SECONDS: do so when it takes longer (RFC 7240).
+                 * @description respond-async: store the call and answer at once with 202 and its path; wait=SECONDS: do so if it takes longer (RFC 7240).
                  * @example respond-async
                  */
                 Prefer?: string;
                 /**
-                 * @description The same key with the same request is the same call, for 24 h; with another request it is refused with 422.
+                 * @description For 24 h, the same key with the same request is the same call; with another request it is refused with 422.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: string;
                 /**
-                 * @description An address that is told of the end of the call, which is stored for it; only where the operator has switched callbacks on.
+                 * @description The URL that is notified when the call ends; the call becomes durable. Available only if the operator enabled callbacks.
                  * @example https://example.com/hooks/callyard
                  */
                 "Callyard-Callback-Url"?: string;
@@ -3765,12 +3765,12 @@ export interface operations {
             200: {
                 headers: {
                     /**
-                     * @description How old a result is that was kept, in seconds.
+                     * @description The age of a cached result, in seconds.
                      * @example 18
                      */
                     Age?: number;
                     /**
-                     * @description Where the policy lets results of this call be kept: whether this is one that was kept (RFC 9211).
+                     * @description If the policy allows caching results of this call: whether the result comes from the cache (RFC 9211).
                      * @example callyard; hit; ttl=42
                      */
                     "Cache-Status"?: string;
@@ -3785,7 +3785,7 @@ export interface operations {
                      */
                     "Callyard-Worker"?: string;
                     /**
-                     * @description The id of the request, for the operator's log.
+                     * @description The id of the request in the operator's log.
                      * @example req_06b2t8m3c0w3v2q5n7k91
                      */
                     "X-Request-Id"?: string;
@@ -3813,11 +3813,11 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description The tool has not answered. The call is held until it is confirmed or approved, and has not run: a ConfirmationRequest, outcome held. Or it is stored, as Prefer asked for, and goes on without the caller: an AcceptedCall, outcome accepted. */
+            /** @description The tool has not answered. Either the call is held until it is confirmed or approved, and has not run: a ConfirmationRequest with outcome held. Or it was stored, as Prefer requested, and continues without the caller: an AcceptedCall with outcome accepted. */
             202: {
                 headers: {
                     /**
-                     * @description Where the state of the call is.
+                     * @description The path of the call, which returns its state.
                      * @example /calls/call_06b2t8m3c0w3v2q5n7k9a1d4fz
                      */
                     Location?: string;
@@ -3861,7 +3861,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description The switch. */
+        /** @description The new state of the tool. */
         requestBody: {
             content: {
                 /**
@@ -3874,7 +3874,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The switch as it stands. */
+            /** @description The state of the tool. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3907,39 +3907,39 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Whose tool calls these are; without it that is told by their form. For a text, the shape of the message that answers.
+                 * @description The provider of the tool calls; by default it is detected. For a text, the format of the answer's messages.
                  * @example openai
                  */
                 format?: "mcp" | "openai" | "openai-responses" | "anthropic" | "gemini";
                 /**
-                 * @description How long the call may take, in milliseconds; it counts before the header.
+                 * @description The timeout of the call in milliseconds; it takes precedence over the header.
                  * @example 5000
                  */
                 timeout_ms?: number;
             };
             header?: {
                 /**
-                 * @description The same key and body get the same answers, and nothing runs twice; the calls are stored for that.
+                 * @description The same key and body return the same answers, and nothing runs twice. The calls become durable.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: string;
                 /**
-                 * @description The same in a header.
+                 * @description The timeout of the call in milliseconds, as a header.
                  * @example 5000
                  */
                 "Callyard-Timeout-Ms"?: number;
                 /**
-                 * @description no-cache asks for a result of the tool's own where one that was kept would do; no-store, that the result is not kept.
+                 * @description no-cache runs the tool even if a cached result is available; no-store prevents caching of the result.
                  * @example no-cache
                  */
                 "Cache-Control"?: string;
                 /**
-                 * @description W3C trace context; it travels to the MCP server and is echoed.
+                 * @description W3C trace context; it is forwarded to the MCP server and echoed.
                  * @example 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
                  */
                 traceparent?: string;
                 /**
-                 * @description W3C trace state; it travels with traceparent.
+                 * @description W3C trace state; it is forwarded with traceparent.
                  * @example vendor=value
                  */
                 tracestate?: string;
@@ -3970,7 +3970,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What came of the calls. */
+            /** @description The outcomes of the calls. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4015,21 +4015,21 @@ export interface operations {
     "list-tools": {
         parameters: {
             query?: {
-                /** @description The shape of the tools. mcp is the server's own, in pages; the others are what a model provider takes, all tools that can be called in one answer. */
+                /** @description The format of the tools. mcp returns the servers' definitions in pages; the others return all callable tools in the format of a model provider in one answer. */
                 format?: "mcp" | "openai" | "openai-responses" | "anthropic" | "gemini";
                 /** @description Only the tools of this server. */
                 server?: string;
-                /** @description The most tools on one page, where there are pages. */
+                /** @description The maximum number of tools on a page, if the list has pages. */
                 limit?: number;
-                /** @description Where to begin: next_cursor of the page before. */
+                /** @description The next_cursor of the previous page. */
                 cursor?: string;
-                /** @description Only tools that have to do with these words, the best first. */
+                /** @description Only tools that match these words, best match first. */
                 query?: string;
-                /** @description The most tools in the answer; 0 is no bound. */
+                /** @description The maximum number of tools in the answer; 0 means no limit. */
                 max_tools?: number;
-                /** @description What the tools may cost together, in tokens as they are estimated; 0 is no bound. */
+                /** @description The maximum estimated number of tokens of all tools; 0 means no limit. */
                 budget_tokens?: number;
-                /** @description OpenAI's strict mode for each tool whose schema can be put that way. */
+                /** @description Use OpenAI's strict mode for each tool whose schema supports it. */
                 strict?: boolean;
             };
             header?: never;

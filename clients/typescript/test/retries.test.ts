@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 
 import { createClient, ProblemError, textOf } from "../src/index.js";
 
-const problem = JSON.stringify({ type: "/problems/quota-exceeded", title: "Your quota is used up", status: 429, detail: "Wait.", error: "Wait.", retryable: true });
+const problem = JSON.stringify({ type: "/problems/quota-exceeded", title: "Quota exceeded", status: 429, detail: "Wait.", error: "Wait.", retryable: true });
 const done = JSON.stringify({ content: [{ type: "text", text: "done" }], outcome: "completed" });
 const ours = "application/problem+json";
 

@@ -47,7 +47,7 @@ func (r *requests) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
 		}
 	})
 	if !named {
-		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "The params lack the name of the tool."}
+		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "The params have no tool name."}
 	}
 	if arguments == nil || string(arguments) == "null" {
 		arguments = []byte(`{}`)
@@ -222,7 +222,7 @@ func (r *requests) submitGuarded(ctx context.Context, call *schema.Call) (end en
 	defer func() {
 		if v := recover(); v != nil {
 			r.log.Error("a call panicked", "call", call.ID, "panic", v, "stack", string(debug.Stack()))
-			end.err = schema.Errorf(schema.KindInternal, "The front door failed on this call; its log says why.").WithCall(call.ID)
+			end.err = schema.Errorf(schema.KindInternal, "The front door failed on this call; its log has the cause.").WithCall(call.ID)
 		}
 	}()
 	end.out, end.err = r.calls.Submit(ctx, calls.Request{Call: call})

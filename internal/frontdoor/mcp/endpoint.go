@@ -37,7 +37,7 @@ type Options struct {
 	Log     *slog.Logger
 	// Version is the build.
 	Version string
-	// Draining says that the front door is about to stop: long streams end.
+	// Draining says that the front door is shutting down: long streams end.
 	Draining func() bool
 	// Origin decides which web pages may use the endpoint; nil: no page of another origin.
 	Origin *httpguard.Policy
@@ -79,7 +79,7 @@ type Endpoint struct {
 	tasks         *tasks
 	suspended     *suspendedCalls
 
-	leaving  context.Context // ends when the front door is about to stop
+	leaving  context.Context // ends when the front door is shutting down
 	endWaits context.CancelFunc
 	stop     context.CancelFunc
 	wait     sync.WaitGroup
@@ -137,7 +137,7 @@ func (ep *Endpoint) Close() {
 	ep.sessions.endAll()
 }
 
-// drain ends waits for people, because the front door is about to stop. It may be called
+// drain ends waits for people, because the front door is shutting down. It may be called
 // more than once.
 func (ep *Endpoint) drain() {
 	ep.endWaits()
@@ -240,7 +240,7 @@ func (ep *Endpoint) serve(x *exchange, r *http.Request) {
 		return
 	}
 	if x.mount, x.known = mountOf(r); !x.known {
-		x.refuse(http.StatusNotFound, schema.Errorf(schema.KindNotFound, "There is no such path. /mcp has the tools of all servers, /mcp/{server} those of one."))
+		x.refuse(http.StatusNotFound, schema.Errorf(schema.KindNotFound, "The path does not exist. /mcp serves the tools of all servers, and /mcp/{server} those of one server."))
 		return
 	}
 	switch r.Method {
@@ -252,7 +252,7 @@ func (ep *Endpoint) serve(x *exchange, r *http.Request) {
 		ep.endSession(x, r)
 	default:
 		x.res.w.Header().Set("Allow", "POST, GET, DELETE")
-		x.refuse(http.StatusMethodNotAllowed, schema.Errorf(schema.KindInvalidRequest, "This path takes POST, and in the legacy era GET and DELETE of a session."))
+		x.refuse(http.StatusMethodNotAllowed, schema.Errorf(schema.KindInvalidRequest, "This path supports POST, and with the older revisions GET and DELETE of a session."))
 	}
 }
 
@@ -285,6 +285,6 @@ func (ep *Endpoint) afterPanic(x *exchange, r *http.Request) {
 		x.res.close()
 		panic(http.ErrAbortHandler) // the answer has begun; only a broken connection says that it is not whole
 	}
-	x.fail(&fault{Code: mcpwire.CodeInternal, Message: "The front door failed on this request; its log says why.", status: http.StatusInternalServerError})
+	x.fail(&fault{Code: mcpwire.CodeInternal, Message: "The front door failed on this request; its log has the cause.", status: http.StatusInternalServerError})
 	x.res.close()
 }

@@ -134,7 +134,7 @@ func (x *exchange) toolFault(err error) ([]byte, *fault) {
 		text = all.String()
 	}
 	if e.Retryable {
-		text += " The same call may be sent again."
+		text += " You can send the same call again."
 	}
 	return errorResult(text, "callyard/error", dataOf(e)), nil
 }

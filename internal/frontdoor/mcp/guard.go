@@ -46,7 +46,7 @@ func baseOf(r *http.Request) string {
 func (ep *Endpoint) serveMetadata(x *exchange, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		x.res.w.Header().Set("Allow", "GET")
-		x.refuse(http.StatusMethodNotAllowed, schema.Errorf(schema.KindInvalidRequest, "This path takes GET."))
+		x.refuse(http.StatusMethodNotAllowed, schema.Errorf(schema.KindInvalidRequest, "This path supports GET only."))
 		return
 	}
 	resource := strings.TrimPrefix(r.URL.EscapedPath(), wellKnown)
@@ -54,7 +54,7 @@ func (ep *Endpoint) serveMetadata(x *exchange, r *http.Request) {
 		resource = path
 	}
 	if resource != path && !strings.HasPrefix(resource, path+"/") && !isServerPath(resource) {
-		x.refuse(http.StatusNotFound, schema.Errorf(schema.KindNotFound, "There is no such resource."))
+		x.refuse(http.StatusNotFound, schema.Errorf(schema.KindNotFound, "The resource does not exist."))
 		return
 	}
 	body, err := json.Marshal(struct {
@@ -63,7 +63,7 @@ func (ep *Endpoint) serveMetadata(x *exchange, r *http.Request) {
 		Methods  []string `json:"bearer_methods_supported"`
 	}{baseOf(r) + resource, "Callyard", []string{"header"}})
 	if err != nil {
-		x.fail(&fault{Code: mcpwire.CodeInternal, Message: "The metadata cannot be written."})
+		x.fail(&fault{Code: mcpwire.CodeInternal, Message: "The metadata cannot be encoded."})
 		return
 	}
 	x.res.body(http.StatusOK, ep.fixed.json, body)

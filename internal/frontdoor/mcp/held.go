@@ -108,7 +108,7 @@ func (hc *heldCalls) question(x *exchange, h *calls.Held, token string, argument
 			b = appendMember(b, "mode", []byte(`"form"`))
 		}
 		b = appendMember(b, "message", quote(words(h, arguments, true)))
-		b = appendMember(b, "requestedSchema", []byte(`{"type":"object","properties":{"confirm":{"type":"boolean","title":"Run this call","description":"true runs it once, false refuses it"}},"required":["confirm"]}`))
+		b = appendMember(b, "requestedSchema", []byte(`{"type":"object","properties":{"confirm":{"type":"boolean","title":"Run this call","description":"true runs it once, false rejects it"}},"required":["confirm"]}`))
 	case token == "" && byURL && hc.approverURL != "":
 		b = appendMember(b, "mode", []byte(`"url"`))
 		if !x.modern {
@@ -131,12 +131,12 @@ func (hc *heldCalls) page(h *calls.Held) string {
 }
 
 func words(h *calls.Held, arguments []byte, own bool) string {
-	text := fmt.Sprintf("The tool %q of server %q needs a yes before it runs", h.Tool, h.Server)
+	text := fmt.Sprintf("The tool %q of server %q requires approval before it runs", h.Tool, h.Server)
 	if len(h.Reasons) > 0 {
 		text += " (" + strings.Join(h.Reasons, "; ") + ")"
 	}
 	if !own {
-		text += ". Somebody else must approve it on this page; the call goes on when they did."
+		text += ". Somebody else must approve it on this page; then the call continues."
 	}
 	if n := len(arguments); n > 0 && n <= shownMost {
 		text += " Arguments: " + string(arguments)
@@ -213,7 +213,7 @@ func (hc *heldCalls) decide(ctx context.Context, x *exchange, h *calls.Held, tok
 			result, e = x.toolFault(err)
 			return result, true, e
 		}
-		return errorResult("The call was taken back and will not run.", "callyard/error", nil), true, nil
+		return errorResult("The call was withdrawn and will not run.", "callyard/error", nil), true, nil
 	case token == "":
 		return nil, false, nil
 	case action == "accept" && confirmed == "true", action == "accept" && confirmed == "false", action == "decline":
@@ -255,7 +255,7 @@ func (hc *heldCalls) await(ctx context.Context, x *exchange, h *calls.Held) (res
 	s, err := hc.calls.Wait(waiting, h.CallID, x.principal, holdFor)
 	switch {
 	case ctx.Err() != nil:
-		return nil, true, x.faultOf(schema.Errorf(schema.KindCanceled, "The caller left; the call stays held."))
+		return nil, true, x.faultOf(schema.Errorf(schema.KindCanceled, "The caller disconnected; the call stays held."))
 	case hc.leaving.Err() != nil:
 		return nil, false, nil // the client retries at another front door
 	case err != nil:
@@ -287,7 +287,7 @@ func (hc *heldCalls) result(h *calls.Held, token string) []byte {
 		RequiresConfirmation: true, ConfirmationID: token, CallID: h.CallID, ApprovalID: h.ApprovalID, RiskLevel: h.Level, Reasons: h.Reasons,
 		ServerID: h.Server, ToolName: h.Tool, ExpiresAt: h.Expires,
 	}
-	text := fmt.Sprintf("This call is held and has not run: the tool %q of server %q needs a yes first", h.Tool, h.Server)
+	text := fmt.Sprintf("This call is held and has not run: the tool %q of server %q requires approval", h.Tool, h.Server)
 	if len(h.Reasons) > 0 {
 		text += " (" + strings.Join(h.Reasons, "; ") + ")"
 	}
@@ -302,7 +302,7 @@ func (hc *heldCalls) result(h *calls.Held, token string) []byte {
 		}
 		text += ". Do not send it again."
 	}
-	text += " GET /calls/" + h.CallID + "?wait=60 tells what came of it."
+	text += " GET /calls/" + h.CallID + "?wait=60 returns the outcome."
 	about, err := json.Marshal(c)
 	if err != nil {
 		about = nil // strings and numbers always marshal

@@ -51,7 +51,7 @@ func (r *requests) askAll(ctx context.Context, x *exchange, callID string, reque
 		}
 		method, params := getString(request, "method"), get(request, "params")
 		if !mcpwire.AsksClient(method) {
-			failed = &fault{Code: mcpwire.CodeInternal, Message: "The server asks something that no client answers: " + printable(method)}
+			failed = &fault{Code: mcpwire.CodeInternal, Message: "The server sent a request that no client can answer: " + printable(method)}
 			return
 		}
 		if !isObject(params) {
@@ -62,7 +62,7 @@ func (r *requests) askAll(ctx context.Context, x *exchange, callID string, reque
 		case err != nil:
 			failed = x.faultOf(schema.AsError(err).WithCall(callID))
 		case m.fault != nil:
-			failed = &fault{Code: mcpwire.CodeInternal, Message: "The client refused to answer the server: " + printable(getString(m.fault, "message"))}
+			failed = &fault{Code: mcpwire.CodeInternal, Message: "The client rejected the server's request: " + printable(getString(m.fault, "message"))}
 		default:
 			answers = appendMember(answers, id, m.result)
 		}

@@ -16,7 +16,7 @@ func (ep *Endpoint) serveLegacy(x *exchange, r *http.Request) {
 		return
 	}
 	if version := r.Header.Get(mcpwire.HeaderProtocolVersion); version != "" && !slices.Contains(mcpwire.Legacy(), version) {
-		x.fail(&fault{Code: mcpwire.CodeInvalidRequest, Message: "The revision in the header MCP-Protocol-Version is not spoken here.", status: http.StatusBadRequest})
+		x.fail(&fault{Code: mcpwire.CodeInvalidRequest, Message: "The revision in the header MCP-Protocol-Version is not supported.", status: http.StatusBadRequest})
 		return
 	}
 	if !ep.enter(x, r) {
@@ -41,7 +41,7 @@ func (ep *Endpoint) serveLegacy(x *exchange, r *http.Request) {
 func (ep *Endpoint) enter(x *exchange, r *http.Request) bool {
 	id := r.Header.Get(mcpwire.HeaderSessionID)
 	if id == "" {
-		x.fail(&fault{Code: mcpwire.CodeInvalidRequest, Message: "The header Mcp-Session-Id is missing: begin with initialize, or speak revision " + mcpwire.Modern + ", which has no sessions.", status: http.StatusBadRequest})
+		x.fail(&fault{Code: mcpwire.CodeInvalidRequest, Message: "The header Mcp-Session-Id is missing: begin with initialize, or use revision " + mcpwire.Modern + ", which has no sessions.", status: http.StatusBadRequest})
 		return false
 	}
 	sess, e := ep.sessions.lookup(r.Context(), x, id)
@@ -58,7 +58,7 @@ func (ep *Endpoint) enter(x *exchange, r *http.Request) bool {
 func (ep *Endpoint) serveInSession(x *exchange, r *http.Request) {
 	ctx, finish, ok := x.session.begin(context.WithoutCancel(r.Context()), x.msg.id)
 	if !ok {
-		x.fail(invalid("The id of the request is in use."))
+		x.fail(invalid("The request id is already in use."))
 		return
 	}
 	defer finish()
@@ -126,7 +126,7 @@ func (ep *Endpoint) endSession(x *exchange, r *http.Request) {
 
 func (ep *Endpoint) notAllowed(x *exchange) {
 	x.res.w.Header().Set("Allow", "POST")
-	x.refuse(http.StatusMethodNotAllowed, schema.Errorf(schema.KindInvalidRequest, "This method belongs to a session of the legacy era; send requests with POST."))
+	x.refuse(http.StatusMethodNotAllowed, schema.Errorf(schema.KindInvalidRequest, "This method requires a session of an older revision; send requests with POST."))
 }
 
 // getStream is GET: the stream of what happens outside of requests.

@@ -236,7 +236,7 @@ func mix(sum uint64, text []byte) uint64 {
 func unsound(raw []byte) string {
 	input := get(raw, "inputSchema")
 	if !isObject(input) {
-		return "its inputSchema is no object"
+		return "its inputSchema is not an object"
 	}
 	if getString(input, "type") != "object" {
 		return `its inputSchema is not of "type":"object"`
@@ -363,7 +363,7 @@ func (ls *lists) send(x *exchange) {
 	if cursor := getString(x.msg.params, "cursor"); cursor != "" {
 		var ok bool
 		if n, ok = l.page[cursor]; !ok {
-			x.fail(&fault{Code: mcpwire.CodeInvalidParams, Message: "The cursor is not known: the list changed, begin again without one."})
+			x.fail(&fault{Code: mcpwire.CodeInvalidParams, Message: "The cursor is invalid because the list changed; start again without a cursor."})
 			return
 		}
 	}

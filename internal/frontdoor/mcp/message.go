@@ -32,7 +32,7 @@ func readMessage(text []byte, limit, depth int) (m message, f *fault) {
 		return m, &fault{Code: mcpwire.CodeParse, Message: schema.AsError(err).Detail}
 	}
 	if trimmed := bytes.TrimLeft(text, " \t\r\n"); trimmed[0] == '[' {
-		return m, invalid("Batches of messages are not taken; send each by itself.")
+		return m, invalid("Batches of messages are not supported; send each message separately.")
 	}
 	version := ""
 	ok := each(text, func(key string, value []byte) {
@@ -56,11 +56,11 @@ func readMessage(text []byte, limit, depth int) (m message, f *fault) {
 		return m, invalid("The body is not a JSON-RPC 2.0 message.")
 	case m.id != nil && !soundID(m.id):
 		m.id = nil
-		return m, invalid("The id of a request is a string or a whole number.")
+		return m, invalid("The request id must be a string or an integer.")
 	case m.params != nil && !isObject(m.params):
-		return m, &fault{Code: mcpwire.CodeInvalidParams, Message: "The params of a request are an object.", status: 400}
+		return m, &fault{Code: mcpwire.CodeInvalidParams, Message: "The params of a request must be an object.", status: 400}
 	case m.method == "" && (m.id == nil || m.result == nil && m.fault == nil):
-		return m, invalid("The message is neither a request nor a notification nor an answer.")
+		return m, invalid("The message is not a request, a notification or a response.")
 	}
 	return m, nil
 }

@@ -53,9 +53,9 @@ func (a *openQuestions) end() {
 
 // The sentences for a server whose question is not passed on.
 const (
-	notDeclared = "The client did not declare that it answers this."
-	notAnswered = "The client did not answer: it left, it reads no events, or the call is over."
-	tooMany     = "The client is asked too much at once."
+	notDeclared = "The client did not declare the capability for this request."
+	notAnswered = "The client did not answer: it disconnected, it does not read events, or the call has ended."
+	tooMany     = "Too many requests to the client are open."
 )
 
 // refusal is the answer to a question of a server that is not passed on.
@@ -144,7 +144,7 @@ func answersTo(capabilities []byte, method string) bool {
 }
 
 func noLevel() *fault {
-	return &fault{Code: mcpwire.CodeInvalidParams, Message: "The log level is one of debug, info, notice, warning, error, critical, alert and emergency."}
+	return &fault{Code: mcpwire.CodeInvalidParams, Message: "The log level must be debug, info, notice, warning, error, critical, alert and emergency."}
 }
 
 // setLevel is logging/setLevel: it counts for the session.

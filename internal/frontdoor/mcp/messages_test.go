@@ -12,9 +12,9 @@ import (
 
 // How servers are told that a question of theirs is not passed on.
 const (
-	refusedUndeclared = `{"error":{"code":-32601,"message":"The client did not declare that it answers this."}}`
-	refusedUnanswered = `{"error":{"code":-32603,"message":"The client did not answer: it left, it reads no events, or the call is over."}}`
-	refusedTooMany    = `{"error":{"code":-32603,"message":"The client is asked too much at once."}}`
+	refusedUndeclared = `{"error":{"code":-32601,"message":"The client did not declare the capability for this request."}}`
+	refusedUnanswered = `{"error":{"code":-32603,"message":"The client did not answer: it disconnected, it does not read events, or the call has ended."}}`
+	refusedTooMany    = `{"error":{"code":-32603,"message":"Too many requests to the client are open."}}`
 )
 
 // told is an answer that the worker received.

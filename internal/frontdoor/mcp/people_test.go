@@ -112,7 +112,7 @@ func TestACallThatItsUserTakesBackIsNotForPeopleToApprove(t *testing.T) {
 	f := openJudged(t, judge(t, askPeople), nil)
 	before := f.worker.count()
 	id, state := f.heldByPeople(`{}`)
-	if got := (<-f.comeBack(`{}`, state, `{"approval":{"action":"decline"}}`)).result(t); !strings.Contains(got, "taken back") {
+	if got := (<-f.comeBack(`{}`, state, `{"approval":{"action":"decline"}}`)).result(t); !strings.Contains(got, "withdrawn") {
 		t.Error(got)
 	}
 	if err := f.decide(id, ledger.Approve); schema.KindOf(err) != schema.KindConflict || f.worker.count() != before {

@@ -70,16 +70,16 @@ func (x *exchange) readBody(r *http.Request, limit int) ([]byte, *fault) {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		w.Header().Set("Connection", "close")
-		return nil, &fault{Code: mcpwire.CodeInvalidRequest, Message: "The body did not arrive in time.", status: http.StatusRequestTimeout}
+		return nil, &fault{Code: mcpwire.CodeInvalidRequest, Message: "The request body did not arrive in time.", status: http.StatusRequestTimeout}
 	case errors.Is(err, bodies.ErrTooLong):
-		return nil, &fault{Code: mcpwire.CodeInvalidRequest, Message: schema.Errorf(schema.KindTooLarge, "The body is over the limit of %d bytes; send less, or ask the operator to raise the limit.", limit).Detail, status: http.StatusRequestEntityTooLarge}
+		return nil, &fault{Code: mcpwire.CodeInvalidRequest, Message: schema.Errorf(schema.KindTooLarge, "The body exceeds the limit of %d bytes; send less, or ask the operator to raise the limit.", limit).Detail, status: http.StatusRequestEntityTooLarge}
 	case errors.Is(err, bodies.ErrFull):
 		w.Header().Set("Connection", "close")
 		w.Header().Set("Retry-After", "1")
-		return nil, &fault{Code: mcpwire.CodeInternal, Message: "The front door holds as many large messages as it may; nothing was done. Send it again in a moment.", status: http.StatusServiceUnavailable}
+		return nil, &fault{Code: mcpwire.CodeInternal, Message: "The front door reached its memory limit for large messages; the request was not processed. Send it again in a moment.", status: http.StatusServiceUnavailable}
 	case err != nil:
 		w.Header().Set("Connection", "close")
-		return nil, invalid("The body could not be read to its end.")
+		return nil, invalid("The body could not be read completely.")
 	}
 	return body, nil
 }
@@ -117,7 +117,7 @@ func checkModern(msg *message, meta *meta, h http.Header) *fault {
 	if msg.request() {
 		switch {
 		case meta.raw == nil || version == "":
-			return &fault{Code: mcpwire.CodeInvalidParams, Message: "The _meta of the request lacks " + mcpwire.MetaProtocolVersion + "."}
+			return &fault{Code: mcpwire.CodeInvalidParams, Message: "The _meta of the request has no " + mcpwire.MetaProtocolVersion + "."}
 		case header == "":
 			return mismatch("The header MCP-Protocol-Version is missing.")
 		case header != version:
@@ -128,13 +128,13 @@ func checkModern(msg *message, meta *meta, h http.Header) *fault {
 	}
 	if version != mcpwire.Modern {
 		data, _ := json.Marshal(map[string]any{"supported": []string{mcpwire.Modern}, "requested": printable(version)}) // strings only
-		return &fault{Code: mcpwire.CodeUnsupportedVersion, Message: "This revision of the protocol is not spoken here.", Data: data}
+		return &fault{Code: mcpwire.CodeUnsupportedVersion, Message: "This protocol revision is not supported.", Data: data}
 	}
 	if !msg.request() {
 		return nil
 	}
 	if meta.capabilities == nil {
-		return &fault{Code: mcpwire.CodeInvalidParams, Message: "The _meta of the request lacks " + mcpwire.MetaClientCapabilities + ", an object."}
+		return &fault{Code: mcpwire.CodeInvalidParams, Message: "The _meta of the request has no " + mcpwire.MetaClientCapabilities + ", an object."}
 	}
 	if meta.level == unknownLevel {
 		return noLevel()

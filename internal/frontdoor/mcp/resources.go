@@ -39,7 +39,7 @@ func (r *requests) readResource(ctx context.Context, x *exchange) ([]byte, *faul
 func resourceURI(params []byte) (string, *fault) {
 	uri, ok := str(get(params, "uri"))
 	if !ok {
-		return "", &fault{Code: mcpwire.CodeInvalidParams, Message: "The params lack the uri of the resource."}
+		return "", &fault{Code: mcpwire.CodeInvalidParams, Message: "The params have no resource uri."}
 	}
 	if err := validate.URI(uri); err != nil {
 		return "", &fault{Code: mcpwire.CodeInvalidParams, Message: err.Error()}
@@ -51,7 +51,7 @@ func resourceURI(params []byte) (string, *fault) {
 func (r *requests) getPrompt(ctx context.Context, x *exchange) ([]byte, *fault) {
 	name, ok := str(get(x.msg.params, "name"))
 	if !ok {
-		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "The params lack the name of the prompt."}
+		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "The params have no prompt name."}
 	}
 	to, ok := r.lists.prompt(x.mount, name)
 	if !ok {
@@ -86,7 +86,7 @@ func (r *requests) complete(ctx context.Context, x *exchange) ([]byte, *fault) {
 			return nil, bad
 		}
 		if to.server == "" {
-			return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "No server has that template."}
+			return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "No server has this resource template."}
 		}
 		return r.forward(ctx, x, schema.MethodComplete, to.server, func(key string, value []byte) []byte {
 			if key != "ref" {

@@ -255,15 +255,15 @@ func (s *session) ask(ctx context.Context, x *exchange, method string, params []
 	b := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
 	b = append(appendQuoted(append(b, `,"method":`...), method), `,"params":`...)
 	if err := x.res.event(b, params, []byte{'}'}); err != nil {
-		return message{}, schema.Errorf(schema.KindInputRequired, "The client cannot be asked: it reads no events, or it left.")
+		return message{}, schema.Errorf(schema.KindInputRequired, "The client cannot be reached: it does not read events, or it disconnected.")
 	}
 	select {
 	case m := <-answer:
 		return m, nil
 	case <-ctx.Done():
-		return message{}, schema.Errorf(schema.KindCanceled, "The call was cancelled while its caller was asked.")
+		return message{}, schema.Errorf(schema.KindCanceled, "The call was canceled while its client was asked for input.")
 	case <-s.done:
-		return message{}, schema.Errorf(schema.KindCanceled, "The session ended while its caller was asked.")
+		return message{}, schema.Errorf(schema.KindCanceled, "The session ended while its client was asked for input.")
 	}
 }
 

@@ -32,7 +32,7 @@ func (s *sessions) share(ctx context.Context, sess *session) {
 		return
 	}
 	if len(sess.capabilities) > sharedMost {
-		s.log.Warn("a session of an MCP client is known to this front door alone: its capabilities are too large to share", "principal", sess.principal, "bytes", len(sess.capabilities), "most", sharedMost)
+		s.log.Warn("only this front door knows a session of an MCP client: its capabilities are too large to share", "principal", sess.principal, "bytes", len(sess.capabilities), "most", sharedMost)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedWithin)
@@ -42,7 +42,7 @@ func (s *sessions) share(ctx context.Context, sess *session) {
 	sess.mu.Unlock()
 	revision, err := s.table.Put(ctx, sess.key, record)
 	if err != nil {
-		s.log.Warn("a session of an MCP client is known to this front door alone", "principal", sess.principal, "error", err)
+		s.log.Warn("only this front door knows a session of an MCP client", "principal", sess.principal, "error", err)
 		return
 	}
 	sess.mu.Lock()
@@ -107,7 +107,7 @@ func (s *sessions) lookup(ctx context.Context, x *exchange, id string) (*session
 		return sess, nil // the next request looks again
 	case err != nil:
 		x.res.w.Header().Set("Retry-After", "1")
-		return nil, &fault{Code: kindCode(schema.KindUnavailable), Message: "Whether the session is open cannot be told at the moment; nothing was done. Send it again in a moment.", status: http.StatusServiceUnavailable}
+		return nil, &fault{Code: kindCode(schema.KindUnavailable), Message: "The session cannot be looked up at the moment; the request was not processed. Send it again in a moment.", status: http.StatusServiceUnavailable}
 	case record.Principal != x.principal.Name || record.Mount != x.mount:
 		return nil, sessionFault(nil)
 	case sess != nil:
@@ -132,7 +132,7 @@ func sessionFault(sess *session) *fault {
 }
 
 func tooManySessions() *fault {
-	return &fault{Code: kindCode(schema.KindUnavailable), Message: "Too many sessions are open here; try again later, or speak revision " + mcpwire.Modern + ", which has none.", status: http.StatusServiceUnavailable}
+	return &fault{Code: kindCode(schema.KindUnavailable), Message: "Too many sessions are open; try again later, or use revision " + mcpwire.Modern + ", which has no sessions.", status: http.StatusServiceUnavailable}
 }
 
 // revive takes a session over; nil when there are too many. One that has ended in the
@@ -178,8 +178,8 @@ func (s *sessions) endEverywhere(ctx context.Context, sess *session) *fault {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedWithin)
 	defer cancel()
 	if err := s.table.End(ctx, sess.key); err != nil {
-		s.log.Warn("a session of an MCP client could not be ended at other front doors", "principal", sess.principal, "error", err)
-		return &fault{Code: kindCode(schema.KindUnavailable), Message: "The session has ended at this front door, and other front doors could not be told. Send it again in a moment.", status: http.StatusServiceUnavailable}
+		s.log.Warn("a session of an MCP client could not be ended at the other front doors", "principal", sess.principal, "error", err)
+		return &fault{Code: kindCode(schema.KindUnavailable), Message: "The session ended at this front door, but the other front doors could not be notified. Send the request again in a moment.", status: http.StatusServiceUnavailable}
 	}
 	return nil
 }

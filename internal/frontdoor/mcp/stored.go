@@ -44,7 +44,7 @@ func taskOnly(raw []byte) bool {
 // run runs a tool that only runs as a task.
 func (ts *tasks) run(ctx context.Context, x *exchange, call *schema.Call) ([]byte, *fault) {
 	if !x.tasks() {
-		return nil, tasksMissing("This tool runs as a task only, and the request does not declare the Tasks extension among its client capabilities.")
+		return nil, tasksMissing("This tool runs only as a task, and the request does not declare the Tasks extension in its client capabilities.")
 	}
 	call.Session, call.Hear = "", nil
 	out, err := ts.calls.Submit(ctx, calls.Request{Call: call, Durable: true, Async: true})
@@ -84,7 +84,7 @@ func (ts *tasks) follow(ctx context.Context, x *exchange, s *calls.Status) ([]by
 		case s.State.Ended():
 			return ts.end(ctx, x, s)
 		case ctx.Err() != nil:
-			return x.toolFault(schema.Errorf(schema.KindCanceled, "The caller left; the call goes on.").WithCall(s.ID))
+			return x.toolFault(schema.Errorf(schema.KindCanceled, "The caller disconnected; the call continues.").WithCall(s.ID))
 		case s.State == schema.StateSuspended && x.modern:
 			return storedQuestion(s), nil
 		case s.State == schema.StateSuspended:

@@ -53,17 +53,17 @@ func newSubscriptions(leaving context.Context, o Options, lists *lists, sessions
 // listen is subscriptions/listen: the stream of changes of the modern era.
 func (s *subscriptions) listen(ctx context.Context, x *exchange) *fault {
 	if !x.res.streams {
-		return invalid("A subscription needs a client that reads events: send Accept: text/event-stream.")
+		return invalid("A subscription requires a client that reads events: send Accept: text/event-stream.")
 	}
 	given := get(x.msg.params, "notifications")
 	if !isObject(given) {
-		return &fault{Code: mcpwire.CodeInvalidParams, Message: "The params lack notifications, an object."}
+		return &fault{Code: mcpwire.CodeInvalidParams, Message: "The params have no notifications object."}
 	}
 	approve := func(name string) bool { return string(get(given, name)) == "true" }
 	w := filter{tools: approve("toolsListChanged"), prompts: approve("promptsListChanged"), resources: approve("resourcesListChanged")}
 	if raw := get(given, "taskIds"); raw != nil {
 		if json.Unmarshal(raw, &w.tasks) != nil || len(w.tasks) > maxListenTasks {
-			return &fault{Code: mcpwire.CodeInvalidParams, Message: "taskIds is a list of task ids."}
+			return &fault{Code: mcpwire.CodeInvalidParams, Message: "taskIds must be a list of task ids."}
 		}
 	}
 	about := append(append([]byte(`"_meta":{"`+mcpwire.MetaSubscriptionID+`":`), x.msg.id...), '}')
@@ -88,7 +88,7 @@ func (s *subscriptions) listen(ctx context.Context, x *exchange) *fault {
 }
 
 // follow sends what a listener is notified of, until the client leaves, ctx or over ends, or
-// the front door is about to stop: then it returns true.
+// the front door is shutting down: then it returns true.
 func (s *subscriptions) follow(ctx context.Context, x *exchange, l *listener, over <-chan struct{}, send func(method string, params []byte) error) (leaving bool) {
 	beat := time.NewTicker(s.heartbeat)
 	defer beat.Stop()
@@ -171,7 +171,7 @@ func (s *subscriptions) subscribe(x *exchange) {
 	}
 	x.session.mu.Unlock()
 	if full {
-		x.fail(x.faultOf(schema.Errorf(schema.KindInvalidRequest, "A session hears of at most %d resources; unsubscribe from some.", mostSubscribed)))
+		x.fail(x.faultOf(schema.Errorf(schema.KindInvalidRequest, "A session can subscribe to at most %d resources; unsubscribe from some.", mostSubscribed)))
 		return
 	}
 	s.announce(map[string][]string{to.server: {to.name}})
@@ -197,7 +197,7 @@ func (s *subscriptions) announce(wanted map[string][]string) {
 				n++
 			}
 			if err := s.want(bus.Resources{Server: server, URIs: uris[:n]}); err != nil {
-				s.log.Debug("workers were not told of a subscription", "error", err)
+				s.log.Debug("workers could not be notified of a subscription", "error", err)
 			}
 			uris = uris[n:]
 		}

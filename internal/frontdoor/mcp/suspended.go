@@ -200,7 +200,7 @@ func (s *suspendedCalls) end() {
 func (s *suspendedCalls) run(ctx context.Context, x *exchange, call *schema.Call) ([]byte, *fault) {
 	t := s.add(x, call)
 	if t == nil {
-		e := schema.Errorf(schema.KindUnavailable, "This front door has as many calls under way as it may whose servers can ask their clients (%d); the call did not start. Send it again a little later.", maxSuspended)
+		e := schema.Errorf(schema.KindUnavailable, "This front door reached its limit of %d running calls whose servers can send requests to their clients; the call did not start. Send it again later.", maxSuspended)
 		e.Retryable, e.RetryAfter = true, time.Second
 		return x.toolFault(e)
 	}
@@ -305,7 +305,7 @@ func (s *suspendedCalls) attend(ctx context.Context, x *exchange, t *suspendedCa
 			t.cancel()
 			<-t.done
 			s.forget(t)
-			return nil, x.faultOf(schema.Errorf(schema.KindCanceled, "The caller left, and the call was cancelled.").WithCall(t.call.ID))
+			return nil, x.faultOf(schema.Errorf(schema.KindCanceled, "The caller disconnected, and the call was canceled.").WithCall(t.call.ID))
 		}
 	}
 }
@@ -359,9 +359,9 @@ func (s *suspendedCalls) park(t *suspendedCall) []byte {
 func (s *suspendedCalls) resume(ctx context.Context, x *exchange, call *schema.Call, state requestState, responses []byte) ([]byte, *fault) {
 	t := s.find(x, state.Suspended, call)
 	if t == nil {
-		text := "The session in which the server asked is not there any more: the answer came too late, or the front door was restarted. Call the tool again from the beginning; it may have done a part of its work."
+		text := "The session in which the server asked has ended: the answer came too late, or the front door was restarted. Call the tool again from the beginning; it may have done part of its work."
 		if state.Door != s.frontDoor {
-			text = "The server asked in a session of another front door, which alone can pass the answer on, and this request came to a different one or after a restart. Call the tool again from the beginning; it may have done a part of its work."
+			text = "The server asked in a session of another front door, and only that front door can forward the answer; this request reached a different one or came after a restart. Call the tool again from the beginning; it may have done part of its work."
 		}
 		return x.toolFault(schema.Errorf(schema.KindExpired, "%s", text).WithCall(state.Call))
 	}

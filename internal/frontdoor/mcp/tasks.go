@@ -55,7 +55,7 @@ func (ts *tasks) serve(ctx context.Context, x *exchange) ([]byte, *fault) {
 		return nil, noMethod(x.msg.method)
 	}
 	if !x.tasks() {
-		return nil, tasksMissing("The request does not declare the Tasks extension among its client capabilities.")
+		return nil, tasksMissing("The request does not declare the Tasks extension in its client capabilities.")
 	}
 	id := getString(x.msg.params, "taskId")
 	switch x.msg.method {
@@ -96,7 +96,7 @@ func (ts *tasks) state(ctx context.Context, x *exchange, id string, whole bool) 
 		t.status, t.updated = "input_required", s.Asked
 		t.end = append([]byte(`"inputRequests":`), storedQuestions(s)...)
 	case s.State == schema.StateHeld && s.Held != nil:
-		t.message = "It waits until somebody approves it."
+		t.message = "It is waiting for approval."
 		if page := ts.held.page(s.Held); page != "" && token == "" {
 			t.message += " " + page
 		}

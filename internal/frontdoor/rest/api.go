@@ -44,7 +44,7 @@ type Options struct {
 	Started time.Time
 	// Ready returns nil while calls can be taken, else what is missing.
 	Ready func() error
-	// Draining says that the front door is about to stop: /readyz is red and
+	// Draining says that the front door is shutting down: /readyz is red and
 	// event streams end.
 	Draining func() bool
 	// InForce says what configuration this process goes by; nil: nothing is known of it.

@@ -32,10 +32,10 @@ func TestEveryBadInputGetsTheRightProblemAndNeverAnEcho(t *testing.T) {
 		kind, says               string
 	}{
 		{"not JSON", "POST", call, `{"n":` + secret, nil, 400, "invalid-request", "byte 5"},
-		{"two values", "POST", call, `{"n":1} {}`, nil, 400, "invalid-request", "something follows"},
+		{"two values", "POST", call, `{"n":1} {}`, nil, 400, "invalid-request", "unexpected data follows"},
 		{"duplicate key", "POST", call, `{"n":1,"\u006e":2}`, nil, 400, "invalid-request", "twice"},
 		{"duplicate key inside", "POST", call, `{"n":1,"o":{"a":1,"a":2}}`, nil, 400, "invalid-request", "(/o/a)"},
-		{"too deep", "POST", call, deep, nil, 400, "invalid-request", "deeper"},
+		{"too deep", "POST", call, deep, nil, 400, "invalid-request", "nesting exceeds"},
 		{"bad UTF-8", "POST", call, "{\"n\":\"\xff" + secret + "\"}", nil, 400, "invalid-request", "UTF-8"},
 		{"an array", "POST", call, `["` + secret + `"]`, nil, 400, "invalid-request", "an array"},
 		{"null", "POST", call, `null`, nil, 400, "invalid-request", "null"},
@@ -90,7 +90,7 @@ func TestEveryBadInputGetsTheRightProblemAndNeverAnEcho(t *testing.T) {
 		{"resource with a control character", "GET", "/servers/demo/resources/dem%00o:%2F%2Fone", ``, nil, 400, "invalid-request", "U+0000 at byte 3"},
 		{"resource that cannot be printed", "GET", "/servers/demo/resources?uri=a%F3%A0%80%81", ``, nil, 400, "invalid-request", "percent-encode"},
 		{"resource of broken UTF-8", "GET", "/servers/demo/resources?uri=a%ff", ``, nil, 400, "invalid-request", "not valid UTF-8"},
-		{"a time for a list", "GET", "/servers/demo/resources?timeout_ms=5", ``, nil, 400, "invalid-request", "goes with uri"},
+		{"a time for a list", "GET", "/servers/demo/resources?timeout_ms=5", ``, nil, 400, "invalid-request", "only with uri"},
 		{"tools of a dead server", "GET", "/servers/dead/tools", ``, nil, 503, "unavailable", "exited with code 3"},
 		{"tools of an unknown server", "GET", "/servers/nope/tools", ``, nil, 404, "not-found", "nope"},
 		{"one unknown server", "GET", "/servers/nope", ``, nil, 404, "not-found", "nope"},
@@ -101,7 +101,7 @@ func TestEveryBadInputGetsTheRightProblemAndNeverAnEcho(t *testing.T) {
 		{"another format", "GET", "/tools?format=" + secret, ``, nil, 400, "invalid-request", `"parameter":"format"`},
 		{"a foreign cursor", "GET", "/tools?cursor=" + secret, ``, nil, 400, "invalid-request", "cursor"},
 		{"unknown parameter of a list", "GET", "/servers?verbose=1", ``, nil, 400, "invalid-request", "verbose"},
-		{"unknown parameter of events", "GET", "/events?since=1", ``, nil, 400, "invalid-request", "takes none"},
+		{"unknown parameter of events", "GET", "/events?since=1", ``, nil, 400, "invalid-request", "no parameters"},
 
 		{"no such path", "GET", "/nope", ``, nil, 404, "not-found", "/docs"},
 		{"a slash too many", "GET", "/servers/", ``, nil, 404, "not-found", "/docs"},

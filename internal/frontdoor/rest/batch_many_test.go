@@ -69,12 +69,12 @@ func TestABatchEndsAfterManyRefusedLinesInARow(t *testing.T) {
 		t.Fatalf("never so many in a row: %d %s", a.status, a.body)
 	}
 	a := f.do("POST", "/batches", callsOf("echo")+strings.Repeat("x\n", 10*refusedRow), "Content-Type", "application/x-ndjson")
-	if a.status != http.StatusBadRequest || !bytes.Contains(a.body, []byte("1000 lines in a row were refused")) || !bytes.Contains(a.body, []byte("Line 1: ")) {
+	if a.status != http.StatusBadRequest || !bytes.Contains(a.body, []byte("1000 consecutive lines were refused")) || !bytes.Contains(a.body, []byte("Line 1: ")) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	id := strings.TrimPrefix(a.header.Get("Location"), "/batches/")
 	confirmtest.Wait(t, func() bool { return f.showBatch(id).State == "canceled" })
-	if b := f.showBatch(id); b.Calls != 1+refusedRow || !strings.Contains(b.Reason, "1000 lines in a row were refused") {
+	if b := f.showBatch(id); b.Calls != 1+refusedRow || !strings.Contains(b.Reason, "1000 consecutive lines were refused") {
 		t.Errorf("the batch is %+v", b)
 	}
 }
@@ -141,7 +141,7 @@ func TestALineWithoutAnEndIsNotReadOn(t *testing.T) {
 	line := &endless{}
 	r := f.request("POST", "/batches", line, "Content-Type", "application/x-ndjson")
 	a := f.send(r)
-	if a.status != http.StatusRequestEntityTooLarge || !bytes.Contains(a.body, []byte("has no end within")) {
+	if a.status != http.StatusRequestEntityTooLarge || !bytes.Contains(a.body, []byte("A line of the body has more than")) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	if n := line.read.Load(); n > 64<<20 {

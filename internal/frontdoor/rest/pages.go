@@ -112,12 +112,12 @@ func (p *pages) send(x *httpapi.Exchange, content page) error {
 // root says where everything is.
 func (p *pages) root(x *httpapi.Exchange, r *http.Request) error {
 	rows := []pageRow{
-		{"/docs", "docs", "The API, to read and to try"},
+		{"/docs", "docs", "The API reference, with a request editor"},
 		{"/openapi.json", "openapi.json", "The API as an OpenAPI 3.1 document; also /openapi.yaml"},
 		{"/servers", "servers", "The MCP servers"},
 		{"/tools", "tools", "All tools"},
 		{"/workers", "workers", "The workers"},
-		{"/health", "health", "Health in short"},
+		{"/health", "health", "Health summary"},
 	}
 	x.Set("Vary", "Accept")
 	if wantsHTML(r) {
@@ -144,7 +144,7 @@ func (p *pages) problem(x *httpapi.Exchange, r *http.Request) error {
 			names[i] = string(kinds[i].Kind)
 		}
 		slices.Sort(names)
-		return schema.Errorf(schema.KindNotFound, "There is no such kind of problem. The kinds are %s.", strings.Join(names, ", "))
+		return schema.Errorf(schema.KindNotFound, "This kind of problem does not exist. The kinds are %s.", strings.Join(names, ", "))
 	}
 	k := &kinds[at]
 	x.Set("Vary", "Accept")
@@ -196,7 +196,7 @@ func (p *pages) asset(x *httpapi.Exchange, r *http.Request) error {
 		x.Send(http.StatusOK, []string{"text/plain; charset=utf-8"}, body)
 		return nil
 	default:
-		return schema.Errorf(schema.KindNotFound, "There is no such file.")
+		return schema.Errorf(schema.KindNotFound, "The file does not exist.")
 	}
 	body, err := docs.ReadFile("docs/" + name + ".gz")
 	if err != nil {

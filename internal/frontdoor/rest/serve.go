@@ -106,7 +106,7 @@ func (a *API) afterPanic(x *httpapi.Exchange, r *http.Request) {
 	if x.Status != 0 {
 		panic(http.ErrAbortHandler) // the answer has begun; only a broken connection says that it is not whole
 	}
-	x.Fail(schema.Errorf(schema.KindInternal, "The front door failed on this request; its log says why, under request id %s.", x.ID))
+	x.Fail(schema.Errorf(schema.KindInternal, "The front door failed on this request; its log has the cause, under request id %s.", x.ID))
 }
 
 // clean says that the mux takes the escaped path as it is.
@@ -154,10 +154,10 @@ func (a *API) notFound(x *httpapi.Exchange, r *http.Request) {
 	}
 	if len(allowed) > 0 && !slices.Contains(allowed, r.Method) {
 		x.Set("Allow", strings.Join(allowed, ", "))
-		x.Fail(schema.Errorf(problem.KindMethod, "This path does not take %s; it takes %s.", httpapi.Printable(r.Method, 20), strings.Join(allowed, ", ")))
+		x.Fail(schema.Errorf(problem.KindMethod, "This path does not support %s; it supports %s.", httpapi.Printable(r.Method, 20), strings.Join(allowed, ", ")))
 		return
 	}
-	x.Fail(schema.Errorf(schema.KindNotFound, "There is no such path. GET /docs shows the API, GET /openapi.json describes it."))
+	x.Fail(schema.Errorf(schema.KindNotFound, "The path does not exist. See the API reference at /docs, or /openapi.json."))
 }
 
 // beginSpan begins the span of a request, below that of its caller. Pages, probes and

@@ -109,7 +109,7 @@ func TestAServerIsAddedAndRemovedWhereTheOperatorAllowsIt(t *testing.T) {
 		{`{"id":"h","command":"cat","riskLevel":4}`, "`/riskLevel`"},
 		{`{"id":"h","command":"cat","risklevel":3}`, "did you mean `riskLevel`"},
 		{`{"id":"h","command":"cat","args":{"a":1}}`, "`/args"},
-		{`{"id":"h","command":"cat"},"other":{"command":"cat"}`, "something follows"},
+		{`{"id":"h","command":"cat"},"other":{"command":"cat"}`, "unexpected data follows"},
 		{`{"id":"","command":"cat"}`, "cannot be added"},
 		{`{"command":"cat"}`, "id is missing"},
 		{`{"id":7}`, "must be a string"},

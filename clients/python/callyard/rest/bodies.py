@@ -14,30 +14,30 @@ class BatchCallDict(TypedDict):
     tool: str
     """The name of the tool."""
     arguments: NotRequired[Mapping[str, Any]]
-    """The arguments; without them the tool gets an empty object."""
+    """The arguments; the default is an empty object."""
     custom_id: NotRequired[str]
-    """The caller's own name of the call, unique in the batch."""
+    """The caller's own id for the call, unique in the batch."""
     timeout_ms: NotRequired[int]
-    """How long the call may take."""
+    """The timeout of the call."""
 
 
 class BatchRequestDict(TypedDict):
     """A batch in one document."""
 
     callback_url: NotRequired[str]
-    """An address that is told of the end."""
+    """The URL that is notified when the batch ends."""
     calls: NotRequired[Sequence[BatchCallDict]]
-    """The calls; may be left out where open is true."""
+    """The calls; optional if open is true."""
     expires_in: NotRequired[int]
-    """Seconds in which calls may leave; 24 h without it."""
+    """Seconds within which calls must be sent to a worker; the default is 24 h."""
     labels: NotRequired[Mapping[str, str]]
-    """Words of the caller's own; a name takes at most 64 bytes."""
+    """The caller's own labels; a name has at most 64 bytes."""
     open: NotRequired[bool]
     """More calls follow with POST /batches/{id}/calls."""
     priority: NotRequired[int]
     """Each 5 doubles or halves the share of the batch."""
     stream: NotRequired[bool]
-    """Answer with the results while they come."""
+    """Stream the results in the answer as the calls end."""
 
 
 class CallRequestDict(TypedDict):
@@ -48,11 +48,11 @@ class CallRequestDict(TypedDict):
     tool: str
     """The name of the tool."""
     arguments: NotRequired[Mapping[str, Any]]
-    """The arguments; they reach the tool as they are. Without them the tool gets an empty object."""
+    """The arguments; they reach the tool unchanged. The default is an empty object."""
     callback_url: NotRequired[str]
-    """An address that is told of the end of the call, which is stored for it; only where the operator has switched callbacks on."""
+    """The URL that is notified when the call ends; the call becomes durable. Available only if the operator enabled callbacks."""
     timeout_ms: NotRequired[int]
-    """How long the call may take. Without it the server's own time counts."""
+    """The timeout of the call. The default is the timeout of the server."""
 
 
 SettleRequestDict = TypedDict(
@@ -68,7 +68,7 @@ class ConfirmCallsDict(TypedDict):
     """What ConfirmCalls says."""
 
     calls: Sequence[str]
-    """The ids of the calls that the answer is for; it is for no others."""
+    """The ids of the calls to confirm or reject. Other calls are not affected."""
     confirm: bool
 
 
@@ -79,28 +79,28 @@ class ConfirmRequestDict(TypedDict):
 
 
 class ServerEntryDict(TypedDict):
-    """A server, as an entry of a servers file with its id."""
+    """A server: its id and its entry as in a servers file."""
 
     id: str
     """The id of the new server."""
     args: NotRequired[Sequence[str]]
     command: NotRequired[str]
-    """The program of a stdio server."""
+    """The command of a stdio server."""
     docker: NotRequired[Mapping[str, Any]]
-    """The container of a server of high risk."""
+    """The container of a high-risk server."""
     env: NotRequired[Mapping[str, str]]
     headers: NotRequired[Mapping[str, str]]
     riskLevel: NotRequired[int]
     """1 low, 2 medium, 3 high."""
     type: NotRequired[Literal["stdio", "http", "sse"]]
     url: NotRequired[str]
-    """The address of a remote server."""
+    """The URL of a remote server."""
 
 
 class SwitchRequestDict(TypedDict):
     """What SwitchRequest says."""
 
     enabled: bool
-    """Whether the tool may be called."""
+    """Whether the tool can be called."""
     reason: NotRequired[str]
-    """Why not; callers are shown it."""
+    """The reason that it is disabled; callers see it."""

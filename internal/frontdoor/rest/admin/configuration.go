@@ -22,53 +22,53 @@ const (
 // HealthPart is a part of the configuration in GET /health.
 type HealthPart struct {
 	Part    string    `json:"part" enum:"policy,servers,keys" example:"policy"`
-	Version string    `json:"version" doc:"Identifies the content that is in force." example:"sha256:71accd489c13"`
-	Since   time.Time `json:"since" doc:"When that version came into force."`
-	Tried   time.Time `json:"tried" doc:"When the file was last read."`
-	Outcome string    `json:"outcome" enum:"in force,refused" doc:"Whether what the file held then is in force, as a whole."`
-	Error   string    `json:"error,omitempty" doc:"Where to read why not."`
+	Version string    `json:"version" doc:"The version of the content in force." example:"sha256:71accd489c13"`
+	Since   time.Time `json:"since" doc:"The time at which this version came into force."`
+	Tried   time.Time `json:"tried" doc:"The time at which the file was last read."`
+	Outcome string    `json:"outcome" enum:"in force,refused" doc:"Whether the content that was read is in force."`
+	Error   string    `json:"error,omitempty" doc:"Where to find the reason for a refusal."`
 }
 
 // ConfigurationPart is a part of the configuration of a process.
 type ConfigurationPart struct {
 	Part    string            `json:"part" enum:"policy,servers,keys" example:"policy"`
-	Version string            `json:"version" doc:"Identifies the content that is in force." example:"sha256:71accd489c13"`
-	Since   time.Time         `json:"since" doc:"When that version came into force."`
-	Tried   time.Time         `json:"tried" doc:"When the file was last read."`
-	Outcome string            `json:"outcome" enum:"in force,refused" doc:"Whether what the file held then is in force, as a whole."`
-	Error   string            `json:"error,omitempty" doc:"Why it is not." example:"policy.yaml:3:12: rules[0].level: must be a whole number from 1 to 3."`
-	Servers map[string]string `json:"servers,omitempty" doc:"The version of each server of a servers file."`
+	Version string            `json:"version" doc:"The version of the content in force." example:"sha256:71accd489c13"`
+	Since   time.Time         `json:"since" doc:"The time at which this version came into force."`
+	Tried   time.Time         `json:"tried" doc:"The time at which the file was last read."`
+	Outcome string            `json:"outcome" enum:"in force,refused" doc:"Whether the content that was read is in force."`
+	Error   string            `json:"error,omitempty" doc:"The reason for a refusal." example:"policy.yaml:3:12: rules[0].level: must be a whole number from 1 to 3."`
+	Servers map[string]string `json:"servers,omitempty" doc:"The version of each server in a servers file."`
 }
 
 // ConfiguredProcess is a live front door, approver or worker.
 type ConfiguredProcess struct {
 	ID    string              `json:"id" example:"worker-1-7f3k2a"`
 	Role  string              `json:"role" enum:"frontdoor,approver,worker" example:"worker"`
-	Parts []ConfigurationPart `json:"parts" nullable:"false" doc:"The files that the process reads again while it runs."`
+	Parts []ConfigurationPart `json:"parts" nullable:"false" doc:"The files that the process reloads."`
 }
 
 // ConfigurationDisagreement is a part of which processes have different versions in force.
 type ConfigurationDisagreement struct {
 	Part     string                 `json:"part" enum:"policy,servers,keys" example:"policy"`
-	Server   string                 `json:"server,omitempty" doc:"The server, where the part is servers." example:"files"`
+	Server   string                 `json:"server,omitempty" doc:"The server, if the part is servers." example:"files"`
 	Versions []ConfigurationVersion `json:"versions" nullable:"false"`
 }
 
 // ConfigurationVersion is a version and who goes by it.
 type ConfigurationVersion struct {
 	Version   string   `json:"version" example:"sha256:71accd489c13"`
-	Processes []string `json:"processes" nullable:"false" doc:"The ids of the processes that have it in force."`
+	Processes []string `json:"processes" nullable:"false" doc:"The ids of the processes that use this version."`
 }
 
 // ConfigurationStatus is the answer to GET /configuration.
 type ConfigurationStatus struct {
-	Processes     []ConfiguredProcess         `json:"processes" nullable:"false" doc:"The live front doors, approvers and workers; the one that answers is the first."`
-	Disagreements []ConfigurationDisagreement `json:"disagreements" nullable:"false" doc:"Parts that processes have in different versions: the policy of all, the keys of front doors, those of approvers, each server of the workers that hold it. After an edit that lasts until all have seen it."`
+	Processes     []ConfiguredProcess         `json:"processes" nullable:"false" doc:"The live front doors, approvers and workers. The answering one is first."`
+	Disagreements []ConfigurationDisagreement `json:"disagreements" nullable:"false" doc:"Parts for which processes use different versions: the policy of all processes, the keys of front doors and of approvers, and each server of the workers that run it. After an edit, a part is listed until all processes have read it."`
 }
 
 func opConfiguration() huma.Operation {
 	return openapi.Operation(http.MethodGet, "/configuration", "get-configuration", openapi.TagFleet, "Show the configuration in force",
-		"Which version of the policy, of the servers file and of the API keys each live front door, approver and worker goes by, how its last reload went, and where they differ.", http.StatusBadRequest)
+		"The versions of the policy, the servers file and the API keys that each live front door, approver and worker uses, the outcome of its last reload, and the differences between them.", http.StatusBadRequest)
 }
 
 func (a *handlers) configuration() ConfigurationStatus {
@@ -99,7 +99,7 @@ func (a *handlers) healthParts() []HealthPart {
 	for _, in := range state {
 		p := HealthPart{Part: in.Part, Version: in.Version, Since: in.Since, Tried: in.Tried, Outcome: outcomeOf(&in)}
 		if in.Error != "" {
-			p.Error = "GET /configuration, callyard doctor and the log of the process say why."
+			p.Error = "See GET /configuration, callyard doctor or the log of the process."
 		}
 		parts = append(parts, p)
 	}

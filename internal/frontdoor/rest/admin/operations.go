@@ -9,20 +9,20 @@ import (
 )
 
 func opHealth() huma.Operation {
-	return openapi.Public(openapi.Operation(http.MethodGet, "/health", "get-health", openapi.TagFleet, "Health in short", "How long the front door runs and which servers it knows."))
+	return openapi.Public(openapi.Operation(http.MethodGet, "/health", "get-health", openapi.TagFleet, "Health summary", "The uptime of the front door and the servers that it knows."))
 }
 
 func opLive() huma.Operation {
-	return openapi.Public(openapi.Operation(http.MethodGet, "/livez", "get-livez", openapi.TagFleet, "Liveness probe", "Answers as long as the process serves."))
+	return openapi.Public(openapi.Operation(http.MethodGet, "/livez", "get-livez", openapi.TagFleet, "Liveness probe", "Succeeds while the process serves requests."))
 }
 
 func opReady() huma.Operation {
 	return openapi.Public(openapi.Operation(http.MethodGet, "/readyz", "get-readyz", openapi.TagFleet, "Readiness probe",
-		"Green while calls can be taken. Red, with the name of what is missing, when a dependency is down and while the front door drains.", http.StatusServiceUnavailable))
+		"Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the front door drains.", http.StatusServiceUnavailable))
 }
 
 func opVersion() huma.Operation {
-	return openapi.Operation(http.MethodGet, "/version", "get-version", openapi.TagFleet, "The build", "Which build runs, and since when.", http.StatusBadRequest)
+	return openapi.Operation(http.MethodGet, "/version", "get-version", openapi.TagFleet, "The build", "The version of the running build and its start time.", http.StatusBadRequest)
 }
 
 func opMetrics() huma.Operation {

@@ -18,15 +18,15 @@ type Health struct {
 	ServerCount int            `json:"serverCount" example:"4"`
 	Servers     []HealthServer `json:"servers" nullable:"false"`
 	// Everybody may read it, so it does not repeat what a fault says.
-	Configuration []HealthPart `json:"configuration" nullable:"false" doc:"The files that this process reads again while it runs."`
+	Configuration []HealthPart `json:"configuration" nullable:"false" doc:"The files that this process reloads."`
 	// Only callyard up has one.
 	AcceptedLosses *HealthLosses `json:"accepted_losses,omitempty" doc:"Damage to the data folder of callyard up that was accepted with --accept-loss; losses.json in the folder lists it."`
 }
 
 // HealthLosses is what was accepted as lost with a damaged data folder.
 type HealthLosses struct {
-	Files   int       `json:"files" doc:"Damaged files, all losses together." example:"1"`
-	Latest  time.Time `json:"latest" doc:"When a loss was last accepted. Calls from before it that had no result ended as unknown."`
+	Files   int       `json:"files" doc:"The number of damaged files in all losses." example:"1"`
+	Latest  time.Time `json:"latest" doc:"The time at which a loss was last accepted. Earlier calls without a result ended as unknown."`
 	Streams []string  `json:"streams" nullable:"false" doc:"The streams whose messages may be lost." example:"[\"callyard_calls\"]"`
 }
 
@@ -49,7 +49,7 @@ type Status struct {
 // Version is the answer to GET /version.
 type Version struct {
 	Version string    `json:"version" example:"0.1.0"`
-	Go      string    `json:"go" doc:"The Go release it was built with." example:"go1.26.0"`
+	Go      string    `json:"go" doc:"The Go release that built it." example:"go1.26.0"`
 	Started time.Time `json:"started"`
 }
 
@@ -63,7 +63,7 @@ type Options struct {
 	Started time.Time
 	// Ready returns nil while calls can be taken, else what is missing.
 	Ready func() error
-	// Draining reports whether the front door is about to stop.
+	// Draining reports whether the front door is shutting down.
 	Draining func() bool
 	// InForce returns the configuration by which this process goes.
 	InForce func() []schema.InForce
@@ -108,7 +108,7 @@ func (a *handlers) health() Health {
 func (a *handlers) ready() error {
 	var e *schema.Error
 	if a.o.Draining() {
-		e = schema.Errorf(schema.KindUnavailable, "Not ready: the front door is draining and about to stop.")
+		e = schema.Errorf(schema.KindUnavailable, "Not ready: the front door is draining before it stops.")
 	} else if err := a.o.Ready(); err != nil {
 		e = schema.Errorf(schema.KindUnavailable, "Not ready: %w.", err)
 	} else {

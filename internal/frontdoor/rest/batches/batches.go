@@ -42,7 +42,7 @@ type Batch struct {
 	ID        string            `json:"id" example:"batch_06b2t8m3c0w3v2q5n7k9a1d4fz"`
 	State     string            `json:"state" enum:"receiving,running,canceling,completed,canceled,expired,failed"`
 	Reason    string            `json:"reason,omitempty"`
-	Calls     uint64            `json:"calls" doc:"How many lines were taken so far, refused ones included."`
+	Calls     uint64            `json:"calls" doc:"The number of lines read so far, including refused ones."`
 	Counts    BatchCounts       `json:"counts"`
 	Priority  int               `json:"priority,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
@@ -51,16 +51,16 @@ type Batch struct {
 	Started   time.Time         `json:"started,omitzero"`
 	Ended     time.Time         `json:"ended,omitzero"`
 	// Refused and Refusals are in answers to those who send calls.
-	Refused  uint64        `json:"refused,omitempty" doc:"How many lines of this request were no calls."`
-	Refusals []LineRefusal `json:"refusals,omitempty" doc:"The first of them; every one has its place among the results."`
+	Refused  uint64        `json:"refused,omitempty" doc:"The number of lines of this request that are not valid calls."`
+	Refusals []LineRefusal `json:"refusals,omitempty" doc:"The first refused lines; the results list all of them."`
 }
 
 // BatchCounts says how many calls are in which state.
 type BatchCounts struct {
 	Waiting    uint64 `json:"waiting" doc:"Queued, held or running."`
-	Held       uint64 `json:"held" doc:"Of those that wait: somebody must say yes first. GET /batches/{id}/held lists them."`
+	Held       uint64 `json:"held" doc:"Waiting calls that require approval. GET /batches/{id}/held lists them."`
 	Succeeded  uint64 `json:"succeeded"`
-	ToolErrors uint64 `json:"tool_errors" doc:"Of those that succeeded: the tool answered with its own error."`
+	ToolErrors uint64 `json:"tool_errors" doc:"Succeeded calls whose tool result is an error."`
 	Failed     uint64 `json:"failed"`
 	Denied     uint64 `json:"denied"`
 	Expired    uint64 `json:"expired"`
@@ -133,7 +133,7 @@ type Options struct {
 	Runner   *submit.Runner
 	Problems *httpapi.Problems
 	Log      *slog.Logger
-	// Draining reports whether the front door is about to stop: streams end.
+	// Draining reports whether the front door is shutting down: streams end.
 	Draining func() bool
 	// Heartbeat is how often a quiet stream of events sends a comment.
 	Heartbeat time.Duration
@@ -163,14 +163,14 @@ func (b *handlers) register(d *httpapi.Document) {
 	d.Handle(b.opCreateBatch(d), b.create)
 	httpapi.HandleValue(d, opListBatches(), "A page of batches.", nil, b.list)
 	httpapi.HandleValue(d, opBatch(), "The batch.", nil, b.show)
-	httpapi.HandleValue(d, opAddCalls(), "The calls are stored.", nil, b.addCalls)
+	httpapi.HandleValue(d, opAddCalls(), "The calls were stored.", nil, b.addCalls)
 	httpapi.HandleValue(d, opSealBatch(), "The batch.", nil, b.seal)
 	d.Handle(opBatchResults(d), b.results)
 	d.Handle(opBatchEvents(d), b.events)
 	httpapi.HandleValue(d, opCancelBatch(), "The batch.", nil, b.cancel)
 	if b.calls.CanHold() {
 		httpapi.HandleValue(d, opHeldCalls(), "The calls.", nil, b.heldCalls)
-		httpapi.HandleValue(d, opConfirmCalls(d), "What became of the answer.", nil, b.confirmCalls)
+		httpapi.HandleValue(d, opConfirmCalls(d), "The outcome for each call.", nil, b.confirmCalls)
 	}
 }
 
@@ -258,7 +258,7 @@ func (b *handlers) created(x *httpapi.Exchange, m *batch.Manifest, t *taken, str
 // addCalls is POST /batches/{id}/calls: more lines for a batch that is open.
 func (b *handlers) addCalls(x *httpapi.Exchange, r *http.Request) (*Batch, error) {
 	if !lines(r.Header) {
-		return nil, schema.Errorf(problem.KindMediaType, "The calls must come one on each line: send Content-Type: application/x-ndjson.")
+		return nil, schema.Errorf(problem.KindMediaType, "The body must have one call on each line: send Content-Type: application/x-ndjson.")
 	}
 	id := r.PathValue("id")
 	from := int64(httpapi.Number(x.Query, "from", -1))

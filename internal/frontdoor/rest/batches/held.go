@@ -24,28 +24,28 @@ type HeldCalls struct {
 
 // HeldCall is a call of a batch that waits for an approval.
 type HeldCall struct {
-	Index           uint64    `json:"index" doc:"Its place in the batch."`
+	Index           uint64    `json:"index" doc:"Its position in the batch."`
 	CustomID        string    `json:"custom_id,omitempty"`
 	CallID          string    `json:"call_id"`
 	ApprovalID      string    `json:"approval_id"`
 	Server          string    `json:"server"`
 	Tool            string    `json:"tool"`
-	ArgumentsDigest string    `json:"arguments_digest" doc:"SHA-256 of the bytes that would run."`
+	ArgumentsDigest string    `json:"arguments_digest" doc:"SHA-256 of the arguments that would run."`
 	RiskLevel       int       `json:"risk_level"`
 	Reasons         []string  `json:"reasons,omitempty"`
-	By              string    `json:"by" enum:"caller,people" doc:"Who must say yes: caller is you, with POST /confirmations."`
+	By              string    `json:"by" enum:"caller,people" doc:"Who must approve: caller means you, with POST /confirmations."`
 	ExpiresAt       time.Time `json:"expires_at"`
 }
 
 // ConfirmCalls is the body of POST /confirmations.
 type ConfirmCalls struct {
 	Confirm bool     `json:"confirm"`
-	Calls   []string `json:"calls" minItems:"1" maxItems:"1000" doc:"The ids of the calls that the answer is for; it is for no others."`
+	Calls   []string `json:"calls" minItems:"1" maxItems:"1000" doc:"The ids of the calls to confirm or reject. Other calls are not affected."`
 }
 
 // ConfirmedCalls is the answer to it.
 type ConfirmedCalls struct {
-	Accepted int           `json:"accepted" doc:"For how many calls the answer counts."`
+	Accepted int           `json:"accepted" doc:"The number of calls to which the answer was applied."`
 	Refused  []RefusedCall `json:"refused" nullable:"false"`
 }
 
@@ -97,7 +97,7 @@ func (b *handlers) confirmCalls(x *httpapi.Exchange, r *http.Request) (done Conf
 		return done, err
 	}
 	if len(ids) == 0 || len(ids) > heldAtOnce {
-		return done, schema.Errorf(schema.KindInvalidRequest, "The member calls names 1 to %d calls.", heldAtOnce)
+		return done, schema.Errorf(schema.KindInvalidRequest, "The member calls must list 1 to %d calls.", heldAtOnce)
 	}
 	done = ConfirmedCalls{Refused: []RefusedCall{}}
 	for _, id := range ids {
@@ -114,13 +114,13 @@ func (b *handlers) confirmCalls(x *httpapi.Exchange, r *http.Request) (done Conf
 }
 
 func opHeldCalls() huma.Operation {
-	return openapi.With(openapi.Operation(http.MethodGet, "/batches/{id}/held", "get-batch-held", openapi.TagBatches, "The calls of a batch that wait for a yes",
-		"In their order. Those that say by: caller wait for you: look at them, then POST /confirmations.", http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable), batchParam())
+	return openapi.With(openapi.Operation(http.MethodGet, "/batches/{id}/held", "get-batch-held", openapi.TagBatches, "List the held calls of a batch",
+		"The calls of the batch that wait for approval, in their order. Those with by: caller wait for you: review them, then POST /confirmations.", http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable), batchParam())
 }
 
 func opConfirmCalls(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/confirmations", "confirm-calls", openapi.TagBatches, "Confirm or reject held calls of batches",
-		"Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed run; their results are among those of their batch. Calls that people must approve are refused.",
+		"Confirms or rejects exactly the listed calls, each as it was held. Confirmed calls run, and their results are part of the results of their batch. Calls that people must approve are refused.",
 		http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[ConfirmCalls]()), true, "The answer.", map[string]any{"confirm": true, "calls": []any{"call_06b2t8m3c0w3v2q5n7k9a1d4fz-b0-3t9kq0vx7w2e"}})
 	return op

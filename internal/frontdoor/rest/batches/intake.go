@@ -64,7 +64,7 @@ func (b *handlers) takeAll(ctx context.Context, id string, who schema.Principal,
 	}
 	defer in.Close()
 	if have := in.Next(); o.from >= 0 && have != uint64(o.from) {
-		return nil, schema.Errorf(schema.KindConflict, "%d lines of batch %s are stored, and from says %d: go on from line %d.", have, id, o.from, have)
+		return nil, schema.Errorf(schema.KindConflict, "%d lines of batch %s are stored, but from is %d: continue from line %d.", have, id, o.from, have)
 	}
 	skip := uint64(0)
 	if o.again {
@@ -87,7 +87,7 @@ func (b *handlers) takeAll(ctx context.Context, id string, who schema.Principal,
 		case err == nil:
 			before := in.Refused()
 			if err = in.Add(ctx, rec); err == nil && in.Refused() > before {
-				t.note(index, rec.CustomID, "Its custom_id stands in the batch already.")
+				t.note(index, rec.CustomID, "The batch already has a line with this custom_id.")
 			}
 		case isRefusal(err):
 			why := schema.AsError(err)
@@ -134,11 +134,11 @@ const refusedInRow = 1000
 // giveUp ends a batch of which too many lines in a row were refused. It returns what
 // its caller is told.
 func (b *handlers) giveUp(ctx context.Context, id string, who schema.Principal, first LineRefusal) error {
-	why := fmt.Sprintf("%d lines in a row were refused, so the batch was ended. Line %d: %s", refusedInRow, first.Index, first.Detail)
+	why := fmt.Sprintf("%d consecutive lines were refused, so the batch was ended. Line %d: %s", refusedInRow, first.Index, first.Detail)
 	if _, err := b.batches.End(ctx, id, who, why); err != nil {
 		return err
 	}
-	return schema.Errorf(schema.KindInvalidRequest, "%s Check that the body has one call in JSON on each line, and send it as a new batch. GET /batches/%s shows what came of the lines before.", why, id)
+	return schema.Errorf(schema.KindInvalidRequest, "%s Check that the body has one JSON call on each line, and send it as a new batch. GET /batches/%s returns the state of the earlier lines.", why, id)
 }
 
 func (t *taken) note(index uint64, customID, detail string) {
@@ -228,7 +228,7 @@ func (s *lineSource) read() (line []byte, tooLong bool, err error) {
 			return nil, false, s.giveUp(httpapi.ErrBodiesFull())
 		}
 		if length += len(part); length > endlessLines*s.limit {
-			return nil, false, s.giveUp(schema.Errorf(schema.KindTooLarge, "A line of the body has no end within %d bytes; a line may have %d. GET the batch says how many lines are stored.", endlessLines*s.limit, s.limit))
+			return nil, false, s.giveUp(schema.Errorf(schema.KindTooLarge, "A line of the body has more than %d bytes; the limit is %d. GET the batch returns the number of stored lines.", endlessLines*s.limit, s.limit))
 		}
 		if len(s.line)+len(part) > s.limit {
 			tooLong = true
@@ -246,7 +246,7 @@ func (s *lineSource) read() (line []byte, tooLong bool, err error) {
 			_ = s.rc.SetReadDeadline(time.Time{})
 			return nil, false, io.EOF
 		default:
-			return nil, false, s.giveUp(schema.Errorf(schema.KindInvalidRequest, "The body could not be read to its end; GET the batch says how many lines are stored, and POST …/calls?from= goes on from there."))
+			return nil, false, s.giveUp(schema.Errorf(schema.KindInvalidRequest, "The body could not be read completely; GET the batch returns the number of stored lines, and POST …/calls?from= continues from there."))
 		}
 	}
 }
@@ -270,7 +270,7 @@ func (l lineReader) readAnyItem(raw []byte) (rec batch.Line, customID string, er
 	}
 	if err := httpapi.ReadMember(members, "custom_id", false, "a string", &customID); err != nil || len(customID) > maxCustomID {
 		if err == nil {
-			err = schema.Errorf(schema.KindInvalidRequest, "The custom_id is over %d bytes long.", maxCustomID)
+			err = schema.Errorf(schema.KindInvalidRequest, "The custom_id exceeds the limit of %d bytes.", maxCustomID)
 		}
 		return rec, "", err
 	}

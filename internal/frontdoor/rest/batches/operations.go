@@ -38,21 +38,21 @@ func batchAnswer(d *httpapi.Document, description string) *huma.Response {
 
 func resultLines(description string) *huma.Response {
 	return &huma.Response{Description: description, Content: map[string]*huma.MediaType{
-		"application/x-ndjson": ndjson(schemaLine, "One result on each line, in the order in which the calls ended. cursor goes on after the line.", exampleResultLine),
+		"application/x-ndjson": ndjson(schemaLine, "One result on each line, in the order in which the calls ended. Pass cursor to continue after the line.", exampleResultLine),
 	}}
 }
 
 func (b *handlers) opCreateBatch(d *httpapi.Document) huma.Operation {
-	op := openapi.Operation(http.MethodPost, "/batches", "create-batch", openapi.TagBatches, "Run many calls under one handle",
-		"Takes calls as a JSON document, or one on each line (NDJSON) without an end; the socket is read as fast as the calls are stored, so memory is no limit. "+
-			"The answer is the handle; with stream=true it is the results, one on each line, while they come. A line that is no call, or whose custom_id came before, is refused by itself and has its place among the results. "+
-			"With an Idempotency-Key the same request goes on where the last one ended.",
+	op := openapi.Operation(http.MethodPost, "/batches", "create-batch", openapi.TagBatches, "Run many calls as a batch",
+		"Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. "+
+			"The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. "+
+			"With an Idempotency-Key the same request continues where the last one ended.",
 		append([]int{http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusTooManyRequests}, batchStatuses...)...)
 	op.Parameters = []*huma.Param{
-		openapi.QueryParam("stream", "Answer with the results while they come.", openapi.Boolean()), openapi.QueryParam("open", "More calls follow with POST /batches/{id}/calls.", openapi.Boolean()),
+		openapi.QueryParam("stream", "Stream the results in the answer as the calls end.", openapi.Boolean()), openapi.QueryParam("open", "More calls follow with POST /batches/{id}/calls.", openapi.Boolean()),
 		openapi.QueryParam("priority", "-10 to 10; each 5 doubles or halves the share of the batch.", openapi.Integers(minPriority, maxPriority)),
-		openapi.QueryParam("expires_in", "Seconds in which calls may leave; 24 h without it.", b.expiresSchema()),
-		openapi.QueryParam("callback_url", "An address that is told of the end.", openapi.String()), httpapi.IdempotencyParam(),
+		openapi.QueryParam("expires_in", "Seconds within which calls must be sent to a worker; the default is 24 h.", b.expiresSchema()),
+		openapi.QueryParam("callback_url", "The URL that is notified when the batch ends.", openapi.String()), httpapi.IdempotencyParam(),
 	}
 	op.RequestBody = &huma.RequestBody{Required: true, Description: "The calls.", Content: map[string]*huma.MediaType{
 		"application/json": {Schema: openapi.Ref(schemaBatchBody), Example: map[string]any{"calls": []any{map[string]any{
@@ -60,51 +60,51 @@ func (b *handlers) opCreateBatch(d *httpapi.Document) huma.Operation {
 		}}}},
 		"application/x-ndjson": ndjson(schemaBatchItem, "One call on each line.", exampleLine),
 	}}
-	op.Responses["201"] = batchAnswer(d, "The calls are stored.")
-	op.Responses["201"].Headers = map[string]*huma.Param{"Location": openapi.Header("Where the batch is.", huma.TypeString, "/batches/batch_06b2t8m3c0w3v2q5n7k9a1d4fz")}
+	op.Responses["201"] = batchAnswer(d, "The calls were stored.")
+	op.Responses["201"].Headers = map[string]*huma.Param{"Location": openapi.Header("The path of the batch.", huma.TypeString, "/batches/batch_06b2t8m3c0w3v2q5n7k9a1d4fz")}
 	op.Responses["200"] = resultLines("The results, with stream=true.")
 	return op
 }
 
 func opListBatches() huma.Operation {
-	op := openapi.Operation(http.MethodGet, "/batches", "list-batches", openapi.TagBatches, "Your batches", "The newest first.", http.StatusBadRequest)
+	op := openapi.Operation(http.MethodGet, "/batches", "list-batches", openapi.TagBatches, "List your batches", "The newest first.", http.StatusBadRequest)
 	op.Parameters = []*huma.Param{
-		{Name: "state", In: "query", Description: "Only those in this state.", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"receiving", "running", "canceling", "ended"}}},
-		openapi.QueryParam("limit", "The most batches on one page; 100 without it.", openapi.Integers(1, httpapi.MaxPageLimit)), openapi.QueryParam("cursor", "The next of the page before.", openapi.String()),
+		{Name: "state", In: "query", Description: "Only batches in this state.", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"receiving", "running", "canceling", "ended"}}},
+		openapi.QueryParam("limit", "The maximum number of batches on a page; the default is 100.", openapi.Integers(1, httpapi.MaxPageLimit)), openapi.QueryParam("cursor", "The next cursor of the previous page.", openapi.String()),
 	}
 	return op
 }
 
 func opBatch() huma.Operation {
-	return openapi.With(openapi.Operation(http.MethodGet, "/batches/{id}", "get-batch", openapi.TagBatches, "A batch", "Its state and how many of its calls are in which state.", http.StatusNotFound, http.StatusServiceUnavailable), batchParam())
+	return openapi.With(openapi.Operation(http.MethodGet, "/batches/{id}", "get-batch", openapi.TagBatches, "Show a batch", "Its state and the number of its calls in each state.", http.StatusNotFound, http.StatusServiceUnavailable), batchParam())
 }
 
 func opAddCalls() huma.Operation {
-	op := openapi.Operation(http.MethodPost, "/batches/{id}/calls", "add-batch-calls", openapi.TagBatches, "More calls for an open batch",
-		"One call on each line. After a broken connection GET the batch says how many lines are stored, and from= makes sure that the next request goes on there.",
+	op := openapi.Operation(http.MethodPost, "/batches/{id}/calls", "add-batch-calls", openapi.TagBatches, "Add calls to an open batch",
+		"One call on each line. After a broken connection, GET the batch returns the number of stored lines; pass it as from so that the next request continues there.",
 		append([]int{http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType}, batchStatuses...)...)
-	op.Parameters = []*huma.Param{batchParam(), openapi.QueryParam("from", "How many lines were sent before; refused where another number is stored.", &huma.Schema{Type: huma.TypeInteger, Minimum: openapi.Ptr(0.0)})}
+	op.Parameters = []*huma.Param{batchParam(), openapi.QueryParam("from", "The number of lines sent before; the request is refused if a different number is stored.", &huma.Schema{Type: huma.TypeInteger, Minimum: openapi.Ptr(0.0)})}
 	op.RequestBody = &huma.RequestBody{Required: true, Description: "The calls.", Content: map[string]*huma.MediaType{"application/x-ndjson": ndjson(schemaBatchItem, "One call on each line.", exampleLine)}}
 	return op
 }
 
 func opSealBatch() huma.Operation {
-	return openapi.With(openapi.Operation(http.MethodPost, "/batches/{id}/seal", "seal-batch", openapi.TagBatches, "End the intake of a batch", "There will be no more calls; the batch ends when all have ended.", batchStatuses...), batchParam())
+	return openapi.With(openapi.Operation(http.MethodPost, "/batches/{id}/seal", "seal-batch", openapi.TagBatches, "Seal a batch", "The batch accepts no more calls, and ends when all its calls have ended.", batchStatuses...), batchParam())
 }
 
 func opBatchResults(d *httpapi.Document) huma.Operation {
-	op := openapi.Operation(http.MethodGet, "/batches/{id}/results", "get-batch-results", openapi.TagBatches, "The results of a batch",
-		"One on each line, in the order in which the calls ended; exactly those after the cursor. follow=true waits for those to come, until the batch has ended.", batchStatuses...)
+	op := openapi.Operation(http.MethodGet, "/batches/{id}/results", "get-batch-results", openapi.TagBatches, "Read the results of a batch",
+		"One result on each line, in the order in which the calls ended; exactly those after the cursor. follow=true waits for further results until the batch has ended.", batchStatuses...)
 	op.Parameters = []*huma.Param{
-		batchParam(), openapi.QueryParam("cursor", "The cursor of the last line that was read.", openapi.String()), openapi.QueryParam("limit", "The most results in one answer; all without it.", openapi.Integers(1, maxResults)),
-		openapi.QueryParam("follow", "Wait for results to come.", openapi.Boolean()),
+		batchParam(), openapi.QueryParam("cursor", "The cursor of the last line read.", openapi.String()), openapi.QueryParam("limit", "The maximum number of results in the answer; the default is all.", openapi.Integers(1, maxResults)),
+		openapi.QueryParam("follow", "Wait for further results.", openapi.Boolean()),
 	}
 	op.Responses["200"] = resultLines("The results.")
 	return op
 }
 
 func opBatchEvents(d *httpapi.Document) huma.Operation {
-	op := openapi.Operation(http.MethodGet, "/batches/{id}/events", "get-batch-events", openapi.TagBatches, "The progress of a batch", "Server-sent events: the batch as it is, and again after each change, until it has ended.",
+	op := openapi.Operation(http.MethodGet, "/batches/{id}/events", "get-batch-events", openapi.TagBatches, "Follow the progress of a batch", "Server-sent events: the current batch, and again after each change, until it has ended.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{batchParam()}
 	op.Responses["200"] = &huma.Response{Description: "Events named batch.", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: openapi.LinesOf(d.SchemaOf(reflect.TypeFor[Batch]()), "Events whose data is the batch.")}}}
@@ -112,5 +112,5 @@ func opBatchEvents(d *httpapi.Document) huma.Operation {
 }
 
 func opCancelBatch() huma.Operation {
-	return openapi.With(openapi.Operation(http.MethodPost, "/batches/{id}/cancel", "cancel-batch", openapi.TagBatches, "Cancel a batch", "Nothing more starts; what runs may finish, and its results are kept.", batchStatuses...), batchParam())
+	return openapi.With(openapi.Operation(http.MethodPost, "/batches/{id}/cancel", "cancel-batch", openapi.TagBatches, "Cancel a batch", "No further calls start; running calls may finish, and their results are kept.", batchStatuses...), batchParam())
 }

@@ -20,7 +20,7 @@ import (
 func (b *handlers) results(x *httpapi.Exchange, r *http.Request) error {
 	cursor, err := batch.ParseCursor(x.Query.Get("cursor"))
 	if err != nil {
-		return httpapi.BadParameter("cursor", "is not one that this API gave; take it from a line of the results as it is")
+		return httpapi.BadParameter("cursor", "is not valid; use the cursor of a result line unchanged")
 	}
 	m, err := b.batches.Get(r.Context(), r.PathValue("id"), x.Principal)
 	if err != nil {
@@ -64,8 +64,8 @@ func (b *handlers) takeAndStream(x *httpapi.Exchange, r *http.Request, m *batch.
 func (b *handlers) takeSafely(ctx context.Context, x *httpapi.Exchange, m *batch.Manifest, source callSource, o takeOptions) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			b.log.Error("taking a batch panicked", "id", x.ID, "batch", m.ID, "panic", v, "stack", string(debug.Stack()))
-			err = schema.Errorf(schema.KindInternal, "The front door failed on this request; its log says why, under request id %s.", x.ID)
+			b.log.Error("accepting a batch panicked", "id", x.ID, "batch", m.ID, "panic", v, "stack", string(debug.Stack()))
+			err = schema.Errorf(schema.KindInternal, "The front door failed on this request; its log has the cause, under request id %s.", x.ID)
 		}
 	}()
 	_, err = b.take(ctx, m.ID, x.Principal, source, o)
@@ -158,17 +158,17 @@ func (w *lineWriter) start() {
 // BatchResult is a call of a batch that has ended: what its line holds in addition to the
 // bytes of the result.
 type BatchResult struct {
-	Index     uint64          `json:"index" doc:"Its place in the batch, from 0."`
-	CustomID  string          `json:"custom_id,omitempty" doc:"The caller's own name of the call."`
+	Index     uint64          `json:"index" doc:"Its position in the batch, from 0."`
+	CustomID  string          `json:"custom_id,omitempty" doc:"The caller's own id for the call."`
 	CallID    string          `json:"call_id"`
 	State     string          `json:"state"`
-	ToolError bool            `json:"tool_error,omitempty" doc:"The tool answered with its own error."`
+	ToolError bool            `json:"tool_error,omitempty" doc:"Whether the tool's result is an error."`
 	Worker    string          `json:"worker,omitempty"`
-	Attempt   int             `json:"attempt,omitempty" doc:"How often it was tried."`
-	Cancel    bool            `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call that is canceled never ran."`
-	Settled   string          `json:"settled,omitempty" doc:"Who settled a call whose outcome was unknown, and why."`
-	Cursor    string          `json:"cursor" doc:"Where the next request goes on after this line."`
-	Problem   json.RawMessage `json:"problem,omitempty" doc:"Why it did not succeed."`
+	Attempt   int             `json:"attempt,omitempty" doc:"The number of attempts."`
+	Cancel    bool            `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call in state canceled never ran."`
+	Settled   string          `json:"settled,omitempty" doc:"The person who settled a call with unknown outcome, and the reason."`
+	Cursor    string          `json:"cursor" doc:"The cursor with which the next request continues after this line."`
+	Problem   json.RawMessage `json:"problem,omitempty" doc:"The reason that it did not succeed."`
 }
 
 // append writes the head as a JSON object behind dst. A million results go this way,

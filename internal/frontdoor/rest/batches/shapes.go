@@ -18,28 +18,28 @@ func (b *handlers) describe(d *httpapi.Document) {
 	all := d.Schemas()
 	d.SchemaOf(reflect.TypeFor[BatchResult]())
 	all[schemaLine].Description = "One call of a batch that has ended."
-	all[schemaLine].Properties["result"] = &huma.Schema{Description: "The result of the tool; absent where there is none."}
+	all[schemaLine].Properties["result"] = &huma.Schema{Description: "The result of the tool, if there is one."}
 	all[schemaBatchItem] = &huma.Schema{
 		Type: huma.TypeObject, AdditionalProperties: false, Required: []string{"server", "tool"}, Description: "One call of a batch.",
 		Properties: map[string]*huma.Schema{
-			"custom_id": {Type: huma.TypeString, MaxLength: openapi.Ptr(maxCustomID), Description: "The caller's own name of the call, unique in the batch."}, "server": openapi.Text("The id of the server."), "tool": openapi.Text("The name of the tool."),
-			"arguments":  openapi.Object("The arguments; without them the tool gets an empty object."),
-			"timeout_ms": b.runner.TimeoutSchema("How long the call may take."),
+			"custom_id": {Type: huma.TypeString, MaxLength: openapi.Ptr(maxCustomID), Description: "The caller's own id for the call, unique in the batch."}, "server": openapi.Text("The id of the server."), "tool": openapi.Text("The name of the tool."),
+			"arguments":  openapi.Object("The arguments; the default is an empty object."),
+			"timeout_ms": b.runner.TimeoutSchema("The timeout of the call."),
 		},
 	}
 	all[schemaBatchBody] = &huma.Schema{
 		Type: huma.TypeObject, AdditionalProperties: false, Description: "A batch in one document.",
 		Properties: map[string]*huma.Schema{
-			"calls":        {Type: huma.TypeArray, Items: openapi.Ref(schemaBatchItem), Description: "The calls; may be left out where open is true."},
+			"calls":        {Type: huma.TypeArray, Items: openapi.Ref(schemaBatchItem), Description: "The calls; optional if open is true."},
 			"priority":     {Type: huma.TypeInteger, Minimum: openapi.Ptr(float64(minPriority)), Maximum: openapi.Ptr(float64(maxPriority)), Description: "Each 5 doubles or halves the share of the batch."},
-			"expires_in":   openapi.Described(b.expiresSchema(), "Seconds in which calls may leave; 24 h without it."),
-			"callback_url": openapi.Text("An address that is told of the end."),
+			"expires_in":   openapi.Described(b.expiresSchema(), "Seconds within which calls must be sent to a worker; the default is 24 h."),
+			"callback_url": openapi.Text("The URL that is notified when the batch ends."),
 			"labels": {
 				Type: huma.TypeObject, MaxProperties: openapi.Ptr(maxLabels), AdditionalProperties: &huma.Schema{Type: huma.TypeString, MaxLength: openapi.Ptr(maxLabelValue)},
-				Description: fmt.Sprintf("Words of the caller's own; a name takes at most %d bytes.", maxLabelName),
+				Description: fmt.Sprintf("The caller's own labels; a name has at most %d bytes.", maxLabelName),
 			},
 			"open":   {Type: huma.TypeBoolean, Description: "More calls follow with POST /batches/{id}/calls."},
-			"stream": {Type: huma.TypeBoolean, Description: "Answer with the results while they come."},
+			"stream": {Type: huma.TypeBoolean, Description: "Stream the results in the answer as the calls end."},
 		},
 	}
 	d.AtLast(func(all map[string]*huma.Schema) {

@@ -17,7 +17,7 @@ import (
 func (c *handlers) listCalls(x *httpapi.Exchange, r *http.Request) (page calls.Page, err error) {
 	values := x.Query
 	if who := values.Get("principal"); who != "" && who != x.Principal.Name {
-		return page, schema.Errorf(schema.KindForbidden, "You see the calls that you asked for; leave principal out.")
+		return page, schema.Errorf(schema.KindForbidden, "You can list only your own calls; omit principal.")
 	}
 	f := calls.Filter{Server: values.Get("server"), Tool: values.Get("tool"), Batch: values.Get("batch")}
 	for _, text := range []struct {
@@ -35,16 +35,16 @@ func (c *handlers) listCalls(x *httpapi.Exchange, r *http.Request) (page calls.P
 }
 
 func opListCalls() huma.Operation {
-	op := openapi.Operation(http.MethodGet, "/calls", "list-calls", openapi.TagCalls, "Your calls",
-		"What became of your calls, the newest first, as the execution log has them for some days: who, what, when and how, with digests of arguments and results. A page can be short, or empty, and still have a next.",
+	op := openapi.Operation(http.MethodGet, "/calls", "list-calls", openapi.TagCalls, "List your calls",
+		"Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times and outcome, with digests of arguments and results. A page can be short or empty and still have a next.",
 		http.StatusBadRequest, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{
 		openapi.QueryParam("server", "Only calls of this server.", openapi.String()), openapi.QueryParam("tool", "Only calls of this tool.", openapi.String()),
 		openapi.QueryParam("state", "Only calls in these states.", &huma.Schema{Type: huma.TypeArray, Items: submit.CallStateWords()}),
-		openapi.QueryParam("principal", "Yourself; others' calls are not shown.", openapi.String()),
-		openapi.QueryParam("batch", "Only those of this batch.", openapi.String()), openapi.QueryParam("since", "Only those from this time on.", openapi.Time()),
-		openapi.QueryParam("until", "Only those before this time.", openapi.Time()), openapi.QueryParam("limit", "The most calls on one page; 100 without it.", openapi.Integers(1, httpapi.MaxPageLimit)),
-		openapi.QueryParam("cursor", "The next of the page before.", openapi.String()),
+		openapi.QueryParam("principal", "Your own name; calls of others are not shown.", openapi.String()),
+		openapi.QueryParam("batch", "Only calls of this batch.", openapi.String()), openapi.QueryParam("since", "Only calls admitted at or after this time.", openapi.Time()),
+		openapi.QueryParam("until", "Only calls admitted before this time.", openapi.Time()), openapi.QueryParam("limit", "The maximum number of calls on a page; the default is 100.", openapi.Integers(1, httpapi.MaxPageLimit)),
+		openapi.QueryParam("cursor", "The next cursor of the previous page.", openapi.String()),
 	}
 	return op
 }

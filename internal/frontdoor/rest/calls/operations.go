@@ -22,8 +22,8 @@ func exampleCompleted() any {
 
 func (c *handlers) opCallTool(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/servers/{id}/tools/{tool}", "call-tool", openapi.TagCalls, "Call a tool",
-		"Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as the bytes that were sent; without a body the tool gets an empty object. "+
-			"A tool that fails says so in its result, with status 200 and isError true. Arguments may take "+openapi.ByteSize(c.limits.ArgumentBytes)+".", submit.CallStatuses()...)
+		"Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. "+
+			"A tool that fails returns a result with isError true and status 200. Arguments can have "+openapi.ByteSize(c.limits.ArgumentBytes)+".", submit.CallStatuses()...)
 	op.Parameters = append([]*huma.Param{openapi.ServerParam(), openapi.ToolParam()}, c.runner.StoredCallParams()...)
 	op.RequestBody = openapi.JSONBody(openapi.Object("The arguments of the tool."), false, "The arguments of the tool.", map[string]any{"message": "hello"})
 	op.Responses["200"] = submit.Answered(submit.SchemaResult, "The result of the tool.", exampleResult())
@@ -32,8 +32,8 @@ func (c *handlers) opCallTool(d *httpapi.Document) huma.Operation {
 }
 
 func (c *handlers) opCall(d *httpapi.Document) huma.Operation {
-	op := openapi.Operation(http.MethodPost, "/calls", "create-call", openapi.TagCalls, "Call a tool that the body names",
-		"The same as calling the tool by its path, in one shape for every tool. Every answer has the member outcome: completed with the result of the tool, held where somebody must approve the call first, accepted where it is stored and goes on. Generated clients should use this operation and look at outcome.", submit.CallStatuses()...)
+	op := openapi.Operation(http.MethodPost, "/calls", "create-call", openapi.TagCalls, "Call a tool named in the body",
+		"The same as calling the tool by its path, with one request schema for all tools. Every answer has the member outcome: completed with the result of the tool, held if somebody must approve the call first, or accepted if it is stored and continues. Generated clients should use this operation and check outcome.", submit.CallStatuses()...)
 	op.Parameters = c.runner.StoredCallParams()
 	op.RequestBody = openapi.JSONBody(openapi.Ref(schemaRequest), true, "The call.", map[string]any{
 		"server": "everything", "tool": "echo", "arguments": map[string]any{"message": "hello"}, "timeout_ms": 5000,
@@ -63,9 +63,9 @@ func (c *handlers) describe(d *httpapi.Document) {
 		Properties: map[string]*huma.Schema{
 			"server":       openapi.Text("The id of the server."),
 			"tool":         openapi.Text("The name of the tool."),
-			"arguments":    openapi.Object("The arguments; they reach the tool as they are. Without them the tool gets an empty object."),
-			"timeout_ms":   c.runner.TimeoutSchema("How long the call may take. Without it the server's own time counts."),
-			"callback_url": openapi.Text("An address that is told of the end of the call, which is stored for it; only where the operator has switched callbacks on."),
+			"arguments":    openapi.Object("The arguments; they reach the tool unchanged. The default is an empty object."),
+			"timeout_ms":   c.runner.TimeoutSchema("The timeout of the call. The default is the timeout of the server."),
+			"callback_url": openapi.Text("The URL that is notified when the call ends; the call becomes durable. Available only if the operator enabled callbacks."),
 		},
 	}
 	d.AtLast(func(all map[string]*huma.Schema) {

@@ -44,8 +44,8 @@ func (c *handlers) cancelCall(x *httpapi.Exchange, r *http.Request) error {
 
 // SettleRequest is the body of POST /calls/{id}/settle.
 type SettleRequest struct {
-	As     string `json:"as" enum:"done,failed,run-again" doc:"done: it has run. failed: it has not, and shall not. run-again: it shall run once more."`
-	Reason string `json:"reason" doc:"Why; it is kept."`
+	As     string `json:"as" enum:"done,failed,run-again" doc:"done: it has run. failed: it has not run and will not run. run-again: run it once more."`
+	Reason string `json:"reason" doc:"The reason; it is stored."`
 }
 
 // settleCall is POST /calls/{id}/settle: a person's word about a call whose outcome
@@ -64,7 +64,7 @@ func (c *handlers) settleCall(x *httpapi.Exchange, r *http.Request) error {
 	if err := httpapi.ReadMember(members, "as", true, "done, failed or run-again", &as); err != nil {
 		return err
 	}
-	if err := httpapi.ReadMember(members, "reason", true, "a sentence that says why", &reason); err != nil {
+	if err := httpapi.ReadMember(members, "reason", true, "a reason", &reason); err != nil {
 		return err
 	}
 	v := calls.Settlement{Reason: httpapi.Printable(reason, 1000)}
@@ -95,7 +95,7 @@ func callIDParam() *huma.Param {
 
 func opCancelCall(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/calls/{id}/cancel", "cancel-call", openapi.TagCalls, "Cancel a call",
-		"Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One that has ended stays as it is.",
+		"Cancels a call that is held or has not been sent: it ends as canceled and never runs. A running call is asked to stop, and ends as succeeded, as failed, or as unknown with cancel_requested. A call that has ended does not change.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{callIDParam()}
 	op.Responses["200"] = callStateAnswer(d, "The call.")
@@ -104,10 +104,10 @@ func opCancelCall(d *httpapi.Document) huma.Operation {
 
 func opSettle(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/calls/{id}/settle", "settle-call", openapi.TagCalls, "Settle a call whose outcome is unknown",
-		"For a call that left and of which nobody can tell what became, or that was given up: say that it is done, that it failed, or that it shall run again.",
+		"Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{callIDParam()}
-	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[SettleRequest]()), true, "The word.", map[string]any{"as": "done", "reason": "the invoice is in the books"})
+	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[SettleRequest]()), true, "The outcome and the reason.", map[string]any{"as": "done", "reason": "the invoice is in the books"})
 	op.Responses["200"] = callStateAnswer(d, "The call.")
 	return op
 }

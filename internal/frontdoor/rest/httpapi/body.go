@@ -46,7 +46,7 @@ func (x *Exchange) ReadBody(r *http.Request, limit int) ([]byte, error) {
 		return nil, schema.Errorf(problem.KindBodyTimeout, "The body did not arrive within %s.", TimeFor(limit))
 	}
 	x.Set("Connection", "close")
-	return nil, schema.Errorf(schema.KindInvalidRequest, "The body could not be read to its end: it is shorter than announced, or the connection broke.")
+	return nil, schema.Errorf(schema.KindInvalidRequest, "The body could not be read completely: it is shorter than announced, or the connection was closed.")
 }
 
 // What all bodies that are being read or worked on may take of memory at once: those
@@ -61,14 +61,14 @@ func NewBudget() *bodies.Budget { return bodies.New(smallBodies, largeBodies) }
 
 // ErrBodiesFull refuses a body while others hold the whole memory budget.
 func ErrBodiesFull() error {
-	e := schema.Errorf(schema.KindUnavailable, "The front door holds as many large bodies as it may; nothing was done. Send it again in a moment.")
+	e := schema.Errorf(schema.KindUnavailable, "The front door reached its memory limit for large bodies; the request was not processed. Send it again in a moment.")
 	e.Retryable, e.RetryAfter = true, time.Second
 	return e
 }
 
 // ErrBodyTooLarge refuses a body, or a line of one, over its limit.
 func ErrBodyTooLarge(limit int) error {
-	return schema.Errorf(schema.KindTooLarge, "The body is over the limit of %d bytes; send less, or ask the operator to raise the limit.", limit)
+	return schema.Errorf(schema.KindTooLarge, "The body exceeds the limit of %d bytes; send less, or ask the operator to raise the limit.", limit)
 }
 
 // checkMediaType takes JSON and what is not declared at all.

@@ -43,13 +43,13 @@ func NewDocument(version string, mux *http.ServeMux, p *Problems) *Document {
 	config.Servers = []*huma.Server{{URL: "/", Description: "This front door"}}
 	config.Tags = []*huma.Tag{
 		{Name: openapi.TagCalls, Description: "Run tools and wait for their results."},
-		{Name: openapi.TagServers, Description: "The MCP servers of the fleet and what they offer."},
+		{Name: openapi.TagServers, Description: "The MCP servers of the fleet and their tools, resources and prompts."},
 		{Name: openapi.TagFleet, Description: "Workers, events, health and metrics."},
 	}
 	config.Security = []map[string][]string{{"bearer": {}}, {"apiKey": {}}}
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		"bearer": {Type: "http", Scheme: "bearer", Description: "An API key. A front door without configured keys needs none and serves loopback only."},
-		"apiKey": {Type: "apiKey", In: "header", Name: "X-API-Key", Description: "The same API key, in a header of its own."},
+		"bearer": {Type: "http", Scheme: "bearer", Description: "An API key. A front door without configured keys requires none and serves loopback only."},
+		"apiKey": {Type: "apiKey", In: "header", Name: "X-API-Key", Description: "The same API key in its own header."},
 	}
 	// The document, the page and the links to schemas are ours: Huma's load from
 	// a public host, and its hook puts a $schema member into every body.
@@ -69,7 +69,7 @@ func NewDocument(version string, mux *http.ServeMux, p *Problems) *Document {
 // output is the answer of an operation of Huma's that is its body and nothing else.
 type output[T any] struct{ Body T }
 
-// NoInput is the input of an operation that takes none.
+// NoInput is the input of an operation that has no parameters.
 type NoInput struct{}
 
 // Get registers an operation of Huma's: its input has no body, its answer is a Go value.
@@ -162,7 +162,7 @@ func (d *Document) addProblems() {
 		}
 		switch status {
 		case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-			r.Headers = map[string]*huma.Param{"Retry-After": openapi.Header("Seconds to wait, at least 1.", huma.TypeInteger, 1)}
+			r.Headers = map[string]*huma.Param{"Retry-After": openapi.Header("The number of seconds to wait, at least 1.", huma.TypeInteger, 1)}
 		case http.StatusUnauthorized:
 			r.Headers = map[string]*huma.Param{"WWW-Authenticate": openapi.Header("How to send a credential.", huma.TypeString, `Bearer realm="callyard"`)}
 		}
@@ -244,7 +244,7 @@ func (d *Document) JSON() []byte { return d.spec }
 // YAML returns the finished document as YAML. Nobody may change it.
 func (d *Document) YAML() []byte { return d.yaml }
 
-const documentText = `Callyard runs the tools of MCP servers for you: a call goes to one of the workers that hold the server, and comes back with what the tool answered.
+const documentText = `Callyard runs the tools of MCP servers for you: it sends a call to one of the workers that run the server, and returns the tool's result.
 
 The first call:
 
@@ -252,5 +252,5 @@ The first call:
 curl --json '{"message":"hello"}' http://127.0.0.1:8080/servers/everything/tools/echo
 ` + "```" + `
 
-Arguments reach the tool, and results reach you, as the bytes that were sent. A tool that fails says so in its result (` + "`isError: true`" + `, status 200);
-every other failure is an RFC 9457 problem document with a stable ` + "`type`" + `, and ` + "`retryable`" + ` says whether the same request may be sent again without a second side effect.`
+Arguments reach the tool, and results reach you, byte for byte. A tool that fails returns a result with ` + "`isError: true`" + ` and status 200;
+every other failure is an RFC 9457 problem document with a stable ` + "`type`" + `, and ` + "`retryable`" + ` says whether the same request can be sent again without a second side effect.`

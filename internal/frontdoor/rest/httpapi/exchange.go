@@ -38,7 +38,7 @@ type Exchange struct {
 type Shared struct {
 	Problems *Problems
 	bodies   *bodies.Budget
-	draining func() bool // reports whether the front door is about to stop
+	draining func() bool // reports whether the front door is shutting down
 	fixed    fixedHeaders
 }
 
@@ -49,7 +49,7 @@ type fixedHeaders struct {
 }
 
 // NewShared returns what exchanges share: where faults of ours are logged, the memory for
-// bodies, and whether the front door is about to stop.
+// bodies, and whether the front door is shutting down.
 func NewShared(log *slog.Logger, budget *bodies.Budget, draining func() bool) *Shared {
 	return &Shared{
 		Problems: &Problems{log}, bodies: budget, draining: draining,
@@ -130,7 +130,7 @@ func (x *Exchange) SendJSON(status int, body []byte) { x.Send(status, x.shared.f
 func (x *Exchange) SendValue(status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
-		x.Fail(schema.Errorf(schema.KindInternal, "The answer cannot be written: %w", err))
+		x.Fail(schema.Errorf(schema.KindInternal, "The answer cannot be encoded: %w", err))
 		return
 	}
 	x.SendJSON(status, body)

@@ -57,5 +57,5 @@ func IdempotencySchema() *huma.Schema {
 
 // IdempotencyParam is the header Idempotency-Key of an operation that makes one call or batch.
 func IdempotencyParam() *huma.Param {
-	return &huma.Param{Name: "Idempotency-Key", In: "header", Description: "The same key with the same request is the same call, for 24 h; with another request it is refused with 422.", Schema: IdempotencySchema(), Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"}
+	return &huma.Param{Name: "Idempotency-Key", In: "header", Description: "For 24 h, the same key with the same request is the same call; with another request it is refused with 422.", Schema: IdempotencySchema(), Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"}
 }

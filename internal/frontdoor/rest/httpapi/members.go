@@ -44,7 +44,7 @@ func ReadObject(body []byte, limit, depth int, known ...string) (map[string]json
 		return members, nil
 	}
 	SortFaults(faults)
-	e := schema.Errorf(schema.KindInvalidRequest, "The body has members that are not known here, such as %s; it takes %s.", faults[0].Pointer, strings.Join(known, ", "))
+	e := schema.Errorf(schema.KindInvalidRequest, "The body has unknown members, such as %s; the known members are %s.", faults[0].Pointer, strings.Join(known, ", "))
 	e.Faults = faults
 	return nil, e
 }

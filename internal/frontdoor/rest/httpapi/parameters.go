@@ -44,15 +44,15 @@ func (p parameters) read(u *url.URL) (url.Values, error) {
 	}
 	values, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "The query cannot be read: percent-encode what is special in it.")
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The query cannot be parsed: percent-encode its special characters.")
 	}
 	for name, given := range values {
 		s, known := p.schema[name]
 		switch {
 		case !known && len(p.names) == 0:
-			return nil, BadParameter(Printable(name, 64), "is not known here; this path takes none")
+			return nil, BadParameter(Printable(name, 64), "is unknown; this path has no parameters")
 		case !known:
-			return nil, BadParameter(Printable(name, 64), "is not known here; this path takes "+strings.Join(p.names, ", "))
+			return nil, BadParameter(Printable(name, 64), "is unknown; the parameters of this path are "+strings.Join(p.names, ", "))
 		case s.Type == huma.TypeArray:
 			// A list comes as several parameters, or as one with commas.
 			values[name] = strings.Split(strings.Join(given, ","), ",")

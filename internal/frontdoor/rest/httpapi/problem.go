@@ -99,9 +99,9 @@ func (p *Problems) fromHuma(_ huma.Context, _ string, v any) (any, error) {
 		return v, nil
 	}
 	if m.Status >= http.StatusInternalServerError {
-		return p.Of(schema.Errorf(schema.KindInternal, "The front door failed on this request; its log says why.")), nil
+		return p.Of(schema.Errorf(schema.KindInternal, "The front door failed on this request; its log has the cause.")), nil
 	}
-	d := p.Of(schema.Errorf(schema.KindInvalidRequest, "The request is not what this path takes."))
+	d := p.Of(schema.Errorf(schema.KindInvalidRequest, "The request is not valid for this path."))
 	for i, e := range m.Errors {
 		name := e.Location[strings.LastIndexByte(e.Location, '.')+1:]
 		d.Errors = append(d.Errors, problem.Fault{Parameter: name, Message: e.Message})

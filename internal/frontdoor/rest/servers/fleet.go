@@ -19,10 +19,10 @@ type WorkerItem struct {
 	Host       string            `json:"host" example:"node-a"`
 	PID        int               `json:"pid" example:"4700"`
 	Labels     map[string]string `json:"labels,omitempty"`
-	Draining   bool              `json:"draining" doc:"The worker finishes what it has and takes nothing new."`
-	InFlight   int               `json:"in_flight" doc:"How many calls it runs, from all front doors."`
+	Draining   bool              `json:"draining" doc:"Whether the worker is draining: it finishes its calls and accepts no new ones."`
+	InFlight   int               `json:"in_flight" doc:"The number of its running calls, from all front doors."`
 	Started    time.Time         `json:"started"`
-	APIServers bool              `json:"api_servers" doc:"The worker takes servers that are added over the API."`
+	APIServers bool              `json:"api_servers" doc:"Whether the worker runs servers that are added over the API."`
 	Servers    []WorkerServer    `json:"servers" nullable:"false"`
 }
 

@@ -9,34 +9,34 @@ import (
 // those of MCP Bridge where that has them.
 type ServerItem struct {
 	ID                  string         `json:"id" example:"everything"`
-	Connected           bool           `json:"connected" doc:"At least one live worker has the server initialized."`
-	PID                 int            `json:"pid" doc:"The process id of a child on the worker in the best state; 0 where there is none." example:"4711"`
+	Connected           bool           `json:"connected" doc:"Whether at least one live worker has initialized the server."`
+	PID                 int            `json:"pid" doc:"The process id of the server on the worker in the best state; 0 if it has no process." example:"4711"`
 	InitializationState string         `json:"initialization_state" enum:"starting,initialized,timeout,error" example:"initialized"`
-	RiskLevel           int            `json:"risk_level,omitempty" minimum:"1" maximum:"3" doc:"The risk that the operator set; absent where none is set." example:"1"`
+	RiskLevel           int            `json:"risk_level,omitempty" minimum:"1" maximum:"3" doc:"The risk level that the operator set, if any." example:"1"`
 	RiskDescription     string         `json:"risk_description,omitempty" example:"Low risk - Standard execution"`
-	RunningInDocker     *bool          `json:"running_in_docker,omitempty" doc:"Present where a risk is set."`
-	Sandbox             *ServerSandbox `json:"sandbox,omitempty" doc:"How calls of high risk run apart from everything else; absent where they cannot."`
+	RunningInDocker     *bool          `json:"running_in_docker,omitempty" doc:"Present if a risk level is set."`
+	Sandbox             *ServerSandbox `json:"sandbox,omitempty" doc:"The isolation of calls of high risk; absent if isolation is not available."`
 	Transport           string         `json:"transport" enum:"stdio,http,sse,openapi,tool_endpoint,builtin,native" example:"stdio"`
-	Tools               *int           `json:"tools,omitempty" doc:"How many tools the server offers; absent until they were read once." example:"12"`
-	WorkerCount         int            `json:"worker_count" doc:"How many live workers hold the server." example:"1"`
+	Tools               *int           `json:"tools,omitempty" doc:"The number of tools of the server; absent until they were read." example:"12"`
+	WorkerCount         int            `json:"worker_count" doc:"The number of live workers that run the server." example:"1"`
 	Workers             []ServerWorker `json:"workers" nullable:"false"`
-	Slots               int            `json:"slots" doc:"How many calls this front door may have under way there at once." example:"64"`
-	InFlight            int            `json:"in_flight" doc:"How many calls of this front door are under way there."`
-	Waiting             int            `json:"waiting" doc:"How many calls wait here for a slot."`
-	Title               string         `json:"title,omitempty" doc:"What the server calls itself."`
+	Slots               int            `json:"slots" doc:"The maximum number of concurrent calls from this front door." example:"64"`
+	InFlight            int            `json:"in_flight" doc:"The number of running calls from this front door."`
+	Waiting             int            `json:"waiting" doc:"The number of calls that wait for a slot at this front door."`
+	Title               string         `json:"title,omitempty" doc:"The server's own title."`
 	Version             string         `json:"version,omitempty"`
-	ProtocolVersion     string         `json:"protocol_version,omitempty" doc:"The MCP revision that the session speaks." example:"2025-06-18"`
-	Error               string         `json:"error,omitempty" doc:"Why the state is not initialized."`
-	StderrTail          string         `json:"stderr_tail,omitempty" doc:"The last lines that a failed child wrote."`
+	ProtocolVersion     string         `json:"protocol_version,omitempty" doc:"The MCP revision of the session." example:"2025-06-18"`
+	Error               string         `json:"error,omitempty" doc:"The reason that the state is not initialized."`
+	StderrTail          string         `json:"stderr_tail,omitempty" doc:"The last lines of the standard error of a failed server process."`
 }
 
 // ServerSandbox says how calls of high risk run.
 type ServerSandbox struct {
 	Isolation string `json:"isolation" enum:"container,bubblewrap" example:"container"`
-	Image     string `json:"docker_image" doc:"The image as the operator named it." example:"callyard/demo:local"`
-	Only      bool   `json:"only" doc:"The server never runs outside a container."`
-	Ready     bool   `json:"ready" doc:"A worker can run calls in one now."`
-	Error     string `json:"error,omitempty" doc:"Why not."`
+	Image     string `json:"docker_image" doc:"The image that the operator configured." example:"callyard/demo:local"`
+	Only      bool   `json:"only" doc:"Whether the server runs only in a container."`
+	Ready     bool   `json:"ready" doc:"Whether a worker can run calls in a container now."`
+	Error     string `json:"error,omitempty" doc:"The reason that it is not ready."`
 }
 
 // ServerWorker is one worker's word on a server.
@@ -45,9 +45,9 @@ type ServerWorker struct {
 	InitializationState string `json:"initialization_state" enum:"starting,initialized,timeout,error" example:"initialized"`
 	PID                 int    `json:"pid" example:"4711"`
 	Slots               int    `json:"slots" example:"64"`
-	Sessions            int    `json:"sessions" doc:"Live MCP sessions." example:"1"`
-	Restarts            int    `json:"restarts" doc:"Sessions that were replaced since the worker started."`
-	Draining            bool   `json:"draining" doc:"The worker finishes what it has and takes nothing new."`
+	Sessions            int    `json:"sessions" doc:"The number of live MCP sessions." example:"1"`
+	Restarts            int    `json:"restarts" doc:"The number of sessions that were replaced since the worker started."`
+	Draining            bool   `json:"draining" doc:"Whether the worker is draining: it finishes its calls and accepts no new ones."`
 	Error               string `json:"error,omitempty"`
 }
 

@@ -15,28 +15,28 @@ const schemaEntry = "ServerEntry"
 
 // describe puts the shape of an entry into the document, which is read member by member.
 func (s *serverHandlers) describe(d *httpapi.Document) {
-	d.Schemas()[schemaEntry] = openapi.OpenObject("A server, as an entry of a servers file with its id.", map[string]*huma.Schema{
-		"id": openapi.Text("The id of the new server."), "command": openapi.Text("The program of a stdio server."),
+	d.Schemas()[schemaEntry] = openapi.OpenObject("A server: its id and its entry as in a servers file.", map[string]*huma.Schema{
+		"id": openapi.Text("The id of the new server."), "command": openapi.Text("The command of a stdio server."),
 		"args": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}},
 		"env":  {Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
-		"url":  openapi.Text("The address of a remote server."), "type": openapi.Words("stdio", "http", "sse"),
+		"url":  openapi.Text("The URL of a remote server."), "type": openapi.Words("stdio", "http", "sse"),
 		"headers":   {Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
 		"riskLevel": {Type: huma.TypeInteger, Minimum: openapi.Ptr(1.0), Maximum: openapi.Ptr(3.0), Description: "1 low, 2 medium, 3 high."},
-		"docker":    openapi.OpenObject("The container of a server of high risk.", map[string]*huma.Schema{"image": openapi.Text("The image; needed at riskLevel 3."), "network": openapi.Text("The network."), "volumes": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}}),
+		"docker":    openapi.OpenObject("The container of a high-risk server.", map[string]*huma.Schema{"image": openapi.Text("The image; required at riskLevel 3."), "network": openapi.Text("The network."), "volumes": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}}),
 	}, "id")
 }
 
 func opListServers() huma.Operation {
-	return openapi.Operation(http.MethodGet, "/servers", "list-servers", openapi.TagServers, "List the servers", "Every server that a live worker holds, by id.", http.StatusBadRequest)
+	return openapi.Operation(http.MethodGet, "/servers", "list-servers", openapi.TagServers, "List the servers", "Every server that a live worker runs, by id.", http.StatusBadRequest)
 }
 
 func opGetServer() huma.Operation {
-	return openapi.Operation(http.MethodGet, "/servers/{id}", "get-server", openapi.TagServers, "Show a server", "One server, with the word of every worker that holds it.", http.StatusBadRequest, http.StatusNotFound)
+	return openapi.Operation(http.MethodGet, "/servers/{id}", "get-server", openapi.TagServers, "Show a server", "One server, with its state on each worker that runs it.", http.StatusBadRequest, http.StatusNotFound)
 }
 
 func opAddServer() huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/servers", "add-server", openapi.TagServers, "Add a server",
-		"Has the workers hold a server, now and after a restart, and waits until it is initialized. Off unless the operator switches it on (front_door.add_servers): a caller that can start commands owns the machine.",
+		"Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.",
 		http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusBadGateway, http.StatusServiceUnavailable)
 	op.RequestBody = openapi.JSONBody(openapi.Ref(schemaEntry), true, "The server.", map[string]any{"id": "files", "command": "mcp-server-filesystem", "args": []any{"/srv/files"}, "riskLevel": 1})
 	op.DefaultStatus = http.StatusCreated
@@ -46,13 +46,13 @@ func opAddServer() huma.Operation {
 
 func opRemoveServer() huma.Operation {
 	return openapi.With(openapi.Operation(http.MethodDelete, "/servers/{id}", "remove-server", openapi.TagServers, "Remove a server",
-		"Stops a server that was added over the API and forgets it. One from a worker's servers file is not touched.", http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable), openapi.ServerParam())
+		"Stops and removes a server that was added over the API. A server from a worker's servers file is not affected.", http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable), openapi.ServerParam())
 }
 
 func opRestartServer() huma.Operation {
-	op := openapi.Operation(http.MethodPost, "/servers/{id}/restart", "restart-server", openapi.TagServers, "Start a server again",
-		"Every worker that holds the server replaces it by a new start of itself, of the entry that it has. Calls do not fail: the old one takes them until the new one is ready, and finishes those that it has. "+
-			"It answers once the new starts have begun; GET /servers/{id} shows how they are. A start that fails leaves the old one in place.",
+	op := openapi.Operation(http.MethodPost, "/servers/{id}/restart", "restart-server", openapi.TagServers, "Restart a server",
+		"Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do not fail: the old instance accepts calls until the new one is ready, and finishes its running calls. "+
+			"The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new instance fails to start, the old one stays.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{openapi.ServerParam()}
 	op.DefaultStatus = http.StatusAccepted
@@ -60,17 +60,17 @@ func opRestartServer() huma.Operation {
 }
 
 func opListWorkers() huma.Operation {
-	return openapi.Operation(http.MethodGet, "/workers", "list-workers", openapi.TagFleet, "List the workers", "Every live worker, with the servers it holds.", http.StatusBadRequest)
+	return openapi.Operation(http.MethodGet, "/workers", "list-workers", openapi.TagFleet, "List the workers", "Every live worker, with the servers that it runs.", http.StatusBadRequest)
 }
 
 func (f *fleetHandlers) opEvents(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/events", "get-events", openapi.TagFleet, "Follow the fleet",
-		"Server-sent events. Each fleet event is the whole fleet: the first one at once, then one after each change, so nothing is missed by reconnecting. "+
-			"A quiet stream sends a comment every "+f.heartbeat.String()+". It ends when the front door drains.", http.StatusBadRequest)
+		"Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. "+
+			"An idle stream sends a comment every "+f.heartbeat.String()+". It ends when the front door drains.", http.StatusBadRequest)
 	op.Responses["200"] = &huma.Response{
 		Description: "The events; the data of each is a Fleet.",
 		Content: map[string]*huma.MediaType{"text/event-stream": {
-			Schema: openapi.LinesOf(d.SchemaOf(reflect.TypeFor[Fleet]()), "Events named fleet. The data of each is one JSON object of the shape Fleet."), Example: "event: fleet\nid: 1\ndata: {\"at\":\"2026-01-02T03:04:05Z\",\"servers\":[],\"workers\":[]}\n\n",
+			Schema: openapi.LinesOf(d.SchemaOf(reflect.TypeFor[Fleet]()), "Events named fleet. The data of each is a JSON object with the schema Fleet."), Example: "event: fleet\nid: 1\ndata: {\"at\":\"2026-01-02T03:04:05Z\",\"servers\":[],\"workers\":[]}\n\n",
 		}},
 	}
 	return op

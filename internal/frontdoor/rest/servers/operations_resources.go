@@ -25,17 +25,17 @@ const (
 // bytes are passed on.
 func (h *resourceHandlers) describe(d *httpapi.Document) {
 	all, anything := d.Schemas(), openapi.Object("")
-	all[schemaTool] = openapi.OpenObject("A tool as the server gave it.", map[string]*huma.Schema{
-		"name": openapi.Text("The name of the tool."), "title": openapi.Text("The name for people."), "description": openapi.Text("What it does."),
+	all[schemaTool] = openapi.OpenObject("A tool, exactly as the server sent it.", map[string]*huma.Schema{
+		"name": openapi.Text("The name of the tool."), "title": openapi.Text("The display name."), "description": openapi.Text("The description of the tool."),
 		"inputSchema": anything, "outputSchema": anything, "annotations": anything,
 	}, "name")
-	all[schemaToolsOf] = openapi.ListOf("tools", openapi.Ref(schemaTool), "The tools of one server, each exactly as the server gave it.")
-	all[schemaResources] = openapi.ListOf("resources", anything, "The resources of one server, each exactly as the server gave it.")
-	all[schemaTemplates] = openapi.ListOf("resourceTemplates", anything, "The resource templates of one server, each exactly as the server gave it.")
-	all[schemaPrompts] = openapi.ListOf("prompts", anything, "The prompts of one server, each exactly as the server gave it.")
-	all[schemaReadAnswer] = openapi.ListOf("contents", anything, "The content of the resource, as the server sent it.")
-	all[schemaPrompt] = openapi.OpenObject("The prompt, as the server sent it.", map[string]*huma.Schema{
-		"description": openapi.Text("What the prompt is for."), "messages": {Type: huma.TypeArray, Items: anything},
+	all[schemaToolsOf] = openapi.ListOf("tools", openapi.Ref(schemaTool), "The tools of one server, each exactly as the server sent it.")
+	all[schemaResources] = openapi.ListOf("resources", anything, "The resources of one server, each exactly as the server sent it.")
+	all[schemaTemplates] = openapi.ListOf("resourceTemplates", anything, "The resource templates of one server, each exactly as the server sent it.")
+	all[schemaPrompts] = openapi.ListOf("prompts", anything, "The prompts of one server, each exactly as the server sent it.")
+	all[schemaReadAnswer] = openapi.ListOf("contents", anything, "The content of the resource, exactly as the server sent it.")
+	all[schemaPrompt] = openapi.OpenObject("The prompt, exactly as the server sent it.", map[string]*huma.Schema{
+		"description": openapi.Text("The description of the prompt."), "messages": {Type: huma.TypeArray, Items: anything},
 	}, "messages")
 }
 
@@ -45,7 +45,7 @@ func opServerTools() huma.Operation {
 }
 
 func (h *resourceHandlers) opListResources() huma.Operation {
-	op := listOperation("/servers/{id}/resources", "list-server-resources", "List the resources of a server", schemaResources, "The resources; with uri, the content of that one.",
+	op := listOperation("/servers/{id}/resources", "list-server-resources", "List the resources of a server", schemaResources, "The resources or, with uri, the content of that resource.",
 		map[string]any{"resources": []any{map[string]any{"uri": "demo://resource/1", "name": "Resource 1"}}})
 	op.Parameters = append(op.Parameters, &huma.Param{Name: "uri", In: "query", Description: "Read this resource instead.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "demo://resource/1"}, h.runner.CallParams()[0])
 	for status, r := range openapi.Refusals(submit.CallStatuses()...) {
@@ -62,7 +62,7 @@ func opListTemplates() huma.Operation {
 
 func (h *resourceHandlers) opReadResource() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/servers/{id}/resources/{uri}", "read-resource", openapi.TagServers, "Read a resource",
-		"Asks the server for the resource and answers as it does. The URI is percent-encoded; GET /servers/{id}/resources?uri= takes it as a parameter.", submit.CallStatuses()...)
+		"Reads the resource from the server and returns its answer. The URI is percent-encoded; GET /servers/{id}/resources?uri= accepts it as a parameter.", submit.CallStatuses()...)
 	op.Parameters = append([]*huma.Param{openapi.ServerParam(), openapi.PathParam("uri", "The URI of the resource, percent-encoded.", "demo%3A%2F%2Fresource%2F1")}, h.runner.CallParams()...)
 	op.Responses["200"] = submit.Answered(schemaReadAnswer, "The content of the resource.", map[string]any{"contents": []any{map[string]any{"uri": "demo://resource/1", "text": "Resource 1"}}})
 	return op
@@ -75,7 +75,7 @@ func opListPrompts() huma.Operation {
 
 func (h *resourceHandlers) opGetPrompt() huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/servers/{id}/prompts/{name}", "get-prompt", openapi.TagServers, "Get a prompt",
-		"Asks the server for the prompt and answers as it does. The body is the object of its arguments, all of them strings.", submit.CallStatuses()...)
+		"Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.", submit.CallStatuses()...)
 	op.Parameters = append([]*huma.Param{openapi.ServerParam(), openapi.PathParam("name", "The name of the prompt.", "args-prompt")}, h.runner.CallParams()...)
 	op.RequestBody = openapi.JSONBody(&huma.Schema{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}}, false, "The arguments of the prompt.", map[string]any{"city": "Oslo"})
 	op.Responses["200"] = submit.Answered(schemaPrompt, "The prompt.", map[string]any{"messages": []any{map[string]any{"role": "user", "content": map[string]any{"type": "text", "text": "What is the weather in Oslo?"}}}})
@@ -84,7 +84,7 @@ func (h *resourceHandlers) opGetPrompt() huma.Operation {
 
 // listOperation describes a list that is passed on as the server gave it.
 func listOperation(path, id, summary, schemaName, what string, example any) huma.Operation {
-	op := openapi.Operation(http.MethodGet, path, id, openapi.TagServers, summary, "Each entry is exactly as the server gave it.",
+	op := openapi.Operation(http.MethodGet, path, id, openapi.TagServers, summary, "Each entry is exactly as the server sent it.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{openapi.ServerParam()}
 	op.Responses["200"] = openapi.JSONAnswer(schemaName, what, example)

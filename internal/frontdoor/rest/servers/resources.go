@@ -54,7 +54,7 @@ func (h *resourceHandlers) listResources(x *httpapi.Exchange, r *http.Request) e
 		return h.read(x, r, &schema.Call{Timeout: within}, x.Query.Get("uri"))
 	}
 	if x.Query.Has("timeout_ms") {
-		return httpapi.BadParameter("timeout_ms", "goes with uri only; the list is answered at once")
+		return httpapi.BadParameter("timeout_ms", "can be used only with uri; the list is returned at once")
 	}
 	d, err := h.catalog.Definitions(r.PathValue("id"))
 	if err != nil {
@@ -128,7 +128,7 @@ func onlyStrings(body []byte) error {
 	if err := json.Unmarshal(body, &members); err != nil {
 		return schema.Errorf(schema.KindInvalidRequest, "The arguments of the prompt cannot be read.")
 	}
-	e := schema.Errorf(schema.KindInvalidArguments, "The arguments of a prompt are strings; some of these are not.")
+	e := schema.Errorf(schema.KindInvalidArguments, "The arguments of a prompt must be strings; some are not.")
 	for name, raw := range members {
 		if raw[0] != '"' {
 			e.Faults = append(e.Faults, schema.Fault{Pointer: httpapi.Pointer(name), Message: "must be a string"})
@@ -162,10 +162,10 @@ func unknownName(call *schema.Call, err error) error {
 	switch code := e.RPC.Code; {
 	case call.Method == schema.MethodReadResource && (code == mcpwire.CodeNoResource || code == mcpwire.CodeInvalidParams):
 		said.Kind = schema.KindNotFound
-		said.Detail = fmt.Sprintf("The server %q has no such resource; GET /servers/%s/resources lists those that it names.", call.Server, url.PathEscape(call.Server))
+		said.Detail = fmt.Sprintf("Server %q does not have this resource; GET /servers/%s/resources lists its resources.", call.Server, url.PathEscape(call.Server))
 	case call.Method == schema.MethodGetPrompt && code == mcpwire.CodeInvalidParams:
 		said.Kind = schema.KindInvalidArguments
-		said.Detail = fmt.Sprintf("The server %q does not know the prompt, or does not take these arguments; GET /servers/%s/prompts lists its prompts with theirs.", call.Server, url.PathEscape(call.Server))
+		said.Detail = fmt.Sprintf("Server %q does not have this prompt, or does not accept these arguments; GET /servers/%s/prompts lists its prompts and their arguments.", call.Server, url.PathEscape(call.Server))
 	default:
 		return err
 	}

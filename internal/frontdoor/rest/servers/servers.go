@@ -58,7 +58,7 @@ type Options struct {
 	Add func(ctx context.Context, by string, body json.RawMessage) (catalog.Server, error)
 	// Remove removes a server that was added; nil: Catalog.Operator does.
 	Remove func(ctx context.Context, id string) error
-	// Draining reports whether the front door is about to stop: streams of events end.
+	// Draining reports whether the front door is shutting down: streams of events end.
 	Draining func() bool
 	// Heartbeat is how often a quiet stream of events sends a comment.
 	Heartbeat time.Duration
@@ -118,8 +118,8 @@ func (s *serverHandlers) register(d *httpapi.Document) {
 	httpapi.HandleValue(d, opAddServer(), "The server is connected.", map[string]any{
 		"id": "files", "status": "connected", "pid": 4711, "risk_level": 1, "risk_description": "Low risk - Standard execution", "running_in_docker": false,
 	}, s.add)
-	httpapi.HandleValue(d, opRestartServer(), "The new starts have begun.", map[string]any{"id": "files", "status": "restarting"}, s.restart)
-	httpapi.HandleValue(d, opRemoveServer(), "The server is gone.", map[string]any{"status": "disconnected"}, s.remove)
+	httpapi.HandleValue(d, opRestartServer(), "The restarts have begun.", map[string]any{"id": "files", "status": "restarting"}, s.restart)
+	httpapi.HandleValue(d, opRemoveServer(), "The server was removed.", map[string]any{"status": "disconnected"}, s.remove)
 }
 
 // mayAdd refuses changes to the set of servers unless the operator wants them.
@@ -127,7 +127,7 @@ func (s *serverHandlers) mayAdd() error {
 	if s.mayChange {
 		return nil
 	}
-	return schema.Errorf(schema.KindForbidden, "Adding and removing servers over the API is switched off, because whoever can add a server can start any command on a worker. The operator switches it on with front_door.add_servers: true.")
+	return schema.Errorf(schema.KindForbidden, "Adding and removing servers over the API is disabled, because a caller that can add a server can start any command on a worker. The operator enables it with front_door.add_servers: true.")
 }
 
 func (s *serverHandlers) add(x *httpapi.Exchange, r *http.Request) (answer AddedServer, err error) {
@@ -164,14 +164,14 @@ func (s *serverHandlers) addEntry(ctx context.Context, by string, body json.RawM
 	delete(members, "id")
 	entry, err := json.Marshal(members)
 	if err != nil {
-		return none, schema.Errorf(schema.KindInvalidRequest, "The body cannot be read as a server.")
+		return none, schema.Errorf(schema.KindInvalidRequest, "The body is not a valid server.")
 	}
 	parsed, err := config.ParseServer(id, entry)
 	if err != nil {
 		return none, entryError(id, err)
 	}
 	if parsed.Risk == 3 && (parsed.Docker == nil || parsed.Docker.Image == "") {
-		return none, schema.Errorf(schema.KindInvalidRequest, "High risk (riskLevel 3) runs in a container only: name its image in docker.image.")
+		return none, schema.Errorf(schema.KindInvalidRequest, "A server with high risk (riskLevel 3) runs only in a container: set its image in docker.image.")
 	}
 	return s.catalog.Operator().Add(ctx, id, by, entry)
 }
@@ -180,7 +180,7 @@ func (s *serverHandlers) addEntry(ctx context.Context, by string, body json.RawM
 func entryError(id string, err error) error {
 	var faults *config.Faults
 	if !errors.As(err, &faults) || len(faults.List) == 0 {
-		return schema.Errorf(schema.KindInvalidRequest, "The body cannot be read as the entry of a server in a servers file.")
+		return schema.Errorf(schema.KindInvalidRequest, "The body is not a valid server entry of a servers file.")
 	}
 	first := faults.List[0]
 	e := schema.Errorf(schema.KindInvalidRequest, "The server cannot be added: %s %s", strings.TrimPrefix(first.Path, "mcpServers."+id+"."), first.Message)
@@ -214,6 +214,6 @@ func (s *serverHandlers) restart(x *httpapi.Exchange, r *http.Request) (none Res
 	if err := s.catalog.Operator().Restart(r.Context(), id); err != nil {
 		return none, err
 	}
-	s.log.Info("a server is started again, as a caller asks", "server", id, "by", x.Principal.Name, "id", x.ID)
+	s.log.Info("a caller restarts a server", "server", id, "by", x.Principal.Name, "id", x.ID)
 	return RestartedServer{id, "restarting"}, nil
 }

@@ -49,7 +49,7 @@ const (
 	settleMost  = 500 * time.Millisecond
 )
 
-var errLeft = errors.New("the client left")
+var errLeft = errors.New("the client disconnected")
 
 // settle waits for more changes that may follow the first one.
 func settle(ctx context.Context) error {

@@ -30,11 +30,11 @@ func CallStatuses() []int {
 func (u *Runner) CallParams() []*huma.Param {
 	ms := &huma.Schema{Type: huma.TypeInteger, Minimum: openapi.Ptr(1.0), Maximum: openapi.Ptr(float64(u.limits.MaxTimeout.Milliseconds()))}
 	return []*huma.Param{
-		{Name: "timeout_ms", In: "query", Description: "How long the call may take, in milliseconds; it counts before the header.", Schema: ms, Example: 5000},
-		{Name: "Callyard-Timeout-Ms", In: "header", Description: "The same in a header.", Schema: ms, Example: 5000},
-		{Name: "Cache-Control", In: "header", Description: "no-cache asks for a result of the tool's own where one that was kept would do; no-store, that the result is not kept.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "no-cache"},
-		{Name: "traceparent", In: "header", Description: "W3C trace context; it travels to the MCP server and is echoed.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
-		{Name: "tracestate", In: "header", Description: "W3C trace state; it travels with traceparent.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "vendor=value"},
+		{Name: "timeout_ms", In: "query", Description: "The timeout of the call in milliseconds; it takes precedence over the header.", Schema: ms, Example: 5000},
+		{Name: "Callyard-Timeout-Ms", In: "header", Description: "The timeout of the call in milliseconds, as a header.", Schema: ms, Example: 5000},
+		{Name: "Cache-Control", In: "header", Description: "no-cache runs the tool even if a cached result is available; no-store prevents caching of the result.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "no-cache"},
+		{Name: "traceparent", In: "header", Description: "W3C trace context; it is forwarded to the MCP server and echoed.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
+		{Name: "tracestate", In: "header", Description: "W3C trace state; it is forwarded with traceparent.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "vendor=value"},
 	}
 }
 
@@ -42,9 +42,9 @@ func (u *Runner) CallParams() []*huma.Param {
 // stored before it runs.
 func (u *Runner) StoredCallParams() []*huma.Param {
 	return append(u.CallParams(),
-		&huma.Param{Name: "Prefer", In: "header", Description: "respond-async: store the call and answer at once with 202 and its address; wait=SECONDS: do so when it takes longer (RFC 7240).", Schema: &huma.Schema{Type: huma.TypeString}, Example: "respond-async"},
+		&huma.Param{Name: "Prefer", In: "header", Description: "respond-async: store the call and answer at once with 202 and its path; wait=SECONDS: do so if it takes longer (RFC 7240).", Schema: &huma.Schema{Type: huma.TypeString}, Example: "respond-async"},
 		httpapi.IdempotencyParam(),
-		&huma.Param{Name: httpapi.HeaderCallback, In: "header", Description: "An address that is told of the end of the call, which is stored for it; only where the operator has switched callbacks on.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "https://example.com/hooks/callyard"},
+		&huma.Param{Name: httpapi.HeaderCallback, In: "header", Description: "The URL that is notified when the call ends; the call becomes durable. Available only if the operator enabled callbacks.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "https://example.com/hooks/callyard"},
 	)
 }
 
@@ -61,13 +61,13 @@ func Answered(name, description string, example any) *huma.Response {
 		Headers: map[string]*huma.Param{
 			"Callyard-Call-Id": openapi.Header("The id of the call.", huma.TypeString, "call_06b2t8m3c0w3v2q5n7k9a1d4fz"),
 			"Callyard-Worker":  openapi.Header("The worker that ran it.", huma.TypeString, "worker-1-7f3k2a"),
-			"Cache-Status":     openapi.Header("Where the policy lets results of this call be kept: whether this is one that was kept (RFC 9211).", huma.TypeString, "callyard; hit; ttl=42"),
-			"Age":              openapi.Header("How old a result is that was kept, in seconds.", huma.TypeInteger, 18),
-			"X-Request-Id":     openapi.Header("The id of the request, for the operator's log.", huma.TypeString, "req_06b2t8m3c0w3v2q5n7k91"),
+			"Cache-Status":     openapi.Header("If the policy allows caching results of this call: whether the result comes from the cache (RFC 9211).", huma.TypeString, "callyard; hit; ttl=42"),
+			"Age":              openapi.Header("The age of a cached result, in seconds.", huma.TypeInteger, 18),
+			"X-Request-Id":     openapi.Header("The id of the request in the operator's log.", huma.TypeString, "req_06b2t8m3c0w3v2q5n7k91"),
 		},
 		Content: map[string]*huma.MediaType{
 			"application/json":  {Schema: openapi.Ref(name), Example: example},
-			"text/event-stream": {Schema: openapi.Text("With Accept: text/event-stream: progress events with the params of each notification, then one result event with the result, or an error event with a problem document. A call that fails before the first event is an ordinary problem."), Example: "event: progress\ndata: {\"progressToken\":\"1\",\"progress\":1,\"total\":2}\n\nevent: result\ndata: {\"content\":[]}\n\n"},
+			"text/event-stream": {Schema: openapi.Text("With Accept: text/event-stream: progress events with the params of each notification, then one result event with the result, or an error event with a problem document. A call that fails before the first event returns an ordinary problem."), Example: "event: progress\ndata: {\"progressToken\":\"1\",\"progress\":1,\"total\":2}\n\nevent: result\ndata: {\"content\":[]}\n\n"},
 		},
 	}
 }
@@ -80,8 +80,8 @@ func (u *Runner) MayHold(d *httpapi.Document, op *huma.Operation, held *huma.Sch
 	d.SchemaOf(reflect.TypeFor[ConfirmationRequest]())
 	d.SchemaOf(reflect.TypeFor[CallState]())
 	op.Responses["202"] = &huma.Response{
-		Description: "The tool has not answered. The call is held until it is confirmed or approved, and has not run: a ConfirmationRequest, outcome held. Or it is stored, as Prefer asked for, and goes on without the caller: an AcceptedCall, outcome accepted.",
-		Headers:     map[string]*huma.Param{"Location": openapi.Header("Where the state of the call is.", huma.TypeString, "/calls/call_06b2t8m3c0w3v2q5n7k9a1d4fz")},
+		Description: "The tool has not answered. Either the call is held until it is confirmed or approved, and has not run: a ConfirmationRequest with outcome held. Or it was stored, as Prefer requested, and continues without the caller: an AcceptedCall with outcome accepted.",
+		Headers:     map[string]*huma.Param{"Location": openapi.Header("The path of the call, which returns its state.", huma.TypeString, "/calls/call_06b2t8m3c0w3v2q5n7k9a1d4fz")},
 		Content:     map[string]*huma.MediaType{"application/json": {Schema: held}},
 	}
 }
@@ -90,19 +90,19 @@ func (u *Runner) MayHold(d *httpapi.Document, op *huma.Operation, held *huma.Sch
 func addResult(d *httpapi.Document) {
 	all := d.Schemas()
 	anything := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
-	all[schemaBlock] = openapi.OpenObject("A part of a result, as the MCP server sent it; which members it has depends on its type, and there may be others.", map[string]*huma.Schema{
-		"type": openapi.Text("text, image, audio, resource, resource_link, or what the server calls it."), "text": openapi.Text("The text, of type text."),
-		"data": openapi.Text("Base64, of types image and audio."), "mimeType": openapi.Text("What data or the resource is."),
-		"resource": anything, "uri": openapi.Text("Where the resource is, of type resource_link."), "name": openapi.Text("The name of the resource."),
+	all[schemaBlock] = openapi.OpenObject("A content block of a result, exactly as the MCP server sent it. Its members depend on its type, and it can have others.", map[string]*huma.Schema{
+		"type": openapi.Text("text, image, audio, resource, resource_link, or another type of the server."), "text": openapi.Text("The text, for type text."),
+		"data": openapi.Text("The data in Base64, for types image and audio."), "mimeType": openapi.Text("The media type of the data or the resource."),
+		"resource": anything, "uri": openapi.Text("The URI of the resource, for type resource_link."), "name": openapi.Text("The name of the resource."),
 	})
-	result := openapi.OpenObject("The result of the tool, as the MCP server sent it. A tool that failed has isError true.", map[string]*huma.Schema{
+	result := openapi.OpenObject("The result of the tool, exactly as the MCP server sent it. A tool that failed has isError true.", map[string]*huma.Schema{
 		"content":           {Type: huma.TypeArray, Items: openapi.Ref(schemaBlock), Description: "Content blocks; each has a type."},
-		"structuredContent": {Description: "The result as JSON, where the tool has an output schema."},
+		"structuredContent": {Description: "The result as JSON, if the tool has an output schema."},
 		"isError":           {Type: huma.TypeBoolean, Description: "True when the tool failed."},
 		"_meta":             anything,
-		"execution_environment": openapi.OpenObject("Where the tool ran, in the words of the fabric and not of the server; only where it was kept apart.", map[string]*huma.Schema{
-			"risk_level": {Type: huma.TypeInteger}, "risk_description": openapi.Text("The risk in words."), "docker": {Type: huma.TypeBoolean}, "docker_image": openapi.Text("The image, as the operator named it."),
-			"isolation": openapi.Text("What kept the tool apart: container, or bubblewrap, which is weaker."), "runtime": openapi.Text("The runtime of the container, such as runc or runsc."),
+		"execution_environment": openapi.OpenObject("The sandbox in which the tool ran, as reported by Callyard and not by the server; present only if the call was isolated.", map[string]*huma.Schema{
+			"risk_level": {Type: huma.TypeInteger}, "risk_description": openapi.Text("The risk level as text."), "docker": {Type: huma.TypeBoolean}, "docker_image": openapi.Text("The image that the operator configured."),
+			"isolation": openapi.Text("The isolation of the tool: container, or bubblewrap, which is weaker."), "runtime": openapi.Text("The runtime of the container, such as runc or runsc."),
 		}),
 	})
 	openapi.Plain(result)

@@ -27,10 +27,10 @@ const (
 type ConfirmationRequest struct {
 	Outcome              string    `json:"outcome" enum:"held" doc:"Always held: the call has not run."`
 	RequiresConfirmation bool      `json:"requires_confirmation" doc:"Always true."`
-	ConfirmationID       string    `json:"confirmation_id,omitempty" doc:"The single-use token; absent where somebody else must approve."`
+	ConfirmationID       string    `json:"confirmation_id,omitempty" doc:"The single-use token; absent if somebody else must approve."`
 	CallID               string    `json:"call_id"`
 	ApprovalID           string    `json:"approval_id"`
-	ApprovalURL          string    `json:"approval_url,omitempty" doc:"The page on which people decide."`
+	ApprovalURL          string    `json:"approval_url,omitempty" doc:"The page on which approvers decide."`
 	RiskLevel            int       `json:"risk_level"`
 	RiskDescription      string    `json:"risk_description"`
 	Reasons              []string  `json:"reasons,omitempty"`
@@ -47,23 +47,23 @@ type CallState struct {
 	Server          string           `json:"server"`
 	Tool            string           `json:"tool"`
 	BatchID         string           `json:"batch_id,omitempty"`
-	Index           *uint64          `json:"index,omitempty" doc:"Its place in the batch."`
+	Index           *uint64          `json:"index,omitempty" doc:"Its position in the batch."`
 	CustomID        string           `json:"custom_id,omitempty"`
 	ApprovalID      string           `json:"approval_id,omitempty"`
-	Reasons         []string         `json:"reasons,omitempty" doc:"Why it was held."`
-	Edited          bool             `json:"edited,omitempty" doc:"An approver changed the arguments."`
+	Reasons         []string         `json:"reasons,omitempty" doc:"The reasons for which it was held."`
+	Edited          bool             `json:"edited,omitempty" doc:"Whether an approver edited the arguments."`
 	Created         time.Time        `json:"created"`
-	ExpiresAt       time.Time        `json:"expires_at,omitzero" doc:"Until when it may be approved, or leave."`
+	ExpiresAt       time.Time        `json:"expires_at,omitzero" doc:"The time until which it can be approved or sent."`
 	Ended           time.Time        `json:"ended,omitzero"`
 	Worker          string           `json:"worker,omitempty"`
-	Attempt         int              `json:"attempt,omitempty" doc:"How often it was tried."`
-	ToolError       bool             `json:"tool_error,omitempty" doc:"The tool answered with its own error."`
-	GivenUp         bool             `json:"given_up,omitempty" doc:"Every attempt failed; POST /calls/{id}/settle orders another."`
-	CancelRequested bool             `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call that is canceled never ran."`
-	Settled         string           `json:"settled,omitempty" doc:"Who settled a call whose outcome was unknown, and why."`
+	Attempt         int              `json:"attempt,omitempty" doc:"The number of attempts."`
+	ToolError       bool             `json:"tool_error,omitempty" doc:"Whether the tool's result is an error."`
+	GivenUp         bool             `json:"given_up,omitempty" doc:"Whether every attempt failed; POST /calls/{id}/settle can start another."`
+	CancelRequested bool             `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call in state canceled never ran."`
+	Settled         string           `json:"settled,omitempty" doc:"The person who settled a call with unknown outcome, and the reason."`
 	Decisions       []calls.Decision `json:"decisions,omitempty"`
-	Result          json.RawMessage  `json:"result,omitempty" doc:"The result of the tool, once it has answered."`
-	Problem         json.RawMessage  `json:"problem,omitempty" doc:"Why it did not succeed."`
+	Result          json.RawMessage  `json:"result,omitempty" doc:"The result of the tool, once it is available."`
+	Problem         json.RawMessage  `json:"problem,omitempty" doc:"The reason that it did not succeed."`
 }
 
 // finishAnswers puts the shapes of answers to a call into the document. Their
@@ -75,14 +75,14 @@ func finishAnswers(all map[string]*huma.Schema) {
 	add := func(name, of, outcome, description string) {
 		s := *all[of]
 		s.Properties = maps.Clone(s.Properties)
-		s.Properties[MemberOutcome] = openapi.Described(openapi.Words(outcome), "Always "+outcome+"; other answers to a call have another word here.")
+		s.Properties[MemberOutcome] = openapi.Described(openapi.Words(outcome), "Always "+outcome+"; other answers to a call have a different value.")
 		s.Required = append(slices.Clone(s.Required), MemberOutcome)
 		s.Description = description
 		all[name] = &s
 	}
-	add(schemaCompleted, SchemaResult, OutcomeCompleted, "The result of the tool, as the MCP server sent it, with outcome behind it. A tool that failed has isError true.")
-	add(schemaAccepted, schemaCall, OutcomeAccepted, "A call that is stored and goes on without its caller; GET /calls/{id} tells its state.")
-	all[SchemaAnswer] = OneOfAnswers("The answer to a call: look at outcome before anything else. With held and accepted the tool has not answered, and with held it has not run.",
+	add(schemaCompleted, SchemaResult, OutcomeCompleted, "The result of the tool, exactly as the MCP server sent it, followed by outcome. A tool that failed has isError true.")
+	add(schemaAccepted, schemaCall, OutcomeAccepted, "A call that is stored and continues without its caller; GET /calls/{id} returns its state.")
+	all[SchemaAnswer] = OneOfAnswers("The answer to a call. Check outcome first: with held and accepted the tool has not answered, and with held it has not run.",
 		OutcomeCompleted, OutcomeHeld, OutcomeAccepted)
 }
 
@@ -108,7 +108,7 @@ func describe(d *httpapi.Document) {
 	d.NameSchema(reflect.TypeFor[CallState](), schemaCall)
 	addResult(d)
 	d.AtLast(func(all map[string]*huma.Schema) {
-		all[schemaCallState] = openapi.Described(CallStateWords(), "Where a call is. It goes forward only, and the last six are ends. unknown: the call left, and nobody can tell what became of it.")
+		all[schemaCallState] = openapi.Described(CallStateWords(), "The state of a call. It only advances, and the last six states are final. unknown: the call was sent, and its outcome cannot be determined.")
 		DescribeCall(all, schemaCall)
 		finishAnswers(all)
 	})

@@ -111,7 +111,7 @@ func (u *Runner) guarded(ctx context.Context, who schema.Principal, req calls.Re
 	defer func() {
 		if v := recover(); v != nil {
 			u.log.Error("a call panicked", "call", id, "panic", v, "stack", string(debug.Stack()))
-			end.err = schema.Errorf(schema.KindInternal, "The front door failed on this call; its log says why.").WithCall(id)
+			end.err = schema.Errorf(schema.KindInternal, "The front door failed on this call; its log has the cause.").WithCall(id)
 		}
 	}()
 	end.out, end.err = u.calls.Submit(ctx, req)

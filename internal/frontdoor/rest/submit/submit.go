@@ -106,7 +106,7 @@ func (u *Runner) acceptedOr(ctx context.Context, x *httpapi.Exchange, r *http.Re
 	}
 	switch {
 	case r.Context().Err() != nil && (err != nil || !s.State.Ended()):
-		return schema.Errorf(schema.KindCanceled, "The caller left; the call goes on, and GET /calls/%s tells what came of it.", c.CallID).WithCall(c.CallID)
+		return schema.Errorf(schema.KindCanceled, "The caller disconnected; the call continues, and GET /calls/%s returns its outcome.", c.CallID).WithCall(c.CallID)
 	case errors.Is(err, context.DeadlineExceeded):
 		return u.accepted(x, r, c.CallID)
 	case err != nil:

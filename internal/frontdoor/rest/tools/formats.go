@@ -20,14 +20,14 @@ import (
 // ProviderToolList is the answer to GET /tools in the format of a provider.
 type ProviderToolList struct {
 	Format   string              `json:"format" enum:"openai,openai-responses,anthropic,gemini"`
-	Tools    []openapi.AnyObject `json:"tools" nullable:"false" doc:"What the provider takes as tools of a request, as it is."`
-	Count    int                 `json:"count" doc:"How many tools these are."`
-	Tokens   int                 `json:"tokens" doc:"What they cost in tokens, estimated."`
-	Omitted  int                 `json:"omitted" doc:"How many tools max_tools, budget_tokens or query left out."`
-	Names    []ProviderToolName  `json:"names" nullable:"false" doc:"Which tool each name stands for."`
-	Loosened []ProviderLoosening `json:"loosened" nullable:"false" doc:"What the provider's schemas do not express of those of the tools; the descriptions tell the model."`
+	Tools    []openapi.AnyObject `json:"tools" nullable:"false" doc:"The value for the provider's tools member, unchanged."`
+	Count    int                 `json:"count" doc:"The number of tools."`
+	Tokens   int                 `json:"tokens" doc:"The estimated number of tokens that they use."`
+	Omitted  int                 `json:"omitted" doc:"The number of tools that max_tools, budget_tokens or query excluded."`
+	Names    []ProviderToolName  `json:"names" nullable:"false" doc:"The tool of each name."`
+	Loosened []ProviderLoosening `json:"loosened" nullable:"false" doc:"The parts of the tools' schemas that the provider's schemas cannot express; the descriptions state them for the model."`
 	Notes    []string            `json:"notes,omitempty" nullable:"false"`
-	Unknown  []string            `json:"unknown,omitempty" nullable:"false" doc:"Servers whose tools are not known at the moment, so that they are missing here."`
+	Unknown  []string            `json:"unknown,omitempty" nullable:"false" doc:"Servers whose tools are currently unknown and therefore missing."`
 }
 
 // ProviderToolName says what a name stands for.
@@ -35,14 +35,14 @@ type ProviderToolName struct {
 	Name   string `json:"name" example:"everything__echo"`
 	Server string `json:"server" example:"everything"`
 	Tool   string `json:"tool" example:"echo"`
-	Tokens int    `json:"tokens" doc:"What the tool costs, estimated."`
-	Strict bool   `json:"strict,omitempty" doc:"The tool is in the provider's strict mode."`
+	Tokens int    `json:"tokens" doc:"The estimated number of tokens that the tool uses."`
+	Strict bool   `json:"strict,omitempty" doc:"Whether the tool uses the provider's strict mode."`
 }
 
 // ProviderLoosening is one thing that a provider's schema does not express.
 type ProviderLoosening struct {
-	Name    string `json:"name" doc:"The tool, as the provider knows it." example:"everything__echo"`
-	Pointer string `json:"pointer" doc:"A JSON pointer (RFC 6901) into the tool's own input schema; empty is the whole." example:"/properties/count/multipleOf"`
+	Name    string `json:"name" doc:"The provider's name of the tool." example:"everything__echo"`
+	Pointer string `json:"pointer" doc:"A JSON pointer (RFC 6901) into the tool's own input schema; empty means the whole schema." example:"/properties/count/multipleOf"`
 	Message string `json:"message" example:"multipleOf 5"`
 }
 
@@ -115,10 +115,10 @@ func (h *toolHandlers) choose(in *toolListInput) (*toolListOutput, error) {
 		return nil, err
 	}
 	if in.Cursor != "" {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "A list in the format of a provider, or with a choice, has no pages: leave cursor out.")
+		return nil, schema.Errorf(schema.KindInvalidRequest, "A list in a provider's format, or with a selection, has no pages: omit cursor.")
 	}
 	if in.Strict && f != format.OpenAI && f != format.Responses {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "strict is a mode of openai and openai-responses; leave it out for %s.", in.Format)
+		return nil, schema.Errorf(schema.KindInvalidRequest, "strict is a mode of openai and openai-responses; omit it for %s.", in.Format)
 	}
 	tools, all, unknown, err := h.candidates(in)
 	if err != nil {
@@ -154,11 +154,11 @@ func (h *toolHandlers) choose(in *toolListInput) (*toolListOutput, error) {
 	}
 	list.Count, list.Omitted = len(shown), all-len(shown)
 	if most := f.MaxTools(); most > 0 && len(shown) > most {
-		list.Notes = append(list.Notes, fmt.Sprintf("The provider takes at most %d tools in one request, and these are %d: choose with max_tools, budget_tokens, query or server.", most, len(shown)))
+		list.Notes = append(list.Notes, fmt.Sprintf("The provider accepts at most %d tools in a request, and there are %d: reduce them with max_tools, budget_tokens, query or server.", most, len(shown)))
 	}
 	var wrapped []json.RawMessage
 	if err := json.Unmarshal(f.Wrap(shown), &wrapped); err != nil {
-		return nil, schema.Errorf(schema.KindInternal, "The tools cannot be written: %w", err)
+		return nil, schema.Errorf(schema.KindInternal, "The tools cannot be encoded: %w", err)
 	}
 	for _, raw := range wrapped {
 		list.Tools = append(list.Tools, openapi.AnyObject{RawMessage: raw})

@@ -12,20 +12,20 @@ import (
 
 func (h *toolCallHandlers) opToolCalls(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/tool-calls", "create-tool-calls", openapi.TagCalls, "Run the tool calls of a model",
-		"The body is what a model provider sent: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run side by side, each as POST /calls would run it, "+
-			"and the answer has the provider's tool messages in order. A call that cannot run has a message that says why, and a call that is held one that says so; the others are not affected. "+
-			"With {\"text\":\"…\"} calls are looked for in the plain text of a model.",
+		"The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, "+
+			"and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. "+
+			"With {\"text\":\"…\"} calls are extracted from the plain text of a model.",
 		http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusServiceUnavailable)
 	op.Parameters = append([]*huma.Param{
-		{Name: "format", In: "query", Description: "Whose tool calls these are; without it that is told by their form. For a text, the shape of the message that answers.",
+		{Name: "format", In: "query", Description: "The provider of the tool calls; by default it is detected. For a text, the format of the answer's messages.",
 			Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"mcp", "openai", "openai-responses", "anthropic", "gemini"}}, Example: "openai"},
-		{Name: "Idempotency-Key", In: "header", Description: "The same key and body get the same answers, and nothing runs twice; the calls are stored for that.", Schema: httpapi.IdempotencySchema(), Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"},
+		{Name: "Idempotency-Key", In: "header", Description: "The same key and body return the same answers, and nothing runs twice. The calls become durable.", Schema: httpapi.IdempotencySchema(), Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"},
 	}, h.runner.CallParams()...)
 	message := map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{map[string]any{
 		"id": "call_abc123", "type": "function", "function": map[string]any{"name": "everything__echo", "arguments": `{"message":"hello"}`},
 	}}}
 	op.RequestBody = openapi.JSONBody(&huma.Schema{Description: "The tool calls as the provider sent them, or {\"text\":\"…\"}."}, true, "The tool calls.", message)
-	op.Responses["200"] = &huma.Response{Description: "What came of the calls.", Content: map[string]*huma.MediaType{"application/json": {
+	op.Responses["200"] = &huma.Response{Description: "The outcomes of the calls.", Content: map[string]*huma.MediaType{"application/json": {
 		Schema: d.SchemaOf(reflect.TypeFor[ToolCallsAnswer]()),
 		Example: map[string]any{
 			"format": "openai", "messages": []any{map[string]any{"role": "tool", "tool_call_id": "call_abc123", "content": "Echo: hello"}},
@@ -37,14 +37,14 @@ func (h *toolCallHandlers) opToolCalls(d *httpapi.Document) huma.Operation {
 
 func opListTools() huma.Operation {
 	return openapi.Operation(http.MethodGet, "/tools", "list-tools", openapi.TagServers, "List all tools",
-		"Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all tools that can be called as that provider takes them, under names that it takes (a ProviderToolList); POST /tool-calls runs what the model makes of them.", http.StatusBadRequest, http.StatusNotFound)
+		"Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.", http.StatusBadRequest, http.StatusNotFound)
 }
 
 func opSwitchTool(d *httpapi.Document) huma.Operation {
-	op := openapi.Operation(http.MethodPatch, "/servers/{id}/tools/{tool}", "switch-tool", openapi.TagServers, "Switch a tool off or on",
-		"A tool that is switched off answers 403 with the reason, at every front door and over restarts.",
+	op := openapi.Operation(http.MethodPatch, "/servers/{id}/tools/{tool}", "switch-tool", openapi.TagServers, "Disable or enable a tool",
+		"Calls of a disabled tool return 403 with the reason, at every front door and after restarts.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{openapi.ServerParam(), openapi.ToolParam()}
-	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[SwitchRequest]()), true, "The switch.", map[string]any{"enabled": false, "reason": "Deletes files; use archive instead."})
+	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[SwitchRequest]()), true, "The new state of the tool.", map[string]any{"enabled": false, "reason": "Deletes files; use archive instead."})
 	return op
 }

@@ -28,26 +28,26 @@ const (
 
 // ToolCallsAnswer is the answer to POST /tool-calls.
 type ToolCallsAnswer struct {
-	Format   string              `json:"format" enum:"mcp,openai,openai-responses,anthropic,gemini" doc:"Whose tool calls these were."`
-	Messages []openapi.AnyObject `json:"messages" nullable:"false" doc:"The provider's messages that answer the calls, in order, to be put behind the message with the calls."`
-	Calls    []ToolCallItem      `json:"calls" nullable:"false" doc:"What came of each call, in order."`
+	Format   string              `json:"format" enum:"mcp,openai,openai-responses,anthropic,gemini" doc:"The provider of the tool calls."`
+	Messages []openapi.AnyObject `json:"messages" nullable:"false" doc:"The provider's messages that answer the calls, in order. Append them to the message with the calls."`
+	Calls    []ToolCallItem      `json:"calls" nullable:"false" doc:"The outcome of each call, in order."`
 }
 
 // ToolCallItem is what came of one tool call.
 type ToolCallItem struct {
 	Index        int                         `json:"index"`
 	ID           string                      `json:"id,omitempty" doc:"The provider's id of the call." example:"call_abc123"`
-	Name         string                      `json:"name" doc:"The tool as the model named it." example:"everything__echo"`
+	Name         string                      `json:"name" doc:"The name of the tool in the model's call." example:"everything__echo"`
 	Server       string                      `json:"server,omitempty" example:"everything"`
 	Tool         string                      `json:"tool,omitempty" example:"echo"`
-	CallID       string                      `json:"call_id,omitempty" doc:"The call, once it was one." example:"call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
-	State        string                      `json:"state" enum:"succeeded,failed,held,unknown" doc:"failed: it was refused or did not end well; problem says why. held: it waits for a yes. unknown: it left and no answer came back."`
-	ToolError    bool                        `json:"tool_error,omitempty" doc:"The tool answered with its own error."`
-	Arguments    openapi.AnyObject           `json:"arguments,omitzero" doc:"The arguments as they were understood; for calls that were found in a text."`
-	Repaired     bool                        `json:"repaired,omitempty" doc:"The text of the call was not JSON and was repaired."`
-	Confirmation *submit.ConfirmationRequest `json:"confirmation,omitempty" doc:"For a held call, what POST /calls answers with 202."`
+	CallID       string                      `json:"call_id,omitempty" doc:"The id of the call, if it was admitted." example:"call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
+	State        string                      `json:"state" enum:"succeeded,failed,held,unknown" doc:"failed: it was refused or failed, for the reason in problem. held: it waits for approval. unknown: it was sent and no answer arrived."`
+	ToolError    bool                        `json:"tool_error,omitempty" doc:"Whether the tool's result is an error."`
+	Arguments    openapi.AnyObject           `json:"arguments,omitzero" doc:"The parsed arguments, for calls that were extracted from a text."`
+	Repaired     bool                        `json:"repaired,omitempty" doc:"Whether the text of the call was invalid JSON and was repaired."`
+	Confirmation *submit.ConfirmationRequest `json:"confirmation,omitempty" doc:"For a held call, the 202 answer of POST /calls."`
 	Problem      *problem.Document           `json:"problem,omitempty"`
-	Notes        []string                    `json:"notes,omitempty" nullable:"false" doc:"What of the result the provider does not take."`
+	Notes        []string                    `json:"notes,omitempty" nullable:"false" doc:"The parts of the result that the provider does not accept."`
 }
 
 // toolCallHandlers run the tool calls of a model.
@@ -134,8 +134,8 @@ func (b *block) read(body []byte, name string) (err error) {
 	if plain {
 		b.plain = true
 		all := format.Extract(text, b.handlers.lookup)
-		if len(all) > format.MaxCalls { // the total has not been counted
-			return schema.Errorf(schema.KindTooLarge, "There are more than %d tool calls in the text; at most that many are taken at once. Send the others in a batch.", format.MaxCalls)
+		if len(all) > format.MaxCalls { // how many there are in all, nobody has counted
+			return schema.Errorf(schema.KindTooLarge, "The text has more than %d tool calls, which is the limit. Send the others in a batch.", format.MaxCalls)
 		}
 		for _, found := range all {
 			b.answers = append(b.answers, format.Answer{Call: found.Call})
@@ -298,7 +298,7 @@ func (b *block) submit(call *schema.Call, i int) (calls.Outcome, error) {
 	case s.State == schema.StateHeld && s.Held != nil:
 		return calls.Outcome{Held: s.Held}, nil
 	case !s.State.Ended():
-		return out, schema.Errorf(schema.KindConflict, "The call is still under way; GET /calls/%s tells its state.", id).WithCall(id)
+		return out, schema.Errorf(schema.KindConflict, "The call is still running; GET /calls/%s returns its state.", id).WithCall(id)
 	}
 	out.Result, err = c.Result(b.ctx, s)
 	return out, err
@@ -322,11 +322,11 @@ func (b *block) held(i int, h *calls.Held) {
 	item, answer := &b.items[i], &b.answers[i]
 	c := b.handlers.runner.Confirmation(h)
 	item.State, item.CallID, item.Confirmation = "held", c.CallID, &c
-	answer.Text = "This call has not run. It is held until a person agrees to it"
+	answer.Text = "This call has not run. It is held until a person approves it"
 	if len(c.Reasons) > 0 {
 		answer.Text += " (" + strings.Join(c.Reasons, "; ") + ")"
 	}
-	answer.Text += ". Do not send it again: it runs once it is agreed to, and GET /calls/" + c.CallID + " tells what came of it."
+	answer.Text += ". Do not send it again: it runs once it is approved, and GET /calls/" + c.CallID + " returns its outcome."
 }
 
 // encode writes the answer. Messages stand in it as they were made.

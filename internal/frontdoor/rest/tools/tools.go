@@ -35,17 +35,17 @@ const (
 type ToolItem struct {
 	Server     string            `json:"server" example:"everything"`
 	Name       string            `json:"name" example:"echo"`
-	Enabled    bool              `json:"enabled" doc:"False when an operator switched the tool off; calls answer 403 then."`
-	Reason     string            `json:"reason,omitempty" doc:"Why the tool is switched off."`
-	Offline    string            `json:"offline,omitempty" doc:"Why no worker can run the tool now: its server is in the state error everywhere. Calls answer 503 with this reason, and lists for models leave the tool out."`
-	Definition openapi.AnyObject `json:"definition" doc:"The tool as the server gave it."`
+	Enabled    bool              `json:"enabled" doc:"False if an operator disabled the tool; its calls then return 403."`
+	Reason     string            `json:"reason,omitempty" doc:"The reason that the tool is disabled."`
+	Offline    string            `json:"offline,omitempty" doc:"The reason that no worker can run the tool now: its server is in state error on all workers. Calls return 503 with this reason, and lists for models omit the tool."`
+	Definition openapi.AnyObject `json:"definition" doc:"The tool, exactly as the server sent it."`
 }
 
 // ToolList is the answer to GET /tools.
 type ToolList struct {
 	Tools      []ToolItem `json:"tools" nullable:"false"`
-	NextCursor string     `json:"next_cursor,omitempty" doc:"Where the next page begins; absent on the last one."`
-	Unknown    []string   `json:"unknown,omitempty" nullable:"false" doc:"Servers whose tools are not known at the moment, so that they are missing here."`
+	NextCursor string     `json:"next_cursor,omitempty" doc:"The cursor of the next page; absent on the last page."`
+	Unknown    []string   `json:"unknown,omitempty" nullable:"false" doc:"Servers whose tools are currently unknown and therefore missing."`
 }
 
 // ToolSwitch is the answer to PATCH /servers/{id}/tools/{tool}.
@@ -60,23 +60,23 @@ type ToolSwitch struct {
 
 // SwitchRequest is the body of PATCH /servers/{id}/tools/{tool}.
 type SwitchRequest struct {
-	Enabled bool   `json:"enabled" doc:"Whether the tool may be called." example:"false"`
-	Reason  string `json:"reason,omitempty" maxLength:"1000" doc:"Why not; callers are shown it." example:"Deletes files; use archive instead."`
+	Enabled bool   `json:"enabled" doc:"Whether the tool can be called." example:"false"`
+	Reason  string `json:"reason,omitempty" maxLength:"1000" doc:"The reason that it is disabled; callers see it." example:"Deletes files; use archive instead."`
 }
 
 type toolListInput struct {
-	Format       string `query:"format" enum:"mcp,openai,openai-responses,anthropic,gemini" default:"mcp" doc:"The shape of the tools. mcp is the server's own, in pages; the others are what a model provider takes, all tools that can be called in one answer."`
+	Format       string `query:"format" enum:"mcp,openai,openai-responses,anthropic,gemini" default:"mcp" doc:"The format of the tools. mcp returns the servers' definitions in pages; the others return all callable tools in the format of a model provider in one answer."`
 	Server       string `query:"server" doc:"Only the tools of this server." example:"everything"`
-	Limit        int    `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"The most tools on one page, where there are pages."`
-	Cursor       string `query:"cursor" maxLength:"2048" doc:"Where to begin: next_cursor of the page before."`
-	Query        string `query:"query" maxLength:"2048" doc:"Only tools that have to do with these words, the best first." example:"read a file"`
-	MaxTools     int    `query:"max_tools" minimum:"0" maximum:"100000" doc:"The most tools in the answer; 0 is no bound."`
-	BudgetTokens int    `query:"budget_tokens" minimum:"0" maximum:"100000000" doc:"What the tools may cost together, in tokens as they are estimated; 0 is no bound."`
-	Strict       bool   `query:"strict" doc:"OpenAI's strict mode for each tool whose schema can be put that way."`
+	Limit        int    `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"The maximum number of tools on a page, if the list has pages."`
+	Cursor       string `query:"cursor" maxLength:"2048" doc:"The next_cursor of the previous page."`
+	Query        string `query:"query" maxLength:"2048" doc:"Only tools that match these words, best match first." example:"read a file"`
+	MaxTools     int    `query:"max_tools" minimum:"0" maximum:"100000" doc:"The maximum number of tools in the answer; 0 means no limit."`
+	BudgetTokens int    `query:"budget_tokens" minimum:"0" maximum:"100000000" doc:"The maximum estimated number of tokens of all tools; 0 means no limit."`
+	Strict       bool   `query:"strict" doc:"Use OpenAI's strict mode for each tool whose schema supports it."`
 }
 
 type toolListOutput struct {
-	Link string `header:"Link" doc:"The next page, as rel=\"next\"; absent on the last one."`
+	Link string `header:"Link" doc:"The next page, as rel=\"next\"; absent on the last page."`
 	Body toolListBody
 }
 
@@ -109,7 +109,7 @@ type toolHandlers struct {
 func (h *toolHandlers) register(d *httpapi.Document) {
 	d.AtLast(func(all map[string]*huma.Schema) { openapi.RefuseMore(all, "SwitchRequest") })
 	httpapi.Register(d, opListTools(), func(_ context.Context, in *toolListInput) (*toolListOutput, error) { return h.list(in) })
-	httpapi.HandleValue(d, opSwitchTool(d), "The switch as it stands.", map[string]any{
+	httpapi.HandleValue(d, opSwitchTool(d), "The state of the tool.", map[string]any{
 		"server": "everything", "name": "echo", "enabled": false, "reason": "Deletes files; use archive instead.", "by": "ops", "at": "2026-01-02T03:04:05Z",
 	}, h.switchTool)
 }
@@ -195,7 +195,7 @@ func readCursor(text string) (cursor, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	server, tool, ok := strings.Cut(string(raw), "\x00")
 	if err != nil || !ok {
-		return cursor{}, schema.Errorf(schema.KindInvalidRequest, "The cursor is not one of ours; take next_cursor of the page before, or leave it out.")
+		return cursor{}, schema.Errorf(schema.KindInvalidRequest, "The cursor is invalid; use next_cursor of the previous page, or omit it.")
 	}
 	return cursor{server, tool}, nil
 }
@@ -218,13 +218,13 @@ func (h *toolHandlers) switchTool(x *httpapi.Exchange, r *http.Request) (now Too
 		return now, err
 	}
 	if len(in.Reason) > reasonMost {
-		return now, schema.Errorf(schema.KindInvalidRequest, "The member reason has %d bytes; at most %d are kept.", len(in.Reason), reasonMost)
+		return now, schema.Errorf(schema.KindInvalidRequest, "The member reason has %d bytes and exceeds the limit of %d bytes.", len(in.Reason), reasonMost)
 	}
 	of, err := h.catalog.Switch(r.Context(), r.PathValue("id"), r.PathValue("tool"), in.Enabled, in.Reason, x.Principal.Name)
 	if err != nil {
 		return now, err
 	}
-	h.log.Info("a tool was switched", "server", of.Server, "tool", of.Name, "enabled", in.Enabled, "by", x.Principal.Name, "id", x.ID)
+	h.log.Info("a tool was enabled or disabled", "server", of.Server, "tool", of.Name, "enabled", in.Enabled, "by", x.Principal.Name, "id", x.ID)
 	return ToolSwitch{
 		Server: of.Server, Name: of.Name, Enabled: of.Switch.Enabled, Reason: of.Switch.Reason, By: of.Switch.By, At: of.Switch.At,
 	}, nil

@@ -25,34 +25,34 @@ T = TypeVar("T", bound="AcceptedCall")
 
 @_attrs_define
 class AcceptedCall:
-    """A call that is stored and goes on without its caller; GET /calls/{id} tells its state.
+    """A call that is stored and continues without its caller; GET /calls/{id} returns its state.
 
     Attributes:
         created (datetime.datetime):
         id (str):
-        outcome (AcceptedCallOutcome): Always accepted; other answers to a call have another word here.
+        outcome (AcceptedCallOutcome): Always accepted; other answers to a call have a different value.
         server (str):
-        state (CallState): Where a call is. It goes forward only, and the last six are ends. unknown: the call left, and
-            nobody can tell what became of it.
+        state (CallState): The state of a call. It only advances, and the last six states are final. unknown: the call
+            was sent, and its outcome cannot be determined.
         tool (str):
         approval_id (str | Unset):
-        attempt (int | Unset): How often it was tried.
+        attempt (int | Unset): The number of attempts.
         batch_id (str | Unset):
-        cancel_requested (bool | Unset): With state unknown: the call was asked to stop while it ran. A call that is
+        cancel_requested (bool | Unset): With state unknown: the call was asked to stop while it ran. A call in state
             canceled never ran.
         custom_id (str | Unset):
         decisions (list[Decision] | Unset):
-        edited (bool | Unset): An approver changed the arguments.
+        edited (bool | Unset): Whether an approver edited the arguments.
         ended (datetime.datetime | Unset):
-        expires_at (datetime.datetime | Unset): Until when it may be approved, or leave.
-        given_up (bool | Unset): Every attempt failed; POST /calls/{id}/settle orders another.
-        index (int | Unset): Its place in the batch.
+        expires_at (datetime.datetime | Unset): The time until which it can be approved or sent.
+        given_up (bool | Unset): Whether every attempt failed; POST /calls/{id}/settle can start another.
+        index (int | Unset): Its position in the batch.
         problem (Problem | Unset):
-        reasons (list[str] | Unset): Why it was held.
-        result (CallToolResult | Unset): The result of the tool, as the MCP server sent it. A tool that failed has
-            isError true.
-        settled (str | Unset): Who settled a call whose outcome was unknown, and why.
-        tool_error (bool | Unset): The tool answered with its own error.
+        reasons (list[str] | Unset): The reasons for which it was held.
+        result (CallToolResult | Unset): The result of the tool, exactly as the MCP server sent it. A tool that failed
+            has isError true.
+        settled (str | Unset): The person who settled a call with unknown outcome, and the reason.
+        tool_error (bool | Unset): Whether the tool's result is an error.
         worker (str | Unset):
     """
 

@@ -26,7 +26,7 @@ T = TypeVar("T", bound="Batch")
 class Batch:
     """
     Attributes:
-        calls (int): How many lines were taken so far, refused ones included.
+        calls (int): The number of lines read so far, including refused ones.
         counts (BatchCounts):
         created (datetime.datetime):
         expires_at (datetime.datetime):
@@ -36,8 +36,8 @@ class Batch:
         labels (BatchLabels | Unset):
         priority (int | Unset):
         reason (str | Unset):
-        refusals (list[LineRefusal] | Unset): The first of them; every one has its place among the results.
-        refused (int | Unset): How many lines of this request were no calls.
+        refusals (list[LineRefusal] | Unset): The first refused lines; the results list all of them.
+        refused (int | Unset): The number of lines of this request that are not valid calls.
         started (datetime.datetime | Unset):
     """
 

@@ -25,9 +25,9 @@ class BatchCall:
     Attributes:
         server (str): The id of the server.
         tool (str): The name of the tool.
-        arguments (BatchCallArguments | Unset): The arguments; without them the tool gets an empty object.
-        custom_id (str | Unset): The caller's own name of the call, unique in the batch.
-        timeout_ms (int | Unset): How long the call may take.
+        arguments (BatchCallArguments | Unset): The arguments; the default is an empty object.
+        custom_id (str | Unset): The caller's own id for the call, unique in the batch.
+        timeout_ms (int | Unset): The timeout of the call.
     """
 
     server: str

@@ -14,7 +14,7 @@ T = TypeVar("T", bound="BatchCallArguments")
 
 @_attrs_define
 class BatchCallArguments:
-    """The arguments; without them the tool gets an empty object."""
+    """The arguments; the default is an empty object."""
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

@@ -20,9 +20,9 @@ class BatchCounts:
         denied (int):
         expired (int):
         failed (int):
-        held (int): Of those that wait: somebody must say yes first. GET /batches/{id}/held lists them.
+        held (int): Waiting calls that require approval. GET /batches/{id}/held lists them.
         succeeded (int):
-        tool_errors (int): Of those that succeeded: the tool answered with its own error.
+        tool_errors (int): Succeeded calls whose tool result is an error.
         unknown (int):
         waiting (int): Queued, held or running.
     """

@@ -24,13 +24,13 @@ class BatchRequest:
     """A batch in one document.
 
     Attributes:
-        callback_url (str | Unset): An address that is told of the end.
-        calls (list[BatchCall] | Unset): The calls; may be left out where open is true.
-        expires_in (int | Unset): Seconds in which calls may leave; 24 h without it.
-        labels (BatchRequestLabels | Unset): Words of the caller's own; a name takes at most 64 bytes.
+        callback_url (str | Unset): The URL that is notified when the batch ends.
+        calls (list[BatchCall] | Unset): The calls; optional if open is true.
+        expires_in (int | Unset): Seconds within which calls must be sent to a worker; the default is 24 h.
+        labels (BatchRequestLabels | Unset): The caller's own labels; a name has at most 64 bytes.
         open_ (bool | Unset): More calls follow with POST /batches/{id}/calls.
         priority (int | Unset): Each 5 doubles or halves the share of the batch.
-        stream (bool | Unset): Answer with the results while they come.
+        stream (bool | Unset): Stream the results in the answer as the calls end.
     """
 
     callback_url: str | Unset = UNSET

@@ -14,7 +14,7 @@ T = TypeVar("T", bound="BatchRequestLabels")
 
 @_attrs_define
 class BatchRequestLabels:
-    """Words of the caller's own; a name takes at most 64 bytes."""
+    """The caller's own labels; a name has at most 64 bytes."""
 
     additional_properties: dict[str, str] = _attrs_field(init=False, factory=dict)
 

@@ -26,19 +26,19 @@ class BatchResult:
 
     Attributes:
         call_id (str):
-        cursor (str): Where the next request goes on after this line.
-        index (int): Its place in the batch, from 0.
-        state (CallState): Where a call is. It goes forward only, and the last six are ends. unknown: the call left, and
-            nobody can tell what became of it.
-        attempt (int | Unset): How often it was tried.
-        cancel_requested (bool | Unset): With state unknown: the call was asked to stop while it ran. A call that is
+        cursor (str): The cursor with which the next request continues after this line.
+        index (int): Its position in the batch, from 0.
+        state (CallState): The state of a call. It only advances, and the last six states are final. unknown: the call
+            was sent, and its outcome cannot be determined.
+        attempt (int | Unset): The number of attempts.
+        cancel_requested (bool | Unset): With state unknown: the call was asked to stop while it ran. A call in state
             canceled never ran.
-        custom_id (str | Unset): The caller's own name of the call.
+        custom_id (str | Unset): The caller's own id for the call.
         problem (Problem | Unset):
-        result (CallToolResult | Unset): The result of the tool, as the MCP server sent it. A tool that failed has
-            isError true.
-        settled (str | Unset): Who settled a call whose outcome was unknown, and why.
-        tool_error (bool | Unset): The tool answered with its own error.
+        result (CallToolResult | Unset): The result of the tool, exactly as the MCP server sent it. A tool that failed
+            has isError true.
+        settled (str | Unset): The person who settled a call with unknown outcome, and the reason.
+        tool_error (bool | Unset): Whether the tool's result is an error.
         worker (str | Unset):
     """
 

@@ -26,32 +26,32 @@ class CallRecord:
     Attributes:
         arguments_bytes (int):
         attempt (int):
-        created (datetime.datetime): When the call was admitted.
+        created (datetime.datetime): The time at which the call was admitted.
         id (str):
         method (str):
         principal (str):
         result_bytes (int):
         server (str):
-        state (CallState): Where a call is. It goes forward only, and the last six are ends. unknown: the call left, and
-            nobody can tell what became of it.
+        state (CallState): The state of a call. It only advances, and the last six states are final. unknown: the call
+            was sent, and its outcome cannot be determined.
         approval_id (str | Unset):
         arguments_digest (str | Unset):
         batch_id (str | Unset):
-        cancel_requested (bool | Unset): With state unknown: the call was asked to stop while it ran. A call that is
+        cancel_requested (bool | Unset): With state unknown: the call was asked to stop while it ran. A call in state
             canceled never ran.
         custom_id (str | Unset):
         durable (bool | Unset):
         ended (datetime.datetime | Unset):
         error (CallRecordError | Unset):
         front_door (str | Unset):
-        index (int | Unset): Its place in the batch, from 0.
+        index (int | Unset): Its position in the batch, from 0.
         owner (str | Unset):
-        replayed (bool | Unset): An idempotency key brought the result of an earlier request.
+        replayed (bool | Unset): Whether an idempotency key returned the result of an earlier request.
         result_digest (str | Unset):
-        started (datetime.datetime | Unset): When its last attempt left for the MCP server, as far as that is known.
-        took_ms (float | Unset): Time at the MCP server, as the worker saw it.
+        started (datetime.datetime | Unset): The time at which its last attempt was sent to the MCP server, if known.
+        took_ms (float | Unset): The time that the MCP server took, measured by the worker.
         tool (str | Unset):
-        tool_error (bool | Unset): The tool itself answered with an error.
+        tool_error (bool | Unset): Whether the tool's result is an error.
         worker (str | Unset):
     """
 

@@ -24,11 +24,11 @@ class CallRequest:
     Attributes:
         server (str): The id of the server.
         tool (str): The name of the tool.
-        arguments (CallRequestArguments | Unset): The arguments; they reach the tool as they are. Without them the tool
-            gets an empty object.
-        callback_url (str | Unset): An address that is told of the end of the call, which is stored for it; only where
-            the operator has switched callbacks on.
-        timeout_ms (int | Unset): How long the call may take. Without it the server's own time counts.
+        arguments (CallRequestArguments | Unset): The arguments; they reach the tool unchanged. The default is an empty
+            object.
+        callback_url (str | Unset): The URL that is notified when the call ends; the call becomes durable. Available
+            only if the operator enabled callbacks.
+        timeout_ms (int | Unset): The timeout of the call. The default is the timeout of the server.
     """
 
     server: str

@@ -14,7 +14,7 @@ T = TypeVar("T", bound="CallRequestArguments")
 
 @_attrs_define
 class CallRequestArguments:
-    """The arguments; they reach the tool as they are. Without them the tool gets an empty object."""
+    """The arguments; they reach the tool unchanged. The default is an empty object."""
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

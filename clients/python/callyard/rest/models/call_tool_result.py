@@ -22,15 +22,15 @@ T = TypeVar("T", bound="CallToolResult")
 
 @_attrs_define
 class CallToolResult:
-    """The result of the tool, as the MCP server sent it. A tool that failed has isError true.
+    """The result of the tool, exactly as the MCP server sent it. A tool that failed has isError true.
 
     Attributes:
         field_meta (CallToolResultMeta | Unset):
         content (list[ContentBlock] | Unset): Content blocks; each has a type.
-        execution_environment (CallToolResultExecutionEnvironment | Unset): Where the tool ran, in the words of the
-            fabric and not of the server; only where it was kept apart.
+        execution_environment (CallToolResultExecutionEnvironment | Unset): The sandbox in which the tool ran, as
+            reported by Callyard and not by the server; present only if the call was isolated.
         is_error (bool | Unset): True when the tool failed.
-        structured_content (Any | Unset): The result as JSON, where the tool has an output schema.
+        structured_content (Any | Unset): The result as JSON, if the tool has an output schema.
     """
 
     field_meta: CallToolResultMeta | Unset = UNSET

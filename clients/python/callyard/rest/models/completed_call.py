@@ -23,16 +23,16 @@ T = TypeVar("T", bound="CompletedCall")
 
 @_attrs_define
 class CompletedCall:
-    """The result of the tool, as the MCP server sent it, with outcome behind it. A tool that failed has isError true.
+    """The result of the tool, exactly as the MCP server sent it, followed by outcome. A tool that failed has isError true.
 
     Attributes:
-        outcome (CompletedCallOutcome): Always completed; other answers to a call have another word here.
+        outcome (CompletedCallOutcome): Always completed; other answers to a call have a different value.
         field_meta (CompletedCallMeta | Unset):
         content (list[ContentBlock] | Unset): Content blocks; each has a type.
-        execution_environment (CompletedCallExecutionEnvironment | Unset): Where the tool ran, in the words of the
-            fabric and not of the server; only where it was kept apart.
+        execution_environment (CompletedCallExecutionEnvironment | Unset): The sandbox in which the tool ran, as
+            reported by Callyard and not by the server; present only if the call was isolated.
         is_error (bool | Unset): True when the tool failed.
-        structured_content (Any | Unset): The result as JSON, where the tool has an output schema.
+        structured_content (Any | Unset): The result as JSON, if the tool has an output schema.
     """
 
     outcome: CompletedCallOutcome

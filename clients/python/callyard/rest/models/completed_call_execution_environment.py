@@ -16,15 +16,16 @@ T = TypeVar("T", bound="CompletedCallExecutionEnvironment")
 
 @_attrs_define
 class CompletedCallExecutionEnvironment:
-    """Where the tool ran, in the words of the fabric and not of the server; only where it was kept apart.
+    """The sandbox in which the tool ran, as reported by Callyard and not by the server; present only if the call was
+    isolated.
 
-    Attributes:
-        docker (bool | Unset):
-        docker_image (str | Unset): The image, as the operator named it.
-        isolation (str | Unset): What kept the tool apart: container, or bubblewrap, which is weaker.
-        risk_description (str | Unset): The risk in words.
-        risk_level (int | Unset):
-        runtime (str | Unset): The runtime of the container, such as runc or runsc.
+        Attributes:
+            docker (bool | Unset):
+            docker_image (str | Unset): The image that the operator configured.
+            isolation (str | Unset): The isolation of the tool: container, or bubblewrap, which is weaker.
+            risk_description (str | Unset): The risk level as text.
+            risk_level (int | Unset):
+            runtime (str | Unset): The runtime of the container, such as runc or runsc.
     """
 
     docker: bool | Unset = UNSET

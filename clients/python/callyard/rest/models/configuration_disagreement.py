@@ -25,7 +25,7 @@ class ConfigurationDisagreement:
     Attributes:
         part (ConfigurationDisagreementPart):
         versions (list[ConfigurationVersion]):
-        server (str | Unset): The server, where the part is servers.
+        server (str | Unset): The server, if the part is servers.
     """
 
     part: ConfigurationDisagreementPart

@@ -25,13 +25,13 @@ T = TypeVar("T", bound="ConfigurationPart")
 class ConfigurationPart:
     """
     Attributes:
-        outcome (ConfigurationPartOutcome): Whether what the file held then is in force, as a whole.
+        outcome (ConfigurationPartOutcome): Whether the content that was read is in force.
         part (ConfigurationPartPart):
-        since (datetime.datetime): When that version came into force.
-        tried (datetime.datetime): When the file was last read.
-        version (str): Identifies the content that is in force.
-        error (str | Unset): Why it is not.
-        servers (ConfigurationPartServers | Unset): The version of each server of a servers file.
+        since (datetime.datetime): The time at which this version came into force.
+        tried (datetime.datetime): The time at which the file was last read.
+        version (str): The version of the content in force.
+        error (str | Unset): The reason for a refusal.
+        servers (ConfigurationPartServers | Unset): The version of each server in a servers file.
     """
 
     outcome: ConfigurationPartOutcome

@@ -14,7 +14,7 @@ T = TypeVar("T", bound="ConfigurationPartServers")
 
 @_attrs_define
 class ConfigurationPartServers:
-    """The version of each server of a servers file."""
+    """The version of each server in a servers file."""
 
     additional_properties: dict[str, str] = _attrs_field(init=False, factory=dict)
 

@@ -22,11 +22,10 @@ T = TypeVar("T", bound="ConfigurationStatus")
 class ConfigurationStatus:
     """
     Attributes:
-        disagreements (list[ConfigurationDisagreement]): Parts that processes have in different versions: the policy of
-            all, the keys of front doors, those of approvers, each server of the workers that hold it. After an edit that
-            lasts until all have seen it.
-        processes (list[ConfiguredProcess]): The live front doors, approvers and workers; the one that answers is the
-            first.
+        disagreements (list[ConfigurationDisagreement]): Parts for which processes use different versions: the policy of
+            all processes, the keys of front doors and of approvers, and each server of the workers that run it. After an
+            edit, a part is listed until all processes have read it.
+        processes (list[ConfiguredProcess]): The live front doors, approvers and workers. The answering one is first.
     """
 
     disagreements: list[ConfigurationDisagreement]

@@ -18,7 +18,7 @@ T = TypeVar("T", bound="ConfigurationVersion")
 class ConfigurationVersion:
     """
     Attributes:
-        processes (list[str]): The ids of the processes that have it in force.
+        processes (list[str]): The ids of the processes that use this version.
         version (str):
     """
 

@@ -23,7 +23,7 @@ class ConfiguredProcess:
     """
     Attributes:
         id (str):
-        parts (list[ConfigurationPart]): The files that the process reads again while it runs.
+        parts (list[ConfigurationPart]): The files that the process reloads.
         role (ConfiguredProcessRole):
     """
 

@@ -18,7 +18,7 @@ T = TypeVar("T", bound="ConfirmCalls")
 class ConfirmCalls:
     """
     Attributes:
-        calls (list[str]): The ids of the calls that the answer is for; it is for no others.
+        calls (list[str]): The ids of the calls to confirm or reject. Other calls are not affected.
         confirm (bool):
     """
 

@@ -31,8 +31,8 @@ class ConfirmationRequest:
         risk_level (int):
         server_id (str):
         tool_name (str):
-        approval_url (str | Unset): The page on which people decide.
-        confirmation_id (str | Unset): The single-use token; absent where somebody else must approve.
+        approval_url (str | Unset): The page on which approvers decide.
+        confirmation_id (str | Unset): The single-use token; absent if somebody else must approve.
         reasons (list[str] | Unset):
     """
 

@@ -21,7 +21,7 @@ T = TypeVar("T", bound="ConfirmedCalls")
 class ConfirmedCalls:
     """
     Attributes:
-        accepted (int): For how many calls the answer counts.
+        accepted (int): The number of calls to which the answer was applied.
         refused (list[RefusedCall]):
     """
 

@@ -20,16 +20,17 @@ T = TypeVar("T", bound="ContentBlock")
 
 @_attrs_define
 class ContentBlock:
-    """A part of a result, as the MCP server sent it; which members it has depends on its type, and there may be others.
+    """A content block of a result, exactly as the MCP server sent it. Its members depend on its type, and it can have
+    others.
 
-    Attributes:
-        data (str | Unset): Base64, of types image and audio.
-        mime_type (str | Unset): What data or the resource is.
-        name (str | Unset): The name of the resource.
-        resource (ContentBlockResource | Unset):
-        text (str | Unset): The text, of type text.
-        type_ (str | Unset): text, image, audio, resource, resource_link, or what the server calls it.
-        uri (str | Unset): Where the resource is, of type resource_link.
+        Attributes:
+            data (str | Unset): The data in Base64, for types image and audio.
+            mime_type (str | Unset): The media type of the data or the resource.
+            name (str | Unset): The name of the resource.
+            resource (ContentBlockResource | Unset):
+            text (str | Unset): The text, for type text.
+            type_ (str | Unset): text, image, audio, resource, resource_link, or another type of the server.
+            uri (str | Unset): The URI of the resource, for type resource_link.
     """
 
     data: str | Unset = UNSET

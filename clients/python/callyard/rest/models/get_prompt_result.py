@@ -20,11 +20,11 @@ T = TypeVar("T", bound="GetPromptResult")
 
 @_attrs_define
 class GetPromptResult:
-    """The prompt, as the server sent it.
+    """The prompt, exactly as the server sent it.
 
     Attributes:
         messages (list[GetPromptResultMessagesItem]):
-        description (str | Unset): What the prompt is for.
+        description (str | Unset): The description of the prompt.
     """
 
     messages: list[GetPromptResultMessagesItem]

@@ -25,7 +25,7 @@ T = TypeVar("T", bound="Health")
 class Health:
     """
     Attributes:
-        configuration (list[HealthPart]): The files that this process reads again while it runs.
+        configuration (list[HealthPart]): The files that this process reloads.
         server_count (int):
         servers (list[HealthServer]):
         status (HealthStatus):

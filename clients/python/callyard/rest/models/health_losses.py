@@ -19,8 +19,8 @@ T = TypeVar("T", bound="HealthLosses")
 class HealthLosses:
     """
     Attributes:
-        files (int): Damaged files, all losses together.
-        latest (datetime.datetime): When a loss was last accepted. Calls from before it that had no result ended as
+        files (int): The number of damaged files in all losses.
+        latest (datetime.datetime): The time at which a loss was last accepted. Earlier calls without a result ended as
             unknown.
         streams (list[str]): The streams whose messages may be lost.
     """

@@ -22,12 +22,12 @@ T = TypeVar("T", bound="HealthPart")
 class HealthPart:
     """
     Attributes:
-        outcome (HealthPartOutcome): Whether what the file held then is in force, as a whole.
+        outcome (HealthPartOutcome): Whether the content that was read is in force.
         part (HealthPartPart):
-        since (datetime.datetime): When that version came into force.
-        tried (datetime.datetime): When the file was last read.
-        version (str): Identifies the content that is in force.
-        error (str | Unset): Where to read why not.
+        since (datetime.datetime): The time at which this version came into force.
+        tried (datetime.datetime): The time at which the file was last read.
+        version (str): The version of the content in force.
+        error (str | Unset): Where to find the reason for a refusal.
     """
 
     outcome: HealthPartOutcome

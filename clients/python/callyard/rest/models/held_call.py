@@ -22,11 +22,11 @@ class HeldCall:
     """
     Attributes:
         approval_id (str):
-        arguments_digest (str): SHA-256 of the bytes that would run.
-        by (HeldCallBy): Who must say yes: caller is you, with POST /confirmations.
+        arguments_digest (str): SHA-256 of the arguments that would run.
+        by (HeldCallBy): Who must approve: caller means you, with POST /confirmations.
         call_id (str):
         expires_at (datetime.datetime):
-        index (int): Its place in the batch.
+        index (int): Its position in the batch.
         risk_level (int):
         server (str):
         tool (str):

@@ -23,15 +23,16 @@ T = TypeVar("T", bound="Problem")
 class Problem:
     """
     Attributes:
-        detail (str): What is wrong, and how to fix it. It never repeats an argument.
-        error (str): The same sentence as detail, for clients that look here.
-        retryable (bool): The same request may be sent again without a second side effect.
+        detail (str): The fault and the fix. It never contains an argument.
+        error (str): The same text as detail, for clients that read this member.
+        retryable (bool): Whether the same request can be sent again without a second side effect.
         status (int): The HTTP status.
-        title (str): The kind of problem in words.
-        type_ (str): The kind of problem; it is stable, and the path explains it.
-        call_id (str | Unset): The call that failed, once it had an id.
-        cancel_requested (bool | Unset): The call was asked to stop while it ran; nobody knows how far it had come.
-        errors (list[ProblemFault] | Unset): Each single fault.
+        title (str): The kind of problem as a short phrase.
+        type_ (str): The kind of problem. It is stable, and its path serves an explanation.
+        call_id (str | Unset): The call that failed, if it had an id.
+        cancel_requested (bool | Unset): Whether the call was asked to stop while it ran. It may have done part of its
+            work.
+        errors (list[ProblemFault] | Unset): Each fault.
         rpc (ProblemRPCError | Unset):
     """
 

@@ -18,9 +18,9 @@ T = TypeVar("T", bound="ProblemFault")
 class ProblemFault:
     """
     Attributes:
-        message (str): What was expected there.
+        message (str): The value that was expected.
         parameter (str | Unset): The query parameter, path parameter or header.
-        pointer (str | Unset): A JSON pointer (RFC 6901) into the arguments or the body; empty is the whole.
+        pointer (str | Unset): A JSON pointer (RFC 6901) into the arguments or the body; empty means the whole document.
     """
 
     message: str

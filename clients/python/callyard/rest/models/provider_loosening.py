@@ -17,8 +17,8 @@ class ProviderLoosening:
     """
     Attributes:
         message (str):
-        name (str): The tool, as the provider knows it.
-        pointer (str): A JSON pointer (RFC 6901) into the tool's own input schema; empty is the whole.
+        name (str): The provider's name of the tool.
+        pointer (str): A JSON pointer (RFC 6901) into the tool's own input schema; empty means the whole schema.
     """
 
     message: str

@@ -25,16 +25,16 @@ T = TypeVar("T", bound="ProviderToolList")
 class ProviderToolList:
     """
     Attributes:
-        count (int): How many tools these are.
+        count (int): The number of tools.
         format_ (ProviderToolListFormat):
-        loosened (list[ProviderLoosening]): What the provider's schemas do not express of those of the tools; the
-            descriptions tell the model.
-        names (list[ProviderToolName]): Which tool each name stands for.
-        omitted (int): How many tools max_tools, budget_tokens or query left out.
-        tokens (int): What they cost in tokens, estimated.
-        tools (list[ProviderToolListToolsItem]): What the provider takes as tools of a request, as it is.
+        loosened (list[ProviderLoosening]): The parts of the tools' schemas that the provider's schemas cannot express;
+            the descriptions state them for the model.
+        names (list[ProviderToolName]): The tool of each name.
+        omitted (int): The number of tools that max_tools, budget_tokens or query excluded.
+        tokens (int): The estimated number of tokens that they use.
+        tools (list[ProviderToolListToolsItem]): The value for the provider's tools member, unchanged.
         notes (list[str] | Unset):
-        unknown (list[str] | Unset): Servers whose tools are not known at the moment, so that they are missing here.
+        unknown (list[str] | Unset): Servers whose tools are currently unknown and therefore missing.
     """
 
     count: int

@@ -20,9 +20,9 @@ class ProviderToolName:
     Attributes:
         name (str):
         server (str):
-        tokens (int): What the tool costs, estimated.
+        tokens (int): The estimated number of tokens that the tool uses.
         tool (str):
-        strict (bool | Unset): The tool is in the provider's strict mode.
+        strict (bool | Unset): Whether the tool uses the provider's strict mode.
     """
 
     name: str

@@ -19,7 +19,7 @@ T = TypeVar("T", bound="ReadResourceResult")
 
 @_attrs_define
 class ReadResourceResult:
-    """The content of the resource, as the server sent it.
+    """The content of the resource, exactly as the server sent it.
 
     Attributes:
         contents (list[ReadResourceResultContentsItem]):

@@ -23,18 +23,18 @@ T = TypeVar("T", bound="ServerEntry")
 
 @_attrs_define
 class ServerEntry:
-    """A server, as an entry of a servers file with its id.
+    """A server: its id and its entry as in a servers file.
 
     Attributes:
         id (str): The id of the new server.
         args (list[str] | Unset):
-        command (str | Unset): The program of a stdio server.
-        docker (ServerEntryDocker | Unset): The container of a server of high risk.
+        command (str | Unset): The command of a stdio server.
+        docker (ServerEntryDocker | Unset): The container of a high-risk server.
         env (ServerEntryEnv | Unset):
         headers (ServerEntryHeaders | Unset):
         risk_level (int | Unset): 1 low, 2 medium, 3 high.
         type_ (ServerEntryType | Unset):
-        url (str | Unset): The address of a remote server.
+        url (str | Unset): The URL of a remote server.
     """
 
     id: str

@@ -17,10 +17,10 @@ T = TypeVar("T", bound="ServerEntryDocker")
 
 @_attrs_define
 class ServerEntryDocker:
-    """The container of a server of high risk.
+    """The container of a high-risk server.
 
     Attributes:
-        image (str | Unset): The image; needed at riskLevel 3.
+        image (str | Unset): The image; required at riskLevel 3.
         network (str | Unset): The network.
         volumes (list[str] | Unset):
     """

@@ -25,25 +25,25 @@ T = TypeVar("T", bound="ServerItem")
 class ServerItem:
     """
     Attributes:
-        connected (bool): At least one live worker has the server initialized.
+        connected (bool): Whether at least one live worker has initialized the server.
         id (str):
-        in_flight (int): How many calls of this front door are under way there.
+        in_flight (int): The number of running calls from this front door.
         initialization_state (ServerItemInitializationState):
-        pid (int): The process id of a child on the worker in the best state; 0 where there is none.
-        slots (int): How many calls this front door may have under way there at once.
+        pid (int): The process id of the server on the worker in the best state; 0 if it has no process.
+        slots (int): The maximum number of concurrent calls from this front door.
         transport (ServerItemTransport):
-        waiting (int): How many calls wait here for a slot.
-        worker_count (int): How many live workers hold the server.
+        waiting (int): The number of calls that wait for a slot at this front door.
+        worker_count (int): The number of live workers that run the server.
         workers (list[ServerWorker]):
-        error (str | Unset): Why the state is not initialized.
-        protocol_version (str | Unset): The MCP revision that the session speaks.
+        error (str | Unset): The reason that the state is not initialized.
+        protocol_version (str | Unset): The MCP revision of the session.
         risk_description (str | Unset):
-        risk_level (int | Unset): The risk that the operator set; absent where none is set.
-        running_in_docker (bool | Unset): Present where a risk is set.
+        risk_level (int | Unset): The risk level that the operator set, if any.
+        running_in_docker (bool | Unset): Present if a risk level is set.
         sandbox (ServerSandbox | Unset):
-        stderr_tail (str | Unset): The last lines that a failed child wrote.
-        title (str | Unset): What the server calls itself.
-        tools (int | Unset): How many tools the server offers; absent until they were read once.
+        stderr_tail (str | Unset): The last lines of the standard error of a failed server process.
+        title (str | Unset): The server's own title.
+        tools (int | Unset): The number of tools of the server; absent until they were read.
         version (str | Unset):
     """
 

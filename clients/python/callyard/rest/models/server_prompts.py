@@ -19,7 +19,7 @@ T = TypeVar("T", bound="ServerPrompts")
 
 @_attrs_define
 class ServerPrompts:
-    """The prompts of one server, each exactly as the server gave it.
+    """The prompts of one server, each exactly as the server sent it.
 
     Attributes:
         prompts (list[ServerPromptsPromptsItem]):

@@ -19,7 +19,7 @@ T = TypeVar("T", bound="ServerResourceTemplates")
 
 @_attrs_define
 class ServerResourceTemplates:
-    """The resource templates of one server, each exactly as the server gave it.
+    """The resource templates of one server, each exactly as the server sent it.
 
     Attributes:
         resource_templates (list[ServerResourceTemplatesResourceTemplatesItem]):

@@ -19,7 +19,7 @@ T = TypeVar("T", bound="ServerResources")
 
 @_attrs_define
 class ServerResources:
-    """The resources of one server, each exactly as the server gave it.
+    """The resources of one server, each exactly as the server sent it.
 
     Attributes:
         resources (list[ServerResourcesResourcesItem]):

@@ -19,11 +19,11 @@ T = TypeVar("T", bound="ServerSandbox")
 class ServerSandbox:
     """
     Attributes:
-        docker_image (str): The image as the operator named it.
+        docker_image (str): The image that the operator configured.
         isolation (ServerSandboxIsolation):
-        only (bool): The server never runs outside a container.
-        ready (bool): A worker can run calls in one now.
-        error (str | Unset): Why not.
+        only (bool): Whether the server runs only in a container.
+        ready (bool): Whether a worker can run calls in a container now.
+        error (str | Unset): The reason that it is not ready.
     """
 
     docker_image: str

@@ -19,7 +19,7 @@ T = TypeVar("T", bound="ServerTools")
 
 @_attrs_define
 class ServerTools:
-    """The tools of one server, each exactly as the server gave it.
+    """The tools of one server, each exactly as the server sent it.
 
     Attributes:
         tools (list[ToolDefinition]):

@@ -19,12 +19,12 @@ T = TypeVar("T", bound="ServerWorker")
 class ServerWorker:
     """
     Attributes:
-        draining (bool): The worker finishes what it has and takes nothing new.
+        draining (bool): Whether the worker is draining: it finishes its calls and accepts no new ones.
         id (str):
         initialization_state (ServerWorkerInitializationState):
         pid (int):
-        restarts (int): Sessions that were replaced since the worker started.
-        sessions (int): Live MCP sessions.
+        restarts (int): The number of sessions that were replaced since the worker started.
+        sessions (int): The number of live MCP sessions.
         slots (int):
         error (str | Unset):
     """

@@ -18,8 +18,8 @@ T = TypeVar("T", bound="SettleRequest")
 class SettleRequest:
     """
     Attributes:
-        as_ (SettleRequestAs): done: it has run. failed: it has not, and shall not. run-again: it shall run once more.
-        reason (str): Why; it is kept.
+        as_ (SettleRequestAs): done: it has run. failed: it has not run and will not run. run-again: run it once more.
+        reason (str): The reason; it is stored.
     """
 
     as_: SettleRequestAs

@@ -18,8 +18,8 @@ T = TypeVar("T", bound="SwitchRequest")
 class SwitchRequest:
     """
     Attributes:
-        enabled (bool): Whether the tool may be called.
-        reason (str | Unset): Why not; callers are shown it.
+        enabled (bool): Whether the tool can be called.
+        reason (str | Unset): The reason that it is disabled; callers see it.
     """
 
     enabled: bool

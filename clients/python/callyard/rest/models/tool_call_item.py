@@ -26,20 +26,19 @@ class ToolCallItem:
     """
     Attributes:
         index (int):
-        name (str): The tool as the model named it.
-        state (ToolCallItemState): failed: it was refused or did not end well; problem says why. held: it waits for a
-            yes. unknown: it left and no answer came back.
-        arguments (ToolCallItemArguments | Unset): The arguments as they were understood; for calls that were found in a
-            text.
-        call_id (str | Unset): The call, once it was one.
+        name (str): The name of the tool in the model's call.
+        state (ToolCallItemState): failed: it was refused or failed, for the reason in problem. held: it waits for
+            approval. unknown: it was sent and no answer arrived.
+        arguments (ToolCallItemArguments | Unset): The parsed arguments, for calls that were extracted from a text.
+        call_id (str | Unset): The id of the call, if it was admitted.
         confirmation (ConfirmationRequest | Unset):
         id (str | Unset): The provider's id of the call.
-        notes (list[str] | Unset): What of the result the provider does not take.
+        notes (list[str] | Unset): The parts of the result that the provider does not accept.
         problem (Problem | Unset):
-        repaired (bool | Unset): The text of the call was not JSON and was repaired.
+        repaired (bool | Unset): Whether the text of the call was invalid JSON and was repaired.
         server (str | Unset):
         tool (str | Unset):
-        tool_error (bool | Unset): The tool answered with its own error.
+        tool_error (bool | Unset): Whether the tool's result is an error.
     """
 
     index: int

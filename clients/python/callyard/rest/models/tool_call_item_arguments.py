@@ -14,7 +14,7 @@ T = TypeVar("T", bound="ToolCallItemArguments")
 
 @_attrs_define
 class ToolCallItemArguments:
-    """The arguments as they were understood; for calls that were found in a text."""
+    """The parsed arguments, for calls that were extracted from a text."""
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

@@ -23,10 +23,10 @@ T = TypeVar("T", bound="ToolCallsAnswer")
 class ToolCallsAnswer:
     """
     Attributes:
-        calls (list[ToolCallItem]): What came of each call, in order.
-        format_ (ToolCallsAnswerFormat): Whose tool calls these were.
-        messages (list[ToolCallsAnswerMessagesItem]): The provider's messages that answer the calls, in order, to be put
-            behind the message with the calls.
+        calls (list[ToolCallItem]): The outcome of each call, in order.
+        format_ (ToolCallsAnswerFormat): The provider of the tool calls.
+        messages (list[ToolCallsAnswerMessagesItem]): The provider's messages that answer the calls, in order. Append
+            them to the message with the calls.
     """
 
     calls: list[ToolCallItem]

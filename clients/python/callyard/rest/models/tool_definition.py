@@ -22,15 +22,15 @@ T = TypeVar("T", bound="ToolDefinition")
 
 @_attrs_define
 class ToolDefinition:
-    """A tool as the server gave it.
+    """A tool, exactly as the server sent it.
 
     Attributes:
         name (str): The name of the tool.
         annotations (ToolDefinitionAnnotations | Unset):
-        description (str | Unset): What it does.
+        description (str | Unset): The description of the tool.
         input_schema (ToolDefinitionInputSchema | Unset):
         output_schema (ToolDefinitionOutputSchema | Unset):
-        title (str | Unset): The name for people.
+        title (str | Unset): The display name.
     """
 
     name: str

@@ -22,13 +22,13 @@ T = TypeVar("T", bound="ToolItem")
 class ToolItem:
     """
     Attributes:
-        definition (ToolItemDefinition): The tool as the server gave it.
-        enabled (bool): False when an operator switched the tool off; calls answer 403 then.
+        definition (ToolItemDefinition): The tool, exactly as the server sent it.
+        enabled (bool): False if an operator disabled the tool; its calls then return 403.
         name (str):
         server (str):
-        offline (str | Unset): Why no worker can run the tool now: its server is in the state error everywhere. Calls
-            answer 503 with this reason, and lists for models leave the tool out.
-        reason (str | Unset): Why the tool is switched off.
+        offline (str | Unset): The reason that no worker can run the tool now: its server is in state error on all
+            workers. Calls return 503 with this reason, and lists for models omit the tool.
+        reason (str | Unset): The reason that the tool is disabled.
     """
 
     definition: ToolItemDefinition

@@ -14,7 +14,7 @@ T = TypeVar("T", bound="ToolItemDefinition")
 
 @_attrs_define
 class ToolItemDefinition:
-    """The tool as the server gave it."""
+    """The tool, exactly as the server sent it."""
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

@@ -23,8 +23,8 @@ class ToolList:
     """
     Attributes:
         tools (list[ToolItem]):
-        next_cursor (str | Unset): Where the next page begins; absent on the last one.
-        unknown (list[str] | Unset): Servers whose tools are not known at the moment, so that they are missing here.
+        next_cursor (str | Unset): The cursor of the next page; absent on the last page.
+        unknown (list[str] | Unset): Servers whose tools are currently unknown and therefore missing.
     """
 
     tools: list[ToolItem]

@@ -19,7 +19,7 @@ T = TypeVar("T", bound="Version")
 class Version:
     """
     Attributes:
-        go (str): The Go release it was built with.
+        go (str): The Go release that built it.
         started (datetime.datetime):
         version (str):
     """

@@ -24,11 +24,11 @@ T = TypeVar("T", bound="WorkerItem")
 class WorkerItem:
     """
     Attributes:
-        api_servers (bool): The worker takes servers that are added over the API.
-        draining (bool): The worker finishes what it has and takes nothing new.
+        api_servers (bool): Whether the worker runs servers that are added over the API.
+        draining (bool): Whether the worker is draining: it finishes its calls and accepts no new ones.
         host (str):
         id (str):
-        in_flight (int): How many calls it runs, from all front doors.
+        in_flight (int): The number of its running calls, from all front doors.
         name (str):
         pid (int):
         servers (list[WorkerServer]):

@@ -112,10 +112,10 @@ def sync_detailed(
     body: File,
     from_: int | Unset = UNSET,
 ) -> Response[Batch | Problem]:
-    """More calls for an open batch
+    """Add calls to an open batch
 
-     One call on each line. After a broken connection GET the batch says how many lines are stored, and
-    from= makes sure that the next request goes on there.
+     One call on each line. After a broken connection, GET the batch returns the number of stored lines;
+    pass it as from so that the next request continues there.
 
     Args:
         id (str):
@@ -150,10 +150,10 @@ def sync(
     body: File,
     from_: int | Unset = UNSET,
 ) -> Batch | Problem | None:
-    """More calls for an open batch
+    """Add calls to an open batch
 
-     One call on each line. After a broken connection GET the batch says how many lines are stored, and
-    from= makes sure that the next request goes on there.
+     One call on each line. After a broken connection, GET the batch returns the number of stored lines;
+    pass it as from so that the next request continues there.
 
     Args:
         id (str):
@@ -183,10 +183,10 @@ async def asyncio_detailed(
     body: File,
     from_: int | Unset = UNSET,
 ) -> Response[Batch | Problem]:
-    """More calls for an open batch
+    """Add calls to an open batch
 
-     One call on each line. After a broken connection GET the batch says how many lines are stored, and
-    from= makes sure that the next request goes on there.
+     One call on each line. After a broken connection, GET the batch returns the number of stored lines;
+    pass it as from so that the next request continues there.
 
     Args:
         id (str):
@@ -219,10 +219,10 @@ async def asyncio(
     body: File,
     from_: int | Unset = UNSET,
 ) -> Batch | Problem | None:
-    """More calls for an open batch
+    """Add calls to an open batch
 
-     One call on each line. After a broken connection GET the batch says how many lines are stored, and
-    from= makes sure that the next request goes on there.
+     One call on each line. After a broken connection, GET the batch returns the number of stored lines;
+    pass it as from so that the next request continues there.
 
     Args:
         id (str):

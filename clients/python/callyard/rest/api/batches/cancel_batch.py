@@ -84,7 +84,7 @@ def sync_detailed(
 ) -> Response[Batch | Problem]:
     """Cancel a batch
 
-     Nothing more starts; what runs may finish, and its results are kept.
+     No further calls start; running calls may finish, and their results are kept.
 
     Args:
         id (str):
@@ -115,7 +115,7 @@ def sync(
 ) -> Batch | Problem | None:
     """Cancel a batch
 
-     Nothing more starts; what runs may finish, and its results are kept.
+     No further calls start; running calls may finish, and their results are kept.
 
     Args:
         id (str):
@@ -141,7 +141,7 @@ async def asyncio_detailed(
 ) -> Response[Batch | Problem]:
     """Cancel a batch
 
-     Nothing more starts; what runs may finish, and its results are kept.
+     No further calls start; running calls may finish, and their results are kept.
 
     Args:
         id (str):
@@ -170,7 +170,7 @@ async def asyncio(
 ) -> Batch | Problem | None:
     """Cancel a batch
 
-     Nothing more starts; what runs may finish, and its results are kept.
+     No further calls start; running calls may finish, and their results are kept.
 
     Args:
         id (str):

@@ -89,8 +89,8 @@ def sync_detailed(
 ) -> Response[ConfirmedCalls | Problem]:
     """Confirm or reject held calls of batches
 
-     Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed
-    run; their results are among those of their batch. Calls that people must approve are refused.
+     Confirms or rejects exactly the listed calls, each as it was held. Confirmed calls run, and their
+    results are part of the results of their batch. Calls that people must approve are refused.
 
     Args:
         body (ConfirmCalls):
@@ -121,8 +121,8 @@ def sync(
 ) -> ConfirmedCalls | Problem | None:
     """Confirm or reject held calls of batches
 
-     Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed
-    run; their results are among those of their batch. Calls that people must approve are refused.
+     Confirms or rejects exactly the listed calls, each as it was held. Confirmed calls run, and their
+    results are part of the results of their batch. Calls that people must approve are refused.
 
     Args:
         body (ConfirmCalls):
@@ -148,8 +148,8 @@ async def asyncio_detailed(
 ) -> Response[ConfirmedCalls | Problem]:
     """Confirm or reject held calls of batches
 
-     Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed
-    run; their results are among those of their batch. Calls that people must approve are refused.
+     Confirms or rejects exactly the listed calls, each as it was held. Confirmed calls run, and their
+    results are part of the results of their batch. Calls that people must approve are refused.
 
     Args:
         body (ConfirmCalls):
@@ -178,8 +178,8 @@ async def asyncio(
 ) -> ConfirmedCalls | Problem | None:
     """Confirm or reject held calls of batches
 
-     Says yes or no to exactly the calls that are named, each as it was held. Those that are confirmed
-    run; their results are among those of their batch. Calls that people must approve are refused.
+     Confirms or rejects exactly the listed calls, each as it was held. Confirmed calls run, and their
+    results are part of the results of their batch. Calls that people must approve are refused.
 
     Args:
         body (ConfirmCalls):

@@ -158,13 +158,13 @@ def sync_detailed(
     callback_url: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[Batch | File | Problem]:
-    """Run many calls under one handle
+    """Run many calls as a batch
 
-     Takes calls as a JSON document, or one on each line (NDJSON) without an end; the socket is read as
-    fast as the calls are stored, so memory is no limit. The answer is the handle; with stream=true it
-    is the results, one on each line, while they come. A line that is no call, or whose custom_id came
-    before, is refused by itself and has its place among the results. With an Idempotency-Key the same
-    request goes on where the last one ended.
+     Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON).
+    The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer
+    is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is
+    not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With
+    an Idempotency-Key the same request continues where the last one ended.
 
     Args:
         stream (bool | Unset):
@@ -212,13 +212,13 @@ def sync(
     callback_url: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
 ) -> Batch | File | Problem | None:
-    """Run many calls under one handle
+    """Run many calls as a batch
 
-     Takes calls as a JSON document, or one on each line (NDJSON) without an end; the socket is read as
-    fast as the calls are stored, so memory is no limit. The answer is the handle; with stream=true it
-    is the results, one on each line, while they come. A line that is no call, or whose custom_id came
-    before, is refused by itself and has its place among the results. With an Idempotency-Key the same
-    request goes on where the last one ended.
+     Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON).
+    The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer
+    is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is
+    not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With
+    an Idempotency-Key the same request continues where the last one ended.
 
     Args:
         stream (bool | Unset):
@@ -261,13 +261,13 @@ async def asyncio_detailed(
     callback_url: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[Batch | File | Problem]:
-    """Run many calls under one handle
+    """Run many calls as a batch
 
-     Takes calls as a JSON document, or one on each line (NDJSON) without an end; the socket is read as
-    fast as the calls are stored, so memory is no limit. The answer is the handle; with stream=true it
-    is the results, one on each line, while they come. A line that is no call, or whose custom_id came
-    before, is refused by itself and has its place among the results. With an Idempotency-Key the same
-    request goes on where the last one ended.
+     Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON).
+    The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer
+    is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is
+    not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With
+    an Idempotency-Key the same request continues where the last one ended.
 
     Args:
         stream (bool | Unset):
@@ -313,13 +313,13 @@ async def asyncio(
     callback_url: str | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
 ) -> Batch | File | Problem | None:
-    """Run many calls under one handle
+    """Run many calls as a batch
 
-     Takes calls as a JSON document, or one on each line (NDJSON) without an end; the socket is read as
-    fast as the calls are stored, so memory is no limit. The answer is the handle; with stream=true it
-    is the results, one on each line, while they come. A line that is no call, or whose custom_id came
-    before, is refused by itself and has its place among the results. With an Idempotency-Key the same
-    request goes on where the last one ended.
+     Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON).
+    The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer
+    is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is
+    not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With
+    an Idempotency-Key the same request continues where the last one ended.
 
     Args:
         stream (bool | Unset):

@@ -72,9 +72,9 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Batch | Problem]:
-    """A batch
+    """Show a batch
 
-     Its state and how many of its calls are in which state.
+     Its state and the number of its calls in each state.
 
     Args:
         id (str):
@@ -103,9 +103,9 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Batch | Problem | None:
-    """A batch
+    """Show a batch
 
-     Its state and how many of its calls are in which state.
+     Its state and the number of its calls in each state.
 
     Args:
         id (str):
@@ -129,9 +129,9 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Batch | Problem]:
-    """A batch
+    """Show a batch
 
-     Its state and how many of its calls are in which state.
+     Its state and the number of its calls in each state.
 
     Args:
         id (str):
@@ -158,9 +158,9 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Batch | Problem | None:
-    """A batch
+    """Show a batch
 
-     Its state and how many of its calls are in which state.
+     Its state and the number of its calls in each state.
 
     Args:
         id (str):

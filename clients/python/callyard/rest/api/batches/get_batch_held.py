@@ -77,9 +77,10 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[HeldCalls | Problem]:
-    """The calls of a batch that wait for a yes
+    """List the held calls of a batch
 
-     In their order. Those that say by: caller wait for you: look at them, then POST /confirmations.
+     The calls of the batch that wait for approval, in their order. Those with by: caller wait for you:
+    review them, then POST /confirmations.
 
     Args:
         id (str):
@@ -108,9 +109,10 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> HeldCalls | Problem | None:
-    """The calls of a batch that wait for a yes
+    """List the held calls of a batch
 
-     In their order. Those that say by: caller wait for you: look at them, then POST /confirmations.
+     The calls of the batch that wait for approval, in their order. Those with by: caller wait for you:
+    review them, then POST /confirmations.
 
     Args:
         id (str):
@@ -134,9 +136,10 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[HeldCalls | Problem]:
-    """The calls of a batch that wait for a yes
+    """List the held calls of a batch
 
-     In their order. Those that say by: caller wait for you: look at them, then POST /confirmations.
+     The calls of the batch that wait for approval, in their order. Those with by: caller wait for you:
+    review them, then POST /confirmations.
 
     Args:
         id (str):
@@ -163,9 +166,10 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> HeldCalls | Problem | None:
-    """The calls of a batch that wait for a yes
+    """List the held calls of a batch
 
-     In their order. Those that say by: caller wait for you: look at them, then POST /confirmations.
+     The calls of the batch that wait for approval, in their order. Those with by: caller wait for you:
+    review them, then POST /confirmations.
 
     Args:
         id (str):

@@ -102,10 +102,10 @@ def sync_detailed(
     limit: int | Unset = UNSET,
     follow: bool | Unset = UNSET,
 ) -> Response[File | Problem]:
-    """The results of a batch
+    """Read the results of a batch
 
-     One on each line, in the order in which the calls ended; exactly those after the cursor. follow=true
-    waits for those to come, until the batch has ended.
+     One result on each line, in the order in which the calls ended; exactly those after the cursor.
+    follow=true waits for further results until the batch has ended.
 
     Args:
         id (str):
@@ -143,10 +143,10 @@ def sync(
     limit: int | Unset = UNSET,
     follow: bool | Unset = UNSET,
 ) -> File | Problem | None:
-    """The results of a batch
+    """Read the results of a batch
 
-     One on each line, in the order in which the calls ended; exactly those after the cursor. follow=true
-    waits for those to come, until the batch has ended.
+     One result on each line, in the order in which the calls ended; exactly those after the cursor.
+    follow=true waits for further results until the batch has ended.
 
     Args:
         id (str):
@@ -179,10 +179,10 @@ async def asyncio_detailed(
     limit: int | Unset = UNSET,
     follow: bool | Unset = UNSET,
 ) -> Response[File | Problem]:
-    """The results of a batch
+    """Read the results of a batch
 
-     One on each line, in the order in which the calls ended; exactly those after the cursor. follow=true
-    waits for those to come, until the batch has ended.
+     One result on each line, in the order in which the calls ended; exactly those after the cursor.
+    follow=true waits for further results until the batch has ended.
 
     Args:
         id (str):
@@ -218,10 +218,10 @@ async def asyncio(
     limit: int | Unset = UNSET,
     follow: bool | Unset = UNSET,
 ) -> File | Problem | None:
-    """The results of a batch
+    """Read the results of a batch
 
-     One on each line, in the order in which the calls ended; exactly those after the cursor. follow=true
-    waits for those to come, until the batch has ended.
+     One result on each line, in the order in which the calls ended; exactly those after the cursor.
+    follow=true waits for further results until the batch has ended.
 
     Args:
         id (str):

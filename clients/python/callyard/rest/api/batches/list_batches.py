@@ -87,7 +87,7 @@ def sync_detailed(
     limit: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
 ) -> Response[BatchList | Problem]:
-    """Your batches
+    """List your batches
 
      The newest first.
 
@@ -124,7 +124,7 @@ def sync(
     limit: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
 ) -> BatchList | Problem | None:
-    """Your batches
+    """List your batches
 
      The newest first.
 
@@ -156,7 +156,7 @@ async def asyncio_detailed(
     limit: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
 ) -> Response[BatchList | Problem]:
-    """Your batches
+    """List your batches
 
      The newest first.
 
@@ -191,7 +191,7 @@ async def asyncio(
     limit: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
 ) -> BatchList | Problem | None:
-    """Your batches
+    """List your batches
 
      The newest first.
 

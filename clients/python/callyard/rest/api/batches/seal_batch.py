@@ -82,9 +82,9 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Batch | Problem]:
-    """End the intake of a batch
+    """Seal a batch
 
-     There will be no more calls; the batch ends when all have ended.
+     The batch accepts no more calls, and ends when all its calls have ended.
 
     Args:
         id (str):
@@ -113,9 +113,9 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Batch | Problem | None:
-    """End the intake of a batch
+    """Seal a batch
 
-     There will be no more calls; the batch ends when all have ended.
+     The batch accepts no more calls, and ends when all its calls have ended.
 
     Args:
         id (str):
@@ -139,9 +139,9 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Batch | Problem]:
-    """End the intake of a batch
+    """Seal a batch
 
-     There will be no more calls; the batch ends when all have ended.
+     The batch accepts no more calls, and ends when all its calls have ended.
 
     Args:
         id (str):
@@ -168,9 +168,9 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Batch | Problem | None:
-    """End the intake of a batch
+    """Seal a batch
 
-     There will be no more calls; the batch ends when all have ended.
+     The batch accepts no more calls, and ends when all its calls have ended.
 
     Args:
         id (str):

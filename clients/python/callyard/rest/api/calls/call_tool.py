@@ -205,9 +205,9 @@ def sync_detailed(
 ) -> Response[AcceptedCall | ConfirmationRequest | CallToolResult | Problem]:
     """Call a tool
 
-     Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as
-    the bytes that were sent; without a body the tool gets an empty object. A tool that fails says so in
-    its result, with status 200 and isError true. Arguments may take 1 MiB.
+     Runs the tool and waits for its result. The body is the arguments object, which reaches the tool
+    byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with
+    isError true and status 200. Arguments can have 1 MiB.
 
     Args:
         id (str):
@@ -268,9 +268,9 @@ def sync(
 ) -> AcceptedCall | ConfirmationRequest | CallToolResult | Problem | None:
     """Call a tool
 
-     Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as
-    the bytes that were sent; without a body the tool gets an empty object. A tool that fails says so in
-    its result, with status 200 and isError true. Arguments may take 1 MiB.
+     Runs the tool and waits for its result. The body is the arguments object, which reaches the tool
+    byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with
+    isError true and status 200. Arguments can have 1 MiB.
 
     Args:
         id (str):
@@ -326,9 +326,9 @@ async def asyncio_detailed(
 ) -> Response[AcceptedCall | ConfirmationRequest | CallToolResult | Problem]:
     """Call a tool
 
-     Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as
-    the bytes that were sent; without a body the tool gets an empty object. A tool that fails says so in
-    its result, with status 200 and isError true. Arguments may take 1 MiB.
+     Runs the tool and waits for its result. The body is the arguments object, which reaches the tool
+    byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with
+    isError true and status 200. Arguments can have 1 MiB.
 
     Args:
         id (str):
@@ -387,9 +387,9 @@ async def asyncio(
 ) -> AcceptedCall | ConfirmationRequest | CallToolResult | Problem | None:
     """Call a tool
 
-     Runs the tool and waits for its result. The body is the arguments object, which reaches the tool as
-    the bytes that were sent; without a body the tool gets an empty object. A tool that fails says so in
-    its result, with status 200 and isError true. Arguments may take 1 MiB.
+     Runs the tool and waits for its result. The body is the arguments object, which reaches the tool
+    byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with
+    isError true and status 200. Arguments can have 1 MiB.
 
     Args:
         id (str):

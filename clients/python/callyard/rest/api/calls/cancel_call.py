@@ -84,9 +84,9 @@ def sync_detailed(
 ) -> Response[Call | Problem]:
     """Cancel a call
 
-     Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is
-    asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One
-    that has ended stays as it is.
+     Cancels a call that is held or has not been sent: it ends as canceled and never runs. A running call
+    is asked to stop, and ends as succeeded, as failed, or as unknown with cancel_requested. A call that
+    has ended does not change.
 
     Args:
         id (str):
@@ -117,9 +117,9 @@ def sync(
 ) -> Call | Problem | None:
     """Cancel a call
 
-     Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is
-    asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One
-    that has ended stays as it is.
+     Cancels a call that is held or has not been sent: it ends as canceled and never runs. A running call
+    is asked to stop, and ends as succeeded, as failed, or as unknown with cancel_requested. A call that
+    has ended does not change.
 
     Args:
         id (str):
@@ -145,9 +145,9 @@ async def asyncio_detailed(
 ) -> Response[Call | Problem]:
     """Cancel a call
 
-     Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is
-    asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One
-    that has ended stays as it is.
+     Cancels a call that is held or has not been sent: it ends as canceled and never runs. A running call
+    is asked to stop, and ends as succeeded, as failed, or as unknown with cancel_requested. A call that
+    has ended does not change.
 
     Args:
         id (str):
@@ -176,9 +176,9 @@ async def asyncio(
 ) -> Call | Problem | None:
     """Cancel a call
 
-     Takes back a call that is held or has not left: it ends as canceled and never runs. One that runs is
-    asked to stop and ends as what it was, succeeded or failed, or as unknown with cancel_requested. One
-    that has ended stays as it is.
+     Cancels a call that is held or has not been sent: it ends as canceled and never runs. A running call
+    is asked to stop, and ends as succeeded, as failed, or as unknown with cancel_requested. A call that
+    has ended does not change.
 
     Args:
         id (str):

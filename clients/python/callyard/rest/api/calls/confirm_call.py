@@ -162,8 +162,8 @@ def sync_detailed(
 ) -> Response[CallToolResult | Rejected | Problem]:
     """Confirm or reject a held call
 
-     Spends the single-use token of a confirmation request. With confirm true the call runs once and its
-    result is the answer.
+     Uses up the single-use token of a confirmation request. With confirm true the call runs once, and
+    the answer is its result.
 
     Args:
         id (str):
@@ -200,8 +200,8 @@ def sync(
 ) -> CallToolResult | Rejected | Problem | None:
     """Confirm or reject a held call
 
-     Spends the single-use token of a confirmation request. With confirm true the call runs once and its
-    result is the answer.
+     Uses up the single-use token of a confirmation request. With confirm true the call runs once, and
+    the answer is its result.
 
     Args:
         id (str):
@@ -233,8 +233,8 @@ async def asyncio_detailed(
 ) -> Response[CallToolResult | Rejected | Problem]:
     """Confirm or reject a held call
 
-     Spends the single-use token of a confirmation request. With confirm true the call runs once and its
-    result is the answer.
+     Uses up the single-use token of a confirmation request. With confirm true the call runs once, and
+    the answer is its result.
 
     Args:
         id (str):
@@ -269,8 +269,8 @@ async def asyncio(
 ) -> CallToolResult | Rejected | Problem | None:
     """Confirm or reject a held call
 
-     Spends the single-use token of a confirmation request. With confirm true the call runs once and its
-    result is the answer.
+     Uses up the single-use token of a confirmation request. With confirm true the call runs once, and
+    the answer is its result.
 
     Args:
         id (str):

@@ -228,12 +228,12 @@ def sync_detailed(
     idempotency_key: str | Unset = UNSET,
     callyard_callback_url: str | Unset = UNSET,
 ) -> Response[AcceptedCall | CompletedCall | ConfirmationRequest | Problem]:
-    """Call a tool that the body names
+    """Call a tool named in the body
 
-     The same as calling the tool by its path, in one shape for every tool. Every answer has the member
-    outcome: completed with the result of the tool, held where somebody must approve the call first,
-    accepted where it is stored and goes on. Generated clients should use this operation and look at
-    outcome.
+     The same as calling the tool by its path, with one request schema for all tools. Every answer has
+    the member outcome: completed with the result of the tool, held if somebody must approve the call
+    first, or accepted if it is stored and continues. Generated clients should use this operation and
+    check outcome.
 
     Args:
         timeout_ms (int | Unset):
@@ -286,12 +286,12 @@ def sync(
     idempotency_key: str | Unset = UNSET,
     callyard_callback_url: str | Unset = UNSET,
 ) -> AcceptedCall | CompletedCall | ConfirmationRequest | Problem | None:
-    """Call a tool that the body names
+    """Call a tool named in the body
 
-     The same as calling the tool by its path, in one shape for every tool. Every answer has the member
-    outcome: completed with the result of the tool, held where somebody must approve the call first,
-    accepted where it is stored and goes on. Generated clients should use this operation and look at
-    outcome.
+     The same as calling the tool by its path, with one request schema for all tools. Every answer has
+    the member outcome: completed with the result of the tool, held if somebody must approve the call
+    first, or accepted if it is stored and continues. Generated clients should use this operation and
+    check outcome.
 
     Args:
         timeout_ms (int | Unset):
@@ -339,12 +339,12 @@ async def asyncio_detailed(
     idempotency_key: str | Unset = UNSET,
     callyard_callback_url: str | Unset = UNSET,
 ) -> Response[AcceptedCall | CompletedCall | ConfirmationRequest | Problem]:
-    """Call a tool that the body names
+    """Call a tool named in the body
 
-     The same as calling the tool by its path, in one shape for every tool. Every answer has the member
-    outcome: completed with the result of the tool, held where somebody must approve the call first,
-    accepted where it is stored and goes on. Generated clients should use this operation and look at
-    outcome.
+     The same as calling the tool by its path, with one request schema for all tools. Every answer has
+    the member outcome: completed with the result of the tool, held if somebody must approve the call
+    first, or accepted if it is stored and continues. Generated clients should use this operation and
+    check outcome.
 
     Args:
         timeout_ms (int | Unset):
@@ -395,12 +395,12 @@ async def asyncio(
     idempotency_key: str | Unset = UNSET,
     callyard_callback_url: str | Unset = UNSET,
 ) -> AcceptedCall | CompletedCall | ConfirmationRequest | Problem | None:
-    """Call a tool that the body names
+    """Call a tool named in the body
 
-     The same as calling the tool by its path, in one shape for every tool. Every answer has the member
-    outcome: completed with the result of the tool, held where somebody must approve the call first,
-    accepted where it is stored and goes on. Generated clients should use this operation and look at
-    outcome.
+     The same as calling the tool by its path, with one request schema for all tools. Every answer has
+    the member outcome: completed with the result of the tool, held if somebody must approve the call
+    first, or accepted if it is stored and continues. Generated clients should use this operation and
+    check outcome.
 
     Args:
         timeout_ms (int | Unset):

@@ -139,11 +139,11 @@ def sync_detailed(
 ) -> Response[Problem | ToolCallsAnswer]:
     """Run the tool calls of a model
 
-     The body is what a model provider sent: its whole answer, the assistant message, the list of tool
-    calls, or one of them. The calls run side by side, each as POST /calls would run it, and the answer
-    has the provider's tool messages in order. A call that cannot run has a message that says why, and a
-    call that is held one that says so; the others are not affected. With {"text":"…"} calls are looked
-    for in the plain text of a model.
+     The body is the output of a model provider: its whole answer, the assistant message, the list of
+    tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has
+    the provider's tool messages in order. The message of a call that cannot run gives the reason, and
+    the message of a held call says that it is held; the other calls are not affected. With {"text":"…"}
+    calls are extracted from the plain text of a model.
 
     Args:
         format_ (CreateToolCallsFormat | Unset):
@@ -195,11 +195,11 @@ def sync(
 ) -> Problem | ToolCallsAnswer | None:
     """Run the tool calls of a model
 
-     The body is what a model provider sent: its whole answer, the assistant message, the list of tool
-    calls, or one of them. The calls run side by side, each as POST /calls would run it, and the answer
-    has the provider's tool messages in order. A call that cannot run has a message that says why, and a
-    call that is held one that says so; the others are not affected. With {"text":"…"} calls are looked
-    for in the plain text of a model.
+     The body is the output of a model provider: its whole answer, the assistant message, the list of
+    tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has
+    the provider's tool messages in order. The message of a call that cannot run gives the reason, and
+    the message of a held call says that it is held; the other calls are not affected. With {"text":"…"}
+    calls are extracted from the plain text of a model.
 
     Args:
         format_ (CreateToolCallsFormat | Unset):
@@ -246,11 +246,11 @@ async def asyncio_detailed(
 ) -> Response[Problem | ToolCallsAnswer]:
     """Run the tool calls of a model
 
-     The body is what a model provider sent: its whole answer, the assistant message, the list of tool
-    calls, or one of them. The calls run side by side, each as POST /calls would run it, and the answer
-    has the provider's tool messages in order. A call that cannot run has a message that says why, and a
-    call that is held one that says so; the others are not affected. With {"text":"…"} calls are looked
-    for in the plain text of a model.
+     The body is the output of a model provider: its whole answer, the assistant message, the list of
+    tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has
+    the provider's tool messages in order. The message of a call that cannot run gives the reason, and
+    the message of a held call says that it is held; the other calls are not affected. With {"text":"…"}
+    calls are extracted from the plain text of a model.
 
     Args:
         format_ (CreateToolCallsFormat | Unset):
@@ -300,11 +300,11 @@ async def asyncio(
 ) -> Problem | ToolCallsAnswer | None:
     """Run the tool calls of a model
 
-     The body is what a model provider sent: its whole answer, the assistant message, the list of tool
-    calls, or one of them. The calls run side by side, each as POST /calls would run it, and the answer
-    has the provider's tool messages in order. A call that cannot run has a message that says why, and a
-    call that is held one that says so; the others are not affected. With {"text":"…"} calls are looked
-    for in the plain text of a model.
+     The body is the output of a model provider: its whole answer, the assistant message, the list of
+    tool calls, or one of them. The calls run concurrently, each as with POST /calls, and the answer has
+    the provider's tool messages in order. The message of a call that cannot run gives the reason, and
+    the message of a held call says that it is held; the other calls are not affected. With {"text":"…"}
+    calls are extracted from the plain text of a model.
 
     Args:
         format_ (CreateToolCallsFormat | Unset):

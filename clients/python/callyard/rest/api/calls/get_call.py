@@ -88,10 +88,10 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     wait: int | Unset = UNSET,
 ) -> Response[Call | Problem]:
-    """What came of a call
+    """Get a call
 
-     State and, once it has run, result, of a call that was held or stored, or is part of a batch. wait
-    makes the answer come when the call has ended, or when that many seconds are over.
+     The state and, once it has run, the result of a held, durable or batch call. With wait the answer is
+    sent when the call has ended, or after that number of seconds.
 
     Args:
         id (str):
@@ -123,10 +123,10 @@ def sync(
     client: AuthenticatedClient | Client,
     wait: int | Unset = UNSET,
 ) -> Call | Problem | None:
-    """What came of a call
+    """Get a call
 
-     State and, once it has run, result, of a call that was held or stored, or is part of a batch. wait
-    makes the answer come when the call has ended, or when that many seconds are over.
+     The state and, once it has run, the result of a held, durable or batch call. With wait the answer is
+    sent when the call has ended, or after that number of seconds.
 
     Args:
         id (str):
@@ -153,10 +153,10 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     wait: int | Unset = UNSET,
 ) -> Response[Call | Problem]:
-    """What came of a call
+    """Get a call
 
-     State and, once it has run, result, of a call that was held or stored, or is part of a batch. wait
-    makes the answer come when the call has ended, or when that many seconds are over.
+     The state and, once it has run, the result of a held, durable or batch call. With wait the answer is
+    sent when the call has ended, or after that number of seconds.
 
     Args:
         id (str):
@@ -186,10 +186,10 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     wait: int | Unset = UNSET,
 ) -> Call | Problem | None:
-    """What came of a call
+    """Get a call
 
-     State and, once it has run, result, of a call that was held or stored, or is part of a batch. wait
-    makes the answer come when the call has ended, or when that many seconds are over.
+     The state and, once it has run, the result of a held, durable or batch call. With wait the answer is
+    sent when the call has ended, or after that number of seconds.
 
     Args:
         id (str):

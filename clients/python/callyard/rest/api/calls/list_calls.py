@@ -126,10 +126,10 @@ def sync_detailed(
     limit: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
 ) -> Response[CallList | Problem]:
-    """Your calls
+    """List your calls
 
-     What became of your calls, the newest first, as the execution log has them for some days: who, what,
-    when and how, with digests of arguments and results. A page can be short, or empty, and still have a
+     Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times
+    and outcome, with digests of arguments and results. A page can be short or empty and still have a
     next.
 
     Args:
@@ -183,10 +183,10 @@ def sync(
     limit: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
 ) -> CallList | Problem | None:
-    """Your calls
+    """List your calls
 
-     What became of your calls, the newest first, as the execution log has them for some days: who, what,
-    when and how, with digests of arguments and results. A page can be short, or empty, and still have a
+     Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times
+    and outcome, with digests of arguments and results. A page can be short or empty and still have a
     next.
 
     Args:
@@ -235,10 +235,10 @@ async def asyncio_detailed(
     limit: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
 ) -> Response[CallList | Problem]:
-    """Your calls
+    """List your calls
 
-     What became of your calls, the newest first, as the execution log has them for some days: who, what,
-    when and how, with digests of arguments and results. A page can be short, or empty, and still have a
+     Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times
+    and outcome, with digests of arguments and results. A page can be short or empty and still have a
     next.
 
     Args:
@@ -290,10 +290,10 @@ async def asyncio(
     limit: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
 ) -> CallList | Problem | None:
-    """Your calls
+    """List your calls
 
-     What became of your calls, the newest first, as the execution log has them for some days: who, what,
-    when and how, with digests of arguments and results. A page can be short, or empty, and still have a
+     Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times
+    and outcome, with digests of arguments and results. A page can be short or empty and still have a
     next.
 
     Args:

@@ -96,8 +96,8 @@ def sync_detailed(
 ) -> Response[Call | Problem]:
     """Settle a call whose outcome is unknown
 
-     For a call that left and of which nobody can tell what became, or that was given up: say that it is
-    done, that it failed, or that it shall run again.
+     Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed,
+    or to run again.
 
     Args:
         id (str):
@@ -131,8 +131,8 @@ def sync(
 ) -> Call | Problem | None:
     """Settle a call whose outcome is unknown
 
-     For a call that left and of which nobody can tell what became, or that was given up: say that it is
-    done, that it failed, or that it shall run again.
+     Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed,
+    or to run again.
 
     Args:
         id (str):
@@ -161,8 +161,8 @@ async def asyncio_detailed(
 ) -> Response[Call | Problem]:
     """Settle a call whose outcome is unknown
 
-     For a call that left and of which nobody can tell what became, or that was given up: say that it is
-    done, that it failed, or that it shall run again.
+     Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed,
+    or to run again.
 
     Args:
         id (str):
@@ -194,8 +194,8 @@ async def asyncio(
 ) -> Call | Problem | None:
     """Settle a call whose outcome is unknown
 
-     For a call that left and of which nobody can tell what became, or that was given up: say that it is
-    done, that it failed, or that it shall run again.
+     Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed,
+    or to run again.
 
     Args:
         id (str):

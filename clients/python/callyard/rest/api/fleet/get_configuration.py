@@ -66,8 +66,8 @@ def sync_detailed(
 ) -> Response[ConfigurationStatus | Problem]:
     """Show the configuration in force
 
-     Which version of the policy, of the servers file and of the API keys each live front door, approver
-    and worker goes by, how its last reload went, and where they differ.
+     The versions of the policy, the servers file and the API keys that each live front door, approver
+    and worker uses, the outcome of its last reload, and the differences between them.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -92,8 +92,8 @@ def sync(
 ) -> ConfigurationStatus | Problem | None:
     """Show the configuration in force
 
-     Which version of the policy, of the servers file and of the API keys each live front door, approver
-    and worker goes by, how its last reload went, and where they differ.
+     The versions of the policy, the servers file and the API keys that each live front door, approver
+    and worker uses, the outcome of its last reload, and the differences between them.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -114,8 +114,8 @@ async def asyncio_detailed(
 ) -> Response[ConfigurationStatus | Problem]:
     """Show the configuration in force
 
-     Which version of the policy, of the servers file and of the API keys each live front door, approver
-    and worker goes by, how its last reload went, and where they differ.
+     The versions of the policy, the servers file and the API keys that each live front door, approver
+    and worker uses, the outcome of its last reload, and the differences between them.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -138,8 +138,8 @@ async def asyncio(
 ) -> ConfigurationStatus | Problem | None:
     """Show the configuration in force
 
-     Which version of the policy, of the servers file and of the API keys each live front door, approver
-    and worker goes by, how its last reload went, and where they differ.
+     The versions of the policy, the servers file and the API keys that each live front door, approver
+    and worker uses, the outcome of its last reload, and the differences between them.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -52,9 +52,9 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Health | Problem]:
-    """Health in short
+    """Health summary
 
-     How long the front door runs and which servers it knows.
+     The uptime of the front door and the servers that it knows.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -77,9 +77,9 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Health | Problem | None:
-    """Health in short
+    """Health summary
 
-     How long the front door runs and which servers it knows.
+     The uptime of the front door and the servers that it knows.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -98,9 +98,9 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Health | Problem]:
-    """Health in short
+    """Health summary
 
-     How long the front door runs and which servers it knows.
+     The uptime of the front door and the servers that it knows.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -121,9 +121,9 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Health | Problem | None:
-    """Health in short
+    """Health summary
 
-     How long the front door runs and which servers it knows.
+     The uptime of the front door and the servers that it knows.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

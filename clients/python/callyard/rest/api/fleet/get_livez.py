@@ -54,7 +54,7 @@ def sync_detailed(
 ) -> Response[Problem | Status]:
     """Liveness probe
 
-     Answers as long as the process serves.
+     Succeeds while the process serves requests.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -79,7 +79,7 @@ def sync(
 ) -> Problem | Status | None:
     """Liveness probe
 
-     Answers as long as the process serves.
+     Succeeds while the process serves requests.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -100,7 +100,7 @@ async def asyncio_detailed(
 ) -> Response[Problem | Status]:
     """Liveness probe
 
-     Answers as long as the process serves.
+     Succeeds while the process serves requests.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -123,7 +123,7 @@ async def asyncio(
 ) -> Problem | Status | None:
     """Liveness probe
 
-     Answers as long as the process serves.
+     Succeeds while the process serves requests.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -59,8 +59,8 @@ def sync_detailed(
 ) -> Response[Problem | Status]:
     """Readiness probe
 
-     Green while calls can be taken. Red, with the name of what is missing, when a dependency is down and
-    while the front door drains.
+     Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the
+    front door drains.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -85,8 +85,8 @@ def sync(
 ) -> Problem | Status | None:
     """Readiness probe
 
-     Green while calls can be taken. Red, with the name of what is missing, when a dependency is down and
-    while the front door drains.
+     Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the
+    front door drains.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -107,8 +107,8 @@ async def asyncio_detailed(
 ) -> Response[Problem | Status]:
     """Readiness probe
 
-     Green while calls can be taken. Red, with the name of what is missing, when a dependency is down and
-    while the front door drains.
+     Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the
+    front door drains.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -131,8 +131,8 @@ async def asyncio(
 ) -> Problem | Status | None:
     """Readiness probe
 
-     Green while calls can be taken. Red, with the name of what is missing, when a dependency is down and
-    while the front door drains.
+     Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the
+    front door drains.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -64,7 +64,7 @@ def sync_detailed(
 ) -> Response[Problem | Version]:
     """The build
 
-     Which build runs, and since when.
+     The version of the running build and its start time.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -89,7 +89,7 @@ def sync(
 ) -> Problem | Version | None:
     """The build
 
-     Which build runs, and since when.
+     The version of the running build and its start time.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -110,7 +110,7 @@ async def asyncio_detailed(
 ) -> Response[Problem | Version]:
     """The build
 
-     Which build runs, and since when.
+     The version of the running build and its start time.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -133,7 +133,7 @@ async def asyncio(
 ) -> Problem | Version | None:
     """The build
 
-     Which build runs, and since when.
+     The version of the running build and its start time.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

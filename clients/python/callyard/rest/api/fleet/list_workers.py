@@ -66,7 +66,7 @@ def sync_detailed(
 ) -> Response[Problem | WorkerList]:
     """List the workers
 
-     Every live worker, with the servers it holds.
+     Every live worker, with the servers that it runs.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -91,7 +91,7 @@ def sync(
 ) -> Problem | WorkerList | None:
     """List the workers
 
-     Every live worker, with the servers it holds.
+     Every live worker, with the servers that it runs.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -112,7 +112,7 @@ async def asyncio_detailed(
 ) -> Response[Problem | WorkerList]:
     """List the workers
 
-     Every live worker, with the servers it holds.
+     Every live worker, with the servers that it runs.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -135,7 +135,7 @@ async def asyncio(
 ) -> Problem | WorkerList | None:
     """List the workers
 
-     Every live worker, with the servers it holds.
+     Every live worker, with the servers that it runs.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

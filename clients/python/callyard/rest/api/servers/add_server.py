@@ -104,12 +104,12 @@ def sync_detailed(
 ) -> Response[AddedServer | Problem]:
     """Add a server
 
-     Has the workers hold a server, now and after a restart, and waits until it is initialized. Off
-    unless the operator switches it on (front_door.add_servers): a caller that can start commands owns
-    the machine.
+     Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled
+    unless the operator enables front_door.add_servers, because a caller that can start commands
+    controls the machine.
 
     Args:
-        body (ServerEntry): A server, as an entry of a servers file with its id.
+        body (ServerEntry): A server: its id and its entry as in a servers file.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -137,12 +137,12 @@ def sync(
 ) -> AddedServer | Problem | None:
     """Add a server
 
-     Has the workers hold a server, now and after a restart, and waits until it is initialized. Off
-    unless the operator switches it on (front_door.add_servers): a caller that can start commands owns
-    the machine.
+     Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled
+    unless the operator enables front_door.add_servers, because a caller that can start commands
+    controls the machine.
 
     Args:
-        body (ServerEntry): A server, as an entry of a servers file with its id.
+        body (ServerEntry): A server: its id and its entry as in a servers file.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -165,12 +165,12 @@ async def asyncio_detailed(
 ) -> Response[AddedServer | Problem]:
     """Add a server
 
-     Has the workers hold a server, now and after a restart, and waits until it is initialized. Off
-    unless the operator switches it on (front_door.add_servers): a caller that can start commands owns
-    the machine.
+     Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled
+    unless the operator enables front_door.add_servers, because a caller that can start commands
+    controls the machine.
 
     Args:
-        body (ServerEntry): A server, as an entry of a servers file with its id.
+        body (ServerEntry): A server: its id and its entry as in a servers file.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -196,12 +196,12 @@ async def asyncio(
 ) -> AddedServer | Problem | None:
     """Add a server
 
-     Has the workers hold a server, now and after a restart, and waits until it is initialized. Off
-    unless the operator switches it on (front_door.add_servers): a caller that can start commands owns
-    the machine.
+     Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled
+    unless the operator enables front_door.add_servers, because a caller that can start commands
+    controls the machine.
 
     Args:
-        body (ServerEntry): A server, as an entry of a servers file with its id.
+        body (ServerEntry): A server: its id and its entry as in a servers file.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -76,7 +76,7 @@ def sync_detailed(
 ) -> Response[Problem | ServerItem]:
     """Show a server
 
-     One server, with the word of every worker that holds it.
+     One server, with its state on each worker that runs it.
 
     Args:
         id (str): The id of a server.
@@ -107,7 +107,7 @@ def sync(
 ) -> Problem | ServerItem | None:
     """Show a server
 
-     One server, with the word of every worker that holds it.
+     One server, with its state on each worker that runs it.
 
     Args:
         id (str): The id of a server.
@@ -133,7 +133,7 @@ async def asyncio_detailed(
 ) -> Response[Problem | ServerItem]:
     """Show a server
 
-     One server, with the word of every worker that holds it.
+     One server, with its state on each worker that runs it.
 
     Args:
         id (str): The id of a server.
@@ -162,7 +162,7 @@ async def asyncio(
 ) -> Problem | ServerItem | None:
     """Show a server
 
-     One server, with the word of every worker that holds it.
+     One server, with its state on each worker that runs it.
 
     Args:
         id (str): The id of a server.

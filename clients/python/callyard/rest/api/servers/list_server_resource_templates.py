@@ -83,7 +83,7 @@ def sync_detailed(
 ) -> Response[Problem | ServerResourceTemplates]:
     """List the resource templates of a server
 
-     Each entry is exactly as the server gave it.
+     Each entry is exactly as the server sent it.
 
     Args:
         id (str):
@@ -114,7 +114,7 @@ def sync(
 ) -> Problem | ServerResourceTemplates | None:
     """List the resource templates of a server
 
-     Each entry is exactly as the server gave it.
+     Each entry is exactly as the server sent it.
 
     Args:
         id (str):
@@ -140,7 +140,7 @@ async def asyncio_detailed(
 ) -> Response[Problem | ServerResourceTemplates]:
     """List the resource templates of a server
 
-     Each entry is exactly as the server gave it.
+     Each entry is exactly as the server sent it.
 
     Args:
         id (str):
@@ -169,7 +169,7 @@ async def asyncio(
 ) -> Problem | ServerResourceTemplates | None:
     """List the resource templates of a server
 
-     Each entry is exactly as the server gave it.
+     Each entry is exactly as the server sent it.
 
     Args:
         id (str):

@@ -155,7 +155,7 @@ def sync_detailed(
 ) -> Response[Problem | ReadResourceResult | ServerResources]:
     """List the resources of a server
 
-     Each entry is exactly as the server gave it.
+     Each entry is exactly as the server sent it.
 
     Args:
         id (str):
@@ -192,7 +192,7 @@ def sync(
 ) -> Problem | ReadResourceResult | ServerResources | None:
     """List the resources of a server
 
-     Each entry is exactly as the server gave it.
+     Each entry is exactly as the server sent it.
 
     Args:
         id (str):
@@ -224,7 +224,7 @@ async def asyncio_detailed(
 ) -> Response[Problem | ReadResourceResult | ServerResources]:
     """List the resources of a server
 
-     Each entry is exactly as the server gave it.
+     Each entry is exactly as the server sent it.
 
     Args:
         id (str):
@@ -259,7 +259,7 @@ async def asyncio(
 ) -> Problem | ReadResourceResult | ServerResources | None:
     """List the resources of a server
 
-     Each entry is exactly as the server gave it.
+     Each entry is exactly as the server sent it.
 
     Args:
         id (str):

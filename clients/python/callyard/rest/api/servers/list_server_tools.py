@@ -81,7 +81,7 @@ def sync_detailed(
 ) -> Response[Problem | ServerTools]:
     """List the tools of a server
 
-     Each entry is exactly as the server gave it.
+     Each entry is exactly as the server sent it.
 
     Args:
         id (str):
@@ -112,7 +112,7 @@ def sync(
 ) -> Problem | ServerTools | None:
     """List the tools of a server
 
-     Each entry is exactly as the server gave it.
+     Each entry is exactly as the server sent it.
 
     Args:
         id (str):
@@ -138,7 +138,7 @@ async def asyncio_detailed(
 ) -> Response[Problem | ServerTools]:
     """List the tools of a server
 
-     Each entry is exactly as the server gave it.
+     Each entry is exactly as the server sent it.
 
     Args:
         id (str):
@@ -167,7 +167,7 @@ async def asyncio(
 ) -> Problem | ServerTools | None:
     """List the tools of a server
 
-     Each entry is exactly as the server gave it.
+     Each entry is exactly as the server sent it.
 
     Args:
         id (str):

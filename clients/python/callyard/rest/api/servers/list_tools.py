@@ -136,22 +136,22 @@ def sync_detailed(
     """List all tools
 
      Every tool of every server, by server and name, in pages (a ToolList). With the format of a model
-    provider, all tools that can be called as that provider takes them, under names that it takes (a
-    ProviderToolList); POST /tool-calls runs what the model makes of them.
+    provider, all callable tools in that provider's format, under names that it accepts (a
+    ProviderToolList); POST /tool-calls runs the model's tool calls.
 
     Args:
-        format_ (ListToolsFormat | Unset): The shape of the tools. mcp is the server's own, in
-            pages; the others are what a model provider takes, all tools that can be called in one
-            answer. Default: ListToolsFormat.MCP.
+        format_ (ListToolsFormat | Unset): The format of the tools. mcp returns the servers'
+            definitions in pages; the others return all callable tools in the format of a model
+            provider in one answer. Default: ListToolsFormat.MCP.
         server (str | Unset): Only the tools of this server.
-        limit (int | Unset): The most tools on one page, where there are pages. Default: 100.
-        cursor (str | Unset): Where to begin: next_cursor of the page before.
-        query (str | Unset): Only tools that have to do with these words, the best first.
-        max_tools (int | Unset): The most tools in the answer; 0 is no bound.
-        budget_tokens (int | Unset): What the tools may cost together, in tokens as they are
-            estimated; 0 is no bound.
-        strict (bool | Unset): OpenAI's strict mode for each tool whose schema can be put that
-            way.
+        limit (int | Unset): The maximum number of tools on a page, if the list has pages.
+            Default: 100.
+        cursor (str | Unset): The next_cursor of the previous page.
+        query (str | Unset): Only tools that match these words, best match first.
+        max_tools (int | Unset): The maximum number of tools in the answer; 0 means no limit.
+        budget_tokens (int | Unset): The maximum estimated number of tokens of all tools; 0 means
+            no limit.
+        strict (bool | Unset): Use OpenAI's strict mode for each tool whose schema supports it.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -194,22 +194,22 @@ def sync(
     """List all tools
 
      Every tool of every server, by server and name, in pages (a ToolList). With the format of a model
-    provider, all tools that can be called as that provider takes them, under names that it takes (a
-    ProviderToolList); POST /tool-calls runs what the model makes of them.
+    provider, all callable tools in that provider's format, under names that it accepts (a
+    ProviderToolList); POST /tool-calls runs the model's tool calls.
 
     Args:
-        format_ (ListToolsFormat | Unset): The shape of the tools. mcp is the server's own, in
-            pages; the others are what a model provider takes, all tools that can be called in one
-            answer. Default: ListToolsFormat.MCP.
+        format_ (ListToolsFormat | Unset): The format of the tools. mcp returns the servers'
+            definitions in pages; the others return all callable tools in the format of a model
+            provider in one answer. Default: ListToolsFormat.MCP.
         server (str | Unset): Only the tools of this server.
-        limit (int | Unset): The most tools on one page, where there are pages. Default: 100.
-        cursor (str | Unset): Where to begin: next_cursor of the page before.
-        query (str | Unset): Only tools that have to do with these words, the best first.
-        max_tools (int | Unset): The most tools in the answer; 0 is no bound.
-        budget_tokens (int | Unset): What the tools may cost together, in tokens as they are
-            estimated; 0 is no bound.
-        strict (bool | Unset): OpenAI's strict mode for each tool whose schema can be put that
-            way.
+        limit (int | Unset): The maximum number of tools on a page, if the list has pages.
+            Default: 100.
+        cursor (str | Unset): The next_cursor of the previous page.
+        query (str | Unset): Only tools that match these words, best match first.
+        max_tools (int | Unset): The maximum number of tools in the answer; 0 means no limit.
+        budget_tokens (int | Unset): The maximum estimated number of tokens of all tools; 0 means
+            no limit.
+        strict (bool | Unset): Use OpenAI's strict mode for each tool whose schema supports it.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -247,22 +247,22 @@ async def asyncio_detailed(
     """List all tools
 
      Every tool of every server, by server and name, in pages (a ToolList). With the format of a model
-    provider, all tools that can be called as that provider takes them, under names that it takes (a
-    ProviderToolList); POST /tool-calls runs what the model makes of them.
+    provider, all callable tools in that provider's format, under names that it accepts (a
+    ProviderToolList); POST /tool-calls runs the model's tool calls.
 
     Args:
-        format_ (ListToolsFormat | Unset): The shape of the tools. mcp is the server's own, in
-            pages; the others are what a model provider takes, all tools that can be called in one
-            answer. Default: ListToolsFormat.MCP.
+        format_ (ListToolsFormat | Unset): The format of the tools. mcp returns the servers'
+            definitions in pages; the others return all callable tools in the format of a model
+            provider in one answer. Default: ListToolsFormat.MCP.
         server (str | Unset): Only the tools of this server.
-        limit (int | Unset): The most tools on one page, where there are pages. Default: 100.
-        cursor (str | Unset): Where to begin: next_cursor of the page before.
-        query (str | Unset): Only tools that have to do with these words, the best first.
-        max_tools (int | Unset): The most tools in the answer; 0 is no bound.
-        budget_tokens (int | Unset): What the tools may cost together, in tokens as they are
-            estimated; 0 is no bound.
-        strict (bool | Unset): OpenAI's strict mode for each tool whose schema can be put that
-            way.
+        limit (int | Unset): The maximum number of tools on a page, if the list has pages.
+            Default: 100.
+        cursor (str | Unset): The next_cursor of the previous page.
+        query (str | Unset): Only tools that match these words, best match first.
+        max_tools (int | Unset): The maximum number of tools in the answer; 0 means no limit.
+        budget_tokens (int | Unset): The maximum estimated number of tokens of all tools; 0 means
+            no limit.
+        strict (bool | Unset): Use OpenAI's strict mode for each tool whose schema supports it.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -303,22 +303,22 @@ async def asyncio(
     """List all tools
 
      Every tool of every server, by server and name, in pages (a ToolList). With the format of a model
-    provider, all tools that can be called as that provider takes them, under names that it takes (a
-    ProviderToolList); POST /tool-calls runs what the model makes of them.
+    provider, all callable tools in that provider's format, under names that it accepts (a
+    ProviderToolList); POST /tool-calls runs the model's tool calls.
 
     Args:
-        format_ (ListToolsFormat | Unset): The shape of the tools. mcp is the server's own, in
-            pages; the others are what a model provider takes, all tools that can be called in one
-            answer. Default: ListToolsFormat.MCP.
+        format_ (ListToolsFormat | Unset): The format of the tools. mcp returns the servers'
+            definitions in pages; the others return all callable tools in the format of a model
+            provider in one answer. Default: ListToolsFormat.MCP.
         server (str | Unset): Only the tools of this server.
-        limit (int | Unset): The most tools on one page, where there are pages. Default: 100.
-        cursor (str | Unset): Where to begin: next_cursor of the page before.
-        query (str | Unset): Only tools that have to do with these words, the best first.
-        max_tools (int | Unset): The most tools in the answer; 0 is no bound.
-        budget_tokens (int | Unset): What the tools may cost together, in tokens as they are
-            estimated; 0 is no bound.
-        strict (bool | Unset): OpenAI's strict mode for each tool whose schema can be put that
-            way.
+        limit (int | Unset): The maximum number of tools on a page, if the list has pages.
+            Default: 100.
+        cursor (str | Unset): The next_cursor of the previous page.
+        query (str | Unset): Only tools that match these words, best match first.
+        max_tools (int | Unset): The maximum number of tools in the answer; 0 means no limit.
+        budget_tokens (int | Unset): The maximum estimated number of tokens of all tools; 0 means
+            no limit.
+        strict (bool | Unset): Use OpenAI's strict mode for each tool whose schema supports it.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

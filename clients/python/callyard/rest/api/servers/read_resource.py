@@ -156,8 +156,8 @@ def sync_detailed(
 ) -> Response[Problem | ReadResourceResult]:
     """Read a resource
 
-     Asks the server for the resource and answers as it does. The URI is percent-encoded; GET
-    /servers/{id}/resources?uri= takes it as a parameter.
+     Reads the resource from the server and returns its answer. The URI is percent-encoded; GET
+    /servers/{id}/resources?uri= accepts it as a parameter.
 
     Args:
         id (str):
@@ -206,8 +206,8 @@ def sync(
 ) -> Problem | ReadResourceResult | None:
     """Read a resource
 
-     Asks the server for the resource and answers as it does. The URI is percent-encoded; GET
-    /servers/{id}/resources?uri= takes it as a parameter.
+     Reads the resource from the server and returns its answer. The URI is percent-encoded; GET
+    /servers/{id}/resources?uri= accepts it as a parameter.
 
     Args:
         id (str):
@@ -251,8 +251,8 @@ async def asyncio_detailed(
 ) -> Response[Problem | ReadResourceResult]:
     """Read a resource
 
-     Asks the server for the resource and answers as it does. The URI is percent-encoded; GET
-    /servers/{id}/resources?uri= takes it as a parameter.
+     Reads the resource from the server and returns its answer. The URI is percent-encoded; GET
+    /servers/{id}/resources?uri= accepts it as a parameter.
 
     Args:
         id (str):
@@ -299,8 +299,8 @@ async def asyncio(
 ) -> Problem | ReadResourceResult | None:
     """Read a resource
 
-     Asks the server for the resource and answers as it does. The URI is percent-encoded; GET
-    /servers/{id}/resources?uri= takes it as a parameter.
+     Reads the resource from the server and returns its answer. The URI is percent-encoded; GET
+    /servers/{id}/resources?uri= accepts it as a parameter.
 
     Args:
         id (str):

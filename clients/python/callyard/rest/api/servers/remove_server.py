@@ -86,8 +86,8 @@ def sync_detailed(
 ) -> Response[Problem | RemovedServer]:
     """Remove a server
 
-     Stops a server that was added over the API and forgets it. One from a worker's servers file is not
-    touched.
+     Stops and removes a server that was added over the API. A server from a worker's servers file is not
+    affected.
 
     Args:
         id (str):
@@ -118,8 +118,8 @@ def sync(
 ) -> Problem | RemovedServer | None:
     """Remove a server
 
-     Stops a server that was added over the API and forgets it. One from a worker's servers file is not
-    touched.
+     Stops and removes a server that was added over the API. A server from a worker's servers file is not
+    affected.
 
     Args:
         id (str):
@@ -145,8 +145,8 @@ async def asyncio_detailed(
 ) -> Response[Problem | RemovedServer]:
     """Remove a server
 
-     Stops a server that was added over the API and forgets it. One from a worker's servers file is not
-    touched.
+     Stops and removes a server that was added over the API. A server from a worker's servers file is not
+    affected.
 
     Args:
         id (str):
@@ -175,8 +175,8 @@ async def asyncio(
 ) -> Problem | RemovedServer | None:
     """Remove a server
 
-     Stops a server that was added over the API and forgets it. One from a worker's servers file is not
-    touched.
+     Stops and removes a server that was added over the API. A server from a worker's servers file is not
+    affected.
 
     Args:
         id (str):

@@ -79,12 +79,12 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Problem | RestartedServer]:
-    """Start a server again
+    """Restart a server
 
-     Every worker that holds the server replaces it by a new start of itself, of the entry that it has.
-    Calls do not fail: the old one takes them until the new one is ready, and finishes those that it
-    has. It answers once the new starts have begun; GET /servers/{id} shows how they are. A start that
-    fails leaves the old one in place.
+     Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do
+    not fail: the old instance accepts calls until the new one is ready, and finishes its running calls.
+    The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new
+    instance fails to start, the old one stays.
 
     Args:
         id (str):
@@ -113,12 +113,12 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Problem | RestartedServer | None:
-    """Start a server again
+    """Restart a server
 
-     Every worker that holds the server replaces it by a new start of itself, of the entry that it has.
-    Calls do not fail: the old one takes them until the new one is ready, and finishes those that it
-    has. It answers once the new starts have begun; GET /servers/{id} shows how they are. A start that
-    fails leaves the old one in place.
+     Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do
+    not fail: the old instance accepts calls until the new one is ready, and finishes its running calls.
+    The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new
+    instance fails to start, the old one stays.
 
     Args:
         id (str):
@@ -142,12 +142,12 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Problem | RestartedServer]:
-    """Start a server again
+    """Restart a server
 
-     Every worker that holds the server replaces it by a new start of itself, of the entry that it has.
-    Calls do not fail: the old one takes them until the new one is ready, and finishes those that it
-    has. It answers once the new starts have begun; GET /servers/{id} shows how they are. A start that
-    fails leaves the old one in place.
+     Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do
+    not fail: the old instance accepts calls until the new one is ready, and finishes its running calls.
+    The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new
+    instance fails to start, the old one stays.
 
     Args:
         id (str):
@@ -174,12 +174,12 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Problem | RestartedServer | None:
-    """Start a server again
+    """Restart a server
 
-     Every worker that holds the server replaces it by a new start of itself, of the entry that it has.
-    Calls do not fail: the old one takes them until the new one is ready, and finishes those that it
-    has. It answers once the new starts have begun; GET /servers/{id} shows how they are. A start that
-    fails leaves the old one in place.
+     Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do
+    not fail: the old instance accepts calls until the new one is ready, and finishes its running calls.
+    The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new
+    instance fails to start, the old one stays.
 
     Args:
         id (str):

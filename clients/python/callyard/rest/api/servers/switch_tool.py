@@ -104,9 +104,9 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: SwitchRequestDict | SwitchRequest,
 ) -> Response[Problem | ToolSwitch]:
-    """Switch a tool off or on
+    """Disable or enable a tool
 
-     A tool that is switched off answers 403 with the reason, at every front door and over restarts.
+     Calls of a disabled tool return 403 with the reason, at every front door and after restarts.
 
     Args:
         id (str):
@@ -141,9 +141,9 @@ def sync(
     client: AuthenticatedClient | Client,
     body: SwitchRequestDict | SwitchRequest,
 ) -> Problem | ToolSwitch | None:
-    """Switch a tool off or on
+    """Disable or enable a tool
 
-     A tool that is switched off answers 403 with the reason, at every front door and over restarts.
+     Calls of a disabled tool return 403 with the reason, at every front door and after restarts.
 
     Args:
         id (str):
@@ -173,9 +173,9 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: SwitchRequestDict | SwitchRequest,
 ) -> Response[Problem | ToolSwitch]:
-    """Switch a tool off or on
+    """Disable or enable a tool
 
-     A tool that is switched off answers 403 with the reason, at every front door and over restarts.
+     Calls of a disabled tool return 403 with the reason, at every front door and after restarts.
 
     Args:
         id (str):
@@ -208,9 +208,9 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: SwitchRequestDict | SwitchRequest,
 ) -> Problem | ToolSwitch | None:
-    """Switch a tool off or on
+    """Disable or enable a tool
 
-     A tool that is switched off answers 403 with the reason, at every front door and over restarts.
+     Calls of a disabled tool return 403 with the reason, at every front door and after restarts.
 
     Args:
         id (str):
