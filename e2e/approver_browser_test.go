@@ -165,7 +165,7 @@ func TestPeopleDecideInABrowser(t *testing.T) {
 		t.Error("the page was loaded again, or forgot what was chosen")
 	}
 	p.says("0 of 2 approvals")
-	p.says("You asked for this call")
+	p.says("You requested this call")
 	before := asked[string](p, `document.querySelector("time[data-until]").textContent`)
 	p.sees("the countdown", fmt.Sprintf(`document.querySelector("time[data-until]").textContent !== %q`, before))
 	p.do(chromedp.Click(chromedp.CSS(`.request input:checked`)))
@@ -349,7 +349,7 @@ func TestTheProviderOfIdentitiesLeadsIntoThePages(t *testing.T) {
 	p.do(chromedp.Click(chromedp.CSS(`a.button`)))
 	p.sees("the list", `document.querySelectorAll(".request").length === 1`)
 	p.open(o.pages + "/a/" + own.ApprovalID)
-	p.says("You asked for this call, or a key of yours did")
+	p.says("You requested this call, directly or with a key of yours")
 	if p.count(`form[action^="/a/"]`) > 0 {
 		t.Error("one's own call can be decided")
 	}

@@ -26,7 +26,7 @@ func TestTheAuditRecordOfAHeldCallIsWholeAndCanBeRead(t *testing.T) {
 		t.Errorf("while the data folder is in use: %v %s", err, out)
 	}
 	d.stop(t)
-	if out, err := audit("verify"); err != nil || !strings.Contains(out, "is whole") {
+	if out, err := audit("verify"); err != nil || !strings.Contains(out, "is intact") {
 		t.Errorf("verify: %v %s", err, out)
 	}
 	out, err := audit("list", "--call", h.CallID)

@@ -133,7 +133,7 @@ func TestABatchCommandThatIsInterruptedSaysHowToGoOn(t *testing.T) {
 		return err
 	})
 	p.signal(t, syscall.SIGINT)
-	if code := p.wait(t, soon); code != 130 || !strings.Contains(p.out.String(), "he same command ") {
+	if code := p.wait(t, soon); code != 130 || !strings.Contains(p.out.String(), "Repeat the command ") {
 		t.Errorf("interrupted, it ends with %d: %s", code, p.out.String())
 	}
 	write(t, gate, "")

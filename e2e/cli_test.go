@@ -75,7 +75,7 @@ func TestEveryCommandSpeaksAndEndsAsItsHelpSays(t *testing.T) {
 		{args: `call|tools|sleep|ms=1`, on: "slept 1 ms\n"},
 		{args: `workers`, said: "worker"},
 		{args: `keys|new|night`, said: "sha256:"},
-		{args: `config|check`, said: "The configuration is good"},
+		{args: `config|check`, said: "The configuration is valid"},
 		{args: `--version`, said: "callyard"},
 		{args: `--help`, said: "up"},
 	} {

@@ -42,7 +42,7 @@ func TestWhatConfigCheckAcceptsStarts(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "callyard.yaml")
 			write(t, path, c.config)
 			args := append([]string{"config", "check", "--config", path, "--servers", s.servers}, s.flags...)
-			if code, _, said := command(t, nil, args...); code != 0 || !strings.Contains(said, "The configuration is good") {
+			if code, _, said := command(t, nil, args...); code != 0 || !strings.Contains(said, "The configuration is valid") {
 				t.Fatalf("code %d: %s", code, said)
 			}
 			up := startUp(t, s)

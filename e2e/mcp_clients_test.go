@@ -88,7 +88,7 @@ func (r *clientReport) check(t *testing.T, up *door, revision string) {
 	if r.Confirmed != "it ran" {
 		t.Errorf("the held call that its user confirmed said %q", r.Confirmed)
 	}
-	asked := []string{"name", "needs a yes"}
+	asked := []string{"name", "requires approval"}
 	if revision == legacy {
 		asked = append(asked, "Which user is it?")
 		if !strings.Contains(r.Elicited, "Ada") {

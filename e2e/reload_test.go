@@ -270,7 +270,7 @@ func TestFilesAreEditedUnderLoad(t *testing.T) {
 			e.status("POST", "/servers/changing/restart", "", "honest", http.StatusAccepted)
 		}
 	}
-	e.door.says(t, `a server is started again, as a caller asks".*"server":"changing".*"by":"honest"`)
+	e.door.says(t, `a caller restarts a server".*"server":"changing".*"by":"honest"`)
 	l.more(t, 20)
 	l.end()
 	l.none(t, fmt.Sprintf("%d edits", made))

@@ -146,7 +146,7 @@ func (a *accepted) accept() {
 	a.t.Helper()
 	cmd := exec.CommandContext(a.t.Context(), built(a.t, "callyard"), append([]string{"config", "check", "--config", a.file}, a.flags...)...)
 	cmd.Env = environment()
-	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("The configuration is good")) {
+	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("The configuration is valid")) {
 		a.t.Fatalf("config check does not accept\n%s\n%v %s", a.text, err, out)
 	}
 }

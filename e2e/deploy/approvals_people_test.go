@@ -34,7 +34,7 @@ func storyOfTheProvider(t *testing.T, o *office) {
 	for _, h := range []held{mine, others} {
 		o.view(t, "ann", h.Approval, nil)
 	}
-	if _, page := b.get("/a/" + mine.Approval); strings.Contains(page, `/approve"`) || !strings.Contains(page, "You asked for this call") {
+	if _, page := b.get("/a/" + mine.Approval); strings.Contains(page, `/approve"`) || !strings.Contains(page, "You requested this call") {
 		t.Errorf("ada may approve what her agent asks for: %s", page)
 	}
 	_, page := b.get("/a/" + others.Approval)

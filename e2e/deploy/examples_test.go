@@ -41,7 +41,7 @@ func TestEveryExampleIsLoaded(t *testing.T) {
 		cmd := exec.Command(built(t, "callyard"), append([]string{"config", "check"}, args...)...)
 		cmd.Env, cmd.Dir = env, ".."
 		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "The configuration is good") {
+		if err != nil || !strings.Contains(string(out), "The configuration is valid") {
 			t.Errorf("config check %v: %v\n%s", args, err, out)
 		}
 		return string(out)

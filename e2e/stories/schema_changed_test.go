@@ -35,7 +35,7 @@ func TestWhatWasApprovedDoesNotRunOnceTheToolIsAnotherOne(t *testing.T) {
 	})
 	decides(t, f, "approve", h)
 	end := ended(t, c, h.CallID)
-	if end.State != callyard.CallStateFailed || end.Result != nil || end.Problem == nil || !strings.Contains(end.Problem.Detail, "was redefined by its server") {
+	if end.State != callyard.CallStateFailed || end.Result != nil || end.Problem == nil || !strings.Contains(end.Problem.Detail, "changed the definition of tool") {
 		t.Errorf("the call ends as %+v, %+v", end, end.Problem)
 	}
 }

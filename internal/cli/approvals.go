@@ -40,23 +40,23 @@ func approvalCommands() []*cobra.Command {
 
 	approve := &cobra.Command{
 		Use:   "approve ID",
-		Short: "Approve a held call, as it is or with edited arguments",
-		Long: "approve shows the arguments byte for byte, asks, and approves exactly those.\n\n" +
-			"With --edit they are opened in $VISUAL or $EDITOR first, and with --arguments they are replaced by those of a file: what is shown and approved then is what you made of them. " +
-			"The policy judges edited arguments again: the call may need more approvals than before, and may not run at all.",
+		Short: "Approve a held call, optionally with edited arguments",
+		Long: "approve shows the arguments byte for byte, asks for confirmation, and approves exactly these arguments.\n\n" +
+			"With --edit they are opened in $VISUAL or $EDITOR first, and with --arguments they are replaced with the contents of a file; the edited arguments are then shown and approved. " +
+			"The policy is applied to edited arguments again: the call may require more approvals than before, or be forbidden.",
 		Example: "  callyard approve appr_06b2t8m3c0w3v2q5n7k9a1d4fz\n  callyard approve appr_06b2t8m3c0w3v2q5n7k9a1d4fz --edit\n  callyard approve appr_06b2t8m3c0w3v2q5n7k9a1d4fz --arguments smaller.json --yes --reason \"half of it\"",
 		Args:    takes(1, 1), ValidArgsFunction: completing(pendingIDs),
 	}
 	var o approveOptions
 	f := approve.Flags()
 	f.BoolVar(&o.yes, "yes", false, "approval without a prompt")
-	f.StringVar(&o.reason, "reason", "", "reason, kept in the record")
+	f.StringVar(&o.reason, "reason", "", "reason, stored with the decision")
 	f.BoolVar(&o.edit, "edit", false, "open the arguments in $VISUAL or $EDITOR first")
-	f.StringVar(&o.file, "arguments", "", "replace the arguments by those of this file, a JSON object; - is the standard input")
+	f.StringVar(&o.file, "arguments", "", "file with a JSON object that replaces the arguments; - means standard input")
 	approve.MarkFlagsMutuallyExclusive("edit", "arguments")
 	approve.RunE = withApprover(func(ctx context.Context, c *client, args []string) error { return approveCall(ctx, c, args[0], o) })
 	deny := &cobra.Command{Use: "deny ID", Short: "Deny a held call", Args: takes(1, 1), ValidArgsFunction: completing(pendingIDs)}
-	reason := deny.Flags().String("reason", "", "reason, kept in the record and shown to the requester")
+	reason := deny.Flags().String("reason", "", "reason, stored with the decision and shown to the requester")
 	deny.RunE = withApprover(func(ctx context.Context, c *client, args []string) error {
 		return decideApproval(ctx, c, args[0], decisionBody{Kind: "deny", Reason: *reason})
 	})
@@ -199,7 +199,7 @@ func (a *approvalItem) write(out screen, args []byte) error {
 	}
 	title := "Arguments"
 	if a.Edited {
-		title = "Arguments, edited since they were asked for"
+		title = "Arguments, edited after the request"
 	}
 	if a.Arguments.Forgotten != "" {
 		return out.section(title, a.Arguments.Forgotten)
@@ -241,7 +241,7 @@ func decideApproval(ctx context.Context, c *client, id string, d decisionBody) e
 	}
 	return show(ctx, c, c.other(http.MethodPost, "/approvals/"+segment(id)+"/decisions", body), func(a *approvalItem) error {
 		if a.State == "pending" {
-			return c.out.text(oneLine("Recorded: "+a.agreed()+" approvals; the call waits for more.") + "\n")
+			return c.out.text(oneLine("Recorded: "+a.agreed()+" approvals; the call requires more.") + "\n")
 		}
 		return c.out.text(oneLine("Recorded: the call is "+a.State+".") + "\n")
 	})

@@ -38,10 +38,10 @@ func approveCall(ctx context.Context, c *client, id string, o approveOptions) er
 		terminal = term.IsTerminal(f.Fd())
 	}
 	if !terminal && o.edit {
-		return fail(exitUsage, "--edit needs a terminal: give the arguments with --arguments FILE.")
+		return fail(exitUsage, "--edit requires a terminal: pass the arguments with --arguments FILE.")
 	}
 	if !o.yes && (!terminal || o.file == "-") {
-		return fail(exitUsage, "Nobody can be asked here: look at it with `callyard approvals show %s`, then add --yes.", oneLine(id))
+		return fail(exitUsage, "There is no terminal for a confirmation: review the call with `callyard approvals show %s`, then add --yes.", oneLine(id))
 	}
 	d := decisionBody{Kind: "approve", Reason: o.reason, Digest: a.Digest}
 	switch {
@@ -91,7 +91,7 @@ func (d *decisionBody) encode() ([]byte, error) {
 func editArguments(ctx context.Context, args []byte, terminal io.Reader) (edited []byte, err error) {
 	editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
 	if editor == "" {
-		return nil, fail(exitUsage, "--edit needs an editor: set EDITOR, or give the arguments with --arguments FILE.")
+		return nil, fail(exitUsage, "--edit requires an editor: set EDITOR, or pass the arguments with --arguments FILE.")
 	}
 	dir, err := os.MkdirTemp("", "callyard-approve-")
 	if err != nil {
@@ -106,16 +106,16 @@ func editArguments(ctx context.Context, args []byte, terminal io.Reader) (edited
 	run := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", path)
 	run.Stdin, run.Stdout, run.Stderr = terminal, os.Stderr, os.Stderr
 	if err := run.Run(); err != nil {
-		return nil, fail(exitRefused, "Not approved; the editor ended with an error: %w", err)
+		return nil, fail(exitRefused, "Not approved; the editor failed: %w", err)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fail(exitUsage, "What was edited cannot be read: %w", err)
+		return nil, fail(exitUsage, "The edited arguments cannot be read: %w", err)
 	}
 	if bytes.Equal(bytes.TrimSpace(text), []byte(strings.TrimSpace(pretty(args)))) {
 		return args, nil // nothing was changed, not even spaces
 	}
-	return object(text, "What was edited")
+	return object(text, "The edited text")
 }
 
 // confirmApproval asks on the terminal. Everything but "yes" denies.
@@ -130,5 +130,5 @@ func confirmApproval(ctx context.Context, c *client) error {
 	if said := strings.ToLower(strings.TrimSpace(line)); err == nil && (said == "y" || said == "yes") {
 		return nil
 	}
-	return fail(exitRefused, "Not approved; the call still waits.")
+	return fail(exitRefused, "Not approved; the call is still pending.")
 }

@@ -30,14 +30,14 @@ func TestEditedArgumentsAreShownAndSentByteForByte(t *testing.T) {
 		if code != exitOK || asked[len(asked)-1].body != c.want {
 			t.Errorf("%s: %d %s\n%s", name, code, note, asked[len(asked)-1].body)
 		}
-		if c.want == edited && (!strings.Contains(note, "edited since they were asked for") || !strings.Contains(note, `{"n": 90071992547409931, "to": "<a&b>"}`)) {
+		if c.want == edited && (!strings.Contains(note, "Arguments, edited after the request") || !strings.Contains(note, `{"n": 90071992547409931, "to": "<a&b>"}`)) {
 			t.Errorf("%s: what is approved is not shown: %s", name, note)
 		}
 	}
 }
 
 func TestWhatIsNoObjectIsNotApproved(t *testing.T) {
-	for given, want := range map[string]string{`[1]`: "not an object", `{"a":`: "not JSON", ` `: "empty"} {
+	for given, want := range map[string]string{`[1]`: "not an object", `{"a":`: "not valid JSON", ` `: "empty"} {
 		d := openDoor(t, map[string]answer{"GET /approvals/appr_1": jsonAnswer(approvalAnswer(`{}`))})
 		_, note, code := decide(t, d, given, "approve", "appr_1", "--arguments", "-", "--yes")
 		if code != exitUsage || !strings.Contains(note, want) || len(d.requests()) != 1 {

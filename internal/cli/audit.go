@@ -33,15 +33,15 @@ func auditCommand() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return withAudit(cmd, f.list) },
 	}
 	list.Flags().StringVar(&f.call, "call", "", "id of the call whose records are listed")
-	list.Flags().StringVar(&f.by, "by", "", "only records of what this principal did")
-	list.Flags().StringVar(&f.kind, "kind", "", "only these kinds, with commas between: asked, held, decided, ran, ended …")
+	list.Flags().StringVar(&f.by, "by", "", "only records of actions of this principal")
+	list.Flags().StringVar(&f.kind, "kind", "", "only these kinds, separated by commas: asked, held, decided, ran, ended …")
 	list.Flags().DurationVar(&f.since, "since", 0, "age of the oldest record to list, such as 24h")
 	for _, c := range []*cobra.Command{verify, list} {
 		setup.AddFlags(c.Flags(), "nats", "data")
 	}
 	cmd := group("audit", "List and verify the audit records of approvals", verify, list)
-	cmd.Long = "audit reads who asked, who decided and what ran. With --nats or --config it asks the NATS servers of the fabric; " +
-		"without, it reads the data folder of a `callyard up` that is not running."
+	cmd.Long = "audit reads the records of requests, decisions and runs. With --nats or --config it reads them from the NATS servers of the fabric; " +
+		"otherwise it reads the data folder of a `callyard up` that is not running."
 	return cmd
 }
 
@@ -61,7 +61,7 @@ func withAudit(cmd *cobra.Command, use func(*cobra.Command, *audit.Reader) error
 		}
 	} else {
 		if _, err := os.Stat(cfg.Data); errors.Is(err, os.ErrNotExist) {
-			return fail(exitUsage, "there is no data folder %s; name it with --data, or the NATS server with --nats", cfg.Data)
+			return fail(exitUsage, "the data folder %s does not exist; set it with --data, or the NATS server with --nats", cfg.Data)
 		}
 		server, err := embedded.Start(embedded.Options{Dir: cfg.Data, Log: log})
 		var damaged *embedded.DamageError
@@ -69,7 +69,7 @@ func withAudit(cmd *cobra.Command, use func(*cobra.Command, *audit.Reader) error
 			return fail(exitUnreachable, "%w", err)
 		}
 		if err != nil {
-			return fail(exitUnreachable, "%w; stop `callyard up` first, or let it listen with nats.listen and name that address with --nats", err)
+			return fail(exitUnreachable, "%w; stop `callyard up` first, or set nats.listen and pass that address with --nats", err)
 		}
 		defer func() {
 			if err := server.Close(); err != nil {
@@ -103,7 +103,7 @@ func verifyAudit(cmd *cobra.Command, r *audit.Reader) error {
 			fmt.Fprintf(out.w, "%s: %s, record %d of %s\n", strings.ToUpper(string(f.Kind)), f.What, f.Seq, f.Writer)
 		}
 		if report.OK() {
-			fmt.Fprintf(out.w, "The audit record is whole: %d records of %d writers.\n", report.Records, report.Writers)
+			fmt.Fprintf(out.w, "The audit log is intact: %d records of %d writers.\n", report.Records, report.Writers)
 		} else {
 			fmt.Fprintf(out.w, "%d faults in %d records of %d writers.\n", report.Count, report.Records, report.Writers)
 		}

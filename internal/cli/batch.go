@@ -16,26 +16,26 @@ func batchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "batch FILE",
 		Short: "Run a file of calls and write their results to a file",
-		Long: "batch sends the calls of FILE (or with \"-\" what is piped in) to Callyard and writes their results to a file while they come. " +
+		Long: "batch sends the calls in FILE (or, with \"-\", on standard input) to Callyard and writes their results to a file as they arrive. " +
 			"Each line of FILE is a call: {\"custom_id\":\"…\",\"server\":\"…\",\"tool\":\"…\",\"arguments\":{…}}.\n\n" +
-			"Beside the results it keeps how far it came, in a file that ends in .state. Whatever stops it, Ctrl-C or a power cut, the same command goes on: " +
-			"no call is sent twice, and no result is missing or there twice. The calls run meanwhile, with or without it.\n\n" +
-			"The lines are looked at first: where one is no call, nothing is sent, and the line is named. Of what is piped in that holds for the first line.\n\n" +
-			"It ends with 0 when every call succeeded, with 1 when some did not or a tool reported an error, with 3 when all that did not were denied " +
-			"or Callyard refused the batch, and with 4 when it was not reachable for the time of --give-up.",
+			"It stores its progress next to the results, in a file that ends in .state. After any interruption, Ctrl-C or a power failure, the same command continues: " +
+			"no call is sent twice, and no result is missing or duplicated. In the meantime the calls continue to run.\n\n" +
+			"The lines are checked first: if one is not a valid call, nothing is sent, and the error names the line. Of standard input only the first line is checked in advance.\n\n" +
+			"Exit code: 0 every call succeeded, 1 some calls failed or a tool reported an error, 3 all calls that did not succeed were denied " +
+			"or Callyard refused the batch, 4 Callyard was not reachable within --give-up.",
 		Example: "  callyard batch calls.ndjson --out results.ndjson\n  generate | callyard batch - --out results.ndjson",
 		Args:    takes(1, 1),
 	}
 	var o batchOptions
 	f := cmd.Flags()
-	f.StringVar(&o.out, "out", "", "file of the results (default FILE with .results.ndjson at its end, results.ndjson for -)")
+	f.StringVar(&o.out, "out", "", "file for the results (default FILE with the suffix .results.ndjson, or results.ndjson for -)")
 	f.IntVar(&o.priority, "priority", 0, "-10 to 10: each 5 doubles or halves the share of the batch")
-	f.DurationVar(&o.expires, "expires", 0, "the time in which calls may leave, such as 2h (default that of Callyard, 24h)")
-	f.StringArrayVar(&o.labels, "label", nil, "KEY=VALUE, kept with the batch; may be given again")
-	f.BoolVar(&o.follow, "follow", true, "wait for the results; without, it ends when all calls are stored")
-	f.BoolVar(&o.cancel, "cancel", false, "cancel the batch that this command began: nothing more starts")
-	f.BoolVar(&o.restart, "new", false, "begin again where an earlier run left results; its calls run again")
-	f.DurationVar(&o.giveUp, "give-up", batchfile.DefaultGiveUp, "for how long to try when Callyard is not reachable or busy")
+	f.DurationVar(&o.expires, "expires", 0, "time within which calls must be sent to a worker, such as 2h (default: Callyard's default, 24h)")
+	f.StringArrayVar(&o.labels, "label", nil, "label KEY=VALUE of the batch; repeatable")
+	f.BoolVar(&o.follow, "follow", true, "wait for the results; otherwise exit when all calls are stored")
+	f.BoolVar(&o.cancel, "cancel", false, "cancel the batch that this command started: no further calls start")
+	f.BoolVar(&o.restart, "new", false, "start a new batch even if an earlier run left results; its calls run again")
+	f.DurationVar(&o.giveUp, "give-up", batchfile.DefaultGiveUp, "time to retry when Callyard is not reachable or busy")
 	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
 		o.input, o.stdin = args[0], c.in
 		o.chosen = f.Changed("priority") || f.Changed("expires") || f.Changed("label")
@@ -70,10 +70,10 @@ func (o *batchOptions) run() (batchfile.Options, error) {
 		run.GiveUp = -1 // at the first failure
 	}
 	if o.priority < -10 || o.priority > 10 {
-		return run, fail(exitUsage, "--priority is a number from -10 to 10.")
+		return run, fail(exitUsage, "--priority must be a number from -10 to 10.")
 	}
 	if o.expires < 0 || o.expires%time.Second != 0 || o.giveUp < 0 {
-		return run, fail(exitUsage, "--expires is a time of whole seconds, such as 90s or 2h, and --give-up is not below 0.")
+		return run, fail(exitUsage, "--expires must be a whole number of seconds, such as 90s or 2h, and --give-up must not be negative.")
 	}
 	labels := make(map[string]string, len(o.labels))
 	for _, l := range o.labels {
@@ -92,7 +92,7 @@ func (o *batchOptions) run() (batchfile.Options, error) {
 	}
 	switch {
 	case o.out == "-":
-		return run, fail(exitUsage, "--out names a file: there a later run finds how far this one came.")
+		return run, fail(exitUsage, "--out must be a file: a later run reads the progress next to it.")
 	case o.out == "" && o.input == "-":
 		run.Results = "results.ndjson"
 	case o.out == "":
@@ -112,9 +112,9 @@ func runBatch(ctx context.Context, c *client, o batchfile.Options) error {
 		text := "Batch " + id + ", results in " + o.Results + ".\n"
 		switch {
 		case b.Reread:
-			text = "Going on with batch " + id + "; its results are read again from the first, because " + o.Results + " does not hold them any more.\n"
+			text = "Continuing batch " + id + "; its results are read again from the start, because " + o.Results + " no longer contains them.\n"
 		case b.Continues:
-			text = "Going on with batch " + id + ".\n"
+			text = "Continuing batch " + id + ".\n"
 		}
 		if err := c.note.text(text); err != nil {
 			return fail(exitUsage, "%w", err)

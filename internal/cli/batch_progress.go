@@ -74,7 +74,7 @@ func (p *batchProgress) trouble(why string, pause time.Duration) {
 	}
 	p.failing = true
 	p.line.clear()
-	_ = p.line.s.text(fmt.Sprintf("%s; trying again, next in %.1f s.\n", strings.TrimRight(oneLine(why), "."), pause.Seconds())) // it is no part of the answer
+	_ = p.line.s.text(fmt.Sprintf("%s; retrying in %.1f s.\n", strings.TrimRight(oneLine(why), "."), pause.Seconds())) // it is no part of the answer
 }
 
 func (p *batchProgress) draw(now time.Time) {

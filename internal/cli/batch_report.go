@@ -16,7 +16,7 @@ import (
 func troubleText(ctx context.Context, c *client, err error) string {
 	var refused *callyard.ProblemError
 	if errors.As(err, &refused) {
-		return fmt.Sprintf("Callyard answers %d for now", refused.Problem.Status)
+		return fmt.Sprintf("Callyard returned status %d", refused.Problem.Status)
 	}
 	return batchFailure(ctx, c, err).Error()
 }
@@ -27,7 +27,7 @@ func batchFailure(ctx context.Context, c *client, err error) error {
 	case errors.Is(err, batchfile.ErrForeign):
 		return c.foreign()
 	case errors.Is(err, batchfile.ErrIncomplete):
-		return fail(exitUnreachable, "%s ended the stream of results before the batch had ended.", c.base)
+		return fail(exitUnreachable, "%s ended the stream of results before the end of the batch.", c.base)
 	}
 	return c.unreachable(ctx, err)
 }
@@ -46,11 +46,11 @@ func batchError(ctx context.Context, c *client, o *batchfile.Options, s batchfil
 	switch {
 	case s.Batch == "":
 	case s.Sealed:
-		next = fmt.Sprintf("Batch %s runs on by itself, and the same command goes on with its results; with --cancel it is canceled.", s.Batch)
+		next = fmt.Sprintf("Batch %s continues to run. Repeat the command to continue with its results, or add --cancel to cancel it.", s.Batch)
 	case s.Piped:
-		next = fmt.Sprintf("Batch %s has %s lines so far. The same command, given the same lines again, sends the rest; with --cancel it is canceled.", s.Batch, number(s.Stored))
+		next = fmt.Sprintf("Batch %s has %s lines so far. Repeat the command with the same input to send the rest, or add --cancel to cancel it.", s.Batch, number(s.Stored))
 	default:
-		next = fmt.Sprintf("Batch %s has %s lines so far. The same command sends the rest; with --cancel it is canceled.", s.Batch, number(s.Stored))
+		next = fmt.Sprintf("Batch %s has %s lines so far. Repeat the command to send the rest, or add --cancel to cancel it.", s.Batch, number(s.Stored))
 	}
 	var code int
 	var text string
@@ -63,10 +63,10 @@ func batchError(ctx context.Context, c *client, o *batchfile.Options, s batchfil
 		told := c.refused(status, refused.Header, refused.Body)
 		code, text = exitCode(told), told.Error()
 		if status == http.StatusNotFound && s.Batch != "" {
-			next = fmt.Sprintf("The batch was made at %s. If it is not kept there any more, its results so far are in %s, and --new begins again.", s.Address, o.Results)
+			next = fmt.Sprintf("The batch was created at %s. If it has been deleted there, its results so far are in %s, and --new starts a new batch.", s.Address, o.Results)
 		}
 		if batchfile.Passing(refused) && s.Batch != "" {
-			text = fmt.Sprintf("Tried for %s without success. %s", max(o.GiveUp, 0), text)
+			text = fmt.Sprintf("Retried for %s without success. %s", max(o.GiveUp, 0), text)
 		}
 	case fault != nil:
 		code, text = exitUnreachable, fault.Error()
@@ -84,17 +84,17 @@ func batchError(ctx context.Context, c *client, o *batchfile.Options, s batchfil
 func batchFault(o *batchfile.Options, e *batchfile.Error) error {
 	switch e.Fault {
 	case batchfile.InUse:
-		return fail(exitUsage, "Another callyard writes to %s; wait until it has ended, or name another file with --out.", o.Results)
+		return fail(exitUsage, "Another callyard process is writing to %s; wait until it has ended, or use another file with --out.", o.Results)
 	case batchfile.NotEmpty:
-		return fail(exitUsage, "%s holds something already, and no batch that could go on. Take it away, name another file with --out, or have it replaced with --new.", o.Results)
+		return fail(exitUsage, "%s is not empty and belongs to no batch that can be continued. Remove it, use another file with --out, or replace it with --new.", o.Results)
 	case batchfile.OtherCalls:
 		if e.Batch != "" {
-			return fail(exitUsage, "%s is not what batch %s was made of: it was changed. Name another file for its results with --out, or begin again with --new.", e.Path, e.Batch)
+			return fail(exitUsage, "%s has changed since batch %s was created from it. Use another file for its results with --out, or start a new batch with --new.", e.Path, e.Batch)
 		}
 	case batchfile.OtherOrder:
-		return fail(exitUsage, "Batch %s was made with other values of --priority, --expires or --label; leave them out to go on with it, or begin again with --new.", e.Batch)
+		return fail(exitUsage, "Batch %s was created with other values of --priority, --expires or --label; omit them to continue it, or start a new batch with --new.", e.Batch)
 	case batchfile.BadState:
-		return fail(exitUsage, "%w With --new the batch begins again, and its calls run again.", e)
+		return fail(exitUsage, "%w Start a new batch with --new; its calls run again.", e)
 	}
 	return fail(exitUsage, "%w", e)
 }
@@ -127,7 +127,7 @@ func batchSummary(out screen, o *batchfile.Options, r *batchfile.Report) string 
 	var t strings.Builder
 	b := r.Batch
 	if o.UploadOnly && !b.Ended() {
-		fmt.Fprintf(&t, "Batch %s has its %s calls and runs. The same command without --follow=false waits for the results.\n", oneLine(b.ID), number(b.Total()))
+		fmt.Fprintf(&t, "Batch %s has all %s calls and is running. Repeat the command without --follow=false to wait for the results.\n", oneLine(b.ID), number(b.Total()))
 		return t.String()
 	}
 	reason := ""
@@ -144,7 +144,7 @@ func batchSummary(out screen, o *batchfile.Options, r *batchfile.Report) string 
 	}{
 		{c.Succeeded, "succeeded", green, ""}, {c.ToolErrors, "of those: tool errors", yellow, ""}, {c.Failed, "failed", red, ""}, {c.Denied, "denied", red, ""},
 		{c.Expired, "expired", red, ""}, {c.Canceled, "canceled", yellow, ""}, {c.Unknown, "unknown", red, ""}, {c.Waiting, "waiting", plain, ""},
-		{int64(r.NotTaken), "not taken", red, "  (lines that came after its end)"},
+		{int64(r.NotTaken), "not taken", red, "  (lines sent after its end)"},
 	} {
 		if l.n > 0 {
 			fmt.Fprintf(&t, "%13s  %s%s\n", number(uint64(l.n)), out.paint(l.paint, l.name), l.more)
@@ -154,7 +154,7 @@ func batchSummary(out screen, o *batchfile.Options, r *batchfile.Report) string 
 		fmt.Fprintf(&t, "Results: %s, %s lines.\n", o.Results, number(r.Progress.Results.Lines))
 	}
 	if c.Unknown > 0 {
-		fmt.Fprintf(&t, "Calls that are unknown left, and nobody can tell whether they ran; they were not started again. Look for them, and settle each:\n"+
+		fmt.Fprintf(&t, "Calls in state unknown were sent and may have run; they were not started again. Check the effects of each, and settle it:\n"+
 			"  grep '\"state\":\"unknown\"' %s\n  callyard calls settle CALL_ID --as done|failed|run-again --reason TEXT\n", shellWord(o.Results))
 	}
 	return t.String()

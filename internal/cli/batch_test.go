@@ -49,9 +49,9 @@ func TestABatchThatStoppedSaysHowToContinue(t *testing.T) {
 		return batchfiletest.None
 	})
 	command = append(command, "--give-up", "0s")
-	wants(exitUnreachable, "No room", "Tried for 0s without success", "The same command sends the rest; with --cancel")
+	wants(exitUnreachable, "No room", "Retried for 0s without success", "Repeat the command to send the rest, or add --cancel")
 	command = append(command[:len(command)-1], "300ms")
-	wants(exitUnreachable, "Callyard answers 503 for now; trying again, next in 0.", "Tried for 300ms")
+	wants(exitUnreachable, "Callyard returned status 503; retrying in 0.", "Retried for 300ms")
 	d.Faults(func(what string) batchfiletest.Fault {
 		if strings.Contains(what, "/results") {
 			return batchfiletest.HangsUp
@@ -59,30 +59,30 @@ func TestABatchThatStoppedSaysHowToContinue(t *testing.T) {
 		return batchfiletest.None
 	})
 	command[len(command)-1] = "3s" // the lines are sent meanwhile, and the batch is sealed
-	wants(exitUnreachable, "Going on with batch batch_1.", "The connection to "+d.URL+" failed", "Batch batch_1 runs on by itself")
+	wants(exitUnreachable, "Continuing batch batch_1.", "The connection to "+d.URL+" failed", "Batch batch_1 continues to run")
 	d.Faults(batchfiletest.NoFaults)
-	wants(exitOK, "Going on with batch batch_1.")
+	wants(exitOK, "Continuing batch batch_1.")
 	d.WantResults(t, out, "batch_1", 20)
 	if err := os.Remove(out); err != nil {
 		t.Fatal(err)
 	}
-	wants(exitOK, "its results are read again from the first, because "+out)
+	wants(exitOK, "its results are read again from the start, because "+out)
 
 	command = append(command, "--priority", "3")
-	wants(exitUsage, "Batch batch_1 was made with other values of --priority, --expires or --label")
+	wants(exitUsage, "Batch batch_1 was created with other values of --priority, --expires or --label")
 	command = command[:len(command)-2]
 	if err := os.WriteFile(in, []byte(batchfiletest.CallLines(21)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wants(exitUsage, in+" is not what batch batch_1 was made of: it was changed. Name another file for its results with --out")
+	wants(exitUsage, in+" has changed since batch batch_1 was created from it. Use another file for its results with --out")
 	if err := os.WriteFile(out+".state", []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wants(exitUsage, "cannot be read: unexpected end of JSON input. With --new the batch begins again")
+	wants(exitUsage, "cannot be read: unexpected end of JSON input. Start a new batch with --new")
 	if err := os.Remove(out + ".state"); err != nil {
 		t.Fatal(err)
 	}
-	wants(exitUsage, "holds something already", "have it replaced with --new")
+	wants(exitUsage, "is not empty", "replace it with --new")
 	d.WantResults(t, out, "batch_1", 20)
 }
 
@@ -104,7 +104,7 @@ func TestAnInterruptedBatchSaysHowToContinue(t *testing.T) {
 	root.SetOut(&said)
 	root.SetErr(&said)
 	err := root.ExecuteContext(ctx)
-	if exitCode(err) != exitInterrupted || !strings.Contains(err.Error(), "Interrupted.\nBatch batch_1") || !strings.Contains(strings.ToLower(err.Error()), "the same command") {
+	if exitCode(err) != exitInterrupted || !strings.Contains(err.Error(), "Interrupted.\nBatch batch_1") || !strings.Contains(err.Error(), "Repeat the command") {
 		t.Fatalf("interrupted: %v", err)
 	}
 }

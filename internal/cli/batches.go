@@ -23,12 +23,12 @@ func batchesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "batches",
 		Short: "List, show and cancel batches",
-		Long: "batches lists the batches that you may see, newest first. To make one, and to fetch its results into a file, there is `callyard batch`. " +
-			"What each of its calls came to: `callyard calls --batch ID`.",
+		Long: "batches lists the batches that you can see, newest first. `callyard batch` creates a batch and writes its results to a file. " +
+			"`callyard calls --batch ID` lists the outcomes of its calls.",
 		Example: "  callyard batches --state running\n  callyard batches show batch_06b2t8m3c0w3v2q5n7k9a1d4fz\n  callyard batches cancel batch_06b2t8m3c0w3v2q5n7k9a1d4fz",
 		Args:    takes(0, 0),
 	}
-	state := cmd.Flags().String("state", "", "only those in this state: "+strings.Join(batchStates, ", "))
+	state := cmd.Flags().String("state", "", "only batches in this state: "+strings.Join(batchStates, ", "))
 	limit := cmd.Flags().Int("limit", 50, "maximum number to list")
 	offer(cmd, "state", batchStates...)
 	cmd.RunE = withClient(func(ctx context.Context, c *client, _ []string) error {
@@ -43,7 +43,7 @@ func batchesCommand() *cobra.Command {
 			return showBatch(ctx, c, with(c.api.GetBatch, args[0]))
 		}),
 	}, &cobra.Command{
-		Use: "cancel ID", Short: "Cancel a batch: nothing more starts; calls that run go on to their end", Args: takes(1, 1), ValidArgsFunction: completing(batchIDs),
+		Use: "cancel ID", Short: "Cancel a batch: no further calls start; running calls finish", Args: takes(1, 1), ValidArgsFunction: completing(batchIDs),
 		RunE: withClient(func(ctx context.Context, c *client, args []string) error {
 			return showBatch(ctx, c, with(c.api.CancelBatch, args[0]))
 		}),
@@ -73,7 +73,7 @@ func listBatches(ctx context.Context, c *client, state string, limit int, now ti
 		row := cells(b.ID, "", number(b.Total()), number(done(b)), number(done(b)-uint64(b.Counts.Succeeded)), age(now.Sub(b.Created)), cmp.Or(deref(b.Reason), labelText(b.Labels, " ")))
 		row[1] = stateCell(string(b.State))
 		return row
-	}, "There are more: see --limit and --state.\n")
+	}, "There are more: use --limit or --state.\n")
 }
 
 // showBatch shows the batch that a request answers with.

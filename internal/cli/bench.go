@@ -22,23 +22,23 @@ func benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench [SERVER TOOL ARGUMENTS]",
 		Short: "Measure calls: Callyard next to direct clients, or one tool of a running Callyard",
-		Long: "Without arguments bench builds Callyard and measures it beside direct clients, everything in turn in one run.\n" +
-			"With --url and SERVER TOOL ARGUMENTS it loads one tool of a Callyard that runs already.\n\n" +
-			"The program callyard-bench does it. It is looked for next to callyard, then in PATH; inside the repository of Callyard it is built.",
+		Long: "Without arguments bench builds Callyard and compares it with direct clients, one after the other in one run.\n" +
+			"With --url and SERVER TOOL ARGUMENTS it loads one tool of a running Callyard.\n\n" +
+			"The program callyard-bench runs the measurements. It is looked up next to callyard, then in PATH; inside Callyard's repository it is built.",
 		Example: "  callyard bench --quick\n  callyard bench --endpoint peer=http://127.0.0.1:3000/servers/everything/tools/echo\n  callyard bench --figures batch,flat\n  callyard bench --url http://127.0.0.1:8080 demo echo '{\"message\":\"hi\"}'",
 		Args:    cobra.MaximumNArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 0 && len(args) != 3 {
-				return fail(exitUsage, "name SERVER, TOOL and the ARGUMENTS object")
+				return fail(exitUsage, "pass SERVER, TOOL and the ARGUMENTS object")
 			}
 			for _, h := range o.Headers {
 				if !strings.Contains(h, ":") {
-					return fail(exitUsage, "a --header is written as Name: value")
+					return fail(exitUsage, "--header must have the form Name: value")
 				}
 			}
 			structured := outputOf(cmd) != formatTable
 			if structured && len(o.Figures) > 0 {
-				return fail(exitUsage, "--output json or yaml does not go with --figures: they are a table with a verdict for each line.")
+				return fail(exitUsage, "--output json and yaml cannot be combined with --figures, which prints a table with a verdict on each line.")
 			}
 			line, key := flagsOf(cmd.LocalNonPersistentFlags()), ""
 			if structured {
@@ -139,7 +139,7 @@ func findBench(cmd *cobra.Command) (path string, remove func(), err error) {
 	}
 	dir, err := os.MkdirTemp("", "callyard-bench-")
 	if err != nil {
-		return "", nil, fail(exitToolError, "The bench cannot be built: %w", err)
+		return "", nil, fail(exitToolError, "The benchmark cannot be built: %w", err)
 	}
 	remove = func() { _ = os.RemoveAll(dir) } // what is left is in the folder for temporary files
 	path = filepath.Join(dir, benchProgram)
@@ -154,7 +154,7 @@ func buildBench(ctx context.Context, module, path string) error {
 	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/"+benchProgram)
 	build.Dir, build.Env = module, append(os.Environ(), "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil && ctx.Err() == nil {
-		return fail(exitToolError, "The bench cannot be built in %s: %w\n%s", module, err, out)
+		return fail(exitToolError, "The benchmark cannot be built in %s: %w\n%s", module, err, out)
 	} else if err != nil {
 		return fail(exitInterrupted, "Interrupted.")
 	}
@@ -165,7 +165,7 @@ func buildBench(ctx context.Context, module, path string) error {
 func benchModule(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return "", fail(exitUsage, "The folder cannot be looked at: %w", err)
+		return "", fail(exitUsage, "The folder cannot be read: %w", err)
 	}
 	for {
 		module := filepath.Join(dir, "bench")
@@ -174,11 +174,11 @@ func benchModule(dir string) (string, error) {
 			return module, nil
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", fail(exitUsage, "Looking for the bench: %w", err)
+			return "", fail(exitUsage, "Looking for the benchmark: %w", err)
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
-			return "", fail(exitUsage, "The program %s is neither next to callyard nor in PATH. Build it in the repository of Callyard: go build -C bench -o bin/ ./cmd/%[1]s, and put it next to callyard; or run callyard bench inside the repository.", benchProgram)
+			return "", fail(exitUsage, "The program %s was not found next to callyard or in PATH. Build it in Callyard's repository with go build -C bench -o bin/ ./cmd/%[1]s, and put it next to callyard; or run callyard bench inside the repository.", benchProgram)
 		}
 		dir = up
 	}

@@ -78,7 +78,7 @@ func TestAWrongBenchIsRefusedBeforeItsProgramStarts(t *testing.T) {
 	for line, want := range map[string]string{
 		"demo":                    "SERVER, TOOL",
 		"--header A":              "Name: value",
-		"--figures all --json":    "does not go with --figures",
+		"--figures all --json":    "cannot be combined with --figures",
 		"demo echo {} --url ftp:": "address of Callyard",
 	} {
 		if _, stderr, code := benchTyped(t, strings.Fields(line)...); code != exitUsage || !strings.Contains(stderr, want) {

@@ -20,11 +20,11 @@ func callCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call SERVER TOOL [JSON | - | @FILE | KEY=VALUE...]",
 		Short: "Run one tool once and print its result",
-		Long: "call runs a tool and prints what it answers.\n\n" +
-			"The arguments are a JSON object, as it is: on the command line, from standard input (-) or from a file (@FILE). " +
-			"KEY=VALUE pairs are put together to one; a VALUE that is JSON (a number, true, null, an object, a quoted string) " +
-			"counts as that, everything else is a string.\n\n" +
-			"Exit code: 0 the tool answered, 1 it answered with an error, 2 the command line is wrong, 3 the call was refused, " +
+		Long: "call runs a tool and prints its result.\n\n" +
+			"The arguments are a JSON object: on the command line, from standard input (-) or from a file (@FILE). " +
+			"KEY=VALUE pairs are combined into an object; a VALUE that is JSON (a number, true, null, an object, a quoted string) " +
+			"is used as JSON, and any other VALUE is a string.\n\n" +
+			"Exit code: 0 the tool succeeded, 1 it reported an error, 2 the command line is invalid, 3 the call was refused, " +
 			"4 Callyard or the server cannot be reached.",
 		Example: "  callyard call demo add a=2 b=40\n" +
 			"  callyard call demo add '{\"a\":2,\"b\":40}'\n" +
@@ -32,7 +32,7 @@ func callCommand() *cobra.Command {
 		Args: takes(2, -1),
 		RunE: withClient(suggesting(func(ctx context.Context, c *client, args []string) error {
 			if timeout < 0 {
-				return fail(exitUsage, "--timeout must not be negative: give a time such as 30s, or leave it out for the server's own.")
+				return fail(exitUsage, "--timeout must not be negative: use a duration such as 30s, or omit it to use the server's timeout.")
 			}
 			arguments, err := callArguments(args[2:], c.in)
 			if err != nil {
@@ -42,7 +42,7 @@ func callCommand() *cobra.Command {
 		})),
 	}
 	cmd.ValidArgsFunction = completeCall
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "longest time the tool may take, such as 30s (default: what the server is given)")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "timeout of the call, such as 30s (default: the server's timeout)")
 	return cmd
 }
 
@@ -125,7 +125,7 @@ func awaitCall(ctx context.Context, c *client, q request) (held bool, result []b
 	}, accepts(mediaEvents+", "+mediaJSON+";q=0.5"))
 	line.clear()
 	if err == nil && result == nil {
-		err = fail(exitUnreachable, "The connection to %s ended before the result came; the call may have run.", c.base)
+		err = fail(exitUnreachable, "The connection to %s ended before the result arrived; the call may have run.", c.base)
 	}
 	return held, result, err
 }

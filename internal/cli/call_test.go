@@ -201,7 +201,7 @@ func TestAFrontDoorThatNeverAnswersIsGivenUp(t *testing.T) {
 		} {
 			began := time.Now()
 			err := ask()
-			if exitCode(err) != exitUnreachable || !strings.Contains(err.Error(), "No answer came") || time.Since(began) != want {
+			if exitCode(err) != exitUnreachable || !strings.Contains(err.Error(), "did not answer in time") || time.Since(began) != want {
 				t.Errorf("after %v, want %v: %v", time.Since(began), want, err)
 			}
 		}

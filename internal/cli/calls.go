@@ -21,17 +21,17 @@ func callsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "calls [ID]",
 		Short: "List calls, or show one of them",
-		Long: "calls lists the calls that left a record, newest first. With the id of a call it shows all that is known of that one. " +
-			"Records hold digests of arguments and results, never the bytes.",
+		Long: "calls lists the recorded calls, newest first. With the id of a call it shows the full record of this call. " +
+			"Records contain digests of arguments and results, never the bytes.",
 		Example: "  callyard calls --state failed,unknown --since 1h\n  callyard calls --server files --tool read --limit 200 --json\n  callyard calls call_06b2t8m3c0w3v2q5n7k9a1d4fz",
 		Args:    takes(0, 1),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&q.server, "server", "", "server whose calls are listed")
 	flags.StringVar(&q.tool, "tool", "", "tool whose calls are listed")
-	flags.StringVar(&q.state, "state", "", "only those in this state; several with commas: held, queued, running, succeeded, failed, denied, expired, canceled, unknown")
-	flags.StringVar(&q.since, "since", "", "only those from this time on: 90s, 15m, 2h, 7d, or like 2026-01-02T15:04:05Z")
-	flags.StringVar(&q.until, "until", "", "only those before this time, in the same forms")
+	flags.StringVar(&q.state, "state", "", "only calls in these states, separated by commas: held, queued, running, succeeded, failed, denied, expired, canceled, unknown")
+	flags.StringVar(&q.since, "since", "", "only calls since this time: an age such as 90s, 15m, 2h or 7d, or a time such as 2026-01-02T15:04:05Z")
+	flags.StringVar(&q.until, "until", "", "only calls before this time, in the same formats")
 	flags.StringVar(&q.principal, "principal", "", "principal whose calls are listed")
 	flags.StringVar(&q.batch, "batch", "", "batch whose calls are listed")
 	flags.IntVar(&q.limit, "limit", 50, "maximum number to list")
@@ -67,7 +67,7 @@ func (q *callsQuery) values(now time.Time) (*callyard.ListCallsParams, error) {
 	values := &callyard.ListCallsParams{Server: given(q.server), Tool: given(q.tool), Principal: given(q.principal), Batch: given(q.batch)}
 	for _, state := range strings.Split(q.state, ",") {
 		if state = strings.TrimSpace(state); state != "" && !schema.State(state).Known() {
-			return nil, fail(exitUsage, "--state: %q is no state of a call; see `callyard calls --help`.", oneLine(state))
+			return nil, fail(exitUsage, "--state: %q is not a state of a call; see `callyard calls --help`.", oneLine(state))
 		}
 		if state != "" {
 			values.State = append(values.State, callyard.ListCallsParamsState(state))
@@ -118,7 +118,7 @@ func moment(text string, now time.Time) (time.Time, error) {
 	}
 	ago, err := time.ParseDuration(text)
 	if err != nil || ago < 0 {
-		return time.Time{}, fail(exitUsage, "%q is no time: write how long ago (90s, 15m, 2h, 7d), or a time like 2026-01-02T15:04:05Z.", oneLine(text))
+		return time.Time{}, fail(exitUsage, "%q is not a time: use an age (90s, 15m, 2h, 7d) or a time such as 2026-01-02T15:04:05Z.", oneLine(text))
 	}
 	return now.Add(-ago), nil
 }
@@ -138,7 +138,7 @@ func listCalls(ctx context.Context, c *client, query *callyard.ListCallsParams, 
 			row[7].text = v.Error.Detail
 		}
 		return row
-	}, "There are more: see --limit and --since.\n")
+	}, "There are more: use --limit or --since.\n")
 }
 
 func callState(v *records.View) cell {
@@ -211,7 +211,7 @@ func (v *shownCall) write(out screen) error {
 		cells("in all", callTook(&v.View)), cells("at the server", when(v.TookMs > 0, time.Duration(v.TookMs*float64(time.Millisecond)).String())),
 		cells("worker", v.Worker), cells("front door", v.FrontDoor), cells("attempt", when(v.Attempt > 0, strconv.Itoa(v.Attempt))),
 		cells("arguments", bytes(v.ArgumentsDigest, v.ArgumentBytes)), cells("result", bytes(v.ResultDigest, v.ResultBytes)), cells("durable", when(v.Durable, "yes")),
-		cells("replayed", when(v.Replayed, "yes, it is the result of an earlier request with the same key")), cells("approval", v.ApprovalID), cells("batch", place),
+		cells("replayed", when(v.Replayed, "yes, from an earlier request with the same key")), cells("approval", v.ApprovalID), cells("batch", place),
 		cells("custom id", v.CustomID))
 	if err != nil || len(v.Result) == 0 {
 		return err

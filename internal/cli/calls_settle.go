@@ -16,7 +16,7 @@ import (
 func withWords(calls *cobra.Command) *cobra.Command {
 	cancel := &cobra.Command{
 		Use:   "cancel ID",
-		Short: "Cancel a call that waits or runs",
+		Short: "Cancel a waiting or running call",
 		Args:  takes(1, 1),
 		RunE: withClient(func(ctx context.Context, c *client, args []string) error {
 			return changeCall(ctx, c, args[0], with(c.api.CancelCall, args[0]))
@@ -25,30 +25,30 @@ func withWords(calls *cobra.Command) *cobra.Command {
 	settle := &cobra.Command{
 		Use:   "settle ID --as done|failed|run-again --reason TEXT",
 		Short: "Settle a call whose outcome is unknown, or that failed",
-		Long: "A call is unknown when it left for its server and no answer came: it may have run. Look at what it works on, then say " +
-			"--as done (it has run), --as failed (it has not, and shall not) or --as run-again (it has not, and shall). Your name and the reason are kept with the call.",
+		Long: "The outcome of a call is unknown if it was sent to its server and no answer arrived: it may have run. Check its effects, then settle it " +
+			"--as done (it has run), --as failed (it has not run and will not run) or --as run-again (run it again). Your name and the reason are stored with the call.",
 		Args: takes(1, 1),
 	}
 	as := settle.Flags().String("as", "", "done, failed or run-again")
-	reason := settle.Flags().String("reason", "", "reason, kept in the record")
+	reason := settle.Flags().String("reason", "", "reason, stored with the call")
 	settle.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
 		switch *as {
 		case "done", "failed", "run-again":
 		default:
-			return fail(exitUsage, "--as is done, failed or run-again.")
+			return fail(exitUsage, "--as must be done, failed or run-again.")
 		}
 		if strings.TrimSpace(*reason) == "" {
-			return fail(exitUsage, "--reason is missing: say how you know. It is kept with the call.")
+			return fail(exitUsage, "--reason is required: state how you know the outcome. It is stored with the call.")
 		}
 		return settleCall(ctx, c, args[0], *as, *reason)
 	})
 	retry := &cobra.Command{
 		Use:   "retry ID",
 		Short: "Retry a call that failed or whose outcome is unknown",
-		Long:  "retry is `settle --as run-again`. A call whose outcome is unknown may have run before: then it runs twice.",
+		Long:  "retry is `settle --as run-again`. A call whose outcome is unknown may already have run; then it runs twice.",
 		Args:  takes(1, 1),
 	}
-	why := retry.Flags().String("reason", "run again by hand", "reason, kept in the record")
+	why := retry.Flags().String("reason", "retried manually", "reason, stored with the call")
 	retry.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
 		return settleCall(ctx, c, args[0], "run-again", *why)
 	})

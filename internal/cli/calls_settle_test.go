@@ -23,11 +23,11 @@ func TestAWordAboutACallIsSentAndItsEffectShown(t *testing.T) {
 	}{
 		{"settle|call_1|--as|done|--reason|it is in the books", exitOK, `{"as":"done","reason":"it is in the books"}`, "call_1 is succeeded (settled by night: it is in the books)\n"},
 		{"settle|call_1|--as|done|--reason|x|--json", exitOK, `{"as":"done","reason":"x"}`, settled.body},
-		{"retry|call_1", exitOK, `{"as":"run-again","reason":"run again by hand"}`, "call_1 is succeeded"},
+		{"retry|call_1", exitOK, `{"as":"run-again","reason":"retried manually"}`, "call_1 is succeeded"},
 		{"retry|call_1|--reason|it is repaired", exitOK, `{"as":"run-again","reason":"it is repaired"}`, "call_1 is"},
 		{"cancel|call_1", exitOK, "", "call_1 is canceled: It was taken back.\n"},
 		{"settle|call_2|--as|failed|--reason|x", exitRefused, `{"as":"failed","reason":"x"}`, "Call call_2 is succeeded."},
-		{"cancel|a/b", exitUnreachable, "", "not as Callyard does"},
+		{"cancel|a/b", exitUnreachable, "", "it is not Callyard"},
 		{"settle|call_1|--reason|x", exitUsage, "-", "--as"},
 		{"settle|call_1|--as|maybe|--reason|x", exitUsage, "-", "--as"},
 		{"settle|call_1|--as|done|--reason| ", exitUsage, "-", "--reason"},

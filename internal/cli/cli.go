@@ -43,7 +43,7 @@ func rootCommand() *cobra.Command {
 		Use:   "callyard",
 		Short: "Run the tools of MCP servers, at scale and with approval where it is required",
 		Long: "callyard runs tools of MCP servers behind one REST API.\n\n" +
-			"`callyard up` starts everything in one process. The other commands talk to a running Callyard.",
+			"`callyard up` starts everything in one process. The other commands connect to a running Callyard.",
 		SilenceErrors: true, SilenceUsage: true,
 		Args: takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

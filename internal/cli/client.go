@@ -78,7 +78,7 @@ func clientFrom(cmd *cobra.Command) (*client, error) {
 func (c *client) connect() (err error) {
 	c.api, err = callyard.New(c.base, c.key, callyard.WithHTTPClient(c.http), callyard.WithRetries(0), callyard.WithRequestEditorFn(edit))
 	if err != nil {
-		return fail(exitUsage, "The address %s cannot be asked: %w", c.base, err)
+		return fail(exitUsage, "The request to %s failed: %w", c.base, err)
 	}
 	return nil
 }
@@ -130,11 +130,11 @@ func baseURL(text string) (string, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return "", fail(exitUsage, "The address of Callyard must look like http://127.0.0.1:8080: see --url and CALLYARD_URL.")
+		return "", fail(exitUsage, "The address of Callyard must have the form http://127.0.0.1:8080: check --url and CALLYARD_URL.")
 	case u.User != nil:
-		return "", fail(exitUsage, "The address of Callyard must not hold a name or password: give an API key with --key or CALLYARD_KEY.")
+		return "", fail(exitUsage, "The address of Callyard must not contain a user name or password: pass an API key with --key or CALLYARD_KEY.")
 	case u.RawQuery != "" || u.Fragment != "":
-		return "", fail(exitUsage, "The address of Callyard must end with its path: take off what follows ? or #.")
+		return "", fail(exitUsage, "The address of Callyard must end with its path: remove the query or fragment after ? or #.")
 	}
 	return strings.TrimRight(u.String(), "/"), nil
 }
@@ -148,12 +148,12 @@ func apiKey(key string) (string, error) {
 			return "", fail(exitUsage, "CALLYARD_KEY_FILE cannot be read: %w", err)
 		}
 		if key = strings.TrimSpace(text); key == "" {
-			return "", fail(exitUsage, "CALLYARD_KEY_FILE names a file without a key in it.")
+			return "", fail(exitUsage, "The file in CALLYARD_KEY_FILE contains no key.")
 		}
 	}
 	for _, r := range key {
 		if r <= ' ' || r > '~' {
-			return "", fail(exitUsage, "The API key holds characters that no key has: copy it again, without spaces and line ends.")
+			return "", fail(exitUsage, "The API key contains invalid characters: copy it again, without spaces and line breaks.")
 		}
 	}
 	return key, nil

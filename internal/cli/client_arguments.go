@@ -45,10 +45,10 @@ func callArguments(args []string, stdin io.Reader) ([]byte, error) {
 func object(body []byte, from string) ([]byte, error) {
 	text := bytes.TrimSpace(body)
 	if len(text) == 0 {
-		return nil, fail(exitUsage, "%s is empty; give a JSON object, {} at least.", from)
+		return nil, fail(exitUsage, "%s is empty; pass a JSON object, such as {}.", from)
 	}
 	if !json.Valid(text) {
-		return nil, fail(exitUsage, "%s is not JSON; check quotes and commas, and put it in single quotes for the shell.", from)
+		return nil, fail(exitUsage, "%s is not valid JSON; check quotes and commas, and enclose it in single quotes for the shell.", from)
 	}
 	if text[0] != '{' {
 		return nil, fail(exitUsage, "%s is JSON, but not an object: the arguments of a tool are {\"name\": value}.", from)
@@ -64,9 +64,9 @@ func pairs(args []string) ([]byte, error) {
 		key, value, ok := strings.Cut(arg, "=")
 		switch {
 		case !ok || key == "":
-			return nil, fail(exitUsage, "%q is no KEY=VALUE. Arguments are KEY=VALUE pairs, one JSON object, - for standard input, or @FILE.", shorten(arg, 40))
+			return nil, fail(exitUsage, "%q does not have the form KEY=VALUE. Pass the arguments as KEY=VALUE pairs, a JSON object, - for standard input, or @FILE.", shorten(arg, 40))
 		case seen[key]:
-			return nil, fail(exitUsage, "The argument %q is given twice.", shorten(key, 40))
+			return nil, fail(exitUsage, "The argument %q occurs twice.", shorten(key, 40))
 		case !utf8.ValidString(arg):
 			return nil, fail(exitUsage, "The argument %q is not UTF-8.", shorten(key, 40))
 		}

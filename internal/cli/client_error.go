@@ -49,7 +49,7 @@ func fail(code int, format string, args ...any) error {
 func (c *client) refused(status int, header http.Header, body []byte) error {
 	var p callyard.Problem
 	if err := json.Unmarshal(body, &p); err != nil || cmp.Or(p.Detail, p.Title) == "" || mediaType(header) != "application/problem+json" {
-		return fail(codeOf(status), "%s answered %d %s, and not as Callyard does: check --url.", c.base, status, http.StatusText(status))
+		return fail(codeOf(status), "%s returned %d %s, which is not an answer of Callyard: check --url.", c.base, status, http.StatusText(status))
 	}
 	if c.out.structured() {
 		if err := c.out.document(body); err != nil {
@@ -74,7 +74,7 @@ func problemText(p *callyard.Problem, status int, retryAfter string) string {
 	var b strings.Builder
 	b.WriteString(oneLine(cmp.Or(p.Detail, p.Title)))
 	for _, f := range p.Errors {
-		place := "(the whole)"
+		place := "(whole document)"
 		switch {
 		case deref(f.Parameter) != "":
 			place = "parameter " + *f.Parameter
@@ -89,14 +89,14 @@ func problemText(p *callyard.Problem, status int, retryAfter string) string {
 	seconds, err := strconv.Atoi(retryAfter)
 	switch {
 	case err == nil && p.Retryable:
-		fmt.Fprintf(&b, "\nIt is safe to try again, in %d s.", seconds)
+		fmt.Fprintf(&b, "\nYou can safely retry in %d s.", seconds)
 	case err == nil:
-		fmt.Fprintf(&b, "\nTry again in %d s.", seconds)
+		fmt.Fprintf(&b, "\nRetry in %d s.", seconds)
 	case p.Retryable:
-		b.WriteString("\nIt is safe to try again.")
+		b.WriteString("\nYou can safely retry.")
 	}
 	if status == http.StatusUnauthorized {
-		b.WriteString("\nGive an API key with --key, CALLYARD_KEY or CALLYARD_KEY_FILE.")
+		b.WriteString("\nPass an API key with --key, CALLYARD_KEY or CALLYARD_KEY_FILE.")
 	}
 	if id := deref(p.CallID); id != "" {
 		fmt.Fprintf(&b, "\nThe call was %s.", oneLine(id))

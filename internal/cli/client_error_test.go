@@ -60,7 +60,7 @@ func TestAnUnreachableFrontDoorIsNamedWithTheFix(t *testing.T) {
 		{"workers"}, {"events"},
 	} {
 		stdout, stderr, code := typed(t, "", append(args, "--url", address)...)
-		want := "callyard: Callyard is not reachable at " + address + ": start it with `callyard up`, or name another with --url.\n"
+		want := "callyard: Callyard is not reachable at " + address + ": start it with `callyard up`, or set another address with --url.\n"
 		if code != exitUnreachable || stderr != want || stdout != "" {
 			t.Errorf("%q: code %d, stdout %q, stderr %q", args, code, stdout, stderr)
 		}

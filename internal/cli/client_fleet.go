@@ -19,7 +19,7 @@ func changes(before, after *callyard.Fleet) []cell {
 		w := &after.Workers[i]
 		old := find(before.Workers, func(o *callyard.WorkerItem) bool { return o.ID == w.ID })
 		if old == nil {
-			say(green, "worker %s is there, on %s, with %s", w.ID, cmp.Or(w.Host, "an unknown host"), count(len(w.Servers), "server"))
+			say(green, "worker %s started, on %s, with %s", w.ID, cmp.Or(w.Host, "an unknown host"), count(len(w.Servers), "server"))
 		}
 		if w.Draining && (old == nil || !old.Draining) {
 			say(yellow, "worker %s is draining", w.ID)
@@ -28,7 +28,7 @@ func changes(before, after *callyard.Fleet) []cell {
 	for i := range before.Workers {
 		id := before.Workers[i].ID
 		if find(after.Workers, func(w *callyard.WorkerItem) bool { return w.ID == id }) == nil {
-			say(red, "worker %s is gone", id)
+			say(red, "worker %s stopped", id)
 		}
 	}
 	for i := range after.Servers {
@@ -44,7 +44,7 @@ func changes(before, after *callyard.Fleet) []cell {
 	for i := range before.Servers {
 		id := before.Servers[i].ID
 		if find(after.Servers, func(s *callyard.ServerItem) bool { return s.ID == id }) == nil {
-			say(red, "server %s is gone", id)
+			say(red, "server %s was removed", id)
 		}
 	}
 	return news

@@ -85,7 +85,7 @@ func (c *client) do(ctx context.Context, q request, edit ...callyard.RequestEdit
 	}
 	defer resp.Body.Close()
 	if to := resp.Header.Get("Location"); resp.StatusCode < http.StatusBadRequest && to != "" {
-		return nil, fail(exitUnreachable, "%s points to %s instead of answering: name the right address with --url.", c.base, oneLine(to))
+		return nil, fail(exitUnreachable, "%s redirects to %s: set the correct address with --url.", c.base, oneLine(to))
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, problemMost))
 	if err != nil {
@@ -128,23 +128,23 @@ func (c *client) decode(ctx context.Context, resp *http.Response, v any) ([]byte
 
 // foreign is the error for an answer that Callyard does not give.
 func (c *client) foreign() error {
-	return fail(exitUnreachable, "%s answers, but not as Callyard does: check --url.", c.base)
+	return fail(exitUnreachable, "%s answers, but it is not Callyard: check --url.", c.base)
 }
 
 // unreachable is the error for a request without an answer, or with half of one.
 func (c *client) unreachable(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errQuiet) {
-		return fail(exitUnreachable, "%s went silent: %w", c.base, cause)
+		return fail(exitUnreachable, "%s stopped responding: %w", c.base, cause)
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fail(exitInterrupted, "Interrupted.")
 	}
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
-		return fail(exitUnreachable, "Callyard is not reachable at %s: start it with `callyard up`, or name another with --url.", c.base)
+		return fail(exitUnreachable, "Callyard is not reachable at %s: start it with `callyard up`, or set another address with --url.", c.base)
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fail(exitUnreachable, "No answer came from %s in time.", c.base)
+		return fail(exitUnreachable, "%s did not answer in time.", c.base)
 	}
 	var outer *url.Error
 	if errors.As(err, &outer) {

@@ -79,7 +79,7 @@ func (s screen) lines(text string) error {
 
 // summary is a block that is no text, on one line.
 func (b *block) summary() string {
-	words := []string{cmp.Or(b.Type, "content of no type")}
+	words := []string{cmp.Or(b.Type, "content without a type")}
 	n := -1
 	switch b.Type {
 	case "image", "audio":

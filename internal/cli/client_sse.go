@@ -17,7 +17,7 @@ import (
 // comment each 15 seconds, so a longer silence is a connection that is gone.
 const quietMost = time.Minute
 
-var errQuiet = errors.New("nothing came for a minute, not even a sign of life")
+var errQuiet = errors.New("no data arrived for a minute")
 
 // errEnough, returned by the reader of a stream, ends it.
 var errEnough = errors.New("enough")

@@ -40,7 +40,7 @@ func TestAStreamWithoutASignOfLifeIsGivenUp(t *testing.T) {
 		c := &client{base: "http://door", http: &http.Client{Transport: silent{}}}
 		began := time.Now()
 		err := c.stream(t.Context(), c.other(http.MethodGet, "/events", nil), func(sse.Event) error { return nil })
-		if exitCode(err) != exitUnreachable || !strings.Contains(err.Error(), "went silent") || time.Since(began) != quietMost {
+		if exitCode(err) != exitUnreachable || !strings.Contains(err.Error(), "stopped responding") || time.Since(began) != quietMost {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})

@@ -98,7 +98,7 @@ func (d *toolDefinition) hints() string {
 		value   *bool
 		yes, no string
 	}{
-		{d.Annotations.ReadOnly, "read-only", "changes things"},
+		{d.Annotations.ReadOnly, "read-only", "changes data"},
 		{d.Annotations.Destructive, "destructive", "not destructive"},
 		{d.Annotations.Idempotent, "idempotent", "not idempotent"},
 		{d.Annotations.OpenWorld, "open world", "closed world"},
@@ -118,7 +118,7 @@ func switchCommand(verb string, enabled bool) *cobra.Command {
 	var reason string
 	short := "Enable a tool"
 	if !enabled {
-		short = "Disable a tool; its callers are refused with the reason"
+		short = "Disable a tool; its calls are refused with the reason"
 	}
 	cmd := &cobra.Command{
 		Use:   verb + " SERVER TOOL",

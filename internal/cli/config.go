@@ -65,7 +65,7 @@ func checkConfig(cmd *cobra.Command) error {
 	for _, doubt := range p.Doubts {
 		fmt.Fprintf(out, "# policy: %s\n", doubt)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "The configuration is good: %d servers.\n", len(served))
+	fmt.Fprintf(cmd.ErrOrStderr(), "The configuration is valid: %d servers.\n", len(served))
 	return nil
 }
 
@@ -157,6 +157,6 @@ func saySandbox(out io.Writer, server string, b *worker.Sandbox) {
 		fmt.Fprintf(out, "#   %s: %s (%s)\n", line.Key, line.Value, line.From)
 	}
 	for _, key := range b.Spec.Widened() {
-		fmt.Fprintf(out, "# server %s: its container is wider than it should be, because docker.allow names %q\n", server, key)
+		fmt.Fprintf(out, "# server %s: its container is less isolated than recommended, because docker.allow contains %q\n", server, key)
 	}
 }

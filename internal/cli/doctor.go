@@ -19,16 +19,16 @@ func doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Diagnose a running Callyard and suggest fixes",
-		Long: "doctor asks a front door and, where it is reached, the approver, and changes nothing. Each line is ok, a note, or a fault and how to fix it.\n\n" +
-			"It ends with 0 when there is no fault, and with 1 when there is one. Notes are no faults.",
+		Long: "doctor checks a front door and, if it is reachable, the approver. It changes nothing. Each line is ok, a note, or a fault with its fix.\n\n" +
+			"Exit code: 0 no faults, 1 at least one fault. Notes are not faults.",
 		Example: "  callyard doctor --url https://callyard.example.com --approver-url https://approve.example.com\n  callyard doctor --held 15m --json",
 		Args:    takes(0, 0),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.approver, "approver-url", "", "address of the approver (CALLYARD_APPROVER_URL); without one approvals are not looked at unless it answers at "+defaultApproverURL)
+	flags.StringVar(&o.approver, "approver-url", "", "address of the approver (CALLYARD_APPROVER_URL); without it approvals are checked only if an approver answers at "+defaultApproverURL)
 	flags.StringVar(&o.approverKey, "approver-key", "", "API key for the approver (CALLYARD_APPROVER_KEY; default: the key of the front door)")
-	flags.StringVar(&o.nats, "nats", "", "address of NATS (CALLYARD_NATS_URL): whether it lets in anybody; without one it is not looked at unless it answers at "+defaultNATS)
-	flags.DurationVar(&o.held, "held", time.Hour, "an approval that waits longer than this is a fault")
+	flags.StringVar(&o.nats, "nats", "", "address of NATS (CALLYARD_NATS_URL), to check that it requires credentials; without it NATS is checked only if it answers at "+defaultNATS)
+	flags.DurationVar(&o.held, "held", time.Hour, "report approvals that wait longer than this as faults")
 	cmd.RunE = withClient(func(ctx context.Context, c *client, _ []string) error {
 		if o.held <= 0 {
 			return fail(exitUsage, "--held must be longer than 0s.")
@@ -110,9 +110,9 @@ func (x *examination) frontDoor(ctx context.Context) bool {
 	date, err := x.look(ctx, x.c, x.c.api.GetVersion, &version)
 	if err != nil {
 		if exitCode(err) == exitRefused {
-			x.fault(at, oneLine(err.Error()), "see that "+x.c.base+" is its address, and give an API key that is valid there: --key, CALLYARD_KEY or CALLYARD_KEY_FILE")
+			x.fault(at, oneLine(err.Error()), "check that "+x.c.base+" is its address, and pass an API key that is valid there with --key, CALLYARD_KEY or CALLYARD_KEY_FILE")
 		} else {
-			x.fault(at, oneLine(err.Error()), "see that the process runs (the last line of its log says why not) and that "+x.c.base+" is its address")
+			x.fault(at, oneLine(err.Error()), "check that the process is running (if not, the last line of its log has the reason) and that "+x.c.base+" is its address")
 		}
 		return false
 	}
@@ -131,18 +131,18 @@ func (x *examination) ready(ctx context.Context, c *client, what string) {
 	}
 	_, err := x.look(ctx, c, c.api.GetReadyz, &status)
 	if err == nil {
-		x.ok(what, "ready: NATS is there")
+		x.ok(what, "ready: connected to NATS")
 		return
 	}
 	said := oneLine(err.Error())
-	fix := "see its log around now; GET /readyz says when it has ended"
+	fix := "check its current log; GET /readyz succeeds when it is ready again"
 	switch lower := strings.ToLower(said); {
 	case strings.Contains(lower, "drain"):
-		fix = "it is about to stop: use another one, or start it again"
+		fix = "it is shutting down: use another one, or restart it"
 	case strings.Contains(lower, "nats"):
-		fix = "start nats-server, or repair the network between them; it reconnects by itself. If NATS runs: see nats.url and whether its user may still sign in"
+		fix = "start nats-server, or repair the network between them; it reconnects automatically. If NATS is running, check nats.url and the credentials of its user"
 	case strings.Contains(lower, "redis"):
-		fix = "start Redis, or see redis.url; without it no new approval can be opened"
+		fix = "start Redis, or check redis.url; without Redis no new approvals can be opened"
 	}
 	x.fault(what, said, fix)
 }
@@ -151,9 +151,9 @@ func (x *examination) ready(ctx context.Context, c *client, what string) {
 func (x *examination) skew(what string, date time.Time) {
 	switch d := x.now().Sub(date); {
 	case d.Abs() > skewMost:
-		x.fault(what, "its clock and the one here differ by "+age(d.Abs()), "set the clocks (NTP): signatures of approvals are checked to "+age(skewMost))
+		x.fault(what, "its clock and the local clock differ by "+age(d.Abs()), "synchronize the clocks (NTP): signatures of approvals tolerate a difference of "+age(skewMost))
 	case d.Abs() > 3*time.Second:
-		x.note(what, "its clock and the one here differ by "+age(d.Abs()))
+		x.note(what, "its clock and the local clock differ by "+age(d.Abs()))
 	}
 }
 
@@ -162,7 +162,7 @@ func (x *examination) skew(what string, date time.Time) {
 func (x *examination) read(ctx context.Context, about string, q request, v any) bool {
 	_, err := x.look(ctx, x.c, q, v)
 	if err != nil {
-		x.fault(about, oneLine(err.Error()), "see the log of the front door")
+		x.fault(about, oneLine(err.Error()), "check the log of the front door")
 	}
 	return err == nil
 }

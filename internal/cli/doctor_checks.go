@@ -30,19 +30,19 @@ func (x *examination) workers(ctx context.Context) {
 			open++
 		}
 		if ahead := w.Started.Sub(x.clock); ahead > skewMost {
-			x.fault("worker "+w.ID, "it says that it was started "+age(ahead)+" from now", "set the clock of "+w.Host+" (NTP): it refuses approved calls while it is wrong")
+			x.fault("worker "+w.ID, "it reports a start time "+age(ahead)+" in the future", "set the clock of "+w.Host+" (NTP): it refuses approved calls until the clock is correct")
 		}
 	}
 	switch {
 	case len(list.Workers) == 0:
-		x.fault(at, "there is none", "start one; if one runs: see that it reaches the same NATS with a user of the role worker, and its log")
+		x.fault(at, "there are none", "start one; if one is running, check its log, and that it connects to the same NATS with a user of the role worker")
 	case open == 0:
-		x.fault(at, fmt.Sprintf("all %d are draining", len(list.Workers)), "start another one before these end")
+		x.fault(at, fmt.Sprintf("all %d are draining", len(list.Workers)), "start another one before these stop")
 	default:
-		x.ok(at, fmt.Sprintf("%d live, %d of them take calls", len(list.Workers), open))
+		x.ok(at, fmt.Sprintf("%d live, %d of them accept calls", len(list.Workers), open))
 	}
 	if len(versions) > 1 {
-		x.note(at, "they run several versions: "+strings.Join(slices.Sorted(maps.Keys(versions)), ", ")+"; that is fine for the time of an upgrade")
+		x.note(at, "they run different versions: "+strings.Join(slices.Sorted(maps.Keys(versions)), ", ")+"; this is fine during an upgrade")
 	}
 }
 
@@ -52,7 +52,7 @@ func (x *examination) servers(ctx context.Context) {
 		return
 	}
 	if len(list.Servers) == 0 {
-		x.note("servers", "there is none: no tool can be called")
+		x.note("servers", "there are none: no tools can be called")
 		return
 	}
 	well := 0
@@ -62,7 +62,7 @@ func (x *examination) servers(ctx context.Context) {
 		}
 	}
 	if well > 0 {
-		x.ok("servers", fmt.Sprintf("%d of %d are well", well, len(list.Servers)))
+		x.ok("servers", fmt.Sprintf("%d of %d are healthy", well, len(list.Servers)))
 	}
 }
 
@@ -76,25 +76,25 @@ func (x *examination) server(s *callyard.ServerItem) bool {
 		x.note(at, "it is starting")
 		return false
 	case "timeout":
-		x.fault(at, "it was not ready in time"+why, "run its command by hand on a worker; if it is only slow, raise startTimeout in its entry. callyard servers show "+s.ID)
+		x.fault(at, "it was not ready in time"+why, "run its command manually on a worker; if it is only slow, raise startTimeout in its entry. callyard servers show "+s.ID)
 	default:
-		x.fault(at, "it does not run"+why, "the end of what it wrote to stderr says why: callyard servers show "+s.ID)
+		x.fault(at, "it is not running"+why, "its last output on stderr has the reason: callyard servers show "+s.ID)
 	}
 	restarts := int64(0)
 	for _, w := range s.Workers {
 		restarts += w.Restarts
 		if here := string(w.InitializationState); state == "initialized" && (here == "error" || here == "timeout") {
-			x.fault(at, "it does not run on worker "+w.ID+prefixed(": ", oneLine(deref(w.Error))), "see what that worker lacks (program, files, variables, network); the others serve its calls")
+			x.fault(at, "it is not running on worker "+w.ID+prefixed(": ", oneLine(deref(w.Error))), "check what is missing on that worker (program, files, variables, network); the other workers serve its calls")
 		}
 	}
 	if restarts >= restartsMany {
-		x.note(at, fmt.Sprintf("its sessions were replaced %d times since the workers started: it crashes, or does not answer; the log of the worker says why (session lost)", restarts))
+		x.note(at, fmt.Sprintf("its sessions were replaced %d times since the workers started: it crashes or does not answer; the worker's log has the reason (session lost)", restarts))
 	}
 	if s.Waiting > 0 && s.InFlight >= s.Slots {
-		x.note(at, fmt.Sprintf("all its %d slots are taken and %d calls wait: more sessions, a larger inFlight, or another worker", s.Slots, s.Waiting))
+		x.note(at, fmt.Sprintf("all its %d slots are in use and %d calls are waiting: add sessions, raise inFlight, or add a worker", s.Slots, s.Waiting))
 	}
 	if s.Sandbox != nil && !s.Sandbox.Ready {
-		x.fault(at, "calls of high risk cannot run: no "+string(s.Sandbox.Isolation)+" is ready"+prefixed(": ", oneLine(deref(s.Sandbox.Error))), "see that the engine of the worker runs and has the image (docs/how-to/containers.md)")
+		x.fault(at, "calls of high risk cannot run: no "+string(s.Sandbox.Isolation)+" is ready"+prefixed(": ", oneLine(deref(s.Sandbox.Error))), "check that the worker's container engine is running and has the image (docs/how-to/containers.md)")
 	}
 	return x.faults() == faults
 }
@@ -105,18 +105,18 @@ func (x *examination) nats(ctx context.Context) {
 	found, err := bus.Exposures(ctx, cmp.Or(x.o.nats, defaultNATS))
 	if err != nil {
 		if x.o.nats != "" {
-			x.note(at, "whom it lets in is not known: "+oneLine(err.Error()))
+			x.note(at, "its authentication cannot be checked: "+oneLine(err.Error()))
 		}
 		return
 	}
 	for _, e := range found {
 		switch {
 		case e.Credential:
-			x.ok(at, e.Address+" asks for a credential")
+			x.ok(at, e.Address+" requires a credential")
 		case e.Beyond:
-			x.fault(at, e.Address+" asks for no credential and listens beyond this machine: "+bus.ExposedDanger, bus.ExposedFix)
+			x.fault(at, e.Address+" requires no credential and listens beyond this machine: "+bus.ExposedDanger, bus.ExposedFix)
 		default:
-			x.ok(at, e.Address+" asks for no credential and listens on this machine only")
+			x.ok(at, e.Address+" requires no credential and listens on this machine only")
 		}
 	}
 }
@@ -136,18 +136,18 @@ func (x *examination) executions(ctx context.Context) {
 	since := x.clock.Add(-24 * time.Hour).UTC().Truncate(time.Second)
 	query := callyard.ListCallsParams{State: []callyard.ListCallsParamsState{callyard.ListCallsParamsStateUnknown}, Since: &since, Limit: new(shownMost)}
 	if _, err := x.look(ctx, x.c, with(x.c.api.ListCalls, &query), &page); err != nil {
-		x.fault(at, "it cannot be read: "+oneLine(err.Error()), "it is the stream of call records in NATS: see that JetStream runs, has room on its disk, and that the stream was not removed (a restart of a front door makes it anew)")
+		x.fault(at, "it cannot be read: "+oneLine(err.Error()), "it is the stream of call records in NATS: check that JetStream is running and has disk space, and that the stream exists (a restart of a front door creates it again)")
 		return
 	}
 	if len(page.Calls) == 0 {
-		x.ok(at, "it can be read; of no call of yours of the last day is the outcome unknown")
+		x.ok(at, "it can be read; none of your calls of the last day has an unknown outcome")
 		return
 	}
 	more := ""
 	if len(page.Calls) == shownMost {
 		more = " at least"
 	}
-	x.note(at, fmt.Sprintf("of%s %d of your calls of the last day nobody knows whether they ran, such as %s: see what the tools did before they are sent again (callyard calls --state unknown --since 24h)", more, len(page.Calls), page.Calls[0].ID))
+	x.note(at, fmt.Sprintf("the outcome of%s %d of your calls of the last day is unknown, such as %s: check their effects before you send them again (callyard calls --state unknown --since 24h)", more, len(page.Calls), page.Calls[0].ID))
 }
 
 // approvals looks at the approver and at what waits there for people.
@@ -189,8 +189,8 @@ func (x *examination) approvals(ctx context.Context) {
 				continue
 			}
 			if late++; late <= shownMost {
-				x.fault("approval "+a.ID, fmt.Sprintf("%s of %s waits for people since %s and expires in %s", a.Tool, a.Server, age(waits), age(a.Expires.Sub(date))),
-					"decide it: callyard approvals show "+a.ID+"; if nobody was told: see approver.slack, approver.notify and who is in the groups of its rule")
+				x.fault("approval "+a.ID, fmt.Sprintf("%s of %s has been waiting for approval for %s and expires in %s", a.Tool, a.Server, age(waits), age(a.Expires.Sub(date))),
+					"decide it: callyard approvals show "+a.ID+"; if nobody was notified, check approver.slack, approver.notify and the members of its rule's groups")
 			}
 		}
 		if page.Next == "" {
@@ -200,12 +200,12 @@ func (x *examination) approvals(ctx context.Context) {
 		page.Approvals, page.Next = nil, ""
 	}
 	if blocked > 0 {
-		x.note("approvals", fmt.Sprintf("%d of %d that wait cannot be decided with this key, such as %s: %s", blocked, waiting, blockedID, why))
+		x.note("approvals", fmt.Sprintf("%d of %d pending approvals cannot be decided with this key, such as %s: %s", blocked, waiting, blockedID, why))
 	}
 	if late > shownMost {
-		x.fault("approvals", fmt.Sprintf("%d more wait longer than %s", late-shownMost, age(x.o.held)), "callyard approvals lists them")
+		x.fault("approvals", fmt.Sprintf("%d more have been waiting longer than %s", late-shownMost, age(x.o.held)), "callyard approvals lists them")
 	}
-	x.ok(at, fmt.Sprintf("%d approvals wait for people", waiting))
+	x.ok(at, fmt.Sprintf("%d approvals are pending", waiting))
 }
 
 // noApprover is for an approver that gave no list. Without one named, there may be
@@ -214,10 +214,10 @@ func (x *examination) noApprover(err error) {
 	const at = "approver"
 	switch {
 	case exitCode(err) == exitRefused:
-		x.note(at, "it does not show approvals to this key; name one of somebody who decides, or observes, with --approver-key: "+oneLine(err.Error()))
+		x.note(at, "it does not show approvals to this key; pass the key of an approver or observer with --approver-key: "+oneLine(err.Error()))
 	case x.o.named == "":
-		x.note(at, "none answers at "+x.approver.base+"; --approver-url names another one")
+		x.note(at, "no approver answers at "+x.approver.base+"; set another address with --approver-url")
 	default:
-		x.fault(at, oneLine(err.Error()), "see that it runs and that its address is right; until then nobody can decide, and what waits expires")
+		x.fault(at, oneLine(err.Error()), "check that it is running and that its address is correct; until then nobody can decide, and pending calls expire")
 	}
 }

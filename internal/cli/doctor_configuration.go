@@ -16,10 +16,10 @@ func (x *examination) configuration(ctx context.Context) {
 	var report callyard.ConfigurationStatus
 	if _, err := x.look(ctx, x.c, x.c.api.GetConfiguration, &report); err != nil {
 		if exitCode(err) == exitRefused {
-			x.note(at, "this front door is of a version that does not tell which configuration it goes by")
+			x.note(at, "the version of this front door does not report its configuration")
 			return
 		}
-		x.fault(at, oneLine(err.Error()), "see the log of the front door")
+		x.fault(at, oneLine(err.Error()), "check the log of the front door")
 		return
 	}
 	faults, silent := x.faults(), 0
@@ -37,13 +37,13 @@ func (x *examination) configuration(ctx context.Context) {
 		for _, v := range d.Versions {
 			sides = append(sides, brief(v.Version)+" at "+strings.Join(v.Processes, ", "))
 		}
-		x.fault(at, "processes go by different versions of "+cmp.Or(what, string(d.Part))+": "+strings.Join(sides, "; "),
-			"give all of them the same file; after an edit, see whether one refused it or has not seen it (a ConfigMap takes up to two minutes; one mounted with subPath is never updated)")
+		x.fault(at, "processes use different versions of "+cmp.Or(what, string(d.Part))+": "+strings.Join(sides, "; "),
+			"use the same file for all of them; after an edit, check whether a process refused it or has not read it (a ConfigMap takes up to two minutes to update; with subPath it never updates)")
 	}
 	if x.faults() > faults {
 		return
 	}
-	said := fmt.Sprintf("%d processes, every last edit of their files is in force", len(report.Processes))
+	said := fmt.Sprintf("%d processes, the latest version of their files is in force", len(report.Processes))
 	for _, part := range report.Processes[:min(1, len(report.Processes))] {
 		for _, p := range part.Parts {
 			said += "; " + string(p.Part) + " " + brief(p.Version) + " since " + p.Since.UTC().Format(time.RFC3339)
@@ -51,7 +51,7 @@ func (x *examination) configuration(ctx context.Context) {
 	}
 	x.ok(at, said)
 	if silent > 0 && silent < len(report.Processes) {
-		x.note(at, fmt.Sprintf("%d of the processes read no file again", silent))
+		x.note(at, fmt.Sprintf("%d of the processes do not reload files", silent))
 	}
 }
 
@@ -61,7 +61,7 @@ func (x *examination) refusedEdit(process string, p *callyard.ConfigurationPart)
 		return
 	}
 	x.fault(process, fmt.Sprintf("the last edit of its %s (%s) is not in force; version %s of %s is: %s", p.Part, p.Tried.UTC().Format(time.RFC3339), brief(p.Version), p.Since.UTC().Format(time.RFC3339), oneLine(deref(p.Error))),
-		"repair the file (callyard config check lists all its faults); it is read again by itself")
+		"repair the file (callyard config check lists all its faults); it is reloaded automatically")
 }
 
 // briefVersion is enough of a version to tell it from another.

@@ -21,6 +21,6 @@ func (x *examination) losses(ctx context.Context) {
 	if len(l.Streams) > 0 {
 		where = ", with messages of " + strings.Join(l.Streams, ", ")
 	}
-	x.note("data folder", fmt.Sprintf("%d damaged files were accepted as lost%s, the last at %s: calls from before it that had no result are unknown, see what they did (callyard calls --state unknown); losses.json in the folder lists the files",
+	x.note("data folder", fmt.Sprintf("%d damaged files were accepted as lost%s, the last at %s: earlier calls without a result are unknown, check their effects (callyard calls --state unknown); losses.json in the folder lists the files",
 		l.Files, where, l.Latest.UTC().Format(time.RFC3339)))
 }

@@ -67,7 +67,7 @@ func (x *examination) tellPeople(faults int) error {
 	}
 	switch faults {
 	case 0:
-		return out.text("\nNothing is wrong.\n")
+		return out.text("\nNo faults.\n")
 	case 1:
 		return out.text("\n1 fault.\n")
 	}

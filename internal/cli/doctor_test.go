@@ -84,10 +84,10 @@ func sayDoctor(t *testing.T, door, approver string, more ...string) (said string
 
 func TestTheDoctorFindsNothingWrongWithAWellSystem(t *testing.T) {
 	said, code := sayDoctor(t, wellFrontDoor().open(t), wellApprover().open(t))
-	if code != exitOK || !strings.Contains(said, "Nothing is wrong.") || strings.Contains(said, "fault") || strings.Contains(said, "note") {
+	if code != exitOK || !strings.Contains(said, "No faults.") || strings.Contains(said, "fault ") || strings.Contains(said, "note") {
 		t.Errorf("code %d:\n%s", code, said)
 	}
-	for _, want := range []string{"front door: 1.2.3", "workers: 1 live", "servers: 1 of 1", "configuration: 1 processes, every last edit of their files is in force; policy 71accd489c13 since 2026-01-01T00:00:00Z", "execution log: it can be read", "approver: 0 approvals"} {
+	for _, want := range []string{"front door: 1.2.3", "workers: 1 live", "servers: 1 of 1", "configuration: 1 processes, the latest version of their files is in force; policy 71accd489c13 since 2026-01-01T00:00:00Z", "execution log: it can be read", "approver: 0 approvals"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it does not say %q:\n%s", want, said)
 		}
@@ -127,9 +127,9 @@ func TestTheDoctorSaysWhomNATSLetsIn(t *testing.T) {
 		code int
 	}{
 		`{"host":"0.0.0.0"}`:                      {"fault  NATS", exitToolError},
-		`{"host":"0.0.0.0","auth_required":true}`: {"asks for a credential", exitOK},
+		`{"host":"0.0.0.0","auth_required":true}`: {"requires a credential", exitOK},
 		`{"host":"127.0.0.1"}`:                    {"listens on this machine only", exitOK},
-		`nonsense`:                                {"whom it lets in is not known", exitOK},
+		`nonsense`:                                {"its authentication cannot be checked", exitOK},
 	} {
 		said, code := sayDoctor(t, wellFrontDoor().open(t), wellApprover().open(t), "--nats", natsSaying(t, info))
 		if code != c.code || !strings.Contains(said, c.says) {
@@ -148,30 +148,30 @@ func TestTheDoctorNamesFaultsAndFixes(t *testing.T) {
 		says, fixes string
 	}{
 		"NATS is away": {func(d, _ *patient) { d.answers["/readyz"] = problem503("Not ready: NATS is RECONNECTING.") }, "NATS is RECONNECTING", "start nats-server"},
-		"it drains":    {func(d, _ *patient) { d.answers["/readyz"] = problem503("Not ready: the front door is draining.") }, "draining", "start it again"},
-		"no workers":   {func(d, _ *patient) { d.answers["/workers"] = jsonAnswer(`{"workers":[]}`) }, "workers: there is none", "start one"},
+		"it drains":    {func(d, _ *patient) { d.answers["/readyz"] = problem503("Not ready: the front door is draining.") }, "draining", "restart it"},
+		"no workers":   {func(d, _ *patient) { d.answers["/workers"] = jsonAnswer(`{"workers":[]}`) }, "workers: there are none", "start one"},
 		"all drain":    {func(d, _ *patient) { d.answers["/workers"] = jsonAnswer(`{"workers":[{"id":"w","draining":true}]}`) }, "all 1 are draining", "start another one"},
 		"a worker's clock": {func(d, _ *patient) {
 			d.answers["/workers"] = jsonAnswer(`{"workers":[{"id":"w","host":"sandbox7","started":"` + hence(time.Hour) + `"}]}`)
-		}, "worker w: it says that it was started", "clock of sandbox7"},
+		}, "worker w: it reports a start time", "clock of sandbox7"},
 		"a failed server": {func(d, _ *patient) {
 			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"sad","initialization_state":"error","error":"exec: no such file"}]}`)
-		}, "server sad: it does not run: exec: no such file", "callyard servers show sad"},
+		}, "server sad: it is not running: exec: no such file", "callyard servers show sad"},
 		"a slow server": {func(d, _ *patient) {
 			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"sad","initialization_state":"timeout"}]}`)
 		}, "not ready in time", "startTimeout"},
 		"a server that one worker lacks": {func(d, _ *patient) {
 			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","workers":[{"id":"w1","initialization_state":"initialized"},{"id":"w2","initialization_state":"error","error":"no such program"}]}]}`)
-		}, "does not run on worker w2: no such program", "that worker lacks"},
+		}, "is not running on worker w2: no such program", "is missing on that worker"},
 		"no sandbox": {func(d, _ *patient) {
 			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","sandbox":{"isolation":"container","ready":false,"error":"no engine"}}]}`)
 		}, "no container is ready: no engine", "docs/how-to/containers.md"},
 		"the execution log is lost": {func(d, _ *patient) { d.answers["/calls"] = problem503("The execution log cannot be read.") }, "execution log: it cannot be read", "JetStream"},
-		"a clock":                   {func(d, _ *patient) { d.clock = -time.Hour }, "front door: its clock and the one here differ", "NTP"},
+		"a clock":                   {func(d, _ *patient) { d.clock = -time.Hour }, "front door: its clock and the local clock differ", "NTP"},
 		"the approver's clock":      {func(_, a *patient) { a.clock = time.Hour }, "approver: its clock", "NTP"},
 		"an approval waits": {func(_, a *patient) {
 			a.answers["/approvals"] = jsonAnswer(`{"approvals":[{"id":"appr_1","server":"pay","tool":"send","created_at":"` + hence(-2*time.Hour) + `","expires_at":"` + hence(time.Hour) + `"}]}`)
-		}, "approval appr_1: send of pay waits for people since 2h0m", "callyard approvals show appr_1"},
+		}, "approval appr_1: send of pay has been waiting for approval for 2h0m", "callyard approvals show appr_1"},
 		"the approver is not ready": {func(_, a *patient) { a.answers["/readyz"] = problem503("Not ready: Redis does not answer.") }, "approver: Not ready: Redis", "start Redis"},
 		"the approver is ill":       {func(_, a *patient) { a.answers["/approvals"] = problem503("The ledger cannot be read.") }, "approver: The ledger cannot be read", "nobody can decide"},
 		"a wrong key": {func(d, _ *patient) {
@@ -202,7 +202,7 @@ func TestNotesAreNoFaults(t *testing.T) {
 	if code != exitOK {
 		t.Errorf("code %d:\n%s", code, said)
 	}
-	for _, want := range []string{"several versions: 1, 2", "replaced 9 times", "all its 2 slots are taken and 7 calls wait", "server new: it is starting", "such as call_x"} {
+	for _, want := range []string{"different versions: 1, 2", "replaced 9 times", "all its 2 slots are in use and 7 calls are waiting", "server new: it is starting", "such as call_x"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it does not say %q:\n%s", want, said)
 		}
@@ -247,7 +247,7 @@ func TestOnlyTheFirstManyApprovalsAreNamed(t *testing.T) {
 	}
 	approver.answers["/approvals"] = jsonAnswer(`{"approvals":[` + strings.Join(list, ",") + `]}`)
 	said, code := sayDoctor(t, wellFrontDoor().open(t), approver.open(t))
-	if code != exitToolError || strings.Count(said, "fault  approval a") != shownMost || !strings.Contains(said, "3 more wait longer") {
+	if code != exitToolError || strings.Count(said, "fault  approval a") != shownMost || !strings.Contains(said, "3 more have been waiting longer") {
 		t.Errorf("code %d:\n%s", code, said)
 	}
 }

@@ -17,8 +17,8 @@ func eventsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "events",
 		Short: "Follow changes of workers and servers until Ctrl-C",
-		Long: "events prints the fleet as it is and then each change of it, one on a line, until it is stopped. " +
-			"With --json each line is the whole fleet after the change. When the connection breaks it is made again.",
+		Long: "events prints the current fleet and then each change, one on a line, until it is stopped. " +
+			"With --json each line is the whole fleet after the change. It reconnects after a lost connection.",
 		Args: takes(0, 0),
 		RunE: withClient(func(ctx context.Context, c *client, _ []string) error {
 			f := follower{c: c, pauses: backoff.Policy{First: time.Second, Max: 15 * time.Second}}
@@ -54,9 +54,9 @@ func (f *follower) follow(ctx context.Context) error {
 			return err
 		}
 		if !connected {
-			return fail(exitUnreachable, "%s ended the stream of events before it began: check --url.", f.c.base)
+			return fail(exitUnreachable, "%s ended the stream of events before the first event: check --url.", f.c.base)
 		}
-		if err := f.c.note.text("The connection ended; connecting again.\n"); err != nil {
+		if err := f.c.note.text("The connection ended; reconnecting.\n"); err != nil {
 			return err
 		}
 		if !wait(ctx, f.pauses.Delay(failures)) {

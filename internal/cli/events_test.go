@@ -125,7 +125,7 @@ func TestABrokenConnectionIsMadeAgainAndNothingIsToldTwice(t *testing.T) {
 	plainEnvironment(t)
 	out := newTap("worker-b-1 is draining")
 	note := followed(t, eventDoor(t, fleetEvent(recorded(t, "fleet-1.json")), "", fleetEvent(recorded(t, "fleet-2.json"))), out, false)
-	if strings.Count(out.String(), "worker-a-1 is there") != 1 || strings.Count(note, "connecting again") != 2 {
+	if strings.Count(out.String(), "worker-a-1 started") != 1 || strings.Count(note, "reconnecting") != 2 {
 		t.Errorf("%s\nnotes: %s", out.String(), note)
 	}
 }

@@ -13,9 +13,9 @@ func initCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Create the missing streams and tables in NATS",
-		Long: "init makes every stream and table that is missing in NATS and changes nothing that is there; it may be repeated. It signs in as the section nats of the\n" +
-			"configuration says, as a user that may make streams: the operator of deploy/nats. Run it before the first start of the other processes and after each\n" +
-			"upgrade: where NATS asks for a credential they may not make streams themselves. `callyard up` needs no init.",
+		Long: "init creates the missing streams and tables in NATS and changes nothing else; it can be repeated. It signs in with the nats section of the\n" +
+			"configuration, as a user that can create streams: the operator of deploy/nats. Run it before the first start of the other processes and after each\n" +
+			"upgrade: if NATS requires credentials, they cannot create streams themselves. `callyard up` does not require init.",
 		Example: "  CALLYARD_NATS_USER=operator CALLYARD_NATS_PASSWORD_FILE=operator.password callyard init --nats nats://nats:4222\n" +
 			"  callyard init --config init.yaml\n  callyard init --check",
 		Args: takes(0, 0),
@@ -34,11 +34,11 @@ func initCommand() *cobra.Command {
 			if out.structured() {
 				return out.value(map[string]bool{"ready": true})
 			}
-			return out.text("NATS has every stream and table of Callyard.\n")
+			return out.text("NATS has all streams and tables of Callyard.\n")
 		},
 	}
 	setup.AddFlags(cmd.Flags(), "nats", "log-level", "log-format")
-	cmd.Flags().Bool("check", false, "compare the records of durable calls with each other instead, and say which messages are missing")
+	cmd.Flags().Bool("check", false, "compare the records of durable calls with each other instead, and list missing messages")
 	return cmd
 }
 
@@ -58,7 +58,7 @@ func checkRecords(cmd *cobra.Command, cfg *setup.Config, log *slog.Logger) error
 	case out.structured():
 		err = out.value(map[string]any{"faults": faults})
 	case len(faults) == 0:
-		err = out.text("The records of durable calls agree with each other.\n")
+		err = out.text("The records of durable calls are consistent.\n")
 	default:
 		err = out.text(strings.Join(faults, "\n") + "\n")
 	}
@@ -66,7 +66,7 @@ func checkRecords(cmd *cobra.Command, cfg *setup.Config, log *slog.Logger) error
 		return err
 	}
 	if len(faults) > 0 {
-		return fail(exitToolError, "Records of durable calls are missing. Restore the streams of NATS from a backup; where there is none, the calls without a record end as unknown and do not run again.")
+		return fail(exitToolError, "Records of durable calls are missing. Restore the NATS streams from a backup; without a backup, the calls without a record end as unknown and do not run again.")
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func TestInitChecksTheRecordsOfDurableCalls(t *testing.T) {
 		err := root.ExecuteContext(t.Context())
 		return out.String(), err
 	}
-	if said, err := check(); err != nil || said != "The records of durable calls agree with each other.\n" {
+	if said, err := check(); err != nil || said != "The records of durable calls are consistent.\n" {
 		t.Errorf("%v %s", err, said)
 	}
 	stream, err := bustest.JetStream(t, server.URL).Stream(t.Context(), "callyard_calls")

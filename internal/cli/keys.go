@@ -15,8 +15,8 @@ func keysCommand() *cobra.Command {
 	fresh := &cobra.Command{
 		Use:   "new NAME",
 		Short: "Create an API key and its configuration entry",
-		Long: "new makes an API key and prints it once: Callyard keeps only its hash, which goes into the configuration of the front door. " +
-			"It works without a running Callyard.",
+		Long: "new creates an API key and prints it once: Callyard stores only its hash, in the configuration of the front door. " +
+			"It does not require a running Callyard.",
 		Example: "  callyard keys new ci --owner \"build team\" --group dev",
 		Args:    takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -24,7 +24,7 @@ func keysCommand() *cobra.Command {
 		},
 	}
 	fresh.Flags().StringVar(&owner, "owner", "", "person or team that owns the key")
-	fresh.Flags().StringSliceVar(&groups, "group", nil, "a group that the key is in; may be given several times")
+	fresh.Flags().StringSliceVar(&groups, "group", nil, "group of the key; repeatable")
 	return group("keys", "Create API keys and warrant keys", fresh, warrantKeyCommand())
 }
 
@@ -50,7 +50,7 @@ func newKey(out screen, entry keyEntry) error {
 		}{key, entry})
 	}
 	return out.text(out.paint(bold, key) + "\n\n" +
-		"This is the API key; it is shown only now. Add its entry to the configuration of the front door:\n\n" + entry.yaml())
+		"This is the API key; it is shown only once. Add its entry to the configuration of the front door:\n\n" + entry.yaml())
 }
 
 // yaml is the entry in its place in the configuration.

@@ -13,9 +13,9 @@ func warrantKeyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "warrant NAME",
 		Short: "Create a pair of keys that signs and verifies warrants",
-		Long: "warrant writes NAME.pem, a private key for the approver or for the front doors, and NAME.pub.pem, its public half for the workers. " +
-			"Make one pair for the approver and another for the front doors, so that a stolen key of a front door cannot say that people have agreed. " +
-			"callyard up makes its own. It works without a running Callyard.",
+		Long: "warrant writes NAME.pem, a private key for the approver or for the front doors, and NAME.pub.pem, its public key for the workers. " +
+			"Create one pair for the approver and another for the front doors, so that a stolen front door key cannot forge approvals by people. " +
+			"callyard up creates its own. It does not require a running Callyard.",
 		Example: "  callyard keys warrant approver\n  callyard keys warrant /etc/callyard/frontdoor",
 		Args:    takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -27,7 +27,7 @@ func warrantKeyCommand() *cobra.Command {
 // newWarrantKey writes a pair of keys and prints where they belong.
 func newWarrantKey(out screen, name string) error {
 	if name == "" || strings.HasSuffix(name, "/") {
-		return fail(exitUsage, "Name the pair: NAME.pem and NAME.pub.pem are written.")
+		return fail(exitUsage, "A name is required: NAME.pem and NAME.pub.pem are written.")
 	}
 	private, public := name+".pem", name+".pub.pem"
 	key := warrant.Generate()
@@ -43,6 +43,6 @@ func newWarrantKey(out screen, name string) error {
 		}{id, private, public})
 	}
 	return out.text(fmt.Sprintf("Key %s\n\n", out.paint(bold, id)) + fmt.Sprintf(
-		"The private half is in %s, for the approver or for the front doors:\n\nwarrants:\n  key_file: %s\n\n", private, yamlText(private)) + fmt.Sprintf(
-		"The public half is in %s, for the workers: under people_keys where it is the\napprover's, under caller_keys where it is the front doors':\n\nwarrants:\n  people_keys: [%s]\n", public, yamlText(public)))
+		"The private key is in %s, for the approver or for the front doors:\n\nwarrants:\n  key_file: %s\n\n", private, yamlText(private)) + fmt.Sprintf(
+		"The public key is in %s, for the workers: under people_keys for the approver's\nkey, under caller_keys for the front doors' key:\n\nwarrants:\n  people_keys: [%s]\n", public, yamlText(public)))
 }

@@ -68,7 +68,7 @@ func TestAPairOfWarrantKeysIsNeverWrittenOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stdout, stderr, code := typed(t, "", "keys", "warrant", name); code != exitUsage || stdout != "" || !strings.Contains(stderr, "exists already") {
+	if stdout, stderr, code := typed(t, "", "keys", "warrant", name); code != exitUsage || stdout != "" || !strings.Contains(stderr, "already exists") {
 		t.Errorf("code %d, %q, %q", code, stdout, stderr)
 	}
 	if after, err := os.ReadFile(made.Private); err != nil || string(after) != string(before) {

@@ -16,21 +16,21 @@ func mcpCommand() *cobra.Command {
 	stdio := &cobra.Command{
 		Use:   "stdio",
 		Short: "Run an MCP server on stdin and stdout, backed by a running Callyard",
-		Long: "stdio passes the messages of one MCP client on to a running Callyard, as they are, and its answers back. " +
-			"It has the tools of all servers, or with --server those of one under their own names.",
+		Long: "stdio forwards the messages of one MCP client to a running Callyard unchanged, and returns its answers. " +
+			"It serves the tools of all servers, or with --server those of one server under their own names.",
 		Example: "  callyard mcp stdio --server files",
 		Args:    takes(0, 0),
 		RunE: withClient(func(ctx context.Context, c *client, _ []string) error {
 			return newBridge(c, server, c.out.w, c.note.w).run(ctx, c.in)
 		}),
 	}
-	stdio.Flags().StringVar(&server, "server", "", "server whose tools are offered; empty offers all")
+	stdio.Flags().StringVar(&server, "server", "", "server whose tools are served; empty serves all")
 	var to string
 	config := &cobra.Command{
 		Use:   "config",
 		Short: "Print the configuration entry of an MCP client",
 		Long: "config prints the entry that connects an MCP client to Callyard. An API key is not printed: " +
-			"the entry of a client over HTTP names the variable CALLYARD_KEY, and the one over stdio takes it from the environment.",
+			"the entry for HTTP refers to the variable CALLYARD_KEY, and the entry for stdio reads it from the environment.",
 		Example: "  callyard mcp config --client cursor",
 		Args:    takes(0, 0),
 		RunE: withClient(func(_ context.Context, c *client, _ []string) error {
@@ -45,7 +45,7 @@ func mcpCommand() *cobra.Command {
 		}),
 	}
 	config.Flags().StringVar(&to, "client", "", "the client: "+strings.Join(mcpClients(), ", "))
-	config.Flags().StringVar(&server, "server", "", "server whose tools are offered; empty offers all")
+	config.Flags().StringVar(&server, "server", "", "server whose tools are served; empty serves all")
 	completingFlag(stdio, "server", serverIDs)
 	completingFlag(config, "server", serverIDs)
 	offer(config, "client", mcpClients()...)

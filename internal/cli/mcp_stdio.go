@@ -208,7 +208,7 @@ func (b *bridge) pass(ctx context.Context, resp *http.Response, m *envelope) boo
 		}
 	case mediaEvents:
 		if err := readEvents(resp.Body, func(e sse.Event) error { write(e.Data); return nil }); err != nil && ctx.Err() == nil {
-			b.say("the stream of an answer broke: %v", err)
+			b.say("the stream of an answer was interrupted: %v", err)
 		}
 	}
 	return some

@@ -43,10 +43,10 @@ func (o *outputFlag) Set(text string) error {
 	switch f {
 	case formatTable, formatJSON, formatYAML:
 	default:
-		return fmt.Errorf("the output formats are json, yaml and table%s", didYouMean(text, []string{"json", "yaml", "table"}))
+		return fmt.Errorf("must be json, yaml or table%s", didYouMean(text, []string{"json", "yaml", "table"}))
 	}
 	if o.given && o.format != f {
-		return fmt.Errorf("the output format is %s already: give --output once, or --json alone", o.format)
+		return fmt.Errorf("the output format is already %s: use --output once, or --json alone", o.format)
 	}
 	o.format, o.given = f, true
 	return nil
@@ -66,7 +66,7 @@ func (j *jsonFlag) Set(text string) error {
 	case "false":
 		return nil
 	}
-	return fmt.Errorf("--json takes no value: use --output")
+	return fmt.Errorf("--json does not accept a value: use --output")
 }
 
 // outputOf returns the format that the command line asks for.

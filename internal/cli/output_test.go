@@ -30,11 +30,11 @@ func TestTheOutputIsATableJSONOrYAMLAndNothingElse(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"-o xml":           "json, yaml and table",
+		"-o xml":           "json, yaml or table",
 		"-o yml":           "Did you mean yaml?",
-		"--json -o yaml":   "is json already",
-		"-o yaml --json":   "is yaml already",
-		"--json=sometimes": "takes no value",
+		"--json -o yaml":   "is already json",
+		"-o yaml --json":   "is already yaml",
+		"--json=sometimes": "does not accept a value",
 	} {
 		stdout, stderr, code := typed(t, "", append([]string{"servers", "--url", d.URL}, strings.Fields(args)...)...)
 		if code != exitUsage || stdout != "" || !strings.Contains(stderr, want) {

@@ -20,19 +20,19 @@ func permissionsCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use:   "permissions",
 		Short: "List and revoke remembered approvals",
-		Long: "permissions lists what somebody allowed when approving a call: calls like it run without a question, until a time and for a number of calls. " +
-			"`permissions remove` takes one back: calls like it are held again.",
+		Long: "permissions lists remembered approvals: matching calls run without approval, until a time and up to a number of calls. " +
+			"`permissions remove` revokes one: matching calls are held again.",
 		Example: "  callyard permissions\n  callyard permissions remove perm_06b2t8m3c0w3v2q5n7k9a1d4fz --reason \"no longer needed\"",
 		Args:    takes(0, 0),
 	}
-	all := list.Flags().Bool("all", false, "list of expired, used and revoked permissions too")
+	all := list.Flags().Bool("all", false, "list expired, used up and revoked permissions too")
 	list.RunE = withApprover(func(ctx context.Context, c *client, _ []string) error {
 		return listPermissions(ctx, c, *all, time.Now())
 	})
 	remove := &cobra.Command{
 		Use: "remove ID", Aliases: []string{"revoke"}, Short: "Revoke a permission", Args: takes(1, 1), ValidArgsFunction: completing(permissionIDs),
 	}
-	reason := remove.Flags().String("reason", "", "reason, kept in the record")
+	reason := remove.Flags().String("reason", "", "reason, stored with the decision")
 	remove.RunE = withApprover(func(ctx context.Context, c *client, args []string) error {
 		return removePermission(ctx, c, args[0], *reason)
 	})

@@ -28,15 +28,15 @@ func policyCommand() *cobra.Command {
 	test := &cobra.Command{
 		Use:   "test [--policy FILE] CALLS...",
 		Short: "Test a policy against example calls",
-		Long: "test judges each example call as the front door and the workers would, and prints which rule won and why. " +
-			"Where an example says what it expects, a difference ends the command with code 1. It works without a running Callyard.",
+		Long: "test applies the policy to each example call as the front door and the workers would, and prints the deciding rule and the reason. " +
+			"If an example states an expectation and the result differs, the exit code is 1. It does not require a running Callyard.",
 		Example: "  callyard policy test --policy policy.yaml calls.yaml",
 		Args:    takes(1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return testPolicy(outOf(cmd), file, args)
 		},
 	}
-	test.Flags().StringVar(&file, "policy", "", "the policy; without one, what is in force where there is none")
+	test.Flags().StringVar(&file, "policy", "", "the policy file (default: the built-in policy)")
 	return group("policy", "Check and test a policy", check, test)
 }
 
@@ -72,11 +72,11 @@ func checkPolicy(out screen, path string) error {
 	}
 	switch len(doubts) {
 	case 0:
-		return out.text(fmt.Sprintf("The policy is good: %s, version %s.\n", count(len(p.Rules()), "rule"), p.Version()))
+		return out.text(fmt.Sprintf("The policy is valid: %s, version %s.\n", count(len(p.Rules()), "rule"), p.Version()))
 	case 1:
-		return fail(exitUsage, "The policy can be read, and 1 thing in it is doubtful.")
+		return fail(exitUsage, "The policy is valid, but has 1 probable mistake.")
 	}
-	return fail(exitUsage, "The policy can be read, and %d things in it are doubtful.", len(doubts))
+	return fail(exitUsage, "The policy is valid, but has %d probable mistakes.", len(doubts))
 }
 
 // reportPolicy prints what `policy check` found as one object; fault says why
@@ -167,7 +167,7 @@ func testPolicy(out screen, policy string, files []string) error {
 		return err
 	}
 	if unmet > 0 {
-		return fail(exitUnmet, "%d of %s did not go as expected.", unmet, count(len(results), "call"))
+		return fail(exitUnmet, "%d of %s did not have the expected result.", unmet, count(len(results), "call"))
 	}
 	return nil
 }

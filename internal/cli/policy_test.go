@@ -73,7 +73,7 @@ func TestPolicyTestFailsWhereAnExpectationDoes(t *testing.T) {
 	if exitCode(err) != exitUnmet || !strings.Contains(err.Error(), "1 of 2 calls") {
 		t.Errorf("%v", err)
 	}
-	if !strings.Contains(out, "FAILED") || !strings.Contains(out, "calls.json:1: db drop_x: deny should be false and is true.") {
+	if !strings.Contains(out, "FAILED") || !strings.Contains(out, "calls.json:1: db drop_x: deny should be false but is true.") {
 		t.Error(out)
 	}
 	out, err = runPolicy(t, "test", "--json", "--policy", policy, calls)
@@ -112,11 +112,11 @@ func TestPolicyTestWithoutAPolicyTriesTheDefault(t *testing.T) {
 
 func TestPolicyCheckSaysWhatIsWrongOrDoubtful(t *testing.T) {
 	out, err := runPolicy(t, "check", policyFile(t, "policy.yaml", testedPolicy))
-	if err != nil || !strings.Contains(out, "The policy is good: 2 rules, version sha256:") {
+	if err != nil || !strings.Contains(out, "The policy is valid: 2 rules, version sha256:") {
 		t.Errorf("%v %s", err, out)
 	}
 	out, err = runPolicy(t, "check", policyFile(t, "policy.yaml", "rules: [{name: a, deny: no}, {name: b, level: 1}]"))
-	if exitCode(err) != exitUsage || !strings.Contains(out, `rule "b" (line 1): it can never win`) {
+	if exitCode(err) != exitUsage || !strings.Contains(out, `rule "b" (line 1): it can never apply`) {
 		t.Errorf("%v %s", err, out)
 	}
 	_, err = runPolicy(t, "check", policyFile(t, "policy.yaml", "rule: []"))

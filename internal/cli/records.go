@@ -65,7 +65,7 @@ func missingApproval(ctx context.Context, conn *bus.Conn, since time.Time, log *
 			}
 			_, err := book.Get(ctx, page[i].Approval, bus.Leader)
 			if errors.Is(err, bus.ErrNotFound) {
-				return fmt.Sprintf("call %s was held under the approval %s, and it is not there", page[i].ID, page[i].Approval), nil
+				return fmt.Sprintf("call %s was held under approval %s, which does not exist", page[i].ID, page[i].Approval), nil
 			}
 			if err != nil {
 				return "", fmt.Errorf("reading an approval: %w", err)

@@ -26,8 +26,8 @@ func serversCommand() *cobra.Command {
 	}, addServerCommand(), &cobra.Command{
 		Use:   "remove SERVER",
 		Short: "Remove a server that was added over the API",
-		Long: "remove has every worker end a server that came over the API (servers add, POST /servers) and forgets it. It takes front_door.add_servers.\n\n" +
-			"A server of a servers file is removed by taking its entry out of the file: its worker sees that by itself.",
+		Long: "remove stops and removes a server that was added over the API (servers add, POST /servers) on every worker. It requires front_door.add_servers.\n\n" +
+			"To remove a server of a servers file, delete its entry from the file: its worker reloads the file automatically.",
 		Args: takes(1, 1),
 		RunE: withClient(suggesting(func(ctx context.Context, c *client, args []string) error {
 			return changeServer(ctx, c, with(c.api.RemoveServer, args[0]), args[0])
@@ -35,8 +35,8 @@ func serversCommand() *cobra.Command {
 	}, &cobra.Command{
 		Use:   "restart SERVER",
 		Short: "Restart a server on every worker, without failing calls",
-		Long: "restart replaces a server by a new start of itself. The old one takes calls until the new one is ready, and finishes those that it has. " +
-			"It returns once the new starts have begun; `callyard servers show SERVER` shows how they are.",
+		Long: "restart replaces a server with a new instance. The old instance accepts calls until the new one is ready, and finishes its running calls. " +
+			"It returns once the restarts have begun; `callyard servers show SERVER` shows their progress.",
 		Args: takes(1, 1),
 		RunE: withClient(suggesting(func(ctx context.Context, c *client, args []string) error {
 			return changeServer(ctx, c, with(c.api.RestartServer, args[0]), args[0])
@@ -103,8 +103,8 @@ func showServer(ctx context.Context, c *client, args []string) error {
 
 func writeServer(out screen, s *callyard.ServerItem) error {
 	err := out.sheet(cells("server", s.ID), []cell{{text: "state"}, stateCell(string(s.InitializationState))}, cells("error", deref(s.Error)), cells("transport", string(s.Transport)),
-		cells("calls itself", strings.TrimSpace(deref(s.Title)+" "+deref(s.Version))), cells("MCP revision", deref(s.ProtocolVersion)), cells("risk", deref(s.RiskDescription)), cells("tools", toolCount(s)),
-		cells("calls", fmt.Sprintf("%d of %d under way, %d waiting", s.InFlight, s.Slots, s.Waiting)))
+		cells("title", strings.TrimSpace(deref(s.Title)+" "+deref(s.Version))), cells("MCP revision", deref(s.ProtocolVersion)), cells("risk", deref(s.RiskDescription)), cells("tools", toolCount(s)),
+		cells("calls", fmt.Sprintf("%d of %d running, %d waiting", s.InFlight, s.Slots, s.Waiting)))
 	if err != nil {
 		return err
 	}

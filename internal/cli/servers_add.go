@@ -32,26 +32,26 @@ func addServerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add SERVER (-- COMMAND [ARG...] | --server-url URL | --entry FILE)",
 		Short: "Add a server to a running Callyard",
-		Long: "add has the workers that allow it (worker.api_servers) hold a server, now and after restarts, and waits until it can be called. It takes front_door.add_servers: " +
-			"whoever may add a server can start any command on a worker.\n\n" +
-			"A server that is added is kept in NATS, not in a servers file, and is removed with `servers remove`. Where operators own the servers, add an entry to the servers file instead: " +
-			"its worker sees that by itself. A name can be in one of the two places only.",
+		Long: "add adds a server to the workers that allow it (worker.api_servers), also after restarts, and waits until it can be called. It requires front_door.add_servers: " +
+			"a caller that can add a server can start any command on a worker.\n\n" +
+			"An added server is stored in NATS, not in a servers file, and is removed with `servers remove`. If operators manage the servers, add an entry to the servers file instead: " +
+			"its worker reloads the file automatically. A name can be used in only one of the two places.",
 		Example: "  callyard servers add files -- mcp-server-filesystem /srv/files\n  callyard servers add search --server-url https://search.example.com/mcp --risk 2\n" +
 			"  callyard servers add notes --entry notes.json",
 		Args: takes(1, -1),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&entry.URL, "server-url", "", "address of a server that is reached over HTTP")
-	flags.StringArrayVar(&env, "env", nil, "NAME=VALUE for the command; may be given several times")
+	flags.StringVar(&entry.URL, "server-url", "", "URL of an HTTP server")
+	flags.StringArrayVar(&env, "env", nil, "environment variable NAME=VALUE for the command; repeatable")
 	flags.IntVar(&entry.RiskLevel, "risk", 0, "riskLevel of the server, 1 to 3")
-	flags.StringVar(&file, "entry", "", "file with the whole entry as in a servers file, without its name (- is standard input)")
+	flags.StringVar(&file, "entry", "", "file with the whole entry as in a servers file, without its name (- means standard input)")
 	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
 		entry.ID = args[0]
 		if len(args) > 1 {
 			entry.Command, entry.Args = args[1], args[2:]
 		}
 		if given := howMany(entry.Command != "", entry.URL != "", file != ""); given != 1 {
-			return fail(exitUsage, "Give one of: a command after --, --server-url, or --entry.")
+			return fail(exitUsage, "Pass one of: a command after --, --server-url, or --entry.")
 		}
 		body, err := entry.body(env, file, c.in)
 		if err != nil {
@@ -78,7 +78,7 @@ func (e *addedEntry) body(env []string, file string, stdin io.Reader) ([]byte, e
 	for _, pair := range env {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
-			return nil, fail(exitUsage, "--env is NAME=VALUE.") // it may hold a secret, so it is not repeated
+			return nil, fail(exitUsage, "--env must have the form NAME=VALUE.") // it may hold a secret, so it is not repeated
 		}
 		if e.Env == nil {
 			e.Env = make(map[string]string)
@@ -89,7 +89,7 @@ func (e *addedEntry) body(env []string, file string, stdin io.Reader) ([]byte, e
 		return json.Marshal(e)
 	}
 	if e.Env != nil || e.RiskLevel != 0 {
-		return nil, fail(exitUsage, "--entry holds the whole entry: write env and riskLevel there.")
+		return nil, fail(exitUsage, "--entry has the whole entry: set env and riskLevel there.")
 	}
 	text, err := readEntry(file, stdin)
 	if err != nil {
@@ -97,7 +97,7 @@ func (e *addedEntry) body(env []string, file string, stdin io.Reader) ([]byte, e
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil || members == nil {
-		return nil, fail(exitUsage, "--entry: %s is no JSON object; write an entry such as {\"command\": \"…\"}.", file)
+		return nil, fail(exitUsage, "--entry: %s is not a JSON object; use an entry such as {\"command\": \"…\"}.", file)
 	}
 	if members["id"], err = json.Marshal(e.ID); err != nil {
 		return nil, err

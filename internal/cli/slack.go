@@ -11,8 +11,8 @@ func slackCommand() *cobra.Command {
 	manifest := &cobra.Command{
 		Use:   "manifest",
 		Short: "Print the manifest of the Slack app",
-		Long: "manifest prints what Slack needs to know of the app: paste it at https://api.slack.com/apps, Create New App, From a manifest. " +
-			"Without --public-url the app uses Socket mode, in which the approver reaches Slack and nothing needs to reach the approver. It works without a running Callyard.",
+		Long: "manifest prints the app manifest for Slack: paste it at https://api.slack.com/apps, Create New App, From a manifest. " +
+			"Without --public-url the app uses Socket mode, in which the approver connects to Slack and needs no public address. It does not require a running Callyard.",
 		Example: "  callyard slack manifest\n  callyard slack manifest --public-url https://approve.example.com",
 		Args:    takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -24,6 +24,6 @@ func slackCommand() *cobra.Command {
 			return err
 		},
 	}
-	manifest.Flags().StringVar(&public, "public-url", "", "where Slack reaches the approver over https; without it: Socket mode")
+	manifest.Flags().StringVar(&public, "public-url", "", "https URL at which Slack reaches the approver (default: Socket mode)")
 	return group("slack", "Set up approvals in Slack", manifest)
 }

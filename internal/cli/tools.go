@@ -30,7 +30,7 @@ func toolsCommand() *cobra.Command {
 			return listTools(ctx, c, strings.Join(args, ""), search)
 		})),
 	}
-	cmd.Flags().StringVar(&search, "search", "", "only tools with this word in their name or description; with --format, that have to do with these words")
+	cmd.Flags().StringVar(&search, "search", "", "only tools with this text in their name or description; with --format, tools that match these words")
 	provider.flags(cmd)
 	cmd.ValidArgsFunction = completing(serverIDs)
 	cmd.AddCommand(&cobra.Command{
@@ -56,7 +56,7 @@ func readTools(ctx context.Context, c *client, server string) (*list[toolItem], 
 func readServerTools(ctx context.Context, c *client, server string) (*list[toolItem], error) {
 	tools, err := readTools(ctx, c, server)
 	if err == nil && len(tools.unknown) > 0 {
-		err = fail(exitUnreachable, "The tools of server %s are not known at the moment: `callyard servers show %s` says why.", oneLine(server), oneLine(server))
+		err = fail(exitUnreachable, "The tools of server %s are currently unknown: see the reason with `callyard servers show %s`.", oneLine(server), oneLine(server))
 	}
 	return tools, err
 }
@@ -94,7 +94,7 @@ func listTools(ctx context.Context, c *client, server, search string) error {
 // missingTools says for each of the servers that its tools are not in the list.
 func missingTools(servers []string) (text string) {
 	for _, id := range servers {
-		text += "The tools of server " + oneLine(id) + " are not known at the moment and are missing here.\n"
+		text += "The tools of server " + oneLine(id) + " are currently unknown and not listed.\n"
 	}
 	return text
 }

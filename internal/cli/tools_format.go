@@ -21,11 +21,11 @@ type providerList struct {
 }
 
 func (p *providerList) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&p.format, "format", "", "print what a model provider takes as tools: openai, openai-responses, anthropic or gemini")
+	cmd.Flags().StringVar(&p.format, "format", "", "print the tools in the format of a model provider: openai, openai-responses, anthropic or gemini")
 	offer(cmd, "format", "openai", "openai-responses", "anthropic", "gemini")
-	cmd.Flags().IntVar(&p.maxTools, "max-tools", 0, "with --format: the most tools")
-	cmd.Flags().IntVar(&p.budget, "budget-tokens", 0, "with --format: what the tools may cost together, in tokens as they are estimated")
-	cmd.Flags().BoolVar(&p.strict, "strict", false, "with --format: OpenAI's strict mode where a schema allows it")
+	cmd.Flags().IntVar(&p.maxTools, "max-tools", 0, "with --format: maximum number of tools")
+	cmd.Flags().IntVar(&p.budget, "budget-tokens", 0, "with --format: maximum estimated number of tokens of all tools")
+	cmd.Flags().BoolVar(&p.strict, "strict", false, "with --format: OpenAI's strict mode for schemas that support it")
 }
 
 // providerAnswer is GET /tools in the format of a provider, as far as it is read

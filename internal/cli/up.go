@@ -30,15 +30,15 @@ func upCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Run front door, worker, approver and NATS in this process",
-		Long: "up runs the whole fabric in one process: front door, worker and approver over an embedded NATS server with JetStream.\n" +
+		Long: "up runs the whole fabric in one process: front door, worker and approver with an embedded NATS server with JetStream.\n" +
 			"Without --servers (and without MCP_CONFIG_PATH) it serves the demo tools and the built-in tools that need no setting (callyard hub list).",
 		Example: "  callyard up\n  callyard up --demo-approvals\n  callyard up --servers mcp.json --listen 127.0.0.1:9000",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return up(cmd) },
 	}
 	setup.AddFlags(cmd.Flags(), "servers", "listen", "approver-listen", "data", "redis", "policy", "log-level", "log-format")
-	cmd.Flags().Bool("accept-loss", false, "start over a damaged data folder: use what is left of it; calls whose record may be lost end as unknown")
-	cmd.Flags().Bool("demo-approvals", false, "add a policy, a requester, an approver and a held call, to try an approval with")
+	cmd.Flags().Bool("accept-loss", false, "start with a damaged data folder and use its intact records; calls whose record may be lost end as unknown")
+	cmd.Flags().Bool("demo-approvals", false, "add a policy, a requester, an approver and a held call to try approvals")
 	return cmd
 }
 
@@ -64,7 +64,7 @@ func up(cmd *cobra.Command) error {
 		}
 	}
 	if out.structured() && demo != nil {
-		return fail(exitUsage, "--demo-approvals prints what to try, for people: leave --output out")
+		return fail(exitUsage, "--demo-approvals prints instructions for people: omit --output")
 	}
 	setup.TuneRuntime(2, len(served)) // much of what lives here is caches of NATS
 	if err := cfg.OwnKey(); err != nil {

@@ -41,7 +41,7 @@ func newApprovalDemo(cfg *setup.Config) (*approvalDemo, error) {
 		{"approver.oidc", cfg.Approver.OIDC.Configured()}, {"approver.local_groups", len(cfg.Approver.LocalGroups) > 0}, {"a servers file", cfg.Worker.Servers != ""},
 	} {
 		if given.is {
-			return nil, fail(exitUsage, "--demo-approvals brings its own policy, keys and server, and the configuration has %s: leave one of them out", given.name)
+			return nil, fail(exitUsage, "--demo-approvals has its own policy, keys and server, but the configuration has %s: remove one of them", given.name)
 		}
 	}
 	p, err := risk.Parse([]byte(demoPolicy), "the demo policy")
@@ -66,7 +66,7 @@ func (d *approvalDemo) say(ctx context.Context, base, pages string) string {
 	text := fmt.Sprintf("Approval demo\n  requester  %-12s key %s\n  approver   %-12s key %s\n  sign in    %s\n", d.requesterID, d.requester, d.decider, d.approver, pages)
 	held, err := d.hold(ctx, base)
 	if err != nil {
-		return text + fmt.Sprintf("\nThe call to decide could not be held: %v\nHold one:  %s\n", err, call)
+		return text + fmt.Sprintf("\nThe demo call could not be held: %v\nHold one:  %s\n", err, call)
 	}
 	return text + fmt.Sprintf("  held call  %s\n\nSign in as %s, approve the call at %s/a/%s, then read its result:\n\n  curl -s -H 'X-API-Key: %s' %s/calls/%s\n\nHold another:\n\n  %s\n",
 		held.CallID, d.decider, pages, held.ApprovalID, d.requester, base, held.CallID, call)

@@ -84,12 +84,12 @@ func options(args []string) (o bench.Options, err error) {
 	for _, h := range flags.Headers {
 		k, v, ok := strings.Cut(h, ":")
 		if !ok {
-			return o, errors.New("a --header is written as Name: value")
+			return o, errors.New("--header must have the form Name: value")
 		}
 		o.Headers[strings.TrimSpace(k)] = strings.TrimSpace(v)
 	}
 	if len(flags.Figures) > 0 && o.JSON {
-		return o, errors.New("--json does not go with --figures: they are a table with a verdict for each line")
+		return o, errors.New("--json cannot be combined with --figures, which prints a table with a verdict on each line")
 	}
 	o.C, o.Sizes, o.Rounds, o.Duration, o.Warmup, o.Quick = flags.Concurrency, flags.Sizes, flags.Rounds, flags.Duration, flags.Warmup, flags.Quick
 	o.Figures, o.Calls, o.Only, o.URLs, o.Out, o.Bin = flags.Figures, flags.Calls, flags.Only, flags.Endpoints, flags.Out, flags.Bin

@@ -29,17 +29,17 @@ const Figures = "batch,flat,ingest,servers,fairness,overload,cluster"
 
 // Add adds the flags to the set; parsing it fills the options.
 func (o *Options) Add(f *pflag.FlagSet) {
-	f.IntSliceVarP(&o.Concurrency, "concurrency", "c", nil, "calls at once (default 1,10,50,200)")
+	f.IntSliceVarP(&o.Concurrency, "concurrency", "c", nil, "concurrent calls (default 1,10,50,200)")
 	f.IntSliceVar(&o.Sizes, "size", nil, "bytes of the echoed text (default 200,20000,1000000)")
 	f.IntVar(&o.Rounds, "rounds", 0, "rounds over all cells; medians are shown (default 3)")
 	f.DurationVar(&o.Duration, "duration", 0, "measured time of a cell in a round (default 2s)")
-	f.DurationVar(&o.Warmup, "warmup", 0, "time before it (default 500ms)")
+	f.DurationVar(&o.Warmup, "warmup", 0, "warm-up time before it (default 500ms)")
 	f.BoolVar(&o.Quick, "quick", false, "a short run: fewer cells, one round")
-	f.StringSliceVar(&o.Figures, "figures", nil, "measure batches against what is promised of them: all, or some of "+Figures)
+	f.StringSliceVar(&o.Figures, "figures", nil, "measure batches against their targets: all, or some of "+Figures)
 	f.IntVar(&o.Calls, "calls", 0, "calls of the largest batch of the figures (default 1000000; with --quick 100000)")
 	f.StringSliceVar(&o.Only, "only", nil, "targets to measure (default all)")
-	f.StringArrayVar(&o.Endpoints, "endpoint", nil, "another HTTP endpoint to measure beside, as name=url")
+	f.StringArrayVar(&o.Endpoints, "endpoint", nil, "another HTTP endpoint to compare with, as name=url")
 	f.StringArrayVar(&o.Headers, "header", nil, "header for the calls, as Name: value")
 	f.StringVar(&o.Out, "out", "bench-out", "folder for bench.json and bench.png")
-	f.StringVar(&o.Bin, "bin", "", "folder with callyard, frontdoor, worker and nats-server (default: they are built)")
+	f.StringVar(&o.Bin, "bin", "", "folder with callyard, frontdoor, worker and nats-server (default: build them)")
 }
