@@ -174,7 +174,7 @@ func TestAnApprovalCarriesEverythingThatTheRuleSays(t *testing.T) {
 	a := p.Assess(&Input{Server: "bank", Tool: "pay", Arguments: []byte(`{"amount":5000}`)})
 	want := Assessment{
 		Level: Medium, Rule: "big-payment", Version: p.Version(),
-		Reasons: []string{`Rule "big-payment" holds this call: it needs an approval.`},
+		Reasons: []string{`Rule "big-payment" holds this call: it requires approval.`},
 		Approval: &Approval{By: ByGroups, Groups: []string{"finance", "board"}, Needed: 2, Expires: time.Hour,
 			EscalateTo: []string{"board"}, Reasons: true, FreshLogin: true, SlackLevel: 2},
 	}
@@ -182,7 +182,7 @@ func TestAnApprovalCarriesEverythingThatTheRuleSays(t *testing.T) {
 		t.Error(diff)
 	}
 	a = p.Assess(&Input{Server: "bank", Tool: "pay", Arguments: []byte(`{"amount":1}`)})
-	if diff := cmp.Diff([]string{`Rule "small-payment" lets this call run at once.`, "the limit is set with the bank."}, a.Reasons); diff != "" {
+	if diff := cmp.Diff([]string{`Rule "small-payment" allows this call to run at once.`, "the limit is set with the bank."}, a.Reasons); diff != "" {
 		t.Error(diff)
 	}
 	a = p.Assess(&Input{Server: "db", Tool: "drop_all"})
@@ -281,7 +281,7 @@ rules:
 	if a := Default().Assess(&Input{Server: "s", Tool: "t", ServerRisk: 1}); a.Cache != nil {
 		t.Error("without a policy results are kept")
 	}
-	if reasons := p.Assess(&Input{Server: "s", Tool: "read_file", ServerRisk: 1}).Reasons; reasons[0] != `Rule "own" has results of this call kept for a while.` {
+	if reasons := p.Assess(&Input{Server: "s", Tool: "read_file", ServerRisk: 1}).Reasons; reasons[0] != `Rule "own" caches results of this call.` {
 		t.Error(reasons)
 	}
 }

@@ -27,7 +27,7 @@ rules:
 		`rule "a" (line 4): "drop_tabel" matches no tool of its servers; did you mean "drop_table"?`,
 		`rule "b" (line 5): "bd" matches no server; did you mean "db"?`,
 		`rule "d" (line 7): it can never apply: rule "c" in line 6 already matches all of its calls; move it above that rule or remove it.`,
-		`rule "e" (line 8): it can never win: its condition is false for every call; correct it or remove the rule.`,
+		`rule "e" (line 8): it can never apply: its condition is false for every call; correct it or remove the rule.`,
 		`rule "f" (line 9): the group "board" has no members, so nobody can approve; add members or use another group.`,
 		`rule "f" (line 9): 3 approvals are needed, but its groups have only 2 members; lower needed or add members.`,
 		`rule "i" (line 12): it can never apply: rule "g" in line 10 already matches all of its calls; move it above that rule or remove it.`,

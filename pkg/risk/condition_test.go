@@ -68,8 +68,8 @@ func TestAConditionThatCannotBeDecidedSaysWhyAndShowsNoValue(t *testing.T) {
 	for _, c := range []struct{ when, arguments, want string }{
 		{`args.force == true`, `{}`, missing},
 		{`args.list[3] == 1`, `{"list":[1]}`, missing},
-		{`args.n > 5`, `{"n":"secret"}`, "another type"},
-		{`args.n.startsWith("a")`, `{"n":12}`, "another type"},
+		{`args.n > 5`, `{"n":"secret"}`, "does not have the expected type"},
+		{`args.n.startsWith("a")`, `{"n":12}`, "does not have the expected type"},
 		{`timestamp(args.at) > timestamp("2026-01-01T00:00:00Z")`, `{"at":"secret"}`, "it cannot use a value"},
 		{`args.n / args.m == 1`, `{"n":1,"m":0}`, "it cannot use a value"},
 		{`args.n == 5`, `{"n":18446744073709551616}`, big},
@@ -110,7 +110,7 @@ func TestAConditionThatCostsTooMuchIsStopped(t *testing.T) {
 		t.Fatal(issues)
 	}
 	c.timeout = time.Hour // the cost is to end it, not the time
-	if _, why := c.eval(&facts{in: &Input{Arguments: []byte(list)}}); !strings.Contains(why, "cost more") {
+	if _, why := c.eval(&facts{in: &Input{Arguments: []byte(list)}}); !strings.Contains(why, "exceeded the cost limit") {
 		t.Errorf("two loops over 3001 items: %q", why)
 	}
 	text := `{"text":"` + strings.Repeat("a", 1<<20) + `"}`
@@ -184,7 +184,7 @@ func TestConditionsAreCheckedWhenThePolicyIsRead(t *testing.T) {
 		`tool.matches(args.x)`:         "must be a literal",
 		`tool.matches("a{900}")`:       "program size",
 		`tool.replace("", tool) == ""`: "is not supported in conditions",
-		`undefined_function(args)`:     "is not known",
+		`undefined_function(args)`:     "is unknown",
 		`tool == "` + strings.Repeat("x", 5000) + `"`: "exceeds limit",
 	} {
 		_, issues := compile(env, source)

@@ -25,7 +25,7 @@ func TestEscalateAfter(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"{groups: [ops], expires: 10m, escalate_to: [board], escalate_after: 5m}":  "",
-		"{groups: [ops], expires: 10m, escalate_to: [board], escalate_after: 10m}": "not shorter than expires (10m0s)",
+		"{groups: [ops], expires: 10m, escalate_to: [board], escalate_after: 10m}": "must be shorter than expires (10m0s)",
 		"{groups: [ops], escalate_after: 5m}":                                      "add escalate_to",
 		"{by: caller, escalate_after: 5m}":                                         "is for approvals by groups",
 		"{groups: [ops], escalate_to: [board], escalate_after: soon}":              "escalate_after",

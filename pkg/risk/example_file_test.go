@@ -49,7 +49,7 @@ func TestFaultsOfExamplesAreReportedAtOnce(t *testing.T) {
 	if err == nil {
 		t.Fatal("no fault")
 	}
-	for _, want := range []string{"calls.yaml:1:4: [0]: a call names its server and its tool", `calls.yaml:2:24: [1].argumets: is no key that is known here; did you mean "arguments"?`, "calls.yaml:3:", "calls.yaml:4:"} {
+	for _, want := range []string{"calls.yaml:1:4: [0]: a call must have a server and a tool", `calls.yaml:2:24: [1].argumets: is not a known key here; did you mean "arguments"?`, "calls.yaml:3:", "calls.yaml:4:"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}
@@ -62,7 +62,7 @@ func TestFaultsOfExamplesAreReportedAtOnce(t *testing.T) {
 func TestAnExpectationSaysWhatDiffers(t *testing.T) {
 	e := Expect{Level: new(1), Deny: new(true), Rule: new("x"), Sandbox: new("none"), Approval: new("any")}
 	got := e.Unmet(Assessment{Level: 3, Rule: "y", Sandbox: "container"})
-	want := []string{"The level should be 1 and is 3.", "deny should be true and is false.", "The rule should be x and is y.", "The sandbox should be none and is container.", "The approval should be any and is none."}
+	want := []string{"The level should be 1 but is 3.", "deny should be true but is false.", "The rule should be x but is y.", "The sandbox should be none but is container.", "The approval should be any but is none."}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

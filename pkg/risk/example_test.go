@@ -59,7 +59,7 @@ func ExampleParse() {
 	fmt.Println(err)
 	// Output:
 	// true
-	// policy.yaml:2:13: rules[0].match.tol: is no key that is known here; did you mean "tool"?
+	// policy.yaml:2:13: rules[0].match.tol: is not a known key here; did you mean "tool"?
 	// policy.yaml:3:12: rules[0].level: must be a whole number from 1 to 3.
 }
 

@@ -71,7 +71,7 @@ rules:
 		if got := short(a); got != c.want {
 			t.Errorf("%q %q: %s, want %s", c.server, c.tool, got, c.want)
 		}
-		if c.tool == "Delete" && !strings.Contains(a.Reasons[0], "looks like") {
+		if c.tool == "Delete" && !strings.Contains(a.Reasons[0], "resembles") {
 			t.Error(a.Reasons)
 		}
 	}

@@ -152,7 +152,7 @@ func TestProgramsAllowTheSameAgainToo(t *testing.T) {
 	if got := f.api("ada", "POST", "/approvals/"+two.ID+"/decisions", decision("approve", two.Binding.ArgumentsDigest, good)); got.status != http.StatusForbidden {
 		t.Errorf("where two must agree: %d %s", got.status, got.body)
 	}
-	if page := f.do(f.signedIn("ada"), "GET", "/a/"+two.ID, "").body; strings.Contains(page, `action="/a/`+two.ID+`/allow"`) || !strings.Contains(page, "needs 2 people each time") {
+	if page := f.do(f.signedIn("ada"), "GET", "/a/"+two.ID, "").body; strings.Contains(page, `action="/a/`+two.ID+`/allow"`) || !strings.Contains(page, "require 2 approvers each time") {
 		t.Error("the page offers it where two must agree, or does not say why it is not offered")
 	}
 	if got := f.api("ada", "GET", "/approvals/"+two.ID, ""); !strings.Contains(got.body, `"may_not_allow_because":"Such calls require 2 approvers each time`) {

@@ -249,7 +249,7 @@ func TestCredentialsComeFromTheConfigurationAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(strings.Join(o.Notes, "\n"), `asks for the credential "certificate" and none is configured`) || len(toolNames(o)) < 10 {
+	if !strings.Contains(strings.Join(o.Notes, "\n"), `requires the credential "certificate", but none is configured`) || len(toolNames(o)) < 10 {
 		t.Errorf("without credentials there are %v, notes %q", toolNames(o), o.Notes)
 	}
 	works(t, bare, "listPets", `{"X-Key":"mine"}`)
