@@ -311,7 +311,7 @@ func TestConfigCheckShowsEachSandboxAndRefusesAWideOne(t *testing.T) {
 		return p.out.String(), code
 	}
 	said, code := check(map[string]any{"image": "some/image:1", "memory": 64 << 20, "network": "bridge", "allow": []string{"network:bridge"}})
-	for _, want := range []string{"server b: every call runs in a container", "image: some/image:1 (configured)", "memory: 64 MiB, swap included (configured)", "capabilities: none (default)", `wider than it should be, because docker.allow names "network:bridge"`} {
+	for _, want := range []string{"server b: every call runs in a container", "image: some/image:1 (configured)", "memory: 64 MiB, swap included (configured)", "capabilities: none (default)", `less isolated than recommended, because docker.allow contains "network:bridge"`} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it does not say %q", want)
 		}

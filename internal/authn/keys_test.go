@@ -239,7 +239,7 @@ func TestAllWrongKeysOfTheConfigurationAreNamedAtOnce(t *testing.T) {
 		`API key 1 (""): the name must have 1 to 128 characters.`,
 		`API key 2 ("a"): the hash is the key itself; create a new key, because this one is now in a file, and write the hash that callyard keys new prints.`,
 		`API key 3 ("b"): the hash must be sha256: and 64 hex digits, as printed by callyard keys new.`,
-		`API key 4 ("b"): the name "b" is taken by another key; names are unique.`,
+		`API key 4 ("b"): the name "b" is used by another key; names must be unique.`,
 		`API key 5 ("local"): the name "local" is reserved for callers without a key; choose another name.`,
 		`API key 6 ("c"): the hash is also the hash of key ""; create a separate key for each.`,
 	}

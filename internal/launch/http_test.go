@@ -86,7 +86,7 @@ func TestNothingIsSentElsewhere(t *testing.T) {
 	for url, want := range map[string]string{
 		server.URL + "/away": "not followed",
 		server.URL + "/loop": "more than 5 times",
-		server.URL + "/see":  "would make it a GET",
+		server.URL + "/see":  "would change it to a GET",
 		other.URL:            "was not sent",
 		strings.Replace(server.URL, "http:", "https:", 1): "was not sent",
 	} {

@@ -22,7 +22,7 @@ func TestACommandLineOfAProgramIsReadOrRefused(t *testing.T) {
 		"the word":        {args: "version", stdout: "frontdoor " + buildinfo.Read().String() + "\n"},
 		"as JSON":         {args: "version --json", stdout: `{"program":"frontdoor","version":"` + Version() + `","commit":"`},
 		"help":            {args: "--help", stderr: "Usage: frontdoor [flags]\n"},
-		"another word":    {args: "start", code: 2, stderr: `frontdoor: "start" is no flag`},
+		"another word":    {args: "start", code: 2, stderr: `frontdoor: "start" is not a flag`},
 		"an unknown flag": {args: "--port 1", code: 2, stderr: "frontdoor: unknown flag: --port\nTry --help."},
 		"logs as JSON":    {args: "--json", code: 2, stderr: "--log-format json"},
 	} {
