@@ -28,8 +28,8 @@ worker: {api_servers: true}
 		t.Fatal(err)
 	}
 	t.Setenv("CALLYARD_CONFIG", file)
-	door := []string{file + ":1:14: redis.url: the address of Redis holds a password", file + ":2:26: webhooks.secrets_file: cannot be read", file + ":3:24: front_door.origins[0]: "}
-	people := []string{file + ":1:14: redis.url: ", file + ":4:28: approver.notify.urls[0]: ", file + ":4:49: approver.notify.events[0]: is none of", file + ":4:73: approver.notify.secrets_file: cannot be read"}
+	door := []string{file + ":1:14: redis.url: the address of Redis contains a password", file + ":2:26: webhooks.secrets_file: cannot be read", file + ":3:24: front_door.origins[0]: "}
+	people := []string{file + ":1:14: redis.url: ", file + ":4:28: approver.notify.urls[0]: ", file + ":4:49: approver.notify.events[0]: must be one of", file + ":4:73: approver.notify.secrets_file: cannot be read"}
 	var d frontdoorrole.Setup
 	var a approverrole.Setup
 	var w workerrole.Setup
