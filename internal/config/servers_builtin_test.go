@@ -40,7 +40,7 @@ func TestFaultsOfBuiltInServersAreNamed(t *testing.T) {
 		`{"builtin": "fetch", "allow": ["http://x/"]}`:                                        "is not a host name",
 		`{"builtin": "search", "engine_url": "search.example"}`:                               "must be an http or https address",
 		`{"builtin": "search", "api_key": "a", "api_key_file": "b"}`:                          "keep one of them",
-		`{"builtin": "search", "engine": "brave", "api_key_file": "/no/such/file"}`:           "no such file",
+		`{"builtin": "search", "engine": "brave", "api_key_file": "/no/such/file"}`:           "does not exist",
 		`{"command": "x", "roots": ["/"]}`:                                                    "is for a server with",
 		`{"openapi": "https://a.example/x", "base_url": "https://a.example", "allow": ["b"]}`: "is for a server with",
 	} {
