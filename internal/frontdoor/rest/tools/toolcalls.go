@@ -134,7 +134,7 @@ func (b *block) read(body []byte, name string) (err error) {
 	if plain {
 		b.plain = true
 		all := format.Extract(text, b.handlers.lookup)
-		if len(all) > format.MaxCalls { // how many there are in all, nobody has counted
+		if len(all) > format.MaxCalls { // the total has not been counted
 			return schema.Errorf(schema.KindTooLarge, "The text has more than %d tool calls, which is the limit. Send the others in a batch.", format.MaxCalls)
 		}
 		for _, found := range all {
