@@ -443,7 +443,9 @@ func (e ServerItemInitializationState) Valid() bool {
 
 // Defines values for ServerItemTransport.
 const (
+	ServerItemTransportBuiltin      ServerItemTransport = "builtin"
 	ServerItemTransportHTTP         ServerItemTransport = "http"
+	ServerItemTransportNative       ServerItemTransport = "native"
 	ServerItemTransportOpenapi      ServerItemTransport = "openapi"
 	ServerItemTransportSse          ServerItemTransport = "sse"
 	ServerItemTransportStdio        ServerItemTransport = "stdio"
@@ -453,7 +455,11 @@ const (
 // Valid indicates whether the value is a known member of the ServerItemTransport enum.
 func (e ServerItemTransport) Valid() bool {
 	switch e {
+	case ServerItemTransportBuiltin:
+		return true
 	case ServerItemTransportHTTP:
+		return true
+	case ServerItemTransportNative:
 		return true
 	case ServerItemTransportOpenapi:
 		return true
@@ -626,7 +632,9 @@ func (e WorkerServerInitializationState) Valid() bool {
 
 // Defines values for WorkerServerTransport.
 const (
+	WorkerServerTransportBuiltin      WorkerServerTransport = "builtin"
 	WorkerServerTransportHTTP         WorkerServerTransport = "http"
+	WorkerServerTransportNative       WorkerServerTransport = "native"
 	WorkerServerTransportOpenapi      WorkerServerTransport = "openapi"
 	WorkerServerTransportSse          WorkerServerTransport = "sse"
 	WorkerServerTransportStdio        WorkerServerTransport = "stdio"
@@ -636,7 +644,11 @@ const (
 // Valid indicates whether the value is a known member of the WorkerServerTransport enum.
 func (e WorkerServerTransport) Valid() bool {
 	switch e {
+	case WorkerServerTransportBuiltin:
+		return true
 	case WorkerServerTransportHTTP:
+		return true
+	case WorkerServerTransportNative:
 		return true
 	case WorkerServerTransportOpenapi:
 		return true

@@ -1650,7 +1650,7 @@ export interface components {
              * @example stdio
              * @enum {string}
              */
-            transport: "stdio" | "http" | "sse" | "openapi" | "tool_endpoint";
+            transport: "stdio" | "http" | "sse" | "openapi" | "tool_endpoint" | "builtin" | "native";
             version?: string;
             /**
              * Format: int64
@@ -1962,7 +1962,7 @@ export interface components {
              * @example stdio
              * @enum {string}
              */
-            transport: "stdio" | "http" | "sse" | "openapi" | "tool_endpoint";
+            transport: "stdio" | "http" | "sse" | "openapi" | "tool_endpoint" | "builtin" | "native";
         };
     };
     responses: {

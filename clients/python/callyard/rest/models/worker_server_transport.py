@@ -2,7 +2,9 @@ from enum import StrEnum
 
 
 class WorkerServerTransport(StrEnum):
+    BUILTIN = "builtin"
     HTTP = "http"
+    NATIVE = "native"
     OPENAPI = "openapi"
     SSE = "sse"
     STDIO = "stdio"
