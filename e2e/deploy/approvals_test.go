@@ -22,7 +22,7 @@ var stories = []struct {
 	heading string // of the page, below which the story is told
 	tell    func(*testing.T, *office)
 }{
-	{"# Approvals: how people say yes", storyOfTheDemo},
+	{"# Approvals", storyOfTheDemo},
 	{"## The pages", storyOfThePages},
 	{"### What you see is what runs", storyOfWhatIsSeen},
 	{"### What changed in the tool", storyOfTheTool},

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/callyard/callyard/internal/hub"
 )
 
 func startedServers(n int) (servers []startServer) {
@@ -79,7 +82,14 @@ func TestTheReadmeShowsTheStartScreen(t *testing.T) {
 		t.Fatal("README.md has no start screen")
 	}
 	shown, _, _ = strings.Cut(shown, "```")
-	want := startScreenOf(screen{width: 80, height: 24}, "dev", []startServer{{id: "demo", state: readyState, tools: 5}}, 7)
+	servers := []startServer{{id: "demo", state: readyState, tools: 5}}
+	for _, e := range hub.List() {
+		if e.Safe {
+			servers = append(servers, startServer{id: e.Name, state: readyState, tools: len(e.Tools)})
+		}
+	}
+	slices.SortFunc(servers, func(a, b startServer) int { return strings.Compare(a.id, b.id) })
+	want := startScreenOf(screen{width: 80, height: 24}, "dev", servers, 7)
 	if diff := cmp.Diff(want, shown); diff != "" {
 		t.Errorf("README.md shows another start screen (-want +got):\n%s", diff)
 	}

@@ -285,7 +285,7 @@ func TestWhatIsLoosenedIsListedAndTold(t *testing.T) {
 		{OpenAI, `{"type":"object","properties":{"a":{},"b":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`, "/anyOf", `anyOf [{"required":["a"]}`},
 		{OpenAI, `{"type":"object","not":{"required":["x"]}}`, "/not", "not"},
 		{Anthropic, `{"type":"object","oneOf":[{"required":["a"]},{"required":["b"]}]}`, "/oneOf", "oneOf"},
-		{Anthropic, `{"type":"object","properties":{"a":{"$ref":"https://example.org/a"}}}`, "/properties/a/$ref", "elsewhere"},
+		{Anthropic, `{"type":"object","properties":{"a":{"$ref":"https://example.org/a"}}}`, "/properties/a/$ref", "a referenced schema"},
 	} {
 		tool := toolOf(t, "s", `{"name":"t","description":"Does it.","inputSchema":`+c.input+`}`)
 		got := c.format.Tool("s__t", tool, false)
