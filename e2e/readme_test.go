@@ -85,7 +85,7 @@ func TestWhatTheDocumentsTellReadersToRunWorks(t *testing.T) {
 	up := startUp(t, setup{servers: "deploy/examples/mcp.json", dir: programs.root, data: t.TempDir(), env: []string{
 		quickStop, "MCP_SERVER_DEMO_COMMAND=" + filepath.Join(bin(t), "callyard"), "MCP_SERVER_DEMO_ARGS=demo-server",
 	}})
-	up.waitServers(t, 1, "demo", "everything", "filesystem", "memory", "thinking")
+	up.waitServers(t, 1, "calculator", "demo", "everything", "filesystem", "memory", "thinking")
 	for _, b := range all {
 		t.Run(strings.ReplaceAll(b.where, "/", "_"), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), answerWithin)

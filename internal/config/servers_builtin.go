@@ -57,7 +57,12 @@ func (r *serverReader) builtin(d *draft, e *ServerEntry) {
 			r.fault(d, "roots", "has an empty directory; remove it.")
 			continue
 		}
-		b.Roots = append(b.Roots, filepath.Clean(r.relativeTo(dir))+mode)
+		full, err := filepath.Abs(r.relativeTo(dir))
+		if err != nil {
+			r.fault(d, "roots", "%v", err)
+			continue
+		}
+		b.Roots = append(b.Roots, full+mode)
 	}
 	for _, host := range b.Allow {
 		_, networkErr := netip.ParsePrefix(host)

@@ -89,7 +89,7 @@ func TestErrorsNameTheFault(t *testing.T) {
 		"log(100, foo=2)":             "has no argument of a name that is given",
 		"0123":                        "leading zeros",
 		"1 + \"abc":                   "string does not end",
-		"lambda: 1":                   "is not a function",
+		"lambda: 1":                   "is not part of an arithmetic expression",
 		"[x for x in [1]]":            "is not a function",
 		"factorial(10001)":            "above 10000",
 		"10 ** 100000":                "more than 120000 bits",
