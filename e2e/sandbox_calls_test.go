@@ -174,7 +174,7 @@ func TestWithoutAnEngineOrAnImageNothingRunsOutside(t *testing.T) {
 	write(t, policy, "rules:\n  - {name: sandboxes, match: {server: [risky, halfway], tool: effect}, sandbox: container}\n  - {name: rest, match: {server: [plain, risky, halfway]}, level: 1}\n")
 	for name, c := range map[string]struct{ engine, says string }{
 		"no image":  {"", "does not have; load or build it there"},
-		"no engine": {"unix:///nowhere/docker.sock", "does not answer"},
+		"no engine": {"unix:///nowhere/docker.sock", "does not respond"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := setup{servers: servers, env: []string{quickStop}, flags: []string{"--policy", policy}}

@@ -115,7 +115,7 @@ func TestAnEngineThatStopsLosesTheCallAndNothingRunsWithoutIt(t *testing.T) {
 	effect := fmt.Sprintf(`{"path":%q,"id":"x"}`, effects)
 	d.ask(t, "POST", toolPath(id, "effect"), effect).problem(t, http.StatusServiceUnavailable, "unavailable")
 	d.eventually(t, soon, "saying that the engine is gone", func() error {
-		if s := d.server(t, id); s.State != "error" || !strings.Contains(s.Error, "does not answer") {
+		if s := d.server(t, id); s.State != "error" || !strings.Contains(s.Error, "does not respond") {
 			return fmt.Errorf("it is %q: %s", s.State, s.Error)
 		}
 		return nil

@@ -103,7 +103,7 @@ func TestAContainerThatThePolicyAsksForByNameIsNotReplacedByASandbox(t *testing.
 	write(t, policy, "rules:\n  - {name: sandboxes, match: {tool: effect}, sandbox: container}\n")
 	d := startUp(t, setup{servers: sandboxedServer(t, "sandboxed", mcptest.Echo), env: []string{quickStop}, flags: []string{"--policy", policy}})
 	d.waitServers(t, 1, "sandboxed")
-	if p := d.ask(t, "POST", toolPath("sandboxed", "effect"), `{"path":"/tmp/x","id":"x"}`).problem(t, http.StatusForbidden, "forbidden"); !strings.Contains(p.Detail, "weaker (bubblewrap)") {
+	if p := d.ask(t, "POST", toolPath("sandboxed", "effect"), `{"path":"/tmp/x","id":"x"}`).problem(t, http.StatusForbidden, "forbidden"); !strings.Contains(p.Detail, "weaker isolation (bubblewrap)") {
 		t.Errorf("it refuses with %q", p.Detail)
 	}
 	d.call(t, "sandboxed", "echo", `{"text":"by its level alone"}`)

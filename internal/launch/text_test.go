@@ -190,7 +190,7 @@ func FuzzReaperInput(f *testing.F) {
 }
 
 func TestAProgramThatDoesNotBecomeAReaperIsNoticed(t *testing.T) {
-	for word, want := range map[string]string{"": "does main call", "PASS\nok": "before anything else"} {
+	for word, want := range map[string]string{"": "does main call", "PASS\nok": "main must call launch.RunReaper"} {
 		ready, output, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)

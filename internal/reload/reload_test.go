@@ -81,7 +81,7 @@ func TestAnEditIsTakenOnceItHasSettled(t *testing.T) {
 	for range 3 {
 		f.r.look()
 	}
-	if n := strings.Count(f.log.String(), "read again"); n != 1 {
+	if n := strings.Count(f.log.String(), "was reloaded"); n != 1 {
 		t.Errorf("read %d times", n)
 	}
 }

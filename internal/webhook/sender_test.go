@@ -292,7 +292,7 @@ func TestADeliveryThatTakesItsProcessDownIsNotTriedForEver(t *testing.T) {
 		if r.requests() != 0 || c.of(Dead) != 1 {
 			t.Errorf("%d requests, %v", r.requests(), c.n)
 		}
-		says(t, only(t, s.Deliveries(true)).Dead, "died")
+		says(t, only(t, s.Deliveries(true)).Dead, "stopped during it")
 	})
 }
 

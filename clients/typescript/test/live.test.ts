@@ -143,7 +143,7 @@ test("events say how the fleet is", async () => {
   for await (const event of events(await client.GET("/events", { parseAs: "stream" }))) {
     assert.equal(event.name, "fleet");
     const fleet = JSON.parse(event.data) as Fleet;
-    assert.deepEqual(fleet.servers.map((server) => server.id), ["demo"]);
+    assert.ok(fleet.servers.some((server) => server.id === "demo"));
     break;
   }
 });

@@ -60,7 +60,7 @@ func TestRecordsThatNameLostOnesAreNoticed(t *testing.T) {
 		says   string
 	}{
 		"nothing is lost":   {},
-		"calls":             {"callyard_calls", 0, "knows of 3 calls, and 0 are stored"},
+		"calls":             {"callyard_calls", 0, "has 3 calls, but 0 are stored"},
 		"the first calls":   {"callyard_calls", 3, "before the sequence 3"},
 		"intents":           {"callyard_intents", 0, "but the intent"},
 		"results":           {"callyard_results", 0, "its call 0 has no result"},
