@@ -313,7 +313,7 @@ func (k *killing) stillOpen(t *testing.T, s *story, forgotten bool) {
 	})
 	if forgotten && !s.people {
 		p := a.problem(t, http.StatusNotFound, "not-found")
-		if p.CallID != s.CallID || !strings.Contains(p.Detail, "was lost") {
+		if p.CallID != s.CallID || !strings.Contains(p.Detail, "lost this confirmation") {
 			t.Errorf("%s: the caller is not told that its token was lost: %s", s.id, a.body)
 		}
 		a = k.doors[0].ask(t, "POST", "/calls/"+s.CallID+"/cancel", "")
