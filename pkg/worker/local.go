@@ -34,7 +34,6 @@ type localOptions struct {
 	policy  string
 	nats    string
 	log     *slog.Logger
-	edits   []func(*settings.File)
 }
 
 func (s *Server) local(o *localOptions) { o.servers = append(o.servers, s) }

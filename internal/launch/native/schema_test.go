@@ -59,7 +59,6 @@ type twice struct {
 	Int    int64   `json:"int,string"`
 	Float  float64 `json:"float,string,omitempty"`
 	Ignore func()  `json:"-"`
-	lower  int
 }
 
 type color string
