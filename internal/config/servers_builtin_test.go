@@ -37,7 +37,6 @@ func TestFaultsOfBuiltInServersAreNamed(t *testing.T) {
 		`{"builtin": "calculator", "docker": {"image": "x"}}`:                                 "no container can hold it",
 		`{"builtin": "calculator", "riskLevel": 3}`:                                           "write 1 or 2",
 		`{"builtin": "calculator", "type": "http"}`:                                           "remove it",
-		`{"builtin": "fetch", "allow": ["http://x/"]}`:                                        "is not a host name",
 		`{"builtin": "search", "engine_url": "search.example"}`:                               "must be an http or https address",
 		`{"builtin": "search", "api_key": "a", "api_key_file": "b"}`:                          "keep one of them",
 		`{"builtin": "search", "engine": "brave", "api_key_file": "/no/such/file"}`:           "does not exist",
