@@ -20,24 +20,9 @@ func Method(name, description string, f reflect.Value, options ...Option) (Tool,
 	if err := m.read(); err != nil {
 		return Tool{}, err
 	}
-	d := definition{Name: name, Description: description}
-	for _, o := range options {
-		o(&d)
-	}
-	if d.InputSchema == nil {
-		schema, err := schemaFor(m.in)
-		if err != nil {
-			return Tool{}, fmt.Errorf("the type of its arguments has no JSON schema: %w", err)
-		}
-		d.InputSchema = schema
-	}
-	kind, err := d.output(m.out)
+	raw, kind, err := define(name, description, m.in, m.out, options)
 	if err != nil {
-		return Tool{}, fmt.Errorf("the type of its result has no JSON schema: %w", err)
-	}
-	raw, err := encode(d)
-	if err != nil {
-		return Tool{}, fmt.Errorf("encoding its definition: %w", err)
+		return Tool{}, err
 	}
 	return Tool{Name: name, Definition: raw, Call: func(ctx context.Context, c *Call) (Result, error) {
 		out, err := m.call(ctx, c.Arguments)

@@ -78,24 +78,9 @@ type Function[In, Out any] func(ctx context.Context, c *Call, in In) (Out, error
 // structuredContent with an outputSchema; another type becomes the member "result" of
 // such an object.
 func Typed[In, Out any](name, description string, f Function[In, Out], options ...Option) (Tool, error) {
-	d := definition{Name: name, Description: description}
-	for _, o := range options {
-		o(&d)
-	}
-	if d.InputSchema == nil {
-		schema, err := schemaFor(reflect.TypeFor[In]())
-		if err != nil {
-			return Tool{}, fmt.Errorf("tool %q: the type of its arguments has no JSON schema: %w", name, err)
-		}
-		d.InputSchema = schema
-	}
-	kind, err := d.output(reflect.TypeFor[Out]())
+	raw, kind, err := define(name, description, reflect.TypeFor[In](), reflect.TypeFor[Out](), options)
 	if err != nil {
-		return Tool{}, fmt.Errorf("tool %q: the type of its result has no JSON schema: %w", name, err)
-	}
-	raw, err := encode(d)
-	if err != nil {
-		return Tool{}, fmt.Errorf("tool %q: encoding its definition: %w", name, err)
+		return Tool{}, err
 	}
 	return Tool{Name: name, Definition: raw, Call: func(ctx context.Context, c *Call) (Result, error) {
 		var in In
@@ -108,6 +93,30 @@ func Typed[In, Out any](name, description string, f Function[In, Out], options .
 		}
 		return result(kind, &out)
 	}}, nil
+}
+
+// define returns the definition of a tool with the types of its arguments and its result.
+func define(name, description string, in, out reflect.Type, options []Option) (json.RawMessage, outputKind, error) {
+	d := definition{Name: name, Description: description}
+	for _, o := range options {
+		o(&d)
+	}
+	if d.InputSchema == nil {
+		schema, err := schemaFor(in)
+		if err != nil {
+			return nil, 0, fmt.Errorf("tool %q: the type of its arguments has no JSON schema: %w", name, err)
+		}
+		d.InputSchema = schema
+	}
+	kind, err := d.output(out)
+	if err != nil {
+		return nil, 0, fmt.Errorf("tool %q: the type of its result has no JSON schema: %w", name, err)
+	}
+	raw, err := encode(d)
+	if err != nil {
+		return nil, 0, fmt.Errorf("tool %q: encoding its definition: %w", name, err)
+	}
+	return raw, kind, nil
 }
 
 // Must returns the tool, or panics where there is an error: for tools whose types are
