@@ -165,11 +165,8 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	}
 	// Callers come last, when there is something to answer with; but a front door that
 	// cannot have its address must not claim what others would have run.
-	if o.NoListener {
-	} else if l, err := open(ctx, o); err != nil {
+	if err := checkAddress(ctx, o); err != nil {
 		return nil, err
-	} else if err := l.Close(); err != nil {
-		return nil, fmt.Errorf("checking the address %s: %w", o.Config.Listen, err)
 	}
 	if o.Stored == nil {
 		o.Stored = o.Conn
@@ -407,6 +404,21 @@ func (d *FrontDoor) serve() error {
 		return err
 	}
 	d.wait.Go(func() { listen.Serve(d.server, d.listener, o.Config.Listen, o.Failed) })
+	return nil
+}
+
+// checkAddress finds whether the front door can have its address.
+func checkAddress(ctx context.Context, o Options) error {
+	if o.NoListener {
+		return nil
+	}
+	l, err := open(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := l.Close(); err != nil {
+		return fmt.Errorf("checking the address %s: %w", o.Config.Listen, err)
+	}
 	return nil
 }
 

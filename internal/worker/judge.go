@@ -136,7 +136,10 @@ type definitions struct {
 
 // definition returns the definition of a tool as the server sent it, nil where it
 // is not known.
-func (h *held) definition(tool string) json.RawMessage {
+func (h *held) definition(tool string) json.RawMessage { return h.known().tools[tool] }
+
+// known returns the current version of the server's tools.
+func (h *held) known() *definitions {
 	raw, digest := h.definitions()
 	known := h.tools.Load()
 	if known == nil || known.digest != digest {
@@ -153,5 +156,5 @@ func (h *held) definition(tool string) json.RawMessage {
 		}
 		h.tools.Store(known)
 	}
-	return known.tools[tool]
+	return known
 }

@@ -39,11 +39,12 @@ func (h *held) checkOutput(tool string, out session.Outcome) session.Outcome {
 	if h.served.Entry.Results == config.ResultsOff || out.Err != nil || out.ToolError || out.Input {
 		return out
 	}
-	definition := h.definition(tool)
+	known := h.known() // one version: a schema is kept with the tools that it is of
+	definition := known.tools[tool]
 	if definition == nil {
 		return out
 	}
-	s := h.tools.Load().outputs.of(tool, definition)
+	s := known.outputs.of(tool, definition)
 	if s == nil {
 		return out
 	}

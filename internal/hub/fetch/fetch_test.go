@@ -104,7 +104,10 @@ func TestFetchIsBounded(t *testing.T) {
 					return
 				}
 				w.(http.Flusher).Flush()
-				time.Sleep(10 * time.Millisecond)
+				select {
+				case <-r.Context().Done():
+				case <-time.After(10 * time.Millisecond): // the server is a slow one
+				}
 			}
 		case "/headers":
 			for range 1000 {

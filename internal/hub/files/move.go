@@ -45,20 +45,28 @@ func (s *Server) destination(path string) (place, error) {
 	return p, nil
 }
 
+// changeTo begins a change that makes something at the path. done ends the change.
+func (s *Server) changeTo(ctx context.Context, path string) (to place, done func(), err error) {
+	if done, err = s.change(ctx); err != nil {
+		return place{}, nil, err
+	}
+	if to, err = s.destination(path); err != nil {
+		done()
+		return place{}, nil, err
+	}
+	return to, done, nil
+}
+
 func (s *Server) copyFile(ctx context.Context, _ *native.Call, in fromTo) (string, error) {
 	from, err := s.find(in.Source)
 	if err != nil {
 		return "", err
 	}
-	done, err := s.change(ctx)
+	to, done, err := s.changeTo(ctx, in.Destination)
 	if err != nil {
 		return "", err
 	}
 	defer done()
-	to, err := s.destination(in.Destination)
-	if err != nil {
-		return "", err
-	}
 	n, err := from.copyTo(ctx, to)
 	if err != nil {
 		return "", err
@@ -71,15 +79,11 @@ func (s *Server) move(ctx context.Context, _ *native.Call, in fromTo) (string, e
 	if err != nil {
 		return "", err
 	}
-	done, err := s.change(ctx)
+	to, done, err := s.changeTo(ctx, in.Destination)
 	if err != nil {
 		return "", err
 	}
 	defer done()
-	to, err := s.destination(in.Destination)
-	if err != nil {
-		return "", err
-	}
 	info, err := from.Lstat(from.name)
 	switch {
 	case err != nil:
