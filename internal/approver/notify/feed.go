@@ -65,6 +65,9 @@ var pauses = backoff.Policy{First: 250 * time.Millisecond, Max: 2 * time.Second,
 // showFor bounds one try.
 const showFor = 15 * time.Second
 
+// closeFor bounds the wait for the notifications under way when a feed closes.
+const closeFor = 2 * time.Second
+
 // Options of a feed. Ledger, Channel and Log must be set.
 type Options struct {
 	Ledger  *ledger.Ledger
@@ -77,9 +80,11 @@ type Options struct {
 // Feed keeps one channel up to date. It is safe for concurrent use.
 type Feed struct {
 	o      Options
-	stop   func() // of the watch
-	ctx    context.Context
+	stop   func()          // of the watch
+	ctx    context.Context // ends the waiting for approvals
 	cancel context.CancelFunc
+	life   context.Context // ends what is being shown
+	abort  context.CancelFunc
 	work   sync.WaitGroup
 
 	mu    sync.Mutex
@@ -91,7 +96,8 @@ type Feed struct {
 // each change. [Feed.Close] ends it.
 func Start(o Options) *Feed {
 	f := &Feed{o: o, lanes: make(map[string]*lane)}
-	f.ctx, f.cancel = context.WithCancel(context.Background())
+	f.life, f.abort = context.WithCancel(context.Background())
+	f.ctx, f.cancel = context.WithCancel(f.life)
 	f.stop = o.Ledger.Watch(f.offer)
 	for _, a := range o.Ledger.Where(func(*ledger.Approval) bool { return true }) {
 		f.offer(a)
@@ -99,15 +105,19 @@ func Start(o Options) *Feed {
 	return f
 }
 
-// Close ends what is under way and waits for it. What was not told is told after
-// the next start.
+// Close takes no more and waits for the notifications under way, [closeFor] at most: one
+// that is interrupted between the message and the note of it is sent again after the next
+// start. What was not sent is sent then.
 func (f *Feed) Close() {
 	f.mu.Lock()
 	f.shut = true
 	f.mu.Unlock()
 	f.stop()
 	f.cancel()
+	late := time.AfterFunc(closeFor, f.abort)
 	f.work.Wait()
+	late.Stop()
+	f.abort()
 }
 
 // offer puts an approval into the line of each of its places.
@@ -169,7 +179,7 @@ func (f *Feed) run(place string, l *lane) {
 }
 
 func (f *Feed) show(place, id string) error {
-	ctx, cancel := context.WithTimeout(f.ctx, showFor)
+	ctx, cancel := context.WithTimeout(f.life, showFor)
 	defer cancel()
 	// From the leader: word of a change may be ahead of the copy that is nearest.
 	a, err := f.o.Ledger.Current(ctx, id)

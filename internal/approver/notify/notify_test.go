@@ -157,6 +157,30 @@ func TestASlowPlaceHoldsUpItselfAlone(t *testing.T) {
 	until(t, "the slow one shows the newest", func() bool { return w.last("slow", a) == ledger.Denied })
 }
 
+func TestAFeedThatClosesLetsTheNotificationUnderWayEnd(t *testing.T) {
+	h, w := build(t), newWalls("p")
+	gate := make(chan struct{})
+	w.hold["p"] = gate
+	f := start(h, w)
+	a := h.hold(nil)
+	until(t, "it is being shown", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.tries["p"] == 1 })
+	closed := make(chan struct{})
+	go func() {
+		f.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+		t.Error("the feed closed while a notification was under way")
+	case <-time.After(200 * time.Millisecond): // Close tells nobody that it waits
+	}
+	close(gate)
+	<-closed
+	if w.last("p", a) != ledger.Pending {
+		t.Error("the notification was interrupted; its note is missing, and it will be sent again")
+	}
+}
+
 func TestAPlaceThatComesBackShowsTheNewestSoon(t *testing.T) {
 	h, w := build(t), newWalls("p")
 	w.fail["p"] = errors.New("down")
