@@ -227,6 +227,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 	w.draining = true
 	w.mu.Unlock()
 	w.announcer.announce()
+	w.awaitRouters(ctx)
 	w.listener.StopCalls()
 	err := w.finish(ctx)
 	w.unhook()
@@ -250,6 +251,26 @@ func (w *Worker) Stop(ctx context.Context) error {
 		err = closeErr
 	}
 	return err
+}
+
+// partingTime is how long a worker of a cluster still takes calls after it has announced
+// that it leaves.
+const partingTime = 250 * time.Millisecond
+
+// awaitRouters gives the routers time to hear that this worker takes nothing new. A single
+// NATS server needs none: it tells the sender of each call that nobody listens. In a cluster
+// the sender's server may still see the subscription that has just ended here, and the call
+// is lost without a word; then only "outcome unknown" can be said of it.
+func (w *Worker) awaitRouters(ctx context.Context) {
+	if !w.o.Conn.Clustered() {
+		return
+	}
+	parted := time.NewTimer(partingTime)
+	defer parted.Stop()
+	select {
+	case <-parted.C:
+	case <-ctx.Done():
+	}
 }
 
 func (w *Worker) closeLauncher() error {

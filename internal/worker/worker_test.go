@@ -148,6 +148,43 @@ func TestAWorkerWhoseGraceHasEndedStillSendsItsLastAnswers(t *testing.T) {
 	}
 }
 
+func TestAWorkerOfAClusterTakesCallsUntilRoutersHaveHeardThatItStops(t *testing.T) {
+	here, there := bustest.StartPair(t)
+	w := start(t, here, "w", false, entry("s", mcptest.Echo))
+	conn := there.Connect(t, "front")
+	r, err := dispatch.New(conn, schema.NewID("router"), dispatch.Options{}, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	ready, stops := make(chan struct{}), make(chan struct{})
+	var first, last sync.Once
+	watch, err := conn.WatchPresence(func(is *schema.Worker) {
+		switch {
+		case is.Draining: // which this router is told too late
+			last.Do(func() { close(stops) })
+		case len(is.Servers) == 1 && is.Servers[0].State == schema.StateInitialized:
+			r.SetWorker(is)
+			first.Do(func() { close(ready) })
+		}
+	}, func(string, []schema.InForce) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Stop()
+	<-ready
+	if _, err := r.Do(t.Context(), echoCall("s", "before")); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { stop(t, w) })
+	<-stops
+	if _, err := r.Do(t.Context(), echoCall("s", "on its way")); err != nil {
+		t.Errorf("a call that was sent before its router heard that the worker stops: %v", err)
+	}
+}
+
 func TestAWorkerThatStopsFinishesWhatItHas(t *testing.T) {
 	srv := bustest.Start(t)
 	one := start(t, srv, "one", false, entry("s", mcptest.Echo))

@@ -55,6 +55,39 @@ func (s *Server) start(t testing.TB) {
 	}
 }
 
+// StartPair runs two embedded servers that form a cluster, without JetStream, until the
+// test ends. A message that enters at one reaches the subscribers of the other.
+func StartPair(t testing.TB) (a, b *Server) {
+	t.Helper()
+	ports := porttest.Ports(t, 2)
+	nodes := make([]*Server, 2)
+	for i := range nodes {
+		s := &Server{port: porttest.Port(t)}
+		var err error
+		s.s, err = server.NewServer(&server.Options{
+			ServerName: fmt.Sprintf("pair-%d", i), Host: "127.0.0.1", Port: s.port, NoSigs: true, NoLog: true, MaxPayload: 8 << 20,
+			Cluster: server.ClusterOpts{Name: "pair", Host: "127.0.0.1", Port: ports[i]},
+			Routes:  server.RoutesFromStr(fmt.Sprintf("nats://127.0.0.1:%d", ports[1-i])),
+		})
+		if err != nil {
+			t.Fatalf("embedded NATS: %v", err)
+		}
+		s.s.Start()
+		t.Cleanup(s.Stop)
+		if !s.s.ReadyForConnections(10 * time.Second) {
+			t.Fatal("embedded NATS is not ready")
+		}
+		s.URL = s.s.ClientURL()
+		nodes[i] = s
+	}
+	for deadline := time.Now().Add(10 * time.Second); nodes[0].s.NumRoutes() == 0 || nodes[1].s.NumRoutes() == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the two NATS servers did not form a cluster")
+		}
+	}
+	return nodes[0], nodes[1]
+}
+
 // Stop ends an embedded server before the test does, and everything that it had not
 // stored is gone; Again runs it once more, at its address and with what it stored.
 func (s *Server) Stop() {
