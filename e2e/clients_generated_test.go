@@ -63,7 +63,7 @@ func TestGeneratedClientsTellAHeldCallFromOneThatRan(t *testing.T) {
 		"java": func(t *testing.T) string {
 			made, classes := generate(t, "java", "--library", "native", "--additional-properties", "openApiNullable=false"), t.TempDir()
 			sources := append(filesBelow(t, filepath.Join(made, "src", "main"), ".java"), filepath.Join(stories, "Story.java"), filepath.Join(stories, "javax/annotation/Generated.java"))
-			outputOf(t, nil, "javac", append([]string{"-nowarn", "-proc:none", "-cp", jar, "-d", classes}, sources...)...)
+			outputOf(t, nil, "javac", append([]string{"-nowarn", "-proc:none", "-encoding", "UTF-8", "-cp", jar, "-d", classes}, sources...)...)
 			return outputOf(t, url, "java", "-cp", classes+string(filepath.ListSeparator)+jar, "Story")
 		},
 		"python": func(t *testing.T) string {
