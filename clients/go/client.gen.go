@@ -4230,6 +4230,13 @@ type ClientInterface interface {
 	// Corresponds with GET /servers/{id} (the `GetServer` operationId).
 	GetServer(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetServerOpenapi Get the tools of a server as an OpenAPI document
+	//
+	// An OpenAPI 3.1 document in which each tool of the server is an operation, with its input schema as the body and its output schema in the answer. Generated clients have a method for each tool. It changes when the tools change.
+	//
+	// Corresponds with GET /servers/{id}/openapi.json (the `GetServerOpenapi` operationId).
+	GetServerOpenapi(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListServerPrompts List the prompts of a server
 	//
 	// Each entry is exactly as the server sent it.
@@ -4926,6 +4933,23 @@ func (c *Client) RemoveServer(ctx context.Context, id string, reqEditors ...Requ
 // Corresponds with GET /servers/{id} (the `GetServer` operationId).
 func (c *Client) GetServer(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetServerRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetServerOpenapi Get the tools of a server as an OpenAPI document
+//
+// An OpenAPI 3.1 document in which each tool of the server is an operation, with its input schema as the body and its output schema in the answer. Generated clients have a method for each tool. It changes when the tools change.
+//
+// Corresponds with GET /servers/{id}/openapi.json (the `GetServerOpenapi` operationId).
+func (c *Client) GetServerOpenapi(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetServerOpenapiRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -6606,6 +6630,40 @@ func NewGetServerRequest(server string, id string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewGetServerOpenapiRequest constructs an http.Request for the GetServerOpenapi method
+func NewGetServerOpenapiRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/servers/%s/openapi.json", segment(pathParam0))
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListServerPromptsRequest constructs an http.Request for the ListServerPrompts method
 func NewListServerPromptsRequest(server string, id string) (*http.Request, error) {
 	var err error
@@ -7937,6 +7995,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /servers/{id} (the `GetServer` operationId).
 	GetServerWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetServerResponse, error)
+
+	// GetServerOpenapiWithResponse Get the tools of a server as an OpenAPI document
+	//
+	// An OpenAPI 3.1 document in which each tool of the server is an operation, with its input schema as the body and its output schema in the answer. Generated clients have a method for each tool. It changes when the tools change.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /servers/{id}/openapi.json (the `GetServerOpenapi` operationId).
+	GetServerOpenapiWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetServerOpenapiResponse, error)
 
 	// ListServerPromptsWithResponse List the prompts of a server
 	//
@@ -10643,6 +10710,103 @@ func (r GetServerResponse) ContentType() string {
 	return ""
 }
 
+// GetServerOpenapiResponse401Headers the declared response headers of an HTTP 401 response for GetServerOpenapi
+type GetServerOpenapiResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// GetServerOpenapiResponse503Headers the declared response headers of an HTTP 503 response for GetServerOpenapi
+type GetServerOpenapiResponse503Headers struct {
+	RetryAfter *int
+}
+
+type GetServerOpenapiResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationOpenapiJSON200 the response for an HTTP 200 `application/openapi+json` response
+	ApplicationOpenapiJSON200 *map[string]interface{}
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetServerOpenapiResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetServerOpenapiResponse503Headers
+}
+
+// GetApplicationOpenapiJSON200 returns the response for an HTTP 200 `application/openapi+json` response
+func (r GetServerOpenapiResponse) GetApplicationOpenapiJSON200() *map[string]interface{} {
+	return r.ApplicationOpenapiJSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r GetServerOpenapiResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetServerOpenapiResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetServerOpenapiResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r GetServerOpenapiResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r GetServerOpenapiResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetServerOpenapiResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetServerOpenapiResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetServerOpenapiResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetServerOpenapiResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetServerOpenapiResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListServerPromptsResponse401Headers the declared response headers of an HTTP 401 response for ListServerPrompts
 type ListServerPromptsResponse401Headers struct {
 	WWWAuthenticate *string
@@ -12660,6 +12824,21 @@ func (c *ClientWithResponses) GetServerWithResponse(ctx context.Context, id stri
 		return nil, err
 	}
 	return ParseGetServerResponse(rsp)
+}
+
+// GetServerOpenapiWithResponse Get the tools of a server as an OpenAPI document
+//
+// An OpenAPI 3.1 document in which each tool of the server is an operation, with its input schema as the body and its output schema in the answer. Generated clients have a method for each tool. It changes when the tools change.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /servers/{id}/openapi.json (the `GetServerOpenapi` operationId).
+func (c *ClientWithResponses) GetServerOpenapiWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetServerOpenapiResponse, error) {
+	rsp, err := c.GetServerOpenapi(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetServerOpenapiResponse(rsp)
 }
 
 // ListServerPromptsWithResponse List the prompts of a server
@@ -15340,6 +15519,97 @@ func ParseGetServerResponse(rsp *http.Response) (*GetServerResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetServerOpenapiResponse parses an HTTP response from a GetServerOpenapiWithResponse call
+func ParseGetServerOpenapiResponse(rsp *http.Response) (*GetServerOpenapiResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetServerOpenapiResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest map[string]interface{}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationOpenapiJSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers GetServerOpenapiResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetServerOpenapiResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil

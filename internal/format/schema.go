@@ -307,11 +307,19 @@ func describeValues(out, s *value) {
 	}
 }
 
-// drafts puts what older drafts say in the words of 2020-12, where those of the
-// older ones mean something else now.
+// drafts puts the schema itself, without those inside it, in the words of 2020-12.
 func (p *plain) drafts(s *value) {
-	if items := s.get("items"); items.isList() {
+	if modernize(s) {
 		p.changed, p.newer = true, true
+	}
+}
+
+// modernize puts what older drafts say in the words of 2020-12, where those of the
+// older ones mean something else now. It says whether it changed the schema. Values
+// that move stay the same values.
+func modernize(s *value) (changed bool) {
+	if items := s.get("items"); items.isList() {
+		changed = true
 		s.drop("items")
 		s.set("prefixItems", items)
 		if more := s.drop("additionalItems"); more != nil {
@@ -323,7 +331,7 @@ func (p *plain) drafts(s *value) {
 		if e == nil || e.kind != 't' && e.kind != 'f' {
 			continue
 		}
-		p.changed, p.newer = true, true
+		changed = true
 		s.drop(side[0])
 		if e.kind == 't' {
 			if bound := s.drop(side[1]); bound != nil {
@@ -332,7 +340,7 @@ func (p *plain) drafts(s *value) {
 		}
 	}
 	if needs := s.get("dependencies"); needs.isObject() {
-		p.changed, p.newer = true, true
+		changed = true
 		s.drop("dependencies")
 		names, schemas := object(), object()
 		for _, m := range needs.members {
@@ -349,4 +357,5 @@ func (p *plain) drafts(s *value) {
 			s.set("dependentSchemas", schemas)
 		}
 	}
+	return changed
 }

@@ -44,6 +44,15 @@ func opServerTools() huma.Operation {
 		map[string]any{"tools": []any{map[string]any{"name": "echo", "description": "Echoes back the input", "inputSchema": map[string]any{"type": "object"}}}})
 }
 
+func opServerDocument() huma.Operation {
+	op := openapi.Operation(http.MethodGet, "/servers/{id}/openapi.json", "get-server-openapi", openapi.TagServers, "Get the tools of a server as an OpenAPI document",
+		"An OpenAPI 3.1 document in which each tool of the server is an operation, with its input schema as the body and its output schema in the answer. Generated clients have a method for each tool. It changes when the tools change.",
+		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
+	op.Parameters = []*huma.Param{openapi.ServerParam()}
+	op.Responses["200"] = &huma.Response{Description: "The document.", Content: map[string]*huma.MediaType{"application/openapi+json": {Schema: openapi.Object("An OpenAPI 3.1 document.")}}}
+	return op
+}
+
 func (h *resourceHandlers) opListResources() huma.Operation {
 	op := listOperation("/servers/{id}/resources", "list-server-resources", "List the resources of a server", schemaResources, "The resources or, with uri, the content of that resource.",
 		map[string]any{"resources": []any{map[string]any{"uri": "demo://resource/1", "name": "Resource 1"}}})

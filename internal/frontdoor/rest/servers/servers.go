@@ -70,6 +70,7 @@ func Register(d *httpapi.Document, o Options) (readUnclean httpapi.Handler) {
 	servers := newServerHandlers(&o)
 	servers.register(d)
 	readUnclean = (&resourceHandlers{runner: o.Runner, catalog: o.Catalog, limits: o.Limits}).register(d)
+	(&typedHandlers{catalog: o.Catalog}).register(d)
 	(&fleetHandlers{catalog: o.Catalog, servers: servers, draining: o.Draining, heartbeat: o.Heartbeat}).register(d)
 	return readUnclean
 }

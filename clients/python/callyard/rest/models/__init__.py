@@ -55,6 +55,7 @@ from .fleet import Fleet
 from .get_prompt_body import GetPromptBody
 from .get_prompt_result import GetPromptResult
 from .get_prompt_result_messages_item import GetPromptResultMessagesItem
+from .get_server_openapi_response_200 import GetServerOpenapiResponse200
 from .health import Health
 from .health_losses import HealthLosses
 from .health_part import HealthPart
@@ -190,6 +191,7 @@ __all__ = (
     "GetPromptBody",
     "GetPromptResult",
     "GetPromptResultMessagesItem",
+    "GetServerOpenapiResponse200",
     "Health",
     "HealthLosses",
     "HealthPart",

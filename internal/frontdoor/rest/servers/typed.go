@@ -1,0 +1,256 @@
+package servers
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/format"
+	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// typedHandlers serve the documents in which each tool of a server is an operation of its own.
+type typedHandlers struct {
+	catalog *catalog.Catalog
+	common  func() (*typedCommon, error) // what these documents have of that of the API
+}
+
+func (h *typedHandlers) register(d *httpapi.Document) {
+	// The document of the API is complete once all operations are registered.
+	h.common = sync.OnceValues(func() (*typedCommon, error) { return newTypedCommon(d.JSON()) })
+	d.Handle(opServerDocument(), h.document)
+}
+
+// document is GET /servers/{id}/openapi.json.
+func (h *typedHandlers) document(x *httpapi.Exchange, r *http.Request) error {
+	id := r.PathValue("id")
+	tools, err := h.catalog.Tools(id)
+	if err != nil {
+		return err
+	}
+	common, err := h.common()
+	if err != nil {
+		return err
+	}
+	own := make([]*schema.Tool, len(tools))
+	for i := range tools {
+		own[i] = tools[i].Tool
+	}
+	document, err := common.of(id, own)
+	if err != nil {
+		return err
+	}
+	x.Send(http.StatusOK, []string{"application/openapi+json"}, document)
+	return nil
+}
+
+// typedParameters are the parameters of a call that its operation has: those that change what
+// the answer is. A call takes the others of the API's document as well.
+var typedParameters = []string{"timeout_ms", "Prefer", "Idempotency-Key"}
+
+// typedCommon is what all documents of servers have in common, each part as the document of the
+// API has it: they cannot differ.
+type typedCommon struct {
+	OpenAPI string `json:"openapi"`
+	Info    struct {
+		Version string          `json:"version"`
+		License json.RawMessage `json:"license"`
+	} `json:"info"`
+	Servers  json.RawMessage `json:"servers"`
+	Security json.RawMessage `json:"security"`
+	Paths    map[string]struct {
+		Post typedOperation `json:"post"`
+	} `json:"paths"`
+	Components struct {
+		Schemas   map[string]json.RawMessage `json:"schemas"`
+		Responses map[string]json.RawMessage `json:"responses"`
+		Security  json.RawMessage            `json:"securitySchemes"`
+	} `json:"components"`
+
+	call typedOperation // to call a tool
+}
+
+// typedOperation is an operation of a document.
+type typedOperation struct {
+	OperationID string                     `json:"operationId"`
+	Summary     string                     `json:"summary"`
+	Description string                     `json:"description,omitempty"`
+	Tags        []string                   `json:"tags"`
+	Parameters  []json.RawMessage          `json:"parameters"`
+	RequestBody any                        `json:"requestBody"`
+	Responses   map[string]json.RawMessage `json:"responses"`
+	Omitted     []format.Loosening         `json:"x-callyard-omitted,omitempty"`
+}
+
+// callPath is the path of the operation of the API that calls a tool.
+const callPath = "/servers/{id}/tools/{tool}"
+
+func newTypedCommon(document []byte) (*typedCommon, error) {
+	c := &typedCommon{}
+	if err := json.Unmarshal(document, c); err != nil {
+		return nil, fmt.Errorf("reading the OpenAPI document of the API: %w", err)
+	}
+	c.call = c.Paths[callPath].Post
+	var parameters []json.RawMessage
+	for _, raw := range c.call.Parameters {
+		var p struct{ Name string }
+		if err := json.Unmarshal(raw, &p); err != nil {
+			return nil, fmt.Errorf("reading the parameters of %s: %w", callPath, err)
+		}
+		if slices.Contains(typedParameters, p.Name) {
+			parameters = append(parameters, raw)
+		}
+	}
+	if c.call.Parameters = parameters; len(parameters) != len(typedParameters) || c.call.Responses["200"] == nil {
+		return nil, fmt.Errorf("the OpenAPI document of the API does not describe %s as expected", callPath)
+	}
+	return c, nil
+}
+
+// typedTool is what is read of the definition of a tool.
+type typedTool struct {
+	Title       string          `json:"title"`
+	Description string          `json:"description"`
+	Output      json.RawMessage `json:"outputSchema"`
+	Annotations struct {
+		Title string `json:"title"`
+	} `json:"annotations"`
+}
+
+// of returns the document of a server.
+func (c *typedCommon) of(server string, tools []*schema.Tool) ([]byte, error) {
+	paths := make(map[string]any, len(tools))
+	schemas := make(map[string]json.RawMessage)
+	for _, t := range tools {
+		op, err := c.operation(t, schemas)
+		if err != nil {
+			return nil, err
+		}
+		paths["/servers/"+segment(server)+"/tools/"+segment(t.Name)] = map[string]any{"post": op}
+	}
+	responses := make(map[string]json.RawMessage)
+	c.follow(httpapi.Encode(paths), schemas, responses)
+	for _, raw := range schemas {
+		c.follow(raw, schemas, responses)
+	}
+	return httpapi.Encode(map[string]any{
+		"openapi": c.OpenAPI,
+		"info": map[string]any{
+			"title": "Tools of " + server, "version": c.Info.Version, "license": c.Info.License,
+			"description": "Each tool of the server as an operation with its own schemas. The body is the arguments object, and the answer is the tool's result. " +
+				"A tool that fails returns a result with isError true and status 200. Every operation is that of POST " + callPath + " in /openapi.json, which lists all of its parameters.",
+		},
+		"servers": c.Servers, "security": c.Security,
+		"tags":       []any{map[string]any{"name": openapi.TagCalls, "description": "The tools of the server."}},
+		"paths":      paths,
+		"components": map[string]any{"schemas": schemas, "responses": responses, "securitySchemes": c.Components.Security},
+	}), nil
+}
+
+// segment is a part of a path. The names "." and ".." are escaped: they would lead elsewhere.
+func segment(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return url.PathEscape(name)
+}
+
+// operation returns the operation of a tool, and adds its schemas.
+func (c *typedCommon) operation(t *schema.Tool, schemas map[string]json.RawMessage) (*typedOperation, error) {
+	var def typedTool
+	_ = json.Unmarshal(t.Raw, &def) // an odd definition is shown as far as it can be read
+	op := c.call
+	op.OperationID, op.Description = format.Name(t.Server, t.Name), def.Description
+	op.Summary = t.Name
+	for _, title := range []string{def.Annotations.Title, def.Title} {
+		if title != "" {
+			op.Summary = title
+		}
+	}
+	op.Responses = maps.Clone(c.call.Responses)
+	embed := func(raw json.RawMessage, name, pointer string) string {
+		e := format.Embed(raw, name)
+		for _, s := range e.Schemas {
+			schemas[s.Name] = s.JSON
+		}
+		for _, o := range e.Omitted {
+			op.Omitted = append(op.Omitted, format.Loosening{Pointer: pointer + o.Pointer, Message: o.Message})
+		}
+		return name
+	}
+	input := t.Input
+	if len(input) == 0 {
+		input = json.RawMessage(`{"type":"object"}`)
+	}
+	op.RequestBody = openapi.JSONBody(openapi.Ref(embed(input, op.OperationID+".input", "/inputSchema")), requires(input), "The arguments of the tool.", nil)
+	result := submit.SchemaResult
+	if def.Output != nil {
+		result = op.OperationID + ".result"
+		var err error
+		if schemas[result], err = c.result(embed(def.Output, op.OperationID+".output", "/outputSchema")); err != nil {
+			return nil, err
+		}
+	}
+	answer, err := c.answer(result)
+	op.Responses["200"] = answer
+	return &op, err
+}
+
+// requires says that the schema asks for a member, so that a call without a body is refused.
+func requires(input json.RawMessage) bool {
+	var s struct{ Required []string }
+	return json.Unmarshal(input, &s) == nil && len(s.Required) > 0
+}
+
+// result is the schema of results with the tool's own output.
+func (c *typedCommon) result(output string) (json.RawMessage, error) {
+	var s map[string]any
+	if err := json.Unmarshal(c.Components.Schemas[submit.SchemaResult], &s); err != nil {
+		return nil, fmt.Errorf("reading the schema of results: %w", err)
+	}
+	members, _ := s["properties"].(map[string]any)
+	if members == nil {
+		return nil, fmt.Errorf("the schema of results has no properties")
+	}
+	members["structuredContent"] = map[string]any{"$ref": openapi.Ref(output).Ref, "description": "The result as JSON. A result with isError true may have none, or another."}
+	return httpapi.Encode(s), nil
+}
+
+// answer is the response of a call that has ended.
+func (c *typedCommon) answer(result string) (json.RawMessage, error) {
+	var r map[string]any
+	if err := json.Unmarshal(c.call.Responses["200"], &r); err != nil {
+		return nil, fmt.Errorf("reading the answer of %s: %w", callPath, err)
+	}
+	r["content"] = map[string]any{"application/json": map[string]any{"schema": openapi.Ref(result)}}
+	return httpapi.Encode(r), nil
+}
+
+// componentRef is a reference to a part of the document.
+var componentRef = regexp.MustCompile(`"#/components/(schemas|responses)/([A-Za-z0-9]+)"`)
+
+// follow adds the parts of the API's document that raw refers to, and those that they refer to.
+func (c *typedCommon) follow(raw []byte, schemas, responses map[string]json.RawMessage) {
+	for _, m := range componentRef.FindAllSubmatch(raw, -1) {
+		from, to := c.Components.Schemas, schemas
+		if string(m[1]) == "responses" {
+			from, to = c.Components.Responses, responses
+		}
+		name := string(m[2])
+		if part := from[name]; part != nil && to[name] == nil {
+			to[name] = bytes.TrimSpace(part)
+			c.follow(part, schemas, responses)
+		}
+	}
+}
