@@ -443,6 +443,7 @@ func (e ServerItemInitializationState) Valid() bool {
 
 // Defines values for ServerItemTransport.
 const (
+	ServerItemTransportAttach       ServerItemTransport = "attach"
 	ServerItemTransportBuiltin      ServerItemTransport = "builtin"
 	ServerItemTransportHTTP         ServerItemTransport = "http"
 	ServerItemTransportNative       ServerItemTransport = "native"
@@ -455,6 +456,8 @@ const (
 // Valid indicates whether the value is a known member of the ServerItemTransport enum.
 func (e ServerItemTransport) Valid() bool {
 	switch e {
+	case ServerItemTransportAttach:
+		return true
 	case ServerItemTransportBuiltin:
 		return true
 	case ServerItemTransportHTTP:
@@ -632,6 +635,7 @@ func (e WorkerServerInitializationState) Valid() bool {
 
 // Defines values for WorkerServerTransport.
 const (
+	WorkerServerTransportAttach       WorkerServerTransport = "attach"
 	WorkerServerTransportBuiltin      WorkerServerTransport = "builtin"
 	WorkerServerTransportHTTP         WorkerServerTransport = "http"
 	WorkerServerTransportNative       WorkerServerTransport = "native"
@@ -644,6 +648,8 @@ const (
 // Valid indicates whether the value is a known member of the WorkerServerTransport enum.
 func (e WorkerServerTransport) Valid() bool {
 	switch e {
+	case WorkerServerTransportAttach:
+		return true
 	case WorkerServerTransportBuiltin:
 		return true
 	case WorkerServerTransportHTTP:
@@ -1867,6 +1873,9 @@ type ServerWorker struct {
 	// InitializationState Examples: initialized
 	InitializationState ServerWorkerInitializationState `json:"initialization_state"`
 
+	// OtherDefinitions The number of attached programs that wait because what they offer differs from the programs in use.
+	OtherDefinitions *int64 `json:"other_definitions,omitempty"`
+
 	// Pid Examples: 4711
 	Pid int64 `json:"pid"`
 
@@ -2103,6 +2112,9 @@ type WorkerServer struct {
 
 	// InitializationState Examples: initialized
 	InitializationState WorkerServerInitializationState `json:"initialization_state"`
+
+	// OtherDefinitions The number of attached programs that wait because what they offer differs from the programs in use.
+	OtherDefinitions *int64 `json:"other_definitions,omitempty"`
 
 	// Pid Examples: 4711
 	Pid      int64 `json:"pid"`

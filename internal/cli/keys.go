@@ -25,7 +25,7 @@ func keysCommand() *cobra.Command {
 	}
 	fresh.Flags().StringVar(&owner, "owner", "", "person or team that owns the key")
 	fresh.Flags().StringSliceVar(&groups, "group", nil, "group of the key; repeatable")
-	return group("keys", "Create API keys and warrant keys", fresh, warrantKeyCommand())
+	return group("keys", "Create API keys, keys of attached programs, and warrant keys", fresh, attachKeyCommand(), warrantKeyCommand())
 }
 
 // keyEntry is a key as the configuration holds it.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/setup"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -107,7 +108,7 @@ func (u *fabric) showServers(ctx context.Context) {
 		switch {
 		case shown:
 			for _, s := range servers {
-				if s.state != startingState && !told[s.id] {
+				if s.state != startingState && s.state != vacantState && !told[s.id] {
 					told[s.id] = true
 					u.print(s.line())
 				}
@@ -115,7 +116,7 @@ func (u *fabric) showServers(ctx context.Context) {
 		case starting == 0 || !waiting:
 			u.activity.end()
 			for _, s := range servers {
-				told[s.id] = s.state != startingState
+				told[s.id] = s.state != startingState && s.state != vacantState
 			}
 			u.print(u.serverScreen(ctx, servers))
 			u.starting.Store(false)
@@ -141,6 +142,7 @@ const (
 	readyState    = "ready"
 	startingState = "starting"
 	failedState   = "failed"
+	vacantState   = "no program" // nothing is attached to it yet
 )
 
 // startServer is a server as the start screen shows it.
@@ -159,6 +161,8 @@ func (u *fabric) startServers() (servers []startServer, starting int) {
 		known[s.ID] = true
 		server := startServer{id: s.ID, state: startingState}
 		switch tools, err := u.door.Catalog().Tools(s.ID); {
+		case s.State == schema.StateStarting && s.Transport == config.TypeAttach:
+			server.state = vacantState
 		case s.State == schema.StateStarting:
 		case s.State != schema.StateInitialized:
 			server.state, server.fault, server.stderr = failedState, topLine(s.Error), lastLines(s.StderrTail, stderrLines)
@@ -177,7 +181,7 @@ func (u *fabric) startServers() (servers []startServer, starting int) {
 			starting++
 		}
 	}
-	order := []string{failedState, startingState, readyState}
+	order := []string{failedState, startingState, vacantState, readyState}
 	slices.SortFunc(servers, func(a, b startServer) int {
 		return cmp.Or(slices.Index(order, a.state)-slices.Index(order, b.state), strings.Compare(a.id, b.id))
 	})
@@ -252,7 +256,7 @@ func (s screen) serverTable(servers []startServer, most int) string {
 			states[v.state]++
 		}
 		var counts []string
-		for _, state := range []string{failedState, startingState, readyState} {
+		for _, state := range []string{failedState, startingState, vacantState, readyState} {
 			if states[state] > 0 {
 				counts = append(counts, strconv.Itoa(states[state])+" "+state)
 			}

@@ -33,7 +33,7 @@ const (
 // logged or written as JSON; read the fields to use them.
 type ServerEntry struct {
 	ID   string
-	Type string // TypeStdio, TypeHTTP, TypeSSE, TypeOpenAPI, TypeToolEndpoint or TypeBuiltin
+	Type string // TypeStdio, TypeHTTP, TypeSSE, TypeOpenAPI, TypeToolEndpoint, TypeBuiltin or TypeAttach
 
 	Command string            // of a stdio server: a name in PATH or a path
 	Args    []string          //
@@ -46,6 +46,7 @@ type ServerEntry struct {
 	OpenAPI  *OpenAPI      `json:",omitempty"` // of a server of that type
 	Endpoint *ToolEndpoint `json:",omitempty"` // of a server of TypeToolEndpoint
 	Builtin  *Builtin      `json:",omitempty"` // of a server of TypeBuiltin
+	Attach   *Attach       `json:",omitempty"` // of a server of TypeAttach
 
 	Risk   int     // the level, 1 to 3; 0 where none is set
 	Docker *Docker // nil where none is set
@@ -102,6 +103,9 @@ func (e ServerEntry) LogValue() slog.Value {
 	}
 	if b := e.Builtin; b != nil {
 		attrs = appendShown(attrs, "builtin", b.Name, "roots", b.Roots, "allow", b.Allow, "engine", b.Engine, "engine_url", shownURL(b.EngineURL))
+	}
+	if e.Attach != nil {
+		attrs = append(attrs, slog.Bool("attach", true), slog.Int("attach_keys", len(e.Attach.Keys)))
 	}
 	attrs = appendShown(attrs, "headers", names(e.Headers), "riskLevel", e.Risk)
 	if e.Docker != nil {

@@ -92,13 +92,15 @@ func (d *draft) adapted() (kind string, ok bool) {
 		return TypeToolEndpoint, true
 	case d.has("builtin"):
 		return TypeBuiltin, true
+	case d.has("attach"):
+		return TypeAttach, true
 	}
 	return "", false
 }
 
 // finishAdapted looks at the settings of a server that the worker adapts.
 func (r *serverReader) finishAdapted(d *draft, e *ServerEntry) {
-	for _, key := range []string{"command", "url", "openapi", "tool_endpoint", "builtin"} {
+	for _, key := range []string{"command", "url", "openapi", "tool_endpoint", "builtin", "attach"} {
 		if key != e.Type && d.has(key) {
 			r.fault(d, key, "the server has %s as well, and is reached in one way; remove one of them.", quote(e.Type))
 		}
@@ -109,6 +111,13 @@ func (r *serverReader) finishAdapted(d *draft, e *ServerEntry) {
 		}
 	}
 	r.onlyForBuiltin(d, e.Type)
+	r.onlyForAttach(d, e.Type)
+	if e.Type == TypeAttach {
+		r.onlyFor(d, "openapi", "base_url", "credentials", "include", "exclude")
+		r.unused(d, "args", "env", "cwd", "headers", "auth", "bearerTokenEnv")
+		r.attached(d, e)
+		return
+	}
 	if e.Type == TypeBuiltin {
 		r.onlyFor(d, "openapi", "base_url", "credentials", "include", "exclude")
 		r.unused(d, "args", "env", "cwd", "headers", "auth", "bearerTokenEnv")

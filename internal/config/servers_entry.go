@@ -50,6 +50,7 @@ func (r *serverReader) finish(d *draft) ServerEntry {
 	}
 	e.Type = r.transport(d)
 	r.onlyForBuiltin(d, e.Type)
+	r.onlyForAttach(d, e.Type)
 	r.onlyFor(d, "openapi", "base_url", "credentials", "include", "exclude")
 	if e.Type == TypeStdio {
 		e.Command, e.Dir, e.Env = s.Command, s.Cwd, plainMap(s.Env)
@@ -81,7 +82,7 @@ func (r *serverReader) transport(d *draft) string {
 		r.fault(d, "", "the server has both a command and a url; keep the one that it is reached by.")
 	case d.inContainer() && !d.has("url"): // the image says what is started
 	case !d.has("command") && !d.has("url") && !r.read.has(join(d.path, "command")) && !r.read.has(join(d.path, "url")):
-		r.fault(d, "", "the server has neither a command nor a url; add \"command\" for a program to start, \"url\" for a server elsewhere, \"openapi\" for a REST service, or \"builtin\" for a built-in server.")
+		r.fault(d, "", "the server has neither a command nor a url; add \"command\" for a program to start, \"url\" for a server elsewhere, \"openapi\" for a REST service, \"builtin\" for a built-in server, or \"attach\" for programs that attach by themselves.")
 	}
 	byKey := map[string]string{}
 	for key, value := range map[string]string{"type": d.shape.Type, "transport": d.shape.Transport} {

@@ -42,6 +42,9 @@ type entryShape struct {
 	APIKey     looseString `yaml:"api_key"`
 	APIKeyFile string      `yaml:"api_key_file"`
 
+	Attach     bool     `yaml:"attach"`
+	AttachKeys []string `yaml:"attach_keys"`
+
 	Sessions         int               `yaml:"sessions"`
 	InFlight         int               `yaml:"inFlight"`
 	Timeout          time.Duration     `yaml:"timeout"`

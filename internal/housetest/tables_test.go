@@ -145,6 +145,8 @@ var libraries = []library{
 		reason: "one package hardens containers"},
 	{root: "github.com/getkin/kin-openapi", owners: []string{"internal/launch/openapi"},
 		reason: "what a document of somebody else may do is decided in one place"},
+	{root: "github.com/coder/websocket", owners: []string{"internal/launch/attach"},
+		reason: "package attach has the rules for the frames of attached programs"},
 	{root: "code.dny.dev/ssrf", owners: []string{"internal/webhook", "internal/launch/egress", "internal/hub/fetch"},
 		reason: "three doors lead outside, each with rules of its own"},
 	{root: "github.com/docker", owners: []string{"internal/launch/sandbox"},

@@ -36,7 +36,7 @@ type offers struct {
 func (o *offers) run() {
 	p := o.pool
 	var poll <-chan time.Time
-	if p.cfg.Spec.Type != "stdio" && p.cfg.Native == nil && p.cfg.Program == nil {
+	if p.cfg.Spec.Type != "stdio" && p.cfg.Native == nil && p.cfg.Program == nil && !p.cfg.Attached {
 		ticker := time.NewTicker(pollEvery)
 		defer ticker.Stop()
 		poll = ticker.C
@@ -55,7 +55,11 @@ func (o *offers) run() {
 		}
 		for _, s := range o.changedSessions(all) {
 			ctx, cancel := context.WithTimeout(p.ctx, p.cfg.StartTimeout)
-			err := o.read(ctx, s)
+			read := o.read
+			if p.programs != nil {
+				read = p.programs.readAgain
+			}
+			err := read(ctx, s)
 			cancel()
 			if err != nil && p.ctx.Err() == nil {
 				p.log.Warn("reading what the server offers failed; the last known lists stay", "error", err.Error())

@@ -49,6 +49,10 @@ type Config struct {
 	// It is called for each session.
 	Native OpenNative
 
+	// Attached says that programs attach to the server by themselves, see [Pool.Attach].
+	// Sessions is then the most that may, and InFlight the most calls at once of each.
+	Attached bool
+
 	// Updated is told which resources have changed, of those that [Pool.Watch] named;
 	// nil wants to hear of none. It must not block.
 	Updated func(uris []string)
@@ -112,6 +116,7 @@ type Pool struct {
 	changed func()
 
 	keepers       []*keeper // one for each session
+	programs      *programs // that are attached, nil where none may
 	offers        offers
 	subscriptions subscriptions
 	declared      *mcp.ClientCapabilities // of sessions that are one caller's own, else nil
@@ -164,7 +169,7 @@ func Open(cfg Config, l *launch.Launcher, log *slog.Logger, changed func()) *Poo
 		p.client = cfg.Client
 	case cfg.Program != nil:
 		p.start = cfg.Program
-	case cfg.Native != nil:
+	case cfg.Native != nil, cfg.Attached:
 	case p.cfg.Spec.Type != "stdio":
 		p.client = launch.HTTPClient(p.cfg.Spec)
 	}
@@ -185,7 +190,14 @@ func newPool(cfg Config, log *slog.Logger, changed func()) *Pool {
 	}
 	p.offers.pool, p.offers.wake = p, make(chan struct{}, 1)
 	p.subscriptions.pool = p
+	if cfg.Attached {
+		p.programs = newPrograms(cfg.Spec.ID)
+		p.fault = p.programs.none
+	}
 	for i := range cfg.Sessions {
+		if cfg.Attached {
+			break
+		}
 		p.keepers = append(p.keepers, &keeper{pool: p, learns: i == 0})
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -200,7 +212,7 @@ func (p *Pool) Snapshot() schema.Server {
 	defer p.mu.Unlock()
 	out := schema.Server{
 		ID: p.cfg.Spec.ID, State: p.state, Transport: p.cfg.Spec.Type, Digest: p.offers.digest,
-		Slots: p.cfg.Sessions * p.cfg.InFlight, Sessions: len(p.live), Restarts: p.restarts,
+		Slots: p.slotsLocked(), Sessions: len(p.live), Restarts: p.restarts,
 		Protocol: p.protocol, Title: p.title, Version: p.server, Timeout: p.cfg.CallTimeout,
 	}
 	for _, s := range p.live {
@@ -215,7 +227,23 @@ func (p *Pool) Snapshot() schema.Server {
 	if p.state != schema.StateInitialized {
 		out.Error, out.StderrTail = p.fault, p.tail
 	}
+	if p.programs != nil {
+		out.OtherDefinitions = p.programs.waiting
+	}
 	return out
+}
+
+// slotsLocked returns the number of calls that the pool takes at once. The caller holds
+// p.mu.
+func (p *Pool) slotsLocked() int {
+	if p.programs == nil {
+		return p.cfg.Sessions * p.cfg.InFlight
+	}
+	n := 0
+	for _, s := range p.live {
+		n += s.places
+	}
+	return n
 }
 
 // Definitions returns what the server offers, as it sent it, and the digest of

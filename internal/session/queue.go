@@ -36,9 +36,10 @@ func (p *Pool) Do(req *Request, done func(*Request, Outcome)) *Running {
 		r.end(Outcome{Err: err})
 		return r
 	case s == nil && p.waiting >= p.cfg.Queue:
+		slots := p.slotsLocked()
 		p.mu.Unlock()
 		return p.refuse(r, schema.KindUnavailable, true, "The server %q is busy: all of its %d places are taken and %d calls are waiting. Try again a little later.",
-			p.cfg.Spec.ID, p.cfg.Sessions*p.cfg.InFlight, p.cfg.Queue)
+			p.cfg.Spec.ID, slots, p.cfg.Queue)
 	}
 	r.timer = time.AfterFunc(r.timeout, r.expire)
 	if s == nil {
@@ -81,7 +82,7 @@ func (p *Pool) send(s *session, r *Running) {
 func (p *Pool) pick() *session {
 	var best *session
 	for _, s := range p.live {
-		if s.load < p.cfg.InFlight && (best == nil || s.load < best.load) {
+		if s.load < s.places && (best == nil || s.load < best.load) {
 			best = s
 		}
 	}
@@ -183,6 +184,9 @@ func (p *Pool) broken() bool {
 	if len(p.live) > 0 {
 		return false
 	}
+	if p.programs != nil {
+		return p.programs.givenUp
+	}
 	for _, k := range p.keepers {
 		if k.fails < openBreaker {
 			return false
@@ -193,7 +197,11 @@ func (p *Pool) broken() bool {
 
 // faultLocked words why there is no session. The caller holds p.mu.
 func (p *Pool) faultLocked() *schema.Error {
-	return &schema.Error{Kind: schema.KindServerFailed, Retryable: true,
+	kind := schema.KindServerFailed
+	if p.programs != nil {
+		kind = schema.KindUnavailable // programs may be attached to another worker
+	}
+	return &schema.Error{Kind: kind, Retryable: true,
 		Detail: p.fault + " The call did not start."}
 }
 

@@ -106,6 +106,10 @@ func (s *session) incoming(f *frame) {
 		s.progress(f.params)
 	case `"` + mcpwire.NotifyToolsChanged + `"`, `"` + mcpwire.NotifyResourcesChanged + `"`, `"` + mcpwire.NotifyPromptsChanged + `"`:
 		s.listChanged()
+	case `"` + mcpwire.NotifyDraining + `"`:
+		if l, ok := s.link.(*socketLink); ok {
+			l.drain()
+		}
 	case `"` + mcpwire.NotifyResourceUpdated + `"`:
 		s.pool.subscriptions.updated(member(f.params, "uri"))
 	}

@@ -30,8 +30,8 @@ const (
 var errClosed = errors.New("the session is closed")
 
 // link carries requests to one server and feeds the responses into its session. There are
-// four: pipes, the event stream of legacy SSE, streamable HTTP, and functions of this
-// process.
+// five: pipes, the event stream of legacy SSE, streamable HTTP, functions of this process,
+// and the WebSocket connection of an attached program.
 type link interface {
 	// send registers the call with the session and sends it, without blocking.
 	// It returns false, having done nothing, where the session takes no calls.
@@ -76,10 +76,13 @@ type session struct {
 	heard     atomic.Int64  // the last sign of life, Unix nanoseconds
 	failed    atomic.Bool
 
-	load int  // calls that have a place here, guarded by pool.mu
-	used bool // had a call, guarded by pool.mu
+	places int  // calls that it takes at once
+	load   int  // calls that have a place here, guarded by pool.mu
+	used   bool // had a call, guarded by pool.mu
 
 	reread bool // the lists, once in use
+
+	attached *attachment // the program of the session; nil for a server that is started or dialed here
 
 	asks *questions // of a session that is one caller's own, else nil
 
@@ -92,7 +95,7 @@ type session struct {
 
 func newSession(p *Pool) *session {
 	s := &session{
-		pool: p, calls: make(map[int64]*Running), next: firstID, born: time.Now(),
+		pool: p, calls: make(map[int64]*Running), next: firstID, born: time.Now(), places: p.cfg.InFlight,
 		dead: make(chan struct{}), empty: make(chan struct{}), suspect: make(chan struct{}, 1),
 	}
 	s.logs.s = s
@@ -223,14 +226,30 @@ func (s *session) fail(why error) {
 // bytes certainly never left go back to the queue.
 func (s *session) endCalls(why error, how func(*Running) Outcome) {
 	s.retire(why)
-	left := s.handedOver()
+	s.sendElsewhere()
 	s.mu.Lock()
 	calls := s.calls
 	s.calls = make(map[int64]*Running)
+	s.settle()
+	s.mu.Unlock()
+	for _, r := range calls {
+		r.end(how(r))
+	}
+}
+
+// sendElsewhere puts the calls of a session out of use back into the queue whose bytes
+// certainly never left.
+func (s *session) sendElsewhere() {
+	l, ok := s.link.(interface{ handedOver() int64 })
+	if !ok { // where that cannot be told, all may have left
+		return
+	}
+	left := l.handedOver()
+	s.mu.Lock()
 	var again []*Running
-	for id, r := range calls {
+	for id, r := range s.calls {
 		if r.pool != nil && r.offset >= left {
-			delete(calls, id)
+			delete(s.calls, id)
 			r.id, r.sent = 0, time.Time{} // it was never sent
 			again = append(again, r)
 		}
@@ -241,18 +260,6 @@ func (s *session) endCalls(why error, how func(*Running) Outcome) {
 	for _, r := range again { // the last one first: each goes in front of the others
 		r.pool.requeue(r)
 	}
-	for _, r := range calls {
-		r.end(how(r))
-	}
-}
-
-// handedOver returns the number of bytes queued for the server that were taken from us; all
-// of them where that cannot be told.
-func (s *session) handedOver() int64 {
-	if l, ok := s.link.(*pipeLink); ok {
-		return l.handedOver()
-	}
-	return 1<<63 - 1
 }
 
 // cause returns why the session is out of use.

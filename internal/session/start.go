@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/launch/attach"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -86,10 +87,18 @@ var errLate = errors.New("it answered server/discover too late")
 // attempt opens one session in one way; how says what became of its server/discover,
 // for which it waits no longer than probe.
 func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, how hearing, err error) {
+	return p.attemptOver(nil, guess, probe)
+}
+
+// attemptOver is attempt for the connection of an attached program, where there is one. The
+// session then has what the program offers, which is not made the pool's.
+func (p *Pool) attemptOver(a *attachment, guess era, probe time.Duration) (_ *session, how hearing, err error) {
 	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.StartTimeout)
 	defer cancel()
 	s := newSession(p)
 	switch {
+	case a != nil:
+		how, err = opening{s}.overSocket(ctx, a, guess, probe)
 	case p.cfg.Native != nil:
 		err = opening{s}.overFunctions()
 	case p.cfg.Program != nil, p.cfg.Spec.Type == "stdio":
@@ -107,7 +116,9 @@ func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, how hearing,
 		p.all[s] = struct{}{}
 		known := p.offers.defs != nil
 		p.mu.Unlock()
-		if !known {
+		if a != nil {
+			err = a.read(ctx, s)
+		} else if !known {
 			err = p.offers.read(ctx, s)
 		} else {
 			s.reread = true
@@ -133,6 +144,9 @@ func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, how hearing,
 	}
 	if slow {
 		fault.err = fmt.Errorf("it was not ready within %v; if it is only slow to start, raise startTimeout in its entry of the servers file", p.cfg.StartTimeout)
+	}
+	if a != nil {
+		a.conn.Close(attach.CodeFailed, fault.Error())
 	}
 	s.failed.Store(true)
 	s.retire(errClosed)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/listen"
 )
 
 // Worker is the section worker of the configuration.
@@ -31,6 +32,8 @@ type Worker struct {
 	ResultBytes  config.Size   `yaml:"result_bytes"`
 	// Sandboxes is the container engine for calls of high risk.
 	Sandboxes Sandboxes `yaml:"sandboxes"`
+	// Attach is where programs attach that serve MCP by themselves.
+	Attach Attach `yaml:"attach"`
 	// DrainGrace is how long running calls may take when the worker stops.
 	DrainGrace time.Duration `yaml:"drain_grace"`
 }
@@ -61,11 +64,28 @@ func (c Worker) Validate() []config.Fault {
 	between("in_flight", int64(c.InFlight), 1, 10_000)
 	between("result_bytes", int64(c.ResultBytes), 1<<10, 1<<30)
 	between("call_timeout", int64(c.CallTimeout/time.Millisecond), 1, int64(24*time.Hour/time.Millisecond))
+	if c.Attach.Listen != "" {
+		faults.Address("attach.listen", c.Attach.Listen)
+	}
+	for _, f := range listen.Validate(c.Attach.CertFile, c.Attach.KeyFile) {
+		faults.Addf("attach."+f.Path, "%s", f.Message)
+	}
 	between("sandboxes.containers", int64(c.Sandboxes.Containers), 0, 10_000)
 	between("sandboxes.warm", int64(c.Sandboxes.Warm), 0, 10_000)
 	between("sandboxes.starts", int64(c.Sandboxes.Starts), 0, 1000)
 	between("start_timeout", int64(c.StartTimeout/time.Millisecond), 1, int64(time.Hour/time.Millisecond))
 	return faults
+}
+
+// Attach is the section attach of a worker.
+type Attach struct {
+	// Listen is the address at which programs attach, by WebSocket at
+	// /attach/{server}; empty: none. Each needs a key of its server.
+	Listen string `yaml:"listen"`
+	// CertFile and KeyFile are the certificate and its key with which it serves TLS;
+	// empty: it serves plain HTTP.
+	CertFile string `yaml:"cert_file"`
+	KeyFile  string `yaml:"key_file"`
 }
 
 // Sandboxes is the section sandboxes of a worker: the container engine, and what it may

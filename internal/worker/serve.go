@@ -34,6 +34,7 @@ func Serve(c *settings.Worker, entries []config.ServerEntry) ([]Served, error) {
 		}
 		served = append(served, s)
 	}
+	faults = append(faults, checkAttachKeys(served))
 	return served, errors.Join(faults...)
 }
 
@@ -63,6 +64,9 @@ func serve(c *settings.Worker, e *config.ServerEntry) (Served, error) {
 	}
 	FillLimits(c, &s.Session)
 	adapted(c, e, &s)
+	if err := attached(c, e, &s); err != nil {
+		return s, err
+	}
 	return s, builtin(e, &s)
 }
 

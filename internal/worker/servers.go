@@ -129,10 +129,14 @@ func (v *servers) changeLocked(old *held, s Served) {
 	v.replaceLocked(old, s)
 }
 
-// same reports whether two entries make the same server.
+// same reports whether two entries make the same server. The keys of attached programs
+// make no other: they are put in force by themselves.
 func same(a, b *Served) bool {
 	x, y := a.Entry, b.Entry
 	x.Where, y.Where = "", ""
+	if x.Attach != nil && y.Attach != nil {
+		x.Attach, y.Attach = nil, nil
+	}
 	return reflect.DeepEqual(x, y)
 }
 
@@ -180,7 +184,9 @@ func (v *servers) replaceLocked(old *held, s Served) {
 		}
 		w.announcer.change()
 	})
-	if s.Risk > old.served.Risk || old.snapshot().State != schema.StateInitialized {
+	// Programs attach to the server that is held, so the next one never becomes ready next
+	// to it; they dial again within a fraction of a second.
+	if s.Risk > old.served.Risk || s.Session.Attached || old.snapshot().State != schema.StateInitialized {
 		v.held[id] = a.next
 		v.retireLocked(id, old)
 		return

@@ -26,6 +26,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/adapt"
@@ -108,14 +109,15 @@ type Worker struct {
 	draining bool
 	idle     chan struct{} // a word when the last job ended while draining
 
-	announcer *announcer
-	unhook    func()
-	hello     *bus.Watch
-	wants     *bus.Watch
-	life      context.Context // ends when the worker has finished its calls
-	stop      context.CancelFunc
-	wait      sync.WaitGroup
-	own       sync.WaitGroup // the fabric's own requests
+	announcer  *announcer
+	attachable attachable
+	unhook     func()
+	hello      *bus.Watch
+	wants      *bus.Watch
+	life       context.Context // ends when the worker has finished its calls
+	stop       context.CancelFunc
+	wait       sync.WaitGroup
+	own        sync.WaitGroup // the fabric's own requests
 }
 
 // Start begins to hold the servers and to take calls. It returns when the bus
@@ -137,12 +139,18 @@ func Start(o Options) (*Worker, error) {
 	}
 	w.servers = servers{w: w, held: make(map[string]*held), coming: make(map[string]*arrival)}
 	w.announcer = newAnnouncer(w)
+	if w.attachable.keys, err = authn.NewKeys(nil); err != nil {
+		return nil, err
+	}
+	w.attachable.w = w
+	w.attachable.keys.LogTo(o.Log)
 	w.memory, w.brief = newMemory(w.id, w.started), newBriefMemory(w.id, w.started)
 	w.dock = newDock(w)
 	w.sayTrust()
 	for _, s := range o.Servers {
 		w.servers.holdLocked(s, false)
 	}
+	w.attachable.replace(o.Servers)
 	ctx, stop := context.WithCancel(context.Background())
 	w.life, w.stop = ctx, stop
 	if w.listener, err = o.Conn.Listen(w.id, w); err == nil {
@@ -196,21 +204,24 @@ func (w *Worker) Report() schema.Worker {
 // keeps running as it was, see [Worker.Pending]. Where the entry raises the risk level, or
 // the old server is not ready, it is replaced at once. Servers that came over the API are
 // left alone. It returns before the servers are ready; two of them must not run at once.
-func (w *Worker) Apply(servers []Served) { w.servers.apply(servers) }
+func (w *Worker) Apply(servers []Served) {
+	w.servers.apply(servers)
+	w.attachable.replace(servers)
+}
 
 // Pending returns the entries of the servers file that are not in force yet because their
 // servers have not started, one sentence each.
 func (w *Worker) Pending() []string { return w.servers.pending() }
 
 // Ready returns nil when every server has left the state starting, else what is
-// still missing.
+// still missing. A server that programs attach to is not waited for.
 func (w *Worker) Ready() error {
 	if err := w.o.Conn.Ready(); err != nil {
 		return err
 	}
 	var starting []string
 	for _, s := range w.Report().Servers {
-		if s.State == schema.StateStarting {
+		if s.State == schema.StateStarting && s.Transport != config.TypeAttach {
 			starting = append(starting, s.ID)
 		}
 	}

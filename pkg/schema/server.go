@@ -20,7 +20,7 @@ const (
 type Server struct {
 	ID        string              `json:"id"`
 	State     InitializationState `json:"initialization_state"`
-	Transport string              `json:"transport"` // "stdio", "http", "sse", "openapi", "tool_endpoint", "builtin" or "native"
+	Transport string              `json:"transport"` // "stdio", "http", "sse", "openapi", "tool_endpoint", "builtin", "native" or "attach"
 	// Risk is the level the operator set: 0 for none, else 1 to 3.
 	Risk int `json:"risk_level,omitempty"`
 	// PID is the process id of the first live child on that worker, 0 where there is none.
@@ -34,6 +34,9 @@ type Server struct {
 	// replacements since the worker started.
 	Sessions int `json:"sessions"`
 	Restarts int `json:"restarts"`
+	// OtherDefinitions is how many attached programs wait because what they offer differs
+	// from what the programs in use offer.
+	OtherDefinitions int `json:"other_definitions,omitempty"`
 	// OtherVersion says that its worker speaks another version of the bus than the process
 	// that received the report. It is not sent.
 	OtherVersion bool `json:"-"`

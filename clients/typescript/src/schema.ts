@@ -1670,7 +1670,7 @@ export interface components {
              * @example stdio
              * @enum {string}
              */
-            transport: "stdio" | "http" | "sse" | "openapi" | "tool_endpoint" | "builtin" | "native";
+            transport: "stdio" | "http" | "sse" | "openapi" | "tool_endpoint" | "builtin" | "native" | "attach";
             version?: string;
             /**
              * Format: int64
@@ -1747,6 +1747,11 @@ export interface components {
              * @enum {string}
              */
             initialization_state: "starting" | "initialized" | "timeout" | "error";
+            /**
+             * Format: int64
+             * @description The number of attached programs that wait because what they offer differs from the programs in use.
+             */
+            other_definitions?: number;
             /**
              * Format: int64
              * @example 4711
@@ -1963,6 +1968,11 @@ export interface components {
             initialization_state: "starting" | "initialized" | "timeout" | "error";
             /**
              * Format: int64
+             * @description The number of attached programs that wait because what they offer differs from the programs in use.
+             */
+            other_definitions?: number;
+            /**
+             * Format: int64
              * @example 4711
              */
             pid: number;
@@ -1982,7 +1992,7 @@ export interface components {
              * @example stdio
              * @enum {string}
              */
-            transport: "stdio" | "http" | "sse" | "openapi" | "tool_endpoint" | "builtin" | "native";
+            transport: "stdio" | "http" | "sse" | "openapi" | "tool_endpoint" | "builtin" | "native" | "attach";
         };
     };
     responses: {

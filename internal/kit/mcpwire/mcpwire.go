@@ -90,6 +90,7 @@ const (
 	NotifyResourceUpdated  = "notifications/resources/updated"
 	NotifyAcknowledged     = "notifications/subscriptions/acknowledged"
 	NotifyTask             = "notifications/tasks"
+	NotifyDraining         = "notifications/callyard/draining" // ours: an attached program takes no new calls
 )
 
 // Error codes of JSON-RPC and of MCP. CodeUnavailable is one of Callyard's own, which lie

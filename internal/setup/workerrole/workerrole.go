@@ -4,6 +4,7 @@ package workerrole
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync/atomic"
@@ -97,6 +98,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 	var conn *bus.Conn
 	var w *worker.Worker
 	var unwatch func()
+	var programs attachListener
 	return lifecycle.Part{
 		Name: "worker", Grace: c.Worker.DrainGrace + closeReserve,
 		Start: func(ctx context.Context) (err error) {
@@ -118,6 +120,9 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				conn.Close()
 				return err
 			}
+			if err = programs.start(ctx, &c.Worker.Attach, w, log); err != nil {
+				return startFailed(ctx, err, w, conn)
+			}
 			unwatch = m.NATS("worker", func() bool { return conn.Ready() == nil })
 			s.running.Store(w)
 			started(w)
@@ -127,9 +132,17 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 			grace, cancel := context.WithTimeout(ctx, c.Worker.DrainGrace)
 			defer cancel()
 			err := w.Stop(grace)
+			programs.stop()
 			unwatch()
 			conn.Close()
 			return err
 		},
 	}
+}
+
+// startFailed ends what a part has started before err.
+func startFailed(ctx context.Context, err error, w *worker.Worker, conn *bus.Conn) error {
+	err = errors.Join(err, w.Stop(ctx))
+	conn.Close()
+	return err
 }

@@ -30,11 +30,12 @@ type WorkerItem struct {
 type WorkerServer struct {
 	ID                  string `json:"id" example:"everything"`
 	InitializationState string `json:"initialization_state" enum:"starting,initialized,timeout,error" example:"initialized"`
-	Transport           string `json:"transport" enum:"stdio,http,sse,openapi,tool_endpoint,builtin,native" example:"stdio"`
+	Transport           string `json:"transport" enum:"stdio,http,sse,openapi,tool_endpoint,builtin,native,attach" example:"stdio"`
 	PID                 int    `json:"pid" example:"4711"`
 	Slots               int    `json:"slots" example:"64"`
 	Sessions            int    `json:"sessions" example:"1"`
 	Restarts            int    `json:"restarts"`
+	OtherDefinitions    int    `json:"other_definitions,omitempty" doc:"The number of attached programs that wait because what they offer differs from the programs in use."`
 	Error               string `json:"error,omitempty"`
 }
 
@@ -91,7 +92,7 @@ func workerItem(w *schema.Worker) WorkerItem {
 	for _, s := range w.Servers {
 		item.Servers = append(item.Servers, WorkerServer{
 			ID: s.ID, InitializationState: string(s.State), Transport: s.Transport, PID: s.PID, Slots: s.Slots,
-			Sessions: s.Sessions, Restarts: s.Restarts, Error: s.Error,
+			Sessions: s.Sessions, Restarts: s.Restarts, OtherDefinitions: s.OtherDefinitions, Error: s.Error,
 		})
 	}
 	return item

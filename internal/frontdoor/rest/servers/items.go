@@ -16,7 +16,7 @@ type ServerItem struct {
 	RiskDescription     string         `json:"risk_description,omitempty" example:"Low risk - Standard execution"`
 	RunningInDocker     *bool          `json:"running_in_docker,omitempty" doc:"Present if a risk level is set."`
 	Sandbox             *ServerSandbox `json:"sandbox,omitempty" doc:"The isolation of calls of high risk; absent if isolation is not available."`
-	Transport           string         `json:"transport" enum:"stdio,http,sse,openapi,tool_endpoint,builtin,native" example:"stdio"`
+	Transport           string         `json:"transport" enum:"stdio,http,sse,openapi,tool_endpoint,builtin,native,attach" example:"stdio"`
 	Tools               *int           `json:"tools,omitempty" doc:"The number of tools of the server; absent until they were read." example:"12"`
 	WorkerCount         int            `json:"worker_count" doc:"The number of live workers that run the server." example:"1"`
 	Workers             []ServerWorker `json:"workers" nullable:"false"`
@@ -47,6 +47,7 @@ type ServerWorker struct {
 	Slots               int    `json:"slots" example:"64"`
 	Sessions            int    `json:"sessions" doc:"The number of live MCP sessions." example:"1"`
 	Restarts            int    `json:"restarts" doc:"The number of sessions that were replaced since the worker started."`
+	OtherDefinitions    int    `json:"other_definitions,omitempty" doc:"The number of attached programs that wait because what they offer differs from the programs in use."`
 	Draining            bool   `json:"draining" doc:"Whether the worker is draining: it finishes its calls and accepts no new ones."`
 	Error               string `json:"error,omitempty"`
 }
@@ -80,7 +81,7 @@ func (s *serverHandlers) item(of *catalog.Server) ServerItem {
 	for _, w := range of.Workers {
 		item.Workers = append(item.Workers, ServerWorker{
 			ID: w.Worker, InitializationState: string(w.Report.State), PID: w.Report.PID, Slots: w.Report.Slots,
-			Sessions: w.Report.Sessions, Restarts: w.Report.Restarts, Draining: w.Draining, Error: w.Report.Error,
+			Sessions: w.Report.Sessions, Restarts: w.Report.Restarts, OtherDefinitions: w.Report.OtherDefinitions, Draining: w.Draining, Error: w.Report.Error,
 		})
 	}
 	return item

@@ -2,6 +2,7 @@ from enum import StrEnum
 
 
 class ServerItemTransport(StrEnum):
+    ATTACH = "attach"
     BUILTIN = "builtin"
     HTTP = "http"
     NATIVE = "native"

@@ -27,6 +27,8 @@ class ServerWorker:
         sessions (int): The number of live MCP sessions.
         slots (int):
         error (str | Unset):
+        other_definitions (int | Unset): The number of attached programs that wait because what they offer differs from
+            the programs in use.
     """
 
     draining: bool
@@ -37,6 +39,7 @@ class ServerWorker:
     sessions: int
     slots: int
     error: str | Unset = UNSET
+    other_definitions: int | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -56,6 +59,8 @@ class ServerWorker:
 
         error = self.error
 
+        other_definitions = self.other_definitions
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -71,6 +76,8 @@ class ServerWorker:
         )
         if error is not UNSET:
             field_dict["error"] = error
+        if other_definitions is not UNSET:
+            field_dict["other_definitions"] = other_definitions
 
         return field_dict
 
@@ -93,6 +100,8 @@ class ServerWorker:
 
         error = d.pop("error", UNSET)
 
+        other_definitions = d.pop("other_definitions", UNSET)
+
         server_worker = cls(
             draining=draining,
             id=id,
@@ -102,6 +111,7 @@ class ServerWorker:
             sessions=sessions,
             slots=slots,
             error=error,
+            other_definitions=other_definitions,
         )
 
         server_worker.additional_properties = d

@@ -28,6 +28,8 @@ class WorkerServer:
         slots (int):
         transport (WorkerServerTransport):
         error (str | Unset):
+        other_definitions (int | Unset): The number of attached programs that wait because what they offer differs from
+            the programs in use.
     """
 
     id: str
@@ -38,6 +40,7 @@ class WorkerServer:
     slots: int
     transport: WorkerServerTransport
     error: str | Unset = UNSET
+    other_definitions: int | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -57,6 +60,8 @@ class WorkerServer:
 
         error = self.error
 
+        other_definitions = self.other_definitions
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -72,6 +77,8 @@ class WorkerServer:
         )
         if error is not UNSET:
             field_dict["error"] = error
+        if other_definitions is not UNSET:
+            field_dict["other_definitions"] = other_definitions
 
         return field_dict
 
@@ -94,6 +101,8 @@ class WorkerServer:
 
         error = d.pop("error", UNSET)
 
+        other_definitions = d.pop("other_definitions", UNSET)
+
         worker_server = cls(
             id=id,
             initialization_state=initialization_state,
@@ -103,6 +112,7 @@ class WorkerServer:
             slots=slots,
             transport=transport,
             error=error,
+            other_definitions=other_definitions,
         )
 
         worker_server.additional_properties = d

@@ -2,6 +2,7 @@ from enum import StrEnum
 
 
 class WorkerServerTransport(StrEnum):
+    ATTACH = "attach"
     BUILTIN = "builtin"
     HTTP = "http"
     NATIVE = "native"

@@ -1,0 +1,189 @@
+// Package attachtest is a small program that attaches to a worker, for tests. It speaks the
+// legacy era of MCP, has tools only, and does nothing by itself that a test does not ask
+// for: it does not dial again.
+package attachtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/coder/websocket"
+
+	"github.com/callyard/callyard/internal/launch/attach"
+)
+
+// Echo is the definition of a tool that a [Program] without Tools has.
+const Echo = `[{"name":"echo","description":"Returns its arguments.","inputSchema":{"type":"object"}}]`
+
+// Program is a program that can attach. The zero value answers each call with its
+// arguments.
+type Program struct {
+	Instance string
+	InFlight int
+	Version  string // of the server, "1" for ""
+	Tools    string // a JSON array, [Echo] for ""
+	// Call answers a call, on a goroutine of its own; nil returns the arguments as
+	// structured content. An empty answer is not sent.
+	Call func(ctx context.Context, name string, arguments json.RawMessage) (result string)
+	// Silent has it answer nothing, not even the handshake.
+	Silent bool
+}
+
+// Attached is one connection of a program. Its methods are safe for concurrent use.
+type Attached struct {
+	program *Program
+	ws      *websocket.Conn
+	ctx     context.Context
+	cancel  context.CancelFunc
+	done    chan struct{}
+	err     error // why it ended, set before done is closed
+	work    sync.WaitGroup
+	mute    atomic.Bool // answers no pings
+}
+
+// Refusal is the answer of a worker that does not take the program.
+type Refusal struct{ Status int }
+
+func (r *Refusal) Error() string { return "refused with status " + strconv.Itoa(r.Status) }
+
+// Attach dials the worker's listener at url, such as "ws://127.0.0.1:9191", as a program of
+// the server, and serves until the connection ends. The error is a *[Refusal] where the
+// worker refuses.
+func (p *Program) Attach(ctx context.Context, url, server, key string) (*Attached, error) {
+	h := http.Header{}
+	for name, value := range map[string]string{
+		attach.HeaderInstance: p.Instance, attach.HeaderVersion: "0.1", attach.HeaderLanguage: "go",
+	} {
+		if value != "" {
+			h.Set(name, value)
+		}
+	}
+	if key != "" {
+		h.Set("Authorization", "Bearer "+key)
+	}
+	if p.InFlight > 0 {
+		h.Set(attach.HeaderInFlight, strconv.Itoa(p.InFlight))
+	}
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	a := &Attached{program: p, done: make(chan struct{})}
+	ws, resp, err := websocket.Dial(ctx, url+"/attach/"+server, &websocket.DialOptions{
+		HTTPClient: &http.Client{Transport: transport}, HTTPHeader: h, Subprotocols: []string{attach.Subprotocol},
+		OnPingReceived: func(context.Context, []byte) bool { return !a.mute.Load() },
+	})
+	if err != nil {
+		if resp != nil {
+			return nil, &Refusal{resp.StatusCode}
+		}
+		return nil, err
+	}
+	ws.SetReadLimit(-1)
+	a.ws = ws
+	a.ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	go a.serve()
+	return a, nil
+}
+
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}
+
+func (a *Attached) serve() {
+	defer close(a.done)
+	defer a.work.Wait()
+	defer a.cancel()
+	for {
+		_, text, err := a.ws.Read(a.ctx)
+		if err != nil {
+			a.err = err
+			return
+		}
+		var m message
+		if json.Unmarshal(text, &m) != nil || a.program.Silent || len(m.ID) == 0 {
+			continue
+		}
+		switch m.Method {
+		case "initialize":
+			version := a.program.Version
+			if version == "" {
+				version = "1"
+			}
+			a.answer(m.ID, fmt.Sprintf(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"program","version":%q}}`, version))
+		case "tools/list":
+			tools := a.program.Tools
+			if tools == "" {
+				tools = Echo
+			}
+			a.answer(m.ID, `{"tools":`+tools+`}`)
+		case "tools/call":
+			a.work.Go(func() { a.call(m) })
+		case "ping":
+			a.answer(m.ID, `{}`)
+		default:
+			a.Send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32601,"message":"unknown method"}}`)
+		}
+	}
+}
+
+func (a *Attached) call(m message) {
+	var params struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	_ = json.Unmarshal(m.Params, &params) // a worker sends no others
+	result := `{"content":[],"structuredContent":` + string(params.Arguments) + `}`
+	if a.program.Call != nil {
+		result = a.program.Call(a.ctx, params.Name, params.Arguments)
+	}
+	if result != "" {
+		a.answer(m.ID, result)
+	}
+}
+
+func (a *Attached) answer(id json.RawMessage, result string) {
+	a.Send(strings.Join([]string{`{"jsonrpc":"2.0","id":`, string(id), `,"result":`, result, `}`}, ""))
+}
+
+// Send sends a text frame.
+func (a *Attached) Send(text string) {
+	_ = a.ws.Write(a.ctx, websocket.MessageText, []byte(text)) // the reader notes the end
+}
+
+// SendBinary sends a binary frame.
+func (a *Attached) SendBinary(data []byte) { _ = a.ws.Write(a.ctx, websocket.MessageBinary, data) }
+
+// Drain says that the program takes no new calls, and waits until the worker has closed
+// the connection. It returns the code with which that was.
+func (a *Attached) Drain() int {
+	a.Send(`{"jsonrpc":"2.0","method":"notifications/callyard/draining"}`)
+	return a.Wait()
+}
+
+// Mute has the program answer no more pings.
+func (a *Attached) Mute() { a.mute.Store(true) }
+
+// Kill ends the connection without a word, as the end of the process does.
+func (a *Attached) Kill() {
+	_ = a.ws.CloseNow()
+	<-a.done
+}
+
+// Wait waits until the connection has ended, and returns the worker's close code, -1 where
+// there was none.
+func (a *Attached) Wait() int {
+	<-a.done
+	var c websocket.CloseError
+	if errors.As(a.err, &c) {
+		return int(c.Code)
+	}
+	return -1
+}

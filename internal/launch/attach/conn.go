@@ -1,0 +1,179 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+const (
+	// PingEvery is the time between pings. A program that sends nothing for twice as long
+	// is gone.
+	PingEvery = 10 * time.Second
+
+	keepBuffer = 256 << 10 // a larger read buffer is not kept
+	firstRead  = 4 << 10
+)
+
+// Errors of [Conn.Read]. Other errors say that the connection broke.
+var (
+	ErrTooLong = errors.New("it sent a message over the limit")
+	ErrBinary  = errors.New("it sent a binary frame; MCP messages are text")
+	ErrClosed  = errors.New("it closed the connection")
+)
+
+// errSilent ends a connection whose program sends nothing.
+var errSilent = errors.New("it sent nothing and answered no ping")
+
+// Options are the limits of a connection.
+type Options struct {
+	MaxMessage int           // bytes of a message from the program
+	PingEvery  time.Duration // 0 means [PingEvery]
+}
+
+// Conn is a connection to an attached program. One goroutine at a time may read, and one
+// may write; the other methods are safe for concurrent use.
+type Conn struct {
+	ws    *websocket.Conn
+	ping  time.Duration
+	heard atomic.Int64 // when bytes came last, Unix nanoseconds
+	buf   []byte
+}
+
+// Accept upgrades a request whose headers [ReadProgram] has read. On an error the response
+// was written.
+func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
+	c := &Conn{ping: o.PingEvery}
+	if c.ping <= 0 {
+		c.ping = PingEvery
+	}
+	c.hear()
+	var err error
+	c.ws, err = websocket.Accept(w, r, &websocket.AcceptOptions{
+		Subprotocols:   []string{Subprotocol},
+		OnPingReceived: func(context.Context, []byte) bool { c.hear(); return true },
+		OnPongReceived: func(context.Context, []byte) { c.hear() },
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.ws.SetReadLimit(int64(o.MaxMessage))
+	return c, nil
+}
+
+func (c *Conn) hear() { c.heard.Store(time.Now().UnixNano()) }
+
+// Read returns the next message, which is valid until the next call. After an error it must
+// not be called again.
+func (c *Conn) Read() ([]byte, error) {
+	kind, from, err := c.ws.Reader(context.Background())
+	if err != nil {
+		return nil, readError(err)
+	}
+	if kind != websocket.MessageText {
+		return nil, ErrBinary
+	}
+	if cap(c.buf) > keepBuffer {
+		c.buf = nil
+	}
+	b := c.buf[:0]
+	for {
+		if len(b) == cap(b) {
+			next := make([]byte, len(b), max(2*cap(b), firstRead))
+			copy(next, b)
+			b = next
+		}
+		n, err := from.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if n > 0 {
+			c.hear()
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			c.buf = b
+			return b, nil
+		case err != nil:
+			return nil, readError(err)
+		}
+	}
+}
+
+// readError words an error of the library, whose text may repeat what the program sent.
+func readError(err error) error {
+	if errors.Is(err, websocket.ErrMessageTooBig) {
+		return ErrTooLong
+	}
+	if code := websocket.CloseStatus(err); code >= 0 {
+		return fmt.Errorf("%w with code %d", ErrClosed, code)
+	}
+	var network *net.OpError
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("its connection ended")
+	case errors.As(err, &network):
+		return fmt.Errorf("its connection broke: %w", network.Err)
+	}
+	return errors.New("its connection broke, or it sent frames that are not WebSocket")
+}
+
+// Write sends one message. It blocks while the program does not read; [Conn.Abort] ends it.
+func (c *Conn) Write(message []byte) error {
+	return c.ws.Write(context.Background(), websocket.MessageText, message)
+}
+
+// KeepAlive pings the program until ctx ends, which returns nil, or until it is gone.
+func (c *Conn) KeepAlive(ctx context.Context) error {
+	tick := time.NewTicker(c.ping)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if c.silent() {
+			return errSilent
+		}
+		brief, cancel := context.WithTimeout(ctx, c.ping)
+		err := c.ws.Ping(brief) // a program that is slow to answer may still send something else
+		cancel()
+		if errors.Is(err, net.ErrClosed) {
+			return nil // the reader says why
+		}
+		if c.silent() {
+			return errSilent
+		}
+	}
+}
+
+func (c *Conn) silent() bool { return time.Since(time.Unix(0, c.heard.Load())) >= 2*c.ping-c.ping/10 }
+
+// The codes with which a worker closes a connection.
+const (
+	CodeDone    = int(websocket.StatusNormalClosure) // the program drained, and its calls are answered
+	CodeAway    = int(websocket.StatusGoingAway)     // the worker ends, or its entry changed: dial again
+	CodeBinary  = int(websocket.StatusUnsupportedData)
+	CodePolicy  = int(websocket.StatusPolicyViolation)
+	CodeFailed  = int(websocket.StatusInternalError) // the handshake of MCP failed
+	CodeRestart = int(websocket.StatusServiceRestart)
+	mostReason  = 123 // bytes, which RFC 6455 allows in a close frame
+)
+
+// Close closes the connection in good order; it waits a few seconds for the program.
+func (c *Conn) Close(code int, reason string) {
+	if len(reason) > mostReason {
+		reason = strings.ToValidUTF8(reason[:mostReason], "")
+	}
+	_ = c.ws.Close(websocket.StatusCode(code), reason) // it fails where the program is gone
+}
+
+// Abort ends the connection at once.
+func (c *Conn) Abort() { _ = c.ws.CloseNow() }

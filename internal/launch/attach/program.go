@@ -1,0 +1,72 @@
+package attach
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Subprotocol is what a program offers in Sec-WebSocket-Protocol.
+const Subprotocol = "mcp"
+
+// The headers in which a program says what it is. All are optional.
+const (
+	HeaderInstance = "Callyard-Instance"
+	HeaderInFlight = "Callyard-In-Flight"
+	HeaderVersion  = "Callyard-Version"
+	HeaderLanguage = "Callyard-Language"
+)
+
+const (
+	longestHeader = 64
+	mostInFlight  = 100_000
+)
+
+// Program is what a program says of itself when it attaches.
+type Program struct {
+	Instance string // names the process, the same over its reconnections
+	InFlight int    // the most calls that it takes at once; 0: it does not say
+	Version  string // of its adapter or of itself, for the log
+	Language string // for the log
+	Key      string // the name of the key that it came with; set by the caller of [ReadProgram]
+}
+
+// ReadProgram reads the request of a program before the upgrade. A program that gives no
+// instance gets a name of its own for this connection. The error is a *schema.Error of
+// KindInvalidRequest that names the header.
+func ReadProgram(h http.Header) (Program, error) {
+	p := Program{Instance: h.Get(HeaderInstance), Version: h.Get(HeaderVersion), Language: h.Get(HeaderLanguage)}
+	if !offers(h, Subprotocol) {
+		return Program{}, schema.Errorf(schema.KindInvalidRequest, "A program attaches by WebSocket with the subprotocol %q; offer it in Sec-WebSocket-Protocol.", Subprotocol)
+	}
+	for name, value := range map[string]string{HeaderInstance: p.Instance, HeaderVersion: p.Version, HeaderLanguage: p.Language} {
+		if len(value) > longestHeader || strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' }) {
+			return Program{}, schema.Errorf(schema.KindInvalidRequest, "The header %s must have at most %d printable ASCII characters.", name, longestHeader)
+		}
+	}
+	if text := h.Get(HeaderInFlight); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > mostInFlight {
+			return Program{}, schema.Errorf(schema.KindInvalidRequest, "The header %s must be a number from 1 to %d: the calls that the program takes at once.", HeaderInFlight, mostInFlight)
+		}
+		p.InFlight = n
+	}
+	if p.Instance == "" {
+		p.Instance = schema.NewID("program")
+	}
+	return p, nil
+}
+
+// offers reports whether a client offers the subprotocol.
+func offers(h http.Header, subprotocol string) bool {
+	for _, line := range h.Values("Sec-WebSocket-Protocol") {
+		for name := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.TrimSpace(name), subprotocol) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,253 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/callyard/callyard/internal/kit/lines"
+	"github.com/callyard/callyard/internal/launch/attach"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// socketLink talks to an attached program over its WebSocket connection, one message in a
+// frame.
+type socketLink struct {
+	s     *session
+	conn  *attach.Conn
+	work  sync.WaitGroup
+	wake  chan struct{}
+	alive context.CancelFunc // ends the pings
+
+	// Guarded by s.mu.
+	buf     []byte // messages that wait, one after the other
+	ends    []int  // where each of them ends in buf
+	queued  int64  // messages put into buf so far
+	handed  int64  // messages that a write has begun
+	writing bool   // one is under way
+	wrote   sync.Cond
+	lost    error // why the connection is of no use any more
+}
+
+// errDrained retires the session of a program that takes no new calls.
+var errDrained = errors.New("the program drained")
+
+// overSocket shakes hands with an attached program.
+func (o opening) overSocket(ctx context.Context, a *attachment, guess era, probe time.Duration) (how hearing, err error) {
+	s := o.s
+	l := &socketLink{s: s, conn: a.conn, wake: make(chan struct{}, 1), wrote: sync.Cond{L: &s.mu}}
+	s.link, s.places, s.attached = l, a.places, a
+	s.sdk = newSDKConn(s, probe, l.sdkWrite)
+	var alive context.Context
+	alive, l.alive = context.WithCancel(context.Background())
+	l.work.Go(l.read)
+	l.work.Go(l.write)
+	l.work.Go(func() {
+		if err := l.conn.KeepAlive(alive); err != nil {
+			l.lose(err)
+		}
+	})
+	err = o.handshake(ctx, s.sdk, guess)
+	return s.sdk.hearing(), err
+}
+
+func (l *socketLink) send(r *Running) bool {
+	s := l.s
+	s.mu.Lock()
+	if len(l.buf) > maxBacklog {
+		s.mu.Unlock()
+		r.end(Outcome{Err: &schema.Error{Kind: schema.KindUnavailable, Retryable: true,
+			Detail: fmt.Sprintf("The program attached to the server %q does not read; the call was not sent.", s.pool.cfg.Spec.ID)}})
+		return true
+	}
+	id, ok := s.register(r)
+	if id != 0 {
+		r.offset = l.queued
+		l.buf = appendRequest(l.buf, s.env.forCall(r), id, r.req)
+		l.queuedLocked()
+	}
+	s.mu.Unlock()
+	if id != 0 {
+		l.signal()
+	}
+	return ok
+}
+
+// queuedLocked notes that a whole message was put into the buffer.
+func (l *socketLink) queuedLocked() {
+	l.ends = append(l.ends, len(l.buf))
+	l.queued++
+}
+
+// enqueue puts a whole message into the buffer.
+func (l *socketLink) enqueue(body []byte, limit int) error {
+	s := l.s
+	s.mu.Lock()
+	switch {
+	case s.closed:
+		s.mu.Unlock()
+		return errClosed
+	case len(l.buf) > limit:
+		s.mu.Unlock()
+		return errors.New("the program does not read")
+	}
+	l.buf = append(l.buf, body...)
+	l.queuedLocked()
+	s.mu.Unlock()
+	l.signal()
+	return nil
+}
+
+func (l *socketLink) post(body []byte) {
+	_ = l.enqueue(body, maxReplies) // dropped where the program does not read: it may answer for itself
+}
+
+func (l *socketLink) sdkWrite(_ context.Context, body []byte) error {
+	return l.enqueue(body, maxBacklog)
+}
+
+func (l *socketLink) cancel(r *Running, reason string) { l.post(appendCancel(nil, r.id, reason)) }
+
+func (l *socketLink) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// write is the goroutine that writes.
+func (l *socketLink) write() {
+	var out []byte
+	var ends []int
+	for {
+		select {
+		case <-l.wake:
+		case <-l.s.dead:
+			return
+		}
+		l.s.mu.Lock()
+		if cap(out) > keepBuffer {
+			out = nil
+		}
+		out, l.buf = l.buf, out[:0]
+		ends, l.ends = l.ends, ends[:0]
+		l.s.mu.Unlock()
+		from := 0
+		for _, end := range ends {
+			if !l.writeOne(out[from:end]) {
+				return
+			}
+			from = end
+		}
+	}
+}
+
+// writeOne writes one message. Once the session is out of use none is begun: what no write
+// has begun can go to another session.
+func (l *socketLink) writeOne(message []byte) bool {
+	s := l.s
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return false
+	}
+	l.handed++
+	l.writing = true
+	s.mu.Unlock()
+	err := l.conn.Write(message)
+	s.mu.Lock()
+	l.writing = false
+	l.wrote.Broadcast()
+	s.mu.Unlock()
+	return err == nil // the reader says why
+}
+
+// handedOver returns the number of messages that a write has begun.
+func (l *socketLink) handedOver() int64 {
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	return l.handed
+}
+
+// read is the goroutine that reads what the program sends.
+func (l *socketLink) read() {
+	for {
+		message, err := l.conn.Read()
+		if err == nil && isBatch(message) {
+			err = errBatch
+		}
+		if err != nil {
+			l.lose(err)
+			return
+		}
+		l.s.receive(message)
+	}
+}
+
+// errBatch ends the session of a program that sends JSON-RPC batches, which MCP does not
+// have: the answers in one would be lost.
+var errBatch = errors.New("it sent a JSON-RPC batch; a frame holds one message")
+
+func isBatch(message []byte) bool {
+	for _, c := range message {
+		switch c {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return c == '['
+		}
+	}
+	return false
+}
+
+// drain lets the calls that were written end, and takes no others.
+func (l *socketLink) drain() {
+	l.s.retire(errDrained)
+	l.s.sendElsewhere()
+}
+
+// lose ends the connection and the calls on it. Of several reasons the first counts.
+func (l *socketLink) lose(why error) {
+	s := l.s
+	s.mu.Lock()
+	if l.lost == nil {
+		l.lost = why
+	}
+	why = l.lost
+	s.closed = true // calls that come now wait for the next session
+	s.mu.Unlock()
+	switch {
+	case errors.Is(why, attach.ErrBinary):
+		l.conn.Close(attach.CodeBinary, why.Error())
+	case errors.Is(why, errBatch):
+		l.conn.Close(attach.CodePolicy, why.Error())
+	}
+	l.conn.Abort()
+	s.mu.Lock()
+	for l.writing { // the aborted connection ends it
+		l.wrote.Wait()
+	}
+	s.mu.Unlock()
+	if errors.Is(why, attach.ErrTooLong) {
+		why = lines.ErrTooLong
+	}
+	s.fail(why)
+}
+
+// close ends the connection and waits for the goroutines.
+func (l *socketLink) close() {
+	why := l.s.cause()
+	switch {
+	case l.s.failed.Load():
+	case errors.Is(why, errDrained):
+		l.conn.Close(attach.CodeDone, "all calls are answered")
+	case errors.Is(why, errOtherDefinitions):
+		l.conn.Close(attach.CodeRestart, why.Error())
+	default:
+		l.conn.Close(attach.CodeAway, "the worker ends this connection; dial again")
+	}
+	l.alive()
+	l.conn.Abort()
+	l.work.Wait()
+}

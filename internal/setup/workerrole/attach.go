@@ -1,0 +1,53 @@
+package workerrole
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/callyard/callyard/internal/listen"
+	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/internal/worker"
+)
+
+// attachListener is where programs attach to a worker. The zero value listens nowhere.
+type attachListener struct {
+	server *http.Server
+	work   sync.WaitGroup
+}
+
+// start begins to listen, where the section says so. ctx bounds the opening.
+func (a *attachListener) start(ctx context.Context, c *settings.Attach, w *worker.Worker, log *slog.Logger) error {
+	if c.Listen == "" {
+		return nil
+	}
+	l, err := listen.Open(ctx, c.Listen, c.CertFile, c.KeyFile, log)
+	if err != nil {
+		return fmt.Errorf("listening at worker.attach.listen: %w", err)
+	}
+	var draining atomic.Bool // a worker that stops refuses by itself
+	a.server = listen.NewServer(w.AttachHandler(), &draining, log)
+	failed := make(chan error, 1)
+	a.work.Go(func() {
+		listen.Serve(a.server, l, c.Listen, failed)
+		select {
+		case err := <-failed:
+			log.Error("programs cannot attach any more", "error", err)
+		default:
+		}
+	})
+	log.Info("programs attach here", "address", l.Addr().String(), "tls", c.CertFile != "")
+	return nil
+}
+
+// stop ends the listener. The worker has ended the connections of attached programs.
+func (a *attachListener) stop() {
+	if a.server == nil {
+		return
+	}
+	_ = a.server.Close() // what is left is refused or idle
+	a.work.Wait()
+}
