@@ -1,0 +1,180 @@
+"""Serves tools to Callyard from a program of its own, which dials a worker.
+
+`Server` makes tools of functions; `run` serves it, or an MCP server of the official SDK
+that is already there, until the process gets SIGTERM or SIGINT. It needs the packages
+mcp and websockets: `pip install callyard[attach]`.
+
+When the connection ends, `run` dials again after 0.2 s, doubling to 10 s, with jitter.
+It never sends anything of the old connection again.
+"""
+
+import asyncio
+import inspect
+import logging
+import random
+import re
+import signal
+import time
+import typing
+import urllib.parse
+import uuid
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+import anyio
+import mcp_types
+from mcp.server.lowlevel import Server as LowLevelServer
+from mcp.server.mcpserver import MCPServer
+from mcp.shared.message import SessionMessage
+from pydantic import Field, ValidationError
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+
+__all__ = ["RefusedError", "Server", "run", "serve"]
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0  # seconds before dialing again
+DRAINING = '{"jsonrpc":"2.0","method":"notifications/callyard/draining"}'
+log = logging.getLogger("callyard.attach")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class RefusedError(Exception):
+    """The worker refuses the program for good: the key is not valid, or a header is wrong."""
+
+
+class Server:
+    """An MCP server whose tools are functions."""
+
+    def __init__(self, name: str, *, version: str = "0", instructions: str | None = None) -> None:
+        self.mcp = MCPServer(name, version=version, instructions=instructions)
+
+    def tool(self, *, name: str | None = None, read_only: bool = False, idempotent: bool = False) -> Callable[[F], F]:
+        """Makes a function a tool. Its type hints are the schema, its Google docstring the descriptions.
+
+        Args:
+            name: of the tool; the function's without it
+            read_only: it changes nothing
+            idempotent: to run it twice with the same arguments is to run it once
+        """
+
+        def register(function: F) -> F:
+            summary, parameters = docstring(inspect.getdoc(function) or "")
+            hints = typing.get_type_hints(function, include_extras=True)
+            for parameter, text in parameters.items():
+                if parameter in hints:
+                    hints[parameter] = Annotated[hints[parameter], Field(description=text)]
+            function.__annotations__ = hints
+            annotations = mcp_types.ToolAnnotations(read_only_hint=read_only, idempotent_hint=idempotent or read_only)
+            self.mcp.add_tool(function, name=name, description=summary, annotations=annotations)
+            return function
+
+        return register
+
+
+def docstring(text: str) -> tuple[str, dict[str, str]]:
+    """Splits a Google docstring into its text before the sections, and the descriptions in Args."""
+    parts = re.split(r"^(Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?):\s*$", text, flags=re.MULTILINE)
+    parameters: dict[str, str] = {}
+    for title, body in zip(parts[1::2], parts[2::2], strict=True):
+        if title in ("Args", "Arguments", "Parameters"):
+            for found in re.finditer(r"^ +\*{0,2}(\w+)(?: *\([^)\n]*\))?: *(.*(?:\n {6,}.*)*)", body, flags=re.MULTILINE):
+                parameters[found[1]] = " ".join(found[2].split())
+    return parts[0].strip(), parameters
+
+
+def run(url: str, server: "Server | MCPServer[Any] | LowLevelServer[Any]", *, key: str, in_flight: int = 16) -> None:
+    """Serves until SIGTERM or SIGINT: it then takes no new calls, and returns when those under way are answered.
+
+    Args:
+        url: of the worker's listener for programs, such as ws://127.0.0.1:9191 or wss://worker.example:9191
+        server: its name is that of the server in Callyard
+        key: one that `callyard keys attach` printed for the server
+        in_flight: the most calls at once
+
+    Raises:
+        RefusedError: the worker does not take the program, and dialing again would not help
+    """
+
+    async def main() -> None:
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def drain() -> None:
+            stop.set()
+            for number in (signal.SIGTERM, signal.SIGINT):  # the second one ends the process at once
+                loop.remove_signal_handler(number)
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, drain)
+        await serve(url, server, key=key, in_flight=in_flight, stop=stop)
+
+    asyncio.run(main())
+
+
+async def serve(url: str, server: "Server | MCPServer[Any] | LowLevelServer[Any]", *, key: str, in_flight: int = 16, stop: asyncio.Event) -> None:
+    """Is `run` for a program with an event loop of its own: it drains when `stop` is set."""
+    inner = server.mcp if isinstance(server, Server) else server
+    low: LowLevelServer[Any] = inner._lowlevel_server if isinstance(inner, MCPServer) else inner
+    address = f"{url.rstrip('/')}/attach/{urllib.parse.quote(low.name, safe='')}"
+    headers = {"Authorization": f"Bearer {key}", "Callyard-Instance": uuid.uuid4().hex, "Callyard-In-Flight": str(in_flight), "Callyard-Language": "python"}
+    pause = FIRST_PAUSE
+    while not stop.is_set():
+        began = time.monotonic()
+        try:
+            async with connect(address, additional_headers=headers, subprotocols=["mcp"], compression=None, max_size=None) as ws:  # type: ignore[list-item]
+                log.info("attached to %s as %s", url, low.name)
+                await _connection(low, ws, stop)
+                log.info("the connection ended with code %s: %s", ws.close_code, ws.close_reason)
+        except InvalidStatus as refused:
+            text = refused.response.body.decode(errors="replace") if refused.response.body else ""
+            if refused.response.status_code in (400, 401, 403):
+                raise RefusedError(f"the worker at {url} refuses {low.name} with HTTP {refused.response.status_code}: {text}") from None
+            log.warning("the worker at %s does not take %s now: HTTP %d: %s", url, low.name, refused.response.status_code, text)
+        except (OSError, TimeoutError, InvalidHandshake, ConnectionClosed) as broken:
+            log.warning("the worker at %s cannot be reached: %s", url, broken)
+        if time.monotonic() - began > LONGEST_PAUSE:
+            pause = FIRST_PAUSE
+        try:
+            await asyncio.wait_for(stop.wait(), pause * random.uniform(0.5, 1))
+        except TimeoutError:
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+async def _connection(low: LowLevelServer[Any], ws: ClientConnection, stop: asyncio.Event) -> None:
+    """Serves one connection until it ends. The worker closes a connection that drained."""
+    to_server, from_worker = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    to_worker, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+
+    async def read() -> None:
+        async with to_server:
+            try:
+                async for text in ws:
+                    try:
+                        message: SessionMessage | Exception = SessionMessage(mcp_types.jsonrpc_message_adapter.validate_json(text, by_name=False))
+                    except ValidationError as fault:
+                        message = fault
+                    await to_server.send(message)
+            except ConnectionClosed:
+                pass  # the caller logs the code, and dials again
+
+    async def write() -> None:
+        async with from_server:
+            async for message in from_server:
+                await ws.send(message.message.model_dump_json(by_alias=True, exclude_unset=True))
+
+    async def drain() -> None:
+        await stop.wait()
+        await ws.send(DRAINING)
+
+    async with anyio.create_task_group() as tasks:
+        for task in (read, write, drain):
+            tasks.start_soon(_until_closed, task)
+        await low.run(from_worker, to_worker, low.create_initialization_options())
+        tasks.cancel_scope.cancel()
+
+
+async def _until_closed(task: Callable[[], Any]) -> None:
+    try:
+        await task()
+    except (ConnectionClosed, anyio.ClosedResourceError, anyio.BrokenResourceError):
+        pass  # the other tasks end with the connection

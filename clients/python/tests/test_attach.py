@@ -1,0 +1,107 @@
+"""Attached programs against a worker that says little."""
+
+import asyncio
+import json
+import unittest
+from http import HTTPStatus
+from typing import Any
+
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.http11 import Request, Response
+
+from callyard import attach
+
+
+class Worker:
+    """Takes a program and calls its tool once on each connection; refuses with `status` where that is set."""
+
+    def __init__(self, status: HTTPStatus | None = None) -> None:
+        self.status = status
+        self.connections: list[ServerConnection] = []
+        self.results: asyncio.Queue[Any] = asyncio.Queue()
+        self.drained = asyncio.Event()
+
+    async def start(self) -> Server:
+        return await serve(self.talk, "127.0.0.1", 0, subprotocols=["mcp"], process_request=self.check)  # type: ignore[list-item]
+
+    def check(self, connection: ServerConnection, request: Request) -> Response | None:
+        assert request.path == "/attach/prices" and request.headers["Authorization"] == "Bearer key" and request.headers["Callyard-In-Flight"] == "3"
+        return connection.respond(self.status, "no") if self.status else None
+
+    async def talk(self, connection: ServerConnection) -> None:
+        self.connections.append(connection)
+        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "worker", "version": "1"}}
+        await self.ask(connection, 1, "initialize", hello)
+        await connection.send('{"jsonrpc":"2.0","method":"notifications/initialized"}')
+        tools = await self.ask(connection, 2, "tools/list", {})
+        called = await self.ask(connection, 3, "tools/call", {"name": "quote", "arguments": {"sku": "a", "quantity": 4}})
+        await self.results.put((tools, called))
+        async for text in connection:
+            if json.loads(text).get("method") == "notifications/callyard/draining":
+                self.drained.set()
+                await connection.close()
+
+    async def ask(self, connection: ServerConnection, number: int, method: str, params: dict[str, Any]) -> Any:
+        await connection.send(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}))
+        async for text in connection:
+            answer = json.loads(text)
+            if answer.get("id") == number:
+                return answer["result"]
+        raise AssertionError("the connection ended")
+
+
+def prices() -> attach.Server:
+    server = attach.Server("prices", version="1")
+
+    @server.tool(read_only=True)
+    def quote(sku: str, quantity: int = 1) -> dict[str, float]:
+        """What that number of an article costs.
+
+        Args:
+            sku: article number,
+                as printed
+            quantity (int): how many
+
+        Returns:
+            the total
+        """
+        return {"total": 2.5 * quantity}
+
+    return server
+
+
+class AttachTest(unittest.IsolatedAsyncioTestCase):
+    async def test_it_serves_and_dials_again_and_drains(self) -> None:
+        worker, stop = Worker(), asyncio.Event()
+        async with await worker.start() as listening:
+            url = f"ws://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+            program = asyncio.create_task(attach.serve(url, prices(), key="key", in_flight=3, stop=stop))
+            tools, called = await asyncio.wait_for(worker.results.get(), 20)
+            tool = tools["tools"][0]
+            self.assertEqual("What that number of an article costs.", tool["description"])
+            self.assertTrue(tool["annotations"]["readOnlyHint"])
+            self.assertEqual(["sku"], tool["inputSchema"]["required"])
+            self.assertEqual("article number, as printed", tool["inputSchema"]["properties"]["sku"]["description"])
+            self.assertEqual("how many", tool["inputSchema"]["properties"]["quantity"]["description"])
+            self.assertEqual({"total": 10.0}, called["structuredContent"])
+            await worker.connections[0].close(1001)
+            await asyncio.wait_for(worker.results.get(), 20)
+            self.assertFalse(worker.drained.is_set())
+            stop.set()
+            await asyncio.wait_for(program, 20)
+            self.assertTrue(worker.drained.is_set())
+            self.assertEqual(2, len(worker.connections))
+
+    async def test_a_refusal_for_good_is_raised(self) -> None:
+        worker = Worker(HTTPStatus.UNAUTHORIZED)
+        async with await worker.start() as listening:
+            url = f"ws://127.0.0.1:{listening.sockets[0].getsockname()[1]}/"
+            with self.assertRaisesRegex(attach.RefusedError, "HTTP 401"):
+                await asyncio.wait_for(attach.serve(url, prices(), key="key", in_flight=3, stop=asyncio.Event()), 20)
+
+    def test_docstrings_without_sections_stay_as_they_are(self) -> None:
+        self.assertEqual(("One.\n\nTwo: three.", {}), attach.docstring("One.\n\nTwo: three."))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,127 @@
+/**
+ * Serves an MCP server of the official SDK to Callyard from a program of its own, which
+ * dials a worker. It needs the packages ws and @modelcontextprotocol/server.
+ */
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/server";
+import WebSocket from "ws";
+
+const firstPause = 200; // milliseconds before dialing again, doubling
+const longestPause = 10_000;
+const silence = 30_000; // a worker pings every 10 seconds
+const draining = JSON.stringify({ jsonrpc: "2.0", method: "notifications/callyard/draining" });
+
+/** What a program says of itself, and when it stops. */
+export interface AttachOptions {
+  /** The key that `callyard keys attach` printed for the server. */
+  key: string;
+  /** The most calls at once; default 16. */
+  inFlight?: number;
+  /** Drains when it is aborted; without it, at SIGTERM and SIGINT. */
+  signal?: AbortSignal;
+  /** Is told when a connection begins or ends; default: console.error. */
+  log?: (line: string) => void;
+}
+
+/** The worker refuses the program for good: the key is not valid, or a header is wrong. */
+export class RefusedError extends Error {}
+
+/** An MCP server: McpServer or Server of the official SDK. */
+export interface Connectable {
+  connect(transport: Transport): Promise<void>;
+  close(): Promise<void>;
+}
+
+/**
+ * Serves until it drains: it then takes no new calls, and resolves when those under way are
+ * answered. When the connection ends, it dials again, and makes a new server with factory;
+ * nothing of the old connection is sent again.
+ *
+ * @param url of the worker's listener for programs, such as ws://127.0.0.1:9191
+ * @param server its name in Callyard
+ * @throws RefusedError if dialing again would not help
+ */
+export async function attach(url: string, server: string, factory: () => Connectable, options: AttachOptions): Promise<void> {
+  const { key, inFlight = 16, log = console.error } = options;
+  const stop = options.signal ?? stopSignal();
+  const address = `${url.replace(/\/+$/, "")}/attach/${encodeURIComponent(server)}`;
+  const headers = { Authorization: `Bearer ${key}`, "Callyard-Instance": randomUUID(), "Callyard-In-Flight": String(inFlight), "Callyard-Language": "typescript" };
+  for (let pause = firstPause; !stop.aborted; pause = Math.min(2 * pause, longestPause)) {
+    const began = Date.now();
+    log(await connection(new WebSocket(address, "mcp", { headers, perMessageDeflate: false, maxPayload: 0 }), factory, stop));
+    if (Date.now() - began > longestPause) pause = firstPause;
+    await sleep(pause * (0.5 + Math.random() / 2), undefined, { signal: stop }).catch(() => undefined);
+  }
+}
+
+/** Aborts at the first SIGTERM or SIGINT; the second one ends the process. */
+function stopSignal(): AbortSignal {
+  const controller = new AbortController();
+  const drain = () => {
+    for (const name of ["SIGTERM", "SIGINT"] as const) process.off(name, drain);
+    controller.abort();
+  };
+  for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, drain);
+  return controller.signal;
+}
+
+/** Serves one connection until it ends, and tells why it did. The worker closes one that drained. */
+function connection(socket: WebSocket, factory: () => Connectable, stop: AbortSignal): Promise<string> {
+  const drain = () => socket.send(draining);
+  const watchdog = setTimeout(() => socket.terminate(), silence);
+  return new Promise<string>((ended, failed) => {
+    let why = "";
+    socket.on("unexpected-response", (_, response) => {
+      response.setEncoding("utf8").on("data", (part: string) => (why += part)).on("end", () => {
+        socket.terminate();
+        const line = `the worker refuses the program with HTTP ${response.statusCode}: ${why}`;
+        if ([400, 401, 403].includes(response.statusCode ?? 0)) failed(new RefusedError(line));
+        else ended(line);
+      });
+    });
+    socket.on("ping", () => watchdog.refresh());
+    socket.on("error", (error) => (why = error.message));
+    socket.on("close", (code, reason) => ended(`the connection ended with code ${code}: ${reason.toString() || why}`));
+    socket.on("open", () => {
+      if (stop.aborted) drain();
+      else stop.addEventListener("abort", drain);
+      factory().connect(new SocketTransport(socket)).catch((error: Error) => {
+        why = error.message;
+        socket.close(1011);
+      });
+    });
+  }).finally(() => {
+    clearTimeout(watchdog);
+    stop.removeEventListener("abort", drain);
+  });
+}
+
+/** One MCP message in a text frame. */
+class SocketTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+
+  constructor(private readonly socket: WebSocket) {}
+
+  async start(): Promise<void> {
+    this.socket.on("message", (data: WebSocket.RawData) => {
+      try {
+        this.onmessage?.(JSON.parse(data.toString()) as JSONRPCMessage);
+      } catch (error) {
+        this.onerror?.(error as Error);
+      }
+    });
+    this.socket.on("close", () => this.onclose?.());
+  }
+
+  send(message: JSONRPCMessage): Promise<void> {
+    return new Promise((sent, failed) => this.socket.send(JSON.stringify(message), (error) => (error ? failed(error) : sent())));
+  }
+
+  async close(): Promise<void> {
+    this.socket.close();
+  }
+}
