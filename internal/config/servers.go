@@ -76,6 +76,10 @@ type ServerEntry struct {
 	// ResultsMark, ResultsRefuse or ResultsOff. "" means ResultsMark.
 	Results string `json:",omitempty"`
 
+	// Pin says what becomes of a tool whose definition is not the accepted one:
+	// schema.PinOff, PinWarn or PinQuarantine. "" means PinOff.
+	Pin string `json:",omitempty"`
+
 	// Where is the place it was written at: "file:line:column" or a variable.
 	Where string
 }
@@ -117,7 +121,7 @@ func (e ServerEntry) LogValue() slog.Value {
 	}
 	return slog.GroupValue(appendShown(attrs,
 		"sessions", e.Sessions, "inFlight", e.InFlight, "timeout", e.Timeout, "startTimeout", e.StartTimeout, "idleStop", e.IdleStop,
-		"onDemand", e.OnDemand, "asks", e.Asks, "labels", e.Labels, "trustAnnotations", e.TrustAnnotations, "safeTools", e.SafeTools, "results", e.Results,
+		"onDemand", e.OnDemand, "asks", e.Asks, "labels", e.Labels, "trustAnnotations", e.TrustAnnotations, "safeTools", e.SafeTools, "results", e.Results, "pin", e.Pin,
 	)...)
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // place returns where a key of the draft was given.
@@ -38,7 +40,7 @@ func (r *serverReader) finish(d *draft) ServerEntry {
 	e := ServerEntry{
 		ID: d.id, Risk: s.RiskLevel, Docker: s.Docker,
 		Sessions: s.Sessions, InFlight: s.InFlight, Timeout: s.Timeout, StartTimeout: s.StartTimeout, IdleStop: s.IdleStop, OnDemand: s.OnDemand, Asks: s.Asks,
-		Labels: s.Labels, TrustAnnotations: s.TrustAnnotations, SafeTools: s.SafeTools, Results: s.Results,
+		Labels: s.Labels, TrustAnnotations: s.TrustAnnotations, SafeTools: s.SafeTools, Results: s.Results, Pin: s.Pin,
 		Where: d.at.String(),
 	}
 	if kind, ok := d.adapted(); ok {
@@ -239,6 +241,9 @@ func (r *serverReader) checkLimits(d *draft) {
 	}
 	if d.has("results") && !slices.Contains([]string{ResultsMark, ResultsRefuse, ResultsOff}, s.Results) {
 		r.fault(d, "results", "%s is not known here; write \"mark\", \"refuse\" or \"off\".", quote(shorten(s.Results)))
+	}
+	if d.has("pin") && !slices.Contains([]string{schema.PinOff, schema.PinWarn, schema.PinQuarantine}, s.Pin) {
+		r.fault(d, "pin", "%s is not known here; write \"off\", \"warn\" or \"quarantine\".", quote(shorten(s.Pin)))
 	}
 	for i, glob := range s.SafeTools {
 		if _, err := path.Match(glob, ""); err != nil || glob == "" {

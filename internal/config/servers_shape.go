@@ -56,6 +56,7 @@ type entryShape struct {
 	TrustAnnotations bool              `yaml:"trustAnnotations"`
 	SafeTools        []string          `yaml:"safeTools"`
 	Results          string            `yaml:"results"`
+	Pin              string            `yaml:"pin"`
 }
 
 type authShape struct {

@@ -26,6 +26,8 @@ type callParams struct {
 		After string  `json:"after"`
 	} `json:"arguments"`
 	Meta requestMeta `json:"_meta"`
+
+	version string // of the tool as the call came
 }
 
 func (s *server) startCall(ctx context.Context, m message) {
@@ -40,6 +42,7 @@ func (s *server) startCall(ctx context.Context, m message) {
 	ctx, cancel := context.WithCancel(ctx)
 	s.mu.Lock()
 	s.running[string(m.ID)] = cancel
+	p.version = s.version
 	s.mu.Unlock()
 	s.tasks.Go(func() {
 		defer func() {
@@ -65,7 +68,7 @@ func (s *server) call(ctx context.Context, m message, p callParams) {
 	default:
 		s.out.result(m.ID, body)
 	}
-	if s.act.changing {
+	if s.act.changing && !s.act.versions {
 		s.change(m.modern)
 	}
 }
@@ -109,6 +112,12 @@ func (s *server) run(ctx context.Context, m message, p callParams) (body string,
 			return askResult, nil, true
 		}
 		body = errorResult("this tool needs a client of revision " + mcpwire.Modern)
+	case "pay":
+		if err := addRun(s.opts.Folder, p.version); err != nil {
+			body = errorResult(err.Error())
+			break
+		}
+		body = textResult(p.version)
 	case "odd":
 		body = textResult("odd") // listed in mode UnknownContent only, where the answer is another one anyway
 	default:

@@ -22,6 +22,7 @@ type options struct {
 	Size    int           `json:"size,omitempty"`
 	Delay   time.Duration `json:"delay,omitempty"`
 	PIDFile string        `json:"pid_file,omitempty"`
+	Folder  string        `json:"folder,omitempty"`
 }
 
 // era is which revisions of MCP a server speaks.
@@ -52,6 +53,9 @@ func StartDelay(d time.Duration) Option { return func(o *options) { o.Delay = d 
 // PIDFile is where [Grandchild] writes the pids; read it with [ReadPIDs]. The
 // file is whole before the server reads its first line.
 func PIDFile(path string) Option { return func(o *options) { o.PIDFile = path } }
+
+// Folder is where [Versions] reads its version and writes its runs.
+func Folder(path string) Option { return func(o *options) { o.Folder = path } }
 
 // Command returns how to start this executable as a scripted server: the
 // command, its arguments, and the variables to set besides those that the

@@ -73,6 +73,11 @@ const (
 	// SchemaChange asks more of the tool echo after the first call: its schema
 	// then requires a "reason" as well. A list_changed notification is sent.
 	SchemaChange = "schema-change"
+	// Versions has one tool, pay, whose description is the text of the file "version" in
+	// [Folder]. When the file changes, a list_changed notification is sent, and the tool is
+	// the new version once tools/list was answered with it. Each call adds a line, the
+	// version that received it, to the file "runs".
+	Versions = "versions"
 	// UnknownContent answers calls with [UnknownContentResult] and lists
 	// [OddTool] as its last tool.
 	UnknownContent = "unknown-content"

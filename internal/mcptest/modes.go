@@ -19,6 +19,8 @@ func scriptOf(mode string, o options) (script, bool) {
 	var act script
 	switch mode {
 	case Echo:
+	case Versions:
+		act.versions, act.changing = true, true
 	case Silent:
 		act.deaf = true
 	case MuteCalls:

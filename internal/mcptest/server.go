@@ -21,6 +21,7 @@ type script struct {
 	mute          bool                                                          // tools/call is never answered
 	ignoreUnknown bool                                                          // unknown methods are not answered
 	changing      bool                                                          // the tool list changes after a call
+	versions      bool                                                          // the tool is what a file says
 	extraTool     string                                                        // one more tool definition
 	answer        func(s *server, id json.RawMessage, body string, modern bool) // answers a call; nil is the honest way
 	end           func(*server)                                                 // after stdin ended and the calls are done
@@ -38,6 +39,7 @@ type server struct {
 	running map[string]context.CancelFunc // by the id of the request
 	listen  json.RawMessage               // id of the subscriptions/listen that waits
 	changed bool
+	version string // of the tool of Versions
 }
 
 func newServer(mode string, o options, act script, w io.Writer) *server {
@@ -50,6 +52,9 @@ func (s *server) serve(in io.Reader) {
 	defer cancel()
 	if s.act.start != nil {
 		s.act.start(s)
+	}
+	if s.act.versions {
+		s.tasks.Go(func() { s.followVersion(ctx) })
 	}
 	if s.opts.Flood {
 		s.tasks.Go(func() { s.flood(ctx) })
@@ -214,6 +219,9 @@ func (s *server) change(modern bool) {
 
 // tools returns the definitions as they are now, comma-separated.
 func (s *server) tools() string {
+	if s.act.versions {
+		return s.versionedTool()
+	}
 	s.mu.Lock()
 	changed := s.changed
 	s.mu.Unlock()

@@ -62,13 +62,18 @@ type attachment struct {
 func (a *attachment) read(ctx context.Context, s *session) error {
 	s.reading.Lock()
 	defer s.reading.Unlock()
+	upTo := s.pins.begin(&s.pool.cfg)
 	defs, err := readDefinitions(ctx, s)
 	if err != nil {
 		return err
 	}
+	sum := defs.Digest()
 	s.pool.mu.Lock()
-	a.defs, a.digest = defs, defs.Digest()
+	a.defs, a.digest = defs, sum
 	s.pool.mu.Unlock()
+	if s.pool.cfg.Pinned {
+		s.pins.set(defs, sum, upTo, true) // other programs tell of their changes themselves
+	}
 	return nil
 }
 
@@ -91,6 +96,7 @@ func (g *programs) readAgain(ctx context.Context, s *session) error {
 	g.changedLocked()
 	p.mu.Unlock()
 	p.changed()
+	p.pump()
 	return nil
 }
 

@@ -38,6 +38,9 @@ type Request struct {
 	// Session is the same for the calls of one caller's conversation; native tools with
 	// state keep it by that. Empty means that nobody knows.
 	Session string
+	// Digest names the definition of the tool that the call was checked against; see
+	// [Config].Pinned. Empty means that any will do.
+	Digest string
 	// More says that another request follows at once, mostly to the same server,
 	// so that this one can wait for it a moment.
 	More bool

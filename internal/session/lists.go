@@ -35,11 +35,16 @@ type offers struct {
 // run is the goroutine that reads the lists again when they may have changed.
 func (o *offers) run() {
 	p := o.pool
-	var poll <-chan time.Time
+	var poll, retry <-chan time.Time
 	if p.cfg.Spec.Type != "stdio" && p.cfg.Native == nil && p.cfg.Program == nil && !p.cfg.Attached {
 		ticker := time.NewTicker(pollEvery)
 		defer ticker.Stop()
 		poll = ticker.C
+	}
+	if p.cfg.Pinned { // a session whose lists could not be read takes no calls
+		ticker := time.NewTicker(pinRetry)
+		defer ticker.Stop()
+		retry = ticker.C
 	}
 	for {
 		all := false
@@ -52,6 +57,7 @@ func (o *offers) run() {
 			}
 		case <-poll:
 			all = true
+		case <-retry:
 		}
 		for _, s := range o.changedSessions(all) {
 			ctx, cancel := context.WithTimeout(p.ctx, p.cfg.StartTimeout)
@@ -61,6 +67,9 @@ func (o *offers) run() {
 			}
 			err := read(ctx, s)
 			cancel()
+			if err != nil && p.cfg.Pinned {
+				s.changes.Store(true)
+			}
 			if err != nil && p.ctx.Err() == nil {
 				p.log.Warn("reading what the server offers failed; the last known lists stay", "error", err.Error())
 			}
@@ -99,6 +108,7 @@ func (o *offers) read(ctx context.Context, s *session) error {
 	p := o.pool
 	s.reading.Lock()
 	defer s.reading.Unlock()
+	upTo := s.pins.begin(&p.cfg)
 	defs, err := readDefinitions(ctx, s)
 	if err != nil {
 		return err
@@ -115,6 +125,12 @@ func (o *offers) read(ctx context.Context, s *session) error {
 	p.mu.Unlock()
 	if !same {
 		p.changed()
+	}
+	if p.cfg.Pinned {
+		if s.pins.set(defs, sum, upTo, same) {
+			o.doubtOthers(s)
+		}
+		p.pump()
 	}
 	return nil
 }

@@ -53,6 +53,11 @@ type Config struct {
 	// Sessions is then the most that may, and InFlight the most calls at once of each.
 	Attached bool
 
+	// Pinned says that a call runs only on a session whose server listed the tool with the
+	// definition that [Request].Digest names. Each session reads the lists before its first
+	// call, and calls wait while a session reads them again.
+	Pinned bool
+
 	// Updated is told which resources have changed, of those that [Pool.Watch] named;
 	// nil wants to hear of none. It must not block.
 	Updated func(uris []string)

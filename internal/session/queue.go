@@ -67,6 +67,16 @@ func (p *Pool) refuse(r *Running, kind schema.Kind, retry bool, format string, a
 }
 
 func (p *Pool) send(s *session, r *Running) {
+	if r.req.Digest != "" {
+		switch s.pins.check(r.req) {
+		case pinStale:
+			p.requeue(r)
+			return
+		case pinDiffers:
+			r.end(Outcome{Err: p.differs(r.req)})
+			return
+		}
+	}
 	if s.link.send(r) {
 		return
 	}
@@ -82,7 +92,7 @@ func (p *Pool) send(s *session, r *Running) {
 func (p *Pool) pick() *session {
 	var best *session
 	for _, s := range p.live {
-		if s.load < s.places && (best == nil || s.load < best.load) {
+		if s.load < s.places && !p.rereads(s) && (best == nil || s.load < best.load) {
 			best = s
 		}
 	}

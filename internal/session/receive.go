@@ -138,6 +138,7 @@ func (s *session) progress(params []byte) {
 
 // listChanged notes that what the server offers is to be read again.
 func (s *session) listChanged() {
+	s.pins.told.Add(1)
 	s.changes.Store(true)
 	s.pool.offers.changed()
 }

@@ -81,6 +81,7 @@ type session struct {
 	used   bool // had a call, guarded by pool.mu
 
 	reread bool // the lists, once in use
+	pins   pins
 
 	attached *attachment // the program of the session; nil for a server that is started or dialed here
 

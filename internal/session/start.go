@@ -118,7 +118,7 @@ func (p *Pool) attemptOver(a *attachment, guess era, probe time.Duration) (_ *se
 		p.mu.Unlock()
 		if a != nil {
 			err = a.read(ctx, s)
-		} else if !known {
+		} else if !known || p.cfg.Pinned {
 			err = p.offers.read(ctx, s)
 		} else {
 			s.reread = true

@@ -91,6 +91,9 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 		CallID: f.ID, Method: method, Name: f.Tool, Params: f.Payload, Extra: f.Extra, Timeout: f.Budget, More: f.More,
 		Trace: schema.Trace{Parent: f.TraceParent, State: f.TraceState}, Session: conversation(f),
 	}
+	if h.served.Session.Pinned && method == schema.MethodCallTool {
+		j.request.Digest = f.ToolDigest
+	}
 	if j.span != nil {
 		j.request.Trace = j.span.Trace()
 	}

@@ -56,6 +56,9 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 		// A server may be lenient about the names of methods; the policy is not.
 		return verdict{}, schema.Errorf(schema.KindInvalidRequest, "Worker %s does not run the method of this call; it runs tools, reads resources, gets prompts and completes arguments.", w.id)
 	}
+	if h.served.Session.Pinned && f.ToolDigest == "" {
+		return verdict{}, schema.Errorf(schema.KindConflict, "Server %q has pin: quarantine, and the call names no definition of its tool; it was not run. Upgrade the front door.", f.Server)
+	}
 	call := &schema.Call{
 		Server: f.Server, Tool: f.Tool, Arguments: f.Payload,
 		Principal: schema.Principal{Name: f.Principal, Owner: f.Owner, Groups: f.Groups},

@@ -59,7 +59,7 @@ func serve(c *settings.Worker, e *config.ServerEntry) (Served, error) {
 				ID: e.ID, Type: e.Type, Command: e.Command, Args: e.Args, Env: e.Env, Dir: e.Dir, URL: e.URL, Headers: e.Headers,
 			},
 			Sessions: e.Sessions, InFlight: e.InFlight, CallTimeout: e.Timeout, StartTimeout: e.StartTimeout,
-			IdleStop: e.IdleStop, OnDemand: e.OnDemand,
+			IdleStop: e.IdleStop, OnDemand: e.OnDemand, Pinned: e.Pin == schema.PinQuarantine,
 		},
 	}
 	FillLimits(c, &s.Session)

@@ -192,6 +192,9 @@ func (w *Worker) Report() schema.Worker {
 		s := h.snapshot()
 		s.Risk, s.TrustAnnotations, s.SafeTools, s.Timeout = h.served.Risk, h.served.TrustAnnotations, h.served.SafeTools, h.served.Session.CallTimeout
 		s.Asks = h.asking != nil
+		if s.Pin = h.served.Entry.Pin; s.Pin == schema.PinOff {
+			s.Pin = ""
+		}
 		a.Servers = append(a.Servers, s)
 	}
 	slices.SortFunc(a.Servers, func(x, y schema.Server) int { return strings.Compare(x.ID, y.ID) })

@@ -55,6 +55,9 @@ type Server struct {
 	// Asks says that the server asks its callers by itself in the middle of a call, on
 	// a session of their own.
 	Asks bool `json:"asks,omitempty"`
+	// Pin says what becomes of a tool whose definition is not the accepted one: [PinWarn]
+	// or [PinQuarantine]; empty means [PinOff].
+	Pin string `json:"pin,omitempty"`
 	// SafeTools are tool globs that the operator marked as safe to repeat.
 	SafeTools []string `json:"safe_tools,omitempty"`
 	// Timeout is the server's default time for a call.
@@ -63,6 +66,13 @@ type Server struct {
 	// cannot and was not asked to.
 	Sandbox *Sandbox `json:"sandbox,omitempty"`
 }
+
+// Values of [Server].Pin.
+const (
+	PinOff        = "off"        // definitions may change
+	PinWarn       = "warn"       // a changed definition is reported
+	PinQuarantine = "quarantine" // a tool with a changed definition does not run until it is accepted
+)
 
 // Isolations of a [Sandbox], as answers name them. The second one is weaker.
 const (
