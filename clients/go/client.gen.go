@@ -396,6 +396,27 @@ func (e RestartedServerStatus) Valid() bool {
 	}
 }
 
+// Defines values for ServerEntryPin.
+const (
+	ServerEntryPinOff        ServerEntryPin = "off"
+	ServerEntryPinQuarantine ServerEntryPin = "quarantine"
+	ServerEntryPinWarn       ServerEntryPin = "warn"
+)
+
+// Valid indicates whether the value is a known member of the ServerEntryPin enum.
+func (e ServerEntryPin) Valid() bool {
+	switch e {
+	case ServerEntryPinOff:
+		return true
+	case ServerEntryPinQuarantine:
+		return true
+	case ServerEntryPinWarn:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ServerEntryType.
 const (
 	ServerEntryTypeHTTP  ServerEntryType = "http"
@@ -441,6 +462,24 @@ func (e ServerItemInitializationState) Valid() bool {
 	}
 }
 
+// Defines values for ServerItemPin.
+const (
+	ServerItemPinQuarantine ServerItemPin = "quarantine"
+	ServerItemPinWarn       ServerItemPin = "warn"
+)
+
+// Valid indicates whether the value is a known member of the ServerItemPin enum.
+func (e ServerItemPin) Valid() bool {
+	switch e {
+	case ServerItemPinQuarantine:
+		return true
+	case ServerItemPinWarn:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ServerItemTransport.
 const (
 	ServerItemTransportAttach       ServerItemTransport = "attach"
@@ -471,6 +510,24 @@ func (e ServerItemTransport) Valid() bool {
 	case ServerItemTransportStdio:
 		return true
 	case ServerItemTransportToolEndpoint:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ServerPinsPin.
+const (
+	ServerPinsPinQuarantine ServerPinsPin = "quarantine"
+	ServerPinsPinWarn       ServerPinsPin = "warn"
+)
+
+// Valid indicates whether the value is a known member of the ServerPinsPin enum.
+func (e ServerPinsPin) Valid() bool {
+	switch e {
+	case ServerPinsPinQuarantine:
+		return true
+	case ServerPinsPinWarn:
 		return true
 	default:
 		return false
@@ -603,6 +660,30 @@ func (e ToolCallsAnswerFormat) Valid() bool {
 	case ToolCallsAnswerFormatOpenai:
 		return true
 	case ToolCallsAnswerFormatOpenaiResponses:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ToolPinState.
+const (
+	ToolPinStateAccepted ToolPinState = "accepted"
+	ToolPinStateChanged  ToolPinState = "changed"
+	ToolPinStateGone     ToolPinState = "gone"
+	ToolPinStateNew      ToolPinState = "new"
+)
+
+// Valid indicates whether the value is a known member of the ToolPinState enum.
+func (e ToolPinState) Valid() bool {
+	switch e {
+	case ToolPinStateAccepted:
+		return true
+	case ToolPinStateChanged:
+		return true
+	case ToolPinStateGone:
+		return true
+	case ToolPinStateNew:
 		return true
 	default:
 		return false
@@ -784,6 +865,25 @@ func (e ListToolsParamsFormat) Valid() bool {
 	default:
 		return false
 	}
+}
+
+// AcceptRequest defines model for AcceptRequest.
+type AcceptRequest struct {
+	// Tools The definitions to accept: all of them, or none.
+	Tools []AcceptTool `json:"tools"`
+}
+
+// AcceptTool defines model for AcceptTool.
+type AcceptTool struct {
+	// Digest The digest of the definition that was reviewed.
+	//
+	// Examples: sha256:8f0e…
+	Digest string `json:"digest"`
+
+	// Name The tool.
+	//
+	// Examples: echo
+	Name string `json:"name"`
 }
 
 // AcceptedCall A call that is stored and continues without its caller; GET /calls/{id} returns its state.
@@ -1653,6 +1753,15 @@ type ProviderToolName struct {
 	Tool string `json:"tool"`
 }
 
+// QuarantinedTool defines model for QuarantinedTool.
+type QuarantinedTool struct {
+	// Name Examples: echo
+	Name string `json:"name"`
+
+	// Server Examples: everything
+	Server string `json:"server"`
+}
+
 // ReadResourceResult The content of the resource, exactly as the server sent it.
 type ReadResourceResult struct {
 	Contents             []map[string]interface{} `json:"contents"`
@@ -1709,7 +1818,8 @@ type ServerEntry struct {
 	Headers map[string]string   `json:"headers,omitempty"`
 
 	// ID The id of the new server.
-	ID string `json:"id"`
+	ID  string          `json:"id"`
+	Pin *ServerEntryPin `json:"pin,omitempty"`
 
 	// RiskLevel 1 low, 2 medium, 3 high.
 	RiskLevel *int             `json:"riskLevel,omitempty"`
@@ -1731,11 +1841,17 @@ type ServerEntry_Docker struct {
 	AdditionalProperties map[string]interface{} `json:"-"`
 }
 
+// ServerEntryPin defines model for ServerEntry.Pin.
+type ServerEntryPin string
+
 // ServerEntryType defines model for ServerEntry.Type.
 type ServerEntryType string
 
 // ServerItem defines model for ServerItem.
 type ServerItem struct {
+	// ChangedTools The tools whose definition nobody has accepted; GET /servers/{id}/pins shows the changes.
+	ChangedTools []string `json:"changed_tools,omitempty"`
+
 	// Connected Whether at least one live worker has initialized the server.
 	Connected bool `json:"connected"`
 
@@ -1755,6 +1871,11 @@ type ServerItem struct {
 	//
 	// Examples: 4711
 	Pid int64 `json:"pid"`
+
+	// Pin What happens to a tool whose definition is not the accepted one; absent if definitions can change.
+	//
+	// Examples: quarantine
+	Pin *ServerItemPin `json:"pin,omitempty"`
 
 	// ProtocolVersion The MCP revision of the session.
 	//
@@ -1806,6 +1927,11 @@ type ServerItem struct {
 // ServerItemInitializationState Examples: initialized
 type ServerItemInitializationState string
 
+// ServerItemPin What happens to a tool whose definition is not the accepted one; absent if definitions can change.
+//
+// Examples: quarantine
+type ServerItemPin string
+
 // ServerItemTransport Examples: stdio
 type ServerItemTransport string
 
@@ -1813,6 +1939,26 @@ type ServerItemTransport string
 type ServerList struct {
 	Servers []ServerItem `json:"servers"`
 }
+
+// ServerPins defines model for ServerPins.
+type ServerPins struct {
+	// Pin The pin of the server's entry.
+	//
+	// Examples: quarantine
+	Pin ServerPinsPin `json:"pin"`
+
+	// Recorded The time at which the definitions were first recorded; absent until then.
+	Recorded *time.Time `json:"recorded,omitempty"`
+
+	// Server Examples: everything
+	Server string    `json:"server"`
+	Tools  []ToolPin `json:"tools"`
+}
+
+// ServerPinsPin The pin of the server's entry.
+//
+// Examples: quarantine
+type ServerPinsPin string
 
 // ServerPrompts The prompts of one server, each exactly as the server sent it.
 type ServerPrompts struct {
@@ -2007,6 +2153,9 @@ type ToolDefinition struct {
 
 // ToolItem defines model for ToolItem.
 type ToolItem struct {
+	// Changed The reason that the definition is not the accepted one, for a server with pin: warn.
+	Changed *string `json:"changed,omitempty"`
+
 	// Definition The tool, exactly as the server sent it.
 	Definition json.RawMessage `json:"definition"`
 
@@ -2029,12 +2178,57 @@ type ToolItem struct {
 // ToolList defines model for ToolList.
 type ToolList struct {
 	// NextCursor The cursor of the next page; absent on the last page.
-	NextCursor *string    `json:"next_cursor,omitempty"`
-	Tools      []ToolItem `json:"tools"`
+	NextCursor *string `json:"next_cursor,omitempty"`
+
+	// Quarantined Tools that are missing from this page because nobody has accepted their definition; see GET /servers/{id}/pins.
+	Quarantined []QuarantinedTool `json:"quarantined,omitempty"`
+	Tools       []ToolItem        `json:"tools"`
 
 	// Unknown Servers whose tools are currently unknown and therefore missing.
 	Unknown []string `json:"unknown,omitempty"`
 }
+
+// ToolPin defines model for ToolPin.
+type ToolPin struct {
+	AcceptedAt *time.Time `json:"accepted_at,omitempty"`
+
+	// AcceptedBy The principal that accepted the definition; absent if it was recorded at first use.
+	//
+	// Examples: ops
+	AcceptedBy *string `json:"accepted_by,omitempty"`
+
+	// AcceptedDefinition The accepted definition; only if the state is changed.
+	AcceptedDefinition map[string]interface{} `json:"accepted_definition,omitempty"`
+
+	// AcceptedDigest The digest of the accepted definition.
+	AcceptedDigest *string `json:"accepted_digest,omitempty"`
+
+	// Changed The members of the definition that differ, if the state is changed.
+	//
+	// Examples: ["description"]
+	Changed []string `json:"changed,omitempty"`
+
+	// Definition The current definition, exactly as the server sent it; only if the state is changed or new.
+	Definition map[string]interface{} `json:"definition,omitempty"`
+
+	// Digest The digest of the current definition; send it to accept this definition.
+	//
+	// Examples: sha256:8f0e…
+	Digest *string `json:"digest,omitempty"`
+
+	// Name Examples: echo
+	Name string `json:"name"`
+
+	// State accepted: the definition is the accepted one. changed: the tool has another definition. new: no definition of the tool was accepted. gone: the server no longer lists the tool.
+	//
+	// Examples: changed
+	State ToolPinState `json:"state"`
+}
+
+// ToolPinState accepted: the definition is the accepted one. changed: the tool has another definition. new: no definition of the tool was accepted. gone: the server no longer lists the tool.
+//
+// Examples: changed
+type ToolPinState string
 
 // ToolSwitch defines model for ToolSwitch.
 type ToolSwitch struct {
@@ -2480,6 +2674,9 @@ type ConfirmCallJSONRequestBody = ConfirmRequest
 // AddServerJSONRequestBody defines body for AddServer for application/json ContentType.
 type AddServerJSONRequestBody = ServerEntry
 
+// AcceptServerPinsJSONRequestBody defines body for AcceptServerPins for application/json ContentType.
+type AcceptServerPinsJSONRequestBody = AcceptRequest
+
 // GetPromptJSONRequestBody defines body for GetPrompt for application/json ContentType.
 type GetPromptJSONRequestBody GetPromptJSONBody
 
@@ -2874,6 +3071,14 @@ func (a *ServerEntry) UnmarshalJSON(b []byte) error {
 		delete(object, "id")
 	}
 
+	if raw, found := object["pin"]; found {
+		err = json.Unmarshal(raw, &a.Pin)
+		if err != nil {
+			return fmt.Errorf("error reading 'pin': %w", err)
+		}
+		delete(object, "pin")
+	}
+
 	if raw, found := object["riskLevel"]; found {
 		err = json.Unmarshal(raw, &a.RiskLevel)
 		if err != nil {
@@ -2955,6 +3160,13 @@ func (a ServerEntry) MarshalJSON() ([]byte, error) {
 	object["id"], err = json.Marshal(a.ID)
 	if err != nil {
 		return nil, fmt.Errorf("error marshaling 'id': %w", err)
+	}
+
+	if a.Pin != nil {
+		object["pin"], err = json.Marshal(a.Pin)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'pin': %w", err)
+		}
 	}
 
 	if a.RiskLevel != nil {
@@ -4249,6 +4461,31 @@ type ClientInterface interface {
 	// Corresponds with GET /servers/{id}/openapi.json (the `GetServerOpenapi` operationId).
 	GetServerOpenapi(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetServerPins Compare tool definitions with the accepted ones
+	//
+	// The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new tool has its current definition, and a changed one the accepted definition too. A server without pin returns 409.
+	//
+	// Corresponds with GET /servers/{id}/pins (the `GetServerPins` operationId).
+	GetServerPins(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AcceptServerPinsWithBody Accept tool definitions
+	//
+	// Accepts definitions by their digest, all of them or none, for every front door; the audit record names the caller. If a tool has another definition by now, the answer is 409 and nothing is accepted. With front_door.accept_groups only keys in one of these groups can accept definitions.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /servers/{id}/pins (the `AcceptServerPins` operationId).
+	AcceptServerPinsWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AcceptServerPins Accept tool definitions
+	//
+	// Accepts definitions by their digest, all of them or none, for every front door; the audit record names the caller. If a tool has another definition by now, the answer is 409 and nothing is accepted. With front_door.accept_groups only keys in one of these groups can accept definitions.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /servers/{id}/pins (the `AcceptServerPins` operationId).
+	AcceptServerPins(ctx context.Context, id string, body AcceptServerPinsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListServerPrompts List the prompts of a server
 	//
 	// Each entry is exactly as the server sent it.
@@ -4962,6 +5199,61 @@ func (c *Client) GetServer(ctx context.Context, id string, reqEditors ...Request
 // Corresponds with GET /servers/{id}/openapi.json (the `GetServerOpenapi` operationId).
 func (c *Client) GetServerOpenapi(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetServerOpenapiRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetServerPins Compare tool definitions with the accepted ones
+//
+// The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new tool has its current definition, and a changed one the accepted definition too. A server without pin returns 409.
+//
+// Corresponds with GET /servers/{id}/pins (the `GetServerPins` operationId).
+func (c *Client) GetServerPins(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetServerPinsRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AcceptServerPinsWithBody Accept tool definitions
+//
+// Accepts definitions by their digest, all of them or none, for every front door; the audit record names the caller. If a tool has another definition by now, the answer is 409 and nothing is accepted. With front_door.accept_groups only keys in one of these groups can accept definitions.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /servers/{id}/pins (the `AcceptServerPins` operationId).
+func (c *Client) AcceptServerPinsWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAcceptServerPinsRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AcceptServerPins Accept tool definitions
+//
+// Accepts definitions by their digest, all of them or none, for every front door; the audit record names the caller. If a tool has another definition by now, the answer is 409 and nothing is accepted. With front_door.accept_groups only keys in one of these groups can accept definitions.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /servers/{id}/pins (the `AcceptServerPins` operationId).
+func (c *Client) AcceptServerPins(ctx context.Context, id string, body AcceptServerPinsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAcceptServerPinsRequest(c.Server, id, body)
 	if err != nil {
 		return nil, err
 	}
@@ -6676,6 +6968,87 @@ func NewGetServerOpenapiRequest(server string, id string) (*http.Request, error)
 	return req, nil
 }
 
+// NewGetServerPinsRequest constructs an http.Request for the GetServerPins method
+func NewGetServerPinsRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/servers/%s/pins", segment(pathParam0))
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewAcceptServerPinsRequest calls the generic AcceptServerPins builder with application/json body
+func NewAcceptServerPinsRequest(server string, id string, body AcceptServerPinsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAcceptServerPinsRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewAcceptServerPinsRequestWithBody constructs an http.Request for the AcceptServerPins method, with any body, and a specified content type
+func NewAcceptServerPinsRequestWithBody(server string, id string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/servers/%s/pins", segment(pathParam0))
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewListServerPromptsRequest constructs an http.Request for the ListServerPrompts method
 func NewListServerPromptsRequest(server string, id string) (*http.Request, error) {
 	var err error
@@ -8016,6 +8389,33 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /servers/{id}/openapi.json (the `GetServerOpenapi` operationId).
 	GetServerOpenapiWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetServerOpenapiResponse, error)
+
+	// GetServerPinsWithResponse Compare tool definitions with the accepted ones
+	//
+	// The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new tool has its current definition, and a changed one the accepted definition too. A server without pin returns 409.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /servers/{id}/pins (the `GetServerPins` operationId).
+	GetServerPinsWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetServerPinsResponse, error)
+
+	// AcceptServerPinsWithBodyWithResponse Accept tool definitions
+	//
+	// Accepts definitions by their digest, all of them or none, for every front door; the audit record names the caller. If a tool has another definition by now, the answer is 409 and nothing is accepted. With front_door.accept_groups only keys in one of these groups can accept definitions.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /servers/{id}/pins (the `AcceptServerPins` operationId).
+	AcceptServerPinsWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AcceptServerPinsResponse, error)
+
+	// AcceptServerPinsWithResponse Accept tool definitions
+	//
+	// Accepts definitions by their digest, all of them or none, for every front door; the audit record names the caller. If a tool has another definition by now, the answer is 409 and nothing is accepted. With front_door.accept_groups only keys in one of these groups can accept definitions.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /servers/{id}/pins (the `AcceptServerPins` operationId).
+	AcceptServerPinsWithResponse(ctx context.Context, id string, body AcceptServerPinsJSONRequestBody, reqEditors ...RequestEditorFn) (*AcceptServerPinsResponse, error)
 
 	// ListServerPromptsWithResponse List the prompts of a server
 	//
@@ -10819,6 +11219,228 @@ func (r GetServerOpenapiResponse) ContentType() string {
 	return ""
 }
 
+// GetServerPinsResponse401Headers the declared response headers of an HTTP 401 response for GetServerPins
+type GetServerPinsResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// GetServerPinsResponse503Headers the declared response headers of an HTTP 503 response for GetServerPins
+type GetServerPinsResponse503Headers struct {
+	RetryAfter *int
+}
+
+type GetServerPinsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ServerPins
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetServerPinsResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetServerPinsResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetServerPinsResponse) GetJSON200() *ServerPins {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r GetServerPinsResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetServerPinsResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetServerPinsResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r GetServerPinsResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r GetServerPinsResponse) GetApplicationProblemJSON409() *Problem409 {
+	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r GetServerPinsResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetServerPinsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetServerPinsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetServerPinsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetServerPinsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetServerPinsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// AcceptServerPinsResponse401Headers the declared response headers of an HTTP 401 response for AcceptServerPins
+type AcceptServerPinsResponse401Headers struct {
+	WWWAuthenticate *string
+}
+
+// AcceptServerPinsResponse503Headers the declared response headers of an HTTP 503 response for AcceptServerPins
+type AcceptServerPinsResponse503Headers struct {
+	RetryAfter *int
+}
+
+type AcceptServerPinsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ServerPins
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Problem401
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationProblemJSON413 *Problem413
+	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *AcceptServerPinsResponse401Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *AcceptServerPinsResponse503Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r AcceptServerPinsResponse) GetJSON200() *ServerPins {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r AcceptServerPinsResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r AcceptServerPinsResponse) GetApplicationProblemJSON401() *Problem401 {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r AcceptServerPinsResponse) GetApplicationProblemJSON403() *Problem403 {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r AcceptServerPinsResponse) GetApplicationProblemJSON404() *Problem404 {
+	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r AcceptServerPinsResponse) GetApplicationProblemJSON409() *Problem409 {
+	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r AcceptServerPinsResponse) GetApplicationProblemJSON413() *Problem413 {
+	return r.ApplicationProblemJSON413
+}
+
+// GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r AcceptServerPinsResponse) GetApplicationProblemJSON415() *Problem415 {
+	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r AcceptServerPinsResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AcceptServerPinsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AcceptServerPinsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AcceptServerPinsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AcceptServerPinsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AcceptServerPinsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListServerPromptsResponse401Headers the declared response headers of an HTTP 401 response for ListServerPrompts
 type ListServerPromptsResponse401Headers struct {
 	WWWAuthenticate *string
@@ -12851,6 +13473,51 @@ func (c *ClientWithResponses) GetServerOpenapiWithResponse(ctx context.Context, 
 		return nil, err
 	}
 	return ParseGetServerOpenapiResponse(rsp)
+}
+
+// GetServerPinsWithResponse Compare tool definitions with the accepted ones
+//
+// The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new tool has its current definition, and a changed one the accepted definition too. A server without pin returns 409.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /servers/{id}/pins (the `GetServerPins` operationId).
+func (c *ClientWithResponses) GetServerPinsWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetServerPinsResponse, error) {
+	rsp, err := c.GetServerPins(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetServerPinsResponse(rsp)
+}
+
+// AcceptServerPinsWithBodyWithResponse Accept tool definitions
+//
+// Accepts definitions by their digest, all of them or none, for every front door; the audit record names the caller. If a tool has another definition by now, the answer is 409 and nothing is accepted. With front_door.accept_groups only keys in one of these groups can accept definitions.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /servers/{id}/pins (the `AcceptServerPins` operationId).
+func (c *ClientWithResponses) AcceptServerPinsWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AcceptServerPinsResponse, error) {
+	rsp, err := c.AcceptServerPinsWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAcceptServerPinsResponse(rsp)
+}
+
+// AcceptServerPinsWithResponse Accept tool definitions
+//
+// Accepts definitions by their digest, all of them or none, for every front door; the audit record names the caller. If a tool has another definition by now, the answer is 409 and nothing is accepted. With front_door.accept_groups only keys in one of these groups can accept definitions.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /servers/{id}/pins (the `AcceptServerPins` operationId).
+func (c *ClientWithResponses) AcceptServerPinsWithResponse(ctx context.Context, id string, body AcceptServerPinsJSONRequestBody, reqEditors ...RequestEditorFn) (*AcceptServerPinsResponse, error) {
+	rsp, err := c.AcceptServerPins(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAcceptServerPinsResponse(rsp)
 }
 
 // ListServerPromptsWithResponse List the prompts of a server
@@ -15614,6 +16281,216 @@ func ParseGetServerOpenapiResponse(rsp *http.Response) (*GetServerOpenapiRespons
 		response.Headers401 = &headers
 	case rsp.StatusCode == 503:
 		var headers GetServerOpenapiResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetServerPinsResponse parses an HTTP response from a GetServerPinsWithResponse call
+func ParseGetServerPinsResponse(rsp *http.Response) (*GetServerPinsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetServerPinsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ServerPins
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem409
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers GetServerPinsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetServerPinsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseAcceptServerPinsResponse parses an HTTP response from a AcceptServerPinsWithResponse call
+func ParseAcceptServerPinsResponse(rsp *http.Response) (*AcceptServerPinsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AcceptServerPinsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ServerPins
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem401
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem403
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem404
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem409
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem413
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem415
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers AcceptServerPinsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 503:
+		var headers AcceptServerPinsResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

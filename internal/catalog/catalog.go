@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/store/pintable"
 	"github.com/callyard/callyard/internal/store/servertable"
 	"github.com/callyard/callyard/internal/store/switchtable"
 	"github.com/callyard/callyard/internal/validate"
@@ -43,6 +44,7 @@ type Catalog struct {
 	log      *slog.Logger
 	switches *bus.Table[switchtable.Switch]
 	added    *bus.Table[servertable.Server]
+	pins     atomic.Pointer[bus.Table[pintable.Server]] // nil while it cannot be read
 	schemas  *validate.Cache
 	presence *bus.Watch
 	deciding *bus.Watch // the signs of life of approvers
@@ -73,6 +75,7 @@ type server struct {
 	want string       // the digest that is announced, "" when none
 	from string       // a worker that has it
 	lost time.Time    // since when no live worker has it; zero while one does
+	pins *pinned      // nil where definitions may change
 }
 
 // Open starts to follow the fleet as the router id and waits a moment for the
@@ -102,15 +105,14 @@ func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id strin
 	}
 	opened.Store(true)
 	c.addedChanged()
+	c.openPins(ctx)
 	if c.presence, err = conn.WatchPresence(c.worker, func(id string, inForce []schema.InForce) { router.SetRouters(c.peers.sawRouter(id, inForce)) }); err != nil {
-		c.switches.Close()
-		c.added.Close()
+		c.closeTables()
 		return nil, err
 	}
 	if c.deciding, err = conn.WatchApprovers(c.peers.sawApprover); err != nil {
 		c.presence.Stop()
-		c.switches.Close()
-		c.added.Close()
+		c.closeTables()
 		return nil, err
 	}
 	running, stop := context.WithCancel(context.Background())
@@ -130,8 +132,15 @@ func (c *Catalog) Close() {
 	c.deciding.Stop()
 	c.stop()
 	c.wait.Wait()
+	c.closeTables()
+}
+
+func (c *Catalog) closeTables() {
 	c.switches.Close()
 	c.added.Close()
+	if table := c.pins.Load(); table != nil {
+		table.Close()
+	}
 }
 
 // worker takes in an announcement.
@@ -165,7 +174,7 @@ func sameServers(a, b []schema.Server) bool {
 	}
 	for i := range a {
 		x, y := a[i], b[i]
-		if x.ID != y.ID || x.State != y.State || x.Digest != y.Digest || x.Error != y.Error || x.PID != y.PID || x.Sessions != y.Sessions || x.Restarts != y.Restarts || x.Slots != y.Slots || x.Asks != y.Asks || x.Protocol != y.Protocol || !sameSandbox(x.Sandbox, y.Sandbox) {
+		if x.ID != y.ID || x.State != y.State || x.Digest != y.Digest || x.Error != y.Error || x.PID != y.PID || x.Sessions != y.Sessions || x.Restarts != y.Restarts || x.Slots != y.Slots || x.Asks != y.Asks || x.Pin != y.Pin || x.Protocol != y.Protocol || !sameSandbox(x.Sandbox, y.Sandbox) {
 			return false
 		}
 	}

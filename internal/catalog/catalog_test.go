@@ -340,10 +340,10 @@ func TestWhatIsSwitchedOffOrRemovedStandsAgainstCallsAtEveryFrontDoorAtOnce(t *t
 	h.heartbeat()
 	for _, c := range []*Catalog{one, two} {
 		await(t, c, "the tools", has(c, "s", "a"))
-		if err := c.Standing("s", "a"); err != nil {
+		if err := c.Standing("s", "a", ""); err != nil {
 			t.Error(err)
 		}
-		if err := c.Standing("x", "a"); schema.KindOf(err) != schema.KindNotFound {
+		if err := c.Standing("x", "a", ""); schema.KindOf(err) != schema.KindNotFound {
 			t.Errorf("a server that there never was: %v", err)
 		}
 	}
@@ -351,21 +351,21 @@ func TestWhatIsSwitchedOffOrRemovedStandsAgainstCallsAtEveryFrontDoorAtOnce(t *t
 	if _, err := one.Switch(ctx, "s", "a", false, "", "ops"); err != nil {
 		t.Fatal(err)
 	}
-	off := func() bool { return schema.KindOf(two.Standing("s", "a")) == schema.KindDisabled }
-	if schema.KindOf(one.Standing("s", "a")) != schema.KindDisabled {
+	off := func() bool { return schema.KindOf(two.Standing("s", "a", "")) == schema.KindDisabled }
+	if schema.KindOf(one.Standing("s", "a", "")) != schema.KindDisabled {
 		t.Error("it does not stand where it was switched off")
 	}
 	await(t, two, "the switch", off)
-	if tool, err := two.Tool("s", "a"); err != nil || tool.Refusal().Error() != two.Standing("s", "a").Error() {
-		t.Errorf("who comes now is told something else: %v, %v, %v", tool.Refusal(), two.Standing("s", "a"), err)
+	if tool, err := two.Tool("s", "a"); err != nil || tool.Refusal().Error() != two.Standing("s", "a", "").Error() {
+		t.Errorf("who comes now is told something else: %v, %v, %v", tool.Refusal(), two.Standing("s", "a", ""), err)
 	}
-	if n := testing.AllocsPerRun(100, func() { _ = two.Standing("s", "b") }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { _ = two.Standing("s", "b", "") }); n != 0 {
 		t.Errorf("%v allocations for each call", n)
 	}
 	if _, err := two.Switch(ctx, "s", "a", true, "", "ops"); err != nil {
 		t.Fatal(err)
 	}
-	await(t, one, "the switch back", func() bool { return one.Standing("s", "a") == nil })
+	await(t, one, "the switch back", func() bool { return one.Standing("s", "a", "") == nil })
 	// A server of the API that was removed is gone at once, whatever its workers say yet.
 	if err := one.added.Put(ctx, servertable.Server{ID: "s", Definition: []byte(`{}`)}); err != nil {
 		t.Fatal(err)
@@ -376,7 +376,7 @@ func TestWhatIsSwitchedOffOrRemovedStandsAgainstCallsAtEveryFrontDoorAtOnce(t *t
 		t.Fatal(err)
 	}
 	for _, c := range []*Catalog{one, two} {
-		await(t, c, "the removal", func() bool { return schema.KindOf(c.Standing("s", "b")) == schema.KindNotFound })
+		await(t, c, "the removal", func() bool { return schema.KindOf(c.Standing("s", "b", "")) == schema.KindNotFound })
 		if _, err := c.Tool("s", "b"); schema.KindOf(err) != schema.KindNotFound {
 			t.Errorf("a call that comes now: %v", err)
 		}
@@ -384,7 +384,7 @@ func TestWhatIsSwitchedOffOrRemovedStandsAgainstCallsAtEveryFrontDoorAtOnce(t *t
 	if err := two.added.Put(ctx, servertable.Server{ID: "s", Definition: []byte(`{}`)}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, one, "the server that was added again", func() bool { return one.Standing("s", "b") == nil })
+	await(t, one, "the server that was added again", func() bool { return one.Standing("s", "b", "") == nil })
 }
 
 func TestRoutersShareTheSlotsOfAWorker(t *testing.T) {

@@ -67,6 +67,7 @@ type reader struct{ c *Catalog }
 // run fetches definitions that were announced and are not here yet.
 func (r *reader) run(ctx context.Context) {
 	c := r.c
+	pins := &pinner{c: c, told: make(map[string]string)}
 	retry := time.NewTicker(bus.AnnounceEvery)
 	defer retry.Stop()
 	for {
@@ -85,6 +86,7 @@ func (r *reader) run(ctx context.Context) {
 			})
 		}
 		reading.Wait()
+		pins.run(ctx)
 		c.Operator().spread(ctx)
 	}
 }

@@ -176,9 +176,11 @@ func (c *Catalog) Search(query, server string, most int) (found []Tool, callable
 		case s.defs == nil:
 			unknown = append(unknown, id)
 		case s.view.Offline != "":
+		case s.pins.of("") == unrecorded:
+			unknown = append(unknown, id)
 		default:
 			g := segment{server: s, index: &s.defs.found}
-			g.leaveOut(off[id])
+			g.leaveOut(s.pins.leaveOut(off[id]))
 			callable += g.left
 			in = append(in, g)
 		}

@@ -1,24 +1,30 @@
 package catalog
 
-import "github.com/callyard/callyard/internal/store/switchtable"
+import (
+	"github.com/callyard/callyard/internal/store/switchtable"
+	"github.com/callyard/callyard/pkg/schema"
+)
 
 // standing is what decides whether calls may leave, as one value that is replaced and
 // never changed: it is read for each call.
 type standing struct {
-	servers map[string]struct{} // that there are
+	servers map[string]*pinned // that there are; nil but for those in quarantine
 	off     map[toolName]switchtable.Switch
 }
 
 // toolName names a tool of a server.
 type toolName struct{ server, tool string }
 
-// Standing returns nil while calls of the tool may leave; tool is empty for methods
-// that name none. Else the error is the one that a call gets which comes now: of
-// KindDisabled for a tool that is switched off, of KindNotFound for a server that was
-// removed. It takes no lock and, where it returns nil, no memory.
-func (c *Catalog) Standing(server, tool string) error {
+// Standing returns nil while calls of the tool may leave that were checked against the
+// definition with the digest; tool is empty for methods that name none. Else the error is
+// the one that a call gets which comes now: of KindDisabled for a tool that is switched
+// off or in quarantine, of KindNotFound for a server that was removed. It is of
+// KindConflict for a definition that was replaced by another accepted one. It takes no
+// lock and, where it returns nil, no memory.
+func (c *Catalog) Standing(server, tool, digest string) error {
 	s := c.standing.Load()
-	if _, ok := s.servers[server]; !ok {
+	pins, ok := s.servers[server]
+	if !ok {
 		c.mu.RLock()
 		defer c.mu.RUnlock()
 		return c.noServer(server)
@@ -26,14 +32,20 @@ func (c *Catalog) Standing(server, tool string) error {
 	if sw, ok := s.off[toolName{server, tool}]; ok {
 		return switchedOff(&sw)
 	}
+	if pins != nil && tool != "" {
+		return pins.mayLeave(server, tool, digest)
+	}
 	return nil
 }
 
 // publishLocked replaces what Standing reads.
 func (c *Catalog) publishLocked() {
-	s := &standing{servers: make(map[string]struct{}, len(c.servers)), off: make(map[toolName]switchtable.Switch)}
-	for id := range c.servers {
-		s.servers[id] = struct{}{}
+	s := &standing{servers: make(map[string]*pinned, len(c.servers)), off: make(map[toolName]switchtable.Switch)}
+	for id, of := range c.servers {
+		s.servers[id] = nil
+		if of.pins != nil && of.pins.mode == schema.PinQuarantine {
+			s.servers[id] = of.pins
+		}
 	}
 	for _, sw := range c.switches.All() {
 		if !sw.Enabled {

@@ -27,6 +27,9 @@ type Server struct {
 	BestSandbox *schema.Sandbox
 	// HighestRisk is the highest riskLevel that a worker was told, 0 for none.
 	HighestRisk int
+	// PinMode is the strictest pin that a worker was told, schema.PinWarn or
+	// PinQuarantine; "" for none.
+	PinMode string
 	// Offline says why no worker can run a call: the server is in the state error at all
 	// of them; "" where one may. What an offline server has is not offered to models, and
 	// its calls are refused at once.
@@ -80,6 +83,9 @@ type Tool struct {
 	// Switch says whether it may be called; a tool that was never switched has
 	// Enabled true.
 	Switch switchtable.Switch
+	// Change says why its definition is not accepted; nil where it is, or where the
+	// definitions of its server may change.
+	Change *Change
 	// Safe says that a call may be repeated.
 	Safe bool
 	// Timeout is the server's default for a call.
@@ -128,6 +134,7 @@ func (c *Catalog) rebuildLocked() {
 			if report.Digest != "" && s.want == "" && !w.Draining {
 				s.want, s.from = report.Digest, w.ID
 			}
+			s.view.PinMode = stricter(s.view.PinMode, report.Pin)
 			s.view.HighestRisk = max(s.view.HighestRisk, report.Risk) // workers that differ: the highest counts
 			if b := report.Sandbox; b != nil && !w.Draining && (s.view.BestSandbox == nil || b.Ready && !s.view.BestSandbox.Ready) {
 				s.view.BestSandbox = b
@@ -146,6 +153,7 @@ func (c *Catalog) rebuildLocked() {
 			s.defs = old.defs
 		}
 		s.view.Offline = s.offline()
+		c.pinLocked(id, s)
 		for _, w := range s.view.Workers {
 			used[defsKey(id, w.Report.Digest)] = true
 		}
@@ -179,7 +187,7 @@ func (c *Catalog) rememberLocked(next map[string]*server, used map[string]bool) 
 		report := old.view.Server
 		report.State, report.PID, report.Sessions = schema.StateError, 0, 0
 		report.Error = "no live worker runs it"
-		s := &server{view: Server{Server: report, HighestRisk: old.view.HighestRisk}, want: old.want, from: old.from, lost: old.lost}
+		s := &server{view: Server{Server: report, HighestRisk: old.view.HighestRisk, PinMode: old.view.PinMode}, want: old.want, from: old.from, lost: old.lost}
 		next[id] = s
 		used[defsKey(id, old.want)] = true
 	}
@@ -299,6 +307,7 @@ func (c *Catalog) toolLocked(s *server, t *schema.Tool) Tool {
 			tool.Switch = sw
 		}
 	}
+	tool.Change = s.pins.of(t.Name)
 	tool.Safe = s.view.TrustAnnotations && (t.ReadOnly || t.Idempotent)
 	for _, glob := range s.view.SafeTools {
 		if ok, err := path.Match(glob, t.Name); err == nil && ok {
@@ -308,12 +317,14 @@ func (c *Catalog) toolLocked(s *server, t *schema.Tool) Tool {
 	return tool
 }
 
-// Refusal returns why the tool must not be called, nil where it is switched on and its
-// server is not offline.
+// Refusal returns why the tool must not be called, nil where it is switched on and not in
+// quarantine, and its server is not offline.
 func (t *Tool) Refusal() error {
 	switch {
 	case !t.Switch.Enabled:
 		return switchedOff(&t.Switch)
+	case t.Quarantined():
+		return t.Change.refusal(t.Server, t.Name)
 	case t.Offline != "":
 		return offlineError(t.Server, t.Offline)
 	}
@@ -321,7 +332,14 @@ func (t *Tool) Refusal() error {
 }
 
 // Offered says whether the tool is offered to models.
-func (t *Tool) Offered() bool { return t.Switch.Enabled && t.Offline == "" }
+func (t *Tool) Offered() bool { return t.Switch.Enabled && t.Offline == "" && !t.Quarantined() }
+
+// Unaccepted says that the definition was compared with the accepted one, and is another.
+func (t *Tool) Unaccepted() bool { return t.Change != nil && !t.Change.pending }
+
+// Quarantined says that the tool does not run, and is not listed, because nobody has
+// accepted its definition.
+func (t *Tool) Quarantined() bool { return t.Change != nil && t.Change.Quarantined }
 
 func switchedOff(sw *switchtable.Switch) error {
 	reason := sw.Reason

@@ -286,10 +286,12 @@ func (d *FrontDoor) gauge() {
 	tick := time.NewTicker(gaugeEvery)
 	defer tick.Stop()
 	lost := uint64(0)
+	var pinned map[string]int
 	for {
 		for server, load := range d.router.Load() {
 			d.o.Metrics.SetWaiting(server, load.Waiting, load.Oldest)
 		}
+		pinned = d.gaugePins(pinned)
 		d.o.Metrics.SetPace(d.router.BatchPace())
 		d.o.Metrics.SetWorkers(len(d.catalog.Workers()))
 		d.o.Metrics.SetDisagreements(len(catalog.Disagreements(d.catalog.Processes())))
@@ -376,6 +378,7 @@ func (d *FrontDoor) serve() error {
 	handler, err := rest.New(rest.Options{
 		Catalog: d.catalog, Calls: d.calls, Router: d.router, Keys: keys, Origin: pages, Metrics: o.Metrics, Traces: o.Traces, Log: o.Log, Version: o.Version, Started: time.Now(),
 		Ready: d.Ready, Draining: d.draining.Load, InForce: o.InForce, Losses: o.Lost.health(), AllowAddServers: o.Config.AddServers,
+		AcceptGroups: o.Config.AcceptGroups, Accepted: d.recordAccepted,
 		Batches: d.durable.Batches, ApproverURL: strings.TrimRight(o.Config.ApproverURL, "/"),
 	})
 	if err != nil {

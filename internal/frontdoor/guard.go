@@ -8,7 +8,7 @@ import (
 )
 
 // guard lets a call leave only while its principal's key is valid, its server is there
-// and its tool is switched on. A call may have waited for hours, in a batch or for an
+// and its tool is switched on and not in quarantine. A call may have waited for hours, in a batch or for an
 // approval, since these were looked at. Each call passes it, so it takes no lock, and
 // no memory where it lets the call leave.
 func guard(c *catalog.Catalog, keys *authn.Keys) dispatch.Guard {
@@ -16,6 +16,6 @@ func guard(c *catalog.Catalog, keys *authn.Keys) dispatch.Guard {
 		if err := keys.Valid(call.Principal.Name); err != nil {
 			return err // it is for the caller as it is
 		}
-		return c.Standing(call.Server, call.Tool)
+		return c.Standing(call.Server, call.Tool, call.ToolDigest)
 	}
 }

@@ -109,7 +109,7 @@ func TestWhatWaitsDoesNotLeaveOnceItsToolIsSwitchedOff(t *testing.T) {
 	}
 	off := time.Now()
 	for _, d := range doors {
-		d.await(func(c *catalog.Catalog) bool { return c.Standing("s", "slow") != nil })
+		d.await(func(c *catalog.Catalog) bool { return c.Standing("s", "slow", "") != nil })
 	}
 	known := time.Since(off)
 	before := h.runs.Load()

@@ -35,7 +35,7 @@ var rows = [...]Row{
 	{schema.KindInvalidRequest, http.StatusBadRequest, "Invalid request", "The body is not strict JSON, a parameter is invalid or unknown, or a member is missing.", "See detail and errors, and send a corrected request."},
 	{schema.KindUnauthenticated, http.StatusUnauthorized, "No valid credential", "The request has no API key, or its key is unknown or has expired.", "Send Authorization: Bearer KEY, or X-API-Key: KEY."},
 	{schema.KindForbidden, http.StatusForbidden, "Not allowed", "The caller is authenticated, but is not allowed to do this.", "The detail names the setting or the permission that is missing."},
-	{schema.KindDisabled, http.StatusForbidden, "The tool is disabled", "An operator disabled the tool; the detail has the reason.", "Use another tool, or ask the operator."},
+	{schema.KindDisabled, http.StatusForbidden, "The tool is disabled", "An operator disabled the tool, or its definition changed and nobody has accepted the change; the detail has the reason.", "Use another tool, or ask the operator."},
 	{schema.KindNotFound, http.StatusNotFound, "Not found", "The server, tool, resource or path does not exist, or you are not allowed to see it.", "List servers with GET /servers, and tools with GET /servers/{id}/tools."},
 	{KindMethod, http.StatusMethodNotAllowed, "Method not allowed", "The path does not support this method.", "Use one of the methods in the Allow header."},
 	{KindBodyTimeout, http.StatusRequestTimeout, "Timed out reading the request body", "The client sent the body too slowly.", "Send the request again over a faster connection."},

@@ -18,6 +18,9 @@ type FrontDoor struct {
 	// AddServers lets callers add servers with POST /servers. A caller that can
 	// do that can start any command on a worker.
 	AddServers bool `yaml:"add_servers"`
+	// AcceptGroups are the groups of the API keys that can accept changed definitions of
+	// tools; empty: every key can.
+	AcceptGroups []string `yaml:"accept_groups"`
 	// ArgumentBytes is the most the arguments of a call may take.
 	ArgumentBytes config.Size `yaml:"argument_bytes"`
 	// ArgumentDepth is how deep arguments may nest.

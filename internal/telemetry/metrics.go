@@ -40,6 +40,7 @@ type Metrics struct {
 	unexpected   *prometheus.CounterVec
 	toolSeconds  *prometheus.CounterVec
 	waitingAge   *prometheus.GaugeVec
+	changedTools *prometheus.GaugeVec
 	approvals    prometheus.Gauge
 	approvalAge  prometheus.Gauge
 	heldCalls    prometheus.Gauge
@@ -99,6 +100,7 @@ func NewMetrics() *Metrics {
 	m.sandboxEgress = counter("callyard_sandbox_egress_total", "Connections that containers requested, by server and decision: allowed or refused.", "server", "decision")
 	m.toolSeconds = counter("callyard_tool_seconds_total", "Total time of the calls of a tool, by server and tool.", "server", "tool")
 	m.waitingAge = gauges("callyard_waiting_oldest_seconds", "Waiting time of the oldest call with a waiting caller for a free slot, by server.")
+	m.changedTools = gauges("callyard_changed_tools", "Tools whose definition nobody has accepted, by server; only servers with pin.")
 	m.approvals = gauge("callyard_approvals_waiting", "Approvals that are pending.")
 	m.approvalAge = gauge("callyard_approvals_oldest_seconds", "Waiting time of the oldest pending approval.")
 	m.heldCalls = gauge("callyard_held_calls", "Calls that are held, or run after being held; they count against the limits on held calls.")
@@ -117,6 +119,7 @@ func NewMetrics() *Metrics {
 	m.registry.MustRegister(
 		m.calls, m.deferred, m.seconds, m.inFlight, m.toolSeconds,
 		m.waiting, m.waitingAge,
+		m.changedTools,
 		m.heldCalls, m.heldBytes,
 		m.workers, m.disagree,
 		m.requests,
@@ -167,6 +170,17 @@ func (m *Metrics) SetWaiting(server string, n int, oldest time.Duration) {
 	server = m.server(server)
 	m.waiting.WithLabelValues(server).Set(float64(n))
 	m.waitingAge.WithLabelValues(server).Set(oldest.Seconds())
+}
+
+// SetChangedTools says how many tools of the server have a definition that nobody has
+// accepted.
+func (m *Metrics) SetChangedTools(server string, n int) {
+	m.changedTools.WithLabelValues(m.server(server)).Set(float64(n))
+}
+
+// ForgetChangedTools drops what SetChangedTools said of a server.
+func (m *Metrics) ForgetChangedTools(server string) {
+	m.changedTools.DeleteLabelValues(m.server(server))
 }
 
 // SetApprovals says how many approvals wait for an answer, and how long the oldest has.

@@ -23,6 +23,7 @@ import (
 //	callyard.v1.updated.SERVER       core   worker → front doors: resources that have changed
 //	callyard_switches                KV     tools switched off, with the reason; written by front doors
 //	callyard_servers                 KV     servers added over the API; written by front doors
+//	callyard_pins                    KV     accepted definitions of tools, one row for each server; changed by compare-and-set; written by front doors
 //	callyard_sessions                KV     sessions of MCP clients, by the digest of their ids; forgotten after 24 h; written by front doors
 //
 //	subject                                  stream            what a message is
@@ -74,6 +75,7 @@ const (
 	BucketSwitches = "callyard_switches"
 	BucketServers  = "callyard_servers"
 	BucketSessions = "callyard_sessions"
+	BucketPins     = "callyard_pins"
 
 	SubjectApproval = prefix + "approval."
 	SubjectPart     = prefix + "part."

@@ -480,6 +480,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/servers/{id}/pins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare tool definitions with the accepted ones
+         * @description The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new tool has its current definition, and a changed one the accepted definition too. A server without pin returns 409.
+         */
+        get: operations["get-server-pins"];
+        put?: never;
+        /**
+         * Accept tool definitions
+         * @description Accepts definitions by their digest, all of them or none, for every front door; the audit record names the caller. If a tool has another definition by now, the answer is 409 and nothing is accepted. With front_door.accept_groups only keys in one of these groups can accept definitions.
+         */
+        post: operations["accept-server-pins"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/servers/{id}/prompts": {
         parameters: {
             query?: never;
@@ -728,6 +752,22 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        AcceptRequest: {
+            /** @description The definitions to accept: all of them, or none. */
+            tools: components["schemas"]["AcceptTool"][];
+        };
+        AcceptTool: {
+            /**
+             * @description The digest of the definition that was reviewed.
+             * @example sha256:8f0e…
+             */
+            digest: string;
+            /**
+             * @description The tool.
+             * @example echo
+             */
+            name: string;
+        };
         /** @description A call that is stored and continues without its caller; GET /calls/{id} returns its state. */
         AcceptedCall: {
             approval_id?: string;
@@ -1544,6 +1584,12 @@ export interface components {
             /** @example echo */
             tool: string;
         };
+        QuarantinedTool: {
+            /** @example echo */
+            name: string;
+            /** @example everything */
+            server: string;
+        };
         /** @description The content of the resource, exactly as the server sent it. */
         ReadResourceResult: {
             contents: {
@@ -1601,6 +1647,8 @@ export interface components {
             };
             /** @description The id of the new server. */
             id: string;
+            /** @enum {string} */
+            pin?: "off" | "warn" | "quarantine";
             /** @description 1 low, 2 medium, 3 high. */
             riskLevel?: number;
             /** @enum {string} */
@@ -1611,6 +1659,8 @@ export interface components {
             [key: string]: unknown;
         };
         ServerItem: {
+            /** @description The tools whose definition nobody has accepted; GET /servers/{id}/pins shows the changes. */
+            changed_tools?: string[];
             /** @description Whether at least one live worker has initialized the server. */
             connected: boolean;
             /** @description The reason that the state is not initialized. */
@@ -1633,6 +1683,12 @@ export interface components {
              * @example 4711
              */
             pid: number;
+            /**
+             * @description What happens to a tool whose definition is not the accepted one; absent if definitions can change.
+             * @example quarantine
+             * @enum {string}
+             */
+            pin?: "warn" | "quarantine";
             /**
              * @description The MCP revision of the session.
              * @example 2025-06-18
@@ -1687,6 +1743,22 @@ export interface components {
         };
         ServerList: {
             servers: components["schemas"]["ServerItem"][];
+        };
+        ServerPins: {
+            /**
+             * @description The pin of the server's entry.
+             * @example quarantine
+             * @enum {string}
+             */
+            pin: "warn" | "quarantine";
+            /**
+             * Format: date-time
+             * @description The time at which the definitions were first recorded; absent until then.
+             */
+            recorded?: string;
+            /** @example everything */
+            server: string;
+            tools: components["schemas"]["ToolPin"][];
         };
         /** @description The prompts of one server, each exactly as the server sent it. */
         ServerPrompts: {
@@ -1877,6 +1949,8 @@ export interface components {
             [key: string]: unknown;
         };
         ToolItem: {
+            /** @description The reason that the definition is not the accepted one, for a server with pin: warn. */
+            changed?: string;
             /** @description The tool, exactly as the server sent it. */
             definition: {
                 [key: string]: unknown;
@@ -1895,9 +1969,50 @@ export interface components {
         ToolList: {
             /** @description The cursor of the next page; absent on the last page. */
             next_cursor?: string;
+            /** @description Tools that are missing from this page because nobody has accepted their definition; see GET /servers/{id}/pins. */
+            quarantined?: components["schemas"]["QuarantinedTool"][];
             tools: components["schemas"]["ToolItem"][];
             /** @description Servers whose tools are currently unknown and therefore missing. */
             unknown?: string[];
+        };
+        ToolPin: {
+            /** Format: date-time */
+            accepted_at?: string;
+            /**
+             * @description The principal that accepted the definition; absent if it was recorded at first use.
+             * @example ops
+             */
+            accepted_by?: string;
+            /** @description The accepted definition; only if the state is changed. */
+            accepted_definition?: {
+                [key: string]: unknown;
+            };
+            /** @description The digest of the accepted definition. */
+            accepted_digest?: string;
+            /**
+             * @description The members of the definition that differ, if the state is changed.
+             * @example [
+             *       "description"
+             *     ]
+             */
+            changed?: string[];
+            /** @description The current definition, exactly as the server sent it; only if the state is changed or new. */
+            definition?: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description The digest of the current definition; send it to accept this definition.
+             * @example sha256:8f0e…
+             */
+            digest?: string;
+            /** @example echo */
+            name: string;
+            /**
+             * @description accepted: the definition is the accepted one. changed: the tool has another definition. new: no definition of the tool was accepted. gone: the server no longer lists the tool.
+             * @example changed
+             * @enum {string}
+             */
+            state: "accepted" | "changed" | "new" | "gone";
         };
         ToolSwitch: {
             /** Format: date-time */
@@ -2028,7 +2143,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The caller is authenticated, but is not allowed to do this. Or: An operator disabled the tool; the detail has the reason. */
+        /** @description The caller is authenticated, but is not allowed to do this. Or: An operator disabled the tool, or its definition changed and nobody has accepted the change; the detail has the reason. */
         Problem403: {
             headers: {
                 [name: string]: unknown;
@@ -3274,6 +3389,106 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "get-server-pins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of a server.
+                 * @example everything
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServerPins"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            503: components["responses"]["Problem503"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "accept-server-pins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of a server.
+                 * @example everything
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        /** @description The reviewed definitions. */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "tools": [
+                 *         {
+                 *           "digest": "sha256:8f0e…",
+                 *           "name": "echo"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["AcceptRequest"];
+            };
+        };
+        responses: {
+            /** @description The definitions are accepted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "pin": "quarantine",
+                     *       "recorded": "2026-01-02T03:04:05Z",
+                     *       "server": "everything",
+                     *       "tools": [
+                     *         {
+                     *           "accepted_at": "2026-01-02T03:04:05Z",
+                     *           "accepted_by": "ops",
+                     *           "accepted_digest": "sha256:8f0e…",
+                     *           "digest": "sha256:8f0e…",
+                     *           "name": "echo",
+                     *           "state": "accepted"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ServerPins"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };

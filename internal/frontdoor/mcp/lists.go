@@ -83,7 +83,7 @@ type list struct {
 type serverLists struct {
 	server   string
 	defs     *schema.Definitions
-	off      string // the tools that are switched off
+	off      string // the tools that are not offered
 	offline  bool   // nothing is offered
 	tools    []entry
 	prompts  []entry
@@ -170,7 +170,7 @@ func (ls *lists) serverLocked(id string) *serverLists {
 	}
 	var off strings.Builder
 	for _, t := range tools {
-		if !t.Switch.Enabled {
+		if !t.Offered() {
 			off.WriteString(t.Name + "\x00")
 		}
 	}
@@ -189,7 +189,7 @@ func (ls *lists) encode(id string, defs *schema.Definitions, tools []catalog.Too
 	p := &serverLists{server: id, defs: defs, headers: make(map[string][]mcpwire.ParamHeader)}
 	sums := [3]uint64{}
 	for _, t := range tools {
-		if !t.Switch.Enabled {
+		if !t.Offered() {
 			continue
 		}
 		if why := unsound(t.Raw); why != "" {

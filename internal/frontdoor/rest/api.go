@@ -63,6 +63,10 @@ type Options struct {
 	// RemoveServer removes a server that was added; without it
 	// Catalog.Operator does.
 	RemoveServer func(ctx context.Context, id string) error
+	// AcceptGroups and Accepted are of the operations on accepted tool definitions; see
+	// [servers.Options].
+	AcceptGroups []string
+	Accepted     func(ctx context.Context, by schema.Principal, server string, accepted []catalog.Acceptance) error
 	// Batches runs batches; without it there are none.
 	Batches *batch.Batches
 	// ApproverURL is the address of the approver's pages, "" where there are none.
@@ -126,6 +130,7 @@ func New(o Options) (*API, error) {
 	})
 	a.readUnclean = servers.Register(a.doc, servers.Options{
 		Catalog: o.Catalog, Router: o.Router, Runner: a.runner, Limits: o.Calls.Limits(), Log: o.Log, MayChange: o.AllowAddServers, Add: o.AddServer, Remove: o.RemoveServer,
+		AcceptGroups: o.AcceptGroups, Accepted: o.Accepted,
 		Draining: o.Draining, Heartbeat: o.Heartbeat,
 	})
 	a.shapes = tools.Register(a.doc, tools.Options{Catalog: o.Catalog, Calls: o.Calls, Runner: a.runner, Problems: problems, Log: o.Log})

@@ -351,6 +351,8 @@ type worker struct {
 	announce schema.Worker
 	// full, where set, is asked before each call whether it is refused, not started.
 	full func() bool
+	// bank is what the server bank offers, where a test has one.
+	bank *bus.Description
 }
 
 const workerID = "worker-1"
@@ -432,6 +434,13 @@ func (w *worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	}
 	switch f.Method {
 	case bus.MethodDescribe:
+		w.mu.Lock()
+		bank := w.bank
+		w.mu.Unlock()
+		if f.Server == "bank" && bank != nil {
+			result(string(bank.Encode()))
+			return
+		}
 		// By hand: encoding/json would drop the odd white space.
 		result(`{"digest":"` + schema.Digest([]byte("demo")) + `","definitions":{"tools":` + list(definitions.Tools) + `,"resources":` + list(definitions.Resources) +
 			`,"resource_templates":` + list(definitions.ResourceTemplates) + `,"prompts":` + list(definitions.Prompts) + `}}`)

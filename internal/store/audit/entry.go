@@ -29,6 +29,8 @@ const (
 	Restarted Kind = "restarted" // it must be approved again, under another rule
 	Canceled  Kind = "canceled"  // the caller took it back before it ran
 
+	DefinitionAccepted Kind = "definition-accepted" // an operator accepted the definition of a tool
+
 	PermissionGiven   Kind = "permission-given"   // a person allowed calls like this one from now on
 	PermissionUsed    Kind = "permission-used"    // a call ran under that
 	PermissionRevoked Kind = "permission-revoked" // a person took that back

@@ -90,11 +90,28 @@ class ServerEntryDict(TypedDict):
     """The container of a high-risk server."""
     env: NotRequired[Mapping[str, str]]
     headers: NotRequired[Mapping[str, str]]
+    pin: NotRequired[Literal["off", "warn", "quarantine"]]
     riskLevel: NotRequired[int]
     """1 low, 2 medium, 3 high."""
     type: NotRequired[Literal["stdio", "http", "sse"]]
     url: NotRequired[str]
     """The URL of a remote server."""
+
+
+class AcceptToolDict(TypedDict):
+    """What AcceptTool says."""
+
+    digest: str
+    """The digest of the definition that was reviewed."""
+    name: str
+    """The tool."""
+
+
+class AcceptRequestDict(TypedDict):
+    """What AcceptRequest says."""
+
+    tools: Sequence[AcceptToolDict]
+    """The definitions to accept: all of them, or none."""
 
 
 class SwitchRequestDict(TypedDict):

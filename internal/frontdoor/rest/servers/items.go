@@ -1,6 +1,8 @@
 package servers
 
 import (
+	"slices"
+
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 )
@@ -18,6 +20,8 @@ type ServerItem struct {
 	Sandbox             *ServerSandbox `json:"sandbox,omitempty" doc:"The isolation of calls of high risk; absent if isolation is not available."`
 	Transport           string         `json:"transport" enum:"stdio,http,sse,openapi,tool_endpoint,builtin,native,attach" example:"stdio"`
 	Tools               *int           `json:"tools,omitempty" doc:"The number of tools of the server; absent until they were read." example:"12"`
+	Pin                 string         `json:"pin,omitempty" enum:"warn,quarantine" doc:"What happens to a tool whose definition is not the accepted one; absent if definitions can change." example:"quarantine"`
+	ChangedTools        []string       `json:"changed_tools,omitempty" nullable:"false" doc:"The tools whose definition nobody has accepted; GET /servers/{id}/pins shows the changes."`
 	WorkerCount         int            `json:"worker_count" doc:"The number of live workers that run the server." example:"1"`
 	Workers             []ServerWorker `json:"workers" nullable:"false"`
 	Slots               int            `json:"slots" doc:"The maximum number of concurrent calls from this front door." example:"64"`
@@ -68,7 +72,7 @@ func (s *serverHandlers) item(of *catalog.Server) ServerItem {
 	item := ServerItem{
 		ID: of.ID, Connected: of.Connected, PID: of.PID, InitializationState: string(of.State), Transport: of.Transport,
 		WorkerCount: len(of.Workers), Workers: make([]ServerWorker, 0, len(of.Workers)),
-		Title: of.Title, Version: of.Server.Version, ProtocolVersion: of.Protocol, Error: of.Error, StderrTail: of.StderrTail,
+		Pin: of.PinMode, Title: of.Title, Version: of.Server.Version, ProtocolVersion: of.Protocol, Error: of.Error, StderrTail: of.StderrTail,
 	}
 	item.RiskLevel, item.RiskDescription, item.RunningInDocker = httpapi.Risk(of.Risk, of.BestSandbox)
 	if b := of.BestSandbox; b != nil {
@@ -77,6 +81,12 @@ func (s *serverHandlers) item(of *catalog.Server) ServerItem {
 	if tools, err := s.catalog.Tools(of.ID); err == nil {
 		n := len(tools)
 		item.Tools = &n
+		for i := range tools {
+			if tools[i].Unaccepted() {
+				item.ChangedTools = append(item.ChangedTools, tools[i].Name)
+			}
+		}
+		slices.Sort(item.ChangedTools)
 	}
 	for _, w := range of.Workers {
 		item.Workers = append(item.Workers, ServerWorker{

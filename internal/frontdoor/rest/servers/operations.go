@@ -22,6 +22,7 @@ func (s *serverHandlers) describe(d *httpapi.Document) {
 		"url":  openapi.Text("The URL of a remote server."), "type": openapi.Words("stdio", "http", "sse"),
 		"headers":   {Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
 		"riskLevel": {Type: huma.TypeInteger, Minimum: openapi.Ptr(1.0), Maximum: openapi.Ptr(3.0), Description: "1 low, 2 medium, 3 high."},
+		"pin":       openapi.Words("off", "warn", "quarantine"),
 		"docker":    openapi.OpenObject("The container of a high-risk server.", map[string]*huma.Schema{"image": openapi.Text("The image; required at riskLevel 3."), "network": openapi.Text("The network."), "volumes": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}}),
 	}, "id")
 }

@@ -29,9 +29,7 @@ type resourceHandlers struct {
 // register returns the handler that reads a resource whose URI stands in the path as it is.
 func (h *resourceHandlers) register(d *httpapi.Document) (readUnclean httpapi.Handler) {
 	h.describe(d)
-	d.Handle(opServerTools(), func(x *httpapi.Exchange, r *http.Request) error {
-		return sendDefinitions(x, h.catalog, r, "tools", func(d *schema.Definitions) []json.RawMessage { return d.Tools })
-	})
+	d.Handle(opServerTools(), h.listTools)
 	d.Handle(h.opListResources(), h.listResources)
 	d.Handle(opListTemplates(), func(x *httpapi.Exchange, r *http.Request) error {
 		return sendDefinitions(x, h.catalog, r, "resourceTemplates", func(d *schema.Definitions) []json.RawMessage { return d.ResourceTemplates })
@@ -42,6 +40,31 @@ func (h *resourceHandlers) register(d *httpapi.Document) (readUnclean httpapi.Ha
 	})
 	d.Handle(h.opGetPrompt(), h.getPrompt)
 	return readUnclean
+}
+
+// listTools is GET /servers/{id}/tools: the definitions as the server gave them, without
+// tools in quarantine.
+func (h *resourceHandlers) listTools(x *httpapi.Exchange, r *http.Request) error {
+	id := r.PathValue("id")
+	s, err := h.catalog.Server(id)
+	if err != nil {
+		return err
+	}
+	if s.PinMode != schema.PinQuarantine {
+		return sendDefinitions(x, h.catalog, r, "tools", func(d *schema.Definitions) []json.RawMessage { return d.Tools })
+	}
+	tools, err := h.catalog.Tools(id)
+	if err != nil {
+		return err
+	}
+	items := make([]json.RawMessage, 0, len(tools))
+	for i := range tools {
+		if !tools[i].Quarantined() {
+			items = append(items, tools[i].Raw)
+		}
+	}
+	sendList(x, "tools", items)
+	return nil
 }
 
 // listResources is GET /servers/{id}/resources; with ?uri= it reads that one.

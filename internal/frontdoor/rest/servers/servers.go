@@ -58,6 +58,10 @@ type Options struct {
 	Add func(ctx context.Context, by string, body json.RawMessage) (catalog.Server, error)
 	// Remove removes a server that was added; nil: Catalog.Operator does.
 	Remove func(ctx context.Context, id string) error
+	// AcceptGroups are the groups whose members can accept tool definitions; none: every
+	// caller can. Accepted records in the audit record who accepted some.
+	AcceptGroups []string
+	Accepted     func(ctx context.Context, by schema.Principal, server string, accepted []catalog.Acceptance) error
 	// Draining reports whether the front door is shutting down: streams of events end.
 	Draining func() bool
 	// Heartbeat is how often a quiet stream of events sends a comment.
@@ -69,6 +73,7 @@ type Options struct {
 func Register(d *httpapi.Document, o Options) (readUnclean httpapi.Handler) {
 	servers := newServerHandlers(&o)
 	servers.register(d)
+	(&pinHandlers{catalog: o.Catalog, groups: o.AcceptGroups, record: o.Accepted, depth: o.Limits.ArgumentDepth}).register(d)
 	readUnclean = (&resourceHandlers{runner: o.Runner, catalog: o.Catalog, limits: o.Limits}).register(d)
 	(&typedHandlers{catalog: o.Catalog}).register(d)
 	(&fleetHandlers{catalog: o.Catalog, servers: servers, draining: o.Draining, heartbeat: o.Heartbeat}).register(d)

@@ -43,9 +43,11 @@ func (h *typedHandlers) document(x *httpapi.Exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	own := make([]*schema.Tool, len(tools))
+	own := make([]*schema.Tool, 0, len(tools))
 	for i := range tools {
-		own[i] = tools[i].Tool
+		if !tools[i].Quarantined() {
+			own = append(own, tools[i].Tool)
+		}
 	}
 	document, err := common.of(id, own)
 	if err != nil {

@@ -141,7 +141,11 @@ func (h *toolHandlers) choose(in *toolListInput) (*toolListOutput, error) {
 		list.Tokens += shape.Tokens
 		shown = append(shown, shape)
 		if f == format.MCP {
-			page.Tools = append(page.Tools, ToolItem{Server: t.Server, Name: t.Name, Enabled: true, Definition: openapi.AnyObject{RawMessage: t.Raw}})
+			item := ToolItem{Server: t.Server, Name: t.Name, Enabled: true, Definition: openapi.AnyObject{RawMessage: t.Raw}}
+			if t.Change != nil {
+				item.Changed = t.Change.Text()
+			}
+			page.Tools = append(page.Tools, item)
 			continue
 		}
 		list.Names = append(list.Names, ProviderToolName{Name: shape.Name, Server: t.Server, Tool: t.Name, Tokens: shape.Tokens, Strict: shape.Strict})

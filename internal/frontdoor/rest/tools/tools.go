@@ -38,7 +38,14 @@ type ToolItem struct {
 	Enabled    bool              `json:"enabled" doc:"False if an operator disabled the tool; its calls then return 403."`
 	Reason     string            `json:"reason,omitempty" doc:"The reason that the tool is disabled."`
 	Offline    string            `json:"offline,omitempty" doc:"The reason that no worker can run the tool now: its server is in state error on all workers. Calls return 503 with this reason, and lists for models omit the tool."`
+	Changed    string            `json:"changed,omitempty" doc:"The reason that the definition is not the accepted one, for a server with pin: warn."`
 	Definition openapi.AnyObject `json:"definition" doc:"The tool, exactly as the server sent it."`
+}
+
+// QuarantinedTool is a tool that GET /tools leaves out.
+type QuarantinedTool struct {
+	Server string `json:"server" example:"everything"`
+	Name   string `json:"name" example:"echo"`
 }
 
 // ToolList is the answer to GET /tools.
@@ -46,6 +53,8 @@ type ToolList struct {
 	Tools      []ToolItem `json:"tools" nullable:"false"`
 	NextCursor string     `json:"next_cursor,omitempty" doc:"The cursor of the next page; absent on the last page."`
 	Unknown    []string   `json:"unknown,omitempty" nullable:"false" doc:"Servers whose tools are currently unknown and therefore missing."`
+	// Quarantined are of the servers and names of this page.
+	Quarantined []QuarantinedTool `json:"quarantined,omitempty" nullable:"false" doc:"Tools that are missing from this page because nobody has accepted their definition; see GET /servers/{id}/pins."`
 }
 
 // ToolSwitch is the answer to PATCH /servers/{id}/tools/{tool}.
@@ -152,6 +161,12 @@ func (h *toolHandlers) list(in *toolListInput) (*toolListOutput, error) {
 			if !from.before(of.Server, of.Name) {
 				continue
 			}
+			if of.Quarantined() {
+				if of.Unaccepted() {
+					page.Quarantined = append(page.Quarantined, QuarantinedTool{of.Server, of.Name})
+				}
+				continue
+			}
 			if len(page.Tools) == in.Limit {
 				last := page.Tools[in.Limit-1]
 				page.NextCursor = cursor{last.Server, last.Name}.String()
@@ -161,6 +176,9 @@ func (h *toolHandlers) list(in *toolListInput) (*toolListOutput, error) {
 			item := ToolItem{Server: of.Server, Name: of.Name, Enabled: of.Switch.Enabled, Offline: of.Offline, Definition: openapi.AnyObject{RawMessage: of.Raw}}
 			if !item.Enabled {
 				item.Reason = of.Switch.Reason
+			}
+			if of.Change != nil {
+				item.Changed = of.Change.Text()
 			}
 			page.Tools = append(page.Tools, item)
 		}

@@ -1,5 +1,7 @@
 """Contains all the data models used in inputs/outputs"""
 
+from .accept_request import AcceptRequest
+from .accept_tool import AcceptTool
 from .accepted_call import AcceptedCall
 from .accepted_call_outcome import AcceptedCallOutcome
 from .added_server import AddedServer
@@ -79,6 +81,7 @@ from .provider_tool_list import ProviderToolList
 from .provider_tool_list_format import ProviderToolListFormat
 from .provider_tool_list_tools_item import ProviderToolListToolsItem
 from .provider_tool_name import ProviderToolName
+from .quarantined_tool import QuarantinedTool
 from .read_resource_result import ReadResourceResult
 from .read_resource_result_contents_item import ReadResourceResultContentsItem
 from .refused_call import RefusedCall
@@ -92,11 +95,15 @@ from .server_entry import ServerEntry
 from .server_entry_docker import ServerEntryDocker
 from .server_entry_env import ServerEntryEnv
 from .server_entry_headers import ServerEntryHeaders
+from .server_entry_pin import ServerEntryPin
 from .server_entry_type import ServerEntryType
 from .server_item import ServerItem
 from .server_item_initialization_state import ServerItemInitializationState
+from .server_item_pin import ServerItemPin
 from .server_item_transport import ServerItemTransport
 from .server_list import ServerList
+from .server_pins import ServerPins
+from .server_pins_pin import ServerPinsPin
 from .server_prompts import ServerPrompts
 from .server_prompts_prompts_item import ServerPromptsPromptsItem
 from .server_resource_templates import ServerResourceTemplates
@@ -126,6 +133,10 @@ from .tool_definition_output_schema import ToolDefinitionOutputSchema
 from .tool_item import ToolItem
 from .tool_item_definition import ToolItemDefinition
 from .tool_list import ToolList
+from .tool_pin import ToolPin
+from .tool_pin_accepted_definition import ToolPinAcceptedDefinition
+from .tool_pin_definition import ToolPinDefinition
+from .tool_pin_state import ToolPinState
 from .tool_switch import ToolSwitch
 from .version import Version
 from .worker_item import WorkerItem
@@ -138,6 +149,8 @@ from .worker_server_transport import WorkerServerTransport
 __all__ = (
     "AcceptedCall",
     "AcceptedCallOutcome",
+    "AcceptRequest",
+    "AcceptTool",
     "AddedServer",
     "AddedServerStatus",
     "Allowance",
@@ -215,6 +228,7 @@ __all__ = (
     "ProviderToolListFormat",
     "ProviderToolListToolsItem",
     "ProviderToolName",
+    "QuarantinedTool",
     "ReadResourceResult",
     "ReadResourceResultContentsItem",
     "RefusedCall",
@@ -228,11 +242,15 @@ __all__ = (
     "ServerEntryDocker",
     "ServerEntryEnv",
     "ServerEntryHeaders",
+    "ServerEntryPin",
     "ServerEntryType",
     "ServerItem",
     "ServerItemInitializationState",
+    "ServerItemPin",
     "ServerItemTransport",
     "ServerList",
+    "ServerPins",
+    "ServerPinsPin",
     "ServerPrompts",
     "ServerPromptsPromptsItem",
     "ServerResources",
@@ -262,6 +280,10 @@ __all__ = (
     "ToolItem",
     "ToolItemDefinition",
     "ToolList",
+    "ToolPin",
+    "ToolPinAcceptedDefinition",
+    "ToolPinDefinition",
+    "ToolPinState",
     "ToolSwitch",
     "Version",
     "WorkerItem",

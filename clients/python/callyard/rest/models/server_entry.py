@@ -8,6 +8,7 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
+from ..models.server_entry_pin import ServerEntryPin
 from ..models.server_entry_type import ServerEntryType
 from ..types import UNSET, Unset
 from typing import cast
@@ -32,6 +33,7 @@ class ServerEntry:
         docker (ServerEntryDocker | Unset): The container of a high-risk server.
         env (ServerEntryEnv | Unset):
         headers (ServerEntryHeaders | Unset):
+        pin (ServerEntryPin | Unset):
         risk_level (int | Unset): 1 low, 2 medium, 3 high.
         type_ (ServerEntryType | Unset):
         url (str | Unset): The URL of a remote server.
@@ -43,6 +45,7 @@ class ServerEntry:
     docker: ServerEntryDocker | Unset = UNSET
     env: ServerEntryEnv | Unset = UNSET
     headers: ServerEntryHeaders | Unset = UNSET
+    pin: ServerEntryPin | Unset = UNSET
     risk_level: int | Unset = UNSET
     type_: ServerEntryType | Unset = UNSET
     url: str | Unset = UNSET
@@ -73,6 +76,10 @@ class ServerEntry:
         if not isinstance(self.headers, Unset):
             headers = self.headers.to_dict()
 
+        pin: str | Unset = UNSET
+        if not isinstance(self.pin, Unset):
+            pin = self.pin.value
+
         risk_level = self.risk_level
 
         type_: str | Unset = UNSET
@@ -98,6 +105,8 @@ class ServerEntry:
             field_dict["env"] = env
         if headers is not UNSET:
             field_dict["headers"] = headers
+        if pin is not UNSET:
+            field_dict["pin"] = pin
         if risk_level is not UNSET:
             field_dict["riskLevel"] = risk_level
         if type_ is not UNSET:
@@ -141,6 +150,13 @@ class ServerEntry:
         else:
             headers = ServerEntryHeaders.from_dict(_headers)
 
+        _pin = d.pop("pin", UNSET)
+        pin: ServerEntryPin | Unset
+        if isinstance(_pin, Unset):
+            pin = UNSET
+        else:
+            pin = ServerEntryPin(_pin)
+
         risk_level = d.pop("riskLevel", UNSET)
 
         _type_ = d.pop("type", UNSET)
@@ -159,6 +175,7 @@ class ServerEntry:
             docker=docker,
             env=env,
             headers=headers,
+            pin=pin,
             risk_level=risk_level,
             type_=type_,
             url=url,

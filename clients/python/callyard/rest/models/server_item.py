@@ -9,6 +9,7 @@ from attrs import field as _attrs_field
 from ..types import UNSET, Unset
 
 from ..models.server_item_initialization_state import ServerItemInitializationState
+from ..models.server_item_pin import ServerItemPin
 from ..models.server_item_transport import ServerItemTransport
 from ..types import UNSET, Unset
 from typing import cast
@@ -35,7 +36,11 @@ class ServerItem:
         waiting (int): The number of calls that wait for a slot at this front door.
         worker_count (int): The number of live workers that run the server.
         workers (list[ServerWorker]):
+        changed_tools (list[str] | Unset): The tools whose definition nobody has accepted; GET /servers/{id}/pins shows
+            the changes.
         error (str | Unset): The reason that the state is not initialized.
+        pin (ServerItemPin | Unset): What happens to a tool whose definition is not the accepted one; absent if
+            definitions can change.
         protocol_version (str | Unset): The MCP revision of the session.
         risk_description (str | Unset):
         risk_level (int | Unset): The risk level that the operator set, if any.
@@ -57,7 +62,9 @@ class ServerItem:
     waiting: int
     worker_count: int
     workers: list[ServerWorker]
+    changed_tools: list[str] | Unset = UNSET
     error: str | Unset = UNSET
+    pin: ServerItemPin | Unset = UNSET
     protocol_version: str | Unset = UNSET
     risk_description: str | Unset = UNSET
     risk_level: int | Unset = UNSET
@@ -96,7 +103,15 @@ class ServerItem:
             workers_item = workers_item_data.to_dict()
             workers.append(workers_item)
 
+        changed_tools: list[str] | Unset = UNSET
+        if not isinstance(self.changed_tools, Unset):
+            changed_tools = self.changed_tools
+
         error = self.error
+
+        pin: str | Unset = UNSET
+        if not isinstance(self.pin, Unset):
+            pin = self.pin.value
 
         protocol_version = self.protocol_version
 
@@ -134,8 +149,12 @@ class ServerItem:
                 "workers": workers,
             }
         )
+        if changed_tools is not UNSET:
+            field_dict["changed_tools"] = changed_tools
         if error is not UNSET:
             field_dict["error"] = error
+        if pin is not UNSET:
+            field_dict["pin"] = pin
         if protocol_version is not UNSET:
             field_dict["protocol_version"] = protocol_version
         if risk_description is not UNSET:
@@ -188,7 +207,16 @@ class ServerItem:
 
             workers.append(workers_item)
 
+        changed_tools = cast(list[str], d.pop("changed_tools", UNSET))
+
         error = d.pop("error", UNSET)
+
+        _pin = d.pop("pin", UNSET)
+        pin: ServerItemPin | Unset
+        if isinstance(_pin, Unset):
+            pin = UNSET
+        else:
+            pin = ServerItemPin(_pin)
 
         protocol_version = d.pop("protocol_version", UNSET)
 
@@ -224,7 +252,9 @@ class ServerItem:
             waiting=waiting,
             worker_count=worker_count,
             workers=workers,
+            changed_tools=changed_tools,
             error=error,
+            pin=pin,
             protocol_version=protocol_version,
             risk_description=risk_description,
             risk_level=risk_level,

@@ -26,6 +26,7 @@ class ToolItem:
         enabled (bool): False if an operator disabled the tool; its calls then return 403.
         name (str):
         server (str):
+        changed (str | Unset): The reason that the definition is not the accepted one, for a server with pin: warn.
         offline (str | Unset): The reason that no worker can run the tool now: its server is in state error on all
             workers. Calls return 503 with this reason, and lists for models omit the tool.
         reason (str | Unset): The reason that the tool is disabled.
@@ -35,6 +36,7 @@ class ToolItem:
     enabled: bool
     name: str
     server: str
+    changed: str | Unset = UNSET
     offline: str | Unset = UNSET
     reason: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -50,6 +52,8 @@ class ToolItem:
 
         server = self.server
 
+        changed = self.changed
+
         offline = self.offline
 
         reason = self.reason
@@ -64,6 +68,8 @@ class ToolItem:
                 "server": server,
             }
         )
+        if changed is not UNSET:
+            field_dict["changed"] = changed
         if offline is not UNSET:
             field_dict["offline"] = offline
         if reason is not UNSET:
@@ -84,6 +90,8 @@ class ToolItem:
 
         server = d.pop("server")
 
+        changed = d.pop("changed", UNSET)
+
         offline = d.pop("offline", UNSET)
 
         reason = d.pop("reason", UNSET)
@@ -93,6 +101,7 @@ class ToolItem:
             enabled=enabled,
             name=name,
             server=server,
+            changed=changed,
             offline=offline,
             reason=reason,
         )

@@ -12,6 +12,7 @@ from ..types import UNSET, Unset
 from typing import cast
 
 if TYPE_CHECKING:
+    from ..models.quarantined_tool import QuarantinedTool
     from ..models.tool_item import ToolItem
 
 
@@ -24,15 +25,19 @@ class ToolList:
     Attributes:
         tools (list[ToolItem]):
         next_cursor (str | Unset): The cursor of the next page; absent on the last page.
+        quarantined (list[QuarantinedTool] | Unset): Tools that are missing from this page because nobody has accepted
+            their definition; see GET /servers/{id}/pins.
         unknown (list[str] | Unset): Servers whose tools are currently unknown and therefore missing.
     """
 
     tools: list[ToolItem]
     next_cursor: str | Unset = UNSET
+    quarantined: list[QuarantinedTool] | Unset = UNSET
     unknown: list[str] | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.quarantined_tool import QuarantinedTool  # noqa: PLC0415
         from ..models.tool_item import ToolItem  # noqa: PLC0415
 
         tools = []
@@ -41,6 +46,13 @@ class ToolList:
             tools.append(tools_item)
 
         next_cursor = self.next_cursor
+
+        quarantined: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.quarantined, Unset):
+            quarantined = []
+            for quarantined_item_data in self.quarantined:
+                quarantined_item = quarantined_item_data.to_dict()
+                quarantined.append(quarantined_item)
 
         unknown: list[str] | Unset = UNSET
         if not isinstance(self.unknown, Unset):
@@ -55,6 +67,8 @@ class ToolList:
         )
         if next_cursor is not UNSET:
             field_dict["next_cursor"] = next_cursor
+        if quarantined is not UNSET:
+            field_dict["quarantined"] = quarantined
         if unknown is not UNSET:
             field_dict["unknown"] = unknown
 
@@ -62,6 +76,7 @@ class ToolList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.quarantined_tool import QuarantinedTool  # noqa: PLC0415
         from ..models.tool_item import ToolItem  # noqa: PLC0415
 
         d = dict(src_dict)
@@ -74,11 +89,21 @@ class ToolList:
 
         next_cursor = d.pop("next_cursor", UNSET)
 
+        _quarantined = d.pop("quarantined", UNSET)
+        quarantined: list[QuarantinedTool] | Unset = UNSET
+        if _quarantined is not UNSET:
+            quarantined = []
+            for quarantined_item_data in _quarantined:
+                quarantined_item = QuarantinedTool.from_dict(quarantined_item_data)
+
+                quarantined.append(quarantined_item)
+
         unknown = cast(list[str], d.pop("unknown", UNSET))
 
         tool_list = cls(
             tools=tools,
             next_cursor=next_cursor,
+            quarantined=quarantined,
             unknown=unknown,
         )
 

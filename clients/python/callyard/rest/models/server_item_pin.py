@@ -1,0 +1,9 @@
+from enum import StrEnum
+
+
+class ServerItemPin(StrEnum):
+    QUARANTINE = "quarantine"
+    WARN = "warn"
+
+    def __str__(self) -> str:
+        return str(self.value)

@@ -1,0 +1,175 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/store/pintable"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// States of a [PinnedTool].
+const (
+	PinAccepted = "accepted" // the definition is the accepted one
+	PinChanged  = "changed"  // the tool has another definition
+	PinNew      = "new"      // no definition of the tool was accepted
+	PinGone     = "gone"     // the server does not list the tool any more
+)
+
+// Pins are the accepted and the current definitions of a server.
+type Pins struct {
+	Server string
+	// Mode is schema.PinWarn or PinQuarantine.
+	Mode string
+	// Recorded is when the definitions were first recorded; zero: they were not.
+	Recorded time.Time
+	Tools    []PinnedTool // by name
+}
+
+// PinnedTool is one tool of [Pins].
+type PinnedTool struct {
+	Name   string
+	State  string
+	Fields []string // that differ, of a changed one; see [Change]
+	// Accepted is nil for a new tool. Digest and Definition are of the current definition
+	// and empty for one that is gone.
+	Accepted   *pintable.Pin
+	Digest     string
+	Definition json.RawMessage
+}
+
+// Acceptance accepts one definition of a tool: the one with the digest.
+type Acceptance struct{ Tool, Digest string }
+
+// acceptTries is how often an acceptance is tried again because another one was first.
+const acceptTries = 10
+
+// Pins returns what was accepted of a server's tools. The error is of KindNotFound for an
+// unknown server, of KindConflict for one without pin, and of KindUnavailable while its
+// tools are not known.
+func (c *Catalog) Pins(id string) (Pins, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s, err := c.pinnedServer(id)
+	if err != nil {
+		return Pins{}, err
+	}
+	out := Pins{Server: id, Mode: s.pins.mode}
+	var row pintable.Server
+	if table := c.pins.Load(); table != nil {
+		row, _ = table.Get(pintable.Key(id))
+	}
+	out.Recorded = row.Recorded
+	for _, t := range s.defs.order {
+		item := PinnedTool{Name: t.Name, State: PinNew, Digest: t.Digest, Definition: t.Raw}
+		if pin, ok := row.Tools[t.Name]; ok {
+			item.State, item.Accepted = PinAccepted, &pin
+			if pin.Digest != t.Digest {
+				item.State, item.Fields = PinChanged, differing(pin.Definition, t.Raw)
+			}
+		}
+		out.Tools = append(out.Tools, item)
+	}
+	for name, pin := range row.Tools {
+		if s.defs.tools[name] == nil {
+			out.Tools = append(out.Tools, PinnedTool{Name: name, State: PinGone, Accepted: &pin})
+		}
+	}
+	slices.SortFunc(out.Tools, func(a, b PinnedTool) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// pinnedServer returns a server that has pin set and whose tools are known; c.mu is held.
+func (c *Catalog) pinnedServer(id string) (*server, error) {
+	s, err := c.known(id)
+	if err != nil {
+		return nil, err
+	}
+	if s.pins == nil {
+		return nil, schema.Errorf(schema.KindConflict, "Definitions of server %q are not pinned. Set \"pin\": \"warn\" or \"quarantine\" in its entry of the servers file.", id)
+	}
+	return s, nil
+}
+
+// Accept accepts definitions of tools for all front doors, all of them or none, and
+// returns the tools that had another accepted definition before. by is the principal. The
+// error is of KindConflict where a tool has another definition by now than the one that is
+// accepted; other errors as [Catalog.Pins].
+func (o Operator) Accept(ctx context.Context, id string, all []Acceptance, by string) (changed []Acceptance, err error) {
+	c := o.c
+	unstored := func(err error) error {
+		e := schema.Errorf(schema.KindUnavailable, "The acceptance could not be stored, so nothing changed: %w", err)
+		e.Retryable, e.RetryAfter = true, time.Second
+		return e
+	}
+	for range acceptTries {
+		now, err := c.acceptable(id, all)
+		if err != nil {
+			return nil, err
+		}
+		table := c.pins.Load()
+		if table == nil {
+			return nil, unstored(errors.New("the table of accepted definitions cannot be read"))
+		}
+		row, revision, err := table.Fresh(ctx, pintable.Key(id))
+		if errors.Is(err, bus.ErrNotFound) {
+			return nil, unstored(errors.New("the definitions of the server are not recorded yet"))
+		}
+		if err != nil {
+			return nil, unstored(err)
+		}
+		changed = nil
+		row.Tools = maps.Clone(row.Tools)
+		if row.Tools == nil {
+			row.Tools = make(map[string]pintable.Pin, len(now))
+		}
+		for _, a := range all {
+			if row.Tools[a.Tool].Digest != a.Digest {
+				row.Tools[a.Tool] = pintable.Pin{Definition: now[a.Tool], Digest: a.Digest, By: by, At: time.Now().UTC()}
+				changed = append(changed, a)
+			}
+		}
+		if len(changed) > 0 {
+			if err := c.fits(&row); err != nil {
+				return nil, err
+			}
+			if _, err = table.Replace(ctx, row, revision); errors.Is(err, bus.ErrConflict) {
+				continue
+			}
+			if err != nil {
+				return nil, unstored(err)
+			}
+		}
+		c.pinsChanged()
+		return changed, nil
+	}
+	return nil, unstored(bus.ErrConflict)
+}
+
+// acceptable returns the current definitions of the tools, which must have the digests.
+func (c *Catalog) acceptable(id string, all []Acceptance) (map[string]json.RawMessage, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s, err := c.pinnedServer(id)
+	if err != nil {
+		return nil, err
+	}
+	now := make(map[string]json.RawMessage, len(all))
+	for _, a := range all {
+		t := s.defs.tools[a.Tool]
+		if t == nil {
+			return nil, schema.Errorf(schema.KindNotFound, "Server %q has no tool %q, so nothing was accepted.", id, a.Tool)
+		}
+		if t.Digest != a.Digest {
+			return nil, schema.Errorf(schema.KindConflict, "Tool %q of server %q does not have the definition with this digest any more, so nothing was accepted. Review it again with `callyard tools diff`.", a.Tool, id)
+		}
+		now[a.Tool] = t.Raw
+	}
+	return now, nil
+}

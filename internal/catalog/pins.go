@@ -1,0 +1,352 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/callyard/callyard/internal/kit/rawjson"
+	"github.com/callyard/callyard/internal/store/pintable"
+	"github.com/callyard/callyard/pkg/bus"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+const (
+	// pinsWithin bounds one opening of the table of accepted definitions, pinWithin one
+	// write to it.
+	pinsWithin = 10 * time.Second
+	pinWithin  = 5 * time.Second
+	// pinHeadroom is what a message of NATS needs besides a row.
+	pinHeadroom = 4 << 10
+)
+
+// Change says why the definition of a tool is not accepted. It is never changed.
+type Change struct {
+	// New says that no definition of the tool was accepted, Fields else lists the members
+	// that differ from the accepted one.
+	New    bool
+	Fields []string
+	// Quarantined says that the tool does not run and is not listed.
+	Quarantined bool
+
+	digest  string // of the definition that is not accepted
+	pending bool   // the definitions of the server were not compared yet
+}
+
+// Text says for people what differs.
+func (c *Change) Text() string {
+	switch {
+	case c.pending:
+		return "its definition is not compared yet"
+	case c.New:
+		return "it is new, and nobody has accepted its definition"
+	}
+	return "its definition changed after it was accepted (" + strings.Join(c.Fields, ", ") + ")"
+}
+
+// refusal is the error of calls of a tool in quarantine.
+func (c *Change) refusal(server, tool string) error {
+	if c.pending {
+		e := schema.Errorf(schema.KindUnavailable, "The tool definitions of server %q were not compared with the accepted ones yet, and it has pin: quarantine; the call did not start. Send it again.", server)
+		e.Retryable, e.RetryAfter = true, time.Second
+		return e
+	}
+	return schema.Errorf(schema.KindDisabled, "Tool %q of server %q is in quarantine: %s. An operator can review it with `callyard tools diff` and accept it with `callyard tools accept`.", tool, server, c.Text())
+}
+
+// pinned compares the definitions of a server with the accepted ones. It is never changed.
+type pinned struct {
+	mode     string             // schema.PinWarn or PinQuarantine
+	recorded bool               // and the current definitions are known
+	accepted map[string]string  // digests of the current definitions that are accepted, by tool
+	changed  map[string]*Change // all others, where recorded
+}
+
+// unrecorded is the change of every tool of a server in quarantine whose definitions were
+// not recorded, or are not known.
+var unrecorded = &Change{Quarantined: true, pending: true}
+
+// of returns why a tool is not accepted; nil for one that is.
+func (p *pinned) of(tool string) *Change {
+	switch {
+	case p == nil:
+		return nil
+	case !p.recorded && p.mode == schema.PinQuarantine:
+		return unrecorded
+	}
+	return p.changed[tool]
+}
+
+// mayLeave returns why a call must not leave that was checked against the definition with
+// the digest; nil where it may. Only calls of servers in quarantine are looked at.
+func (p *pinned) mayLeave(server, tool, digest string) error {
+	accepted, ok := p.accepted[tool]
+	switch {
+	case ok && accepted == digest:
+		return nil
+	case ok:
+		return schema.Errorf(schema.KindConflict, "The definition of tool %q of server %q changed after the call was checked; it was not run. Send the call again.", tool, server)
+	}
+	if c := p.of(tool); c != nil {
+		return c.refusal(server, tool)
+	}
+	return schema.Errorf(schema.KindConflict, "Server %q does not have the tool %q any more; the call was not run.", server, tool)
+}
+
+// names returns the tools that are not accepted, sorted.
+func (p *pinned) names() []string { return slices.Sorted(maps.Keys(p.changed)) }
+
+// compare compares definitions, nil while they are not known, with a row of the table, nil
+// where none was recorded.
+func compare(mode string, row *pintable.Server, d *definitions) *pinned {
+	p := &pinned{mode: mode, recorded: row != nil && d != nil, accepted: map[string]string{}, changed: map[string]*Change{}}
+	if !p.recorded {
+		return p
+	}
+	for _, t := range d.order {
+		pin, ok := row.Tools[t.Name]
+		switch {
+		case ok && pin.Digest == t.Digest:
+			p.accepted[t.Name] = t.Digest
+		case ok:
+			p.changed[t.Name] = &Change{Fields: differing(pin.Definition, t.Raw), Quarantined: mode == schema.PinQuarantine, digest: t.Digest}
+		default:
+			p.changed[t.Name] = &Change{New: true, Quarantined: mode == schema.PinQuarantine, digest: t.Digest}
+		}
+	}
+	return p
+}
+
+// fields are the members of a definition that MCP names, in the order in which they are
+// reported. The names of others are the server's own words and are not passed on.
+var fields = []string{"title", "description", "inputSchema", "outputSchema", "annotations", "execution", "icons", "_meta"}
+
+const (
+	otherFields = "other members"
+	spelling    = "order or spelling of members" // nothing else differs
+)
+
+// differing names what differs between two definitions; the result is never empty.
+func differing(a, b json.RawMessage) []string {
+	was, is := membersOf(a), membersOf(b)
+	var out []string
+	for _, name := range fields {
+		if was[name] != is[name] {
+			out = append(out, name)
+		}
+		delete(was, name)
+		delete(is, name)
+	}
+	if !maps.Equal(was, is) {
+		out = append(out, otherFields)
+	}
+	if out == nil {
+		return []string{spelling}
+	}
+	return out
+}
+
+func membersOf(object json.RawMessage) map[string]string {
+	all := map[string]string{}
+	rawjson.Members(object, func(name string, value []byte) { all[name] = string(value) })
+	return all
+}
+
+// pinModes are the modes that compare definitions, the stricter one later.
+var pinModes = []string{schema.PinWarn, schema.PinQuarantine}
+
+// stricter returns the stricter of two modes, "" for none.
+func stricter(a, b string) string {
+	if slices.Index(pinModes, b) > slices.Index(pinModes, a) {
+		return b
+	}
+	return a
+}
+
+// openPins opens the table of accepted definitions. Where that fails, calls of servers in
+// quarantine are refused, and it is tried again as long as there are servers that need it.
+func (c *Catalog) openPins(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, pinsWithin)
+	defer cancel()
+	table, err := pintable.Open(ctx, c.conn, c.pinsChanged)
+	if err != nil {
+		c.log.Warn("accepted tool definitions cannot be read, so calls of servers with pin: quarantine are refused: run `callyard init`, and update NATS to the permissions of this version", "error", err)
+		return
+	}
+	c.pins.Store(table)
+	c.pinsChanged()
+}
+
+// pinsChanged takes in that definitions were recorded or accepted, here or elsewhere.
+func (c *Catalog) pinsChanged() {
+	c.mu.Lock()
+	for id, s := range c.servers {
+		c.pinLocked(id, s)
+	}
+	c.publishLocked()
+	c.mu.Unlock()
+	c.awaken()
+	c.changes.notify()
+}
+
+// pinLocked compares the definitions of a server with the accepted ones.
+func (c *Catalog) pinLocked(id string, s *server) {
+	if s.pins = nil; s.view.PinMode == "" {
+		return
+	}
+	var row *pintable.Server
+	if table := c.pins.Load(); table != nil {
+		if r, ok := table.Get(pintable.Key(id)); ok {
+			row = &r
+		}
+	}
+	s.pins = compare(s.view.PinMode, row, s.defs)
+}
+
+// pinner records servers at first use, and logs changes. It belongs to one goroutine.
+type pinner struct {
+	c    *Catalog
+	told map[string]string // what was logged last, by server
+}
+
+// run does what is due.
+func (p *pinner) run(ctx context.Context) {
+	c := p.c
+	c.mu.RLock()
+	need := false
+	for _, s := range c.servers {
+		need = need || s.pins != nil
+	}
+	c.mu.RUnlock()
+	if !need {
+		return
+	}
+	if c.pins.Load() == nil {
+		c.openPins(ctx)
+	}
+	if table := c.pins.Load(); table != nil {
+		for _, row := range p.due() {
+			if err := p.record(ctx, table, row); err != nil && ctx.Err() == nil {
+				c.log.Warn("recording the tool definitions of a server failed", "server", row.ID, "error", err)
+			}
+		}
+	}
+	p.tell()
+}
+
+// due returns rows for the servers that are not recorded and whose definitions are known.
+func (p *pinner) due() []pintable.Server {
+	c := p.c
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var due []pintable.Server
+	for id, s := range c.servers {
+		if s.pins == nil || s.pins.recorded || s.defs == nil || c.defs[defsKey(id, s.want)] != s.defs {
+			continue
+		}
+		now := time.Now().UTC()
+		row := pintable.Server{ID: id, Recorded: now, Tools: make(map[string]pintable.Pin, len(s.defs.order))}
+		for _, t := range s.defs.order {
+			row.Tools[t.Name] = pintable.Pin{Definition: t.Raw, Digest: t.Digest, At: now}
+		}
+		due = append(due, row)
+	}
+	return due
+}
+
+// record records a server unless another front door was first: then that record counts.
+func (p *pinner) record(ctx context.Context, table *bus.Table[pintable.Server], row pintable.Server) error {
+	ctx, cancel := context.WithTimeout(ctx, pinWithin)
+	defer cancel()
+	if err := p.c.fits(&row); err != nil {
+		return err
+	}
+	_, err := table.Create(ctx, row)
+	switch {
+	case errors.Is(err, bus.ErrConflict):
+		if _, _, err := table.Fresh(ctx, pintable.Key(row.ID)); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	default:
+		p.c.log.Info("recorded the tool definitions of a server", "server", row.ID, "tools", len(row.Tools))
+	}
+	p.c.pinsChanged()
+	return nil
+}
+
+// fits returns an error for a row that is too large for a message of NATS.
+func (c *Catalog) fits(row *pintable.Server) error {
+	text, err := json.Marshal(row)
+	if err != nil {
+		return err
+	}
+	if most := c.conn.MaxPayload() - pinHeadroom; len(text) > most {
+		return schema.Errorf(schema.KindTooLarge, "The tool definitions of server %q have %d bytes, and a message of NATS takes %d; raise max_payload of the NATS server.", row.ID, len(text), most)
+	}
+	return nil
+}
+
+// tell logs which definitions are not accepted, once for each state of a server.
+func (p *pinner) tell() {
+	c := p.c
+	type line struct {
+		id, mode string
+		tools    []string
+	}
+	var lines []line
+	c.mu.RLock()
+	for id, s := range c.servers {
+		if s.pins == nil {
+			continue
+		}
+		var now strings.Builder
+		names := s.pins.names()
+		for _, tool := range names {
+			now.WriteString(tool + "\x00" + s.pins.changed[tool].digest + "\x00")
+		}
+		if p.told[id] != now.String() && len(names) > 0 {
+			lines = append(lines, line{id, s.pins.mode, names})
+		}
+		p.told[id] = now.String()
+	}
+	for id := range p.told {
+		if c.servers[id] == nil {
+			delete(p.told, id)
+		}
+	}
+	c.mu.RUnlock()
+	for _, l := range lines {
+		c.log.Warn("tools have definitions that nobody has accepted; `callyard tools diff` shows them", "server", l.id, "pin", l.mode, "count", len(l.tools), "tools", l.tools[:min(len(l.tools), toldTools)])
+	}
+}
+
+// toldTools bounds the names in a line of the log.
+const toldTools = 20
+
+// ChangedTools returns the number of tools whose definition is not accepted, for each
+// server that has pin set.
+func (c *Catalog) ChangedTools() map[string]int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	all := make(map[string]int)
+	for id, s := range c.servers {
+		if s.pins != nil {
+			all[id] = len(s.pins.changed)
+		}
+	}
+	return all
+}
+
+// leaveOut adds the tools in quarantine to those that are switched off.
+func (p *pinned) leaveOut(off []string) []string {
+	if p == nil || p.mode != schema.PinQuarantine {
+		return off
+	}
+	return append(off, p.names()...)
+}

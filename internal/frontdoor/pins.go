@@ -1,0 +1,43 @@
+package frontdoor
+
+import (
+	"context"
+	"time"
+
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/store/audit"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// auditWithin bounds how long an acceptance waits for its audit records.
+const auditWithin = 5 * time.Second
+
+// recordAccepted writes to the audit record who accepted definitions of tools, and waits
+// until that is stored.
+func (d *FrontDoor) recordAccepted(ctx context.Context, by schema.Principal, server string, accepted []catalog.Acceptance) error {
+	ctx, cancel := context.WithTimeout(ctx, auditWithin)
+	defer cancel()
+	for _, a := range accepted {
+		if err := d.space.Audit.Append(ctx, audit.Entry{
+			Kind: audit.DefinitionAccepted, By: by.Name, Owner: by.Owner, Channel: "api", Server: server, Tool: a.Tool, DefinitionDigest: a.Digest,
+		}); err != nil {
+			return err
+		}
+		d.o.Log.Info("the definition of a tool was accepted", "server", server, "tool", a.Tool, "digest", a.Digest, "by", by.Name)
+	}
+	return d.space.Audit.Sync(ctx)
+}
+
+// gaugePins keeps the metric of tools whose definition nobody has accepted. It takes what
+// it returned the last time.
+func (d *FrontDoor) gaugePins(before map[string]int) map[string]int {
+	now := d.catalog.ChangedTools()
+	for server, n := range now {
+		d.o.Metrics.SetChangedTools(server, n)
+		delete(before, server)
+	}
+	for server := range before {
+		d.o.Metrics.ForgetChangedTools(server)
+	}
+	return now
+}
