@@ -33,6 +33,7 @@ type page struct {
 	Next        string            `json:"next"`
 	NextCursor  string            `json:"next_cursor"`
 	Unknown     []string          `json:"unknown"` // servers whose tools are not known
+	Quarantined []quarantinedTool `json:"quarantined"`
 }
 
 // list is what the pages of a list hold.
@@ -41,6 +42,7 @@ type list[T any] struct {
 	items   []T
 	next    string // the cursor of the page after the last one that was read
 	unknown []string
+	hidden  []quarantinedTool
 }
 
 // readList follows the pages until there are no more, or limit items if that is not 0.
@@ -68,6 +70,7 @@ func readList[T any](ctx context.Context, c *client, limit int, ask func(most in
 				l.unknown = append(l.unknown, id)
 			}
 		}
+		l.hidden = append(l.hidden, p.Quarantined...)
 		before := l.next
 		if l.next = cmp.Or(p.Next, p.NextCursor); l.next == "" || l.next == before || limit > 0 && len(l.raw) >= limit {
 			return l, nil

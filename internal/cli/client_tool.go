@@ -22,6 +22,7 @@ type toolItem struct {
 	Name       string          `json:"name"`
 	Enabled    bool            `json:"enabled"`
 	Reason     string          `json:"reason"`
+	Changed    string          `json:"changed"`
 	Definition json.RawMessage `json:"definition"`
 	raw        json.RawMessage // the whole item
 	def        toolDefinition
@@ -73,7 +74,7 @@ func showTool(ctx context.Context, c *client, args []string) error {
 		state = cell{"off " + t.Reason, red}
 	}
 	rows := [][]cell{
-		cells("tool", t.Name), cells("server", t.Server), {{text: "state"}, state}, cells("title", cmp.Or(t.def.Title, t.def.Annotations.Title)), cells("hints", t.def.hints()),
+		cells("tool", t.Name), cells("server", t.Server), {{text: "state"}, state}, cells("definition", t.Changed), cells("title", cmp.Or(t.def.Title, t.def.Annotations.Title)), cells("hints", t.def.hints()),
 	}
 	if err := out.sheet(rows...); err != nil {
 		return err

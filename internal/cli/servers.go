@@ -69,6 +69,9 @@ func toolCount(s *callyard.ServerItem) string {
 	return decimal(*s.Tools)
 }
 
+// changedTools lists the tools whose definition nobody has accepted.
+func changedTools(s *callyard.ServerItem) string { return strings.Join(s.ChangedTools, ", ") }
+
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
 // stateCell is the state of a call, an approval, a batch or a server: green is a good end,
@@ -103,7 +106,7 @@ func showServer(ctx context.Context, c *client, args []string) error {
 
 func writeServer(out screen, s *callyard.ServerItem) error {
 	err := out.sheet(cells("server", s.ID), []cell{{text: "state"}, stateCell(string(s.InitializationState))}, cells("error", deref(s.Error)), cells("transport", string(s.Transport)),
-		cells("title", strings.TrimSpace(deref(s.Title)+" "+deref(s.Version))), cells("MCP revision", deref(s.ProtocolVersion)), cells("risk", deref(s.RiskDescription)), cells("tools", toolCount(s)),
+		cells("title", strings.TrimSpace(deref(s.Title)+" "+deref(s.Version))), cells("MCP revision", deref(s.ProtocolVersion)), cells("risk", deref(s.RiskDescription)), cells("tools", toolCount(s)), cells("pin", string(deref(s.Pin))), cells("not accepted", changedTools(s)),
 		cells("calls", fmt.Sprintf("%d of %d running, %d waiting", s.InFlight, s.Slots, s.Waiting)))
 	if err != nil {
 		return err

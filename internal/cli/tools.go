@@ -38,7 +38,7 @@ func toolsCommand() *cobra.Command {
 		Short: "Show one tool with its schemas",
 		Args:  takes(2, 2),
 		RunE:  withClient(suggesting(showTool)),
-	}, switchCommand("enable", true), switchCommand("disable", false))
+	}, switchCommand("enable", true), switchCommand("disable", false), diffToolsCommand(), acceptToolsCommand())
 	return cmd
 }
 
@@ -72,11 +72,14 @@ func listTools(ctx context.Context, c *client, server, search string) error {
 	}
 	items := slices.DeleteFunc(tools.items, func(t toolItem) bool { return !t.has(search) })
 	if c.out.structured() {
-		return c.out.document(encodeTools(items, tools.unknown))
+		return c.out.document(encodeTools(items, tools.unknown, tools.hidden))
 	}
 	rows := make([][]cell, 0, len(items))
 	for _, t := range items {
 		row := cells(t.Server, t.Name, "on", topLine(cmp.Or(t.def.Description, t.def.Title, t.def.Annotations.Title)))
+		if t.Changed != "" {
+			row[2] = cell{"changed", yellow}
+		}
 		if !t.Enabled {
 			row[2] = cell{"off", red}
 			if t.Reason != "" {
@@ -88,7 +91,7 @@ func listTools(ctx context.Context, c *client, server, search string) error {
 	if err := c.out.table([]string{"SERVER", "TOOL", "STATE", "DESCRIPTION"}, rows); err != nil {
 		return err
 	}
-	return c.note.text(missingTools(tools.unknown))
+	return c.note.text(missingTools(tools.unknown) + quarantineNote(tools.hidden))
 }
 
 // missingTools says for each of the servers that its tools are not in the list.
@@ -100,7 +103,7 @@ func missingTools(servers []string) (text string) {
 }
 
 // encodeTools is a page of tools, every tool as the bytes that came.
-func encodeTools(items []toolItem, unknown []string) []byte {
+func encodeTools(items []toolItem, unknown []string, hidden []quarantinedTool) []byte {
 	tools, ids := make([]string, 0, len(items)), make([]string, 0, len(unknown))
 	for _, t := range items {
 		tools = append(tools, string(t.raw))
@@ -111,6 +114,9 @@ func encodeTools(items []toolItem, unknown []string) []byte {
 	body := `{"tools":[` + strings.Join(tools, ",") + "]"
 	if len(ids) > 0 {
 		body += `,"unknown":[` + strings.Join(ids, ",") + "]"
+	}
+	if len(hidden) > 0 {
+		body += `,"quarantined":` + string(marshal(hidden))
 	}
 	return []byte(body + "}")
 }

@@ -153,6 +153,8 @@ var libraries = []library{
 		reason: "one package hardens containers"},
 	{root: "github.com/slack-go/slack", owners: []string{"internal/approver/slack"},
 		reason: "Slack is one way to ask people, and the web page the other"},
+	{root: "github.com/aymanbagabas/go-udiff", owners: []string{"internal/approver/web", "internal/cli"},
+		reason: "the approver's pages show differences of arguments, the command line those of definitions"},
 	{root: "github.com/coreos/go-oidc", owners: []string{"internal/approver/oidc"},
 		reason: "what proves who somebody is has one place"},
 	{root: "go.opentelemetry.io/otel/sdk", owners: []string{"internal/telemetry"},
