@@ -26,6 +26,7 @@ type entry struct {
 	Asks             bool              `json:"asks,omitempty"`
 	Type             string            `json:"type,omitempty"`
 	URL              string            `json:"url,omitempty"`
+	Pin              string            `json:"pin,omitempty"`
 }
 
 // scripted is a scripted server of package mcptest.
